@@ -32,13 +32,13 @@ var FarAway = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 // phaseFor is the longest time that the record's phase may take by its policy. p is nil where the policy is gone.
 func (c *Config) phaseFor(p *Policy, r *Record) time.Duration {
 	switch {
-	case r.Phase == Pending:
+	case r.Phase == PhasePending:
 		return PendingFor
 	case r.Back != nil:
 		return BackFor
-	case r.Phase == Acting && c.Remediation(r.Step.Name).Once:
+	case r.Phase == PhaseActing && c.Remediation(r.Step.Name).Once:
 		return ActingFor
-	case r.Phase == Acting:
+	case r.Phase == PhaseActing:
 		return timeoutOf(p, r.Step)
 	}
 	return c.WaitOf(p, r.Step)
@@ -72,7 +72,7 @@ func Earlier(a, b time.Time) time.Time {
 // WouldUntil is until when the step that the mode alone holds back would take its place: as long as its proof may take or, of a
 // step that takes its time, as long as that may. Zero: something else holds the record, or nothing.
 func (c *Config) WouldUntil(p *Policy, r *Record) time.Time {
-	if r == nil || r.Phase != Pending || r.Hold == nil || r.Hold.Reason != Observing {
+	if r == nil || r.Phase != PhasePending || r.Hold == nil || r.Hold.Reason != ReasonObserving {
 		return time.Time{}
 	}
 	if c.Remediation(r.Step.Name).Once {

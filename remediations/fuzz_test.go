@@ -17,8 +17,8 @@ import (
 func FuzzDecodeRecord(f *testing.F) {
 	f.Add(goodRecord)
 	f.Add(goodRecord + "}")
-	f.Add(scene.SidecarRecord(Verifying).Encode())
-	f.Add(scene.LocationRecord(Verifying).Encode())
+	f.Add(scene.SidecarRecord(PhaseVerifying).Encode())
+	f.Add(scene.LocationRecord(PhaseVerifying).Encode())
 	f.Add(`{"v":1,"hold":{"until":null}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := DecodeRecord(text)
@@ -95,6 +95,6 @@ func FuzzDecide(f *testing.F) {
 		require.NotContains(t, scene.RecordIDs(s.Journal.Record), d.Record.Intent.ID, "no intent is issued twice")
 		again, err := DecodeRecord(d.Record.Encode())
 		require.NoError(t, err, "what Decide writes, Decide reads")
-		require.Equal(t, Acting, again.Phase)
+		require.Equal(t, PhaseActing, again.Phase)
 	})
 }

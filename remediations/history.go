@@ -10,24 +10,24 @@ import (
 type Outcome string
 
 const (
-	// Recovered: the step's own proof held for proofFor.
-	Recovered Outcome = "Recovered"
-	// SelfRecovered: the node is well and the alert gone, but the step's own proof never came.
-	SelfRecovered Outcome = "SelfRecovered"
-	// Superseded: what was to be repaired is no longer there to repair.
-	Superseded Outcome = "Superseded"
-	// Cancelled: a person, or the end of the phase's time, ended it before the plan did.
-	Cancelled Outcome = "Cancelled"
+	// OutcomeRecovered: the step's own proof held for proofFor.
+	OutcomeRecovered Outcome = "Recovered"
+	// OutcomeSelfRecovered: the node is well and the alert gone, but the step's own proof never came.
+	OutcomeSelfRecovered Outcome = "SelfRecovered"
+	// OutcomeSuperseded: what was to be repaired is no longer there to repair.
+	OutcomeSuperseded Outcome = "Superseded"
+	// OutcomeCancelled: a person, or the end of the phase's time, ended it before the plan did.
+	OutcomeCancelled Outcome = "Cancelled"
 	// OutcomeExhausted: the plan ran out.
 	OutcomeExhausted Outcome = "Exhausted"
-	// Relapsed is written over a cure when the alert comes back within the policy's relapseWindow.
-	Relapsed Outcome = "Relapsed"
-	// Observed: the policy only observes. Nothing was done, and Would says what would have been.
-	Observed Outcome = "Observed"
+	// OutcomeRelapsed is written over a cure when the alert comes back within the policy's relapseWindow.
+	OutcomeRelapsed Outcome = "Relapsed"
+	// OutcomeObserved: the policy only observes. Nothing was done, and Would says what would have been.
+	OutcomeObserved Outcome = "Observed"
 )
 
 // Outcomes is the closed list, for metrics and docs.
-var Outcomes = []Outcome{Recovered, SelfRecovered, Superseded, Cancelled, OutcomeExhausted, Relapsed, Observed}
+var Outcomes = []Outcome{OutcomeRecovered, OutcomeSelfRecovered, OutcomeSuperseded, OutcomeCancelled, OutcomeExhausted, OutcomeRelapsed, OutcomeObserved}
 
 // maxHistory is how many repairs of one kind of target a Node remembers, in so many bytes at most; and how many of those that
 // were only observed, which have room of their own, so that they never push out what was done.
@@ -114,8 +114,8 @@ func EncodeHistory(old []Entry, e Entry) string {
 		}
 		out = append(out, o)
 	}
-	out = forgetOldest(out, func(e Entry) bool { return e.Outcome != Observed }, maxHistoryBytes)
-	out = forgetOldest(out, func(e Entry) bool { return e.Outcome == Observed }, maxObservedBytes)
+	out = forgetOldest(out, func(e Entry) bool { return e.Outcome != OutcomeObserved }, maxHistoryBytes)
+	out = forgetOldest(out, func(e Entry) bool { return e.Outcome == OutcomeObserved }, maxObservedBytes)
 	return EncodeJSON(out)
 }
 
@@ -140,10 +140,12 @@ func forgetOldest(entries []Entry, of func(Entry) bool, most int) []Entry {
 func EncodeEntries(entries []Entry) string { return EncodeJSON(entries) }
 
 // OnlyHeld says that the repair issued nothing, and that no person ended it.
-func (e Entry) OnlyHeld() bool { return e.Outcome == Cancelled && e.By == "" && len(e.Steps) == 0 }
+func (e Entry) OnlyHeld() bool {
+	return e.Outcome == OutcomeCancelled && e.By == "" && len(e.Steps) == 0
+}
 
 // DidNothing says that of the repair nothing follows for the next one: it issued nothing, whatever it said.
-func (e Entry) DidNothing() bool { return e.OnlyHeld() || e.Outcome == Observed }
+func (e Entry) DidNothing() bool { return e.OnlyHeld() || e.Outcome == OutcomeObserved }
 
 func decodeLoose(s string, v any) error { return json.Unmarshal([]byte(s), v) }
 
@@ -163,7 +165,7 @@ func MarkRelapsed(history []Entry, repair string) []Entry {
 	out := slices.Clone(history)
 	for i := range out {
 		if out[i].ID == repair && KindOf(out[i].Target) == "" && out[i].Cured() {
-			out[i].Outcome = Relapsed
+			out[i].Outcome = OutcomeRelapsed
 		}
 	}
 	return out
@@ -171,7 +173,7 @@ func MarkRelapsed(history []Entry, repair string) []Entry {
 
 // Cured says that the repair ended because the machine was well, by an alert's policy: it may yet relapse.
 func (e Entry) Cured() bool {
-	return e.Last != nil && e.Request == "" && (e.Outcome == Recovered || e.Outcome == SelfRecovered || e.Outcome == Relapsed)
+	return e.Last != nil && e.Request == "" && (e.Outcome == OutcomeRecovered || e.Outcome == OutcomeSelfRecovered || e.Outcome == OutcomeRelapsed)
 }
 
 // roomOfAnEntry is more than any entry needs: a history with so much room left has dropped none for its size.
@@ -180,8 +182,8 @@ const roomOfAnEntry = 2 << 10
 // RemembersSince says since when the history lacks no repair that ended: the end of the oldest entry of a part of it that is full;
 // zero: it is full nowhere.
 func RemembersSince(entries []Entry) (since time.Time) {
-	since = remembersSince(entries, func(e Entry) bool { return e.Outcome != Observed }, maxHistoryBytes)
-	if observed := remembersSince(entries, func(e Entry) bool { return e.Outcome == Observed }, maxObservedBytes); observed.After(since) {
+	since = remembersSince(entries, func(e Entry) bool { return e.Outcome != OutcomeObserved }, maxHistoryBytes)
+	if observed := remembersSince(entries, func(e Entry) bool { return e.Outcome == OutcomeObserved }, maxObservedBytes); observed.After(since) {
 		since = observed
 	}
 	return since

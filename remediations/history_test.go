@@ -14,7 +14,7 @@ import (
 )
 
 // done are the outcomes of repairs that were more than observed.
-var done = slices.DeleteFunc(slices.Clone(Outcomes), func(o Outcome) bool { return o == Observed })
+var done = slices.DeleteFunc(slices.Clone(Outcomes), func(o Outcome) bool { return o == OutcomeObserved })
 
 var anyEntry = rapid.Custom(func(t *rapid.T) Entry {
 	return Entry{
@@ -27,7 +27,7 @@ var anyEntry = rapid.Custom(func(t *rapid.T) Entry {
 // anyObserved is a repair that was only observed.
 var anyObserved = rapid.Custom(func(t *rapid.T) Entry {
 	e := anyEntry.Draw(t, "entry")
-	e.Outcome, e.Steps = Observed, []string{}
+	e.Outcome, e.Steps = OutcomeObserved, []string{}
 	e.Would = &Would{Step: "reboot:1", At: e.Began, Until: e.Ended, IllSince: e.Began}
 	return e
 })
@@ -60,7 +60,7 @@ func TestWhatWasObservedForgetsNothingThatWasDone(t *testing.T) {
 		var with, without, alone string
 		for _, e := range rapid.SliceOfN(rapid.OneOf(anyEntry, anyObserved), 1, 60).Draw(t, "entries") {
 			with = EncodeHistory(DecodeHistory(with), e)
-			if e.Outcome == Observed {
+			if e.Outcome == OutcomeObserved {
 				alone = EncodeHistory(DecodeHistory(alone), e)
 			} else {
 				without = EncodeHistory(DecodeHistory(without), e)
@@ -70,7 +70,7 @@ func TestWhatWasObservedForgetsNothingThatWasDone(t *testing.T) {
 		}
 		var real, observed []Entry
 		for _, e := range DecodeHistory(with) {
-			if e.Outcome == Observed {
+			if e.Outcome == OutcomeObserved {
 				observed = append(observed, e)
 			} else {
 				real = append(real, e)

@@ -123,7 +123,7 @@ func WithheldFor(err error, otherwise Reason) Reason {
 
 // Withheld says that the attempt which was to be made last was given back: no intent is left, and its Step is still to come.
 func (r *Record) Withheld() bool {
-	return r.Phase == Pending && r.Intent != nil && r.Intent.ID == ""
+	return r.Phase == PhasePending && r.Intent != nil && r.Intent.ID == ""
 }
 
 // NameIntent names an intent whose attempt was given back, when the repair goes on without making it: only while the record is

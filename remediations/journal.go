@@ -140,7 +140,7 @@ func (g Registry) InFlight(n *corev1.Node) *Record {
 // must know of first. Empty: no label.
 func (g Registry) LabelFor(annotations map[string]string) Phase {
 	var label Phase
-	rank := map[Phase]int{Pending: 1, Exhausted: 2, Verifying: 3, Acting: 4}
+	rank := map[Phase]int{PhasePending: 1, PhaseExhausted: 2, PhaseVerifying: 3, PhaseActing: 4}
 	for _, key := range occupyingKeys {
 		if r, err := g.DecodeRecord(annotations[key]); err == nil && rank[r.Phase] > rank[label] {
 			label = r.Phase

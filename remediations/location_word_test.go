@@ -23,7 +23,7 @@ import (
 
 // moving is a node whose location's leadership is about to go to n2 by the intent r1-0-1.
 func moving(back bool) *corev1.Node {
-	n, r := scene.Bare("n1"), scene.LocationRecord(Acting)
+	n, r := scene.Bare("n1"), scene.LocationRecord(PhaseActing)
 	if back {
 		since := scene.Noon
 		r.Back = &since
@@ -79,8 +79,8 @@ func TestLastLookBeforeTheMove(t *testing.T) {
 		now := scene.Noon
 		require.Error(t, last(scene.Bare("n1")), "no record")
 		require.Error(t, last(rewrite(func(r *Record) { r.ID, r.Intent.ID = "r2", "r2-0-1" })), "another repair's record")
-		require.Error(t, last(rewrite(func(r *Record) { r.Phase, r.Back = Verifying, nil })), "it is over")
-		require.Error(t, last(rewrite(func(r *Record) { r.Phase, r.Deadline = Pending, now })), "it was interrupted")
+		require.Error(t, last(rewrite(func(r *Record) { r.Phase, r.Back = PhaseVerifying, nil })), "it is over")
+		require.Error(t, last(rewrite(func(r *Record) { r.Phase, r.Deadline = PhasePending, now })), "it was interrupted")
 		require.Error(t, last(rewrite(func(r *Record) {
 			if r.Back == nil {
 				r.Back = &now
@@ -99,7 +99,7 @@ func TestLastLookBeforeTheMove(t *testing.T) {
 
 // TestNoNodeIsCalledForWhileItsLeadershipMoves: the last look before a node's own call sees the leader's repair.
 func TestNoNodeIsCalledForWhileItsLeadershipMoves(t *testing.T) {
-	for phase, may := range map[Phase]bool{Pending: true, Acting: false, Verifying: false, Exhausted: true} {
+	for phase, may := range map[Phase]bool{PhasePending: true, PhaseActing: false, PhaseVerifying: false, PhaseExhausted: true} {
 		n := scene.Acting()
 		n.Annotations[LocationKey] = scene.LocationRecord(phase).Encode()
 		require.Equal(t, may, node.MayStillAct(&Config{}, n, "r1-0-1", nil, nil) == nil, phase)
@@ -110,7 +110,7 @@ func TestNoNodeIsCalledForWhileItsLeadershipMoves(t *testing.T) {
 // alone, and by the ledger's slot alone.
 func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 	// The leader is first: neither node is repaired meanwhile, a third is.
-	r := scene.LocationRecord(Verifying)
+	r := scene.LocationRecord(PhaseVerifying)
 	r.Moves = append(r.Moves, scene.TheMove("n2", "n3"))
 	r.Intent.Successor = "n3"
 	slot := ledger.Slot{Kind: KindLocation, Node: "n2", Successor: "n3", Location: "eu", Repair: "r1", Attempt: "r1-0-1"}
@@ -123,7 +123,7 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 		"by its slot":   {nil, []ledger.Slot{slot}, map[string]bool{"n1": false, "n2": true, "n3": true, "n4": false}},
 		"while it waits": {func() *Record {
 			w := r.Clone()
-			w.Phase = Pending
+			w.Phase = PhasePending
 			return w
 		}(), nil, map[string]bool{"n1": false, "n2": false, "n3": false}},
 	} {
@@ -152,7 +152,7 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 			s.Journal = ReadJournal(s.Node)
 			s.Fleet = fleet.New(s.Config, nodes, &ledger.Ledger{Slots: c.slots}, scene.Quiet, scene.Noon)
 			d := node.Decide(s, scene.Noon)
-			require.Equal(t, held, d.Reason == NodeUnderRepair, "%s: %s: %s %s", name, on, d.Verb, d.Message)
+			require.Equal(t, held, d.Reason == ReasonNodeUnderRepair, "%s: %s: %s %s", name, on, d.Verb, d.Message)
 			require.Equal(t, held, d.Verb != lifecycle.VerbIssue, "%s: %s: %s %s", name, on, d.Verb, d.Message)
 		}
 	}
@@ -160,14 +160,14 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 	s := scene.ReadLocation(t, `ledger: {slots: [{node: n2, repair: r9, attempt: r9-0-1, since: "<now-1s>"}]}`).LocationState(t)
 	require.Equal(t, "n3", location.Decide(s, scene.Noon).Record.Intent.Successor)
 	s = scene.ReadLocation(t, `ledger: {slots: [{node: n1, repair: r9, attempt: r9-0-1, since: "<now-1s>"}]}`).LocationState(t)
-	require.Equal(t, NodeUnderRepair, location.Decide(s, scene.Noon).Reason)
+	require.Equal(t, ReasonNodeUnderRepair, location.Decide(s, scene.Noon).Reason)
 }
 
 // TestLabelSaysWhatAPersonMustKnowFirst: one label speaks for two repairs.
 func TestLabelSaysWhatAPersonMustKnowFirst(t *testing.T) {
 	for _, c := range []struct{ node, leader, want Phase }{
-		{"", "", ""}, {Pending, "", Pending}, {"", Verifying, Verifying}, {Pending, Acting, Acting}, {Exhausted, Verifying, Verifying},
-		{Verifying, Exhausted, Verifying}, {Pending, Exhausted, Exhausted}, {Exhausted, Pending, Exhausted}, {Acting, Verifying, Acting},
+		{"", "", ""}, {PhasePending, "", PhasePending}, {"", PhaseVerifying, PhaseVerifying}, {PhasePending, PhaseActing, PhaseActing}, {PhaseExhausted, PhaseVerifying, PhaseVerifying},
+		{PhaseVerifying, PhaseExhausted, PhaseVerifying}, {PhasePending, PhaseExhausted, PhaseExhausted}, {PhaseExhausted, PhasePending, PhaseExhausted}, {PhaseActing, PhaseVerifying, PhaseActing},
 	} {
 		n := scene.Bare("n1")
 		if c.node != "" {
@@ -187,7 +187,7 @@ func TestLabelSaysWhatAPersonMustKnowFirst(t *testing.T) {
 func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	c := scene.LimitsAlone()
 	c.Limits.RepairsWindow, c.Limits.Locations = time.Minute, LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
-	n, r := scene.Bare("n1"), scene.LocationRecord(Acting)
+	n, r := scene.Bare("n1"), scene.LocationRecord(PhaseActing)
 	l := &ledger.Ledger{}
 	l.Slots = []ledger.Slot{{Node: "n1", Repair: "node's"}}
 	l.Reserve(c, n, r, scene.Noon)
@@ -218,23 +218,23 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	require.Zero(t, l.LastMove("eu", "r1"), "its own move holds no repair")
 	require.Zero(t, l.LastMove("us", ""), "nor does one of another location")
 
-	other := scene.LocationRecord(Acting)
+	other := scene.LocationRecord(PhaseActing)
 	other.ID, other.Location = "r2", "us"
 	l.Reserve(c, scene.Bare("n5"), other, later.Add(2*PendingFor-time.Minute))
 	require.Contains(t, l.Moves, "eu", "a repair that waits may still put its moves back")
 	l.Reserve(c, scene.Bare("n5"), other, later.Add(2*PendingFor))
 	require.NotContains(t, l.Moves, "eu", "what binds nobody any more is forgotten")
 
-	ended := Entry{ID: "r0", Target: "leader", Location: "us", Policy: "p", Steps: []string{"promote-leader:1"}, Began: scene.Noon.Add(-4 * time.Minute), Ended: scene.Noon.Add(-time.Minute), Outcome: Recovered}
-	idle := Entry{ID: "r3", Target: "leader", Location: "ap", Policy: "p", Began: scene.Noon, Ended: scene.Noon, Outcome: Superseded}
-	n.Annotations[LocationKey], n.Annotations[HistoryKey] = scene.LocationRecord(Verifying).Encode(), EncodeJSON([]Entry{ended, idle})
+	ended := Entry{ID: "r0", Target: "leader", Location: "us", Policy: "p", Steps: []string{"promote-leader:1"}, Began: scene.Noon.Add(-4 * time.Minute), Ended: scene.Noon.Add(-time.Minute), Outcome: OutcomeRecovered}
+	idle := Entry{ID: "r3", Target: "leader", Location: "ap", Policy: "p", Began: scene.Noon, Ended: scene.Noon, Outcome: OutcomeSuperseded}
+	n.Annotations[LocationKey], n.Annotations[HistoryKey] = scene.LocationRecord(PhaseVerifying).Encode(), EncodeJSON([]Entry{ended, idle})
 	rebuilt := ledger.Rebuild(c, []*corev1.Node{n}, scene.Noon)
 	require.Equal(t, map[string][]ledger.Begun{"eu": {{Repair: "r1", At: scene.Noon.Add(-30 * time.Second)}}, "us": {{Repair: "r0", At: ended.Ended}}}, rebuilt.Moves)
 	require.Len(t, rebuilt.Slots, 1)
 	require.Equal(t, "n2", rebuilt.Slots[0].Successor)
 	require.Empty(t, rebuilt.Status.Exhausted, "a repair that is under way has not failed")
 
-	r.Phase = Acting // it puts its moves back
+	r.Phase = PhaseActing // it puts its moves back
 	n.Annotations[LocationKey] = r.Encode()
 	require.Equal(t, []ledger.Begun{{Repair: "r1", At: later}}, ledger.Rebuild(c, []*corev1.Node{n}, later).Moves["eu"])
 	early := r.Intent.At.Add(-time.Minute)
@@ -266,7 +266,7 @@ func TestLeadersAlertNeverMovesItsNode(t *testing.T) {
 // TestARepairMakesFourMovesAtMost, whatever its plan says: no more of them fit its record.
 func TestARepairMakesFourMovesAtMost(t *testing.T) {
 	s := scene.ReadLocation(t, `{policy: {plan: ["promote-leader 9"]}, sight: {leader: n6, candidates: [n7]}}`).LocationState(t)
-	r := scene.LocationRecord(Verifying)
+	r := scene.LocationRecord(PhaseVerifying)
 	r.Began, r.Deadline, r.Step.Attempt, r.Moves, r.Done = scene.Noon.Add(-10*time.Minute), scene.Noon, 4, nil, nil
 	for i, to := range []string{"n3", "n4", "n5", "n6"} {
 		r.Moves = append(r.Moves, scene.TheMove([]string{"n1", "n3", "n4", "n5"}[i], to))
@@ -311,28 +311,28 @@ func TestResetForgetsAnExhaustedLeader(t *testing.T) {
 		require.NoError(t, s.Journal.Malformed)
 		return node.Decide(s.State, scene.Noon)
 	}
-	d := reset(Exhausted, "")
+	d := reset(PhaseExhausted, "")
 	require.Equal(t, lifecycle.VerbRest, d.Verb)
 	require.Equal(t, []string{LocationKey}, d.Prune)
 	require.Equal(t, []string{"mesh-leader-degraded"}, d.Allow)
 	require.Equal(t, []string{ResetKey}, d.Consume)
 	require.Empty(t, d.Notices)
 
-	d = reset(Exhausted, Exhausted)
+	d = reset(PhaseExhausted, PhaseExhausted)
 	require.Equal(t, lifecycle.VerbReset, d.Verb)
 	require.Equal(t, []string{LocationKey}, d.Prune)
 	require.Equal(t, []string{"p", "mesh-leader-degraded"}, d.Allow)
 
-	d = reset(Verifying, Exhausted)
+	d = reset(PhaseVerifying, PhaseExhausted)
 	require.Equal(t, lifecycle.VerbReset, d.Verb)
 	require.Empty(t, d.Prune)
 
-	d = reset(Exhausted, Pending)
+	d = reset(PhaseExhausted, PhasePending)
 	require.Equal(t, []string{LocationKey}, d.Prune, "a repair of the node that has done nothing is no obstacle")
-	d = reset(Exhausted, Verifying)
+	d = reset(PhaseExhausted, PhaseVerifying)
 	require.Empty(t, d.Prune, "a repair of the node that is under way is not reset")
 
-	d = reset(Verifying, "")
+	d = reset(PhaseVerifying, "")
 	require.Empty(t, d.Prune)
 	require.Len(t, d.Notices, 1, "there is nothing to forget")
 }
@@ -343,7 +343,7 @@ func TestWordOfALeadersRepairIsItsOwn(t *testing.T) {
 	decide := func(phase Phase, key, value string) lifecycle.Decision {
 		s := scene.ReadLocation(t, `{}`).LocationState(t)
 		r := scene.LocationRecord(phase)
-		if phase == Pending {
+		if phase == PhasePending {
 			r.Moves, r.Intent, r.Done, r.Undo, r.Deadline = nil, nil, nil, nil, scene.Noon.Add(time.Hour)
 		}
 		s.Node.Annotations[LocationKey], s.Node.Annotations[key] = r.Encode(), value
@@ -351,13 +351,13 @@ func TestWordOfALeadersRepairIsItsOwn(t *testing.T) {
 		require.NoError(t, s.Journal.Malformed)
 		return node.Decide(s.State, scene.Noon)
 	}
-	for phase, consumed := range map[Phase]bool{Acting: false, Verifying: false, Pending: false, Exhausted: true} {
+	for phase, consumed := range map[Phase]bool{PhaseActing: false, PhaseVerifying: false, PhasePending: false, PhaseExhausted: true} {
 		require.Equal(t, consumed, len(decide(phase, CancelKey, "r1").Consume) > 0, phase)
-		require.Equal(t, phase != Pending, len(decide(phase, ApproveKey, "r1").Consume) > 0, phase)
+		require.Equal(t, phase != PhasePending, len(decide(phase, ApproveKey, "r1").Consume) > 0, phase)
 	}
-	require.Contains(t, decide(Exhausted, CancelKey, "r1").Notices[0].Message, "run out of steps already")
-	require.NotEmpty(t, decide(Verifying, CancelKey, "stop it!").Pause, "somebody wanted something to stop")
-	require.Empty(t, decide(Verifying, CancelKey, "r2r2r2").Pause)
+	require.Contains(t, decide(PhaseExhausted, CancelKey, "r1").Notices[0].Message, "run out of steps already")
+	require.NotEmpty(t, decide(PhaseVerifying, CancelKey, "stop it!").Pause, "somebody wanted something to stop")
+	require.Empty(t, decide(PhaseVerifying, CancelKey, "r2r2r2").Pause)
 }
 
 // TestLeadersRecordIsStrict: what this version would not have written holds the node.
@@ -368,8 +368,8 @@ func TestLeadersRecordIsStrict(t *testing.T) {
 		"a location of control bytes":   func(r *Record) { r.Location, r.Moves[0].Location = "e\x00u", "e\x00u" },
 		"a node's step":                 func(r *Record) { r.Step.Name = "reboot" },
 		"no move":                       func(r *Record) { r.Moves = nil },
-		"a move without an intent":      func(r *Record) { r.Phase, r.Intent = Pending, nil },
-		"an intent without its id":      func(r *Record) { r.Phase, r.Intent.ID = Exhausted, "" },
+		"a move without an intent":      func(r *Record) { r.Phase, r.Intent = PhasePending, nil },
+		"an intent without its id":      func(r *Record) { r.Phase, r.Intent.ID = PhaseExhausted, "" },
 		"another successor":             func(r *Record) { r.Intent.Successor = "n3" },
 		"a move that changes nothing":   func(r *Record) { r.Moves[0].Before = nil },
 		"a move on to itself":           func(r *Record) { r.Moves[0].From = "n2" },
@@ -381,7 +381,7 @@ func TestLeadersRecordIsStrict(t *testing.T) {
 		"a pod's":                       func(r *Record) { r.Pod = &Pod{Namespace: "sei", Name: "a-0"} },
 		"a later version's":             func(r *Record) { r.V = 2 },
 	} {
-		r := scene.LocationRecord(Verifying)
+		r := scene.LocationRecord(PhaseVerifying)
 		change(r)
 		n := scene.Bare("n1")
 		n.Annotations[LocationKey] = r.Encode()
@@ -390,15 +390,15 @@ func TestLeadersRecordIsStrict(t *testing.T) {
 		require.Nil(t, j.Records[LocationKey], name)
 	}
 	n := scene.Bare("n1")
-	n.Annotations[NodeRepairKey] = scene.LocationRecord(Verifying).Encode()
+	n.Annotations[NodeRepairKey] = scene.LocationRecord(PhaseVerifying).Encode()
 	require.ErrorContains(t, ReadJournal(n).Malformed, "of another target")
 	n = scene.Acting()
 	n.Annotations[LocationKey] = n.Annotations[NodeRepairKey]
 	require.ErrorContains(t, ReadJournal(n).Malformed, "of another target")
 	r := ReadJournal(scene.Acting()).Record
-	r.Moves = scene.LocationRecord(Acting).Moves
+	r.Moves = scene.LocationRecord(PhaseActing).Moves
 	require.ErrorContains(t, r.Validate(nil), "moves of leadership and no location")
-	n.Annotations[LocationKey] = scene.LocationRecord(Verifying).Encode()
+	n.Annotations[LocationKey] = scene.LocationRecord(PhaseVerifying).Encode()
 	j := ReadJournal(n)
 	require.NoError(t, j.Malformed)
 	require.Equal(t, "r1", j.Records[LocationKey].ID)
@@ -420,7 +420,7 @@ func TestLeaderOfOneLocationAtATime(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "us", l.Name)
 	require.Len(t, l.Alerts, 2)
-	l, _ = scene.LocationOf(c, Journal{Records: map[string]*Record{LocationKey: scene.LocationRecord(Verifying)}, Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute)}})
+	l, _ = scene.LocationOf(c, Journal{Records: map[string]*Record{LocationKey: scene.LocationRecord(PhaseVerifying)}, Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute)}})
 	require.Equal(t, "eu", l.Name, "that of the repair")
 	require.Equal(t, "b", l.Alerts[0].Fingerprint)
 }

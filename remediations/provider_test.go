@@ -91,7 +91,7 @@ func TestAnIntentNamesItsProviderWhereThereIsAChoice(t *testing.T) {
 		case lifecycle.VerbLook:
 			require.True(t, d.Ask.Survey, name)
 		default:
-			require.Equal(t, ProviderAbsent, d.Reason, name)
+			require.Equal(t, ReasonProviderAbsent, d.Reason, name)
 			require.False(t, d.Fleetwide, name)
 		}
 	}
@@ -113,7 +113,7 @@ func TestWhoIsAskedAboutAnIntent(t *testing.T) {
 	} {
 		require.Equal(t, c.want, (&Config{Providers: c.providers}).ProviderOfIntent("reboot", &c.intent), name)
 	}
-	r := &Record{V: 1, ID: "abc234", Policy: "p", Cause: Cause{Alert: scene.FP}, Phase: Verifying, Step: StepRef{Name: "reboot", Attempt: 1}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour), Intent: &Intent{ID: "abc234-0-1", At: scene.Noon, Provider: strings.Repeat("p", MaxProviderName)}}
+	r := &Record{V: 1, ID: "abc234", Policy: "p", Cause: Cause{Alert: scene.FP}, Phase: PhaseVerifying, Step: StepRef{Name: "reboot", Attempt: 1}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour), Intent: &Intent{ID: "abc234-0-1", At: scene.Noon, Provider: strings.Repeat("p", MaxProviderName)}}
 	_, err := DecodeRecord(r.Encode())
 	require.NoError(t, err)
 	r.Intent.Provider += "p"
@@ -132,7 +132,7 @@ func TestNothingIsDrainedForAStepThatNobodyTakes(t *testing.T) {
 		d := node.Decide(s, scene.Noon)
 		require.Equal(t, verb, d.Verb, "%s: %s", id, d.Message)
 		if verb == lifecycle.VerbHold {
-			require.Equal(t, ProviderAbsent, d.Reason)
+			require.Equal(t, ReasonProviderAbsent, d.Reason)
 			require.Contains(t, d.Message, "no provider serves Node n1 for the step replace")
 		}
 	}
@@ -234,7 +234,7 @@ func TestAStepThatANodesProviderLacksIsPassedOver(t *testing.T) {
 		if c.verb == lifecycle.VerbIssue {
 			continue
 		}
-		require.Equal(t, ProviderAbsent, d.Reason, name)
+		require.Equal(t, ReasonProviderAbsent, d.Reason, name)
 		require.Contains(t, d.Message, "Node n1 for the step reboot", name)
 		require.Equal(t, c.next != c.plan[0], len(d.Record.Passed) == 1, name)
 		if len(d.Record.Passed) == 1 {

@@ -4,55 +4,55 @@ package remediations
 type Reason string
 
 const (
-	RecordMalformed  Reason = "RecordMalformed"
-	ReasonExcluded   Reason = "Excluded"
-	Paused           Reason = "Paused"
-	NodeLeaving      Reason = "NodeLeaving"
-	CordonedByOther  Reason = "CordonedByOther"
-	AlertUnconfirmed Reason = "AlertUnconfirmed"
-	Blind            Reason = "Blind"
-	Silenced         Reason = "Silenced"
-	Inhibited        Reason = "Inhibited"
-	AlertResolved    Reason = "AlertResolved"
-	NotWitnessed     Reason = "NotWitnessed"
-	TooYoung         Reason = "TooYoung"
-	FleetUnhealthy   Reason = "FleetUnhealthy"
-	OutsideWindow    Reason = "OutsideWindow"
-	NodeUnderRepair  Reason = "NodeUnderRepair"
-	Cooldown         Reason = "Cooldown"
-	RepairsSpent     Reason = "RepairsSpent"
-	PolicyFailing    Reason = "PolicyFailing"
-	ControlPlaneBusy Reason = "ControlPlaneBusy"
+	ReasonRecordMalformed  Reason = "RecordMalformed"
+	ReasonExcluded         Reason = "Excluded"
+	ReasonPaused           Reason = "Paused"
+	ReasonNodeLeaving      Reason = "NodeLeaving"
+	ReasonCordonedByOther  Reason = "CordonedByOther"
+	ReasonAlertUnconfirmed Reason = "AlertUnconfirmed"
+	ReasonBlind            Reason = "Blind"
+	ReasonSilenced         Reason = "Silenced"
+	ReasonInhibited        Reason = "Inhibited"
+	ReasonAlertResolved    Reason = "AlertResolved"
+	ReasonNotWitnessed     Reason = "NotWitnessed"
+	ReasonTooYoung         Reason = "TooYoung"
+	ReasonFleetUnhealthy   Reason = "FleetUnhealthy"
+	ReasonOutsideWindow    Reason = "OutsideWindow"
+	ReasonNodeUnderRepair  Reason = "NodeUnderRepair"
+	ReasonCooldown         Reason = "Cooldown"
+	ReasonRepairsSpent     Reason = "RepairsSpent"
+	ReasonPolicyFailing    Reason = "PolicyFailing"
+	ReasonControlPlaneBusy Reason = "ControlPlaneBusy"
 	// ReasonClusterWide: the step would change the whole cluster, and too few nodes have the fault; or another one does so.
-	ReasonClusterWide Reason = "ClusterWide"
-	AtLimit           Reason = "AtLimit"
-	AwaitingApproval  Reason = "AwaitingApproval"
-	Observing         Reason = "Observing"
+	ReasonClusterWide      Reason = "ClusterWide"
+	ReasonAtLimit          Reason = "AtLimit"
+	ReasonAwaitingApproval Reason = "AwaitingApproval"
+	ReasonObserving        Reason = "Observing"
 
-	// CallWithheld is no guard: the last look right before the call withheld it, for what no guard speaks of. The intent grew
+	// ReasonCallWithheld is no guard: the last look right before the call withheld it, for what no guard speaks of. The intent grew
 	// too old, this process stops leading, or what the intent rested on is there no more.
-	CallWithheld Reason = "CallWithheld"
-	// ProviderAbsent is no guard: no step of the plan can be carried out by this installation, or the provider says
+	ReasonCallWithheld Reason = "CallWithheld"
+	// ReasonProviderAbsent is no guard: no step of the plan can be carried out by this installation, or the provider says
 	// beforehand that it would refuse. Whether that is the node's or the fleet's each says for itself.
-	ProviderAbsent Reason = "ProviderAbsent"
-	// SidecarHeld and SidecarUnknown speak of a pod, and are asked last before Observing: its owner keeps the sidecar as it
+	ReasonProviderAbsent Reason = "ProviderAbsent"
+	// ReasonSidecarHeld and ReasonSidecarUnknown speak of a pod, and are asked last before Observing: its owner keeps the sidecar as it
 	// is on purpose, or is at work on it; or nothing can be said of it, which is never a fault.
-	SidecarHeld    Reason = "SidecarHeld"
-	SidecarUnknown Reason = "SidecarUnknown"
-	// LeaderHeld and LeaderUnknown speak of a location of the mesh, and are asked where those of a pod are: its leader is not
+	ReasonSidecarHeld    Reason = "SidecarHeld"
+	ReasonSidecarUnknown Reason = "SidecarUnknown"
+	// ReasonLeaderHeld and ReasonLeaderUnknown speak of a location of the mesh, and are asked where those of a pod are: its leader is not
 	// to be moved, or nothing there can take its place; or nothing can be said of it.
-	LeaderHeld    Reason = "LeaderHeld"
-	LeaderUnknown Reason = "LeaderUnknown"
-	// APIServerUnknown speaks of the API servers: nothing can be said of any that is left, which is never a fault.
-	APIServerUnknown Reason = "APIServerUnknown"
+	ReasonLeaderHeld    Reason = "LeaderHeld"
+	ReasonLeaderUnknown Reason = "LeaderUnknown"
+	// ReasonAPIServerUnknown speaks of the API servers: nothing can be said of any that is left, which is never a fault.
+	ReasonAPIServerUnknown Reason = "APIServerUnknown"
 )
 
 // Reasons is the closed list, in guard order, for metrics and docs.
 var Reasons = []Reason{
-	RecordMalformed, ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Blind, Silenced, Inhibited,
-	AlertResolved, NotWitnessed, TooYoung, FleetUnhealthy, OutsideWindow, NodeUnderRepair, Cooldown, RepairsSpent, PolicyFailing,
-	ControlPlaneBusy, ReasonClusterWide, AtLimit, AwaitingApproval, Observing, CallWithheld, ProviderAbsent, SidecarHeld, SidecarUnknown,
-	LeaderHeld, LeaderUnknown, APIServerUnknown,
+	ReasonRecordMalformed, ReasonExcluded, ReasonPaused, ReasonNodeLeaving, ReasonCordonedByOther, ReasonAlertUnconfirmed, ReasonBlind, ReasonSilenced, ReasonInhibited,
+	ReasonAlertResolved, ReasonNotWitnessed, ReasonTooYoung, ReasonFleetUnhealthy, ReasonOutsideWindow, ReasonNodeUnderRepair, ReasonCooldown, ReasonRepairsSpent, ReasonPolicyFailing,
+	ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit, ReasonAwaitingApproval, ReasonObserving, ReasonCallWithheld, ReasonProviderAbsent, ReasonSidecarHeld, ReasonSidecarUnknown,
+	ReasonLeaderHeld, ReasonLeaderUnknown, ReasonAPIServerUnknown,
 }
 
 // Fleetwide says that the reason lies with the fleet, the clock, the configuration or the alert source, and not with
@@ -60,11 +60,11 @@ var Reasons = []Reason{
 // writes on Nodes.
 func (r Reason) Fleetwide() bool {
 	switch r {
-	case Blind, FleetUnhealthy, OutsideWindow, PolicyFailing, ControlPlaneBusy, AtLimit:
+	case ReasonBlind, ReasonFleetUnhealthy, ReasonOutsideWindow, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonAtLimit:
 		return true
-	case RecordMalformed, ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Silenced, Inhibited,
-		AlertResolved, NotWitnessed, TooYoung, NodeUnderRepair, Cooldown, RepairsSpent, AwaitingApproval, Observing,
-		CallWithheld, ProviderAbsent, SidecarHeld, SidecarUnknown, LeaderHeld, LeaderUnknown, APIServerUnknown, ReasonClusterWide:
+	case ReasonRecordMalformed, ReasonExcluded, ReasonPaused, ReasonNodeLeaving, ReasonCordonedByOther, ReasonAlertUnconfirmed, ReasonSilenced, ReasonInhibited,
+		ReasonAlertResolved, ReasonNotWitnessed, ReasonTooYoung, ReasonNodeUnderRepair, ReasonCooldown, ReasonRepairsSpent, ReasonAwaitingApproval, ReasonObserving,
+		ReasonCallWithheld, ReasonProviderAbsent, ReasonSidecarHeld, ReasonSidecarUnknown, ReasonLeaderHeld, ReasonLeaderUnknown, ReasonAPIServerUnknown, ReasonClusterWide:
 	}
 	return false
 }

@@ -24,18 +24,18 @@ const MaxRecordBytes = 8 << 10
 type Phase string
 
 const (
-	// Pending: matched; held by a guard, or between attempts. It occupies no slot and denies nobody anything.
-	Pending Phase = "Pending"
-	// Acting: the intent is written, the side effect was issued or is about to be.
-	Acting Phase = "Acting"
-	// Verifying: waiting for proof.
-	Verifying Phase = "Verifying"
-	// Exhausted: the plan has run out; a person must look.
-	Exhausted Phase = "Exhausted"
+	// PhasePending: matched; held by a guard, or between attempts. It occupies no slot and denies nobody anything.
+	PhasePending Phase = "Pending"
+	// PhaseActing: the intent is written, the side effect was issued or is about to be.
+	PhaseActing Phase = "Acting"
+	// PhaseVerifying: waiting for proof.
+	PhaseVerifying Phase = "Verifying"
+	// PhaseExhausted: the plan has run out; a person must look.
+	PhaseExhausted Phase = "Exhausted"
 )
 
 // InFlight says that a repair in this phase occupies its node.
-func (p Phase) InFlight() bool { return p == Acting || p == Verifying }
+func (p Phase) InFlight() bool { return p == PhaseActing || p == PhaseVerifying }
 
 // CallOutcome is what is known of a call to a provider. Absent: not known to have been sent.
 type CallOutcome string
@@ -252,7 +252,7 @@ func DecodeRecordOf(key, value string) (*Record, error) {
 
 func (r *Record) Validate(g Registry) error {
 	switch r.Phase {
-	case Pending, Acting, Verifying, Exhausted:
+	case PhasePending, PhaseActing, PhaseVerifying, PhaseExhausted:
 	default:
 		return fmt.Errorf("the record's phase %q is unknown", clip(string(r.Phase), 40))
 	}
@@ -274,7 +274,7 @@ func (r *Record) Validate(g Registry) error {
 		return fmt.Errorf("the record's step %d, attempt %d, cannot be", r.Step.Index, r.Step.Attempt)
 	case r.Phase.InFlight() && (r.Intent == nil || r.Intent.ID == "" || r.Intent.At.IsZero()):
 		return fmt.Errorf("the record is %s but has no intent", r.Phase)
-	case r.Since.IsZero() || (r.Phase != Exhausted && r.Deadline.IsZero()):
+	case r.Since.IsZero() || (r.Phase != PhaseExhausted && r.Deadline.IsZero()):
 		return fmt.Errorf("the record has no since or no deadline")
 	}
 	of, ok := g.Of(r.Step.Name)

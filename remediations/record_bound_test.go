@@ -22,10 +22,10 @@ func TestWhateverIsWrittenCanBeRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		step := StepRef{Index: 31, Name: "replace", Attempt: 1}
 		r := &Record{
-			V: 1, ID: "abc234", Policy: strings.Repeat("p", rapid.SampledFrom([]int{4, 63}).Draw(t, "policy")), Cause: Cause{Alert: scene.FP}, Phase: Verifying, Step: step,
+			V: 1, ID: "abc234", Policy: strings.Repeat("p", rapid.SampledFrom([]int{4, 63}).Draw(t, "policy")), Cause: Cause{Alert: scene.FP}, Phase: PhaseVerifying, Step: step,
 			Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Evidence: EvidenceOf(said.Draw(t, "evidence")), Note: Clip(said.Draw(t, "note"), 400),
 			Intent: &Intent{ID: "abc234-31-1", At: scene.Noon, BootID: strings.Repeat("b", 36), UID: strings.Repeat("u", 36), ProviderID: "civo://" + strings.Repeat("i", 36), Before: rapid.SampledFrom([]Before{"", Before(`{"kept":"` + strings.Repeat("k", MaxBefore-11) + `"}`)}).Draw(t, "before"), Why: Clip(said.Draw(t, "why"), 300), Outcome: CallRefused},
-			Hold:   &Hold{Reason: Paused, Message: Clip(said.Draw(t, "hold"), 400), Since: scene.Noon},
+			Hold:   &Hold{Reason: ReasonPaused, Message: Clip(said.Draw(t, "hold"), 400), Since: scene.Noon},
 			Undo:   []Undo{{Kind: UndoCordon, At: scene.Noon}, {Kind: UndoTaint, Key: OutOfServiceTaint, At: scene.Noon}, {Kind: UndoAnnotation, Key: announce.Annotations["cluster-autoscaler"], At: scene.Noon}, {Kind: UndoAnnotation, Key: announce.Annotations["karpenter"], At: scene.Noon}},
 		}
 		for i := range rapid.IntRange(0, 32).Draw(t, "passed") {
@@ -57,7 +57,7 @@ func TestWhateverIsWrittenCanBeRead(t *testing.T) {
 
 // TestALongRecordLosesItsWordsFirst, and a short one nothing.
 func TestALongRecordLosesItsWordsFirst(t *testing.T) {
-	r := &Record{V: 1, ID: "abc234", Policy: "p", Cause: Cause{Alert: scene.FP}, Phase: Pending, Step: StepRef{Name: "reboot", Attempt: 1}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour), Evidence: "the disk is full"}
+	r := &Record{V: 1, ID: "abc234", Policy: "p", Cause: Cause{Alert: scene.FP}, Phase: PhasePending, Step: StepRef{Name: "reboot", Attempt: 1}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour), Evidence: "the disk is full"}
 	read, err := DecodeRecord(r.Encode())
 	require.NoError(t, err)
 	require.Equal(t, r, read)

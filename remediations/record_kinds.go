@@ -86,7 +86,7 @@ func (r *Record) validateMoves(of Remediation) error {
 		return fmt.Errorf("the record has %d moves, Drydock makes at most %d", len(r.Moves), MaxMoves)
 	case (r.Intent == nil) != (len(r.Moves) == 0) && (len(r.Moves) > 0 || !r.Withheld()):
 		return fmt.Errorf("the record has moves without an intent, or an intent without a move")
-	case r.Back != nil && (len(r.Moves) == 0 || r.Back.IsZero() || r.Phase == Verifying):
+	case r.Back != nil && (len(r.Moves) == 0 || r.Back.IsZero() || r.Phase == PhaseVerifying):
 		return fmt.Errorf("the record puts back what was not moved")
 	}
 	for _, m := range r.Moves {

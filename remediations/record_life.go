@@ -20,7 +20,7 @@ func (r *Record) Ended(o Outcome, why string, now time.Time) *Entry {
 // Exhausted is the record of a plan that has run out, which stays until a person has looked.
 func (r *Record) Exhausted(now time.Time) *Record {
 	c := r.Clone()
-	c.Phase, c.Since, c.Deadline, c.Hold, c.Note = Exhausted, Instant(now), time.Time{}, nil, ""
+	c.Phase, c.Since, c.Deadline, c.Hold, c.Note = PhaseExhausted, Instant(now), time.Time{}, nil, ""
 	c.NameIntent()
 	return c
 }
@@ -41,8 +41,8 @@ func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 // Between is the record between two attempts.
 func (r *Record) Between(now time.Time) *Record {
 	next := r.Clone()
-	if r.Phase != Pending {
-		next.Phase, next.Since, next.Deadline, next.Note = Pending, Instant(now), Instant(now.Add(PendingFor)), ""
+	if r.Phase != PhasePending {
+		next.Phase, next.Since, next.Deadline, next.Note = PhasePending, Instant(now), Instant(now.Add(PendingFor)), ""
 	}
 	return next
 }
@@ -93,7 +93,7 @@ func StepName(done string) string { name, _, _ := strings.Cut(done, ":"); return
 // Observes says that the record is a would-be repair: nothing was done, and nothing but the mode of its policy keeps its first
 // step back. From then on it takes the place that the step would take, for as long as the step would.
 func (r *Record) Observes() bool {
-	return r != nil && r.Phase == Pending && r.Intent == nil && r.Hold != nil && r.Hold.Reason == Observing
+	return r != nil && r.Phase == PhasePending && r.Intent == nil && r.Hold != nil && r.Hold.Reason == ReasonObserving
 }
 
 // WithoutPolicy says why a repair whose policy is no longer configured waits for its end: a cure shows by the policy's witness,
@@ -112,10 +112,10 @@ func (r *Record) FromTheFuture() string {
 
 // announces is the message of the Node condition by the repair, where it is true of the node: from the first intent to the repair's end.
 func (r *Record) announces(condition corev1.NodeConditionType) string {
-	if r == nil || r.Intent == nil || r.Phase == Exhausted {
+	if r == nil || r.Intent == nil || r.Phase == PhaseExhausted {
 		return ""
 	}
-	if condition != corev1.NodeMaintenanceInProgress && (r.Phase != Acting || r.Step.Name != drain.Name) {
+	if condition != corev1.NodeMaintenanceInProgress && (r.Phase != PhaseActing || r.Step.Name != drain.Name) {
 		return ""
 	}
 	return fmt.Sprintf("Drydock repairs this node: repair %s by policy %s, set at attempt %s (%s)", r.ID, r.Policy, r.Intent.ID, r.Step)

@@ -110,8 +110,8 @@ func TestRecordThatDrydockWouldNotWriteIsNotRead(t *testing.T) {
 func TestLongestRecordIsReadable(t *testing.T) {
 	nasty := strings.Repeat("\x00", 400)
 	r := Record{
-		V: 1, ID: "r1", Policy: strings.Repeat("p", 63), Cause: Cause{Alert: scene.FP}, Phase: Pending, Step: StepRef{Name: "reboot", Attempt: 1},
-		Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Hold: &Hold{Reason: Paused, Message: nasty, Since: scene.Noon},
+		V: 1, ID: "r1", Policy: strings.Repeat("p", 63), Cause: Cause{Alert: scene.FP}, Phase: PhasePending, Step: StepRef{Name: "reboot", Attempt: 1},
+		Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Hold: &Hold{Reason: ReasonPaused, Message: nasty, Since: scene.Noon},
 		Intent: &Intent{ID: "r1-0-1", At: scene.Noon, BootID: nasty[:40], UID: nasty[:40], ProviderID: nasty[:60], Outcome: CallRefused, Why: nasty[:300]},
 	}
 	for i := range 60 {
@@ -140,8 +140,8 @@ func TestOtherTargetsOfTheNode(t *testing.T) {
 }
 
 func TestPhasesInFlight(t *testing.T) {
-	for _, p := range []Phase{Pending, Acting, Verifying, Exhausted} {
-		require.Equal(t, p == Acting || p == Verifying, p.InFlight(), p)
+	for _, p := range []Phase{PhasePending, PhaseActing, PhaseVerifying, PhaseExhausted} {
+		require.Equal(t, p == PhaseActing || p == PhaseVerifying, p.InFlight(), p)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // approving is a node whose pod's sidecar has the intent r1-0-1 on record.
 func approving() *corev1.Node {
 	n := scene.Bare("n1")
-	n.Annotations[SidecarKey(scene.ThePod)] = scene.SidecarRecord(Acting).Encode()
+	n.Annotations[SidecarKey(scene.ThePod)] = scene.SidecarRecord(PhaseActing).Encode()
 	return n
 }
 
@@ -55,7 +55,7 @@ func TestLastLookBeforeTheApproval(t *testing.T) {
 		"a record that is no record":  {annotate(SidecarKey(scene.ThePod), "{}"), false},
 		"another record that is none": {annotate(NodeRepairKey, "{}"), false},
 		"another attempt's record":    {rewrite(func(r *Record) { r.Intent.ID = "r1-0-2" }), false},
-		"the attempt is over":         {rewrite(func(r *Record) { r.Phase = Verifying }), false},
+		"the attempt is over":         {rewrite(func(r *Record) { r.Phase = PhaseVerifying }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := approving()
@@ -67,7 +67,7 @@ func TestLastLookBeforeTheApproval(t *testing.T) {
 }
 
 func pendingRepair() string {
-	r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: Pending, Step: StepRef{Name: "reboot", Attempt: 1}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour)}
+	r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: PhasePending, Step: StepRef{Name: "reboot", Attempt: 1}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour)}
 	return r.Encode()
 }
 
@@ -93,14 +93,14 @@ func TestSidecarNeverMovesItsNode(t *testing.T) {
 		}
 		return node.Decide(s, scene.Noon)
 	}
-	for _, phase := range []Phase{"", Pending, Exhausted} {
+	for _, phase := range []Phase{"", PhasePending, PhaseExhausted} {
 		d := sick(phase)
 		require.Equal(t, lifecycle.VerbIssue, d.Verb, "%s: %s", phase, d.Message)
 		require.Empty(t, d.Record.Also, "a sidecar's alert is none of the node's")
 	}
-	for _, phase := range []Phase{Acting, Verifying} {
+	for _, phase := range []Phase{PhaseActing, PhaseVerifying} {
 		d := sick(phase)
-		require.Equal(t, NodeUnderRepair, d.Reason, "%s: %s", phase, d.Message)
+		require.Equal(t, ReasonNodeUnderRepair, d.Reason, "%s: %s", phase, d.Message)
 	}
 }
 
@@ -125,9 +125,9 @@ func second(_ string, err error) error { return err }
 func TestResetForgetsExhaustedSidecars(t *testing.T) {
 	s := scene.ReadSidecar(t, `{node: {annotations: {drydock.dev/reset: "true"}}}`).SidecarState(t)
 	busy := Pod{Namespace: "sei", Name: "b-0", UID: "pod2"}
-	other := scene.SidecarRecord(Verifying)
+	other := scene.SidecarRecord(PhaseVerifying)
 	other.Pod = &busy
-	s.Node.Annotations[SidecarKey(scene.ThePod)], s.Node.Annotations[SidecarKey(busy)] = scene.SidecarRecord(Exhausted).Encode(), other.Encode()
+	s.Node.Annotations[SidecarKey(scene.ThePod)], s.Node.Annotations[SidecarKey(busy)] = scene.SidecarRecord(PhaseExhausted).Encode(), other.Encode()
 	s.Journal = ReadJournal(s.Node)
 	d := node.Decide(s.State, scene.Noon)
 	require.Equal(t, lifecycle.VerbRest, d.Verb)
@@ -135,7 +135,7 @@ func TestResetForgetsExhaustedSidecars(t *testing.T) {
 	require.Equal(t, []string{ResetKey}, d.Consume)
 	require.Empty(t, d.Notices)
 
-	for phase, want := range map[Phase][]string{Pending: {SidecarKey(scene.ThePod)}, Verifying: nil} {
+	for phase, want := range map[Phase][]string{PhasePending: {SidecarKey(scene.ThePod)}, PhaseVerifying: nil} {
 		r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: phase, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour), Intent: &Intent{ID: "r9-0-1", At: scene.Noon}}
 		s.Node.Annotations[NodeRepairKey] = r.Encode()
 		s.Journal = ReadJournal(s.Node)
@@ -145,7 +145,7 @@ func TestResetForgetsExhaustedSidecars(t *testing.T) {
 
 // TestCancelOfASidecarIsItsOwn: Decide leaves the key to sidecar.Decide while that can take it, and answers it otherwise.
 func TestCancelOfASidecarIsItsOwn(t *testing.T) {
-	for phase, consumed := range map[Phase]bool{Acting: false, Verifying: false, Pending: false, Exhausted: true} {
+	for phase, consumed := range map[Phase]bool{PhaseActing: false, PhaseVerifying: false, PhasePending: false, PhaseExhausted: true} {
 		s := scene.ReadSidecar(t, `{node: {annotations: {drydock.dev/cancel: r1}}}`).SidecarState(t)
 		s.Node.Annotations[SidecarKey(scene.ThePod)] = scene.SidecarRecord(phase).Encode()
 		s.Journal = ReadJournal(s.Node)
@@ -156,8 +156,8 @@ func TestCancelOfASidecarIsItsOwn(t *testing.T) {
 // TestSidecarsRecordIsStrict: what this version would not have written holds the node.
 func TestSidecarsRecordIsStrict(t *testing.T) {
 	for name, change := range map[string]func(*Record){
-		"no intent":         func(r *Record) { r.Phase, r.Intent = Pending, nil },
-		"no intent's time":  func(r *Record) { r.Phase, r.Intent.At = Pending, time.Time{} },
+		"no intent":         func(r *Record) { r.Phase, r.Intent = PhasePending, nil },
+		"no intent's time":  func(r *Record) { r.Phase, r.Intent.At = PhasePending, time.Time{} },
 		"no name":           func(r *Record) { r.Pod.Name = "" },
 		"no namespace":      func(r *Record) { r.Pod.Namespace = "" },
 		"another pod's":     func(r *Record) { r.Pod.Name = "b-0" },
@@ -165,7 +165,7 @@ func TestSidecarsRecordIsStrict(t *testing.T) {
 		"an unknown phase":  func(r *Record) { r.Phase = "Healing" },
 		"a later version's": func(r *Record) { r.V = 2 },
 	} {
-		r := scene.SidecarRecord(Verifying)
+		r := scene.SidecarRecord(PhaseVerifying)
 		change(r)
 		n := scene.Bare("n1")
 		n.Annotations[SidecarKey(scene.ThePod)] = r.Encode()
@@ -174,7 +174,7 @@ func TestSidecarsRecordIsStrict(t *testing.T) {
 		require.Empty(t, j.Records, name)
 	}
 	n := scene.Bare("n1")
-	n.Annotations[NodeRepairKey] = scene.SidecarRecord(Verifying).Encode()
+	n.Annotations[NodeRepairKey] = scene.SidecarRecord(PhaseVerifying).Encode()
 	require.ErrorContains(t, ReadJournal(n).Malformed, "of another target")
 }
 

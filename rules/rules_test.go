@@ -153,7 +153,7 @@ func matched(policies []config.PolicyInfo) []string {
 // TestTheRulesNameWhatDrydockKnows: a reason or a phase with a typing error in it selects nothing, and nobody sees it.
 func TestTheRulesNameWhatDrydockKnows(t *testing.T) {
 	known := map[string][]string{
-		"phase":  {string(remediations.Acting), string(remediations.Verifying), string(remediations.Exhausted)},
+		"phase":  {string(remediations.PhaseActing), string(remediations.PhaseVerifying), string(remediations.PhaseExhausted)},
 		"reason": {}, "outcome": {},
 	}
 	for _, o := range remediations.Outcomes {

@@ -124,7 +124,7 @@ func TestHandlerSaysWhatTheCoreSaysWhateverIsAsked(t *testing.T) {
 func TestWhatBreakGlassAllowsIsInTheAuditLog(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	c := requests.Case{By: requests.Person, Before: func(n *corev1.Node) {
-		requests.Put(n, requests.Record(remediations.Acting))
+		requests.Put(n, requests.Record(remediations.PhaseActing))
 		n.Annotations[remediations.BreakGlassKey] = "the rack is on fire"
 	}}
 	res := d.Handle(t.Context(), request(t, &c))
@@ -168,7 +168,7 @@ func TestEvictions(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	d.judge = judgeEviction
 	n := requests.Bare()
-	requests.Put(n, requests.Record(remediations.Acting))
+	requests.Put(n, requests.Record(remediations.PhaseActing))
 	d.nodes[n.Name] = n
 	d.nodes["n2"] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}}
 	for pod, node := range map[string]string{"busy": "n1", "well": "n2", "unscheduled": "", "strange": "n9"} {

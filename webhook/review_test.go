@@ -52,7 +52,7 @@ func ask(h http.Handler, contentType string, body []byte) *httptest.ResponseReco
 func TestReviewsAreAnswered(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	h := reviews(d.handler)
-	denied := reviewOf(t, &requests.Case{By: requests.Person, Before: func(n *corev1.Node) { requests.Put(n, requests.Record(remediations.Acting)) }})
+	denied := reviewOf(t, &requests.Case{By: requests.Person, Before: func(n *corev1.Node) { requests.Put(n, requests.Record(remediations.PhaseActing)) }})
 	w := ask(h, "application/json", denied)
 	require.Equal(t, http.StatusOK, w.Code)
 	var answer admissionv1.AdmissionReview

@@ -18,7 +18,7 @@ import (
 
 // cordonedBy is an exhausted node whose record says that Drydock cordoned it, and whose cordon the manager owns.
 func cordonedBy(name, manager string) *corev1.Node {
-	n := under(name, record("cccccc", remediations.Exhausted, func(r *remediations.Record) {
+	n := under(name, record("cccccc", remediations.PhaseExhausted, func(r *remediations.Record) {
 		r.Undo = []remediations.Undo{{Kind: remediations.UndoCordon, At: now}}
 	}))
 	n.Spec.Unschedulable = true
@@ -99,7 +99,7 @@ func TestCleanupRemovesDrydocksConditionsAlone(t *testing.T) {
 
 func TestCleanupWaitsForDrydockAndItsRepairs(t *testing.T) {
 	garbled := malformed("n") // its label says Acting
-	sidecar := node("n", map[string]string{remediations.RepairPrefix + "leader": record("dddddd", remediations.Verifying, func(r *remediations.Record) {
+	sidecar := node("n", map[string]string{remediations.RepairPrefix + "leader": record("dddddd", remediations.PhaseVerifying, func(r *remediations.Record) {
 		r.Location, r.Step.Name, r.Intent.Successor = "fra1", "promote-leader", "node-10"
 		r.Moves = []remediations.Move{{Location: "fra1", From: "n", To: "node-10", Before: map[string]*string{"node-10": nil}}}
 	}).Encode()})
@@ -108,10 +108,10 @@ func TestCleanupWaitsForDrydockAndItsRepairs(t *testing.T) {
 		lease *coordinationv1.Lease
 		want  string
 	}{
-		"in flight":            {under("n", record("aaaaaa", remediations.Verifying)), leaseOf("", now), "repair aaaaaa by policy node-not-ready is in flight on n (Verifying, reboot:1)"},
+		"in flight":            {under("n", record("aaaaaa", remediations.PhaseVerifying)), leaseOf("", now), "repair aaaaaa by policy node-not-ready is in flight on n (Verifying, reboot:1)"},
 		"a leader's in flight": {sidecar, leaseOf("", now), "repair dddddd by policy node-not-ready is in flight on n (Verifying, promote-leader:1)"},
 		"perhaps in flight":    {garbled, leaseOf("", now), "the label drydock.dev/phase=Acting of n says that a repair is in flight"},
-		"Drydock runs":         {under("n", record("aaaaaa", remediations.Pending)), leaseOf("drydock-0", now.Add(-14*time.Second)), "Drydock still runs and would write again: drydock-0 renewed Lease drydock/drydock at 2026-11-20T21:04:46Z"},
+		"Drydock runs":         {under("n", record("aaaaaa", remediations.PhasePending)), leaseOf("drydock-0", now.Add(-14*time.Second)), "Drydock still runs and would write again: drydock-0 renewed Lease drydock/drydock at 2026-11-20T21:04:46Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, c.node, c.lease, ledgerOf(calmLedger()))
@@ -132,7 +132,7 @@ func TestCleanupWaitsForDrydockAndItsRepairs(t *testing.T) {
 		})
 	}
 	t.Run("a Lease that ran out", func(t *testing.T) {
-		d := newDesk(t, under("n", record("aaaaaa", remediations.Pending)), leaseOf("drydock-0", now.Add(-16*time.Second)), ledgerOf(calmLedger()))
+		d := newDesk(t, under("n", record("aaaaaa", remediations.PhasePending)), leaseOf("drydock-0", now.Add(-16*time.Second)), ledgerOf(calmLedger()))
 		code, _, stderr := d.run("cleanup", "--yes")
 		require.Equal(t, cli.ExitOK, code, stderr)
 		require.Empty(t, d.node("n").Annotations)

@@ -21,8 +21,8 @@ func inPool(n *corev1.Node, pool string) *corev1.Node {
 
 // TestKubectlsFormatsPrintTheObjects: what -o prints is kubectl's work; here is that it gets the right object.
 func TestKubectlsFormatsPrintTheObjects(t *testing.T) {
-	d := newDesk(t, under("node-1", record("aaaaaa", remediations.Verifying)), under("node-2", record("bbbbbb", remediations.Pending)), ledgerOf(calmLedger()),
-		node("node-3", map[string]string{remediations.HistoryKey: historyOf(t, remediations.Entry{ID: "cccccc", Outcome: remediations.Recovered})}))
+	d := newDesk(t, under("node-1", record("aaaaaa", remediations.PhaseVerifying)), under("node-2", record("bbbbbb", remediations.PhasePending)), ledgerOf(calmLedger()),
+		node("node-3", map[string]string{remediations.HistoryKey: historyOf(t, remediations.Entry{ID: "cccccc", Outcome: remediations.OutcomeRecovered})}))
 	for args, want := range map[string]string{
 		"status -o jsonpath={.repairs[*].node}":                                 "node-1 node-2",
 		"status -o go-template={{.kind}}":                                       "Status",
@@ -66,7 +66,7 @@ func (d *desk) completions(line string) []string {
 func TestNamesAreCompleted(t *testing.T) {
 	own := ledgerIn("ops", map[string]string{"drydock.yaml": "policies: [{name: mine}]"})
 	own.Name = "drydock"
-	d := newDesk(t, node("node-1", nil), node("other-1", nil), under("node-2", record("aaaaaa", remediations.Verifying)), ledgerOf(calmLedger()), own)
+	d := newDesk(t, node("node-1", nil), node("other-1", nil), under("node-2", record("aaaaaa", remediations.PhaseVerifying)), ledgerOf(calmLedger()), own)
 	for line, want := range map[string][]string{
 		"pause ":           {"node-1", "node-2", "other-1"},
 		"pause n":          {"node-1", "node-2"},
@@ -95,7 +95,7 @@ func TestADryRunAsksTheServerAlone(t *testing.T) {
 		"pause n", "resume paused", "repair n --with reboot", "approve waiting", "cancel waiting", "reset ran-out", "break-glass n --why now", "cleanup --yes",
 	} {
 		d := newDesk(t, node("n", nil), node("paused", map[string]string{remediations.PauseKey: "true"}), exhausted("ran-out", "cccccc", "p"),
-			under("waiting", record("bbbbbb", remediations.Pending, held(remediations.AwaitingApproval, "", time.Time{}))), ledgerOf(calmLedger()), leaseOf("", now))
+			under("waiting", record("bbbbbb", remediations.PhasePending, held(remediations.ReasonAwaitingApproval, "", time.Time{}))), ledgerOf(calmLedger()), leaseOf("", now))
 		code, stdout, stderr := d.run(append(strings.Fields(line), "--dry-run=server")...)
 		require.Equal(t, cli.ExitOK, code, stderr)
 		require.Contains(t, stdout, " (server dry run: nothing was written)\n", line)

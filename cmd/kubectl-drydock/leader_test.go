@@ -31,7 +31,7 @@ func elsewhere() *coordinationv1.Lease {
 func TestWhyAndStatusSayThatNobodyLeads(t *testing.T) {
 	t.Parallel()
 	lost := leaseOf("drydock-0", now.Add(-20*time.Minute))
-	verifying := illNode(with(record("aaaaaa", remediations.Verifying, illCause)))
+	verifying := illNode(with(record("aaaaaa", remediations.PhaseVerifying, illCause)))
 	paused := illNode(func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true ticket 12" })
 	const since = "no replica leads since 2026-11-20T20:45:00Z (20m ago): "
 	for name, c := range map[string]struct {
@@ -203,7 +203,7 @@ func TestStatusFollowsTheLeader(t *testing.T) {
 	d.sees("Leader:   no replica leads since 2026-11-20T20:05:00Z (60m ago): drydock-0 renewed Lease drydock/drydock last, by the clock of this machine; until one leads, Drydock does nothing\n")
 	_, err := d.cluster.CoordinationV1().Leases("drydock").Update(t.Context(), leaseOf("drydock-1", now), metav1.UpdateOptions{})
 	require.NoError(t, err)
-	d.put(under("node-1", record("aaaaaa", remediations.Acting)))
+	d.put(under("node-1", record("aaaaaa", remediations.PhaseActing)))
 	d.sees("Leader none: over")
 	require.Equal(t, cli.ExitOK, stop())
 }
@@ -227,13 +227,13 @@ func TestWhyShowsTheRecordedHoldOfOtherTargets(t *testing.T) {
 	t.Parallel()
 	const line = "why asks no guard about this repair; the hold on record: "
 	n := aged("node-3", corev1.ConditionTrue)
-	n.Labels[remediations.PhaseLabel] = string(remediations.Pending)
-	n.Annotations[remediations.LocationKey] = record("eeeeee", remediations.Pending, held(remediations.Silenced, "silenced by alice", time.Time{}), func(r *remediations.Record) {
+	n.Labels[remediations.PhaseLabel] = string(remediations.PhasePending)
+	n.Annotations[remediations.LocationKey] = record("eeeeee", remediations.PhasePending, held(remediations.ReasonSilenced, "silenced by alice", time.Time{}), func(r *remediations.Record) {
 		r.Step, r.Policy, r.Location = remediations.StepRef{Name: "promote-leader", Attempt: 1}, "mesh-leader-degraded", "fra1"
 	}).Encode()
 	code, stdout, stderr := newDesk(t, fleetOf(n)...).run("why", "node-3")
 	require.Equal(t, 3, code, stderr)
 	require.Contains(t, stdout, "- "+line+"Silenced: silenced by alice\n")
-	_, stdout, _ = newDesk(t, fleetOf(illNode(with(record("aaaaaa", remediations.Verifying, illCause))))...).run("why", "node-3")
+	_, stdout, _ = newDesk(t, fleetOf(illNode(with(record("aaaaaa", remediations.PhaseVerifying, illCause))))...).run("why", "node-3")
 	require.NotContains(t, stdout, line)
 }

@@ -19,7 +19,7 @@ import (
 
 func reported(id string, o remediations.Outcome, ended time.Duration) remediations.Entry {
 	e := remediations.Entry{ID: id, Policy: "node-not-ready", Outcome: o, Steps: []string{"reboot:1"}, Began: now.Add(-ended - 6*time.Minute), Ended: now.Add(-ended), Why: "the node is Ready with a new boot ID"}
-	if o == remediations.Observed {
+	if o == remediations.OutcomeObserved {
 		e.Steps, e.Why = []string{}, "would reboot; the node was well before"
 		e.Would = &remediations.Would{Step: "reboot:1", At: e.Began.Add(time.Minute), Until: e.Ended.Add(time.Minute), IllSince: e.Began, WellAt: e.Ended}
 	}
@@ -28,9 +28,9 @@ func reported(id string, o remediations.Outcome, ended time.Duration) remediatio
 
 func reportDesk(t *testing.T) *desk {
 	return newDesk(t, ledgerOf(calmLedger()), node("node-9", nil),
-		inPool(node("node-3", map[string]string{remediations.HistoryKey: historyOf(t, reported("cccccc", remediations.Recovered, 2*time.Hour), reported("bbbbbb", remediations.Recovered, 50*time.Hour))}), "gpu"),
-		node("node-4", map[string]string{remediations.HistoryKey: historyOf(t, reported("dddddd", remediations.Observed, 30*time.Hour))}),
-		under("node-5", record("eeeeee", remediations.Pending, held(remediations.Silenced, "silence 4711 of ada: disk swap", time.Time{}))))
+		inPool(node("node-3", map[string]string{remediations.HistoryKey: historyOf(t, reported("cccccc", remediations.OutcomeRecovered, 2*time.Hour), reported("bbbbbb", remediations.OutcomeRecovered, 50*time.Hour))}), "gpu"),
+		node("node-4", map[string]string{remediations.HistoryKey: historyOf(t, reported("dddddd", remediations.OutcomeObserved, 30*time.Hour))}),
+		under("node-5", record("eeeeee", remediations.PhasePending, held(remediations.ReasonSilenced, "silence 4711 of ada: disk swap", time.Time{}))))
 }
 
 func (d *desk) report(args ...string) *report.Report {
@@ -90,7 +90,7 @@ func TestReportRefuses(t *testing.T) {
 
 // TestReportSaysWhatItCouldNotRead, and goes on with the rest.
 func TestReportSaysWhatItCouldNotRead(t *testing.T) {
-	d := newDesk(t, node("node-3", map[string]string{remediations.HistoryKey: historyOf(t, reported("cccccc", remediations.Recovered, time.Hour))}))
+	d := newDesk(t, node("node-3", map[string]string{remediations.HistoryKey: historyOf(t, reported("cccccc", remediations.OutcomeRecovered, time.Hour))}))
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	r := d.report("--prometheus", gone.URL)
@@ -138,7 +138,7 @@ func TestReportAsksPrometheus(t *testing.T) {
 	d := reportDesk(t)
 	r := d.report("--since", "1h", "--prometheus", s.URL, "--prometheus-label", "cluster=prod-1")
 	require.NotNil(t, r.Measured, r.Unsaid)
-	require.Equal(t, []report.Hold{{Policy: "node-not-ready", Reason: remediations.AtLimit, Seconds: 120, Most: 2, Source: report.SourcePrometheus}}, r.Holds)
+	require.Equal(t, []report.Hold{{Policy: "node-not-ready", Reason: remediations.ReasonAtLimit, Seconds: 120, Most: 2, Source: report.SourcePrometheus}}, r.Holds)
 	require.Equal(t, []report.Breaker{{Scope: "cluster", Openings: 1, Seconds: 90, State: ledger.BreakerClosed, Source: report.SourcePrometheus}}, r.Breakers)
 	require.Equal(t, &report.Measured{StepSeconds: 30, InFlight: 1}, r.Measured)
 	for _, q := range asked {

@@ -55,41 +55,41 @@ func (d *desk) statusOf(args ...string) (out inspect.Status) {
 // TestARowSaysWhatHoldsTheNodeNow, and never what held it once.
 func TestARowSaysWhatHoldsTheNodeNow(t *testing.T) {
 	pending := func(reason remediations.Reason, until time.Time) *corev1.Node {
-		return under("n", record("aaaaaa", remediations.Pending, held(reason, "as it was recorded", until)))
+		return under("n", record("aaaaaa", remediations.PhasePending, held(reason, "as it was recorded", until)))
 	}
 	later, before := now.Add(time.Minute), now.Add(-time.Second)
-	blind, breaker, failing := calmLedger(), heldBy(remediations.FleetUnhealthy, "too many"), heldBy(remediations.PolicyFailing, "its last 3 repairs failed")
+	blind, breaker, failing := calmLedger(), heldBy(remediations.ReasonFleetUnhealthy, "too many"), heldBy(remediations.ReasonPolicyFailing, "its last 3 repairs failed")
 	blind.Status.Blind = "nobody shows the Watchdog"
 	breaker.Status.Breakers = map[string]ledger.Breaker{"zone/a": {State: ledger.BreakerOpen, Since: now, Quiet: now}}
 	failing.Status.Exhausted = map[string]int{"other": 3}
 	inZone := func(zone string) *corev1.Node {
 		return labelled(alerted("n", "node-not-ready"), corev1.LabelTopologyZone, zone)
 	}
-	atLimit := heldBy(remediations.AtLimit, "1 of at most 1")
+	atLimit := heldBy(remediations.ReasonAtLimit, "1 of at most 1")
 	for name, c := range map[string]struct {
 		node   *corev1.Node
 		ledger *ledger.Ledger
 		want   remediations.Reason
 	}{
-		"waits at a limit":                  {alerted("n", "node-not-ready"), atLimit, remediations.AtLimit},
+		"waits at a limit":                  {alerted("n", "node-not-ready"), atLimit, remediations.ReasonAtLimit},
 		"waits, nothing holds it":           {alerted("n", "node-not-ready"), calmLedger(), ""},
-		"waits while blind":                 {alerted("n", "node-not-ready"), blind, remediations.Blind},
-		"waits behind its zone's breaker":   {inZone("a"), breaker, remediations.FleetUnhealthy},
+		"waits while blind":                 {alerted("n", "node-not-ready"), blind, remediations.ReasonBlind},
+		"waits behind its zone's breaker":   {inZone("a"), breaker, remediations.ReasonFleetUnhealthy},
 		"another zone's breaker":            {inZone("b"), breaker, ""},
 		"another policy is stopped":         {alerted("n", "node-not-ready"), failing, ""},
-		"its policy is stopped":             {alerted("n", "other"), failing, remediations.PolicyFailing},
-		"paused":                            {annotated(alerted("n", "node-not-ready"), remediations.PauseKey, "true disk"), atLimit, remediations.Paused},
-		"its pause is over":                 {annotated(alerted("n", "node-not-ready"), remediations.PauseKey, before.Format(time.RFC3339)), atLimit, remediations.AtLimit},
+		"its policy is stopped":             {alerted("n", "other"), failing, remediations.ReasonPolicyFailing},
+		"paused":                            {annotated(alerted("n", "node-not-ready"), remediations.PauseKey, "true disk"), atLimit, remediations.ReasonPaused},
+		"its pause is over":                 {annotated(alerted("n", "node-not-ready"), remediations.PauseKey, before.Format(time.RFC3339)), atLimit, remediations.ReasonAtLimit},
 		"excluded":                          {labelled(alerted("n", "node-not-ready"), remediations.ExcludeLabel, "true"), atLimit, remediations.ReasonExcluded},
-		"silenced":                          {pending(remediations.Silenced, later), atLimit, remediations.Silenced},
-		"its silence is over":               {pending(remediations.Silenced, before), atLimit, remediations.AtLimit},
-		"the pause was taken away":          {pending(remediations.Paused, time.Time{}), calmLedger(), ""},
+		"silenced":                          {pending(remediations.ReasonSilenced, later), atLimit, remediations.ReasonSilenced},
+		"its silence is over":               {pending(remediations.ReasonSilenced, before), atLimit, remediations.ReasonAtLimit},
+		"the pause was taken away":          {pending(remediations.ReasonPaused, time.Time{}), calmLedger(), ""},
 		"the exclusion was taken away":      {pending(remediations.ReasonExcluded, time.Time{}), calmLedger(), ""},
-		"it was uncordoned":                 {pending(remediations.CordonedByOther, time.Time{}), calmLedger(), ""},
-		"the other repair ended":            {pending(remediations.NodeUnderRepair, time.Time{}), calmLedger(), ""},
-		"recorded at a limit that is free":  {pending(remediations.AtLimit, time.Time{}), calmLedger(), ""},
-		"recorded at a limit that is taken": {pending(remediations.AtLimit, time.Time{}), atLimit, remediations.AtLimit},
-		"it waits for approval":             {pending(remediations.AwaitingApproval, time.Time{}), calmLedger(), remediations.AwaitingApproval},
+		"it was uncordoned":                 {pending(remediations.ReasonCordonedByOther, time.Time{}), calmLedger(), ""},
+		"the other repair ended":            {pending(remediations.ReasonNodeUnderRepair, time.Time{}), calmLedger(), ""},
+		"recorded at a limit that is free":  {pending(remediations.ReasonAtLimit, time.Time{}), calmLedger(), ""},
+		"recorded at a limit that is taken": {pending(remediations.ReasonAtLimit, time.Time{}), atLimit, remediations.ReasonAtLimit},
+		"it waits for approval":             {pending(remediations.ReasonAwaitingApproval, time.Time{}), calmLedger(), remediations.ReasonAwaitingApproval},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows := newDesk(t, c.node, ledgerOf(c.ledger)).statusOf().Repairs
@@ -104,14 +104,14 @@ func TestARowSaysWhatHoldsTheNodeNow(t *testing.T) {
 		})
 	}
 	leads := alerted("n", "mesh-leader-degraded")
-	leads.Annotations[remediations.LocationKey] = record("eeeeee", remediations.Pending, func(r *remediations.Record) {
+	leads.Annotations[remediations.LocationKey] = record("eeeeee", remediations.PhasePending, func(r *remediations.Record) {
 		r.Step.Name, r.Policy, r.Location = "promote-leader", "mesh-leader-degraded", "fra1"
 	}).Encode()
 	require.Len(t, newDesk(t, leads, ledgerOf(atLimit)).statusOf().Repairs, 1, "the alert of a repair does not wait beside it")
 
-	cordoned := pending(remediations.CordonedByOther, time.Time{})
+	cordoned := pending(remediations.ReasonCordonedByOther, time.Time{})
 	cordoned.Spec.Unschedulable = true
-	require.Equal(t, remediations.CordonedByOther, newDesk(t, cordoned, ledgerOf(atLimit)).statusOf().Repairs[0].Hold.Reason)
+	require.Equal(t, remediations.ReasonCordonedByOther, newDesk(t, cordoned, ledgerOf(atLimit)).statusOf().Repairs[0].Hold.Reason)
 }
 
 // TestAWaitingRowSaysHowTheLastRepairEnded: a repair for this firing of the alert was begun already.
@@ -130,15 +130,15 @@ func TestAWaitingRowSaysHowTheLastRepairEnded(t *testing.T) {
 	}{
 		"none was begun": {alerted("n", "node-not-ready"), "alert NodeNotReady; no repair was begun yet"},
 		"observed": {
-			ended(during, remediations.Observed, &remediations.Would{Step: "reboot:1", At: during}),
+			ended(during, remediations.OutcomeObserved, &remediations.Would{Step: "reboot:1", At: during}),
 			"alert NodeNotReady; repair cccccc would have issued reboot:1 at 2026-11-20T21:03:00Z, " +
 				"but policy node-not-ready only observed, and no repair was begun since",
 		},
 		"cancelled": {
-			ended(during, remediations.Cancelled, nil),
+			ended(during, remediations.OutcomeCancelled, nil),
 			"alert NodeNotReady; repair cccccc ended as Cancelled at 2026-11-20T21:03:00Z, and no repair was begun since",
 		},
-		"of an earlier firing": {ended(before, remediations.Recovered, nil), "alert NodeNotReady; no repair was begun yet"},
+		"of an earlier firing": {ended(before, remediations.OutcomeRecovered, nil), "alert NodeNotReady; no repair was begun yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -151,7 +151,7 @@ func TestAWaitingRowSaysHowTheLastRepairEnded(t *testing.T) {
 
 // TestStatusShowsTheNodesThatWait: each node with an alert of a policy, and behind a breaker each that is unhealthy.
 func TestStatusShowsTheNodesThatWait(t *testing.T) {
-	l := heldBy(remediations.FleetUnhealthy, "3 of 6 nodes are unhealthy")
+	l := heldBy(remediations.ReasonFleetUnhealthy, "3 of 6 nodes are unhealthy")
 	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Minute), Unhealthy: 3, Nodes: 6, Quiet: now}}
 	fleet := func(l *ledger.Ledger) []runtime.Object {
 		return []runtime.Object{
@@ -187,8 +187,8 @@ func TestNoTimeThatHasPassedIsToCome(t *testing.T) {
 	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Hour), Quiet: now.Add(-11 * time.Minute)}}
 	objects := []runtime.Object{
 		ledgerOf(l),
-		under("node-1", record("aaaaaa", remediations.Verifying, func(r *remediations.Record) { r.Deadline = now.Add(-time.Second) })),
-		under("node-2", record("bbbbbb", remediations.Pending, held(remediations.Silenced, "silenced", now.Add(-time.Second)))),
+		under("node-1", record("aaaaaa", remediations.PhaseVerifying, func(r *remediations.Record) { r.Deadline = now.Add(-time.Second) })),
+		under("node-2", record("bbbbbb", remediations.PhasePending, held(remediations.ReasonSilenced, "silenced", now.Add(-time.Second)))),
 	}
 	_, stdout, _ := newDesk(t, objects...).run("status", "-o", "wide")
 	require.NotContains(t, stdout, "at the earliest")
@@ -197,7 +197,7 @@ func TestNoTimeThatHasPassedIsToCome(t *testing.T) {
 	require.NotContains(t, stdout, "Silenced")
 
 	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Hour), Quiet: now.Add(-9 * time.Minute)}}
-	objects[0], objects[1] = ledgerOf(l), under("node-1", record("aaaaaa", remediations.Verifying, func(r *remediations.Record) { r.Deadline = now.Add(time.Second) }))
+	objects[0], objects[1] = ledgerOf(l), under("node-1", record("aaaaaa", remediations.PhaseVerifying, func(r *remediations.Record) { r.Deadline = now.Add(time.Second) }))
 	_, stdout, _ = newDesk(t, objects...).run("status", "-o", "wide")
 	require.Contains(t, stdout, "2026-11-20T21:06:00Z at the earliest", "the control")
 	require.Contains(t, stdout, "2026-11-20T21:05:01Z", "the control")
@@ -208,17 +208,17 @@ var promise = regexp.MustCompile("`kubectl drydock status[^`]*`[^.;]*")
 // TestTheRunbooksPromisesHold: what a runbook says that the status shows, it shows. A promise that is not listed here fails, and so does
 // an entry that is not the promise of one place.
 func TestTheRunbooksPromisesHold(t *testing.T) {
-	l := heldBy(remediations.AtLimit, "1 of at most 1 repairs are under way in the cluster (node-1)")
+	l := heldBy(remediations.ReasonAtLimit, "1 of at most 1 repairs are under way in the cluster (node-1)")
 	l.Arrival = now.Add(-20 * time.Minute)
 	l.Status.Blind = "at least three nodes do not renew their leases"
 	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Minute), Unhealthy: 2, Nodes: 6, Quiet: now}}
 	l.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestUnrouted, Message: "it is routed elsewhere", Since: now.Add(-2 * time.Minute)}
 	l.Status.Exhausted = map[string]int{"node-not-ready": 3}
-	leader := node("node-8", map[string]string{remediations.LocationKey: record("eeeeee", remediations.Pending, held(remediations.LeaderHeld, "no node there can take its place", time.Time{}), func(r *remediations.Record) {
+	leader := node("node-8", map[string]string{remediations.LocationKey: record("eeeeee", remediations.PhasePending, held(remediations.ReasonLeaderHeld, "no node there can take its place", time.Time{}), func(r *remediations.Record) {
 		r.Step.Name, r.Policy, r.Location = "promote-leader", "mesh-leader-degraded", "fra1"
 	}).Encode()})
 	leader.Labels[remediations.PhaseLabel] = "Pending"
-	d := newDesk(t, ledgerOf(l), is(node("node-1", nil), corev1.ConditionFalse), alerted("node-2", "node-not-ready"), leader, under("node-9", record("ffffff", remediations.Verifying)))
+	d := newDesk(t, ledgerOf(l), is(node("node-1", nil), corev1.ConditionFalse), alerted("node-2", "node-not-ready"), leader, under("node-9", record("ffffff", remediations.PhaseVerifying)))
 	_, out, _ := d.run("status", "-o", "wide")
 	blind := "Blind:    at least three nodes do not renew their leases\n"
 	shows := map[string][]string{

@@ -101,11 +101,11 @@ func record(id string, phase remediations.Phase, change ...func(*remediations.Re
 		Step:  remediations.StepRef{Index: 1, Name: "reboot", Attempt: 1},
 		Began: now.Add(-4 * time.Minute), Since: now.Add(-3 * time.Minute), Deadline: now.Add(7 * time.Minute),
 	}
-	if phase != remediations.Pending {
+	if phase != remediations.PhasePending {
 		r.Done = []string{"reboot:1"}
 		r.Intent = &remediations.Intent{ID: id + "-1-1", At: now.Add(-3 * time.Minute), Outcome: remediations.CallAccepted}
 	}
-	if phase == remediations.Exhausted {
+	if phase == remediations.PhaseExhausted {
 		r.Deadline = time.Time{}
 	}
 	for _, c := range change {

@@ -108,7 +108,7 @@ func row(r inspect.Repair, now time.Time, wide bool) []string {
 		return waitingRow(r, now, wide)
 	}
 	if r.Record == nil {
-		row := cells(node, "", "", "Malformed", "", "", string(remediations.RecordMalformed))
+		row := cells(node, "", "", "Malformed", "", "", string(remediations.ReasonRecordMalformed))
 		if wide {
 			row = append(row, cells("", "", r.Says())...)
 		}

@@ -40,22 +40,22 @@ func storm() []runtime.Object {
 	l.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestUnrouted, Message: "Alertmanager has the alert {alertname=\"DrydockSelfTest\"}, but routes it to \"pager\" and not to \"drydock\" (alertmanager.receiver)", Since: now.Add(-2 * time.Minute)}
 	l.Status.Stopped = map[string]string{"node-disk-pressure": "Civo says that the quota is reached"}
 	l.Status.Sidecars = map[string]string{"sei/rpc-0": "n7"}
-	gone, err := remediations.DecodeRecord(record("ffffff", remediations.Acting, func(r *remediations.Record) { r.Step = remediations.StepRef{Index: 2, Name: "replace", Attempt: 1} }).Encode())
+	gone, err := remediations.DecodeRecord(record("ffffff", remediations.PhaseActing, func(r *remediations.Record) { r.Step = remediations.StepRef{Index: 2, Name: "replace", Attempt: 1} }).Encode())
 	if err != nil {
 		panic(err)
 	}
 	l.Orphans = []ledger.Orphan{{Node: "node-9", UID: "uid-9", ProviderID: "civo://9", Record: *gone}}
 	l.Status.Exhausted = map[string]int{"gpu-node-not-ready": 3, "node-not-ready": 1}
 	l.Status.Holds = map[remediations.Reason]string{
-		remediations.AtLimit:       "1 of at most 1 repairs are under way in the cluster (node-1); limits.concurrent is 1",
-		remediations.OutsideWindow: "outside all of the configured windows",
+		remediations.ReasonAtLimit:       "1 of at most 1 repairs are under way in the cluster (node-1); limits.concurrent is 1",
+		remediations.ReasonOutsideWindow: "outside all of the configured windows",
 	}
 	l.Status.Glass = map[string]ledger.Glass{"node-5": {Since: now.Add(-20 * time.Minute), Why: "swapping a disk"}}
 	malformed := node("node-6", map[string]string{remediations.NodeRepairKey: `{"v":2,"id":"zzzzzz"}`})
 	malformed.Labels[remediations.PhaseLabel] = "Acting"
 	bare := node("node-7", nil)
 	bare.Labels[remediations.PhaseLabel] = "Verifying"
-	leader := node("node-8", map[string]string{remediations.RepairPrefix + "leader": record("eeeeee", remediations.Acting, func(r *remediations.Record) {
+	leader := node("node-8", map[string]string{remediations.RepairPrefix + "leader": record("eeeeee", remediations.PhaseActing, func(r *remediations.Record) {
 		r.Step.Name, r.Policy, r.Location, r.Intent.Successor = "promote-leader", "mesh-leader-degraded", "fra1", "node-10"
 		r.Moves = []remediations.Move{{Location: "fra1", From: "node-8", To: "node-10", Before: map[string]*string{"node-10": nil}}}
 	}).Encode()})
@@ -63,10 +63,10 @@ func storm() []runtime.Object {
 	return []runtime.Object{
 		ledgerOf(l),
 		node("node-0", nil),
-		under("node-1", record("aaaaaa", remediations.Verifying)),
-		under("node-2", record("bbbbbb", remediations.Pending, held(remediations.Silenced, "silenced by 8a1 (alice: disk swap), until 2026-11-20T22:00:00Z; it goes on when that ends", now.Add(55*time.Minute)))),
-		under("node-3", record("cccccc", remediations.Exhausted, func(r *remediations.Record) { r.Began = now.Add(-26 * time.Hour) })),
-		under("node-4", record("dddddd", remediations.Pending, held(remediations.AwaitingApproval, "policy node-not-ready wants a person's approval", time.Time{}), func(r *remediations.Record) {
+		under("node-1", record("aaaaaa", remediations.PhaseVerifying)),
+		under("node-2", record("bbbbbb", remediations.PhasePending, held(remediations.ReasonSilenced, "silenced by 8a1 (alice: disk swap), until 2026-11-20T22:00:00Z; it goes on when that ends", now.Add(55*time.Minute)))),
+		under("node-3", record("cccccc", remediations.PhaseExhausted, func(r *remediations.Record) { r.Began = now.Add(-26 * time.Hour) })),
+		under("node-4", record("dddddd", remediations.PhasePending, held(remediations.ReasonAwaitingApproval, "policy node-not-ready wants a person's approval", time.Time{}), func(r *remediations.Record) {
 			r.Cause = remediations.Cause{Request: "remediation/reboot"}
 		})),
 		malformed, bare, leader,
@@ -95,7 +95,7 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 	cut.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestNotArrived, Message: "it does not arrive", Since: now.Add(-9 * time.Minute)}
 	old := calmLedger()
 	old.Status = ledger.Status{}
-	paused := under("node-1", record("aaaaaa", remediations.Pending, held(remediations.Paused, "paused", time.Time{})))
+	paused := under("node-1", record("aaaaaa", remediations.PhasePending, held(remediations.ReasonPaused, "paused", time.Time{})))
 	paused.Annotations[remediations.PauseKey] = "true (\x1b[2J\nnode-9 is fine)"
 	for name, c := range map[string]struct {
 		objects []runtime.Object
@@ -107,14 +107,14 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 		"status-yaml":        {storm(), []string{"-o", "yaml"}},
 		"status-calm":        {[]runtime.Object{ledgerOf(calmLedger()), node("node-0", nil)}, nil},
 		"status-calm-json":   {[]runtime.Object{ledgerOf(calmLedger())}, []string{"-o", "json"}},
-		"status-observe":     {[]runtime.Object{ledgerOf(observe), under("node-1", record("aaaaaa", remediations.Pending, held(remediations.Observing, "would reboot node-1 now (policy node-not-ready, attempt 1); the mode is observe", time.Time{})))}, []string{"-o", "wide"}},
+		"status-observe":     {[]runtime.Object{ledgerOf(observe), under("node-1", record("aaaaaa", remediations.PhasePending, held(remediations.ReasonObserving, "would reboot node-1 now (policy node-not-ready, attempt 1); the mode is observe", time.Time{})))}, []string{"-o", "wide"}},
 		"status-cooling":     {[]runtime.Object{ledgerOf(cooldown)}, nil},
 		"status-connected":   {[]runtime.Object{ledgerOf(connected)}, nil},
 		"status-not-arrived": {[]runtime.Object{ledgerOf(cut)}, nil},
 		"status-no-limits":   {[]runtime.Object{ledgerOf(old)}, nil},
-		"status-bad-ledger":  {[]runtime.Object{ledgerIn("ops", map[string]string{"v": "1", "slots": "[", "repairs": "{}", "status": "{}"}), under("node-1", record("aaaaaa", remediations.Verifying))}, nil},
+		"status-bad-ledger":  {[]runtime.Object{ledgerIn("ops", map[string]string{"v": "1", "slots": "[", "repairs": "{}", "status": "{}"}), under("node-1", record("aaaaaa", remediations.PhaseVerifying))}, nil},
 		"status-new-ledger":  {[]runtime.Object{ledgerIn("ops", map[string]string{"v": "2"})}, nil},
-		"status-no-ledger":   {[]runtime.Object{under("node-1", record("aaaaaa", remediations.Verifying))}, nil},
+		"status-no-ledger":   {[]runtime.Object{under("node-1", record("aaaaaa", remediations.PhaseVerifying))}, nil},
 		"status-escape-code": {[]runtime.Object{ledgerOf(calmLedger()), paused}, []string{"-o", "wide"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,20 +146,20 @@ func TestStatusOfLeadersRecords(t *testing.T) {
 	nothing := func(*remediations.Record) {}
 	text := node("node-7", map[string]string{remediations.LocationKey: "{"})
 	text.Labels[remediations.PhaseLabel] = "Acting"
-	older := node("node-8", map[string]string{remediations.LocationKey: record("eeeeee", remediations.Acting).Encode()})
+	older := node("node-8", map[string]string{remediations.LocationKey: record("eeeeee", remediations.PhaseActing).Encode()})
 	older.Labels[remediations.PhaseLabel] = "Acting"
-	misplaced := leader("node-9", remediations.Acting, nothing)
+	misplaced := leader("node-9", remediations.PhaseActing, nothing)
 	misplaced.Annotations = map[string]string{remediations.NodeRepairKey: misplaced.Annotations[remediations.LocationKey]}
 	code, stdout, stderr := newDesk(t, ledgerOf(calmLedger()),
-		leader("node-0", remediations.Pending, nothing),
-		leader("node-1", remediations.Verifying, nothing),
-		leader("node-2", remediations.Exhausted, nothing),
-		leader("node-3", remediations.Exhausted, func(r *remediations.Record) {
+		leader("node-0", remediations.PhasePending, nothing),
+		leader("node-1", remediations.PhaseVerifying, nothing),
+		leader("node-2", remediations.PhaseExhausted, nothing),
+		leader("node-3", remediations.PhaseExhausted, func(r *remediations.Record) {
 			r.Undo = []remediations.Undo{{Kind: remediations.UndoLeader, Key: "node-10", At: now}}
 		}),
-		leader("node-4", remediations.Acting, func(r *remediations.Record) { r.Location = "" }),
-		leader("node-5", remediations.Acting, func(r *remediations.Record) { r.Moves = nil }),
-		leader("node-6", remediations.Verifying, func(r *remediations.Record) { r.Moves[0].Location = "" }),
+		leader("node-4", remediations.PhaseActing, func(r *remediations.Record) { r.Location = "" }),
+		leader("node-5", remediations.PhaseActing, func(r *remediations.Record) { r.Moves = nil }),
+		leader("node-6", remediations.PhaseVerifying, func(r *remediations.Record) { r.Moves[0].Location = "" }),
 		text, older, misplaced,
 	).run("status", "-o", "wide")
 	require.Equal(t, cli.ExitOK, code, stderr)
@@ -182,7 +182,7 @@ func TestStatusInJSONAndYAMLHoldsTheRecordsThemselves(t *testing.T) {
 		for _, r := range s.Repairs {
 			found[r.Node] = r
 		}
-		require.Equal(t, record("aaaaaa", remediations.Verifying), found["node-1"].Record)
+		require.Equal(t, record("aaaaaa", remediations.PhaseVerifying), found["node-1"].Record)
 		require.Nil(t, found["node-6"].Record)
 		require.Contains(t, found["node-6"].Problem, "version 2")
 	}
@@ -260,7 +260,7 @@ func TestStatusRefuses(t *testing.T) {
 
 // Nodes are what people have a right to; the ledger lies in another's namespace.
 func TestWhoMayNotReadTheLedgerSeesTheNodes(t *testing.T) {
-	d := newDesk(t, ledgerOf(calmLedger()), under("node-1", record("aaaaaa", remediations.Verifying)))
+	d := newDesk(t, ledgerOf(calmLedger()), under("node-1", record("aaaaaa", remediations.PhaseVerifying)))
 	forbid(d, "list", "configmaps")
 	forbid(d, "get", "configmaps")
 	code, stdout, stderr := d.run("status")

@@ -69,16 +69,16 @@ func TestWatchPrintsWhatChanges(t *testing.T) {
 	stop := d.watching("status", "-w", "-o", "wide")
 	d.sees("TIME")
 
-	d.put(under("node-1", record("aaaaaa", remediations.Acting)))
+	d.put(under("node-1", record("aaaaaa", remediations.PhaseActing)))
 	d.sees("Acting")
 	taken := calm.Clone()
 	taken.Slots = []ledger.Slot{{Node: "node-1", Repair: "aaaaaa", Zone: "fra1"}}
 	taken.Status.Breakers = map[string]ledger.Breaker{"zone/fra1": {State: ledger.BreakerOpen, Since: now, Unhealthy: 3, Nodes: 4, Quiet: now}}
 	d.putLedger(taken)
 	d.sees("zone/fra1 open")
-	d.put(under("node-1", record("aaaaaa", remediations.Verifying)))
+	d.put(under("node-1", record("aaaaaa", remediations.PhaseVerifying)))
 	d.sees("Verifying")
-	d.put(under("node-10", record("bbbbbb", remediations.Pending, held(remediations.Silenced, "silenced by alice", time.Time{}))))
+	d.put(under("node-10", record("bbbbbb", remediations.PhasePending, held(remediations.ReasonSilenced, "silenced by alice", time.Time{}))))
 	d.sees("silenced by alice")
 
 	quiet := taken.Clone()
@@ -86,7 +86,7 @@ func TestWatchPrintsWhatChanges(t *testing.T) {
 	b.Quiet = now.Add(time.Minute) // moves with every poll, and is no news
 	quiet.Status.Breakers = map[string]ledger.Breaker{"zone/fra1": b}
 	d.putLedger(quiet)
-	d.put(node("node-1", map[string]string{remediations.HistoryKey: historyOf(t, remediations.Entry{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.Recovered, Steps: []string{"reboot:1"}, Why: "it is well"})}))
+	d.put(node("node-1", map[string]string{remediations.HistoryKey: historyOf(t, remediations.Entry{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1"}, Why: "it is well"})}))
 	d.sees("Recovered")
 	d.putLedger(calm)
 	d.sees("Breaker zone/fra1: over")
@@ -102,7 +102,7 @@ func TestWatchInJSONIsOneWholeStatusAChange(t *testing.T) {
 	d := newDesk(t, ledgerOf(calmLedger()), node("node-1", nil))
 	stop := d.watching("status", "-w", "-o", "json")
 	d.sees(`"repairs": []`)
-	d.put(under("node-1", record("aaaaaa", remediations.Acting)))
+	d.put(under("node-1", record("aaaaaa", remediations.PhaseActing)))
 	d.sees("aaaaaa")
 	require.Equal(t, cli.ExitOK, stop())
 	var seen []inspect.Status
@@ -117,7 +117,7 @@ func TestWatchInJSONIsOneWholeStatusAChange(t *testing.T) {
 	}
 	require.Len(t, seen, 2)
 	require.Empty(t, seen[0].Repairs)
-	require.Equal(t, remediations.Acting, seen[1].Repairs[0].Record.Phase)
+	require.Equal(t, remediations.PhaseActing, seen[1].Repairs[0].Record.Phase)
 }
 
 func TestWatchOutlivesAnAPIServerThatIsAway(t *testing.T) {
@@ -128,10 +128,10 @@ func TestWatchOutlivesAnAPIServerThatIsAway(t *testing.T) {
 	})
 	stop := d.watching("status", "-w")
 	away.Store(true)
-	d.put(under("node-1", record("aaaaaa", remediations.Acting)))
+	d.put(under("node-1", record("aaaaaa", remediations.PhaseActing)))
 	require.Eventually(t, func() bool { return strings.Contains(d.err.String(), "cannot be read: ") }, within, time.Millisecond)
 	away.Store(false)
-	d.put(under("node-1", record("aaaaaa", remediations.Verifying)))
+	d.put(under("node-1", record("aaaaaa", remediations.PhaseVerifying)))
 	d.sees("Verifying")
 	require.Equal(t, cli.ExitOK, stop())
 	require.Equal(t, "21:05:00Z cannot be read: listing the nodes failed: restarting; trying again\n21:05:00Z can be read again\n", d.err.String())
@@ -143,7 +143,7 @@ func TestWhoMayNotWatchIsToldHowOftenItIsRead(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(nodesResource, "", errNotYours("watch configmaps"))
 	})
 	stop := d.watching("status", "-w")
-	d.put(under("node-1", record("aaaaaa", remediations.Acting)))
+	d.put(under("node-1", record("aaaaaa", remediations.PhaseActing)))
 	d.sees("Acting")
 	require.Equal(t, cli.ExitOK, stop())
 	require.Contains(t, d.err.String(), "what you may not watch is read every 15s instead: ")

@@ -158,7 +158,7 @@ func observedAlready(t *testing.T) func(*corev1.Node) {
 	t.Helper()
 	at := now.Add(-11 * time.Minute)
 	e := remediations.Entry{
-		ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.Observed, Steps: []string{}, Began: at, Ended: now.Add(-time.Minute),
+		ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.OutcomeObserved, Steps: []string{}, Began: at, Ended: now.Add(-time.Minute),
 		Cause: remediations.Fingerprint(illLabels),
 		Would: &remediations.Would{Step: "reboot:1", At: at, Until: now.Add(-time.Minute), IllSince: now.Add(-12 * time.Minute)},
 	}
@@ -193,7 +193,7 @@ func ofSidecar(r *remediations.Record) {
 func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 	t.Parallel()
 	pending := func(change ...func(*remediations.Record)) func(*corev1.Node) {
-		return with(record("bbbbbb", remediations.Pending, append([]func(*remediations.Record){illCause}, change...)...))
+		return with(record("bbbbbb", remediations.PhasePending, append([]func(*remediations.Record){illCause}, change...)...))
 	}
 	for name, c := range map[string]struct {
 		node     *corev1.Node
@@ -232,8 +232,8 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			never: []string{"no alert of a policy fires"},
 		},
 		"a sidecar's repair is held": {
-			node: gated(record("eeeeee", remediations.Pending, ofSidecar,
-				held(remediations.Observing, "would mark ready sei/rpc-0 now", time.Time{}))),
+			node: gated(record("eeeeee", remediations.PhasePending, ofSidecar,
+				held(remediations.ReasonObserving, "would mark ready sei/rpc-0 now", time.Time{}))),
 			unasked: true, code: 3,
 			says: []string{
 				"node-3 (sei/rpc-0) is not repaired: Observing holds it.", "Why: would mark ready sei/rpc-0 now",
@@ -241,7 +241,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			},
 		},
 		"a sidecar is under repair": {
-			node: gated(record("eeeeee", remediations.Verifying, ofSidecar)), unasked: true, code: 4,
+			node: gated(record("eeeeee", remediations.PhaseVerifying, ofSidecar)), unasked: true, code: 4,
 			says: []string{"node-3 (sei/rpc-0) is under repair: mark-ready:1, Verifying since 2026-11-20T21:02:00Z (3m ago)."},
 		},
 		"inhibited by another alert": {
@@ -266,22 +266,22 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			says: []string{"not seen   Alertmanager was not asked; give --alertmanager URL", "Unseen:   Alertmanager was not asked"},
 		},
 		"the leader wrote what Alertmanager said": {
-			node: illNode(pending(held(remediations.Silenced, "covered by silence "+silenceID+" of alice (disk) until 2026-11-20T22:00:00Z", now.Add(55*time.Minute)))), unasked: true, code: 3,
+			node: illNode(pending(held(remediations.ReasonSilenced, "covered by silence "+silenceID+" of alice (disk) until 2026-11-20T22:00:00Z", now.Add(55*time.Minute)))), unasked: true, code: 3,
 			says: []string{
 				"Silenced holds it, until 2026-11-20T22:00:00Z", "of alice (disk)", "Drydock wrote that at 2026-11-20T21:04:00Z",
 				"To change that: amtool silence expire " + silenceID + "\n",
 			},
 		},
 		"a person wrote what looks like a silence": {
-			node: illNode(pending(held(remediations.Silenced, "covered by silence 8a1 of alice (silence "+silenceID+")", now.Add(55*time.Minute)))), unasked: true, code: 3,
+			node: illNode(pending(held(remediations.ReasonSilenced, "covered by silence 8a1 of alice (silence "+silenceID+")", now.Add(55*time.Minute)))), unasked: true, code: 3,
 			says: []string{"To change that: end the silence in Alertmanager: amtool silence expire ID\n"},
 		},
 		"muted by a time interval": {
-			node: illNode(pending(held(remediations.Silenced, "muted by Alertmanager's time interval nights", now.Add(55*time.Minute)))), unasked: true, code: 3,
+			node: illNode(pending(held(remediations.ReasonSilenced, "muted by Alertmanager's time interval nights", now.Add(55*time.Minute)))), unasked: true, code: 3,
 			says: []string{"To change that: the time intervals of the route in Alertmanager's configuration\n"}, never: []string{"amtool"},
 		},
 		"what the leader wrote is over": {
-			node: illNode(pending(held(remediations.Silenced, "covered by silence 8a1 of alice (disk)", now.Add(-time.Minute)))), unasked: true, code: 4,
+			node: illNode(pending(held(remediations.ReasonSilenced, "covered by silence 8a1 of alice (disk)", now.Add(-time.Minute)))), unasked: true, code: 4,
 			says: []string{"about to be repaired"}, never: []string{"alice"},
 		},
 		"paused": {
@@ -297,15 +297,15 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			says: []string{"NotWitnessed holds it.", "Ready is True since"},
 		},
 		"under repair": {
-			node: illNode(with(record("aaaaaa", remediations.Verifying, illCause))), code: 4,
+			node: illNode(with(record("aaaaaa", remediations.PhaseVerifying, illCause))), code: 4,
 			says: []string{"node-3 is under repair: reboot:1, Verifying since 2026-11-20T21:02:00Z (3m ago).", "Next:     reboot:2 by civo, if the node is not well by 2026-11-20T21:12:00Z"},
 		},
 		"under repair, and its time is over": {
-			node: illNode(with(record("aaaaaa", remediations.Verifying, illCause, func(r *remediations.Record) { r.Deadline = now.Add(-time.Minute) }))), code: 4,
+			node: illNode(with(record("aaaaaa", remediations.PhaseVerifying, illCause, func(r *remediations.Record) { r.Deadline = now.Add(-time.Minute) }))), code: 4,
 			says: []string{"Next:     reboot:2 by civo, as soon as Drydock looks: the node had until 2026-11-20T21:04:00Z"}, never: []string{" by 2026-11-20T21:04"},
 		},
 		"ran out of steps": {
-			node: illNode(with(record("aaaaaa", remediations.Exhausted, illCause))), code: 3,
+			node: illNode(with(record("aaaaaa", remediations.PhaseExhausted, illCause))), code: 3,
 			says: []string{"Exhausted holds it.", "kubectl drydock reset node-3"},
 		},
 		"a record that nobody can read": {
@@ -319,7 +319,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		"repaired": {
 			node: func() *corev1.Node {
 				n := aged("node-3", corev1.ConditionTrue)
-				n.Annotations[remediations.HistoryKey] = historyOf(t, remediations.Entry{ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.Recovered, Steps: []string{"reboot:1"}, Ended: now.Add(-time.Hour)})
+				n.Annotations[remediations.HistoryKey] = historyOf(t, remediations.Entry{ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1"}, Ended: now.Add(-time.Hour)})
 				return n
 			}(), unasked: true, code: 0, says: []string{"needs no repair", "Last:     Recovered 60m ago: reboot:1 by policy node-not-ready (cccccc)"},
 		},
@@ -348,8 +348,8 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 // TestThePageShowsWhatWhyPrints, line by line.
 func TestThePageShowsWhatWhyPrints(t *testing.T) {
 	t.Parallel()
-	n := illNode(with(record("bbbbbb", remediations.Pending, illCause)))
-	n.Annotations[remediations.HistoryKey] = historyOf(t, remediations.Entry{ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.Recovered, Steps: []string{"reboot:1"}, Ended: now.Add(-50 * time.Hour)})
+	n := illNode(with(record("bbbbbb", remediations.PhasePending, illCause)))
+	n.Annotations[remediations.HistoryKey] = historyOf(t, remediations.Entry{ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1"}, Ended: now.Add(-50 * time.Hour)})
 	code, stdout, _ := newDesk(t, fleetOf(n)...).run("why", "node-3", "--alertmanager", alertmanagerWith(t, silenceID))
 	require.Equal(t, 3, code)
 	golden(t, "why", stdout)
@@ -361,9 +361,9 @@ func TestThePageShowsWhatWhyPrints(t *testing.T) {
 // TestTheTerminalOfTheREADME is what docs/images/terminal.svg is drawn from: a repair in progress, and one that a silence holds.
 func TestTheTerminalOfTheREADME(t *testing.T) {
 	t.Parallel()
-	held := illNode(with(record("bbbbbb", remediations.Pending, illCause, held(remediations.Silenced, "covered by silence "+silenceID, now.Add(55*time.Minute)))))
+	held := illNode(with(record("bbbbbb", remediations.PhasePending, illCause, held(remediations.ReasonSilenced, "covered by silence "+silenceID, now.Add(55*time.Minute)))))
 	repaired := aged("node-7", corev1.ConditionFalse)
-	with(record("aaaaaa", remediations.Verifying))(repaired)
+	with(record("aaaaaa", remediations.PhaseVerifying))(repaired)
 	known := calmLedger()
 	known.Slots = []ledger.Slot{{Node: "node-7", Repair: "aaaaaa"}}
 	fleet := slices.DeleteFunc(fleetOf(held)[1:], func(o runtime.Object) bool {
@@ -400,7 +400,7 @@ func TestWhyInJSONHasWhatTheTextHas(t *testing.T) {
 	var told inspect.Why
 	require.NoError(t, json.Unmarshal([]byte(stdout), &told))
 	require.Equal(t, inspect.Held, told.State)
-	require.Equal(t, remediations.Silenced, told.Hold.Reason)
+	require.Equal(t, remediations.ReasonSilenced, told.Hold.Reason)
 	require.Len(t, told.Guards, len(lifecycle.Guards()))
 	require.Equal(t, "reboot:1", told.Next)
 	require.Equal(t, "civo", told.Provider)
@@ -421,8 +421,8 @@ func TestWhatMayNotBeReadIsNotSeen(t *testing.T) {
 		unseen  string
 		reasons []remediations.Reason
 	}{
-		"leases": {"the leases of the nodes: ", []remediations.Reason{remediations.Blind}},
-		"nodes":  {"the other nodes: ", []remediations.Reason{remediations.FleetUnhealthy, remediations.AtLimit, remediations.NodeUnderRepair, remediations.ControlPlaneBusy}},
+		"leases": {"the leases of the nodes: ", []remediations.Reason{remediations.ReasonBlind}},
+		"nodes":  {"the other nodes: ", []remediations.Reason{remediations.ReasonFleetUnhealthy, remediations.ReasonAtLimit, remediations.ReasonNodeUnderRepair, remediations.ReasonControlPlaneBusy}},
 	} {
 		t.Run(resource, func(t *testing.T) {
 			t.Parallel()

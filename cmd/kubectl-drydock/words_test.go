@@ -33,7 +33,7 @@ func (d *desk) patches() (out []clienttesting.PatchActionImpl) {
 }
 
 func exhausted(name, id, policy string) *corev1.Node {
-	return under(name, record(id, remediations.Exhausted, func(r *remediations.Record) { r.Policy = policy }))
+	return under(name, record(id, remediations.PhaseExhausted, func(r *remediations.Record) { r.Policy = policy }))
 }
 
 func malformed(name string) *corev1.Node {
@@ -43,8 +43,8 @@ func malformed(name string) *corev1.Node {
 }
 
 func TestEachWordIsOneAnnotationAndOneSentence(t *testing.T) {
-	waiting := record("bbbbbb", remediations.Pending, held(remediations.AwaitingApproval, "", time.Time{}))
-	silenced := record("bbbbbb", remediations.Pending, held(remediations.Silenced, "", time.Time{}))
+	waiting := record("bbbbbb", remediations.PhasePending, held(remediations.ReasonAwaitingApproval, "", time.Time{}))
+	silenced := record("bbbbbb", remediations.PhasePending, held(remediations.ReasonSilenced, "", time.Time{}))
 	both := map[string]string{remediations.PauseKey: "true", remediations.BreakGlassKey: "why"}
 	for name, c := range map[string]struct {
 		node *corev1.Node
@@ -56,7 +56,7 @@ func TestEachWordIsOneAnnotationAndOneSentence(t *testing.T) {
 		"pause":               {node("n", nil), "pause n", remediations.PauseKey, "true", "n is paused until `kubectl drydock resume`: Drydock starts nothing there; `kubectl drydock status` shows what is held by it."},
 		"pause with a reason": {node("n", nil), "pause n --why disk", remediations.PauseKey, "true disk", "n is paused until `kubectl drydock resume`"},
 		"pause for a while":   {node("n", nil), "pause n --for 1d2h --why disk", remediations.PauseKey, "2026-11-21T23:05:00Z disk", "n is paused until 2026-11-21T23:05:00Z, or `kubectl drydock resume`"},
-		"pause in mid-repair": {under("n", record("aaaaaa", remediations.Verifying)), "pause n", remediations.PauseKey, "true", "the reboot that repair aaaaaa has issued is still verified, and nothing new starts"},
+		"pause in mid-repair": {under("n", record("aaaaaa", remediations.PhaseVerifying)), "pause n", remediations.PauseKey, "true", "the reboot that repair aaaaaa has issued is still verified, and nothing new starts"},
 		"pause again":         {node("n", map[string]string{remediations.PauseKey: "true"}), "pause n --for 2h", remediations.PauseKey, "2026-11-20T23:05:00Z", "n is paused until 2026-11-20T23:05:00Z"},
 		"resume":              {node("n", map[string]string{remediations.PauseKey: "true"}), "resume n", remediations.PauseKey, "", "n: the pause ended; what waited for that goes on by itself"},
 		"resume from both":    {node("n", both), "resume n", remediations.BreakGlassKey, "", "n: the pause and break-glass ended"},
@@ -68,8 +68,8 @@ func TestEachWordIsOneAnnotationAndOneSentence(t *testing.T) {
 		"approve":                {under("n", waiting), "approve n", remediations.ApproveKey, "bbbbbb", "Repair bbbbbb of n is approved: it begins with reboot:1 as soon as no other guard holds it, as"},
 		"approve by id":          {under("n", waiting), "approve n bbbbbb", remediations.ApproveKey, "bbbbbb", "Repair bbbbbb of n is approved"},
 		"approve what is held":   {under("n", silenced), "approve n", remediations.ApproveKey, "bbbbbb", "(now it is held by Silenced)"},
-		"cancel":                 {under("n", record("aaaaaa", remediations.Verifying)), "cancel n", remediations.CancelKey, "aaaaaa", "Repair aaaaaa of n ends at once: nothing more is issued, and what it did to the Node is taken back"},
-		"cancel a call":          {under("n", record("aaaaaa", remediations.Acting)), "cancel n aaaaaa", remediations.CancelKey, "aaaaaa", "ends when the call that is under way is over"},
+		"cancel":                 {under("n", record("aaaaaa", remediations.PhaseVerifying)), "cancel n", remediations.CancelKey, "aaaaaa", "Repair aaaaaa of n ends at once: nothing more is issued, and what it did to the Node is taken back"},
+		"cancel a call":          {under("n", record("aaaaaa", remediations.PhaseActing)), "cancel n aaaaaa", remediations.CancelKey, "aaaaaa", "ends when the call that is under way is over"},
 		"cancel what waits":      {under("n", waiting), "cancel n", remediations.CancelKey, "bbbbbb", "Repair bbbbbb of n ends at once"},
 		"reset":                  {exhausted("n", "cccccc", "p"), "reset n", remediations.ResetKey, "true", "The exhausted repair cccccc on n is about to be forgotten, with its counts and the cordon if Drydock set it, and policy p goes on if it was stopped"},
 		"reset what is garbled":  {malformed("n"), "reset n", remediations.ResetKey, "true", "What nobody can read on n is about to be dropped"},
@@ -113,9 +113,9 @@ func TestAPauseIsReadAsItWasMeant(t *testing.T) {
 
 func TestARefusalIsOneSentence(t *testing.T) {
 	requested := node("n", map[string]string{remediations.RequestKey: "policy/p"})
-	begun := record("bbbbbb", remediations.Pending)
+	begun := record("bbbbbb", remediations.PhasePending)
 	begun.Intent = &remediations.Intent{ID: "bbbbbb-1-1", At: now}
-	asked := record("bbbbbb", remediations.Pending, func(r *remediations.Record) {
+	asked := record("bbbbbb", remediations.PhasePending, func(r *remediations.Record) {
 		r.Cause = remediations.Cause{Request: "remediation/reboot"}
 	})
 	for name, c := range map[string]struct {
@@ -132,23 +132,23 @@ func TestARefusalIsOneSentence(t *testing.T) {
 		"repair by what is not":     {node("n", nil), "repair n --with prayer", `there is no remediation "prayer" of a node; there are drain, external, external-replace, reboot, replace, restart-cni, restart-containerd, restart-kube-proxy, restart-kubelet, restart-unit`},
 		"repair by another's":       {node("n", nil), "repair n --with mark-ready", `there is no remediation "mark-ready" of a node`},
 		"repair twice":              {requested, "repair n --with reboot", "policy/p is asked for on n already and not answered yet; to take it back: kubectl annotate node n drydock.dev/request-"},
-		"repair in flight":          {under("n", record("aaaaaa", remediations.Acting)), "repair n --with reboot", "repair aaaaaa by policy node-not-ready is under way on n (Acting, reboot:1); wait for its end, or `kubectl drydock cancel n`"},
+		"repair in flight":          {under("n", record("aaaaaa", remediations.PhaseActing)), "repair n --with reboot", "repair aaaaaa by policy node-not-ready is under way on n (Acting, reboot:1); wait for its end, or `kubectl drydock cancel n`"},
 		"repair between attempts":   {under("n", begun), "repair n --with reboot", "repair bbbbbb by policy node-not-ready is under way on n (Pending, reboot:1)"},
 		"repair what was asked for": {under("n", asked), "repair n --with reboot", "repair bbbbbb by policy node-not-ready is under way on n"},
 		"repair what ran out":       {exhausted("n", "cccccc", "p"), "repair n --with reboot", "repair cccccc of n has run out of steps; fix the node and run `kubectl drydock reset n` first"},
 		"repair what is garbled":    {malformed("n"), "repair n --with reboot", "what is recorded on n cannot be read (repair.drydock.dev/node: the record is not JSON: unexpected end of JSON input); `kubectl drydock reset n` drops it"},
 		"approve nothing":           {node("n", nil), "approve n", "there is no repair on n"},
-		"approve another":           {under("n", record("bbbbbb", remediations.Pending)), "approve n xxxxxx", "there is no repair xxxxxx on n; the one there is bbbbbb by policy node-not-ready, Pending"},
-		"approve what has begun":    {under("n", record("aaaaaa", remediations.Verifying)), "approve n", "repair aaaaaa of n waits for no approval: it is Verifying and has begun already"},
+		"approve another":           {under("n", record("bbbbbb", remediations.PhasePending)), "approve n xxxxxx", "there is no repair xxxxxx on n; the one there is bbbbbb by policy node-not-ready, Pending"},
+		"approve what has begun":    {under("n", record("aaaaaa", remediations.PhaseVerifying)), "approve n", "repair aaaaaa of n waits for no approval: it is Verifying and has begun already"},
 		"approve what began before": {under("n", begun), "approve n", "repair bbbbbb of n waits for no approval: it is Pending and has begun already"},
 		"approve what is garbled":   {malformed("n"), "approve n", "what is recorded on n cannot be read"},
 		"cancel nothing":            {node("n", nil), "cancel n", "there is no repair on n"},
 		"cancel nothing by id":      {node("n", nil), "cancel n aaaaaa", "there is no repair on n"},
-		"cancel another":            {under("n", record("aaaaaa", remediations.Verifying)), "cancel n xxxxxx", "there is no repair xxxxxx on n; the one there is aaaaaa by policy node-not-ready, Verifying"},
+		"cancel another":            {under("n", record("aaaaaa", remediations.PhaseVerifying)), "cancel n xxxxxx", "there is no repair xxxxxx on n; the one there is aaaaaa by policy node-not-ready, Verifying"},
 		"cancel what ran out":       {exhausted("n", "cccccc", "p"), "cancel n", "repair cccccc of n has run out of steps already; `kubectl drydock reset n` when the node is fixed"},
 		"cancel what is garbled":    {malformed("n"), "cancel n", "what is recorded on n cannot be read"},
 		"reset nothing":             {node("n", nil), "reset n", "there is no exhausted repair on n, and none that cannot be read: nothing is there to reset"},
-		"reset what is under way":   {under("n", record("aaaaaa", remediations.Verifying)), "reset n", "repair aaaaaa of n is Verifying and not exhausted; to end it, `kubectl drydock cancel n`"},
+		"reset what is under way":   {under("n", record("aaaaaa", remediations.PhaseVerifying)), "reset n", "repair aaaaaa of n is Verifying and not exhausted; to end it, `kubectl drydock cancel n`"},
 		"reset both":                {exhausted("n", "cccccc", "p"), "reset n --policy p", "a node and --policy were both given, and only one of them can be meant"},
 		"reset a policy of none":    {exhausted("n", "cccccc", "p"), "reset --policy q", "no node has an exhausted repair by policy q; `kubectl drydock status` shows which policies are stopped"},
 	} {
@@ -183,7 +183,7 @@ func TestWhatTheAPIServerRefusesIsSaidInItsWords(t *testing.T) {
 		"far away":  {&url.Error{Op: "Patch", URL: "https://10.0.0.1:6443/api/v1/nodes/n", Err: errors.New("connect: no route to host")}, `error: the cluster cannot be reached at 10.0.0.1:6443: connect: no route to host`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, under("n", record("aaaaaa", remediations.Verifying)))
+			d := newDesk(t, under("n", record("aaaaaa", remediations.PhaseVerifying)))
 			d.cluster.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.err })
 			code, stdout, stderr := d.run("cancel", "n")
 			require.Equal(t, cli.ExitFailed, code)
@@ -214,10 +214,10 @@ func TestARecordThatChangedMeanwhileIsSaid(t *testing.T) {
 		before, after *corev1.Node
 		args, want    string
 	}{
-		"another repair":  {under("n", record("aaaaaa", remediations.Verifying)), under("n", record("bbbbbb", remediations.Verifying)), "cancel n", "n changed while this was being written, and nothing was: its repair is now bbbbbb and no longer aaaaaa; look at `kubectl drydock status` and decide again"},
-		"no repair":       {under("n", record("aaaaaa", remediations.Verifying)), node("n", nil), "cancel n", "n changed while this was being written, and nothing was: there is no repair on n"},
-		"it ran out":      {under("n", record("aaaaaa", remediations.Verifying)), exhausted("n", "aaaaaa", "p"), "cancel n", "n changed while this was being written, and nothing was: repair aaaaaa of n has run out of steps already"},
-		"it has begun":    {under("n", record("bbbbbb", remediations.Pending)), under("n", record("bbbbbb", remediations.Acting)), "approve n", "n changed while this was being written, and nothing was: repair bbbbbb of n waits for no approval"},
+		"another repair":  {under("n", record("aaaaaa", remediations.PhaseVerifying)), under("n", record("bbbbbb", remediations.PhaseVerifying)), "cancel n", "n changed while this was being written, and nothing was: its repair is now bbbbbb and no longer aaaaaa; look at `kubectl drydock status` and decide again"},
+		"no repair":       {under("n", record("aaaaaa", remediations.PhaseVerifying)), node("n", nil), "cancel n", "n changed while this was being written, and nothing was: there is no repair on n"},
+		"it ran out":      {under("n", record("aaaaaa", remediations.PhaseVerifying)), exhausted("n", "aaaaaa", "p"), "cancel n", "n changed while this was being written, and nothing was: repair aaaaaa of n has run out of steps already"},
+		"it has begun":    {under("n", record("bbbbbb", remediations.PhasePending)), under("n", record("bbbbbb", remediations.PhaseActing)), "approve n", "n changed while this was being written, and nothing was: repair bbbbbb of n waits for no approval"},
 		"somebody was it": {exhausted("n", "cccccc", "p"), node("n", nil), "reset n", "n changed while this was being written, and nothing was: there is no exhausted repair on n"},
 		"another asked":   {node("n", nil), node("n", map[string]string{remediations.RequestKey: "policy/p"}), "repair n --with reboot", "n changed while this was being written, and nothing was: policy/p is asked for on n already"},
 	} {
@@ -240,10 +240,10 @@ func TestARecordThatChangedMeanwhileIsSaid(t *testing.T) {
 
 // Kubelets write their Nodes every few seconds; that is no reason to refuse a person.
 func TestANodeThatOnlyItsKubeletChangedIsTriedAgain(t *testing.T) {
-	d := newDesk(t, under("n", record("aaaaaa", remediations.Acting)))
+	d := newDesk(t, under("n", record("aaaaaa", remediations.PhaseActing)))
 	racing(d, func(attempt int) *corev1.Node {
 		if attempt < actions.Attempts {
-			return under("n", record("aaaaaa", remediations.Verifying))
+			return under("n", record("aaaaaa", remediations.PhaseVerifying))
 		}
 		return nil
 	})
@@ -252,8 +252,8 @@ func TestANodeThatOnlyItsKubeletChangedIsTriedAgain(t *testing.T) {
 	require.Contains(t, stdout, "ends at once", "it says what is true of the repair as it is now")
 	require.Equal(t, "aaaaaa", d.node("n").Annotations[remediations.CancelKey])
 
-	d = newDesk(t, under("n", record("aaaaaa", remediations.Acting)))
-	racing(d, func(int) *corev1.Node { return under("n", record("aaaaaa", remediations.Verifying)) })
+	d = newDesk(t, under("n", record("aaaaaa", remediations.PhaseActing)))
+	racing(d, func(int) *corev1.Node { return under("n", record("aaaaaa", remediations.PhaseVerifying)) })
 	code, _, stderr = d.run("cancel", "n")
 	require.Equal(t, cli.ExitFailed, code)
 	require.Equal(t, fmt.Sprintf("error: n changed each of the %d times that this was tried, and nothing was written; try again\n", actions.Attempts), stderr)
@@ -261,8 +261,8 @@ func TestANodeThatOnlyItsKubeletChangedIsTriedAgain(t *testing.T) {
 
 func TestWhatRestsOnTheRecordIsCheckedAgainstWhatWasRead(t *testing.T) {
 	for args, n := range map[string]*corev1.Node{
-		"cancel n":               under("n", record("aaaaaa", remediations.Verifying)),
-		"approve n":              under("n", record("bbbbbb", remediations.Pending)),
+		"cancel n":               under("n", record("aaaaaa", remediations.PhaseVerifying)),
+		"approve n":              under("n", record("bbbbbb", remediations.PhasePending)),
 		"reset n":                exhausted("n", "cccccc", "p"),
 		"reset --policy p":       exhausted("n", "cccccc", "p"),
 		"repair n --with reboot": node("n", nil),

@@ -21,7 +21,7 @@ func Approve() *Action {
 		refuses: about(approvable),
 		prepare: names(remediations.ApproveKey, "approving", approvable, func(r *remediations.Record, node string) string {
 			held := ""
-			if r.Hold != nil && r.Hold.Reason != remediations.AwaitingApproval {
+			if r.Hold != nil && r.Hold.Reason != remediations.ReasonAwaitingApproval {
 				held = fmt.Sprintf(" (now it is held by %s)", r.Hold.Reason)
 			}
 			return fmt.Sprintf("Repair %s of %s is approved: it begins with %s as soon as no other guard holds it%s, as `kubectl drydock status -w` shows.", r.ID, node, r.Step, held)
@@ -30,7 +30,7 @@ func Approve() *Action {
 }
 
 func approvable(r *remediations.Record, node string) error {
-	if r.Phase == remediations.Pending && r.Intent == nil {
+	if r.Phase == remediations.PhasePending && r.Intent == nil {
 		return nil
 	}
 	return fmt.Errorf("repair %s of %s waits for no approval: it is %s and has begun already", r.ID, node, r.Phase)
@@ -44,7 +44,7 @@ func Cancel() *Action {
 		refuses: about(cancellable),
 		prepare: names(remediations.CancelKey, "cancelling", cancellable, func(r *remediations.Record, node string) string {
 			when := "at once"
-			if r.Phase == remediations.Acting {
+			if r.Phase == remediations.PhaseActing {
 				when = "when the call that is under way is over"
 			}
 			return fmt.Sprintf("Repair %s of %s ends %s: nothing more is issued, and what it did to the Node is taken back; `kubectl drydock history %s` then shows it.", r.ID, node, when, node)
@@ -53,7 +53,7 @@ func Cancel() *Action {
 }
 
 func cancellable(r *remediations.Record, node string) error {
-	if r.Phase == remediations.Exhausted {
+	if r.Phase == remediations.PhaseExhausted {
 		return fmt.Errorf("repair %s of %s has run out of steps already; `kubectl drydock reset %s` when the node is fixed", r.ID, node, node)
 	}
 	return nil

@@ -76,7 +76,7 @@ func repairable(n *corev1.Node) error {
 	case j.Malformed != nil:
 		return fmt.Errorf("what is recorded on %s cannot be read (%w); `kubectl drydock reset %s` drops it", n.Name, j.Malformed, n.Name)
 	case r == nil:
-	case r.Phase == remediations.Exhausted:
+	case r.Phase == remediations.PhaseExhausted:
 		return fmt.Errorf("repair %s of %s has run out of steps; fix the node and run `kubectl drydock reset %s` first", r.ID, n.Name, n.Name)
 	case r.Intent != nil || r.Cause.Request != "":
 		return fmt.Errorf("repair %s by policy %s is under way on %s (%s, %s); wait for its end, or `kubectl drydock cancel %s`", r.ID, r.Policy, n.Name, r.Phase, r.Step, n.Name)

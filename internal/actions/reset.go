@@ -60,7 +60,7 @@ func resettable(n *corev1.Node, of string) (*remediations.Record, error) {
 		return nil, nil
 	case r == nil:
 		return nil, fmt.Errorf("there is no exhausted repair on %s, and none that cannot be read: nothing is there to reset", n.Name)
-	case r.Phase != remediations.Exhausted:
+	case r.Phase != remediations.PhaseExhausted:
 		return nil, fmt.Errorf("repair %s of %s is %s and not exhausted; to end it, `kubectl drydock cancel %s`", r.ID, n.Name, r.Phase, n.Name)
 	case of != "" && r.Policy != of:
 		return nil, fmt.Errorf("the exhausted repair %s of %s is by policy %s, not by %s", r.ID, n.Name, r.Policy, of)
@@ -71,7 +71,7 @@ func resettable(n *corev1.Node, of string) (*remediations.Record, error) {
 
 // ResetPolicy resets one exhausted node of the policy: the first by name.
 func ResetPolicy(ctx context.Context, w *Writer, policy string) (said string, err error) {
-	nodes, err := w.Client.Nodes().List(ctx, metav1.ListOptions{LabelSelector: remediations.PhaseLabel + "=" + string(remediations.Exhausted)})
+	nodes, err := w.Client.Nodes().List(ctx, metav1.ListOptions{LabelSelector: remediations.PhaseLabel + "=" + string(remediations.PhaseExhausted)})
 	if err != nil {
 		return "", inspect.Asking(err, "listing the exhausted nodes", "")
 	}

@@ -78,7 +78,7 @@ func newLive(t testing.TB, c *remediations.Config, poll time.Duration, nodes ...
 		CallTimeout: time.Minute, NewTask: func() string { return "" },
 		NewID: func() string { ids++; return strconv.FormatInt(int64(ids), 36) },
 		Decided: func(node string, d lifecycle.Decision) {
-			if d.Reason == remediations.FleetUnhealthy {
+			if d.Reason == remediations.ReasonFleetUnhealthy {
 				l.stormed[node] = true
 			}
 		},
@@ -217,7 +217,7 @@ func (l *live) alertEnds(node string) {
 	}
 	l.mu.Unlock()
 	r := l.config.Registry.ReadJournal(l.node(node)).Record
-	if fires && r != nil && r.Phase == remediations.Exhausted {
+	if fires && r != nil && r.Phase == remediations.PhaseExhausted {
 		l.edit(node, func(n *corev1.Node) { n.Annotations[remediations.ResetKey] = "true" })
 	}
 }

@@ -191,13 +191,13 @@ func (r *Repair) span(until time.Time) report.Span {
 		to, mark = until, report.MarkOngoing
 	case r.Unnecessary:
 		mark, word = report.MarkWould, "unnecessary"
-	case r.Outcome == remediations.Recovered:
+	case r.Outcome == remediations.OutcomeRecovered:
 		mark = report.MarkGood
-	case r.Outcome == remediations.SelfRecovered:
+	case r.Outcome == remediations.OutcomeSelfRecovered:
 		mark = report.MarkSelf
 	case r.Outcome == remediations.OutcomeExhausted:
 		mark = report.MarkBad
-	case r.Outcome == remediations.Relapsed:
+	case r.Outcome == remediations.OutcomeRelapsed:
 		mark = report.MarkAgain
 	}
 	s := report.Span{From: r.Recorded, To: to, Mark: mark, Word: word, Ref: r.ID, Title: fmt.Sprintf("%s: %s by policy %s", word, words(r.Steps), r.Policy)}

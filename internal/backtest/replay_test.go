@@ -156,7 +156,7 @@ func TestADayAsItWent(t *testing.T) {
 	require.Len(t, short, 1)
 	require.Len(t, short[0].Steps, 1)
 	require.True(t, short[0].Unnecessary, "it recovered by itself within the wait")
-	require.Equal(t, remediations.SelfRecovered, short[0].Outcome)
+	require.Equal(t, remediations.OutcomeSelfRecovered, short[0].Outcome)
 
 	long := of(r, "n02")
 	require.Len(t, long, 1)
@@ -181,9 +181,9 @@ func TestADayAsItWent(t *testing.T) {
 	for _, h := range r.story.heldBy() {
 		held[h.Reason] += time.Duration(h.Total)
 	}
-	require.Greater(t, held[remediations.FleetUnhealthy], 8*10*time.Minute)
-	require.Greater(t, held[remediations.OutsideWindow], time.Hour)
-	require.Greater(t, held[remediations.TooYoung], 5*2*time.Minute-time.Minute)
+	require.Greater(t, held[remediations.ReasonFleetUnhealthy], 8*10*time.Minute)
+	require.Greater(t, held[remediations.ReasonOutsideWindow], time.Hour)
+	require.Greater(t, held[remediations.ReasonTooYoung], 5*2*time.Minute-time.Minute)
 	require.Equal(t, 1, r.story.most)
 }
 
@@ -195,7 +195,7 @@ func TestADayAsIfEachStepHadCured(t *testing.T) {
 	long := of(r, "n02")
 	require.Len(t, long, 1)
 	require.Len(t, long[0].Steps, 1)
-	require.Equal(t, remediations.Recovered, long[0].Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, long[0].Outcome)
 	require.InDelta(t, 7*time.Hour+48*time.Minute, time.Duration(long[0].Saved), float64(5*time.Minute))
 }
 
@@ -369,7 +369,7 @@ func TestNoAlertBeginsOnACuredNodeWhileItsFaultLasted(t *testing.T) {
 			moments := slices.DeleteFunc(p.moments(), func(m history.Moment) bool { return m.At.After(at(12, 1)) })
 			r := replay(t, o, moments, midnight, at(12, 1))
 			require.NotEmpty(t, of(r, "n01"))
-			require.Equal(t, remediations.Recovered, of(r, "n01")[0].Outcome)
+			require.Equal(t, remediations.OutcomeRecovered, of(r, "n01")[0].Outcome)
 			require.Equal(t, lasted, len(of(r, "n01")) == 1)
 			require.Equal(t, lasted, len(r.alerts.active) == 0)
 		})
@@ -388,7 +388,7 @@ func TestAnExhaustedNodeIsResetWhenItsAlertEnds(t *testing.T) {
 	r := New(optionsOf(t, dayConfig), midnight)
 	exhausted := func() bool {
 		is := r.config.Registry.ReadJournal(r.node["n01"].now).Record
-		return is != nil && is.Phase == remediations.Exhausted
+		return is != nil && is.Phase == remediations.PhaseExhausted
 	}
 	for _, m := range p.moments() {
 		require.NoError(t, r.Feed(t.Context(), m))

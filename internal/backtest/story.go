@@ -135,7 +135,7 @@ func (s *story) wrote(now time.Time, before, after *corev1.Node) {
 	}
 	if text := after.Annotations[remediations.HistoryKey]; text != before.Annotations[remediations.HistoryKey] {
 		for _, e := range remediations.DecodeHistory(text) {
-			if r := s.byID[e.ID]; r != nil && e.Target == "" && (r.Over.IsZero() || e.Outcome == remediations.Relapsed) {
+			if r := s.byID[e.ID]; r != nil && e.Target == "" && (r.Over.IsZero() || e.Outcome == remediations.OutcomeRelapsed) {
 				r.Over, r.Outcome, r.Why = e.Ended.UTC(), e.Outcome, e.Why
 			}
 		}
@@ -163,7 +163,7 @@ func (s *story) record(now time.Time, node string, of *remediations.Record) {
 		}
 		s.byID[of.ID], s.repairs = r, append(s.repairs, r)
 	}
-	if i := of.Intent; i != nil && of.Phase == remediations.Acting && (len(r.Steps) == 0 || r.Steps[len(r.Steps)-1].Name != of.Step.String()) {
+	if i := of.Intent; i != nil && of.Phase == remediations.PhaseActing && (len(r.Steps) == 0 || r.Steps[len(r.Steps)-1].Name != of.Step.String()) {
 		r.Steps = append(r.Steps, Step{Name: of.Step.String(), At: i.At.UTC(), Wait: Seconds(s.config.WaitOf(s.config.Policy(of.Policy), of.Step))})
 	}
 }
@@ -171,7 +171,7 @@ func (s *story) record(now time.Time, node string, of *remediations.Record) {
 // told takes an Event: some repairs end by nothing else.
 func (s *story) told(now time.Time, e engine.Event) {
 	if r := s.byID[e.Action]; r != nil && e.Reason == "RepairSuperseded" && r.Over.IsZero() {
-		r.Over, r.Outcome, r.Why = now.UTC(), remediations.Superseded, e.Note
+		r.Over, r.Outcome, r.Why = now.UTC(), remediations.OutcomeSuperseded, e.Note
 	}
 }
 

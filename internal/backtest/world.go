@@ -204,7 +204,7 @@ func (w *world) ended(fingerprint, on string) {
 			w.compose(n)
 		}
 	}
-	if r := w.config.Registry.ReadJournal(n.now).Record; len(n.firing) == 0 && r != nil && r.Phase == remediations.Exhausted {
+	if r := w.config.Registry.ReadJournal(n.now).Record; len(n.firing) == 0 && r != nil && r.Phase == remediations.PhaseExhausted {
 		n.annotations[remediations.ResetKey] = "true" // whoever cured the node told Drydock so
 		w.compose(n)
 	}

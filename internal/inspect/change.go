@@ -17,29 +17,29 @@ func (s *Observation) change(h *Hold, policy string) string {
 	case NoLeader:
 		namespace, _, _ := strings.Cut(s.leader.Lease, "/")
 		return "kubectl get pods -n " + namespace + " -l " + InstalledBy
-	case remediations.RecordMalformed:
+	case remediations.ReasonRecordMalformed:
 		return "kubectl drydock reset " + node
 	case remediations.ReasonExcluded:
 		return EndOf(s.Node, h)
-	case remediations.Paused:
+	case remediations.ReasonPaused:
 		return s.unpause(policy)
-	case remediations.CordonedByOther:
+	case remediations.ReasonCordonedByOther:
 		return "kubectl uncordon " + node
-	case remediations.Silenced:
+	case remediations.ReasonSilenced:
 		return s.unsilence(h)
-	case remediations.FleetUnhealthy, remediations.AtLimit, remediations.ControlPlaneBusy, remediations.Blind:
+	case remediations.ReasonFleetUnhealthy, remediations.ReasonAtLimit, remediations.ReasonControlPlaneBusy, remediations.ReasonBlind:
 		return "kubectl drydock status says more"
-	case remediations.NodeUnderRepair:
+	case remediations.ReasonNodeUnderRepair:
 		return "kubectl drydock status, and kubectl drydock cancel NODE to end the other repair"
-	case remediations.RepairsSpent, remediations.Cooldown:
+	case remediations.ReasonRepairsSpent, remediations.ReasonCooldown:
 		return "kubectl drydock history " + node + " -o wide says what was tried"
-	case remediations.PolicyFailing:
+	case remediations.ReasonPolicyFailing:
 		return "kubectl drydock reset --policy " + policy + ", once the cause is found"
-	case remediations.AwaitingApproval:
+	case remediations.ReasonAwaitingApproval:
 		return "kubectl drydock approve " + node
-	case remediations.Observing:
+	case remediations.ReasonObserving:
 		return "mode: enforce for policy " + policy + " in Drydock's configuration"
-	case remediations.ProviderAbsent:
+	case remediations.ReasonProviderAbsent:
 		return "drydock check FILE says which provider is missing"
 	}
 	return ""
@@ -61,7 +61,7 @@ func (s *Observation) unpause(policy string) string {
 	_, cancels := a[remediations.CancelKey]
 	switch {
 	case paused, broken:
-		return EndOf(s.Node, &Hold{Reason: remediations.Paused})
+		return EndOf(s.Node, &Hold{Reason: remediations.ReasonPaused})
 	case cancels:
 		return "kubectl annotate node " + s.Node.Name + " " + remediations.CancelKey + "-"
 	}

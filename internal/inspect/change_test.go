@@ -17,37 +17,37 @@ const wait = ""
 
 // waysOut are what a person may do about each hold. A new reason needs an entry.
 var waysOut = map[remediations.Reason]string{
-	NoLeader:                       "kubectl get pods -n drydock -l app.kubernetes.io/name=drydock",
-	remediations.RecordMalformed:   "kubectl drydock reset node-3",
-	remediations.ReasonExcluded:    "kubectl label node node-3 drydock.dev/exclude-",
-	remediations.Paused:            "kubectl drydock resume node-3",
-	remediations.NodeLeaving:       wait,
-	remediations.CordonedByOther:   "kubectl uncordon node-3",
-	remediations.AlertUnconfirmed:  wait,
-	remediations.Blind:             "kubectl drydock status says more",
-	remediations.Silenced:          "end the silence in Alertmanager: amtool silence expire ID",
-	remediations.Inhibited:         wait,
-	remediations.AlertResolved:     wait,
-	remediations.NotWitnessed:      wait,
-	remediations.TooYoung:          wait,
-	remediations.FleetUnhealthy:    "kubectl drydock status says more",
-	remediations.OutsideWindow:     wait,
-	remediations.NodeUnderRepair:   "kubectl drydock status, and kubectl drydock cancel NODE to end the other repair",
-	remediations.Cooldown:          "kubectl drydock history node-3 -o wide says what was tried",
-	remediations.RepairsSpent:      "kubectl drydock history node-3 -o wide says what was tried",
-	remediations.PolicyFailing:     "kubectl drydock reset --policy node-not-ready, once the cause is found",
-	remediations.ControlPlaneBusy:  "kubectl drydock status says more",
-	remediations.ReasonClusterWide: wait,
-	remediations.AtLimit:           "kubectl drydock status says more",
-	remediations.AwaitingApproval:  "kubectl drydock approve node-3",
-	remediations.Observing:         "mode: enforce for policy node-not-ready in Drydock's configuration",
-	remediations.CallWithheld:      wait,
-	remediations.ProviderAbsent:    "drydock check FILE says which provider is missing",
-	remediations.SidecarHeld:       wait,
-	remediations.SidecarUnknown:    wait,
-	remediations.LeaderHeld:        wait,
-	remediations.LeaderUnknown:     wait,
-	remediations.APIServerUnknown:  wait,
+	NoLeader:                            "kubectl get pods -n drydock -l app.kubernetes.io/name=drydock",
+	remediations.ReasonRecordMalformed:  "kubectl drydock reset node-3",
+	remediations.ReasonExcluded:         "kubectl label node node-3 drydock.dev/exclude-",
+	remediations.ReasonPaused:           "kubectl drydock resume node-3",
+	remediations.ReasonNodeLeaving:      wait,
+	remediations.ReasonCordonedByOther:  "kubectl uncordon node-3",
+	remediations.ReasonAlertUnconfirmed: wait,
+	remediations.ReasonBlind:            "kubectl drydock status says more",
+	remediations.ReasonSilenced:         "end the silence in Alertmanager: amtool silence expire ID",
+	remediations.ReasonInhibited:        wait,
+	remediations.ReasonAlertResolved:    wait,
+	remediations.ReasonNotWitnessed:     wait,
+	remediations.ReasonTooYoung:         wait,
+	remediations.ReasonFleetUnhealthy:   "kubectl drydock status says more",
+	remediations.ReasonOutsideWindow:    wait,
+	remediations.ReasonNodeUnderRepair:  "kubectl drydock status, and kubectl drydock cancel NODE to end the other repair",
+	remediations.ReasonCooldown:         "kubectl drydock history node-3 -o wide says what was tried",
+	remediations.ReasonRepairsSpent:     "kubectl drydock history node-3 -o wide says what was tried",
+	remediations.ReasonPolicyFailing:    "kubectl drydock reset --policy node-not-ready, once the cause is found",
+	remediations.ReasonControlPlaneBusy: "kubectl drydock status says more",
+	remediations.ReasonClusterWide:      wait,
+	remediations.ReasonAtLimit:          "kubectl drydock status says more",
+	remediations.ReasonAwaitingApproval: "kubectl drydock approve node-3",
+	remediations.ReasonObserving:        "mode: enforce for policy node-not-ready in Drydock's configuration",
+	remediations.ReasonCallWithheld:     wait,
+	remediations.ReasonProviderAbsent:   "drydock check FILE says which provider is missing",
+	remediations.ReasonSidecarHeld:      wait,
+	remediations.ReasonSidecarUnknown:   wait,
+	remediations.ReasonLeaderHeld:       wait,
+	remediations.ReasonLeaderUnknown:    wait,
+	remediations.ReasonAPIServerUnknown: wait,
 }
 
 // TestEachHoldNamesItsWayOut: each reason has the command that changes it, or is known to need none.
@@ -70,7 +70,7 @@ func TestThePauseIsEndedWhereItStands(t *testing.T) {
 		"example.com/other":        "kubectl drydock repair node-3 --policy node-not-ready",
 	} {
 		s := onNode(map[string]string{key: "aaaaaa"})
-		require.Equal(t, want, s.change(&Hold{Reason: remediations.Paused}, "node-not-ready"), key)
+		require.Equal(t, want, s.change(&Hold{Reason: remediations.ReasonPaused}, "node-not-ready"), key)
 	}
 }
 

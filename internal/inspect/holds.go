@@ -50,14 +50,14 @@ func Said(n *corev1.Node, now time.Time) *Hold {
 		return &Hold{Reason: remediations.ReasonExcluded, Message: fmt.Sprintf("the label %s=%s", remediations.ExcludeLabel, n.Labels[remediations.ExcludeLabel])}
 	}
 	if lifecycle.GlassBroken(n) {
-		return &Hold{Reason: remediations.Paused, Message: fmt.Sprintf("%s is set (%s); `kubectl drydock resume %s` ends it", remediations.BreakGlassKey, lifecycle.GlassWhy(n), n.Name)}
+		return &Hold{Reason: remediations.ReasonPaused, Message: fmt.Sprintf("%s is set (%s); `kubectl drydock resume %s` ends it", remediations.BreakGlassKey, lifecycle.GlassWhy(n), n.Name)}
 	}
 	value, set := n.Annotations[remediations.PauseKey]
 	if !set {
 		return nil
 	}
 	p, err := remediations.ParsePause(value)
-	h := &Hold{Reason: remediations.Paused, Message: strings.TrimSpace("paused " + p.Why)}
+	h := &Hold{Reason: remediations.ReasonPaused, Message: strings.TrimSpace("paused " + p.Why)}
 	switch {
 	case err != nil:
 		h.Message = err.Error()
@@ -75,11 +75,11 @@ func stands(n *corev1.Node, h *remediations.Hold, now time.Time) bool {
 		return false
 	}
 	switch h.Reason { //nolint:exhaustive // the others rest on nothing that the Node shows
-	case remediations.ReasonExcluded, remediations.Paused:
+	case remediations.ReasonExcluded, remediations.ReasonPaused:
 		return false // Said would have found it
-	case remediations.CordonedByOther:
+	case remediations.ReasonCordonedByOther:
 		return n.Spec.Unschedulable
-	case remediations.NodeUnderRepair:
+	case remediations.ReasonNodeUnderRepair:
 		return remediations.InFlight(n) != nil || len(remediations.ReadJournal(n).OtherRepairs) > 0
 	}
 	return true
@@ -91,24 +91,24 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy st
 		return ""
 	}
 	switch reason { //nolint:exhaustive // the others concern every node
-	case remediations.Blind:
+	case remediations.ReasonBlind:
 		if l.Status.Blind != "" {
 			return l.Status.Blind
 		}
-	case remediations.FleetUnhealthy:
+	case remediations.ReasonFleetUnhealthy:
 		_, cluster := l.Status.Breakers[ledger.ScopeCluster]
 		_, zone := l.Status.Breakers[zoneScope(n)]
 		if !cluster && !zone {
 			return ""
 		}
-	case remediations.PolicyFailing:
+	case remediations.ReasonPolicyFailing:
 		if why := l.Status.Stopped[policy]; why != "" {
 			return why
 		}
 		if !l.Whole.Failing(policy) {
 			return ""
 		}
-	case remediations.ControlPlaneBusy:
+	case remediations.ReasonControlPlaneBusy:
 		if _, is := n.Labels["node-role.kubernetes.io/control-plane"]; !is {
 			return ""
 		}
@@ -126,7 +126,7 @@ func ill(n *corev1.Node, alerts []remediations.Alert) string {
 	switch {
 	case unready(n):
 		return "not Ready"
-	case n.Labels[remediations.PhaseLabel] == string(remediations.Exhausted):
+	case n.Labels[remediations.PhaseLabel] == string(remediations.PhaseExhausted):
 		return "Exhausted"
 	case len(alerts) > 0:
 		return "alert " + alerts[0].Name
@@ -150,7 +150,7 @@ func Firing(n *corev1.Node) []remediations.Alert {
 // spent is the hold of a repair that ran out of steps. No guard says it: a person must look.
 func spent(r *remediations.Record) *Hold {
 	return &Hold{
-		Reason:  remediations.Reason(remediations.Exhausted),
+		Reason:  remediations.Reason(remediations.PhaseExhausted),
 		Message: fmt.Sprintf("repair %s ran out of steps, and a person must look%s", r.ID, LeftWith(r)),
 	}
 }

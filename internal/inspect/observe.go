@@ -209,7 +209,7 @@ func (s *Observation) told(a lifecycle.GuardAnswer, policy string) lifecycle.Gua
 	}
 	if why := s.Ledger.fleetwide(a.Reason, s.Node, policy); why != "" {
 		a.Standing, a.Message = lifecycle.GuardHolds, why+"; so the ledger says"
-	} else if a.Reason == remediations.Blind && s.Ledger.Whole != nil {
+	} else if a.Reason == remediations.ReasonBlind && s.Ledger.Whole != nil {
 		a.Message = strings.TrimSpace(a.Message + "; the ledger says that Drydock is not blind")
 	}
 	return a

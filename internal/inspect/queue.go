@@ -96,7 +96,7 @@ func placesOf(n *corev1.Node, l *Ledger, now time.Time) (out []Place) {
 	for _, r := range RepairsOn(n) {
 		p := Place{Node: n.Name, Target: r.Target, Since: since}
 		if r.Record == nil {
-			p.Phase, p.Hold = "Malformed", &Hold{Reason: remediations.RecordMalformed, Message: r.Problem}
+			p.Phase, p.Hold = "Malformed", &Hold{Reason: remediations.ReasonRecordMalformed, Message: r.Problem}
 			p.Change = s.change(p.Hold, "")
 			out = append(out, p)
 			continue
@@ -108,13 +108,13 @@ func placesOf(n *corev1.Node, l *Ledger, now time.Time) (out []Place) {
 			p.Since = rec.Began
 		}
 		switch rec.Phase {
-		case remediations.Acting, remediations.Verifying:
+		case remediations.PhaseActing, remediations.PhaseVerifying:
 			p.Deadline = &rec.Deadline
-		case remediations.Pending:
+		case remediations.PhasePending:
 			if p.Hold = l.HoldNow(n, rec.Policy, rec, now); p.Hold != nil {
 				p.Change = s.change(p.Hold, rec.Policy)
 			}
-		case remediations.Exhausted:
+		case remediations.PhaseExhausted:
 			p.Hold, p.Change = spent(rec), onceMended(n.Name)
 		}
 		out = append(out, p)

@@ -90,7 +90,7 @@ func (l *Ledger) RepairsOf(n *corev1.Node, now time.Time) []Repair {
 	alerts := Firing(n)
 	rows := RepairsOn(n)
 	for i := range rows {
-		if r := rows[i].Record; r != nil && r.Phase == remediations.Pending {
+		if r := rows[i].Record; r != nil && r.Phase == remediations.PhasePending {
 			rows[i].Hold = l.HoldNow(n, r.Policy, r, now)
 		}
 	}

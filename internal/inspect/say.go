@@ -61,7 +61,7 @@ func LeftWith(r *remediations.Record) string {
 // Says is what there is to say of the repair in one sentence; empty: nothing but what its columns say.
 func (r Repair) Says() string {
 	switch {
-	case r.Record != nil && r.Record.Phase == remediations.Exhausted:
+	case r.Record != nil && r.Record.Phase == remediations.PhaseExhausted:
 		return fmt.Sprintf("a person must look%s; when the node is fixed, `kubectl drydock reset %s`", LeftWith(r.Record), r.Node)
 	case r.Hold != nil:
 		return r.Hold.Message

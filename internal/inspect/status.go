@@ -132,7 +132,7 @@ func (s *Status) addOrphans() {
 			continue
 		}
 		record := o.Record
-		record.Phase, record.Note = remediations.Verifying, "the Node is gone; waiting for the machine that comes for it"
+		record.Phase, record.Note = remediations.PhaseVerifying, "the Node is gone; waiting for the machine that comes for it"
 		s.Repairs = append(s.Repairs, Repair{Node: o.Node, Target: "node", Record: &record})
 	}
 }
@@ -173,7 +173,7 @@ func (r Repair) rank() int {
 	case r.Record == nil:
 		return 12
 	}
-	return 1 + slices.Index([]remediations.Phase{remediations.Acting, remediations.Verifying, remediations.Exhausted, remediations.Pending}, r.Record.Phase)
+	return 1 + slices.Index([]remediations.Phase{remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhaseExhausted, remediations.PhasePending}, r.Record.Phase)
 }
 
 // ReadLedger finds the ledger by its labels in all namespaces, or by its name where -n says so or listing is forbidden.

@@ -60,7 +60,7 @@ func (s *Observation) timeline(target string, r *remediations.Record) Timeline {
 	slices.SortStableFunc(t.Moments, func(a, b Moment) int { return a.At.Compare(b.At) })
 	if r.Phase.InFlight() {
 		what := "the answer and the proof are waited for"
-		if r.Phase == remediations.Verifying {
+		if r.Phase == remediations.PhaseVerifying {
 			what = "the proof is waited for: the node well, its alert gone, and what this step alone can show"
 		}
 		t.Moments = append(t.Moments, Moment{Name: "proof", At: r.Deadline, Text: what + "; without it the attempt is over", Due: true, Now: true})
@@ -104,7 +104,7 @@ func answer(r *remediations.Record, i *remediations.Intent) Moment {
 		by = i.Provider
 	}
 	m := Moment{Name: "answer", At: i.At, Text: fmt.Sprintf("%s accepted %s", by, r.Step)}
-	if r.Phase == remediations.Verifying {
+	if r.Phase == remediations.PhaseVerifying {
 		m.At = r.Since // the phase begins with the answer
 	}
 	switch i.Outcome {

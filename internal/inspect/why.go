@@ -94,7 +94,7 @@ func (s *Observation) Why() Why {
 		t.History = []remediations.Entry{}
 	}
 	for i, r := range t.Repairs {
-		if r.Record != nil && r.Record.Phase == remediations.Pending {
+		if r.Record != nil && r.Record.Phase == remediations.PhasePending {
 			t.Repairs[i].Hold = s.Ledger.HoldNow(s.Node, r.Record.Policy, r.Record, s.Now)
 		}
 	}
@@ -140,7 +140,7 @@ func (s *Observation) decide(t *Why) string {
 	}
 	d := nodes.Decide(s.State, s.Now)
 	if len(all) == 0 {
-		if d.Verb != lifecycle.VerbHold && d.Reason != remediations.Observing {
+		if d.Verb != lifecycle.VerbHold && d.Reason != remediations.ReasonObserving {
 			return d.Message
 		}
 		// A repair that was only observed has no step to ask about, but its policy would repair if it enforced.
@@ -236,13 +236,13 @@ func (s *Observation) judge(t *Why) {
 		switch {
 		case r.Record == nil:
 			t.Subject = "" // such a record holds the whole node
-			s.holds(t, &Hold{Reason: remediations.RecordMalformed, Message: r.Problem}, nil)
+			s.holds(t, &Hold{Reason: remediations.ReasonRecordMalformed, Message: r.Problem}, nil)
 			return
 		case r.Record.Phase.InFlight():
 			t.State, t.Subject, t.Hold, t.Change = UnderRepair, about, nil, ""
 			s.after(t, r.Record)
 			return
-		case r.Record.Phase == remediations.Exhausted && r.Target == "node":
+		case r.Record.Phase == remediations.PhaseExhausted && r.Target == "node":
 			t.State, t.Subject, t.Next, t.When, t.Provider = Held, "", "", "", ""
 			t.Hold, t.Change = spent(r.Record), onceMended(t.Node)
 			return

@@ -27,7 +27,7 @@ func (c *Client) Over(ctx context.Context, registry remediations.Registry, node,
 		return false, false, nil
 	}
 	cured = slices.ContainsFunc(j.History, func(entry remediations.Entry) bool {
-		return strings.HasPrefix(attempt, entry.ID+"-") && (entry.Outcome == remediations.Recovered || entry.Outcome == remediations.SelfRecovered)
+		return strings.HasPrefix(attempt, entry.ID+"-") && (entry.Outcome == remediations.OutcomeRecovered || entry.Outcome == remediations.OutcomeSelfRecovered)
 	})
 	return true, cured, nil
 }

@@ -140,8 +140,8 @@ func TestWhatPrometheusMeasured(t *testing.T) {
 	in.Series = measured()
 	r := New(in)
 	require.Equal(t, []Hold{
-		{Policy: "node-disk-pressure", Reason: remediations.Silenced, Seconds: 36000, Most: 1, Source: SourcePrometheus},
-		{Policy: "node-not-ready", Reason: remediations.AtLimit, Seconds: 3840, Most: 3, Source: SourcePrometheus},
+		{Policy: "node-disk-pressure", Reason: remediations.ReasonSilenced, Seconds: 36000, Most: 1, Source: SourcePrometheus},
+		{Policy: "node-not-ready", Reason: remediations.ReasonAtLimit, Seconds: 3840, Most: 3, Source: SourcePrometheus},
 	}, r.Holds)
 	require.Len(t, r.Breakers, 2)
 	require.Equal(t, SourceLedger, r.Breakers[0].Source, "Prometheus has not seen it yet")
@@ -155,11 +155,11 @@ func TestWhatPrometheusMeasured(t *testing.T) {
 func TestNobodysWordsAreObeyed(t *testing.T) {
 	t.Parallel()
 	const hostile = "</title></svg><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\x1b[2J\u202egnp.exe\u2066\x00{{.}}&lt;"
-	e := entry("aaaaaa", remediations.Recovered, time.Hour, time.Minute, hostile)
+	e := entry("aaaaaa", remediations.OutcomeRecovered, time.Hour, time.Minute, hostile)
 	e.ID, e.Policy, e.Pod, e.Target, e.Request, e.Why = hostile, hostile, hostile, "sidecar-1a2b", hostile, hostile
 	w := observed("bbbbbb", time.Hour, 0)
 	w.Would.Step = hostile
-	held := record("cccccc", remediations.Pending, time.Minute, remediations.Silenced)
+	held := record("cccccc", remediations.PhasePending, time.Minute, remediations.ReasonSilenced)
 	held.Hold.Message = hostile
 	in := Input{
 		From: ago(week), To: noon, Of: hostile, LedgerProblem: hostile, SeriesProblem: hostile,
@@ -201,7 +201,7 @@ func TestAPageOfAnySize(t *testing.T) {
 	for _, n := range []int{1, 500} {
 		in := Input{From: ago(week), To: noon}
 		for i := range n {
-			in.Nodes = append(in.Nodes, node("node-"+strconv.Itoa(i), entry("aaaaaa", remediations.Recovered, time.Duration(i)*time.Minute, 5*time.Minute, "reboot:1")))
+			in.Nodes = append(in.Nodes, node("node-"+strconv.Itoa(i), entry("aaaaaa", remediations.OutcomeRecovered, time.Duration(i)*time.Minute, 5*time.Minute, "reboot:1")))
 		}
 		_, _, page := forms(t, New(in))
 		require.Equal(t, n, strings.Count(page, `role="img"`), "a lane for each")

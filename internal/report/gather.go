@@ -105,9 +105,9 @@ func (g *gathered) fault(e *remediations.Entry) error {
 		return fmt.Errorf("repair %q ended at %s, which is in the future by this computer's clock", e.ID, Stamp(e.Ended))
 	case e.Policy == "":
 		return fmt.Errorf("repair %q names no policy", e.ID)
-	case e.Outcome == remediations.Observed && e.Would == nil:
+	case e.Outcome == remediations.OutcomeObserved && e.Would == nil:
 		return fmt.Errorf("repair %q was only observed, and does not say what would have been done", e.ID)
-	case e.Outcome != remediations.Observed && !slices.Contains(remediations.Outcomes, e.Outcome):
+	case e.Outcome != remediations.OutcomeObserved && !slices.Contains(remediations.Outcomes, e.Outcome):
 		return fmt.Errorf("repair %q has the outcome %q, which this version does not know", e.ID, e.Outcome)
 	}
 	return nil
@@ -117,7 +117,7 @@ func ended(node string, e *remediations.Entry) Repair {
 	r := Repair{
 		ID: e.ID, Node: node, Target: target(e.Target, e.Pod, e.Location), Policy: e.Policy, Outcome: e.Outcome, Steps: append([]string{}, e.Steps...),
 		Began: e.Began.UTC(), Ended: e.Ended.UTC(), Seconds: seconds(e.Ended.Sub(e.Began)), Request: e.Request, ByPerson: e.By == remediations.ByPerson,
-		ByItself: e.Outcome == remediations.SelfRecovered, Why: e.Why,
+		ByItself: e.Outcome == remediations.OutcomeSelfRecovered, Why: e.Why,
 	}
 	if len(e.Steps) > 0 {
 		r.acted = Period{r.Began, r.Ended}
@@ -176,7 +176,7 @@ func (g *gathered) underWay(node string, r *remediations.Record) {
 	if r.Intent != nil {
 		one.ticks = []time.Time{r.Intent.At}
 	}
-	if r.Phase == remediations.Exhausted {
+	if r.Phase == remediations.PhaseExhausted {
 		if i := slices.IndexFunc(g.repairs, func(e Repair) bool { return e.Node == node && e.ID == r.ID }); i >= 0 {
 			g.repairs[i].NeedsPerson = true // its end is in the history
 			return
@@ -203,7 +203,7 @@ func (g *gathered) orphans() {
 	for _, o := range g.Ledger.Orphans {
 		if !slices.ContainsFunc(g.repairs, func(r Repair) bool { return r.ID == o.Record.ID }) {
 			r := o.Record
-			r.Phase, r.Note = remediations.Verifying, "the Node is gone; waiting for the machine that comes for it"
+			r.Phase, r.Note = remediations.PhaseVerifying, "the Node is gone; waiting for the machine that comes for it"
 			g.underWay(o.Node, &r)
 		}
 	}

@@ -58,7 +58,7 @@ func group(name string, repairs []Repair) Group {
 			g.Steps[stepOf(s)]++
 		}
 		switch {
-		case r.Outcome == remediations.Observed:
+		case r.Outcome == remediations.OutcomeObserved:
 			g.WouldBe++
 			g.WouldSteps[stepOf(r.Would)]++
 		case r.Outcome != "":
@@ -67,12 +67,12 @@ func group(name string, repairs []Repair) Group {
 		case !r.NeedsPerson:
 			g.UnderWay++
 		}
-		if r.Outcome == remediations.Recovered {
+		if r.Outcome == remediations.OutcomeRecovered {
 			took = append(took, r.Seconds)
 		}
 		switch {
 		case r.acted.From.IsZero():
-		case r.Outcome == remediations.Observed:
+		case r.Outcome == remediations.OutcomeObserved:
 			would = append(would, r.acted)
 		default:
 			acted = append(acted, r.acted)

@@ -97,7 +97,7 @@ func (r *Report) summary() string {
 		s := fmt.Sprintf("In observe mode it would have done %s (%s).", some(t.WouldBe, "repair"), counts(t.WouldSteps))
 		unnecessary := 0
 		for i := range r.Repairs {
-			unnecessary += count(r.Repairs[i].Outcome == remediations.Observed && r.Repairs[i].ByItself)
+			unnecessary += count(r.Repairs[i].Outcome == remediations.OutcomeObserved && r.Repairs[i].ByItself)
 		}
 		out = append(out, s+fmt.Sprintf(" Unnecessary, since the fault was over before the step's wait was: %d of them.", unnecessary))
 	}
@@ -120,7 +120,7 @@ func (r *Report) figures() []Figure {
 	t := &r.Total
 	return []Figure{
 		{strconv.Itoa(t.Repairs), "repairs that ended"},
-		{strconv.Itoa(t.Outcomes[string(remediations.Recovered)]), "recovered"},
+		{strconv.Itoa(t.Outcomes[string(remediations.OutcomeRecovered)]), "recovered"},
 		{took(t.MedianSeconds), "median time to repair"},
 		{took(t.WorstSeconds), "worst time to repair"},
 		{strconv.Itoa(t.WouldBe), "would have been repaired"},
@@ -227,7 +227,7 @@ func (r *Report) breakers() *Table {
 // state is how a repair ended, or where it stands.
 func (r *Repair) state() string {
 	switch {
-	case r.Outcome == remediations.Observed && r.ByItself:
+	case r.Outcome == remediations.OutcomeObserved && r.ByItself:
 		return "Observed, well by itself"
 	case r.ByPerson:
 		return string(r.Outcome) + " by a person"
@@ -301,15 +301,15 @@ func (r *Repair) mark() Mark {
 		return MarkPerson
 	}
 	switch r.Outcome {
-	case remediations.Recovered:
+	case remediations.OutcomeRecovered:
 		return MarkGood
-	case remediations.SelfRecovered:
+	case remediations.OutcomeSelfRecovered:
 		return MarkSelf
-	case remediations.Relapsed:
+	case remediations.OutcomeRelapsed:
 		return MarkAgain
-	case remediations.Observed:
+	case remediations.OutcomeObserved:
 		return MarkWould
-	case remediations.Superseded, remediations.Cancelled:
+	case remediations.OutcomeSuperseded, remediations.OutcomeCancelled:
 		return MarkOther
 	case remediations.OutcomeExhausted:
 	}

@@ -28,7 +28,7 @@ func entry(id string, o remediations.Outcome, ended, took time.Duration, steps .
 }
 
 func observed(id string, ended time.Duration, wellAfter time.Duration) remediations.Entry {
-	e := entry(id, remediations.Observed, ended, 12*time.Minute)
+	e := entry(id, remediations.OutcomeObserved, ended, 12*time.Minute)
 	e.Would = &remediations.Would{Step: "reboot:1", At: e.Began.Add(2 * time.Minute), Until: e.Ended, IllSince: e.Began}
 	if wellAfter > 0 {
 		e.Would.WellAt = e.Began.Add(wellAfter)
@@ -59,11 +59,11 @@ func record(id string, phase remediations.Phase, since time.Duration, hold remed
 		V: 1, ID: id, Policy: "node-not-ready", Cause: remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}, Phase: phase,
 		Step: remediations.StepRef{Index: 1, Name: "reboot", Attempt: 1}, Began: ago(since + time.Minute), Since: ago(since), Deadline: noon.Add(time.Hour),
 	}
-	if phase != remediations.Pending {
+	if phase != remediations.PhasePending {
 		r.Done = []string{"reboot:1"}
 		r.Intent = &remediations.Intent{ID: id + "-1-1", At: ago(since), Outcome: remediations.CallAccepted}
 	}
-	if phase == remediations.Exhausted {
+	if phase == remediations.PhaseExhausted {
 		r.Deadline = time.Time{}
 	}
 	if hold != "" {
@@ -79,28 +79,28 @@ func rich() Input {
 		From: ago(week), To: noon,
 		Nodes: []Node{
 			node("node-1",
-				entry("aaaaa5", remediations.Recovered, 3*time.Hour, 6*time.Minute+12*time.Second, "reboot:1"),
-				entry("aaaaa4", remediations.Recovered, 50*time.Hour, 11*time.Minute, "reboot:1", "reboot:2"),
-				entry("aaaaa3", remediations.Relapsed, 51*time.Hour, 5*time.Minute, "reboot:1"),
-				entry("aaaaa2", remediations.Recovered, week+time.Second, time.Minute, "reboot:1"),
+				entry("aaaaa5", remediations.OutcomeRecovered, 3*time.Hour, 6*time.Minute+12*time.Second, "reboot:1"),
+				entry("aaaaa4", remediations.OutcomeRecovered, 50*time.Hour, 11*time.Minute, "reboot:1", "reboot:2"),
+				entry("aaaaa3", remediations.OutcomeRelapsed, 51*time.Hour, 5*time.Minute, "reboot:1"),
+				entry("aaaaa2", remediations.OutcomeRecovered, week+time.Second, time.Minute, "reboot:1"),
 			),
 			under(node("node-2", with(entry("bbbbb1", remediations.OutcomeExhausted, 26*time.Hour, 40*time.Minute, "reboot:1", "reboot:2", "replace:1"), disk)),
-				record("bbbbb1", remediations.Exhausted, 26*time.Hour, "")),
-			under(node("node-2b"), record("kkkkkk", remediations.Exhausted, 2*week, "")),
-			node("node-3", with(entry("cccccc", remediations.Cancelled, 30*time.Hour, 2*time.Minute, "reboot:1"), func(e *remediations.Entry) { e.By = remediations.ByPerson })),
+				record("bbbbb1", remediations.PhaseExhausted, 26*time.Hour, "")),
+			under(node("node-2b"), record("kkkkkk", remediations.PhaseExhausted, 2*week, "")),
+			node("node-3", with(entry("cccccc", remediations.OutcomeCancelled, 30*time.Hour, 2*time.Minute, "reboot:1"), func(e *remediations.Entry) { e.By = remediations.ByPerson })),
 			node("node-4", observed("dddddd", 70*time.Hour, 5*time.Minute), observed("eeeeee", 80*time.Hour, 0)),
-			node("node-5", entry("ffffff", remediations.SelfRecovered, 3*time.Hour+2*time.Minute, 8*time.Minute, "reboot:1"),
-				with(entry("ffffe1", remediations.Superseded, 90*time.Hour, time.Minute), func(e *remediations.Entry) {
+			node("node-5", entry("ffffff", remediations.OutcomeSelfRecovered, 3*time.Hour+2*time.Minute, 8*time.Minute, "reboot:1"),
+				with(entry("ffffe1", remediations.OutcomeSuperseded, 90*time.Hour, time.Minute), func(e *remediations.Entry) {
 					e.Pod, e.Target, e.Policy = "sei/rpc-0", "sidecar-1a2b", "sidecar-not-ready"
 				})),
-			under(node("node-6"), record("gggggg", remediations.Verifying, 3*time.Minute, "")),
-			under(node("node-7"), record("hhhhhh", remediations.Pending, 22*time.Minute, remediations.Silenced)),
-			node("node-8", with(entry("iiiiii", remediations.Recovered, 120*time.Hour, 9*time.Minute, "drain:1", "reboot:1"), func(e *remediations.Entry) { e.Cause, e.Request = "", "remediation/reboot" })),
+			under(node("node-6"), record("gggggg", remediations.PhaseVerifying, 3*time.Minute, "")),
+			under(node("node-7"), record("hhhhhh", remediations.PhasePending, 22*time.Minute, remediations.ReasonSilenced)),
+			node("node-8", with(entry("iiiiii", remediations.OutcomeRecovered, 120*time.Hour, 9*time.Minute, "drain:1", "reboot:1"), func(e *remediations.Entry) { e.Cause, e.Request = "", "remediation/reboot" })),
 			node("node-9"),
 		},
 		Ledger: &ledger.Ledger{
 			Unseen:  []ledger.Span{{From: ago(100 * time.Hour), To: ago(98 * time.Hour)}},
-			Orphans: []ledger.Orphan{{Node: "node-10", UID: "u", Record: *record("jjjjjj", remediations.Acting, time.Minute, "")}},
+			Orphans: []ledger.Orphan{{Node: "node-10", UID: "u", Record: *record("jjjjjj", remediations.PhaseActing, time.Minute, "")}},
 			Status:  ledger.Status{Breakers: map[string]ledger.Breaker{"zone/fra2": {State: ledger.BreakerOpen, Since: ago(time.Hour)}}},
 		},
 	}
@@ -163,7 +163,7 @@ func TestSinceCutsAtTheEndsOfRepairs(t *testing.T) {
 		"the leader's clock is a little ahead": {-time.Minute, time.Minute, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := New(Input{From: ago(week), To: noon, Nodes: []Node{node("n", entry("aaaaaa", remediations.Recovered, c.ended, c.took, "reboot:1"))}})
+			r := New(Input{From: ago(week), To: noon, Nodes: []Node{node("n", entry("aaaaaa", remediations.OutcomeRecovered, c.ended, c.took, "reboot:1"))}})
 			require.Equal(t, c.counted, r.Total.Repairs)
 			require.Len(t, r.Repairs, c.counted)
 		})
@@ -173,7 +173,7 @@ func TestSinceCutsAtTheEndsOfRepairs(t *testing.T) {
 // TestWhatCannotBeReadIsNamed, and counts for nothing. The good entry beside each is the control.
 func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	t.Parallel()
-	good := entry("gooddd", remediations.Recovered, time.Hour, time.Minute, "reboot:1")
+	good := entry("gooddd", remediations.OutcomeRecovered, time.Hour, time.Minute, "reboot:1")
 	for name, c := range map[string]struct {
 		bad  string
 		said string
@@ -181,11 +181,11 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		"no entry at all":    {`"reboot"`, "n: entry 1 of its history is not counted: json: cannot unmarshal"},
 		"a wrong type":       {`{"id":7}`, "n: entry 1 of its history is not counted: json: cannot unmarshal"},
 		"no times":           {`{"id":"aaaaaa","policy":"p","outcome":"Recovered","steps":[]}`, `repair "aaaaaa" has no beginning or no end`},
-		"ends before it":     {remediations.EncodeJSON(entry("aaaaaa", remediations.Recovered, time.Hour, -time.Minute)), "before it began at"},
-		"from the future":    {remediations.EncodeJSON(entry("aaaaaa", remediations.Recovered, -time.Hour, time.Minute)), "which is in the future by this computer's clock"},
+		"ends before it":     {remediations.EncodeJSON(entry("aaaaaa", remediations.OutcomeRecovered, time.Hour, -time.Minute)), "before it began at"},
+		"from the future":    {remediations.EncodeJSON(entry("aaaaaa", remediations.OutcomeRecovered, -time.Hour, time.Minute)), "which is in the future by this computer's clock"},
 		"no policy":          {remediations.EncodeJSON(with(good, func(e *remediations.Entry) { e.ID, e.Policy = "unreadable", "" })), `repair "unreadable" names no policy`},
 		"an unknown outcome": {remediations.EncodeJSON(entry("aaaaaa", "Healed", time.Hour, time.Minute)), `has the outcome "Healed", which this version does not know`},
-		"observed, not what": {remediations.EncodeJSON(entry("aaaaaa", remediations.Observed, time.Hour, time.Minute)), "does not say what would have been done"},
+		"observed, not what": {remediations.EncodeJSON(entry("aaaaaa", remediations.OutcomeObserved, time.Hour, time.Minute)), "does not say what would have been done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := node("n")
@@ -203,7 +203,7 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	require.Empty(t, r.Repairs)
 	require.Contains(t, r.Unsaid[0], "n: its annotation drydock.dev/history is not what Drydock writes")
 	require.Contains(t, r.Unsaid[1], "n: its record repair.drydock.dev/node is not counted: the record has version 9")
-	r = New(Input{From: ago(week), To: noon, Nodes: []Node{under(node("n"), record("aaaaaa", remediations.Acting, -time.Hour, ""))}})
+	r = New(Input{From: ago(week), To: noon, Nodes: []Node{under(node("n"), record("aaaaaa", remediations.PhaseActing, -time.Hour, ""))}})
 	require.Empty(t, r.Repairs)
 	require.Contains(t, r.Unsaid[0], "in the future by this computer's clock")
 }
@@ -212,7 +212,7 @@ func TestAFullHistoryIsSaidToLackSome(t *testing.T) {
 	t.Parallel()
 	var entries []remediations.Entry
 	for i := range 10 {
-		entries = append(entries, entry("aaaaa"+string(rune('0'+i)), remediations.Recovered, time.Duration(i)*time.Hour, time.Minute, "reboot:1"))
+		entries = append(entries, entry("aaaaa"+string(rune('0'+i)), remediations.OutcomeRecovered, time.Duration(i)*time.Hour, time.Minute, "reboot:1"))
 	}
 	said := func(since time.Duration, entries ...remediations.Entry) []string {
 		return New(Input{From: ago(since), To: noon, Nodes: []Node{node("n", entries...)}}).Unsaid
@@ -227,14 +227,14 @@ func TestRepairsAtOnceAreThoseThatOverlap(t *testing.T) {
 	t.Parallel()
 	at := func(nodes ...Node) int { return New(Input{From: ago(week), To: noon, Nodes: nodes}).Total.AtOnce }
 	hour := func(id string, from, to int, steps ...string) remediations.Entry {
-		return entry(id, remediations.Recovered, time.Duration(to)*time.Hour, time.Duration(from-to)*time.Hour, steps...)
+		return entry(id, remediations.OutcomeRecovered, time.Duration(to)*time.Hour, time.Duration(from-to)*time.Hour, steps...)
 	}
 	require.Equal(t, 0, at(node("a")))
 	require.Equal(t, 1, at(node("a", hour("aaaaa1", 9, 8, "reboot:1")), node("b", hour("bbbbb1", 8, 7, "reboot:1"))), "one began when the other ended")
 	require.Equal(t, 2, at(node("a", hour("aaaaa1", 9, 7, "reboot:1")), node("b", hour("bbbbb1", 8, 6, "reboot:1")), node("c", hour("ccccc1", 7, 5, "reboot:1"))))
 	require.Equal(t, 1, at(node("a", hour("aaaaa1", 9, 7, "reboot:1")), node("b", hour("bbbbb1", 8, 6))), "one that issued nothing was none")
 	require.Equal(t, 1, at(node("a", hour("aaaaa1", 9, 9, "reboot:1"))), "one that took less than a second")
-	require.Equal(t, 2, at(node("a", hour("aaaaa1", 1, 0, "reboot:1")), under(node("b"), record("bbbbbb", remediations.Acting, 30*time.Minute, ""))), "one is under way")
+	require.Equal(t, 2, at(node("a", hour("aaaaa1", 1, 0, "reboot:1")), under(node("b"), record("bbbbbb", remediations.PhaseActing, 30*time.Minute, ""))), "one is under way")
 	r := New(Input{From: ago(week), To: noon, Nodes: []Node{node("a", observed("aaaaa1", time.Hour, 0)), node("b", observed("bbbbb1", time.Hour, 0)), node("c", hour("ccccc1", 2, 0, "reboot:1"))}})
 	require.Equal(t, 2, r.Total.WouldAtOnce)
 	require.Equal(t, 1, r.Total.AtOnce, "what was not done is counted by itself")
@@ -244,13 +244,13 @@ func TestRepairsAtOnceAreThoseThatOverlap(t *testing.T) {
 func TestAnExhaustedRecordIsNotCountedTwice(t *testing.T) {
 	t.Parallel()
 	ran := entry("aaaaaa", remediations.OutcomeExhausted, time.Hour, time.Hour, "reboot:1")
-	r := New(Input{From: ago(week), To: noon, Nodes: []Node{under(node("n", ran), record("aaaaaa", remediations.Exhausted, time.Hour, ""))}})
+	r := New(Input{From: ago(week), To: noon, Nodes: []Node{under(node("n", ran), record("aaaaaa", remediations.PhaseExhausted, time.Hour, ""))}})
 	require.Equal(t, 1, r.Total.Repairs)
 	require.Equal(t, 1, r.Total.NeedPerson)
 	require.Equal(t, 1, r.Total.AtOnce)
 	require.Equal(t, map[string]int{"reboot": 1}, r.Total.Steps)
 	require.Len(t, r.Repairs, 1)
-	r = New(Input{From: ago(week), To: noon, Nodes: []Node{under(node("n"), record("aaaaaa", remediations.Exhausted, 2*week, ""))}})
+	r = New(Input{From: ago(week), To: noon, Nodes: []Node{under(node("n"), record("aaaaaa", remediations.PhaseExhausted, 2*week, ""))}})
 	require.Equal(t, 1, r.Total.NeedPerson, "nobody has looked since")
 	require.Empty(t, r.Total.Steps, "it was done before the report's time")
 	require.Zero(t, r.Total.AtOnce)

@@ -134,7 +134,7 @@ func TestALongTableIsFolded(t *testing.T) {
 func TestTheLedgersChangeIsSentWithWhatItHolds(t *testing.T) {
 	t.Parallel()
 	calm := ledger.Status{Mode: remediations.ModeEnforce, Limits: map[string]string{"unhealthy": "20%"}}
-	d := open(t, ledgerWith(calm), node("node-1", unready, record(remediations.Pending)), node("node-2"))
+	d := open(t, ledgerWith(calm), node("node-1", unready, record(remediations.PhasePending)), node("node-2"))
 	require.Equal(t, Ill, d.fleet().Concern[0].State)
 	s := d.listen()
 	blind := calm
@@ -151,15 +151,15 @@ func TestTheLedgersChangeIsSentWithWhatItHolds(t *testing.T) {
 func TestEachStateIsShown(t *testing.T) {
 	t.Parallel()
 	held := func(r *remediations.Record) {
-		r.Hold = &remediations.Hold{Reason: remediations.Cooldown, Message: "the last repair ended 2m ago", Since: now}
+		r.Hold = &remediations.Hold{Reason: remediations.ReasonCooldown, Message: "the last repair ended 2m ago", Since: now}
 	}
 	for want, n := range map[State]*corev1.Node{
 		Well:      node("n"),
 		Ill:       node("n", unready),
-		Held:      node("n", unready, record(remediations.Pending, held)),
-		Repairing: node("n", record(remediations.Verifying)),
-		Exhausted: node("n", record(remediations.Exhausted)),
-		Paused:    node("n", unready, record(remediations.Pending), annotated(remediations.PauseKey, "true")),
+		Held:      node("n", unready, record(remediations.PhasePending, held)),
+		Repairing: node("n", record(remediations.PhaseVerifying)),
+		Exhausted: node("n", record(remediations.PhaseExhausted)),
+		Paused:    node("n", unready, record(remediations.PhasePending), annotated(remediations.PauseKey, "true")),
 		Cordoned:  node("n", func(n *corev1.Node) { n.Spec.Unschedulable = true }),
 	} {
 		tile := tileOf(trim(n), &inspect.Ledger{}, now)
@@ -173,7 +173,7 @@ func TestEachStateIsShown(t *testing.T) {
 	require.Equal(t, Well, tileOf(node("n", annotated(remediations.PauseKey, "2026-11-23T21:04:00Z")), &inspect.Ledger{}, now).State, "a pause that is over")
 	require.Equal(t, Paused, tileOf(node("n", labelled(remediations.ExcludeLabel, "true")), &inspect.Ledger{}, now).State)
 	require.Equal(t, Held, tileOf(node("n", annotated(remediations.NodeRepairKey, "{")), &inspect.Ledger{}, now).State, "a record that cannot be read")
-	require.Equal(t, Repairing, tileOf(node("n", record(remediations.Acting), annotated(remediations.PauseKey, "true")), &inspect.Ledger{}, now).State)
+	require.Equal(t, Repairing, tileOf(node("n", record(remediations.PhaseActing), annotated(remediations.PauseKey, "true")), &inspect.Ledger{}, now).State)
 	shapes := map[string]bool{}
 	for _, l := range States {
 		require.False(t, shapes[l.Shape], "%s looks like another state", l.State)
@@ -187,7 +187,7 @@ func TestThePageAndItsJSONSayTheSame(t *testing.T) {
 		Mode: remediations.ModeObserve, Limits: map[string]string{"unhealthy": "20%", "concurrent": "1"}, Stopped: map[string]string{"node-not-ready": "the key is refused"},
 		Breakers: map[string]ledger.Breaker{"zone/a": {State: ledger.BreakerOpen, Since: now, Quiet: now, Unhealthy: 2, Nodes: 2}},
 	}), node("node-1", unready, labelled(corev1.LabelTopologyZone, "a")), node("node-2", labelled(corev1.LabelTopologyZone, "b"), annotated(remediations.PauseKey, "true disk swap")),
-		node("node-3", record(remediations.Exhausted), labelled(corev1.LabelTopologyZone, "a")))
+		node("node-3", record(remediations.PhaseExhausted), labelled(corev1.LabelTopologyZone, "a")))
 	page, p := d.get("/"), d.fleet()
 	require.Len(t, p.Groups, 2)
 	require.Equal(t, []Scope{{"cluster", "closed", 2, 3, "20%"}, {"zone/a", "open", 2, 2, "20%"}, {"zone/b", "closed", 0, 1, "20%"}}, p.Breakers)
@@ -214,9 +214,9 @@ func TestThePageAndItsJSONSayTheSame(t *testing.T) {
 func TestHostileTextIsHarmless(t *testing.T) {
 	t.Parallel()
 	const evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>`{{.}}\u202egnp\u0007"
-	d := open(t, ledgerWith(ledger.Status{Blind: evil, Holds: map[remediations.Reason]string{remediations.OutsideWindow: evil}}),
+	d := open(t, ledgerWith(ledger.Status{Blind: evil, Holds: map[remediations.Reason]string{remediations.ReasonOutsideWindow: evil}}),
 		node("node-1", unready, labelled(corev1.LabelTopologyZone, strings.Repeat(evil, 100)), labelled("karpenter.sh/nodepool", evil), annotated(remediations.PauseKey, "true "+evil)),
-		node("node-2", record(remediations.Pending, func(r *remediations.Record) {
+		node("node-2", record(remediations.PhasePending, func(r *remediations.Record) {
 			r.Policy, r.Hold = evil, &remediations.Hold{Reason: remediations.Reason(evil), Message: strings.Repeat(evil, 100), Since: now}
 		})))
 	for _, path := range []string{"/", "/fleet.json"} {

@@ -24,9 +24,9 @@ func TestTheNodesPageHasWhatWhyHas(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]*corev1.Node{
 		"well":         node("node-3"),
-		"under repair": node("node-3", withAlert(now.Add(-5*time.Minute)), withRecord("n7q4k2", remediations.Verifying)),
+		"under repair": node("node-3", withAlert(now.Add(-5*time.Minute)), withRecord("n7q4k2", remediations.PhaseVerifying)),
 		"paused":       node("node-3", withAlert(now.Add(-5*time.Minute)), func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true ticket 12" }),
-		"exhausted":    node("node-3", withRecord("n7q4k2", remediations.Exhausted)),
+		"exhausted":    node("node-3", withRecord("n7q4k2", remediations.PhaseExhausted)),
 		"malformed":    node("node-3", func(n *corev1.Node) { n.Annotations[remediations.NodeRepairKey] = "{" }),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestTheNodesPageHasWhatWhyHas(t *testing.T) {
 // TestTheTimelineTellsTheRepair from its alert to the proof that is waited for, each with its time.
 func TestTheTimelineTellsTheRepair(t *testing.T) {
 	t.Parallel()
-	d := open(t, append(installed(), node("node-3", withAlert(now.Add(-6*time.Minute)), withRecord("n7q4k2", remediations.Verifying)))...)
+	d := open(t, append(installed(), node("node-3", withAlert(now.Add(-6*time.Minute)), withRecord("n7q4k2", remediations.PhaseVerifying)))...)
 	d.allow()
 	var page struct{ Timelines []inspect.Timeline }
 	require.NoError(t, json.Unmarshal([]byte(d.get("/nodes/node-3.json")), &page))
@@ -72,7 +72,7 @@ func TestTheTimelineTellsTheRepair(t *testing.T) {
 	require.Contains(t, html, `<time datetime="2026-11-23T21:12:00Z">2026-11-23T21:12:00Z</time>`, "without the script, the plain time")
 	require.Contains(t, html, "civo accepted reboot:1")
 
-	d = open(t, append(installed(), node("node-3", withRecord("n7q4k2", remediations.Acting, func(r *remediations.Record) { r.Intent.Outcome = "" })))...)
+	d = open(t, append(installed(), node("node-3", withRecord("n7q4k2", remediations.PhaseActing, func(r *remediations.Record) { r.Intent.Outcome = "" })))...)
 	d.allow()
 	require.Contains(t, d.get("/nodes/node-3"), "the call for reboot:1 has no answer yet; it counts as issued")
 }
@@ -142,7 +142,7 @@ func TestLinksLeadToAnAlertmanagerByHTTPAlone(t *testing.T) {
 func TestWhatAnybodyWroteIsHarmlessOnTheNodesPage(t *testing.T) {
 	t.Parallel()
 	const hostile = "\"><script>alert(1)</script>\u202e\x1b[31m\u200b"
-	n := node("node-3", withAlert(now.Add(-5*time.Minute)), withRecord("n7q4k2", remediations.Pending, func(r *remediations.Record) {
+	n := node("node-3", withAlert(now.Add(-5*time.Minute)), withRecord("n7q4k2", remediations.PhasePending, func(r *remediations.Record) {
 		r.Note = hostile
 		r.Hold = &remediations.Hold{Reason: "Silenced", Message: hostile, Since: now}
 	}), func(n *corev1.Node) {
@@ -173,11 +173,11 @@ func TestTheQueueIsInTheEnginesOrder(t *testing.T) {
 	d := open(t, append(installed(),
 		node("node-1"), // the control: nothing concerns it
 		node("young", withAlert(now.Add(-time.Minute))),
-		node("old", withAlert(now.Add(-time.Hour)), withRecord("bbbbbb", remediations.Pending, func(r *remediations.Record) {
-			r.Hold = &remediations.Hold{Reason: remediations.AwaitingApproval, Message: "a person must approve it", Since: now}
+		node("old", withAlert(now.Add(-time.Hour)), withRecord("bbbbbb", remediations.PhasePending, func(r *remediations.Record) {
+			r.Hold = &remediations.Hold{Reason: remediations.ReasonAwaitingApproval, Message: "a person must approve it", Since: now}
 		})),
-		node("busy", withAlert(now.Add(-2*time.Minute)), withRecord("aaaaaa", remediations.Verifying)),
-		node("spent", withRecord("cccccc", remediations.Exhausted)),
+		node("busy", withAlert(now.Add(-2*time.Minute)), withRecord("aaaaaa", remediations.PhaseVerifying)),
+		node("spent", withRecord("cccccc", remediations.PhaseExhausted)),
 	)...)
 	var q inspect.Queue
 	require.NoError(t, json.Unmarshal([]byte(d.get("/queue.json")), &q))
@@ -189,7 +189,7 @@ func TestTheQueueIsInTheEnginesOrder(t *testing.T) {
 	require.Len(t, q.UnderWay, 1)
 	require.Equal(t, "busy", q.UnderWay[0].Node)
 	require.Equal(t, now.Add(7*time.Minute), *q.UnderWay[0].Deadline)
-	require.Equal(t, remediations.AwaitingApproval, q.Waiting[0].Hold.Reason)
+	require.Equal(t, remediations.ReasonAwaitingApproval, q.Waiting[0].Hold.Reason)
 	require.Equal(t, "kubectl drydock approve old", q.Waiting[0].Change)
 	require.Nil(t, q.Waiting[1].Hold)
 	html := d.get("/queue")
@@ -198,7 +198,7 @@ func TestTheQueueIsInTheEnginesOrder(t *testing.T) {
 
 func TestTheReportIsThatOfTheCommand(t *testing.T) {
 	t.Parallel()
-	d := open(t, append(installed(), node("node-3", withRecord("cccccc", remediations.Exhausted)))...)
+	d := open(t, append(installed(), node("node-3", withRecord("cccccc", remediations.PhaseExhausted)))...)
 	res, html := d.do(d.request(http.MethodGet, "/report?since=36h"))
 	require.Equal(t, http.StatusOK, res.StatusCode)
 	require.Contains(t, html, "node-not-ready")

@@ -52,11 +52,11 @@ func withRecord(id string, phase remediations.Phase, change ...func(*remediation
 			V: remediations.RecordVersion, ID: id, Policy: "node-not-ready", Cause: remediations.Cause{Alert: remediations.Fingerprint(labels)}, Phase: phase,
 			Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Began: now.Add(-4 * time.Minute), Since: now.Add(-3 * time.Minute), Deadline: now.Add(7 * time.Minute),
 		}
-		if phase != remediations.Pending {
+		if phase != remediations.PhasePending {
 			r.Done = []string{"reboot:1"}
 			r.Intent = &remediations.Intent{ID: id + "-0-1", At: now.Add(-3*time.Minute - 2*time.Second), Outcome: remediations.CallAccepted, Provider: "civo"}
 		}
-		if phase == remediations.Exhausted {
+		if phase == remediations.PhaseExhausted {
 			r.Deadline = time.Time{}
 		}
 		for _, c := range change {

@@ -79,7 +79,7 @@ func tileOf(n *corev1.Node, ledger *inspect.Ledger, now time.Time) Tile {
 				t.Until = inspect.YetToCome(&r.Record.Deadline, now)
 			}
 		case r.Problem != "":
-			t.Reason = string(remediations.RecordMalformed)
+			t.Reason = string(remediations.ReasonRecordMalformed)
 		case r.Alert != nil:
 			t.Policy, t.Since = r.Alert.Policy, inspect.Stamp(r.Alert.ReceivedAt)
 		}
@@ -96,11 +96,11 @@ func tileOf(n *corev1.Node, ledger *inspect.Ledger, now time.Time) Tile {
 
 func stateOf(n *corev1.Node, r inspect.Repair) State {
 	switch {
-	case r.Record != nil && r.Record.Phase == remediations.Exhausted:
+	case r.Record != nil && r.Record.Phase == remediations.PhaseExhausted:
 		return Exhausted
 	case r.Record != nil && r.Record.Phase.InFlight():
 		return Repairing
-	case r.Hold != nil && (r.Hold.Reason == remediations.Paused || r.Hold.Reason == remediations.ReasonExcluded):
+	case r.Hold != nil && (r.Hold.Reason == remediations.ReasonPaused || r.Hold.Reason == remediations.ReasonExcluded):
 		return Paused
 	case r.Hold != nil, r.Problem != "":
 		return Held

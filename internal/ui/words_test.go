@@ -27,9 +27,9 @@ var someWords = map[string]struct {
 	"pause":       {func(*corev1.Node) {}, `"for":"2h","why":"disk"`, remediations.PauseKey, "2026-11-23T23:05:00Z disk", "kubectl drydock pause n --for 2h --why disk"},
 	"resume":      {func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true" }, ``, remediations.PauseKey, "", "kubectl drydock resume n"},
 	"repair":      {func(*corev1.Node) {}, `"with":"reboot"`, remediations.RequestKey, "remediation/reboot", "kubectl drydock repair n --with reboot"},
-	"approve":     {withRecord("bbbbbb", remediations.Pending), `"id":"bbbbbb"`, remediations.ApproveKey, "bbbbbb", "kubectl drydock approve n bbbbbb"},
-	"cancel":      {withRecord("aaaaaa", remediations.Verifying), ``, remediations.CancelKey, "aaaaaa", "kubectl drydock cancel n"},
-	"reset":       {withRecord("cccccc", remediations.Exhausted), ``, remediations.ResetKey, "true", "kubectl drydock reset n"},
+	"approve":     {withRecord("bbbbbb", remediations.PhasePending), `"id":"bbbbbb"`, remediations.ApproveKey, "bbbbbb", "kubectl drydock approve n bbbbbb"},
+	"cancel":      {withRecord("aaaaaa", remediations.PhaseVerifying), ``, remediations.CancelKey, "aaaaaa", "kubectl drydock cancel n"},
+	"reset":       {withRecord("cccccc", remediations.PhaseExhausted), ``, remediations.ResetKey, "true", "kubectl drydock reset n"},
 	"break-glass": {func(*corev1.Node) {}, `"why":"it's now; rm -rf"`, remediations.BreakGlassKey, "it's now; rm -rf", `kubectl drydock break-glass n --why 'it'\''s now; rm -rf'`},
 }
 
@@ -119,7 +119,7 @@ func TestAReadOnlyPageRefusesAtTheServer(t *testing.T) {
 // TestARefusalIsInTheWordsOfWhoRefuses: admission's, the action's own, or those of what was given.
 func TestARefusalIsInTheWordsOfWhoRefuses(t *testing.T) {
 	t.Parallel()
-	d := open(t, append(installed(), node("n"), node("m", withRecord("aaaaaa", remediations.Verifying)))...)
+	d := open(t, append(installed(), node("n"), node("m", withRecord("aaaaaa", remediations.PhaseVerifying)))...)
 	d.allow()
 	d.react("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", errors.New("ValidatingAdmissionPolicy 'drydock' denied request: not on a Friday"))
@@ -160,7 +160,7 @@ func TestWithoutRightsOfItsOwnAdmissionAsksForNone(t *testing.T) {
 		if cm, is := objects[2].(*corev1.ConfigMap); is && !asks {
 			cm.Data["drydock.yaml"] += "webhook: {certDir: /etc/drydock/webhook, rights: false}\n"
 		}
-		d := open(t, append(objects, node("n", withRecord("aaaaaa", remediations.Verifying)))...)
+		d := open(t, append(objects, node("n", withRecord("aaaaaa", remediations.PhaseVerifying)))...)
 		d.allow("cancel")
 		code, said := d.say("n", "cancel", `{"dryRun":true}`)
 		if asks {

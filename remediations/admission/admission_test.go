@@ -69,7 +69,7 @@ func TestEveryAdmissionReasonIsInTheTable(t *testing.T) {
 // TestDenialSaysWhatToDo: which repair, which step, since when, for how long, and the three ways out.
 func TestDenialSaysWhatToDo(t *testing.T) {
 	n := requests.Bare()
-	requests.Put(n, requests.Record(remediations.Verifying))
+	requests.Put(n, requests.Record(remediations.PhaseVerifying))
 	after := n.DeepCopy()
 	after.Spec.Unschedulable = true
 	v := judge(remediations.ModeEnforce, &admission.Change{Old: n, New: after, User: "jane"})
@@ -84,7 +84,7 @@ func TestDenialSaysWhatToDo(t *testing.T) {
 func TestRequestSaysWhatItQueuesBehind(t *testing.T) {
 	busy := requests.Bare()
 	busy.Name = "n2"
-	requests.Put(busy, requests.Record(remediations.Acting))
+	requests.Put(busy, requests.Record(remediations.PhaseActing))
 	n := requests.Bare()
 	after := n.DeepCopy()
 	after.Annotations[remediations.RequestKey] = "remediation/reboot"
@@ -120,16 +120,16 @@ func TestEvictionsFromANodeInFlight(t *testing.T) {
 		by     requests.User
 		denied bool
 	}{
-		"in flight":                    {remediations.Verifying, "reboot", false, requests.Person, true},
-		"pending":                      {remediations.Pending, "reboot", false, requests.Person, false},
+		"in flight":                    {remediations.PhaseVerifying, "reboot", false, requests.Person, true},
+		"pending":                      {remediations.PhasePending, "reboot", false, requests.Person, false},
 		"nothing":                      {"", "", false, requests.Person, false},
-		"glass broken":                 {remediations.Verifying, "reboot", true, requests.Person, false},
-		"by Drydock":                   {remediations.Verifying, "reboot", false, requests.Drydock, false},
-		"by one exempt":                {remediations.Verifying, "reboot", false, requests.Autoscale, false},
-		"by the node's own kubelet":    {remediations.Verifying, "reboot", false, requests.Kubelet, false},
-		"by whoever replaces it":       {remediations.Verifying, "replace", false, requests.Karpenter, false},
-		"by a person while it is":      {remediations.Verifying, "replace", false, requests.Person, true},
-		"by Karpenter during a reboot": {remediations.Verifying, "reboot", false, requests.Karpenter, true},
+		"glass broken":                 {remediations.PhaseVerifying, "reboot", true, requests.Person, false},
+		"by Drydock":                   {remediations.PhaseVerifying, "reboot", false, requests.Drydock, false},
+		"by one exempt":                {remediations.PhaseVerifying, "reboot", false, requests.Autoscale, false},
+		"by the node's own kubelet":    {remediations.PhaseVerifying, "reboot", false, requests.Kubelet, false},
+		"by whoever replaces it":       {remediations.PhaseVerifying, "replace", false, requests.Karpenter, false},
+		"by a person while it is":      {remediations.PhaseVerifying, "replace", false, requests.Person, true},
+		"by Karpenter during a reboot": {remediations.PhaseVerifying, "reboot", false, requests.Karpenter, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := requests.Bare()
@@ -169,7 +169,7 @@ func TestJudgeChangesNothing(t *testing.T) {
 func TestRepairOfAPersonsRequestIsInFlight(t *testing.T) {
 	n := requests.Bare()
 	n.CreationTimestamp = metav1.NewTime(requests.Now.Add(-time.Hour))
-	r := requests.Record(remediations.Acting)
+	r := requests.Record(remediations.PhaseActing)
 	r.Policy, r.Cause = "remediation/reboot", remediations.Cause{Request: "remediation/reboot"}
 	requests.Put(n, r)
 	v := judge(remediations.ModeEnforce, &admission.Change{Old: n, User: "jane"})
@@ -185,7 +185,7 @@ func TestRepairOfAPersonsRequestIsInFlight(t *testing.T) {
 // TestARequestThatAnAddedRemediationServesIsKnown: a second person's request is denied while the first one's repair is Pending.
 func TestARequestThatAnAddedRemediationServesIsKnown(t *testing.T) {
 	n := requests.Bare()
-	r := requests.Record(remediations.Pending)
+	r := requests.Record(remediations.PhasePending)
 	r.Cause, r.Step.Name, r.Intent, r.Done = remediations.Cause{Request: "remediation/polish"}, "polish", nil, nil
 	requests.Put(n, r)
 	asked := n.DeepCopy()

@@ -36,21 +36,21 @@ func TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves(t *testing.T) {
 		by     requests.User
 		denied bool
 	}{
-		"the successor":                  {remediations.Verifying, named("n2"), nil, person, true},
-		"one that loses the key":         {remediations.Acting, named("n7"), nil, person, true},
-		"a member by its label":          {remediations.Verifying, func(n *corev1.Node) { n.Labels["region"] = "eu" }, nil, person, true},
-		"a member by its annotation":     {remediations.Verifying, func(n *corev1.Node) { n.Annotations[admission.MeshLocationKey] = "eu" }, nil, person, true},
-		"one whose annotation outranks":  {remediations.Verifying, func(n *corev1.Node) { n.Annotations[admission.MeshLocationKey] = ""; n.Labels["region"] = "eu" }, nil, person, false},
-		"one of another location":        {remediations.Verifying, func(n *corev1.Node) { n.Labels["region"] = "us" }, nil, person, false},
-		"while it waits":                 {remediations.Pending, named("n2"), nil, person, false},
-		"when it has run out":            {remediations.Exhausted, named("n2"), nil, person, false},
-		"the glass is broken here":       {remediations.Verifying, func(n *corev1.Node) { n.Name = "n2"; glass(n) }, nil, person, false},
-		"the glass is broken there":      {remediations.Verifying, named("n2"), glass, person, false},
-		"by Kilo itself":                 {remediations.Verifying, named("n2"), nil, kilo, false},
-		"by Drydock":                     {remediations.Verifying, named("n2"), nil, requests.Drydock, false},
-		"by the node's own kubelet":      {remediations.Verifying, named("n2"), nil, requests.Kubelet, false},
-		"a record that cannot be read":   {remediations.Verifying, named("n2"), func(n *corev1.Node) { n.Annotations[remediations.LocationKey] = "{" }, person, false},
-		"a record of something else yet": {remediations.Verifying, named("n2"), func(n *corev1.Node) { n.Annotations[remediations.LocationKey] = requests.Record("Acting").Encode() }, person, false},
+		"the successor":                  {remediations.PhaseVerifying, named("n2"), nil, person, true},
+		"one that loses the key":         {remediations.PhaseActing, named("n7"), nil, person, true},
+		"a member by its label":          {remediations.PhaseVerifying, func(n *corev1.Node) { n.Labels["region"] = "eu" }, nil, person, true},
+		"a member by its annotation":     {remediations.PhaseVerifying, func(n *corev1.Node) { n.Annotations[admission.MeshLocationKey] = "eu" }, nil, person, true},
+		"one whose annotation outranks":  {remediations.PhaseVerifying, func(n *corev1.Node) { n.Annotations[admission.MeshLocationKey] = ""; n.Labels["region"] = "eu" }, nil, person, false},
+		"one of another location":        {remediations.PhaseVerifying, func(n *corev1.Node) { n.Labels["region"] = "us" }, nil, person, false},
+		"while it waits":                 {remediations.PhasePending, named("n2"), nil, person, false},
+		"when it has run out":            {remediations.PhaseExhausted, named("n2"), nil, person, false},
+		"the glass is broken here":       {remediations.PhaseVerifying, func(n *corev1.Node) { n.Name = "n2"; glass(n) }, nil, person, false},
+		"the glass is broken there":      {remediations.PhaseVerifying, named("n2"), glass, person, false},
+		"by Kilo itself":                 {remediations.PhaseVerifying, named("n2"), nil, kilo, false},
+		"by Drydock":                     {remediations.PhaseVerifying, named("n2"), nil, requests.Drydock, false},
+		"by the node's own kubelet":      {remediations.PhaseVerifying, named("n2"), nil, requests.Kubelet, false},
+		"a record that cannot be read":   {remediations.PhaseVerifying, named("n2"), func(n *corev1.Node) { n.Annotations[remediations.LocationKey] = "{" }, person, false},
+		"a record of something else yet": {remediations.PhaseVerifying, named("n2"), func(n *corev1.Node) { n.Annotations[remediations.LocationKey] = requests.Record("Acting").Encode() }, person, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, leader := requests.Bare(), requests.Bare()
@@ -104,7 +104,7 @@ func TestNodesAreListedForAMeshLeadersKeyAlone(t *testing.T) {
 // TestCancelOfALeadersRepairIsUnderstood: the id of either repair on the node is one.
 func TestCancelOfALeadersRepairIsUnderstood(t *testing.T) {
 	n := requests.Bare()
-	meshRepair(n, remediations.Verifying)
+	meshRepair(n, remediations.PhaseVerifying)
 	after := n.DeepCopy()
 	after.Annotations[remediations.CancelKey] = "n7q4k2"
 	v := judge(remediations.ModeEnforce, &admission.Change{Old: n, New: after, User: "jane"})

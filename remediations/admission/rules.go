@@ -63,7 +63,7 @@ func requestPending(ch *Change, busy *repair) *violation {
 			"%s=%q is on node %s already and waits to be taken; to take it back: kubectl annotate node %s %s-", remediations.RequestKey, text.Line(old, 80), ch.Old.Name, ch.Old.Name, remediations.RequestKey)}
 	}
 	r := busy.recorded
-	if r == nil || r.Cause.Request == "" || r.Phase == remediations.Exhausted {
+	if r == nil || r.Cause.Request == "" || r.Phase == remediations.PhaseExhausted {
 		return nil
 	}
 	return &violation{reason: ReasonRequestPending, override: byBreakGlass, what: "asking for " + text.Line(asked, 80), message: fmt.Sprintf(

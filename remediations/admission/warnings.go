@@ -89,7 +89,7 @@ func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func
 	if err != nil {
 		return ReasonUnreadable, err.Error()
 	}
-	if r := c.Registry.ReadJournal(n).Record; r != nil && r.Phase == remediations.Exhausted {
+	if r := c.Registry.ReadJournal(n).Record; r != nil && r.Phase == remediations.PhaseExhausted {
 		return ReasonRequestExhausted, fmt.Sprintf("repair %s of node %s has run out of steps: the request will be refused until somebody has set %s=true", r.ID, n.Name, remediations.ResetKey)
 	}
 	p := c.Requested(request, n)
@@ -126,7 +126,7 @@ func wouldCollide(c *remediations.Config, ch *Change) string {
 		return ""
 	}
 	r := c.Registry.ReadJournal(ch.Old).Record
-	if r == nil || r.Phase != remediations.Pending || r.Hold == nil || r.Hold.Reason != remediations.Observing {
+	if r == nil || r.Phase != remediations.PhasePending || r.Hold == nil || r.Hold.Reason != remediations.ReasonObserving {
 		return ""
 	}
 	would := &repair{node: ch.Old.Name, record: r}

@@ -26,11 +26,11 @@ func TestAlertCountsOnlyWhereItIsRoutedToDrydock(t *testing.T) {
 		"routed here":                               {[]alerts.Replica{replica(to("monitoring/drydock/drydock"))}, "", ""},
 		"routed here and elsewhere":                 {[]alerts.Replica{replica(to("pager", "monitoring/drydock/drydock"))}, "", ""},
 		"routed here by one of two":                 {[]alerts.Replica{replica(to("null")), replica(to("monitoring/drydock/drydock"))}, "", ""},
-		"routed elsewhere":                          {[]alerts.Replica{replica(to("null")), replica(to("pager"))}, remediations.AlertUnconfirmed, `not routed to receiver "monitoring/drydock/drydock"`},
-		"routed to nobody":                          {[]alerts.Replica{replica(to())}, remediations.AlertUnconfirmed, `not routed to receiver "monitoring/drydock/drydock"`},
-		"routed to one whose name only ends alike":  {[]alerts.Replica{replica(to("tenant/x/monitoring/drydock/drydock"))}, remediations.AlertUnconfirmed, `"tenant/x/monitoring/drydock/drydock"`},
-		"routed to one of a name that is the end":   {[]alerts.Replica{replica(to("drydock"))}, remediations.AlertUnconfirmed, `"drydock"`},
-		"a silence counts, whoever it is routed to": {[]alerts.Replica{replica(to("monitoring/drydock/drydock")), replica(silenced)}, remediations.Silenced, ""},
+		"routed elsewhere":                          {[]alerts.Replica{replica(to("null")), replica(to("pager"))}, remediations.ReasonAlertUnconfirmed, `not routed to receiver "monitoring/drydock/drydock"`},
+		"routed to nobody":                          {[]alerts.Replica{replica(to())}, remediations.ReasonAlertUnconfirmed, `not routed to receiver "monitoring/drydock/drydock"`},
+		"routed to one whose name only ends alike":  {[]alerts.Replica{replica(to("tenant/x/monitoring/drydock/drydock"))}, remediations.ReasonAlertUnconfirmed, `"tenant/x/monitoring/drydock/drydock"`},
+		"routed to one of a name that is the end":   {[]alerts.Replica{replica(to("drydock"))}, remediations.ReasonAlertUnconfirmed, `"drydock"`},
+		"a silence counts, whoever it is routed to": {[]alerts.Replica{replica(to("monitoring/drydock/drydock")), replica(silenced)}, remediations.ReasonSilenced, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := alerts.Snapshot{AskedAt: scene.Noon, Replicas: test.replicas}

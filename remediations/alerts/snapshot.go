@@ -150,19 +150,19 @@ func (s *Snapshot) VerdictFor(fingerprint string, c *remediations.Config, own st
 	case h.absent() != nil:
 		return *h.absent()
 	case h.active && !h.confirmed && !h.silent.IsZero():
-		return Verdict{Reason: remediations.Blind, Message: fmt.Sprintf("the alert was last sent to Alertmanager at %s and should have been sent again since, so its source seems to be gone", h.silent.UTC().Format(time.RFC3339))}
+		return Verdict{Reason: remediations.ReasonBlind, Message: fmt.Sprintf("the alert was last sent to Alertmanager at %s and should have been sent again since, so its source seems to be gone", h.silent.UTC().Format(time.RFC3339))}
 	case h.active && !h.confirmed:
-		return Verdict{Reason: remediations.Blind, Message: "the Alertmanager that has the alert does not show the Watchdog, so its word does not count"}
+		return Verdict{Reason: remediations.ReasonBlind, Message: "the Alertmanager that has the alert does not show the Watchdog, so its word does not count"}
 	case h.muted() != nil:
 		return *h.muted()
 	case h.active:
 		return Verdict{StartsAt: h.startsAt}
 	case h.unrouted:
-		return Verdict{Reason: remediations.AlertUnconfirmed, Message: fmt.Sprintf("the alert is not routed to receiver %q (alertmanager.receiver) but to %s, so Drydock does nothing for it; correct Alertmanager's route or alertmanager.receiver", h.config.Receiver, cmp.Or(text.Quoted(h.elsewhere, 200), "nobody"))}
+		return Verdict{Reason: remediations.ReasonAlertUnconfirmed, Message: fmt.Sprintf("the alert is not routed to receiver %q (alertmanager.receiver) but to %s, so Drydock does nothing for it; correct Alertmanager's route or alertmanager.receiver", h.config.Receiver, cmp.Or(text.Quoted(h.elsewhere, 200), "nobody"))}
 	case h.known:
-		return Verdict{Reason: remediations.AlertUnconfirmed, Message: "Alertmanager has the alert but has not processed it yet"}
+		return Verdict{Reason: remediations.ReasonAlertUnconfirmed, Message: "Alertmanager has the alert but has not processed it yet"}
 	default:
-		return Verdict{Reason: remediations.AlertUnconfirmed, Gone: h.alive, Message: fmt.Sprintf("none of the %d Alertmanagers that answered has this alert firing", h.answered)}
+		return Verdict{Reason: remediations.ReasonAlertUnconfirmed, Gone: h.alive, Message: fmt.Sprintf("none of the %d Alertmanagers that answered has this alert firing", h.answered)}
 	}
 }
 
@@ -272,9 +272,9 @@ func nameIn(r *Replica, fingerprint string) string {
 func (h *merged) absent() *Verdict {
 	switch {
 	case h.answered == 0:
-		return &Verdict{Reason: remediations.AlertUnconfirmed, Fleetwide: true, Message: fmt.Sprintf("none of %d Alertmanagers answered (%s); nothing is done until one does", len(h.snapshot.Replicas), text.Line(strings.Join(h.dead, "; "), 200))}
+		return &Verdict{Reason: remediations.ReasonAlertUnconfirmed, Fleetwide: true, Message: fmt.Sprintf("none of %d Alertmanagers answered (%s); nothing is done until one does", len(h.snapshot.Replicas), text.Line(strings.Join(h.dead, "; "), 200))}
 	case h.config.RequireAll && len(h.dead) > 0:
-		return &Verdict{Reason: remediations.AlertUnconfirmed, Fleetwide: true, Message: fmt.Sprintf("alertmanager.require is all, and %s", text.Line(strings.Join(h.dead, "; "), 200))}
+		return &Verdict{Reason: remediations.ReasonAlertUnconfirmed, Fleetwide: true, Message: fmt.Sprintf("alertmanager.require is all, and %s", text.Line(strings.Join(h.dead, "; "), 200))}
 	}
 	return nil
 }
@@ -284,11 +284,11 @@ func (h *merged) muted() *Verdict {
 	switch {
 	case len(h.silences) > 0:
 		said, until := describe(h.silences)
-		return &Verdict{Reason: remediations.Silenced, Until: until, Message: said + "; it goes on when that ends"}
+		return &Verdict{Reason: remediations.ReasonSilenced, Until: until, Message: said + "; it goes on when that ends"}
 	case len(h.mutedBy) > 0:
-		return &Verdict{Reason: remediations.Silenced, Message: fmt.Sprintf("muted by Alertmanager's time interval %s; it goes on when that ends", names(h.mutedBy))}
+		return &Verdict{Reason: remediations.ReasonSilenced, Message: fmt.Sprintf("muted by Alertmanager's time interval %s; it goes on when that ends", names(h.mutedBy))}
 	case len(h.inhibitedBy) > 0:
-		return &Verdict{Reason: remediations.Inhibited, Message: "inhibited by the alert " + names(h.inhibitedBy)}
+		return &Verdict{Reason: remediations.ReasonInhibited, Message: "inhibited by the alert " + names(h.inhibitedBy)}
 	}
 	return nil
 }

@@ -42,26 +42,26 @@ func TestWhatTheAlertmanagersTogetherSay(t *testing.T) {
 		"one says active, the other is dead":                     {anyReplica, []alerts.Replica{dead, active}, none, false},
 		"one says active, the other has not heard of it":         {anyReplica, []alerts.Replica{absent, active}, none, false},
 		"one says active, the other has not processed it":        {anyReplica, []alerts.Replica{unready, active}, none, false},
-		"both are dead":                                          {anyReplica, []alerts.Replica{dead, dead}, remediations.AlertUnconfirmed, false},
-		"there is none at all":                                   {anyReplica, nil, remediations.AlertUnconfirmed, false},
-		"one is dead and all are required":                       {all, []alerts.Replica{active, dead}, remediations.AlertUnconfirmed, false},
+		"both are dead":                                          {anyReplica, []alerts.Replica{dead, dead}, remediations.ReasonAlertUnconfirmed, false},
+		"there is none at all":                                   {anyReplica, nil, remediations.ReasonAlertUnconfirmed, false},
+		"one is dead and all are required":                       {all, []alerts.Replica{active, dead}, remediations.ReasonAlertUnconfirmed, false},
 		"all are required and there":                             {all, []alerts.Replica{active, active}, none, false},
-		"all are required, one dead, none has it: not even gone": {all, []alerts.Replica{absent, dead}, remediations.AlertUnconfirmed, false},
-		"the confirming replica shows no Watchdog":               {anyReplica, []alerts.Replica{unwatched(active), absent}, remediations.Blind, false},
+		"all are required, one dead, none has it: not even gone": {all, []alerts.Replica{absent, dead}, remediations.ReasonAlertUnconfirmed, false},
+		"the confirming replica shows no Watchdog":               {anyReplica, []alerts.Replica{unwatched(active), absent}, remediations.ReasonBlind, false},
 		"another confirms with a Watchdog":                       {anyReplica, []alerts.Replica{unwatched(active), active}, none, false},
 		"the Watchdog is not asked for":                          {noWatchdog, []alerts.Replica{unwatched(active)}, none, false},
-		"silenced on one of two":                                 {anyReplica, []alerts.Replica{active, silenced}, remediations.Silenced, false},
-		"silenced on the one that shows no Watchdog":             {anyReplica, []alerts.Replica{active, unwatched(silenced)}, remediations.Silenced, false},
-		"muted on one of two":                                    {anyReplica, []alerts.Replica{muted, active}, remediations.Silenced, false},
-		"inhibited on one of two":                                {anyReplica, []alerts.Replica{active, inhibited}, remediations.Inhibited, false},
-		"silenced goes before inhibited":                         {anyReplica, []alerts.Replica{both}, remediations.Silenced, false},
-		"not processed anywhere":                                 {anyReplica, []alerts.Replica{unready, absent}, remediations.AlertUnconfirmed, false},
-		"nobody has it":                                          {anyReplica, []alerts.Replica{absent, absent}, remediations.AlertUnconfirmed, true},
-		"nobody who answers has it":                              {anyReplica, []alerts.Replica{absent, dead}, remediations.AlertUnconfirmed, true},
-		"nobody has it, one shows the Watchdog":                  {anyReplica, []alerts.Replica{absent, unwatched(absent)}, remediations.AlertUnconfirmed, true},
-		"nobody has it, nobody shows the Watchdog: no data":      {anyReplica, []alerts.Replica{unwatched(absent), unwatched(absent)}, remediations.AlertUnconfirmed, false},
-		"nobody has it, and no Watchdog is asked for":            {noWatchdog, []alerts.Replica{unwatched(absent)}, remediations.AlertUnconfirmed, true},
-		"a silenced alert is not gone":                           {anyReplica, []alerts.Replica{silenced, absent}, remediations.Silenced, false},
+		"silenced on one of two":                                 {anyReplica, []alerts.Replica{active, silenced}, remediations.ReasonSilenced, false},
+		"silenced on the one that shows no Watchdog":             {anyReplica, []alerts.Replica{active, unwatched(silenced)}, remediations.ReasonSilenced, false},
+		"muted on one of two":                                    {anyReplica, []alerts.Replica{muted, active}, remediations.ReasonSilenced, false},
+		"inhibited on one of two":                                {anyReplica, []alerts.Replica{active, inhibited}, remediations.ReasonInhibited, false},
+		"silenced goes before inhibited":                         {anyReplica, []alerts.Replica{both}, remediations.ReasonSilenced, false},
+		"not processed anywhere":                                 {anyReplica, []alerts.Replica{unready, absent}, remediations.ReasonAlertUnconfirmed, false},
+		"nobody has it":                                          {anyReplica, []alerts.Replica{absent, absent}, remediations.ReasonAlertUnconfirmed, true},
+		"nobody who answers has it":                              {anyReplica, []alerts.Replica{absent, dead}, remediations.ReasonAlertUnconfirmed, true},
+		"nobody has it, one shows the Watchdog":                  {anyReplica, []alerts.Replica{absent, unwatched(absent)}, remediations.ReasonAlertUnconfirmed, true},
+		"nobody has it, nobody shows the Watchdog: no data":      {anyReplica, []alerts.Replica{unwatched(absent), unwatched(absent)}, remediations.ReasonAlertUnconfirmed, false},
+		"nobody has it, and no Watchdog is asked for":            {noWatchdog, []alerts.Replica{unwatched(absent)}, remediations.ReasonAlertUnconfirmed, true},
+		"a silenced alert is not gone":                           {anyReplica, []alerts.Replica{silenced, absent}, remediations.ReasonSilenced, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := alerts.Snapshot{AskedAt: scene.Noon, Replicas: c.replicas}
@@ -122,7 +122,7 @@ func TestAlertThatIsNotSentAgainIsNotBelieved(t *testing.T) {
 	}{
 		"sent a moment ago":              {sent(time.Second, 4*time.Minute), ""},
 		"one sending missed":             {sent(119*time.Second, 4*time.Minute), ""},
-		"two sendings missed":            {sent(121*time.Second, 4*time.Minute), remediations.Blind},
+		"two sendings missed":            {sent(121*time.Second, 4*time.Minute), remediations.ReasonBlind},
 		"nobody says when it was sent":   {alerts.Alert{Active: true, EndsAt: scene.Noon}, ""},
 		"nobody says when it ends":       {alerts.Alert{Active: true, UpdatedAt: scene.Noon.Add(-time.Hour)}, ""},
 		"it ended before it was sent":    {sent(time.Hour, -time.Minute), ""},
@@ -162,7 +162,7 @@ func TestSilenceOfAnotherNodeHoldsNoRequest(t *testing.T) {
 		"b": {Labels: map[string]string{"remediation": "another", "node": "n1"}, SilencedBy: []string{"s2"}},
 	}}}}
 	require.Empty(t, w.VerdictForNode("n1", c, "").Reason)
-	require.Equal(t, remediations.Silenced, w.VerdictForNode("n2", c, "").Reason)
+	require.Equal(t, remediations.ReasonSilenced, w.VerdictForNode("n2", c, "").Reason)
 	require.Empty(t, w.VerdictForNode("n2", c, "s1").Reason, "our own")
 }
 

@@ -60,7 +60,7 @@ func TestTheDrainIsAskedForAgainWhenTheRepairIsOver(t *testing.T) {
 	replacer := Replacer{Client: s.Client}
 	machine.GivesUpPods = true
 	machine.Before = replacer.Survey(ctx, machine).Before
-	withhold := func() error { return remediations.Withhold(remediations.CallWithheld, "a test withholds it") }
+	withhold := func() error { return remediations.Withhold(remediations.ReasonCallWithheld, "a test withholds it") }
 	act := func() {
 		outcome, err := replacer.Act(ctx, machine, withhold)
 		require.ErrorContains(t, err, "a test withholds it")
@@ -70,7 +70,7 @@ func TestTheDrainIsAskedForAgainWhenTheRepairIsOver(t *testing.T) {
 	value, _ := annotated()
 	require.Equal(t, machine.Attempt, value)
 	require.NotContains(t, w.Get("Machine", "one").GetAnnotations(), remediateKey)
-	recorded(t, machine.Node, phase(remediations.Verifying, true))
+	recorded(t, machine.Node, phase(remediations.PhaseVerifying, true))
 	require.NoError(t, s.GiveBack(ctx))
 	_, there := annotated()
 	require.True(t, there, "the repair is under way")

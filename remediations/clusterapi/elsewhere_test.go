@@ -90,7 +90,7 @@ func TestAManagementClusterElsewhere(t *testing.T) {
 	machine.Before = survey.Before
 	require.Contains(t, w.replacer(func(o *Options) { o.API = here }).Survey(ctx, machine).Trouble, "HTTP 403", "the control: there is no such right here")
 
-	recorded(t, machine.Node, phase(remediations.Acting, true))
+	recorded(t, machine.Node, phase(remediations.PhaseActing, true))
 	require.NoError(t, s.Take(ctx, machine, "redfish"))
 	require.NoError(t, s.GiveBack(ctx))
 	require.Contains(t, w.Get("Machine", "one").GetAnnotations(), skipKey, "its Node here is under repair")

@@ -134,7 +134,7 @@ func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 	}
 	j := c.Registry.ReadJournal(&n)
 	// A record that nobody can read may be of a repair under way.
-	underWay := j.Malformed != nil || j.Record != nil && (j.Record.Phase.InFlight() || j.Record.Phase == remediations.Pending && j.Record.Intent != nil)
+	underWay := j.Malformed != nil || j.Record != nil && (j.Record.Phase.InFlight() || j.Record.Phase == remediations.PhasePending && j.Record.Intent != nil)
 	if underWay {
 		return false, nil
 	}

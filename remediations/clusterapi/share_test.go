@@ -67,18 +67,18 @@ func TestTheMachineHealthCheckIsKeptOffDuringARepair(t *testing.T) {
 	_, there := skip()
 	require.False(t, there, "Cluster API's own step needs it")
 
-	recorded(t, machine.Node, phase(remediations.Acting, true))
+	recorded(t, machine.Node, phase(remediations.PhaseActing, true))
 	require.NoError(t, s.Take(ctx, machine, "redfish"))
 	value, _ := skip()
 	require.Equal(t, "abcdef-0-1", value)
 	require.Empty(t, w.Get("Machine", "ten").GetAnnotations())
-	for _, under := range []*remediations.Record{phase(remediations.Acting, true), phase(remediations.Verifying, true), phase(remediations.Pending, true)} {
+	for _, under := range []*remediations.Record{phase(remediations.PhaseActing, true), phase(remediations.PhaseVerifying, true), phase(remediations.PhasePending, true)} {
 		recorded(t, machine.Node, under)
 		require.NoError(t, s.GiveBack(ctx))
 		_, there = skip()
 		require.True(t, there, under.Phase)
 	}
-	for _, over := range []*remediations.Record{nil, phase(remediations.Exhausted, true), phase(remediations.Pending, false)} {
+	for _, over := range []*remediations.Record{nil, phase(remediations.PhaseExhausted, true), phase(remediations.PhasePending, false)} {
 		require.NoError(t, s.Take(ctx, machine, ""))
 		recorded(t, machine.Node, over)
 		require.NoError(t, s.GiveBack(ctx))

@@ -15,7 +15,7 @@ func announcing(t *testing.T, w *world) {
 	w.start()
 	w.pass(16 * time.Second)
 	w.do(func() { w.mood.before = 2 * time.Second; w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
-	require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.Acting }))
+	require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.PhaseActing }))
 }
 
 // overwritten is the tale of an announcement that a person makes theirs during the repair.
@@ -56,7 +56,7 @@ func TestOthersAreToldOfARepair(t *testing.T) {
 					require.Equal(t, "true", w.nodeOf("n0").Annotations[key])
 				}
 				w.pass(20 * time.Minute)
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 				got := map[string]string{}
 				for _, key := range []string{noScaleDown, noDisrupt} {
 					if v, ok := w.nodeOf("n0").Annotations[key]; ok {
@@ -75,7 +75,7 @@ func TestAnnouncementsAreUndoneWhereItEndsOtherwise(t *testing.T) {
 		"exhausted": func(t *testing.T, w *world) {
 			exhausted(t, w)
 			w.pass(2 * time.Hour)
-			require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+			require.Equal(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
 			require.True(t, w.nodeOf("n0").Spec.Unschedulable)
 		},
 		"cancelled while it was excluded": func(t *testing.T, w *world) {

@@ -40,7 +40,7 @@ func TestAMachineThatSleptLooksAgain(t *testing.T) {
 				w.pass(2 * time.Minute)
 				require.Equal(t, !c.silenced, w.callCount() == 1)
 				if c.silenced {
-					require.Equal(t, remediations.Silenced, w.recordOf("n0").Hold.Reason)
+					require.Equal(t, remediations.ReasonSilenced, w.recordOf("n0").Hold.Reason)
 					w.do(func() { w.machines["n0"].silenced = false })
 					w.pass(2 * time.Minute)
 				}

@@ -231,8 +231,8 @@ func TestADecisionStandsUntilAlertmanagerSaysOtherwise(t *testing.T) {
 	stood = 0
 	poll()
 	require.Equal(t, nodes-1, stood)
-	require.Equal(t, remediations.Silenced, reasons["node-3"])
-	require.Equal(t, remediations.FleetUnhealthy, reasons["node-4"])
+	require.Equal(t, remediations.ReasonSilenced, reasons["node-3"])
+	require.Equal(t, remediations.ReasonFleetUnhealthy, reasons["node-4"])
 	stood = 0
 	beat(2)
 	poll()

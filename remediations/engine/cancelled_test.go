@@ -73,7 +73,7 @@ func TestCancelOutlivesTheHistory(t *testing.T) {
 	for name, cancelled := range map[string]bool{"cancelled": true, "not cancelled, the control": false} {
 		t.Run(name, func(t *testing.T) {
 			d := newDays(t, "n0")
-			e := remediations.Entry{ID: "cancld", Policy: "node-not-ready", Outcome: remediations.Cancelled, Steps: []string{}, Began: d.now.Add(-time.Hour), Ended: d.now, Cause: fingerprintOf("n0")}
+			e := remediations.Entry{ID: "cancld", Policy: "node-not-ready", Outcome: remediations.OutcomeCancelled, Steps: []string{}, Began: d.now.Add(-time.Hour), Ended: d.now, Cause: fingerprintOf("n0")}
 			if cancelled {
 				e.By = remediations.ByPerson
 			}
@@ -87,8 +87,8 @@ func TestCancelOutlivesTheHistory(t *testing.T) {
 					require.Equal(t, lifecycle.VerbIssue, is.Verb)
 					return
 				}
-				require.Equal(t, remediations.Paused, is.Reason, "after %d days: %s", day, is.Message)
-				other := remediations.Entry{ID: fmt.Sprintf("o%05d", day), Policy: "another", Outcome: remediations.Recovered, Steps: []string{"reboot:1"}, Ended: d.now}
+				require.Equal(t, remediations.ReasonPaused, is.Reason, "after %d days: %s", day, is.Message)
+				other := remediations.Entry{ID: fmt.Sprintf("o%05d", day), Policy: "another", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1"}, Ended: d.now}
 				history := remediations.EncodeHistory(modelRegistry.ReadJournal(d.node).History, other)
 				d.node = d.node.DeepCopy()
 				d.node.Annotations[remediations.HistoryKey] = history
@@ -104,16 +104,16 @@ func TestCancelOutlivesTheHistory(t *testing.T) {
 // TestRepairThatIsOnlyHeldLeavesOneEntry: held day after day, it does not push out of the history what was done.
 func TestRepairThatIsOnlyHeldLeavesOneEntry(t *testing.T) {
 	d := newDays(t, "n0")
-	done := remediations.Entry{ID: "done00", Policy: "node-not-ready", Outcome: remediations.Recovered, Steps: []string{"reboot:1"}, Ended: d.now.Add(-48 * time.Hour)}
+	done := remediations.Entry{ID: "done00", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1"}, Ended: d.now.Add(-48 * time.Hour)}
 	d.node.Annotations[remediations.HistoryKey] = remediations.EncodeHistory(nil, done)
 	d.node.Annotations[remediations.PauseKey] = "true"
 	d.decide()
 	for range 30 {
 		d.now = d.now.Add(24*time.Hour + time.Minute)
-		require.Equal(t, remediations.Paused, d.decide().Reason)
+		require.Equal(t, remediations.ReasonPaused, d.decide().Reason)
 	}
 	history := modelRegistry.ReadJournal(d.node).History
 	require.Len(t, history, 2)
 	require.Equal(t, "done00", history[1].ID)
-	require.Equal(t, remediations.Cancelled, history[0].Outcome)
+	require.Equal(t, remediations.OutcomeCancelled, history[0].Outcome)
 }

@@ -19,14 +19,14 @@ func TestApprovedRepairBegins(t *testing.T) {
 		w.pass(time.Hour)
 		require.Zero(t, w.callCount())
 		r := w.recordOf("n0")
-		require.Equal(t, remediations.AwaitingApproval, r.Hold.Reason)
+		require.Equal(t, remediations.ReasonAwaitingApproval, r.Hold.Reason)
 		w.do(func() { w.edit("n0", edit(remediations.ApproveKey, "r9999")) })
 		w.pass(time.Minute)
 		require.Zero(t, w.callCount())
 		require.NotContains(t, w.nodeOf("n0").Annotations, remediations.ApproveKey, "refused, and said so")
 		w.do(func() { w.edit("n0", edit(remediations.ApproveKey, r.ID)) })
 		w.pass(5 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 		require.NotContains(t, w.nodeOf("n0").Annotations, remediations.ApproveKey)
 	})
 }
@@ -38,12 +38,12 @@ func TestConfigurationChangedInMidRepair(t *testing.T) {
 		calls  int
 		ends   []remediations.Outcome
 	}{
-		"as it was": {func(*remediations.Config, *remediations.Policy) {}, 2, []remediations.Outcome{remediations.Recovered}},
+		"as it was": {func(*remediations.Config, *remediations.Policy) {}, 2, []remediations.Outcome{remediations.OutcomeRecovered}},
 		"renamed": {func(_ *remediations.Config, p *remediations.Policy) { p.Name = "another-name" }, 2, []remediations.Outcome{
-			remediations.Cancelled, remediations.Recovered, // and the new one takes the alert on, with a repair of its own
+			remediations.OutcomeCancelled, remediations.OutcomeRecovered, // and the new one takes the alert on, with a repair of its own
 		}},
-		"removed":    {func(c *remediations.Config, _ *remediations.Policy) { c.Policies = nil }, 1, []remediations.Outcome{remediations.Cancelled}},
-		"off":        {func(_ *remediations.Config, p *remediations.Policy) { p.Mode = remediations.ModeOff }, 1, []remediations.Outcome{remediations.Cancelled}},
+		"removed":    {func(c *remediations.Config, _ *remediations.Policy) { c.Policies = nil }, 1, []remediations.Outcome{remediations.OutcomeCancelled}},
+		"off":        {func(_ *remediations.Config, p *remediations.Policy) { p.Mode = remediations.ModeOff }, 1, []remediations.Outcome{remediations.OutcomeCancelled}},
 		"shorter":    {func(_ *remediations.Config, p *remediations.Policy) { p.Plan[0].Attempts = 1 }, 1, []remediations.Outcome{remediations.OutcomeExhausted}},
 		"to observe": {func(_ *remediations.Config, p *remediations.Policy) { p.Mode = remediations.ModeObserve }, 1, nil},
 	} {
@@ -81,7 +81,7 @@ func TestSecondAlertIsOnTheRecordOfTheMilderRepair(t *testing.T) {
 			w.post("n0", remediations.StatusFiring)
 		})
 		w.pass(20 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 		e := remediations.DecodeHistory(w.nodeOf("n0").Annotations[remediations.HistoryKey])[0]
 		require.Equal(t, "kubelet-down", e.Policy)
 		require.Equal(t, []string{"restart-kubelet:1", "reboot:1"}, e.Steps)

@@ -58,19 +58,19 @@ func TestTheConditionsFollowTheRecord(t *testing.T) {
 					w.post("n0", remediations.StatusFiring)
 				})
 				if fault == "" {
-					require.Equal(t, maintenance, during(remediations.Acting, "reboot"))
+					require.Equal(t, maintenance, during(remediations.PhaseActing, "reboot"))
 					require.Zero(t, w.callCount(), "before the call")
 				}
-				require.Equal(t, maintenance, during(remediations.Verifying, "reboot"))
+				require.Equal(t, maintenance, during(remediations.PhaseVerifying, "reboot"))
 				w.do(func() {
 					if fault != "" {
 						w.faults["show"] = []string{fault}
 					}
 				})
-				require.ElementsMatch(t, announce.Conditions, during(remediations.Acting, "drain"))
-				require.Equal(t, maintenance, during(remediations.Verifying, "replace"))
+				require.ElementsMatch(t, announce.Conditions, during(remediations.PhaseActing, "drain"))
+				require.Equal(t, maintenance, during(remediations.PhaseVerifying, "replace"))
 				w.pass(2 * time.Hour)
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 				for node := range w.nodes {
 					require.Empty(t, announcedOn(w.nodeOf(node)), node)
 				}
@@ -82,7 +82,7 @@ func TestTheConditionsFollowTheRecord(t *testing.T) {
 		c.Policies[0].Plan = c.Policies[0].Plan[:1]
 		inWorld(t, c, 6, func(t *testing.T, w *world) {
 			exhausted(t, w)
-			require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+			require.Equal(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
 			require.Empty(t, announcedOn(w.nodeOf("n0")))
 		})
 	})
@@ -109,7 +109,7 @@ func TestAConditionOfOthersIsTheirs(t *testing.T) {
 				})
 				w.pass(2 * time.Minute)
 				if c.held {
-					require.Equal(t, remediations.NodeLeaving, w.recordOf("n0").Hold.Reason)
+					require.Equal(t, remediations.ReasonNodeLeaving, w.recordOf("n0").Hold.Reason)
 					require.Empty(t, announcedOn(w.nodeOf("n0")))
 				}
 				w.pass(20 * time.Minute)

@@ -35,7 +35,7 @@ func stories() map[string]story {
 			w.post("n0", remediations.StatusFiring)
 		}, after: func(t *testing.T, w *world) {
 			// An intent without a call is an attempt that is spent: the second reboot never was, and a person must look.
-			want := remediations.Recovered
+			want := remediations.OutcomeRecovered
 			if w.callCount() < 2 {
 				want = remediations.OutcomeExhausted
 			}
@@ -44,7 +44,7 @@ func stories() map[string]story {
 		"held at first, and found by the poll": {config: held, begin: func(w *world) { w.ail("n0", 1) }, after: func(t *testing.T, w *world) {
 			// One reboot cures it; if the first attempt never reached the provider, the second does.
 			require.Equal(t, 1, w.callCount())
-			requireEnd(t, w, remediations.Recovered)
+			requireEnd(t, w, remediations.OutcomeRecovered)
 		}},
 		"nothing cures it": {config: modelConfig(), begin: func(w *world) { w.ail("n0", 9) }, after: func(t *testing.T, w *world) {
 			requireEnd(t, w, remediations.OutcomeExhausted)
@@ -73,12 +73,12 @@ func stories() map[string]story {
 			require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted}, w.sidecarOutcomes())
 			require.LessOrEqual(t, w.approvalCount(), 3)
 			require.Len(t, w.pod(podName(0)).tasks, w.approvalCount(), "each its own task")
-			require.Equal(t, remediations.Exhausted, w.sidecarOf(podName(0)).Phase)
+			require.Equal(t, remediations.PhaseExhausted, w.sidecarOf(podName(0)).Phase)
 			require.False(t, w.nodeOf("n0").Spec.Unschedulable)
 		}},
 		"a leader is replaced": {config: leaderConfig(), mesh: true, begin: func(w *world) { w.darken("n0", true) }, after: func(t *testing.T, w *world) {
 			// An intent whose move never left, or was left half done, is an attempt that is spent; the next one cures it.
-			require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.leaderOutcomes())
+			require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.leaderOutcomes())
 			require.LessOrEqual(t, len(w.moves()), 2)
 			require.False(t, at(w, func() bool { return w.mesh.places["l0"].bad }))
 			require.Empty(t, at(w, w.leaderRecords))
@@ -91,7 +91,7 @@ func stories() map[string]story {
 			require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted}, w.leaderOutcomes())
 			require.LessOrEqual(t, len(w.moves()), 2)
 			require.Equal(t, map[string]string{"n0": "by hand", "n2": "by hand"}, w.keysOf("l0"))
-			require.Equal(t, remediations.Exhausted, w.leaderRecordOn("n0").Phase)
+			require.Equal(t, remediations.PhaseExhausted, w.leaderRecordOn("n0").Phase)
 			require.Empty(t, w.slots(t))
 		}},
 		"a person resets it": {config: modelConfig(), before: func(w *world) {
@@ -119,10 +119,10 @@ func requireReplaced(t *testing.T, w *world) {
 	require.Empty(t, w.orphans(t))
 	if len(calls) == 0 || calls[len(calls)-1] != "replace" {
 		require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted}, w.outcomes())
-		require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+		require.Equal(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
 		return
 	}
-	require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+	require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 	e := remediations.DecodeHistory(w.nodeOf("n60").Annotations[remediations.HistoryKey])
 	require.Len(t, e, 1)
 	require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e[0].Steps)

@@ -26,14 +26,14 @@ func TestDrainOfALeaderThatIsNoMore(t *testing.T) {
 				w.pass(time.Minute)
 				require.Equal(t, before, w.evicted())
 				deadline := w.recordOf("n0").Deadline
-				require.Equal(t, remediations.Acting, w.recordOf("n0").Phase)
+				require.Equal(t, remediations.PhaseActing, w.recordOf("n0").Phase)
 				w.start()
 				w.pass(10 * time.Second)
 				require.Greater(t, w.evicted(), before)
 				require.Equal(t, deadline, w.recordOf("n0").Deadline, "its time goes on, too")
 				w.pass(20 * time.Minute)
 				require.Equal(t, []string{"reboot", "replace"}, w.callsOf())
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 			})
 		})
 	}
@@ -87,7 +87,7 @@ func TestDrainThatDidNotBeginIsNotOver(t *testing.T) {
 				w.do(func() { w.lag = 0; clear(w.always); w.unhold("n0") })
 				w.pass(15 * time.Minute)
 				require.Equal(t, 2, w.evicted())
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 			})
 		})
 	}
@@ -105,6 +105,6 @@ func TestDrainOfWhichNothingCanBeDecided(t *testing.T) {
 		w.do(func() { clear(w.always) })
 		w.pass(20 * time.Minute)
 		require.Equal(t, 300, w.evicted())
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 	})
 }

@@ -31,19 +31,19 @@ func TestDrainEndsWithinAPass(t *testing.T) {
 		within        time.Duration
 		reason        remediations.Reason
 	}{
-		"a pause":        {func(w *world) { w.hold("n0", pause) }, func(w *world) { w.unhold("n0") }, time.Second, remediations.Paused},
-		"a broken glass": {func(w *world) { w.breakGlass("n0") }, func(w *world) { w.unhold("n0") }, time.Second, remediations.Paused},
+		"a pause":        {func(w *world) { w.hold("n0", pause) }, func(w *world) { w.unhold("n0") }, time.Second, remediations.ReasonPaused},
+		"a broken glass": {func(w *world) { w.breakGlass("n0") }, func(w *world) { w.unhold("n0") }, time.Second, remediations.ReasonPaused},
 		"a silence": {
 			func(w *world) { w.machines["n0"].silenced = true }, func(w *world) { w.machines["n0"].silenced = false },
-			16 * time.Second, remediations.Silenced,
+			16 * time.Second, remediations.ReasonSilenced,
 		},
 		"no Alertmanager": {
 			func(w *world) { w.replicas = [2]replicaState{{dead: true}, {dead: true}} }, func(w *world) { w.mend() },
-			16 * time.Second, remediations.AlertUnconfirmed,
+			16 * time.Second, remediations.ReasonAlertUnconfirmed,
 		},
 		"looks that hang": {
 			func(w *world) { w.lookTakes = 10 * time.Minute }, func(w *world) { w.mend() },
-			31 * time.Second, remediations.AlertUnconfirmed,
+			31 * time.Second, remediations.ReasonAlertUnconfirmed,
 		},
 		"a storm": {
 			func(w *world) {
@@ -54,19 +54,19 @@ func TestDrainEndsWithinAPass(t *testing.T) {
 				for _, n := range []string{"n1", "n2", "n3", "n4"} {
 					w.heal(n)
 				}
-			}, time.Second, remediations.FleetUnhealthy,
+			}, time.Second, remediations.ReasonFleetUnhealthy,
 		},
 		"leases that nobody renews": {
 			func(w *world) { w.leasesFrozen = time.Now().Add(-leaseFor) }, func(w *world) { w.leasesFrozen = time.Time{} },
-			31 * time.Second, remediations.Blind,
+			31 * time.Second, remediations.ReasonBlind,
 		},
 		"leases that cannot be counted": {
 			func(w *world) { w.always["heartbeats"], w.blindSince = "lost", time.Now() }, func(w *world) { clear(w.always) },
-			31 * time.Second, remediations.Blind,
+			31 * time.Second, remediations.ReasonBlind,
 		},
 		"a ledger that somebody spoilt": {
 			func(w *world) { w.kept, w.ledger = w.ledger, map[string]string{"v": "9"}; w.ledgerRV++ }, func(w *world) { w.ledger = w.kept; w.ledgerRV++ },
-			16 * time.Second, remediations.RecordMalformed,
+			16 * time.Second, remediations.ReasonRecordMalformed,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,14 +78,14 @@ func TestDrainEndsWithinAPass(t *testing.T) {
 				w.pass(time.Minute)
 				require.Equal(t, before, w.evicted(), "nothing is evicted any more")
 				r := w.recordOf("n0")
-				require.Equal(t, remediations.Pending, r.Phase)
+				require.Equal(t, remediations.PhasePending, r.Phase)
 				require.Equal(t, c.reason, r.Hold.Reason)
 				require.True(t, w.nodeOf("n0").Spec.Unschedulable, "the cordon stays: it goes on in a moment")
 				w.do(func() { c.release(w) })
 				require.True(t, w.until(15*time.Minute, func() bool { return len(w.evictions) == 300 }), "it goes on where it was: %d", w.evicted())
 				w.pass(20 * time.Minute)
 				require.Equal(t, []string{"reboot", "replace"}, w.callsOf())
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 				require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, w.ended[0].Steps, "it is one attempt")
 			})
 		})
@@ -110,9 +110,9 @@ func TestADrainThatIsInterruptedHasItsTimeOnce(t *testing.T) {
 					if interrupts {
 						w.do(func() { w.hold("n0", edit(remediations.PauseKey, "true")) })
 						w.pass(20 * time.Minute)
-						require.Equal(t, remediations.Paused, w.recordOf("n0").Hold.Reason)
+						require.Equal(t, remediations.ReasonPaused, w.recordOf("n0").Hold.Reason)
 						w.do(func() { w.unhold("n0") })
-						require.True(t, w.until(time.Minute, func() bool { return w.record("n0").Phase == remediations.Acting }))
+						require.True(t, w.until(time.Minute, func() bool { return w.record("n0").Phase == remediations.PhaseActing }))
 					}
 				}
 				require.InDelta(t, 10*time.Minute, worked, float64(30*time.Second))
@@ -131,7 +131,7 @@ func TestSomebodyUncordonsInMidDrain(t *testing.T) {
 		})
 		w.pass(2 * time.Second)
 		before := w.evicted()
-		require.Equal(t, []remediations.Outcome{remediations.Cancelled}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeCancelled}, w.outcomes())
 		require.Equal(t, remediations.ByPerson, w.ended[0].By)
 		require.Empty(t, w.slots(t))
 		w.pass(2 * time.Hour)
@@ -149,7 +149,7 @@ func TestSomebodyCancelsInMidDrain(t *testing.T) {
 		before := w.evicted()
 		w.pass(time.Hour)
 		require.Equal(t, before, w.evicted())
-		require.Equal(t, []remediations.Outcome{remediations.Cancelled}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeCancelled}, w.outcomes())
 		require.False(t, w.nodeOf("n0").Spec.Unschedulable)
 		require.Empty(t, w.slots(t))
 	})
@@ -163,9 +163,9 @@ func TestDrainThatTakesTooLong(t *testing.T) {
 		end           remediations.Outcome
 	}{
 		"stop":                  {true, false, []string{"reboot"}, remediations.OutcomeExhausted},
-		"continue":              {true, true, []string{"reboot", "replace"}, remediations.Recovered},
-		"stop, but it is dead":  {false, false, []string{"reboot", "replace"}, remediations.Recovered},
-		"continue, and is dead": {false, true, []string{"reboot", "replace"}, remediations.Recovered},
+		"continue":              {true, true, []string{"reboot", "replace"}, remediations.OutcomeRecovered},
+		"stop, but it is dead":  {false, false, []string{"reboot", "replace"}, remediations.OutcomeRecovered},
+		"continue, and is dead": {false, true, []string{"reboot", "replace"}, remediations.OutcomeRecovered},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf := wholeConfig()
@@ -207,7 +207,7 @@ func TestDrainHeldByABudgetGoesOnWhenItIsReleased(t *testing.T) {
 		require.Empty(t, w.recordOf("n0").Note)
 		w.pass(15 * time.Minute)
 		require.Equal(t, 5, w.evicted())
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 	})
 }
 

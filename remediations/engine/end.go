@@ -28,7 +28,7 @@ func (p *passing) end(s *lifecycle.State, d lifecycle.Decision) {
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
 		Note: endNote(e, "", d.Message),
 	})
-	if e.Outcome == remediations.Observed { // the ledger knows nothing of it
+	if e.Outcome == remediations.OutcomeObserved { // the ledger knows nothing of it
 		p.again = true // somebody may have waited for the place
 		return
 	}
@@ -68,7 +68,7 @@ func (p *passing) relapsed(s *lifecycle.State, c *ledger.Cure) {
 	if p.save(l) != nil {
 		return
 	}
-	p.metrics.ended.WithLabelValues(c.Policy, string(remediations.Relapsed)).Inc()
+	p.metrics.ended.WithLabelValues(c.Policy, string(remediations.OutcomeRelapsed)).Inc()
 	history := remediations.EncodeEntries(remediations.MarkRelapsed(s.Journal.History, c.Repair))
 	if len(s.Journal.History) > 0 {
 		_, _ = p.write(p.ctx, s.Node, NodeChange{Annotations: map[string]*string{remediations.HistoryKey: &history}}) // else with the next step
@@ -83,7 +83,7 @@ func (p *passing) relapsed(s *lifecycle.State, c *ledger.Cure) {
 // endNote says how a repair ended, and what it did. whose says of what target it was; empty: of the node.
 func endNote(e *remediations.Entry, whose, message string) string {
 	did := strings.Join(e.Steps, ", ")
-	if e.Outcome == remediations.Observed {
+	if e.Outcome == remediations.OutcomeObserved {
 		did = "nothing was done"
 	}
 	return fmt.Sprintf("repair %s%s by policy %s after %s (%s): %s", e.ID, whose, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), did, message)

@@ -29,15 +29,15 @@ func TestDeathOfTheAlertSourceIsNoCure(t *testing.T) {
 				})
 				w.pass(3 * time.Hour)
 				if !dies {
-					require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+					require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 					return
 				}
 				require.Empty(t, w.outcomes())
 				require.Equal(t, 1, w.callCount(), "and nothing more is done for an alert that nobody confirms")
-				require.Equal(t, remediations.Pending, w.recordOf("n0").Phase, "no phase outlives its deadline")
+				require.Equal(t, remediations.PhasePending, w.recordOf("n0").Phase, "no phase outlives its deadline")
 				w.do(w.reviveSource)
 				w.pass(2 * time.Minute)
-				require.Equal(t, []remediations.Outcome{remediations.SelfRecovered}, w.outcomes(), "it is well once the source lives again, but nobody can say any more what cured it")
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeSelfRecovered}, w.outcomes(), "it is well once the source lives again, but nobody can say any more what cured it")
 			})
 		})
 	}
@@ -116,7 +116,7 @@ func TestLeaderThatSleptAfterItsIntentCallsNobody(t *testing.T) {
 				require.Equal(t, c.first, w.callCount())
 				w.do(func() { w.mood = providerMood{} })
 				w.pass(10 * time.Minute)
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 			})
 		})
 	}
@@ -150,7 +150,7 @@ func TestLostWritesCountNothingTwice(t *testing.T) {
 				})
 				w.pass(10 * time.Minute)
 				require.Equal(t, 1, w.callCount())
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 				require.Len(t, at(w, func() []ledger.Begun { return mustLedger(w).Repairs["civo://m0"] }), 1)
 			})
 		})
@@ -173,7 +173,7 @@ func TestIntentWhoseWriteHadNoAnswerIsNotCalled(t *testing.T) {
 		require.Equal(t, remediations.CallUnknown, w.recordOf("n0").Intent.Outcome)
 		w.pass(10 * time.Minute)
 		require.Equal(t, 1, w.callCount())
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 		require.Len(t, remediations.DecodeHistory(w.nodeOf("n0").Annotations[remediations.HistoryKey])[0].Steps, 2)
 	})
 }
@@ -190,6 +190,6 @@ func TestAlertOfAPolicyThatWasRenamedIsAdoptedAnew(t *testing.T) {
 		})
 		w.start()
 		w.pass(5 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 	})
 }

@@ -91,21 +91,21 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 		unread  error
 		settles string // the key of the record that says so
 	}{
-		"a node's call":                            {node(remediations.Acting, nothing), called{}, nil, remediations.NodeRepairKey},
-		"a node's, and the API server is silent":   {node(remediations.Acting, nothing), called{}, errLost, ""},
-		"a node's, beside what nobody can read":    {beside(podKey(pod), node(remediations.Acting, nothing)), called{}, nil, ""},
+		"a node's call":                            {node(remediations.PhaseActing, nothing), called{}, nil, remediations.NodeRepairKey},
+		"a node's, and the API server is silent":   {node(remediations.PhaseActing, nothing), called{}, errLost, ""},
+		"a node's, beside what nobody can read":    {beside(podKey(pod), node(remediations.PhaseActing, nothing)), called{}, nil, ""},
 		"a node's without a record":                {cancelled("r00001", func(*corev1.Node) {}), called{}, nil, ""},
-		"a node's that was given back":             {cancelled("r00001", node(remediations.Pending, nothing)), called{}, nil, ""},
-		"a drain that goes on":                     {cancelled("r00001", node(remediations.Acting, func(r *remediations.Record) { r.Step.Name = "drain" })), called{}, nil, ""},
-		"a sidecar's call":                         {sidecar(remediations.Acting), called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, podKey(pod)},
-		"a sidecar's, beside what nobody can read": {beside(remediations.NodeRepairKey, sidecar(remediations.Acting)), called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, ""},
+		"a node's that was given back":             {cancelled("r00001", node(remediations.PhasePending, nothing)), called{}, nil, ""},
+		"a drain that goes on":                     {cancelled("r00001", node(remediations.PhaseActing, func(r *remediations.Record) { r.Step.Name = "drain" })), called{}, nil, ""},
+		"a sidecar's call":                         {sidecar(remediations.PhaseActing), called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, podKey(pod)},
+		"a sidecar's, beside what nobody can read": {beside(remediations.NodeRepairKey, sidecar(remediations.PhaseActing)), called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, ""},
 		"a sidecar's without a record":             {func(*corev1.Node) {}, called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, ""},
-		"a sidecar's that has its outcome":         {cancelled("plants", sidecar(remediations.Verifying)), called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, ""},
-		"a leader's call":                          {leader(remediations.Acting, false), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, remediations.LocationKey},
-		"a leader's, beside what nobody can read":  {beside(remediations.NodeRepairKey, leader(remediations.Acting, false)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
+		"a sidecar's that has its outcome":         {cancelled("plants", sidecar(remediations.PhaseVerifying)), called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, ""},
+		"a leader's call":                          {leader(remediations.PhaseActing, false), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, remediations.LocationKey},
+		"a leader's, beside what nobody can read":  {beside(remediations.NodeRepairKey, leader(remediations.PhaseActing, false)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
 		"a leader's, whose alert is left":          {leaderAlert, called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
-		"a leader's that has its outcome":          {cancelled("plantd", leader(remediations.Verifying, false)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
-		"a leader's whose moves are being undone":  {cancelled("plantd", leader(remediations.Acting, true)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
+		"a leader's that has its outcome":          {cancelled("plantd", leader(remediations.PhaseVerifying, false)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
+		"a leader's whose moves are being undone":  {cancelled("plantd", leader(remediations.PhaseActing, true)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf := withSidecars(withLeaders(modelConfig()))
@@ -132,7 +132,7 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 			}
 			settled, err := modelRegistry.DecodeRecord(w.nodes[0].Annotations[c.settles])
 			require.NoError(t, err)
-			require.Equal(t, remediations.Verifying, settled.Phase)
+			require.Equal(t, remediations.PhaseVerifying, settled.Phase)
 			require.Equal(t, remediations.CallAccepted, settled.Intent.Outcome)
 			was[c.settles] = w.nodes[0].Annotations[c.settles]
 			require.Equal(t, was, w.nodes[0].Annotations)
@@ -176,7 +176,7 @@ func TestAnEngineThatStopsWaitsForItsCallsAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newStill(modelConfig(), 1, 0)
-				bears(w.nodes[0], remediations.NodeRepairKey, underRepair(remediations.Acting))
+				bears(w.nodes[0], remediations.NodeRepairKey, underRepair(remediations.PhaseActing))
 				e := New(Options{Config: modelConfig(), Fleet: w, Journal: &contended{w, c.conflicts}, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard()})
 				e.underway = c.underway
 				if c.answers {
@@ -185,7 +185,7 @@ func TestAnEngineThatStopsWaitsForItsCallsAlone(t *testing.T) {
 				began := time.Now()
 				e.finish(t.Context())
 				require.Equal(t, c.waits, time.Since(began))
-				require.Equal(t, c.answers, modelRegistry.ReadJournal(w.nodes[0]).Record.Phase == remediations.Verifying)
+				require.Equal(t, c.answers, modelRegistry.ReadJournal(w.nodes[0]).Record.Phase == remediations.PhaseVerifying)
 			})
 		})
 	}
@@ -209,14 +209,14 @@ func TestARepairIsStuckWhereNobodyCanEndIt(t *testing.T) {
 		"nothing is remembered":      {func(r *repair) { r.m = nil }, false},
 		"no record":                  {func(r *repair) { r.j.Record = nil }, false},
 		"another repair":             {func(r *repair) { r.j.Record.ID = "r00002" }, false},
-		"it waits":                   {func(r *repair) { r.j.Record.Phase = remediations.Pending }, false},
+		"it waits":                   {func(r *repair) { r.j.Record.Phase = remediations.PhasePending }, false},
 		"the Node can be written":    {func(r *repair) { r.m.writes = outage{} }, false},
 		"a drain is under way":       {func(r *repair) { r.m.work = &working{} }, false},
 		"its call is under way":      {func(r *repair) { r.m.call = &lifecycle.Call{} }, false},
 		"its call is answered":       {func(r *repair) { r.m.call = &lifecycle.Call{Outcome: remediations.CallAccepted} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &repair{m: &memory{writes: outage{since: now.Add(-time.Hour)}}, j: remediations.Journal{Record: underRepair(remediations.Verifying)}, slot: ledger.Slot{Node: "n0", Repair: "r00001"}}
+			r := &repair{m: &memory{writes: outage{since: now.Add(-time.Hour)}}, j: remediations.Journal{Record: underRepair(remediations.PhaseVerifying)}, slot: ledger.Slot{Node: "n0", Repair: "r00001"}}
 			r.j.Record.Deadline = now.Add(-remediations.OverdueFor - time.Second)
 			c.change(r)
 			require.Equal(t, c.stuck, r.m.stuck(now, r.j, r.slot))
@@ -237,15 +237,15 @@ func TestANodeOccupiesASlotOfItsKind(t *testing.T) {
 		kind   remediations.Kind
 		want   bool
 	}{
-		"under repair": {func(n *corev1.Node) { bears(n, remediations.NodeRepairKey, underRepair(remediations.Verifying)) }, "", true},
+		"under repair": {func(n *corev1.Node) { bears(n, remediations.NodeRepairKey, underRepair(remediations.PhaseVerifying)) }, "", true},
 		"waits, whatever its label": {func(n *corev1.Node) {
-			bears(n, remediations.NodeRepairKey, underRepair(remediations.Pending))
+			bears(n, remediations.NodeRepairKey, underRepair(remediations.PhasePending))
 			n.Labels[remediations.PhaseLabel] = "Acting"
 		}, "", false},
 		"no record":                             {func(*corev1.Node) {}, "", false},
-		"under repair, the leader's slot":       {func(n *corev1.Node) { bears(n, remediations.NodeRepairKey, underRepair(remediations.Verifying)) }, remediations.KindLocation, false},
-		"its leadership moves":                  {func(n *corev1.Node) { bears(n, remediations.LocationKey, planted("plantd", remediations.Acting)) }, remediations.KindLocation, true},
-		"its leadership moves, its own one":     {func(n *corev1.Node) { bears(n, remediations.LocationKey, planted("plantd", remediations.Acting)) }, "", false},
+		"under repair, the leader's slot":       {func(n *corev1.Node) { bears(n, remediations.NodeRepairKey, underRepair(remediations.PhaseVerifying)) }, remediations.KindLocation, false},
+		"its leadership moves":                  {func(n *corev1.Node) { bears(n, remediations.LocationKey, planted("plantd", remediations.PhaseActing)) }, remediations.KindLocation, true},
+		"its leadership moves, its own one":     {func(n *corev1.Node) { bears(n, remediations.LocationKey, planted("plantd", remediations.PhaseActing)) }, "", false},
 		"unreadable, under repair by its label": {unreadable("Acting"), "", true},
 		"unreadable, waits by its label":        {unreadable("Pending"), "", false},
 	} {
@@ -278,7 +278,7 @@ func TestSweepFreesWhatNothingOccupies(t *testing.T) {
 			w := e.Fleet.(*still) //nolint:forcetypeassert // settled makes it
 			if c.repaired {
 				w.nodes[0] = w.nodes[0].DeepCopy()
-				bears(w.nodes[0], remediations.NodeRepairKey, underRepair(remediations.Verifying))
+				bears(w.nodes[0], remediations.NodeRepairKey, underRepair(remediations.PhaseVerifying))
 				e.roster.Read(w.nodes)
 			}
 			if c.unread {

@@ -231,7 +231,7 @@ func (w *world) onTrial(t *testing.T) {
 
 // TestTrialThatIsGoneGivesItsBreakerBack, in whichever way it went: the next node is tried after another stormCooldown.
 func TestTrialThatIsGoneGivesItsBreakerBack(t *testing.T) {
-	pending := func(w *world) bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.Pending }
+	pending := func(w *world) bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.PhasePending }
 	reset := func(w *world) {
 		w.edit("n0", edit(remediations.NodeRepairKey, "{}"))
 		w.in(5*time.Second, func() { w.edit("n0", edit(remediations.ResetKey, "true")) })
@@ -327,7 +327,7 @@ func TestPlantedRecordKeepsNoSlot(t *testing.T) {
 						until = time.Now().Add(24 * time.Hour)
 					}
 					r := remediations.Record{
-						V: 1, ID: "plant1", Policy: p.Name, Cause: remediations.Cause{Alert: fingerprintOf("n5")}, Phase: remediations.Verifying,
+						V: 1, ID: "plant1", Policy: p.Name, Cause: remediations.Cause{Alert: fingerprintOf("n5")}, Phase: remediations.PhaseVerifying,
 						Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Done: []string{"reboot:1"}, Began: time.Now(), Since: time.Now(), Deadline: until,
 						Intent: &remediations.Intent{ID: "plant1-0-1", At: time.Now(), BootID: "n5-boot1", Outcome: remediations.CallAccepted},
 					}
@@ -344,7 +344,7 @@ func TestPlantedRecordKeepsNoSlot(t *testing.T) {
 				w.pass(20 * time.Minute)
 				require.Equal(t, 1, w.callCount(), "n0 is repaired")
 				if name != "for a day" { // as long as a phase may last at all, without a slot
-					require.NotEqual(t, remediations.Verifying, w.recordOf("n5").Phase)
+					require.NotEqual(t, remediations.PhaseVerifying, w.recordOf("n5").Phase)
 				}
 			})
 		})
@@ -362,7 +362,7 @@ func TestARepairThatEndsInAMonthHoldsNoOtherUntilThen(t *testing.T) {
 				ended := time.Now().Add(ahead).UTC().Truncate(time.Second)
 				w.do(func() {
 					w.edit("n0", edit(remediations.HistoryKey, remediations.EncodeHistory(nil, remediations.Entry{
-						ID: "abc234", Policy: "node-not-ready", Outcome: remediations.Cancelled, Steps: []string{"reboot:1"}, Began: ended, Ended: ended,
+						ID: "abc234", Policy: "node-not-ready", Outcome: remediations.OutcomeCancelled, Steps: []string{"reboot:1"}, Began: ended, Ended: ended,
 					})))
 					w.ail("n0", 1)
 					w.post("n0", remediations.StatusFiring)

@@ -88,11 +88,11 @@ func (p *passing) begin(n *corev1.Node, d lifecycle.Decision) {
 func (e *Engine) stillServed(step, asked string, then, live *corev1.Node) error {
 	switch provider, against := e.Config.ProviderOf(step, live); {
 	case against != "":
-		return remediations.Withhold(remediations.ProviderAbsent, "%s", against)
+		return remediations.Withhold(remediations.ReasonProviderAbsent, "%s", against)
 	case provider != asked:
-		return remediations.Withhold(remediations.ProviderAbsent, "%s serves Node %s by now, and %s was asked", provider, live.Name, asked)
+		return remediations.Withhold(remediations.ReasonProviderAbsent, "%s serves Node %s by now, and %s was asked", provider, live.Name, asked)
 	case live.Spec.ProviderID != then.Spec.ProviderID:
-		return remediations.Withhold(remediations.ProviderAbsent, "the spec.providerID of Node %s is %.200q by now, and %.200q was asked about", live.Name, live.Spec.ProviderID, then.Spec.ProviderID)
+		return remediations.Withhold(remediations.ReasonProviderAbsent, "the spec.providerID of Node %s is %.200q by now, and %.200q was asked about", live.Name, live.Spec.ProviderID, then.Spec.ProviderID)
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (l *lookedLast) over(mayStill func() error) func() error {
 	return func() error {
 		err := mayStill()
 		if err != nil {
-			l.held.Store(remediations.WithheldFor(err, remediations.CallWithheld))
+			l.held.Store(remediations.WithheldFor(err, remediations.ReasonCallWithheld))
 		} else {
 			l.let.Store(true)
 		}
@@ -133,13 +133,13 @@ func (p *passing) mayStill(node string, lets func(ctx context.Context, live *cor
 	since := p.now
 	return func() error {
 		if p.ctx.Err() != nil {
-			return remediations.Withhold(remediations.CallWithheld, "this Drydock is stopping, or no longer leads")
+			return remediations.Withhold(remediations.ReasonCallWithheld, "this Drydock is stopping, or no longer leads")
 		}
 		ctx, cancel := context.WithTimeout(p.ctx, lastLook)
 		defer cancel()
 		live, err := p.Fleet.Node(ctx, node)
 		if err != nil {
-			return remediations.Withhold(remediations.Blind, "looking at node %s once more: %w", node, err)
+			return remediations.Withhold(remediations.ReasonBlind, "looking at node %s once more: %w", node, err)
 		}
 		if err := lets(ctx, live); err != nil {
 			return err
@@ -153,7 +153,7 @@ func (p *passing) mayStill(node string, lets func(ctx context.Context, live *cor
 func (p *passing) young(since time.Time) error {
 	now := p.Clock.Now()
 	if now.Sub(since) > p.core.intentGood || now.Round(0).Sub(since.Round(0)) > p.core.intentGood {
-		return remediations.Withhold(remediations.CallWithheld, "the intent is older than %s, so the call was not made", p.core.intentGood)
+		return remediations.Withhold(remediations.ReasonCallWithheld, "the intent is older than %s, so the call was not made", p.core.intentGood)
 	}
 	return nil
 }

@@ -115,17 +115,17 @@ func TestWhatAHostSaidIsToldWhenItIsNew(t *testing.T) {
 
 // TestACallThatWasLetOnceIsNotWithheld: an actuator may ask more than once, and after it was let it may have called.
 func TestACallThatWasLetOnceIsNotWithheld(t *testing.T) {
-	paused := remediations.Withhold(remediations.Paused, "paused")
+	paused := remediations.Withhold(remediations.ReasonPaused, "paused")
 	for name, c := range map[string]struct {
 		looks []error
 		want  remediations.Reason
 	}{
 		"it never asked":       {nil, ""},
 		"let":                  {[]error{nil}, ""},
-		"withheld":             {[]error{paused}, remediations.Paused},
+		"withheld":             {[]error{paused}, remediations.ReasonPaused},
 		"let, then withheld":   {[]error{nil, paused}, ""},
 		"withheld, then let":   {[]error{paused, nil}, ""},
-		"no reason of its own": {[]error{errors.New("no")}, remediations.CallWithheld},
+		"no reason of its own": {[]error{errors.New("no")}, remediations.ReasonCallWithheld},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var l lookedLast

@@ -226,7 +226,7 @@ func (p *passing) verifying(k *kind, t *subject, d lifecycle.Decision) {
 
 func (p *passing) keepBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	node, was, r := t.of.node, t.Record, onRecord(t, d)
-	if k.slots != nil && d.Reason == remediations.Observing && r != nil && !p.spoken(d.Policy, was) {
+	if k.slots != nil && d.Reason == remediations.ReasonObserving && r != nil && !p.spoken(d.Policy, was) {
 		k.slots.occupy(p.fleet, node, r, true)
 	}
 	wrote = p.putOf(t.State, t.Key, d)
@@ -267,8 +267,8 @@ func (p *passing) endBeside(k *kind, t *subject, d lifecycle.Decision) {
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
 		Note: endNote(e, whose, d.Message),
 	})
-	p.again = true                                            // another one may have waited for its turn
-	if k.slots == nil || e.Outcome == remediations.Observed { // of which the ledger knows nothing
+	p.again = true                                                   // another one may have waited for its turn
+	if k.slots == nil || e.Outcome == remediations.OutcomeObserved { // of which the ledger knows nothing
 		return
 	}
 	k.slots.vacate(p.fleet, t.of.node)

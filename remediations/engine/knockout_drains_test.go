@@ -26,7 +26,7 @@ func drained(then func(w *world)) func(*testing.T, *world) {
 // goesOn lets a drain go on, whatever Decide says.
 func (h *hands) goesOn() {
 	h.decision(func(s *lifecycle.State, d *lifecycle.Decision) {
-		if r := s.Journal.Record; r != nil && r.Phase == remediations.Acting && r.Step.Name == "drain" && s.Call != nil && s.Call.Outcome == "" {
+		if r := s.Journal.Record; r != nil && r.Phase == remediations.PhaseActing && r.Step.Name == "drain" && s.Call != nil && s.Call.Outcome == "" {
 			*d = lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: d.Policy}
 		}
 	})

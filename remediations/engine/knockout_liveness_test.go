@@ -74,7 +74,7 @@ func livenessKnockOuts() map[string]knockOut {
 			config: func(c *remediations.Config) { c.Policies[0].Mode = remediations.ModeObserve },
 			take: func(h *hands) {
 				never(h, func(s *lifecycle.State, d *lifecycle.Decision) bool {
-					return d.Verb == lifecycle.VerbEnd && d.Ended.Outcome == remediations.Observed && s.Node.Name == "n5"
+					return d.Verb == lifecycle.VerbEnd && d.Ended.Outcome == remediations.OutcomeObserved && s.Node.Name == "n5"
 				})
 			},
 			tale: calm(func(_ *testing.T, w *world) { w.start() }), speaks: "liveness: the would-be repair of n5 keeps its place",
@@ -85,7 +85,7 @@ func livenessKnockOuts() map[string]knockOut {
 				h.state(func(s *lifecycle.State, _ time.Time) { // as if it had been done
 					s.Journal.History = slices.Clone(s.Journal.History)
 					for i, e := range s.Journal.History {
-						if e.Outcome == remediations.Observed {
+						if e.Outcome == remediations.OutcomeObserved {
 							s.Journal.History[i].Steps, s.Journal.History[i].By = []string{e.Would.Step}, remediations.ByPerson
 						}
 					}

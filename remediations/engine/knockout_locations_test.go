@@ -139,7 +139,7 @@ func leaderKnockOuts() map[string]knockOut {
 					}
 					again, _ := s.Record, d.PutBack
 					c := *again
-					c.Phase, c.Step.Attempt, c.Since, c.Deadline = remediations.Acting, 3, now, now.Add(time.Minute)
+					c.Phase, c.Step.Attempt, c.Since, c.Deadline = remediations.PhaseActing, 3, now, now.Add(time.Minute)
 					c.Moves = append(slices.Clone(again.Moves), remediations.Move{Location: "l0", From: "n2", To: "n1", Before: map[string]*string{"n1": nil}})
 					c.Intent = &remediations.Intent{ID: again.ID + "-0-3", At: now, Successor: "n1"}
 					return lifecycle.Decision{Verb: lifecycle.VerbIssue, Record: &c, Policy: s.Config.Policies[1]}
@@ -176,7 +176,7 @@ func leaderKnockOuts() map[string]knockOut {
 		"7: the cure is that the location answers": {
 			take: func(h *hands) {
 				h.sightOf(func(s *location.State, g *location.Sight) {
-					g.Reached = s.Record != nil && s.Record.Phase == remediations.Verifying
+					g.Reached = s.Record != nil && s.Record.Phase == remediations.PhaseVerifying
 				})
 			},
 			tale: relayFails(func(w *world) { w.mesh.members["n1"].darkLeading = true }, func(w *world) { w.mesh.places["l0"].quiet = true }), speaks: "7: Recovered of location",
@@ -220,7 +220,7 @@ func moveKnockOuts() map[string]knockOut {
 		"4: a move without an outcome counts as made": {
 			take: func(h *hands) {
 				h.w.core.decideLocation = func(s *location.State, now time.Time) lifecycle.Decision {
-					if r := s.Record; r != nil && r.Phase == remediations.Acting && s.Call == nil {
+					if r := s.Record; r != nil && r.Phase == remediations.PhaseActing && s.Call == nil {
 						return lifecycle.Decision{Verb: lifecycle.VerbIssue, Record: r, Policy: s.Config.Policies[1]}
 					}
 					return location.Decide(s, now)
@@ -292,7 +292,7 @@ func moveKnockOuts() map[string]knockOut {
 				w.do(w.spread)
 				w.start()
 				w.do(func() { blindPort(w); w.mesh.mood.before = 5 * time.Second; w.darken("n0", true) })
-				w.until(2*time.Minute, func() bool { r := w.leaderRecords()["n0"]; return r != nil && r.Phase == remediations.Acting })
+				w.until(2*time.Minute, func() bool { r := w.leaderRecords()["n0"]; return r != nil && r.Phase == remediations.PhaseActing })
 				w.do(func() { w.hold("n1", edit(remediations.PauseKey, "true")) })
 				w.pass(time.Minute)
 			},

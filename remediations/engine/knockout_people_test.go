@@ -49,7 +49,7 @@ func peopleKnockOuts() map[string]knockOut {
 		"9: cancel stands until the call is over": {
 			take: func(h *hands) {
 				h.decision(func(s *lifecycle.State, d *lifecycle.Decision) {
-					if r := s.Journal.Record; r != nil && r.Phase == remediations.Acting {
+					if r := s.Journal.Record; r != nil && r.Phase == remediations.PhaseActing {
 						d.Consume = append(d.Consume, remediations.CancelKey)
 					}
 				})

@@ -41,7 +41,7 @@ func podKnockOuts() map[string]knockOut {
 		"7: Recovered is 200": {
 			take: func(h *hands) {
 				h.sighting(func(s *sidecar.State, g *sidecar.Sighting) {
-					if s.Record != nil && s.Record.Phase == remediations.Verifying {
+					if s.Record != nil && s.Record.Phase == remediations.PhaseVerifying {
 						g.Health = sidecar.HealthReady
 					}
 				})
@@ -104,7 +104,7 @@ func turnKnockOuts() map[string]knockOut {
 		"S0-7: thirty seconds between two": {
 			take: func(h *hands) {
 				h.sidecar(func(s *sidecar.State) {
-					if s.Record == nil || s.Record.Phase != remediations.Verifying {
+					if s.Record == nil || s.Record.Phase != remediations.PhaseVerifying {
 						return
 					}
 					r, i := *s.Record, *s.Record.Intent

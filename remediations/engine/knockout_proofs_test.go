@@ -26,7 +26,7 @@ func cured(then func(w *world)) func(*testing.T, *world) {
 // record lets Decide see another record while a proof is awaited.
 func (h *hands) record(change func(*remediations.Record)) {
 	h.state(func(s *lifecycle.State, _ time.Time) {
-		if r := s.Journal.Record; r != nil && r.Phase == remediations.Verifying {
+		if r := s.Journal.Record; r != nil && r.Phase == remediations.PhaseVerifying {
 			c, i := *r, *r.Intent
 			c.Intent = &i
 			change(&c)
@@ -87,7 +87,7 @@ func proofKnockOuts() map[string]knockOut {
 		"7: its alert is gone": {
 			take: func(h *hands) {
 				h.word(func(_ int, s *lifecycle.State, r *alerts.Replica) {
-					if rec := s.Journal.Record; rec != nil && rec.Phase == remediations.Verifying {
+					if rec := s.Journal.Record; rec != nil && rec.Phase == remediations.PhaseVerifying {
 						clear(r.Alerts)
 					}
 				})

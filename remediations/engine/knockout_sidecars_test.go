@@ -146,7 +146,7 @@ func approvalKnockOuts() map[string]knockOut {
 		"4: a task without an outcome counts as posted": {
 			take: func(h *hands) {
 				h.w.core.decideSidecar = func(s *sidecar.State, now time.Time) lifecycle.Decision {
-					if r := s.Record; r != nil && r.Phase == remediations.Acting && s.Call == nil {
+					if r := s.Record; r != nil && r.Phase == remediations.PhaseActing && s.Call == nil {
 						return lifecycle.Decision{Verb: lifecycle.VerbIssue, Record: r, Policy: s.Config.Policies[1]}
 					}
 					return sidecar.Decide(s, now)

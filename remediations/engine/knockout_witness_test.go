@@ -51,7 +51,7 @@ func witnessKnockOuts() map[string]knockOut {
 				w.start()
 				w.pass(16 * time.Second)
 				w.do(func() { w.mood.before = 5 * time.Second; w.breakDown("n0", 1); w.post("n0", remediations.StatusFiring) })
-				w.until(5*time.Second, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.Acting })
+				w.until(5*time.Second, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.PhaseActing })
 				w.do(func() { w.heal("n0"); w.forge("n0") })
 				w.pass(time.Minute)
 			},

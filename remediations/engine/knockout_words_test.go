@@ -137,7 +137,7 @@ func wordKnockOuts() map[string]knockOut {
 				w.start()
 				w.pass(16 * time.Second)
 				w.do(func() { w.mood.before = 5 * time.Second; w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
-				w.until(5*time.Second, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.Acting })
+				w.until(5*time.Second, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.PhaseActing })
 				w.do(func() { w.hold("n0", edit(remediations.PauseKey, "true")) })
 				w.pass(time.Minute)
 			},

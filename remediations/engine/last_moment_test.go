@@ -79,9 +79,9 @@ func TestAnIntentThatIsTooOldIsNotWritten(t *testing.T) {
 				})
 				w.pass(10 * time.Minute)
 				require.Equal(t, 1, w.callCount())
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 				for _, e := range w.events {
-					if r := modelRegistry.ReadJournal(e.node).Record; r != nil && r.Phase == remediations.Acting {
+					if r := modelRegistry.ReadJournal(e.node).Record; r != nil && r.Phase == remediations.PhaseActing {
 						require.Less(t, e.at.Sub(r.Intent.At), intentGood)
 					}
 				}
@@ -102,7 +102,7 @@ func TestALateAnswerLeavesTheCallUnderWayAlone(t *testing.T) {
 		first.engine.Late("n0", w.calls[0].intent, remediations.CallRefused, errors.New("no quota"))
 		first.engine.calls <- called{of: target{node: "n0"}, step: "reboot", call: lifecycle.Call{IntentID: w.calls[0].intent, Outcome: remediations.CallRefused, Why: "no quota"}}
 		w.pass(10 * time.Second)
-		require.Equal(t, remediations.Acting, w.recordOf("n0").Phase, "nobody has answered this one")
+		require.Equal(t, remediations.PhaseActing, w.recordOf("n0").Phase, "nobody has answered this one")
 		w.pass(15 * time.Second)
 		require.Equal(t, second, w.recordOf("n0").Intent.ID)
 		require.Equal(t, remediations.CallAccepted, w.recordOf("n0").Intent.Outcome)

@@ -27,7 +27,7 @@ func TestAWordOnTheNodeKeepsTheCordonUntilItEnds(t *testing.T) {
 				require.True(t, w.until(10*time.Minute, func() bool { return len(w.calls) == 1 }))
 				w.do(func() { word(w) })
 				w.pass(10 * time.Minute)
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 				require.Empty(t, w.slots(t))
 				require.Equal(t, name != "nobody", w.nodeOf("n0").Spec.Unschedulable)
 				if name == "nobody" {
@@ -44,7 +44,7 @@ func TestAWordOnTheNodeKeepsTheCordonUntilItEnds(t *testing.T) {
 				require.NotContains(t, w.nodeOf("n0").Annotations[remediations.HistoryKey], `"left"`)
 				w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
 				w.pass(30 * time.Minute)
-				require.Equal(t, []remediations.Outcome{remediations.Recovered, remediations.Recovered}, w.outcomes(), "a fresh fault is repaired")
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered, remediations.OutcomeRecovered}, w.outcomes(), "a fresh fault is repaired")
 			})
 		})
 	}
@@ -70,7 +70,7 @@ func TestOnExhaustedNone(t *testing.T) {
 				w.do(func() { w.unhold("n0") })
 				w.pass(10 * time.Minute)
 				require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted}, w.outcomes())
-				require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+				require.Equal(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
 				require.Equal(t, c.cordon, w.nodeOf("n0").Spec.Unschedulable)
 				w.do(func() { w.heal("n0") })
 				w.pass(5 * time.Minute)

@@ -100,7 +100,7 @@ func (p *passing) others(leader *corev1.Node, m remediations.Move, mayBeGone boo
 			continue
 		}
 		if err != nil {
-			return nil, remediations.Withhold(remediations.Blind, "looking at node %s once more: %w", name, err)
+			return nil, remediations.Withhold(remediations.ReasonBlind, "looking at node %s once more: %w", name, err)
 		}
 		out = append(out, live)
 	}
@@ -140,7 +140,7 @@ func (p *passing) putBackOne(ctx context.Context, node, id string, m remediation
 	defer cancel()
 	live, err := p.Fleet.Node(look, node)
 	if err != nil {
-		return remediations.Withhold(remediations.Blind, "looking at node %s once more: %w", node, err)
+		return remediations.Withhold(remediations.ReasonBlind, "looking at node %s once more: %w", node, err)
 	}
 	others, err := p.others(live, m, true)
 	if err != nil {
@@ -164,7 +164,7 @@ func (e *Engine) leads(context.Context) func(fingerprint, location string) strin
 		if leads == nil {
 			leads = e.Locations.LeadsAll()
 			for _, m := range e.roster.Concerned() {
-				if r, err := remediations.DecodeRecord(m.Node.Annotations[remediations.LocationKey]); err == nil && r.Phase != remediations.Exhausted {
+				if r, err := remediations.DecodeRecord(m.Node.Annotations[remediations.LocationKey]); err == nil && r.Phase != remediations.PhaseExhausted {
 					repaired = append(repaired, m.Node)
 				}
 			}

@@ -68,13 +68,13 @@ func TestAPersonsWordBetweenIntentAndMoveStopsIt(t *testing.T) {
 		say    func(w *world)
 		reason remediations.Reason
 	}{
-		"the leader is paused":    {pause("n0"), remediations.Paused},
-		"the successor is paused": {pause("n1"), remediations.Paused},
+		"the leader is paused":    {pause("n0"), remediations.ReasonPaused},
+		"the successor is paused": {pause("n1"), remediations.ReasonPaused},
 		"the leader is excluded": {func(w *world) {
 			w.hold("n0", func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "" })
 		}, remediations.ReasonExcluded},
-		"the successor's glass":     {func(w *world) { w.breakGlass("n1") }, remediations.Paused},
-		"the successor is cordoned": {func(w *world) { w.edit("n1", func(n *corev1.Node) { n.Spec.Unschedulable = true }) }, remediations.LeaderHeld},
+		"the successor's glass":     {func(w *world) { w.breakGlass("n1") }, remediations.ReasonPaused},
+		"the successor is cordoned": {func(w *world) { w.edit("n1", func(n *corev1.Node) { n.Spec.Unschedulable = true }) }, remediations.ReasonLeaderHeld},
 		"cancel": {func(w *world) {
 			id := w.leaderRecords()["n0"].ID
 			w.cancelled[id] = time.Now()
@@ -87,14 +87,14 @@ func TestAPersonsWordBetweenIntentAndMoveStopsIt(t *testing.T) {
 				w.do(func() { w.mesh.blindly, w.mesh.mood.before = true, 5*time.Second; w.darken("n0", true) })
 				require.True(t, w.until(2*time.Minute, func() bool {
 					r := w.leaderRecords()["n0"]
-					return r != nil && r.Phase == remediations.Acting
+					return r != nil && r.Phase == remediations.PhaseActing
 				}))
 				w.do(func() { c.say(w) })
 				w.pass(8 * time.Second)
 				require.Empty(t, w.moves())
 				if c.reason != "" {
 					r := w.leaderRecordOn("n0")
-					require.Equal(t, remediations.Pending, r.Phase)
+					require.Equal(t, remediations.PhasePending, r.Phase)
 					require.Equal(t, c.reason, r.Hold.Reason)
 					require.Empty(t, r.Done, "the attempt is not spent")
 					require.Empty(t, r.Moves)
@@ -105,7 +105,7 @@ func TestAPersonsWordBetweenIntentAndMoveStopsIt(t *testing.T) {
 				w.pass(4 * time.Minute)
 				switch name {
 				case "cancel":
-					require.Equal(t, []remediations.Outcome{remediations.Cancelled}, w.leaderOutcomes())
+					require.Equal(t, []remediations.Outcome{remediations.OutcomeCancelled}, w.leaderOutcomes())
 					require.NotContains(t, w.nodeOf("n0").Annotations, remediations.CancelKey)
 				case "the leader is paused", "the leader is excluded":
 					require.Empty(t, w.moves())
@@ -146,7 +146,7 @@ func TestAnIntentThatIsOldMovesNothing(t *testing.T) {
 		w.do(func() { w.mesh.mood.before = 12 * time.Second; w.darken("n0", true) })
 		require.True(t, w.until(2*time.Minute, func() bool {
 			r := w.leaderRecords()["n0"]
-			return r != nil && r.Hold != nil && r.Hold.Reason == remediations.CallWithheld
+			return r != nil && r.Hold != nil && r.Hold.Reason == remediations.ReasonCallWithheld
 		}))
 		w.pass(10 * time.Minute)
 		require.Empty(t, w.moves())
@@ -155,7 +155,7 @@ func TestAnIntentThatIsOldMovesNothing(t *testing.T) {
 		w.do(func() { w.mesh.mood.before = 0 })
 		w.pass(5 * time.Minute)
 		require.Equal(t, []string{"n0>n1"}, w.moves())
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.leaderOutcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.leaderOutcomes())
 		require.Equal(t, []string{"promote-leader:1"}, at(w, func() []string { return w.mesh.ended[0].Steps }))
 	})
 }
@@ -168,11 +168,11 @@ func TestAMovesOutcomeSurvivesAStop(t *testing.T) {
 		w.do(w.last().cancel)
 		w.pass(5 * time.Second)
 		r := w.leaderRecordOn("n0")
-		require.Equal(t, remediations.Verifying, r.Phase)
+		require.Equal(t, remediations.PhaseVerifying, r.Phase)
 		require.Equal(t, remediations.CallAccepted, r.Intent.Outcome)
 		w.startWith(w.config, 0)
 		w.pass(5 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.leaderOutcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.leaderOutcomes())
 		requireNoLeaderTrace(t, w)
 	})
 }

@@ -23,8 +23,8 @@ func planted(id string, phase remediations.Phase) *remediations.Record {
 		Moves:  []remediations.Move{{Location: "l0", From: "n2", To: "n5", Before: map[string]*string{"n2": &value, "n1": &value}}},
 		Intent: &remediations.Intent{ID: id + "-0-2", At: now, UID: "u", Successor: "n5"}, Back: &now, Note: "planted",
 	}
-	if phase == remediations.Pending {
-		r.Hold = &remediations.Hold{Reason: remediations.LeaderHeld, Message: "planted", Since: now}
+	if phase == remediations.PhasePending {
+		r.Hold = &remediations.Hold{Reason: remediations.ReasonLeaderHeld, Message: "planted", Since: now}
 	}
 	return r
 }
@@ -38,12 +38,12 @@ func TestAPlantedMoveIsNotPutBack(t *testing.T) {
 		known bool
 		acts  bool
 	}{
-		"in observe mode":                           {mode: remediations.ModeObserve, phase: remediations.Acting, known: true},
-		"that waits, in observe mode":               {mode: remediations.ModeObserve, phase: remediations.Pending, known: true},
-		"unknown to the ledger":                     {mode: remediations.ModeEnforce, phase: remediations.Acting},
-		"that waits and is unknown":                 {mode: remediations.ModeEnforce, phase: remediations.Pending},
-		"control: the ledger knows of it":           {mode: remediations.ModeEnforce, phase: remediations.Acting, known: true, acts: true},
-		"control: it waits and the ledger knows it": {mode: remediations.ModeEnforce, phase: remediations.Pending, known: true, acts: true},
+		"in observe mode":                           {mode: remediations.ModeObserve, phase: remediations.PhaseActing, known: true},
+		"that waits, in observe mode":               {mode: remediations.ModeObserve, phase: remediations.PhasePending, known: true},
+		"unknown to the ledger":                     {mode: remediations.ModeEnforce, phase: remediations.PhaseActing},
+		"that waits and is unknown":                 {mode: remediations.ModeEnforce, phase: remediations.PhasePending},
+		"control: the ledger knows of it":           {mode: remediations.ModeEnforce, phase: remediations.PhaseActing, known: true, acts: true},
+		"control: it waits and the ledger knows it": {mode: remediations.ModeEnforce, phase: remediations.PhasePending, known: true, acts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := leaderConfig()
@@ -73,7 +73,7 @@ func TestAPlantedMoveIsNotPutBack(t *testing.T) {
 					return
 				}
 				require.Equal(t, before, w.keysOf("l0"))
-				require.Equal(t, remediations.Exhausted, w.leaderRecordOn("n4").Phase, "a person must look")
+				require.Equal(t, remediations.PhaseExhausted, w.leaderRecordOn("n4").Phase, "a person must look")
 			})
 		})
 	}

@@ -17,8 +17,8 @@ func TestACureThatIsNeverProvenHasAnEnd(t *testing.T) {
 		then   func(*place)
 		reason remediations.Reason
 	}{
-		"the alert is over, and the location does not answer": {func(p *place) { p.quiet = true }, remediations.AlertResolved},
-		"nobody knows anything of probes":                     {func(p *place) { p.hide(true) }, remediations.LeaderUnknown},
+		"the alert is over, and the location does not answer": {func(p *place) { p.quiet = true }, remediations.ReasonAlertResolved},
+		"nobody knows anything of probes":                     {func(p *place) { p.hide(true) }, remediations.ReasonLeaderUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
@@ -29,13 +29,13 @@ func TestACureThatIsNeverProvenHasAnEnd(t *testing.T) {
 				w.do(func() { c.then(w.mesh.places["l0"]) })
 				require.True(t, w.until(4*time.Minute, func() bool {
 					r := w.leaderRecords()["n0"]
-					return r.Phase == remediations.Pending && r.Hold.Reason == c.reason
+					return r.Phase == remediations.PhasePending && r.Hold.Reason == c.reason
 				}))
 				held := time.Now()
 				require.Empty(t, at(w, func() []ledger.Slot { return mustLedger(w).Slots }), "it keeps nobody else waiting")
 				deadline := w.leaderRecordOn("n0").Deadline
 				require.WithinDuration(t, held.Add(16*time.Minute), deadline, 2*time.Second, "the end stands in the record")
-				require.True(t, w.until(20*time.Minute, func() bool { return w.leaderRecords()["n0"].Phase == remediations.Exhausted }))
+				require.True(t, w.until(20*time.Minute, func() bool { return w.leaderRecords()["n0"].Phase == remediations.PhaseExhausted }))
 				require.WithinDuration(t, deadline, time.Now(), time.Minute)
 				w.pass(5 * time.Minute)
 				require.Equal(t, []string{"n0>n1"}, w.moves())
@@ -66,12 +66,12 @@ func TestAlertThatFiresAgainIsMovedOnFrom(t *testing.T) {
 		w.do(func() { w.mesh.members["n1"].darkLeading = true; w.darken("n0", true) })
 		require.True(t, w.until(2*time.Minute, func() bool { return len(w.mesh.moved) == 1 }))
 		w.do(func() { w.mesh.places["l0"].quiet = true })
-		require.True(t, w.until(4*time.Minute, func() bool { return w.leaderRecords()["n0"].Phase == remediations.Pending }))
+		require.True(t, w.until(4*time.Minute, func() bool { return w.leaderRecords()["n0"].Phase == remediations.PhasePending }))
 		w.pass(10 * time.Minute)
 		w.do(func() { w.mesh.places["l0"].quiet = false })
 		w.pass(6 * time.Minute)
 		require.Equal(t, []string{"n0>n1", "n1>n2"}, w.moves())
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.leaderOutcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.leaderOutcomes())
 		requireNoLeaderTrace(t, w)
 	})
 }

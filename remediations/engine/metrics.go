@@ -43,7 +43,7 @@ type metrics struct {
 	was *tally
 }
 
-var phases = []remediations.Phase{remediations.Pending, remediations.Acting, remediations.Verifying, remediations.Exhausted}
+var phases = []remediations.Phase{remediations.PhasePending, remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhaseExhausted}
 
 var callOutcomes = []remediations.CallOutcome{remediations.CallAccepted, remediations.CallRefused, remediations.CallUnknown}
 

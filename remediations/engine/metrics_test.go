@@ -14,7 +14,7 @@ import (
 func TestEachMetricIsAFamilyOfItsOwnInOpenMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := newMetrics(registry, modelConfig())
-	m.repairs.WithLabelValues("node-not-ready", string(remediations.Acting)).Set(1)
+	m.repairs.WithLabelValues("node-not-ready", string(remediations.PhaseActing)).Set(1)
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	seen := map[string]string{}

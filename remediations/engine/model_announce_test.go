@@ -80,7 +80,7 @@ func (w *world) checkAnnouncements(i *instance, cur *corev1.Node, c NodeChange) 
 		return
 	}
 	if record != nil {
-		if r, err := remediations.DecodeRecord(*record); err != nil || r.Phase != remediations.Exhausted {
+		if r, err := remediations.DecodeRecord(*record); err != nil || r.Phase != remediations.PhaseExhausted {
 			return
 		}
 	}

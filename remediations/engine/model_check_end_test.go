@@ -44,7 +44,7 @@ func (w *world) checkRelapsed(i *instance, cur *corev1.Node, p *remediations.Pol
 
 // checkEnd is invariant 7.
 func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
-	if e.Outcome == remediations.Observed {
+	if e.Outcome == remediations.OutcomeObserved {
 		w.checkObserved(cur, e)
 		return
 	}
@@ -57,7 +57,7 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 		return // a person dropped what nobody could read
 	}
 	if o := w.orphan(e.ID); o != nil && (was == nil || was.ID != e.ID) {
-		if e.Outcome == remediations.Recovered {
+		if e.Outcome == remediations.OutcomeRecovered {
 			w.checkSuccessor(cur, o)
 		}
 		was = &o.Record
@@ -72,7 +72,7 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 		w.fail("7: the repair %s ended, and %s carries no such record", e.ID, cur.Name)
 		return
 	}
-	if e.Outcome != remediations.Recovered && e.Outcome != remediations.SelfRecovered {
+	if e.Outcome != remediations.OutcomeRecovered && e.Outcome != remediations.OutcomeSelfRecovered {
 		return
 	}
 	m := w.machines[cur.Name]
@@ -92,7 +92,7 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 		w.fail("7: %s of %s, whose lease is stale", e.Outcome, cur.Name)
 	}
 	switch {
-	case e.Outcome != remediations.Recovered || was.Step.Name == "replace":
+	case e.Outcome != remediations.OutcomeRecovered || was.Step.Name == "replace":
 	case strings.HasPrefix(e.Steps[len(e.Steps)-1], "restart-kubelet:"):
 		if was.Intent.Outcome != remediations.CallAccepted {
 			w.fail("7: Recovered, and nobody saw the kubelet of %s restarted", cur.Name)

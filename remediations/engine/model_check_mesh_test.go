@@ -29,7 +29,7 @@ func (w *world) checkLeaderWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	if was != nil && was.ID != next.ID && was.Phase.InFlight() {
 		w.fail("2: the repair %s of the leader of %s, which %s repairs", next.ID, next.Location, was.ID)
 	}
-	if next.Phase == remediations.Exhausted && len(next.Undo) == 0 {
+	if next.Phase == remediations.PhaseExhausted && len(next.Undo) == 0 {
 		w.checkPutBack(next)
 	}
 	if next.Intent != nil && !sameIntent(was, next) {
@@ -79,7 +79,7 @@ func (w *world) checkLeaderIntent(i *instance, cur *corev1.Node, was, next *reme
 	to, since, looked := next.Intent.Successor, w.paused[cur.Name], 10*time.Second+w.mesh.lookTakes+truncated
 	flying := w.leadersInFlight(cur.Name)
 	switch {
-	case next.Phase != remediations.Acting:
+	case next.Phase != remediations.PhaseActing:
 		w.fail("4: a new intent for a leader in phase %s", next.Phase)
 	case p.Mode != remediations.ModeEnforce:
 		w.fail("1: an intent for a leader in observe mode")
@@ -215,7 +215,7 @@ func (w *world) checkKey(i *instance, m remediations.Move) {
 		return
 	}
 	switch late := now.Add(i.offset).Sub(r.Intent.At); {
-	case (r.Phase != remediations.Acting && now.Sub(r.Since) > truncated) || r.Back != nil: // another leader may have written at this very moment
+	case (r.Phase != remediations.PhaseActing && now.Sub(r.Since) > truncated) || r.Back != nil: // another leader may have written at this very moment
 		w.fail("4: a key for the move %s is written, whose repair is %s", r.Intent.ID, r.Phase)
 	case late > 10*time.Second+truncated:
 		w.fail("4: a key for the move %s is written %s after its intent", r.Intent.ID, late)
@@ -275,14 +275,14 @@ func (w *world) checkLeaderEnd(i *instance, cur *corev1.Node, e remediations.Ent
 	case was == nil || was.ID != e.ID:
 		w.fail("7: the leader's repair %s ended, and %s carries no such record", e.ID, cur.Name)
 		return
-	case e.Outcome != remediations.Recovered && e.Outcome != remediations.SelfRecovered:
+	case e.Outcome != remediations.OutcomeRecovered && e.Outcome != remediations.OutcomeSelfRecovered:
 		return
 	}
 	where, looked := w.mesh.places[e.Location], 16*time.Second+w.mesh.lookTakes
 	if where.bad && time.Since(where.since) > looked {
 		w.fail("7: %s of location %s, which is dark since %s", e.Outcome, e.Location, where.since)
 	}
-	if e.Outcome == remediations.Recovered && where.leader != was.Intent.Successor && time.Since(where.led) > looked {
+	if e.Outcome == remediations.OutcomeRecovered && where.leader != was.Intent.Successor && time.Since(where.led) > looked {
 		w.fail("7: Recovered, and %s leads location %s, not %s", where.leader, e.Location, was.Intent.Successor)
 	}
 	if p := i.config.Policy(e.Policy); p != nil && !where.bad && time.Since(where.well)+truncated < p.ProofFor {

@@ -58,7 +58,7 @@ func (w *world) checkSidecarIntent(i *instance, cur *corev1.Node, was, next *rem
 	times := w.gates.intents[next.ID]
 	looked := 10*time.Second + w.gates.lookTakes + truncated
 	switch {
-	case next.Phase != remediations.Acting:
+	case next.Phase != remediations.PhaseActing:
 		w.fail("4: a new intent of a sidecar in phase %s", next.Phase)
 	case p == nil || p.Mode != remediations.ModeEnforce:
 		w.fail("1: an intent for a sidecar in observe mode")
@@ -66,7 +66,7 @@ func (w *world) checkSidecarIntent(i *instance, cur *corev1.Node, was, next *rem
 		w.fail("9: an intent for a sidecar on %s, which a person has held since %s", cur.Name, since)
 	case !w.cancelled[next.ID].IsZero():
 		w.fail("9: an intent of the sidecar's repair %s, cancelled at %s", next.ID, w.cancelled[next.ID])
-	case was != nil && was.ID != next.ID && was.Phase != remediations.Exhausted:
+	case was != nil && was.ID != next.ID && was.Phase != remediations.PhaseExhausted:
 		w.fail("2: the repair %s of a sidecar, which %s repairs", next.ID, was.ID)
 	case w.inFlightHere(cur):
 		w.fail("2: an intent for a sidecar on %s, which is under repair itself", cur.Name)
@@ -88,7 +88,7 @@ func (w *world) checkSidecarIntent(i *instance, cur *corev1.Node, was, next *rem
 		w.fail("S0-2: an intent for the sidecar of %s, which has not answered since %s", g.name, g.hiddenSince)
 	}
 	for k, r := range modelRegistry.ReadJournal(cur).Of(remediations.KindSidecar) {
-		if r.Phase == remediations.Acting && k != remediations.SidecarKey(*next.Pod) {
+		if r.Phase == remediations.PhaseActing && k != remediations.SidecarKey(*next.Pod) {
 			w.fail("S0: two sidecars of %s are approved at once", cur.Name)
 		}
 	}
@@ -171,7 +171,7 @@ func (w *world) checkSidecarEnd(cur *corev1.Node, e remediations.Entry) {
 	case was == nil || was.ID != e.ID:
 		w.fail("7: the sidecar's repair %s ended, and %s carries no such record", e.ID, cur.Name)
 		return
-	case e.Outcome != remediations.Recovered && e.Outcome != remediations.SelfRecovered:
+	case e.Outcome != remediations.OutcomeRecovered && e.Outcome != remediations.OutcomeSelfRecovered:
 		return
 	}
 	g := w.pod(was.Pod.Name)
@@ -181,7 +181,7 @@ func (w *world) checkSidecarEnd(cur *corev1.Node, e remediations.Entry) {
 	if g == nil || (g.uid != was.Pod.UID && time.Since(g.since) > 16*time.Second+w.gates.lookTakes) {
 		w.fail("7: %s of the sidecar of %s, which is another pod", e.Outcome, was.Pod)
 	}
-	if e.Outcome == remediations.Recovered && was.Intent.Outcome == remediations.CallRefused {
+	if e.Outcome == remediations.OutcomeRecovered && was.Intent.Outcome == remediations.CallRefused {
 		w.fail("7: Recovered, and the sidecar of %s refused", was.Pod)
 	}
 }

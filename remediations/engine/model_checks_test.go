@@ -102,7 +102,7 @@ func (w *world) checkRelapse(cur *corev1.Node, old, next []remediations.Entry) {
 				next[i].Ended = old[i].Ended
 			}
 		}
-		if i < len(old) && next[i].Outcome == remediations.Relapsed && (old[i].Outcome == remediations.Recovered || old[i].Outcome == remediations.SelfRecovered) {
+		if i < len(old) && next[i].Outcome == remediations.OutcomeRelapsed && (old[i].Outcome == remediations.OutcomeRecovered || old[i].Outcome == remediations.OutcomeSelfRecovered) {
 			next[i].Outcome = old[i].Outcome
 		}
 	}
@@ -182,12 +182,12 @@ func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 		}
 		return
 	}
-	again := was != nil && was.Phase == remediations.Pending && next.Phase == remediations.Acting // a drain that was held
+	again := was != nil && was.Phase == remediations.PhasePending && next.Phase == remediations.PhaseActing // a drain that was held
 	if next.Intent == nil || (sameIntent(was, next) && !again) {
 		return
 	}
 	switch since, held := w.paused[cur.Name]; {
-	case next.Phase != remediations.Acting:
+	case next.Phase != remediations.PhaseActing:
 		w.fail("4: a new intent in phase %s", next.Phase)
 	case !i.enforces(next.Policy):
 		w.fail("1: an intent in observe mode on %s", cur.Name)
@@ -275,17 +275,17 @@ func (w *world) checkState() {
 func (w *world) overdue(slack time.Duration) {
 	for name := range w.nodes {
 		w.checkPlaceOf(name, slack)
-		if r := w.record(name); r != nil && r.Phase != remediations.Exhausted && time.Since(r.Deadline) > slack {
+		if r := w.record(name); r != nil && r.Phase != remediations.PhaseExhausted && time.Since(r.Deadline) > slack {
 			w.fail("7: %s is %s since %s, its deadline was %s", name, r.Phase, r.Since, r.Deadline)
 		}
 	}
 	for k, r := range w.sidecarRecords() {
-		if r.Phase != remediations.Exhausted && time.Since(r.Deadline) > slack {
+		if r.Phase != remediations.PhaseExhausted && time.Since(r.Deadline) > slack {
 			w.fail("7: the sidecar %s is %s since %s, its deadline was %s", k, r.Phase, r.Since, r.Deadline)
 		}
 	}
 	for k, r := range w.leaderRecords() {
-		if r.Phase != remediations.Exhausted && time.Since(r.Deadline) > slack {
+		if r.Phase != remediations.PhaseExhausted && time.Since(r.Deadline) > slack {
 			w.fail("7: the leader's repair on %s is %s since %s, its deadline was %s", k, r.Phase, r.Since, r.Deadline)
 		}
 	}

@@ -70,7 +70,7 @@ func (w *world) checkConditions(i *instance, cur *corev1.Node, set []corev1.Node
 			w.fail("8: set the condition %s on %s, where it was", c.Type, cur.Name)
 		case r == nil || r.Intent == nil:
 			w.fail("8: set the condition %s on %s, which has no intent", c.Type, cur.Name)
-		case c.Type == corev1.NodeDrainInProgress && (r.Step.Name != "drain" || r.Phase != remediations.Acting):
+		case c.Type == corev1.NodeDrainInProgress && (r.Step.Name != "drain" || r.Phase != remediations.PhaseActing):
 			w.fail("8: said that %s is being drained, and its record is %s of %s", cur.Name, r.Phase, r.Step)
 		}
 	}

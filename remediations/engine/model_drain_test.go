@@ -195,7 +195,7 @@ func (w *world) draining(m Machine) (r *remediations.Record, since time.Time) {
 		if n == nil || string(n.UID) != m.UID {
 			return nil
 		}
-		if r := modelRegistry.ReadJournal(n).Record; r != nil && r.Phase == remediations.Acting && r.Step.Name == "drain" {
+		if r := modelRegistry.ReadJournal(n).Record; r != nil && r.Phase == remediations.PhaseActing && r.Step.Name == "drain" {
 			return r
 		}
 		return nil

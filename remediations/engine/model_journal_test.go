@@ -29,7 +29,7 @@ func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*co
 	case fault == "conflict" || cur.UID != n.UID || (cur.ResourceVersion != n.ResourceVersion && !i.w.lies.ignoreNodeVersion):
 		return nil, ErrConflict
 	}
-	if phase := c.Labels[remediations.PhaseLabel]; i.w.lies.forgetIntents && phase != nil && *phase == string(remediations.Acting) {
+	if phase := c.Labels[remediations.PhaseLabel]; i.w.lies.forgetIntents && phase != nil && *phase == string(remediations.PhaseActing) {
 		return n.DeepCopy(), nil
 	}
 	if d := describe(n, c); i.w.lies.forgetIntents && (d == n.Name+" sidecar Acting" || d == n.Name+" leader Acting") {

@@ -93,7 +93,7 @@ func (l *life) locations() map[string]func(*rapid.T) {
 			if w.mesh == nil || w.nodes[n] == nil || w.nodes[n].Annotations[remediations.CancelKey] != "" {
 				return
 			}
-			if r := w.leaderRecords()[n]; r != nil && r.Phase != remediations.Exhausted {
+			if r := w.leaderRecords()[n]; r != nil && r.Phase != remediations.PhaseExhausted {
 				w.cancelled[r.ID] = time.Now()
 				w.edit(n, edit(remediations.CancelKey, r.ID))
 			}
@@ -138,7 +138,7 @@ func (w *world) calmMesh() {
 		return
 	}
 	for n, r := range w.leaderRecords() {
-		if r.Phase != remediations.Exhausted {
+		if r.Phase != remediations.PhaseExhausted {
 			w.fail("S2: a leader's repair is left over on %s: %s", n, r.Encode())
 		}
 	}

@@ -43,7 +43,9 @@ func (w *world) checkPlaceOf(node string, slack time.Duration) {
 func (w *world) observedAndFreed(p *remediations.Policy) bool {
 	observed := func() bool {
 		history := modelRegistry.ReadJournal(w.nodes["n5"]).History
-		return w.record("n5") == nil && slices.ContainsFunc(history, func(e remediations.Entry) bool { return e.Policy == p.Name && e.Outcome == remediations.Observed })
+		return w.record("n5") == nil && slices.ContainsFunc(history, func(e remediations.Entry) bool {
+			return e.Policy == p.Name && e.Outcome == remediations.OutcomeObserved
+		})
 	}
 	if !w.until(40*time.Minute, observed) {
 		w.do(func() {

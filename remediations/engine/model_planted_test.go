@@ -36,7 +36,7 @@ func plantedTimes(t *rapid.T) (issued, deadline time.Time) {
 	return issued, deadline
 }
 
-var plantedPhases = []remediations.Phase{remediations.Acting, remediations.Verifying, remediations.Pending}
+var plantedPhases = []remediations.Phase{remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhasePending}
 
 func (w *world) plantedID() string {
 	w.ids++

@@ -90,7 +90,7 @@ func (w *world) mendSidecars() {
 			w.reschedule(g.node)
 		}
 		r := modelRegistry.ReadJournal(w.nodes[g.node]).Records[podKey(name)]
-		if g.byHand || (r != nil && r.Phase == remediations.Exhausted) {
+		if g.byHand || (r != nil && r.Phase == remediations.PhaseExhausted) {
 			g.letGo() // a person has looked
 		}
 	}

@@ -83,9 +83,9 @@ func (l *life) calm(t *rapid.T) {
 			if w.nodes[n].Spec.Unschedulable && w.machines[n].cordonedBy == "drydock" && !w.machines[n].spoilt && r == nil {
 				w.fail("8: the cordon of %s is left over", n)
 			}
-			waits := r != nil && r.Cause.Request != "" && r.Intent == nil                     // for an approval, an uncordon, another day
-			waits = waits || (r != nil && isPlanted(r.ID) && r.Phase == remediations.Pending) // a day at most, and keeps nobody waiting
-			if r != nil && r.Phase != remediations.Exhausted && !waits {
+			waits := r != nil && r.Cause.Request != "" && r.Intent == nil                          // for an approval, an uncordon, another day
+			waits = waits || (r != nil && isPlanted(r.ID) && r.Phase == remediations.PhasePending) // a day at most, and keeps nobody waiting
+			if r != nil && r.Phase != remediations.PhaseExhausted && !waits {
 				w.fail("%s has a repair left over: %s", n, r.Encode())
 			}
 		}

@@ -38,7 +38,7 @@ func TestNoDataIsNoFault(t *testing.T) {
 				w.do(func() { c.find(w) })
 				w.pass(5 * time.Minute)
 				require.Equal(t, 1, w.callCount(), "the control")
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 			})
 		})
 	}
@@ -58,7 +58,7 @@ func TestClockThatIsWrongCallsNobody(t *testing.T) {
 				w.pass(5 * time.Minute)
 				require.Equal(t, 1, w.callCount(), "and once it is right, the repair begins")
 				ends := w.outcomes()
-				require.Equal(t, remediations.Recovered, ends[len(ends)-1])
+				require.Equal(t, remediations.OutcomeRecovered, ends[len(ends)-1])
 			})
 		})
 	}
@@ -105,7 +105,7 @@ func TestAlertsKeyThatNobodyCanReadIsDropped(t *testing.T) {
 			})
 		})
 		w.pass(5 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 		require.NotContains(t, w.nodeOf("n0").Annotations, remediations.AlertPrefix+"zz")
 	})
 }

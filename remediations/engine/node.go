@@ -70,7 +70,7 @@ func (p *passing) node(n *corev1.Node) {
 	p.apply(s, d)
 	p.answer(n.Name, d, m.written != nil && m.written != before)
 	if m.writes.lasting(p.now) && d.Policy != nil {
-		p.tally.holds[[2]string{d.Policy.Name, string(remediations.Blind)}]++
+		p.tally.holds[[2]string{d.Policy.Name, string(remediations.ReasonBlind)}]++
 	}
 	p.count(s.Journal.Record, d)
 	p.stand(s, d)
@@ -147,7 +147,7 @@ func (p *passing) apply(s *lifecycle.State, d lifecycle.Decision) {
 func (p *passing) hold(s *lifecycle.State, d lifecycle.Decision) {
 	n := s.Node
 	was := s.Journal.Record
-	if d.Reason == remediations.Observing && !p.spoken(d.Policy, was) {
+	if d.Reason == remediations.ReasonObserving && !p.spoken(d.Policy, was) {
 		p.fleet.Occupy(p.Config, n, true)
 	}
 	id := ""
@@ -163,7 +163,7 @@ func (p *passing) hold(s *lifecycle.State, d lifecycle.Decision) {
 			p.tell(n.Name, id, Event{Reason: "RepairPending", Of: trailOf(d.Record), Action: id, Note: fmt.Sprintf("repair %s by policy %s: %s", id, d.Record.Policy, p.causeOf(s, d.Record))})
 		}
 		if was != nil && was.Phase.InFlight() {
-			if m := p.remember(n.Name); was.Phase == remediations.Acting && p.Config.Remediation(was.Step.Name).Once {
+			if m := p.remember(n.Name); was.Phase == remediations.PhaseActing && p.Config.Remediation(was.Step.Name).Once {
 				m.call = nil // the attempt was given back, and is told again when it is made
 				delete(m.told, was.Intent.ID+"|RepairStepIssued")
 			}

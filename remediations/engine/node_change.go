@@ -36,7 +36,7 @@ func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 			// A sidecar that is under repair has not run out of anything, nor has a leader. Where a record cannot be read, none
 			// can be told apart.
 			other := journal.Records[k]
-			if strings.HasPrefix(k, remediations.RepairPrefix) && (other == nil || other.Phase == remediations.Exhausted) {
+			if strings.HasPrefix(k, remediations.RepairPrefix) && (other == nil || other.Phase == remediations.PhaseExhausted) {
 				c.Annotations[k] = nil
 			}
 		}

@@ -29,12 +29,12 @@ func TestObservedRepairsLeaveEvidence(t *testing.T) {
 				require.Len(t, second, 1)
 				if mode == remediations.ModeEnforce {
 					require.Equal(t, 2, w.callCount())
-					require.Equal(t, []remediations.Outcome{remediations.Recovered, remediations.Recovered}, w.outcomes())
+					require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered, remediations.OutcomeRecovered}, w.outcomes())
 					require.Empty(t, w.toldOf("RepairObserved"))
 					return
 				}
 				require.Zero(t, w.callCount())
-				require.Equal(t, []remediations.Outcome{remediations.Observed, remediations.Observed}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeObserved, remediations.OutcomeObserved}, w.outcomes())
 				require.True(t, first[0].Would.Unnecessary(), first[0].Why)
 				require.Zero(t, second[0].Would.WellAt, second[0].Why)
 				require.WithinDuration(t, second[0].Would.At.Add(10*time.Minute), second[0].Ended, time.Minute, "its step's wait")
@@ -46,7 +46,7 @@ func TestObservedRepairsLeaveEvidence(t *testing.T) {
 				w.pass(2 * time.Minute)
 				w.do(func() { w.ail("n1", 1) })
 				w.pass(2 * time.Minute)
-				require.Equal(t, remediations.Observing, w.recordOf("n1").Hold.Reason, "and again when it has ended and fires again")
+				require.Equal(t, remediations.ReasonObserving, w.recordOf("n1").Hold.Reason, "and again when it has ended and fires again")
 			})
 		})
 	}
@@ -73,12 +73,12 @@ func TestWhatWasObservedHoldsNoRepair(t *testing.T) {
 				w.restart(&enforcing)
 				w.pass(20 * time.Minute)
 				if first == remediations.ModeEnforce {
-					require.Equal(t, remediations.Cooldown, w.recordOf("n0").Hold.Reason)
+					require.Equal(t, remediations.ReasonCooldown, w.recordOf("n0").Hold.Reason)
 					require.Equal(t, calls, w.callCount())
 					return
 				}
 				require.Equal(t, 1, w.callCount())
-				require.Equal(t, []remediations.Outcome{remediations.Observed, remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeObserved, remediations.OutcomeRecovered}, w.outcomes())
 			})
 		})
 	}
@@ -98,19 +98,19 @@ func TestRepairThatObserveModeStopsFreesItsPlace(t *testing.T) {
 				w.restart(&next)
 				require.True(t, w.until(12*time.Minute, func() bool {
 					r := w.record("n0")
-					return r.Hold != nil && r.Hold.Reason == remediations.Observing || len(w.calls) == 2
+					return r.Hold != nil && r.Hold.Reason == remediations.ReasonObserving || len(w.calls) == 2
 				}))
 				w.do(func() { w.ail("n1", 99) })
 				w.pass(5 * time.Minute)
 				require.Nil(t, w.recordOf("n1"), "the first one has the place")
 				w.pass(7 * time.Minute)
 				if mode == remediations.ModeEnforce {
-					require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+					require.Equal(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
 					require.Equal(t, 3, w.callCount())
 					return
 				}
 				require.Equal(t, 1, w.callCount())
-				require.Equal(t, remediations.Observing, w.recordOf("n1").Hold.Reason)
+				require.Equal(t, remediations.ReasonObserving, w.recordOf("n1").Hold.Reason)
 				require.Equal(t, []string{"reboot:1"}, w.recordOf("n0").Done, "what was done stays on record")
 			})
 		})

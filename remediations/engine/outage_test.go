@@ -33,11 +33,11 @@ func TestNoPhaseOutlivesItsDeadlineInSilence(t *testing.T) {
 		reason remediations.Reason
 		slots  bool // the ledger can be asked
 	}{
-		"the leases cannot be listed": {func(w *world) { w.always["heartbeats"] = "lost" }, remediations.Blind, true},
-		"there are no leases":         {func(w *world) { w.always["heartbeats"] = "empty" }, remediations.Blind, true},
-		"the ledger cannot be read":   {func(w *world) { w.always["load"], w.always["save"] = "lost", "lost" }, remediations.Blind, false},
-		"the ledger cannot be saved":  {func(w *world) { w.always["save"] = "lost" }, remediations.Blind, false},
-		"the ledger is malformed":     {func(w *world) { w.kept, w.ledger = w.ledger, map[string]string{"v": "x"}; w.ledgerRV++ }, remediations.RecordMalformed, false},
+		"the leases cannot be listed": {func(w *world) { w.always["heartbeats"] = "lost" }, remediations.ReasonBlind, true},
+		"there are no leases":         {func(w *world) { w.always["heartbeats"] = "empty" }, remediations.ReasonBlind, true},
+		"the ledger cannot be read":   {func(w *world) { w.always["load"], w.always["save"] = "lost", "lost" }, remediations.ReasonBlind, false},
+		"the ledger cannot be saved":  {func(w *world) { w.always["save"] = "lost" }, remediations.ReasonBlind, false},
+		"the ledger is malformed":     {func(w *world) { w.kept, w.ledger = w.ledger, map[string]string{"v": "x"}; w.ledgerRV++ }, remediations.ReasonRecordMalformed, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
@@ -45,10 +45,10 @@ func TestNoPhaseOutlivesItsDeadlineInSilence(t *testing.T) {
 				w.do(func() { w.ail("n0", 2); w.post("n0", remediations.StatusFiring) })
 				require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 1 }))
 				w.pass(5 * time.Second)
-				require.Equal(t, remediations.Verifying, w.recordOf("n0").Phase)
+				require.Equal(t, remediations.PhaseVerifying, w.recordOf("n0").Phase)
 				w.do(func() { c.lose(w) })
 				w.pass(14 * time.Minute)
-				require.Equal(t, remediations.Pending, w.recordOf("n0").Phase)
+				require.Equal(t, remediations.PhasePending, w.recordOf("n0").Phase)
 				require.Equal(t, c.reason, w.recordOf("n0").Hold.Reason)
 				require.Equal(t, 1, w.heldAs(c.reason), "told once")
 				if c.slots {
@@ -65,7 +65,7 @@ func TestNoPhaseOutlivesItsDeadlineInSilence(t *testing.T) {
 					}
 				})
 				w.pass(20 * time.Minute)
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes(), "it goes on where it was")
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes(), "it goes on where it was")
 				require.Empty(t, w.slots(t))
 			})
 		})
@@ -121,14 +121,14 @@ func TestResetWaitsForTheLedger(t *testing.T) {
 		w.start()
 		w.do(func() { w.ail("n0", 9) })
 		w.pass(20 * time.Minute)
-		require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+		require.Equal(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
 		w.do(func() {
 			w.heal("n0")
 			w.always["load"], w.always["save"] = "lost", "lost"
 			w.edit("n0", edit(remediations.ResetKey, "true"))
 		})
 		w.pass(20 * time.Minute)
-		require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+		require.Equal(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
 		require.Contains(t, w.nodeOf("n0").Annotations, remediations.ResetKey, "the wish stands")
 		require.True(t, at(w, func() bool {
 			return slices.ContainsFunc(w.told, func(e Event) bool { return strings.Contains(e.Note, remediations.ResetKey+" waits") })
@@ -156,7 +156,7 @@ func TestResetIsToldWhenItIsDone(t *testing.T) {
 			w.unwritable = "n0"
 		})
 		w.pass(time.Minute)
-		require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+		require.Equal(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
 		require.Empty(t, w.toldOf("RepairCancelled"))
 		w.do(func() { w.unwritable = "" })
 		w.pass(3 * time.Minute)
@@ -171,13 +171,13 @@ func TestPolicyIsToldToBeStoppedWhenItIs(t *testing.T) {
 		w.start()
 		w.pass(16 * time.Second)
 		w.do(func() { w.mood.refuse = true; w.ail("n0", 9) })
-		require.True(t, w.until(time.Minute, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.Verifying }))
+		require.True(t, w.until(time.Minute, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.PhaseVerifying }))
 		w.pass(5 * time.Second)
 		require.Empty(t, w.toldOf("PolicyStopped"), "a call was refused, and not the account")
 		w.do(func() { w.mood = providerMood{account: true, before: 2 * time.Second} })
-		require.True(t, w.until(10*time.Minute, func() bool { return w.record("n0").Phase == remediations.Acting }))
+		require.True(t, w.until(10*time.Minute, func() bool { return w.record("n0").Phase == remediations.PhaseActing }))
 		w.do(func() { w.always["save"] = "lost" })
-		require.True(t, w.until(10*time.Second, func() bool { return w.record("n0").Phase == remediations.Verifying }))
+		require.True(t, w.until(10*time.Second, func() bool { return w.record("n0").Phase == remediations.PhaseVerifying }))
 		w.pass(time.Second)
 		require.Empty(t, w.toldOf("PolicyStopped"))
 		w.do(func() { clear(w.always); w.ail("n1", 9) })
@@ -221,7 +221,7 @@ func TestNodeThatCannotBeWrittenKeepsNoSlot(t *testing.T) {
 					w.unwritable = map[bool]string{false: "n0"}[acted]
 				})
 				if acted {
-					require.True(t, w.until(time.Minute, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.Verifying }))
+					require.True(t, w.until(time.Minute, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.PhaseVerifying }))
 					w.do(func() { w.unwritable = "n0" })
 				}
 				w.do(func() { w.ail("n1", 1) })
@@ -269,7 +269,7 @@ func TestAPersonIsAnsweredWhileTheLeaseListFails(t *testing.T) {
 	inWorld(t, conf, 30, func(t *testing.T, w *world) {
 		i := w.start()
 		w.do(func() { w.mood.idle = true; w.ail("n0", 9); w.post("n0", remediations.StatusFiring) })
-		require.True(t, w.until(time.Minute, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.Verifying }))
+		require.True(t, w.until(time.Minute, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.PhaseVerifying }))
 		w.do(func() {
 			w.always["heartbeats"], w.blindSince, w.leasesTake = "lost", time.Now(), 10*time.Second
 			clear(i.asked)
@@ -288,7 +288,7 @@ func TestAPersonIsAnsweredWhileTheLeaseListFails(t *testing.T) {
 			w.do(func() { w.hold(node, edit(remediations.PauseKey, "true")) })
 			require.True(t, w.until(soon, func() bool {
 				r := w.record(node)
-				return r != nil && r.Hold != nil && r.Hold.Reason == remediations.Paused
+				return r != nil && r.Hold != nil && r.Hold.Reason == remediations.ReasonPaused
 			}), "the pause of %s is on record", node)
 			approved := fmt.Sprintf("n%d", round+4)
 			w.do(func() { w.edit(approved, edit(remediations.ApproveKey, "zzzzzz")) })
@@ -299,6 +299,6 @@ func TestAPersonIsAnsweredWhileTheLeaseListFails(t *testing.T) {
 		}
 		w.do(func() { cancel(w) })
 		require.True(t, w.until(soon, func() bool { return len(w.ended) > 0 }))
-		require.Equal(t, []remediations.Outcome{remediations.Cancelled}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeCancelled}, w.outcomes())
 	})
 }

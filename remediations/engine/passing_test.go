@@ -94,7 +94,7 @@ func TestWhatCannotBeReadForHoursCostsNoAttempt(t *testing.T) {
 		require.True(t, w.until(2*time.Minute, held))
 		w.pass(time.Second)
 		r := w.recordOf("n0")
-		require.Equal(t, remediations.CallWithheld, r.Hold.Reason)
+		require.Equal(t, remediations.ReasonCallWithheld, r.Hold.Reason)
 		require.Equal(t, "the call was not made: Drydock could not read what it needs for the step reboot: reading the machine of node n0: it could not be read just now", r.Hold.Message)
 		require.Empty(t, r.Done)
 		require.Empty(t, w.slots(t))
@@ -116,7 +116,7 @@ func TestWhatCannotBeReadForHoursCostsNoAttempt(t *testing.T) {
 		w.do(func() { w.mood = providerMood{} })
 		w.pass(10 * time.Minute)
 		require.Equal(t, 1, w.callCount())
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 		require.Equal(t, []string{"reboot:1"}, w.ended[0].Steps)
 	})
 }

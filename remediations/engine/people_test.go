@@ -21,7 +21,7 @@ func TestRequestedRebootNeedsNoAlert(t *testing.T) {
 		w.do(func() { w.edit("n0", edit(remediations.RequestKey, "reboot")) })
 		w.pass(10 * time.Minute)
 		require.Equal(t, 1, w.callCount())
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 		require.Equal(t, "remediation/reboot", w.ended[0].Request)
 		require.NotContains(t, w.nodeOf("n0").Annotations, remediations.RequestKey)
 		require.Empty(t, w.slots(t))
@@ -40,7 +40,7 @@ func TestCancelledRepairStaysCancelled(t *testing.T) {
 		require.Equal(t, 1, w.callCount(), "not even after the day at which a held repair ends")
 		require.Equal(t, remediations.ByPerson, w.ended[0].By)
 		require.Empty(t, w.slots(t))
-		require.Equal(t, remediations.Paused, w.recordOf("n0").Hold.Reason)
+		require.Equal(t, remediations.ReasonPaused, w.recordOf("n0").Hold.Reason)
 
 		w.do(func() { w.heal("n0") })
 		w.pass(10 * time.Minute)
@@ -90,7 +90,7 @@ func TestSilenceOfARepair(t *testing.T) {
 		require.Equal(t, map[string]string{"node": "n0"}, quiet.made["s1"])
 		require.True(t, w.until(15*time.Minute, func() bool { return len(w.calls) == 2 }), "the second attempt is not held by it")
 		w.pass(5 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 		require.Equal(t, []string{"s2"}, quiet.expired)
 	})
 }
@@ -104,7 +104,7 @@ func TestRepairWithoutASilenceEndsNone(t *testing.T) {
 		w.do(func() { w.ail("n0", 1) })
 		require.True(t, w.until(20*time.Minute, func() bool { return len(w.ended) == 1 }))
 		w.pass(time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 		require.Empty(t, quiet.expired)
 	})
 }
@@ -122,7 +122,7 @@ func TestSilenceThatCannotBeEndedIsLogged(t *testing.T) {
 
 // TestOnlyAPlanThatRanOutIsAWarning among the Events that tell of an end.
 func TestOnlyAPlanThatRanOutIsAWarning(t *testing.T) {
-	for outcome, reboots := range map[remediations.Outcome]int{remediations.Recovered: 1, remediations.OutcomeExhausted: 9} {
+	for outcome, reboots := range map[remediations.Outcome]int{remediations.OutcomeRecovered: 1, remediations.OutcomeExhausted: 9} {
 		inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
 			w.start()
 			w.do(func() { w.ail("n0", reboots) })

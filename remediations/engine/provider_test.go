@@ -29,14 +29,14 @@ func TestWhatCouldOnlyBeRefusedCostsNoAttempt(t *testing.T) {
 				require.Empty(t, at(w, func() map[string][]ledger.Begun { return w.book().Repairs }))
 				if fleetwide {
 					require.Nil(t, w.recordOf("n0"), "the fleet's trouble is no write on a Node")
-					require.Contains(t, at(w, func() string { return w.book().Status.Holds[remediations.ProviderAbsent] }), "two instances")
+					require.Contains(t, at(w, func() string { return w.book().Status.Holds[remediations.ReasonProviderAbsent] }), "two instances")
 				} else {
 					require.Contains(t, w.recordOf("n0").Hold.Message, "two instances")
 				}
 				require.Len(t, w.toldOf("RepairHeld"), 1)
 				w.do(func() { w.mood = providerMood{} })
 				w.pass(10 * time.Minute)
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 				require.Equal(t, []string{"reboot:1"}, w.ended[0].Steps)
 			})
 		})
@@ -52,7 +52,7 @@ func TestProviderThatSaysNothingBeforehandHoldsTheRepair(t *testing.T) {
 		require.Zero(t, w.callCount())
 		w.do(func() { w.mood = providerMood{} })
 		w.pass(10 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 	})
 }
 
@@ -72,14 +72,14 @@ func TestAccountThatIsRefusedStopsThePolicy(t *testing.T) {
 		require.Len(t, w.toldOf("PolicyStopped"), 1)
 		require.Contains(t, w.toldOf("PolicyStopped")[0].Note, "the key was revoked")
 		require.Contains(t, at(w, func() string { return w.book().Status.Stopped["node-not-ready"] }), "the key was revoked")
-		require.Equal(t, remediations.Pending, w.recordOf("n0").Phase)
+		require.Equal(t, remediations.PhasePending, w.recordOf("n0").Phase)
 		require.Empty(t, w.slots(t))
 		w.do(func() { w.mood = providerMood{} })
 		w.pass(time.Hour)
 		require.Zero(t, w.callCount(), "nobody has said that it is mended")
 		w.do(func() { w.edit("n1", edit(remediations.ResetKey, "true")) })
 		w.pass(20 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered, remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered, remediations.OutcomeRecovered}, w.outcomes())
 		require.NotContains(t, w.nodeOf("n1").Annotations, remediations.ResetKey)
 	})
 }
@@ -103,7 +103,7 @@ func TestLateAnswerIsRecorded(t *testing.T) {
 				require.Equal(t, late, w.recordOf("n0").Intent.Outcome == remediations.CallAccepted)
 				require.Equal(t, deadline, w.recordOf("n0").Deadline)
 				w.pass(10 * time.Minute)
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 			})
 		})
 	}

@@ -81,11 +81,11 @@ func TestEachNodeIsItsOwnProviders(t *testing.T) {
 			}
 		})
 		require.True(t, w.until(15*time.Minute, func() bool { return len(w.ended) == 2 }))
-		require.Equal(t, []remediations.Outcome{remediations.Recovered, remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered, remediations.OutcomeRecovered}, w.outcomes())
 		require.Equal(t, []string{"n0"}, w.servedBy("civo"))
 		require.Equal(t, []string{"n1"}, w.servedBy("bmc"))
 		h := w.recordOf("n2").Hold
-		require.Equal(t, remediations.ProviderAbsent, h.Reason)
+		require.Equal(t, remediations.ReasonProviderAbsent, h.Reason)
 		require.Equal(t, `no provider serves Node n2 for the step reboot: its spec.providerID is "aws:///eu/i-2", and civo serves Nodes whose spec.providerID begins with civo://, bmc serves Nodes whose spec.providerID begins with bmc://`, h.Message)
 		require.Equal(t, 2, w.callCount())
 		w.do(func() { w.machineAt("n2", "bmc://rack-2") }) // the control
@@ -119,7 +119,7 @@ func TestACallGoesToNobodyWhereItsNodeChangedHands(t *testing.T) {
 					w.ail("n0", 1)
 					w.post("n0", remediations.StatusFiring)
 				})
-				require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.Acting }))
+				require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.PhaseActing }))
 				require.Equal(t, "civo", w.recordOf("n0").Intent.Provider)
 				w.do(func() { to.change(w) })
 				if to.says == "" {
@@ -127,8 +127,8 @@ func TestACallGoesToNobodyWhereItsNodeChangedHands(t *testing.T) {
 					require.Empty(t, w.servedBy("bmc"))
 					return
 				}
-				require.True(t, w.until(20*time.Second, func() bool { return w.record("n0").Phase == remediations.Pending }))
-				require.Equal(t, remediations.ProviderAbsent, w.recordOf("n0").Hold.Reason)
+				require.True(t, w.until(20*time.Second, func() bool { return w.record("n0").Phase == remediations.PhasePending }))
+				require.Equal(t, remediations.ReasonProviderAbsent, w.recordOf("n0").Hold.Reason)
 				require.Contains(t, w.recordOf("n0").Hold.Message, to.says)
 				require.Zero(t, w.callCount())
 				w.pass(10 * time.Minute)
@@ -156,7 +156,7 @@ func TestAReplacementIsProvenByTheProviderThatWasTold(t *testing.T) {
 		require.True(t, w.until(5*time.Minute, func() bool { return len(w.calls) == 1 }))
 		w.restart(c)
 		require.True(t, w.until(10*time.Minute, func() bool { return len(w.ended) == 1 }))
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 		require.Equal(t, []string{"n0", "replaced " + id}, w.servedBy("bmc"))
 		require.Empty(t, w.servedBy("civo"), "its scheme is Civo's, and the selector goes before it")
 	})
@@ -212,7 +212,7 @@ func TestOtherRepairersAreInTheLedger(t *testing.T) {
 		})
 		w.pass(coverageEvery + time.Minute)
 		require.Len(t, at(w, w.book).Status.Contested, 1)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes(), "none of it holds a repair")
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes(), "none of it holds a repair")
 	})
 }
 

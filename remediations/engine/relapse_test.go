@@ -21,7 +21,7 @@ func relapsing() *remediations.Config {
 func cure(t *testing.T, w *world, outcomes int) {
 	w.do(func() { w.ail("n0", 1) })
 	require.True(t, w.until(20*time.Minute, func() bool { return len(w.ended) == outcomes }))
-	require.Equal(t, remediations.Recovered, at(w, func() remediations.Outcome { return w.ended[outcomes-1].Outcome }), "%v", w.ended)
+	require.Equal(t, remediations.OutcomeRecovered, at(w, func() remediations.Outcome { return w.ended[outcomes-1].Outcome }), "%v", w.ended)
 }
 
 // TestRelapseGoesOnWithThePlan: a fault that comes back within the window is not met by the first attempt for ever. The
@@ -59,13 +59,13 @@ func TestRelapseGoesOnWithThePlan(t *testing.T) {
 				w.do(func() { w.ail("n0", 1) })
 				w.pass(10 * time.Minute)
 				require.Equal(t, 2, w.callCount(), "nothing is left of the plan")
-				require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+				require.Equal(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
 				require.True(t, w.nodeOf("n0").Spec.Unschedulable)
 				l := at(w, func() *ledger.Ledger { return mustLedger(w) })
 				if name == "within the window" || name == "another leads" {
 					require.True(t, l.Failing("node-not-ready"), "two relapses and a plan that ran out: %v", l.Status.Ends)
 					history := remediations.DecodeHistory(w.nodeOf("n0").Annotations[remediations.HistoryKey])
-					require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted, remediations.Relapsed, remediations.Relapsed}, []remediations.Outcome{history[0].Outcome, history[1].Outcome, history[2].Outcome})
+					require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted, remediations.OutcomeRelapsed, remediations.OutcomeRelapsed}, []remediations.Outcome{history[0].Outcome, history[1].Outcome, history[2].Outcome})
 				}
 				w.do(func() { w.edit("n0", edit(remediations.ResetKey, "true")) })
 				w.pass(10 * time.Minute)
@@ -111,7 +111,7 @@ func TestRelapseOfATrialOpensTheBreakerAgain(t *testing.T) {
 				}
 				require.Equal(t, ledger.BreakerOpen, breakers()[ledger.ScopeCluster].State)
 				require.Equal(t, calls, w.callCount(), "nothing is done before it is calm again")
-				require.Equal(t, remediations.Relapsed, remediations.DecodeHistory(w.nodeOf("n0").Annotations[remediations.HistoryKey])[0].Outcome)
+				require.Equal(t, remediations.OutcomeRelapsed, remediations.DecodeHistory(w.nodeOf("n0").Annotations[remediations.HistoryKey])[0].Outcome)
 				w.pass(30 * time.Minute)
 				require.Equal(t, calls+1, w.callCount())
 			})
@@ -131,11 +131,11 @@ func TestRelapseIsCountedBeforeItIsTold(t *testing.T) {
 		}
 		w.do(func() { w.always["save"] = "lost"; w.ail("n0", 9) })
 		w.pass(30 * time.Second)
-		require.Equal(t, remediations.Recovered, outcome(), "what is not counted is not told either")
+		require.Equal(t, remediations.OutcomeRecovered, outcome(), "what is not counted is not told either")
 		require.Empty(t, w.toldOf("RepairRelapsed"))
 		w.do(func() { clear(w.always) })
 		w.pass(time.Minute)
-		require.Equal(t, remediations.Relapsed, outcome())
+		require.Equal(t, remediations.OutcomeRelapsed, outcome())
 		require.Len(t, w.toldOf("RepairRelapsed"), 1)
 		require.Equal(t, 1, at(w, func() int { return mustLedger(w).Status.Exhausted["node-not-ready"] }))
 	})
@@ -151,7 +151,7 @@ func TestMachineThatCameForAnotherDoesNotRelapse(t *testing.T) {
 		w.pass(16 * time.Second)
 		w.do(func() { w.ail("n0", 9) })
 		require.True(t, w.until(2*time.Hour, func() bool { return len(w.ended) == 1 }))
-		require.Equal(t, remediations.Recovered, at(w, func() remediations.Outcome { return w.ended[0].Outcome }))
+		require.Equal(t, remediations.OutcomeRecovered, at(w, func() remediations.Outcome { return w.ended[0].Outcome }))
 		w.pass(10 * time.Minute)
 		w.do(func() { w.ail("n0", 1) })
 		require.True(t, w.until(20*time.Minute, func() bool { return len(w.ended) == 2 }))
@@ -178,7 +178,7 @@ func TestARepairThatDidNothingSaysNothingOfItsPolicy(t *testing.T) {
 		before := at(w, func() int { return w.ledgerRV })
 		w.do(func() { cancel(w) })
 		w.pass(time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Cancelled}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeCancelled}, w.outcomes())
 		require.Empty(t, w.ended[0].Steps)
 		require.Equal(t, 2, at(w, func() int { return mustLedger(w).Status.Exhausted["node-not-ready"] }))
 		require.Equal(t, before, at(w, func() int { return w.ledgerRV }))
@@ -200,7 +200,7 @@ func TestEndsCountThoughTheLedgerCouldNotBeSaved(t *testing.T) {
 		w.pass(9 * time.Minute)
 		w.do(func() { w.faults["save"] = []string{"lost", "lost", "lost"} })
 		w.pass(10 * time.Minute)
-		require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+		require.Equal(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
 		require.Equal(t, 1, row(w))
 	})
 	inWorld(t, planned("drain"), 10, func(t *testing.T, w *world) {
@@ -214,10 +214,10 @@ func TestEndsCountThoughTheLedgerCouldNotBeSaved(t *testing.T) {
 		w.pass(time.Until(deadline) - time.Second) // lost any earlier, it would interrupt the drain
 		w.do(func() { w.always["load"], w.always["save"] = "lost", "lost" })
 		w.pass(2 * time.Minute)
-		require.Equal(t, remediations.Acting, w.recordOf("n0").Phase, "its time is over, and nobody could count that")
+		require.Equal(t, remediations.PhaseActing, w.recordOf("n0").Phase, "its time is over, and nobody could count that")
 		w.do(func() { clear(w.always) })
 		w.pass(time.Minute)
-		require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+		require.Equal(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
 		require.Equal(t, 1, row(w))
 	})
 	c = modelConfig()
@@ -228,7 +228,7 @@ func TestEndsCountThoughTheLedgerCouldNotBeSaved(t *testing.T) {
 		require.True(t, w.until(20*time.Minute, func() bool { return len(w.calls) == 1 }))
 		w.do(func() { w.machines["n0"].silenced = true })
 		w.pass(12 * time.Minute)
-		require.Equal(t, remediations.Pending, w.recordOf("n0").Phase)
+		require.Equal(t, remediations.PhasePending, w.recordOf("n0").Phase)
 		require.Equal(t, 2, row(w))
 		w.do(func() { w.edit("n0", edit(remediations.CancelKey, w.record("n0").ID)) })
 		w.pass(time.Minute)

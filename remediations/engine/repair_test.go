@@ -16,7 +16,7 @@ func TestNodeThatARebootCuresIsRecovered(t *testing.T) {
 		w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
 		require.True(t, w.until(10*time.Second, func() bool { return len(w.calls) == 1 }), "within seconds of the post")
 		w.pass(5 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 		require.Equal(t, 1, w.callCount())
 		require.Empty(t, w.slots(t))
 		n := w.nodes["n0"]
@@ -32,7 +32,7 @@ func TestAlertThatOnlyThePollSawIsRepairedToo(t *testing.T) {
 		w.do(func() { w.ail("n0", 1) })
 		require.True(t, w.until(20*time.Second, func() bool { return len(w.calls) == 1 }))
 		w.pass(5 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 	})
 }
 
@@ -45,7 +45,7 @@ func TestNodeThatNothingCuresIsCordonedAndLeftToAPerson(t *testing.T) {
 		require.Equal(t, 2, w.callCount())
 		require.Empty(t, w.slots(t))
 		require.True(t, w.nodeOf("n0").Spec.Unschedulable)
-		require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+		require.Equal(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
 
 		w.do(func() {
 			w.heal("n0")
@@ -70,7 +70,7 @@ func TestCordonOfAPersonSurvivesAReset(t *testing.T) {
 		})
 		w.pass(5 * time.Minute)
 		require.True(t, w.nodeOf("n0").Spec.Unschedulable)
-		require.Equal(t, remediations.CordonedByOther, w.recordOf("n0").Hold.Reason, "and means hands off")
+		require.Equal(t, remediations.ReasonCordonedByOther, w.recordOf("n0").Hold.Reason, "and means hands off")
 	})
 }
 
@@ -90,14 +90,14 @@ func TestObserveModeSpeaksAndDoesNothing(t *testing.T) {
 				w.do(func() { w.ail("n0", 99); w.ail("n1", 99) })
 				w.pass(8 * time.Minute)
 				if c.mode == remediations.ModeObserve {
-					require.Equal(t, remediations.Observing, w.recordOf("n0").Hold.Reason)
+					require.Equal(t, remediations.ReasonObserving, w.recordOf("n0").Hold.Reason)
 					require.Nil(t, w.recordOf("n1"), "in observe mode the limits count the would-be repairs")
 				}
 				w.pass(7 * time.Minute)
 				require.Equal(t, c.calls, w.callCount())
 				if c.mode == remediations.ModeObserve {
 					require.Nil(t, w.recordOf("n0"), "its step's wait is over")
-					require.Equal(t, remediations.Observing, w.recordOf("n1").Hold.Reason, "and the next one has its place")
+					require.Equal(t, remediations.ReasonObserving, w.recordOf("n1").Hold.Reason, "and the next one has its place")
 				}
 			})
 		})
@@ -178,11 +178,11 @@ func TestSilenceBetweenTwoAttemptsHoldsTheSecond(t *testing.T) {
 		w.do(func() { w.machines["n0"].silenced = true })
 		w.pass(time.Hour)
 		require.Equal(t, 1, w.callCount())
-		require.Equal(t, remediations.Silenced, w.recordOf("n0").Hold.Reason)
+		require.Equal(t, remediations.ReasonSilenced, w.recordOf("n0").Hold.Reason)
 		require.Empty(t, w.slots(t), "what waits occupies nobody's place")
 		w.do(func() { w.machines["n0"].silenced = false })
 		w.pass(5 * time.Minute)
 		require.Equal(t, 2, w.callCount())
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 	})
 }

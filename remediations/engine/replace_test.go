@@ -69,10 +69,10 @@ func TestMachineThatNoRebootCuresIsReplaced(t *testing.T) {
 				require.Len(t, w.slots(t), 1, "the repair outlives its Node, and so does its slot")
 				w.pass(10 * time.Minute)
 
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 				require.Equal(t, []string{"reboot", "replace"}, w.callsOf())
 				e := remediations.DecodeHistory(w.nodeOf(successor).Annotations[remediations.HistoryKey])[0]
-				require.Equal(t, remediations.Recovered, e.Outcome)
+				require.Equal(t, remediations.OutcomeRecovered, e.Outcome)
 				require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e.Steps)
 				require.Empty(t, w.slots(t))
 				require.Empty(t, w.orphans(t))
@@ -115,7 +115,7 @@ func TestNodeOfAMachineThatIsBeingReplacedIsLeftAlone(t *testing.T) {
 		w.pass(time.Minute)
 		w.do(func() { w.register("n0"); w.post("n0", remediations.StatusFiring) })
 		w.pass(5 * time.Minute)
-		require.Equal(t, remediations.NodeUnderRepair, w.recordOf("n0").Hold.Reason)
+		require.Equal(t, remediations.ReasonNodeUnderRepair, w.recordOf("n0").Hold.Reason)
 		require.Equal(t, 2, w.callCount())
 	})
 }
@@ -167,7 +167,7 @@ func TestReplacementThatNeverComes(t *testing.T) {
 				require.Len(t, w.toldOf("RepairExhausted"), 1)
 				require.Contains(t, w.toldOf("RepairExhausted")[0].Note, "there is no new instance")
 				if stays {
-					require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+					require.Equal(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
 					require.True(t, w.nodeOf("n0").Spec.Unschedulable)
 				}
 				require.Equal(t, 1, at(w, func() int { return w.book().Status.Exhausted["node-not-ready"] }))
@@ -210,7 +210,7 @@ func TestReplacementSurvivesItsLeader(t *testing.T) {
 			w.start()
 		}
 		w.pass(10 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 		require.Empty(t, w.orphans(t))
 	})
 }
@@ -250,11 +250,11 @@ func TestARequestedReplacementDrainsFirst(t *testing.T) {
 		require.Equal(t, 40, w.evicted(), "replaced before it was empty")
 		w.pass(20 * time.Minute)
 		require.Equal(t, []string{"replace"}, w.callsOf())
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 	})
 	inWorld(t, c, 5, func(t *testing.T, w *world) {
 		ask(w, 100_000)
-		require.True(t, w.until(time.Hour, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.Exhausted }))
+		require.True(t, w.until(time.Hour, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.PhaseExhausted }))
 		require.Zero(t, w.callCount(), "the drain did not end, and the machine stays")
 	})
 }
@@ -282,7 +282,7 @@ func TestSilenceOfAReplacementEndsWithIt(t *testing.T) {
 					w.restart(w.config)
 				}
 				w.pass(10 * time.Minute)
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 				require.Len(t, quiet.made, 1)
 				require.Equal(t, []string{"s1"}, quiet.expired)
 			})

@@ -120,8 +120,8 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 		},
 		"4: an intent without an outcome counts as issued": {
 			take: sees(func(s *apiserver.State, _ time.Time) {
-				if r := s.Journal.Rescue; r != nil && r.Phase == remediations.Acting && s.Call == nil {
-					r.Phase, r.Hosts, r.Issued = remediations.Pending, r.Hosts[:len(r.Hosts)-1], r.Issued-1
+				if r := s.Journal.Rescue; r != nil && r.Phase == remediations.PhaseActing && s.Call == nil {
+					r.Phase, r.Hosts, r.Issued = remediations.PhasePending, r.Hosts[:len(r.Hosts)-1], r.Issued-1
 				}
 			}),
 			tale: func(p *plane) {
@@ -177,7 +177,7 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 		},
 		"each host once": {
 			take: sees(func(s *apiserver.State, _ time.Time) {
-				if r := s.Journal.Rescue; r != nil && r.Phase != remediations.Acting {
+				if r := s.Journal.Rescue; r != nil && r.Phase != remediations.PhaseActing {
 					for i := range r.Hosts {
 						r.Hosts[i].Host = "forgotten"
 					}

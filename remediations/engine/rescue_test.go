@@ -26,7 +26,7 @@ func TestFirstHostThatFailsIsRestarted(t *testing.T) {
 		p.pass(2 * time.Minute)
 		g.kill()
 		require.Equal(t, []string{"cp-1 r00001-1"}, p.logs())
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, p.outcomes(t, "a"))
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, p.outcomes(t, "a"))
 		e := p.journal(t, "a").Ended[0]
 		require.Equal(t, "kubelet: bye", e.Hosts[0].Evidence)
 		p.requireClaims(t, "a")
@@ -70,7 +70,7 @@ func TestEachHostInItsTurn(t *testing.T) {
 		p.pass(5 * time.Minute)
 		require.NoFileExists(t, filepath.Join(p.dir, "a", statefile.Reset))
 		g.kill()
-		require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted, remediations.Recovered}, p.outcomes(t, "a"))
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted, remediations.OutcomeRecovered}, p.outcomes(t, "a"))
 	})
 	require.Empty(t, p.bad)
 }
@@ -129,7 +129,7 @@ func TestPeopleBetweenTwoHosts(t *testing.T) {
 				p.pass(3 * time.Minute)
 				g.kill()
 				require.Equal(t, []string{"cp-1 r00001-1", "cp-2 r00001-2"}, p.logs())
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, p.outcomes(t, "a"))
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, p.outcomes(t, "a"))
 			})
 			require.Empty(t, p.bad)
 		})
@@ -155,7 +155,7 @@ func TestPauseInTheLastMoment(t *testing.T) {
 		p.pass(3 * time.Minute)
 		g.kill()
 		require.Equal(t, []string{"cp-1 r00001-2"}, p.logs())
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, p.outcomes(t, "a"))
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, p.outcomes(t, "a"))
 	})
 	require.Empty(t, p.bad)
 }
@@ -185,10 +185,10 @@ func TestPostAloneIsNoReason(t *testing.T) {
 			g.rescue.Receive(forged)
 		}
 		p.pass(30 * time.Second)
-		require.LessOrEqual(t, len(g.rescue.posts()), postedMost)
+		require.LessOrEqual(t, len(g.rescue.takePosts()), postedMost)
 		p.do(func() { p.deaf = true })
 		p.pass(20 * time.Minute)
-		require.Empty(t, g.rescue.posts(), "what nobody repeats is forgotten")
+		require.Empty(t, g.rescue.takePosts(), "what nobody repeats is forgotten")
 	})
 	require.Empty(t, p.restarted)
 	require.Empty(t, p.bad)
@@ -282,7 +282,7 @@ func TestRescueThatDiesAtEveryStep(t *testing.T) {
 			require.True(t, up, "killed at step %d", at)
 			j := p.journal(t, "a")
 			require.Nil(t, j.Rescue, "killed at step %d", at)
-			require.Contains(t, []remediations.Outcome{remediations.Recovered, remediations.SelfRecovered}, j.Ended[0].Outcome)
+			require.Contains(t, []remediations.Outcome{remediations.OutcomeRecovered, remediations.OutcomeSelfRecovered}, j.Ended[0].Outcome)
 			p.requireClaims(t, "a")
 		})
 		require.Empty(t, p.bad, "killed at step %d", at)
@@ -403,7 +403,7 @@ func TestWhateverHappensToTheControlPlane(t *testing.T) {
 			for _, name := range names {
 				running[name].kill()
 				j := p.journal(rt, name)
-				require.True(rt, j.Rescue == nil || j.Rescue.Phase == remediations.Exhausted, "nothing stays under way for ever: %+v", j.Rescue)
+				require.True(rt, j.Rescue == nil || j.Rescue.Phase == remediations.PhaseExhausted, "nothing stays under way for ever: %+v", j.Rescue)
 				for _, e := range j.Ended {
 					ends[e.Outcome]++
 				}

@@ -19,11 +19,11 @@ func (e *Engine) reserved(ctx context.Context, m Machine, by, step string) (s re
 	}
 	for _, r := range e.Reservers {
 		if err := r.Free(ctx, m, by); err != nil {
-			s = remediations.Survey{Trouble: err.Error(), Reason: remediations.ProviderAbsent, Fleetwide: true, Again: remediations.AskPassing}
+			s = remediations.Survey{Trouble: err.Error(), Reason: remediations.ReasonProviderAbsent, Fleetwide: true, Again: remediations.AskPassing}
 			var known interface{ Survey() remediations.Survey }
 			switch {
 			case errors.Is(err, ErrTaken):
-				s.Reason, s.Fleetwide = remediations.NodeUnderRepair, false
+				s.Reason, s.Fleetwide = remediations.ReasonNodeUnderRepair, false
 			case errors.As(err, &known):
 				s.Fleetwide, s.Again = known.Survey().Fleetwide, known.Survey().Again
 			}
@@ -41,9 +41,9 @@ func (e *Engine) reserve(ctx context.Context, m Machine, by, step string) error 
 	for _, r := range e.Reservers {
 		switch err := r.Take(ctx, m, by); {
 		case errors.Is(err, ErrTaken):
-			return remediations.Withhold(remediations.NodeUnderRepair, "%w", err)
+			return remediations.Withhold(remediations.ReasonNodeUnderRepair, "%w", err)
 		case err != nil:
-			return remediations.Withhold(remediations.Blind, "%w", err)
+			return remediations.Withhold(remediations.ReasonBlind, "%w", err)
 		}
 	}
 	return nil

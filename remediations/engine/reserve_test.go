@@ -59,9 +59,9 @@ func TestANodeThatSomebodyElseHasReservedIsLeftAlone(t *testing.T) {
 		reason     remediations.Reason
 		says       string
 	}{
-		"taken before the intent": {taken, taken, remediations.NodeUnderRepair, "NodeHealthCheck-workers"},
-		"nobody can say":          {errors.New("leases are forbidden"), nil, remediations.ProviderAbsent, "leases are forbidden"},
-		"taken after the intent":  {nil, taken, remediations.NodeUnderRepair, "NodeHealthCheck-workers"},
+		"taken before the intent": {taken, taken, remediations.ReasonNodeUnderRepair, "NodeHealthCheck-workers"},
+		"nobody can say":          {errors.New("leases are forbidden"), nil, remediations.ReasonProviderAbsent, "leases are forbidden"},
+		"taken after the intent":  {nil, taken, remediations.ReasonNodeUnderRepair, "NodeHealthCheck-workers"},
 	} {
 		for of, plan := range plans {
 			if name == "taken after the intent" && plan[0] == "drain" {
@@ -90,7 +90,7 @@ func TestANodeThatSomebodyElseHasReservedIsLeftAlone(t *testing.T) {
 					}
 					l.say(nil, nil)
 					w.pass(30 * time.Minute)
-					require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+					require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 					require.Equal(t, plan[0]+":1", w.ended[0].Steps[0])
 					require.GreaterOrEqual(t, l.times(), len(w.ended[0].Steps))
 				})
@@ -110,7 +110,7 @@ func TestADrainThatSomebodyElseOvertookEvictsNothing(t *testing.T) {
 		w.pass(16 * time.Second)
 		w.do(func() { fullOf(3)(w); w.ail("n0", 2); w.post("n0", remediations.StatusFiring) })
 		w.pass(2 * time.Minute)
-		require.Equal(t, remediations.Acting, w.recordOf("n0").Phase)
+		require.Equal(t, remediations.PhaseActing, w.recordOf("n0").Phase)
 		require.Empty(t, at(w, func() []providerCall { return slices.Clone(w.evictions) }))
 		l.say(nil, nil)
 		w.pass(2 * time.Minute)
@@ -127,6 +127,6 @@ func TestNobodyIsAskedWhoSharesNothing(t *testing.T) {
 		w.pass(16 * time.Second)
 		w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
 		w.pass(20 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 	})
 }

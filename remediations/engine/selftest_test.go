@@ -145,7 +145,7 @@ func TestSelfTestHoldsNothing(t *testing.T) {
 				require.Equal(t, c.state, w.selfTestState())
 				w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
 				w.pass(5 * time.Minute)
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 			})
 		})
 	}

@@ -26,13 +26,13 @@ func (e *Engine) settleOnly(ctx context.Context, c called) error {
 func (e *Engine) outcomeOf(s *lifecycle.State, c called) *NodeChange {
 	if k := e.kindOf(c.of.kind); k != nil {
 		for _, one := range e.Config.Subjects(k.of, s.Journal) {
-			if r := one.Record; one.Name == c.of.name && r != nil && r.Phase == remediations.Acting && r.Back == nil {
+			if r := one.Record; one.Name == c.of.name && r != nil && r.Phase == remediations.PhaseActing && r.Back == nil {
 				return change(s, one.Key, k.decide(e, &subject{State: s, Subject: one, of: c.of, m: &targetMemory{}}, e.Clock.Now()))
 			}
 		}
 		return nil // what is put back is put back again by whoever leads next
 	}
-	if r := s.Journal.Record; r == nil || r.Phase != remediations.Acting || !e.Config.Remediation(r.Step.Name).Once {
+	if r := s.Journal.Record; r == nil || r.Phase != remediations.PhaseActing || !e.Config.Remediation(r.Step.Name).Once {
 		return nil
 	}
 	return change(s, remediations.NodeRepairKey, e.core.decide(s, e.Clock.Now()))

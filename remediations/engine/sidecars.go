@@ -98,7 +98,7 @@ func (p *passing) countSidecar(t *subject, r *remediations.Record, d lifecycle.D
 	case p.Config.SidecarTakesPlace(t.Record, p.sidecarsCounted) && (d.Record == nil || !d.Record.Phase.InFlight()):
 		p.busySidecars--
 	}
-	if r != nil && r.Phase == remediations.Exhausted && len(p.tally.sidecars) < sidecarsNamed {
+	if r != nil && r.Phase == remediations.PhaseExhausted && len(p.tally.sidecars) < sidecarsNamed {
 		p.tally.sidecars[t.Name] = t.of.node
 	}
 }

@@ -60,11 +60,11 @@ func TestPauseBetweenIntentAndApprovalStopsIt(t *testing.T) {
 				w.pass(15 * time.Minute)
 				require.Zero(t, w.approvalCount())
 				if name == "cancel" {
-					require.Equal(t, []remediations.Outcome{remediations.Cancelled}, w.sidecarOutcomes())
+					require.Equal(t, []remediations.Outcome{remediations.OutcomeCancelled}, w.sidecarOutcomes())
 					require.NotContains(t, w.nodeOf("n0").Annotations, remediations.CancelKey)
 					return
 				}
-				require.Equal(t, remediations.Paused, refusedFor(w).Hold.Reason)
+				require.Equal(t, remediations.ReasonPaused, refusedFor(w).Hold.Reason)
 				w.do(func() { w.gates.mood.before = 0; w.unhold("n0") })
 				w.pass(4 * time.Minute)
 				require.True(t, at(w, w.allOpen), "when that ends it goes on")
@@ -79,9 +79,9 @@ func TestAnApprovalThatWasWithheldCostsNoAttempt(t *testing.T) {
 		holds, lets func(w *world)
 		reason      remediations.Reason
 	}{
-		"paused":                   {func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, func(w *world) { w.unhold("n0") }, remediations.Paused},
-		"the API server is silent": {func(w *world) { w.always["node"] = "lost" }, func(w *world) { clear(w.always) }, remediations.Blind},
-		"the sidecar is slow":      {func(w *world) { w.gates.mood.before = 12 * time.Second }, func(*world) {}, remediations.CallWithheld},
+		"paused":                   {func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, func(w *world) { w.unhold("n0") }, remediations.ReasonPaused},
+		"the API server is silent": {func(w *world) { w.always["node"] = "lost" }, func(w *world) { clear(w.always) }, remediations.ReasonBlind},
+		"the sidecar is slow":      {func(w *world) { w.gates.mood.before = 12 * time.Second }, func(*world) {}, remediations.ReasonCallWithheld},
 		"nothing (the control)":    {func(*world) {}, func(*world) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestAnApprovalThatWasWithheldCostsNoAttempt(t *testing.T) {
 				w.pass(16 * time.Second)
 				w.do(func() {
 					w.gates.mood.before = 5 * time.Second
-					if c.reason == remediations.CallWithheld {
+					if c.reason == remediations.ReasonCallWithheld {
 						c.holds(w)
 					}
 					w.closeOn("n0")
@@ -101,12 +101,12 @@ func TestAnApprovalThatWasWithheldCostsNoAttempt(t *testing.T) {
 				w.do(func() { c.holds(w) })
 				if c.reason == "" {
 					w.pass(time.Minute)
-					require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.sidecarOutcomes())
+					require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.sidecarOutcomes())
 					return
 				}
 				require.True(t, w.until(30*time.Second, func() bool {
 					for _, r := range w.sidecarRecords() {
-						return r.Phase == remediations.Pending
+						return r.Phase == remediations.PhasePending
 					}
 					return false
 				}))
@@ -119,7 +119,7 @@ func TestAnApprovalThatWasWithheldCostsNoAttempt(t *testing.T) {
 				w.do(func() { w.gates.mood.before = 0; c.lets(w) })
 				w.pass(5 * time.Minute)
 				require.Equal(t, 1, w.approvalCount())
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.sidecarOutcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.sidecarOutcomes())
 				requireNoTrace(t, w)
 			})
 		})
@@ -130,7 +130,7 @@ func TestAnApprovalThatWasWithheldCostsNoAttempt(t *testing.T) {
 func refusedFor(w *world) *remediations.Record {
 	r := w.sidecarOf(podName(0))
 	if r.Hold != nil && r.Hold.Reason == remediations.ReasonExcluded {
-		r.Hold.Reason = remediations.Paused
+		r.Hold.Reason = remediations.ReasonPaused
 	}
 	return r
 }
@@ -172,7 +172,7 @@ func TestThirtySidecarsAreNoStorm(t *testing.T) {
 			w.ail("n5", 1)
 		})
 		w.pass(5 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 	})
 }
 
@@ -186,7 +186,7 @@ func TestProviderOfSidecarsIsTakenAway(t *testing.T) {
 		without.SidecarProviders = nil
 		w.restart(&without)
 		w.pass(10 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Cancelled}, w.sidecarOutcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeCancelled}, w.sidecarOutcomes())
 		require.Equal(t, 1, w.approvalCount())
 		w.do(func() { w.pod(podName(0)).letGo() })
 		w.pass(10 * time.Minute)

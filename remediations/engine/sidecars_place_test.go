@@ -14,7 +14,7 @@ import (
 func plantedSidecar(name string, issued, deadline time.Time) *remediations.Record {
 	pod := remediations.Pod{Namespace: "sei", Name: name, UID: "pod-0"}
 	return &remediations.Record{
-		V: 1, ID: "plants", Policy: sidecarPolicy, Cause: remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}, Pod: &pod, Phase: remediations.Verifying,
+		V: 1, ID: "plants", Policy: sidecarPolicy, Cause: remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}, Pod: &pod, Phase: remediations.PhaseVerifying,
 		Step: remediations.StepRef{Name: "mark-ready", Attempt: 1}, Done: []string{"mark-ready:1"}, Began: issued, Since: issued, Deadline: deadline,
 		Intent: &remediations.Intent{ID: "plants-0-1", At: issued, UID: "pod-0", Task: "task", Outcome: remediations.CallAccepted},
 	}
@@ -63,7 +63,7 @@ func TestSidecarsPlaceIsNotKeptForEver(t *testing.T) {
 				require.True(t, at(w, func() bool { return w.pod(podName(0)).open }), "and free again")
 				w.do(func() {
 					for k, r := range w.sidecarRecords() {
-						require.True(t, c.ends && r.Phase == remediations.Exhausted, "%s %s", k, r.Encode())
+						require.True(t, c.ends && r.Phase == remediations.PhaseExhausted, "%s %s", k, r.Encode())
 					}
 				})
 			})
@@ -89,7 +89,7 @@ func TestPlantedMoveKeepsNoPlace(t *testing.T) {
 					if !c.plant {
 						return
 					}
-					r := planted("plantd", remediations.Verifying)
+					r := planted("plantd", remediations.PhaseVerifying)
 					r.Back, r.Note, r.Intent.Outcome = nil, "", remediations.CallAccepted
 					r.Deadline = c.deadline
 					if !c.issued.IsZero() {

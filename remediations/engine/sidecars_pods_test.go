@@ -95,7 +95,7 @@ func TestWedgedSidecarIsLeftToAPerson(t *testing.T) {
 					require.False(t, w.nodes["n0"].Spec.Unschedulable)
 				})
 				require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted}, w.sidecarOutcomes())
-				require.Equal(t, remediations.Exhausted, w.sidecarOf(podName(0)).Phase)
+				require.Equal(t, remediations.PhaseExhausted, w.sidecarOf(podName(0)).Phase)
 
 				w.do(func() { w.gates.mood = providerMood{}; w.pod(podName(1)).close() })
 				w.pass(time.Minute)
@@ -126,7 +126,7 @@ func TestExhaustedSidecarThatIsReadyIsForgotten(t *testing.T) {
 				w.start()
 				w.do(func() { w.pod(podName(0)).wedged = true; w.closeOn("n0") })
 				w.pass(10 * time.Minute)
-				require.Equal(t, remediations.Exhausted, w.sidecarOf(podName(0)).Phase)
+				require.Equal(t, remediations.PhaseExhausted, w.sidecarOf(podName(0)).Phase)
 				w.do(func() { mend(w) })
 				w.pass(4 * time.Minute)
 				requireNoTrace(t, w)
@@ -149,7 +149,7 @@ func TestPodThatMovesInMidRepair(t *testing.T) {
 				w.do(func() { w.pod(podName(0)).wedged = false; w.replacePod(podName(0), to) })
 				require.True(t, w.until(40*time.Second, w.allOpen))
 				w.pass(3 * time.Minute)
-				require.Equal(t, []remediations.Outcome{remediations.Superseded, remediations.Recovered}, w.sidecarOutcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeSuperseded, remediations.OutcomeRecovered}, w.sidecarOutcomes())
 				w.do(func() {
 					require.Equal(t, to, w.gates.approvals[1].node)
 					require.NotEqual(t, w.gates.approvals[0].uid, w.gates.approvals[1].uid)

@@ -94,7 +94,7 @@ func TestReplacedPodIsApprovedAgain(t *testing.T) {
 		require.True(t, w.until(10*time.Second, func() bool { return w.pod(podName(0)).open }))
 		w.pass(2 * time.Minute)
 		require.Equal(t, 1, w.approvalCount(), "accepted, and not submitted twice")
-		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.sidecarOutcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.sidecarOutcomes())
 		requireNoTrace(t, w)
 		e := remediations.DecodeHistory(w.nodeOf("n0").Annotations[remediations.HistoryKey])
 		require.Len(t, e, 1)
@@ -208,7 +208,7 @@ func TestSidecarsOutcomeSurvivesAStop(t *testing.T) {
 		w.do(w.last().cancel)
 		w.pass(5 * time.Second)
 		r := w.sidecarOf(podName(0))
-		require.Equal(t, remediations.Verifying, r.Phase)
+		require.Equal(t, remediations.PhaseVerifying, r.Phase)
 		require.Equal(t, remediations.CallAccepted, r.Intent.Outcome)
 	})
 }

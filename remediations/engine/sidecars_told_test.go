@@ -68,7 +68,7 @@ func TestObservedSidecarsAreSpokenOf(t *testing.T) {
 		require.Len(t, w.eventsOf("RepairObserved"), 3)
 		require.Len(t, w.eventsOf("SidecarReadinessLost"), 6)
 		w.do(func() { require.Empty(t, w.sidecarRecords()) })
-		require.Equal(t, []remediations.Outcome{remediations.Observed, remediations.Observed, remediations.Observed}, w.sidecarOutcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeObserved, remediations.OutcomeObserved, remediations.OutcomeObserved}, w.sidecarOutcomes())
 	})
 }
 
@@ -93,24 +93,24 @@ func TestSidecarsAreCounted(t *testing.T) {
 			w.closeOn("n0")
 		})
 		w.pass(30 * time.Second)
-		require.InDelta(t, 1, repairs(remediations.Verifying), 0)
-		require.InDelta(t, 1, holds(remediations.SidecarHeld), 0)
-		require.InDelta(t, 1, holds(remediations.SidecarUnknown), 0)
-		require.InDelta(t, 1, ended(remediations.Recovered), 0)
+		require.InDelta(t, 1, repairs(remediations.PhaseVerifying), 0)
+		require.InDelta(t, 1, holds(remediations.ReasonSidecarHeld), 0)
+		require.InDelta(t, 1, holds(remediations.ReasonSidecarUnknown), 0)
+		require.InDelta(t, 1, ended(remediations.OutcomeRecovered), 0)
 		require.InDelta(t, 2, testutil.ToFloat64(i.engine.metrics.steps.WithLabelValues("mark-ready", "accepted")), 0)
 		w.pass(5 * time.Minute)
-		require.InDelta(t, 1, repairs(remediations.Exhausted), 0)
-		require.Zero(t, repairs(remediations.Verifying))
+		require.InDelta(t, 1, repairs(remediations.PhaseExhausted), 0)
+		require.Zero(t, repairs(remediations.PhaseVerifying))
 		require.InDelta(t, 1, ended(remediations.OutcomeExhausted), 0)
 		w.do(func() { w.mendSidecars() })
 		w.pass(5 * time.Minute)
-		for _, p := range []remediations.Phase{remediations.Pending, remediations.Acting, remediations.Verifying, remediations.Exhausted} {
+		for _, p := range []remediations.Phase{remediations.PhasePending, remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhaseExhausted} {
 			require.Zero(t, repairs(p), p)
 		}
 		for _, r := range remediations.Reasons {
 			require.Zero(t, holds(r), r)
 		}
-		require.InDelta(t, 3, ended(remediations.Recovered), 0)
+		require.InDelta(t, 3, ended(remediations.OutcomeRecovered), 0)
 		requireNoTrace(t, w)
 	})
 }

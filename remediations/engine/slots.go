@@ -79,7 +79,7 @@ func occupied(n *corev1.Node, j remediations.Journal, slot ledger.Slot) bool {
 // superseded tells how a repair ended whose Node was deleted under it. A Node that has its name by now is another one,
 // and starts with what was counted against its machine.
 func (p *passing) superseded(slot ledger.Slot) {
-	p.metrics.ended.WithLabelValues(slot.Policy, string(remediations.Superseded)).Inc()
+	p.metrics.ended.WithLabelValues(slot.Policy, string(remediations.OutcomeSuperseded)).Inc()
 	p.Events.Event("", Event{
 		Warning: true, Reason: "RepairSuperseded", Action: slot.Repair, Of: Trail{Repair: slot.Repair, Policy: slot.Policy},
 		Note: fmt.Sprintf("repair %s by policy %s: Node %s was deleted while it was under repair (%s); nothing more is done for it", slot.Repair, slot.Policy, slot.Node, slot.Attempt),

@@ -64,7 +64,7 @@ func TestSlowWritesLeaveEachIntentYoung(t *testing.T) {
 			}
 		})
 		w.pass(10 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered, remediations.Recovered, remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered, remediations.OutcomeRecovered, remediations.OutcomeRecovered}, w.outcomes())
 		require.Equal(t, 3, w.callCount())
 		for _, e := range at(w, func() []remediations.Entry { return w.ended }) {
 			require.Equal(t, []string{"reboot:1"}, e.Steps, "no attempt was spent on an intent that was too old")
@@ -84,13 +84,13 @@ func TestLeaderThatLostItsLeadAfterItsIntentCallsNobody(t *testing.T) {
 					w.ail("n0", 1)
 					w.post("n0", remediations.StatusFiring)
 				})
-				require.True(t, w.until(10*time.Second, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.Acting }))
+				require.True(t, w.until(10*time.Second, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.PhaseActing }))
 				if loses {
 					w.do(first.cancel)
 				}
 				w.pass(10 * time.Second)
 				require.Equal(t, loses, w.callCount() == 0)
-				phase := map[bool]remediations.Phase{true: remediations.Pending, false: remediations.Verifying}[loses]
+				phase := map[bool]remediations.Phase{true: remediations.PhasePending, false: remediations.PhaseVerifying}[loses]
 				require.Equal(t, phase, w.recordOf("n0").Phase, "its outcome is on record all the same: a call that was withheld costs no attempt")
 			})
 		})
@@ -143,7 +143,7 @@ func TestHoldOfTheFleetIsToldOnce(t *testing.T) {
 		for _, e := range at(w, func() []Event { return w.told }) {
 			if e.Reason == "RepairHeld" {
 				held++
-				require.Equal(t, string(remediations.AlertUnconfirmed), e.Action)
+				require.Equal(t, string(remediations.ReasonAlertUnconfirmed), e.Action)
 			}
 		}
 		require.Equal(t, 1, held)

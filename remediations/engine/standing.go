@@ -38,7 +38,7 @@ func (p *passing) sighted() bool {
 func (p *passing) stand(s *lifecycle.State, d lifecycle.Decision) {
 	m := p.remember(s.Node.Name)
 	m.standing = nil
-	if d.Verb != lifecycle.VerbHold || d.Reason != remediations.FleetUnhealthy || d.Ask != (lifecycle.Ask{}) || d.Well ||
+	if d.Verb != lifecycle.VerbHold || d.Reason != remediations.ReasonFleetUnhealthy || d.Ask != (lifecycle.Ask{}) || d.Well ||
 		len(d.Notices) > 0 || m.work != nil || m.call != nil || !m.writes.since.IsZero() || !p.sighted() || requested(s) ||
 		change(s, remediations.NodeRepairKey, d) != nil {
 		return

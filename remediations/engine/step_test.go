@@ -68,12 +68,12 @@ func TestStepGoesAsFarAsItCanAtOnce(t *testing.T) {
 			r := e.journal(w.nodes[0]).Record
 			require.NotNil(t, r)
 			if ready == corev1.ConditionTrue {
-				require.Equal(t, remediations.Pending, r.Phase)
-				require.Equal(t, remediations.NotWitnessed, r.Hold.Reason)
+				require.Equal(t, remediations.PhasePending, r.Phase)
+				require.Equal(t, remediations.ReasonNotWitnessed, r.Hold.Reason)
 				require.Zero(t, provider.times)
 				return
 			}
-			require.Equal(t, remediations.Verifying, r.Phase)
+			require.Equal(t, remediations.PhaseVerifying, r.Phase)
 			require.Equal(t, 1, provider.times)
 			e.Step(t.Context(), true, beside.work)
 			require.Equal(t, 1, provider.times, "it is not asked twice")

@@ -36,7 +36,7 @@ func TestAPlanThatRepeatsAStep(t *testing.T) {
 			w.pass(3 * time.Minute)
 			require.Empty(t, w.outcomes(), "the boot ID is still the one from before")
 			w.pass(5 * time.Minute)
-			require.Equal(t, []remediations.Outcome{remediations.SelfRecovered}, w.outcomes())
+			require.Equal(t, []remediations.Outcome{remediations.OutcomeSelfRecovered}, w.outcomes())
 			require.Equal(t, []string{"reboot:1", "restart-kubelet:1", "reboot:1"}, w.ended[0].Steps)
 		})
 	})
@@ -47,7 +47,7 @@ func TestAPlanThatRepeatsAStep(t *testing.T) {
 				w.pass(16 * time.Second)
 				w.do(func() { w.ail("n0", 2); w.post("n0", remediations.StatusFiring) })
 				w.pass(25 * time.Minute)
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 				require.Equal(t, []string{"reboot:1", steps[1] + ":1", "reboot:1"}, w.ended[0].Steps)
 				require.Contains(t, w.ended[0].Why, "reboot:1 cured it")
 			})
@@ -63,20 +63,20 @@ func TestACallThatWasWithheldCostsNoAttempt(t *testing.T) {
 		slow        time.Duration
 		reason      remediations.Reason
 	}{
-		"paused":      {func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, func(w *world) { w.unhold("n0") }, 0, remediations.Paused},
+		"paused":      {func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, func(w *world) { w.unhold("n0") }, 0, remediations.ReasonPaused},
 		"excluded":    {func(w *world) { w.hold("n0", func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "" }) }, func(w *world) { w.unhold("n0") }, 0, remediations.ReasonExcluded},
-		"break-glass": {func(w *world) { w.breakGlass("n0") }, func(w *world) { w.unhold("n0") }, 0, remediations.Paused},
+		"break-glass": {func(w *world) { w.breakGlass("n0") }, func(w *world) { w.unhold("n0") }, 0, remediations.ReasonPaused},
 		"an autoscaler": {
 			func(w *world) { w.edit("n0", func(n *corev1.Node) { w.leaving(n, true) }) },
-			func(w *world) { w.edit("n0", func(n *corev1.Node) { w.leaving(n, false) }) }, 0, remediations.NodeLeaving,
+			func(w *world) { w.edit("n0", func(n *corev1.Node) { w.leaving(n, false) }) }, 0, remediations.ReasonNodeLeaving,
 		},
 		"a mark of the configuration": {
 			func(w *world) { w.edit("n0", func(n *corev1.Node) { n.Labels["example.com/frozen"] = "yes" }) },
-			func(w *world) { w.edit("n0", func(n *corev1.Node) { delete(n.Labels, "example.com/frozen") }) }, 0, remediations.NodeLeaving,
+			func(w *world) { w.edit("n0", func(n *corev1.Node) { delete(n.Labels, "example.com/frozen") }) }, 0, remediations.ReasonNodeLeaving,
 		},
-		"the API server is silent": {func(w *world) { w.always["node"] = "lost" }, func(w *world) { clear(w.always) }, 0, remediations.Blind},
-		"the provider is slow":     {func(*world) {}, func(w *world) { w.mood.before = 0 }, 10 * time.Second, remediations.CallWithheld},
-		"the witness says well":    {func(w *world) { w.heal("n0"); w.forge("n0") }, func(w *world) { w.heal("n0"); w.ail("n0", 1) }, 0, remediations.NotWitnessed},
+		"the API server is silent": {func(w *world) { w.always["node"] = "lost" }, func(w *world) { clear(w.always) }, 0, remediations.ReasonBlind},
+		"the provider is slow":     {func(*world) {}, func(w *world) { w.mood.before = 0 }, 10 * time.Second, remediations.ReasonCallWithheld},
+		"the witness says well":    {func(w *world) { w.heal("n0"); w.forge("n0") }, func(w *world) { w.heal("n0"); w.ail("n0", 1) }, 0, remediations.ReasonNotWitnessed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := planned("reboot")
@@ -89,9 +89,9 @@ func TestACallThatWasWithheldCostsNoAttempt(t *testing.T) {
 					w.ail("n0", 1)
 					w.post("n0", remediations.StatusFiring)
 				})
-				require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.Acting }))
+				require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.PhaseActing }))
 				w.do(func() { c.holds(w) })
-				require.True(t, w.until(20*time.Second, func() bool { return w.record("n0").Phase == remediations.Pending }))
+				require.True(t, w.until(20*time.Second, func() bool { return w.record("n0").Phase == remediations.PhasePending }))
 				require.Equal(t, c.reason, w.recordOf("n0").Hold.Reason)
 				require.Contains(t, w.recordOf("n0").Hold.Message, "the call was not made: ")
 				if name == "paused" {
@@ -100,17 +100,17 @@ func TestACallThatWasWithheldCostsNoAttempt(t *testing.T) {
 				}
 				w.pass(40 * time.Minute)
 				require.Zero(t, w.callCount())
-				require.NotEqual(t, remediations.Exhausted, w.recordOf("n0").Phase)
+				require.NotEqual(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
 				require.Empty(t, w.outcomes())
 				require.False(t, w.nodeOf("n0").Spec.Unschedulable)
 				if name == "paused" {
-					require.Equal(t, remediations.Paused, w.recordOf("n0").Hold.Reason)
+					require.Equal(t, remediations.ReasonPaused, w.recordOf("n0").Hold.Reason)
 					require.Empty(t, w.slots(t))
 				}
 				w.do(func() { c.lets(w) })
 				w.pass(10 * time.Minute)
 				require.Equal(t, 1, w.callCount())
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 				require.Equal(t, []string{"reboot:1"}, w.ended[0].Steps)
 			})
 		})
@@ -131,7 +131,7 @@ func TestARefusalOfTheProviderIsAnAttempt(t *testing.T) {
 		inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
 			first := w.start()
 			w.do(func() { w.mood.before = 20 * time.Second; w.ail("n0", 1) })
-			require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.Acting }))
+			require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.PhaseActing }))
 			w.do(func() { first.dead = true })
 			w.pass(15 * time.Second)
 			w.start()
@@ -150,7 +150,10 @@ func TestAnUncordonAfterTheDrainEndsTheRepair(t *testing.T) {
 			inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 				w.during(t, "drain")
 				w.do(func() { w.mood.trouble = "the provider is asked again later" })
-				require.True(t, w.until(5*time.Minute, func() bool { r := w.record("n0"); return r.Phase == remediations.Pending && r.Step.Name == "replace" }))
+				require.True(t, w.until(5*time.Minute, func() bool {
+					r := w.record("n0")
+					return r.Phase == remediations.PhasePending && r.Step.Name == "replace"
+				}))
 				w.do(func() {
 					if uncordons {
 						w.machines["n0"].cordonedBy, w.machines["n0"].pods.left = "", 50
@@ -162,7 +165,7 @@ func TestAnUncordonAfterTheDrainEndsTheRepair(t *testing.T) {
 				w.pass(30 * time.Minute)
 				if uncordons {
 					require.Equal(t, []string{"reboot"}, w.callsOf())
-					require.Equal(t, remediations.Cancelled, w.ended[0].Outcome)
+					require.Equal(t, remediations.OutcomeCancelled, w.ended[0].Outcome)
 					require.Equal(t, remediations.ByPerson, w.ended[0].By)
 					require.Contains(t, w.ended[0].Why, "uncordoned the node after its drain")
 					require.Len(t, w.outcomes(), 1, "nothing begins again for the same alert")
@@ -176,14 +179,17 @@ func TestAnUncordonAfterTheDrainEndsTheRepair(t *testing.T) {
 		inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 			w.during(t, "drain")
 			w.do(func() { w.mood.before = 3 * time.Second })
-			require.True(t, w.until(5*time.Minute, func() bool { r := w.record("n0"); return r.Phase == remediations.Acting && r.Step.Name == "replace" }))
+			require.True(t, w.until(5*time.Minute, func() bool {
+				r := w.record("n0")
+				return r.Phase == remediations.PhaseActing && r.Step.Name == "replace"
+			}))
 			w.do(func() {
 				w.machines["n0"].cordonedBy = ""
 				w.edit("n0", func(n *corev1.Node) { n.Spec.Unschedulable = false })
 			})
 			w.pass(10 * time.Minute)
 			require.Equal(t, []string{"reboot"}, w.callsOf())
-			require.Equal(t, []remediations.Outcome{remediations.Cancelled}, w.outcomes())
+			require.Equal(t, []remediations.Outcome{remediations.OutcomeCancelled}, w.outcomes())
 		})
 	})
 }

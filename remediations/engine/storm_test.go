@@ -91,7 +91,7 @@ func TestOneNodeIsTriedAfterAStorm(t *testing.T) {
 		require.Equal(t, 1, w.callCount(), "n4 waits for how it ends")
 		require.Equal(t, ledger.BreakerHalfOpen, at(w, func() ledger.BreakerState { return w.book().Status.Breakers[ledger.ScopeCluster].State }))
 		w.pass(10 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Recovered, remediations.Recovered}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered, remediations.OutcomeRecovered}, w.outcomes())
 		require.Empty(t, at(w, func() map[string]ledger.Breaker { return w.book().Status.Breakers }))
 	})
 }
@@ -132,7 +132,7 @@ func TestPolicyThatFailsThriceStops(t *testing.T) {
 		})
 		w.pass(3 * time.Hour)
 		require.Equal(t, 3, w.callCount())
-		require.Contains(t, at(w, func() map[remediations.Reason]string { return w.book().Status.Holds }), remediations.PolicyFailing)
+		require.Contains(t, at(w, func() map[remediations.Reason]string { return w.book().Status.Holds }), remediations.ReasonPolicyFailing)
 		w.do(func() { w.heal("n0"); w.edit("n0", edit(remediations.ResetKey, "true")) })
 		w.pass(5 * time.Minute)
 		require.Equal(t, 4, w.callCount(), "a person has looked")

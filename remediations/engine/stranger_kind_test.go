@@ -75,7 +75,7 @@ func (v *volume) Act(_ context.Context, t Target, mayStill func() error) (remedi
 	}
 	v.w.do(func() {
 		v.calls = append(v.calls, t.Attempt)
-		if r := v.record(); r != nil && r.Phase == remediations.Acting && r.Intent.ID == t.Attempt && r.Target == t.Name {
+		if r := v.record(); r != nil && r.Phase == remediations.PhaseActing && r.Intent.ID == t.Attempt && r.Target == t.Name {
 			v.onRecord = append(v.onRecord, t.Attempt)
 		}
 		if v.stuck--; v.stuck == 0 {
@@ -99,7 +99,7 @@ func (w *world) checkVolumeEnd(cur *corev1.Node, e remediations.Entry) {
 	switch {
 	case was == nil || was.ID != e.ID:
 		w.fail("7: the repair %s of a volume ended, and %s carries no such record", e.ID, cur.Name)
-	case e.Outcome == remediations.Recovered && (w.volume.stuck > 0 || len(w.volume.calls) == 0):
+	case e.Outcome == remediations.OutcomeRecovered && (w.volume.stuck > 0 || len(w.volume.calls) == 0):
 		w.fail("7: Recovered of a volume that is stuck, or that nobody repaired")
 	}
 }
@@ -155,23 +155,23 @@ func TestAStrangersKindOfTargetIsOneLineAndItsPort(t *testing.T) {
 		calls   int
 		outcome remediations.Outcome
 	}{
-		"it is cured":              {calls: 1, outcome: remediations.Recovered},
-		"by its second attempt":    {first: func(w *world) { w.volume.stuck = 2 }, calls: 2, outcome: remediations.Recovered},
+		"it is cured":              {calls: 1, outcome: remediations.OutcomeRecovered},
+		"by its second attempt":    {first: func(w *world) { w.volume.stuck = 2 }, calls: 2, outcome: remediations.OutcomeRecovered},
 		"not by all of them":       {first: func(w *world) { w.volume.stuck = 3 }, calls: 2, outcome: remediations.OutcomeExhausted},
-		"its look says it is well": {first: func(w *world) { w.volume.stuck = 0 }, held: remediations.NotWitnessed},
+		"its look says it is well": {first: func(w *world) { w.volume.stuck = 0 }, held: remediations.ReasonNotWitnessed},
 		"it moves to a node that is not held": {
-			first: func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, held: remediations.Paused, calls: 1, outcome: remediations.Recovered,
+			first: func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, held: remediations.ReasonPaused, calls: 1, outcome: remediations.OutcomeRecovered,
 			then: func(w *world) { w.volume.node = "n1" },
 		},
 		"its alert ends and it is stuck": {first: func(w *world) { w.volume.stuck = 2 }, then: func(w *world) { w.volume.fires = false }, calls: 1},
-		"nobody can look at it":          {first: func(w *world) { w.volume.hidden = true }, held: remediations.NotWitnessed},
-		"until somebody can":             {first: func(w *world) { w.volume.hidden = true }, held: remediations.NotWitnessed, then: func(w *world) { w.volume.hidden = false }, calls: 1, outcome: remediations.Recovered},
-		"its node is paused":             {first: func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, held: remediations.Paused},
-		"until it is not":                {first: func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, held: remediations.Paused, then: func(w *world) { w.unhold("n0") }, calls: 1, outcome: remediations.Recovered},
-		"its node is under repair":       {first: func(w *world) { w.edit("n0", edit(remediations.NodeRepairKey, nodeUnderRepair)) }, held: remediations.NodeUnderRepair},
-		"the policy only observes":       {config: func(c *remediations.Config) { c.Policies[1].Mode = remediations.ModeObserve }, held: remediations.Observing, outcome: remediations.Observed},
-		"nobody was asked for leave":     {config: func(c *remediations.Config) { c.Policies[1].Approval = true }, held: remediations.AwaitingApproval},
-		"and then somebody was": {config: func(c *remediations.Config) { c.Policies[1].Approval = true }, held: remediations.AwaitingApproval, calls: 1, outcome: remediations.Recovered,
+		"nobody can look at it":          {first: func(w *world) { w.volume.hidden = true }, held: remediations.ReasonNotWitnessed},
+		"until somebody can":             {first: func(w *world) { w.volume.hidden = true }, held: remediations.ReasonNotWitnessed, then: func(w *world) { w.volume.hidden = false }, calls: 1, outcome: remediations.OutcomeRecovered},
+		"its node is paused":             {first: func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, held: remediations.ReasonPaused},
+		"until it is not":                {first: func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, held: remediations.ReasonPaused, then: func(w *world) { w.unhold("n0") }, calls: 1, outcome: remediations.OutcomeRecovered},
+		"its node is under repair":       {first: func(w *world) { w.edit("n0", edit(remediations.NodeRepairKey, nodeUnderRepair)) }, held: remediations.ReasonNodeUnderRepair},
+		"the policy only observes":       {config: func(c *remediations.Config) { c.Policies[1].Mode = remediations.ModeObserve }, held: remediations.ReasonObserving, outcome: remediations.OutcomeObserved},
+		"nobody was asked for leave":     {config: func(c *remediations.Config) { c.Policies[1].Approval = true }, held: remediations.ReasonAwaitingApproval},
+		"and then somebody was": {config: func(c *remediations.Config) { c.Policies[1].Approval = true }, held: remediations.ReasonAwaitingApproval, calls: 1, outcome: remediations.OutcomeRecovered,
 			then: func(w *world) { id := w.volume.record().ID; w.edit("n0", edit(remediations.ApproveKey, id)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -228,14 +228,14 @@ func TestAnExhaustedTargetOfAnyKindIsReset(t *testing.T) {
 		w.start()
 		w.pass(16 * time.Second)
 		w.do(func() { w.volume.ail(3) })
-		require.True(t, w.until(20*time.Minute, func() bool { r := w.volume.record(); return r != nil && r.Phase == remediations.Exhausted }))
+		require.True(t, w.until(20*time.Minute, func() bool { r := w.volume.record(); return r != nil && r.Phase == remediations.PhaseExhausted }))
 		w.do(func() { w.edit("n0", func(n *corev1.Node) { n.Annotations[remediations.ResetKey] = "true" }) })
 		require.True(t, w.until(10*time.Minute, func() bool { return len(w.volume.calls) == 3 }), "the next repair")
 		require.True(t, w.until(10*time.Minute, func() bool { return w.volume.record() == nil }))
 		w.do(func() {
 			history := modelRegistry.ReadJournal(w.nodes["n0"]).History
 			require.Len(t, history, 2)
-			require.Equal(t, remediations.Recovered, history[0].Outcome, history[0].Why)
+			require.Equal(t, remediations.OutcomeRecovered, history[0].Outcome, history[0].Why)
 			require.Equal(t, remediations.OutcomeExhausted, history[1].Outcome)
 		})
 	})

@@ -48,7 +48,7 @@ func (p *passing) successor(o *ledger.Orphan, nodes []*corev1.Node) {
 		p.orphans[o.Record.ID] = m
 		trailOf(&o.Record).log(p.Log).Info("a Node is gone, its repair goes on", "node", o.Node)
 	}
-	p.tally.repairs[[2]string{o.Record.Policy, string(remediations.Verifying)}]++
+	p.tally.repairs[[2]string{o.Record.Policy, string(remediations.PhaseVerifying)}]++
 	n := p.core.successorOf(o, m.replacement, nodes)
 	s := p.successorState(o, m, n)
 	d := node.DecideSuccessor(s, o, p.now)

@@ -153,7 +153,7 @@ func (p *passing) send(c calling, m *repairMemory) {
 		outcome, unread, err := p.act(ctx, c, &look, mayStill)
 		call := lifecycle.Call{IntentID: c.attempt, Outcome: outcome, Withheld: look.withheld()}
 		if unread {
-			call.Withheld = remediations.CallWithheld
+			call.Withheld = remediations.ReasonCallWithheld
 			err = fmt.Errorf("%s could not read what it needs for the step %s: %w", cmp.Or(c.provider, "Drydock"), c.step, err)
 		}
 		if err != nil {

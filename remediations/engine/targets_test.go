@@ -63,9 +63,9 @@ func TestOnlyWhatAGuardHoldsCountsAsHeld(t *testing.T) {
 		d    lifecycle.Decision
 		held int
 	}{
-		"a guard holds it":      {lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.Paused, Policy: policy}, 1},
+		"a guard holds it":      {lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonPaused, Policy: policy}, 1},
 		"it waits":              {lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: policy}, 0},
-		"of no policy any more": {lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.Paused}, 0},
+		"of no policy any more": {lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonPaused}, 0},
 	} {
 		p := &passing{tally: newTally()}
 		p.tallied(nil, c.d)
@@ -89,7 +89,7 @@ func TestAProviderIsAskedOnceMoreBeforeItsCall(t *testing.T) {
 			c.Policies[0].Witness = &signs.Witness{Signs: []signs.Sign{{Kind: signs.NotRunning}}}
 			inWorld(t, c, 6, func(t *testing.T, w *world) {
 				w.witnesses = map[signs.Kind]Witness{signs.NotRunning: word(func() signs.Answer {
-					if r := at(w, func() *remediations.Record { return w.record("n0") }); r != nil && r.Phase == remediations.Acting {
+					if r := at(w, func() *remediations.Record { return w.record("n0") }); r != nil && r.Phase == remediations.PhaseActing {
 						return then
 					}
 					return signs.Ill

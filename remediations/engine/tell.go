@@ -99,13 +99,13 @@ func (p *passing) publish() {
 		blindAlertmanager: blind != "", blindLeases: p.heartbeats.Blind() != "" || p.leasesOut.lasting(now), blindLedger: lost,
 	})
 	if lost {
-		p.holds[remediations.Blind] = lifecycle.LedgerLost(p.ledgerOut.since, p.ledgerErr)
+		p.holds[remediations.ReasonBlind] = lifecycle.LedgerLost(p.ledgerOut.since, p.ledgerErr)
 	}
 	if blind == "" {
 		blind = p.heartbeats.Blind()
 	}
-	if _, told := p.holds[remediations.AlertUnconfirmed]; !told && p.unrouted.says != "" {
-		p.holds[remediations.AlertUnconfirmed] = p.unrouted.says
+	if _, told := p.holds[remediations.ReasonAlertUnconfirmed]; !told && p.unrouted.says != "" {
+		p.holds[remediations.ReasonAlertUnconfirmed] = p.unrouted.says
 	}
 	for reason, message := range p.holds {
 		if _, told := p.fleetHolds[reason]; !told {

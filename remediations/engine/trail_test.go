@@ -59,7 +59,7 @@ func TestALogTellsOfAnObservedRepair(t *testing.T) {
 		w.start()
 		w.do(func() { w.ail("n0", 1) })
 		w.pass(20 * time.Minute)
-		require.Equal(t, []remediations.Outcome{remediations.Observed}, w.outcomes())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeObserved}, w.outcomes())
 		ended := at(w, func() remediations.Entry { return w.ended[0] })
 		var observed []map[string]any
 		for _, l := range lines() {

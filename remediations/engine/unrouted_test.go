@@ -43,7 +43,7 @@ func TestAlertThatIsRoutedElsewhereDoesNothing(t *testing.T) {
 				require.Equal(t, `AlertUnconfirmed: the alert "NodeNotReady" is active, but it is not routed to receiver "drydock" (alertmanager.receiver), so policy node-not-ready does nothing for it; if it should, correct Alertmanager's route or alertmanager.receiver`, held)
 				l := at(w, func() *ledger.Ledger { return mustLedger(w) })
 				require.Empty(t, l.Status.Breakers, "half of the fleet is not ill because somebody says so")
-				require.Contains(t, l.Status.Holds[remediations.AlertUnconfirmed], "NodeNotReady", "kubectl drydock status shows it")
+				require.Contains(t, l.Status.Holds[remediations.ReasonAlertUnconfirmed], "NodeNotReady", "kubectl drydock status shows it")
 				w.do(func() {
 					for _, n := range nodeNames[:3] {
 						w.machines[n].forged = false

@@ -19,7 +19,7 @@ func TestLeaderThatComesAfterTheDeadlineWaitsForTheWatchdog(t *testing.T) {
 				w.pass(16 * time.Second)
 				w.do(func() { w.ail("n0", 9); w.post("n0", remediations.StatusFiring) })
 				require.True(t, w.until(5*time.Minute, func() bool {
-					return w.record("n0") != nil && w.record("n0").Phase == remediations.Verifying
+					return w.record("n0") != nil && w.record("n0").Phase == remediations.PhaseVerifying
 				}))
 				over := w.recordOf("n0").Deadline
 				w.do(w.last().cancel)

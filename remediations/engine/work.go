@@ -32,7 +32,7 @@ func (m *memory) keepWorking(s *lifecycle.State, d lifecycle.Decision) {
 		return
 	}
 	r := s.Journal.Record
-	if r == nil || r.Intent == nil || r.Intent.ID != m.work.intent || r.Phase != remediations.Acting || (d.Verb != lifecycle.VerbWait && d.Verb != lifecycle.VerbLook) {
+	if r == nil || r.Intent == nil || r.Intent.ID != m.work.intent || r.Phase != remediations.PhaseActing || (d.Verb != lifecycle.VerbWait && d.Verb != lifecycle.VerbLook) {
 		m.stopWork()
 	}
 }

@@ -21,7 +21,7 @@ func TestLeadersDoNotCountAgainstNodes(t *testing.T) {
 	c.Limits.Locations = LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
 	nodes := scene.Herd(10, 0)
 	for i, n := range nodes {
-		r := scene.LocationRecord([]Phase{Verifying, Exhausted}[i%2])
+		r := scene.LocationRecord([]Phase{PhaseVerifying, PhaseExhausted}[i%2])
 		r.ID = fmt.Sprintf("r%d", i+1)
 		n.Annotations[LocationKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
 		require.NoError(t, ReadJournal(n).Malformed)
@@ -42,8 +42,8 @@ func TestLeadersDoNotCountAgainstNodes(t *testing.T) {
 // TestExhaustedNodeBesideALeaderCountsStill: the label is the leader's then, the fault is the node's.
 func TestExhaustedNodeBesideALeaderCountsStill(t *testing.T) {
 	n := scene.Bare("n1")
-	r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: Exhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Intent: &Intent{ID: "r9-0-1", At: scene.Noon}}
-	n.Annotations[NodeRepairKey], n.Annotations[LocationKey] = r.Encode(), scene.LocationRecord(Verifying).Encode()
+	r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: PhaseExhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Intent: &Intent{ID: "r9-0-1", At: scene.Noon}}
+	n.Annotations[NodeRepairKey], n.Annotations[LocationKey] = r.Encode(), scene.LocationRecord(PhaseVerifying).Encode()
 	n.Labels[PhaseLabel] = string(Registry(nil).LabelFor(n.Annotations))
 	f := fleet.New(scene.LimitsAlone(), []*corev1.Node{n}, &ledger.Ledger{}, scene.Quiet, scene.Noon)
 	require.Equal(t, 1, f.Unhealthy())
@@ -58,7 +58,7 @@ func TestSidecarsDoNotOpenABreaker(t *testing.T) {
 	for i, n := range nodes {
 		for j := range 1 + 29*(1-min(i, 1)) {
 			p := Pod{Namespace: "sei", Name: string(rune('a'+j)) + "-0"}
-			r := scene.SidecarRecord([]Phase{Verifying, Exhausted}[j%2])
+			r := scene.SidecarRecord([]Phase{PhaseVerifying, PhaseExhausted}[j%2])
 			r.Pod = &p
 			n.Annotations[SidecarKey(p)] = r.Encode()
 		}

@@ -50,7 +50,7 @@ func TestBreakerCountsWhatIsUnhealthy(t *testing.T) {
 	require.False(t, open(scene.Herd(10, 2), func(n string) bool { return n == "n000" }), "a node counts once")
 
 	nodes := scene.Herd(10, 2)
-	nodes[9].Labels[PhaseLabel] = string(Exhausted)
+	nodes[9].Labels[PhaseLabel] = string(PhaseExhausted)
 	require.True(t, open(nodes, scene.Quiet), "an exhausted node")
 
 	nodes = scene.Herd(10, 2)
@@ -124,8 +124,8 @@ func TestEndOfTheTrialDecidesAboutTheBreaker(t *testing.T) {
 		outcome Outcome
 		want    ledger.BreakerState
 	}{
-		{Recovered, ""},
-		{SelfRecovered, ledger.BreakerOpen}, {Superseded, ledger.BreakerOpen}, {Cancelled, ledger.BreakerOpen}, {OutcomeExhausted, ledger.BreakerOpen},
+		{OutcomeRecovered, ""},
+		{OutcomeSelfRecovered, ledger.BreakerOpen}, {OutcomeSuperseded, ledger.BreakerOpen}, {OutcomeCancelled, ledger.BreakerOpen}, {OutcomeExhausted, ledger.BreakerOpen},
 	} {
 		t.Run(string(c.outcome), func(t *testing.T) {
 			s := storm{Config: scene.LimitsAlone()}
@@ -143,7 +143,7 @@ func TestEndOfTheTrialDecidesAboutTheBreaker(t *testing.T) {
 				return EncodeHistory(nil, Entry{ID: id, Outcome: o})
 			}
 			on := s.trial
-			s.trial = func(n *corev1.Node) { on(n); n.Annotations[HistoryKey] = ended("r2", Recovered) }
+			s.trial = func(n *corev1.Node) { on(n); n.Annotations[HistoryKey] = ended("r2", OutcomeRecovered) }
 			s.after(46*time.Minute, 0)
 			require.Equal(t, ledger.BreakerHalfOpen, s.state(), "the end of another repair says nothing")
 			s.trial = func(n *corev1.Node) { n.Annotations[HistoryKey] = ended("r1", c.outcome) }
@@ -169,17 +169,17 @@ func TestTrialGoesOnWhileAnythingOfItExists(t *testing.T) {
 		"a slot":                  {ledger: ledger.Ledger{Slots: []ledger.Slot{{Node: "n9", Repair: "rn000"}}}, want: ledger.BreakerHalfOpen},
 		"an orphan":               {ledger: ledger.Ledger{Orphans: []ledger.Orphan{{Node: "n9", Record: Record{ID: "rn000"}}}}, want: ledger.BreakerHalfOpen},
 		"a record":                {record: func(n *corev1.Node) { scene.InFlight(n, "reboot") }, want: ledger.BreakerHalfOpen},
-		"a record that is held":   {record: func(n *corev1.Node) { scene.InPhase(scene.InFlight(n, "reboot"), Pending) }, want: ledger.BreakerHalfOpen},
-		"a record that ran out":   {record: func(n *corev1.Node) { scene.InPhase(scene.InFlight(n, "reboot"), Exhausted) }, want: ledger.BreakerOpen},
+		"a record that is held":   {record: func(n *corev1.Node) { scene.InPhase(scene.InFlight(n, "reboot"), PhasePending) }, want: ledger.BreakerHalfOpen},
+		"a record that ran out":   {record: func(n *corev1.Node) { scene.InPhase(scene.InFlight(n, "reboot"), PhaseExhausted) }, want: ledger.BreakerOpen},
 		"another repair's":        {ledger: ledger.Ledger{Slots: []ledger.Slot{{Node: "n000", Repair: "r2"}}}, want: ledger.BreakerOpen},
 		"another repair's orphan": {ledger: ledger.Ledger{Orphans: []ledger.Orphan{{Node: "n9", Record: Record{ID: "r2"}}}}, want: ledger.BreakerOpen},
 		"an end, after another's": {record: func(n *corev1.Node) {
-			other := EncodeHistory(nil, Entry{ID: "rn0009", Outcome: Cancelled})
-			n.Annotations[HistoryKey] = EncodeHistory(DecodeHistory(other), Entry{ID: "rn000", Outcome: Recovered})
+			other := EncodeHistory(nil, Entry{ID: "rn0009", Outcome: OutcomeCancelled})
+			n.Annotations[HistoryKey] = EncodeHistory(DecodeHistory(other), Entry{ID: "rn000", Outcome: OutcomeRecovered})
 		}, want: ""},
 		"an end, before another's": {record: func(n *corev1.Node) {
-			own := EncodeHistory(nil, Entry{ID: "rn000", Outcome: Recovered})
-			n.Annotations[HistoryKey] = EncodeHistory(DecodeHistory(own), Entry{ID: "rn0009", Outcome: Cancelled})
+			own := EncodeHistory(nil, Entry{ID: "rn000", Outcome: OutcomeRecovered})
+			n.Annotations[HistoryKey] = EncodeHistory(DecodeHistory(own), Entry{ID: "rn0009", Outcome: OutcomeCancelled})
 		}, want: ""},
 		"an end, with a relapse": {record: func(n *corev1.Node) {
 			n.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "rn000", Outcome: "Relapsed"})

@@ -68,9 +68,9 @@ func TestWouldBeRepairsCountInObserveModeOnly(t *testing.T) {
 	c := scene.LimitsAlone()
 	c.Limits.Concurrent = Quantity{Value: 1}
 	nodes := scene.Herd(10, 0)
-	r := Record{V: 1, ID: "r1", Policy: "p", Cause: Cause{Alert: "a"}, Phase: Pending, Step: StepRef{Name: "reboot", Attempt: 1},
-		Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Hold: &Hold{Reason: Observing, Message: "would", Since: scene.Noon}}
-	nodes[0].Annotations[NodeRepairKey], nodes[0].Labels[PhaseLabel] = r.Encode(), string(Pending)
+	r := Record{V: 1, ID: "r1", Policy: "p", Cause: Cause{Alert: "a"}, Phase: PhasePending, Step: StepRef{Name: "reboot", Attempt: 1},
+		Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Hold: &Hold{Reason: ReasonObserving, Message: "would", Since: scene.Noon}}
+	nodes[0].Annotations[NodeRepairKey], nodes[0].Labels[PhaseLabel] = r.Encode(), string(PhasePending)
 	f := scene.FleetOf(c, nodes, nil, scene.Noon)
 	require.NotEmpty(t, f.AtLimit(c, nodes[1], true))
 	require.Empty(t, f.AtLimit(c, nodes[1], false))

@@ -17,7 +17,7 @@ import (
 func TestFleetKnowsWhoseLeadershipMoves(t *testing.T) {
 	c := scene.LimitsAlone()
 	c.Limits.Locations = LocationLimits{Concurrent: 1}
-	r := scene.LocationRecord(Verifying)
+	r := scene.LocationRecord(PhaseVerifying)
 	r.Moves = append(r.Moves, scene.TheMove("n2", "n3"))
 	r.Intent.Successor = "n3"
 	n := scene.Bare("n1")
@@ -36,7 +36,7 @@ func TestFleetKnowsWhoseLeadershipMoves(t *testing.T) {
 
 	for kind, minds := range map[Kind]bool{KindNode: true, KindSidecar: false} {
 		c := &lifecycle.Candidate{State: &lifecycle.State{Node: scene.Bare("n3"), Fleet: f, Ledger: &ledger.Ledger{}}, Kind: kind}
-		_, found := c.HeldBy([]Reason{NodeUnderRepair})
+		_, found := c.HeldBy([]Reason{ReasonNodeUnderRepair})
 		require.Equal(t, minds, found != nil, "a sidecar does not mind that its node's leadership moves away: %q", kind)
 	}
 

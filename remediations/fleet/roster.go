@@ -246,17 +246,17 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 	case r != nil && r.Phase.InFlight() && c.Remediation(r.Step.Name).Disruptive:
 		m.occupies = true
 		m.from, m.until = c.Flight(n, r)
-	case r != nil && r.Phase == remediations.Pending && r.Hold != nil && r.Hold.Reason == remediations.Observing:
+	case r != nil && r.Phase == remediations.PhasePending && r.Hold != nil && r.Hold.Reason == remediations.ReasonObserving:
 		m.occupies, m.place.wouldBe = true, true
 		m.until = c.WouldUntil(c.PolicyOf(r.Policy, n), r)
 	}
 	if j.Record != nil {
 		phase = j.Record.Phase
-		if phase != remediations.Exhausted {
+		if phase != remediations.PhaseExhausted {
 			m.repair = j.Record.ID
 		}
 	}
-	m.exhausted, m.leader = phase == remediations.Exhausted, j.Location()
+	m.exhausted, m.leader = phase == remediations.PhaseExhausted, j.Location()
 }
 
 // SidecarsInFlight counts the sidecars that take a place.

@@ -32,7 +32,7 @@ func drawNode(t *rapid.T, c *Config, name string, now time.Time) *corev1.Node {
 	put(n.Labels, c.Limits.PoolLabels[0], "small", "large")
 	put(n.Labels, "node-role.kubernetes.io/control-plane", "true")
 	put(n.Labels, signs.GPUCountLabel, "8")
-	put(n.Labels, PhaseLabel, string(Pending), string(Acting), string(Verifying), string(Exhausted))
+	put(n.Labels, PhaseLabel, string(PhasePending), string(PhaseActing), string(PhaseVerifying), string(PhaseExhausted))
 	put(n.Annotations, NodeRepairKey, "{}")
 	put(n.Annotations, BreakGlassKey, "why")
 	put(n.Annotations, HistoryKey, "[]")
@@ -150,7 +150,7 @@ func slowCount(c *Config, nodes []*corev1.Node, firing func(string) bool, now ti
 			continue
 		}
 		unhealthy := 0
-		if !Ready(n) || Phase(n.Labels[PhaseLabel]) == Exhausted || firing(n.Name) {
+		if !Ready(n) || Phase(n.Labels[PhaseLabel]) == PhaseExhausted || firing(n.Name) {
 			unhealthy = 1
 		}
 		for _, of := range []string{"all", "zone/" + c.Zone(n)} {
@@ -178,7 +178,7 @@ func TestIdentitiesSayWhenAProviderMayBeAnother(t *testing.T) {
 	}
 	change(true, func(*corev1.Node) {})
 	change(false, func(n *corev1.Node) { n.ResourceVersion = "2" })
-	change(false, func(n *corev1.Node) { n.Labels[PhaseLabel] = string(Pending) })
+	change(false, func(n *corev1.Node) { n.Labels[PhaseLabel] = string(PhasePending) })
 	change(false, func(n *corev1.Node) { delete(n.Labels, PhaseLabel) })
 	change(true, func(n *corev1.Node) { n.Labels["a"] = "2" })
 	change(true, func(n *corev1.Node) { n.Labels["b"] = "1" })

@@ -76,7 +76,7 @@ func (f *Fleet) move(l *ledger.Ledger, scope string, of census, now time.Time) l
 		switch f.endOf(b.Trial, l) {
 		case "":
 			b.Quiet = remediations.Instant(now)
-		case remediations.Recovered:
+		case remediations.OutcomeRecovered:
 			return ledger.BreakerClosed
 		default:
 			b = opened(now)
@@ -133,7 +133,7 @@ func (f *Fleet) endOf(repair string, l *ledger.Ledger) remediations.Outcome {
 			}
 		}
 	}
-	return remediations.Superseded
+	return remediations.OutcomeSuperseded
 }
 
 // BreakersFor are the breakers that are not closed and bind a node of the zone, by scope: the open ones first.

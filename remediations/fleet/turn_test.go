@@ -26,12 +26,12 @@ func TestTheOldestFaultGoesFirst(t *testing.T) {
 	var got []string
 	for _, n := range fleet.InTurn([]fleet.Turn{
 		fleet.TurnOf(named("quiet-b", ""), time.Time{}, false),
-		fleet.TurnOf(named("young", remediations.Pending), at.Add(time.Minute), true),
-		fleet.TurnOf(named("quiet-a", remediations.Exhausted), time.Time{}, false),
+		fleet.TurnOf(named("young", remediations.PhasePending), at.Add(time.Minute), true),
+		fleet.TurnOf(named("quiet-a", remediations.PhaseExhausted), time.Time{}, false),
 		fleet.TurnOf(named("old-b", ""), at, true),
-		fleet.TurnOf(named("verifying", remediations.Verifying), at.Add(time.Hour), true),
-		fleet.TurnOf(named("old-a", remediations.Pending), at, true),
-		fleet.TurnOf(named("acting", remediations.Acting), time.Time{}, false),
+		fleet.TurnOf(named("verifying", remediations.PhaseVerifying), at.Add(time.Hour), true),
+		fleet.TurnOf(named("old-a", remediations.PhasePending), at, true),
+		fleet.TurnOf(named("acting", remediations.PhaseActing), time.Time{}, false),
 	}) {
 		got = append(got, n.Name)
 	}

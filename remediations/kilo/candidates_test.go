@@ -180,10 +180,10 @@ func TestOfThreeTheLastOneFollowsASuccessorThatWasBadAsWell(t *testing.T) {
 		want  []string
 		why   string
 	}{
-		"waiting for proof":      {remediations.Verifying, nil, []string{"east-2"}, ""},
-		"between two attempts":   {remediations.Pending, nil, []string{"east-2"}, ""},
-		"it reaches nobody":      {remediations.Pending, map[string]string{"east-2>east-1": "0"}, nil, "does not reach the leader east-1 either"},
-		"it was not heard":       {remediations.Pending, map[string]string{"east-2>east-1": ""}, nil, "has said of no sibling but the leader"},
+		"waiting for proof":      {remediations.PhaseVerifying, nil, []string{"east-2"}, ""},
+		"between two attempts":   {remediations.PhasePending, nil, []string{"east-2"}, ""},
+		"it reaches nobody":      {remediations.PhasePending, map[string]string{"east-2>east-1": "0"}, nil, "does not reach the leader east-1 either"},
+		"it was not heard":       {remediations.PhasePending, map[string]string{"east-2>east-1": ""}, nil, "has said of no sibling but the leader"},
 		"nobody is under repair": {"", nil, nil, "does not reach its siblings east-0"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestWhoWasTriedBeforeSaysNothingAgainstWhoIsTriedNext(t *testing.T) {
 		switch name {
 		case "east-0":
 			delete(n.Annotations, LeaderKey)
-			n.Annotations[remediations.LocationKey] = recordOf(remediations.Verifying,
+			n.Annotations[remediations.LocationKey] = recordOf(remediations.PhaseVerifying,
 				remediations.Move{Location: "east", From: "east-0", To: "east-1", Before: map[string]*string{"east-0": &was, "east-1": nil}},
 				remediations.Move{Location: "east", From: "east-1", To: "east-2", Before: map[string]*string{"east-1": &ours, "east-2": nil}})
 		case "east-2":

@@ -36,7 +36,7 @@ func draining(t *testing.T, name string, there bool) *corev1.Node {
 	if there {
 		now := time.Now().UTC().Truncate(time.Second)
 		r := remediations.Record{
-			V: remediations.RecordVersion, ID: "abc123", Policy: "p", Cause: remediations.Cause{Alert: "f"}, Phase: remediations.Acting,
+			V: remediations.RecordVersion, ID: "abc123", Policy: "p", Cause: remediations.Cause{Alert: "f"}, Phase: remediations.PhaseActing,
 			Step: remediations.StepRef{Name: "drain", Attempt: 1}, Began: now, Since: now, Deadline: now.Add(time.Minute),
 			Intent: &remediations.Intent{ID: "abc123-0-1", At: now},
 		}

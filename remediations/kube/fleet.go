@@ -82,7 +82,7 @@ func (f Fleet) repairing(key string) string {
 		if _, carries := n.Annotations[key]; !carries {
 			continue
 		}
-		if r, err := remediations.DecodeRecord(n.Annotations[remediations.LocationKey]); err == nil && r.Phase != remediations.Exhausted {
+		if r, err := remediations.DecodeRecord(n.Annotations[remediations.LocationKey]); err == nil && r.Phase != remediations.PhaseExhausted {
 			return n.Name
 		}
 	}

@@ -30,13 +30,13 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 		want   string
 		told   bool
 	}{
-		"it waits for proof":              {remediations.Verifying, fingerprint, "resolved", "unchanged", true},
-		"its call is under way":           {remediations.Acting, fingerprint, "resolved", "unchanged", true},
-		"it waits for a guard":            {remediations.Pending, fingerprint, "resolved", "accepted", false},
-		"another alert's repair":          {remediations.Verifying, "9f2c0e5b6d1a4c33", "resolved", "accepted", false},
-		"it fires again":                  {remediations.Verifying, fingerprint, "firing", "accepted", false},
+		"it waits for proof":              {remediations.PhaseVerifying, fingerprint, "resolved", "unchanged", true},
+		"its call is under way":           {remediations.PhaseActing, fingerprint, "resolved", "unchanged", true},
+		"it waits for a guard":            {remediations.PhasePending, fingerprint, "resolved", "accepted", false},
+		"another alert's repair":          {remediations.PhaseVerifying, "9f2c0e5b6d1a4c33", "resolved", "accepted", false},
+		"it fires again":                  {remediations.PhaseVerifying, fingerprint, "firing", "accepted", false},
 		"the label alone says in flight":  {"", fingerprint, "resolved", "accepted", false},
-		"the record alone says in flight": {remediations.Acting, fingerprint, "resolved", "accepted", false},
+		"the record alone says in flight": {remediations.PhaseActing, fingerprint, "resolved", "accepted", false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			began := time.Unix(1700000000, 0).UTC()
@@ -54,7 +54,7 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 			n.Annotations[alert.Key()], n.Annotations[remediations.NodeRepairKey], n.Labels[remediations.PhaseLabel] = alert.Encode(), r.Encode(), string(c.phase)
 			switch what {
 			case "the label alone says in flight":
-				n.Annotations[remediations.NodeRepairKey], n.Labels[remediations.PhaseLabel] = "{}", string(remediations.Verifying)
+				n.Annotations[remediations.NodeRepairKey], n.Labels[remediations.PhaseLabel] = "{}", string(remediations.PhaseVerifying)
 			case "the record alone says in flight":
 				delete(n.Labels, remediations.PhaseLabel)
 			}

@@ -80,7 +80,7 @@ func (l *Ledger) Relapse(machine string, c Cure) {
 	c.Relapsed = true
 	cures := slices.DeleteFunc(slices.Clone(l.Cures[machine]), func(o Cure) bool { return o.Policy == c.Policy })
 	l.cures(machine, append(cures, c))
-	l.Finished(c.Policy, c.Repair, remediations.Relapsed)
+	l.Finished(c.Policy, c.Repair, remediations.OutcomeRelapsed)
 }
 
 // pruneCures drops what can have no relapse any more, even if the alert came back in time and was held for a day.
@@ -109,10 +109,10 @@ type RepairEnd struct {
 // policy goes on after a Recovered (of a repair that was under way) or a person's reset; a row that is not full yet is
 // broken by any other end. It says whether anything changed.
 func (l *Ledger) Finished(policy, repair string, o remediations.Outcome) bool {
-	if o == remediations.Observed {
+	if o == remediations.OutcomeObserved {
 		return false // nothing was tried
 	}
-	failed := o == remediations.OutcomeExhausted || o == remediations.Relapsed
+	failed := o == remediations.OutcomeExhausted || o == remediations.OutcomeRelapsed
 	ends := slices.Clone(l.Status.Ends[policy])
 	if len(ends) == 0 {
 		ends = make([]RepairEnd, l.Status.Exhausted[policy])
@@ -126,7 +126,7 @@ func (l *Ledger) Finished(policy, repair string, o remediations.Outcome) bool {
 		return false
 	case i >= 0:
 		ends[i].Failed = failed
-	case !failed && o != remediations.Recovered && l.Failing(policy):
+	case !failed && o != remediations.OutcomeRecovered && l.Failing(policy):
 		return false
 	default:
 		ends = append(ends, RepairEnd{Repair: repair, Failed: failed})
@@ -149,7 +149,7 @@ func (l *Ledger) Finished(policy, repair string, o remediations.Outcome) bool {
 	if row == 0 {
 		delete(l.Status.Exhausted, policy)
 	}
-	if o == remediations.Recovered {
+	if o == remediations.OutcomeRecovered {
 		delete(l.Status.Stopped, policy)
 	}
 	return true
@@ -174,5 +174,5 @@ func CureOf(e remediations.Entry) *Cure {
 	if !e.Cured() {
 		return nil
 	}
-	return &Cure{Repair: e.ID, Policy: e.Policy, At: e.Ended, Step: *e.Last, Steps: slices.Concat(e.Earlier, e.Steps), Relapsed: e.Outcome == remediations.Relapsed}
+	return &Cure{Repair: e.ID, Policy: e.Policy, At: e.Ended, Step: *e.Last, Steps: slices.Concat(e.Earlier, e.Steps), Relapsed: e.Outcome == remediations.OutcomeRelapsed}
 }

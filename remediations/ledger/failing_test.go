@@ -17,23 +17,23 @@ func TestPolicyStopsAfterThreeExhaustedInARow(t *testing.T) {
 	l := &ledger.Ledger{}
 	l.Finished("p", nextRepair(), OutcomeExhausted)
 	l.Finished("p", nextRepair(), OutcomeExhausted)
-	l.Finished("p", nextRepair(), SelfRecovered)
+	l.Finished("p", nextRepair(), OutcomeSelfRecovered)
 	l.Finished("p", nextRepair(), OutcomeExhausted)
 	l.Finished("p", nextRepair(), OutcomeExhausted)
 	require.False(t, l.Failing("p"), "another end broke the row")
 	l.Finished("p", nextRepair(), OutcomeExhausted)
 	require.True(t, l.Failing("p"))
 	require.False(t, l.Failing("q"), "each policy for itself")
-	for _, o := range []Outcome{SelfRecovered, Superseded, Cancelled} {
+	for _, o := range []Outcome{OutcomeSelfRecovered, OutcomeSuperseded, OutcomeCancelled} {
 		l.Finished("p", nextRepair(), o)
 		require.True(t, l.Failing("p"), "%s says nothing for a policy that is stopped", o)
 	}
-	l.Finished("p", nextRepair(), Recovered)
+	l.Finished("p", nextRepair(), OutcomeRecovered)
 	require.False(t, l.Failing("p"), "one that was still under way showed that it works")
 
 	for range 3 {
 		l.Finished("p", nextRepair(), OutcomeExhausted)
-		l.Finished("p", nextRepair(), Observed) // which says nothing of the policy
+		l.Finished("p", nextRepair(), OutcomeObserved) // which says nothing of the policy
 	}
 	l.Allow("q")
 	require.True(t, l.Failing("p"))
@@ -48,10 +48,10 @@ func TestPolicyIsStoppedByItsLastEndsAlone(t *testing.T) {
 		for _, o := range rapid.SliceOfN(rapid.SampledFrom(Outcomes), 0, 20).Draw(t, "ends") {
 			l.Finished("p", nextRepair(), o)
 			switch {
-			case o == Observed: // nothing was tried
-			case o == OutcomeExhausted || o == Relapsed:
+			case o == OutcomeObserved: // nothing was tried
+			case o == OutcomeExhausted || o == OutcomeRelapsed:
 				row++
-			case o == Recovered || row < 3:
+			case o == OutcomeRecovered || row < 3:
 				row = 0
 			}
 			require.Equal(t, row >= 3, l.Failing("p"))
@@ -66,14 +66,14 @@ func TestRebuiltLedgerKnowsWhatRanOutAndWhatBegan(t *testing.T) {
 	c.Limits.RepairsWindow = 24 * 3600e9
 	var nodes []*corev1.Node
 	for _, n := range scene.Herd(3, 3) {
-		r := Record{V: 1, ID: "r" + n.Name, Policy: "p", Cause: Cause{Alert: "a"}, Phase: Exhausted, Step: StepRef{Name: "reboot", Attempt: 1},
+		r := Record{V: 1, ID: "r" + n.Name, Policy: "p", Cause: Cause{Alert: "a"}, Phase: PhaseExhausted, Step: StepRef{Name: "reboot", Attempt: 1},
 			Done: []string{"reboot:1"}, Began: scene.Noon, Since: scene.Noon, Intent: &Intent{ID: "r" + n.Name + "-0-1", At: scene.Noon}}
-		n.Annotations[NodeRepairKey], n.Labels[PhaseLabel] = r.Encode(), string(Exhausted)
+		n.Annotations[NodeRepairKey], n.Labels[PhaseLabel] = r.Encode(), string(PhaseExhausted)
 		n.Annotations[HistoryKey] = EncodeJSON([]Entry{
 			{ID: r.ID, Steps: r.Done, Began: scene.Noon, Ended: scene.Noon, Outcome: OutcomeExhausted},
-			{ID: "gentle", Steps: []string{"mark-ready:1"}, Began: scene.Noon, Ended: scene.Noon, Outcome: Recovered},
-			{ID: "leader", Target: "leader", Steps: []string{"promote-leader:1"}, Began: scene.Noon, Ended: scene.Noon, Outcome: Recovered},
-			{ID: "old", Steps: []string{"reboot:1"}, Began: scene.Noon.Add(-25 * 3600e9), Ended: scene.Noon, Outcome: Recovered},
+			{ID: "gentle", Steps: []string{"mark-ready:1"}, Began: scene.Noon, Ended: scene.Noon, Outcome: OutcomeRecovered},
+			{ID: "leader", Target: "leader", Steps: []string{"promote-leader:1"}, Began: scene.Noon, Ended: scene.Noon, Outcome: OutcomeRecovered},
+			{ID: "old", Steps: []string{"reboot:1"}, Began: scene.Noon.Add(-25 * 3600e9), Ended: scene.Noon, Outcome: OutcomeRecovered},
 		})
 		nodes = append(nodes, n)
 	}

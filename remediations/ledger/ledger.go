@@ -224,13 +224,13 @@ func Rebuild(c *remediations.Config, nodes []*corev1.Node, now time.Time) *Ledge
 				l.Cured(Machine(n), &e, nil)
 			}
 		}
-		if r != nil && r.Phase == remediations.Exhausted {
+		if r != nil && r.Phase == remediations.PhaseExhausted {
 			l.Finished(r.Policy, r.ID, remediations.OutcomeExhausted)
 		}
 		if r == nil || r.Intent == nil || !c.Remediation(r.Step.Name).Disruptive {
 			continue
 		}
-		if r.Phase != remediations.Exhausted { // an exhausted one is in the history, too
+		if r.Phase != remediations.PhaseExhausted { // an exhausted one is in the history, too
 			l.Repairs[Machine(n)] = append(l.Repairs[Machine(n)], Begun{Repair: r.ID, At: r.Began})
 		}
 		if r.Phase.InFlight() && c.Remediation(r.Step.Name).Replaces {

@@ -127,20 +127,20 @@ func TestRebuiltLedgerCountsWhatTheHistorySays(t *testing.T) {
 	before := scene.Noon.Add(-time.Hour)
 	n := scene.Bare("n1")
 	n.Annotations[HistoryKey] = EncodeEntries([]Entry{
-		{ID: "r6", Policy: "p", Outcome: Cancelled, Began: before, Ended: scene.Noon},
-		{ID: "r5", Policy: "p", Outcome: Recovered, Began: before, Ended: scene.Noon, Steps: []string{"reboot:1"}, Last: &step},
-		{ID: "r4", Policy: "held", Outcome: Cancelled, Began: before, Ended: scene.Noon},
-		{ID: "r3", Policy: "s", Target: "sidecar-0a", Outcome: Recovered, Began: before, Ended: scene.Noon, Steps: []string{"mark-ready:1"}, Last: &StepRef{Name: "mark-ready", Attempt: 1}},
+		{ID: "r6", Policy: "p", Outcome: OutcomeCancelled, Began: before, Ended: scene.Noon},
+		{ID: "r5", Policy: "p", Outcome: OutcomeRecovered, Began: before, Ended: scene.Noon, Steps: []string{"reboot:1"}, Last: &step},
+		{ID: "r4", Policy: "held", Outcome: OutcomeCancelled, Began: before, Ended: scene.Noon},
+		{ID: "r3", Policy: "s", Target: "sidecar-0a", Outcome: OutcomeRecovered, Began: before, Ended: scene.Noon, Steps: []string{"mark-ready:1"}, Last: &StepRef{Name: "mark-ready", Attempt: 1}},
 	})
 	ran := scene.InFlight(scene.Bare("n2"), "reboot")
-	scene.InPhase(ran, Exhausted)
+	scene.InPhase(ran, PhaseExhausted)
 	overdue := scene.InFlight(scene.Bare("n3"), "reboot")
 	late := ReadJournal(overdue).Record
 	late.Deadline = scene.Noon.Add(-24 * time.Hour)
 	late.Intent.At, late.Since = late.Deadline, late.Deadline
 	overdue.Annotations[NodeRepairKey] = late.Encode()
 	waiting := scene.InFlight(scene.Bare("n4"), "replace")
-	scene.InPhase(waiting, Pending)
+	scene.InPhase(waiting, PhasePending)
 	l := ledger.Rebuild(c, []*corev1.Node{n, ran, overdue, waiting, scene.Bare("n5")}, scene.Noon)
 	require.Empty(t, l.Slots)
 	require.Empty(t, l.Orphans, "a replacement that is not under way has no orphan")
@@ -158,17 +158,17 @@ func TestRowOfFailuresCountsEachRepairOnce(t *testing.T) {
 	require.True(t, l.Finished("p", "r1", OutcomeExhausted))
 	require.False(t, l.Finished("p", "r1", OutcomeExhausted))
 	require.Equal(t, 1, l.Status.Exhausted["p"])
-	require.True(t, l.Finished("p", "r1", Recovered), "it is written over")
+	require.True(t, l.Finished("p", "r1", OutcomeRecovered), "it is written over")
 	require.NotContains(t, l.Status.Exhausted, "p")
-	require.True(t, l.Finished("p", "r1", Relapsed))
+	require.True(t, l.Finished("p", "r1", OutcomeRelapsed))
 	require.Equal(t, 1, l.Status.Exhausted["p"])
 	require.True(t, l.Finished("p", "", OutcomeExhausted))
 	require.True(t, l.Finished("p", "", OutcomeExhausted), "repairs without an ID are not one")
 	require.True(t, l.Failing("p"))
-	require.False(t, l.Finished("p", "r9", SelfRecovered), "a stopped policy goes on after a cure alone")
+	require.False(t, l.Finished("p", "r9", OutcomeSelfRecovered), "a stopped policy goes on after a cure alone")
 	require.True(t, l.Failing("p"))
 	require.True(t, l.Finished("q", "r1", OutcomeExhausted))
-	require.True(t, l.Finished("q", "r2", SelfRecovered), "a row that is not full is broken by any other end")
+	require.True(t, l.Finished("q", "r2", OutcomeSelfRecovered), "a row that is not full is broken by any other end")
 	require.NotContains(t, l.Status.Exhausted, "q")
 	require.True(t, l.Failing("p"), "the row of another policy is its own")
 	require.Len(t, l.Status.Ends["p"], 3)
@@ -199,17 +199,17 @@ func TestTimeThatDrydockWasBlind(t *testing.T) {
 func TestCureOfAnotherPolicyStays(t *testing.T) {
 	last := &StepRef{Name: "reboot", Attempt: 1}
 	l := &ledger.Ledger{}
-	require.True(t, l.Cured("another", &Entry{ID: "r0", Policy: "p", Outcome: Recovered, Last: last}, nil))
-	require.True(t, l.Cured("m", &Entry{ID: "r1", Policy: "p", Outcome: Recovered, Last: last}, []string{ledger.ScopeCluster}))
-	require.True(t, l.Cured("m", &Entry{ID: "r2", Policy: "q", Outcome: Recovered, Last: last}, nil))
-	require.False(t, l.Cured("m", &Entry{ID: "r3", Policy: "z", Outcome: Cancelled, Last: last}, nil), "nothing was known of it")
+	require.True(t, l.Cured("another", &Entry{ID: "r0", Policy: "p", Outcome: OutcomeRecovered, Last: last}, nil))
+	require.True(t, l.Cured("m", &Entry{ID: "r1", Policy: "p", Outcome: OutcomeRecovered, Last: last}, []string{ledger.ScopeCluster}))
+	require.True(t, l.Cured("m", &Entry{ID: "r2", Policy: "q", Outcome: OutcomeRecovered, Last: last}, nil))
+	require.False(t, l.Cured("m", &Entry{ID: "r3", Policy: "z", Outcome: OutcomeCancelled, Last: last}, nil), "nothing was known of it")
 	require.True(t, l.Cured("m", &Entry{ID: "r4", Policy: "p", Outcome: OutcomeExhausted, Last: last}, nil))
 	require.Equal(t, "r2", l.Cures["m"][0].Repair)
 	require.Len(t, l.Cures["m"], 1)
 	l.Relapse("m", l.Cures["m"][0])
 	require.True(t, l.Cures["m"][0].Relapsed)
 	require.Equal(t, 1, l.Status.Exhausted["q"])
-	require.True(t, l.Cured("m", &Entry{ID: "r5", Policy: "q", Outcome: Cancelled, Last: last}, nil))
+	require.True(t, l.Cured("m", &Entry{ID: "r5", Policy: "q", Outcome: OutcomeCancelled, Last: last}, nil))
 	require.NotContains(t, l.Cures, "m")
 	require.Contains(t, l.Cures, "another")
 }

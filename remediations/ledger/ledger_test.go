@@ -36,7 +36,7 @@ var anyLedger = rapid.Custom(func(t *rapid.T) *ledger.Ledger {
 	}
 	if rapid.Bool().Draw(t, "status") {
 		l.Status = ledger.Status{
-			Mode: "enforce", Blind: scene.AnyText.Draw(t, "blind"), Exhausted: map[string]int{scene.AnyID.Draw(t, "policy"): 2}, Holds: map[Reason]string{AtLimit: scene.AnyText.Draw(t, "hold")},
+			Mode: "enforce", ReasonBlind: scene.AnyText.Draw(t, "blind"), Exhausted: map[string]int{scene.AnyID.Draw(t, "policy"): 2}, Holds: map[Reason]string{ReasonAtLimit: scene.AnyText.Draw(t, "hold")},
 			Breakers: map[string]ledger.Breaker{ledger.ScopeCluster: {State: ledger.BreakerOpen, Since: scene.AnyTime.Draw(t, "open"), Unhealthy: 3, Nodes: 9, Quiet: scene.AnyTime.Draw(t, "quiet"), Trial: scene.AnyText.Draw(t, "trial")}},
 			SelfTest: alerts.SelfTest{State: alerts.SelfTestMissing, Message: scene.AnyText.Draw(t, "message"), Since: scene.AnyTime.Draw(t, "self-test since")},
 		}
@@ -162,7 +162,7 @@ func TestRebuiltLedgerHoldsWhatTheNodesShow(t *testing.T) {
 	flying, waiting, gentle, quiet := scene.InFlight(scene.Bare("n1"), "reboot"), scene.Bare("n2"), scene.InFlight(scene.Bare("n3"), "mark-ready"), scene.Bare("n4")
 	r, err := DecodeRecord(flying.Annotations[NodeRepairKey])
 	require.NoError(t, err)
-	r.ID, r.Phase = "r2", Pending
+	r.ID, r.Phase = "r2", PhasePending
 	waiting.Annotations[NodeRepairKey] = r.Encode()
 	l := ledger.Rebuild(c, []*corev1.Node{flying, waiting, gentle, quiet}, scene.Noon)
 	require.Len(t, l.Slots, 1)
@@ -202,9 +202,9 @@ func TestStoppedPolicyGoesOn(t *testing.T) {
 		"nothing happens":            {func(*ledger.Ledger) {}, true},
 		"a reset":                    {func(l *ledger.Ledger) { l.Allow("p") }, false},
 		"a reset of another":         {func(l *ledger.Ledger) { l.Allow("q") }, true},
-		"a repair recovered":         {func(l *ledger.Ledger) { l.Finished("p", nextRepair(), Recovered) }, false},
-		"a repair of another":        {func(l *ledger.Ledger) { l.Finished("q", nextRepair(), Recovered) }, true},
-		"one recovered by itself":    {func(l *ledger.Ledger) { l.Finished("p", nextRepair(), SelfRecovered) }, true},
+		"a repair recovered":         {func(l *ledger.Ledger) { l.Finished("p", nextRepair(), OutcomeRecovered) }, false},
+		"a repair of another":        {func(l *ledger.Ledger) { l.Finished("q", nextRepair(), OutcomeRecovered) }, true},
+		"one recovered by itself":    {func(l *ledger.Ledger) { l.Finished("p", nextRepair(), OutcomeSelfRecovered) }, true},
 		"a copy of it was let go on": {func(l *ledger.Ledger) { l.Clone().Allow("p") }, true},
 		"a repair ran out of steps":  {func(l *ledger.Ledger) { l.Finished("p", nextRepair(), OutcomeExhausted) }, true},
 	} {

@@ -87,7 +87,7 @@ func (l *Ledger) rebuildMoves(c *remediations.Config, n *corev1.Node, j remediat
 	if r.Phase.InFlight() {
 		l.Slots = append(l.Slots, locationSlot(c, n, r, r.Since))
 	}
-	if r.Phase == remediations.Exhausted {
+	if r.Phase == remediations.PhaseExhausted {
 		l.Finished(r.Policy, r.ID, remediations.OutcomeExhausted)
 	}
 }

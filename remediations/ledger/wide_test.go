@@ -23,8 +23,8 @@ func TestLedgerRemembersWhatChangedTheWholeCluster(t *testing.T) {
 		}
 	}
 	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
-	l.Reserve(c, n, record("r1", Acting), scene.Noon)
-	l.Reserve(c, n, record("r1", Acting), scene.Noon.Add(time.Minute))
+	l.Reserve(c, n, record("r1", PhaseActing), scene.Noon)
+	l.Reserve(c, n, record("r1", PhaseActing), scene.Noon.Add(time.Minute))
 	require.Equal(t, []ledger.Begun{{Repair: "r1", At: scene.Noon.Add(time.Minute)}}, l.Wide)
 	require.True(t, l.Slots[0].Wide)
 	again, err := ledger.Decode(l.Encode())
@@ -41,9 +41,9 @@ func TestLedgerRemembersWhatChangedTheWholeCluster(t *testing.T) {
 	l.Prune(c, scene.Noon.Add(ledger.WideApart+time.Minute))
 	require.Empty(t, l.Wide)
 
-	n.Annotations[NodeRepairKey] = record("r2", Verifying).Encode()
+	n.Annotations[NodeRepairKey] = record("r2", PhaseVerifying).Encode()
 	other := scene.Bare("n2")
-	other.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "r3", Policy: "p", Outcome: Recovered, Steps: []string{"restart-cni:1", "apply-cni:1"}, Began: scene.Noon, Ended: scene.Noon.Add(-time.Minute)})
+	other.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "r3", Policy: "p", Outcome: OutcomeRecovered, Steps: []string{"restart-cni:1", "apply-cni:1"}, Began: scene.Noon, Ended: scene.Noon.Add(-time.Minute)})
 	rebuilt := ledger.Rebuild(c, []*corev1.Node{n, other}, scene.Noon)
 	require.ElementsMatch(t, []ledger.Begun{{Repair: "r2", At: scene.Noon}, {Repair: "r3", At: scene.Noon.Add(-time.Minute)}}, rebuilt.Wide)
 	require.True(t, rebuilt.Slots[0].Wide)

@@ -79,10 +79,10 @@ func (t *Target) goOn(now time.Time) Decision {
 	r := t.Record
 	p := t.PolicyOf(r)
 	if p == nil || p.Kind != t.Kind || p.Mode == remediations.ModeOff {
-		return t.End(remediations.Cancelled, fmt.Sprintf("policy %s is no longer configured, or off%s", r.Policy, r.LeftAs()), now)
+		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("policy %s is no longer configured, or off%s", r.Policy, r.LeftAs()), now)
 	}
 	if !t.Config.Serves(p) {
-		return t.End(remediations.Cancelled, fmt.Sprintf("no provider of %s is configured any more%s", t.Asked, r.LeftAs()), now)
+		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("no provider of %s is configured any more%s", t.Asked, r.LeftAs()), now)
 	}
 	if t.Instead != nil {
 		if d, ok := t.Instead(p, now); ok {
@@ -92,7 +92,7 @@ func (t *Target) goOn(now time.Time) Decision {
 	unseen := t.Unseen(now, LookAgain) || !t.SeenAt.After(r.Intent.At)
 	switch {
 	case t.NeverIssued(r, now):
-		return t.End(remediations.Cancelled, r.FromTheFuture()+r.LeftAs(), now)
+		return t.End(remediations.OutcomeCancelled, r.FromTheFuture()+r.LeftAs(), now)
 	case r.Intent.Ahead(now):
 		return t.WaitForClock(r, p, lookProof, now)
 	case t.Stale(), unseen:
@@ -108,11 +108,11 @@ func (t *Target) goOn(now time.Time) Decision {
 		var well bool
 		if cure, well = t.Cured(p, now); cure.Verb == VerbEnd {
 			return cure
-		} else if well && r.Phase == remediations.Pending && now.Before(r.Deadline) {
+		} else if well && r.Phase == remediations.PhasePending && now.Before(r.Deadline) {
 			return t.LookAgain(cure, now, lookProof)
 		}
 	}
-	if r.Phase == remediations.Pending && !now.Before(r.Deadline) {
+	if r.Phase == remediations.PhasePending && !now.Before(r.Deadline) {
 		if t.Expired != nil {
 			return t.Expired(now)
 		}
@@ -139,7 +139,7 @@ func (t *Target) goOn(now time.Time) Decision {
 // HeldTooLong ends a repair that was held until its deadline.
 func (t *Target) HeldTooLong(now time.Time) Decision {
 	r := t.Record
-	return t.End(remediations.Cancelled, fmt.Sprintf("held for %s: %s%s", remediations.PendingFor, r.Hold.Words(), r.LeftAs()), now)
+	return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s%s", remediations.PendingFor, r.Hold.Words(), r.LeftAs()), now)
 }
 
 const (

@@ -29,7 +29,7 @@ func (c *Call) withheld(r *remediations.Record, now time.Time) bool {
 	if c == nil || c.Withheld == "" || c.IntentID != r.Intent.ID || c.Outcome != remediations.CallRefused {
 		return false
 	}
-	passing := c.Withheld == remediations.CallWithheld || c.Withheld == remediations.Blind
+	passing := c.Withheld == remediations.ReasonCallWithheld || c.Withheld == remediations.ReasonBlind
 	return !passing || now.Before(r.Began.Add(remediations.PendingFor))
 }
 
@@ -65,7 +65,7 @@ func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time
 		}
 	}
 	message := "the call was not made: " + c.Why
-	r.Phase, r.Since, r.Deadline = remediations.Pending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor))
+	r.Phase, r.Since, r.Deadline = remediations.PhasePending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor))
 	r.Hold = &remediations.Hold{Reason: c.Withheld, Message: text.Line(message, 400), Since: remediations.Instant(now)}
 	return Decision{Verb: VerbHold, Reason: c.Withheld, Message: message, Fleetwide: c.Withheld.Fleetwide(), Policy: p, Record: r, Recheck: now.Add(wait)}
 }

@@ -44,7 +44,7 @@ func (t *Target) Clamp(now time.Time) (d Decision, wrong bool) {
 			d.Alerts, changed = append(d.Alerts, a), true
 		}
 	}
-	if r := t.Record; r != nil && (r.Phase == remediations.Pending || (r.Phase == remediations.Acting && !t.Config.Remediation(r.Step.Name).Once)) {
+	if r := t.Record; r != nil && (r.Phase == remediations.PhasePending || (r.Phase == remediations.PhaseActing && !t.Config.Remediation(r.Step.Name).Once)) {
 		if c, wrong := t.Config.Clamped(t.PolicyOf(r), r, now); wrong {
 			d.Record, changed = c, true
 		}

@@ -25,7 +25,7 @@ func aheadBy(t *testing.T, by time.Duration, agree bool) *lifecycle.State {
 	n := s.Node
 	ended := scene.Noon.Add(by)
 	n.Annotations[HistoryKey] = EncodeHistory(nil, Entry{
-		ID: "abc234", Policy: "node-not-ready", Outcome: Recovered, Steps: []string{"reboot:1"}, Began: ended.Add(-time.Minute), Ended: ended, Cause: "f00df00df00df00d",
+		ID: "abc234", Policy: "node-not-ready", Outcome: OutcomeRecovered, Steps: []string{"reboot:1"}, Began: ended.Add(-time.Minute), Ended: ended, Cause: "f00df00df00df00d",
 	})
 	s.Journal = ReadJournal(n)
 	return s
@@ -59,7 +59,7 @@ func TestEndsFromTheFutureAreClamped(t *testing.T) {
 			s.Journal = ReadJournal(s.Node)
 			d = node.Decide(s, scene.Noon.Add(time.Second))
 			require.Nil(t, d.History, "once")
-			require.Equal(t, Cooldown, d.Reason, d.Message)
+			require.Equal(t, ReasonCooldown, d.Reason, d.Message)
 			require.False(t, d.Recheck.After(scene.Noon.Add(time.Hour)), "%s", d.Recheck)
 		})
 	}
@@ -91,7 +91,7 @@ func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {
 		change func(*Record)
 		most   time.Duration
 	}{
-		"held":    {func(r *Record) { r.Phase, r.Intent, r.Done = Pending, nil, nil }, PendingFor},
+		"held":    {func(r *Record) { r.Phase, r.Intent, r.Done = PhasePending, nil, nil }, PendingFor},
 		"a drain": {func(r *Record) { r.Step, r.Done = StepRef{Name: "drain", Attempt: 1}, []string{"drain:1"} }, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {
 		for _, agree := range []bool{true, false} {
 			s := scene.ReadSidecar(t, "{}").SidecarState(t)
 			r := sidecar.Decide(s, scene.Noon).Record
-			r.Phase, r.Deadline = Verifying, far
+			r.Phase, r.Deadline = PhaseVerifying, far
 			s.Record, s.Heartbeats = r, &signs.Heartbeats{ReadAt: scene.Noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
 			d := sidecar.Decide(s, scene.Noon)
 			require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(scene.Noon.Add(time.Hour)))
@@ -120,7 +120,7 @@ func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {
 	t.Run("a location", func(t *testing.T) {
 		for _, agree := range []bool{true, false} {
 			s := scene.ReadLocation(t, "{}").LocationState(t)
-			r := scene.LocationRecord(Verifying)
+			r := scene.LocationRecord(PhaseVerifying)
 			r.Deadline = far
 			s.Record, s.Journal.Records, s.Heartbeats = r, map[string]*Record{LocationKey: r}, &signs.Heartbeats{ReadAt: scene.Noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
 			d := location.Decide(s, scene.Noon)

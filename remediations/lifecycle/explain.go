@@ -84,7 +84,7 @@ func (g Guard) answer(c *Candidate, unseen map[Source]string) GuardAnswer {
 		}
 		return a
 	}
-	if g.Reason == remediations.NotWitnessed {
+	if g.Reason == remediations.ReasonNotWitnessed {
 		if unread := c.unread(); unread != nil {
 			a.Standing, a.Message = GuardNotSeen, "nobody read "+strings.Join(unread, ", ")
 			return a

@@ -143,10 +143,10 @@ func TestEveryGuardSaysWhatItSaw(t *testing.T) {
 func TestWhatWasNotSeenIsNeverPassed(t *testing.T) {
 	t.Parallel()
 	rests := map[lifecycle.Source][]Reason{
-		lifecycle.OnAlerts: {AlertUnconfirmed, Blind, Silenced, Inhibited, AlertResolved, ReasonClusterWide},
-		lifecycle.OnLeases: {Blind},
-		lifecycle.OnFleet:  {FleetUnhealthy, NodeUnderRepair, ControlPlaneBusy, ReasonClusterWide, AtLimit},
-		lifecycle.OnLedger: {FleetUnhealthy, NodeUnderRepair, RepairsSpent, PolicyFailing, ControlPlaneBusy, ReasonClusterWide, AtLimit},
+		lifecycle.OnAlerts: {ReasonAlertUnconfirmed, ReasonBlind, ReasonSilenced, ReasonInhibited, ReasonAlertResolved, ReasonClusterWide},
+		lifecycle.OnLeases: {ReasonBlind},
+		lifecycle.OnFleet:  {ReasonFleetUnhealthy, ReasonNodeUnderRepair, ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit},
+		lifecycle.OnLedger: {ReasonFleetUnhealthy, ReasonNodeUnderRepair, ReasonRepairsSpent, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit},
 	}
 	for source, reasons := range rests {
 		s := scene.Read(t, []byte("{}")).State(t)
@@ -179,7 +179,7 @@ func TestASignThatNobodyReadIsNotSeen(t *testing.T) {
 	} {
 		s := scene.Read(t, []byte(text)).State(t)
 		e := explain(s, func() lifecycle.Decision { return node.Decide(s, scene.Noon) }, nil)
-		i := slices.IndexFunc(e.answers[0], func(a lifecycle.GuardAnswer) bool { return a.Reason == NotWitnessed })
+		i := slices.IndexFunc(e.answers[0], func(a lifecycle.GuardAnswer) bool { return a.Reason == ReasonNotWitnessed })
 		require.Equal(t, want, e.answers[0][i].Standing, text)
 	}
 }

@@ -23,7 +23,7 @@ func TestHoldThatIsTheFleetsIsWrittenOnNoNode(t *testing.T) {
 			continue
 		}
 		require.True(t, d.Fleetwide || !d.Reason.Fleetwide(), g.Name)
-		if r := s.Journal.Record; d.Fleetwide && (r == nil || r.Phase == Pending) && !slices.Contains(d.Consume, RequestKey) {
+		if r := s.Journal.Record; d.Fleetwide && (r == nil || r.Phase == PhasePending) && !slices.Contains(d.Consume, RequestKey) {
 			seen++
 			require.Nil(t, d.Record, "%s: no write but one that is due anyway", g.Name)
 		}
@@ -39,6 +39,6 @@ func TestReasonsAreTheNodesOrTheFleets(t *testing.T) {
 			fleetwide = append(fleetwide, r)
 		}
 	}
-	require.Equal(t, []Reason{Blind, FleetUnhealthy, OutsideWindow, PolicyFailing, ControlPlaneBusy, AtLimit}, fleetwide)
+	require.Equal(t, []Reason{ReasonBlind, ReasonFleetUnhealthy, ReasonOutsideWindow, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonAtLimit}, fleetwide)
 	require.False(t, Reason("no such reason").Fleetwide())
 }

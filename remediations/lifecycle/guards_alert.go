@@ -10,7 +10,7 @@ import (
 // confirmedAs lets one guard through the verdict of the Alertmanagers, which carries its own reason.
 func confirmedAs(reason remediations.Reason) func(*Candidate) *Finding {
 	return func(c *Candidate) *Finding {
-		if c.Verdict.Reason != reason || (reason == remediations.AlertUnconfirmed && c.Resolved()) {
+		if c.Verdict.Reason != reason || (reason == remediations.ReasonAlertUnconfirmed && c.Resolved()) {
 			return nil
 		}
 		return &Finding{Message: c.Verdict.Message, Until: c.Verdict.Until, Fleetwide: c.Verdict.Fleetwide}
@@ -21,7 +21,7 @@ func blind(c *Candidate) *Finding {
 	if why := c.Word.BlindCause(c.Config); why != "" {
 		return Because("%s; no alert is acted upon until that ends", why)
 	}
-	if c.Verdict.Reason == remediations.Blind {
+	if c.Verdict.Reason == remediations.ReasonBlind {
 		return &Finding{Message: c.Verdict.Message}
 	}
 	return nil

@@ -19,7 +19,7 @@ func TestControlPlaneHoldsOnlyWhatTakesTheNodeAway(t *testing.T) {
 	f := scene.FleetOf(conf, nodes, nil, scene.Noon)
 	f.Occupy(conf, nodes[1], false)
 	c := &lifecycle.Candidate{State: &lifecycle.State{Config: conf, Node: nodes[0], Fleet: f}, Now: scene.Noon, Policy: &Policy{}, Step: StepRef{Name: "reboot", Attempt: 1}}
-	held := func() bool { _, f := c.HeldBy([]Reason{ControlPlaneBusy}); return f != nil }
+	held := func() bool { _, f := c.HeldBy([]Reason{ReasonControlPlaneBusy}); return f != nil }
 	require.True(t, held())
 	c.Step.Name, c.Kind = "mark-ready", KindSidecar
 	require.False(t, held())

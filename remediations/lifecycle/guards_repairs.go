@@ -69,7 +69,7 @@ func (c *Candidate) lastRepair() *remediations.Entry {
 // counts says that the ended repair holds the candidate as one that did something. For a policy that only observes, so does what
 // would have: it says what would be done in reality. One that enforces is held by no such thing.
 func (c *Candidate) counts(e remediations.Entry) bool {
-	return len(e.Steps) > 0 || (e.Outcome == remediations.Observed && c.Policy.Mode == remediations.ModeObserve)
+	return len(e.Steps) > 0 || (e.Outcome == remediations.OutcomeObserved && c.Policy.Mode == remediations.ModeObserve)
 }
 
 // begun counts the disruptive repairs that began on the machine in the window, and says when the oldest did.

@@ -25,7 +25,7 @@ func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
 
 	var listed []Reason
 	for _, r := range Reasons {
-		if !slices.Contains([]Reason{RecordMalformed, CallWithheld, ProviderAbsent, SidecarHeld, SidecarUnknown, LeaderHeld, LeaderUnknown, APIServerUnknown}, r) {
+		if !slices.Contains([]Reason{ReasonRecordMalformed, ReasonCallWithheld, ReasonProviderAbsent, ReasonSidecarHeld, ReasonSidecarUnknown, ReasonLeaderHeld, ReasonLeaderUnknown, ReasonAPIServerUnknown}, r) {
 			listed = append(listed, r)
 		}
 	}
@@ -61,7 +61,7 @@ func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
 	sc := scene.Read(t, []byte(everythingWrong))
 	remedies := remediesOf(sc)
 	for _, want := range scene.DesignOrder {
-		if want == AlertResolved || want == FleetUnhealthy {
+		if want == ReasonAlertResolved || want == ReasonFleetUnhealthy {
 			continue // an alert cannot be over and fire: held-AlertResolved has it
 		}
 		d := node.Decide(sc.State(t), scene.Noon)
@@ -75,29 +75,29 @@ func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
 // remediesOf take the causes of everythingWrong away, each that of one guard.
 func remediesOf(sc *scene.Scene) map[Reason]func() {
 	return map[Reason]func(){
-		ReasonExcluded:  func() { delete(sc.Node.Labels, ExcludeLabel) },
-		Paused:          func() { delete(sc.Node.Annotations, PauseKey) },
-		NodeLeaving:     func() { sc.Node.Taints = nil },
-		CordonedByOther: func() { sc.Node.Cordoned = false },
-		AlertUnconfirmed: func() {
+		ReasonExcluded:        func() { delete(sc.Node.Labels, ExcludeLabel) },
+		ReasonPaused:          func() { delete(sc.Node.Annotations, PauseKey) },
+		ReasonNodeLeaving:     func() { sc.Node.Taints = nil },
+		ReasonCordonedByOther: func() { sc.Node.Cordoned = false },
+		ReasonAlertUnconfirmed: func() {
 			sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", ""
 		},
-		Blind:             func() { sc.Word.WatchdogMisses = 0 },
-		Silenced:          func() { sc.Word.Replicas[0].Alert = "active" },
-		Inhibited:         func() { sc.Word.Replicas[1].Alert = "active" },
-		NotWitnessed:      func() { sc.Node.Conditions["DiskPressure"] = "True" },
-		TooYoung:          func() { sc.Policy.For = "1m" },
-		FleetUnhealthy:    nil, // it does not hold what many nodes need: held-FleetUnhealthy has it
-		OutsideWindow:     func() { sc.Windows = nil },
-		NodeUnderRepair:   func() { sc.Leader = nil },
-		Cooldown:          func() { sc.History = nil },
-		RepairsSpent:      func() { sc.Limits.RepairsPerNode = 2 },
-		PolicyFailing:     func() { sc.Ledger.Exhausted = nil },
-		AwaitingApproval:  func() { sc.Policy.Approval = false },
-		ControlPlaneBusy:  func() { sc.Fleet.ControlPlane, sc.Fleet.ControlPlaneDown = 0, 0; sc.Node.ControlPlane = false },
-		ReasonClusterWide: func() { sc.Word.Sick = 4 },
-		AtLimit:           func() { sc.Fleet.InFlight = 0 },
-		Observing:         func() { sc.Policy.Mode = ModeEnforce },
+		ReasonBlind:            func() { sc.Word.WatchdogMisses = 0 },
+		ReasonSilenced:         func() { sc.Word.Replicas[0].Alert = "active" },
+		ReasonInhibited:        func() { sc.Word.Replicas[1].Alert = "active" },
+		ReasonNotWitnessed:     func() { sc.Node.Conditions["DiskPressure"] = "True" },
+		ReasonTooYoung:         func() { sc.Policy.For = "1m" },
+		ReasonFleetUnhealthy:   nil, // it does not hold what many nodes need: held-FleetUnhealthy has it
+		ReasonOutsideWindow:    func() { sc.Windows = nil },
+		ReasonNodeUnderRepair:  func() { sc.Leader = nil },
+		ReasonCooldown:         func() { sc.History = nil },
+		ReasonRepairsSpent:     func() { sc.Limits.RepairsPerNode = 2 },
+		ReasonPolicyFailing:    func() { sc.Ledger.Exhausted = nil },
+		ReasonAwaitingApproval: func() { sc.Policy.Approval = false },
+		ReasonControlPlaneBusy: func() { sc.Fleet.ControlPlane, sc.Fleet.ControlPlaneDown = 0, 0; sc.Node.ControlPlane = false },
+		ReasonClusterWide:      func() { sc.Word.Sick = 4 },
+		ReasonAtLimit:          func() { sc.Fleet.InFlight = 0 },
+		ReasonObserving:        func() { sc.Policy.Mode = ModeEnforce },
 	}
 }
 

@@ -21,7 +21,7 @@ func TestSignThatHoldsIsReadAgainInTime(t *testing.T) {
 			s.Read[sign] = said
 		}
 		d := node.Decide(s, scene.Noon)
-		require.Equal(t, NotWitnessed, d.Reason)
+		require.Equal(t, ReasonNotWitnessed, d.Reason)
 		require.Equal(t, again, d.Ask.Witness, age)
 	}
 }

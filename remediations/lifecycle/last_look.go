@@ -17,16 +17,16 @@ func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal) error 
 		return remediations.Withhold(remediations.ReasonExcluded, "the node was excluded by the label %s", remediations.ExcludeLabel)
 	}
 	if why := holdWhen.Leaving(n, j); why != "" {
-		return remediations.Withhold(remediations.NodeLeaving, "%s", why)
+		return remediations.Withhold(remediations.ReasonNodeLeaving, "%s", why)
 	}
 	// A pause that is over has been consumed by now; one that still stands holds, whatever it says.
 	for _, key := range []string{remediations.BreakGlassKey, remediations.PauseKey} {
 		if _, ok := n.Annotations[key]; ok {
-			return remediations.Withhold(remediations.Paused, "%s was set in the meantime", key)
+			return remediations.Withhold(remediations.ReasonPaused, "%s was set in the meantime", key)
 		}
 	}
 	if _, ok := n.Annotations[remediations.CancelKey]; ok {
-		return remediations.Withhold(remediations.CallWithheld, "%s was set in the meantime", remediations.CancelKey)
+		return remediations.Withhold(remediations.ReasonCallWithheld, "%s was set in the meantime", remediations.CancelKey)
 	}
 	return nil
 }
@@ -35,15 +35,15 @@ func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal) error 
 func MayStillRepair(c *remediations.Config, n *corev1.Node, key, intentID string) error {
 	j := c.Registry.ReadJournal(n)
 	r := j.Records[key]
-	if r == nil || r.Phase != remediations.Acting || r.Intent.ID != intentID {
-		return remediations.Withhold(remediations.CallWithheld, "the intent %s is no longer on record", intentID)
+	if r == nil || r.Phase != remediations.PhaseActing || r.Intent.ID != intentID {
+		return remediations.Withhold(remediations.ReasonCallWithheld, "the intent %s is no longer on record", intentID)
 	}
 	if j.Record != nil && j.Record.Phase.InFlight() {
-		return remediations.Withhold(remediations.NodeUnderRepair, "the node came under repair %s", j.Record.ID)
+		return remediations.Withhold(remediations.ReasonNodeUnderRepair, "the node came under repair %s", j.Record.ID)
 	}
 	for _, other := range j.OtherRepairs {
 		if !other.Shares() && other != r {
-			return remediations.Withhold(remediations.NodeUnderRepair, "the node came under repair %s", other.ID)
+			return remediations.Withhold(remediations.ReasonNodeUnderRepair, "the node came under repair %s", other.ID)
 		}
 	}
 	return LetsAct(c.HoldWhen, n, j)
@@ -61,5 +61,5 @@ func StillWitnessed(n *corev1.Node, asked []signs.Sign, read map[signs.Sign]sign
 	if w.Unread {
 		w.Saw = append(w.Saw, "what the Node does not show could not be read")
 	}
-	return remediations.Withhold(remediations.NotWitnessed, "the policy's witness no longer says that the node is ill: %s", strings.Join(w.Saw, "; "))
+	return remediations.Withhold(remediations.ReasonNotWitnessed, "the policy's witness no longer says that the node is ill: %s", strings.Join(w.Saw, "; "))
 }

@@ -31,35 +31,35 @@ func TestLastLookBeforeTheCall(t *testing.T) {
 		"nothing was said":           {func(*corev1.Node) {}, ""},
 		"an exclusion that is off":   {func(n *corev1.Node) { n.Labels[ExcludeLabel] = "false" }, ""},
 		"excluded":                   {func(n *corev1.Node) { n.Labels[ExcludeLabel] = "" }, ReasonExcluded},
-		"paused":                     {annotate(PauseKey, "true"), Paused},
-		"paused for a while":         {annotate(PauseKey, scene.Noon.Add(time.Hour).Format(time.RFC3339)), Paused},
-		"a pause that nobody reads":  {annotate(PauseKey, "perhaps"), Paused},
-		"the glass is broken":        {annotate(BreakGlassKey, "why"), Paused},
-		"cancelled":                  {annotate(CancelKey, "r1"), CallWithheld},
-		"it is being deleted":        {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: scene.Noon} }, NodeLeaving},
-		"an autoscaler takes it":     {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} }, NodeLeaving},
-		"no record":                  {func(n *corev1.Node) { delete(n.Annotations, NodeRepairKey) }, CallWithheld},
-		"a record that is no record": {annotate(NodeRepairKey, "{}"), CallWithheld},
-		"its leadership is moved":    {func(n *corev1.Node) { n.Annotations[LocationKey] = scene.LocationRecord(Acting).Encode() }, NodeUnderRepair},
+		"paused":                     {annotate(PauseKey, "true"), ReasonPaused},
+		"paused for a while":         {annotate(PauseKey, scene.Noon.Add(time.Hour).Format(time.RFC3339)), ReasonPaused},
+		"a pause that nobody reads":  {annotate(PauseKey, "perhaps"), ReasonPaused},
+		"the glass is broken":        {annotate(BreakGlassKey, "why"), ReasonPaused},
+		"cancelled":                  {annotate(CancelKey, "r1"), ReasonCallWithheld},
+		"it is being deleted":        {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: scene.Noon} }, ReasonNodeLeaving},
+		"an autoscaler takes it":     {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} }, ReasonNodeLeaving},
+		"no record":                  {func(n *corev1.Node) { delete(n.Annotations, NodeRepairKey) }, ReasonCallWithheld},
+		"a record that is no record": {annotate(NodeRepairKey, "{}"), ReasonCallWithheld},
+		"its leadership is moved":    {func(n *corev1.Node) { n.Annotations[LocationKey] = scene.LocationRecord(PhaseActing).Encode() }, ReasonNodeUnderRepair},
 		"another attempt's record": {func(n *corev1.Node) {
 			r := ReadJournal(n).Record
 			r.Intent.ID = "r1-0-2"
 			n.Annotations[NodeRepairKey] = r.Encode()
-		}, CallWithheld},
+		}, ReasonCallWithheld},
 		"a control-plane node is rebooted": {controlPlaneNode, ""},
 		"a control-plane node is never replaced": {func(n *corev1.Node) {
 			controlPlaneNode(n)
 			r := ReadJournal(n).Record
 			r.Step.Name = "replace"
 			n.Annotations[NodeRepairKey] = r.Encode()
-		}, ProviderAbsent},
+		}, ReasonProviderAbsent},
 		"drained, and cordoned still": {func(n *corev1.Node) { drainedBefore(n); n.Spec.Unschedulable = true }, ""},
 		"the attempt is over": {func(n *corev1.Node) {
 			r := ReadJournal(n).Record
-			r.Phase = Verifying
+			r.Phase = PhaseVerifying
 			n.Annotations[NodeRepairKey] = r.Encode()
-		}, CallWithheld},
-		"it was uncordoned after its drain": {drainedBefore, CallWithheld},
+		}, ReasonCallWithheld},
+		"it was uncordoned after its drain": {drainedBefore, ReasonCallWithheld},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Acting()
@@ -87,16 +87,16 @@ func TestLastLookBeforeAnApproval(t *testing.T) {
 		reason Reason
 	}{
 		"nothing was said":            {func(*corev1.Node) {}, ""},
-		"paused":                      {func(n *corev1.Node) { n.Annotations[PauseKey] = "true" }, Paused},
-		"no record":                   {func(n *corev1.Node) { delete(n.Annotations, SidecarKey(scene.ThePod)) }, CallWithheld},
-		"its node is under repair":    {func(n *corev1.Node) { scene.InFlight(n, "reboot") }, NodeUnderRepair},
-		"its node's leadership moves": {func(n *corev1.Node) { scene.Leads(n, "eu", "n2", Acting, false) }, NodeUnderRepair},
+		"paused":                      {func(n *corev1.Node) { n.Annotations[PauseKey] = "true" }, ReasonPaused},
+		"no record":                   {func(n *corev1.Node) { delete(n.Annotations, SidecarKey(scene.ThePod)) }, ReasonCallWithheld},
+		"its node is under repair":    {func(n *corev1.Node) { scene.InFlight(n, "reboot") }, ReasonNodeUnderRepair},
+		"its node's leadership moves": {func(n *corev1.Node) { scene.Leads(n, "eu", "n2", PhaseActing, false) }, ReasonNodeUnderRepair},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Bare("n1")
 			pod := scene.ThePod
 			pod.UID = "pod1"
-			r := Record{V: 1, ID: "r1", Policy: "p", Cause: Cause{Alert: "a"}, Pod: &pod, Phase: Acting, Step: StepRef{Name: "mark-ready", Attempt: 1},
+			r := Record{V: 1, ID: "r1", Policy: "p", Cause: Cause{Alert: "a"}, Pod: &pod, Phase: PhaseActing, Step: StepRef{Name: "mark-ready", Attempt: 1},
 				Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Intent: &Intent{ID: "r1-0-1", At: scene.Noon}}
 			n.Annotations[SidecarKey(scene.ThePod)] = r.Encode()
 			c.change(n)
@@ -111,15 +111,15 @@ func TestLastLookBeforeAMove(t *testing.T) {
 		reason Reason
 	}{
 		"nothing was said":            {func(_, _ *corev1.Node) {}, ""},
-		"the leader is paused":        {func(l, _ *corev1.Node) { l.Annotations[PauseKey] = "true" }, Paused},
+		"the leader is paused":        {func(l, _ *corev1.Node) { l.Annotations[PauseKey] = "true" }, ReasonPaused},
 		"the successor is excluded":   {func(_, s *corev1.Node) { s.Labels[ExcludeLabel] = "" }, ReasonExcluded},
-		"the successor is cordoned":   {func(_, s *corev1.Node) { s.Spec.Unschedulable = true }, LeaderHeld},
-		"the successor is repaired":   {func(_, s *corev1.Node) { scene.InFlight(s, "reboot") }, NodeUnderRepair},
-		"the record is another one's": {func(l, _ *corev1.Node) { scene.Leads(l, "eu", "n2", Acting, false) }, CallWithheld},
+		"the successor is cordoned":   {func(_, s *corev1.Node) { s.Spec.Unschedulable = true }, ReasonLeaderHeld},
+		"the successor is repaired":   {func(_, s *corev1.Node) { scene.InFlight(s, "reboot") }, ReasonNodeUnderRepair},
+		"the record is another one's": {func(l, _ *corev1.Node) { scene.Leads(l, "eu", "n2", PhaseActing, false) }, ReasonCallWithheld},
 	} {
 		t.Run(name, func(t *testing.T) {
 			leader, successor := scene.Bare("n1"), scene.Bare("n2")
-			leader.Annotations[LocationKey] = scene.LocationRecord(Acting).Encode()
+			leader.Annotations[LocationKey] = scene.LocationRecord(PhaseActing).Encode()
 			c.change(leader, successor)
 			requireWithheld(t, c.reason, location.MayStillMove(&Config{}, leader, []*corev1.Node{successor}, "r1-0-1"))
 		})
@@ -150,7 +150,7 @@ func TestLastLookAsksTheWitness(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Acting()
 			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: c.ready}}
-			requireWithheld(t, map[bool]Reason{false: NotWitnessed}[c.may], node.MayStillAct(&Config{}, n, "r1-0-1", c.signs, c.read))
+			requireWithheld(t, map[bool]Reason{false: ReasonNotWitnessed}[c.may], node.MayStillAct(&Config{}, n, "r1-0-1", c.signs, c.read))
 		})
 	}
 }
@@ -194,12 +194,12 @@ func TestOwnMarksOfAStrangersRepairDoNotHoldIt(t *testing.T) {
 			}
 			change.mark(n)
 			guard := func() Reason {
-				reason, _ := (&lifecycle.Candidate{State: &lifecycle.State{Config: c, Node: n, Journal: c.Registry.ReadJournal(n)}, Now: scene.Noon, Policy: &Policy{}}).HeldBy([]Reason{NodeLeaving})
+				reason, _ := (&lifecycle.Candidate{State: &lifecycle.State{Config: c, Node: n, Journal: c.Registry.ReadJournal(n)}, Now: scene.Noon, Policy: &Policy{}}).HeldBy([]Reason{ReasonNodeLeaving})
 				return reason
 			}
 			delete(n.Annotations, NodeRepairKey)
-			require.Equal(t, NodeLeaving, guard())
-			requireWithheld(t, NodeLeaving, lifecycle.LetsAct(nil, n, c.Registry.ReadJournal(n)))
+			require.Equal(t, ReasonNodeLeaving, guard())
+			requireWithheld(t, ReasonNodeLeaving, lifecycle.LetsAct(nil, n, c.Registry.ReadJournal(n)))
 
 			n.Annotations[NodeRepairKey] = r.Encode()
 			require.Empty(t, guard())

@@ -13,18 +13,18 @@ func (t *Target) Live(now time.Time) Decision {
 	r := t.Record
 	switch {
 	case t.Cancelled():
-		d := t.End(remediations.Cancelled, fmt.Sprintf("somebody set %s%s", remediations.CancelKey, r.LeftAs()), now)
+		d := t.End(remediations.OutcomeCancelled, fmt.Sprintf("somebody set %s%s", remediations.CancelKey, r.LeftAs()), now)
 		d.Ended.By = remediations.ByPerson
 		return d
 	case r.Observes() && !t.enforces(t.PolicyOf(r)):
 		return t.observe(now)
 	case r == nil || t.untouched(r):
 		return t.begin(now)
-	case r.Phase == remediations.Acting:
+	case r.Phase == remediations.PhaseActing:
 		return t.acting(now)
-	case r.Phase == remediations.Verifying && now.Before(r.Deadline) && !t.overdue(r, now):
+	case r.Phase == remediations.PhaseVerifying && now.Before(r.Deadline) && !t.overdue(r, now):
 		return t.await(now)
-	case r.Phase == remediations.Exhausted:
+	case r.Phase == remediations.PhaseExhausted:
 		return t.Rest(now)
 	}
 	return t.proceed(now)
@@ -34,7 +34,7 @@ func (t *Target) Live(now time.Time) Decision {
 // it is over.
 func (t *Target) Cancelled() bool {
 	r := t.Record
-	return r != nil && t.Node.Annotations[remediations.CancelKey] == r.ID && r.Phase != remediations.Exhausted && (r.Phase != remediations.Acting || r.Back != nil || !t.Config.Remediation(r.Step.Name).Once)
+	return r != nil && t.Node.Annotations[remediations.CancelKey] == r.ID && r.Phase != remediations.PhaseExhausted && (r.Phase != remediations.PhaseActing || r.Back != nil || !t.Config.Remediation(r.Step.Name).Once)
 }
 
 // begin looks for an alert that no guard holds. A repair that is Pending and has not acted yet is no obstacle: it goes on if
@@ -42,7 +42,7 @@ func (t *Target) Cancelled() bool {
 func (t *Target) begin(now time.Time) Decision {
 	r := t.Record
 	if r != nil && !now.Before(r.Deadline) {
-		return t.End(remediations.Cancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
+		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
 	}
 	if d, ok := t.first(now); ok {
 		return d
@@ -103,7 +103,7 @@ func (t *Target) Act(c *Candidate, pending *remediations.Record) Decision {
 		t.Asking(c)
 	}
 	reason, f := c.HeldBy(nil)
-	if f == nil || reason == remediations.Observing {
+	if f == nil || reason == remediations.ReasonObserving {
 		instead, against, why := t.examine(c, pending, f != nil)
 		switch {
 		case instead != nil:
@@ -120,7 +120,7 @@ func (t *Target) Act(c *Candidate, pending *remediations.Record) Decision {
 	ask := Ask{Alerts: c.Now.Sub(t.LookSince) > remediations.LookFor, Heartbeats: c.Remediation().Disruptive && t.Uncounted(c.Now)}
 	step := t.asks(c, &ask)
 	if f := t.leasesLost(c.Now); ask.Heartbeats && f != nil {
-		d := t.HoldBack(c, pending, remediations.Blind, f)
+		d := t.HoldBack(c, pending, remediations.ReasonBlind, f)
 		d.Ask.Heartbeats = true
 		return d
 	}
@@ -139,7 +139,7 @@ func (s *State) Uncounted(now time.Time) bool {
 func (t *Target) issue(c *Candidate, pending *remediations.Record) Decision {
 	r, now := pending.Clone(), c.Now
 	id := remediations.NextIntentID(r, c.Step, now)
-	r.Phase, r.Step, r.Hold, r.Note = remediations.Acting, c.Step, nil, ""
+	r.Phase, r.Step, r.Hold, r.Note = remediations.PhaseActing, c.Step, nil, ""
 	r.Since, r.Deadline = remediations.Instant(now), remediations.Instant(now.Add(remediations.ActingFor))
 	// Judged by the intent: a plan may repeat a step, and each is an attempt of its own. A drain that goes on is none.
 	if !r.Intent.Of(r, c.Step) {
@@ -164,7 +164,7 @@ func (t *Target) Settle(now time.Time) Decision {
 	}
 	r := old.Clone()
 	d := Decision{Verb: VerbVerify, Record: r, Policy: p}
-	r.Phase, r.Since = remediations.Verifying, remediations.Instant(now)
+	r.Phase, r.Since = remediations.PhaseVerifying, remediations.Instant(now)
 	r.Intent.Outcome, r.Intent.Why = outcome, text.Line(why, 300)
 	if call != nil && call.IntentID == old.Intent.ID {
 		if call.Silence != "" {
@@ -199,7 +199,7 @@ func NewHold(reason remediations.Reason, f *Finding, now time.Time) *remediation
 
 // withoutStep is the decision that nothing of the policy's plan can be done here.
 func withoutStep(p *remediations.Policy) Decision {
-	return Decision{Verb: VerbHold, Reason: remediations.ProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
+	return Decision{Verb: VerbHold, Reason: remediations.ReasonProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
 }
 
 // Held is the decision that something holds the candidate, of which nothing need be written.
@@ -214,6 +214,6 @@ func Held(c *Candidate, reason remediations.Reason, f *Finding) Decision {
 // NewRecord is the record of a repair that nothing was done for yet.
 func (s *State) NewRecord(p *remediations.Policy, cause remediations.Cause, now time.Time) *remediations.Record {
 	return &remediations.Record{
-		V: remediations.RecordVersion, ID: s.NewID, Policy: p.Name, Cause: cause, Phase: remediations.Pending, Began: remediations.Instant(now), Since: remediations.Instant(now), Deadline: remediations.Instant(now.Add(remediations.PendingFor)),
+		V: remediations.RecordVersion, ID: s.NewID, Policy: p.Name, Cause: cause, Phase: remediations.PhasePending, Began: remediations.Instant(now), Since: remediations.Instant(now), Deadline: remediations.Instant(now.Add(remediations.PendingFor)),
 	}
 }

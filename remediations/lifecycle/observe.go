@@ -34,7 +34,7 @@ func (t *Target) observe(now time.Time) Decision {
 		if d, ok := t.enforced(now); ok {
 			return t.givesWay(d, now)
 		}
-		d := Decision{Verb: VerbHold, Reason: remediations.Observing, Message: r.Hold.Message, Policy: p, Recheck: due}
+		d := Decision{Verb: VerbHold, Reason: remediations.ReasonObserving, Message: r.Hold.Message, Policy: p, Recheck: due}
 		return t.watch(d, now, LookAgain)
 	}
 }
@@ -61,7 +61,7 @@ func (t *Target) enforced(now time.Time) (Decision, bool) {
 		}
 		switch d := t.consider(p, a, now); d.Verb {
 		case VerbHold, VerbWait:
-			if d.Reason == remediations.AwaitingApproval {
+			if d.Reason == remediations.ReasonAwaitingApproval {
 				return d, true // it can be approved once it is on record
 			}
 		default:
@@ -113,7 +113,7 @@ func (t *Target) observed(why string, now time.Time) Decision {
 	if why != "" {
 		said += "; " + why
 	}
-	d := t.End(remediations.Observed, said, now)
+	d := t.End(remediations.OutcomeObserved, said, now)
 	d.Ended.Would = w
 	if t.Elsewhere != nil && t.Elsewhere() != "" {
 		d.Prune = append(d.Prune, remediations.KeysOf(t.Alerts)...)
@@ -151,7 +151,7 @@ func (t *Target) saidAlready(p *remediations.Policy, a *remediations.Alert, now 
 		starts = a.StartsAt
 	}
 	for _, e := range t.Journal.History {
-		if e.Outcome != remediations.Observed || e.Would == nil || e.Policy != p.Name || e.Cause != a.Fingerprint {
+		if e.Outcome != remediations.OutcomeObserved || e.Would == nil || e.Policy != p.Name || e.Cause != a.Fingerprint {
 			continue
 		}
 		last := e.Ended
@@ -161,7 +161,7 @@ func (t *Target) saidAlready(p *remediations.Policy, a *remediations.Alert, now 
 		if remediations.Instant(starts).After(last) {
 			return Decision{}, false
 		}
-		d := Decision{Verb: VerbRest, Reason: remediations.Observing, Policy: p, Message: fmt.Sprintf("repair %s would have issued %s at %s; policy %s only observes, and says no more of this alert until it has ended and fires again",
+		d := Decision{Verb: VerbRest, Reason: remediations.ReasonObserving, Policy: p, Message: fmt.Sprintf("repair %s would have issued %s at %s; policy %s only observes, and says no more of this alert until it has ended and fires again",
 			e.ID, e.Would.Step, e.Would.At.Format(time.RFC3339), p.Name)}
 		return t.watch(d, now, LookElsewhere), true
 	}

@@ -14,9 +14,9 @@ import (
 func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
 	switch {
 	case errors.Is(s.LedgerErr, ledger.ErrMalformed):
-		return remediations.RecordMalformed, &Finding{Message: fmt.Sprintf("%v; correct it, or delete it: Drydock makes it again from the Nodes", s.LedgerErr), Fleetwide: true}
+		return remediations.ReasonRecordMalformed, &Finding{Message: fmt.Sprintf("%v; correct it, or delete it: Drydock makes it again from the Nodes", s.LedgerErr), Fleetwide: true}
 	case Lost(s.LedgerLost, now):
-		return remediations.Blind, &Finding{Message: LedgerLost(s.LedgerLost, s.LedgerErr), Fleetwide: true}
+		return remediations.ReasonBlind, &Finding{Message: LedgerLost(s.LedgerLost, s.LedgerErr), Fleetwide: true}
 	}
 	return "", nil
 }

@@ -57,7 +57,7 @@ func DecidePlain(state *PlainState, now time.Time) Decision {
 	if s.Seen != nil {
 		s.SeenAt = s.Seen.At
 	}
-	s.Soon = []remediations.Reason{remediations.NotWitnessed, remediations.Observing}
+	s.Soon = []remediations.Reason{remediations.ReasonNotWitnessed, remediations.ReasonObserving}
 	s.Elsewhere, s.Examine, s.Intend, s.Instead = s.elsewhere, s.examine, s.intend, s.instead
 	s.Rest, s.Well, s.Cure, s.Missing = s.rest, s.well, s.cure, s.missing
 	return DecideTarget(&s.Target, now)
@@ -74,11 +74,11 @@ func (s *PlainState) elsewhere() string {
 func (s *PlainState) examine(c *Candidate, _ *remediations.Record, _ bool) (*Decision, remediations.Reason, *Finding) {
 	switch g := s.Seen; {
 	case g.Unknown != "":
-		return nil, remediations.NotWitnessed, Because("%s; no data is not a fault", text.Line(g.Unknown, 300))
+		return nil, remediations.ReasonNotWitnessed, Because("%s; no data is not a fault", text.Line(g.Unknown, 300))
 	case g.Held != "":
-		return nil, remediations.NotWitnessed, Because("%s", text.Line(g.Held, 300))
+		return nil, remediations.ReasonNotWitnessed, Because("%s", text.Line(g.Held, 300))
 	case g.Well:
-		return nil, remediations.NotWitnessed, Because("%s is well, whatever the alert says: %s", s.What, text.Line(g.Saw, 200))
+		return nil, remediations.ReasonNotWitnessed, Because("%s is well, whatever the alert says: %s", s.What, text.Line(g.Saw, 200))
 	case c.Spent != "":
 		d := s.exhaust(c.Spent, c.Now)
 		return &d, "", nil
@@ -116,11 +116,11 @@ func (s *PlainState) well() (string, bool) {
 // cure is Recovered where the call was made and the target is the same one that it was made for.
 func (s *PlainState) cure(*remediations.Policy) (remediations.Outcome, string) {
 	if r := s.Record; r.Withheld() || r.Intent.Outcome == remediations.CallRefused {
-		return remediations.SelfRecovered, fmt.Sprintf("%s is well and the alert is gone, but not by this repair: %s", s.What, r.Intent.Why)
+		return remediations.OutcomeSelfRecovered, fmt.Sprintf("%s is well and the alert is gone, but not by this repair: %s", s.What, r.Intent.Why)
 	} else if s.Seen.UID != r.Intent.UID {
-		return remediations.SelfRecovered, fmt.Sprintf("%s is well and the alert is gone, but it is another one by now", s.What)
+		return remediations.OutcomeSelfRecovered, fmt.Sprintf("%s is well and the alert is gone, but it is another one by now", s.What)
 	}
-	return remediations.Recovered, fmt.Sprintf("%s cured it: %s is well, and the alert is gone", remediations.LastDone(s.Record), s.What)
+	return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: %s is well, and the alert is gone", remediations.LastDone(s.Record), s.What)
 }
 
 func (s *PlainState) missing() string {

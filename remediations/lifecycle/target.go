@@ -115,7 +115,7 @@ func DecideTarget(t *Target, now time.Time) Decision {
 // clampOwn sets the times of its record right that lie in the future, as State.clamp does for the node's.
 func (t *Target) clampOwn(now time.Time) (Decision, bool) {
 	r := t.Record
-	if r == nil || r.Phase == remediations.Exhausted || (r.Phase == remediations.Acting && r.Back == nil) {
+	if r == nil || r.Phase == remediations.PhaseExhausted || (r.Phase == remediations.PhaseActing && r.Back == nil) {
 		return Decision{}, false
 	}
 	p := t.PolicyOf(r)
@@ -137,7 +137,7 @@ func (s *State) Tidied(d *Decision, was *remediations.Record, alerts []*remediat
 		kept = d.Record
 	}
 	for _, a := range alerts {
-		if (kept == nil || kept.Phase == remediations.Exhausted || kept.Cause.Alert != a.Fingerprint) && s.Over(a, now) && !slices.Contains(d.Prune, a.Key()) {
+		if (kept == nil || kept.Phase == remediations.PhaseExhausted || kept.Cause.Alert != a.Fingerprint) && s.Over(a, now) && !slices.Contains(d.Prune, a.Key()) {
 			d.Prune = append(d.Prune, a.Key())
 		}
 	}
@@ -160,9 +160,9 @@ func (t *Target) causes() []*remediations.Alert {
 // untouched: nothing was done yet, so that the repair gives way where only another alert may go on.
 func (t *Target) untouched(r *remediations.Record) bool {
 	if t.Begun != nil {
-		return r.Phase == remediations.Pending && !t.Begun(r)
+		return r.Phase == remediations.PhasePending && !t.Begun(r)
 	}
-	return r.Phase == remediations.Pending && len(r.Done) == 0
+	return r.Phase == remediations.PhasePending && len(r.Done) == 0
 }
 
 func (t *Target) End(o remediations.Outcome, why string, now time.Time) Decision {
@@ -178,7 +178,7 @@ func (t *Target) End(o remediations.Outcome, why string, now time.Time) Decision
 func (t *Target) leave(why string, now time.Time) Decision {
 	d := Decision{Verb: VerbRest, Message: why}
 	if t.Record != nil {
-		d = t.End(remediations.Superseded, why, now)
+		d = t.End(remediations.OutcomeSuperseded, why, now)
 	}
 	d.Prune = append(d.Prune, remediations.KeysOf(t.Alerts)...)
 	return d

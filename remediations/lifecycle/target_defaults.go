@@ -80,8 +80,8 @@ func (t *Target) HoldBack(c *Candidate, pending *remediations.Record, reason rem
 		return t.Hold(c, pending, reason, f)
 	}
 	d := Held(c, reason, f)
-	d.Fleetwide = f.Fleetwide || (reason.Fleetwide() && reason != remediations.AtLimit) // a limit of its kind's is no node's
-	d.Ask.Heartbeats = reason == remediations.Blind && t.Heartbeats.Blind() != "" && t.Uncounted(c.Now)
+	d.Fleetwide = f.Fleetwide || (reason.Fleetwide() && reason != remediations.ReasonAtLimit) // a limit of its kind's is no node's
+	d.Ask.Heartbeats = reason == remediations.ReasonBlind && t.Heartbeats.Blind() != "" && t.Uncounted(c.Now)
 	if hold := NewHold(reason, f, c.Now); t.Record.Holds(pending, hold, d.Fleetwide) {
 		d.Record = pending.Clone()
 		if d.Record.Hold = hold; t.Until != nil {

@@ -79,7 +79,7 @@ func TestDrydocksOwnMarksDoNotHoldIt(t *testing.T) {
 		"left by a repair that is over": {func(n *corev1.Node) {
 			tainted(n, at)
 			delete(n.Annotations, NodeRepairKey)
-			n.Annotations[HistoryKey] = EncodeJSON([]Entry{{ID: "r0", Policy: "p", Outcome: Recovered, Began: at, Ended: at, Left: []Undo{own}}})
+			n.Annotations[HistoryKey] = EncodeJSON([]Entry{{ID: "r0", Policy: "p", Outcome: OutcomeRecovered, Began: at, Ended: at, Left: []Undo{own}}})
 		}, false},
 		"announced":                             {func(n *corev1.Node) { announced(n); n.Annotations["karpenter.sh/do-not-disrupt"] = "true" }, false},
 		"announced, and a person wrote over it": {func(n *corev1.Node) { announced(n); n.Annotations["karpenter.sh/do-not-disrupt"] = "1h" }, true},

@@ -48,7 +48,7 @@ func (k Keeper) keep(ctx context.Context, lease *coordinationv1.Lease) error {
 	}
 	r := j.Record
 	// Nobody knows, or it is between two steps, perhaps for long: the Lease ends by itself, and the next step takes it again.
-	left := j.Malformed != nil || r != nil && r.Phase == remediations.Pending && r.Intent != nil
+	left := j.Malformed != nil || r != nil && r.Phase == remediations.PhasePending && r.Intent != nil
 	switch {
 	case left:
 		return nil

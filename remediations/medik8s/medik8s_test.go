@@ -141,7 +141,7 @@ func TestALeaseIsTakenKeptAndGivenBack(t *testing.T) {
 	ctx := t.Context()
 	require.NoError(t, w.Free(ctx, w.machine(), "hosts"))
 	require.Nil(t, w.lease(), "asking takes nothing")
-	w.record(remediations.Acting, true)
+	w.record(remediations.PhaseActing, true)
 	require.NoError(t, w.Take(ctx, w.machine(), "hosts"))
 	first := w.lease()
 	require.Equal(t, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "kept", UID: w.node.UID}}, first.OwnerReferences)
@@ -153,20 +153,20 @@ func TestALeaseIsTakenKeptAndGivenBack(t *testing.T) {
 	require.NoError(t, w.Take(ctx, w.machine(), "hosts"))
 	require.Equal(t, first.ResourceVersion, w.lease().ResourceVersion, "it is young")
 	w.now = instant.Add(6 * time.Minute)
-	w.record(remediations.Verifying, true)
+	w.record(remediations.PhaseVerifying, true)
 	require.NoError(t, w.Keep(ctx))
 	require.Equal(t, w.now, w.lease().Spec.RenewTime.UTC())
 	require.Equal(t, instant, w.lease().Spec.AcquireTime.UTC())
 
 	w.now = instant.Add(14 * time.Minute)
-	w.record(remediations.Pending, true)
+	w.record(remediations.PhasePending, true)
 	require.NoError(t, w.Keep(ctx))
 	require.Equal(t, instant.Add(6*time.Minute), w.lease().Spec.RenewTime.UTC(), "between two steps it is left to end")
 
 	for name, ended := range map[string]func(){
 		"no record":                   func() { w.record("", false) },
-		"a plan that has run out":     func() { w.record(remediations.Exhausted, true) },
-		"another repair, which waits": func() { w.record(remediations.Pending, false) },
+		"a plan that has run out":     func() { w.record(remediations.PhaseExhausted, true) },
+		"another repair, which waits": func() { w.record(remediations.PhasePending, false) },
 	} {
 		require.NoError(t, w.Take(ctx, w.machine(), "hosts"), name)
 		require.NotNil(t, w.lease(), name)
@@ -181,13 +181,13 @@ func TestTheLeaseOfANodeThatIsGoneIsGivenBack(t *testing.T) {
 	w := newWorld(t, "gone")
 	ctx := t.Context()
 	require.NoError(t, w.Take(ctx, w.machine(), "hosts"))
-	w.record(remediations.Acting, true)
+	w.record(remediations.PhaseActing, true)
 	require.NoError(t, w.Keep(ctx))
 	require.NotNil(t, w.lease())
 	require.NoError(t, w.Client.CoreV1().Nodes().Delete(ctx, w.node.Name, metav1.DeleteOptions{}))
 	other, err := w.Client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node.Name}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	w.record(remediations.Acting, true)
+	w.record(remediations.PhaseActing, true)
 	require.NoError(t, w.Keep(ctx))
 	require.Nil(t, w.lease())
 	require.NoError(t, w.Take(ctx, engine.Machine{Node: other.Name, UID: string(other.UID)}, ""))

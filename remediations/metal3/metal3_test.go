@@ -109,12 +109,12 @@ func TestWhatIsOverIsTakenAway(t *testing.T) {
 	}
 	all := rebootKey + " " + attemptKey + " " + nodeKey
 	ask()
-	for _, under := range []remediations.Phase{remediations.Acting, remediations.Verifying} {
+	for _, under := range []remediations.Phase{remediations.PhaseActing, remediations.PhaseVerifying} {
 		w.record(w.a, under)
 		require.NoError(t, e.End(t.Context()))
 		require.Equal(t, all, keys(), under)
 	}
-	w.record(w.a, remediations.Exhausted)
+	w.record(w.a, remediations.PhaseExhausted)
 	require.NoError(t, e.End(t.Context()))
 	require.Empty(t, keys(), "the operator never began")
 	require.NotContains(t, w.Get("BareMetalHost", "host-a").GetLabels(), madeLabel)

@@ -44,7 +44,7 @@ var (
 var AnyRecord = rapid.Custom(func(t *rapid.T) *remediations.Record {
 	r := &remediations.Record{
 		V: remediations.RecordVersion, ID: AnyID.Draw(t, "id"), Policy: AnyName.Draw(t, "policy"),
-		Phase: rapid.SampledFrom([]remediations.Phase{remediations.Pending, remediations.Acting, remediations.Verifying, remediations.Exhausted}).Draw(t, "phase"),
+		Phase: rapid.SampledFrom([]remediations.Phase{remediations.PhasePending, remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhaseExhausted}).Draw(t, "phase"),
 		Step:  AnyStep.Draw(t, "step"), Began: AnyTime.Draw(t, "began"), Since: AnyTime.Draw(t, "since"), Deadline: AnyTime.Draw(t, "deadline"),
 		Done: rapid.SliceOfN(rapid.Map(AnyStep, remediations.StepRef.String), 0, 5).Draw(t, "done"),
 	}
@@ -56,7 +56,7 @@ var AnyRecord = rapid.Custom(func(t *rapid.T) *remediations.Record {
 	} else {
 		r.Cause.Alert = AnyID.Draw(t, "alert")
 	}
-	if r.Phase != remediations.Pending || rapid.Bool().Draw(t, "acted") {
+	if r.Phase != remediations.PhasePending || rapid.Bool().Draw(t, "acted") {
 		r.Intent = AnyIntent.Draw(t, "intent")
 	}
 	if remediations.Shipped()[r.Step.Name].Target == "leader" {
@@ -64,7 +64,7 @@ var AnyRecord = rapid.Custom(func(t *rapid.T) *remediations.Record {
 		if r.Intent != nil {
 			r.Moves = rapid.SliceOfN(AnyMove, 1, remediations.MaxMoves).Draw(t, "moves")
 			r.Intent.Successor = r.Moves[len(r.Moves)-1].To
-			if r.Phase != remediations.Verifying && rapid.Bool().Draw(t, "goes back") {
+			if r.Phase != remediations.PhaseVerifying && rapid.Bool().Draw(t, "goes back") {
 				back := AnyTime.Draw(t, "back")
 				r.Back = &back
 			}

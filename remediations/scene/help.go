@@ -53,9 +53,9 @@ func Quiet(string) bool { return false }
 
 // DesignOrder is the order that the design gives.
 var DesignOrder = []remediations.Reason{
-	remediations.ReasonExcluded, remediations.Paused, remediations.NodeLeaving, remediations.CordonedByOther, remediations.AlertUnconfirmed, remediations.Blind, remediations.Silenced, remediations.Inhibited, remediations.AlertResolved, remediations.NotWitnessed,
-	remediations.TooYoung, remediations.FleetUnhealthy, remediations.OutsideWindow, remediations.NodeUnderRepair, remediations.Cooldown, remediations.RepairsSpent, remediations.PolicyFailing,
-	remediations.ControlPlaneBusy, remediations.ReasonClusterWide, remediations.AtLimit, remediations.AwaitingApproval, remediations.Observing,
+	remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving, remediations.ReasonCordonedByOther, remediations.ReasonAlertUnconfirmed, remediations.ReasonBlind, remediations.ReasonSilenced, remediations.ReasonInhibited, remediations.ReasonAlertResolved, remediations.ReasonNotWitnessed,
+	remediations.ReasonTooYoung, remediations.ReasonFleetUnhealthy, remediations.ReasonOutsideWindow, remediations.ReasonNodeUnderRepair, remediations.ReasonCooldown, remediations.ReasonRepairsSpent, remediations.ReasonPolicyFailing,
+	remediations.ReasonControlPlaneBusy, remediations.ReasonClusterWide, remediations.ReasonAtLimit, remediations.ReasonAwaitingApproval, remediations.ReasonObserving,
 }
 
 // WithoutEachReason takes the guards of each reason away in turn.
@@ -70,9 +70,9 @@ func WithoutEachReason(t *testing.T, then func(t *testing.T, gone remediations.R
 // Acting is a node whose intent r1-0-1 is on record.
 func Acting() *corev1.Node {
 	n := Bare("n1")
-	r := remediations.Record{V: 1, ID: "r1", Policy: "p", Cause: remediations.Cause{Alert: "a"}, Phase: remediations.Acting, Step: remediations.StepRef{Name: "reboot", Attempt: 1},
+	r := remediations.Record{V: 1, ID: "r1", Policy: "p", Cause: remediations.Cause{Alert: "a"}, Phase: remediations.PhaseActing, Step: remediations.StepRef{Name: "reboot", Attempt: 1},
 		Began: Noon, Since: Noon, Deadline: Noon, Intent: &remediations.Intent{ID: "r1-0-1", At: Noon}}
-	n.Annotations[remediations.NodeRepairKey], n.Labels[remediations.PhaseLabel] = r.Encode(), string(remediations.Acting)
+	n.Annotations[remediations.NodeRepairKey], n.Labels[remediations.PhaseLabel] = r.Encode(), string(remediations.PhaseActing)
 	return n
 }
 

@@ -137,7 +137,7 @@ func (sc *LocationScene) LocationState(t testing.TB) *location.State {
 		InFlight(nodes[name], "reboot")
 	}
 	for _, e := range sc.Elsewhere {
-		Leads(nodes[e.Node], cmp.Or(e.Location, "us"), e.To, cmp.Or(e.Phase, remediations.Verifying), e.Observing)
+		Leads(nodes[e.Node], cmp.Or(e.Location, "us"), e.To, cmp.Or(e.Phase, remediations.PhaseVerifying), e.Observing)
 	}
 	l := &ledger.Ledger{Slots: sc.Ledger.Slots, Status: ledger.Status{Breakers: sc.Ledger.Breakers}}
 	s.Fleet = fleet.New(s.Config, all, l, func(string) bool { return false }, Noon)
@@ -160,7 +160,7 @@ func Leads(n *corev1.Node, location, to string, p remediations.Phase, observing 
 	r.ID, r.Location, r.Moves[0] = "l"+n.Name, location, TheMove(n.Name, cmp.Or(to, "n9"))
 	r.Moves[0].Location, r.Intent.ID, r.Intent.Successor = location, r.ID+"-0-1", r.Moves[0].To
 	if observing {
-		r.Phase, r.Hold, r.Intent, r.Moves = remediations.Pending, &remediations.Hold{Reason: remediations.Observing, Since: Noon}, nil, nil
+		r.Phase, r.Hold, r.Intent, r.Moves = remediations.PhasePending, &remediations.Hold{Reason: remediations.ReasonObserving, Since: Noon}, nil, nil
 	}
 	n.Annotations[remediations.LocationKey], n.Labels[remediations.PhaseLabel] = r.Encode(), string(r.Phase)
 }

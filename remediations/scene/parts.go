@@ -202,12 +202,12 @@ func (sc *Scene) OtherNodes() []*corev1.Node {
 // InFlight puts a repair in Verifying on the node.
 func InFlight(n *corev1.Node, step string) *corev1.Node {
 	r := remediations.Record{
-		V: remediations.RecordVersion, ID: "r" + n.Name, Policy: "another-policy", Cause: remediations.Cause{Alert: "aa"}, Phase: remediations.Verifying,
+		V: remediations.RecordVersion, ID: "r" + n.Name, Policy: "another-policy", Cause: remediations.Cause{Alert: "aa"}, Phase: remediations.PhaseVerifying,
 		Step: remediations.StepRef{Name: step, Attempt: 1}, Began: Noon, Since: Noon, Deadline: Noon.Add(time.Minute),
 		Intent: &remediations.Intent{ID: "r" + n.Name + "-0-1", At: Noon},
 	}
 	n.Annotations[remediations.NodeRepairKey] = r.Encode()
-	n.Labels[remediations.PhaseLabel] = string(remediations.Verifying)
+	n.Labels[remediations.PhaseLabel] = string(remediations.PhaseVerifying)
 	return n
 }
 

@@ -25,13 +25,13 @@ var still = clocktesting.NewFakePassiveClock(noon)
 // pending is a rescue that says nothing but its id.
 func pending(id string) apiserver.RescueEntry {
 	return apiserver.RescueEntry{Rescue: &apiserver.Rescue{
-		V: 1, ID: id, Policy: "apiserver-down", Cause: remediations.Cause{Alert: "aa"}, Phase: remediations.Pending, Began: noon, Since: noon, Deadline: noon.Add(time.Hour),
+		V: 1, ID: id, Policy: "apiserver-down", Cause: remediations.Cause{Alert: "aa"}, Phase: remediations.PhasePending, Began: noon, Since: noon, Deadline: noon.Add(time.Hour),
 	}}
 }
 
 func ended(id string) apiserver.RescueEntry {
 	return apiserver.RescueEntry{Ended: &apiserver.EndedRescue{
-		Entry: remediations.Entry{ID: id, Policy: "apiserver-down", Outcome: remediations.Cancelled, Steps: []string{}, Began: noon, Ended: noon, Why: "a \"quoted\" <why> \u2028"},
+		Entry: remediations.Entry{ID: id, Policy: "apiserver-down", Outcome: remediations.OutcomeCancelled, Steps: []string{}, Began: noon, Ended: noon, Why: "a \"quoted\" <why> \u2028"},
 	}}
 }
 
@@ -254,7 +254,7 @@ func TestLongUseKeepsItShort(t *testing.T) {
 	f, err := open("d", still, m)
 	require.NoError(t, err)
 	long := pending("r1")
-	long.Rescue.Hold = &remediations.Hold{Reason: remediations.Silenced, Message: strings.Repeat("x", 100<<10), Since: noon}
+	long.Rescue.Hold = &remediations.Hold{Reason: remediations.ReasonSilenced, Message: strings.Repeat("x", 100<<10), Since: noon}
 	most := 0
 	for range 100 {
 		require.NoError(t, f.Append(long))

@@ -41,15 +41,15 @@ func TestKubelets(t *testing.T) {
 	const n = "n5"
 	kubelet, err := l.NodeClient(n)
 	require.NoError(t, err)
-	for _, phase := range []remediations.Phase{"", remediations.Pending, remediations.Acting, remediations.Verifying, remediations.Exhausted} {
+	for _, phase := range []remediations.Phase{"", remediations.PhasePending, remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhaseExhausted} {
 		y.becomes(n, phase)
 		before := int(y.metric("drydock_admission_duration_seconds_count"))
 		heartbeat(t, kubelet, n)
 		require.Equal(t, before, int(y.metric("drydock_admission_duration_seconds_count")), "a heartbeat was asked about")
 	}
 
-	y.becomes(n, remediations.Verifying)
-	record := requests.Record(remediations.Acting).Encode()
+	y.becomes(n, remediations.PhaseVerifying)
+	record := requests.Record(remediations.PhaseActing).Encode()
 	for name, patch := range map[string]string{
 		"asks for its own repair": fmt.Sprintf(`{"metadata":{"annotations":{%q:"remediation/reboot"}}}`, remediations.RequestKey),
 		"forges a record":         fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, remediations.NodeRepairKey, record),
@@ -85,7 +85,7 @@ func TestNodeControllerTaints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := lab.New(t, lab.Options{Components: lab.ControlPlane, NodeGrace: 8 * time.Second, NodeSpecs: []lab.NodeSpec{{Name: requests.Node}, {Name: "n2"}, {Name: "n3"}}, SharedControllerIdentity: shared})
 			y := newYard(t, l, "enforce")
-			y.becomes(requests.Node, remediations.Verifying)
+			y.becomes(requests.Node, remediations.PhaseVerifying)
 			l.Break(requests.Node)
 			unreachable := func() (taints int) {
 				for _, taint := range y.node(requests.Node).Spec.Taints {

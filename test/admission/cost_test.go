@@ -30,7 +30,7 @@ func crowd(t testing.TB, drydock kubernetes.Interface, keys int) {
 	n.ResourceVersion, n.ManagedFields = "", nil
 	n.Labels, n.Annotations = map[string]string{corev1.LabelHostname: crowded}, map[string]string{}
 	if keys > 0 {
-		n.Annotations[remediations.NodeRepairKey] = requests.Record(remediations.Pending).Encode()
+		n.Annotations[remediations.NodeRepairKey] = requests.Record(remediations.PhasePending).Encode()
 	}
 	for i := range keys {
 		n.Labels[fmt.Sprintf("l%05x", i)], n.Annotations[fmt.Sprintf("a%05x", i)] = "", ""

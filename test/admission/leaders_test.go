@@ -71,10 +71,10 @@ func TestNobodyLeadsByHandWhileLeadershipMoves(t *testing.T) {
 	}
 	y.leads("")
 	free("before,", ledNode, leadsNode, memberNode, foreignNode)
-	y.leads(remediations.Pending)
+	y.leads(remediations.PhasePending)
 	free("while it is only held,", ledNode, leadsNode, memberNode)
 
-	for _, phase := range []remediations.Phase{remediations.Acting, remediations.Verifying} {
+	for _, phase := range []remediations.Phase{remediations.PhaseActing, remediations.PhaseVerifying} {
 		y.leads(phase)
 		for _, n := range []string{ledNode, leadsNode, memberNode} {
 			for _, args := range choosing(n) {
@@ -96,7 +96,7 @@ func TestNobodyLeadsByHandWhileLeadershipMoves(t *testing.T) {
 	require.NotZero(t, y.metric(`drydock_admission_total{reason="MeshLeader",verdict="denied"}`))
 
 	// The key is taken off no more than it is given.
-	y.leads(remediations.Verifying)
+	y.leads(remediations.PhaseVerifying)
 	put(t, t.Context(), y.user, func() *corev1.Node {
 		n := y.node(leadsNode)
 		n.Annotations[admission.MeshLeaderKey] = "drydock"
@@ -113,7 +113,7 @@ func TestNobodyLeadsByHandWhileLeadershipMoves(t *testing.T) {
 	y.does("annotate", "node", ledNode, admission.MeshLeaderKey+"=")
 	free("with the glass broken,", leadsNode)
 
-	y.leads(remediations.Exhausted)
+	y.leads(remediations.PhaseExhausted)
 	free("when it has run out,", ledNode, leadsNode, memberNode)
 	y.leads("")
 	free("after,", ledNode, leadsNode, memberNode)
@@ -123,7 +123,7 @@ func TestNobodyLeadsByHandWhileLeadershipMoves(t *testing.T) {
 func TestObserveModeOnlyWarnsOfALeader(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "observe")
-	y.leads(remediations.Verifying)
+	y.leads(remediations.PhaseVerifying)
 	for _, n := range []string{ledNode, leadsNode, memberNode} {
 		args := choosing(n)[0]
 		await(t, "a warning about "+n, func() bool {

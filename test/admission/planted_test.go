@@ -19,7 +19,7 @@ import (
 // wrote it.
 func planted() *remediations.Record {
 	value, now := "evil", time.Now().UTC().Truncate(time.Second)
-	r := requests.LeaderRecord(ledNode, leadsNode, remediations.Acting)
+	r := requests.LeaderRecord(ledNode, leadsNode, remediations.PhaseActing)
 	r.Began, r.Since, r.Deadline, r.Back = now, now, now.Add(time.Hour), &now
 	r.Moves = []remediations.Move{{
 		Location: requests.Location, From: leadsNode, To: memberNode, Before: map[string]*string{leadsNode: &value, memberNode: &value},
@@ -56,7 +56,7 @@ func TestAKubeletPlantsNoMoveOfALeader(t *testing.T) {
 	removeAdmission(t, l)
 	require.NoError(t, plant(metav1.PatchOptions{}), "the control: admission is what denied it")
 	await(t, "Drydock to have judged the record", func() bool {
-		return remediations.ReadJournal(y.node(ledNode)).Records[remediations.LocationKey].Phase == remediations.Exhausted
+		return remediations.ReadJournal(y.node(ledNode)).Records[remediations.LocationKey].Phase == remediations.PhaseExhausted
 	})
 	for _, n := range []string{ledNode, leadsNode, memberNode, foreignNode} {
 		require.NotContains(t, y.node(n).Annotations, admission.MeshLeaderKey, n)

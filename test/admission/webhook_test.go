@@ -59,10 +59,10 @@ func TestPeopleDoNotCollide(t *testing.T) {
 		y.does("delete", "node", n, "--dry-run=server")
 	}
 	quiet("before")
-	y.becomes(n, remediations.Pending)
+	y.becomes(n, remediations.PhasePending)
 	quiet("while it is only held")
 
-	for _, phase := range []remediations.Phase{remediations.Acting, remediations.Verifying} {
+	for _, phase := range []remediations.Phase{remediations.PhaseActing, remediations.PhaseVerifying} {
 		y.becomes(n, phase)
 		for _, args := range [][]string{{"cordon", n}, {"drain", n, "--force", "--timeout=5s"}, {"delete", "node", n}, {"taint", "node", n, "maintenance=yes:NoExecute"}} {
 			out := y.isDenied(args...)
@@ -86,7 +86,7 @@ func TestPeopleDoNotCollide(t *testing.T) {
 	require.NotZero(t, y.metric(`drydock_admission_total{reason="Eviction",verdict="denied"}`))
 
 	// Break-glass lets them through. The webhook writes no Event about it: the leader does, and here another replica leads.
-	y.becomes(n, remediations.Verifying)
+	y.becomes(n, remediations.PhaseVerifying)
 	y.does("annotate", "node", n, remediations.BreakGlassKey+"=the rack is on fire")
 	y.does("cordon", n)
 	require.Contains(t, y.isDenied("annotate", "node", n, remediations.HistoryKey+"=[]", "--overwrite"), "Only Drydock writes")
@@ -106,7 +106,7 @@ func TestObserveModeOnlyWarns(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "observe")
 	const n = "n3"
-	y.becomes(n, remediations.Verifying)
+	y.becomes(n, remediations.PhaseVerifying)
 	await(t, "a warning", func() bool {
 		return strings.Contains(y.does("cordon", n, "--dry-run=server"), "Warning: in enforce mode this would be denied: node n3 is under repair")
 	})
@@ -114,9 +114,9 @@ func TestObserveModeOnlyWarns(t *testing.T) {
 	require.True(t, y.node(n).Spec.Unschedulable)
 	require.Contains(t, y.does("taint", "node", n, "maintenance=yes:NoExecute"), "Warning: in enforce mode this would be denied")
 
-	y.becomes(n, remediations.Pending, func(n *corev1.Node) {
-		r := requests.Record(remediations.Pending)
-		r.Hold = &remediations.Hold{Reason: remediations.Observing, Message: "would reboot n3 now", Since: requests.Now}
+	y.becomes(n, remediations.PhasePending, func(n *corev1.Node) {
+		r := requests.Record(remediations.PhasePending)
+		r.Hold = &remediations.Hold{Reason: remediations.ReasonObserving, Message: "would reboot n3 now", Since: requests.Now}
 		requests.Put(n, r)
 	})
 	require.Contains(t, y.does("cordon", n), "Warning: Drydock would reboot n3 now")
@@ -129,7 +129,7 @@ func TestWebhookGone(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
 	const n = "n4"
-	y.becomes(n, remediations.Verifying)
+	y.becomes(n, remediations.PhaseVerifying)
 	bound(t, l, "left", n)
 	y.drydock.Kill()
 

@@ -71,7 +71,7 @@ func newYard(t *testing.T, l *lab.Lab, mode string, over ...map[string]any) *yar
 	return y
 }
 
-func flight(n *corev1.Node) { requests.Put(n, requests.Record(remediations.Verifying)) }
+func flight(n *corev1.Node) { requests.Put(n, requests.Record(remediations.PhaseVerifying)) }
 
 func noExecute(n *corev1.Node) {
 	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "x", Effect: corev1.TaintEffectNoExecute})

@@ -140,7 +140,7 @@ func (y *yard) measureRepair() error {
 		}
 		if err := y.until(20*time.Second, node+" to be under repair", func() (bool, error) {
 			n, err := y.lab.Client().CoreV1().Nodes().Get(y.ctx, node, metav1.GetOptions{ResourceVersion: "0"})
-			return err == nil && n.Labels[remediations.PhaseLabel] == string(remediations.Verifying), err
+			return err == nil && n.Labels[remediations.PhaseLabel] == string(remediations.PhaseVerifying), err
 		}); err != nil {
 			return err
 		}

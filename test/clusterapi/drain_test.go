@@ -66,7 +66,7 @@ func TestADrainThatHangsIsEndedOnlyByThePolicy(t *testing.T) {
 				require.NoError(t, budgets.Delete(t.Context(), app, metav1.DeleteOptions{}))
 			}
 			entry, fresh := e.Ended()
-			require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
+			require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
 			require.NotEqual(t, old.UID, fresh.UID)
 			require.Equal(t, ends, excluded())
 			require.Contains(t, strings.Join(e.Seen()[machine], " "), "annotated by "+entry.ID+attempt)

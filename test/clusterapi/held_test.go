@@ -50,7 +50,7 @@ func TestWhatClusterAPIRespectsIsHeld(t *testing.T) {
 	d.Kill() // or Cluster API is asked again in some minutes
 	require.NoError(t, e.Lab.Restart(t.Context(), d))
 	entry, fresh := e.Ended()
-	require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
+	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
 	require.EqualValues(t, 1, requests.Load())
 	e.RequireReplaced(old, fresh, object, entry.ID+"-0-1")
 }

@@ -78,18 +78,18 @@ func TestEachMachineIsCuredByItsOwnProvider(t *testing.T) {
 	for _, name := range []string{"civo-0", old.Name} {
 		e.Eventually(func() bool { return len(remediations.ReadJournal(e.Node(name)).Alerts) > 0 }, "the alert of %s arrives", name)
 	}
-	e.Eventually(func() bool { return ledgerOf(e).Status.Holds[remediations.AtLimit] != "" }, "the limit holds the others")
+	e.Eventually(func() bool { return ledgerOf(e).Status.Holds[remediations.ReasonAtLimit] != "" }, "the limit holds the others")
 	require.Empty(t, civo.Done(civosim.Any))
 	require.Empty(t, e.Seen())
 	close(back)
 
 	entry, fresh := e.Ended()
-	require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
+	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
 	require.Equal(t, []string{"replace:1"}, entry.Steps, "its reboot is nobody's, and is passed over")
 	e.RequireReplaced(old, fresh, machine, entry.ID+"-1-1")
 	for name, boot := range boots {
 		entry := endedOf(e, name)
-		require.Equal(t, remediations.Recovered, entry.Outcome, "%s: %s", name, entry.Why)
+		require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, "%s: %s", name, entry.Why)
 		require.Equal(t, []string{"reboot:1"}, entry.Steps, name)
 		require.NotEqual(t, boot, e.Node(name).Status.NodeInfo.BootID, name)
 	}

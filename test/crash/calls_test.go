@@ -165,7 +165,7 @@ func describeRecord(value string) string {
 		return err.Error()
 	}
 	words := []string{string(r.Phase), r.Step.String()}
-	if r.Phase == remediations.Verifying {
+	if r.Phase == remediations.PhaseVerifying {
 		words = append(words, string(r.Intent.Outcome))
 	}
 	if r.Hold != nil {

@@ -17,7 +17,7 @@ func (y *yard) ended(i int) {
 	node := y.nodes[i]
 	y.await("the end of the repair of "+y.short(node), func(v *view) bool {
 		r := v.record(node)
-		return len(history(v, node)) > 0 && (r == nil || r.Phase == remediations.Exhausted) &&
+		return len(history(v, node)) > 0 && (r == nil || r.Phase == remediations.PhaseExhausted) &&
 			!slices.ContainsFunc(v.ledger.Slots, func(s ledger.Slot) bool { return s.Node == node })
 	})
 }
@@ -49,14 +49,14 @@ func (y *yard) kept() {
 			require.True(t, strings.HasPrefix(intent, e.ID+"-"), "the call %s is of repair %s", intent, e.ID)
 			require.Contains(t, e.Steps, "reboot:"+attemptOf(intent), "the call %s is on record", intent)
 		}
-		want := remediations.Recovered
+		want := remediations.OutcomeRecovered
 		switch {
 		case len(calls) < y.cures:
 			want = remediations.OutcomeExhausted
 			require.Len(t, e.Steps, y.attempts, "it is not exhausted before the plan is")
-		case e.Outcome == remediations.SelfRecovered && e.Ended.After(last.Add(y.proof())):
+		case e.Outcome == remediations.OutcomeSelfRecovered && e.Ended.After(last.Add(y.proof())):
 			// Nobody was there to see the proof while the attempt's time ran.
-			want = remediations.SelfRecovered
+			want = remediations.OutcomeSelfRecovered
 		}
 		require.Equal(t, want, e.Outcome, "%d of the %d reboots arrived that cure it: %s", len(calls), y.cures, e.Why)
 		exhausted := want == remediations.OutcomeExhausted

@@ -48,12 +48,12 @@ var stories = []story{
 		y.fail(0)
 		y.await("the proof of the first attempt to be waited for", func(v *view) bool {
 			r := v.record(y.nodes[0])
-			return r != nil && r.Phase == remediations.Verifying
+			return r != nil && r.Phase == remediations.PhaseVerifying
 		})
 		y.annotate(0, remediations.PauseKey, "true")
 		y.await("the hold, without a slot", func(v *view) bool {
 			r := v.record(y.nodes[0])
-			return r != nil && r.Phase == remediations.Pending && r.Hold != nil && r.Hold.Reason == remediations.Paused && len(v.ledger.Slots) == 0
+			return r != nil && r.Phase == remediations.PhasePending && r.Hold != nil && r.Hold.Reason == remediations.ReasonPaused && len(v.ledger.Slots) == 0
 		})
 		y.annotate(0, remediations.PauseKey, "")
 		y.kept()
@@ -62,10 +62,10 @@ var stories = []story{
 		y.fail(0)
 		y.await("the slot to be taken", func(v *view) bool {
 			r := v.record(y.nodes[0])
-			return r != nil && r.Phase == remediations.Verifying
+			return r != nil && r.Phase == remediations.PhaseVerifying
 		})
 		y.fail(1)
-		y.await("the other to be held", func(v *view) bool { return v.ledger.Status.Holds[remediations.AtLimit] != "" })
+		y.await("the other to be held", func(v *view) bool { return v.ledger.Status.Holds[remediations.ReasonAtLimit] != "" })
 		close(y.back)
 		y.kept()
 	}},

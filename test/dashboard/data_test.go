@@ -111,7 +111,7 @@ func lived(t *testing.T) (l *lab.Lab, began time.Time) {
 		require.NoError(t, err)
 		return len(remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])) > 0
 	})
-	require.Equal(t, remediations.Recovered, remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])[0].Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])[0].Outcome)
 	// Once more, now that Prometheus has seen the first count: a rate needs two.
 	annotate(t, l, "node-1", remediations.PauseKey, "true since "+time.Now().Format(time.RFC3339Nano))
 	await(t, "Prometheus to see admission asked", func() bool {

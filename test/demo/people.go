@@ -35,7 +35,7 @@ func people(ctx context.Context, l *lab.Lab, amtool, config string) error {
 	l.Break(touchy)
 	if err := until(ctx, l, func(n *corev1.Node) bool {
 		r := remediations.ReadJournal(n).Record
-		return r != nil && r.Hold != nil && r.Hold.Reason == remediations.Silenced
+		return r != nil && r.Hold != nil && r.Hold.Reason == remediations.ReasonSilenced
 	}); err != nil {
 		return fmt.Errorf("the silence held nothing: %w", err)
 	}

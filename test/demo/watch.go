@@ -111,7 +111,7 @@ func list(l *lab.Lab, civo *lab.Civo, bootID string) []sighting {
 			}
 			return ""
 		}},
-		{what: "intent", node: record(remediations.Acting, func(r *remediations.Record) string {
+		{what: "intent", node: record(remediations.PhaseActing, func(r *remediations.Record) string {
 			return fmt.Sprintf("repair %s: intent %s is on the Node, the slot in the ledger", r.ID, r.Intent.ID)
 		})},
 		{what: "reboot call", ask: func(context.Context) string {
@@ -120,7 +120,7 @@ func list(l *lab.Lab, civo *lab.Civo, bootID string) []sighting {
 			}
 			return ""
 		}},
-		{what: "verifying", node: record(remediations.Verifying, func(r *remediations.Record) string {
+		{what: "verifying", node: record(remediations.PhaseVerifying, func(r *remediations.Record) string {
 			return fmt.Sprintf("Civo's answer: %s; waiting for proof until %s", r.Intent.Outcome, r.Deadline.Format(time.TimeOnly))
 		})},
 		{what: "back", node: func(n *corev1.Node) string {
@@ -137,7 +137,7 @@ func list(l *lab.Lab, civo *lab.Civo, bootID string) []sighting {
 		}},
 		{what: "Recovered", node: func(n *corev1.Node) string {
 			for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
-				if e.Outcome == remediations.Recovered && n.Labels[remediations.PhaseLabel] == "" {
+				if e.Outcome == remediations.OutcomeRecovered && n.Labels[remediations.PhaseLabel] == "" {
 					return fmt.Sprintf("repair %s ended after %s (%s); the slot is free", e.ID, e.Ended.Sub(e.Began), strings.Join(e.Steps, ", "))
 				}
 			}

@@ -139,7 +139,7 @@ func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
 	require.NoError(t, y.lab.Restart(t.Context(), d))
 	e := y.ended("node-30")
 
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e.Steps)
 	fresh := y.node("node-30")
 	require.NotEqual(t, old.UID, fresh.UID)
@@ -173,7 +173,7 @@ func TestAGPUNodeEndsExhausted(t *testing.T) {
 	require.True(t, y.node("node-31").Spec.Unschedulable)
 	// The control: the same fault on a node without GPU ends in another machine.
 	y.fail("node-32")
-	require.Equal(t, remediations.Recovered, y.ended("node-32").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-32").Outcome)
 	require.Len(t, y.civo.Done(civosim.Recycle), 1)
 }
 
@@ -188,11 +188,11 @@ func TestACordonOfAPersonIsNeverTakenBack(t *testing.T) {
 	}
 	cordon(true)
 	y.fail("node-33")
-	y.held("node-33", remediations.CordonedByOther)
+	y.held("node-33", remediations.ReasonCordonedByOther)
 	require.True(t, y.node("node-33").Spec.Unschedulable)
 	require.Empty(t, y.civo.CallsTo(civosim.HardReboots))
 	cordon(false)
-	require.Equal(t, remediations.Recovered, y.ended("node-33").Outcome, "uncordoned, it is repaired")
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-33").Outcome, "uncordoned, it is repaired")
 }
 
 // A silence in mid-drain stops the evictions; when it ends, the drain goes on.
@@ -207,13 +207,13 @@ func TestAPauseInMidDrainStopsIt(t *testing.T) {
 		return r != nil && r.Step.Name == "drain" && r.Note != ""
 	})
 	y.annotate("node-34", remediations.PauseKey, "true looking at it")
-	r := y.held("node-34", remediations.Paused)
-	require.Equal(t, remediations.Pending, r.Phase)
+	r := y.held("node-34", remediations.ReasonPaused)
+	require.Equal(t, remediations.PhasePending, r.Phase)
 	y.ledger("its slot is free", func(l *ledger.Ledger) bool { return len(l.Slots) == 0 })
 	free()
 	require.Never(t, func() bool { return y.podsOn("node-34") == 0 }, 8*time.Second, time.Second, "no eviction while it is paused")
 	y.unannotate("node-34", remediations.PauseKey)
-	require.Equal(t, remediations.Recovered, y.ended("node-34").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-34").Outcome)
 }
 
 // Bad input at the provider: a sentence that says what is wrong, and a hold; no attempt is spent on it.
@@ -224,7 +224,7 @@ func TestAnUnknownClusterIsAHold(t *testing.T) {
 	y.run(lab.DrydockOptions{Config: config(policy(nil)), Civo: &wrong})
 	y.fail("node-35")
 	y.ledger("the hold is told once for the fleet", func(l *ledger.Ledger) bool {
-		return l.Status.Holds[remediations.ProviderAbsent] != ""
+		return l.Status.Holds[remediations.ReasonProviderAbsent] != ""
 	})
 	y.told("drydock-ledger", "RepairHeld", wrong.ClusterID)
 	require.Empty(t, y.civo.CallsTo(civosim.HardReboots))
@@ -241,7 +241,7 @@ func TestARefusedRebootIsNotDoneAndThePlanGoesOn(t *testing.T) {
 	y.fail("node-38")
 	e := y.ended("node-38")
 
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"reboot:1", "reboot:1"}, e.Steps)
 	require.Len(t, y.civo.CallsTo(civosim.HardReboots), 2, "one request for each attempt")
 	require.Equal(t, 1, y.reboots("node-38"))
@@ -262,7 +262,7 @@ func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
 	y.fail("node-39")
 	e := y.ended("node-39")
 
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"reboot:1"}, e.Steps)
 	require.Len(t, y.civo.CallsTo(civosim.HardReboots), 1)
 	require.Equal(t, 1, y.reboots("node-39"))

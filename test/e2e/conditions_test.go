@@ -46,7 +46,7 @@ func TestAConditionThatOthersSetIsRepairedAndProven(t *testing.T) {
 		require.Equal(t, policy, y.record(s.node, "the repair", verifying).Policy)
 		set(s, s.well)
 		e := y.ended(s.node)
-		require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+		require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 		require.Equal(t, "reboot:1", e.Steps[len(e.Steps)-1])
 		require.Equal(t, 1, y.reboots(s.node))
 	}

@@ -107,7 +107,7 @@ func (y *yard) suffers(r requested, f fault) remediations.Entry {
 		lab.AwaitEnd(y.t, d.Process, within)
 		record := remediations.ReadJournal(y.node(r.node)).Record
 		require.NotNil(y.t, record, "the intent is on the Node")
-		require.Equal(y.t, remediations.Acting, record.Phase)
+		require.Equal(y.t, remediations.PhaseActing, record.Phase)
 		if f.before != lab.Pass {
 			require.Empty(y.t, r.rebooted())
 		}
@@ -115,7 +115,7 @@ func (y *yard) suffers(r requested, f fault) remediations.Entry {
 	}
 	e := y.ended(r.node)
 
-	require.Equal(y.t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(y.t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(y.t, slices.Repeat([]string{fmt.Sprint(r.step("")["step"], ":1")}, f.attempts), e.Steps)
 	require.NotEqual(y.t, before, y.node(r.node).Status.NodeInfo.BootID)
 	require.EqualValues(y.t, f.attempts, requests.Load(), "one request for each attempt")

@@ -50,7 +50,7 @@ func TestKuredAndDrydockLeaveEachOthersNodeAlone(t *testing.T) {
 	require.NoError(t, kured.Ask())
 	require.NoError(t, y.lab.Heal(t.Context(), node, ""))
 	e := y.ended(node)
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Zero(t, rebooted())
 
 	eventually(func() bool { return rebooted() == 1 }, "kured reboots the node when the repair has ended")
@@ -60,7 +60,7 @@ func TestKuredAndDrydockLeaveEachOthersNodeAlone(t *testing.T) {
 	// kured is first.
 	cures.Store(true)
 	y.fail(node)
-	says := y.held(node, remediations.NodeLeaving).Hold.Message
+	says := y.held(node, remediations.ReasonNodeLeaving).Hold.Message
 	require.Contains(t, says, mark)
 	require.Contains(t, says, "kured")
 	require.True(t, kured.Runs(), "kured stays on a node whose repair only waits")

@@ -42,14 +42,14 @@ func TestTheLeaseOfMedik8sIsSomebodysAtATime(t *testing.T) {
 	y.run(o)
 
 	y.fail(node)
-	r := y.held(node, remediations.NodeUnderRepair)
+	r := y.held(node, remediations.ReasonNodeUnderRepair)
 	require.Contains(t, r.Hold.Message, `"NodeHealthCheck-workers" holds Lease medik8s-leases/`+name+" until ")
 	require.Nil(t, r.Intent)
 	require.Empty(t, b.Resets())
 
 	require.NoError(t, leases.Delete(ctx, name, metav1.DeleteOptions{}))
 	e := y.ended(node)
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"ForceRestart"}, kinds(b))
 	require.Equal(t, "drydock", ptr.Deref(atReset.Spec.HolderIdentity, ""))
 	require.Len(t, atReset.OwnerReferences, 1)

@@ -71,7 +71,7 @@ func TestMetal3RebootsTheMachine(t *testing.T) {
 	y.fail("metal-0")
 
 	e := y.ended("metal-0")
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"reboot:1"}, e.Steps)
 	require.NotEqual(t, before, y.node("metal-0").Status.NodeInfo.BootID)
 	require.Equal(t, []string{"metal-0"}, rebooted(), "once")

@@ -48,11 +48,11 @@ func TestEachMarkOfOthersHoldsTheRepair(t *testing.T) {
 	y.run(lab.DrydockOptions{Config: c})
 
 	for i, m := range list {
-		says := y.held(name(i), remediations.NodeLeaving).Hold.Message
+		says := y.held(name(i), remediations.ReasonNodeLeaving).Hold.Message
 		require.Contains(t, says, m.Key)
 		require.Contains(t, says, "set by "+m.By+": "+m.Means)
 	}
-	y.held(cordoned, remediations.CordonedByOther)
+	y.held(cordoned, remediations.ReasonCordonedByOther)
 	require.Empty(t, y.civo.Done(civosim.HardReboots))
 
 	y.cordon(cordoned, false)
@@ -61,7 +61,7 @@ func TestEachMarkOfOthersHoldsTheRepair(t *testing.T) {
 	}
 	for i := range len(list) + 1 {
 		e := y.ended(name(i))
-		require.Equal(t, remediations.Recovered, e.Outcome, "%s: %s", name(i), e.Why)
+		require.Equal(t, remediations.OutcomeRecovered, e.Outcome, "%s: %s", name(i), e.Why)
 		require.Equal(t, 1, y.reboots(name(i)), name(i))
 	}
 }

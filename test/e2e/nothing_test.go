@@ -25,13 +25,13 @@ func TestAForgedPostIsOnlyALook(t *testing.T) {
 	code, body := y.post(d, payload(alert("firing", "node-4")))
 	require.Equal(t, http.StatusOK, code, body)
 	require.JSONEq(t, `{"accepted":1,"ignored":0}`, body)
-	r := y.held("node-4", remediations.AlertUnconfirmed)
+	r := y.held("node-4", remediations.ReasonAlertUnconfirmed)
 	require.Contains(t, r.Hold.Message, "none of the 2 Alertmanagers")
 	require.Zero(t, y.reboots("node-4"))
 	y.told("node-4", "RepairHeld", "AlertUnconfirmed: ")
 
 	y.fail("node-4") // now Alertmanager has the alert, too
-	require.Equal(t, remediations.Recovered, y.ended("node-4").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-4").Outcome)
 	require.Equal(t, 1, y.reboots("node-4"))
 }
 
@@ -43,7 +43,7 @@ func TestObserveModeOnlySaysWhatItWouldDo(t *testing.T) {
 	before := y.node("node-5")
 
 	y.fail("node-5")
-	r := y.held("node-5", remediations.Observing)
+	r := y.held("node-5", remediations.ReasonObserving)
 	require.Contains(t, r.Hold.Message, "would reboot node-5 now")
 	y.told("node-5", "RepairHeld", "Observing: would reboot node-5 now")
 	require.Empty(t, y.civo.Calls(), "the provider was not even asked")
@@ -53,7 +53,7 @@ func TestObserveModeOnlySaysWhatItWouldDo(t *testing.T) {
 
 	d.Kill()
 	y.run(lab.DrydockOptions{Config: config(policy(nil)), Name: "drydock-enforcing"})
-	require.Equal(t, remediations.Recovered, y.ended("node-5").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-5").Outcome)
 	require.Equal(t, 1, y.reboots("node-5"))
 }
 
@@ -64,7 +64,7 @@ func TestTwoAlertmanagers(t *testing.T) {
 
 	y.lab.StopAlertmanager(0)
 	y.fail("node-6")
-	require.Equal(t, remediations.Recovered, y.ended("node-6").Outcome, "one of two is enough")
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-6").Outcome, "one of two is enough")
 	require.Equal(t, 1, y.reboots("node-6"))
 
 	y.lab.StopAlertmanager(1)
@@ -72,12 +72,12 @@ func TestTwoAlertmanagers(t *testing.T) {
 	code, body := y.post(d, payload(alert("firing", "node-7")))
 	require.Equal(t, http.StatusOK, code, body)
 	y.ledger("all is held", func(l *ledger.Ledger) bool {
-		return strings.Contains(l.Status.Holds[remediations.AlertUnconfirmed], "none of 2 Alertmanagers answered")
+		return strings.Contains(l.Status.Holds[remediations.ReasonAlertUnconfirmed], "none of 2 Alertmanagers answered")
 	})
 	require.Zero(t, y.reboots("node-7"))
 
 	require.NoError(t, y.lab.StartAlertmanager(t.Context(), 1))
-	require.Equal(t, remediations.Recovered, y.ended("node-7").Outcome, "one is back, and it goes on")
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-7").Outcome, "one is back, and it goes on")
 	require.Equal(t, 1, y.reboots("node-7"))
 }
 
@@ -107,7 +107,7 @@ func TestBadPostsChangeNothingAndLoseNothing(t *testing.T) {
 	code, body := y.post(d, payload(hostile, noLabel, alert("firing", "no-such-node"), alert("firing", "node-8")))
 	require.Equal(t, http.StatusOK, code)
 	require.JSONEq(t, `{"accepted":1,"ignored":3}`, body)
-	require.Equal(t, remediations.Recovered, y.ended("node-8").Outcome, "the good one among them is not lost")
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-8").Outcome, "the good one among them is not lost")
 	metrics := y.metrics(d)
 	require.Contains(t, metrics, `drydock_alerts_received_total{result="no_target"} 2`)
 	require.Contains(t, metrics, `drydock_alerts_received_total{result="unknown_node"} 1`)

@@ -22,21 +22,21 @@ func TestObservedRepairsAreInTheHistory(t *testing.T) {
 	d := y.run(lab.DrydockOptions{Config: as("observe", soon)})
 
 	y.fail("node-5")
-	y.held("node-5", remediations.Observing)
+	y.held("node-5", remediations.ReasonObserving)
 	y.fail("node-6")
 	first := y.ended("node-5")
-	require.Equal(t, remediations.Observed, first.Outcome)
+	require.Equal(t, remediations.OutcomeObserved, first.Outcome)
 	require.Empty(t, first.Steps)
 	require.Equal(t, "reboot:1", first.Would.Step)
 	require.Zero(t, first.Would.WellAt, first.Why)
 	require.Contains(t, first.Why, "the alert still fires")
 	y.told("node-5", "RepairObserved", "reboot:1 would have been issued at")
 
-	second := y.held("node-6", remediations.Observing)
+	second := y.held("node-6", remediations.ReasonObserving)
 	require.False(t, second.Hold.Since.Before(first.Ended), "it waited for the place: %s, %s", second.Hold.Since, first.Ended)
 	require.NoError(t, y.lab.Heal(t.Context(), "node-6", ""))
 	well := y.ended("node-6")
-	require.Equal(t, remediations.Observed, well.Outcome)
+	require.Equal(t, remediations.OutcomeObserved, well.Outcome)
 	require.True(t, well.Would.Unnecessary(), well.Why)
 	require.Contains(t, well.Why, "reboot:1 would have been unnecessary")
 	y.await("node-5", "nothing but its alert and its history", func(n *corev1.Node) bool { return remediations.ReadJournal(n).Record == nil })
@@ -44,7 +44,7 @@ func TestObservedRepairsAreInTheHistory(t *testing.T) {
 
 	d.Kill()
 	y.run(lab.DrydockOptions{Config: as("enforce", patience), Name: "drydock-enforcing"})
-	recovered := func(e remediations.Entry) bool { return e.Outcome == remediations.Recovered }
+	recovered := func(e remediations.Entry) bool { return e.Outcome == remediations.OutcomeRecovered }
 	require.Equal(t, []string{"reboot:1"}, y.entry("node-5", recovered).Steps)
 	y.fail("node-6")
 	require.Equal(t, []string{"reboot:1"}, y.entry("node-6", recovered).Steps)

@@ -37,7 +37,7 @@ func (y *yard) consumed(node, key string) {
 func (y *yard) cancelled(node, id string) {
 	y.t.Helper()
 	e := y.entry(node, func(e remediations.Entry) bool { return e.ID == id })
-	require.Equal(y.t, remediations.Cancelled, e.Outcome, e.Why)
+	require.Equal(y.t, remediations.OutcomeCancelled, e.Outcome, e.Why)
 	require.Equal(y.t, remediations.ByPerson, e.By)
 	require.Equal(y.t, "somebody set drydock.dev/cancel", e.Why)
 	y.told(node, "RepairCancelled", id)
@@ -124,10 +124,10 @@ func TestASilenceHoldsARequest(t *testing.T) {
 	expire := y.silenceBoth("hands off", "node="+node)
 	y.fail(node)
 	y.alertmanagers(node, "silenced", isState("suppressed"))
-	require.NotEmpty(t, y.held(node, remediations.Silenced).Cause.Alert, "nobody posted it, and people see that it is held")
+	require.NotEmpty(t, y.held(node, remediations.ReasonSilenced).Cause.Alert, "nobody posted it, and people see that it is held")
 	y.annotate(node, remediations.RequestKey, "remediation/reboot")
 	r := y.record(node, "held as a request", func(r *remediations.Record) bool {
-		return r.Cause.Request == "remediation/reboot" && r.Hold != nil && r.Hold.Reason == remediations.Silenced
+		return r.Cause.Request == "remediation/reboot" && r.Hold != nil && r.Hold.Reason == remediations.ReasonSilenced
 	})
 	require.Contains(t, r.Hold.Message, "hands off")
 	y.consumed(node, remediations.RequestKey)
@@ -151,12 +151,12 @@ func TestAPauseAndALabelHold(t *testing.T) {
 	for _, n := range []string{until, forever, unclear, label} {
 		y.fail(n)
 	}
-	r := y.held(until, remediations.Paused)
+	r := y.held(until, remediations.ReasonPaused)
 	require.Contains(t, r.Hold.Message, "paused by drydock.dev/pause (fan swap)")
 	require.NotNil(t, r.Hold.Until)
 	require.Equal(t, end, r.Hold.Until.UTC())
-	require.Contains(t, y.held(forever, remediations.Paused).Hold.Message, "(Ada is at it); remove it to go on")
-	require.Contains(t, y.held(unclear, remediations.Paused).Hold.Message, "until then the node is paused")
+	require.Contains(t, y.held(forever, remediations.ReasonPaused).Hold.Message, "(Ada is at it); remove it to go on")
+	require.Contains(t, y.held(unclear, remediations.ReasonPaused).Hold.Message, "until then the node is paused")
 	y.told(unclear, "AnnotationInvalid", `drydock.dev/pause="until lunch" is not understood: write "true" or an end such as`)
 	require.Contains(t, y.held(label, remediations.ReasonExcluded).Hold.Message, "drydock.dev/exclude=true takes the node out of Drydock's hands")
 
@@ -184,7 +184,7 @@ func TestApprovalIsForOneRepair(t *testing.T) {
 	const node = "node-22"
 	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"approval": true}))})
 	y.fail(node)
-	r := y.held(node, remediations.AwaitingApproval)
+	r := y.held(node, remediations.ReasonAwaitingApproval)
 	y.told(node, "RepairHeld", "AwaitingApproval: policy node-not-ready wants a person's approval: kubectl drydock approve "+node+", or kubectl annotate node "+node+" drydock.dev/approve="+r.ID)
 	y.annotate(node, remediations.ApproveKey, "aaaaaa")
 	y.told(node, "AnnotationInvalid", `drydock.dev/approve="aaaaaa": no repair of that id waits for approval on this node`)
@@ -227,7 +227,7 @@ func TestCancel(t *testing.T) {
 	}
 	first := y.silenceBoth("not now", "node="+pending)
 	y.fail(pending)
-	cancel(pending, y.held(pending, remediations.Silenced))
+	cancel(pending, y.held(pending, remediations.ReasonSilenced))
 
 	y.fail(verified)
 	cancel(verified, y.record(verified, "its reboot verified", verifying))
@@ -235,7 +235,7 @@ func TestCancel(t *testing.T) {
 	y.fail(between)
 	y.record(between, "its reboot verified", verifying)
 	both := y.silenceBoth("not now", "node="+between)
-	r := y.held(between, remediations.Silenced)
+	r := y.held(between, remediations.ReasonSilenced)
 	require.Equal(t, []string{"reboot:1"}, r.Done)
 	cancel(between, r)
 	y.ledger("all slots are free", func(l *ledger.Ledger) bool { return len(l.Slots) == 0 })
@@ -247,7 +247,7 @@ func TestCancel(t *testing.T) {
 	y.fail(control)
 	y.recovers(control, 1)
 	for node, n := range reboots {
-		r := y.held(node, remediations.Paused)
+		r := y.held(node, remediations.ReasonPaused)
 		require.Contains(t, r.Hold.Message, "of this alert was cancelled at")
 		require.Contains(t, r.Hold.Message, "or by drydock.dev/request=policy/node-not-ready")
 		require.Equal(t, n, y.reboots(node), "%s: it fires on, and nothing new began", node)
@@ -278,7 +278,7 @@ func TestACancelThatNobodyCanRead(t *testing.T) {
 	y.consumed(node, remediations.CancelKey)
 	y.told(node, "AnnotationInvalid", `drydock.dev/cancel="stop it!" is not understood: write the repair's id, drydock.dev/cancel=`+r.ID)
 	require.Equal(t, "true drydock.dev/cancel=stop it! was not understood", y.node(node).Annotations[remediations.PauseKey])
-	require.Equal(t, r.ID, y.held(node, remediations.Paused).ID)
+	require.Equal(t, r.ID, y.held(node, remediations.ReasonPaused).ID)
 	require.Equal(t, 1, y.reboots(node))
 
 	y.unannotate(node, remediations.PauseKey)
@@ -292,7 +292,7 @@ func TestBrokenGlassHolds(t *testing.T) {
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	y.annotate(node, remediations.BreakGlassKey, "the console is open")
 	y.fail(node)
-	r := y.held(node, remediations.Paused)
+	r := y.held(node, remediations.ReasonPaused)
 	require.Contains(t, r.Hold.Message, "drydock.dev/break-glass is set (the console is open)")
 	y.told(node, "RepairHeld", "Paused: drydock.dev/break-glass is set (the console is open)")
 	y.told(node, "GlassBroken", "drydock.dev/break-glass was set by the field manager ")
@@ -311,7 +311,7 @@ func TestBrokenGlassHolds(t *testing.T) {
 	y.recovers("node-28", 1)
 	y.ledger("since when", broken)
 	require.Equal(t, since, glass.Since)
-	require.Equal(t, r.ID, y.held(node, remediations.Paused).ID)
+	require.Equal(t, r.ID, y.held(node, remediations.ReasonPaused).ID)
 	require.Zero(t, y.reboots(node))
 
 	y.unannotate(node, remediations.BreakGlassKey)
@@ -337,22 +337,22 @@ func TestKilledInEveryKindOfHold(t *testing.T) {
 		reason remediations.Reason
 		begin  func(node string) (end func(id string))
 	}{
-		{"node-30", remediations.Silenced, func(node string) func(string) {
+		{"node-30", remediations.ReasonSilenced, func(node string) func(string) {
 			end := y.silenceBoth("not now", "node="+node)
 			return func(string) { end() }
 		}},
-		{inhibited, remediations.Inhibited, func(node string) func(string) {
+		{inhibited, remediations.ReasonInhibited, func(node string) func(string) {
 			end := y.inhibit()
 			return func(id string) {
 				y.annotate(node, remediations.ApproveKey, id)
 				end()
 			}
 		}},
-		{"node-32", remediations.Paused, func(node string) func(string) {
+		{"node-32", remediations.ReasonPaused, func(node string) func(string) {
 			y.annotate(node, remediations.PauseKey, "true not now")
 			return func(string) { y.unannotate(node, remediations.PauseKey) }
 		}},
-		{"node-33", remediations.Paused, func(node string) func(string) {
+		{"node-33", remediations.ReasonPaused, func(node string) func(string) {
 			y.annotate(node, remediations.BreakGlassKey, "not now")
 			return func(string) { y.unannotate(node, remediations.BreakGlassKey) }
 		}},
@@ -361,14 +361,14 @@ func TestKilledInEveryKindOfHold(t *testing.T) {
 			t.Cleanup(func() { y.label(node, remediations.ExcludeLabel, nil) })
 			return func(string) { y.label(node, remediations.ExcludeLabel, nil) }
 		}},
-		{approved, remediations.AwaitingApproval, func(node string) func(string) {
+		{approved, remediations.ReasonAwaitingApproval, func(node string) func(string) {
 			return func(id string) { y.annotate(node, remediations.ApproveKey, id) }
 		}},
-		{"node-36", remediations.Paused, func(node string) func(string) {
+		{"node-36", remediations.ReasonPaused, func(node string) func(string) {
 			y.annotate(node, remediations.PauseKey, "until lunch")
 			return func(string) { y.unannotate(node, remediations.PauseKey) }
 		}},
-		{"node-37", remediations.CordonedByOther, func(node string) func(string) {
+		{"node-37", remediations.ReasonCordonedByOther, func(node string) func(string) {
 			y.cordon(node, true)
 			t.Cleanup(func() { y.cordon(node, false) })
 			return func(string) { y.cordon(node, false) }

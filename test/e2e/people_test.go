@@ -175,7 +175,7 @@ func asking() map[string]any { return policy(map[string]any{"approval": true}) }
 func (y *yard) waiting(node string) (approve func()) {
 	y.t.Helper()
 	y.fail(node)
-	r := y.held(node, remediations.AwaitingApproval)
+	r := y.held(node, remediations.ReasonAwaitingApproval)
 	return func() {
 		y.t.Helper()
 		y.annotate(node, remediations.ApproveKey, r.ID)
@@ -193,15 +193,15 @@ func (y *yard) record(node, what string, wanted func(*remediations.Record) bool)
 	return r
 }
 
-func verifying(r *remediations.Record) bool { return r.Phase == remediations.Verifying }
+func verifying(r *remediations.Record) bool { return r.Phase == remediations.PhaseVerifying }
 
 func underRepair(r *remediations.Record) bool { return r.Phase.InFlight() }
 
 // recovers waits for the node to be cured after so many reboots by this test.
 func (y *yard) recovers(node string, reboots int) remediations.Entry {
 	y.t.Helper()
-	e := y.entry(node, func(e remediations.Entry) bool { return e.Outcome != remediations.Cancelled })
-	require.Equal(y.t, remediations.Recovered, e.Outcome, "%s: %s", node, e.Why)
+	e := y.entry(node, func(e remediations.Entry) bool { return e.Outcome != remediations.OutcomeCancelled })
+	require.Equal(y.t, remediations.OutcomeRecovered, e.Outcome, "%s: %s", node, e.Why)
 	require.Equal(y.t, reboots, y.reboots(node), node)
 	return e
 }

@@ -124,7 +124,7 @@ func TestTwoProvidersServeOneInstallation(t *testing.T) {
 	require.Contains(t, string(check), "providers.civo carries out reboot, replace for Nodes whose spec.providerID begins with civo://\n")
 
 	y.fail("aws-0")
-	y.held("aws-0", remediations.ProviderAbsent)
+	y.held("aws-0", remediations.ReasonProviderAbsent)
 	y.fail("bmc-0")
 	select {
 	case id := <-b.asked:
@@ -133,18 +133,18 @@ func TestTwoProvidersServeOneInstallation(t *testing.T) {
 		require.Fail(t, "no board was told to reboot its machine", "%v", drydocks(y.node("bmc-0")))
 	}
 	y.fail("node-70")
-	y.ledger("the limit holds the other node", func(l *ledger.Ledger) bool { return l.Status.Holds[remediations.AtLimit] != "" })
+	y.ledger("the limit holds the other node", func(l *ledger.Ledger) bool { return l.Status.Holds[remediations.ReasonAtLimit] != "" })
 	require.Zero(t, y.reboots("node-70"), "the limit counts the other provider's repair")
 	b.letGo()
 
 	for _, name := range []string{"bmc-0", "node-70"} {
 		e := y.ended(name)
-		require.Equal(t, remediations.Recovered, e.Outcome, "%s: %s", name, e.Why)
+		require.Equal(t, remediations.OutcomeRecovered, e.Outcome, "%s: %s", name, e.Why)
 		require.Equal(t, []string{"reboot:1"}, e.Steps, name)
 	}
 	require.Equal(t, 1, y.reboots("node-70"))
 	require.Len(t, y.civo.Done(civosim.Any), 1, "and that is all that Civo was told to do")
-	require.Contains(t, y.held("aws-0", remediations.ProviderAbsent).Hold.Message, `no provider serves Node aws-0 for the step reboot: its spec.providerID is "aws:///eu-1a/i-0", and bmc serves Nodes whose spec.providerID begins with bmc://, civo serves`)
+	require.Contains(t, y.held("aws-0", remediations.ReasonProviderAbsent).Hold.Message, `no provider serves Node aws-0 for the step reboot: its spec.providerID is "aws:///eu-1a/i-0", and bmc serves Nodes whose spec.providerID begins with bmc://, civo serves`)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	posts := 0

@@ -25,14 +25,14 @@ func TestAMalformedRecordHoldsItsNodeAlone(t *testing.T) {
 	y.fail("node-30")
 	y.await("node-30", "its alert on it", func(n *corev1.Node) bool { return len(remediations.AlertsOn(n.Annotations)) > 0 })
 	y.fail("node-31")
-	require.Equal(t, remediations.Recovered, y.ended("node-31").Outcome, "other nodes are unaffected")
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-31").Outcome, "other nodes are unaffected")
 	require.Zero(t, y.reboots("node-30"))
 	require.Equal(t, bytes, y.node("node-30").Annotations[remediations.NodeRepairKey], "the bytes stay")
 
 	y.annotate("node-30", remediations.ResetKey, "true")
-	e := y.entry("node-30", func(e remediations.Entry) bool { return e.Outcome == remediations.Recovered })
+	e := y.entry("node-30", func(e remediations.Entry) bool { return e.Outcome == remediations.OutcomeRecovered })
 	require.Equal(t, []string{"reboot:1"}, e.Steps)
-	require.Equal(t, bytes, y.entry("node-30", func(e remediations.Entry) bool { return e.Outcome == remediations.Cancelled }).Why)
+	require.Equal(t, bytes, y.entry("node-30", func(e remediations.Entry) bool { return e.Outcome == remediations.OutcomeCancelled }).Why)
 	y.told("node-30", "RepairCancelled", bytes)
 }
 
@@ -41,7 +41,7 @@ func TestALedgerThatCannotBeReadHoldsEverything(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	y.fail("node-32")
-	require.Equal(t, remediations.Recovered, y.ended("node-32").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-32").Outcome)
 	maps := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace)
 	t.Cleanup(func() {
 		_ = maps.Delete(context.WithoutCancel(t.Context()), "drydock-ledger", metav1.DeleteOptions{})
@@ -55,7 +55,7 @@ func TestALedgerThatCannotBeReadHoldsEverything(t *testing.T) {
 	y.measures(d, `drydock_holds{policy="node-not-ready",reason="RecordMalformed"} 1`)
 
 	require.NoError(t, maps.Delete(t.Context(), "drydock-ledger", metav1.DeleteOptions{}))
-	require.Equal(t, remediations.Recovered, y.ended("node-33").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-33").Outcome)
 	require.Equal(t, 1, y.reboots("node-33"))
 }
 
@@ -64,14 +64,14 @@ func TestApprovalIsAwaited(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"approval": true}))})
 	y.fail("node-34")
-	r := y.held("node-34", remediations.AwaitingApproval)
+	r := y.held("node-34", remediations.ReasonAwaitingApproval)
 	require.Contains(t, r.Hold.Message, remediations.ApproveKey+"="+r.ID)
 	y.annotate("node-34", remediations.ApproveKey, "another")
 	y.told("node-34", "AnnotationInvalid", "another")
 	require.Zero(t, y.reboots("node-34"))
 
 	y.annotate("node-34", remediations.ApproveKey, r.ID)
-	require.Equal(t, remediations.Recovered, y.ended("node-34").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-34").Outcome)
 	require.Equal(t, 1, y.reboots("node-34"))
 	require.NotContains(t, y.node("node-34").Annotations, remediations.ApproveKey)
 }
@@ -82,12 +82,12 @@ func TestAPauseHoldsEvenUnreadable(t *testing.T) {
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	y.annotate("node-35", remediations.PauseKey, "tomorrow, perhaps")
 	y.fail("node-35")
-	y.held("node-35", remediations.Paused)
+	y.held("node-35", remediations.ReasonPaused)
 	y.told("node-35", "AnnotationInvalid", "write \"true\" or an end such as")
 	require.Zero(t, y.reboots("node-35"))
 
 	y.unannotate("node-35", remediations.PauseKey)
-	require.Equal(t, remediations.Recovered, y.ended("node-35").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-35").Outcome)
 	require.Equal(t, 1, y.reboots("node-35"))
 }
 
@@ -119,5 +119,5 @@ func TestANodeDeletedUnderItsRepair(t *testing.T) {
 	y.measures(d, `drydock_repairs_total{outcome="Superseded",policy="node-not-ready"} 1`)
 	y.civo.OnReboot(nil)
 	y.fail("node-37")
-	require.Equal(t, remediations.Recovered, y.ended("node-37").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-37").Outcome)
 }

@@ -85,7 +85,7 @@ func TestABMCRebootsItsMachine(t *testing.T) {
 	close(back)
 	e := y.ended("node-60")
 
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"reboot:1"}, e.Steps)
 	require.NotEqual(t, before, y.node("node-60").Status.NodeInfo.BootID)
 	require.Equal(t, []sim.Done{{Serial: "node-60", Kind: "ForceRestart"}}, b.Resets())
@@ -131,7 +131,7 @@ func TestEachMachineIsResetAsOftenAsItMustBe(t *testing.T) {
 		"node-65": {works, []string{"reboot:1"}, []string{"GracefulRestart"}},
 	} {
 		e := y.ended(name)
-		require.Equal(t, remediations.Recovered, e.Outcome, "%s: %s", name, e.Why)
+		require.Equal(t, remediations.OutcomeRecovered, e.Outcome, "%s: %s", name, e.Why)
 		require.Equal(t, want.steps, e.Steps, name)
 		require.Equal(t, want.kinds, kinds(want.bmc), name)
 	}
@@ -173,7 +173,7 @@ func TestKilledAroundAResetTheMachineIsResetOnce(t *testing.T) {
 			if !done {
 				steps = append(steps, "reboot:1")
 			}
-			require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+			require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 			require.Equal(t, steps, e.Steps)
 			require.Equal(t, []string{"ForceRestart"}, kinds(b))
 			require.Len(t, steps, asked)
@@ -191,13 +191,13 @@ func TestAMachineThatIsOffIsNotRebooted(t *testing.T) {
 	power("Off")
 	d := y.run(metal([]any{resets(reset(patience))}, b))
 	y.fail("node-66")
-	require.Contains(t, y.held("node-66", remediations.ProviderAbsent).Hold.Message, "the machine is off")
+	require.Contains(t, y.held("node-66", remediations.ReasonProviderAbsent).Hold.Message, "the machine is off")
 	require.Empty(t, b.Resets())
 
 	power("On")
 	d.Kill() // or the BMC is asked again in some minutes
 	require.NoError(t, y.lab.Restart(t.Context(), d))
-	require.Equal(t, remediations.Recovered, y.ended("node-66").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-66").Outcome)
 	require.Equal(t, []string{"ForceRestart"}, kinds(b))
 }
 
@@ -217,7 +217,7 @@ func TestTheBMCWitnessesThatAMachineIsOff(t *testing.T) {
 	before := y.node("node-72").Status.NodeInfo.BootID
 
 	y.fail("node-72")
-	require.Contains(t, y.held("node-72", remediations.NotWitnessed).Hold.Message, `the BMC says that the machine's power is "On"`)
+	require.Contains(t, y.held("node-72", remediations.ReasonNotWitnessed).Hold.Message, `the BMC says that the machine's power is "On"`)
 	require.Empty(t, r.Rebooted())
 
 	power("Off")
@@ -226,7 +226,7 @@ func TestTheBMCWitnessesThatAMachineIsOff(t *testing.T) {
 	e := y.ended("node-72")
 	y.noneLeft(objects, "node-72")
 
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"external:1"}, e.Steps)
 	require.NotEqual(t, before, y.node("node-72").Status.NodeInfo.BootID)
 	require.Equal(t, []string{e.ID + "-0-1"}, r.Rebooted())

@@ -29,7 +29,7 @@ func TestAFaultThatComesBackGoesOnWithThePlan(t *testing.T) {
 	require.Equal(t, 2, y.reboots(node), "nothing is left of the plan")
 	require.True(t, y.node(node).Spec.Unschedulable, "it is left to a person")
 	for _, e := range remediations.DecodeHistory(y.node(node).Annotations[remediations.HistoryKey])[1:] {
-		require.Equal(t, remediations.Relapsed, e.Outcome, "what was no cure is not called one: %s", e.ID)
+		require.Equal(t, remediations.OutcomeRelapsed, e.Outcome, "what was no cure is not called one: %s", e.ID)
 	}
 
 	for i := range 2 {
@@ -52,6 +52,6 @@ func (y *yard) failsAndRecovers(node string, repairs int) remediations.Entry {
 		newest = past[0]
 		return remediations.ReadJournal(n).Record == nil
 	})
-	require.Equal(y.t, remediations.Recovered, newest.Outcome, newest.Why)
+	require.Equal(y.t, remediations.OutcomeRecovered, newest.Outcome, newest.Why)
 	return newest
 }

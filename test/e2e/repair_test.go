@@ -24,7 +24,7 @@ func TestASilentNodeIsRebootedAndProven(t *testing.T) {
 	y.lab.Break("node-0")
 	e := y.ended("node-0")
 
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"reboot:1"}, e.Steps)
 	require.Equal(t, 1, y.reboots("node-0"))
 	after := y.node("node-0")
@@ -56,7 +56,7 @@ func TestKilledAfterTheCallBeforeTheAnswer(t *testing.T) {
 	require.NoError(t, y.lab.Restart(t.Context(), d))
 	e := y.ended("node-1")
 
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"reboot:1"}, e.Steps)
 	require.Equal(t, 1, y.reboots("node-1"))
 }
@@ -71,7 +71,7 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	c := config(twice("5s", nil)) // nobody knows that the first was not made, so its time passes
 	c["announce"] = []string{"cluster-autoscaler", "karpenter"}
 	d := y.run(lab.DrydockOptions{Config: c, Server: proxy.URL()})
-	proxy.After(killOn(d, "node-2", remediations.Acting)) //nolint:bodyclose // the proxy closes it
+	proxy.After(killOn(d, "node-2", remediations.PhaseActing)) //nolint:bodyclose // the proxy closes it
 	persons := marks.Mark{Kind: marks.Annotation, Key: announce.Annotations["cluster-autoscaler"], Value: announce.Value}
 	y.mark("node-2", persons, true)
 	t.Cleanup(func() { y.mark("node-2", persons, false) })
@@ -81,14 +81,14 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	proxy.After(nil)
 	r := remediations.ReadJournal(y.node("node-2")).Record
 	require.NotNil(t, r, "the intent is on the Node")
-	require.Equal(t, remediations.Acting, r.Phase)
+	require.Equal(t, remediations.PhaseActing, r.Phase)
 	require.Zero(t, y.reboots("node-2"), "the call was not made")
 	require.Len(t, announced(y.node("node-2")), 2)
 	y.selects("node-2")
 	require.NoError(t, y.lab.Restart(t.Context(), d))
 	e := y.ended("node-2")
 
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"reboot:1", "reboot:1"}, e.Steps)
 	require.Equal(t, 1, y.reboots("node-2"), "the first was never made, the second once")
 	require.Equal(t, []string{persons.Key}, announced(y.node("node-2")))

@@ -31,17 +31,17 @@ func TestADeadPrometheusProvesNothing(t *testing.T) {
 	y.fail("node-20")
 	y.await("node-20", "back with a new boot", func(n *corev1.Node) bool {
 		r := remediations.ReadJournal(n).Record
-		return r != nil && r.Phase == remediations.Verifying && n.Status.NodeInfo.BootID != r.Intent.BootID
+		return r != nil && r.Phase == remediations.PhaseVerifying && n.Status.NodeInfo.BootID != r.Intent.BootID
 	})
 	// It was not blind before, or it would not have rebooted.
 	y.ledger("Drydock says that it is blind", func(l *ledger.Ledger) bool { return l.Status.Blind != "" })
 	r := remediations.ReadJournal(y.node("node-20")).Record
 	require.NotNil(t, r, "the alert is gone, but so is its source")
-	require.Equal(t, remediations.Verifying, r.Phase)
+	require.Equal(t, remediations.PhaseVerifying, r.Phase)
 
 	require.NoError(t, prometheus.Start(t.Context()))
 	e := y.ended("node-20")
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, 1, y.reboots("node-20"))
 }
 
@@ -59,11 +59,11 @@ func TestTheRebootTakesAlertmanagerAlong(t *testing.T) {
 	y.fail("node-21")
 	y.await("node-21", "back with a new boot", func(n *corev1.Node) bool {
 		r := remediations.ReadJournal(n).Record
-		return r != nil && r.Phase == remediations.Verifying && n.Status.NodeInfo.BootID != r.Intent.BootID
+		return r != nil && r.Phase == remediations.PhaseVerifying && n.Status.NodeInfo.BootID != r.Intent.BootID
 	})
 	y.startAlertmanagers()
 	e := y.ended("node-21")
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, 1, y.reboots("node-21"))
 }
 
@@ -77,6 +77,6 @@ func TestDrydockRebootsItsOwnNode(t *testing.T) {
 	y.civo.OnReboot(nil)
 	y.run(lab.DrydockOptions{Config: config(policy(nil)), Name: "drydock-elsewhere"})
 	e := y.ended("node-22")
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Len(t, y.civo.Done(civosim.HardReboots), 1)
 }

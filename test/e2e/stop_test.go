@@ -27,11 +27,11 @@ func TestStoppedDuringTheCall(t *testing.T) {
 	require.NoError(t, d.Stop(ctx), "it ends by itself, with status 0")
 	r := remediations.ReadJournal(y.node("node-40")).Record
 	require.NotNil(t, r)
-	require.Equal(t, remediations.Verifying, r.Phase)
+	require.Equal(t, remediations.PhaseVerifying, r.Phase)
 	require.Equal(t, remediations.CallAccepted, r.Intent.Outcome)
 
 	require.NoError(t, y.lab.Restart(t.Context(), d))
-	require.Equal(t, remediations.Recovered, y.ended("node-40").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-40").Outcome)
 	require.Equal(t, 1, y.reboots("node-40"))
 }
 
@@ -40,7 +40,7 @@ func TestTheMetricsOfARepair(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	y.fail("node-41")
-	require.Equal(t, remediations.Recovered, y.ended("node-41").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-41").Outcome)
 	lines := []string{
 		`drydock_alerts_received_total{result="accepted"}`,
 		`drydock_alertmanager_up{url="`,

@@ -46,7 +46,7 @@ func TestHalfOfTheFleetIsLost(t *testing.T) {
 	y.lose(lost...)
 	y.received(lost...)
 	y.ledger("the breaker holds everything", func(l *ledger.Ledger) bool {
-		return l.Status.Breakers[ledger.ScopeCluster].State == ledger.BreakerOpen && l.Status.Holds[remediations.FleetUnhealthy] != ""
+		return l.Status.Breakers[ledger.ScopeCluster].State == ledger.BreakerOpen && l.Status.Holds[remediations.ReasonFleetUnhealthy] != ""
 	})
 	require.Empty(t, y.civo.CallsTo(civosim.HardReboots), "no side effect at all")
 
@@ -58,7 +58,7 @@ func TestHalfOfTheFleetIsLost(t *testing.T) {
 	})
 	for _, n := range left {
 		e := y.ended(n)
-		require.Equal(t, remediations.Recovered, e.Outcome, "%s: %s", n, e.Why)
+		require.Equal(t, remediations.OutcomeRecovered, e.Outcome, "%s: %s", n, e.Why)
 	}
 	require.Len(t, y.civo.Done(civosim.HardReboots), len(left))
 	require.LessOrEqual(t, most(), stormLimit)
@@ -78,7 +78,7 @@ func TestATwentiethOfTheFleetIsLost(t *testing.T) {
 	y.lose(lost...)
 	for _, n := range lost {
 		e := y.ended(n)
-		require.Equal(t, remediations.Recovered, e.Outcome, "%s: %s", n, e.Why)
+		require.Equal(t, remediations.OutcomeRecovered, e.Outcome, "%s: %s", n, e.Why)
 	}
 	require.Len(t, y.civo.Done(civosim.HardReboots), len(lost))
 	require.LessOrEqual(t, most(), stormLimit)
@@ -100,7 +100,7 @@ func TestOneZoneIsLost(t *testing.T) {
 	})
 
 	y.fail("node-2")
-	require.Equal(t, remediations.Recovered, y.ended("node-2").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-2").Outcome)
 	require.Len(t, y.civo.Done(civosim.HardReboots), 1, "the node of the other zone, and nothing in the lost one")
 }
 
@@ -121,7 +121,7 @@ func TestTheWholeFleetIsDown(t *testing.T) {
 	// The control: all but one come back, and that one is repaired.
 	y.restore(all[:40]...)
 	y.restore(all[41:]...)
-	require.Equal(t, remediations.Recovered, y.ended("node-40").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-40").Outcome)
 }
 
 // The Alertmanagers die in the storm. What was counted stays: no alert is known, and that is no sign of health.
@@ -177,7 +177,7 @@ func TestTheAlertmanagersDieInAStorm(t *testing.T) {
 	// The control: those four are repaired.
 	for _, n := range left {
 		e := y.ended(n)
-		require.Equal(t, remediations.Recovered, e.Outcome, "%s: %s", n, e.Why)
+		require.Equal(t, remediations.OutcomeRecovered, e.Outcome, "%s: %s", n, e.Why)
 	}
 	require.Len(t, y.civo.Done(civosim.HardReboots), len(left))
 }

@@ -35,7 +35,7 @@ func TestWhyFollowsASilence(t *testing.T) {
 
 	expire := y.silenceBoth("the disk is being swapped", "node="+node)
 	y.fail(node)
-	y.held(node, remediations.Silenced)
+	y.held(node, remediations.ReasonSilenced)
 	for _, further := range [][]string{asked, nil} { // by Alertmanager itself, and by what Drydock wrote of it
 		code, out = why(further...)
 		require.Equal(t, 3, code, out)

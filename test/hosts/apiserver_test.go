@@ -85,7 +85,7 @@ func TestOneAPIServerThatIsGoneIsRepairedAsANode(t *testing.T) {
 	y.run(y.config(nodePolicy(wait), apiPolicy()))
 	require.NoError(t, y.hosts.Host("cp-2").Stop(t.Context()))
 	e := y.ended("cp-2")
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, attempts(e.ID, "0-1"), y.restarts("cp-2"))
 	require.NoError(t, y.hosts.Host("cp-2").AwaitAPI(t.Context()))
 	require.Empty(t, y.restarts("cp-1"))
@@ -103,7 +103,7 @@ func TestTwoAPIServersThatAreGoneAreRescued(t *testing.T) {
 	y.answers()
 	e := y.rescued("cp-1")
 
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Empty(t, y.restarts("cp-3"), "it ran, and was not touched")
 	y.ready("cp-2", corev1.ConditionTrue)
 	require.NoError(t, y.hosts.Host("cp-2").AwaitAPI(t.Context()))
@@ -122,7 +122,7 @@ func TestAllAPIServersAreRescuedOneAfterTheOther(t *testing.T) {
 			y.answers()
 			e := y.rescued("cp-1")
 
-			require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+			require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 			for _, name := range control {
 				require.NoError(t, y.hosts.Host(name).AwaitAPI(t.Context()))
 			}
@@ -146,7 +146,7 @@ func TestAHostThatCannotBeRestartedIsPassedOver(t *testing.T) {
 			y.answers()
 			e := y.rescued("cp-2")
 
-			require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+			require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 			require.Equal(t, []string{"cp-2", "cp-3"}, y.claimed(d, e.ID))
 			require.Empty(t, y.restarts("cp-1"))
 		})
@@ -168,7 +168,7 @@ func TestKilledInTheMiddleOfARescue(t *testing.T) {
 	y.answers()
 	e := y.rescued("cp-1")
 
-	require.Contains(t, []remediations.Outcome{remediations.Recovered, remediations.SelfRecovered}, e.Outcome, e.Why)
+	require.Contains(t, []remediations.Outcome{remediations.OutcomeRecovered, remediations.OutcomeSelfRecovered}, e.Outcome, e.Why)
 	require.Equal(t, []string{"cp-1", "cp-2"}, y.claimed(d, e.ID))
 }
 

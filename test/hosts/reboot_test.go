@@ -60,8 +60,8 @@ func TestEachNodeIsRebootedByItsOwnProvider(t *testing.T) {
 
 	e, f := y.ended("worker-1"), y.ended("worker-2")
 
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
-	require.Equal(t, remediations.Recovered, f.Outcome, f.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, f.Outcome, f.Why)
 	require.Equal(t, []string{"reboot:1"}, e.Steps)
 	boots, attempts := own()
 	require.Equal(t, 1, boots)
@@ -85,7 +85,7 @@ func TestKilledBetweenTheIntentAndTheReboot(t *testing.T) {
 	p := c["policies"].([]any)[0].(map[string]any) // nobody knows that the first was not made, so its time passes
 	p["plan"] = append([]any{map[string]any{"step": "reboot", "wait": soon.String(), "attempts": 1}}, p["plan"].([]any)...)
 	d := y.runAt(proxy, c)
-	proxy.After(killOn(d, "worker-1", remediations.Acting)) //nolint:bodyclose // the proxy closes it
+	proxy.After(killOn(d, "worker-1", remediations.PhaseActing)) //nolint:bodyclose // the proxy closes it
 	require.NoError(t, y.hosts.Host("worker-1").Stop(t.Context()))
 	lab.AwaitEnd(t, d.Process, within)
 	proxy.After(nil)
@@ -96,7 +96,7 @@ func TestKilledBetweenTheIntentAndTheReboot(t *testing.T) {
 
 	e := y.ended("worker-1")
 
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Greater(t, len(e.Steps), 1)
 	boots, attempts = reboots()
 	require.Equal(t, 1, boots)
@@ -122,13 +122,13 @@ func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
 
 			e := y.ended("worker-2")
 
-			require.Contains(t, []remediations.Outcome{remediations.Recovered, remediations.SelfRecovered}, e.Outcome, e.Why)
+			require.Contains(t, []remediations.Outcome{remediations.OutcomeRecovered, remediations.OutcomeSelfRecovered}, e.Outcome, e.Why)
 			require.Equal(t, []string{"reboot:1"}, e.Steps)
 			boots, attempts := reboots()
 			require.Equal(t, 1, boots)
 			require.Equal(t, []string{e.ID + "-0-1"}, attempts)
 			if !killed {
-				require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+				require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 				y.told("worker-2", "it may have been done")
 			}
 		})
@@ -153,7 +153,7 @@ func TestAHostThatHasBootedMeanwhileIsNotRebooted(t *testing.T) {
 	meanwhile := make(chan error, 1)
 	var once sync.Once
 	proxy.After(func(res *http.Response) lab.Verdict {
-		if writes(res, "worker-1", remediations.Acting) {
+		if writes(res, "worker-1", remediations.PhaseActing) {
 			once.Do(func() { meanwhile <- run("umount " + file) })
 		}
 		return lab.Pass
@@ -170,7 +170,7 @@ func TestAHostThatHasBootedMeanwhileIsNotRebooted(t *testing.T) {
 
 	require.NoError(t, run("mount --bind /run/first "+file))
 	e := y.ended("worker-1")
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Greater(t, len(e.Steps), 1)
 	boots, attempts = reboots()
 	require.Equal(t, 1, boots)

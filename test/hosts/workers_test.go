@@ -35,7 +35,7 @@ func TestAWorkersKubeletIsRestartedAndTheNodeRecovers(t *testing.T) {
 
 			e := y.ended("worker-1")
 
-			require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+			require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 			require.Equal(t, []string{"restart-kubelet:1"}, e.Steps)
 			require.Contains(t, e.Evidence, " kubelet[", "the unit's last words before the restart")
 			require.Equal(t, attempts(e.ID, "0-1"), y.restarts("worker-1"), "the host's journal shows what the record claims")
@@ -54,7 +54,7 @@ func TestAKubeletThatDiesAgainIsLeftToTheNextStep(t *testing.T) {
 
 	e := y.ended("worker-1")
 
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"restart-kubelet:1", "restart-kubelet:2", "reboot:1"}, e.Steps)
 	require.Equal(t, attempts(e.ID, "0-1", "0-2"), y.restarts("worker-1"))
 }
@@ -70,7 +70,7 @@ func TestAHostWithoutSSHIsPassedOver(t *testing.T) {
 
 			e := y.ended("worker-1")
 
-			require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+			require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 			require.Equal(t, []string{"reboot:1"}, e.Steps)
 			require.Empty(t, y.restarts("worker-1"))
 			y.told("worker-1", "restart-kubelet")
@@ -103,7 +103,7 @@ func TestKilledBetweenTheIntentAndTheRestart(t *testing.T) {
 		map[string]any{"step": "restart-kubelet", "wait": soon.String(), "attempts": 1}, map[string]any{"step": "restart-kubelet", "wait": wait.String(), "attempts": 1},
 	}
 	d := y.runAt(proxy, y.config(p))
-	proxy.After(killOn(d, "worker-1", remediations.Acting)) //nolint:bodyclose // the proxy closes it
+	proxy.After(killOn(d, "worker-1", remediations.PhaseActing)) //nolint:bodyclose // the proxy closes it
 	require.NoError(t, y.hosts.Host("worker-1").Stop(t.Context()))
 	lab.AwaitEnd(t, d.Process, within)
 	proxy.After(nil)
@@ -112,7 +112,7 @@ func TestKilledBetweenTheIntentAndTheRestart(t *testing.T) {
 
 	e := y.ended("worker-1")
 
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"restart-kubelet:1", "restart-kubelet:1"}, e.Steps)
 	require.Equal(t, attempts(e.ID, "1-1"), y.restarts("worker-1"))
 }
@@ -132,7 +132,7 @@ func TestKilledAfterTheRestart(t *testing.T) {
 
 	e := y.ended("worker-2")
 
-	require.Contains(t, []remediations.Outcome{remediations.Recovered, remediations.SelfRecovered}, e.Outcome, e.Why)
+	require.Contains(t, []remediations.Outcome{remediations.OutcomeRecovered, remediations.OutcomeSelfRecovered}, e.Outcome, e.Why)
 	require.Len(t, y.restarts("worker-2"), len(e.Steps), "the host's journal shows what the record claims: %v", e.Steps)
 	require.Len(t, y.restarts("worker-2"), 1, "restarted once")
 }
@@ -148,6 +148,6 @@ func TestASecondReplicaRestartsNothing(t *testing.T) {
 	t.Cleanup(d.Kill)
 	require.NoError(t, y.hosts.Host("worker-1").Stop(t.Context()))
 	e := y.ended("worker-1")
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, attempts(e.ID, "0-1"), y.restarts("worker-1"))
 }

@@ -39,7 +39,7 @@ func TestKarpenterAloneDrainsANodeThatAPersonHasReplaced(t *testing.T) {
 	require.NoError(t, err)
 	entry, fresh := e.Ended()
 
-	require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
+	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
 	require.Equal(t, []string{"replace:1"}, entry.Steps)
 	e.RequireReplaced(old, fresh, object, "")
 	e.Bind("asked", fresh.Name)
@@ -96,7 +96,7 @@ func TestWhatKarpenterRespectsIsHeld(t *testing.T) {
 
 	disrupt("null", "100%")
 	entry, _ := e.Ended()
-	require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
+	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
 	require.EqualValues(t, 1, requests.Load())
 	require.Equal(t, map[string][]string{string(old.OwnerReferences[0].UID): {"deleted"}}, e.Seen())
 }
@@ -133,7 +133,7 @@ func TestKarpenterLeavesANodeUnderRepairAlone(t *testing.T) {
 
 	close(back)
 	entry, _ := e.Ended()
-	require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
+	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
 	require.Equal(t, []string{"reboot:1"}, entry.Steps)
 	e.Eventually(func() bool { return slices.Contains(e.Seen()[object], "deleted") }, "Karpenter replaces the Node when the repair has ended")
 	require.Len(t, bmc.Resets(), 1)

@@ -140,7 +140,7 @@ func TestAnAPIServerThatFailsForAMomentCostsNoAttempt(t *testing.T) {
 	e.Fail(e.Nodes[0])
 	entry, _ := e.Ended()
 
-	require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
+	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
 	require.Equal(t, []string{"external-replace:1"}, entry.Steps)
 	require.Greater(t, reads.Load(), int32(1), "what failed was read again")
 	require.EqualValues(t, 1, requests.Load())
@@ -157,7 +157,7 @@ func TestAnAPIServerThatFailsForLongerCostsNoAttempt(t *testing.T) {
 	})
 
 	r := remediations.ReadJournal(e.Node(e.Nodes[0])).Record
-	require.Equal(t, remediations.CallWithheld, r.Hold.Reason)
+	require.Equal(t, remediations.ReasonCallWithheld, r.Hold.Reason)
 	require.Empty(t, r.Done, "the plan's attempt is still there")
 	require.Greater(t, reads.Load(), int32(1))
 	require.Zero(t, requests.Load())
@@ -177,7 +177,7 @@ func behindAFault(e *owners.Env, fails int32) (reads, requests *atomic.Int32) {
 			body, err := io.ReadAll(r.Body)
 			require.NoError(e.T, err)
 			r.Body = io.NopCloser(bytes.NewReader(body))
-			if bytes.Contains(body, []byte(remediations.Acting)) {
+			if bytes.Contains(body, []byte(remediations.PhaseActing)) {
 				acting.Store(true)
 			}
 		case r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/machinesets/") && acting.Load() && requests.Load() == 0:

@@ -39,14 +39,14 @@ func TestADegradedLeaderIsReplacedWithinTwoMinutes(t *testing.T) {
 	y.deniedToOthers()
 	entry := y.ended("west-1")
 	t.Logf("the repair ends %.1f s after the fault", entry.Ended.Sub(fault).Seconds())
-	require.Equal(t, remediations.Recovered, entry.Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
 	require.NoError(t, y.kilo.Lead(t.Context(), "west-3"), "the repair is over, and the lead anybody's again")
 }
 
 // deniedToOthers: whoever moves the lead of west while west-1's repair waits for its proof is told of that, and moves nothing.
 func (y *yard) deniedToOthers() {
 	y.t.Helper()
-	require.Equal(y.t, remediations.Verifying, remediations.ReadJournal(y.node("west-1")).Records[remediations.LocationKey].Phase)
+	require.Equal(y.t, remediations.PhaseVerifying, remediations.ReadJournal(y.node("west-1")).Records[remediations.LocationKey].Phase)
 	for node, value := range map[string]any{"west-1": "true", "west-2": nil, "west-3": "true"} {
 		err := y.try(node, map[string]any{"metadata": map[string]any{"annotations": map[string]any{kilo.LeaderKey: value}}})
 		require.ErrorContains(y.t, err, "mesh-leader-degraded", node)
@@ -64,7 +64,7 @@ func TestADegradedLeaderIsReplacedOverIPv6(t *testing.T) {
 	require.Error(t, y.network.Send(t.Context(), "east-3", "west-2"))
 	t.Logf("the first packet passes %.1f s after the fault, over IPv6 and with short intervals", y.flows("east-3", "west-2", fault).Seconds())
 	y.moved("west", "west-2")
-	require.Equal(t, remediations.Recovered, y.ended("west-1").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("west-1").Outcome)
 }
 
 // shipped is what a lab's Drydock would otherwise have quicker than it is shipped. The policy is the shipped one.
@@ -104,7 +104,7 @@ func TestADarkLocationGetsAnotherLeader(t *testing.T) {
 	require.NoError(t, y.network.Send(t.Context(), "west-3", "cloud-2"))
 
 	entry := y.ended("west-1")
-	require.Equal(t, remediations.Recovered, entry.Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
 	require.Equal(t, []string{"promote-leader:1"}, entry.Steps)
 	require.Equal(t, "west", entry.Location)
 	require.Equal(t, []string{"west-2"}, y.annotated("west"))
@@ -141,8 +141,8 @@ func TestTwoLeadersThatFailAtOnceAreReplacedOneAfterTheOther(t *testing.T) {
 	if moves[0].Location == "east" {
 		first = east
 	}
-	require.Equal(t, remediations.Recovered, west.Outcome)
-	require.Equal(t, remediations.Recovered, east.Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, west.Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, east.Outcome)
 	require.False(t, second.At.Before(first.Ended.Truncate(time.Second)), "the second moves when the first is proved: %v, %v", second, first)
 	y.unmoved("cloud", "cloud-1")
 }
@@ -160,7 +160,7 @@ func TestASuccessorThatIsBadAsWellGivesWayToTheNext(t *testing.T) {
 	y.moved("west", "west-3")
 	y.flows("east-2", "west-2", fault)
 	entry := y.ended("west-1")
-	require.Equal(t, remediations.Recovered, entry.Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
 	require.Equal(t, []string{"promote-leader:1", "promote-leader:2"}, entry.Steps)
 	require.Equal(t, []string{"west-3"}, y.annotated("west"))
 	var led []string
@@ -178,17 +178,17 @@ func TestALocationThatFailsAgainSoonIsHeld(t *testing.T) {
 	d := y.run(quick(), nil)
 	require.NoError(t, y.network.DropVXLAN("west-1"))
 	y.moved("west", "west-2")
-	require.Equal(t, remediations.Recovered, y.ended("west-1").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("west-1").Outcome)
 	require.NoError(t, y.network.Heal("west-1"))
 	y.allWell()
 	require.NoError(t, y.network.DropVXLAN("west-2"))
 	fault := time.Now()
 	y.await("it is held", func() bool {
 		r := remediations.ReadJournal(y.node("west-2")).Records[remediations.LocationKey]
-		return r != nil && r.Hold != nil && r.Hold.Reason == remediations.Cooldown
+		return r != nil && r.Hold != nil && r.Hold.Reason == remediations.ReasonCooldown
 	})
 	held := remediations.ReadJournal(y.node("west-2")).Records[remediations.LocationKey]
-	require.Equal(t, remediations.Pending, held.Phase)
+	require.Equal(t, remediations.PhasePending, held.Phase)
 	y.await("it is said", func() bool {
 		return slices.ContainsFunc(y.events(), func(e string) bool { return strings.HasPrefix(e, "west-2 RepairHeld: Cooldown") })
 	})
@@ -203,7 +203,7 @@ func TestALocationThatFailsAgainSoonIsHeld(t *testing.T) {
 	y.run(short, nil)
 	y.flows("east-3", "west-1", fault)
 	entry := y.ended("west-2")
-	require.Equal(t, remediations.Recovered, entry.Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
 	require.Equal(t, held.ID, entry.ID)
 }
 
@@ -215,7 +215,7 @@ func TestALeaderThatLosesLargePacketsIsReplaced(t *testing.T) {
 	fault := time.Now()
 	y.moved("east", "east-2")
 	y.flows("west-2", "east-3", fault)
-	require.Equal(t, remediations.Recovered, y.ended("east-1").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("east-1").Outcome)
 	y.unmoved("west", "west-1")
 }
 
@@ -244,7 +244,7 @@ func TestTheOldLeaderIsRebootedByItsOwnPolicyAfterwards(t *testing.T) {
 	}), civo)
 	require.NoError(t, y.network.DropVXLAN("west-1"))
 	moved := y.ended("west-1")
-	require.Equal(t, remediations.Recovered, moved.Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, moved.Outcome)
 	var reboot remediations.Entry
 	y.await("west-1 was rebooted, and is well", func() bool {
 		for _, e := range remediations.DecodeHistory(y.node("west-1").Annotations[remediations.HistoryKey]) {
@@ -254,7 +254,7 @@ func TestTheOldLeaderIsRebootedByItsOwnPolicyAfterwards(t *testing.T) {
 		}
 		return reboot.ID != ""
 	})
-	require.Equal(t, remediations.Recovered, reboot.Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, reboot.Outcome)
 	calls := civo.Done(civosim.HardReboots)
 	require.Len(t, calls, 1)
 	require.False(t, calls[0].At.Before(moved.Ended.Truncate(time.Second)), "one after the other")
@@ -270,7 +270,7 @@ func TestALeaderThatAPersonMovesMeanwhileIsTheirs(t *testing.T) {
 	require.NoError(t, y.network.DropVXLAN("west-1"))
 	y.moved("west", "west-2")
 	require.NoError(t, y.kilo.Lead(t.Context(), "west-3"))
-	require.Equal(t, remediations.Superseded, y.ended("west-1").Outcome)
+	require.Equal(t, remediations.OutcomeSuperseded, y.ended("west-1").Outcome)
 	y.await("the alert ends", func() bool { return !slices.Contains(y.firing(), "MeshLeaderDegraded/west/") })
 	require.Equal(t, []string{"west-3"}, y.annotated("west"))
 	require.Len(t, y.kilo.Leads(), 5, "three first ones, Drydock's move and the person's: %v", y.kilo.Leads())

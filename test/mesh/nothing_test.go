@@ -24,7 +24,7 @@ func TestAFaultAtAMemberMovesNothing(t *testing.T) {
 	fault := time.Now()
 	y.moved("east", "east-2")
 	y.flows("cloud-2", "east-3", fault)
-	require.Equal(t, remediations.Recovered, y.ended("east-1").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("east-1").Outcome)
 	require.Error(t, y.network.Send(t.Context(), "east-2", "west-2"), "it was broken all the time")
 	y.unmoved("west", "west-1")
 	y.unmoved("cloud", "cloud-1")
@@ -96,7 +96,7 @@ func TestAgentsThatHangMoveNothing(t *testing.T) {
 	y.allWell()
 	require.NoError(t, y.network.DropVXLAN("west-1"))
 	y.moved("west", "west-2")
-	require.Equal(t, remediations.Recovered, y.ended("west-1").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("west-1").Outcome)
 }
 
 // Members without power are as silent as those behind a leader that relays nothing, and an alert that is quicker than it is
@@ -131,5 +131,5 @@ func TestMembersWithoutPowerMoveNothing(t *testing.T) {
 	y.allUnmoved()
 	require.NoError(t, y.network.DropVXLAN("west-1"))
 	y.moved("west", "west-2")
-	require.Equal(t, remediations.Recovered, y.ended("west-1").Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("west-1").Outcome)
 }

@@ -322,7 +322,7 @@ func (y *yard) held(location, leader string) (held *remediations.Record) {
 		if n.Labels[corev1.LabelTopologyRegion] == location {
 			require.Empty(y.t, y.entries(n.Name))
 			if r := remediations.ReadJournal(&n).Records[remediations.LocationKey]; r != nil {
-				require.Equal(y.t, remediations.Pending, r.Phase)
+				require.Equal(y.t, remediations.PhasePending, r.Phase)
 				require.Empty(y.t, r.Moves)
 				held = r
 			}

@@ -40,7 +40,7 @@ func (e *Env) ReplacedWhereNoRebootHelps(app string) {
 	entry, fresh := e.Ended()
 
 	require.Equal(e.T, []sim.Done{{Serial: old.Name, Kind: "ForceRestart"}}, bmc.Resets())
-	require.Equal(e.T, remediations.Recovered, entry.Outcome, entry.Why)
+	require.Equal(e.T, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
 	require.Equal(e.T, []string{"reboot:1", "replace:1"}, entry.Steps)
 	e.RequireReplaced(old, fresh, object, entry.ID+"-1-1")
 	e.Bind(app, fresh.Name)
@@ -136,7 +136,7 @@ func (e *Env) unsent() {
 	proxy.Before(nil)
 	r := remediations.ReadJournal(e.Node(old.Name)).Record
 	require.NotNil(e.T, r, "the intent is on the Node")
-	require.Equal(e.T, remediations.Acting, r.Phase)
+	require.Equal(e.T, remediations.PhaseActing, r.Phase)
 	require.Empty(e.T, e.Seen())
 	require.NoError(e.T, e.Lab.Restart(e.T.Context(), d))
 	entry, fresh := e.Ended()
@@ -177,7 +177,7 @@ func (e *Env) refused() {
 // requireRecovered asserts that the repair took so many replacements, of one attempt each, and is proven.
 func (e *Env) requireRecovered(entry remediations.Entry, old, fresh *corev1.Node, object string, steps int) {
 	e.T.Helper()
-	require.Equal(e.T, remediations.Recovered, entry.Outcome, entry.Why)
+	require.Equal(e.T, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
 	require.Equal(e.T, slices.Repeat([]string{fmt.Sprint(e.step(0)["step"], ":1")}, steps), entry.Steps)
 	e.RequireReplaced(old, fresh, object, fmt.Sprintf("%s-%d-1", entry.ID, steps-1))
 }

@@ -84,7 +84,7 @@ func TestCleanupLeavesNothingOfDrydockOnTheNodes(t *testing.T) {
 	// Both records say that the cordon is Drydock's. A person has cordoned node-2 anew since.
 	undo := []remediations.Undo{{Kind: remediations.UndoCordon, At: at}, {Kind: remediations.UndoTaint, Key: remediations.OutOfServiceTaint, At: at}}
 	for _, name := range []string{"node-1", "node-2"} {
-		r := admin.record(name, "cccccc", remediations.Exhausted)
+		r := admin.record(name, "cccccc", remediations.PhaseExhausted)
 		r.Undo = undo
 		admin.patch(name, map[string]any{remediations.NodeRepairKey: r.Encode()}, map[string]any{})
 		admin.patchAs(remediations.FieldManager, name, cordon(true))
@@ -95,7 +95,7 @@ func TestCleanupLeavesNothingOfDrydockOnTheNodes(t *testing.T) {
 	admin.patchAs(remediations.FieldManager, "node-1", map[string]any{"spec": map[string]any{"taints": []any{
 		others, map[string]any{"key": remediations.OutOfServiceTaint, "value": "nodeshutdown", "effect": "NoExecute", "timeAdded": at.Format(time.RFC3339)},
 	}}})
-	admin.record("node-3", "aaaaaa", remediations.Verifying)
+	admin.record("node-3", "aaaaaa", remediations.PhaseVerifying)
 	admin.lease("drydock-0")
 	remove := admin.admission()
 	t.Cleanup(func() {

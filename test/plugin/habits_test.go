@@ -55,7 +55,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 
 func TestColumnsAreChosenAsWithKubectl(t *testing.T) {
 	s := newTerminal(t)
-	s.record("node-1", "aaaaaa", remediations.Verifying)
+	s.record("node-1", "aaaaaa", remediations.PhaseVerifying)
 	code, stdout, stderr := s.run("status", "-o", "custom-columns=NODE:.node,PHASE:.record.phase")
 	require.Equal(t, 0, code, stderr)
 	require.Equal(t, "NODE     PHASE\nnode-1   Verifying\n", stdout)

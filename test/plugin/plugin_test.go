@@ -95,7 +95,7 @@ func (s *terminal) record(node, id string, phase remediations.Phase) *remediatio
 		V: 1, ID: id, Policy: "node-not-ready", Cause: remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}, Phase: phase,
 		Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Began: at, Since: at, Deadline: at.Add(time.Hour),
 	}
-	if phase != remediations.Pending {
+	if phase != remediations.PhasePending {
 		r.Intent = &remediations.Intent{ID: id + "-0-1", At: at}
 		r.Done = []string{"reboot:1"}
 	}

@@ -35,7 +35,7 @@ type printed struct {
 
 func TestStatusShowsTheLedgerAndTheNodes(t *testing.T) {
 	s := newTerminal(t)
-	s.record("node-1", "aaaaaa", remediations.Verifying)
+	s.record("node-1", "aaaaaa", remediations.PhaseVerifying)
 	s.patch("node-2", map[string]any{remediations.NodeRepairKey: "{"}, map[string]any{remediations.PhaseLabel: "Acting"})
 	s.ledger(&ledger.Ledger{
 		Slots:  []ledger.Slot{{Node: "node-1", Repair: "aaaaaa", Attempt: "aaaaaa-0-1", Zone: "a"}},
@@ -62,14 +62,14 @@ func TestStatusShowsTheLedgerAndTheNodes(t *testing.T) {
 		require.Equal(t, "node-1", p.Ledger.Slots[0].Node)
 		require.Len(t, p.Repairs, 2)
 		require.Contains(t, p.Repairs[0].Problem, "the record is not JSON")
-		require.Equal(t, remediations.Verifying, p.Repairs[1].Record.Phase)
+		require.Equal(t, remediations.PhaseVerifying, p.Repairs[1].Record.Phase)
 	}
 }
 
 func TestHistoryIsRead(t *testing.T) {
 	s := newTerminal(t)
 	at := time.Now().UTC().Truncate(time.Second)
-	e := remediations.Entry{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.Recovered, Steps: []string{"reboot:1"}, Began: at.Add(-time.Hour), Ended: at.Add(-50 * time.Minute), Why: "well"}
+	e := remediations.Entry{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1"}, Began: at.Add(-time.Hour), Ended: at.Add(-50 * time.Minute), Why: "well"}
 	s.patch("node-1", map[string]any{remediations.HistoryKey: remediations.EncodeHistory(nil, e)}, nil)
 	code, stdout, stderr := s.typed("history node-1")
 	require.Equal(t, 0, code, stderr)
@@ -88,7 +88,7 @@ func TestHistoryIsRead(t *testing.T) {
 // The ledger is another's: who may see nodes alone sees them, and is told what is missing.
 func TestRightsOnNodesAreEnoughToSeeThem(t *testing.T) {
 	admin := newTerminal(t)
-	admin.record("node-1", "aaaaaa", remediations.Verifying)
+	admin.record("node-1", "aaaaaa", remediations.PhaseVerifying)
 	code, stdout, stderr := admin.as("operator", onlyNodes, "").typed("status")
 	require.Equal(t, 0, code, stderr)
 	require.Contains(t, stdout, `drydock/drydock-ledger: you may not read it, so only the nodes are shown: configmaps "drydock-ledger" is forbidden`)
@@ -157,15 +157,15 @@ func TestWatchFollowsARepair(t *testing.T) {
 		}
 	}
 	sees("TIME", "NODE", "PHASE")
-	s.record("node-1", "aaaaaa", remediations.Acting)
+	s.record("node-1", "aaaaaa", remediations.PhaseActing)
 	sees("node-1", "aaaaaa", "Acting")
-	s.record("node-1", "aaaaaa", remediations.Verifying)
+	s.record("node-1", "aaaaaa", remediations.PhaseVerifying)
 	sees("node-1", "aaaaaa", "Verifying")
 	s.ledger(&ledger.Ledger{Status: ledger.Status{Mode: remediations.ModeEnforce, Blind: "nobody shows the Watchdog"}})
 	sees("Blind: nobody shows the Watchdog")
 	s.patch("node-1", map[string]any{
 		remediations.NodeRepairKey: nil,
-		remediations.HistoryKey:    remediations.EncodeHistory(nil, remediations.Entry{ID: "aaaaaa", Outcome: remediations.Recovered}),
+		remediations.HistoryKey:    remediations.EncodeHistory(nil, remediations.Entry{ID: "aaaaaa", Outcome: remediations.OutcomeRecovered}),
 	}, map[string]any{remediations.PhaseLabel: nil})
 	sees("node-1", "aaaaaa", "Recovered")
 	require.NoError(t, s.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Delete(t.Context(), "drydock-ledger", metav1.DeleteOptions{}))

@@ -41,10 +41,10 @@ func TestEachWordIsOnTheNodeAfterwards(t *testing.T) {
 		{"node-0", "", "resume node-0", remediations.BreakGlassKey, ""},
 		{"node-1", "", "repair node-1 --with reboot", remediations.RequestKey, "remediation/reboot"},
 		{"node-2", "", "repair node-2 --policy node-not-ready", remediations.RequestKey, "policy/node-not-ready"},
-		{"node-3", remediations.Pending, "approve node-3", remediations.ApproveKey, "cccccc"},
-		{"node-3", remediations.Pending, "cancel node-3 cccccc", remediations.CancelKey, "cccccc"},
-		{"node-4", remediations.Exhausted, "reset node-4", remediations.ResetKey, "true"},
-		{"node-5", remediations.Exhausted, "reset --policy node-not-ready", remediations.ResetKey, "true"},
+		{"node-3", remediations.PhasePending, "approve node-3", remediations.ApproveKey, "cccccc"},
+		{"node-3", remediations.PhasePending, "cancel node-3 cccccc", remediations.CancelKey, "cccccc"},
+		{"node-4", remediations.PhaseExhausted, "reset node-4", remediations.ResetKey, "true"},
+		{"node-5", remediations.PhaseExhausted, "reset --policy node-not-ready", remediations.ResetKey, "true"},
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			if c.node == "node-5" {
@@ -111,8 +111,8 @@ func TestAPauseEndsWhenItShould(t *testing.T) {
 
 func TestWhoMayNotPatchNodesIsToldInASentence(t *testing.T) {
 	admin := newTerminal(t)
-	admin.record("node-3", "cccccc", remediations.Pending)
-	admin.record("node-4", "dddddd", remediations.Exhausted)
+	admin.record("node-3", "cccccc", remediations.PhasePending)
+	admin.record("node-4", "dddddd", remediations.PhaseExhausted)
 	s := admin.as("reader", readOnly, "")
 	for _, line := range []string{
 		"pause node-0", "break-glass node-0 --why now", "repair node-1 --with reboot", "approve node-3", "cancel node-3",
@@ -131,13 +131,13 @@ func TestWhoMayNotPatchNodesIsToldInASentence(t *testing.T) {
 // Between reading the record and writing the word that rests on it, Drydock ends one repair and begins another.
 func TestARecordThatChangedMeanwhileIsNotCancelled(t *testing.T) {
 	admin := newTerminal(t)
-	admin.record("node-3", "cccccc", remediations.Verifying)
+	admin.record("node-3", "cccccc", remediations.PhaseVerifying)
 	proxy, err := admin.lab.NewProxy()
 	require.NoError(t, err)
 	var patches atomic.Int32
 	proxy.Before(func(r *http.Request) lab.Verdict {
 		if r.Method == http.MethodPatch && patches.Add(1) == 1 {
-			admin.record("node-3", "dddddd", remediations.Pending)
+			admin.record("node-3", "dddddd", remediations.PhasePending)
 		}
 		return lab.Pass
 	})

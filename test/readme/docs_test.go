@@ -251,7 +251,7 @@ func TestThePolicyToCopyIsTheShippedOne(t *testing.T) {
 
 // TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow, as upgrade.md says: a version as well as a field.
 func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
-	record := requests.Record(remediations.Verifying).Encode()
+	record := requests.Record(remediations.PhaseVerifying).Encode()
 	_, err := remediations.DecodeRecord(record)
 	require.NoError(t, err)
 	for _, newer := range []string{strings.Replace(record, `"v":1`, `"v":2`, 1), strings.Replace(record, `"v":1`, `"v":1,"new":1`, 1)} {

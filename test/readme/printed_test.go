@@ -86,7 +86,7 @@ func holdPagesTo(t *testing.T, said []string) {
 	}
 	said = append(said, selfTestSays(t)...)
 	before := requests.Bare()
-	requests.Put(before, requests.Record(remediations.Verifying))
+	requests.Put(before, requests.Record(remediations.PhaseVerifying))
 	after := before.DeepCopy()
 	after.Spec.Unschedulable = true
 	verdict := admission.Validate(requests.Config(remediations.ModeEnforce), &admission.Change{Old: before, New: after, User: "jane"}, nil, requests.Now)

@@ -53,7 +53,7 @@ func TestAReplacedPodsSidecarIsMarkedReady(t *testing.T) {
 	}
 
 	entry := y.ended("node-1", rpc, 1)[0]
-	require.Equal(t, remediations.Recovered, entry.Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
 	require.Equal(t, []string{"mark-ready:1"}, entry.Steps)
 	require.Nil(t, y.record("node-1", rpc), "there is a record only while something is done")
 	y.awaitAlert(rpc, false)
@@ -112,7 +112,7 @@ func TestAHeldSidecarIsLeftAloneUntilItsHoldEnds(t *testing.T) {
 	require.NoError(t, y.sidecars.Post(t.Context(), held["workflow"].Pod(), sidecarsim.MarkNotReady))
 	for name, spec := range held {
 		y.awaitAlert(spec, true)
-		y.told("Pod/"+name+"-0", "RepairHeld", string(remediations.SidecarHeld))
+		y.told("Pod/"+name+"-0", "RepairHeld", string(remediations.ReasonSidecarHeld))
 	}
 	y.replace(free)
 	y.opens(free)
@@ -153,7 +153,7 @@ func TestAGateClosedByHandIsLeftAlone(t *testing.T) {
 	startedAt(time.Now().Add(-time.Hour))
 	require.NoError(t, y.sidecars.Post(t.Context(), spec.Pod(), sidecarsim.MarkNotReady))
 	y.awaitAlert(spec, true)
-	y.told("Pod/by-hand-0", "RepairHeld", string(remediations.SidecarHeld))
+	y.told("Pod/by-hand-0", "RepairHeld", string(remediations.ReasonSidecarHeld))
 	require.Empty(t, y.posted(spec))
 	startedAt(time.Now())
 	require.NoError(t, y.sidecars.Restart(spec.Pod()))
@@ -182,7 +182,7 @@ func TestWhatIsNoLonger503IsLeftAlone(t *testing.T) {
 	}
 	y.run(lab.DrydockOptions{})
 	for name := range odd {
-		y.told("Pod/"+name+"-0", "RepairHeld", string(remediations.SidecarUnknown))
+		y.told("Pod/"+name+"-0", "RepairHeld", string(remediations.ReasonSidecarUnknown))
 	}
 	y.replace(free)
 	y.opens(free)
@@ -217,7 +217,7 @@ func TestAWedgedSidecarIsTriedThreeTimesAndLeftToAPerson(t *testing.T) {
 	y.replace(wedged)
 	require.Eventually(t, func() bool {
 		r := y.record("node-3", wedged)
-		return r != nil && r.Phase == remediations.Exhausted
+		return r != nil && r.Phase == remediations.PhaseExhausted
 	}, within, 500*time.Millisecond)
 	posts, ids := y.answered(wedged, 3), map[string]bool{}
 	for i, p := range posts {
@@ -308,7 +308,7 @@ func TestACrashAfterThePostPostsNothingTwice(t *testing.T) {
 	y.killedAtPost(d, rpc)
 	require.True(t, y.sidecars.Ready(rpc.Pod()))
 	require.NoError(t, y.lab.Restart(t.Context(), d))
-	require.Equal(t, remediations.Recovered, y.ended("node-3", rpc, 1)[0].Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-3", rpc, 1)[0].Outcome)
 	require.Len(t, y.posted(rpc), 1)
 }
 
@@ -339,9 +339,9 @@ func TestAPodThatMovesBeginsAnew(t *testing.T) {
 	_, err := y.sidecars.MovePod(t.Context(), rpc, "node-2")
 	require.NoError(t, err)
 	y.opens(rpc)
-	require.Equal(t, remediations.Superseded, y.ended("node-1", rpc, 1)[0].Outcome)
+	require.Equal(t, remediations.OutcomeSuperseded, y.ended("node-1", rpc, 1)[0].Outcome)
 	entry := y.ended("node-2", rpc, 1)[0]
-	require.Equal(t, remediations.Recovered, entry.Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
 	require.Equal(t, []string{"mark-ready:1"}, entry.Steps)
 	require.Nil(t, y.record("node-1", rpc))
 }
@@ -376,7 +376,7 @@ func TestASeiNodeTaskDoesItWithoutHTTP(t *testing.T) {
 	done := y.sidecars.Done(rpc.Pod())
 	require.Len(t, done, 1)
 	require.Equal(t, lab.SeiController, done[0].User)
-	require.Equal(t, remediations.Recovered, y.ended("node-1", rpc, 1)[0].Outcome)
+	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-1", rpc, 1)[0].Outcome)
 }
 
 // In observe mode it says what it would do, and does nothing.
@@ -385,10 +385,10 @@ func TestInObserveModeNothingIsPosted(t *testing.T) {
 	y.run(lab.DrydockOptions{Config: map[string]any{"mode": "observe"}})
 	rpc := y.add("node-1", "rpc")[0]
 	y.replace(rpc)
-	y.told("Pod/rpc-0", "RepairHeld", string(remediations.Observing))
+	y.told("Pod/rpc-0", "RepairHeld", string(remediations.ReasonObserving))
 	require.Empty(t, y.posted(rpc))
 	r := y.record("node-1", rpc)
 	require.NotNil(t, r, "what would be done is on record")
-	require.Equal(t, remediations.Observing, r.Hold.Reason)
+	require.Equal(t, remediations.ReasonObserving, r.Hold.Reason)
 	require.Nil(t, r.Intent)
 }

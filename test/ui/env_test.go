@@ -139,7 +139,7 @@ func (c *cluster) record(node string, phase remediations.Phase, change func(*rem
 		V: 1, ID: id, Policy: "node-not-ready", Cause: remediations.Cause{Alert: remediations.Fingerprint(labelsOf(node))}, Phase: phase,
 		Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Began: at, Since: at, Deadline: at.Add(time.Hour),
 	}
-	if phase != remediations.Pending {
+	if phase != remediations.PhasePending {
 		r.Intent = &remediations.Intent{ID: id + "-0-1", At: at, Outcome: remediations.CallAccepted}
 		r.Done = []string{"reboot:1"}
 	}

@@ -38,9 +38,9 @@ func (c *cluster) hostile(node string) {
 		alerts[a.Key()] = a.Encode()
 	}
 	c.patch(node, alerts, nil)
-	c.record(node, remediations.Pending, func(r *remediations.Record) {
+	c.record(node, remediations.PhasePending, func(r *remediations.Record) {
 		r.Policy, r.Note, r.Evidence = text, text, text
-		r.Hold = &remediations.Hold{Reason: remediations.Silenced, Message: "covered by silence " + text + strings.Repeat("w", 256), Since: at}
+		r.Hold = &remediations.Hold{Reason: remediations.ReasonSilenced, Message: "covered by silence " + text + strings.Repeat("w", 256), Since: at}
 		r.Cause.Alert = remediations.Fingerprint(labelsOf(node))
 	})
 	entry := remediations.Entry{ID: "aaaaaa", Policy: text, Outcome: remediations.OutcomeExhausted, Steps: []string{text}, Began: at.Add(-time.Hour), Ended: at, Why: text, Cause: "NodeNotReady"}
@@ -55,12 +55,12 @@ func TestHostileContentIsShownAsText(t *testing.T) {
 	c := newCluster(t)
 	const node, other = "node-7", "node-8"
 	c.hostile(node)
-	c.record(other, remediations.Verifying, func(r *remediations.Record) { r.Policy = script })
+	c.record(other, remediations.PhaseVerifying, func(r *remediations.Record) { r.Policy = script })
 	c.ledger(&ledger.Ledger{
 		Slots: []ledger.Slot{{Node: script, Repair: script, Attempt: script, Zone: script}},
 		Status: ledger.Status{
 			Mode: remediations.ModeEnforce, Blind: script + hidden, Limits: map[string]string{"concurrent": script},
-			Stopped: map[string]string{script: script + hidden}, Holds: map[remediations.Reason]string{remediations.AtLimit: script + hidden},
+			Stopped: map[string]string{script: script + hidden}, Holds: map[remediations.Reason]string{remediations.ReasonAtLimit: script + hidden},
 		},
 	})
 	event := fmt.Sprintf(`
@@ -87,7 +87,7 @@ count: 1
 		await(t, at, "the page is whole", `document.readyState === "complete"`)
 		// Something changes while the page is open: what the stream brings is treated alike.
 		c.patch(node, map[string]any{remediations.BreakGlassKey: script + time.Now().String()}, nil)
-		c.record(other, remediations.Verifying, func(r *remediations.Record) { r.Policy, r.Note = script, time.Now().String() })
+		c.record(other, remediations.PhaseVerifying, func(r *remediations.Record) { r.Policy, r.Note = script, time.Now().String() })
 		await(t, at, "the page goes on", `document.body.dataset.connection !== "lost"`)
 		foreign, err := browser.Eval[int](t.Context(), at, `document.querySelectorAll("img, svg[onload], iframe, object, embed, script:not([src]), [onerror], [onload], a[href^=javascript]").length`)
 		require.NoError(t, err)

@@ -20,8 +20,8 @@ func TestWhatIsInForceIsTold(t *testing.T) {
 	until := at.Add(2 * time.Hour)
 	c.leads("drydock-7c9d8f6b5-x2kqp")
 	c.patch("node-14", map[string]any{remediations.PauseKey: until.Format(time.RFC3339) + " firmware update"}, nil)
-	c.record("node-0", remediations.Verifying, nil)
-	c.record("node-3", remediations.Exhausted, nil) // which the breaker counts
+	c.record("node-0", remediations.PhaseVerifying, nil)
+	c.record("node-3", remediations.PhaseExhausted, nil) // which the breaker counts
 	c.ledger(&ledger.Ledger{
 		Slots: []ledger.Slot{{Node: "node-0", Repair: idOf("node-0"), Attempt: idOf("node-0") + "-0-1", Zone: "zone-0", Pool: "workers", Since: at}},
 		Status: ledger.Status{
@@ -30,7 +30,7 @@ func TestWhatIsInForceIsTold(t *testing.T) {
 			SelfTest: alerts.SelfTest{State: alerts.SelfTestMissing, Message: "no Watchdog fires", Since: at},
 			Stopped:  map[string]string{"node-disk-pressure": "Civo says that the quota is reached"},
 			Breakers: map[string]ledger.Breaker{"zone/zone-1": {State: ledger.BreakerOpen, Since: at, Unhealthy: 3, Nodes: 8, Quiet: at}},
-			Holds:    map[remediations.Reason]string{remediations.OutsideWindow: "policy node-not-ready: outside its window until " + until.Format(time.RFC3339)},
+			Holds:    map[remediations.Reason]string{remediations.ReasonOutsideWindow: "policy node-not-ready: outside its window until " + until.Format(time.RFC3339)},
 		},
 	})
 	page, p := tab(t), c.ui("")

@@ -43,9 +43,9 @@ func filter(t *testing.T, at *browser.Tab, text string) {
 // The filter finds a node by each thing that its tile knows; the address keeps it.
 func TestTheFilterFindsByAnything(t *testing.T) {
 	c := newCluster(t)
-	c.record("node-2", remediations.Pending, func(r *remediations.Record) {
+	c.record("node-2", remediations.PhasePending, func(r *remediations.Record) {
 		r.Policy = "node-disk-pressure"
-		r.Hold = &remediations.Hold{Reason: remediations.Cooldown, Message: "the last repair ended two minutes ago", Since: r.Since}
+		r.Hold = &remediations.Hold{Reason: remediations.ReasonCooldown, Message: "the last repair ended two minutes ago", Since: r.Since}
 	})
 	at, p := tab(t), c.ui("")
 	c.open(at, p, "/")

@@ -48,12 +48,12 @@ func TestATileChangesWithItsNode(t *testing.T) {
 		cause func()
 	}{
 		{"held", func() {
-			c.record(node, remediations.Pending, func(r *remediations.Record) {
-				r.Hold = &remediations.Hold{Reason: remediations.AwaitingApproval, Message: "the policy asks a person first", Since: r.Since}
+			c.record(node, remediations.PhasePending, func(r *remediations.Record) {
+				r.Hold = &remediations.Hold{Reason: remediations.ReasonAwaitingApproval, Message: "the policy asks a person first", Since: r.Since}
 			})
 		}},
-		{"repairing", func() { c.record(node, remediations.Verifying, nil) }},
-		{"exhausted", func() { c.record(node, remediations.Exhausted, nil) }},
+		{"repairing", func() { c.record(node, remediations.PhaseVerifying, nil) }},
+		{"exhausted", func() { c.record(node, remediations.PhaseExhausted, nil) }},
 		{"well", func() {
 			c.patch(node, map[string]any{remediations.NodeRepairKey: nil}, map[string]any{remediations.PhaseLabel: nil})
 		}},
@@ -80,7 +80,7 @@ func TestATileChangesWithItsNode(t *testing.T) {
 
 func TestTheJSONIsWhatThePageShows(t *testing.T) {
 	c := newCluster(t)
-	c.record("node-1", remediations.Verifying, nil)
+	c.record("node-1", remediations.PhaseVerifying, nil)
 	at := tab(t)
 	c.open(at, c.ui(""), "/")
 	await(t, at, "the repair is shown", hasState("node-1", "repairing"))
@@ -133,7 +133,7 @@ func TestThePageSaysThatItIsNotCurrent(t *testing.T) {
 	require.NotEmpty(t, tileState(t, at, node), "what was known stays")
 
 	// What happens meanwhile is on the page once the API server is back.
-	c.record(node, remediations.Verifying, nil)
+	c.record(node, remediations.PhaseVerifying, nil)
 	away.Store(false)
 	began = time.Now()
 	await(t, at, "the page is current again", `document.body.dataset.connection === "ok" && `+hasState(node, "repairing"))

@@ -115,26 +115,26 @@ func (c *cluster) incident() {
 	c.leads("drydock-7c9d8f6b5-x2kqp")
 	held := func(node string, since time.Duration, reason remediations.Reason, message string) {
 		firing(node, since)
-		c.record(node, remediations.Pending, func(r *remediations.Record) {
+		c.record(node, remediations.PhasePending, func(r *remediations.Record) {
 			r.Began, r.Since, r.Deadline = ago(since), ago(since), ago(since).Add(24*time.Hour)
 			r.Hold = &remediations.Hold{Reason: reason, Message: message, Since: ago(since - 2*time.Second)}
 		})
 	}
 	firing("node-9", 14*time.Minute)
-	ill := c.record("node-9", remediations.Verifying, func(r *remediations.Record) {
+	ill := c.record("node-9", remediations.PhaseVerifying, func(r *remediations.Record) {
 		r.Began, r.Since, r.Deadline = ago(14*time.Minute), ago(3*time.Minute), at.Add(7*time.Minute)
 		r.Step = remediations.StepRef{Index: 1, Name: "reboot", Attempt: 1}
 		r.Done = []string{"restart-kubelet:1", "reboot:1"}
 		r.Intent = &remediations.Intent{ID: r.ID + "-1-1", At: ago(3*time.Minute + 2*time.Second), Outcome: remediations.CallAccepted, BootID: c.node("node-9").Status.NodeInfo.BootID, UID: string(c.node("node-9").UID), ProviderID: c.node("node-9").Spec.ProviderID}
 	})
-	past := remediations.Entry{ID: "b7k2m9", Policy: "node-not-ready", Outcome: remediations.Recovered, Steps: []string{"reboot:1"}, Began: ago(50 * time.Hour), Ended: ago(50*time.Hour - 4*time.Minute), Why: "a new boot ID, Ready for 30s, the lease fresh, the alert gone", Cause: "NodeNotReady"}
+	past := remediations.Entry{ID: "b7k2m9", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1"}, Began: ago(50 * time.Hour), Ended: ago(50*time.Hour - 4*time.Minute), Why: "a new boot ID, Ready for 30s, the lease fresh, the alert gone", Cause: "NodeNotReady"}
 	c.patch("node-9", map[string]any{remediations.HistoryKey: remediations.EncodeHistory(nil, past)}, nil)
-	held("node-10", 9*time.Minute, remediations.AtLimit, "1 of at most 1 repairs are under way in the cluster (node-9); limits.concurrent is 1")
+	held("node-10", 9*time.Minute, remediations.ReasonAtLimit, "1 of at most 1 repairs are under way in the cluster (node-9); limits.concurrent is 1")
 	silence := c.silence("ada@example.com", "swapping a disk", "node=node-11")
-	held("node-11", 6*time.Minute, remediations.Silenced, "covered by silence "+silence.id+" of ada@example.com (swapping a disk) until "+at.Add(20*time.Minute).Format(time.RFC3339))
-	held("node-12", 5*time.Minute, remediations.AwaitingApproval, "the policy asks a person first: kubectl drydock approve node-12")
+	held("node-11", 6*time.Minute, remediations.ReasonSilenced, "covered by silence "+silence.id+" of ada@example.com (swapping a disk) until "+at.Add(20*time.Minute).Format(time.RFC3339))
+	held("node-12", 5*time.Minute, remediations.ReasonAwaitingApproval, "the policy asks a person first: kubectl drydock approve node-12")
 	firing("node-13", 26*time.Hour)
-	c.record("node-13", remediations.Exhausted, func(r *remediations.Record) {
+	c.record("node-13", remediations.PhaseExhausted, func(r *remediations.Record) {
 		r.Began, r.Since, r.Deadline = ago(26*time.Hour), ago(25*time.Hour), ago(25*time.Hour)
 		r.Step = remediations.StepRef{Index: 0, Name: "reboot", Attempt: 2}
 		r.Done = []string{"reboot:1", "reboot:2"}
@@ -145,7 +145,7 @@ func (c *cluster) incident() {
 		Slots: []ledger.Slot{{Node: "node-9", Repair: ill.ID, Attempt: ill.Intent.ID, Zone: "zone-0", Pool: "workers", Since: ill.Intent.At}},
 		Status: ledger.Status{
 			Mode: remediations.ModeEnforce, Limits: map[string]string{"concurrent": "1", "concurrentPerZone": "1", "concurrentPerPool": "1", "unhealthy": "20%"},
-			Holds:   map[remediations.Reason]string{remediations.AtLimit: "1 of at most 1 repairs are under way in the cluster (node-9); limits.concurrent is 1"},
+			Holds:   map[remediations.Reason]string{remediations.ReasonAtLimit: "1 of at most 1 repairs are under way in the cluster (node-9); limits.concurrent is 1"},
 			Stopped: map[string]string{"node-disk-pressure": "Civo says that the quota is reached"},
 		},
 	})
@@ -215,7 +215,7 @@ func TestScreenshotsOfOtherFleets(t *testing.T) {
 		Breakers: map[string]ledger.Breaker{"zone/zone-0": {
 			State: ledger.BreakerOpen, Since: now.Add(-4 * time.Minute), Unhealthy: 340, Nodes: 1667, Quiet: now.Add(-time.Minute),
 		}},
-		Holds: map[remediations.Reason]string{remediations.FleetUnhealthy: "zone zone-0: 340 of 1667 nodes are unhealthy"},
+		Holds: map[remediations.Reason]string{remediations.ReasonFleetUnhealthy: "zone zone-0: 340 of 1667 nodes are unhealthy"},
 	}})
 	c.seen([]look{{"ui-storm", "/", "light", 1280, 800}, {"ui-storm-dark", "/", "dark", 1280, 800}})
 }

@@ -64,9 +64,9 @@ func TestAWordThroughThePageIsTheCommands(t *testing.T) {
 	p := c.ui("")
 	at := tab(t)
 	c.open(at, p, "/")
-	pending := func(node string) { c.record(node, remediations.Pending, nil) }
-	exhausted := func(node string) { c.record(node, remediations.Exhausted, nil) }
-	verifying := func(node string) { c.record(node, remediations.Verifying, nil) }
+	pending := func(node string) { c.record(node, remediations.PhasePending, nil) }
+	exhausted := func(node string) { c.record(node, remediations.PhaseExhausted, nil) }
+	verifying := func(node string) { c.record(node, remediations.PhaseVerifying, nil) }
 	paused := func(node string) { c.patch(node, map[string]any{remediations.PauseKey: "true disk"}, nil) }
 	for i, w := range []struct {
 		word    string
@@ -149,7 +149,7 @@ func (c *cluster) command(kubeconfig, line string) {
 func TestWhoMayOnlyLookSeesWhy(t *testing.T) {
 	c := newCluster(t)
 	const node = "node-16"
-	c.record(node, remediations.Pending, nil)
+	c.record(node, remediations.PhasePending, nil)
 	p := c.ui(c.account("looks", readsOnly, ""))
 	at := tab(t)
 	c.open(at, p, "/nodes/"+node)

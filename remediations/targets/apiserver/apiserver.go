@@ -102,7 +102,7 @@ func (s *State) unseen(now time.Time) bool {
 
 // since is from when on a look says something of what was restarted last. Times on record lack their fraction of a second.
 func (r *Rescue) since() time.Time {
-	if r.Phase == remediations.Verifying {
+	if r.Phase == remediations.PhaseVerifying {
 		return r.Since.Add(time.Second)
 	}
 	return r.last().At.Add(time.Second)

@@ -119,7 +119,7 @@ func Alerts(c *remediations.Config, w *alerts.Snapshot, posted []remediations.Al
 func Decide(s *State, now time.Time) Decision {
 	r := s.Journal.Rescue
 	switch {
-	case s.Journal.Reset && (s.Journal.Malformed != nil || r == nil || r.Phase == remediations.Exhausted):
+	case s.Journal.Reset && (s.Journal.Malformed != nil || r == nil || r.Phase == remediations.PhaseExhausted):
 		d := Decision{Verb: lifecycle.VerbReset, Message: "what was counted against the control plane's hosts is forgotten"}
 		if s.Journal.Malformed != nil {
 			d.Message = "the journal that could not be read was set aside, and another begun"
@@ -128,12 +128,12 @@ func Decide(s *State, now time.Time) Decision {
 		}
 		return d
 	case s.Journal.Malformed != nil:
-		return Decision{Verb: lifecycle.VerbHold, Reason: remediations.RecordMalformed, Message: fmt.Sprintf("%v; no API server is restarted until somebody makes a file named reset in the state directory, which sets the journal aside", s.Journal.Malformed)}
-	case r == nil || (r.Phase == remediations.Pending && len(r.Hosts) == 0):
+		return Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonRecordMalformed, Message: fmt.Sprintf("%v; no API server is restarted until somebody makes a file named reset in the state directory, which sets the journal aside", s.Journal.Malformed)}
+	case r == nil || (r.Phase == remediations.PhasePending && len(r.Hosts) == 0):
 		return s.start(now)
-	case r.Phase == remediations.Acting:
+	case r.Phase == remediations.PhaseActing:
 		return s.settle(now)
-	case r.Phase == remediations.Exhausted:
+	case r.Phase == remediations.PhaseExhausted:
 		return s.rest(now)
 	}
 	return s.goOn(now)
@@ -143,7 +143,7 @@ func Decide(s *State, now time.Time) Decision {
 func (s *State) start(now time.Time) Decision {
 	r := s.Journal.Rescue
 	if r != nil && !now.Before(r.Deadline) {
-		return s.end(remediations.Cancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
+		return s.end(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
 	}
 	alerts := slices.Clone(s.Alerts)
 	if r != nil && remediations.AlertOf(s.Alerts, r.Cause) == nil { // those who would know it may not answer
@@ -166,7 +166,7 @@ func (s *State) start(now time.Time) Decision {
 		pending := r
 		if r == nil || r.Cause.Alert != a.Fingerprint || r.Policy != p.Name {
 			pending = &Rescue{
-				V: remediations.RecordVersion, ID: s.NewID, Policy: p.Name, Cause: remediations.Cause{Alert: a.Fingerprint}, Phase: remediations.Pending,
+				V: remediations.RecordVersion, ID: s.NewID, Policy: p.Name, Cause: remediations.Cause{Alert: a.Fingerprint}, Phase: remediations.PhasePending,
 				Began: remediations.Instant(now), Since: remediations.Instant(now), Deadline: remediations.Instant(now.Add(remediations.PendingFor)),
 			}
 		}
@@ -190,7 +190,7 @@ func (s *State) goOn(now time.Time) Decision {
 	r := s.Journal.Rescue
 	p := s.Config.Policy(r.Policy)
 	if p == nil || p.Mode == remediations.ModeOff || p.Kind != remediations.KindAPIServer || !s.Config.Serves(p) {
-		return s.end(remediations.Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
+		return s.end(remediations.OutcomeCancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
 	seen := !s.unseen(now)
 	if !seen && now.Before(r.Over.Add(rescueBlind)) {
@@ -201,21 +201,21 @@ func (s *State) goOn(now time.Time) Decision {
 	}
 	switch {
 	case !now.Before(r.Over) && r.heldBack():
-		return s.end(remediations.Cancelled, fmt.Sprintf("its time, until %s, was over while it was held: %s", r.Over.Format(time.RFC3339), r.Hold.Words()), now)
+		return s.end(remediations.OutcomeCancelled, fmt.Sprintf("its time, until %s, was over while it was held: %s", r.Over.Format(time.RFC3339), r.Hold.Words()), now)
 	case !now.Before(r.Over):
 		why := fmt.Sprintf("its time was over at %s, and no API server answers ready", r.Over.Format(time.RFC3339))
 		if !seen {
 			why += ", as far as anybody could look"
 		}
 		return s.exhaust(p, why, now)
-	case r.Phase == remediations.Verifying && now.Before(r.Deadline):
+	case r.Phase == remediations.PhaseVerifying && now.Before(r.Deadline):
 		return s.again(Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: r.Deadline, Message: "no API server answers ready yet"}, now)
 	case s.stale(now):
 		return s.look(p, "asking Alertmanager before the next host")
 	}
 	pending := r.clone()
-	if r.Phase != remediations.Pending {
-		pending.Phase, pending.Since, pending.Deadline = remediations.Pending, remediations.Instant(now), r.Over
+	if r.Phase != remediations.PhasePending {
+		pending.Phase, pending.Since, pending.Deadline = remediations.PhasePending, remediations.Instant(now), r.Over
 	}
 	a := remediations.AlertOf(s.Alerts, r.Cause)
 	if a == nil {
@@ -226,7 +226,7 @@ func (s *State) goOn(now time.Time) Decision {
 
 // heldBack says that it was not the hosts that kept the rescue from going on.
 func (r *Rescue) heldBack() bool {
-	return r.Phase == remediations.Pending && r.Hold != nil && r.Hold.Reason != remediations.APIServerUnknown && r.Hold.Reason != remediations.RepairsSpent
+	return r.Phase == remediations.PhasePending && r.Hold != nil && r.Hold.Reason != remediations.ReasonAPIServerUnknown && r.Hold.Reason != remediations.ReasonRepairsSpent
 }
 
 // act issues a restart, or holds it. pending is the rescue as it would be while held.
@@ -246,7 +246,7 @@ func (s *State) act(c *rescuer, pending *Rescue) Decision {
 			c.choose(host, unknown)
 			reason, f = c.held()
 		case left:
-			reason, f = remediations.APIServerUnknown, lifecycle.Because("nothing can be said of the API servers that are left, and no data is no fault: %s", unknown)
+			reason, f = remediations.ReasonAPIServerUnknown, lifecycle.Because("nothing can be said of the API servers that are left, and no data is no fault: %s", unknown)
 		default:
 			return s.exhaust(c.Policy, "no host is left, and no API server answers ready", c.Now)
 		}
@@ -288,7 +288,7 @@ func (s *State) next(c *rescuer, r *Rescue) (host, unknown string, left bool) {
 
 func (s *State) issue(c *rescuer, pending *Rescue) Decision {
 	r := pending.clone()
-	r.Phase, r.Hold = remediations.Acting, nil
+	r.Phase, r.Hold = remediations.PhaseActing, nil
 	r.Since, r.Deadline = remediations.Instant(c.Now), remediations.Instant(c.Now.Add(remediations.ActingFor))
 	if r.Over.IsZero() {
 		r.Over = remediations.Instant(c.Now.Add(rescueFor(c.Policy)))

@@ -48,7 +48,7 @@ func TestEveryOutputHasAnInput(t *testing.T) {
 
 // rescueOrder is the order that the issue gives.
 var rescueOrder = []remediations.Reason{
-	remediations.Paused, remediations.AlertUnconfirmed, remediations.Silenced, remediations.Inhibited, remediations.AlertResolved, remediations.TooYoung, remediations.OutsideWindow, remediations.Cooldown, remediations.RepairsSpent, remediations.Observing,
+	remediations.ReasonPaused, remediations.ReasonAlertUnconfirmed, remediations.ReasonSilenced, remediations.ReasonInhibited, remediations.ReasonAlertResolved, remediations.ReasonTooYoung, remediations.ReasonOutsideWindow, remediations.ReasonCooldown, remediations.ReasonRepairsSpent, remediations.ReasonObserving,
 }
 
 // TestEachGuardOfARescueSpeaksBeforeThoseBehindIt takes the causes away one after the other, as for a node.
@@ -63,20 +63,20 @@ ended: [{id: old, policy: apiserver-down, outcome: Recovered, steps: [], began: 
 word: {replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"}]}
 `))
 	remedies := map[remediations.Reason]func(){
-		remediations.Paused:           func() { sc.Paused = nil },
-		remediations.AlertUnconfirmed: func() { sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", "" },
-		remediations.Silenced:         func() { sc.Word.Replicas[0].Alert = "active" },
-		remediations.Inhibited:        func() { sc.Word.Replicas[1].Alert = "active" },
-		remediations.TooYoung:         func() { sc.Policy.For = "1m" },
-		remediations.OutsideWindow:    func() { sc.Windows = nil },
-		remediations.Cooldown:         func() { sc.Policy.Cooldown = "30s" },
-		remediations.RepairsSpent:     func() { sc.Limits.RepairsPerNode = 2 },
-		remediations.Observing:        func() { sc.Policy.Mode = remediations.ModeEnforce },
+		remediations.ReasonPaused:           func() { sc.Paused = nil },
+		remediations.ReasonAlertUnconfirmed: func() { sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", "" },
+		remediations.ReasonSilenced:         func() { sc.Word.Replicas[0].Alert = "active" },
+		remediations.ReasonInhibited:        func() { sc.Word.Replicas[1].Alert = "active" },
+		remediations.ReasonTooYoung:         func() { sc.Policy.For = "1m" },
+		remediations.ReasonOutsideWindow:    func() { sc.Windows = nil },
+		remediations.ReasonCooldown:         func() { sc.Policy.Cooldown = "30s" },
+		remediations.ReasonRepairsSpent:     func() { sc.Limits.RepairsPerNode = 2 },
+		remediations.ReasonObserving:        func() { sc.Policy.Mode = remediations.ModeEnforce },
 	}
 	// With all Alertmanagers dead nobody knows of the alert but by a post.
 	sc.Posted = []scene.Alert{{}}
 	for _, want := range rescueOrder {
-		if want == remediations.AlertResolved {
+		if want == remediations.ReasonAlertResolved {
 			continue // an alert cannot be over and fire: held-AlertResolved has it
 		}
 		d := Decide(sc.state(t), scene.Noon)
@@ -117,15 +117,15 @@ func TestNoGuardOfARescueIsIdle(t *testing.T) {
 
 // TestLastLookBeforeTheRestart: what people and the journal say in the last moment wins.
 func TestLastLookBeforeTheRestart(t *testing.T) {
-	r := &Rescue{ID: "r1", Phase: remediations.Acting, Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-1"}}}
+	r := &Rescue{ID: "r1", Phase: remediations.PhaseActing, Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-1"}}}
 	said := func(text string) *string { return &text }
 	require.NoError(t, MayStillRescue(RescueJournal{Rescue: r}, "r1-1", scene.Noon))
 	require.NoError(t, MayStillRescue(RescueJournal{Rescue: r, Paused: said("2026-03-04T11:00:00Z")}, "r1-1", scene.Noon), "that pause is over")
 	for name, j := range map[string]RescueJournal{
 		"it cannot be read":   {Rescue: r, Malformed: errors.New("nonsense")},
 		"nothing is on it":    {},
-		"it went on":          {Rescue: &Rescue{Phase: remediations.Verifying, Hosts: r.Hosts}},
-		"another attempt":     {Rescue: &Rescue{Phase: remediations.Acting, Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-2"}}}},
+		"it went on":          {Rescue: &Rescue{Phase: remediations.PhaseVerifying, Hosts: r.Hosts}},
+		"another attempt":     {Rescue: &Rescue{Phase: remediations.PhaseActing, Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-2"}}}},
 		"somebody paused it":  {Rescue: r, Paused: said("")},
 		"paused until later":  {Rescue: r, Paused: said("2026-03-04T13:00:00Z maintenance")},
 		"paused in own words": {Rescue: r, Paused: said("we move the racks")},

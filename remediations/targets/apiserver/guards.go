@@ -22,10 +22,10 @@ type rescuer struct {
 }
 
 // own are the guards in whose place the journal and the state directory speak.
-var own = []remediations.Reason{remediations.Paused, remediations.Cooldown, remediations.RepairsSpent}
+var own = []remediations.Reason{remediations.ReasonPaused, remediations.ReasonCooldown, remediations.ReasonRepairsSpent}
 
 // untilChosen are the guards that speak of the host, so that they are not asked before one was chosen.
-var untilChosen = []remediations.Reason{remediations.RepairsSpent, remediations.Observing}
+var untilChosen = []remediations.Reason{remediations.ReasonRepairsSpent, remediations.ReasonObserving}
 
 // candidate is the restart by the policy for the alert. acted: the rescue on record has restarted something already.
 func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted bool, now time.Time) *rescuer {
@@ -46,9 +46,9 @@ func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted b
 	if acted {
 		c.Repair = s.Journal.Rescue.ID
 	}
-	if c.Verdict.Reason == remediations.Blind {
+	if c.Verdict.Reason == remediations.ReasonBlind {
 		// What blinds Drydock to nodes may well be the API servers' end itself. Here it is a word that does not count.
-		c.Verdict.Reason = remediations.AlertUnconfirmed
+		c.Verdict.Reason = remediations.ReasonAlertUnconfirmed
 	}
 	return c
 }
@@ -68,11 +68,11 @@ func (c *rescuer) held() (remediations.Reason, *lifecycle.Finding) {
 
 func (c *rescuer) ownGuard(reason remediations.Reason) *lifecycle.Finding {
 	switch reason { //nolint:exhaustive // of the others the guard itself speaks
-	case remediations.Paused:
+	case remediations.ReasonPaused:
 		return c.state.Journal.pausedBy(c.Now)
-	case remediations.Cooldown:
+	case remediations.ReasonCooldown:
 		return c.cooldown()
-	case remediations.RepairsSpent:
+	case remediations.ReasonRepairsSpent:
 		return c.repairsSpent()
 	}
 	return nil
@@ -142,7 +142,7 @@ func MayStillRescue(j RescueJournal, attempt string, now time.Time) error {
 	switch {
 	case j.Malformed != nil:
 		return fmt.Errorf("the journal cannot be read any more: %w", j.Malformed)
-	case r == nil || r.Phase != remediations.Acting || r.last().Attempt != attempt:
+	case r == nil || r.Phase != remediations.PhaseActing || r.last().Attempt != attempt:
 		return fmt.Errorf("the intent %s is no longer on record", attempt)
 	}
 	if f := j.pausedBy(now); f != nil {

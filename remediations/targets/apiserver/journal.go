@@ -132,7 +132,7 @@ func (e RescueEntry) validate() error {
 
 func (r *Rescue) validate() error {
 	switch r.Phase {
-	case remediations.Pending, remediations.Acting, remediations.Verifying, remediations.Exhausted:
+	case remediations.PhasePending, remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhaseExhausted:
 	default:
 		return fmt.Errorf("the rescue's phase %q is unknown", text.Line(string(r.Phase), 40))
 	}
@@ -141,15 +141,15 @@ func (r *Rescue) validate() error {
 		return fmt.Errorf("the rescue has version %d, this Drydock knows version %d", r.V, remediations.RecordVersion)
 	case r.ID == "" || r.Policy == "" || r.Cause.Alert == "" || r.Cause.Request != "":
 		return fmt.Errorf("the rescue lacks its id, its policy or its alert")
-	case r.Began.IsZero() || r.Since.IsZero() || (r.Phase != remediations.Exhausted && r.Deadline.IsZero()):
+	case r.Began.IsZero() || r.Since.IsZero() || (r.Phase != remediations.PhaseExhausted && r.Deadline.IsZero()):
 		return fmt.Errorf("the rescue has no beginning, no since or no deadline")
-	case r.Phase != remediations.Pending && (len(r.Hosts) == 0 || r.Over.IsZero()):
+	case r.Phase != remediations.PhasePending && (len(r.Hosts) == 0 || r.Over.IsZero()):
 		return fmt.Errorf("the rescue is %s and has no attempt, or no end", r.Phase)
 	case r.Issued < len(r.Hosts) || len(r.Hosts) > MaxControlPlaneHosts:
 		return fmt.Errorf("the rescue has %d attempts of %d that were issued", len(r.Hosts), r.Issued)
 	}
 	for i, t := range r.Hosts {
-		if (t.Outcome == "") != (r.Phase == remediations.Acting && i == len(r.Hosts)-1) {
+		if (t.Outcome == "") != (r.Phase == remediations.PhaseActing && i == len(r.Hosts)-1) {
 			return fmt.Errorf("the attempt %s lacks its outcome, or has it too early", text.Line(t.Attempt, 80))
 		}
 	}
@@ -200,7 +200,7 @@ func (j RescueJournal) With(e RescueEntry) RescueJournal {
 	case e.Ended != nil:
 		j.Ended = append([]EndedRescue{*e.Ended}, j.Ended...)
 		j.Ended = j.Ended[:min(len(j.Ended), maxEnded)]
-		if j.Rescue != nil && j.Rescue.ID == e.Ended.ID && j.Rescue.Phase != remediations.Exhausted {
+		if j.Rescue != nil && j.Rescue.ID == e.Ended.ID && j.Rescue.Phase != remediations.PhaseExhausted {
 			j.Rescue = nil
 		}
 	case e.Told != nil:
@@ -213,7 +213,7 @@ func (j RescueJournal) With(e RescueEntry) RescueJournal {
 		if len(j.Ended) > 0 {
 			j.Forgotten = j.Ended[0].ID
 		}
-		if j.Rescue != nil && j.Rescue.Phase == remediations.Exhausted {
+		if j.Rescue != nil && j.Rescue.Phase == remediations.PhaseExhausted {
 			j.Rescue = nil
 		}
 	}

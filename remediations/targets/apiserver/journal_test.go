@@ -38,15 +38,15 @@ func drawRescue(t *rapid.T) *Rescue {
 		Deadline: scene.Noon.Add(rapid.SampledFrom([]time.Duration{-time.Minute, -time.Second, time.Minute}).Draw(t, "deadline")),
 	}
 	if len(r.Hosts) == 0 {
-		r.Phase = remediations.Pending
+		r.Phase = remediations.PhasePending
 	} else {
 		r.Over = scene.Noon.Add(rapid.SampledFrom([]time.Duration{-time.Hour, -time.Second, time.Minute}).Draw(t, "over"))
 	}
 	r.Issued = len(r.Hosts)
-	if r.Phase == remediations.Acting {
+	if r.Phase == remediations.PhaseActing {
 		r.Hosts[len(r.Hosts)-1].Outcome = ""
 	}
-	if r.Phase == remediations.Exhausted {
+	if r.Phase == remediations.PhaseExhausted {
 		r.Deadline = time.Time{}
 	}
 	if rapid.Bool().Draw(t, "held") {
@@ -55,7 +55,7 @@ func drawRescue(t *rapid.T) *Rescue {
 	return r
 }
 
-var phasesOfARescue = []remediations.Phase{remediations.Pending, remediations.Acting, remediations.Verifying, remediations.Exhausted}
+var phasesOfARescue = []remediations.Phase{remediations.PhasePending, remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhaseExhausted}
 
 func drawJournal(t *rapid.T) RescueJournal {
 	var j RescueJournal
@@ -114,7 +114,7 @@ func TestWhatARescueMayDo(t *testing.T) {
 		people := s.Journal.Paused
 		s.Journal = drawJournal(t)
 		s.Journal.Paused, s.Journal.Reset = people, rapid.IntRange(0, 9).Draw(t, "reset") == 0
-		if r := s.Journal.Rescue; r != nil && r.Phase == remediations.Acting && rapid.Bool().Draw(t, "a call") {
+		if r := s.Journal.Rescue; r != nil && r.Phase == remediations.PhaseActing && rapid.Bool().Draw(t, "a call") {
 			s.Call = &RescueCall{
 				Attempt: r.last().Attempt, Outcome: rapid.SampledFrom([]remediations.CallOutcome{"", remediations.CallAccepted, remediations.CallRefused, remediations.CallUnknown}).Draw(t, "called"),
 				Busy: rapid.Bool().Draw(t, "busy"), Withheld: rapid.Bool().Draw(t, "withheld"),
@@ -137,8 +137,8 @@ func TestWhatARescueMayDo(t *testing.T) {
 		if d.Verb == lifecycle.VerbEnd {
 			ended++
 			require.NotEmpty(t, after.Ended)
-			require.True(t, after.Rescue == nil || (after.Rescue.Phase == remediations.Exhausted && d.Ended.Outcome == remediations.OutcomeExhausted))
-			if d.Ended.Outcome == remediations.Recovered {
+			require.True(t, after.Rescue == nil || (after.Rescue.Phase == remediations.PhaseExhausted && d.Ended.Outcome == remediations.OutcomeExhausted))
+			if d.Ended.Outcome == remediations.OutcomeRecovered {
 				require.True(t, slices.ContainsFunc(d.Ended.Hosts, func(h HostTry) bool {
 					return h.Outcome == remediations.CallAccepted && s.Sights[h.Host].State == HostReady && s.Sights[h.Host].At.After(h.At)
 				}), "the host that was restarted answers, and was seen since")
@@ -161,13 +161,13 @@ func TestWhatARescueMayDo(t *testing.T) {
 		require.Empty(t, s.Word.VerdictFor(scene.FP, s.Config, "").Reason, "confirmed by one, and held by none")
 		require.LessOrEqual(t, scene.Noon.Sub(s.Word.AskedAt), s.Config.MaxStaleness-intentGood, "and still so when the call leaves")
 		if r := s.Journal.Rescue; r != nil {
-			require.False(t, r.Phase == remediations.Acting || r.Phase == remediations.Exhausted)
+			require.False(t, r.Phase == remediations.PhaseActing || r.Phase == remediations.PhaseExhausted)
 			require.False(t, r.tried(d.Try.Host), "each host once in a rescue")
 			require.True(t, len(r.Hosts) == 0 || scene.Noon.Before(r.Over))
 		}
 		begun, _ := s.Journal.begun(d.Try.Host, after.Rescue.ID, scene.Noon, s.Config.Limits.RepairsWindow)
 		require.Less(t, begun, s.Config.Limits.RepairsPerNode)
-		require.Equal(t, remediations.Acting, after.Rescue.Phase)
+		require.Equal(t, remediations.PhaseActing, after.Rescue.Phase)
 		require.Equal(t, *d.Try, *after.Rescue.last(), "the intent is what is called for")
 		require.NoError(t, MayStillRescue(after, d.Try.Attempt, scene.Noon))
 	})
@@ -200,7 +200,7 @@ func TestJournalInItsShortestForm(t *testing.T) {
 func TestJournalIsBounded(t *testing.T) {
 	var j RescueJournal
 	for i := range 2 * maxEnded {
-		j = j.With(RescueEntry{Ended: &EndedRescue{Entry: remediations.Entry{ID: fmt.Sprintf("e%d", i), Policy: "p", Outcome: remediations.Cancelled, Ended: scene.Noon}}})
+		j = j.With(RescueEntry{Ended: &EndedRescue{Entry: remediations.Entry{ID: fmt.Sprintf("e%d", i), Policy: "p", Outcome: remediations.OutcomeCancelled, Ended: scene.Noon}}})
 	}
 	require.Len(t, j.Ended, maxEnded)
 	require.Equal(t, "e199", j.Ended[0].ID)
@@ -209,7 +209,7 @@ func TestJournalIsBounded(t *testing.T) {
 		tries[i] = HostTry{Host: fmt.Sprintf("cp-%d", i), Attempt: "a", At: scene.Noon, Outcome: remediations.CallRefused, Why: text.Line(strings.Repeat("\"", 400), 300), Evidence: remediations.EvidenceOf(strings.Repeat("\"\n", 4000))}
 	}
 	longest := RescueEntry{Rescue: &Rescue{
-		V: remediations.RecordVersion, ID: "r1", Policy: "p", Cause: remediations.Cause{Alert: scene.FP}, Phase: remediations.Verifying, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Over: scene.Noon, Hosts: tries, Issued: len(tries),
+		V: remediations.RecordVersion, ID: "r1", Policy: "p", Cause: remediations.Cause{Alert: scene.FP}, Phase: remediations.PhaseVerifying, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Over: scene.Noon, Hosts: tries, Issued: len(tries),
 	}}
 	_, err := DecodeRescueEntry(longest.Encode())
 	require.NoError(t, err, "%d bytes", len(longest.Encode()))
@@ -219,7 +219,7 @@ func TestJournalIsBounded(t *testing.T) {
 func TestRescueWithAsManyHostsAsThereMayBe(t *testing.T) {
 	sc := readRescue(t, []byte(`{}`))
 	s := sc.state(t)
-	r := &Rescue{V: remediations.RecordVersion, ID: "r1", Policy: "apiserver-down", Cause: remediations.Cause{Alert: scene.FP}, Phase: remediations.Pending, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Minute), Over: scene.Noon.Add(time.Minute)}
+	r := &Rescue{V: remediations.RecordVersion, ID: "r1", Policy: "apiserver-down", Cause: remediations.Cause{Alert: scene.FP}, Phase: remediations.PhasePending, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Minute), Over: scene.Noon.Add(time.Minute)}
 	for i := range MaxControlPlaneHosts {
 		r.Hosts = append(r.Hosts, HostTry{Host: fmt.Sprintf("n%d", i), Attempt: "a", At: scene.Noon.Add(-time.Minute), Outcome: remediations.CallAccepted})
 	}
@@ -251,7 +251,7 @@ func TestEntriesThatDrydockDidNotWrite(t *testing.T) {
 // TestHistoryOfAHost says of each host what was done there.
 func TestHistoryOfAHost(t *testing.T) {
 	e := EndedRescue{
-		Entry: remediations.Entry{ID: "r1", Policy: "p", Outcome: remediations.Recovered, Why: "cured"},
+		Entry: remediations.Entry{ID: "r1", Policy: "p", Outcome: remediations.OutcomeRecovered, Why: "cured"},
 		Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-1", Outcome: remediations.CallRefused, Why: "no key"}, {Host: "cp-2", Attempt: "r1-2", Outcome: remediations.CallAccepted, Evidence: "bye"}},
 	}
 	var j RescueJournal

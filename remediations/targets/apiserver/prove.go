@@ -34,14 +34,14 @@ func (s *State) settle(now time.Time) Decision {
 	switch {
 	case known.Withheld:
 		r.Hosts = r.Hosts[:len(r.Hosts)-1]
-		r.Phase, r.Deadline = remediations.Pending, r.Over
+		r.Phase, r.Deadline = remediations.PhasePending, r.Over
 		if len(r.Hosts) == 0 {
 			r.Over, r.Deadline = time.Time{}, remediations.Instant(now.Add(remediations.PendingFor))
 		}
 	case known.Outcome == remediations.CallRefused && !known.Busy:
-		r.Phase, r.Deadline = remediations.Pending, r.Over
+		r.Phase, r.Deadline = remediations.PhasePending, r.Over
 	default:
-		r.Phase, r.Deadline = remediations.Verifying, remediations.Instant(now.Add(s.waitFor(p)))
+		r.Phase, r.Deadline = remediations.PhaseVerifying, remediations.Instant(now.Add(s.waitFor(p)))
 		if r.Over.Before(r.Deadline) {
 			r.Deadline = r.Over
 		}
@@ -74,13 +74,13 @@ func (s *State) well(p *remediations.Policy, host string, now time.Time) Decisio
 		}
 	}
 	if len(cured) > 0 {
-		return s.end(remediations.Recovered, fmt.Sprintf("an API server has answered ready for %s; ready since their kubelet was restarted: %s", p.ProofFor, strings.Join(cured, ", ")), now)
+		return s.end(remediations.OutcomeRecovered, fmt.Sprintf("an API server has answered ready for %s; ready since their kubelet was restarted: %s", p.ProofFor, strings.Join(cured, ", ")), now)
 	}
 	why := "that is no work of this rescue: it restarted nothing there, or nobody knows whether"
 	if !matured {
 		why = fmt.Sprintf("its time is over, and that has not held for %s yet", p.ProofFor)
 	}
-	return s.end(remediations.SelfRecovered, fmt.Sprintf("the API server of %s answers ready; %s", host, why), now)
+	return s.end(remediations.OutcomeSelfRecovered, fmt.Sprintf("the API server of %s answers ready; %s", host, why), now)
 }
 
 // needless: an API server works, so nothing is restarted.
@@ -120,7 +120,7 @@ func (s *State) exhaust(p *remediations.Policy, why string, now time.Time) Decis
 	}
 	d := s.end(remediations.OutcomeExhausted, fmt.Sprintf("%s; tried were %s", why, text.Line(strings.Join(tried, ", "), 200)), now)
 	d.Policy = p
-	r.Phase, r.Since, r.Deadline, r.Hold = remediations.Exhausted, remediations.Instant(now), time.Time{}, nil
+	r.Phase, r.Since, r.Deadline, r.Hold = remediations.PhaseExhausted, remediations.Instant(now), time.Time{}, nil
 	d.Write = append([]RescueEntry{{Rescue: r}}, d.Write...)
 	return d
 }

@@ -27,7 +27,7 @@ func Decide(state *State, now time.Time) lifecycle.Decision {
 	s := &own
 	s.Kind, s.What, s.Asked, s.Next = remediations.KindLocation, "location "+s.Name, "the mesh", "move"
 	s.Looking, s.Checking = "looking at who leads the location", "looking at the location"
-	s.Soon = []remediations.Reason{remediations.LeaderHeld, remediations.LeaderUnknown, remediations.NodeUnderRepair, remediations.Observing}
+	s.Soon = []remediations.Reason{remediations.ReasonLeaderHeld, remediations.ReasonLeaderUnknown, remediations.ReasonNodeUnderRepair, remediations.ReasonObserving}
 	if s.Sight != nil {
 		s.SeenAt = s.Sight.At
 	}

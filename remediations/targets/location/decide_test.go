@@ -18,9 +18,9 @@ func TestDecideLeaderGoldens(t *testing.T) {
 
 // bindsLeaders are the guards that hold the move of a leader. The others speak of the machine, or of the nodes' limits.
 var bindsLeaders = map[Reason]bool{
-	ReasonExcluded: true, Paused: true, NodeLeaving: true, CordonedByOther: true, AlertUnconfirmed: true, Blind: true, Silenced: true,
-	Inhibited: true, AlertResolved: true, TooYoung: true, OutsideWindow: true, NodeUnderRepair: true, Cooldown: true, PolicyFailing: true,
-	AtLimit: true, AwaitingApproval: true, Observing: true,
+	ReasonExcluded: true, ReasonPaused: true, ReasonNodeLeaving: true, ReasonCordonedByOther: true, ReasonAlertUnconfirmed: true, ReasonBlind: true, ReasonSilenced: true,
+	ReasonInhibited: true, ReasonAlertResolved: true, ReasonTooYoung: true, ReasonOutsideWindow: true, ReasonNodeUnderRepair: true, ReasonCooldown: true, ReasonPolicyFailing: true,
+	ReasonAtLimit: true, ReasonAwaitingApproval: true, ReasonObserving: true,
 }
 
 // TestGuardsThatBindLeaders takes each guard away in turn. One that binds must be missed by the golden of its name; one
@@ -70,26 +70,26 @@ func TestEachHoldOfALeaderSpeaksBeforeThoseBehindIt(t *testing.T) {
 		remedy func()
 	}{
 		{ReasonExcluded, func() { delete(sc.Node.Labels, ExcludeLabel) }},
-		{Paused, func() { delete(sc.Node.Annotations, PauseKey) }},
-		{NodeLeaving, func() { sc.Node.Taints = nil }},
-		{CordonedByOther, func() { sc.Policy.RepairCordoned = true }},
-		{AlertUnconfirmed, func() { sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", "" }},
-		{Blind, func() { sc.Word.WatchdogMisses = 0 }},
-		{Silenced, func() { sc.Word.Replicas[0].Alert = "active" }},
-		{Inhibited, func() { sc.Word.Replicas[1].Alert = "active" }},
-		{TooYoung, func() { sc.Policy.For = "1m" }},
-		{OutsideWindow, func() { sc.Windows = nil }},
-		{NodeUnderRepair, func() { sc.Record = nil }},
-		{Cooldown, func() { sc.Moved = nil }},
-		{PolicyFailing, func() { sc.Ledger.Exhausted = nil }},
-		{AtLimit, func() { sc.Elsewhere = nil }},
-		{AwaitingApproval, func() { sc.Policy.Approval = false }},
-		{LeaderUnknown, func() { sc.Sight.Unknown = "" }},
-		{LeaderHeld, func() { sc.Sight.Reached = false }},
-		{LeaderHeld, func() { sc.Sight.Held = "" }},
-		{LeaderHeld, func() { sc.Sight.Candidates = nil; sc.Busy = []string{"n2", "n3"} }},
-		{NodeUnderRepair, func() { sc.Busy = nil }},
-		{Observing, func() { sc.Policy.Mode = ModeEnforce }},
+		{ReasonPaused, func() { delete(sc.Node.Annotations, PauseKey) }},
+		{ReasonNodeLeaving, func() { sc.Node.Taints = nil }},
+		{ReasonCordonedByOther, func() { sc.Policy.RepairCordoned = true }},
+		{ReasonAlertUnconfirmed, func() { sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", "" }},
+		{ReasonBlind, func() { sc.Word.WatchdogMisses = 0 }},
+		{ReasonSilenced, func() { sc.Word.Replicas[0].Alert = "active" }},
+		{ReasonInhibited, func() { sc.Word.Replicas[1].Alert = "active" }},
+		{ReasonTooYoung, func() { sc.Policy.For = "1m" }},
+		{ReasonOutsideWindow, func() { sc.Windows = nil }},
+		{ReasonNodeUnderRepair, func() { sc.Record = nil }},
+		{ReasonCooldown, func() { sc.Moved = nil }},
+		{ReasonPolicyFailing, func() { sc.Ledger.Exhausted = nil }},
+		{ReasonAtLimit, func() { sc.Elsewhere = nil }},
+		{ReasonAwaitingApproval, func() { sc.Policy.Approval = false }},
+		{ReasonLeaderUnknown, func() { sc.Sight.Unknown = "" }},
+		{ReasonLeaderHeld, func() { sc.Sight.Reached = false }},
+		{ReasonLeaderHeld, func() { sc.Sight.Held = "" }},
+		{ReasonLeaderHeld, func() { sc.Sight.Candidates = nil; sc.Busy = []string{"n2", "n3"} }},
+		{ReasonNodeUnderRepair, func() { sc.Busy = nil }},
+		{ReasonObserving, func() { sc.Policy.Mode = ModeEnforce }},
 	}
 	for _, step := range steps {
 		d := location.Decide(sc.LocationState(t), scene.Noon)

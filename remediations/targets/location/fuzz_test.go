@@ -20,7 +20,7 @@ import (
 // as long, fit in a record.
 func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 	nasty := func(n int) string { return strings.Repeat(`"`, n) }
-	r := scene.LocationRecord(Verifying)
+	r := scene.LocationRecord(PhaseVerifying)
 	r.Location, r.Policy = nasty(MaxLocation/2), strings.Repeat("p", 63)
 	r.Moves, r.Undo, r.Done = nil, nil, nil
 	for i := range MaxMoves {
@@ -39,7 +39,7 @@ func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 	s.Ledger.Moved(r.Location, r.ID, r.Intent.At)
 	s.Record, s.Call, s.Name = r, &lifecycle.Call{IntentID: r.Intent.ID, Outcome: CallRefused, Why: nasty(5000)}, r.Location
 	verifying := location.Decide(s, scene.Noon).Record
-	require.Equal(t, Verifying, verifying.Phase)
+	require.Equal(t, PhaseVerifying, verifying.Phase)
 
 	s.Record, s.Call = verifying, nil
 	s.Sight.Leader, s.Sight.ReachedWhy, s.Sight.At = r.Intent.Successor, nasty(5000), scene.Noon.Add(time.Minute)
@@ -65,7 +65,7 @@ func TestMoveThatTakesTooMuchRoomIsNotMade(t *testing.T) {
 	require.Equal(t, "n3", location.Decide(s, scene.Noon).Record.Intent.Successor)
 	s.Sight.Candidates = s.Sight.Candidates[:1]
 	d := location.Decide(s, scene.Noon)
-	require.Equal(t, LeaderHeld, d.Reason)
+	require.Equal(t, ReasonLeaderHeld, d.Reason)
 	require.Contains(t, d.Message, "at most 800 are kept")
 }
 
@@ -139,6 +139,6 @@ func FuzzDecideLeader(f *testing.F) {
 		require.Equal(t, leads, d.Record.Moves[len(d.Record.Moves)-1].From)
 		require.NotEqual(t, s.Node.Name, d.Record.Intent.Successor)
 		require.NotContains(t, scene.RecordIDs(s.Record), d.Record.Intent.ID, "no intent is issued twice")
-		require.Equal(t, Acting, d.Record.Phase)
+		require.Equal(t, PhaseActing, d.Record.Phase)
 	})
 }

@@ -14,11 +14,11 @@ import (
 // guard is what speaks of locations alone, beside what holds every target.
 func (s *State) guard(reason remediations.Reason, c *lifecycle.Candidate) *lifecycle.Finding {
 	switch reason {
-	case remediations.NodeUnderRepair:
+	case remediations.ReasonNodeUnderRepair:
 		return s.underRepair()
-	case remediations.Cooldown:
+	case remediations.ReasonCooldown:
 		return s.movedLately(c)
-	case remediations.AtLimit:
+	case remediations.ReasonAtLimit:
 		if why := s.Fleet.LocationsAtLimit(s.Config, s.Node.Name, c.Policy.Mode == remediations.ModeObserve); why != "" {
 			return &lifecycle.Finding{Message: why}
 		}
@@ -65,7 +65,7 @@ const UnprovenFor = 15 * time.Minute
 
 // Unproven are the holds of a repair that has moved by which nothing more is tried, and which no person put there: the alert
 // is over, or the probes say nothing, or something else than the alert. What holds otherwise is a matter of waiting.
-var Unproven = []remediations.Reason{remediations.AlertResolved, remediations.LeaderUnknown, remediations.LeaderHeld}
+var Unproven = []remediations.Reason{remediations.ReasonAlertResolved, remediations.ReasonLeaderUnknown, remediations.ReasonLeaderHeld}
 
 // until is until when the candidate may be held so. Whoever has moved and cannot prove the cure is not left alone with it
 // for a day.
@@ -76,7 +76,7 @@ func (s *State) until(c *lifecycle.Candidate, pending *remediations.Record, reas
 		return pending.Deadline
 	case !slices.Contains(Unproven, reason):
 		return remediations.Instant(pending.Since.Add(remediations.PendingFor))
-	case was.Phase == remediations.Pending && was.Hold != nil && slices.Contains(Unproven, was.Hold.Reason):
+	case was.Phase == remediations.PhasePending && was.Hold != nil && slices.Contains(Unproven, was.Hold.Reason):
 		return was.Deadline // since when it is held so counts, whatever the words are now
 	}
 	return remediations.Instant(remediations.Earlier(pending.Since.Add(remediations.PendingFor), c.Now.Add(UnprovenFor+c.Policy.ProofFor)))
@@ -86,12 +86,12 @@ func (s *State) until(c *lifecycle.Candidate, pending *remediations.Record, reas
 // the one with the record, others are the successor and every node whose key is changed.
 func MayStillMove(c *remediations.Config, leader *corev1.Node, others []*corev1.Node, intentID string) error {
 	r := c.Registry.ReadJournal(leader).Records[remediations.LocationKey]
-	if r == nil || r.Phase != remediations.Acting || r.Back != nil || r.Intent.ID != intentID {
-		return remediations.Withhold(remediations.CallWithheld, "the intent %s is no longer on record", intentID)
+	if r == nil || r.Phase != remediations.PhaseActing || r.Back != nil || r.Intent.ID != intentID {
+		return remediations.Withhold(remediations.ReasonCallWithheld, "the intent %s is no longer on record", intentID)
 	}
 	for _, n := range others {
 		if n.Name == r.Intent.Successor && n.Spec.Unschedulable {
-			return remediations.Withhold(remediations.LeaderHeld, "node %s was cordoned in the meantime", n.Name)
+			return remediations.Withhold(remediations.ReasonLeaderHeld, "node %s was cordoned in the meantime", n.Name)
 		}
 	}
 	return letsMove(c, leader, others)
@@ -100,8 +100,8 @@ func MayStillMove(c *remediations.Config, leader *corev1.Node, others []*corev1.
 // MayStillPutBack is MayStillMove for putting the moves of the repair back.
 func MayStillPutBack(c *remediations.Config, leader *corev1.Node, others []*corev1.Node, putBackID string) error {
 	r := c.Registry.ReadJournal(leader).Records[remediations.LocationKey]
-	if r == nil || r.Phase != remediations.Acting || r.Back == nil || r.PutBackID() != putBackID {
-		return remediations.Withhold(remediations.CallWithheld, "nothing is to be put back any more")
+	if r == nil || r.Phase != remediations.PhaseActing || r.Back == nil || r.PutBackID() != putBackID {
+		return remediations.Withhold(remediations.ReasonCallWithheld, "nothing is to be put back any more")
 	}
 	return letsMove(c, leader, others)
 }
@@ -110,7 +110,7 @@ func letsMove(c *remediations.Config, leader *corev1.Node, others []*corev1.Node
 	for _, n := range append([]*corev1.Node{leader}, others...) {
 		j := c.Registry.ReadJournal(n)
 		if r := j.Record; r != nil && r.Phase.InFlight() {
-			return remediations.Withhold(remediations.NodeUnderRepair, "node %s came under repair %s", n.Name, r.ID)
+			return remediations.Withhold(remediations.ReasonNodeUnderRepair, "node %s came under repair %s", n.Name, r.ID)
 		}
 		if err := lifecycle.LetsAct(c.HoldWhen, n, j); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)

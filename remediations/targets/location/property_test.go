@@ -27,7 +27,7 @@ func (l *meshLife) check(t *rapid.T, s *location.State, d lifecycle.Decision) {
 		_, err := DecodeRecord(d.Record.Encode())
 		require.NoError(t, err, "what it writes, it reads")
 	}
-	if r != nil && r.Phase != Exhausted && d.Record == nil && (d.Verb == lifecycle.VerbWait || d.Verb == lifecycle.VerbHold || d.Verb == lifecycle.VerbResume) {
+	if r != nil && r.Phase != PhaseExhausted && d.Record == nil && (d.Verb == lifecycle.VerbWait || d.Verb == lifecycle.VerbHold || d.Verb == lifecycle.VerbResume) {
 		require.False(t, l.now.After(r.Deadline.Add(time.Minute)), "%s since %s outlives its deadline: %s %s", r.Phase, r.Since, d.Verb, d.Message)
 	}
 	if next := d.Record; waitsUnproven(next) {
@@ -48,7 +48,7 @@ func (l *meshLife) check(t *rapid.T, s *location.State, d lifecycle.Decision) {
 
 // waitsUnproven says that nothing more can be tried, and the cure is not proven.
 func waitsUnproven(r *Record) bool {
-	return r != nil && r.Phase == Pending && r.Intent != nil && r.Back == nil && r.Hold != nil && slices.Contains(location.Unproven, r.Hold.Reason)
+	return r != nil && r.Phase == PhasePending && r.Intent != nil && r.Back == nil && r.Hold != nil && slices.Contains(location.Unproven, r.Hold.Reason)
 }
 
 func (l *meshLife) checkMove(t *rapid.T, s *location.State, d lifecycle.Decision) {
@@ -125,7 +125,7 @@ func (l *meshLife) checkPutBack(t *rapid.T, s *location.State, d lifecycle.Decis
 func (l *meshLife) checkEnd(t *rapid.T, s *location.State, d lifecycle.Decision) {
 	r, g := s.Record, s.Sight
 	require.Equal(t, r.Moves, append([]Move(nil), d.Ended.Moves...), "what each key was before is in the history")
-	if d.Ended.Outcome == Recovered {
+	if d.Ended.Outcome == OutcomeRecovered {
 		require.Equal(t, r.Intent.Successor, g.Leader)
 		require.True(t, g.Settled && g.Reached)
 		require.True(t, g.At.After(r.Intent.At))
@@ -133,7 +133,7 @@ func (l *meshLife) checkEnd(t *rapid.T, s *location.State, d lifecycle.Decision)
 		require.True(t, s.Word.VerdictFor(r.Cause.Alert, s.Config, "").Gone)
 		require.GreaterOrEqual(t, l.now.Sub(s.WellSince), s.PolicyOf(r).ProofFor)
 	}
-	if d.Ended.Outcome == Superseded {
+	if d.Ended.Outcome == OutcomeSuperseded {
 		require.NotEqual(t, s.Node.Name, g.Leader)
 		require.NotContains(t, r.Successors(), g.Leader)
 	}
@@ -177,7 +177,7 @@ func TestLeadershipMovesOnlyWhereEverythingSaysSo(t *testing.T) {
 	if testing.Short() {
 		return // a fifth of the histories need not show everything
 	}
-	for _, what := range []string{"moves", "put back", "undone", "left unproven", "node repairs", string(Recovered), string(SelfRecovered), string(OutcomeExhausted), string(Superseded), string(Cancelled)} {
+	for _, what := range []string{"moves", "put back", "undone", "left unproven", "node repairs", string(OutcomeRecovered), string(OutcomeSelfRecovered), string(OutcomeExhausted), string(OutcomeSuperseded), string(OutcomeCancelled)} {
 		require.NotZero(t, seen[what], "a history in which nothing happens shows nothing: %s", what)
 	}
 }

@@ -39,24 +39,24 @@ func (s *State) cure(*remediations.Policy) (remediations.Outcome, string) {
 	r, g := s.Record, s.Sight
 	switch {
 	case r.Withheld() || r.Intent.Outcome == remediations.CallRefused:
-		return remediations.SelfRecovered, "the location answers and the alert is gone, but not by this repair: " + r.Intent.Why
+		return remediations.OutcomeSelfRecovered, "the location answers and the alert is gone, but not by this repair: " + r.Intent.Why
 	case g.Leader != r.Intent.Successor:
-		return remediations.SelfRecovered, fmt.Sprintf("the location answers and the alert is gone, but it is led by %s, and not by %s", g.Leader, r.Intent.Successor)
+		return remediations.OutcomeSelfRecovered, fmt.Sprintf("the location answers and the alert is gone, but it is led by %s, and not by %s", g.Leader, r.Intent.Successor)
 	}
-	return remediations.Recovered, fmt.Sprintf("%s cured it: %s leads location %s, which answers, and the alert is gone", remediations.LastDone(r), g.Leader, s.Name)
+	return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: %s leads location %s, which answers, and the alert is gone", remediations.LastDone(r), g.Leader, s.Name)
 }
 
 // against says what there is to say against any move there; nil: nothing.
 func (s *State) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycle.Finding) {
 	switch g := s.Sight; {
 	case g.Unknown != "":
-		return remediations.LeaderUnknown, lifecycle.Because("%s; no data is not a fault", text.Line(g.Unknown, 300))
+		return remediations.ReasonLeaderUnknown, lifecycle.Because("%s; no data is not a fault", text.Line(g.Unknown, 300))
 	case g.Leader == "":
-		return remediations.LeaderUnknown, lifecycle.Because("nobody is known to lead location %s; no data is not a fault", s.Name)
+		return remediations.ReasonLeaderUnknown, lifecycle.Because("nobody is known to lead location %s; no data is not a fault", s.Name)
 	case g.Reached:
-		return remediations.LeaderHeld, lifecycle.Because("the members of location %s answer probes from other locations, whatever the alert says", s.Name)
+		return remediations.ReasonLeaderHeld, lifecycle.Because("the members of location %s answer probes from other locations, whatever the alert says", s.Name)
 	case g.Held != "" && c.Spent == "" && (!c.Acted() || len(g.Candidates) > 0):
-		return remediations.LeaderHeld, lifecycle.Because("%s", text.Line(g.Held, 300))
+		return remediations.ReasonLeaderHeld, lifecycle.Because("%s", text.Line(g.Held, 300))
 	}
 	return "", nil
 }
@@ -89,11 +89,11 @@ func (s *State) successor(c *lifecycle.Candidate) (remediations.Move, remediatio
 	why := lifecycle.Because("no node of location %s can lead instead of %s%s", s.Name, g.Leader, refusals(refused))
 	switch {
 	case len(busy) > 0:
-		return remediations.Move{}, remediations.NodeUnderRepair, lifecycle.Because("the nodes that could lead location %s instead are under repair: %s", s.Name, text.Line(strings.Join(busy, ", "), 200))
+		return remediations.Move{}, remediations.ReasonNodeUnderRepair, lifecycle.Because("the nodes that could lead location %s instead are under repair: %s", s.Name, text.Line(strings.Join(busy, ", "), 200))
 	case c.Acted():
 		return remediations.Move{}, "", why
 	}
-	return remediations.Move{}, remediations.LeaderHeld, why
+	return remediations.Move{}, remediations.ReasonLeaderHeld, why
 }
 
 // refusals are why others cannot lead, cut to what a sentence holds.

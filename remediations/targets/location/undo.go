@@ -41,7 +41,7 @@ func (s *State) againstPutBack(p *remediations.Policy) string {
 
 // putBack issues the moves' undoing, the newest first.
 func (s *State) putBack(r *remediations.Record, now time.Time) lifecycle.Decision {
-	r.Phase, r.Since, r.Deadline, r.Hold = remediations.Acting, remediations.Instant(now), remediations.Instant(now.Add(remediations.ActingFor)), nil
+	r.Phase, r.Since, r.Deadline, r.Hold = remediations.PhaseActing, remediations.Instant(now), remediations.Instant(now.Add(remediations.ActingFor)), nil
 	r.NameIntent()
 	moves := r.Made()
 	slices.Reverse(moves)
@@ -62,9 +62,9 @@ func (s *State) restore(now time.Time) lifecycle.Decision {
 	case c != nil && c.Outcome == remediations.CallAccepted:
 		return s.exhausted(r.Note+"; the leadership was put back as it was", true, now)
 	case c != nil && c.Outcome != "":
-		return s.fallBack(cmp.Or(c.Withheld, remediations.LeaderHeld), c.Why, now)
+		return s.fallBack(cmp.Or(c.Withheld, remediations.ReasonLeaderHeld), c.Why, now)
 	case !now.Before(r.Deadline):
-		return s.fallBack(remediations.LeaderHeld, "it had no answer in time", now)
+		return s.fallBack(remediations.ReasonLeaderHeld, "it had no answer in time", now)
 	case c != nil:
 		return lifecycle.Decision{Verb: lifecycle.VerbWait, Recheck: r.Deadline, Policy: s.PolicyOf(r), Message: "the leadership is being put back"}
 	case s.Ledger == nil:
@@ -82,13 +82,13 @@ func (s *State) restore(now time.Time) lifecycle.Decision {
 func (s *State) fallBack(reason remediations.Reason, why string, now time.Time) lifecycle.Decision {
 	r := s.Record.Clone()
 	message := fmt.Sprintf("the leadership of location %s could not be put back: %s; it is tried again", r.Location, text.Line(why, 200))
-	r.Phase, r.Since, r.Deadline = remediations.Pending, remediations.Instant(now), remediations.Instant(r.Back.Add(remediations.BackFor))
+	r.Phase, r.Since, r.Deadline = remediations.PhasePending, remediations.Instant(now), remediations.Instant(r.Back.Add(remediations.BackFor))
 	r.Hold = &remediations.Hold{Reason: reason, Message: message, Since: remediations.Instant(now)}
 	return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.PolicyOf(r), Recheck: now.Add(lifecycle.LookAgain)}
 }
 
 // bindsUndo are the guards that hold an undoing: what people say of the node, and repairs of it.
-var bindsUndo = []remediations.Reason{remediations.ReasonExcluded, remediations.Paused, remediations.NodeLeaving, remediations.NodeUnderRepair}
+var bindsUndo = []remediations.Reason{remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving, remediations.ReasonNodeUnderRepair}
 
 // goBack tries again to put the moves back.
 func (s *State) goBack(c *lifecycle.Candidate) lifecycle.Decision {

@@ -43,21 +43,21 @@ func (s *state) decide(now time.Time) lifecycle.Decision {
 		switch {
 		case s.Journal.Malformed != nil:
 			return s.dropMalformed(now)
-		case r != nil && r.Phase == remediations.Exhausted:
+		case r != nil && r.Phase == remediations.PhaseExhausted:
 			d := lifecycle.Decision{Verb: lifecycle.VerbReset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), LedgerWrite: lifecycle.LedgerWrite{Allow: []string{r.Policy}}}
 			undo(&d, r)
 			if left := s.leave(&d, r.Undo, now); left != nil {
 				d.LeftOf, d.Left = r.ID, left
 			}
-			if leader := s.Journal.Location(); leader != nil && leader.Phase == remediations.Exhausted {
+			if leader := s.Journal.Location(); leader != nil && leader.Phase == remediations.PhaseExhausted {
 				d.Prune, d.Allow = []string{remediations.LocationKey}, append(d.Allow, leader.Policy)
 			}
 			return d
-		case (r == nil || r.Phase == remediations.Pending) && s.Journal.Location() != nil && s.Journal.Location().Phase == remediations.Exhausted:
+		case (r == nil || r.Phase == remediations.PhasePending) && s.Journal.Location() != nil && s.Journal.Location().Phase == remediations.PhaseExhausted:
 			return s.resetLocation()
-		case (r == nil || r.Phase == remediations.Pending) && len(s.stoppedHere()) > 0:
+		case (r == nil || r.Phase == remediations.PhasePending) && len(s.stoppedHere()) > 0:
 			return lifecycle.Decision{Verb: lifecycle.VerbRest, LedgerWrite: lifecycle.LedgerWrite{Allow: s.stoppedHere()}, Message: "the policies stopped here go on: " + strings.Join(s.stoppedHere(), ", ")}
-		case (r == nil || r.Phase == remediations.Pending) && len(exhaustedBeside(s.Journal)) > 0:
+		case (r == nil || r.Phase == remediations.PhasePending) && len(exhaustedBeside(s.Journal)) > 0:
 			return lifecycle.Decision{Verb: lifecycle.VerbRest, NodeWrite: lifecycle.NodeWrite{Prune: exhaustedBeside(s.Journal)}, Message: "the exhausted repairs of sidecars here were forgotten"}
 		}
 	}
@@ -65,7 +65,7 @@ func (s *state) decide(now time.Time) lifecycle.Decision {
 		return d
 	}
 	if s.Journal.Malformed != nil {
-		return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.RecordMalformed, Message: fmt.Sprintf("%v; nothing is done here until somebody sets %s=true, which drops it", s.Journal.Malformed, remediations.ResetKey)}
+		return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonRecordMalformed, Message: fmt.Sprintf("%v; nothing is done here until somebody sets %s=true, which drops it", s.Journal.Malformed, remediations.ResetKey)}
 	}
 	return s.Live(now)
 }
@@ -96,7 +96,7 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 		r.Step = r.After.Step
 		return s.spentPlan(c, r)
 	}
-	return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ProviderAbsent, Fleetwide: s.refusals(p) == "", Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
+	return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonProviderAbsent, Fleetwide: s.refusals(p) == "", Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
 }
 
 // verdictOn is what the Alertmanagers say of the repair's cause.
@@ -113,10 +113,10 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 	r := s.Journal.Record
 	p := s.policy()
 	if p == nil || p.Mode == remediations.ModeOff {
-		return s.End(remediations.Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
+		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
 	if !p.Takes(s.Node) {
-		return s.End(remediations.Cancelled, fmt.Sprintf("policy %s does not take this node any more: its labels have changed", r.Policy), now)
+		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("policy %s does not take this node any more: its labels have changed", r.Policy), now)
 	}
 	if s.Stale() {
 		return s.Look("asking Alertmanager before the next step")
@@ -127,12 +127,12 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 		var well bool
 		if cure, well = s.Cured(p, now); cure.Verb == lifecycle.VerbEnd {
 			return cure
-		} else if well && r.Phase == remediations.Pending && now.Before(r.Deadline) {
+		} else if well && r.Phase == remediations.PhasePending && now.Before(r.Deadline) {
 			return cure
 		}
 	}
-	if r.Phase == remediations.Pending && !now.Before(r.Deadline) {
-		return s.End(remediations.Cancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
+	if r.Phase == remediations.PhasePending && !now.Before(r.Deadline) {
+		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
 	}
 	if r.Drained() && !s.Node.Spec.Unschedulable {
 		return s.uncordoned("after its drain: pods may be back, and the plan would go on as if the node were empty", now)
@@ -149,7 +149,7 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 	if ok {
 		c.Step, next.Step = step, step
 	} else if s.Ledger != nil { // without it act waits, as before any step
-		if reason, f := c.HeldBy(nil); f == nil || reason == remediations.Observing {
+		if reason, f := c.HeldBy(nil); f == nil || reason == remediations.ReasonObserving {
 			if c.Unwitnessed() {
 				return s.lookOnce(c, lifecycle.Ask{Witness: true})
 			}

@@ -20,7 +20,7 @@ func (s *state) closing(d *lifecycle.Decision, now time.Time) {
 	if r.After != nil {
 		e.After, e.Earlier = r.After.ID, slices.Clone(r.After.Steps)
 	}
-	if last, ok := r.Issued(); ok && (e.Outcome == remediations.Recovered || e.Outcome == remediations.SelfRecovered) && r.Intent.ProviderID == s.Node.Spec.ProviderID {
+	if last, ok := r.Issued(); ok && (e.Outcome == remediations.OutcomeRecovered || e.Outcome == remediations.OutcomeSelfRecovered) && r.Intent.ProviderID == s.Node.Spec.ProviderID {
 		e.Last = &last // a new machine does not go on with the plan of the one that it replaced
 	}
 	undo(d, r)
@@ -115,7 +115,7 @@ func (s *state) stoppedHere() []string {
 func exhaustedBeside(j remediations.Journal) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(j.Records)) {
-		if j.Records[key].Phase == remediations.Exhausted && key != remediations.LocationKey {
+		if j.Records[key].Phase == remediations.PhaseExhausted && key != remediations.LocationKey {
 			out = append(out, key)
 		}
 	}

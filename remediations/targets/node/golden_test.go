@@ -43,7 +43,7 @@ func TestEveryReasonAndVerbHasAGolden(t *testing.T) {
 			outcomes[v.Ended.Outcome] = true
 		}
 		if v.Relapsed != nil {
-			outcomes[Relapsed] = true
+			outcomes[OutcomeRelapsed] = true
 		}
 	}
 	for _, g := range scene.GoldensIn(t, "../../apiserver/testdata/decide") {

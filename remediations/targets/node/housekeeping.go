@@ -23,7 +23,7 @@ func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
 	}
 	return lifecycle.Decision{
 		Verb: lifecycle.VerbReset, Message: "a record that could not be read was dropped: " + text.Line(bytes, 900),
-		Ended: &remediations.Entry{ID: "unreadable", Outcome: remediations.Cancelled, Steps: []string{}, Began: remediations.Instant(now), Ended: remediations.Instant(now), Why: text.Line(bytes, 1024)},
+		Ended: &remediations.Entry{ID: "unreadable", Outcome: remediations.OutcomeCancelled, Steps: []string{}, Began: remediations.Instant(now), Ended: remediations.Instant(now), Why: text.Line(bytes, 1024)},
 	}
 }
 
@@ -50,7 +50,7 @@ func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 		if p := s.Config.Policy(a.Policy); p != nil && p.Kind != remediations.KindNode {
 			continue // the sidecar's own decision drops it, or the leader's
 		}
-		if (kept == nil || kept.Phase == remediations.Exhausted || kept.Cause.Alert != a.Fingerprint) && ((!stale && s.Over(a, now)) || cures(d, a)) {
+		if (kept == nil || kept.Phase == remediations.PhaseExhausted || kept.Cause.Alert != a.Fingerprint) && ((!stale && s.Over(a, now)) || cures(d, a)) {
 			d.Prune = append(d.Prune, a.Key())
 		}
 	}
@@ -59,7 +59,7 @@ func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 // cures says that the alert is that of a repair which ends because it was gone for as long as a proof takes: nobody need
 // have written on the Node that it is resolved.
 func cures(d *lifecycle.Decision, a *remediations.Alert) bool {
-	return d.Verb == lifecycle.VerbEnd && d.Ended.Cause == a.Fingerprint && (d.Ended.Outcome == remediations.Recovered || d.Ended.Outcome == remediations.SelfRecovered)
+	return d.Verb == lifecycle.VerbEnd && d.Ended.Cause == a.Fingerprint && (d.Ended.Outcome == remediations.OutcomeRecovered || d.Ended.Outcome == remediations.OutcomeSelfRecovered)
 }
 
 // consume takes people's keys whose time is over or whose effect this decision is, and names those that nobody can read.
@@ -102,11 +102,11 @@ func (s *state) approval(d *lifecycle.Decision) {
 	}
 	r := s.Journal.Record
 	for _, other := range s.Journal.Records {
-		if other.ID == v && other.Phase == remediations.Pending && other.Intent == nil {
+		if other.ID == v && other.Phase == remediations.PhasePending && other.Intent == nil {
 			return // for the decision about that target to take
 		}
 	}
-	if r != nil && r.ID == v && r.Phase == remediations.Pending && r.Intent == nil && d.Verb != lifecycle.VerbIssue && d.Verb != lifecycle.VerbDrop && d.Verb != lifecycle.VerbEnd {
+	if r != nil && r.ID == v && r.Phase == remediations.PhasePending && r.Intent == nil && d.Verb != lifecycle.VerbIssue && d.Verb != lifecycle.VerbDrop && d.Verb != lifecycle.VerbEnd {
 		return
 	}
 	d.Consume = append(d.Consume, remediations.ApproveKey)
@@ -123,11 +123,11 @@ func (s *state) cancellation(d *lifecycle.Decision) {
 		return
 	}
 	r := s.Journal.Record
-	if r != nil && r.ID == v && r.Phase == remediations.Acting {
+	if r != nil && r.ID == v && r.Phase == remediations.PhaseActing {
 		return // the call under way is not torn
 	}
 	for _, other := range s.Journal.Records {
-		if other.ID == v && other.Phase != remediations.Exhausted {
+		if other.ID == v && other.Phase != remediations.PhaseExhausted {
 			return // for the decision about that target to take
 		}
 	}
@@ -138,7 +138,7 @@ func (s *state) cancellation(d *lifecycle.Decision) {
 	}
 	switch {
 	case d.Verb == lifecycle.VerbEnd && d.Ended.ID == v:
-	case r != nil && r.Phase == remediations.Exhausted:
+	case r != nil && r.Phase == remediations.PhaseExhausted:
 		notice(d, lifecycle.AnnotationInvalid, "%s=%q: repair %s has run out of steps already; set %s=true when the node is fixed", remediations.CancelKey, text.Line(v, 40), r.ID, remediations.ResetKey)
 	case remediations.IsID(v) || (r == nil && d.Record == nil):
 		notice(d, lifecycle.AnnotationInvalid, "%s=%q: no repair of that id is under way on this node", remediations.CancelKey, text.Line(v, 40))

@@ -14,17 +14,17 @@ import (
 func MayStillAct(c *remediations.Config, n *corev1.Node, intentID string, signs []signs.Sign, read map[signs.Sign]signs.Testimony) error {
 	j := c.Registry.ReadJournal(n)
 	r := j.Record
-	if r == nil || r.Phase != remediations.Acting || r.Intent.ID != intentID {
-		return remediations.Withhold(remediations.CallWithheld, "the intent %s is no longer on record", intentID)
+	if r == nil || r.Phase != remediations.PhaseActing || r.Intent.ID != intentID {
+		return remediations.Withhold(remediations.ReasonCallWithheld, "the intent %s is no longer on record", intentID)
 	}
 	if of := c.Remediation(r.Step.Name); of.Refuses != nil && of.Refuses(n) != "" {
-		return remediations.Withhold(remediations.ProviderAbsent, "%s", of.Refuses(n))
+		return remediations.Withhold(remediations.ReasonProviderAbsent, "%s", of.Refuses(n))
 	}
 	if r.Drained() && !n.Spec.Unschedulable {
-		return remediations.Withhold(remediations.CallWithheld, "the node was uncordoned after it was drained")
+		return remediations.Withhold(remediations.ReasonCallWithheld, "the node was uncordoned after it was drained")
 	}
 	if l := j.Location(); l != nil && l.Phase.InFlight() {
-		return remediations.Withhold(remediations.NodeUnderRepair, "repair %s moves the mesh leadership off the node", l.ID)
+		return remediations.Withhold(remediations.ReasonNodeUnderRepair, "repair %s moves the mesh leadership off the node", l.ID)
 	}
 	if err := lifecycle.LetsAct(c.HoldWhen, n, j); err != nil {
 		return err

@@ -30,7 +30,7 @@ func (s *state) leave(d *lifecycle.Decision, undo []remediations.Undo, now time.
 // takeBack takes back what an ended repair left on the Node, once nobody says any more to leave the Node alone.
 func (s *state) takeBack(now time.Time) (lifecycle.Decision, bool) {
 	r := s.Journal.Record
-	if s.Journal.Malformed != nil || (r != nil && r.Phase != remediations.Exhausted && (r.Phase != remediations.Pending || r.Intent != nil)) {
+	if s.Journal.Malformed != nil || (r != nil && r.Phase != remediations.PhaseExhausted && (r.Phase != remediations.PhasePending || r.Intent != nil)) {
 		return lifecycle.Decision{}, false
 	}
 	i := slices.IndexFunc(s.Journal.History, func(e remediations.Entry) bool { return len(e.Left) > 0 })
@@ -59,13 +59,13 @@ func kindsOf(undo []remediations.Undo) string {
 // wordOnNode is the guard that holds everything on the node, because a person or another system said so; empty: none.
 func (s *state) wordOnNode(now time.Time) (remediations.Reason, string) {
 	c := &lifecycle.Candidate{State: s.State, Now: now, Policy: &remediations.Policy{}}
-	if reason, f := c.HeldBy([]remediations.Reason{remediations.ReasonExcluded, remediations.Paused, remediations.NodeLeaving}); f != nil {
+	if reason, f := c.HeldBy([]remediations.Reason{remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving}); f != nil {
 		return reason, f.Message
 	}
 	// One whose time is over is taken off once the leases agree with this clock; until then it stands.
 	for _, key := range []string{remediations.BreakGlassKey, remediations.PauseKey} {
 		if _, ok := s.Node.Annotations[key]; ok {
-			return remediations.Paused, key + " is still set"
+			return remediations.ReasonPaused, key + " is still set"
 		}
 	}
 	return "", ""

@@ -56,7 +56,7 @@ func TestResetOnAHeldNodeLeavesTheCordon(t *testing.T) {
 			if c.paused {
 				s.Node.Annotations[PauseKey] = "true"
 			}
-			r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Intent: &Intent{ID: "r9-0-1", At: scene.Noon}, Phase: Exhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Undo: []Undo{cordon}}
+			r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Intent: &Intent{ID: "r9-0-1", At: scene.Noon}, Phase: PhaseExhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Undo: []Undo{cordon}}
 			s.Node.Annotations[NodeRepairKey] = r.Encode()
 			s.Journal = ReadJournal(s.Node)
 			require.NoError(t, s.Journal.Malformed)

@@ -85,13 +85,13 @@ func (s *state) evidence(d *lifecycle.Decision, p *remediations.Policy, due, now
 func (s *state) cure(p *remediations.Policy) (remediations.Outcome, string) {
 	r := s.Record
 	proven, missing := s.proven()
-	if proven && r.Phase == remediations.Pending && s.WellSince.After(r.Intent.At.Add(s.Config.WaitOf(p, r.Step)+p.ProofFor)) {
+	if proven && r.Phase == remediations.PhasePending && s.WellSince.After(r.Intent.At.Add(s.Config.WaitOf(p, r.Step)+p.ProofFor)) {
 		proven, missing = false, "the boot came long after the attempt's time was over"
 	}
 	if !proven {
-		return remediations.SelfRecovered, "the node is well and the alert is gone, but not by this repair: " + missing
+		return remediations.OutcomeSelfRecovered, "the node is well and the alert is gone, but not by this repair: " + missing
 	}
-	return remediations.Recovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", remediations.LastDone(r))
+	return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", remediations.LastDone(r))
 }
 
 // renewed says that the lease is fresh and, after a restart on the node, that it was renewed since.

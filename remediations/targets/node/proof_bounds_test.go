@@ -83,7 +83,7 @@ func TestAPolicyThatIsNoLongerConfiguredProvesNoCure(t *testing.T) {
 			conf, r, decide := of()
 			d := decide(scene.Noon)
 			require.Equal(t, lifecycle.VerbEnd, d.Verb, d.Message)
-			require.Equal(t, Recovered, d.Ended.Outcome)
+			require.Equal(t, OutcomeRecovered, d.Ended.Outcome)
 
 			conf.Policies = nil
 			d = decide(scene.Noon)
@@ -92,7 +92,7 @@ func TestAPolicyThatIsNoLongerConfiguredProvesNoCure(t *testing.T) {
 			require.Contains(t, d.Message, "policy "+r.Policy+" is no longer configured, so nothing says what proves a cure")
 			d = decide(r.Deadline)
 			require.Equal(t, lifecycle.VerbEnd, d.Verb, d.Message)
-			require.Equal(t, Cancelled, d.Ended.Outcome)
+			require.Equal(t, OutcomeCancelled, d.Ended.Outcome)
 		})
 	}
 }
@@ -104,7 +104,7 @@ func TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven(t *testing.T) 
 	s.Journal.Record = &o.Record
 	d := node.DecideSuccessor(s, o, scene.Noon)
 	require.Equal(t, lifecycle.VerbEnd, d.Verb, d.Message)
-	require.Equal(t, Recovered, d.Ended.Outcome)
+	require.Equal(t, OutcomeRecovered, d.Ended.Outcome)
 
 	s.Config.Policies = nil
 	d = node.DecideSuccessor(s, o, scene.Noon)

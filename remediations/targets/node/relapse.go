@@ -47,7 +47,7 @@ func (s *state) lastCure(policy string) *ledger.Cure {
 		}
 		switch {
 		case known != nil && known.Repair == e.ID:
-			known.Relapsed = known.Relapsed || e.Outcome == remediations.Relapsed
+			known.Relapsed = known.Relapsed || e.Outcome == remediations.OutcomeRelapsed
 		case known == nil || known.At.Before(e.Ended):
 			return ledger.CureOf(e)
 		}
@@ -95,7 +95,7 @@ func (s *state) spentPlan(c *lifecycle.Candidate, r *remediations.Record) lifecy
 		return s.Act(c, r) // which waits for it, or holds
 	}
 	c.Own = r.ID
-	if reason, f := c.HeldBy(nil); f != nil && reason != remediations.Observing {
+	if reason, f := c.HeldBy(nil); f != nil && reason != remediations.ReasonObserving {
 		return s.Act(c, r)
 	}
 	if c.Unwitnessed() {

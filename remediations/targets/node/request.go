@@ -36,7 +36,7 @@ func (s *state) asked(request string, now time.Time) lifecycle.Decision {
 		return s.Look("asking Alertmanager whether the node is silenced")
 	}
 	d := s.consider(p, nil, request, now)
-	if d.Reason == remediations.Observing || d.Reason == remediations.ProviderAbsent && !s.passes(d.Record) {
+	if d.Reason == remediations.ReasonObserving || d.Reason == remediations.ReasonProviderAbsent && !s.passes(d.Record) {
 		return s.refuse("%s: %s", d.Reason, d.Message)
 	}
 	return d
@@ -68,7 +68,7 @@ func (s *state) consumeRequest(d *lifecycle.Decision) {
 	case refused, d.Record != nil && d.Record.Cause.Request == request && (r == nil || r.ID != d.Record.ID):
 	case s.Journal.Malformed != nil:
 		notice(d, lifecycle.RequestRefused, "%s: the node's record cannot be read; set %s=true first, which drops it", request, remediations.ResetKey)
-	case r != nil && r.Phase == remediations.Exhausted:
+	case r != nil && r.Phase == remediations.PhaseExhausted:
 		notice(d, lifecycle.RequestRefused, "%s: repair %s has run out of steps here; set %s=true first, when the node is fixed", request, r.ID, remediations.ResetKey)
 	case r != nil && (r.Intent != nil || r.Cause.Request != ""):
 		notice(d, lifecycle.RequestRefused, "%s: repair %s by policy %s is under way; cancel it with %s=%s, or wait for its end", request, r.ID, r.Policy, remediations.CancelKey, r.ID)

@@ -53,7 +53,7 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 		return d
 	}
 	next := r.Clone()
-	next.Phase, next.Deadline = remediations.Verifying, deadline
+	next.Phase, next.Deadline = remediations.PhaseVerifying, deadline
 	if over, well := s.with(next).Cured(p, now); well {
 		over.Uncordon, over.Untaint = false, false // that was the Node that is gone
 		// What the provider has proven holds until it says otherwise: to ask again is no break in the node's being well.

@@ -44,10 +44,10 @@ func (s *state) first(now time.Time) (lifecycle.Decision, bool) {
 // examine asks whether one provider carries out the step on this node, and what it has against it. That stands, and is told once, while the provider is asked again.
 func (s *state) examine(c *lifecycle.Candidate, pending *remediations.Record, observing bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	if f := unserved(c); f != nil {
-		return nil, remediations.ProviderAbsent, f
+		return nil, remediations.ReasonProviderAbsent, f
 	}
 	if f := drainedAnyway(c); f != nil {
-		return nil, remediations.ProviderAbsent, f
+		return nil, remediations.ReasonProviderAbsent, f
 	}
 	if observing {
 		if c.Unwitnessed() { // what would be done says so only where it would be
@@ -61,11 +61,11 @@ func (s *state) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 		return nil, "", nil
 	}
 	if trouble.Pass {
-		if over := s.passOver(c, pending, remediations.ProviderAbsent, trouble); over != nil {
+		if over := s.passOver(c, pending, remediations.ReasonProviderAbsent, trouble); over != nil {
 			return over, "", nil
 		}
 	}
-	d := s.keep(c, pending, cmp.Or(s.Survey.Reason, remediations.ProviderAbsent), trouble)
+	d := s.keep(c, pending, cmp.Or(s.Survey.Reason, remediations.ReasonProviderAbsent), trouble)
 	d.Ask.Survey, d.AskStep = s.surveyOf(c) == nil, ask(c)
 	return &d, "", nil
 }
@@ -112,8 +112,8 @@ func (s *state) hold(c *lifecycle.Candidate, pending *remediations.Record, reaso
 		}
 	}
 	d := s.keep(c, pending, reason, f)
-	d.Ask.Heartbeats = reason == remediations.Blind && s.Uncounted(c.Now) && s.Heartbeats.Blind() != ""
-	d.Ask.Witness = reason == remediations.NotWitnessed && c.WitnessDue()
+	d.Ask.Heartbeats = reason == remediations.ReasonBlind && s.Uncounted(c.Now) && s.Heartbeats.Blind() != ""
+	d.Ask.Witness = reason == remediations.ReasonNotWitnessed && c.WitnessDue()
 	return d
 }
 

@@ -17,7 +17,7 @@ import (
 
 // TestOnlyAWithheldCallIsGivenBack: the attempt is spent unless the process that made the intent withheld the call itself.
 func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
-	withheld := lifecycle.Call{IntentID: "r1-0-1", Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
+	withheld := lifecycle.Call{IntentID: "r1-0-1", Outcome: CallRefused, Withheld: ReasonCallWithheld, Why: "the intent is too old"}
 	for name, c := range map[string]struct {
 		change func(*lifecycle.Call, *Record)
 		back   bool
@@ -27,7 +27,7 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 		"nobody knows":                   {func(c *lifecycle.Call, _ *Record) { c.Outcome = CallUnknown }, false},
 		"another attempt":                {func(c *lifecycle.Call, _ *Record) { c.IntentID = strings.TrimSuffix(c.IntentID, "1") + "2" }, false},
 		"again and again for a day":      {func(_ *lifecycle.Call, r *Record) { r.Began = scene.Noon.Add(-25 * time.Hour) }, false},
-		"by a person, who may take days": {func(c *lifecycle.Call, r *Record) { c.Withheld, r.Began = Paused, scene.Noon.Add(-25*time.Hour) }, true},
+		"by a person, who may take days": {func(c *lifecycle.Call, r *Record) { c.Withheld, r.Began = ReasonPaused, scene.Noon.Add(-25*time.Hour) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := (&scene.Scene{}).State(t)
@@ -44,7 +44,7 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 				return
 			}
 			require.Equal(t, lifecycle.VerbHold, d.Verb)
-			require.Equal(t, Pending, d.Record.Phase)
+			require.Equal(t, PhasePending, d.Record.Phase)
 			require.Equal(t, call.Withheld, d.Record.Hold.Reason)
 			require.Empty(t, d.Record.Done)
 			again, err := DecodeRecord(d.Record.Encode())
@@ -64,7 +64,7 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 			s.Journal.Record, s.Call = issued.Record, &call
 			require.NotEqual(t, lifecycle.VerbHold, node.Decide(s, scene.Noon.Add(time.Second)).Verb, "the call that may be under way is not given back")
 			over := issued.Record.Clone()
-			over.Phase, over.Intent.Outcome, over.Deadline = Verifying, CallUnknown, scene.Noon
+			over.Phase, over.Intent.Outcome, over.Deadline = PhaseVerifying, CallUnknown, scene.Noon
 			s.Journal.Record, s.Call = over, nil
 			next, _ := s.NextStep(node.PolicyOf(s), over.Step)
 			d = node.Decide(s, scene.Noon.Add(time.Second))
@@ -103,7 +103,7 @@ var withheldCalls = map[string]struct {
 	"nobody knows":                   {func(c *lifecycle.Call, _ *Record) { c.Outcome = CallUnknown }, false},
 	"another attempt":                {func(c *lifecycle.Call, _ *Record) { c.IntentID = strings.TrimSuffix(c.IntentID, "1") + "2" }, false},
 	"again and again for a day":      {func(_ *lifecycle.Call, r *Record) { r.Began = scene.Noon.Add(-25 * time.Hour) }, false},
-	"by a person, who may take days": {func(c *lifecycle.Call, r *Record) { c.Withheld, r.Began = Paused, scene.Noon.Add(-25*time.Hour) }, true},
+	"by a person, who may take days": {func(c *lifecycle.Call, r *Record) { c.Withheld, r.Began = ReasonPaused, scene.Noon.Add(-25*time.Hour) }, true},
 }
 
 // TestOnlyAWithheldApprovalIsGivenBack, and the next one is made under a name and with a task of its own.
@@ -114,7 +114,7 @@ func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
 			first := sidecar.Decide(s, scene.Noon)
 			require.Equal(t, lifecycle.VerbIssue, first.Verb, first.Message)
 			r := first.Record
-			s.Record, s.Call = r, &lifecycle.Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
+			s.Record, s.Call = r, &lifecycle.Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: ReasonCallWithheld, Why: "the intent is too old"}
 			c.change(s.Call, r)
 			d := sidecar.Decide(s, scene.Noon.Add(time.Second))
 			if !c.back {
@@ -139,7 +139,7 @@ func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
 			s.Sighting.Health = sidecar.HealthReady
 			ready := sidecar.Decide(s, seen(scene.Noon.Add(41*time.Second)))
 			require.NotNil(t, ready.Ended, ready.Message)
-			require.Equal(t, SelfRecovered, ready.Ended.Outcome, "nobody approved it")
+			require.Equal(t, OutcomeSelfRecovered, ready.Ended.Outcome, "nobody approved it")
 		})
 	}
 }
@@ -153,7 +153,7 @@ func TestOnlyAWithheldMoveIsGivenBack(t *testing.T) {
 			require.Equal(t, lifecycle.VerbIssue, first.Verb, first.Message)
 			r := first.Record
 			s.Record, s.Journal.Records = r, map[string]*Record{LocationKey: r}
-			s.Call = &lifecycle.Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
+			s.Call = &lifecycle.Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: ReasonCallWithheld, Why: "the intent is too old"}
 			c.change(s.Call, r)
 			d := location.Decide(s, scene.Noon.Add(time.Second))
 			if !c.back {

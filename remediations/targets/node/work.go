@@ -16,10 +16,10 @@ import (
 func (s *state) work(now time.Time) lifecycle.Decision {
 	r, p := s.Journal.Record, s.policy()
 	if p == nil || p.Mode == remediations.ModeOff {
-		return s.End(remediations.Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
+		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
 	if !p.Takes(s.Node) {
-		return s.End(remediations.Cancelled, fmt.Sprintf("policy %s does not take this node any more: its labels have changed", r.Policy), now)
+		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("policy %s does not take this node any more: its labels have changed", r.Policy), now)
 	}
 	if !s.Node.Spec.Unschedulable { // it was cordoned when the step began, by whomever
 		return s.uncordoned("during its "+r.Step.Name, now)
@@ -80,7 +80,7 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 // uncordoned ends the repair of a node that Drydock emptied, since somebody wants pods on it. It is a person's word like a
 // cancel: to drain the node again would be against it, and to go on without would take the pods along.
 func (s *state) uncordoned(when string, now time.Time) lifecycle.Decision {
-	d := s.End(remediations.Cancelled, "somebody uncordoned the node "+when, now)
+	d := s.End(remediations.OutcomeCancelled, "somebody uncordoned the node "+when, now)
 	d.Ended.By = remediations.ByPerson
 	return d
 }
@@ -94,13 +94,13 @@ func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (re
 	d.Ask.Heartbeats = uncounted || now.Sub(s.Heartbeats.ReadAt) > remediations.LookFor
 	switch {
 	case s.Ledger == nil && errors.Is(s.LedgerErr, ledger.ErrMalformed):
-		return remediations.RecordMalformed, &lifecycle.Finding{Message: s.LedgerErr.Error(), Fleetwide: true}
+		return remediations.ReasonRecordMalformed, &lifecycle.Finding{Message: s.LedgerErr.Error(), Fleetwide: true}
 	case !underway && (deaf || uncounted || s.Ledger == nil):
 		d.Verb, d.Ask.Alerts, d.Message = lifecycle.VerbLook, deaf, fmt.Sprintf("looking before %s %s goes on", s.Journal.Record.Step.Name, s.Node.Name)
 	case deaf:
-		return remediations.AlertUnconfirmed, lifecycle.Because("no Alertmanager has been asked for %s", s.Config.MaxStaleness)
+		return remediations.ReasonAlertUnconfirmed, lifecycle.Because("no Alertmanager has been asked for %s", s.Config.MaxStaleness)
 	case uncounted:
-		return remediations.Blind, lifecycle.Because("the nodes' leases could not be counted for %s", s.Config.MaxStaleness)
+		return remediations.ReasonBlind, lifecycle.Because("the nodes' leases could not be counted for %s", s.Config.MaxStaleness)
 	default:
 		d.Recheck = remediations.Earlier(d.Recheck, remediations.Earlier(s.Word.AskedAt, s.Heartbeats.ReadAt).Add(s.Config.MaxStaleness))
 	}
@@ -110,7 +110,7 @@ func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (re
 // interrupt puts the step back: it is held, and begins again when nothing holds it any more.
 func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f *lifecycle.Finding, now time.Time) lifecycle.Decision {
 	r := s.Journal.Record.Clone()
-	r.Phase, r.Since, r.Deadline, r.Note = remediations.Pending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor)), ""
+	r.Phase, r.Since, r.Deadline, r.Note = remediations.PhasePending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor)), ""
 	r.Hold = lifecycle.NewHold(reason, f, now)
 	r.Also = s.also(r)
 	d := lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: reason, Message: f.Message, Fleetwide: f.Fleetwide || reason.Fleetwide(), Policy: p, Record: r}

@@ -74,7 +74,7 @@ func (s *State) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 	}
 	if wait := s.turn(); wait != "" && !observing {
 		d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: c.Policy, Message: wait}
-		if was := s.Record; was != nil && was.Phase != remediations.Pending {
+		if was := s.Record; was != nil && was.Phase != remediations.PhasePending {
 			d.Record = pending.Clone() // its turn may be long in coming, and its phase is over
 		}
 		return instead(d)
@@ -85,17 +85,17 @@ func (s *State) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 // hold keeps the candidate back. Before anything was done that is on no record.
 func (s *State) hold(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
 	d := lifecycle.Held(c, reason, f)
-	if was := s.Record; was != nil && was.Intent == nil && reason != remediations.Observing {
+	if was := s.Record; was != nil && was.Intent == nil && reason != remediations.ReasonObserving {
 		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Policy: c.Policy, Message: f.Message} // it is held on no record
 	} else if was != nil {
-		if was.Phase != remediations.Pending || (!d.Fleetwide && (was.Hold == nil || was.Hold.Reason != reason)) {
+		if was.Phase != remediations.PhasePending || (!d.Fleetwide && (was.Hold == nil || was.Hold.Reason != reason)) {
 			d.Record = pending.Clone()
 			d.Record.Hold = lifecycle.NewHold(reason, f, c.Now)
 			d.Record.Hold.Until = nil // it is looked at again and again, and the record not written for that
 		}
 		return d
 	}
-	if reason == remediations.Observing && remediations.OwnBytes(s.Node.Annotations)+Room <= remediations.MaxBytesPerNode {
+	if reason == remediations.ReasonObserving && remediations.OwnBytes(s.Node.Annotations)+Room <= remediations.MaxBytesPerNode {
 		d.Record = pending.Clone()
 		d.Record.Hold = lifecycle.NewHold(reason, f, c.Now)
 		return s.LookAgain(d, c.Now, lifecycle.LookAgain)
@@ -113,7 +113,7 @@ func (s *State) hold(c *lifecycle.Candidate, pending *remediations.Record, reaso
 // turn says what the sidecar has to wait for, which is over by itself and soon.
 func (s *State) turn() string {
 	for k, r := range s.Journal.Of(remediations.KindSidecar) {
-		if k != s.Key && r.Phase == remediations.Acting {
+		if k != s.Key && r.Phase == remediations.PhaseActing {
 			return "the sidecars of a node are approved one after the other; that of " + r.Pod.String() + " is"
 		}
 	}

@@ -19,8 +19,8 @@ func TestDecideSidecarGoldens(t *testing.T) {
 // bindsSidecars are the guards that hold an approval, which disrupts nothing. The others speak of disruption alone.
 // A policy about sidecars asks nobody for approval: its repairs are on no record before they begin.
 var bindsSidecars = map[Reason]bool{
-	ReasonExcluded: true, Paused: true, NodeLeaving: true, CordonedByOther: true, AlertUnconfirmed: true, Blind: true, Silenced: true,
-	Inhibited: true, AlertResolved: true, TooYoung: true, NodeUnderRepair: true, Observing: true,
+	ReasonExcluded: true, ReasonPaused: true, ReasonNodeLeaving: true, ReasonCordonedByOther: true, ReasonAlertUnconfirmed: true, ReasonBlind: true, ReasonSilenced: true,
+	ReasonInhibited: true, ReasonAlertResolved: true, ReasonTooYoung: true, ReasonNodeUnderRepair: true, ReasonObserving: true,
 }
 
 // TestGuardsThatBindSidecars takes each guard away in turn. One that binds must be missed by the golden of its name; one
@@ -38,7 +38,7 @@ func TestGuardsThatBindSidecars(t *testing.T) {
 		switch {
 		case !bindsSidecars[gone]:
 			require.Empty(t, missed)
-		case gone == AlertResolved: // a sidecar that is ready says so itself, and an alert that is over is pruned
+		case gone == ReasonAlertResolved: // a sidecar that is ready says so itself, and an alert that is over is pruned
 		default:
 			require.Contains(t, missed, "held-"+string(gone))
 		}
@@ -69,20 +69,20 @@ func TestEachHoldOfASidecarSpeaksBeforeThoseBehindIt(t *testing.T) {
 		remedy func()
 	}{
 		{ReasonExcluded, func() { delete(sc.Node.Labels, ExcludeLabel) }},
-		{Paused, func() { delete(sc.Node.Annotations, PauseKey) }},
-		{NodeLeaving, func() { sc.Node.Taints = nil }},
-		{CordonedByOther, func() { sc.Policy.RepairCordoned = true }},
-		{AlertUnconfirmed, func() { sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", "" }},
-		{Blind, func() { sc.Word.WatchdogMisses = 0 }},
-		{Silenced, func() { sc.Word.Replicas[0].Alert = "active" }},
-		{Inhibited, func() { sc.Word.Replicas[1].Alert = "active" }},
-		{TooYoung, func() { sc.Policy.For = "1m" }},
-		{NodeUnderRepair, func() { sc.Leader = nil }},
-		{SidecarUnknown, func() { sc.Sighting.Unknown = "" }},
-		{SidecarHeld, func() { sc.Sighting.Held = "" }},
-		{AlertResolved, func() { sc.Sighting.Health = sidecar.HealthProbeError }},
-		{SidecarUnknown, func() { sc.Sighting.Health = sidecar.HealthNotReady }},
-		{Observing, func() { sc.Policy.Mode = ModeEnforce }},
+		{ReasonPaused, func() { delete(sc.Node.Annotations, PauseKey) }},
+		{ReasonNodeLeaving, func() { sc.Node.Taints = nil }},
+		{ReasonCordonedByOther, func() { sc.Policy.RepairCordoned = true }},
+		{ReasonAlertUnconfirmed, func() { sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", "" }},
+		{ReasonBlind, func() { sc.Word.WatchdogMisses = 0 }},
+		{ReasonSilenced, func() { sc.Word.Replicas[0].Alert = "active" }},
+		{ReasonInhibited, func() { sc.Word.Replicas[1].Alert = "active" }},
+		{ReasonTooYoung, func() { sc.Policy.For = "1m" }},
+		{ReasonNodeUnderRepair, func() { sc.Leader = nil }},
+		{ReasonSidecarUnknown, func() { sc.Sighting.Unknown = "" }},
+		{ReasonSidecarHeld, func() { sc.Sighting.Held = "" }},
+		{ReasonAlertResolved, func() { sc.Sighting.Health = sidecar.HealthProbeError }},
+		{ReasonSidecarUnknown, func() { sc.Sighting.Health = sidecar.HealthNotReady }},
+		{ReasonObserving, func() { sc.Policy.Mode = ModeEnforce }},
 	}
 	for _, step := range steps {
 		d := sidecar.Decide(sc.SidecarState(t), scene.Noon)
@@ -100,7 +100,7 @@ func TestHoldOfASidecarIsOnNoRecord(t *testing.T) {
 		s := g.SidecarState(t)
 		d := sidecar.Decide(s, scene.Noon)
 		require.True(t, d.Verb != lifecycle.VerbHold || d.Fleetwide || !d.Reason.Fleetwide(), g.Name)
-		if s.Record == nil && d.Verb != lifecycle.VerbIssue && d.Reason != Observing {
+		if s.Record == nil && d.Verb != lifecycle.VerbIssue && d.Reason != ReasonObserving {
 			held++
 			require.Nil(t, d.Record, g.Name)
 		}

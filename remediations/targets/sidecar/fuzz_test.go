@@ -25,17 +25,17 @@ func TestLongestRecordOfASidecarIsReadable(t *testing.T) {
 		return string(b)
 	}
 	s := scene.ReadSidecar(t, `{}`).SidecarState(t)
-	r := scene.SidecarRecord(Acting)
+	r := scene.SidecarRecord(PhaseActing)
 	r.Pod.Namespace, r.Pod.Name, r.Pod.UID = long(63), long(253), long(36)
 	r.Intent.UID, r.Intent.Task, s.Key, s.Name = long(36), long(36), SidecarKey(*r.Pod), r.Pod.String()
 	s.Record, s.Call = r, &lifecycle.Call{IntentID: r.Intent.ID, Outcome: CallRefused, Why: long(5000)}
 	verifying := sidecar.Decide(s, scene.Noon).Record
-	require.Equal(t, Verifying, verifying.Phase)
+	require.Equal(t, PhaseVerifying, verifying.Phase)
 	s.Record, s.Call, s.Alerts = verifying, nil, []Alert{{Fingerprint: scene.FP, Policy: "sidecar-not-ready"}}
 	s.Sighting = &sidecar.Sighting{At: scene.Noon.Add(59 * time.Second), Pod: *r.Pod, Node: "n1", Held: long(5000)}
 	s.Word.AskedAt, s.LookSince = scene.Noon.Add(time.Minute), scene.Noon.Add(time.Minute)
 	d := sidecar.Decide(s, scene.Noon.Add(time.Minute))
-	require.Equal(t, SidecarHeld, d.Reason, d.Message)
+	require.Equal(t, ReasonSidecarHeld, d.Reason, d.Message)
 	for _, r := range []*Record{verifying, d.Record} {
 		text := r.Encode()
 		require.LessOrEqual(t, len(text), MaxRecordBytes)
@@ -103,6 +103,6 @@ func FuzzDecideSidecar(f *testing.F) {
 		}
 		require.NotContains(t, scene.RecordIDs(s.Record), d.Record.Intent.ID, "no intent is issued twice")
 		require.Equal(t, scene.NewTask, d.Record.Intent.Task)
-		require.Equal(t, Acting, d.Record.Phase)
+		require.Equal(t, PhaseActing, d.Record.Phase)
 	})
 }

@@ -175,15 +175,17 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 		"the gate": func(t *rapid.T) {
 			l.gate = rapid.SampledFrom([]sidecar.Health{sidecar.HealthReady, sidecar.HealthNotReady, sidecar.HealthNotReady, sidecar.HealthNotReady, sidecar.HealthProbeError}).Draw(t, "gate")
 		},
-		"no answer":  func(*rapid.T) { l.hidden = !l.hidden },
-		"replaced":   func(*rapid.T) { l.tasks++; l.uid, l.gate = fmt.Sprintf("pod%d", l.tasks), sidecar.HealthNotReady },
-		"moved":      func(t *rapid.T) { l.node = rapid.SampledFrom([]string{"n1", "n1", "n2"}).Draw(t, "node") },
-		"pod gone":   func(*rapid.T) { l.uid = "" },
-		"posted":     func(*rapid.T) { l.post() },
-		"leaving":    func(*rapid.T) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} },
-		"others":     func(t *rapid.T) { l.s.Busy = rapid.IntRange(0, 3).Draw(t, "busy") },
-		"blind":      func(t *rapid.T) { l.s.Word.WatchdogMisses = rapid.SampledFrom([]int{0, 3, -1}).Draw(t, "misses") },
-		"a neighbor": func(t *rapid.T) { l.neighbour(rapid.SampledFrom([]Phase{"", Acting, Verifying}).Draw(t, "phase")) },
+		"no answer": func(*rapid.T) { l.hidden = !l.hidden },
+		"replaced":  func(*rapid.T) { l.tasks++; l.uid, l.gate = fmt.Sprintf("pod%d", l.tasks), sidecar.HealthNotReady },
+		"moved":     func(t *rapid.T) { l.node = rapid.SampledFrom([]string{"n1", "n1", "n2"}).Draw(t, "node") },
+		"pod gone":  func(*rapid.T) { l.uid = "" },
+		"posted":    func(*rapid.T) { l.post() },
+		"leaving":   func(*rapid.T) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} },
+		"others":    func(t *rapid.T) { l.s.Busy = rapid.IntRange(0, 3).Draw(t, "busy") },
+		"blind":     func(t *rapid.T) { l.s.Word.WatchdogMisses = rapid.SampledFrom([]int{0, 3, -1}).Draw(t, "misses") },
+		"a neighbor": func(t *rapid.T) {
+			l.neighbour(rapid.SampledFrom([]Phase{"", PhaseActing, PhaseVerifying}).Draw(t, "phase"))
+		},
 		"the node's repair": func(t *rapid.T) {
 			delete(n.Annotations, NodeRepairKey)
 			if rapid.Bool().Draw(t, "under way") {

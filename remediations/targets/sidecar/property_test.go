@@ -29,14 +29,14 @@ func (l *sidecarLife) check(t *rapid.T, d lifecycle.Decision) {
 		require.NoError(t, err, "what it writes, it reads")
 		require.Equal(t, SidecarKey(*again.Pod), s.Key)
 		require.Empty(t, d.Record.Undo)
-		would := d.Record.Phase == Pending && d.Record.Hold != nil && d.Record.Hold.Reason == Observing
+		would := d.Record.Phase == PhasePending && d.Record.Hold != nil && d.Record.Hold.Reason == ReasonObserving
 		require.True(t, d.Record.Intent != nil || would, "a record only while something is done, or would be")
 	}
-	if r != nil && r.Phase != Exhausted && d.Verb != lifecycle.VerbLook && d.Record == nil && d.Verb != lifecycle.VerbEnd {
+	if r != nil && r.Phase != PhaseExhausted && d.Verb != lifecycle.VerbLook && d.Record == nil && d.Verb != lifecycle.VerbEnd {
 		over := slices.MaxFunc([]time.Time{r.Deadline, r.Since}, time.Time.Compare) // a call may have taken longer than its proof was to take
 		require.False(t, l.now.After(over.Add(time.Minute)), "%s since %s outlives its deadline: %s %s", r.Phase, r.Since, d.Verb, d.Message)
 	}
-	if d.Ended != nil && d.Ended.Outcome == Recovered {
+	if d.Ended != nil && d.Ended.Outcome == OutcomeRecovered {
 		require.Equal(t, sidecar.HealthReady, s.Sighting.Health)
 		require.Equal(t, r.Intent.UID, s.Sighting.Pod.UID)
 		require.True(t, s.Sighting.At.After(r.Intent.At))
@@ -66,7 +66,7 @@ func (l *sidecarLife) check(t *rapid.T, d lifecycle.Decision) {
 	require.False(t, s.Journal.Record != nil && s.Journal.Record.Phase.InFlight(), "its node is under repair")
 	require.Less(t, s.Busy, s.Config.Limits.Sidecars)
 	for k, other := range s.Journal.Of(KindSidecar) {
-		require.False(t, k != s.Key && other.Phase == Acting, "one after the other")
+		require.False(t, k != s.Key && other.Phase == PhaseActing, "one after the other")
 	}
 	id := d.Record.ID
 	if times := l.issued[id]; len(times) > 0 {

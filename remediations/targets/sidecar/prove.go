@@ -24,14 +24,14 @@ func (s *State) proceed(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.PolicyOf(r)
 	if p == nil || p.Kind != remediations.KindSidecar || p.Mode == remediations.ModeOff {
-		return s.End(remediations.Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
+		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
 	if !s.Config.Serves(p) {
-		return s.End(remediations.Cancelled, "no provider of sidecars is configured any more", now)
+		return s.End(remediations.OutcomeCancelled, "no provider of sidecars is configured any more", now)
 	}
 	if r.Intent.Ahead(now) {
 		if s.NeverIssued(r, now) {
-			return s.End(remediations.Cancelled, r.FromTheFuture(), now)
+			return s.End(remediations.OutcomeCancelled, r.FromTheFuture(), now)
 		}
 		return s.WaitForClock(r, p, proof, now)
 	}
@@ -51,9 +51,9 @@ func (s *State) proceed(now time.Time) lifecycle.Decision {
 	}
 	switch next := r.Intent.At.Add(apart); {
 	case c.Resolved():
-		return s.End(remediations.Superseded, "its alert is over, and nobody knows the sidecar to wait: "+s.Sighting.words(), now)
-	case r.Phase == remediations.Pending && !now.Before(r.Deadline):
-		return s.End(remediations.Cancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
+		return s.End(remediations.OutcomeSuperseded, "its alert is over, and nobody knows the sidecar to wait: "+s.Sighting.words(), now)
+	case r.Phase == remediations.PhasePending && !now.Before(r.Deadline):
+		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
 	case now.Before(next):
 		return s.LookAgain(lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, lifecycle.LookAgain)
 	}
@@ -77,9 +77,9 @@ func (s *State) finished(now time.Time) (lifecycle.Decision, bool) {
 	switch {
 	case g.Unknown != "":
 	case s.moved():
-		return s.End(remediations.Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now), true
+		return s.End(remediations.OutcomeSuperseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now), true
 	case g.Pod.UID != r.Pod.UID:
-		return s.End(remediations.Superseded, fmt.Sprintf("pod %s was replaced by another of its name", s.Name), now), true
+		return s.End(remediations.OutcomeSuperseded, fmt.Sprintf("pod %s was replaced by another of its name", s.Name), now), true
 	case g.Health == HealthReady:
 		return s.ready(now)
 	}
@@ -102,9 +102,9 @@ func (s *State) ready(now time.Time) (lifecycle.Decision, bool) {
 		return d, true
 	}
 	if r.Withheld() || r.Intent.Outcome == remediations.CallRefused {
-		return s.End(remediations.SelfRecovered, "the sidecar is ready, but not by this repair: "+r.Intent.Why, now), true
+		return s.End(remediations.OutcomeSelfRecovered, "the sidecar is ready, but not by this repair: "+r.Intent.Why, now), true
 	}
-	return s.End(remediations.Recovered, fmt.Sprintf("%s cured it: the sidecar answers that it is ready", remediations.LastDone(r)), now), true
+	return s.End(remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: the sidecar answers that it is ready", remediations.LastDone(r)), now), true
 }
 
 // rest leaves an exhausted repair alone until it is about nothing any more: another pod, a sidecar that is ready, no
@@ -147,7 +147,7 @@ func (s *State) moved() bool {
 // leave takes the alerts about a pod that is not here off the Node: the poll brings them to the one that hosts it.
 func (s *State) leave(now time.Time) lifecycle.Decision {
 	if s.Record != nil {
-		return s.End(remediations.Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now)
+		return s.End(remediations.OutcomeSuperseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now)
 	}
 	d := lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("pod %s is not on this node", s.Name)}
 	d.Prune = append(d.Prune, remediations.KeysOf(s.Alerts)...)

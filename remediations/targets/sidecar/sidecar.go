@@ -64,15 +64,15 @@ type Sighting struct {
 func (g *Sighting) against() (remediations.Reason, *lifecycle.Finding) {
 	switch {
 	case g.Unknown != "":
-		return remediations.SidecarUnknown, lifecycle.Because("%s", text.Line(g.Unknown, 300))
+		return remediations.ReasonSidecarUnknown, lifecycle.Because("%s", text.Line(g.Unknown, 300))
 	case g.Held != "":
-		return remediations.SidecarHeld, lifecycle.Because("%s", text.Line(g.Held, 300))
+		return remediations.ReasonSidecarHeld, lifecycle.Because("%s", text.Line(g.Held, 300))
 	case g.Health == HealthReady:
-		return remediations.AlertResolved, lifecycle.Because("the sidecar of %s answers that it is ready; its alert will end", g.Pod)
+		return remediations.ReasonAlertResolved, lifecycle.Because("the sidecar of %s answers that it is ready; its alert will end", g.Pod)
 	case g.Health == HealthNotReady:
 		return "", nil
 	}
-	return remediations.SidecarUnknown, lifecycle.Because("the sidecar of %s says neither that it is ready nor that it waits: %s; no data is not a fault", g.Pod, text.Line(g.Detail, 200))
+	return remediations.ReasonSidecarUnknown, lifecycle.Because("the sidecar of %s says neither that it is ready nor that it waits: %s; no data is not a fault", g.Pod, text.Line(g.Detail, 200))
 }
 
 // closedByStart is how long before its alert the container of a gate may have been started, if the start is to explain why
@@ -85,9 +85,9 @@ const closedByStart = 15 * time.Minute
 func (g *Sighting) deliberate(alertBegan time.Time) (remediations.Reason, *lifecycle.Finding) {
 	switch {
 	case g.StartedAt.IsZero():
-		return remediations.SidecarUnknown, lifecycle.Because("pod %s does not say since when the container of its sidecar runs, so nobody can tell whether a restart closed the gate", g.Pod)
+		return remediations.ReasonSidecarUnknown, lifecycle.Because("pod %s does not say since when the container of its sidecar runs, so nobody can tell whether a restart closed the gate", g.Pod)
 	case g.StartedAt.Add(closedByStart).Before(alertBegan):
-		return remediations.SidecarHeld, lifecycle.Because("the sidecar of %s was closed on purpose: its container has run since %s, and its alert began only at %s. Open it by hand, or restart its container",
+		return remediations.ReasonSidecarHeld, lifecycle.Because("the sidecar of %s was closed on purpose: its container has run since %s, and its alert began only at %s. Open it by hand, or restart its container",
 			g.Pod, remediations.Instant(g.StartedAt).Format(time.RFC3339), remediations.Instant(alertBegan).Format(time.RFC3339))
 	}
 	return "", nil

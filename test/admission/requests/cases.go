@@ -10,15 +10,15 @@ import (
 )
 
 // States of the Node before a request.
-func inFlight(n *corev1.Node) { Put(n, Record(remediations.Verifying)) }
-func acting(n *corev1.Node)   { Put(n, Record(remediations.Acting)) }
-func pending(n *corev1.Node)  { Put(n, Record(remediations.Pending)) }
+func inFlight(n *corev1.Node) { Put(n, Record(remediations.PhaseVerifying)) }
+func acting(n *corev1.Node)   { Put(n, Record(remediations.PhaseActing)) }
+func pending(n *corev1.Node)  { Put(n, Record(remediations.PhasePending)) }
 
-func exhausted(n *corev1.Node) { Put(n, Record(remediations.Exhausted)) }
+func exhausted(n *corev1.Node) { Put(n, Record(remediations.PhaseExhausted)) }
 
 func observing(n *corev1.Node) {
-	r := Record(remediations.Pending)
-	r.Hold = &remediations.Hold{Reason: remediations.Observing, Message: "would reboot n1 now", Since: Now}
+	r := Record(remediations.PhasePending)
+	r.Hold = &remediations.Hold{Reason: remediations.ReasonObserving, Message: "would reboot n1 now", Since: Now}
 	Put(n, r)
 }
 
@@ -26,10 +26,10 @@ func leader(p remediations.Phase) func(*corev1.Node) {
 	return func(n *corev1.Node) { PutLeader(n, LeaderRecord(n.Name, "n2", p)) }
 }
 
-func leaderInFlight(n *corev1.Node) { leader(remediations.Acting)(n) }
+func leaderInFlight(n *corev1.Node) { leader(remediations.PhaseActing)(n) }
 
 func sidecarInFlight(n *corev1.Node) {
-	n.Annotations[remediations.RepairPrefix+"sidecar-3f"] = Record(remediations.Acting).Encode()
+	n.Annotations[remediations.RepairPrefix+"sidecar-3f"] = Record(remediations.PhaseActing).Encode()
 }
 
 func labelOnly(n *corev1.Node) { n.Labels[remediations.PhaseLabel] = "Acting" }
@@ -43,19 +43,19 @@ func malformed(n *corev1.Node) {
 func recordOnly(n *corev1.Node) { inFlight(n); delete(n.Labels, remediations.PhaseLabel) }
 
 func observedNow(n *corev1.Node) {
-	r := Record(remediations.Verifying)
+	r := Record(remediations.PhaseVerifying)
 	r.Policy = "only-observes"
 	n.Annotations[remediations.NodeRepairKey] = r.Encode()
 }
 
 func requested(n *corev1.Node) {
-	r := Record(remediations.Pending)
+	r := Record(remediations.PhasePending)
 	r.Cause = remediations.Cause{Request: "remediation/reboot"}
 	Put(n, r)
 }
 
 func tainted(n *corev1.Node) {
-	r := Record(remediations.Verifying)
+	r := Record(remediations.PhaseVerifying)
 	r.Undo = []remediations.Undo{{Kind: remediations.UndoTaint, Key: "drydock.example/draining", At: Now}}
 	Put(n, r)
 	taint("drydock.example/draining", corev1.TaintEffectNoSchedule)(n)
@@ -73,7 +73,7 @@ func replacing(phase remediations.Phase, step, uid string) func(*corev1.Node) {
 
 // looksLikeReplacing: a reboot after a replacement, whose words are those of a record of a replacement.
 func looksLikeReplacing(n *corev1.Node) {
-	r := Record(remediations.Verifying)
+	r := Record(remediations.PhaseVerifying)
 	r.After = &remediations.After{ID: "a1b2c3", Step: remediations.StepRef{Name: "replace", Attempt: 1}}
 	r.Intent.UID, r.Note = UID, `"phase":"Verifying","step":{"index":0,"name":"replace","attempt":1}`
 	Put(n, r)
@@ -158,20 +158,20 @@ func Cases() []Case {
 		{Name: "the mesh leader's key taken off in flight", Before: func(n *corev1.Node) { inFlight(n); n.Annotations[admission.MeshLeaderKey] = "" }, Change: remove(admission.MeshLeaderKey), By: Person, Reason: admission.ReasonMeshLeader, Denied: true},
 		{Name: "the mesh leader's key while Pending", Before: pending, Change: annotate(admission.MeshLeaderKey, ""), By: Person},
 		{Name: "the mesh leader's key while its leadership is moved", Before: leaderInFlight, Change: annotate(admission.MeshLeaderKey, ""), By: Person, Reason: admission.ReasonMeshLeader, Denied: true},
-		{Name: "the mesh leader's key while the move is to be proven", Before: leader(remediations.Verifying), Change: annotate(admission.MeshLeaderKey, ""), By: Kilo, Reason: admission.ReasonMeshLeader, Denied: true},
+		{Name: "the mesh leader's key while the move is to be proven", Before: leader(remediations.PhaseVerifying), Change: annotate(admission.MeshLeaderKey, ""), By: Kilo, Reason: admission.ReasonMeshLeader, Denied: true},
 		{Name: "the mesh leader's key taken off while its leadership is moved", Before: func(n *corev1.Node) { leaderInFlight(n); n.Annotations[admission.MeshLeaderKey] = "" }, Change: remove(admission.MeshLeaderKey), By: Person, Reason: admission.ReasonMeshLeader, Denied: true},
 		{Name: "the mesh leader's key with the glass broken", Before: glass(leaderInFlight), Change: annotate(admission.MeshLeaderKey, ""), By: Person, Reason: admission.ReasonMeshLeader, Glass: true},
-		{Name: "the mesh leader's key while its repair is only held", Before: leader(remediations.Pending), Change: annotate(admission.MeshLeaderKey, ""), By: Person},
-		{Name: "the mesh leader's key when its repair has run out", Before: leader(remediations.Exhausted), Change: annotate(admission.MeshLeaderKey, ""), By: Person},
+		{Name: "the mesh leader's key while its repair is only held", Before: leader(remediations.PhasePending), Change: annotate(admission.MeshLeaderKey, ""), By: Person},
+		{Name: "the mesh leader's key when its repair has run out", Before: leader(remediations.PhaseExhausted), Change: annotate(admission.MeshLeaderKey, ""), By: Person},
 		{Name: "a deletion while the mesh leader is repaired", Before: leaderInFlight, By: Person, Reason: admission.ReasonDeletion, Denied: true, Core: true},
-		{Name: "a request while the mesh leader is repaired", Before: leader(remediations.Verifying), Change: annotate(remediations.RequestKey, "reboot"), By: Person, Reason: admission.ReasonRequestInFlight, Denied: true},
-		{Name: "a leader's record by a person", Change: annotate(remediations.LocationKey, LeaderRecord(Node, "n2", remediations.Pending).Encode()), By: Person, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
+		{Name: "a request while the mesh leader is repaired", Before: leader(remediations.PhaseVerifying), Change: annotate(remediations.RequestKey, "reboot"), By: Person, Reason: admission.ReasonRequestInFlight, Denied: true},
+		{Name: "a leader's record by a person", Change: annotate(remediations.LocationKey, LeaderRecord(Node, "n2", remediations.PhasePending).Encode()), By: Person, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
 		{Name: "a leader's record taken off in flight", Before: leaderInFlight, Change: remove(remediations.LocationKey), By: Person, Reason: admission.ReasonOwnKeyRemoved, Denied: true, Core: true},
-		{Name: "a leader's record taken off when it has run out", Before: leader(remediations.Exhausted), Change: remove(remediations.LocationKey), By: Person},
+		{Name: "a leader's record taken off when it has run out", Before: leader(remediations.PhaseExhausted), Change: remove(remediations.LocationKey), By: Person},
 		{Name: "a cancel of the leader's repair", Before: leaderInFlight, Change: annotate(remediations.CancelKey, ID), By: Person},
 		{Name: "a request in flight", Before: inFlight, Change: annotate(remediations.RequestKey, "reboot"), By: Person, Reason: admission.ReasonRequestInFlight, Denied: true},
 
-		{Name: "a record by a person", Change: annotate(remediations.NodeRepairKey, Record(remediations.Pending).Encode()), By: Person, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
+		{Name: "a record by a person", Change: annotate(remediations.NodeRepairKey, Record(remediations.PhasePending).Encode()), By: Person, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
 		{Name: "a record by one who is exempt", Change: annotate(remediations.NodeRepairKey, "{}"), By: Autoscale, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
 		{Name: "a record with the glass broken", Before: glass(nothing), Change: annotate(remediations.NodeRepairKey, "{}"), By: Person, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
 		{Name: "an alert by a person", Change: annotate(remediations.AlertPrefix+"9f2c0e5b6d1a4c33", "{}"), By: Person, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
@@ -217,7 +217,7 @@ func Cases() []Case {
 
 		{Name: "a kubelet that asks for its own repair", Change: annotate(remediations.RequestKey, "reboot"), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
 		{Name: "a kubelet that asks through nodes/status", Status: true, Change: annotate(remediations.RequestKey, "reboot"), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
-		{Name: "a kubelet that forges a record through nodes/status", Status: true, Change: annotate(remediations.NodeRepairKey, Record(remediations.Acting).Encode()), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
+		{Name: "a kubelet that forges a record through nodes/status", Status: true, Change: annotate(remediations.NodeRepairKey, Record(remediations.PhaseActing).Encode()), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
 		{Name: "a kubelet that takes the label off through nodes/status", Status: true, Before: inFlight, Change: remove(remediations.PhaseLabel), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
 		{Name: "a kubelet that takes a pause off", Status: true, Before: annotate(remediations.PauseKey, "true"), Change: remove(remediations.PauseKey), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
 		{Name: "a kubelet that breaks the glass", Before: inFlight, Change: glass(nothing), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
@@ -236,24 +236,24 @@ func Cases() []Case {
 // working is what the step itself asks of whoever carries it out, and what only looks like that.
 func working() []Case {
 	const another = "00000000-0000-0000-0000-000000000000"
-	replaced := replacing(remediations.Verifying, "replace", UID)
+	replaced := replacing(remediations.PhaseVerifying, "replace", UID)
 	return []Case{
 		{Name: "Karpenter deletes the node that it replaces", Before: replaced, By: Karpenter},
-		{Name: "Karpenter deletes it before its answer is there", Before: replacing(remediations.Acting, "replace", UID), By: Karpenter},
+		{Name: "Karpenter deletes it before its answer is there", Before: replacing(remediations.PhaseActing, "replace", UID), By: Karpenter},
 		{Name: "Karpenter cordons the node that it replaces", Before: replaced, Change: cordon, By: Karpenter},
 		{Name: "Karpenter taints the node that it replaces", Before: replaced, Change: taint("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule), By: Karpenter},
-		{Name: "the Machine API deletes the node that it replaces for a remediator", Before: replacing(remediations.Verifying, "external-replace", UID), By: Machines},
-		{Name: "the Machine API cordons a node that a remediator reboots", Before: replacing(remediations.Verifying, "external", UID), Change: cordon, By: Machines, Reason: admission.ReasonCordon, Denied: true, Core: true},
+		{Name: "the Machine API deletes the node that it replaces for a remediator", Before: replacing(remediations.PhaseVerifying, "external-replace", UID), By: Machines},
+		{Name: "the Machine API cordons a node that a remediator reboots", Before: replacing(remediations.PhaseVerifying, "external", UID), Change: cordon, By: Machines, Reason: admission.ReasonCordon, Denied: true, Core: true},
 		{Name: "Karpenter deletes a node whose replacement ran out", Before: exhausted, By: Karpenter},
 		{Name: "Karpenter uncordons it", Before: cordoned(replaced), Change: uncordon, By: Karpenter, Reason: admission.ReasonCordon, Denied: true, Core: true},
 		{Name: "Karpenter takes its record off", Before: replaced, Change: remove(remediations.NodeRepairKey), By: Karpenter, Reason: admission.ReasonOwnKeyRemoved, Denied: true, Core: true},
 		{Name: "Karpenter evicts all at once", Before: replaced, Change: taint("x", corev1.TaintEffectNoExecute), By: Karpenter, Reason: admission.ReasonNoExecute, Denied: true},
 		{Name: "a person deletes the node that Karpenter replaces", Before: replaced, By: Person, Reason: admission.ReasonDeletion, Denied: true, Core: true},
 		{Name: "a person cordons the node that Karpenter replaces", Before: replaced, Change: cordon, By: Person, Reason: admission.ReasonCordon, Denied: true, Core: true},
-		{Name: "Karpenter deletes a node that is drained", Before: replacing(remediations.Acting, "drain", UID), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
-		{Name: "Karpenter cordons a node that is rebooted", Before: replacing(remediations.Verifying, "reboot", UID), Change: cordon, By: Karpenter, Reason: admission.ReasonCordon, Denied: true, Core: true},
-		{Name: "Karpenter deletes the node that came for it", Before: replacing(remediations.Verifying, "replace", another), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
-		{Name: "Karpenter deletes a node whose record has no UID", Before: replacing(remediations.Verifying, "replace", ""), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter deletes a node that is drained", Before: replacing(remediations.PhaseActing, "drain", UID), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter cordons a node that is rebooted", Before: replacing(remediations.PhaseVerifying, "reboot", UID), Change: cordon, By: Karpenter, Reason: admission.ReasonCordon, Denied: true, Core: true},
+		{Name: "Karpenter deletes the node that came for it", Before: replacing(remediations.PhaseVerifying, "replace", another), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter deletes a node whose record has no UID", Before: replacing(remediations.PhaseVerifying, "replace", ""), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
 		{Name: "Karpenter deletes a node whose record only looks like it", Before: looksLikeReplacing, By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
 		{Name: "Karpenter deletes a node whose record is malformed", Before: malformed, By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
 		{Name: "Karpenter deletes a node where only the label says so", Before: labelOnly, By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},

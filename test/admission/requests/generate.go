@@ -45,8 +45,8 @@ func Generate(t *rapid.T) Case {
 func anyState(t *rapid.T) func(*corev1.Node) {
 	states := []func(*corev1.Node){
 		nothing, inFlight, acting, pending, exhausted, observing, leaderInFlight, sidecarInFlight, labelOnly, malformed,
-		recordOnly, requested, tainted, replacing(remediations.Acting, "replace", UID), replacing(remediations.Verifying, "replace", UID),
-		replacing(remediations.Verifying, "reboot", UID), looksLikeReplacing,
+		recordOnly, requested, tainted, replacing(remediations.PhaseActing, "replace", UID), replacing(remediations.PhaseVerifying, "replace", UID),
+		replacing(remediations.PhaseVerifying, "reboot", UID), looksLikeReplacing,
 	}
 	state := rapid.SampledFrom(states).Draw(t, "state")
 	broken, cordoned := rapid.IntRange(0, 3).Draw(t, "glass") == 0, rapid.Bool().Draw(t, "cordoned")

@@ -82,7 +82,7 @@ func Record(phase remediations.Phase) *remediations.Record {
 		Step:  remediations.StepRef{Name: "reboot", Attempt: 1},
 		Began: Now.Add(-3 * time.Minute), Since: Now.Add(-2 * time.Minute), Deadline: Now.Add(8 * time.Minute),
 	}
-	if phase != remediations.Pending {
+	if phase != remediations.PhasePending {
 		r.Intent = &remediations.Intent{ID: ID + "-0-1", At: Now.Add(-2 * time.Minute), Outcome: remediations.CallAccepted}
 	}
 	return r
