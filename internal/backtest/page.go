@@ -181,7 +181,11 @@ func (r *Report) timeline() report.Section {
 	for _, name := range names[:min(len(names), timelineNodes)] {
 		t.Lanes = append(t.Lanes, *lanes[name])
 	}
-	return report.Section{Title: "Repairs over time, as it went", Timeline: t}
+	lead := ""
+	if len(names) > timelineNodes {
+		lead = fmt.Sprintf("The timeline shows the first %d of %d nodes, by name. The table of repairs has all of them.", timelineNodes, len(names))
+	}
+	return report.Section{Title: "Repairs over time, as it went", Lead: lead, Timeline: t}
 }
 
 func (r *Repair) span(until time.Time) report.Span {
