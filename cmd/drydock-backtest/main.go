@@ -33,6 +33,7 @@ var command = cli.Program{Name: "drydock backtest", Lines: func(err error) []str
 }}
 
 func main() {
+	backtest.BoundMemory()
 	cli.Main(func(ctx context.Context, args []string) int { return execute(ctx, args, os.Stdout, os.Stderr) })
 }
 

@@ -2,6 +2,7 @@ package backtest
 
 import (
 	"fmt"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -12,6 +13,12 @@ import (
 // BenchmarkMonth is the decisions about 30 days of 5,000 nodes of which one fails each hour, for 20 minutes: both answers, beside each
 // other, as the command makes them. Reading is no part of it.
 func BenchmarkMonth(b *testing.B) {
+	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
+	BoundMemory()
+	defer func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}()
 	const nodes, days = 5000, 30
 	p := past{}
 	for i := range nodes {
