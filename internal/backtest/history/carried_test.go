@@ -160,7 +160,7 @@ groups:
 	whole, _ := carried(t, dir, filepath.Join(files, "whole"), o, At(60), At(170))
 	first := slices.IndexFunc(whole, func(m history.Moment) bool { return len(m.Alerts) > 0 })
 	require.Positive(t, first, "the group is evaluated for the first time within the time")
-	split := whole[first].At.Add(-5 * time.Minute)
+	split := whole[first].Alerts[0].StartsAt.Add(-5 * time.Minute).Truncate(time.Millisecond)
 	require.True(t, split.After(At(60)))
 	got, _ := carried(t, dir, filepath.Join(files, "split"), o, At(60), split, At(170))
 	require.Equal(t, text(t, whole), text(t, got))
