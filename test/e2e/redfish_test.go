@@ -205,30 +205,30 @@ func TestAMachineThatIsOffIsNotRebooted(t *testing.T) {
 // the BMC says that it is off. No reset is asked of the BMC: the step is another system's, which switches the machine on.
 func TestTheBMCWitnessesThatAMachineIsOff(t *testing.T) {
 	y := newYard(t)
-	b := y.bmc("node-72", lab.BMCOptions{})
+	b := y.bmc("node-74", lab.BMCOptions{})
 	power := func(state string) {
-		b.Set(sim.System{UUID: y.node("node-72").Status.NodeInfo.SystemUUID, Serial: "node-72", Power: state})
+		b.Set(sim.System{UUID: y.node("node-74").Status.NodeInfo.SystemUUID, Serial: "node-74", Power: state})
 	}
-	r, objects := y.remediator([]string{"node-72"})
+	r, objects := y.remediator([]string{"node-74"})
 	p := policy(map[string]any{"witness": []any{map[string]any{"provider": "notRunning"}}, "plan": []any{external(patience)}})
 	o := metal([]any{p}, b)
 	o.Config["providers"].(map[string]any)["external"] = map[string]any{}
 	y.run(o)
-	before := y.node("node-72").Status.NodeInfo.BootID
+	before := y.node("node-74").Status.NodeInfo.BootID
 
-	y.fail("node-72")
-	require.Contains(t, y.held("node-72", remediations.ReasonNotWitnessed).Hold.Message, `the BMC says that the machine's power is "On"`)
+	y.fail("node-74")
+	require.Contains(t, y.held("node-74", remediations.ReasonNotWitnessed).Hold.Message, `the BMC says that the machine's power is "On"`)
 	require.Empty(t, r.Rebooted())
 
 	power("Off")
 	require.Eventually(t, func() bool { return len(r.Rebooted()) > 0 }, within, 100*time.Millisecond, "the machine is rebooted that is off")
 	power("On")
-	e := y.ended("node-72")
-	y.noneLeft(objects, "node-72")
+	e := y.ended("node-74")
+	y.noneLeft(objects, "node-74")
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"external:1"}, e.Steps)
-	require.NotEqual(t, before, y.node("node-72").Status.NodeInfo.BootID)
+	require.NotEqual(t, before, y.node("node-74").Status.NodeInfo.BootID)
 	require.Equal(t, []string{e.ID + "-0-1"}, r.Rebooted())
 	require.Empty(t, b.Resets())
 	require.Empty(t, y.civo.CallsTo(civosim.Any), "the node is not Civo's, though its spec.providerID is")
