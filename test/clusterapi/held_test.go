@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/internal/lab"
@@ -27,6 +29,16 @@ func TestWhatClusterAPIRespectsIsHeld(t *testing.T) {
 			types.MergePatchType, fmt.Appendf(nil, `{"spec":{"paused":%t}}`, paused), metav1.PatchOptions{})
 		require.NoError(t, err)
 	}
+	e.Eventually(func() bool { // a paused Cluster's status stays as it is, and a lost connection is a hold of its own
+		one, err := capi.Dynamic.Resource(clusters).Namespace(lab.ClusterAPINamespace).Get(t.Context(), lab.ClusterAPICluster, metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		conditions, _, _ := unstructured.NestedSlice(one.Object, "status", "conditions")
+		return slices.ContainsFunc(conditions, func(c any) bool {
+			return c.(m)["type"] == "RemoteConnectionProbe" && c.(m)["status"] == "True"
+		})
+	}, "Cluster API is connected to the Nodes")
 	pause(true)
 	t.Cleanup(func() { pause(false) })
 	d, proxy := e.Behind(owners.Step(owners.Proven))
