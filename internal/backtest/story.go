@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
@@ -230,10 +231,10 @@ func (s *story) releaseAll(now time.Time) {
 
 // saved takes a ledger that was saved. It is saved so often that decoding all of it would take a twelfth of a replay.
 func (s *story) saved(now time.Time, data map[string]string) {
-	if data["slots"] == s.slots && data["status"] == s.status {
+	if data[ledger.KeySlots] == s.slots && data[ledger.KeyStatus] == s.status {
 		return
 	}
-	s.slots, s.status = data["slots"], data["status"]
+	s.slots, s.status = data[ledger.KeySlots], data[ledger.KeyStatus]
 	var slots []struct{}
 	var status struct {
 		Breakers map[string]struct{} `json:"breakers"`

@@ -12,8 +12,6 @@ const (
 	KeyMoves   = keyMoves
 	KeyOrphans = keyOrphans
 	KeyRepairs = keyRepairs
-	KeySlots   = keySlots
-	KeyStatus  = keyStatus
 	KeyVersion = keyVersion
 	KeyWide    = keyWide
 	UnseenMost = unseenMost

@@ -78,14 +78,14 @@ type Glass struct {
 // Data keys of the ConfigMap: the version, and one JSON value each.
 const (
 	keyVersion   = "v"
-	keySlots     = "slots"
+	KeySlots     = "slots"
 	keyRepairs   = "repairs"
 	keyMoves     = "moves"
 	keyWide      = "wide"
 	ledgerCures  = "cures"
 	ledgerUnseen = "unseen"
 	keyOrphans   = "orphans"
-	keyStatus    = "status"
+	KeyStatus    = "status"
 )
 
 // KeyArrival is the one data key that every replica writes, not the leader alone: an RFC 3339 time.
@@ -95,10 +95,10 @@ const KeyArrival = "arrival"
 func (l *Ledger) Encode() map[string]string {
 	data := map[string]string{
 		keyVersion: strconv.Itoa(remediations.RecordVersion),
-		keySlots:   remediations.EncodeJSON(append([]Slot{}, l.Slots...)),
+		KeySlots:   remediations.EncodeJSON(append([]Slot{}, l.Slots...)),
 		keyRepairs: remediations.EncodeJSON(l.Repairs),
 		keyOrphans: remediations.EncodeJSON(append([]Orphan{}, l.Orphans...)),
-		keyStatus:  remediations.EncodeJSON(l.Status),
+		KeyStatus:  remediations.EncodeJSON(l.Status),
 	}
 	if len(l.Moves) > 0 {
 		data[keyMoves] = remediations.EncodeJSON(l.Moves)
@@ -146,7 +146,7 @@ func Decode(data map[string]string) (*Ledger, error) {
 	for _, part := range []struct {
 		key  string
 		into any
-	}{{keyMoves, &l.Moves}, {keyWide, &l.Wide}, {ledgerCures, &l.Cures}, {ledgerUnseen, &l.Unseen}, {keySlots, &l.Slots}, {keyRepairs, &l.Repairs}, {keyOrphans, &l.Orphans}, {keyStatus, &l.Status}} {
+	}{{keyMoves, &l.Moves}, {keyWide, &l.Wide}, {ledgerCures, &l.Cures}, {ledgerUnseen, &l.Unseen}, {KeySlots, &l.Slots}, {keyRepairs, &l.Repairs}, {keyOrphans, &l.Orphans}, {KeyStatus, &l.Status}} {
 		if _, there := data[part.key]; !there && slices.Contains([]string{keyMoves, keyWide, ledgerCures, ledgerUnseen}, part.key) {
 			continue // not every ledger has those
 		}
