@@ -21,16 +21,17 @@ func (y *yard) profile(part string) error {
 	return nil
 }
 
-// profileWhile takes a CPU profile in the course of what follows.
+// profileWhile takes a CPU profile in the course of what follows, when the one before it is here: there is one at a time.
 func (y *yard) profileWhile(part string, seconds int) {
 	if y.profiles == "" {
 		return
 	}
-	go func() {
+	y.profiling.Wait()
+	y.profiling.Go(func() {
 		if err := y.keep(fmt.Sprintf("profile?seconds=%d", seconds), part+"-cpu"); err != nil {
 			fmt.Println("         no profile:", err)
 		}
-	}()
+	})
 }
 
 func (y *yard) keep(kind, name string) error {
@@ -40,6 +41,9 @@ func (y *yard) keep(kind, name string) error {
 		return fmt.Errorf("taking a profile: %w", err)
 	}
 	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("taking a profile: %s", res.Status)
+	}
 	if err := os.MkdirAll(y.profiles, 0o755); err != nil {
 		return err
 	}

@@ -103,6 +103,9 @@ func (y *yard) minute() (calls []call, u usage, err error) {
 	}
 	mark, beats, began := y.audit.mark(), y.fleet.beats.Load(), time.Now()
 	y.sleep(time.Minute)
+	if err := y.ctx.Err(); err != nil {
+		return nil, u, err // it was not a minute
+	}
 	u.over, u.beats = time.Since(began), y.fleet.beats.Load()-beats
 	for i, pid := range pids {
 		if after[i], err = cpuOf(pid); err != nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"drydock.dev/drydock/internal/lab"
@@ -28,6 +29,7 @@ type yard struct {
 	drydock   *lab.Drydock
 	led       time.Time // since when it leads
 	pprof     string
+	profiling sync.WaitGroup
 	amURL     string
 	watcher   *lab.Process
 	gin       *lab.Process
