@@ -56,6 +56,7 @@ func TestWritesAtOnceAreBounded(t *testing.T) {
 }
 
 func TestTheDeadlineBoundsEvenADeafRecorder(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	returned := make(chan struct{})
 	s := newServer(t, Options{Recorder: RecorderFunc(func(_ context.Context, a Alert) (Result, error) {
@@ -99,6 +100,7 @@ func TestAPostThatWasGivenUpIsWrittenToItsEnd(t *testing.T) {
 }
 
 func TestPostsAtOnceAreBounded(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	s := newServer(t, Options{Recorder: RecorderFunc(func(context.Context, Alert) (Result, error) {
 		<-release

@@ -133,6 +133,7 @@ func TestPostsUnderWayFinishAtShutdown(t *testing.T) {
 }
 
 func TestASlowBodyIsCutOff(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, Options{})
 	s.timeouts.header, s.timeouts.read = 3*time.Second, 4*time.Second
 	addr := start(t, s)

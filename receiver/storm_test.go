@@ -29,6 +29,7 @@ func TestKeptConnectionsShutNobodyOut(t *testing.T) {
 
 // TestConnectionsAreUsedAgainSoonAfterAStorm: while those that it left are kept, each other one is closed with its answer.
 func TestConnectionsAreUsedAgainSoonAfterAStorm(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, Options{})
 	start(t, s)
 	for range keptConnections {

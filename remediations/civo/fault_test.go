@@ -43,6 +43,7 @@ func TestFaultsOfTheLookup(t *testing.T) {
 		"region not in order": {fault: civosim.Answer(400, map[string]any{"code": "region_unavailable", "reason": "x"}), why: WrongRegion},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			sim := provider(t)
 			sim.Inject(civosim.ListInstances, tc.fault)
 			c := client(t, sim.URL())
@@ -99,6 +100,7 @@ func TestFaultsOfTheWrite(t *testing.T) {
 		"redirect, not repeated": {fault: civosim.After(civosim.Redirect()), why: unknown, done: 1, text: "HTTP 307"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			sim := provider(t)
 			sim.InjectNext(civosim.HardReboots, 1, tc.fault)
 			c := client(t, sim.URL())

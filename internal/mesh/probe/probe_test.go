@@ -42,6 +42,7 @@ func TestAllAddressesAnswer(t *testing.T) {
 
 // TestEveryProbeIsANewFlow: a fault may spare the flows that are already there.
 func TestEveryProbeIsANewFlow(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
@@ -215,6 +216,7 @@ func hangUp(t *testing.T) netip.AddrPort {
 
 // TestALongPayloadMustComeBackToo: a path that carries small packets only is broken.
 func TestALongPayloadMustComeBackToo(t *testing.T) {
+	t.Parallel()
 	hole := blackHole(t, func(length int) bool { return length < 500 })
 	for _, p := range Protos() {
 		require.Equal(t, Lost, awake(func() Word { return asker(unanswered).Probe(t.Context(), p, hole, "b") }).Outcome, p)
@@ -225,6 +227,7 @@ func TestALongPayloadMustComeBackToo(t *testing.T) {
 
 // TestADatagramMayBeLost: what does not come back is asked once more, on the same flow.
 func TestADatagramMayBeLost(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	seen := map[int]int{}
 	hole := blackHole(t, func(length int) bool {

@@ -57,6 +57,7 @@ func strangers(t *testing.T, to netip.AddrPort) {
 
 // TestAnAnswerIsNeverLongerThanItsQuestion: whatever somebody with a key sends, no more comes back.
 func TestAnAnswerIsNeverLongerThanItsQuestion(t *testing.T) {
+	t.Parallel()
 	_, to := serve(t)
 	for _, p := range Protos() {
 		for _, length := range []int{HeaderSize, HeaderSize + 1, 500, 1300, MaxSize} {
