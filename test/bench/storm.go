@@ -49,15 +49,19 @@ func (y *yard) measureStorms() error {
 		return err
 	}
 	rate, floor := float64(size)/median(took).Seconds(), float64(size)/median(bare).Seconds()
+	least := 90.0
+	if size > 1000 {
+		least = 80
+	}
 	y.table.add(row{
 		what: "as many alerts as nodes at once, from Alertmanager, until each is on its Node", nodes: size,
 		measured:  fmt.Sprintf("%.2f s, %.0f a second", median(took).Seconds(), rate),
 		reference: fmt.Sprintf("bare PATCH, %d workers: %.0f a second", workersAtOnce, floor),
-		ratio:     fmt.Sprintf("%.0f%%", 100*rate/floor), target: "≥ 70%", verdict: reached(rate >= 0.7*floor),
+		ratio:     fmt.Sprintf("%.0f%%", 100*rate/floor), target: fmt.Sprintf("≥ %.0f%%", least), verdict: reached(100*rate >= least*floor),
 	})
 	y.table.add(row{
 		what: "… lost", nodes: size, measured: fmt.Sprintf("%d of %d", lost, size*y.rounds), reference: fmt.Sprintf("posts answered 503, and brought again by Alertmanager: %.0f", refused),
-		ratio: "-", target: "0", verdict: reached(lost == 0),
+		ratio: "-", target: "0; none", verdict: reached(lost == 0 && refused == 0),
 	})
 	y.table.add(row{
 		what: "… meanwhile: a person's word is answered", nodes: size, measured: fmt.Sprintf("%s, slowest of %d %s", ms(median(answers)), len(answers), ms(quantile(answers, 1))),
