@@ -106,7 +106,7 @@ func TestAReplacementOfAnOlderVersionIsNotMadeTwice(t *testing.T) {
 	n.Annotations[NodeRepairKey] = r.Encode()
 	s := &lifecycle.State{Config: c, Node: n, Journal: ReadJournal(n)}
 	require.NoError(t, s.Journal.Malformed)
-	_, more := s.NextStep(c.PolicyOf(r.Policy, n), r.Step)
+	_, more := s.NextStep(c.PolicyOf(r.Policy, n), s.Journal.Record, r.Step)
 	require.False(t, more)
 	r.Step.Index = 1
 	require.Len(t, c.PolicyOf(r.Policy, n).Plan, 1, "the control: the record counts")

@@ -283,7 +283,7 @@ func (s *Observation) after(t *Why, r *remediations.Record) {
 		return
 	}
 	if p := s.policy(r.Policy); p != nil {
-		if next, more := s.State.NextStep(p, r.Step); more {
+		if next, more := s.State.NextStep(p, r, r.Step); more {
 			t.Next = next.String()
 			t.Provider, _ = s.State.Config.ProviderOf(next.Name, s.Node)
 			t.When = "if the node is not well by " + Stamp(r.Deadline)

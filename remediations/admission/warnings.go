@@ -109,7 +109,7 @@ func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func
 // fleet, and is called only where the first step is disruptive.
 func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes func() []*corev1.Node, now time.Time) string {
 	s := &lifecycle.State{Config: c, Node: n}
-	step, ok := s.FirstStep(p)
+	step, ok := s.FirstStep(p, nil)
 	if !ok || !c.Remediation(step.Name).Disruptive {
 		return ""
 	}

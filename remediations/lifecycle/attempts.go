@@ -122,8 +122,8 @@ func (t *Target) goOn(now time.Time) Decision {
 		return d
 	}
 	pending := r.Between(now)
-	if r.Intent.Of(r, r.Step) || !t.Doable(p, r.Step) {
-		next, more := t.NextStep(p, r.Step)
+	if r.Intent.Of(r, r.Step) || !t.Doable(p, r, r.Step) {
+		next, more := t.NextStep(p, r, r.Step)
 		if !more || t.Spent {
 			c.Spent = "all attempts were made"
 		} else {

@@ -134,7 +134,7 @@ func (t *Target) nextWould(p *remediations.Policy) string {
 	if p == nil {
 		return ""
 	}
-	if next, more := t.NextStep(p, t.Record.Step); more {
+	if next, more := t.NextStep(p, t.Record, t.Record.Step); more {
 		return fmt.Sprintf("; if the step had not cured it, %s would come next", next)
 	}
 	return "; if the step had not cured it, a person would have to look"

@@ -2,38 +2,38 @@ package lifecycle
 
 import "drydock.dev/drydock/remediations"
 
-// Doable says that the step stands in the plan as named, that this installation can carry it out, and that it takes
-// this node.
-func (s *State) Doable(p *remediations.Policy, ref remediations.StepRef) bool {
+// Doable says that the step stands in the plan as named, that this installation can carry it out, that it takes this node, and that
+// the repair, if there is one, is not past it.
+func (s *State) Doable(p *remediations.Policy, r *remediations.Record, ref remediations.StepRef) bool {
 	if refuses := s.Config.Remediation(ref.Name).Refuses; refuses != nil && refuses(s.Node) != "" {
 		return false
 	}
-	if r := s.Journal.Record; r != nil && r.Policy == p.Name && (r.Tried(ref) || r.Spent(s.Config, p, ref)) {
+	if r != nil && r.Policy == p.Name && (r.Tried(ref) || r.Spent(s.Config, p, ref)) {
 		return false
 	}
 	return ref.Index < len(p.Plan) && p.Plan[ref.Index].Name == ref.Name && ref.Attempt <= p.Plan[ref.Index].Attempts &&
 		s.Config.Provides(p.Plan[ref.Index])
 }
 
-// FirstStep is the first step of the plan that can be carried out.
-func (s *State) FirstStep(p *remediations.Policy) (remediations.StepRef, bool) {
-	return s.StepFrom(p, 0)
+// FirstStep is the first step of the plan that can be carried out for the repair; nil: for one that goes on from nothing.
+func (s *State) FirstStep(p *remediations.Policy, r *remediations.Record) (remediations.StepRef, bool) {
+	return s.StepFrom(p, r, 0)
 }
 
 // NextStep is what comes after an issued attempt: the step's next attempt, else the next step that can be carried out.
-func (s *State) NextStep(p *remediations.Policy, after remediations.StepRef) (remediations.StepRef, bool) {
+func (s *State) NextStep(p *remediations.Policy, r *remediations.Record, after remediations.StepRef) (remediations.StepRef, bool) {
 	again := remediations.StepRef{Index: after.Index, Name: after.Name, Attempt: after.Attempt + 1}
-	if s.Doable(p, again) {
+	if s.Doable(p, r, again) {
 		return again, true
 	}
-	return s.StepFrom(p, after.Index+1)
+	return s.StepFrom(p, r, after.Index+1)
 }
 
-func (s *State) StepFrom(p *remediations.Policy, index int) (remediations.StepRef, bool) {
+func (s *State) StepFrom(p *remediations.Policy, r *remediations.Record, index int) (remediations.StepRef, bool) {
 	for i := index; i < len(p.Plan); i++ {
 		for attempt := 1; attempt <= p.Plan[i].Attempts; attempt++ { // earlier repairs may have issued the first ones
 			ref := remediations.StepRef{Index: i, Name: p.Plan[i].Name, Attempt: attempt}
-			if s.Doable(p, ref) && !s.idle(p, i) {
+			if s.Doable(p, r, ref) && !s.idle(p, r, i) {
 				return ref, true
 			}
 		}
@@ -43,10 +43,10 @@ func (s *State) StepFrom(p *remediations.Policy, index int) (remediations.StepRe
 
 // idle says that the step only prepares others, and that none of those can be done: nobody wants a node emptied for
 // nothing. One that the plan ends with is what somebody wants.
-func (s *State) idle(p *remediations.Policy, index int) bool {
+func (s *State) idle(p *remediations.Policy, r *remediations.Record, index int) bool {
 	if s.Config.Remediation(p.Plan[index].Name).Once || index == len(p.Plan)-1 {
 		return false
 	}
-	_, more := s.StepFrom(p, index+1)
+	_, more := s.StepFrom(p, r, index+1)
 	return !more
 }

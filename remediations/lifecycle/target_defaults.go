@@ -29,7 +29,7 @@ func (t *Target) consider(p *remediations.Policy, a *remediations.Alert, now tim
 	if t.Consider != nil {
 		return t.Consider(p, a, now)
 	}
-	step, ok := t.FirstStep(p)
+	step, ok := t.FirstStep(p, t.Record)
 	if !ok {
 		return withoutStep(p)
 	}

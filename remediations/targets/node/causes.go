@@ -36,7 +36,7 @@ func (s *state) mildestFirst() []*remediations.Alert {
 			continue
 		}
 		r := ranked{a, math.MaxInt}
-		if step, ok := s.FirstStep(p); ok {
+		if step, ok := s.FirstStep(p, s.Record); ok {
 			r.invasive = s.Config.Remediation(step.Name).Invasive
 		}
 		all = append(all, r)
@@ -63,12 +63,12 @@ func (s *state) also(r *remediations.Record) []string {
 // likelyStep is the step that would come next if Alertmanager confirmed the alert and nobody silenced it; empty: some other
 // guard holds it, or nobody need be asked about the machine first.
 func (s *state) likelyStep(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.StepOn {
-	step, ok := s.FirstStep(p)
+	step, ok := s.FirstStep(p, s.Record)
 	if !ok || s.Ledger == nil {
 		return remediations.StepOn{}
 	}
 	c := &lifecycle.Candidate{State: s.State, Now: now, Policy: p, Step: step, Alert: a}
-	if r := s.Journal.Record; r != nil {
+	if r := s.Record; r != nil {
 		c.Own = r.ID
 	}
 	if _, f := c.HeldBy(nil); f != nil || s.surveyOf(c) != nil || s.trouble(c) != nil {

@@ -21,7 +21,7 @@ const (
 
 // Decide says what is to be done about one node now. It is pure: the same state and time give the same decision.
 func Decide(known *lifecycle.State, now time.Time) lifecycle.Decision {
-	s := of(known)
+	s := of(known, known.Journal.Record)
 	right, wrong := s.Clamp(now)
 	trusts, ask := s.Trusts(now)
 	if wrong && trusts {
@@ -37,7 +37,7 @@ func Decide(known *lifecycle.State, now time.Time) lifecycle.Decision {
 }
 
 func (s *state) decide(now time.Time) lifecycle.Decision {
-	r := s.Journal.Record
+	r := s.Record
 	// A reset is done as a whole or not at all: without the ledger it waits.
 	if _, ok := s.Node.Annotations[remediations.ResetKey]; ok && s.Ledger != nil && remediations.ParseReset(s.Node.Annotations[remediations.ResetKey]) == nil {
 		switch {
@@ -76,7 +76,7 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 	if a != nil {
 		cause.Alert = a.Fingerprint
 	}
-	r := s.Journal.Record
+	r := s.Record
 	if r == nil || r.Cause != cause || r.Policy != p.Name {
 		r = s.NewRecord(p, cause, now)
 	}
@@ -87,7 +87,7 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 		}
 	}
 	c := &lifecycle.Candidate{State: s.State, Now: now, Policy: p, Subject: s.Node.Name, Alert: a, Request: request, Verdict: s.verdictOn(cause)}
-	step, ok := s.firstStepOf(p, r)
+	step, ok := s.FirstStep(p, r)
 	switch {
 	case ok:
 		c.Step, r.Step = step, step
@@ -110,7 +110,7 @@ func (s *state) verdictOn(cause remediations.Cause) alerts.Verdict {
 // proceed goes on with a repair whose last attempt is over: it is Pending between attempts, or its proof did not come
 // in time.
 func (s *state) proceed(now time.Time) lifecycle.Decision {
-	r := s.Journal.Record
+	r := s.Record
 	p := s.policy()
 	if p == nil || p.Mode == remediations.ModeOff {
 		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
@@ -142,8 +142,8 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 	}
 	// A step that was issued is never issued again under the same attempt, whatever became of the plan since.
 	step, ok := r.Step, true
-	if (r.Intent.Of(r, step) && !s.interrupted(r)) || !s.Doable(p, step) {
-		step, ok = s.NextStep(p, step)
+	if (r.Intent.Of(r, step) && !s.interrupted(r)) || !s.Doable(p, r, step) {
+		step, ok = s.NextStep(p, r, step)
 	}
 	next := r.Between(now)
 	if ok {

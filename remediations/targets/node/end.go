@@ -41,7 +41,7 @@ func undo(d *lifecycle.Decision, r *remediations.Record) {
 // exhaust ends the plan; the record stays until a person has looked.
 func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decision {
 	d := s.End(remediations.OutcomeExhausted, "", now)
-	r := s.Journal.Record.Exhausted(now)
+	r := s.Record.Exhausted(now)
 	missing := "its alert came back"
 	if r.Intent != nil {
 		_, missing = s.proven()
@@ -92,7 +92,7 @@ func (s *state) stoppedHere() []string {
 			out = append(out, policy)
 		}
 	}
-	if r := s.Journal.Record; r != nil {
+	if r := s.Record; r != nil {
 		stopped(r.Policy)
 	}
 	for _, a := range s.Journal.Alerts {

@@ -18,14 +18,16 @@ const (
 
 var BeforeOf = before
 
-func Follow(s *lifecycle.State, d *lifecycle.Decision, now time.Time) { of(s).follow(d, now) }
-
-func SurveyOf(s *lifecycle.State, c *lifecycle.Candidate) *remediations.Survey {
-	return of(s).surveyOf(c)
+func Follow(s *lifecycle.State, d *lifecycle.Decision, now time.Time) {
+	of(s, s.Journal.Record).follow(d, now)
 }
 
-func Proven(s *lifecycle.State) (bool, string) { return of(s).proven() }
+func SurveyOf(s *lifecycle.State, c *lifecycle.Candidate) *remediations.Survey {
+	return of(s, s.Journal.Record).surveyOf(c)
+}
 
-func Remember(s *lifecycle.State, d *lifecycle.Decision) { of(s).remember(d) }
+func Proven(s *lifecycle.State) (bool, string) { return of(s, s.Journal.Record).proven() }
 
-func PolicyOf(s *lifecycle.State) *remediations.Policy { return of(s).policy() }
+func Remember(s *lifecycle.State, d *lifecycle.Decision) { of(s, s.Journal.Record).remember(d) }
+
+func PolicyOf(s *lifecycle.State) *remediations.Policy { return of(s, s.Journal.Record).policy() }

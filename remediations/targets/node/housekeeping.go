@@ -38,7 +38,7 @@ func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 	slices.Sort(d.Prune)
 	// Somebody may have asked for a look that is not here yet; a cure rests on one that was fresh when its proof was complete.
 	stale := s.Stale() || d.Verb == lifecycle.VerbLook
-	kept := s.Journal.Record
+	kept := s.Record
 	switch {
 	case d.Record != nil:
 		kept = d.Record
@@ -100,7 +100,7 @@ func (s *state) approval(d *lifecycle.Decision) {
 	if !ok {
 		return
 	}
-	r := s.Journal.Record
+	r := s.Record
 	for _, other := range s.Journal.Records {
 		if other.ID == v && other.Phase == remediations.PhasePending && other.Intent == nil {
 			return // for the decision about that target to take
@@ -122,7 +122,7 @@ func (s *state) cancellation(d *lifecycle.Decision) {
 	if !ok {
 		return
 	}
-	r := s.Journal.Record
+	r := s.Record
 	if r != nil && r.ID == v && r.Phase == remediations.PhaseActing {
 		return // the call under way is not torn
 	}

@@ -11,14 +11,14 @@ import (
 
 // lets says that the Node's machine is certainly gone, and that the Node is still to be marked.
 func (s *state) lets() bool {
-	r, machine := s.Journal.Record, s.answers().Machine
+	r, machine := s.Record, s.answers().Machine
 	return machine != nil && machine.MachineGone && string(s.Node.UID) == r.Intent.UID && !remediations.Ready(s.Node) && !tainted(r)
 }
 
 // letGo marks the Node of a machine that its provider has replaced as out of service, so that what was attached to the
 // machine is let go. It is a side effect like any other: it rests on a fresh look, and every guard is asked.
 func (s *state) letGo(d *lifecycle.Decision, now time.Time) {
-	r, p := s.Journal.Record, d.Policy
+	r, p := s.Record, d.Policy
 	if p == nil || p.Mode == remediations.ModeOff || !p.Takes(s.Node) {
 		s.note(d, "its machine is gone; the node is not marked as out of service, because policy %s is off or does not take it", r.Policy)
 		return
@@ -51,7 +51,7 @@ func (s *state) letGo(d *lifecycle.Decision, now time.Time) {
 // note says what is in the way of a step under way, on the record where it is new there.
 func (s *state) note(d *lifecycle.Decision, format string, args ...any) {
 	d.Message = fmt.Sprintf(format, args...)
-	if r := s.Journal.Record; r.Note != text.Line(d.Message, 400) {
+	if r := s.Record; r.Note != text.Line(d.Message, 400) {
 		d.Record = r.Clone()
 		d.Record.Note = text.Line(d.Message, 400)
 	}

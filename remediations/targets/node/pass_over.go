@@ -15,13 +15,12 @@ import (
 func (s *state) passOver(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) *lifecycle.Decision {
 	r := pending.Clone()
 	r.Passed = append(r.Passed, remediations.Passed{Index: c.Step.Index, Name: c.Step.Name, Why: text.Line(f.Message, remediations.PassedWhy)})
-	known := s.with(r)
-	step, more := known.StepFrom(c.Policy, c.Step.Index+1)
+	step, more := s.StepFrom(c.Policy, r, c.Step.Index+1)
 	switch {
 	case !more && !c.Acted():
 		return nil
 	case !more:
-		d := known.exhaust(c.Policy, c.Now)
+		d := of(s.State, r).exhaust(c.Policy, c.Now)
 		return &d
 	}
 	r.Step = step
@@ -33,7 +32,7 @@ func (s *state) passOver(c *lifecycle.Candidate, pending *remediations.Record, r
 // passes says that the record passes one step more over than before, so the plan goes on.
 func (s *state) passes(r *remediations.Record) bool {
 	before := 0
-	if had := s.Journal.Record; had != nil {
+	if had := s.Record; had != nil {
 		before = len(had.Passed)
 	}
 	return r != nil && len(r.Passed) > before

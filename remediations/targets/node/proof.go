@@ -13,7 +13,7 @@ import (
 
 // await waits for the proof of the attempt that was issued.
 func (s *state) await(now time.Time) lifecycle.Decision {
-	r := s.Journal.Record
+	r := s.Record
 	p := s.policy()
 	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == remediations.CallUnknown && (c.Outcome == remediations.CallAccepted || c.Outcome == remediations.CallRefused) {
 		return s.Settle(now) // the answer came late
@@ -35,7 +35,7 @@ func (s *state) await(now time.Time) lifecycle.Decision {
 
 // proven asks for the issued step's own proof.
 func (s *state) proven() (bool, string) {
-	r := s.Journal.Record
+	r := s.Record
 	name := remediations.StepName(remediations.LastDone(r))
 	if r.Withheld() {
 		return false, "the last call was not made: " + r.Intent.Why

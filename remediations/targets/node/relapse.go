@@ -9,16 +9,11 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// firstStepOf is the first step of the plan that is left for the record.
-func (s *state) firstStepOf(p *remediations.Policy, r *remediations.Record) (remediations.StepRef, bool) {
-	return s.with(r).FirstStep(p)
-}
-
 // begins says that some step of the plan can be carried out, if the record goes on from nothing.
 func (s *state) begins(p *remediations.Policy, r *remediations.Record) bool {
 	anew := r.Clone()
 	anew.After = nil
-	_, ok := s.firstStepOf(p, anew)
+	_, ok := s.FirstStep(p, anew)
 	return ok
 }
 
@@ -101,5 +96,5 @@ func (s *state) spentPlan(c *lifecycle.Candidate, r *remediations.Record) lifecy
 	if c.Unwitnessed() {
 		return s.lookOnce(c, lifecycle.Ask{Witness: true})
 	}
-	return s.with(r).exhaust(c.Policy, c.Now)
+	return of(s.State, r).exhaust(c.Policy, c.Now)
 }

@@ -12,7 +12,7 @@ import (
 
 // request is what a person asks of this node and has not led to anything yet: it is on record, or new. Empty: nothing.
 func (s *state) request() string {
-	if r := s.Journal.Record; r != nil && r.Cause.Request != "" {
+	if r := s.Record; r != nil && r.Cause.Request != "" {
 		return r.Cause.Request
 	}
 	v, ok := s.Node.Annotations[remediations.RequestKey]
@@ -47,7 +47,7 @@ func (s *state) refuse(format string, args ...any) lifecycle.Decision {
 	d := lifecycle.Decision{Verb: lifecycle.VerbRest}
 	d.Message = fmt.Sprintf(format, args...)
 	notice(&d, lifecycle.RequestRefused, "%s", d.Message)
-	if r := s.Journal.Record; r != nil && r.Cause.Request != "" {
+	if r := s.Record; r != nil && r.Cause.Request != "" {
 		d.Verb = lifecycle.VerbDrop
 	}
 	return d
@@ -59,7 +59,7 @@ func (s *state) consumeRequest(d *lifecycle.Decision) {
 	if !ok {
 		return
 	}
-	r := s.Journal.Record
+	r := s.Record
 	request, err := s.Config.ParseRequest(v)
 	refused := slices.ContainsFunc(d.Notices, func(n lifecycle.Notice) bool { return n.Reason == lifecycle.RequestRefused })
 	switch {

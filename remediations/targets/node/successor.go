@@ -32,8 +32,8 @@ func SuccessorOf(o *ledger.Orphan, r *remediations.Replacement, nodes []*corev1.
 // DecideSuccessor decides about a repair that outlived its Node. known is the state of the successor's Node with the orphan's
 // record in its journal; where there is no successor yet, its Node is nil.
 func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) lifecycle.Decision {
-	s := of(known)
 	r := &o.Record
+	s := of(known, r)
 	p := s.Config.Policy(r.Policy)
 	if p == nil && strings.HasPrefix(r.Policy, remediations.RequestRemediation) {
 		p = s.Config.Requested(r.Policy, &corev1.Node{})
@@ -54,7 +54,7 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 	}
 	next := r.Clone()
 	next.Phase, next.Deadline = remediations.PhaseVerifying, deadline
-	if over, well := s.with(next).Cured(p, now); well {
+	if over, well := of(s.State, next).Cured(p, now); well {
 		over.Uncordon, over.Untaint = false, false // that was the Node that is gone
 		// What the provider has proven holds until it says otherwise: to ask again is no break in the node's being well.
 		over.Ask.Replacement = over.Verb == lifecycle.VerbWait && d.Ask.Replacement

@@ -59,7 +59,7 @@ const askEvery = 15 * time.Second
 
 // follow asks whoever can tell whether the step's proof is there, again and again until it is.
 func (s *state) follow(d *lifecycle.Decision, now time.Time) {
-	r := s.Journal.Record
+	r := s.Record
 	if of := s.Config.Remediation(remediations.StepName(remediations.LastDone(r))); (!of.AsksPods && !of.Replaces) || r.Intent.Before == "" {
 		return
 	}
@@ -77,7 +77,7 @@ func (s *state) follow(d *lifecycle.Decision, now time.Time) {
 
 // heldUp keeps on record what holds the old machine up while it is still there, so that people need not look into the other system.
 func (s *state) heldUp(d *lifecycle.Decision) {
-	machine, r := s.answers().Machine, s.Journal.Record
+	machine, r := s.answers().Machine, s.Record
 	if machine == nil {
 		return
 	}
@@ -144,7 +144,7 @@ func provider(c *lifecycle.Candidate) string {
 
 // answers are those about the intent on record, and only from whom the step asks.
 func (s *state) answers() (a remediations.Answers) {
-	r := s.Journal.Record
+	r := s.Record
 	if r == nil || r.Intent == nil {
 		return a
 	}

@@ -12,8 +12,9 @@ import (
 // state is the node itself, as the one lifecycle decides about it.
 type state struct{ lifecycle.Target }
 
-func of(known *lifecycle.State) *state {
-	s := &state{lifecycle.Target{State: known, Subject: remediations.Subject{Record: known.Journal.Record}, Apart: refusedFor}}
+// of is the node with that record of its repair: the one on the Node, or the one that the decision would write.
+func of(known *lifecycle.State, r *remediations.Record) *state {
+	s := &state{lifecycle.Target{State: known, Subject: remediations.Subject{Record: r}, Apart: refusedFor}}
 	s.PolicyFor = func(r *remediations.Record) *remediations.Policy { return s.Config.PolicyOf(r.Policy, s.Node) }
 	s.Causes, s.Likely, s.Said = s.mildestFirst, s.likelyStep, s.verdictOn
 	s.Begun = func(r *remediations.Record) bool { return r.Intent != nil }
@@ -24,13 +25,6 @@ func of(known *lifecycle.State) *state {
 	s.Acting, s.Overdue, s.Await, s.Proceed, s.Rest = s.acting, s.overdue, s.await, s.proceed, s.rest
 	s.Well, s.Evidence, s.Cure, s.Closing = s.well, s.evidence, s.cure, s.closing
 	return s
-}
-
-// with is the node as it would be with that record.
-func (s *state) with(r *remediations.Record) *state {
-	known := *s.State
-	known.Journal.Record = r
-	return of(&known)
 }
 
 // first is what a person asked for.

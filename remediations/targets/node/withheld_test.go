@@ -66,7 +66,7 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 			over := issued.Record.Clone()
 			over.Phase, over.Intent.Outcome, over.Deadline = PhaseVerifying, CallUnknown, scene.Noon
 			s.Journal.Record, s.Call = over, nil
-			next, _ := s.NextStep(node.PolicyOf(s), over.Step)
+			next, _ := s.NextStep(node.PolicyOf(s), over, over.Step)
 			d = node.Decide(s, scene.Noon.Add(time.Second))
 			require.Equal(t, next, d.Record.Step, "what was issued is not issued again under the same attempt")
 		})

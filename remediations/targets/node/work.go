@@ -14,7 +14,7 @@ import (
 // work decides about a repeatable step that is under way, such as a drain. It may be begun again by whoever leads, and
 // ends as soon as a guard has something against it: each of its side effects is one that a person might mind.
 func (s *state) work(now time.Time) lifecycle.Decision {
-	r, p := s.Journal.Record, s.policy()
+	r, p := s.Record, s.policy()
 	if p == nil || p.Mode == remediations.ModeOff {
 		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
@@ -96,7 +96,7 @@ func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (re
 	case s.Ledger == nil && errors.Is(s.LedgerErr, ledger.ErrMalformed):
 		return remediations.ReasonRecordMalformed, &lifecycle.Finding{Message: s.LedgerErr.Error(), Fleetwide: true}
 	case !underway && (deaf || uncounted || s.Ledger == nil):
-		d.Verb, d.Ask.Alerts, d.Message = lifecycle.VerbLook, deaf, fmt.Sprintf("looking before %s %s goes on", s.Journal.Record.Step.Name, s.Node.Name)
+		d.Verb, d.Ask.Alerts, d.Message = lifecycle.VerbLook, deaf, fmt.Sprintf("looking before %s %s goes on", s.Record.Step.Name, s.Node.Name)
 	case deaf:
 		return remediations.ReasonAlertUnconfirmed, lifecycle.Because("no Alertmanager has been asked for %s", s.Config.MaxStaleness)
 	case uncounted:
@@ -109,7 +109,7 @@ func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (re
 
 // interrupt puts the step back: it is held, and begins again when nothing holds it any more.
 func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f *lifecycle.Finding, now time.Time) lifecycle.Decision {
-	r := s.Journal.Record.Clone()
+	r := s.Record.Clone()
 	r.Phase, r.Since, r.Deadline, r.Note = remediations.PhasePending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor)), ""
 	r.Hold = lifecycle.NewHold(reason, f, now)
 	r.Also = s.also(r)
@@ -137,19 +137,19 @@ func (s *state) interrupted(r *remediations.Record) bool {
 // worn ends a step that did not come to its end in time, or cannot. A node that is not Ready loses nothing by the next
 // step that it has not lost already.
 func (s *state) worn(p *remediations.Policy, why string, now time.Time) lifecycle.Decision {
-	r := s.Journal.Record
+	r := s.Record
 	goesOn := r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].ContinueOnTimeout
 	if goesOn || !remediations.Ready(s.Node) {
 		return s.after(remediations.CallRefused, why, now)
 	}
 	next := r.Clone()
 	next.Intent.Outcome, next.Intent.Why = remediations.CallRefused, text.Line(why, 300)
-	return s.with(next).exhaust(p, now)
+	return of(s.State, next).exhaust(p, now)
 }
 
 // after goes on with the plan when a repeatable step is over.
 func (s *state) after(outcome remediations.CallOutcome, why string, now time.Time) lifecycle.Decision {
-	r := s.Journal.Record.Clone()
+	r := s.Record.Clone()
 	r.Intent.Outcome, r.Intent.Why, r.Note = outcome, text.Line(why, 300), ""
-	return s.with(r).proceed(now)
+	return of(s.State, r).proceed(now)
 }

@@ -58,8 +58,8 @@ func (s *State) proceed(now time.Time) lifecycle.Decision {
 		return s.LookAgain(lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, lifecycle.LookAgain)
 	}
 	pending, ok := r.Between(now), true
-	if r.Intent.Of(r, r.Step) || !s.Doable(p, r.Step) {
-		pending.Step, ok = s.NextStep(p, r.Step)
+	if r.Intent.Of(r, r.Step) || !s.Doable(p, r, r.Step) {
+		pending.Step, ok = s.NextStep(p, r, r.Step)
 	}
 	if !ok {
 		return s.exhaust(now)
