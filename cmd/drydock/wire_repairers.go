@@ -9,12 +9,32 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"drydock.dev/drydock/remediations/clusterapi"
 	"drydock.dev/drydock/remediations/coverage"
+	"drydock.dev/drydock/remediations/karpenter"
+	"drydock.dev/drydock/remediations/medik8s"
 )
+
+// repairers find the other systems that the cluster's objects show. What is not installed is none.
+var repairers = []struct {
+	what string
+	find func(context.Context, kubernetes.Interface, dynamic.Interface) ([]coverage.Repairer, error)
+}{
+	{"NodeHealthChecks of Medik8s", func(ctx context.Context, _ kubernetes.Interface, objects dynamic.Interface) ([]coverage.Repairer, error) {
+		return medik8s.NodeHealthChecks(ctx, objects)
+	}},
+	{"MachineHealthChecks of Cluster API", func(ctx context.Context, _ kubernetes.Interface, objects dynamic.Interface) ([]coverage.Repairer, error) {
+		return clusterapi.MachineHealthChecks(ctx, objects, types.NamespacedName{})
+	}},
+	{"Karpenter's own node repair", func(ctx context.Context, client kubernetes.Interface, _ dynamic.Interface) ([]coverage.Repairer, error) {
+		return karpenter.NodeRepairs(ctx, client)
+	}},
+}
 
 // The leader looks for other systems that repair nodes once in so long, and gives up where the API server takes longer than that.
 const (
@@ -25,7 +45,7 @@ const (
 // others are the other systems that repair nodes, as they were last seen.
 type others struct {
 	mu sync.Mutex
-	// of are those of each of the lookers.
+	// of are those of each of the repairers.
 	of [][]coverage.Repairer
 }
 
@@ -40,7 +60,7 @@ func (o *others) look(ctx context.Context, client kubernetes.Interface, objects 
 	ctx, cancel := context.WithTimeout(ctx, otherRepairersWithin)
 	defer cancel()
 	var failed []error
-	for i, l := range lookers {
+	for i, l := range repairers {
 		all, err := l.find(ctx, client, objects)
 		switch {
 		case apierrors.IsForbidden(err):
@@ -51,7 +71,7 @@ func (o *others) look(ctx context.Context, client kubernetes.Interface, objects 
 		}
 		o.mu.Lock()
 		if o.of == nil {
-			o.of = make([][]coverage.Repairer, len(lookers))
+			o.of = make([][]coverage.Repairer, len(repairers))
 		}
 		o.of[i] = all
 		o.mu.Unlock()
