@@ -20,11 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"drydock.dev/drydock/internal/config"
-	"drydock.dev/drydock/receiver"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alertmanager"
 	"drydock.dev/drydock/remediations/engine"
@@ -42,6 +39,66 @@ const (
 	// stopWithin is how long everything may take to stop, calls under way included.
 	stopWithin = 8 * time.Second
 )
+
+// What Drydock is made of are three lists: the kinds of targets, the providers, and the parts that run.
+
+// kind is a kind of target beside nodes.
+type kind struct {
+	of remediations.Kind
+	// join gives the engine the port that looks at its targets and repairs them, and says on which node an alert about one belongs;
+	// nil: it is not configured.
+	join func(j *joined, o *engine.Options) (kube.Carrier, error)
+}
+
+// kinds is the list of those whose records Nodes carry. config.Config.Core.Kinds says how alerts name their targets. The API servers
+// are not among them: newRescue.
+var kinds = []kind{
+	{remediations.KindSidecar, joinSidecars},
+	{remediations.KindLocation, joinMesh},
+}
+
+// provider makes what a configured provider carries out.
+type provider struct {
+	// name is its key in the configuration.
+	name string
+	// make gives its remediations, by name, and how long one call may take beyond what any may. late takes in answers that
+	// came after a call was given up.
+	make func(p *program, late lateAnswer) (steps map[string]engine.Actuator, timeout time.Duration, err error)
+}
+
+type lateAnswer func(node, attempt string, outcome remediations.CallOutcome, why error)
+
+// providers is the list of those that act on nodes. config.Config.Core.Providers says which Nodes each of them serves.
+var providers = []provider{
+	{"civo", civoSteps},
+	{"redfish", redfishSteps},
+	{"clusterAPI", clusterAPISteps},
+	{"karpenter", karpenterSteps},
+	{"external", externalSteps},
+	{"metal3", metal3Steps},
+	{"hosts", hostSteps},
+	{"daemonSets", daemonSetSteps},
+	{"clusterWide", clusterWideSteps},
+}
+
+// parts is the list of what a manager runs.
+var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
+	func(ctx context.Context, j *joined) ([]manager.Runnable, error) {
+		if j.rescue != nil {
+			return nil, nil // runApart has them
+		}
+		return j.servers(ctx)
+	},
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) {
+		return []manager.Runnable{j.engine, j.posts.arrivals, j.queue, j.linking(j.newInbox(), j.tell)}, nil
+	},
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return nil, j.addWebhook() },
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.ending() },
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.endingReboots() },
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.keeping() },
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.keepingConditions(), nil },
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.lookingForRepairers() },
+}
 
 // newManager joins all that needs the API server. Nothing runs before its Start. Its metrics go to reg.
 func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (manager.Manager, error) {
@@ -117,25 +174,6 @@ type joined struct {
 	conditions *kube.Conditions
 	// admits says what the admission server lacks.
 	admits func() error
-}
-
-// parts is the list of what a manager runs.
-var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
-	func(ctx context.Context, j *joined) ([]manager.Runnable, error) {
-		if j.rescue != nil {
-			return nil, nil // runApart has them
-		}
-		return j.servers(ctx)
-	},
-	func(_ context.Context, j *joined) ([]manager.Runnable, error) {
-		return []manager.Runnable{j.engine, j.posts.arrivals, j.queue, j.linking(j.newInbox(), j.tell)}, nil
-	},
-	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return nil, j.addWebhook() },
-	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.ending() },
-	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.endingReboots() },
-	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.keeping() },
-	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.keepingConditions(), nil },
-	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.lookingForRepairers() },
 }
 
 func (p *program) managerOptions() manager.Options {
@@ -217,52 +255,3 @@ func newID() string {
 
 // below gives a random number below n, which nobody can foresee.
 func below(n int) int { return mathrand.IntN(n) } //nolint:gosec // the runtime seeds it, and nothing secret rests on it
-
-func newAlertmanager(cfg *config.Config) (*alertmanager.Client, error) {
-	o := alertmanager.Options{
-		HTTPConfig: cfg.Alertmanager.HTTPConfig, Registerer: metrics.Registry,
-		Keep: cfg.Core.Wants, SelfTest: cfg.Core.IsSelfTest, Receiver: cfg.Alertmanager.Receiver,
-	}
-	for _, u := range cfg.Alertmanager.URLs {
-		o.URLs = append(o.URLs, u.String())
-	}
-	o.Watchdog, o.BlindWhen = cfg.Alertmanager.Selectors()
-	return alertmanager.New(o)
-}
-
-func (j *joined) newInbox() kube.Inbox {
-	return kube.Inbox{
-		Config: j.cfg.Core, Patch: j.queue.Put, Waiting: j.queue.Waiting, Node: j.fleet.Cached, Carriers: j.carriers, Now: time.Now, Arrived: j.posts.arrivals.Arrived,
-		Log:  j.log.WithName("receiver"),
-		Room: kube.NewRoom(), Expected: j.engine.Expect, Ended: j.engine.News,
-		Full: func(node string) {
-			j.tell.Event(node, engine.Event{Warning: true, Reason: "AlertsRefused", Action: "NodeFull", Note: fmt.Sprintf("the node carries %d alerts or %d bytes of Drydock's already; further ones wait until some resolve", remediations.MaxAlertsPerNode, remediations.MaxBytesPerNode)})
-		},
-	}
-}
-
-func (p *program) newReceiver() (*receiver.Server, error) {
-	r := p.cfg.Receiver
-	var takes engine.AlertRecorder = &p.door
-	if p.rescue != nil {
-		takes = p.rescue.First(takes)
-	}
-	return receiver.New(receiver.Options{
-		Listen: r.Listen, TokenFile: r.TokenFile, Insecure: r.Insecure, MaxBodyBytes: r.MaxBodyBytes,
-		TLS:      receiver.TLSFiles{CertFile: r.TLS.CertFile, KeyFile: r.TLS.KeyFile, ClientCAFile: r.TLS.ClientCAFile},
-		Recorder: takes, Refused: p.posts.refuse,
-		Oversized: func() {
-			p.Event("", engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: fmt.Sprintf("Alertmanager posted more than receiver.maxBodyBytes (%d); group its route by node (group_by: [alertname, node])", r.MaxBodyBytes)})
-		},
-		Registerer: metrics.Registry, Logger: p.log.WithName("receiver"),
-	})
-}
-
-func registerBuildInfo(reg prometheus.Registerer) {
-	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "drydock_build_info", Help: "1, with the version that runs.",
-		ConstLabels: prometheus.Labels{"version": thisBuild().Now()},
-	})
-	info.Set(1)
-	reg.MustRegister(info)
-}

@@ -6,27 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/internal/config"
-	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kilo"
 	kilosettings "drydock.dev/drydock/remediations/kilo/settings"
 	"drydock.dev/drydock/remediations/kube"
 )
-
-// kind is a kind of target beside nodes.
-type kind struct {
-	of remediations.Kind
-	// join gives the engine the port that looks at its targets and repairs them, and says on which node an alert about one belongs;
-	// nil: it is not configured.
-	join func(j *joined, o *engine.Options) (kube.Carrier, error)
-}
-
-// kinds is the list of those whose records Nodes carry. config.Config.Core.Kinds says how alerts name their targets. The API servers
-// are not among them: newRescue.
-var kinds = []kind{
-	{remediations.KindSidecar, joinSidecars},
-	{remediations.KindLocation, joinMesh},
-}
 
 var _ engine.Locations = (*kilo.Mesh)(nil)
 

@@ -29,30 +29,6 @@ import (
 	redfishsettings "drydock.dev/drydock/remediations/redfish/settings"
 )
 
-// provider makes what a configured provider carries out.
-type provider struct {
-	// name is its key in the configuration.
-	name string
-	// make gives its remediations, by name, and how long one call may take beyond what any may. late takes in answers that
-	// came after a call was given up.
-	make func(p *program, late lateAnswer) (steps map[string]engine.Actuator, timeout time.Duration, err error)
-}
-
-type lateAnswer func(node, attempt string, outcome remediations.CallOutcome, why error)
-
-// providers is the list of those that act on nodes. config.Config.Core.Providers says which Nodes each of them serves.
-var providers = []provider{
-	{"civo", civoSteps},
-	{"redfish", redfishSteps},
-	{"clusterAPI", clusterAPISteps},
-	{"karpenter", karpenterSteps},
-	{"external", externalSteps},
-	{"metal3", metal3Steps},
-	{"hosts", hostSteps},
-	{"daemonSets", daemonSetSteps},
-	{"clusterWide", clusterWideSteps},
-}
-
 // newActuators are the remediations that the configured providers carry out, and how long one call may take.
 func (p *program) newActuators(late lateAnswer) (map[string]map[string]engine.Actuator, time.Duration, error) {
 	out, longest := map[string]map[string]engine.Actuator{}, time.Duration(0)

@@ -37,7 +37,7 @@ func strangers(t *testing.T) string {
 			"import (\n":                          "\tbmc \"drydock.dev/drydock/test/e2e/bmc/settings\"\n",
 			"var sections = []section.Section{\n": "\tbmc.Section,\n",
 		},
-		"cmd/drydock/wire_providers.go": {
+		"cmd/drydock/wire.go": {
 			"import (\n":                    "\t\"drydock.dev/drydock/test/e2e/bmc\"\n",
 			"var providers = []provider{\n": "\t{\"bmc\", func(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) { return bmc.Steps(p.cfg.Providers[\"bmc\"]) }},\n",
 		},
