@@ -10,13 +10,14 @@ import (
 
 // TestPodsAreGivenUpOnlyWhereThePolicySaysSo, and only after the drain had its time.
 func TestPodsAreGivenUpOnlyWhereThePolicySaysSo(t *testing.T) {
-	gives := func(onTimeout bool, index int, done ...string) bool {
+	drained, replaced := Attempt{Name: "drain", Number: 1}, Attempt{Name: "replace", Number: 1}
+	gives := func(onTimeout bool, index int, done ...Attempt) bool {
 		p := &Policy{Plan: []Step{{Name: "drain", ContinueOnTimeout: onTimeout}, {Name: "replace"}}}
 		return p.GivesUpPods(&Record{Step: StepRef{Index: index, Name: "replace", Attempt: 1}, Done: done})
 	}
-	require.True(t, gives(true, 1, "drain:1", "replace:1"))
-	require.True(t, gives(true, 7, "drain:1"), "the plan is shorter by now")
-	require.False(t, gives(false, 1, "drain:1", "replace:1"), "onTimeout: stop")
-	require.False(t, gives(true, 1, "replace:1"), "the drain was passed over")
-	require.False(t, gives(true, 0, "drain:1"), "the drain comes later")
+	require.True(t, gives(true, 1, drained, replaced))
+	require.True(t, gives(true, 7, drained), "the plan is shorter by now")
+	require.False(t, gives(false, 1, drained, replaced), "onTimeout: stop")
+	require.False(t, gives(true, 1, replaced), "the drain was passed over")
+	require.False(t, gives(true, 0, drained), "the drain comes later")
 }

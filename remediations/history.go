@@ -49,7 +49,7 @@ type Entry struct {
 	PutBack  bool      `json:"putBack,omitempty"`
 	Policy   string    `json:"policy"`
 	Outcome  Outcome   `json:"outcome"`
-	Steps    []string  `json:"steps"`
+	Steps    Attempts  `json:"steps"`
 	Began    time.Time `json:"began"`
 	Ended    time.Time `json:"ended"`
 	// Cause is the alert that the repair was for, Also those that were firing beside it, Request what a person asked for.
@@ -64,7 +64,7 @@ type Entry struct {
 	// After is the repair that this one went on from, since its alert came back; Earlier are the attempts that were issued
 	// before this repair began.
 	After   string   `json:"after,omitempty"`
-	Earlier []string `json:"earlier,omitempty"`
+	Earlier Attempts `json:"earlier,omitempty"`
 	// Last is the last attempt that was issued, where the machine was cured.
 	Last *StepRef `json:"last,omitempty"`
 	// By is who ended it, where that was not Drydock.
@@ -75,8 +75,8 @@ type Entry struct {
 
 // Would is the step that a policy would have issued if it did not only observe.
 type Would struct {
-	// Step is the attempt, as "reboot:1", At when it would have been issued, and Until when its wait would have been over.
-	Step  string    `json:"step"`
+	// Step is the attempt, At when it would have been issued, and Until when its wait would have been over.
+	Step  Attempt   `json:"step"`
 	At    time.Time `json:"at"`
 	Until time.Time `json:"until"`
 	// IllSince is since when the alert had been firing. WellAt is when it had ended and the target was well; absent: the

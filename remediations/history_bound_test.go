@@ -16,12 +16,14 @@ import (
 func TestTheHistorySaysSinceWhenItLacksNothing(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]func(i int) Entry{
-		"repairs": func(int) Entry { return Entry{Outcome: OutcomeRecovered, Steps: []string{"reboot:1"}} },
+		"repairs": func(int) Entry { return Entry{Outcome: OutcomeRecovered, Steps: Attempts{{Name: "reboot", Number: 1}}} },
 		"long ones": func(int) Entry {
-			return Entry{Outcome: OutcomeRecovered, Steps: []string{"reboot:1"}, Why: strings.Repeat("w", 300), Evidence: strings.Repeat("e", 1200)}
+			return Entry{Outcome: OutcomeRecovered, Steps: Attempts{{Name: "reboot", Number: 1}}, Why: strings.Repeat("w", 300), Evidence: strings.Repeat("e", 1200)}
 		},
-		"only observed": func(int) Entry { return Entry{Outcome: OutcomeObserved, Would: &Would{Step: "reboot:1"}} },
-		"of two kinds":  func(i int) Entry { return Entry{Outcome: OutcomeRecovered, Target: []string{"", "leader"}[i%2]} },
+		"only observed": func(int) Entry {
+			return Entry{Outcome: OutcomeObserved, Would: &Would{Step: Attempt{Name: "reboot", Number: 1}}}
+		},
+		"of two kinds": func(i int) Entry { return Entry{Outcome: OutcomeRecovered, Target: []string{"", "leader"}[i%2]} },
 		"observed between": func(i int) Entry {
 			return Entry{Outcome: []Outcome{OutcomeObserved, OutcomeRecovered}[i%2], Would: &Would{}}
 		},

@@ -19,7 +19,7 @@ var done = slices.DeleteFunc(slices.Clone(Outcomes), func(o Outcome) bool { retu
 var anyEntry = rapid.Custom(func(t *rapid.T) Entry {
 	return Entry{
 		ID: scene.AnyID.Draw(t, "id"), Target: rapid.SampledFrom([]string{"", "leader", "sidecar-0a", "sidecar-0b"}).Draw(t, "target"),
-		Policy: scene.AnyText.Draw(t, "policy"), Outcome: rapid.SampledFrom(done).Draw(t, "outcome"), Steps: []string{"reboot:1"},
+		Policy: scene.AnyText.Draw(t, "policy"), Outcome: rapid.SampledFrom(done).Draw(t, "outcome"), Steps: Attempts{{Name: "reboot", Number: 1}},
 		Began: scene.AnyTime.Draw(t, "began"), Ended: scene.AnyTime.Draw(t, "ended"), Why: scene.AnyText.Draw(t, "why"),
 	}
 })
@@ -27,8 +27,8 @@ var anyEntry = rapid.Custom(func(t *rapid.T) Entry {
 // anyObserved is a repair that was only observed.
 var anyObserved = rapid.Custom(func(t *rapid.T) Entry {
 	e := anyEntry.Draw(t, "entry")
-	e.Outcome, e.Steps = OutcomeObserved, []string{}
-	e.Would = &Would{Step: "reboot:1", At: e.Began, Until: e.Ended, IllSince: e.Began}
+	e.Outcome, e.Steps = OutcomeObserved, Attempts{}
+	e.Would = &Would{Step: Attempt{Name: "reboot", Number: 1}, At: e.Began, Until: e.Ended, IllSince: e.Began}
 	return e
 })
 

@@ -26,7 +26,7 @@ func intentID(r *Record, s StepRef) string { return fmt.Sprintf("%s-%d-%d", r.ID
 // Issued is the attempt of the intent, read from its name; false: none was issued. While the repair is Pending, Step already
 // names the next attempt.
 func (r *Record) Issued() (StepRef, bool) {
-	ref := StepRef{Name: StepName(LastDone(r))}
+	ref := StepRef{Name: LastDone(r).Name}
 	if r.Intent == nil {
 		return StepRef{}, false
 	}

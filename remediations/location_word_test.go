@@ -1,7 +1,6 @@
 package remediations_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -225,7 +224,7 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	l.Reserve(c, scene.Bare("n5"), other, later.Add(2*PendingFor))
 	require.NotContains(t, l.Moves, "eu", "what binds nobody any more is forgotten")
 
-	ended := Entry{ID: "r0", Target: "leader", Location: "us", Policy: "p", Steps: []string{"promote-leader:1"}, Began: scene.Noon.Add(-4 * time.Minute), Ended: scene.Noon.Add(-time.Minute), Outcome: OutcomeRecovered}
+	ended := Entry{ID: "r0", Target: "leader", Location: "us", Policy: "p", Steps: Attempts{{Name: "promote-leader", Number: 1}}, Began: scene.Noon.Add(-4 * time.Minute), Ended: scene.Noon.Add(-time.Minute), Outcome: OutcomeRecovered}
 	idle := Entry{ID: "r3", Target: "leader", Location: "ap", Policy: "p", Began: scene.Noon, Ended: scene.Noon, Outcome: OutcomeSuperseded}
 	n.Annotations[LocationKey], n.Annotations[HistoryKey] = scene.LocationRecord(PhaseVerifying).Encode(), EncodeJSON([]Entry{ended, idle})
 	rebuilt := ledger.Rebuild(c, []*corev1.Node{n}, scene.Noon)
@@ -270,7 +269,7 @@ func TestARepairMakesFourMovesAtMost(t *testing.T) {
 	r.Began, r.Deadline, r.Step.Attempt, r.Moves, r.Done = scene.Noon.Add(-10*time.Minute), scene.Noon, 4, nil, nil
 	for i, to := range []string{"n3", "n4", "n5", "n6"} {
 		r.Moves = append(r.Moves, scene.TheMove([]string{"n1", "n3", "n4", "n5"}[i], to))
-		r.Done = append(r.Done, fmt.Sprintf("promote-leader:%d", i+1))
+		r.Done = append(r.Done, Attempt{Name: "promote-leader", Number: i + 1})
 	}
 	r.Intent.ID, r.Intent.Successor, r.Intent.Outcome = "r1-0-4", "n6", CallAccepted
 	s.Node.Annotations[LocationKey] = r.Encode()

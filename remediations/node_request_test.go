@@ -102,7 +102,7 @@ func TestARequestedReplacementIsDrainedFirst(t *testing.T) {
 func TestAReplacementOfAnOlderVersionIsNotMadeTwice(t *testing.T) {
 	c, n := requestConfig(), scene.Bare("n1")
 	r := &Record{V: 1, ID: "abc234", Policy: "remediation/replace", Cause: Cause{Request: "remediation/replace"}, Phase: PhaseVerifying, Step: StepRef{Name: "replace", Attempt: 1},
-		Done: []string{"replace:1"}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Intent: &Intent{ID: "abc234-0-1", At: scene.Noon}}
+		Done: Attempts{{Name: "replace", Number: 1}}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Intent: &Intent{ID: "abc234-0-1", At: scene.Noon}}
 	n.Annotations[NodeRepairKey] = r.Encode()
 	s := &lifecycle.State{Config: c, Node: n, Journal: ReadJournal(n)}
 	require.NoError(t, s.Journal.Malformed)

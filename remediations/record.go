@@ -71,8 +71,8 @@ type Record struct {
 	Phase Phase  `json:"phase"`
 	// Step is the step that is being done, or that comes next while Pending.
 	Step StepRef `json:"step"`
-	// Done are the attempts already issued, as "reboot:1", oldest first.
-	Done []string `json:"done,omitempty"`
+	// Done are the attempts already issued, oldest first.
+	Done Attempts `json:"done,omitempty"`
 	// Began is when the repair was first recorded, Since when its phase began, Deadline when the phase is over.
 	Began    time.Time `json:"began"`
 	Since    time.Time `json:"since"`
@@ -175,7 +175,7 @@ func (u Undo) Set(t corev1.Taint) bool {
 // Clone copies a record, so that a transition never changes the one that was read.
 func (r *Record) Clone() *Record {
 	c := *r
-	c.Done = append([]string(nil), r.Done...)
+	c.Done = append(Attempts(nil), r.Done...)
 	c.Also = append([]string(nil), r.Also...)
 	c.Undo = append([]Undo(nil), r.Undo...)
 	c.Passed = append([]Passed(nil), r.Passed...)
@@ -305,12 +305,12 @@ type Passed struct {
 type After struct {
 	ID    string   `json:"id"`
 	Step  StepRef  `json:"step"`
-	Steps []string `json:"steps"`
+	Steps Attempts `json:"steps"`
 }
 
 // Drained says that a step of the repair emptied the node, or began to.
 func (r *Record) Drained() bool {
-	return slices.ContainsFunc(r.Done, func(done string) bool { return StepName(done) == drain.Name })
+	return slices.ContainsFunc(r.Done, func(done Attempt) bool { return done.Name == drain.Name })
 }
 
 // PassedWhy bounds what a record keeps of the reason of each step that was passed over.

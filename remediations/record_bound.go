@@ -48,7 +48,7 @@ func withFewerAttempts(most int) func(*Record) {
 		if len(r.Done) <= most {
 			return
 		}
-		drains := slices.DeleteFunc(slices.Clone(r.Done), func(done string) bool { return StepName(done) != drain.Name })
+		drains := slices.DeleteFunc(slices.Clone(r.Done), func(done Attempt) bool { return done.Name != drain.Name })
 		r.Done = r.Done[len(r.Done)-most:]
 		if len(drains) > 0 && !r.Drained() {
 			r.Done = append(drains[:1], r.Done...)

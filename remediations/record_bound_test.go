@@ -32,7 +32,7 @@ func TestWhateverIsWrittenCanBeRead(t *testing.T) {
 			r.Passed = append(r.Passed, Passed{Index: i, Name: names[i%len(names)], Why: Clip(said.Draw(t, "passed"), PassedWhy)})
 		}
 		for i := range rapid.IntRange(0, 640).Draw(t, "done") {
-			r.Done = append(r.Done, StepRef{Name: names[i%len(names)], Attempt: 1 + i/32}.String())
+			r.Done = append(r.Done, StepRef{Name: names[i%len(names)], Attempt: 1 + i/32}.Issued())
 		}
 		for range rapid.IntRange(0, AlsoMost).Draw(t, "also") {
 			r.Also = append(r.Also, scene.FP)

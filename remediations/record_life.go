@@ -3,7 +3,6 @@ package remediations
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +11,7 @@ import (
 // Ended is the history's entry of a repair that is over; its kind adds what is its own.
 func (r *Record) Ended(o Outcome, why string, now time.Time) *Entry {
 	return &Entry{
-		ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append([]string{}, r.Done...), Began: r.Began, Ended: Instant(now),
+		ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append(Attempts{}, r.Done...), Began: r.Began, Ended: Instant(now),
 		Cause: r.Cause.Alert, Why: clip(why, 300),
 	}
 }
@@ -63,11 +62,11 @@ func (h *Hold) same(o *Hold) bool {
 	return h.Reason == o.Reason && untilSame
 }
 
-// LastDone is the attempt that was issued last, as "reboot:1": that of the intent, where Step still names it; while
+// LastDone is the attempt that was issued last: that of the intent, where Step still names it; while
 // Pending, Step already names the next one. An earlier version did not write down a step that its plan repeats.
-func LastDone(r *Record) string {
+func LastDone(r *Record) Attempt {
 	if len(r.Done) == 0 || r.Intent.Of(r, r.Step) {
-		return r.Step.String()
+		return r.Step.Issued()
 	}
 	return r.Done[len(r.Done)-1]
 }
@@ -86,9 +85,6 @@ func (r *Record) Spent(c *Config, p *Policy, ref StepRef) bool {
 	}
 	return ref.Index < a.Step.Index || (ref.Index == a.Step.Index && ref.Attempt <= a.Step.Attempt)
 }
-
-// StepName is the remediation's name in an attempt written as "reboot:1".
-func StepName(done string) string { name, _, _ := strings.Cut(done, ":"); return name }
 
 // Observes says that the record is a would-be repair: nothing was done, and nothing but the mode of its policy keeps its first
 // step back. From then on it takes the place that the step would take, for as long as the step would.

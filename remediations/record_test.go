@@ -2,7 +2,6 @@ package remediations_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -33,7 +32,7 @@ func TestCloneSharesNothing(t *testing.T) {
 		before := r.Encode()
 		c := r.Clone()
 		require.Equal(t, before, c.Encode())
-		c.Done, c.Undo = append(c.Done[:0], "x"), append(c.Undo[:0], Undo{Kind: "x"})
+		c.Done, c.Undo = append(c.Done[:0], Attempt{Name: "x"}), append(c.Undo[:0], Undo{Kind: "x"})
 		if c.Intent != nil {
 			c.Intent.ID = "x"
 		}
@@ -115,7 +114,7 @@ func TestLongestRecordIsReadable(t *testing.T) {
 		Intent: &Intent{ID: "r1-0-1", At: scene.Noon, BootID: nasty[:40], UID: nasty[:40], ProviderID: nasty[:60], Outcome: CallRefused, Why: nasty[:300]},
 	}
 	for i := range 60 {
-		r.Done = append(r.Done, fmt.Sprintf("restart-kubelet:%d", i+1))
+		r.Done = append(r.Done, Attempt{Name: "restart-kubelet", Number: i + 1})
 	}
 	_, err := DecodeRecord(r.Encode())
 	require.NoError(t, err)

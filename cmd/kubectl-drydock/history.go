@@ -101,9 +101,9 @@ func (p *plugin) printHistory(h history, wide bool) {
 // stepsOf says what was done or, where the policy only observed, what would have been.
 func stepsOf(e remediations.Entry) string {
 	if e.Would != nil {
-		return "would " + e.Would.Step
+		return "would " + e.Would.Step.String()
 	}
-	return strings.Join(e.Steps, ",")
+	return strings.Join(e.Steps.Texts(), ",")
 }
 
 // ledColumn is where the table says who led, if any of its repairs is a leader's.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 	"time"
 
@@ -15,14 +14,14 @@ import (
 
 func TestHistoryIsNewestFirst(t *testing.T) {
 	entries := []remediations.Entry{
-		{ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1", "reboot:2"}, Began: now.Add(-2 * time.Hour), Ended: now.Add(-110 * time.Minute), Cause: "9f2c0e5b6d1a4c33", After: "aaaaaa", Why: "the node is Ready with a new boot ID, its lease is fresh, and the alert is gone"},
-		{ID: "bbbbbb", Target: "sidecar-1a2b", Policy: "sidecar-stuck", Outcome: remediations.OutcomeSelfRecovered, Steps: []string{}, Began: now.Add(-26 * time.Hour), Ended: now.Add(-26*time.Hour + 40*time.Second), Request: "policy/sidecar-stuck"},
+		{ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}, {Name: "reboot", Number: 2}}, Began: now.Add(-2 * time.Hour), Ended: now.Add(-110 * time.Minute), Cause: "9f2c0e5b6d1a4c33", After: "aaaaaa", Why: "the node is Ready with a new boot ID, its lease is fresh, and the alert is gone"},
+		{ID: "bbbbbb", Target: "sidecar-1a2b", Policy: "sidecar-stuck", Outcome: remediations.OutcomeSelfRecovered, Steps: remediations.Attempts{}, Began: now.Add(-26 * time.Hour), Ended: now.Add(-26*time.Hour + 40*time.Second), Request: "policy/sidecar-stuck"},
 		{
-			ID: "oooooo", Policy: "node-not-ready", Outcome: remediations.OutcomeObserved, Steps: []string{}, Began: now.Add(-30 * time.Hour), Ended: now.Add(-30*time.Hour + 4*time.Minute), Cause: "9f2c0e5b6d1a4c33",
+			ID: "oooooo", Policy: "node-not-ready", Outcome: remediations.OutcomeObserved, Steps: remediations.Attempts{}, Began: now.Add(-30 * time.Hour), Ended: now.Add(-30*time.Hour + 4*time.Minute), Cause: "9f2c0e5b6d1a4c33",
 			Why:   "the alert NodeNotReady ended after 9m, and the node is well: reboot:1 at 2026-11-19T15:05:00Z would have been unnecessary",
-			Would: &remediations.Would{Step: "reboot:1", At: now.Add(-30 * time.Hour), Until: now.Add(-30*time.Hour + 10*time.Minute), IllSince: now.Add(-30*time.Hour - 5*time.Minute), WellAt: now.Add(-30*time.Hour + 4*time.Minute)},
+			Would: &remediations.Would{Step: remediations.Attempt{Name: "reboot", Number: 1}, At: now.Add(-30 * time.Hour), Until: now.Add(-30*time.Hour + 10*time.Minute), IllSince: now.Add(-30*time.Hour - 5*time.Minute), WellAt: now.Add(-30*time.Hour + 4*time.Minute)},
 		},
-		{ID: "unreadable", Outcome: remediations.OutcomeCancelled, Steps: []string{}, Began: now.Add(-72 * time.Hour), Ended: now.Add(-72 * time.Hour), Why: "{\"v\":9\x1b[2J}"},
+		{ID: "unreadable", Outcome: remediations.OutcomeCancelled, Steps: remediations.Attempts{}, Began: now.Add(-72 * time.Hour), Ended: now.Add(-72 * time.Hour), Why: "{\"v\":9\x1b[2J}"},
 	}
 	d := newDesk(t, node("node-3", map[string]string{remediations.HistoryKey: historyOf(t, entries...)}))
 	for name, args := range map[string][]string{
@@ -48,11 +47,11 @@ func TestHistorySaysWhoLedALocation(t *testing.T) {
 	}
 	ended := func(id string, o remediations.Outcome, ago time.Duration, why string, moves ...remediations.Move) remediations.Entry {
 		e := remediations.Entry{
-			ID: id, Target: "leader", Location: "east", Moves: moves, Policy: "mesh-leader-degraded", Outcome: o, Steps: []string{},
+			ID: id, Target: "leader", Location: "east", Moves: moves, Policy: "mesh-leader-degraded", Outcome: o, Steps: remediations.Attempts{},
 			Began: now.Add(-ago - 3*time.Minute), Ended: now.Add(-ago), Cause: "9f2c0e5b6d1a4c33", Why: why,
 		}
 		for i := range moves {
-			e.Steps = append(e.Steps, fmt.Sprintf("promote-leader:%d", i+1))
+			e.Steps = append(e.Steps, remediations.Attempt{Name: "promote-leader", Number: i + 1})
 		}
 		return e
 	}
@@ -60,7 +59,7 @@ func TestHistorySaysWhoLedALocation(t *testing.T) {
 	back.PutBack = true
 	entries := []remediations.Entry{
 		ended("dddddd", remediations.OutcomeExhausted, time.Minute, "promote-leader:1 was not proven to cure it; the leadership of location east is left with node-4", move("node-3", "node-4")),
-		{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1"}, Began: now.Add(-time.Hour), Ended: now.Add(-50 * time.Minute), Request: "remediation/reboot"},
+		{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Began: now.Add(-time.Hour), Ended: now.Add(-50 * time.Minute), Request: "remediation/reboot"},
 		ended("cccccc", remediations.OutcomeRecovered, 90*time.Minute, "promote-leader:1 cured it: node-4 leads location east, which answers, and the alert is gone", move("node-3", "node-4")),
 		back,
 		ended("eeeeee", remediations.OutcomeSuperseded, 48*time.Hour, "location east is led by node-9, and not by node-3"),

@@ -18,10 +18,10 @@ import (
 )
 
 func reported(id string, o remediations.Outcome, ended time.Duration) remediations.Entry {
-	e := remediations.Entry{ID: id, Policy: "node-not-ready", Outcome: o, Steps: []string{"reboot:1"}, Began: now.Add(-ended - 6*time.Minute), Ended: now.Add(-ended), Why: "the node is Ready with a new boot ID"}
+	e := remediations.Entry{ID: id, Policy: "node-not-ready", Outcome: o, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Began: now.Add(-ended - 6*time.Minute), Ended: now.Add(-ended), Why: "the node is Ready with a new boot ID"}
 	if o == remediations.OutcomeObserved {
-		e.Steps, e.Why = []string{}, "would reboot; the node was well before"
-		e.Would = &remediations.Would{Step: "reboot:1", At: e.Began.Add(time.Minute), Until: e.Ended.Add(time.Minute), IllSince: e.Began, WellAt: e.Ended}
+		e.Steps, e.Why = remediations.Attempts{}, "would reboot; the node was well before"
+		e.Would = &remediations.Would{Step: remediations.Attempt{Name: "reboot", Number: 1}, At: e.Began.Add(time.Minute), Until: e.Ended.Add(time.Minute), IllSince: e.Began, WellAt: e.Ended}
 	}
 	return e
 }

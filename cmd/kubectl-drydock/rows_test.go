@@ -119,7 +119,7 @@ func TestAWaitingRowSaysHowTheLastRepairEnded(t *testing.T) {
 	t.Parallel()
 	ended := func(at time.Time, outcome remediations.Outcome, would *remediations.Would) *corev1.Node {
 		e := remediations.Entry{
-			ID: "cccccc", Policy: "node-not-ready", Outcome: outcome, Steps: []string{}, Began: at, Ended: at, Cause: fingerprint, Would: would,
+			ID: "cccccc", Policy: "node-not-ready", Outcome: outcome, Steps: remediations.Attempts{}, Began: at, Ended: at, Cause: fingerprint, Would: would,
 		}
 		return annotated(alerted("n", "node-not-ready"), remediations.HistoryKey, historyOf(t, e))
 	}
@@ -130,7 +130,7 @@ func TestAWaitingRowSaysHowTheLastRepairEnded(t *testing.T) {
 	}{
 		"none was begun": {alerted("n", "node-not-ready"), "alert NodeNotReady; no repair was begun yet"},
 		"observed": {
-			ended(during, remediations.OutcomeObserved, &remediations.Would{Step: "reboot:1", At: during}),
+			ended(during, remediations.OutcomeObserved, &remediations.Would{Step: remediations.Attempt{Name: "reboot", Number: 1}, At: during}),
 			"alert NodeNotReady; repair cccccc would have issued reboot:1 at 2026-11-20T21:03:00Z, " +
 				"but policy node-not-ready only observed, and no repair was begun since",
 		},

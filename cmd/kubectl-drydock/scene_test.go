@@ -102,7 +102,7 @@ func record(id string, phase remediations.Phase, change ...func(*remediations.Re
 		Began: now.Add(-4 * time.Minute), Since: now.Add(-3 * time.Minute), Deadline: now.Add(7 * time.Minute),
 	}
 	if phase != remediations.PhasePending {
-		r.Done = []string{"reboot:1"}
+		r.Done = remediations.Attempts{{Name: "reboot", Number: 1}}
 		r.Intent = &remediations.Intent{ID: id + "-1-1", At: now.Add(-3 * time.Minute), Outcome: remediations.CallAccepted}
 	}
 	if phase == remediations.PhaseExhausted {

@@ -134,7 +134,7 @@ func TestStatusOfLeadersRecords(t *testing.T) {
 		r := record("a"+strings.Repeat(name[len(name)-1:], 5), p, func(r *remediations.Record) {
 			r.Step, r.Policy, r.Location = remediations.StepRef{Name: "promote-leader", Attempt: 1}, "mesh-leader-degraded", "fra1"
 			if r.Intent != nil {
-				r.Done, r.Intent.Successor = []string{"promote-leader:1"}, "node-10"
+				r.Done, r.Intent.Successor = remediations.Attempts{{Name: "promote-leader", Number: 1}}, "node-10"
 				r.Moves = []remediations.Move{{Location: "fra1", From: name, To: "node-10", Before: map[string]*string{"node-10": nil}}}
 			}
 		})

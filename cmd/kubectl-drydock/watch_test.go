@@ -86,7 +86,7 @@ func TestWatchPrintsWhatChanges(t *testing.T) {
 	b.Quiet = now.Add(time.Minute) // moves with every poll, and is no news
 	quiet.Status.Breakers = map[string]ledger.Breaker{"zone/fra1": b}
 	d.putLedger(quiet)
-	d.put(node("node-1", map[string]string{remediations.HistoryKey: historyOf(t, remediations.Entry{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1"}, Why: "it is well"})}))
+	d.put(node("node-1", map[string]string{remediations.HistoryKey: historyOf(t, remediations.Entry{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Why: "it is well"})}))
 	d.sees("Recovered")
 	d.putLedger(calm)
 	d.sees("Breaker zone/fra1: over")

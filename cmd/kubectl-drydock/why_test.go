@@ -158,9 +158,9 @@ func observedAlready(t *testing.T) func(*corev1.Node) {
 	t.Helper()
 	at := now.Add(-11 * time.Minute)
 	e := remediations.Entry{
-		ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.OutcomeObserved, Steps: []string{}, Began: at, Ended: now.Add(-time.Minute),
+		ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.OutcomeObserved, Steps: remediations.Attempts{}, Began: at, Ended: now.Add(-time.Minute),
 		Cause: remediations.Fingerprint(illLabels),
-		Would: &remediations.Would{Step: "reboot:1", At: at, Until: now.Add(-time.Minute), IllSince: now.Add(-12 * time.Minute)},
+		Would: &remediations.Would{Step: remediations.Attempt{Name: "reboot", Number: 1}, At: at, Until: now.Add(-time.Minute), IllSince: now.Add(-12 * time.Minute)},
 	}
 	return func(n *corev1.Node) { n.Annotations[remediations.HistoryKey] = historyOf(t, e) }
 }
@@ -185,7 +185,7 @@ func ofSidecar(r *remediations.Record) {
 	r.Policy, r.Pod = "sidecar-not-ready", &remediations.Pod{Namespace: "sei", Name: "rpc-0", UID: "uid-rpc-0"}
 	r.Step = remediations.StepRef{Name: "mark-ready", Attempt: 1}
 	if r.Intent != nil {
-		r.Done, r.Intent.ID = []string{"mark-ready:1"}, r.ID+"-0-1"
+		r.Done, r.Intent.ID = remediations.Attempts{{Name: "mark-ready", Number: 1}}, r.ID+"-0-1"
 	}
 }
 
@@ -319,7 +319,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		"repaired": {
 			node: func() *corev1.Node {
 				n := aged("node-3", corev1.ConditionTrue)
-				n.Annotations[remediations.HistoryKey] = historyOf(t, remediations.Entry{ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1"}, Ended: now.Add(-time.Hour)})
+				n.Annotations[remediations.HistoryKey] = historyOf(t, remediations.Entry{ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Ended: now.Add(-time.Hour)})
 				return n
 			}(), unasked: true, code: 0, says: []string{"needs no repair", "Last:     Recovered 60m ago: reboot:1 by policy node-not-ready (cccccc)"},
 		},
@@ -349,7 +349,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 func TestThePageShowsWhatWhyPrints(t *testing.T) {
 	t.Parallel()
 	n := illNode(with(record("bbbbbb", remediations.PhasePending, illCause)))
-	n.Annotations[remediations.HistoryKey] = historyOf(t, remediations.Entry{ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1"}, Ended: now.Add(-50 * time.Hour)})
+	n.Annotations[remediations.HistoryKey] = historyOf(t, remediations.Entry{ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Ended: now.Add(-50 * time.Hour)})
 	code, stdout, _ := newDesk(t, fleetOf(n)...).run("why", "node-3", "--alertmanager", alertmanagerWith(t, silenceID))
 	require.Equal(t, 3, code)
 	golden(t, "why", stdout)

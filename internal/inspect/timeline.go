@@ -45,7 +45,7 @@ func (s *Observation) Timelines() []Timeline {
 }
 
 func (s *Observation) timeline(target string, r *remediations.Record) Timeline {
-	t := Timeline{Repair: r.ID, Target: target, Policy: r.Policy, Done: r.Done, Note: r.Note, Moments: s.cause(r)}
+	t := Timeline{Repair: r.ID, Target: target, Policy: r.Policy, Done: r.Done.Texts(), Note: r.Note, Moments: s.cause(r)}
 	add := func(name string, at time.Time, format string, args ...any) {
 		t.Moments = append(t.Moments, Moment{Name: name, At: at, Text: fmt.Sprintf(format, args...)})
 	}

@@ -158,7 +158,7 @@ func TestNobodysWordsAreObeyed(t *testing.T) {
 	e := entry("aaaaaa", remediations.OutcomeRecovered, time.Hour, time.Minute, hostile)
 	e.ID, e.Policy, e.Pod, e.Target, e.Request, e.Why = hostile, hostile, hostile, "sidecar-1a2b", hostile, hostile
 	w := observed("bbbbbb", time.Hour, 0)
-	w.Would.Step = hostile
+	w.Would.Step = remediations.AttemptOf(hostile)
 	held := record("cccccc", remediations.PhasePending, time.Minute, remediations.ReasonSilenced)
 	held.Hold.Message = hostile
 	in := Input{

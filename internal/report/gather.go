@@ -115,7 +115,7 @@ func (g *gathered) fault(e *remediations.Entry) error {
 
 func ended(node string, e *remediations.Entry) Repair {
 	r := Repair{
-		ID: e.ID, Node: node, Target: target(e.Target, e.Pod, e.Location), Policy: e.Policy, Outcome: e.Outcome, Steps: append([]string{}, e.Steps...),
+		ID: e.ID, Node: node, Target: target(e.Target, e.Pod, e.Location), Policy: e.Policy, Outcome: e.Outcome, Steps: append(remediations.Attempts{}, e.Steps...),
 		Began: e.Began.UTC(), Ended: e.Ended.UTC(), Seconds: seconds(e.Ended.Sub(e.Began)), Request: e.Request, ByPerson: e.By == remediations.ByPerson,
 		ByItself: e.Outcome == remediations.OutcomeSelfRecovered, Why: e.Why,
 	}
@@ -167,7 +167,7 @@ func (g *gathered) underWay(node string, r *remediations.Record) {
 		pod = r.Pod.String()
 	}
 	one := Repair{
-		ID: r.ID, Node: node, Target: target(r.Target, pod, r.Location), Policy: r.Policy, Phase: r.Phase, Steps: append([]string{}, r.Done...),
+		ID: r.ID, Node: node, Target: target(r.Target, pod, r.Location), Policy: r.Policy, Phase: r.Phase, Steps: append(remediations.Attempts{}, r.Done...),
 		Began: r.Began.UTC(), Seconds: seconds(max(0, g.To.Sub(r.Began))), Request: r.Cause.Request, Why: r.Note,
 	}
 	if len(r.Done) > 0 {
@@ -183,7 +183,7 @@ func (g *gathered) underWay(node string, r *remediations.Record) {
 		}
 		one.NeedsPerson = true
 		if r.Since.Before(g.From) { // it ended before, and nobody has looked since
-			one.acted, one.Steps, one.Request = Period{}, []string{}, ""
+			one.acted, one.Steps, one.Request = Period{}, remediations.Attempts{}, ""
 		} else if len(r.Done) > 0 {
 			one.acted.To = r.Since.UTC()
 		}

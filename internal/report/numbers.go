@@ -55,12 +55,12 @@ func group(name string, repairs []Repair) Group {
 	for i := range repairs {
 		r := &repairs[i]
 		for _, s := range r.Steps {
-			g.Steps[stepOf(s)]++
+			g.Steps[s.Name]++
 		}
 		switch {
 		case r.Outcome == remediations.OutcomeObserved:
 			g.WouldBe++
-			g.WouldSteps[stepOf(r.Would)]++
+			g.WouldSteps[r.Would.Name]++
 		case r.Outcome != "":
 			g.Repairs++
 			g.Outcomes[string(r.Outcome)]++
@@ -89,12 +89,6 @@ func group(name string, repairs []Repair) Group {
 		g.MedianSeconds, g.WorstSeconds = &median, &worst
 	}
 	return g
-}
-
-// stepOf is the step of an attempt such as "reboot:1".
-func stepOf(attempt string) string {
-	step, _, _ := strings.Cut(attempt, ":")
-	return step
 }
 
 func count(is bool) int {

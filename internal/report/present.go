@@ -240,10 +240,10 @@ func (r *Repair) state() string {
 }
 
 func (r *Repair) steps() string {
-	if r.Would != "" {
-		return "would " + r.Would
+	if r.Would != (remediations.Attempt{}) {
+		return "would " + r.Would.String()
 	}
-	return strings.Join(r.Steps, ", ")
+	return r.Steps.String()
 }
 
 func (r *Report) table() *Table {

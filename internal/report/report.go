@@ -75,12 +75,12 @@ type Repair struct {
 	Target string `json:"target,omitempty"`
 	Policy string `json:"policy"`
 	// Outcome is how it ended; empty: it is on record, in Phase.
-	Outcome remediations.Outcome `json:"outcome,omitempty"`
-	Phase   remediations.Phase   `json:"phase,omitempty"`
-	Steps   []string             `json:"steps"`
-	Would   string               `json:"would,omitempty"`
-	Began   time.Time            `json:"began"`
-	Ended   time.Time            `json:"ended,omitzero"`
+	Outcome remediations.Outcome  `json:"outcome,omitempty"`
+	Phase   remediations.Phase    `json:"phase,omitempty"`
+	Steps   remediations.Attempts `json:"steps"`
+	Would   remediations.Attempt  `json:"would,omitzero"`
+	Began   time.Time             `json:"began"`
+	Ended   time.Time             `json:"ended,omitzero"`
 	// Seconds is from its beginning to its end, or until now.
 	Seconds int64 `json:"seconds"`
 	// IllSeconds is how long the alert of a would-be repair had fired when the node was well, or at its end.

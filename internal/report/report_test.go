@@ -21,15 +21,19 @@ func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
 // entry is a repair that ended so long ago, and took so long.
 func entry(id string, o remediations.Outcome, ended, took time.Duration, steps ...string) remediations.Entry {
+	done := remediations.Attempts{}
+	for _, s := range steps {
+		done = append(done, remediations.AttemptOf(s))
+	}
 	return remediations.Entry{
-		ID: id, Policy: "node-not-ready", Outcome: o, Steps: append([]string{}, steps...), Began: ago(ended + took), Ended: ago(ended),
+		ID: id, Policy: "node-not-ready", Outcome: o, Steps: done, Began: ago(ended + took), Ended: ago(ended),
 		Cause: "9f2c0e5b6d1a4c33", Why: "why " + id,
 	}
 }
 
 func observed(id string, ended time.Duration, wellAfter time.Duration) remediations.Entry {
 	e := entry(id, remediations.OutcomeObserved, ended, 12*time.Minute)
-	e.Would = &remediations.Would{Step: "reboot:1", At: e.Began.Add(2 * time.Minute), Until: e.Ended, IllSince: e.Began}
+	e.Would = &remediations.Would{Step: remediations.Attempt{Name: "reboot", Number: 1}, At: e.Began.Add(2 * time.Minute), Until: e.Ended, IllSince: e.Began}
 	if wellAfter > 0 {
 		e.Would.WellAt = e.Began.Add(wellAfter)
 	}
@@ -60,7 +64,7 @@ func record(id string, phase remediations.Phase, since time.Duration, hold remed
 		Step: remediations.StepRef{Index: 1, Name: "reboot", Attempt: 1}, Began: ago(since + time.Minute), Since: ago(since), Deadline: noon.Add(time.Hour),
 	}
 	if phase != remediations.PhasePending {
-		r.Done = []string{"reboot:1"}
+		r.Done = remediations.Attempts{{Name: "reboot", Number: 1}}
 		r.Intent = &remediations.Intent{ID: id + "-1-1", At: ago(since), Outcome: remediations.CallAccepted}
 	}
 	if phase == remediations.PhaseExhausted {

@@ -53,7 +53,7 @@ func withRecord(id string, phase remediations.Phase, change ...func(*remediation
 			Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Began: now.Add(-4 * time.Minute), Since: now.Add(-3 * time.Minute), Deadline: now.Add(7 * time.Minute),
 		}
 		if phase != remediations.PhasePending {
-			r.Done = []string{"reboot:1"}
+			r.Done = remediations.Attempts{{Name: "reboot", Number: 1}}
 			r.Intent = &remediations.Intent{ID: id + "-0-1", At: now.Add(-3*time.Minute - 2*time.Second), Outcome: remediations.CallAccepted, Provider: "civo"}
 		}
 		if phase == remediations.PhaseExhausted {

@@ -194,7 +194,7 @@ func record(phase remediations.Phase, change ...func(*remediations.Record)) func
 			Began: now.Add(-4 * time.Minute), Since: now.Add(-3 * time.Minute), Deadline: now.Add(7 * time.Minute),
 		}
 		if phase != remediations.PhasePending {
-			r.Done = []string{"reboot:1"}
+			r.Done = remediations.Attempts{{Name: "reboot", Number: 1}}
 			r.Intent = &remediations.Intent{ID: "k7m2pq-1-1", At: now.Add(-3 * time.Minute), Outcome: remediations.CallAccepted}
 		}
 		if phase == remediations.PhaseExhausted {

@@ -47,7 +47,7 @@ func phase(p remediations.Phase, intent bool) *remediations.Record {
 		Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Began: at, Since: at, Deadline: at,
 	}
 	if intent {
-		r.Intent, r.Done = &remediations.Intent{ID: "abcdef-0-1", At: at}, []string{"reboot:1"}
+		r.Intent, r.Done = &remediations.Intent{ID: "abcdef-0-1", At: at}, remediations.Attempts{{Name: "reboot", Number: 1}}
 	}
 	return r
 }

@@ -73,7 +73,7 @@ func TestCancelOutlivesTheHistory(t *testing.T) {
 	for name, cancelled := range map[string]bool{"cancelled": true, "not cancelled, the control": false} {
 		t.Run(name, func(t *testing.T) {
 			d := newDays(t, "n0")
-			e := remediations.Entry{ID: "cancld", Policy: "node-not-ready", Outcome: remediations.OutcomeCancelled, Steps: []string{}, Began: d.now.Add(-time.Hour), Ended: d.now, Cause: fingerprintOf("n0")}
+			e := remediations.Entry{ID: "cancld", Policy: "node-not-ready", Outcome: remediations.OutcomeCancelled, Steps: remediations.Attempts{}, Began: d.now.Add(-time.Hour), Ended: d.now, Cause: fingerprintOf("n0")}
 			if cancelled {
 				e.By = remediations.ByPerson
 			}
@@ -88,7 +88,7 @@ func TestCancelOutlivesTheHistory(t *testing.T) {
 					return
 				}
 				require.Equal(t, remediations.ReasonPaused, is.Reason, "after %d days: %s", day, is.Message)
-				other := remediations.Entry{ID: fmt.Sprintf("o%05d", day), Policy: "another", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1"}, Ended: d.now}
+				other := remediations.Entry{ID: fmt.Sprintf("o%05d", day), Policy: "another", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Ended: d.now}
 				history := remediations.EncodeHistory(modelRegistry.ReadJournal(d.node).History, other)
 				d.node = d.node.DeepCopy()
 				d.node.Annotations[remediations.HistoryKey] = history
@@ -104,7 +104,7 @@ func TestCancelOutlivesTheHistory(t *testing.T) {
 // TestRepairThatIsOnlyHeldLeavesOneEntry: held day after day, it does not push out of the history what was done.
 func TestRepairThatIsOnlyHeldLeavesOneEntry(t *testing.T) {
 	d := newDays(t, "n0")
-	done := remediations.Entry{ID: "done00", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1"}, Ended: d.now.Add(-48 * time.Hour)}
+	done := remediations.Entry{ID: "done00", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Ended: d.now.Add(-48 * time.Hour)}
 	d.node.Annotations[remediations.HistoryKey] = remediations.EncodeHistory(nil, done)
 	d.node.Annotations[remediations.PauseKey] = "true"
 	d.decide()

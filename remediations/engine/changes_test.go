@@ -84,7 +84,7 @@ func TestSecondAlertIsOnTheRecordOfTheMilderRepair(t *testing.T) {
 		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 		e := remediations.DecodeHistory(w.nodeOf("n0").Annotations[remediations.HistoryKey])[0]
 		require.Equal(t, "kubelet-down", e.Policy)
-		require.Equal(t, []string{"restart-kubelet:1", "reboot:1"}, e.Steps)
+		require.Equal(t, []string{"restart-kubelet:1", "reboot:1"}, e.Steps.Texts())
 		require.Equal(t, []string{fingerprintOf("n0")}, e.Also)
 		require.Equal(t, 2, w.callCount())
 	})

@@ -125,7 +125,7 @@ func requireReplaced(t *testing.T, w *world) {
 	require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 	e := remediations.DecodeHistory(w.nodeOf("n60").Annotations[remediations.HistoryKey])
 	require.Len(t, e, 1)
-	require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e[0].Steps)
+	require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e[0].Steps.Texts())
 	require.Empty(t, w.slots(t))
 	// One whose slot was taken, and whose intent never was on record, counts as well: too high is safe.
 	require.LessOrEqual(t, len(at(w, func() []ledger.Begun { return w.book().Repairs["civo://m0"] })), 2)

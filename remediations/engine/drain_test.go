@@ -86,7 +86,7 @@ func TestDrainEndsWithinAPass(t *testing.T) {
 				w.pass(20 * time.Minute)
 				require.Equal(t, []string{"reboot", "replace"}, w.callsOf())
 				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
-				require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, w.ended[0].Steps, "it is one attempt")
+				require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, w.ended[0].Steps.Texts(), "it is one attempt")
 			})
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	"drydock.dev/drydock/remediations"
@@ -82,7 +81,7 @@ func (p *passing) relapsed(s *lifecycle.State, c *ledger.Cure) {
 
 // endNote says how a repair ended, and what it did. whose says of what target it was; empty: of the node.
 func endNote(e *remediations.Entry, whose, message string) string {
-	did := strings.Join(e.Steps, ", ")
+	did := e.Steps.String()
 	if e.Outcome == remediations.OutcomeObserved {
 		did = "nothing was done"
 	}

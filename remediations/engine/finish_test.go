@@ -23,7 +23,7 @@ func underRepair(phase remediations.Phase) *remediations.Record {
 	now := time.Now().UTC().Truncate(time.Second)
 	return &remediations.Record{
 		V: 1, ID: "r00001", Policy: "node-not-ready", Cause: remediations.Cause{Alert: fingerprintOf("node-0")}, Phase: phase,
-		Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Done: []string{"reboot:1"}, Began: now, Since: now, Deadline: now.Add(time.Minute),
+		Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Done: remediations.Attempts{{Name: "reboot", Number: 1}}, Began: now, Since: now, Deadline: now.Add(time.Minute),
 		Intent: &remediations.Intent{ID: "r00001-0-1", At: now, BootID: "boot1", UID: "uid"},
 	}
 }

@@ -328,7 +328,7 @@ func TestPlantedRecordKeepsNoSlot(t *testing.T) {
 					}
 					r := remediations.Record{
 						V: 1, ID: "plant1", Policy: p.Name, Cause: remediations.Cause{Alert: fingerprintOf("n5")}, Phase: remediations.PhaseVerifying,
-						Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Done: []string{"reboot:1"}, Began: time.Now(), Since: time.Now(), Deadline: until,
+						Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Done: remediations.Attempts{{Name: "reboot", Number: 1}}, Began: time.Now(), Since: time.Now(), Deadline: until,
 						Intent: &remediations.Intent{ID: "plant1-0-1", At: time.Now(), BootID: "n5-boot1", Outcome: remediations.CallAccepted},
 					}
 					w.edit("n5", func(n *corev1.Node) {
@@ -362,7 +362,7 @@ func TestARepairThatEndsInAMonthHoldsNoOtherUntilThen(t *testing.T) {
 				ended := time.Now().Add(ahead).UTC().Truncate(time.Second)
 				w.do(func() {
 					w.edit("n0", edit(remediations.HistoryKey, remediations.EncodeHistory(nil, remediations.Entry{
-						ID: "abc234", Policy: "node-not-ready", Outcome: remediations.OutcomeCancelled, Steps: []string{"reboot:1"}, Began: ended, Ended: ended,
+						ID: "abc234", Policy: "node-not-ready", Outcome: remediations.OutcomeCancelled, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Began: ended, Ended: ended,
 					})))
 					w.ail("n0", 1)
 					w.post("n0", remediations.StatusFiring)

@@ -86,7 +86,7 @@ func livenessKnockOuts() map[string]knockOut {
 					s.Journal.History = slices.Clone(s.Journal.History)
 					for i, e := range s.Journal.History {
 						if e.Outcome == remediations.OutcomeObserved {
-							s.Journal.History[i].Steps, s.Journal.History[i].By = []string{e.Would.Step}, remediations.ByPerson
+							s.Journal.History[i].Steps, s.Journal.History[i].By = remediations.Attempts{e.Would.Step}, remediations.ByPerson
 						}
 					}
 				})

@@ -156,7 +156,7 @@ func TestAnIntentThatIsOldMovesNothing(t *testing.T) {
 		w.pass(5 * time.Minute)
 		require.Equal(t, []string{"n0>n1"}, w.moves())
 		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.leaderOutcomes())
-		require.Equal(t, []string{"promote-leader:1"}, at(w, func() []string { return w.mesh.ended[0].Steps }))
+		require.Equal(t, []string{"promote-leader:1"}, at(w, func() []string { return w.mesh.ended[0].Steps.Texts() }))
 	})
 }
 

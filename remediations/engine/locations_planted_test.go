@@ -19,7 +19,7 @@ func planted(id string, phase remediations.Phase) *remediations.Record {
 	r := &remediations.Record{
 		V: 1, ID: id, Policy: leaderPolicy, Cause: remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}, Location: "l0", Phase: phase,
 		Step: remediations.StepRef{Name: "promote-leader", Attempt: 2}, Began: now, Since: now, Deadline: now.Add(time.Hour),
-		Done:   []string{"promote-leader:2"},
+		Done:   remediations.Attempts{{Name: "promote-leader", Number: 2}},
 		Moves:  []remediations.Move{{Location: "l0", From: "n2", To: "n5", Before: map[string]*string{"n2": &value, "n1": &value}}},
 		Intent: &remediations.Intent{ID: id + "-0-2", At: now, UID: "u", Successor: "n5"}, Back: &now, Note: "planted",
 	}

@@ -49,7 +49,7 @@ func (w *world) checkCall(i *instance, step string, m Machine) {
 	if since, cancelled := w.cancelled[r.ID]; cancelled && now.Sub(since) > lastWord {
 		w.fail("9: a call for %s, cancelled at %s", r.ID, since)
 	}
-	if slices.Contains(r.Done, "drain:1") && !n.Spec.Unschedulable && now.Sub(w.uncordoned[m.Node]) > lastWord {
+	if slices.Contains(r.Done.Texts(), "drain:1") && !n.Spec.Unschedulable && now.Sub(w.uncordoned[m.Node]) > lastWord {
 		w.fail("9: a call for %s, which was drained, and uncordoned at %s", m.Node, w.uncordoned[m.Node])
 	}
 	if r.Cause.Request != "" && !w.unsilenced(i, m.Node, now) {

@@ -93,18 +93,18 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	}
 	switch {
 	case e.Outcome != remediations.OutcomeRecovered || was.Step.Name == "replace":
-	case strings.HasPrefix(e.Steps[len(e.Steps)-1], "restart-kubelet:"):
+	case e.Steps[len(e.Steps)-1].Name == "restart-kubelet":
 		if was.Intent.Outcome != remediations.CallAccepted {
 			w.fail("7: Recovered, and nobody saw the kubelet of %s restarted", cur.Name)
 		}
 		if w.renewed(m).Before(was.Intent.At) {
 			w.fail("7: Recovered, and the kubelet of %s has said nothing since its restart", cur.Name)
 		}
-	case slices.Contains(askingSteps, stepOf(e.Steps[len(e.Steps)-1])):
+	case slices.Contains(askingSteps, e.Steps[len(e.Steps)-1].Name):
 		if was.Intent.Before == "" || w.podOf(cur.Name) == beforeOf(was.Intent.Before).Instance {
 			w.fail("7: Recovered, and the pod of %s is the old one", cur.Name)
 		}
-	case stepOf(e.Steps[len(e.Steps)-1]) == polish.Name: // what proves it is the stranger's matter
+	case e.Steps[len(e.Steps)-1].Name == polish.Name: // what proves it is the stranger's matter
 	case was.Intent == nil || was.Intent.BootID == cur.Status.NodeInfo.BootID:
 		w.fail("7: Recovered, and the boot ID of %s is the old one", cur.Name)
 	}
@@ -124,9 +124,6 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 		w.fail("7: %s of %s, and nobody said that its alert is gone", e.Outcome, cur.Name)
 	}
 }
-
-// stepOf is the step's name in an attempt written as "reboot:1".
-func stepOf(attempt string) string { name, _, _ := strings.Cut(attempt, ":"); return name }
 
 // seenGone says that the instance was told of late that the alert is gone.
 func (w *world) seenGone(i *instance, alert string) bool {

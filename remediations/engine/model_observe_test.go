@@ -19,7 +19,7 @@ func (w *world) checkObserved(cur *corev1.Node, e remediations.Entry) {
 		w.fail("7: the repair %s was observed to its end, and %s carries no such record", e.ID, cur.Name)
 	case was.Intent != nil || len(e.Steps) > 0:
 		w.fail("1: the repair %s ends as Observed, and it issued %v", e.ID, was.Done)
-	case e.Would == nil || e.Would.Step != was.Step.String():
+	case e.Would == nil || e.Would.Step != was.Step.Issued():
 		w.fail("1: the repair %s ends as Observed, and does not say that it would %s", e.ID, was.Step)
 	case !e.Would.WellAt.IsZero() && !remediations.Ready(cur):
 		w.fail("7: the repair %s says that %s got well, and it is not Ready", e.ID, cur.Name)

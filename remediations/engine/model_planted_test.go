@@ -70,7 +70,7 @@ func (l *life) plantsNode(t *rapid.T) {
 	step := rapid.IntRange(0, len(p.Plan)-1).Draw(t, "step")
 	r := &remediations.Record{
 		V: 1, ID: id, Policy: p.Name, Cause: remediations.Cause{Alert: fingerprintOf(name)}, Phase: rapid.SampledFrom(plantedPhases).Draw(t, "phase"),
-		Step: remediations.StepRef{Index: step, Name: p.Plan[step].Name, Attempt: 1}, Done: []string{p.Plan[step].Name + ":1"},
+		Step: remediations.StepRef{Index: step, Name: p.Plan[step].Name, Attempt: 1}, Done: remediations.Attempts{{Name: p.Plan[step].Name, Number: 1}},
 		Began: issued, Since: issued, Deadline: deadline,
 		Intent: &remediations.Intent{ID: id + "-" + strconv.Itoa(step) + "-1", At: issued, UID: string(n.UID), ProviderID: n.Spec.ProviderID, BootID: n.Status.NodeInfo.BootID, Outcome: remediations.CallAccepted},
 	}

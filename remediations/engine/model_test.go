@@ -132,7 +132,7 @@ func TestWhateverHappens(t *testing.T) {
 			seen["calls to "+c.step]++
 		}
 		for _, e := range w.ended {
-			if slices.Contains(e.Steps, "replace:1") {
+			if slices.Contains(e.Steps.Texts(), "replace:1") {
 				seen["replaced, "+string(e.Outcome)]++
 			}
 		}

@@ -111,7 +111,7 @@ func TestRepairThatObserveModeStopsFreesItsPlace(t *testing.T) {
 				}
 				require.Equal(t, 1, w.callCount())
 				require.Equal(t, remediations.ReasonObserving, w.recordOf("n1").Hold.Reason)
-				require.Equal(t, []string{"reboot:1"}, w.recordOf("n0").Done, "what was done stays on record")
+				require.Equal(t, []string{"reboot:1"}, w.recordOf("n0").Done.Texts(), "what was done stays on record")
 			})
 		})
 	}

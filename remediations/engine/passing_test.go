@@ -117,7 +117,7 @@ func TestWhatCannotBeReadForHoursCostsNoAttempt(t *testing.T) {
 		w.pass(10 * time.Minute)
 		require.Equal(t, 1, w.callCount())
 		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
-		require.Equal(t, []string{"reboot:1"}, w.ended[0].Steps)
+		require.Equal(t, []string{"reboot:1"}, w.ended[0].Steps.Texts())
 	})
 }
 

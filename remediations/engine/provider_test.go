@@ -37,7 +37,7 @@ func TestWhatCouldOnlyBeRefusedCostsNoAttempt(t *testing.T) {
 				w.do(func() { w.mood = providerMood{} })
 				w.pass(10 * time.Minute)
 				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
-				require.Equal(t, []string{"reboot:1"}, w.ended[0].Steps)
+				require.Equal(t, []string{"reboot:1"}, w.ended[0].Steps.Texts())
 			})
 		})
 	}

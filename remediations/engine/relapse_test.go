@@ -47,7 +47,7 @@ func TestRelapseGoesOnWithThePlan(t *testing.T) {
 				w.pass(test.well)
 				test.meanwhile(w)
 				cure(t, w, 2)
-				steps := at(w, func() []string { return w.ended[1].Steps })
+				steps := at(w, func() []string { return w.ended[1].Steps.Texts() })
 				if !test.exhausted {
 					require.Equal(t, []string{"reboot:1"}, steps)
 					return
@@ -155,7 +155,7 @@ func TestMachineThatCameForAnotherDoesNotRelapse(t *testing.T) {
 		w.pass(10 * time.Minute)
 		w.do(func() { w.ail("n0", 1) })
 		require.True(t, w.until(20*time.Minute, func() bool { return len(w.ended) == 2 }))
-		require.Equal(t, []string{"reboot:1"}, at(w, func() []string { return w.ended[1].Steps }))
+		require.Equal(t, []string{"reboot:1"}, at(w, func() []string { return w.ended[1].Steps.Texts() }))
 	})
 }
 

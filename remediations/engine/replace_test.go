@@ -73,7 +73,7 @@ func TestMachineThatNoRebootCuresIsReplaced(t *testing.T) {
 				require.Equal(t, []string{"reboot", "replace"}, w.callsOf())
 				e := remediations.DecodeHistory(w.nodeOf(successor).Annotations[remediations.HistoryKey])[0]
 				require.Equal(t, remediations.OutcomeRecovered, e.Outcome)
-				require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e.Steps)
+				require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e.Steps.Texts())
 				require.Empty(t, w.slots(t))
 				require.Empty(t, w.orphans(t))
 				require.False(t, w.nodeOf(successor).Spec.Unschedulable)

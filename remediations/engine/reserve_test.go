@@ -91,7 +91,7 @@ func TestANodeThatSomebodyElseHasReservedIsLeftAlone(t *testing.T) {
 					l.say(nil, nil)
 					w.pass(30 * time.Minute)
 					require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
-					require.Equal(t, plan[0]+":1", w.ended[0].Steps[0])
+					require.Equal(t, plan[0]+":1", w.ended[0].Steps[0].String())
 					require.GreaterOrEqual(t, l.times(), len(w.ended[0].Steps))
 				})
 			})

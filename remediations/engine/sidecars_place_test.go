@@ -15,7 +15,7 @@ func plantedSidecar(name string, issued, deadline time.Time) *remediations.Recor
 	pod := remediations.Pod{Namespace: "sei", Name: name, UID: "pod-0"}
 	return &remediations.Record{
 		V: 1, ID: "plants", Policy: sidecarPolicy, Cause: remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}, Pod: &pod, Phase: remediations.PhaseVerifying,
-		Step: remediations.StepRef{Name: "mark-ready", Attempt: 1}, Done: []string{"mark-ready:1"}, Began: issued, Since: issued, Deadline: deadline,
+		Step: remediations.StepRef{Name: "mark-ready", Attempt: 1}, Done: remediations.Attempts{{Name: "mark-ready", Number: 1}}, Began: issued, Since: issued, Deadline: deadline,
 		Intent: &remediations.Intent{ID: "plants-0-1", At: issued, UID: "pod-0", Task: "task", Outcome: remediations.CallAccepted},
 	}
 }

@@ -67,7 +67,7 @@ func TestSlowWritesLeaveEachIntentYoung(t *testing.T) {
 		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered, remediations.OutcomeRecovered, remediations.OutcomeRecovered}, w.outcomes())
 		require.Equal(t, 3, w.callCount())
 		for _, e := range at(w, func() []remediations.Entry { return w.ended }) {
-			require.Equal(t, []string{"reboot:1"}, e.Steps, "no attempt was spent on an intent that was too old")
+			require.Equal(t, []string{"reboot:1"}, e.Steps.Texts(), "no attempt was spent on an intent that was too old")
 		}
 	})
 }

@@ -37,7 +37,7 @@ func TestAPlanThatRepeatsAStep(t *testing.T) {
 			require.Empty(t, w.outcomes(), "the boot ID is still the one from before")
 			w.pass(5 * time.Minute)
 			require.Equal(t, []remediations.Outcome{remediations.OutcomeSelfRecovered}, w.outcomes())
-			require.Equal(t, []string{"reboot:1", "restart-kubelet:1", "reboot:1"}, w.ended[0].Steps)
+			require.Equal(t, []string{"reboot:1", "restart-kubelet:1", "reboot:1"}, w.ended[0].Steps.Texts())
 		})
 	})
 	for name, steps := range map[string][]string{"restart between": {"reboot", "restart-kubelet", "reboot"}, "drain between": {"reboot", "drain", "reboot"}} {
@@ -48,7 +48,7 @@ func TestAPlanThatRepeatsAStep(t *testing.T) {
 				w.do(func() { w.ail("n0", 2); w.post("n0", remediations.StatusFiring) })
 				w.pass(25 * time.Minute)
 				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
-				require.Equal(t, []string{"reboot:1", steps[1] + ":1", "reboot:1"}, w.ended[0].Steps)
+				require.Equal(t, []string{"reboot:1", steps[1] + ":1", "reboot:1"}, w.ended[0].Steps.Texts())
 				require.Contains(t, w.ended[0].Why, "reboot:1 cured it")
 			})
 		})
@@ -111,7 +111,7 @@ func TestACallThatWasWithheldCostsNoAttempt(t *testing.T) {
 				w.pass(10 * time.Minute)
 				require.Equal(t, 1, w.callCount())
 				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
-				require.Equal(t, []string{"reboot:1"}, w.ended[0].Steps)
+				require.Equal(t, []string{"reboot:1"}, w.ended[0].Steps.Texts())
 			})
 		})
 	}

@@ -104,7 +104,7 @@ func TestAStrangersRemediationIsOneFileAndOneLine(t *testing.T) {
 				require.Equal(t, "n0", p.polished[0].Node)
 				require.Len(t, history, 1)
 				require.Equal(t, remediations.OutcomeRecovered, history[0].Outcome, history[0].Why)
-				require.Equal(t, []string{"polish:1"}, history[0].Steps)
+				require.Equal(t, []string{"polish:1"}, history[0].Steps.Texts())
 			})
 		})
 	}

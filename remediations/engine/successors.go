@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,7 +110,7 @@ func (p *passing) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decisi
 	p.ended(e)
 	p.Events.Event(about, Event{
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
-		Note: fmt.Sprintf("repair %s of Node %s by policy %s after %s (%s): %s", e.ID, o.Node, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), strings.Join(e.Steps, ", "), d.Message),
+		Note: fmt.Sprintf("repair %s of Node %s by policy %s after %s (%s): %s", e.ID, o.Node, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), e.Steps, d.Message),
 	})
 	id := o.Record.Silence
 	if m := p.orphans[o.Record.ID]; id == "" && m != nil {

@@ -161,8 +161,8 @@ type Cure struct {
 	Policy string    `json:"policy"`
 	At     time.Time `json:"at"`
 	// Step is the attempt that was issued last, Steps are all that were issued, by this repair and those that it went on from.
-	Step  remediations.StepRef `json:"step"`
-	Steps []string             `json:"steps"`
+	Step  remediations.StepRef  `json:"step"`
+	Steps remediations.Attempts `json:"steps"`
 	// Trials are the scopes of the breakers that the repair was on trial for.
 	Trials []string `json:"trials,omitempty"`
 	// Relapsed: its alert came back, and that was counted.

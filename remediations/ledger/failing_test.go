@@ -67,13 +67,13 @@ func TestRebuiltLedgerKnowsWhatRanOutAndWhatBegan(t *testing.T) {
 	var nodes []*corev1.Node
 	for _, n := range scene.Herd(3, 3) {
 		r := Record{V: 1, ID: "r" + n.Name, Policy: "p", Cause: Cause{Alert: "a"}, Phase: PhaseExhausted, Step: StepRef{Name: "reboot", Attempt: 1},
-			Done: []string{"reboot:1"}, Began: scene.Noon, Since: scene.Noon, Intent: &Intent{ID: "r" + n.Name + "-0-1", At: scene.Noon}}
+			Done: Attempts{{Name: "reboot", Number: 1}}, Began: scene.Noon, Since: scene.Noon, Intent: &Intent{ID: "r" + n.Name + "-0-1", At: scene.Noon}}
 		n.Annotations[NodeRepairKey], n.Labels[PhaseLabel] = r.Encode(), string(PhaseExhausted)
 		n.Annotations[HistoryKey] = EncodeJSON([]Entry{
 			{ID: r.ID, Steps: r.Done, Began: scene.Noon, Ended: scene.Noon, Outcome: OutcomeExhausted},
-			{ID: "gentle", Steps: []string{"mark-ready:1"}, Began: scene.Noon, Ended: scene.Noon, Outcome: OutcomeRecovered},
-			{ID: "leader", Target: "leader", Steps: []string{"promote-leader:1"}, Began: scene.Noon, Ended: scene.Noon, Outcome: OutcomeRecovered},
-			{ID: "old", Steps: []string{"reboot:1"}, Began: scene.Noon.Add(-25 * 3600e9), Ended: scene.Noon, Outcome: OutcomeRecovered},
+			{ID: "gentle", Steps: Attempts{{Name: "mark-ready", Number: 1}}, Began: scene.Noon, Ended: scene.Noon, Outcome: OutcomeRecovered},
+			{ID: "leader", Target: "leader", Steps: Attempts{{Name: "promote-leader", Number: 1}}, Began: scene.Noon, Ended: scene.Noon, Outcome: OutcomeRecovered},
+			{ID: "old", Steps: Attempts{{Name: "reboot", Number: 1}}, Began: scene.Noon.Add(-25 * 3600e9), Ended: scene.Noon, Outcome: OutcomeRecovered},
 		})
 		nodes = append(nodes, n)
 	}

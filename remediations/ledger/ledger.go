@@ -215,7 +215,7 @@ func Rebuild(c *remediations.Config, nodes []*corev1.Node, now time.Time) *Ledge
 		l.rebuildMoves(c, n, j)
 		l.rebuildWide(c, j)
 		for _, e := range j.History {
-			if remediations.KindOf(e.Target) == "" && slices.ContainsFunc(e.Steps, func(done string) bool { return c.Remediation(remediations.StepName(done)).Disruptive }) {
+			if remediations.KindOf(e.Target) == "" && slices.ContainsFunc(e.Steps, func(done remediations.Attempt) bool { return c.Remediation(done.Name).Disruptive }) {
 				l.Repairs[Machine(n)] = append(l.Repairs[Machine(n)], Begun{Repair: e.ID, At: e.Began})
 			}
 		}

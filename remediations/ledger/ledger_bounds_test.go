@@ -20,7 +20,7 @@ func TestLedgerWritesThePartsThatItHas(t *testing.T) {
 	begun := []ledger.Begun{{Repair: "r1", At: scene.Noon}}
 	full := &ledger.Ledger{
 		Slots: []ledger.Slot{{Node: "n1", Repair: "r1", Since: scene.Noon}}, Repairs: map[string][]ledger.Begun{"m": begun}, Moves: map[string][]ledger.Begun{"eu": begun}, Wide: begun,
-		Cures:  map[string][]ledger.Cure{"m": {{Repair: "r0", Policy: "p", At: scene.Noon, Step: StepRef{Name: "reboot", Attempt: 1}, Steps: []string{"reboot:1"}}}},
+		Cures:  map[string][]ledger.Cure{"m": {{Repair: "r0", Policy: "p", At: scene.Noon, Step: StepRef{Name: "reboot", Attempt: 1}, Steps: Attempts{{Name: "reboot", Number: 1}}}}},
 		Unseen: []ledger.Span{{From: scene.Noon}}, Orphans: []ledger.Orphan{}, Arrival: scene.Noon,
 	}
 	got, err := ledger.Decode(full.Encode())
@@ -128,9 +128,9 @@ func TestRebuiltLedgerCountsWhatTheHistorySays(t *testing.T) {
 	n := scene.Bare("n1")
 	n.Annotations[HistoryKey] = EncodeEntries([]Entry{
 		{ID: "r6", Policy: "p", Outcome: OutcomeCancelled, Began: before, Ended: scene.Noon},
-		{ID: "r5", Policy: "p", Outcome: OutcomeRecovered, Began: before, Ended: scene.Noon, Steps: []string{"reboot:1"}, Last: &step},
+		{ID: "r5", Policy: "p", Outcome: OutcomeRecovered, Began: before, Ended: scene.Noon, Steps: Attempts{{Name: "reboot", Number: 1}}, Last: &step},
 		{ID: "r4", Policy: "held", Outcome: OutcomeCancelled, Began: before, Ended: scene.Noon},
-		{ID: "r3", Policy: "s", Target: "sidecar-0a", Outcome: OutcomeRecovered, Began: before, Ended: scene.Noon, Steps: []string{"mark-ready:1"}, Last: &StepRef{Name: "mark-ready", Attempt: 1}},
+		{ID: "r3", Policy: "s", Target: "sidecar-0a", Outcome: OutcomeRecovered, Began: before, Ended: scene.Noon, Steps: Attempts{{Name: "mark-ready", Number: 1}}, Last: &StepRef{Name: "mark-ready", Attempt: 1}},
 	})
 	ran := scene.InFlight(scene.Bare("n2"), "reboot")
 	scene.InPhase(ran, PhaseExhausted)

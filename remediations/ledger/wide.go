@@ -29,7 +29,7 @@ func (l *Ledger) LastWide(except string) (last Begun) {
 // rebuildWide is the part of Rebuild that speaks of the whole cluster. An ended repair counts from its end: when it
 // took the step is not known any more.
 func (l *Ledger) rebuildWide(c *remediations.Config, j remediations.Journal) {
-	wide := func(done string) bool { return c.Remediation(remediations.StepName(done)).ClusterWide }
+	wide := func(done remediations.Attempt) bool { return c.Remediation(done.Name).ClusterWide }
 	for _, e := range j.History {
 		if slices.ContainsFunc(e.Steps, wide) {
 			l.widened(e.ID, e.Ended)

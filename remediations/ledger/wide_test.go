@@ -18,7 +18,7 @@ func TestLedgerRemembersWhatChangedTheWholeCluster(t *testing.T) {
 	c.Provided = map[string]bool{"apply-cni": true}
 	record := func(id string, phase Phase) *Record {
 		return &Record{
-			V: RecordVersion, ID: id, Policy: "p", Cause: Cause{Alert: "aa"}, Phase: phase, Step: StepRef{Name: "apply-cni", Attempt: 1}, Done: []string{"apply-cni:1"},
+			V: RecordVersion, ID: id, Policy: "p", Cause: Cause{Alert: "aa"}, Phase: phase, Step: StepRef{Name: "apply-cni", Attempt: 1}, Done: Attempts{{Name: "apply-cni", Number: 1}},
 			Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Minute), Intent: &Intent{ID: id + "-0-1", At: scene.Noon},
 		}
 	}
@@ -43,7 +43,7 @@ func TestLedgerRemembersWhatChangedTheWholeCluster(t *testing.T) {
 
 	n.Annotations[NodeRepairKey] = record("r2", PhaseVerifying).Encode()
 	other := scene.Bare("n2")
-	other.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "r3", Policy: "p", Outcome: OutcomeRecovered, Steps: []string{"restart-cni:1", "apply-cni:1"}, Began: scene.Noon, Ended: scene.Noon.Add(-time.Minute)})
+	other.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "r3", Policy: "p", Outcome: OutcomeRecovered, Steps: Attempts{{Name: "restart-cni", Number: 1}, {Name: "apply-cni", Number: 1}}, Began: scene.Noon, Ended: scene.Noon.Add(-time.Minute)})
 	rebuilt := ledger.Rebuild(c, []*corev1.Node{n, other}, scene.Noon)
 	require.ElementsMatch(t, []ledger.Begun{{Repair: "r2", At: scene.Noon}, {Repair: "r3", At: scene.Noon.Add(-time.Minute)}}, rebuilt.Wide)
 	require.True(t, rebuilt.Slots[0].Wide)

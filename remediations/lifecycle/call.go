@@ -53,7 +53,7 @@ type Call struct {
 // the same attempt once no guard holds it.
 func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time.Duration, now time.Time) Decision {
 	r = r.Clone()
-	if n := len(r.Done); n > 0 && r.Done[n-1] == r.Step.String() {
+	if n := len(r.Done); n > 0 && r.Done[n-1] == r.Step.Issued() {
 		r.Done = r.Done[:n-1]
 	}
 	r.Intent.ID, r.Intent.Outcome, r.Intent.Why = "", "", text.Line(c.Why, 300)

@@ -25,7 +25,7 @@ func aheadBy(t *testing.T, by time.Duration, agree bool) *lifecycle.State {
 	n := s.Node
 	ended := scene.Noon.Add(by)
 	n.Annotations[HistoryKey] = EncodeHistory(nil, Entry{
-		ID: "abc234", Policy: "node-not-ready", Outcome: OutcomeRecovered, Steps: []string{"reboot:1"}, Began: ended.Add(-time.Minute), Ended: ended, Cause: "f00df00df00df00d",
+		ID: "abc234", Policy: "node-not-ready", Outcome: OutcomeRecovered, Steps: Attempts{{Name: "reboot", Number: 1}}, Began: ended.Add(-time.Minute), Ended: ended, Cause: "f00df00df00df00d",
 	})
 	s.Journal = ReadJournal(n)
 	return s
@@ -91,8 +91,10 @@ func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {
 		change func(*Record)
 		most   time.Duration
 	}{
-		"held":    {func(r *Record) { r.Phase, r.Intent, r.Done = PhasePending, nil, nil }, PendingFor},
-		"a drain": {func(r *Record) { r.Step, r.Done = StepRef{Name: "drain", Attempt: 1}, []string{"drain:1"} }, time.Hour},
+		"held": {func(r *Record) { r.Phase, r.Intent, r.Done = PhasePending, nil, nil }, PendingFor},
+		"a drain": {func(r *Record) {
+			r.Step, r.Done = StepRef{Name: "drain", Attempt: 1}, Attempts{{Name: "drain", Number: 1}}
+		}, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, agree := range []bool{true, false} {

@@ -77,7 +77,7 @@ func (c *Candidate) begun() (count int, oldest time.Time) {
 	window := c.Config.Limits.RepairsWindow
 	count, oldest = c.Ledger.Begun(ledger.Machine(c.Node), c.Own, c.Now, window)
 	for _, e := range c.Journal.History {
-		disrupts := e.Would != nil && c.Config.Remediation(remediations.StepName(e.Would.Step)).Disruptive
+		disrupts := e.Would != nil && c.Config.Remediation(e.Would.Step.Name).Disruptive
 		if !disrupts || remediations.KindOf(e.Target) != remediations.KindNode || !c.counts(e) || c.Now.Sub(e.Ended) >= window {
 			continue
 		}

@@ -210,7 +210,7 @@ func TestOwnMarksOfAStrangersRepairDoNotHoldIt(t *testing.T) {
 
 func drainedBefore(n *corev1.Node) {
 	r := ReadJournal(n).Record
-	r.Done = []string{"drain:1", "reboot:1"}
+	r.Done = Attempts{{Name: "drain", Number: 1}, {Name: "reboot", Number: 1}}
 	n.Annotations[NodeRepairKey] = r.Encode()
 }
 

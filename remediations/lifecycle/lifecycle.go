@@ -143,7 +143,7 @@ func (t *Target) issue(c *Candidate, pending *remediations.Record) Decision {
 	r.Since, r.Deadline = remediations.Instant(now), remediations.Instant(now.Add(remediations.ActingFor))
 	// Judged by the intent: a plan may repeat a step, and each is an attempt of its own. A drain that goes on is none.
 	if !r.Intent.Of(r, c.Step) {
-		r.Done = append(r.Done, c.Step.String())
+		r.Done = append(r.Done, c.Step.Issued())
 	}
 	r.Intent = &remediations.Intent{ID: id, At: remediations.Instant(now)}
 	d := Decision{Verb: VerbIssue, Policy: c.Policy, Record: r}

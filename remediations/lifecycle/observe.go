@@ -87,7 +87,7 @@ func (t *Target) givesWay(d Decision, now time.Time) Decision {
 func (t *Target) observed(why string, now time.Time) Decision {
 	r, p := t.Record, t.PolicyOf(t.Record)
 	at := r.Hold.Since
-	w := &remediations.Would{Step: r.Step.String(), At: at, Until: remediations.Instant(t.Config.WouldUntil(p, r)), IllSince: at}
+	w := &remediations.Would{Step: r.Step.Issued(), At: at, Until: remediations.Instant(t.Config.WouldUntil(p, r)), IllSince: at}
 	name := "alert " + r.Cause.Alert
 	if a := t.AlertBy(r.Cause.Alert); a != nil {
 		w.IllSince, name = remediations.Instant(remediations.Earlier(a.StartsAt, at)), a.Name

@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	"drydock.dev/drydock/internal/text"
@@ -132,9 +131,7 @@ func (s *PlainState) missing() string {
 
 // exhaust ends the plan; the record stays until a person has looked.
 func (s *PlainState) exhaust(why string, now time.Time) Decision {
-	d := s.End(remediations.OutcomeExhausted, fmt.Sprintf("%s (%s), and %s is not well: %s", why, joined(s.Record.Done), s.What, s.missing()), now)
+	d := s.End(remediations.OutcomeExhausted, fmt.Sprintf("%s (%s), and %s is not well: %s", why, s.Record.Done, s.What, s.missing()), now)
 	d.Record = s.Record.Exhausted(now)
 	return d
 }
-
-func joined(steps []string) string { return strings.Join(steps, ", ") }

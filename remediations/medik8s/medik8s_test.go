@@ -86,7 +86,7 @@ func (w *world) record(phase remediations.Phase, intent bool) {
 			Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Began: instant, Since: instant, Deadline: instant,
 		}
 		if intent {
-			r.Intent, r.Done = &remediations.Intent{ID: "abcdef-0-1", At: instant}, []string{"reboot:1"}
+			r.Intent, r.Done = &remediations.Intent{ID: "abcdef-0-1", At: instant}, remediations.Attempts{{Name: "reboot", Number: 1}}
 		}
 		n.Annotations[remediations.NodeRepairKey] = r.Encode()
 		require.NoError(w.t, remediations.ReadJournal(n).Malformed)

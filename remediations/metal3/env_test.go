@@ -85,7 +85,7 @@ func (w *world) record(of engine.Machine, phase remediations.Phase) {
 		value = (&remediations.Record{
 			V: remediations.RecordVersion, ID: "abcdef", Policy: "p", Cause: remediations.Cause{Alert: "f"}, Phase: phase,
 			Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Began: at, Since: at, Deadline: at,
-			Intent: &remediations.Intent{ID: of.Attempt, At: at}, Done: []string{"reboot:1"},
+			Intent: &remediations.Intent{ID: of.Attempt, At: at}, Done: remediations.Attempts{{Name: "reboot", Number: 1}},
 		}).Encode()
 	}
 	n := w.PatchNode(of.Node, m{"metadata": m{"annotations": m{remediations.NodeRepairKey: value}}})

@@ -46,7 +46,7 @@ var AnyRecord = rapid.Custom(func(t *rapid.T) *remediations.Record {
 		V: remediations.RecordVersion, ID: AnyID.Draw(t, "id"), Policy: AnyName.Draw(t, "policy"),
 		Phase: rapid.SampledFrom([]remediations.Phase{remediations.PhasePending, remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhaseExhausted}).Draw(t, "phase"),
 		Step:  AnyStep.Draw(t, "step"), Began: AnyTime.Draw(t, "began"), Since: AnyTime.Draw(t, "since"), Deadline: AnyTime.Draw(t, "deadline"),
-		Done: rapid.SliceOfN(rapid.Map(AnyStep, remediations.StepRef.String), 0, 5).Draw(t, "done"),
+		Done: rapid.SliceOfN(rapid.Map(AnyStep, remediations.StepRef.Issued), 0, 5).Draw(t, "done"),
 	}
 	if len(r.Done) == 0 {
 		r.Done = nil

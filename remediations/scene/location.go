@@ -170,7 +170,7 @@ func LocationRecord(p remediations.Phase) *remediations.Record {
 	began := Noon.Add(-30 * time.Second)
 	return &remediations.Record{
 		V: 1, ID: "r1", Policy: "mesh-leader-degraded", Cause: remediations.Cause{Alert: FP}, Location: "eu", Phase: p, Step: remediations.StepRef{Name: "promote-leader", Attempt: 1},
-		Done: []string{"promote-leader:1"}, Moves: []remediations.Move{TheMove("n1", "n2")}, Began: began, Since: began, Deadline: began.Add(2 * time.Minute),
+		Done: remediations.Attempts{{Name: "promote-leader", Number: 1}}, Moves: []remediations.Move{TheMove("n1", "n2")}, Began: began, Since: began, Deadline: began.Add(2 * time.Minute),
 		Intent: &remediations.Intent{ID: "r1-0-1", At: began, UID: "uid-n1", Successor: "n2"}, Undo: []remediations.Undo{{Kind: remediations.UndoLeader, Key: "n2", At: began}},
 	}
 }

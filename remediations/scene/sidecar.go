@@ -144,7 +144,7 @@ func SidecarRecord(p remediations.Phase) *remediations.Record {
 	pod.UID = "pod1"
 	return &remediations.Record{
 		V: 1, ID: "r1", Policy: "sidecar-not-ready", Cause: remediations.Cause{Alert: FP}, Pod: &pod, Phase: p, Step: remediations.StepRef{Name: "mark-ready", Attempt: 1},
-		Done: []string{"mark-ready:1"}, Began: began, Since: began, Deadline: began.Add(time.Minute),
+		Done: remediations.Attempts{{Name: "mark-ready", Number: 1}}, Began: began, Since: began, Deadline: began.Add(time.Minute),
 		Intent: &remediations.Intent{ID: "r1-0-1", At: began, UID: "pod1", Task: "t1"},
 	}
 }

@@ -31,7 +31,7 @@ func pending(id string) apiserver.RescueEntry {
 
 func ended(id string) apiserver.RescueEntry {
 	return apiserver.RescueEntry{Ended: &apiserver.EndedRescue{
-		Entry: remediations.Entry{ID: id, Policy: "apiserver-down", Outcome: remediations.OutcomeCancelled, Steps: []string{}, Began: noon, Ended: noon, Why: "a \"quoted\" <why> \u2028"},
+		Entry: remediations.Entry{ID: id, Policy: "apiserver-down", Outcome: remediations.OutcomeCancelled, Steps: remediations.Attempts{}, Began: noon, Ended: noon, Why: "a \"quoted\" <why> \u2028"},
 	}}
 }
 

@@ -85,12 +85,12 @@ func TestEachMachineIsCuredByItsOwnProvider(t *testing.T) {
 
 	entry, fresh := e.Ended()
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
-	require.Equal(t, []string{"replace:1"}, entry.Steps, "its reboot is nobody's, and is passed over")
+	require.Equal(t, []string{"replace:1"}, entry.Steps.Texts(), "its reboot is nobody's, and is passed over")
 	e.RequireReplaced(old, fresh, machine, entry.ID+"-1-1")
 	for name, boot := range boots {
 		entry := endedOf(e, name)
 		require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, "%s: %s", name, entry.Why)
-		require.Equal(t, []string{"reboot:1"}, entry.Steps, name)
+		require.Equal(t, []string{"reboot:1"}, entry.Steps.Texts(), name)
 		require.NotEqual(t, boot, e.Node(name).Status.NodeInfo.BootID, name)
 	}
 	require.Equal(t, []sim.Done{{Serial: "node-0", Kind: "ForceRestart"}}, bmc.Resets())

@@ -36,7 +36,7 @@ func TestAMachineHealthCheckLeavesAMachineUnderRepairAlone(t *testing.T) {
 	close(back)
 	entry, same := e.Ended()
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
-	require.Equal(t, []string{"reboot:1"}, entry.Steps)
+	require.Equal(t, []string{"reboot:1"}, entry.Steps.Texts())
 	require.Equal(t, old.UID, same.UID)
 	require.Equal(t, entry.ID+"-0-1", intent.ID)
 	require.Len(t, bmc.Resets(), 1)

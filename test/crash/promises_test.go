@@ -47,7 +47,7 @@ func (y *yard) kept() {
 		require.Len(t, slices.Compact(slices.Sorted(slices.Values(calls))), len(calls), "each attempt arrives once: %v", calls)
 		for _, intent := range calls {
 			require.True(t, strings.HasPrefix(intent, e.ID+"-"), "the call %s is of repair %s", intent, e.ID)
-			require.Contains(t, e.Steps, "reboot:"+attemptOf(intent), "the call %s is on record", intent)
+			require.Contains(t, e.Steps.Texts(), "reboot:"+attemptOf(intent), "the call %s is on record", intent)
 		}
 		want := remediations.OutcomeRecovered
 		switch {

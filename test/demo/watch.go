@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -138,7 +137,7 @@ func list(l *lab.Lab, civo *lab.Civo, bootID string) []sighting {
 		{what: "Recovered", node: func(n *corev1.Node) string {
 			for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
 				if e.Outcome == remediations.OutcomeRecovered && n.Labels[remediations.PhaseLabel] == "" {
-					return fmt.Sprintf("repair %s ended after %s (%s); the slot is free", e.ID, e.Ended.Sub(e.Began), strings.Join(e.Steps, ", "))
+					return fmt.Sprintf("repair %s ended after %s (%s); the slot is free", e.ID, e.Ended.Sub(e.Began), e.Steps)
 				}
 			}
 			return ""

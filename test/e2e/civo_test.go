@@ -140,7 +140,7 @@ func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
 	e := y.ended("node-30")
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e.Steps)
+	require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e.Steps.Texts())
 	fresh := y.node("node-30")
 	require.NotEqual(t, old.UID, fresh.UID)
 	require.NotEqual(t, old.Spec.ProviderID, fresh.Spec.ProviderID)
@@ -168,7 +168,7 @@ func TestAGPUNodeEndsExhausted(t *testing.T) {
 	e := y.ended("node-31")
 
 	require.Equal(t, remediations.OutcomeExhausted, e.Outcome)
-	require.Equal(t, []string{"reboot:1", "reboot:2"}, e.Steps)
+	require.Equal(t, []string{"reboot:1", "reboot:2"}, e.Steps.Texts())
 	require.Empty(t, y.civo.CallsTo(civosim.Recycle))
 	require.True(t, y.node("node-31").Spec.Unschedulable)
 	// The control: the same fault on a node without GPU ends in another machine.
@@ -242,7 +242,7 @@ func TestARefusedRebootIsNotDoneAndThePlanGoesOn(t *testing.T) {
 	e := y.ended("node-38")
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"reboot:1", "reboot:1"}, e.Steps)
+	require.Equal(t, []string{"reboot:1", "reboot:1"}, e.Steps.Texts())
 	require.Len(t, y.civo.CallsTo(civosim.HardReboots), 2, "one request for each attempt")
 	require.Equal(t, 1, y.reboots("node-38"))
 	require.NotEqual(t, before, y.node("node-38").Status.NodeInfo.BootID)
@@ -263,7 +263,7 @@ func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
 	e := y.ended("node-39")
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"reboot:1"}, e.Steps)
+	require.Equal(t, []string{"reboot:1"}, e.Steps.Texts())
 	require.Len(t, y.civo.CallsTo(civosim.HardReboots), 1)
 	require.Equal(t, 1, y.reboots("node-39"))
 	require.NotEqual(t, before, y.node("node-39").Status.NodeInfo.BootID)

@@ -47,7 +47,7 @@ func TestAConditionThatOthersSetIsRepairedAndProven(t *testing.T) {
 		set(s, s.well)
 		e := y.ended(s.node)
 		require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-		require.Equal(t, "reboot:1", e.Steps[len(e.Steps)-1])
+		require.Equal(t, "reboot:1", e.Steps[len(e.Steps)-1].String())
 		require.Equal(t, 1, y.reboots(s.node))
 	}
 	for _, s := range well {

@@ -90,11 +90,11 @@ func TestARemediatorRebootsTheMachine(t *testing.T) {
 	y.noneLeft(objects, "node-67", "node-68") // the remediator has seen all of both
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"external:1"}, e.Steps)
+	require.Equal(t, []string{"external:1"}, e.Steps.Texts())
 	require.NotEqual(t, before, y.node("node-67").Status.NodeInfo.BootID)
 	require.Equal(t, []string{e.ID + "-0-1"}, r.Rebooted())
 	require.Equal(t, remediations.OutcomeRecovered, f.Outcome, f.Why)
-	require.Equal(t, []string{"external:1", "reboot:1"}, f.Steps)
+	require.Equal(t, []string{"external:1", "reboot:1"}, f.Steps.Texts())
 	require.Equal(t, []string{f.ID + "-0-1"}, r.Stopped())
 	require.Len(t, y.civo.Done(civosim.Any), 1)
 }

@@ -116,7 +116,7 @@ func (y *yard) suffers(r requested, f fault) remediations.Entry {
 	e := y.ended(r.node)
 
 	require.Equal(y.t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(y.t, slices.Repeat([]string{fmt.Sprint(r.step("")["step"], ":1")}, f.attempts), e.Steps)
+	require.Equal(y.t, slices.Repeat([]string{fmt.Sprint(r.step("")["step"], ":1")}, f.attempts), e.Steps.Texts())
 	require.NotEqual(y.t, before, y.node(r.node).Status.NodeInfo.BootID)
 	require.EqualValues(y.t, f.attempts, requests.Load(), "one request for each attempt")
 	require.Empty(y.t, y.civo.Done(civosim.Any))

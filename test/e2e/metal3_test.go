@@ -72,7 +72,7 @@ func TestMetal3RebootsTheMachine(t *testing.T) {
 
 	e := y.ended("metal-0")
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"reboot:1"}, e.Steps)
+	require.Equal(t, []string{"reboot:1"}, e.Steps.Texts())
 	require.NotEqual(t, before, y.node("metal-0").Status.NodeInfo.BootID)
 	require.Equal(t, []string{"metal-0"}, rebooted(), "once")
 	require.Empty(t, y.civo.CallsTo(civosim.Any))

@@ -27,7 +27,7 @@ func TestObservedRepairsAreInTheHistory(t *testing.T) {
 	first := y.ended("node-5")
 	require.Equal(t, remediations.OutcomeObserved, first.Outcome)
 	require.Empty(t, first.Steps)
-	require.Equal(t, "reboot:1", first.Would.Step)
+	require.Equal(t, "reboot:1", first.Would.Step.String())
 	require.Zero(t, first.Would.WellAt, first.Why)
 	require.Contains(t, first.Why, "the alert still fires")
 	y.told("node-5", "RepairObserved", "reboot:1 would have been issued at")
@@ -45,7 +45,7 @@ func TestObservedRepairsAreInTheHistory(t *testing.T) {
 	d.Kill()
 	y.run(lab.DrydockOptions{Config: as("enforce", patience), Name: "drydock-enforcing"})
 	recovered := func(e remediations.Entry) bool { return e.Outcome == remediations.OutcomeRecovered }
-	require.Equal(t, []string{"reboot:1"}, y.entry("node-5", recovered).Steps)
+	require.Equal(t, []string{"reboot:1"}, y.entry("node-5", recovered).Steps.Texts())
 	y.fail("node-6")
-	require.Equal(t, []string{"reboot:1"}, y.entry("node-6", recovered).Steps)
+	require.Equal(t, []string{"reboot:1"}, y.entry("node-6", recovered).Steps.Texts())
 }

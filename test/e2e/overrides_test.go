@@ -61,7 +61,7 @@ func TestARequestIsCarriedOut(t *testing.T) {
 		e := y.recovers(c.node, 1)
 		require.Equal(t, c.is, e.Request, c.request)
 		require.Empty(t, e.Cause, c.request)
-		require.Equal(t, []string{"reboot:1"}, e.Steps, c.request)
+		require.Equal(t, []string{"reboot:1"}, e.Steps.Texts(), c.request)
 		n := y.node(c.node)
 		require.NotContains(t, n.Annotations, remediations.RequestKey, c.request)
 		require.NotContains(t, n.Annotations, remediations.NodeRepairKey, c.request)
@@ -236,7 +236,7 @@ func TestCancel(t *testing.T) {
 	y.record(between, "its reboot verified", verifying)
 	both := y.silenceBoth("not now", "node="+between)
 	r := y.held(between, remediations.ReasonSilenced)
-	require.Equal(t, []string{"reboot:1"}, r.Done)
+	require.Equal(t, []string{"reboot:1"}, r.Done.Texts())
 	cancel(between, r)
 	y.ledger("all slots are free", func(l *ledger.Ledger) bool { return len(l.Slots) == 0 })
 

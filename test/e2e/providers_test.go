@@ -140,7 +140,7 @@ func TestTwoProvidersServeOneInstallation(t *testing.T) {
 	for _, name := range []string{"bmc-0", "node-70"} {
 		e := y.ended(name)
 		require.Equal(t, remediations.OutcomeRecovered, e.Outcome, "%s: %s", name, e.Why)
-		require.Equal(t, []string{"reboot:1"}, e.Steps, name)
+		require.Equal(t, []string{"reboot:1"}, e.Steps.Texts(), name)
 	}
 	require.Equal(t, 1, y.reboots("node-70"))
 	require.Len(t, y.civo.Done(civosim.Any), 1, "and that is all that Civo was told to do")

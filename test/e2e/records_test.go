@@ -31,7 +31,7 @@ func TestAMalformedRecordHoldsItsNodeAlone(t *testing.T) {
 
 	y.annotate("node-30", remediations.ResetKey, "true")
 	e := y.entry("node-30", func(e remediations.Entry) bool { return e.Outcome == remediations.OutcomeRecovered })
-	require.Equal(t, []string{"reboot:1"}, e.Steps)
+	require.Equal(t, []string{"reboot:1"}, e.Steps.Texts())
 	require.Equal(t, bytes, y.entry("node-30", func(e remediations.Entry) bool { return e.Outcome == remediations.OutcomeCancelled }).Why)
 	y.told("node-30", "RepairCancelled", bytes)
 }

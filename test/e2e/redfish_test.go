@@ -86,7 +86,7 @@ func TestABMCRebootsItsMachine(t *testing.T) {
 	e := y.ended("node-60")
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"reboot:1"}, e.Steps)
+	require.Equal(t, []string{"reboot:1"}, e.Steps.Texts())
 	require.NotEqual(t, before, y.node("node-60").Status.NodeInfo.BootID)
 	require.Equal(t, []sim.Done{{Serial: "node-60", Kind: "ForceRestart"}}, b.Resets())
 	require.Empty(t, y.civo.CallsTo(civosim.Any), "the node is not Civo's, though its spec.providerID is")
@@ -132,7 +132,7 @@ func TestEachMachineIsResetAsOftenAsItMustBe(t *testing.T) {
 	} {
 		e := y.ended(name)
 		require.Equal(t, remediations.OutcomeRecovered, e.Outcome, "%s: %s", name, e.Why)
-		require.Equal(t, want.steps, e.Steps, name)
+		require.Equal(t, want.steps, e.Steps.Texts(), name)
 		require.Equal(t, want.kinds, kinds(want.bmc), name)
 	}
 	require.Equal(t, 2, asked, "one request for each attempt")
@@ -174,7 +174,7 @@ func TestKilledAroundAResetTheMachineIsResetOnce(t *testing.T) {
 				steps = append(steps, "reboot:1")
 			}
 			require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-			require.Equal(t, steps, e.Steps)
+			require.Equal(t, steps, e.Steps.Texts())
 			require.Equal(t, []string{"ForceRestart"}, kinds(b))
 			require.Len(t, steps, asked)
 		})
@@ -227,7 +227,7 @@ func TestTheBMCWitnessesThatAMachineIsOff(t *testing.T) {
 	y.noneLeft(objects, "node-74")
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"external:1"}, e.Steps)
+	require.Equal(t, []string{"external:1"}, e.Steps.Texts())
 	require.NotEqual(t, before, y.node("node-74").Status.NodeInfo.BootID)
 	require.Equal(t, []string{e.ID + "-0-1"}, r.Rebooted())
 	require.Empty(t, b.Resets())

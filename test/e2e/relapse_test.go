@@ -20,8 +20,8 @@ func TestAFaultThatComesBackGoesOnWithThePlan(t *testing.T) {
 
 	first := y.failsAndRecovers(node, 1)
 	second := y.failsAndRecovers(node, 2)
-	require.Equal(t, []string{"reboot:1"}, first.Steps)
-	require.Equal(t, []string{"reboot:2"}, second.Steps)
+	require.Equal(t, []string{"reboot:1"}, first.Steps.Texts())
+	require.Equal(t, []string{"reboot:2"}, second.Steps.Texts())
 	require.Equal(t, first.ID, second.After)
 	y.fail(node)
 	last := y.entry(node, func(e remediations.Entry) bool { return e.Outcome == remediations.OutcomeExhausted })
@@ -34,7 +34,7 @@ func TestAFaultThatComesBackGoesOnWithThePlan(t *testing.T) {
 
 	for i := range 2 {
 		e := y.failsAndRecovers(control, i+1)
-		require.Equal(t, []string{"reboot:1"}, e.Steps)
+		require.Equal(t, []string{"reboot:1"}, e.Steps.Texts())
 		require.Empty(t, e.After)
 	}
 }

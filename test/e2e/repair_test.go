@@ -25,7 +25,7 @@ func TestASilentNodeIsRebootedAndProven(t *testing.T) {
 	e := y.ended("node-0")
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"reboot:1"}, e.Steps)
+	require.Equal(t, []string{"reboot:1"}, e.Steps.Texts())
 	require.Equal(t, 1, y.reboots("node-0"))
 	after := y.node("node-0")
 	require.NotEqual(t, before.Status.NodeInfo.BootID, after.Status.NodeInfo.BootID)
@@ -57,7 +57,7 @@ func TestKilledAfterTheCallBeforeTheAnswer(t *testing.T) {
 	e := y.ended("node-1")
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"reboot:1"}, e.Steps)
+	require.Equal(t, []string{"reboot:1"}, e.Steps.Texts())
 	require.Equal(t, 1, y.reboots("node-1"))
 }
 
@@ -89,7 +89,7 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	e := y.ended("node-2")
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"reboot:1", "reboot:1"}, e.Steps)
+	require.Equal(t, []string{"reboot:1", "reboot:1"}, e.Steps.Texts())
 	require.Equal(t, 1, y.reboots("node-2"), "the first was never made, the second once")
 	require.Equal(t, []string{persons.Key}, announced(y.node("node-2")))
 }
@@ -106,7 +106,7 @@ func TestExhaustedIsCordonedUntilReset(t *testing.T) {
 	e := y.ended("node-3")
 
 	require.Equal(t, remediations.OutcomeExhausted, e.Outcome)
-	require.Equal(t, []string{"reboot:1", "reboot:2"}, e.Steps)
+	require.Equal(t, []string{"reboot:1", "reboot:2"}, e.Steps.Texts())
 	require.Equal(t, 2, y.reboots("node-3"))
 	n := y.node("node-3")
 	require.True(t, n.Spec.Unschedulable)

@@ -56,7 +56,7 @@ func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
 	expire := y.silenceBoth("I am at it", "node="+node)
 	r := y.held(node, remediations.ReasonSilenced)
 	require.Equal(t, remediations.PhasePending, r.Phase)
-	require.Equal(t, []string{"reboot:1"}, r.Done)
+	require.Equal(t, []string{"reboot:1"}, r.Done.Texts())
 	require.Equal(t, remediations.CallAccepted, r.Intent.Outcome, "what was issued is on record")
 	require.Equal(t, 1, r.Step.Index, "the next one is what waits")
 	y.ledger("its slot is free", func(l *ledger.Ledger) bool { return len(l.Slots) == 0 })

@@ -62,7 +62,7 @@ func TestEachNodeIsRebootedByItsOwnProvider(t *testing.T) {
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, remediations.OutcomeRecovered, f.Outcome, f.Why)
-	require.Equal(t, []string{"reboot:1"}, e.Steps)
+	require.Equal(t, []string{"reboot:1"}, e.Steps.Texts())
 	boots, attempts := own()
 	require.Equal(t, 1, boots)
 	require.Equal(t, []string{e.ID + "-0-1"}, attempts, "the host's journal shows what the record claims")
@@ -123,7 +123,7 @@ func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
 			e := y.ended("worker-2")
 
 			require.Contains(t, []remediations.Outcome{remediations.OutcomeRecovered, remediations.OutcomeSelfRecovered}, e.Outcome, e.Why)
-			require.Equal(t, []string{"reboot:1"}, e.Steps)
+			require.Equal(t, []string{"reboot:1"}, e.Steps.Texts())
 			boots, attempts := reboots()
 			require.Equal(t, 1, boots)
 			require.Equal(t, []string{e.ID + "-0-1"}, attempts)

@@ -36,7 +36,7 @@ func TestAWorkersKubeletIsRestartedAndTheNodeRecovers(t *testing.T) {
 			e := y.ended("worker-1")
 
 			require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-			require.Equal(t, []string{"restart-kubelet:1"}, e.Steps)
+			require.Equal(t, []string{"restart-kubelet:1"}, e.Steps.Texts())
 			require.Contains(t, e.Evidence, " kubelet[", "the unit's last words before the restart")
 			require.Equal(t, attempts(e.ID, "0-1"), y.restarts("worker-1"), "the host's journal shows what the record claims")
 			y.ready("worker-1", corev1.ConditionTrue)
@@ -55,7 +55,7 @@ func TestAKubeletThatDiesAgainIsLeftToTheNextStep(t *testing.T) {
 	e := y.ended("worker-1")
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"restart-kubelet:1", "restart-kubelet:2", "reboot:1"}, e.Steps)
+	require.Equal(t, []string{"restart-kubelet:1", "restart-kubelet:2", "reboot:1"}, e.Steps.Texts())
 	require.Equal(t, attempts(e.ID, "0-1", "0-2"), y.restarts("worker-1"))
 }
 
@@ -71,7 +71,7 @@ func TestAHostWithoutSSHIsPassedOver(t *testing.T) {
 			e := y.ended("worker-1")
 
 			require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-			require.Equal(t, []string{"reboot:1"}, e.Steps)
+			require.Equal(t, []string{"reboot:1"}, e.Steps.Texts())
 			require.Empty(t, y.restarts("worker-1"))
 			y.told("worker-1", "restart-kubelet")
 		})
@@ -87,7 +87,7 @@ func TestAHostWithAnotherKeyIsRefusedAndItIsSaid(t *testing.T) {
 
 	e := y.ended("worker-2")
 
-	require.Equal(t, []string{"reboot:1"}, e.Steps)
+	require.Equal(t, []string{"reboot:1"}, e.Steps.Texts())
 	require.Empty(t, y.restarts("worker-2"))
 	y.told("worker-2", "SHA256:")
 }
@@ -113,7 +113,7 @@ func TestKilledBetweenTheIntentAndTheRestart(t *testing.T) {
 	e := y.ended("worker-1")
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"restart-kubelet:1", "restart-kubelet:1"}, e.Steps)
+	require.Equal(t, []string{"restart-kubelet:1", "restart-kubelet:1"}, e.Steps.Texts())
 	require.Equal(t, attempts(e.ID, "1-1"), y.restarts("worker-1"))
 }
 

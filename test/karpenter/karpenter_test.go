@@ -40,7 +40,7 @@ func TestKarpenterAloneDrainsANodeThatAPersonHasReplaced(t *testing.T) {
 	entry, fresh := e.Ended()
 
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
-	require.Equal(t, []string{"replace:1"}, entry.Steps)
+	require.Equal(t, []string{"replace:1"}, entry.Steps.Texts())
 	e.RequireReplaced(old, fresh, object, "")
 	e.Bind("asked", fresh.Name)
 	evictions, err := e.Lab.Client().CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Evicted"})
@@ -134,7 +134,7 @@ func TestKarpenterLeavesANodeUnderRepairAlone(t *testing.T) {
 	close(back)
 	entry, _ := e.Ended()
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
-	require.Equal(t, []string{"reboot:1"}, entry.Steps)
+	require.Equal(t, []string{"reboot:1"}, entry.Steps.Texts())
 	e.Eventually(func() bool { return slices.Contains(e.Seen()[object], "deleted") }, "Karpenter replaces the Node when the repair has ended")
 	require.Len(t, bmc.Resets(), 1)
 }

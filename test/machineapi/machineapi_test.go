@@ -141,7 +141,7 @@ func TestAnAPIServerThatFailsForAMomentCostsNoAttempt(t *testing.T) {
 	entry, _ := e.Ended()
 
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
-	require.Equal(t, []string{"external-replace:1"}, entry.Steps)
+	require.Equal(t, []string{"external-replace:1"}, entry.Steps.Texts())
 	require.Greater(t, reads.Load(), int32(1), "what failed was read again")
 	require.EqualValues(t, 1, requests.Load())
 }

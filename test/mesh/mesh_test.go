@@ -105,7 +105,7 @@ func TestADarkLocationGetsAnotherLeader(t *testing.T) {
 
 	entry := y.ended("west-1")
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
-	require.Equal(t, []string{"promote-leader:1"}, entry.Steps)
+	require.Equal(t, []string{"promote-leader:1"}, entry.Steps.Texts())
 	require.Equal(t, "west", entry.Location)
 	require.Equal(t, []string{"west-2"}, y.annotated("west"))
 	require.NotEmpty(t, y.node("west-2").Annotations[kilo.WireGuardIPKey])
@@ -161,7 +161,7 @@ func TestASuccessorThatIsBadAsWellGivesWayToTheNext(t *testing.T) {
 	y.flows("east-2", "west-2", fault)
 	entry := y.ended("west-1")
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
-	require.Equal(t, []string{"promote-leader:1", "promote-leader:2"}, entry.Steps)
+	require.Equal(t, []string{"promote-leader:1", "promote-leader:2"}, entry.Steps.Texts())
 	require.Equal(t, []string{"west-3"}, y.annotated("west"))
 	var led []string
 	for _, l := range y.kilo.Leads() {

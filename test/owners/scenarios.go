@@ -41,7 +41,7 @@ func (e *Env) ReplacedWhereNoRebootHelps(app string) {
 
 	require.Equal(e.T, []sim.Done{{Serial: old.Name, Kind: "ForceRestart"}}, bmc.Resets())
 	require.Equal(e.T, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
-	require.Equal(e.T, []string{"reboot:1", "replace:1"}, entry.Steps)
+	require.Equal(e.T, []string{"reboot:1", "replace:1"}, entry.Steps.Texts())
 	e.RequireReplaced(old, fresh, object, entry.ID+"-1-1")
 	e.Bind(app, fresh.Name)
 }
@@ -178,7 +178,7 @@ func (e *Env) refused() {
 func (e *Env) requireRecovered(entry remediations.Entry, old, fresh *corev1.Node, object string, steps int) {
 	e.T.Helper()
 	require.Equal(e.T, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
-	require.Equal(e.T, slices.Repeat([]string{fmt.Sprint(e.step(0)["step"], ":1")}, steps), entry.Steps)
+	require.Equal(e.T, slices.Repeat([]string{fmt.Sprint(e.step(0)["step"], ":1")}, steps), entry.Steps.Texts())
 	e.RequireReplaced(old, fresh, object, fmt.Sprintf("%s-%d-1", entry.ID, steps-1))
 }
 

@@ -97,7 +97,7 @@ func (s *terminal) record(node, id string, phase remediations.Phase) *remediatio
 	}
 	if phase != remediations.PhasePending {
 		r.Intent = &remediations.Intent{ID: id + "-0-1", At: at}
-		r.Done = []string{"reboot:1"}
+		r.Done = remediations.Attempts{{Name: "reboot", Number: 1}}
 	}
 	s.patch(node, map[string]any{remediations.NodeRepairKey: r.Encode()}, map[string]any{remediations.PhaseLabel: string(phase)})
 	return r

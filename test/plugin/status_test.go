@@ -69,7 +69,7 @@ func TestStatusShowsTheLedgerAndTheNodes(t *testing.T) {
 func TestHistoryIsRead(t *testing.T) {
 	s := newTerminal(t)
 	at := time.Now().UTC().Truncate(time.Second)
-	e := remediations.Entry{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1"}, Began: at.Add(-time.Hour), Ended: at.Add(-50 * time.Minute), Why: "well"}
+	e := remediations.Entry{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Began: at.Add(-time.Hour), Ended: at.Add(-50 * time.Minute), Why: "well"}
 	s.patch("node-1", map[string]any{remediations.HistoryKey: remediations.EncodeHistory(nil, e)}, nil)
 	code, stdout, stderr := s.typed("history node-1")
 	require.Equal(t, 0, code, stderr)

@@ -54,7 +54,7 @@ func TestAReplacedPodsSidecarIsMarkedReady(t *testing.T) {
 
 	entry := y.ended("node-1", rpc, 1)[0]
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
-	require.Equal(t, []string{"mark-ready:1"}, entry.Steps)
+	require.Equal(t, []string{"mark-ready:1"}, entry.Steps.Texts())
 	require.Nil(t, y.record("node-1", rpc), "there is a record only while something is done")
 	y.awaitAlert(rpc, false)
 	for _, object := range []string{"Pod/rpc-0", "SeiNode/rpc"} {
@@ -325,7 +325,7 @@ func TestACrashBeforeTheGateOpensEndsInANewAttempt(t *testing.T) {
 	posts := y.answered(rpc, 2)
 	require.NotEqual(t, posts[0].TaskID, posts[1].TaskID)
 	require.GreaterOrEqual(t, posts[1].At.Sub(posts[0].At), apart)
-	require.Equal(t, []string{"mark-ready:1", "mark-ready:2"}, y.ended("node-3", rpc, 1)[0].Steps)
+	require.Equal(t, []string{"mark-ready:1", "mark-ready:2"}, y.ended("node-3", rpc, 1)[0].Steps.Texts())
 }
 
 // A pod that moves while its sidecar is under repair begins anew on its new node.
@@ -342,7 +342,7 @@ func TestAPodThatMovesBeginsAnew(t *testing.T) {
 	require.Equal(t, remediations.OutcomeSuperseded, y.ended("node-1", rpc, 1)[0].Outcome)
 	entry := y.ended("node-2", rpc, 1)[0]
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
-	require.Equal(t, []string{"mark-ready:1"}, entry.Steps)
+	require.Equal(t, []string{"mark-ready:1"}, entry.Steps.Texts())
 	require.Nil(t, y.record("node-1", rpc))
 }
 

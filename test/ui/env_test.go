@@ -141,7 +141,7 @@ func (c *cluster) record(node string, phase remediations.Phase, change func(*rem
 	}
 	if phase != remediations.PhasePending {
 		r.Intent = &remediations.Intent{ID: id + "-0-1", At: at, Outcome: remediations.CallAccepted}
-		r.Done = []string{"reboot:1"}
+		r.Done = remediations.Attempts{{Name: "reboot", Number: 1}}
 	}
 	if change != nil {
 		change(r)

@@ -43,7 +43,7 @@ func (c *cluster) hostile(node string) {
 		r.Hold = &remediations.Hold{Reason: remediations.ReasonSilenced, Message: "covered by silence " + text + strings.Repeat("w", 256), Since: at}
 		r.Cause.Alert = remediations.Fingerprint(labelsOf(node))
 	})
-	entry := remediations.Entry{ID: "aaaaaa", Policy: text, Outcome: remediations.OutcomeExhausted, Steps: []string{text}, Began: at.Add(-time.Hour), Ended: at, Why: text, Cause: "NodeNotReady"}
+	entry := remediations.Entry{ID: "aaaaaa", Policy: text, Outcome: remediations.OutcomeExhausted, Steps: remediations.Attempts{remediations.AttemptOf(text)}, Began: at.Add(-time.Hour), Ended: at, Why: text, Cause: "NodeNotReady"}
 	c.patch(node, map[string]any{
 		remediations.HistoryKey: remediations.EncodeHistory(nil, entry), remediations.PauseKey: "true " + text, remediations.BreakGlassKey: text,
 		remediations.RequestKey: text, remediations.ApproveKey: text, "example.com/" + strings.Repeat("k", 50): text,

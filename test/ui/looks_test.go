@@ -124,10 +124,10 @@ func (c *cluster) incident() {
 	ill := c.record("node-9", remediations.PhaseVerifying, func(r *remediations.Record) {
 		r.Began, r.Since, r.Deadline = ago(14*time.Minute), ago(3*time.Minute), at.Add(7*time.Minute)
 		r.Step = remediations.StepRef{Index: 1, Name: "reboot", Attempt: 1}
-		r.Done = []string{"restart-kubelet:1", "reboot:1"}
+		r.Done = remediations.Attempts{{Name: "restart-kubelet", Number: 1}, {Name: "reboot", Number: 1}}
 		r.Intent = &remediations.Intent{ID: r.ID + "-1-1", At: ago(3*time.Minute + 2*time.Second), Outcome: remediations.CallAccepted, BootID: c.node("node-9").Status.NodeInfo.BootID, UID: string(c.node("node-9").UID), ProviderID: c.node("node-9").Spec.ProviderID}
 	})
-	past := remediations.Entry{ID: "b7k2m9", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: []string{"reboot:1"}, Began: ago(50 * time.Hour), Ended: ago(50*time.Hour - 4*time.Minute), Why: "a new boot ID, Ready for 30s, the lease fresh, the alert gone", Cause: "NodeNotReady"}
+	past := remediations.Entry{ID: "b7k2m9", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Began: ago(50 * time.Hour), Ended: ago(50*time.Hour - 4*time.Minute), Why: "a new boot ID, Ready for 30s, the lease fresh, the alert gone", Cause: "NodeNotReady"}
 	c.patch("node-9", map[string]any{remediations.HistoryKey: remediations.EncodeHistory(nil, past)}, nil)
 	held("node-10", 9*time.Minute, remediations.ReasonAtLimit, "1 of at most 1 repairs are under way in the cluster (node-9); limits.concurrent is 1")
 	silence := c.silence("ada@example.com", "swapping a disk", "node=node-11")
@@ -137,7 +137,7 @@ func (c *cluster) incident() {
 	c.record("node-13", remediations.PhaseExhausted, func(r *remediations.Record) {
 		r.Began, r.Since, r.Deadline = ago(26*time.Hour), ago(25*time.Hour), ago(25*time.Hour)
 		r.Step = remediations.StepRef{Index: 0, Name: "reboot", Attempt: 2}
-		r.Done = []string{"reboot:1", "reboot:2"}
+		r.Done = remediations.Attempts{{Name: "reboot", Number: 1}, {Name: "reboot", Number: 2}}
 	})
 	c.patch("node-14", map[string]any{remediations.PauseKey: at.Add(2*time.Hour).Format(time.RFC3339) + " firmware update"}, nil)
 	c.cordon("node-15", true)

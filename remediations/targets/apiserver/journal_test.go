@@ -63,7 +63,7 @@ func drawJournal(t *rapid.T) RescueJournal {
 		id := fmt.Sprintf("e%d", i)
 		j = j.With(RescueEntry{Ended: &EndedRescue{Hosts: drawTries(t, scene.Noon.Add(-20*time.Minute)), Entry: remediations.Entry{
 			ID: id, Policy: "apiserver-down", Target: string(remediations.KindAPIServer), Outcome: rapid.SampledFrom(remediations.Outcomes).Draw(t, "outcome"),
-			Steps: []string{}, Began: scene.Noon.Add(-time.Hour), Ended: scene.Noon.Add(time.Duration(i-10) * time.Minute), Cause: scene.FP,
+			Steps: remediations.Attempts{}, Began: scene.Noon.Add(-time.Hour), Ended: scene.Noon.Add(time.Duration(i-10) * time.Minute), Cause: scene.FP,
 		}}})
 		if rapid.Bool().Draw(t, "told") {
 			j = j.With(RescueEntry{Told: &RescueTold{ID: id, Node: anyHost.Draw(t, "node")}})

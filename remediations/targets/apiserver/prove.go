@@ -103,10 +103,10 @@ func (s *State) drop(why string) Decision {
 func (s *State) end(o remediations.Outcome, why string, now time.Time) Decision {
 	r := s.Journal.Rescue
 	e := &EndedRescue{Hosts: slices.Clone(r.Hosts), Entry: remediations.Entry{
-		ID: r.ID, Target: string(remediations.KindAPIServer), Policy: r.Policy, Outcome: o, Steps: []string{}, Began: r.Began, Ended: remediations.Instant(now), Cause: r.Cause.Alert, Why: text.Line(why, 300),
+		ID: r.ID, Target: string(remediations.KindAPIServer), Policy: r.Policy, Outcome: o, Steps: remediations.Attempts{}, Began: r.Began, Ended: remediations.Instant(now), Cause: r.Cause.Alert, Why: text.Line(why, 300),
 	}}
 	for i := range r.Hosts {
-		e.Steps = append(e.Steps, remediations.StepRef{Name: restartKubelet.Name, Attempt: i + 1}.String())
+		e.Steps = append(e.Steps, remediations.Attempt{Name: restartKubelet.Name, Number: i + 1})
 	}
 	return Decision{Verb: lifecycle.VerbEnd, Policy: s.Config.Policy(r.Policy), Message: why, Ended: e, Write: []RescueEntry{{Ended: e}}}
 }

@@ -30,7 +30,7 @@ func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 		m.Before["x"] = &filler
 		filler = strings.Repeat("x", MaxMoveBytes-len(EncodeJSON(m)))
 		require.NoError(t, m.Validate())
-		r.Moves, r.Done = append(r.Moves, m), append(r.Done, "promote-leader:1")
+		r.Moves, r.Done = append(r.Moves, m), append(r.Done, Attempt{Name: "promote-leader", Number: 1})
 		r.Undo = append(r.Undo, Undo{Kind: UndoLeader, Key: m.To, At: scene.Noon})
 	}
 	r.Intent.Successor, r.Intent.Outcome = r.Moves[MaxMoves-1].To, CallUnknown

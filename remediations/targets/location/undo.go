@@ -15,7 +15,7 @@ import (
 // exhaust begins to put back what the repair moved, now that nothing is left to try.
 func (s *State) exhaust(c *lifecycle.Candidate, why string) lifecycle.Decision {
 	r := s.Record.Clone()
-	why = fmt.Sprintf("%s (%s), and location %s does not answer: %s", why, strings.Join(r.Done, ", "), s.Name, s.missing())
+	why = fmt.Sprintf("%s (%s), and location %s does not answer: %s", why, r.Done, s.Name, s.missing())
 	if against := s.againstPutBack(c.Policy); against != "" {
 		return s.exhausted(why+"; "+against, false, c.Now)
 	}
@@ -117,7 +117,7 @@ func (s *State) leaveUnproven(now time.Time) lifecycle.Decision {
 	if missing := s.missing(); !strings.Contains(why, missing) {
 		why = missing + "; " + why
 	}
-	return s.exhausted(fmt.Sprintf("%s was not proven to cure it%s: %s", strings.Join(r.Done, ", "), r.LeftAs(), why), false, now)
+	return s.exhausted(fmt.Sprintf("%s was not proven to cure it%s: %s", r.Done, r.LeftAs(), why), false, now)
 }
 
 // exhausted ends the plan; the record stays until a person has looked.

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"drydock.dev/drydock/internal/text"
@@ -46,10 +45,10 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decisio
 	if r.Intent != nil {
 		_, missing = s.proven()
 	}
-	d.Message = fmt.Sprintf("all steps were tried (%s) and the node is not cured: %s%s", strings.Join(all(r), ", "), missing, passedOver(r))
+	d.Message = fmt.Sprintf("all steps were tried (%s) and the node is not cured: %s%s", all(r), missing, passedOver(r))
 	d.Ended.Why = text.Line(d.Message, 300)
 	d.Uncordon, d.Untaint, d.Withdraw, d.Ended.Left = false, false, nil, nil
-	disruptive := slices.ContainsFunc(all(r), func(done string) bool { return s.Config.Remediation(remediations.StepName(done)).Disruptive })
+	disruptive := slices.ContainsFunc(all(r), func(done remediations.Attempt) bool { return s.Config.Remediation(done.Name).Disruptive })
 	if p.CordonExhausted && p.Mode == remediations.ModeEnforce && disruptive && !s.Node.Spec.Unschedulable {
 		d.Cordon = true
 		r.Undo = append(r.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(now)})

@@ -23,7 +23,7 @@ func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
 	}
 	return lifecycle.Decision{
 		Verb: lifecycle.VerbReset, Message: "a record that could not be read was dropped: " + text.Line(bytes, 900),
-		Ended: &remediations.Entry{ID: "unreadable", Outcome: remediations.OutcomeCancelled, Steps: []string{}, Began: remediations.Instant(now), Ended: remediations.Instant(now), Why: text.Line(bytes, 1024)},
+		Ended: &remediations.Entry{ID: "unreadable", Outcome: remediations.OutcomeCancelled, Steps: remediations.Attempts{}, Began: remediations.Instant(now), Ended: remediations.Instant(now), Why: text.Line(bytes, 1024)},
 	}
 }
 

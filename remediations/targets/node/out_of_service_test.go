@@ -73,7 +73,7 @@ func TestOnlyAReplacementLetsAMachineGo(t *testing.T) {
 		}
 		s := goneMachine(t)
 		s.Config.Policies[0].Plan[2].Name, s.Config.Provided[name] = name, true
-		s.Journal.Record.Step.Name, s.Journal.Record.Done[2] = name, name+":1"
+		s.Journal.Record.Step.Name, s.Journal.Record.Done[2] = name, Attempt{Name: name, Number: 1}
 		require.Equal(t, r.Replaces, node.Decide(s, scene.Noon).Taint, name)
 	}
 }

@@ -36,7 +36,7 @@ func (s *state) await(now time.Time) lifecycle.Decision {
 // proven asks for the issued step's own proof.
 func (s *state) proven() (bool, string) {
 	r := s.Record
-	name := remediations.StepName(remediations.LastDone(r))
+	name := remediations.LastDone(r).Name
 	if r.Withheld() {
 		return false, "the last call was not made: " + r.Intent.Why
 	}
@@ -96,5 +96,5 @@ func (s *state) cure(p *remediations.Policy) (remediations.Outcome, string) {
 
 // renewed says that the lease is fresh and, after a restart on the node, that it was renewed since.
 func (s *state) renewed(r *remediations.Record) bool {
-	return s.Lease.Fresh() && (!s.Config.Remediation(remediations.StepName(remediations.LastDone(r))).RenewsLease || s.Lease.RenewedAt.After(r.Intent.At))
+	return s.Lease.Fresh() && (!s.Config.Remediation(remediations.LastDone(r).Name).RenewsLease || s.Lease.RenewedAt.After(r.Intent.At))
 }

@@ -132,7 +132,7 @@ func TestProofThatTheProviderGivesIsAskedFor(t *testing.T) {
 		"nobody knows what was there": {"replace:1", "", time.Time{}, false},
 		"a step with another proof":   {"reboot:1", "{}", time.Time{}, false},
 	} {
-		r := &Record{Done: []string{c.done}, Intent: &Intent{ID: "r1-0-1", At: scene.Noon.Add(-time.Hour), Before: c.before}}
+		r := &Record{Done: Attempts{AttemptOf(c.done)}, Intent: &Intent{ID: "r1-0-1", At: scene.Noon.Add(-time.Hour), Before: c.before}}
 		s := &lifecycle.State{Config: scene.LimitsAlone(), Node: scene.Bare("n1"), Journal: Journal{Record: r}}
 		if !c.asked.IsZero() {
 			s.Replacement = &Replacement{Asked: Asked{Intent: "r1-0-1", At: c.asked}}

@@ -18,7 +18,7 @@ func (s *state) begins(p *remediations.Policy, r *remediations.Record) bool {
 }
 
 // all are the attempts issued by the repair and by those that it went on from, oldest first.
-func all(r *remediations.Record) []string {
+func all(r *remediations.Record) remediations.Attempts {
 	if r.After == nil {
 		return r.Done
 	}

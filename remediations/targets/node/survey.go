@@ -60,7 +60,7 @@ const askEvery = 15 * time.Second
 // follow asks whoever can tell whether the step's proof is there, again and again until it is.
 func (s *state) follow(d *lifecycle.Decision, now time.Time) {
 	r := s.Record
-	if of := s.Config.Remediation(remediations.StepName(remediations.LastDone(r))); (!of.AsksPods && !of.Replaces) || r.Intent.Before == "" {
+	if of := s.Config.Remediation(remediations.LastDone(r).Name); (!of.AsksPods && !of.Replaces) || r.Intent.Before == "" {
 		return
 	}
 	if again := s.askedAgain(r.Intent); !now.Before(again) || again.Sub(now) > askEvery {
@@ -148,7 +148,7 @@ func (s *state) answers() (a remediations.Answers) {
 	if r == nil || r.Intent == nil {
 		return a
 	}
-	of := s.Config.Remediation(remediations.StepName(remediations.LastDone(r)))
+	of := s.Config.Remediation(remediations.LastDone(r).Name)
 	if of.Replaces && s.Replacement != nil && s.Replacement.About(r.Intent) {
 		a.Machine = s.Replacement
 	}

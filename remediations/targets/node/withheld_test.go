@@ -33,13 +33,13 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 			s := (&scene.Scene{}).State(t)
 			s.Node = scene.Unready(scene.Acting())
 			r := ReadJournal(s.Node).Record
-			r.Policy, r.Cause.Alert, r.Done, r.Deadline = "node-not-ready", scene.FP, []string{"reboot:1"}, scene.Noon.Add(time.Minute)
+			r.Policy, r.Cause.Alert, r.Done, r.Deadline = "node-not-ready", scene.FP, Attempts{{Name: "reboot", Number: 1}}, scene.Noon.Add(time.Minute)
 			call := withheld
 			c.change(&call, r)
 			s.Journal.Record, s.Call = r, &call
 			d := node.Decide(s, scene.Noon.Add(time.Second))
 			if !c.back {
-				require.Equal(t, []string{"reboot:1"}, append([]string{}, r.Done...))
+				require.Equal(t, []string{"reboot:1"}, r.Done.Texts())
 				require.NotEqual(t, lifecycle.VerbHold, d.Verb)
 				return
 			}
@@ -58,7 +58,7 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 			issued := node.Decide(s, scene.Noon)
 			require.Equal(t, lifecycle.VerbIssue, issued.Verb, issued.Message)
 			require.Equal(t, StepRef{Name: "reboot", Attempt: 1}, issued.Record.Step)
-			require.Equal(t, []string{"reboot:1"}, issued.Record.Done)
+			require.Equal(t, []string{"reboot:1"}, issued.Record.Done.Texts())
 
 			// A process that led before may remember that the call was withheld: it says nothing of the next one.
 			s.Journal.Record, s.Call = issued.Record, &call
@@ -81,7 +81,7 @@ func TestARefusalInAClockJumpSetsNoFarDeadline(t *testing.T) {
 			s := (&scene.Scene{}).State(t)
 			s.Node = scene.Acting()
 			r := ReadJournal(s.Node).Record
-			r.Policy, r.Cause.Alert, r.Done, r.Deadline = "node-not-ready", scene.FP, []string{"reboot:1"}, scene.Noon.Add(time.Minute)
+			r.Policy, r.Cause.Alert, r.Done, r.Deadline = "node-not-ready", scene.FP, Attempts{{Name: "reboot", Number: 1}}, scene.Noon.Add(time.Minute)
 			s.Journal.Record, s.Call = r, &lifecycle.Call{IntentID: "r1-0-1", Outcome: CallRefused, Why: "no quota"}
 			d := node.Decide(s, scene.Noon.Add(time.Second).Add(ahead))
 			require.Equal(t, lifecycle.VerbVerify, d.Verb)

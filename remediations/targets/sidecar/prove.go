@@ -2,7 +2,6 @@ package sidecar
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"drydock.dev/drydock/internal/text"
@@ -123,7 +122,7 @@ func (s *State) rest(now time.Time) lifecycle.Decision {
 }
 
 func (s *State) exhaust(now time.Time) lifecycle.Decision {
-	d := s.End(remediations.OutcomeExhausted, fmt.Sprintf("all attempts were made (%s) and the sidecar is not ready: %s", strings.Join(s.Record.Done, ", "), s.Sighting.words()), now)
+	d := s.End(remediations.OutcomeExhausted, fmt.Sprintf("all attempts were made (%s) and the sidecar is not ready: %s", s.Record.Done, s.Sighting.words()), now)
 	d.Record = s.Record.Exhausted(now)
 	return d
 }

@@ -97,7 +97,7 @@ func LeaderRecord(from, to string, phase remediations.Phase) *remediations.Recor
 	r, had := Record(phase), ""
 	r.Policy, r.Step.Name, r.Location = "mesh-leader-degraded", "promote-leader", Location
 	if r.Intent != nil {
-		r.Intent.Successor, r.Done = to, []string{"promote-leader:1"}
+		r.Intent.Successor, r.Done = to, remediations.Attempts{{Name: "promote-leader", Number: 1}}
 		r.Moves = []remediations.Move{{Location: Location, From: from, To: to, Before: map[string]*string{from: &had, to: nil}}}
 	}
 	return r
