@@ -40,6 +40,14 @@ type VerdictFile struct {
 	Consume  []string             `json:"consume,omitempty"`
 	Notices  []lifecycle.Notice   `json:"notices,omitempty"`
 	Pause    string               `json:"pause,omitempty"`
+	// Signs are those of which one must still say Ill at the last look, in words; Alerts are what is written, by fingerprint.
+	Signs    []string                      `json:"signs,omitempty"`
+	Announce []string                      `json:"announce,omitempty"`
+	Withdraw []string                      `json:"withdraw,omitempty"`
+	LeftOf   string                        `json:"leftOf,omitempty"`
+	Left     []remediations.Undo           `json:"left,omitempty"`
+	History  []remediations.Entry          `json:"history,omitempty"`
+	Alerts   map[string]remediations.Alert `json:"alerts,omitempty"`
 }
 
 func Render(t testing.TB, d lifecycle.Decision) string {
@@ -48,6 +56,16 @@ func Render(t testing.TB, d lifecycle.Decision) string {
 		Verb: d.Verb, Reason: d.Reason, Message: d.Message, Fleet: d.Fleetwide, Well: d.Well, Cordon: d.Cordon, Uncordon: d.Uncordon,
 		Taint: d.Taint, Untaint: d.Untaint, PutBack: d.PutBack, Stop: d.Stop, Allow: d.Allow,
 		Record: d.Record, Ended: d.Ended, Relapsed: d.Relapsed, Prune: d.Prune, Consume: d.Consume, Notices: d.Notices, Pause: d.Pause,
+		Announce: d.Announce, Withdraw: d.Withdraw, LeftOf: d.LeftOf, Left: d.Left, History: d.History,
+	}
+	for _, s := range d.Signs {
+		v.Signs = append(v.Signs, s.String())
+	}
+	for _, a := range d.Alerts {
+		if v.Alerts == nil {
+			v.Alerts = map[string]remediations.Alert{}
+		}
+		v.Alerts[a.Fingerprint] = a
 	}
 	if d.Policy != nil {
 		v.Policy = d.Policy.Name

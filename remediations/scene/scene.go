@@ -32,6 +32,8 @@ type Scene struct {
 	// MinNodes and 30% of all must have the alert for a step that changes the whole cluster; absent: 3.
 	MinNodes   int  `json:"minNodes"`
 	RequireAll bool `json:"requireAll"`
+	// Announce are the annotations by which others are told of a repair.
+	Announce []string `json:"announce"`
 	// Others are further policies, each with its plan.
 	Others []Other `json:"others"`
 

@@ -63,6 +63,7 @@ func Span(text, otherwise string) time.Duration {
 func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	t.Helper()
 	c := sc.Config(t)
+	c.Announce = sc.Announce
 	n := sc.TheNode(t)
 	s := &lifecycle.State{
 		Config: c, Node: n, Journal: remediations.ReadJournal(n), Word: sc.Said(), Call: sc.Call, NewID: "new1",
