@@ -22,7 +22,7 @@ func (p *passing) end(s *lifecycle.State, d lifecycle.Decision) {
 	if r := s.Journal.Record; r != nil && r.Silence != "" && p.Silencer != nil {
 		p.Beside(func() { p.speakAgain(r.Silence) })
 	}
-	p.ended(e)
+	p.metrics.over(e)
 	p.tell(n.Name, e.ID, Event{
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
 		Note: endNote(e, "", d.Message),
@@ -86,12 +86,6 @@ func endNote(e *remediations.Entry, whose, message string) string {
 		did = "nothing was done"
 	}
 	return fmt.Sprintf("repair %s%s by policy %s after %s (%s): %s", e.ID, whose, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), did, message)
-}
-
-// ended counts a repair that is over.
-func (p *passing) ended(e *remediations.Entry) {
-	p.metrics.ended.WithLabelValues(e.Policy, string(e.Outcome)).Inc()
-	p.metrics.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
 }
 
 // speakAgain ends the repair's silence; one that could not be ended has an end of its own.

@@ -144,16 +144,15 @@ func (p *passing) mayStill(node string, lets func(ctx context.Context, live *cor
 		if err := lets(ctx, live); err != nil {
 			return err
 		}
-		return p.young(since) // asked last: what was read before may have taken its time
+		return p.core.young(since, p.Clock.Now()) // asked last: what was read before may have taken its time
 	}
 }
 
 // young withholds a call whose intent is too old. It asks both clocks: the monotonic one does not count the time that a
 // suspended machine slept.
-func (p *passing) young(since time.Time) error {
-	now := p.Clock.Now()
-	if now.Sub(since) > p.core.intentGood || now.Round(0).Sub(since.Round(0)) > p.core.intentGood {
-		return remediations.Withhold(remediations.ReasonCallWithheld, "the intent is older than %s, so the call was not made", p.core.intentGood)
+func (c core) young(since, now time.Time) error {
+	if now.Sub(since) > c.intentGood || now.Round(0).Sub(since.Round(0)) > c.intentGood {
+		return remediations.Withhold(remediations.ReasonCallWithheld, "the intent is older than %s, so the call was not made", c.intentGood)
 	}
 	return nil
 }

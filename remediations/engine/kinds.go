@@ -259,7 +259,7 @@ func (p *passing) keepBeside(k *kind, t *subject, d lifecycle.Decision) (wrote b
 
 func (p *passing) endBeside(k *kind, t *subject, d lifecycle.Decision) {
 	e, whose := d.Ended, ""
-	p.ended(e)
+	p.metrics.over(e)
 	if k.ofWhat != nil {
 		whose = k.ofWhat(e)
 	}
@@ -305,14 +305,8 @@ func (p *passing) tellOf(k *kind, t *subject, key string, e Event) {
 		p.tell(t.of.node, key, e)
 		return
 	}
-	once := key + "|" + e.Reason
-	if t.m.told[once] {
-		return
+	if t.m.told.first(key+"|"+e.Reason, 64) {
+		e.About = k.about(t)
+		p.Events.Event("", e)
 	}
-	if len(t.m.told) > 64 {
-		t.m.told = map[string]bool{}
-	}
-	t.m.told[once] = true
-	e.About = k.about(t)
-	p.Events.Event("", e)
 }

@@ -23,6 +23,12 @@ type repairMetrics struct {
 	holds    *prometheus.GaugeVec
 }
 
+// over counts a repair that ended.
+func (m repairMetrics) over(e *remediations.Entry) {
+	m.ended.WithLabelValues(e.Policy, string(e.Outcome)).Inc()
+	m.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
+}
+
 // metrics are the fleet's figures. Only the leader has them: rules and dashboards aggregate with max by.
 type metrics struct {
 	repairMetrics

@@ -212,9 +212,9 @@ func (r *Rescue) mayStill(ctx context.Context, attempt string, since time.Time) 
 		if ctx.Err() != nil {
 			return errors.New("this Drydock is stopping")
 		}
-		now := r.Clock.Now() // both clocks, as for a node
-		if now.Sub(since) > r.core.intentGood || now.Round(0).Sub(since.Round(0)) > r.core.intentGood {
-			return fmt.Errorf("the intent is older than %s, so the call was not made", r.core.intentGood)
+		now := r.Clock.Now()
+		if err := r.core.young(since, now); err != nil {
+			return err
 		}
 		j, err := r.Journal.Load()
 		if err != nil {
@@ -273,8 +273,7 @@ func (r *Rescue) tellOf(s *apiserver.State, d apiserver.Decision) {
 		}
 	case lifecycle.VerbEnd:
 		e := d.Ended
-		r.metrics.ended.WithLabelValues(e.Policy, string(e.Outcome)).Inc()
-		r.metrics.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
+		r.metrics.over(&e.Entry)
 		r.tell("", e.ID, Event{
 			Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(&e.Entry),
 			Note: fmt.Sprintf("rescue %s of the API servers by policy %s after %s: %s", e.ID, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), d.Message),
@@ -285,15 +284,9 @@ func (r *Rescue) tellOf(s *apiserver.State, d apiserver.Decision) {
 
 // tell sends an Event once for each key.
 func (r *Rescue) tell(node, key string, e Event) {
-	k := key + "|" + e.Reason
-	if r.told[k] {
-		return
+	if r.told.first(key+"|"+e.Reason, 256) {
+		r.Events.Event(node, e)
 	}
-	if len(r.told) > 256 {
-		r.told = map[string]bool{}
-	}
-	r.told[k] = true
-	r.Events.Event(node, e)
 }
 
 // publish sets the gauges of the policies about API servers.

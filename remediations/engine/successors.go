@@ -107,7 +107,7 @@ func (p *passing) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decisi
 		return
 	}
 	p.fleet.Vacate(o.Node)
-	p.ended(e)
+	p.metrics.over(e)
 	p.Events.Event(about, Event{
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
 		Note: fmt.Sprintf("repair %s of Node %s by policy %s after %s (%s): %s", e.ID, o.Node, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), e.Steps, d.Message),

@@ -39,7 +39,7 @@ type targetMemory struct {
 	// seen is what was last seen of it, as its kind sees, when looking began at seenAt; nil: nothing yet.
 	seen   any
 	seenAt time.Time
-	told   map[string]bool
+	told   emitted
 	// waits says that people were told that it waits.
 	waits bool
 	pass  int
@@ -48,7 +48,7 @@ type targetMemory struct {
 func (e *Engine) rememberTarget(of target) (m *targetMemory, known bool) {
 	m, known = e.targets[of]
 	if !known {
-		m = &targetMemory{told: map[string]bool{}}
+		m = &targetMemory{told: emitted{}}
 		e.targets[of] = m
 	}
 	return m, known
@@ -182,7 +182,7 @@ func (p *passing) act(ctx context.Context, c calling, look *lookedLast, mayStill
 		case <-ctx.Done():
 		}
 		again.Stop()
-		if p.ctx.Err() != nil || ctx.Err() != nil || p.young(p.now) != nil {
+		if p.ctx.Err() != nil || ctx.Err() != nil || p.core.young(p.now, p.Clock.Now()) != nil {
 			return outcome, true, err
 		}
 	}

@@ -62,14 +62,9 @@ func (p *passing) tell(node, key string, e Event) {
 	if key == "" {
 		k = e.Note
 	}
-	if m.told[k] {
-		return
+	if m.told.first(k, 256) {
+		p.Events.Event(node, e)
 	}
-	if len(m.told) > 256 {
-		m.told = map[string]bool{}
-	}
-	m.told[k] = true
-	p.Events.Event(node, e)
 }
 
 func (p *passing) count(r *remediations.Record, d lifecycle.Decision) {

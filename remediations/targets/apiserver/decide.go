@@ -139,6 +139,16 @@ func Decide(s *State, now time.Time) Decision {
 	return s.goOn(now)
 }
 
+// serves says that the policy repairs API servers, here and now.
+func (s *State) serves(p *remediations.Policy) bool {
+	return p != nil && p.Mode != remediations.ModeOff && p.Kind == remediations.KindAPIServer && s.Config.Serves(p)
+}
+
+// alert is the rescue's own, where those who would know it may not answer.
+func (r *Rescue) alert() remediations.Alert {
+	return remediations.Alert{Fingerprint: r.Cause.Alert, Policy: r.Policy, Status: remediations.StatusFiring}
+}
+
 // start looks for an alert that no guard holds.
 func (s *State) start(now time.Time) Decision {
 	r := s.Journal.Rescue
@@ -147,13 +157,13 @@ func (s *State) start(now time.Time) Decision {
 	}
 	alerts := slices.Clone(s.Alerts)
 	if r != nil && remediations.AlertOf(s.Alerts, r.Cause) == nil { // those who would know it may not answer
-		alerts = append(alerts, remediations.Alert{Fingerprint: r.Cause.Alert, Policy: r.Policy, Status: remediations.StatusFiring})
+		alerts = append(alerts, r.alert())
 	}
 	var held *Decision
 	for i := range alerts {
 		a := &alerts[i]
 		p := s.Config.Policy(a.Policy)
-		if p == nil || p.Mode == remediations.ModeOff || p.Kind != remediations.KindAPIServer || !s.Config.Serves(p) {
+		if !s.serves(p) {
 			continue
 		}
 		if s.stale(now) {
@@ -189,7 +199,7 @@ func (s *State) start(now time.Time) Decision {
 func (s *State) goOn(now time.Time) Decision {
 	r := s.Journal.Rescue
 	p := s.Config.Policy(r.Policy)
-	if p == nil || p.Mode == remediations.ModeOff || p.Kind != remediations.KindAPIServer || !s.Config.Serves(p) {
+	if !s.serves(p) {
 		return s.end(remediations.OutcomeCancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
 	seen := !s.unseen(now)
@@ -219,7 +229,8 @@ func (s *State) goOn(now time.Time) Decision {
 	}
 	a := remediations.AlertOf(s.Alerts, r.Cause)
 	if a == nil {
-		a = &remediations.Alert{Fingerprint: r.Cause.Alert, Policy: r.Policy, Status: remediations.StatusFiring}
+		own := r.alert()
+		a = &own
 	}
 	return s.act(s.candidate(p, a, true, now), pending)
 }
