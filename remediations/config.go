@@ -185,7 +185,11 @@ func (c *Config) IsSelfTest(alert map[string]string) bool {
 // Serves says that the policy's alerts can be taken at all: without its provider nobody may look at pods, at the mesh, or at
 // the control plane's hosts.
 func (c *Config) Serves(p *Policy) bool {
-	return p.Kind == KindNode || (len(p.Plan) > 0 && c.Provides(p.Plan[0]) && (p.Kind != KindAPIServer || len(c.ControlPlaneHosts) > 0))
+	if p.Kind == KindNode {
+		return true
+	}
+	served := c.kind(p.Kind).Served
+	return len(p.Plan) > 0 && c.Provides(p.Plan[0]) && (served == nil || served(c))
 }
 
 // Provides says that this installation can carry the step out.

@@ -32,7 +32,26 @@ type TargetKind struct {
 	Name func(p *Policy, labels map[string]string) (string, error)
 	// Unknown is why an alert about one that nobody has is none of ours; empty: MisrouteNoTarget.
 	Unknown Misroute
+	// Called is what people call one of them, Selects what a policy about them is for; empty: by the kind's name, and nodes.
+	Called, Selects string
+	// NotAsked says why nobody can ask for their repair on a Node; empty: it depends on the policy alone.
+	NotAsked string
+	// Served says that this installation has what their repair needs beside its step; nil: it needs nothing.
+	Served func(c *Config) bool
 }
+
+// kind is what is known of the kind.
+func (c *Config) kind(of Kind) TargetKind {
+	for _, k := range c.Kinds {
+		if k.Kind == of {
+			return *k
+		}
+	}
+	return TargetKind{Kind: of}
+}
+
+// Called is what people call a target of the kind.
+func (c *Config) Called(kind Kind) string { return cmp.Or(c.kind(kind).Called, "a "+string(kind)) }
 
 // Misroute is why an alert is none of ours; its values are those of the metric drydock_alerts_received_total.
 type Misroute string
@@ -49,12 +68,7 @@ const (
 
 // Unknown is why an alert about a target of the kind that nobody has is none of ours.
 func (c *Config) Unknown(kind Kind) Misroute {
-	for _, k := range c.Kinds {
-		if k.Kind == kind {
-			return cmp.Or(k.Unknown, MisrouteNoTarget)
-		}
-	}
-	return MisrouteNoTarget
+	return cmp.Or(c.kind(kind).Unknown, MisrouteNoTarget)
 }
 
 // NameOf is the name of the target that the alert is about by the policy. An error: it names none.
@@ -62,10 +76,8 @@ func (c *Config) NameOf(p *Policy, labels map[string]string) (string, error) {
 	if p.Kind == KindNode {
 		return nodeName(p, labels)
 	}
-	for _, k := range c.Kinds {
-		if k.Kind == p.Kind {
-			return k.Name(p, labels)
-		}
+	if name := c.kind(p.Kind).Name; name != nil {
+		return name(p, labels)
 	}
 	return "", fmt.Errorf("policy %s is about a kind of target that is not known here: %q", p.Name, p.Kind)
 }

@@ -11,12 +11,14 @@ import (
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 func requestConfig() *Config {
 	gpu, _ := k8slabels.Parse("gpu")
 	return &Config{
-		Mode: ModeObserve, Provided: map[string]bool{"reboot": true, "drain": true, "replace": true},
+		Kinds: []*TargetKind{&apiserver.Kind},
+		Mode:  ModeObserve, Provided: map[string]bool{"reboot": true, "drain": true, "replace": true},
 		Policies: []*Policy{
 			{Name: "gpu", Mode: ModeEnforce, NodeSelector: gpu, Labels: []string{"gpu_node"}, ProofFor: time.Minute, Plan: []Step{{Name: "reboot", Wait: 40 * time.Minute, Attempts: 3}}},
 			{Name: "unwanted", Mode: ModeOff, Plan: []Step{{Name: "reboot", Wait: time.Hour, Attempts: 1}}},

@@ -27,14 +27,8 @@ func (c *Config) ParseRequest(v string) (string, error) {
 		if p == nil || p.Mode == ModeOff {
 			return "", fmt.Errorf("%s=%q: there is no policy of that name; `drydock policies` lists them", RequestKey, clip(v, 80))
 		}
-		switch p.Kind {
-		case KindLocation:
-			return "", fmt.Errorf("%s=%q: the policy is about the leaders of the mesh, which are only moved for an alert", RequestKey, clip(v, 80))
-		case KindAPIServer:
-			return "", fmt.Errorf("%s=%q: the policy is about the API servers, which are only restarted for an alert", RequestKey, clip(v, 80))
-		case KindSidecar:
-			return "", fmt.Errorf("%s=%q: the policy is about pods' sidecars, and a request on a node names none; it needs an alert", RequestKey, clip(v, 80))
-		case KindNode:
+		if why := c.kind(p.Kind).NotAsked; why != "" {
+			return "", fmt.Errorf("%s=%q: %s", RequestKey, clip(v, 80), why)
 		}
 		return v, nil
 	}

@@ -21,14 +21,10 @@ func (p PolicyInfo) Selector() string {
 	if p.NodeSelector != nil {
 		return p.NodeSelector.String()
 	}
-	switch p.Kind {
-	case remediations.KindSidecar:
-		return "pods of its provider"
-	case remediations.KindLocation:
-		return "leaders of the mesh"
-	case remediations.KindAPIServer:
-		return "hosts of API servers"
-	case remediations.KindNode:
+	for _, k := range kinds {
+		if k.Kind == p.Kind {
+			return k.Selects
+		}
 	}
 	return "all nodes"
 }

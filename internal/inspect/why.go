@@ -186,7 +186,7 @@ func (s *Observation) because(all []Alert, decided string) string {
 		case p.Mode == remediations.ModeOff:
 			why = fmt.Sprintf("policy %s is off", a.Policy)
 		case p.Kind != remediations.KindNode:
-			why = fmt.Sprintf("policy %s repairs %s, and `kubectl drydock why` explains only the node's own repair", a.Policy, targetOf(p.Kind))
+			why = fmt.Sprintf("policy %s repairs %s, and `kubectl drydock why` explains only the node's own repair", a.Policy, s.Config.Core.Called(p.Kind))
 		case !known:
 			why = fmt.Sprintf("alert %s is not on the Node yet", a.Name)
 		case decided != "":
@@ -199,17 +199,6 @@ func (s *Observation) because(all []Alert, decided string) string {
 		}
 	}
 	return strings.Join(out, "; ")
-}
-
-// targetOf names what a policy of the kind repairs.
-func targetOf(kind remediations.Kind) string {
-	switch kind { //nolint:exhaustive // the others are named by their kind
-	case remediations.KindLocation:
-		return "a location of the mesh"
-	case remediations.KindAPIServer:
-		return "the API servers"
-	}
-	return "a " + string(kind)
 }
 
 func (c considered) heldBy(reason remediations.Reason) bool {

@@ -101,7 +101,7 @@ func (t *Target) goOn(now time.Time) Decision {
 			Well: !t.WellSince.IsZero(), Message: "looking before the next " + t.Next, // which is no break of what was well
 		}
 	}
-	c := t.Candidate(p, t.AlertBy(r.Cause.Alert), r.Cause.Alert, r.Step, now)
+	c := t.Candidate(p, t.AlertBy(r.Cause.Alert), r.Cause, r.Step, now)
 	c.Repair, c.Own = r.ID, r.ID
 	var cure Decision
 	if c.Resolved() {

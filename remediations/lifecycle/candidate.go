@@ -16,10 +16,10 @@ type Candidate struct {
 	// Alert is the repair's, Request what a person asked for; a repair has one of the two.
 	Alert   *remediations.Alert
 	Request string
-	// kind is what it is a repair of, and subject that target in a sentence.
+	// Kind is what it is a repair of, and Subject that target in a sentence.
 	Kind    remediations.Kind
 	Subject string
-	// target is the one that is not the node itself; nil: it is the node.
+	// target is the one that it repairs; nil: nothing is known of it, for a guard that is asked alone.
 	target *Target
 	// Spent says why there is no further attempt; empty: there may be.
 	Spent   string

@@ -17,8 +17,8 @@ func excluded(c *Candidate) *Finding {
 }
 
 func paused(c *Candidate) *Finding {
-	// For a sidecar or a leader both stand until Decide takes them off, once the leases agree that their time is over.
-	if why, broken := c.Node.Annotations[remediations.BreakGlassKey]; broken && (c.Kind != remediations.KindNode || !c.GlassMended(c.Now)) {
+	// For most targets both stand until they are taken off, once the leases agree that their time is over.
+	if why, broken := c.Node.Annotations[remediations.BreakGlassKey]; broken && (!c.takesOff() || !c.GlassMended(c.Now)) {
 		f := Because("%s is set (%s); remove it to end that", remediations.BreakGlassKey, text.Line(why, 80))
 		if since := c.GlassSince(); !since.IsZero() {
 			f.Until = since.Add(GlassFor)
@@ -38,11 +38,13 @@ func paused(c *Candidate) *Finding {
 		return Because("%v; until then the node is paused", err)
 	case p.Until.IsZero():
 		return Because("paused by %s%s; remove it to go on", remediations.PauseKey, Aside(p.Why))
-	case c.Kind != remediations.KindNode || c.Now.Before(p.Until):
+	case !c.takesOff() || c.Now.Before(p.Until):
 		return &Finding{Message: fmt.Sprintf("paused by %s%s", remediations.PauseKey, Aside(p.Why)), Until: p.Until}
 	}
 	return cancelled(c)
 }
+
+func (c *Candidate) takesOff() bool { return c.target != nil && c.target.TakesOff }
 
 // cancelled holds an alert whose last repair a person cancelled, until it has ended and fires again: the next repair
 // would only be the cancelled one under another name.
@@ -59,7 +61,7 @@ func cancelled(c *Candidate) *Finding {
 		return nil
 	}
 	f := Because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again", by.ID, by.At.Format(time.RFC3339))
-	if c.Kind == remediations.KindNode { // a request names no pod, and no location
+	if c.target != nil && c.target.OnRequest {
 		f.Message += fmt.Sprintf(", or by %s=%s%s", remediations.RequestKey, remediations.RequestPolicy, c.Policy.Name)
 	}
 	return f

@@ -59,7 +59,7 @@ func cooldown(c *Candidate) *Finding {
 // lastRepair is the last repair of the node by the policy that counts for it; nil: none is on record.
 func (c *Candidate) lastRepair() *remediations.Entry {
 	for i, e := range c.Journal.History {
-		if e.Policy == c.Policy.Name && remediations.KindOf(e.Target) == remediations.KindNode && c.counts(e) {
+		if e.Policy == c.Policy.Name && remediations.KindOf(e.Target) == c.Kind && c.counts(e) {
 			return &c.Journal.History[i]
 		}
 	}
@@ -78,7 +78,7 @@ func (c *Candidate) begun() (count int, oldest time.Time) {
 	count, oldest = c.Ledger.Begun(ledger.Machine(c.Node), c.Own, c.Now, window)
 	for _, e := range c.Journal.History {
 		disrupts := e.Would != nil && c.Config.Remediation(e.Would.Step.Name).Disruptive
-		if !disrupts || remediations.KindOf(e.Target) != remediations.KindNode || !c.counts(e) || c.Now.Sub(e.Ended) >= window {
+		if !disrupts || remediations.KindOf(e.Target) != c.Kind || !c.counts(e) || c.Now.Sub(e.Ended) >= window {
 			continue
 		}
 		if count++; oldest.IsZero() || e.Ended.Before(oldest) {

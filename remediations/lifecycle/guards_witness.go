@@ -20,7 +20,7 @@ const (
 // Signs are those of which one must say Ill before the candidate's step. A node that is not Ready after a step of this
 // repair is ill, whatever else its policy looks at: while it is away most signs say nothing. nil: nobody is asked.
 func (c *Candidate) Signs() []signs.Sign {
-	if c.Kind != remediations.KindNode || c.Request != "" || c.Policy.Witness == nil || c.Policy.Witness.None {
+	if c.Request != "" || c.Policy.Witness == nil || c.Policy.Witness.None {
 		return nil
 	}
 	asked := c.Policy.Witness.Signs

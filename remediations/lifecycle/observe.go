@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -93,10 +92,10 @@ func (t *Target) observed(why string, now time.Time) Decision {
 		w.IllSince, name = remediations.Instant(remediations.Earlier(a.StartsAt, at)), a.Name
 	}
 	over := !t.Stale() && t.ended(r.Cause, now)
-	if over && (t.Kind != remediations.KindNode || remediations.Ready(t.Node)) {
+	if over && (t.Sound == nil || t.Sound()) {
 		w.WellAt = remediations.Instant(now)
 	}
-	ill, it := remediations.Instant(now).Sub(w.IllSince), cmp.Or(t.What, t.Node.Name)
+	ill, it := remediations.Instant(now).Sub(w.IllSince), t.What
 	said := fmt.Sprintf("%s would have been issued at %s, for alert %s", w.Step, at.Format(time.RFC3339), name)
 	switch {
 	case w.Unnecessary():

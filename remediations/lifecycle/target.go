@@ -27,6 +27,9 @@ type Target struct {
 	Soon []remediations.Reason
 	// Spent: no further attempt is made, whatever the plan says.
 	Spent bool
+	// TakesOff: the decision about it takes people's keys off the Node when their time is over, so they hold it no longer. The others
+	// are held until then. OnRequest: a person can ask for its repair.
+	TakesOff, OnRequest bool
 
 	// PolicyFor is the policy of the record; nil: the configured one of that name. Causes are the alerts about it, in the order in
 	// which they are considered; nil: the oldest first.
@@ -79,6 +82,8 @@ type Target struct {
 	Cure     func(p *remediations.Policy) (remediations.Outcome, string)
 	Missing  func() string
 	Evidence func(d *Decision, p *remediations.Policy, due, now time.Time) (there bool, against string)
+	// Sound says that it is well when its alert has ended; nil: nothing but the alert's end shows it.
+	Sound func() bool
 	// Said is what the Alertmanagers say of the cause; nil: of its alert.
 	Said func(cause remediations.Cause) alerts.Verdict
 	// Closing adds to the end of the repair, and to the history's entry, what is the kind's own; nil: nothing.

@@ -43,13 +43,14 @@ func (t *Target) consider(p *remediations.Policy, a *remediations.Alert, now tim
 			r.Target = t.Name
 		}
 	}
-	return t.Act(t.Candidate(p, a, a.Fingerprint, step, now), r)
+	return t.Act(t.Candidate(p, a, remediations.Cause{Alert: a.Fingerprint}, step, now), r)
 }
 
-func (t *Target) Candidate(p *remediations.Policy, a *remediations.Alert, fingerprint string, step remediations.StepRef, now time.Time) *Candidate {
-	c := &Candidate{State: t.State, Now: now, Policy: p, Step: step, Alert: a, Kind: t.Kind, target: t, Subject: t.What}
+// Candidate is the step by the policy for the cause, as the guards see it. a is the cause's alert; nil: it is not on the Node.
+func (t *Target) Candidate(p *remediations.Policy, a *remediations.Alert, cause remediations.Cause, step remediations.StepRef, now time.Time) *Candidate {
+	c := &Candidate{State: t.State, Now: now, Policy: p, Step: step, Alert: a, Request: cause.Request, Kind: t.Kind, target: t, Subject: t.What}
 	if t.Word != nil { // what is put back needs no alert, and Alertmanager may not have been asked yet
-		c.Verdict = t.Word.VerdictFor(fingerprint, t.Config, "")
+		c.Verdict = t.verdictOn(cause)
 	}
 	return c
 }

@@ -17,7 +17,11 @@ import (
 // Kind are the API servers, all of them: no label names one.
 var Kind = remediations.TargetKind{
 	Kind: remediations.KindAPIServer, Unknown: remediations.MisrouteUnknownNode,
-	Name: func(*remediations.Policy, map[string]string) (string, error) { return "", nil },
+	Name:     func(*remediations.Policy, map[string]string) (string, error) { return "", nil },
+	Called:   "the API servers",
+	Selects:  "hosts of API servers",
+	NotAsked: "the policy is about the API servers, which are only restarted for an alert",
+	Served:   func(c *remediations.Config) bool { return len(c.ControlPlaneHosts) > 0 },
 }
 
 // RescueFor is how long a rescue of the API servers may take, from its first restart on, where no policy says.

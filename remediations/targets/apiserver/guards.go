@@ -42,7 +42,7 @@ func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted b
 	if acted {
 		step.Attempt += len(s.Journal.Rescue.Hosts)
 	}
-	c.Candidate = t.Candidate(p, &heard, a.Fingerprint, step, now)
+	c.Candidate = t.Candidate(p, &heard, remediations.Cause{Alert: a.Fingerprint}, step, now)
 	if acted {
 		c.Repair = s.Journal.Rescue.ID
 	}

@@ -30,7 +30,8 @@ type Sight struct {
 
 // Kind are the locations of the mesh, by the nodes that lead them.
 var Kind = remediations.TargetKind{
-	Kind: remediations.KindLocation, Unknown: remediations.MisrouteUnknownLocation,
+	Kind: remediations.KindLocation, Unknown: remediations.MisrouteUnknownLocation, Called: "a location of the mesh", Selects: "leaders of the mesh",
+	NotAsked: "the policy is about the leaders of the mesh, which are only moved for an alert",
 	Name: func(p *remediations.Policy, labels map[string]string) (string, error) {
 		if len(p.Labels) != 1 || !remediations.ValidLocation(labels[p.Labels[0]]) {
 			return "", errors.New("the alert names no location")

@@ -17,8 +17,8 @@ func (s *State) instead(p *remediations.Policy, now time.Time) (lifecycle.Decisi
 	if s.Record.Back == nil {
 		return lifecycle.Decision{}, false
 	}
-	cause := s.Record.Cause.Alert
-	return s.goBack(s.Candidate(p, s.AlertBy(cause), cause, s.Record.Step, now)), true
+	cause := s.Record.Cause
+	return s.goBack(s.Candidate(p, s.AlertBy(cause.Alert), cause, s.Record.Step, now)), true
 }
 
 func (s *State) expired(now time.Time) lifecycle.Decision {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // refusals are why steps of the plan are never done to this node.
@@ -67,7 +67,8 @@ func (s *state) likelyStep(p *remediations.Policy, a *remediations.Alert, now ti
 	if !ok || s.Ledger == nil {
 		return remediations.StepOn{}
 	}
-	c := &lifecycle.Candidate{State: s.State, Now: now, Policy: p, Step: step, Alert: a}
+	c := s.Candidate(p, a, remediations.Cause{}, step, now)
+	c.Verdict = alerts.Verdict{} // as if they had nothing against it
 	if r := s.Record; r != nil {
 		c.Own = r.ID
 	}

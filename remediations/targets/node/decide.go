@@ -86,7 +86,7 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 			r.After = &remediations.After{ID: cure.Repair, Step: cure.Step, Steps: cure.Steps}
 		}
 	}
-	c := &lifecycle.Candidate{State: s.State, Now: now, Policy: p, Subject: s.Node.Name, Alert: a, Request: request, Verdict: s.verdictOn(cause)}
+	c := s.Candidate(p, a, cause, remediations.StepRef{}, now)
 	step, ok := s.FirstStep(p, r)
 	switch {
 	case ok:
@@ -121,7 +121,8 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 	if s.Stale() {
 		return s.Look("asking Alertmanager before the next step")
 	}
-	c := &lifecycle.Candidate{State: s.State, Now: now, Policy: p, Subject: s.Node.Name, Alert: s.AlertBy(r.Cause.Alert), Request: r.Cause.Request, Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID}
+	c := s.acted(p, now)
+	c.Step = remediations.StepRef{}
 	var cure lifecycle.Decision
 	if c.Resolved() {
 		var well bool
@@ -160,6 +161,14 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 	d.Well, d.Heard, d.Ask.Lease = cure.Well, cure.Heard, cure.Ask.Lease
 	d.Ask.Witness = d.Ask.Witness || cure.Ask.Witness
 	return d
+}
+
+// acted is the candidate that goes on with the repair on record.
+func (s *state) acted(p *remediations.Policy, now time.Time) *lifecycle.Candidate {
+	r := s.Record
+	c := s.Candidate(p, s.AlertBy(r.Cause.Alert), r.Cause, r.Step, now)
+	c.Repair, c.Own = r.ID, r.ID
+	return c
 }
 
 // lookOnce asks for what the side effect rests on and is not known, or too old.

@@ -58,7 +58,7 @@ func kindsOf(undo []remediations.Undo) string {
 
 // wordOnNode is the guard that holds everything on the node, because a person or another system said so; empty: none.
 func (s *state) wordOnNode(now time.Time) (remediations.Reason, string) {
-	c := &lifecycle.Candidate{State: s.State, Now: now, Policy: &remediations.Policy{}}
+	c := s.Candidate(&remediations.Policy{}, nil, remediations.Cause{}, remediations.StepRef{}, now)
 	if reason, f := c.HeldBy([]remediations.Reason{remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving}); f != nil {
 		return reason, f.Message
 	}

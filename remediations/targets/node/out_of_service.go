@@ -30,11 +30,7 @@ func (s *state) letGo(d *lifecycle.Decision, now time.Time) {
 	if s.Word == nil || !s.Word.AskedAt.After(oldest) || d.Ask.Heartbeats || s.Ledger == nil {
 		return // what it would rest on is read again
 	}
-	c := &lifecycle.Candidate{
-		State: s.State, Now: now, Policy: p, Step: r.Step, Alert: s.AlertBy(r.Cause.Alert), Request: r.Cause.Request,
-		Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID,
-	}
-	if reason, f := c.HeldBy(nil); f != nil {
+	if reason, f := s.acted(p, now).HeldBy(nil); f != nil {
 		s.note(d, "its machine is gone; the node is not marked as out of service, because %s holds it", reason)
 		d.Message += ": " + f.Message
 		if f.Until.After(now) {

@@ -56,7 +56,9 @@ func facts(n *corev1.Node) *remediations.NodeFacts {
 }
 
 // well: the node is Ready.
-func (s *state) well() (string, bool) { return "the node is well", remediations.Ready(s.Node) }
+func (s *state) well() (string, bool) { return "the node is well", s.sound() }
+
+func (s *state) sound() bool { return remediations.Ready(s.Node) }
 
 // evidence reads the kubelet's lease, and whether the fault itself is gone by the policy's witness, since an alert may lapse while
 // its fault stays.

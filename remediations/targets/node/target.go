@@ -14,7 +14,10 @@ type state struct{ lifecycle.Target }
 
 // of is the node with that record of its repair: the one on the Node, or the one that the decision would write.
 func of(known *lifecycle.State, r *remediations.Record) *state {
-	s := &state{lifecycle.Target{State: known, Subject: remediations.Subject{Record: r}, Apart: refusedFor}}
+	s := &state{lifecycle.Target{State: known, Subject: remediations.Subject{Record: r}, Apart: refusedFor, TakesOff: true, OnRequest: true}}
+	if known.Node != nil { // that of a machine which is replaced may not be there yet
+		s.What = known.Node.Name
+	}
 	s.PolicyFor = func(r *remediations.Record) *remediations.Policy { return s.Config.PolicyOf(r.Policy, s.Node) }
 	s.Causes, s.Likely, s.Said = s.mildestFirst, s.likelyStep, s.verdictOn
 	s.Begun = func(r *remediations.Record) bool { return r.Intent != nil }
@@ -23,7 +26,7 @@ func of(known *lifecycle.State, r *remediations.Record) *state {
 		return s.consider(p, a, "", now)
 	}
 	s.Acting, s.Overdue, s.Await, s.Proceed, s.Rest = s.acting, s.overdue, s.await, s.proceed, s.rest
-	s.Well, s.Evidence, s.Cure, s.Closing = s.well, s.evidence, s.cure, s.closing
+	s.Well, s.Sound, s.Evidence, s.Cure, s.Closing = s.well, s.sound, s.evidence, s.cure, s.closing
 	return s
 }
 

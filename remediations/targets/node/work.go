@@ -46,13 +46,11 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 	} else if d.Verb == lifecycle.VerbLook {
 		return d
 	}
-	known := *s.State
+	c := s.acted(p, now)
 	if s.Ledger == nil {
+		known := *s.State
 		known.Ledger = &ledger.Ledger{} // not readable for a moment: the slot was taken, and stays taken
-	}
-	c := &lifecycle.Candidate{
-		State: &known, Now: now, Policy: p, Step: r.Step, Alert: s.AlertBy(r.Cause.Alert), Request: r.Cause.Request,
-		Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID,
+		c.State = &known
 	}
 	if reason, f := c.HeldBy(nil); f != nil {
 		return s.interrupt(p, reason, f, now)

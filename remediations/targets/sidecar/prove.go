@@ -43,7 +43,7 @@ func (s *State) proceed(now time.Time) lifecycle.Decision {
 	if d, over := s.finished(now); over {
 		return d
 	}
-	c := s.Candidate(p, remediations.AlertOf(s.Alerts, r.Cause), r.Cause.Alert, r.Step, now)
+	c := s.Candidate(p, remediations.AlertOf(s.Alerts, r.Cause), r.Cause, r.Step, now)
 	c.Repair = r.ID
 	if d, ok := lifecycle.AfterWithheld(r, p, apart, now); ok && !c.Resolved() {
 		return s.LookAgain(d, now, lifecycle.LookAgain)

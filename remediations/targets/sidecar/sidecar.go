@@ -14,7 +14,8 @@ import (
 
 // Kind are the gated sidecars of pods, on the Node that hosts their pods.
 var Kind = remediations.TargetKind{
-	Kind: remediations.KindSidecar, Unknown: remediations.MisrouteUnknownPod,
+	Kind: remediations.KindSidecar, Unknown: remediations.MisrouteUnknownPod, Selects: "pods of its provider",
+	NotAsked: "the policy is about pods' sidecars, and a request on a node names none; it needs an alert",
 	Name: func(p *remediations.Policy, labels map[string]string) (string, error) {
 		if len(p.Labels) != 2 {
 			return "", errors.New("the policy says of no two labels that they name a pod's namespace and the pod")
