@@ -30,7 +30,7 @@ func (e *Engine) ledgerOld(led time.Time) bool {
 
 // want notes that Alertmanager is being asked on account of a node that may be repaired next, and asks the provider about
 // its machine meanwhile: about one at a time, since most of a storm's are never repaired.
-func (p *passing) want(s *lifecycle.State, r *remediations.Record, d lifecycle.Decision) {
+func (p *pass) want(s *lifecycle.State, r *remediations.Record, d lifecycle.Decision) {
 	p.ahead = p.ahead || (d.Verb == lifecycle.VerbLook && (r == nil || !r.Phase.InFlight()))
 	if d.AskStep != (remediations.StepOn{}) && !d.Ask.Survey && p.surveys == 0 {
 		p.survey(s, d)

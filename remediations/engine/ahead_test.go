@@ -52,7 +52,7 @@ func TestLeasesAreListedWhileTheAlertIsWritten(t *testing.T) {
 
 		time.Sleep(50 * time.Millisecond)
 		e.aside(func() {
-			p := &passing{Engine: e, ctx: ctx, now: e.Clock.Now()}
+			p := &pass{Engine: e, ctx: ctx, now: e.Clock.Now()}
 			p.readHeartbeats()
 			require.Equal(t, began.Add(far.takes), e.heartbeats.ReadAt)
 			require.Equal(t, began.Add(far.takes), e.Clock.Now(), "it waited for the rest of it")
@@ -84,7 +84,7 @@ func TestLeasesThatFailedAheadAreListedAgain(t *testing.T) {
 		e.Fleet, e.heartbeats = far, nil
 		e.listAhead(ctx)
 		synctest.Wait()
-		p := &passing{Engine: e, ctx: ctx, now: e.Clock.Now(), next: e.Clock.Now().Add(idle)}
+		p := &pass{Engine: e, ctx: ctx, now: e.Clock.Now(), next: e.Clock.Now().Add(idle)}
 		p.readHeartbeats()
 		require.Nil(t, e.heartbeats)
 		require.Len(t, far.lists, 1, "who needs it in the same pass does not ask again")
@@ -159,7 +159,7 @@ func TestTheLeasesOfALargeFleetAreSampled(t *testing.T) {
 			change(e, f)
 		}
 		time.Sleep(time.Minute)
-		p := &passing{Engine: e, ctx: ctx, now: e.Clock.Now(), next: e.Clock.Now().Add(idle)}
+		p := &pass{Engine: e, ctx: ctx, now: e.Clock.Now(), next: e.Clock.Now().Add(idle)}
 		p.readHeartbeats()
 		return e, f
 	}

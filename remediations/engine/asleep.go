@@ -18,7 +18,7 @@ func torn(t, now time.Time) bool {
 }
 
 // forgetTorn forgets what was seen before such a moment, so that it is read again before anything rests on it.
-func (p *passing) forgetTorn(m *memory) {
+func (p *pass) forgetTorn(m *memory) {
 	if p.word != nil && torn(p.word.AskedAt, p.now) {
 		p.word = nil
 	}

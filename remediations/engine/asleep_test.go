@@ -64,7 +64,7 @@ func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := sleeper{since: then, awake: c.awake, wall: c.wall}.Now()
-			p := &passing{Engine: &Engine{word: &alerts.Snapshot{AskedAt: then}, heartbeats: &signs.Heartbeats{ReadAt: then}}, now: now}
+			p := &pass{Engine: &Engine{word: &alerts.Snapshot{AskedAt: then}, heartbeats: &signs.Heartbeats{ReadAt: then}}, now: now}
 			m := &memory{
 				lookSince: then, repairMemory: repairMemory{wellSince: then}, lease: &signs.Lease{ReadAt: then}, survey: &remediations.Survey{At: then},
 				replacement: &remediations.Replacement{Asked: remediations.Asked{At: then}}, pods: &remediations.PodProof{Asked: remediations.Asked{At: then}},
@@ -93,7 +93,7 @@ func TestALastLookThatTakesTooLongMakesNoCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := time.Now()
 			clock := &sleeper{since: now}
-			p := &passing{Engine: &Engine{core: wholeCore(), Options: Options{Clock: clock, Fleet: fresh{}}}, ctx: t.Context(), now: now}
+			p := &pass{Engine: &Engine{core: wholeCore(), Options: Options{Clock: clock, Fleet: fresh{}}}, ctx: t.Context(), now: now}
 			err := p.mayStill("n0", func(context.Context, *corev1.Node) error {
 				clock.awake, clock.wall = takes, takes
 				return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // glass keeps in the ledger since when the glass of which node is broken, so that its hour outlives a restart.
-func (p *passing) glass() {
+func (p *pass) glass() {
 	if p.ledger == nil {
 		return
 	}
@@ -44,7 +44,7 @@ const breakGlassReads = 10
 
 // announceBreakGlass tells people that break-glass is set on a node. What it says comes from the stored Node, which the
 // API server has checked, never from an AdmissionReview, which anybody can send who reaches the webhook's port.
-func (p *passing) announceBreakGlass(n *corev1.Node, why string, reads *int) {
+func (p *pass) announceBreakGlass(n *corev1.Node, why string, reads *int) {
 	key := remediations.BreakGlassKey + "=" + why
 	if p.remember(n.Name).told[key+"|GlassBroken"] {
 		return

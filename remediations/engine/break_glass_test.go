@@ -171,7 +171,7 @@ func TestBreakGlassIsAnnouncedThoughNobodyKnowsWhoSetIt(t *testing.T) {
 			var lines []string
 			o, events := logged(&lines), &heard{}
 			o.Journal, o.Events = c.journal, events
-			p := &passing{Engine: &Engine{Options: o, memory: map[string]*memory{}}, ctx: t.Context(), now: time.Now()}
+			p := &pass{Engine: &Engine{Options: o, memory: map[string]*memory{}}, ctx: t.Context(), now: time.Now()}
 			reads := breakGlassReads
 			p.announceBreakGlass(newStill(modelConfig(), 1, 0).nodes[0], "why", &reads)
 			require.Len(t, events.notes, 1)

@@ -23,7 +23,7 @@ type contest struct {
 
 // contested says which other systems repair Nodes that a policy takes, too, once in a while and where something changed: no decision rests
 // on it.
-func (p *passing) contested() []string {
+func (p *pass) contested() []string {
 	c := &p.contest
 	of := p.roster.Identities()
 	if c.at.IsZero() || ((of != c.of || p.Repairers != nil) && p.now.Sub(c.at).Abs() >= coverageEvery) {

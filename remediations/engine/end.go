@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-func (p *passing) end(s *lifecycle.State, d lifecycle.Decision) {
+func (p *pass) end(s *lifecycle.State, d lifecycle.Decision) {
 	n, e := s.Node, d.Ended
 	if e.Outcome == remediations.OutcomeExhausted && !p.finished(e) {
 		return
@@ -49,7 +49,7 @@ func (p *passing) end(s *lifecycle.State, d lifecycle.Decision) {
 
 // finished counts a plan that ran out, before the Node says so: if the ledger cannot be saved the end is decided again, and
 // it is counted once.
-func (p *passing) finished(e *remediations.Entry) bool {
+func (p *pass) finished(e *remediations.Entry) bool {
 	if p.ledger == nil {
 		p.failed = true
 		return false
@@ -60,7 +60,7 @@ func (p *passing) finished(e *remediations.Entry) bool {
 
 // relapsed counts a cure that did not last: as failed for its policy, and for the breakers that it was on trial for, which
 // open again. The ledger goes first, so that a crash counts it once. Then the decision is made again.
-func (p *passing) relapsed(s *lifecycle.State, c *ledger.Cure) {
+func (p *pass) relapsed(s *lifecycle.State, c *ledger.Cure) {
 	l := p.ledger.Clone()
 	l.Relapse(ledger.Machine(s.Node), *c)
 	p.fleet.Reopen(c.Trials, p.now)
@@ -89,7 +89,7 @@ func endNote(e *remediations.Entry, whose, message string) string {
 }
 
 // speakAgain ends the repair's silence; one that could not be ended has an end of its own.
-func (p *passing) speakAgain(id string) {
+func (p *pass) speakAgain(id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 	defer cancel()
 	if err := p.Silencer.Expire(ctx, id); err != nil {
@@ -98,7 +98,7 @@ func (p *passing) speakAgain(id string) {
 }
 
 // save writes the ledger with the breakers as this pass has them.
-func (p *passing) save(l *ledger.Ledger) error {
+func (p *pass) save(l *ledger.Ledger) error {
 	l.Status.Breakers = maps.Clone(p.fleet.Breakers)
 	return p.saveLedger(p.ctx, l, p.ledgerAt)
 }

@@ -287,7 +287,7 @@ func TestSweepFreesWhatNothingOccupies(t *testing.T) {
 			now := e.Clock.Now()
 			slot := ledger.Slot{Kind: c.kind, Node: "node-0", UID: "uid", Repair: "r00001", Attempt: "r00001-0-1", Since: now.Add(-c.age)}
 			e.ledger.Slots = []ledger.Slot{slot}
-			p := &passing{Engine: e, ctx: ctx, now: now, fleet: e.roster.Fleet(e.ledger, false, now)}
+			p := &pass{Engine: e, ctx: ctx, now: now, fleet: e.roster.Fleet(e.ledger, false, now)}
 			p.sweep()
 			require.Equal(t, c.frees, len(e.ledger.Slots) == 0)
 			require.Equal(t, c.fails, p.failed)

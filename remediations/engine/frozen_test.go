@@ -186,7 +186,7 @@ func TestPassThatComesToSeeCountsTheStorm(t *testing.T) {
 				now := e.Clock.Now()
 				e.heartbeats = &signs.Heartbeats{ReadAt: now.Add(-time.Second), Nodes: 20, Stale: 20}
 				e.word.AskedAt = now
-				p := &passing{Engine: e, ctx: ctx, now: now, next: now.Add(idle)}
+				p := &pass{Engine: e, ctx: ctx, now: now, next: now.Add(idle)}
 				firing := map[string]time.Time{}
 				for _, n := range e.roster.Nodes() {
 					if ill > 1 || n.Name == "n0" {

@@ -13,7 +13,7 @@ import (
 )
 
 // issue takes the slot, writes the intent, and lets the call go out; each only after the one before is durable.
-func (p *passing) issue(s *lifecycle.State, d lifecycle.Decision) {
+func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
 	n, step := s.Node, d.Record.Step
 	if !p.remember(n.Name).writes.due(p.now) {
 		return // its slot would be taken for an intent that cannot be written
@@ -49,7 +49,7 @@ func (p *passing) issue(s *lifecycle.State, d lifecycle.Decision) {
 const lastLook = 2 * time.Second
 
 // begin lets the call go out.
-func (p *passing) begin(n *corev1.Node, d lifecycle.Decision) {
+func (p *pass) begin(n *corev1.Node, d lifecycle.Decision) {
 	intent, step := *d.Record.Intent, d.Record.Step
 	m := p.remember(n.Name)
 	m.replacement, m.pods = nil, nil // what was said about an earlier attempt says nothing about this one
@@ -129,7 +129,7 @@ func (l *lookedLast) withheld() remediations.Reason {
 
 // mayStill is asked at the very last moment before a call leaves: whether this process leads, the intent of this pass is
 // young, and the Node as it is now lets it.
-func (p *passing) mayStill(node string, lets func(ctx context.Context, live *corev1.Node) error) func() error {
+func (p *pass) mayStill(node string, lets func(ctx context.Context, live *corev1.Node) error) func() error {
 	since := p.now
 	return func() error {
 		if p.ctx.Err() != nil {
@@ -184,7 +184,7 @@ func machineOf(n *corev1.Node) Machine {
 // silence keeps Alertmanager from waking people about a node that is being repaired, for as long as the step's proof may
 // take. It is made when the call is accepted, so that one whose id is lost in a crash holds nothing that would have come
 // before its end. A failure costs a page and nothing else.
-func (p *passing) silence(ctx context.Context, node string, d lifecycle.Decision) string {
+func (p *pass) silence(ctx context.Context, node string, d lifecycle.Decision) string {
 	r, policy := d.Record, d.Policy
 	about := map[string]string{policy.Labels[0]: node}
 	if p.Config.ClusterLabel != "" {
@@ -198,7 +198,7 @@ func (p *passing) silence(ctx context.Context, node string, d lifecycle.Decision
 	return id
 }
 
-func (p *passing) causeOf(s *lifecycle.State, r *remediations.Record) string {
+func (p *pass) causeOf(s *lifecycle.State, r *remediations.Record) string {
 	for _, a := range s.Journal.Alerts {
 		if a.Fingerprint == r.Cause.Alert {
 			return "alert " + a.Name + " firing since " + a.StartsAt.Format(time.RFC3339)

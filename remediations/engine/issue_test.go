@@ -144,7 +144,7 @@ func TestSilenceIsOfTheNodeInItsCluster(t *testing.T) {
 		o, quiet := logged(&lines), &silencer{}
 		o.Config, o.Silencer = modelConfig(), quiet
 		o.Config.ClusterLabel, o.Config.ClusterValue = cluster, "eu-1"
-		p := &passing{Engine: &Engine{Options: o}}
+		p := &pass{Engine: &Engine{Options: o}}
 		d := lifecycle.Decision{Policy: o.Config.Policies[0], Record: &remediations.Record{ID: "r1", Intent: &remediations.Intent{}}}
 		require.Equal(t, "s1", p.silence(t.Context(), "n0", d))
 		require.Equal(t, want, quiet.made["s1"])
@@ -162,7 +162,7 @@ func TestCauseIsNamedByItsAlert(t *testing.T) {
 	s := &lifecycle.State{Journal: remediations.Journal{Alerts: []remediations.Alert{
 		{Fingerprint: "aa", Name: "DiskFull", StartsAt: since}, {Fingerprint: "bb", Name: "NodeNotReady", StartsAt: since},
 	}}}
-	p := &passing{}
+	p := &pass{}
 	require.Equal(t, "alert NodeNotReady firing since 2026-03-04T12:00:00Z", p.causeOf(s, &remediations.Record{Cause: remediations.Cause{Alert: "bb"}}))
 	gone := remediations.Cause{Alert: "cc"}
 	require.Equal(t, gone.String(), p.causeOf(s, &remediations.Record{Cause: gone}))

@@ -25,12 +25,12 @@ type kind struct {
 	// decide asks the core, by what was last seen of the target.
 	decide func(e *Engine, t *subject, now time.Time) lifecycle.Decision
 	// look gives what looks at the target beside the loop; nil: nobody can look. saw is told in the loop what it saw, and may be nil.
-	look func(p *passing, t *subject, d lifecycle.Decision) func(ctx context.Context, began time.Time) (seen any)
-	saw  func(p *passing, t *subject)
+	look func(p *pass, t *subject, d lifecycle.Decision) func(ctx context.Context, began time.Time) (seen any)
+	saw  func(p *pass, t *subject)
 	// call lets the call of the record's intent go out, and says under which name people are told of it. resume does again what
 	// may be repeated; nil: nothing of the kind is.
-	call   func(p *passing, t *subject, d lifecycle.Decision) (attempt string)
-	resume func(p *passing, t *subject, d lifecycle.Decision)
+	call   func(p *pass, t *subject, d lifecycle.Decision) (attempt string)
+	resume func(p *pass, t *subject, d lifecycle.Decision)
 	// slots is how its repairs are counted among those that disrupt; nil: they disrupt nothing, take no slot, and wait for none.
 	slots *slots
 	// sinceSeen: the target is well since it was first seen so, not since that was decided.
@@ -42,8 +42,8 @@ type kind struct {
 	// quiet says that a hold is nothing to tell; verified and counted follow once the call's answer is on record, and once all of a
 	// decision is carried out. Each may be nil.
 	quiet    func(t *subject) bool
-	verified func(p *passing, r *remediations.Record)
-	counted  func(p *passing, t *subject, now *remediations.Record, d lifecycle.Decision, wrote bool)
+	verified func(p *pass, r *remediations.Record)
+	counted  func(p *pass, t *subject, now *remediations.Record, d lifecycle.Decision, wrote bool)
 }
 
 // slots count a repair that disrupts, in a pass and in the ledger.
@@ -83,7 +83,7 @@ type subject struct {
 }
 
 // beside decides about the node's targets of the kind, one after the other, and carries the decisions out.
-func (p *passing) beside(k *kind, n *corev1.Node) {
+func (p *pass) beside(k *kind, n *corev1.Node) {
 	for _, one := range p.Config.Subjects(k.of, p.journal(n)) {
 		n = p.latest(n) // the one before may have written
 		t := p.subject(k, n, one)
@@ -98,7 +98,7 @@ func (p *passing) beside(k *kind, n *corev1.Node) {
 }
 
 // subject gathers what the decision about a target must know.
-func (p *passing) subject(k *kind, n *corev1.Node, one remediations.Subject) *subject {
+func (p *pass) subject(k *kind, n *corev1.Node, one remediations.Subject) *subject {
 	p.now = p.Clock.Now()
 	of := target{n.Name, k.of, one.Name}
 	m, known := p.rememberTarget(of)
@@ -108,7 +108,7 @@ func (p *passing) subject(k *kind, n *corev1.Node, one remediations.Subject) *su
 	return &subject{State: s, Subject: one, of: of, m: m}
 }
 
-func (p *passing) applyBeside(k *kind, t *subject, d lifecycle.Decision) {
+func (p *pass) applyBeside(k *kind, t *subject, d lifecycle.Decision) {
 	since := p.now
 	if k.sinceSeen && !t.m.seenAt.IsZero() {
 		since = t.m.seenAt
@@ -171,7 +171,7 @@ func onRecord(t *subject, d lifecycle.Decision) *remediations.Record {
 }
 
 // lookAt looks at the target beside the loop.
-func (p *passing) lookAt(k *kind, t *subject, d lifecycle.Decision) {
+func (p *pass) lookAt(k *kind, t *subject, d lifecycle.Decision) {
 	look := k.look(p, t, d)
 	if look == nil {
 		return
@@ -189,7 +189,7 @@ func (p *passing) lookAt(k *kind, t *subject, d lifecycle.Decision) {
 
 // issueBeside takes the slot, where the kind has any, writes the intent, and lets the call go out; each only after the one before
 // is durable.
-func (p *passing) issueBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
+func (p *pass) issueBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	r := d.Record
 	if k.slots != nil {
 		l := p.ledger.Clone()
@@ -214,7 +214,7 @@ func (p *passing) issueBeside(k *kind, t *subject, d lifecycle.Decision) (wrote 
 }
 
 // verifying follows once the call's answer is on record.
-func (p *passing) verifying(k *kind, t *subject, d lifecycle.Decision) {
+func (p *pass) verifying(k *kind, t *subject, d lifecycle.Decision) {
 	t.m.call, t.m.seen, t.m.seenAt = nil, nil, time.Time{} // what was seen before the call proves nothing
 	if k.about == nil {
 		p.tellOf(k, t, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
@@ -224,7 +224,7 @@ func (p *passing) verifying(k *kind, t *subject, d lifecycle.Decision) {
 	}
 }
 
-func (p *passing) keepBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
+func (p *pass) keepBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	node, was, r := t.of.node, t.Record, onRecord(t, d)
 	if k.slots != nil && d.Reason == remediations.ReasonObserving && r != nil && !p.spoken(d.Policy, was) {
 		k.slots.occupy(p.fleet, node, r, true)
@@ -257,7 +257,7 @@ func (p *passing) keepBeside(k *kind, t *subject, d lifecycle.Decision) (wrote b
 	return wrote
 }
 
-func (p *passing) endBeside(k *kind, t *subject, d lifecycle.Decision) {
+func (p *pass) endBeside(k *kind, t *subject, d lifecycle.Decision) {
 	e, whose := d.Ended, ""
 	p.metrics.over(e)
 	if k.ofWhat != nil {
@@ -284,7 +284,7 @@ func (p *passing) endBeside(k *kind, t *subject, d lifecycle.Decision) {
 }
 
 // releaseOf frees the slot of the kind's repair on the node; a failure leaves it to sweep.
-func (p *passing) releaseOf(k *kind, node string) {
+func (p *pass) releaseOf(k *kind, node string) {
 	if k.slots == nil {
 		return
 	}
@@ -300,7 +300,7 @@ func (p *passing) releaseOf(k *kind, node string) {
 }
 
 // tellOf sends an Event about the target once for each key.
-func (p *passing) tellOf(k *kind, t *subject, key string, e Event) {
+func (p *pass) tellOf(k *kind, t *subject, key string, e Event) {
 	if k.about == nil {
 		p.tell(t.of.node, key, e)
 		return

@@ -58,7 +58,7 @@ func TestAMachineThatSleptMakesNoCall(t *testing.T) {
 			asleep := sleeper{since: now, awake: c.awake, wall: c.wall}
 			require.Equal(t, c.awake, asleep.Now().Sub(now))
 			require.Equal(t, c.wall, asleep.Now().Round(0).Sub(now.Round(0)))
-			p := &passing{Engine: &Engine{core: wholeCore(), Options: Options{Clock: asleep, Fleet: fresh{}}}, ctx: t.Context(), now: now}
+			p := &pass{Engine: &Engine{core: wholeCore(), Options: Options{Clock: asleep, Fleet: fresh{}}}, ctx: t.Context(), now: now}
 			err := p.mayStill("n0", func(context.Context, *corev1.Node) error { return nil })()
 			require.Equal(t, c.may, err == nil, "%v", err)
 		})

@@ -38,7 +38,7 @@ var locations = kind{
 		seen, _ := t.m.seen.(*location.Sight)
 		return e.core.decideLocation(&location.State{Target: lifecycle.Target{State: t.State, Subject: t.Subject}, Sight: seen}, now)
 	},
-	look: func(p *passing, t *subject, _ lifecycle.Decision) func(context.Context, time.Time) any {
+	look: func(p *pass, t *subject, _ lifecycle.Decision) func(context.Context, time.Time) any {
 		if p.Locations == nil {
 			return nil
 		}
@@ -48,23 +48,23 @@ var locations = kind{
 			return &g
 		}
 	},
-	call: func(p *passing, t *subject, d lifecycle.Decision) string {
+	call: func(p *pass, t *subject, d lifecycle.Decision) string {
 		if d.PutBack != nil {
 			p.putBack(t, d.Record, d)
 			return d.Record.PutBackID()
 		}
 		return p.move(t, d.Record)
 	},
-	resume: func(p *passing, t *subject, d lifecycle.Decision) { p.putBack(t, t.Record, d) },
+	resume: func(p *pass, t *subject, d lifecycle.Decision) { p.putBack(t, t.Record, d) },
 	slots: &slots{
 		occupy: (*fleet.Fleet).OccupyLocation, vacate: (*fleet.Fleet).VacateLocation, free: (*ledger.Ledger).ReleaseLocation,
 	},
 	ofWhat:   func(e *remediations.Entry) string { return " of the leader of location " + e.Location },
-	verified: (*passing).tellSuccessor,
+	verified: (*pass).tellSuccessor,
 }
 
 // move lets the move go out.
-func (p *passing) move(t *subject, r *remediations.Record) string {
+func (p *pass) move(t *subject, r *remediations.Record) string {
 	intent, move := *r.Intent, r.Moves[len(r.Moves)-1]
 	p.send(calling{
 		of: t.of, step: r.Step.Name, attempt: intent.ID,
@@ -85,7 +85,7 @@ func (p *passing) move(t *subject, r *remediations.Record) string {
 
 // others reads live all nodes that the move is about but the one whose repair it is. With mayBeGone a Node that does not exist
 // any more is left out: its key went with it, so there is nothing to put back there.
-func (p *passing) others(leader *corev1.Node, m remediations.Move, mayBeGone bool) ([]*corev1.Node, error) {
+func (p *pass) others(leader *corev1.Node, m remediations.Move, mayBeGone bool) ([]*corev1.Node, error) {
 	names := map[string]bool{m.To: true, m.From: true}
 	for name := range m.Before {
 		names[name] = true
@@ -112,7 +112,7 @@ const putBackStep = "put-back-leader"
 
 // putBack has the moves of the record put back beside the loop, the newest first. Whoever leads does it again until it is
 // done.
-func (p *passing) putBack(t *subject, r *remediations.Record, d lifecycle.Decision) {
+func (p *pass) putBack(t *subject, r *remediations.Record, d lifecycle.Decision) {
 	if p.Locations == nil {
 		return // at the record's deadline it is held, and then given up
 	}
@@ -135,7 +135,7 @@ func (p *passing) putBack(t *subject, r *remediations.Record, d lifecycle.Decisi
 	})
 }
 
-func (p *passing) putBackOne(ctx context.Context, node, id string, m remediations.Move) error {
+func (p *pass) putBackOne(ctx context.Context, node, id string, m remediations.Move) error {
 	look, cancel := context.WithTimeout(ctx, lastLook)
 	defer cancel()
 	live, err := p.Fleet.Node(look, node)
@@ -179,7 +179,7 @@ func (e *Engine) leads(context.Context) func(fingerprint, location string) strin
 }
 
 // tellSuccessor tells those who look at the new leader why it leads.
-func (p *passing) tellSuccessor(r *remediations.Record) {
+func (p *pass) tellSuccessor(r *remediations.Record) {
 	if r.Intent.Outcome != remediations.CallAccepted {
 		return
 	}

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// passing is one pass over the fleet.
-type passing struct {
+// pass is one pass over the fleet.
+type pass struct {
 	*Engine
 	ctx   context.Context
 	now   time.Time
@@ -30,7 +30,7 @@ type passing struct {
 }
 
 // node decides about one node, and carries the decision out.
-func (p *passing) node(n *corev1.Node) {
+func (p *pass) node(n *corev1.Node) {
 	p.now = p.Clock.Now() // a pass over a storm takes a while, and an intent must be young when its call goes out
 	if p.stands(n) {
 		return
@@ -77,7 +77,7 @@ func (p *passing) node(n *corev1.Node) {
 }
 
 // askAlerts asks the Alertmanagers on the node's account.
-func (p *passing) askAlerts(m *memory) {
+func (p *pass) askAlerts(m *memory) {
 	if m.lookSince.IsZero() || p.word == nil || !p.word.AskedAt.Before(m.lookSince) {
 		m.lookSince = p.now
 	}
@@ -86,7 +86,7 @@ func (p *passing) askAlerts(m *memory) {
 
 // answer tells people what became of what they wrote on the Node. A key that is taken off is answered with the write
 // that takes it off, and each time anew: somebody may ask twice.
-func (p *passing) answer(node string, d lifecycle.Decision, wrote bool) {
+func (p *pass) answer(node string, d lifecycle.Decision, wrote bool) {
 	for _, notice := range d.Notices {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(notice.Message))
@@ -100,7 +100,7 @@ func (p *passing) answer(node string, d lifecycle.Decision, wrote bool) {
 	}
 }
 
-func (p *passing) apply(s *lifecycle.State, d lifecycle.Decision) {
+func (p *pass) apply(s *lifecycle.State, d lifecycle.Decision) {
 	if d.Relapsed != nil {
 		p.relapsed(s, d.Relapsed)
 		return
@@ -144,7 +144,7 @@ func (p *passing) apply(s *lifecycle.State, d lifecycle.Decision) {
 	}
 }
 
-func (p *passing) hold(s *lifecycle.State, d lifecycle.Decision) {
+func (p *pass) hold(s *lifecycle.State, d lifecycle.Decision) {
 	n := s.Node
 	was := s.Journal.Record
 	if d.Reason == remediations.ReasonObserving && !p.spoken(d.Policy, was) {

@@ -117,7 +117,7 @@ func tidies(s *lifecycle.State, d lifecycle.Decision) bool {
 }
 
 // mayTidy is how long the pass may write what nobody waits for. Alerts that are on no Node yet come before that.
-func (p *passing) mayTidy() time.Duration {
+func (p *pass) mayTidy() time.Duration {
 	if p.unadopted {
 		return tidyFor / 8
 	}
@@ -125,7 +125,7 @@ func (p *passing) mayTidy() time.Duration {
 }
 
 // persist writes what the decision asks to be written; nil: nothing was, and the next pass decides again.
-func (p *passing) persist(s *lifecycle.State, d lifecycle.Decision) *corev1.Node {
+func (p *pass) persist(s *lifecycle.State, d lifecycle.Decision) *corev1.Node {
 	c := change(s, remediations.NodeRepairKey, d)
 	if c == nil {
 		return nil
@@ -169,7 +169,7 @@ func (p *passing) persist(s *lifecycle.State, d lifecycle.Decision) *corev1.Node
 
 // show has the Node's conditions follow its record, right after the record and before the call. It holds nothing: an announcement must
 // not keep a repair from going on, nor from its end.
-func (p *passing) show(n *corev1.Node) *corev1.Node {
+func (p *pass) show(n *corev1.Node) *corev1.Node {
 	if p.Conditions == nil {
 		return n
 	}

@@ -42,7 +42,7 @@ func (o *outage) due(now time.Time) bool {
 
 // retry has the next pass come when what fails is due. What was due already in this pass was tried, or nobody needed it: a
 // pass at once would find it no different, and the next one as well.
-func (p *passing) retry(o outage) {
+func (p *pass) retry(o outage) {
 	if !o.since.IsZero() && o.again.After(p.now) && o.again.Before(p.next) {
 		p.next = o.again
 	}

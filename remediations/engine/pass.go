@@ -48,7 +48,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		l = &ledger.Ledger{}
 	}
 	now := e.Clock.Now()
-	p := &passing{Engine: e, ctx: ctx, now: now, tally: newTally(), holds: map[remediations.Reason]string{}, next: now.Add(idle)}
+	p := &pass{Engine: e, ctx: ctx, now: now, tally: newTally(), holds: map[remediations.Reason]string{}, next: now.Add(idle)}
 	if (len(l.Status.Breakers) > 0 || e.heartbeats.Blind() != "" || !e.leasesOut.since.IsZero()) && e.beatsOld() {
 		p.readHeartbeats() // where no alert fires nobody else asks, and a breaker closes by what is seen
 	}
@@ -88,7 +88,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 }
 
 // clamp sets right what a leader whose clock was ahead wrote into the ledger, if most kubelets say that this clock is right.
-func (p *passing) clamp() *ledger.Ledger {
+func (p *pass) clamp() *ledger.Ledger {
 	was := p.ledger
 	if p.readHeartbeats(); !remediations.ClocksAgree(p.heartbeats, p.Clock.Now()) {
 		return was
@@ -103,13 +103,13 @@ func (p *passing) clamp() *ledger.Ledger {
 }
 
 // blind says that this pass cannot judge how many nodes are unhealthy.
-func (p *passing) blind() bool {
+func (p *pass) blind() bool {
 	return p.ledger == nil || !p.word.Sees(p.Config) || p.now.Sub(p.word.AskedAt) > max(idle, 2*p.PollInterval) ||
 		p.heartbeats.Blind() != "" || p.leasesOut.lasting(p.now)
 }
 
 // noteBlind notes whether this process is blind, and returns since when, if that is long enough to go on record; else zero.
-func (p *passing) noteBlind() time.Time {
+func (p *pass) noteBlind() time.Time {
 	switch {
 	case !p.blind():
 		p.blindSince = time.Time{}
@@ -144,7 +144,7 @@ func (e *Engine) order() []*corev1.Node {
 }
 
 // state gathers what Decide must know of a node.
-func (p *passing) state(n *corev1.Node) *lifecycle.State {
+func (p *pass) state(n *corev1.Node) *lifecycle.State {
 	m, journal := p.remember(n.Name), p.journal(n)
 	p.forgetTorn(m)
 	return &lifecycle.State{

@@ -48,14 +48,14 @@ func plain(of remediations.Kind, port Targets) *kind {
 			seen, _ := t.m.seen.(*lifecycle.Observation)
 			return e.core.decidePlain(&lifecycle.PlainState{Target: lifecycle.Target{State: t.State, Subject: t.Subject, Kind: of}, Seen: seen}, now)
 		},
-		look: func(_ *passing, t *subject, _ lifecycle.Decision) func(context.Context, time.Time) any {
+		look: func(_ *pass, t *subject, _ lifecycle.Decision) func(context.Context, time.Time) any {
 			return func(ctx context.Context, began time.Time) any {
 				o := port.Observe(ctx, t.of.node, t.of.name)
 				o.At = began
 				return &o
 			}
 		},
-		call: func(p *passing, t *subject, d lifecycle.Decision) string {
+		call: func(p *pass, t *subject, d lifecycle.Decision) string {
 			r := d.Record
 			key, target := t.Key, Target{Node: t.of.node, Name: t.of.name, UID: r.Intent.UID, Attempt: r.Intent.ID, Step: d.Policy.Plan[r.Step.Index]}
 			p.send(calling{

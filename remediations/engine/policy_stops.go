@@ -7,7 +7,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-func (p *passing) reset(s *lifecycle.State, d lifecycle.Decision) {
+func (p *pass) reset(s *lifecycle.State, d lifecycle.Decision) {
 	// The counts go first: until the record goes the wish stands on the Node, so what a crash leaves undone is done again.
 	l := p.ledger.Clone() // without a ledger nothing is reset
 	l.Release(s.Node.Name)
@@ -23,7 +23,7 @@ func (p *passing) reset(s *lifecycle.State, d lifecycle.Decision) {
 }
 
 // stop stops a policy whose provider refuses the account.
-func (p *passing) stop(d lifecycle.Decision) {
+func (p *pass) stop(d lifecycle.Decision) {
 	if d.Stop == "" || d.Policy == nil || p.ledger == nil {
 		return
 	}
@@ -35,7 +35,7 @@ func (p *passing) stop(d lifecycle.Decision) {
 }
 
 // allow lets stopped policies go on; it says whether that is durable, so that the wish may be taken off the Node.
-func (p *passing) allow(d lifecycle.Decision) bool {
+func (p *pass) allow(d lifecycle.Decision) bool {
 	l := p.ledger.Clone()
 	for _, policy := range d.Allow {
 		l.Allow(policy)

@@ -9,7 +9,7 @@ import (
 
 // survey asks the provider about the machine before a step. It says whether the answer is there at once: who cannot be
 // asked has nothing against it.
-func (p *passing) survey(s *lifecycle.State, d lifecycle.Decision) bool {
+func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 	m, n := p.remember(s.Node.Name), s.Node
 	step := d.AskStep
 	provider, _ := p.Config.ProviderOf(step.Name, n)
@@ -46,7 +46,7 @@ func (p *passing) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 }
 
 // askProof asks the provider of the intent whether the proof is there.
-func (p *passing) askProof(m *memory, r *remediations.Record) {
+func (p *pass) askProof(m *memory, r *remediations.Record) {
 	if m.asking || r.Intent.Before == "" {
 		return
 	}

@@ -42,7 +42,7 @@ func (e *Engine) arrived(data map[string]string, l *ledger.Ledger) {
 }
 
 // selfTest judges the connection once by each word, and tells what changed. It gives what the ledger is to say.
-func (p *passing) selfTest() alerts.SelfTest {
+func (p *pass) selfTest() alerts.SelfTest {
 	c := &p.connection
 	if p.word == nil || !p.word.AskedAt.After(c.memory.At) {
 		return c.is

@@ -49,8 +49,8 @@ var sidecars = kind{
 		seen, _ := t.m.seen.(*sidecar.Sighting)
 		return e.core.decideSidecar(&sidecar.State{Target: lifecycle.Target{State: t.State, Subject: t.Subject}, Sighting: seen, Busy: busy, NewTask: e.NewTask()}, now)
 	},
-	look: (*passing).lookAtSidecar, saw: (*passing).transition,
-	call: (*passing).approve,
+	look: (*pass).lookAtSidecar, saw: (*pass).transition,
+	call: (*pass).approve,
 	about: func(t *subject) *remediations.Object {
 		pod := remediations.PodNamed(t.Name)
 		o := &remediations.Object{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}
@@ -68,11 +68,11 @@ var sidecars = kind{
 		seen, _ := t.m.seen.(*sidecar.Sighting)
 		return t.Record == nil && seen != nil && seen.Health == sidecar.HealthReady
 	},
-	counted: (*passing).countSidecar,
+	counted: (*pass).countSidecar,
 }
 
 // approve lets the approval go out.
-func (p *passing) approve(t *subject, d lifecycle.Decision) string {
+func (p *pass) approve(t *subject, d lifecycle.Decision) string {
 	r := d.Record
 	intent, key := *r.Intent, t.Key
 	a := Approval{Provider: d.Policy.Plan[r.Step.Index].Provider, Pod: *r.Pod, Node: t.of.node, Task: intent.Task}
@@ -90,7 +90,7 @@ func (p *passing) approve(t *subject, d lifecycle.Decision) string {
 }
 
 // countSidecar counts those that take a place, and names those that a person must look at.
-func (p *passing) countSidecar(t *subject, r *remediations.Record, d lifecycle.Decision, wrote bool) {
+func (p *pass) countSidecar(t *subject, r *remediations.Record, d lifecycle.Decision, wrote bool) {
 	switch {
 	case !wrote:
 	case d.Verb == lifecycle.VerbIssue:
@@ -145,7 +145,7 @@ func (e *Engine) hosts(ctx context.Context) func(fingerprint, pod string) string
 }
 
 // lookAtSidecar looks through the provider of the policy.
-func (p *passing) lookAtSidecar(t *subject, d lifecycle.Decision) func(ctx context.Context, began time.Time) any {
+func (p *pass) lookAtSidecar(t *subject, d lifecycle.Decision) func(ctx context.Context, began time.Time) any {
 	policy := d.Policy
 	if policy == nil && t.Record != nil {
 		policy = p.Config.Policy(t.Record.Policy)
@@ -162,7 +162,7 @@ func (p *passing) lookAtSidecar(t *subject, d lifecycle.Decision) func(ctx conte
 }
 
 // transition tells people that a sidecar has begun to wait, or is ready again. What lies between the two is no news.
-func (p *passing) transition(t *subject) {
+func (p *pass) transition(t *subject) {
 	g, m := t.m.seen.(*sidecar.Sighting), t.m
 	switch {
 	case g.Node != t.of.node || g.Pod.UID == "":

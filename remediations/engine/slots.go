@@ -16,7 +16,7 @@ const slotYoung = 30 * time.Second
 
 // sweep frees slots whose node shows no repair in flight: the intent was never written, or the release was lost. The
 // Node is read from the API server first, since the cache may be behind.
-func (p *passing) sweep() {
+func (p *pass) sweep() {
 	if p.ledger == nil || len(p.ledger.Slots) == 0 {
 		return
 	}
@@ -78,7 +78,7 @@ func occupied(n *corev1.Node, j remediations.Journal, slot ledger.Slot) bool {
 
 // superseded tells how a repair ended whose Node was deleted under it. A Node that has its name by now is another one,
 // and starts with what was counted against its machine.
-func (p *passing) superseded(slot ledger.Slot) {
+func (p *pass) superseded(slot ledger.Slot) {
 	p.metrics.ended.WithLabelValues(slot.Policy, string(remediations.OutcomeSuperseded)).Inc()
 	p.Events.Event("", Event{
 		Warning: true, Reason: "RepairSuperseded", Action: slot.Repair, Of: Trail{Repair: slot.Repair, Policy: slot.Policy},
@@ -87,7 +87,7 @@ func (p *passing) superseded(slot ledger.Slot) {
 }
 
 // release frees the node's slot; a failure leaves it to sweep.
-func (p *passing) release(node string) {
+func (p *pass) release(node string) {
 	p.fleet.Vacate(node)
 	if p.ledger == nil {
 		return

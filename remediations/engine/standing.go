@@ -29,13 +29,13 @@ type standing struct {
 }
 
 // sighted says that nothing fleet-wide but a breaker can hold a node in this pass.
-func (p *passing) sighted() bool {
+func (p *pass) sighted() bool {
 	return p.ledger != nil && p.ledgerOut.since.IsZero() && p.leasesOut.since.IsZero() && p.heartbeats != nil && p.heartbeats.Blind() == "" &&
 		p.word != nil && p.word.BlindCause(p.Config) == "" && !p.fleet.Unjudged
 }
 
 // stand remembers the decision where it is one that can stand.
-func (p *passing) stand(s *lifecycle.State, d lifecycle.Decision) {
+func (p *pass) stand(s *lifecycle.State, d lifecycle.Decision) {
 	m := p.remember(s.Node.Name)
 	m.standing = nil
 	if d.Verb != lifecycle.VerbHold || d.Reason != remediations.ReasonFleetUnhealthy || d.Ask != (lifecycle.Ask{}) || d.Well ||
@@ -82,7 +82,7 @@ func (s *standing) follows(n *corev1.Node) bool {
 }
 
 // stands says that the node's last decision stands, and counts it as if it had been made again.
-func (p *passing) stands(n *corev1.Node) bool {
+func (p *pass) stands(n *corev1.Node) bool {
 	m := p.memory[n.Name]
 	if m == nil || m.standing == nil {
 		return false

@@ -14,7 +14,7 @@ import (
 )
 
 // successors goes on with the repairs whose Node is gone because its machine was replaced. The ledger has them alone.
-func (p *passing) successors() {
+func (p *pass) successors() {
 	if p.ledger == nil {
 		return
 	}
@@ -39,7 +39,7 @@ func (p *passing) successors() {
 	}
 }
 
-func (p *passing) successor(o *ledger.Orphan, nodes []*corev1.Node) {
+func (p *pass) successor(o *ledger.Orphan, nodes []*corev1.Node) {
 	m := p.orphans[o.Record.ID]
 	p.waiting = true
 	if m == nil {
@@ -72,7 +72,7 @@ func (p *passing) successor(o *ledger.Orphan, nodes []*corev1.Node) {
 	}
 }
 
-func (p *passing) successorState(o *ledger.Orphan, m *memory, n *corev1.Node) *lifecycle.State {
+func (p *pass) successorState(o *ledger.Orphan, m *memory, n *corev1.Node) *lifecycle.State {
 	p.forgetTorn(m)
 	s := &lifecycle.State{
 		Config: p.Config, Node: n, Journal: remediations.Journal{Record: &o.Record}, Word: p.word, Fleet: p.fleet, Ledger: p.ledger,
@@ -88,7 +88,7 @@ func (p *passing) successorState(o *ledger.Orphan, m *memory, n *corev1.Node) *l
 
 // endOrphan writes how the repair ended: into the successor's history first, then out of the ledger. What a crash leaves
 // undone in between is done again, and the history has it once.
-func (p *passing) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision) {
+func (p *pass) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision) {
 	e, about := d.Ended, ""
 	if n != nil {
 		about = n.Name
@@ -123,7 +123,7 @@ func (p *passing) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decisi
 }
 
 // replacing keeps in the ledger what became of the call for a replacement: when its Node is gone nothing else has it.
-func (p *passing) replacing(r *remediations.Record) {
+func (p *pass) replacing(r *remediations.Record) {
 	if p.ledger == nil || r.Silence == "" {
 		return
 	}

@@ -82,7 +82,7 @@ func (m *repairMemory) found(d lifecycle.Decision, at time.Time) {
 }
 
 // stateOf gives the node's state what is remembered of one of its targets.
-func (p *passing) stateOf(n *corev1.Node, m *targetMemory) *lifecycle.State {
+func (p *pass) stateOf(n *corev1.Node, m *targetMemory) *lifecycle.State {
 	m.pass = p.passes
 	m.forgetTorn(p.now)
 	s := p.state(n)
@@ -92,7 +92,7 @@ func (p *passing) stateOf(n *corev1.Node, m *targetMemory) *lifecycle.State {
 }
 
 // recheck has the next pass no later than the decision wants it.
-func (p *passing) recheck(d lifecycle.Decision) {
+func (p *pass) recheck(d lifecycle.Decision) {
 	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
 		p.next = d.Recheck
 	}
@@ -102,7 +102,7 @@ func (p *passing) recheck(d lifecycle.Decision) {
 const maxLooks = 10
 
 // observe looks at the target beside the loop. look gives what is done with what it saw, in the loop.
-func (p *passing) observe(of target, m *targetMemory, look func(ctx context.Context, began time.Time) (seen func())) {
+func (p *pass) observe(of target, m *targetMemory, look func(ctx context.Context, began time.Time) (seen func())) {
 	if m.looking || p.looks[of.kind] >= maxLooks {
 		return
 	}
@@ -138,7 +138,7 @@ type calling struct {
 }
 
 // send lets the call go out beside the loop. It may be made only while this process leads and its intent is young.
-func (p *passing) send(c calling, m *repairMemory) {
+func (p *pass) send(c calling, m *repairMemory) {
 	m.call = &lifecycle.Call{IntentID: c.attempt}
 	p.underway++
 	c.trail.log(p.Log).Info("making the call", "node", c.of.node, "step", c.step)
@@ -168,7 +168,7 @@ func (p *passing) send(c calling, m *repairMemory) {
 
 // act makes the call. Where it could not read what it needs, it is made again while its intent is young: nothing was done yet, and an
 // API server that is slow for a moment must not cost an attempt. unread: it could not be read in all that time, so nothing was sent.
-func (p *passing) act(ctx context.Context, c calling, look *lookedLast, mayStill func() error) (outcome remediations.CallOutcome, unread bool, err error) {
+func (p *pass) act(ctx context.Context, c calling, look *lookedLast, mayStill func() error) (outcome remediations.CallOutcome, unread bool, err error) {
 	for {
 		outcome, err = c.act(ctx, mayStill)
 		if outcome != remediations.CallRefused || !errors.Is(err, ErrPassing) || errors.Is(err, ErrAccount) || look.asked() {
@@ -189,7 +189,7 @@ func (p *passing) act(ctx context.Context, c calling, look *lookedLast, mayStill
 }
 
 // putOf writes what the decision asks to be written, and says whether it was.
-func (p *passing) putOf(s *lifecycle.State, key string, d lifecycle.Decision) bool {
+func (p *pass) putOf(s *lifecycle.State, key string, d lifecycle.Decision) bool {
 	c := change(s, key, d)
 	if c == nil {
 		return false
@@ -203,7 +203,7 @@ func (p *passing) putOf(s *lifecycle.State, key string, d lifecycle.Decision) bo
 }
 
 // tallied counts a repair that is on record, and what holds it.
-func (p *passing) tallied(r *remediations.Record, d lifecycle.Decision) {
+func (p *pass) tallied(r *remediations.Record, d lifecycle.Decision) {
 	if r != nil {
 		p.tally.repairs[[2]string{r.Policy, string(r.Phase)}]++
 	}

@@ -67,7 +67,7 @@ func TestOnlyWhatAGuardHoldsCountsAsHeld(t *testing.T) {
 		"it waits":              {lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: policy}, 0},
 		"of no policy any more": {lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonPaused}, 0},
 	} {
-		p := &passing{tally: newTally()}
+		p := &pass{tally: newTally()}
 		p.tallied(nil, c.d)
 		require.Len(t, p.tally.holds, c.held, name)
 		require.Empty(t, p.tally.repairs, name)

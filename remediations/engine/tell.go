@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-func (p *passing) readLease(node string) {
+func (p *pass) readLease(node string) {
 	renewed, duration, err := p.Fleet.Lease(p.ctx, node)
 	if err != nil {
 		p.Log.Error(err, "a node's lease cannot be read; without it no cure is proven", "node", node)
@@ -23,7 +23,7 @@ func (p *passing) readLease(node string) {
 // readHeartbeats counts all leases, once for all nodes that ask in a row. Where they are on their way already it waits for
 // those. While they cannot be listed, they are listed beside the loop and after a while: a list that hangs must not keep
 // everybody waiting, and not once for each node.
-func (p *passing) readHeartbeats() {
+func (p *pass) readHeartbeats() {
 	defer p.judgeInSight()
 	failing := !p.leasesOut.since.IsZero()
 	if p.listing != nil && !failing {
@@ -49,14 +49,14 @@ func (p *passing) readHeartbeats() {
 
 // judgeInSight judges the breakers of a pass that began blind as soon as Drydock sees the fleet: a storm that began unseen
 // would stop nobody in the rest of that pass.
-func (p *passing) judgeInSight() {
+func (p *pass) judgeInSight() {
 	if p.fleet != nil && p.fleet.Unjudged && !p.blind() {
 		p.fleet.Judge(p.ledger, false, p.now)
 	}
 }
 
 // tell sends an Event once for each key of the node; an empty key once for each note.
-func (p *passing) tell(node, key string, e Event) {
+func (p *pass) tell(node, key string, e Event) {
 	m := p.remember(node)
 	k := key + "|" + e.Reason
 	if key == "" {
@@ -67,7 +67,7 @@ func (p *passing) tell(node, key string, e Event) {
 	}
 }
 
-func (p *passing) count(r *remediations.Record, d lifecycle.Decision) {
+func (p *pass) count(r *remediations.Record, d lifecycle.Decision) {
 	if d.Record != nil {
 		r = d.Record
 	} else if d.Verb == lifecycle.VerbEnd || d.Verb == lifecycle.VerbDrop || d.Verb == lifecycle.VerbReset {
@@ -86,7 +86,7 @@ func (p *passing) count(r *remediations.Record, d lifecycle.Decision) {
 }
 
 // publish sets the gauges, and puts into the ledger what lies with the fleet where that changed.
-func (p *passing) publish() {
+func (p *pass) publish() {
 	blind := p.word.BlindCause(p.Config)
 	now := p.Clock.Now()
 	lost := p.ledger == nil && p.ledgerOut.lasting(now)

@@ -21,7 +21,7 @@ type lastCount struct {
 }
 
 // uncovered counts the Nodes that no single provider serves, once in a while and where they changed: no decision rests on the count.
-func (p *passing) uncovered() map[string]coverage.Lack {
+func (p *pass) uncovered() map[string]coverage.Lack {
 	c := &p.lastCount
 	if of := p.roster.Identities(); c.lacks == nil || (of != c.of && p.now.Sub(c.at).Abs() >= coverageEvery) {
 		c.at, c.of, c.lacks = p.now, of, coverage.Lacks(p.Config, p.roster.Nodes())

@@ -23,7 +23,7 @@ const witnessesAtOnce = 8
 
 // readWitness reads beside the loop what the policy's witness needs and the watched Node does not show. Where too many are
 // being read already, the pass that follows the end of one asks again.
-func (p *passing) readWitness(m *memory, n *corev1.Node, signs []signs.Sign) {
+func (p *pass) readWitness(m *memory, n *corev1.Node, signs []signs.Sign) {
 	if m.testifying || p.testimonies >= witnessesAtOnce {
 		return
 	}

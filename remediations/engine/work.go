@@ -38,7 +38,7 @@ func (m *memory) keepWorking(s *lifecycle.State, d lifecycle.Decision) {
 }
 
 // work does a repeatable step beside the loop, until its deadline, or until a decision ends it.
-func (p *passing) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record) {
+func (p *pass) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record) {
 	m, worker := p.remember(n.Name), p.Workers[r.Step.Name]
 	if worker == nil || m.work != nil {
 		return
@@ -96,7 +96,7 @@ func (e *Engine) rest(ctx context.Context) {
 
 // worked takes in how the work ended. One that was ended from here has nothing to say; one that was broken off, because
 // something held it before it began or this process is stopping, goes on or is held by what is decided next.
-func (p *passing) worked(m *memory, run int, node, step string, trail Trail, err error, brokenOff bool) {
+func (p *pass) worked(m *memory, run int, node, step string, trail Trail, err error, brokenOff bool) {
 	if m.work == nil || m.work.run != run {
 		return
 	}
