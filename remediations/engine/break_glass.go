@@ -46,7 +46,7 @@ const breakGlassReads = 10
 // API server has checked, never from an AdmissionReview, which anybody can send who reaches the webhook's port.
 func (p *pass) announceBreakGlass(n *corev1.Node, why string, reads *int) {
 	key := remediations.BreakGlassKey + "=" + why
-	if p.remember(n.Name).told[key+"|GlassBroken"] {
+	if p.remember(n.Name).emitted[key+"|GlassBroken"] {
 		return
 	}
 	by, at := "", p.now
@@ -59,7 +59,7 @@ func (p *pass) announceBreakGlass(n *corev1.Node, why string, reads *int) {
 			by, at = fmt.Sprintf(" by the field manager %q at %s", manager, changed.Format(time.RFC3339)), changed
 		}
 	}
-	p.tell(n.Name, key, Event{
+	p.emitOnce(n.Name, key, Event{
 		Warning: true, Reason: "GlassBroken", Action: "BreakGlass at " + at.UTC().Format(time.RFC3339),
 		Note: fmt.Sprintf("%s was set%s: %s. While it is set, Drydock starts nothing new on this node, and admission allows every change but those of Drydock's own keys. The API server's audit log names the user",
 			remediations.BreakGlassKey, by, why),

@@ -23,7 +23,7 @@ func (p *pass) end(s *lifecycle.State, d lifecycle.Decision) {
 		p.Beside(func() { p.speakAgain(r.Silence) })
 	}
 	p.metrics.over(e)
-	p.tell(n.Name, e.ID, Event{
+	p.emitOnce(n.Name, e.ID, Event{
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
 		Note: endNote(e, "", d.Message),
 	})

@@ -189,7 +189,7 @@ type memory struct {
 	// silence is that of a repair whose Node was gone before its call was answered.
 	silence string
 	// told are the events already sent, by repair and reason.
-	told emitted
+	emitted emitted
 }
 
 // New makes an engine.
@@ -329,7 +329,7 @@ func (e *Engine) answered(c called) {
 func (e *Engine) remember(node string) *memory {
 	m := e.memory[node]
 	if m == nil {
-		m = &memory{told: emitted{}}
+		m = &memory{emitted: emitted{}}
 		e.memory[node] = m
 	}
 	return m

@@ -37,11 +37,11 @@ func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
 		p.work(n, d, d.Record)
 	}
 	if s.Journal.Record == nil || s.Journal.Record.Intent == nil {
-		p.tell(n.Name, d.Record.ID, Event{Reason: "RepairStarted", Of: trailOf(d.Record), Action: d.Record.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", d.Record.ID, d.Policy.Name, p.causeOf(s, d.Record))})
+		p.emitOnce(n.Name, d.Record.ID, Event{Reason: "RepairStarted", Of: trailOf(d.Record), Action: d.Record.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", d.Record.ID, d.Policy.Name, p.causeOf(s, d.Record))})
 	}
-	p.tell(n.Name, d.Record.Intent.ID, Event{Warning: true, Reason: "RepairStepIssued", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
+	p.emitOnce(n.Name, d.Record.Intent.ID, Event{Warning: true, Reason: "RepairStepIssued", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
 	if d.Record.Evidence != "" && (s.Journal.Record == nil || s.Journal.Record.Evidence != d.Record.Evidence) {
-		p.tell(n.Name, d.Record.Intent.ID, Event{Reason: "RepairEvidence", Action: d.Record.Intent.ID, Note: "before the step its host said: " + d.Record.Evidence, Of: trailOf(d.Record)})
+		p.emitOnce(n.Name, d.Record.Intent.ID, Event{Reason: "RepairEvidence", Action: d.Record.Intent.ID, Note: "before the step its host said: " + d.Record.Evidence, Of: trailOf(d.Record)})
 	}
 }
 

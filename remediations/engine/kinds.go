@@ -206,10 +206,10 @@ func (p *pass) issueBeside(k *kind, t *subject, d lifecycle.Decision) (wrote boo
 		return false
 	}
 	if k.about == nil && (t.Record == nil || t.Record.Intent == nil) {
-		p.tellOf(k, t, r.ID, Event{Reason: "RepairStarted", Of: trailOf(r), Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, d.Policy.Name, p.causeOf(t.State, r))})
+		p.emitOnceOf(k, t, r.ID, Event{Reason: "RepairStarted", Of: trailOf(r), Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, d.Policy.Name, p.causeOf(t.State, r))})
 	}
 	attempt := k.call(p, t, d)
-	p.tellOf(k, t, attempt, Event{Warning: p.Config.Remediation(r.Step.Name).Disruptive, Reason: "RepairStepIssued", Action: attempt, Note: d.Message, Of: trailOf(r)})
+	p.emitOnceOf(k, t, attempt, Event{Warning: p.Config.Remediation(r.Step.Name).Disruptive, Reason: "RepairStepIssued", Action: attempt, Note: d.Message, Of: trailOf(r)})
 	return true
 }
 
@@ -217,7 +217,7 @@ func (p *pass) issueBeside(k *kind, t *subject, d lifecycle.Decision) (wrote boo
 func (p *pass) verifying(k *kind, t *subject, d lifecycle.Decision) {
 	t.m.call, t.m.seen, t.m.seenAt = nil, nil, time.Time{} // what was seen before the call proves nothing
 	if k.about == nil {
-		p.tellOf(k, t, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
+		p.emitOnceOf(k, t, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
 	}
 	if k.verified != nil {
 		k.verified(p, d.Record)
@@ -232,7 +232,7 @@ func (p *pass) keepBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool
 	wrote = p.putOf(t.State, t.Key, d)
 	if wrote && d.Record != nil {
 		if was == nil {
-			p.tellOf(k, t, r.ID, Event{Reason: "RepairPending", Of: trailOf(r), Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, p.causeOf(t.State, r))})
+			p.emitOnceOf(k, t, r.ID, Event{Reason: "RepairPending", Of: trailOf(r), Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, p.causeOf(t.State, r))})
 		}
 		if was != nil && was.Phase.InFlight() && !r.Phase.InFlight() {
 			p.releaseOf(k, node)
@@ -253,7 +253,7 @@ func (p *pass) keepBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool
 	if k.about == nil {
 		action += "-" + id // a Node has repairs of more targets than this one
 	}
-	p.tellOf(k, t, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: action, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(r)})
+	p.emitOnceOf(k, t, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: action, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(r)})
 	return wrote
 }
 
@@ -263,7 +263,7 @@ func (p *pass) endBeside(k *kind, t *subject, d lifecycle.Decision) {
 	if k.ofWhat != nil {
 		whose = k.ofWhat(e)
 	}
-	p.tellOf(k, t, e.ID, Event{
+	p.emitOnceOf(k, t, e.ID, Event{
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
 		Note: endNote(e, whose, d.Message),
 	})
@@ -299,13 +299,13 @@ func (p *pass) releaseOf(k *kind, node string) {
 	p.again = true // another one may have waited for its turn
 }
 
-// tellOf sends an Event about the target once for each key.
-func (p *pass) tellOf(k *kind, t *subject, key string, e Event) {
+// emitOnceOf sends an Event about the target once for each key.
+func (p *pass) emitOnceOf(k *kind, t *subject, key string, e Event) {
 	if k.about == nil {
-		p.tell(t.of.node, key, e)
+		p.emitOnce(t.of.node, key, e)
 		return
 	}
-	if t.m.told.first(key+"|"+e.Reason, 64) {
+	if t.m.emitted.first(key+"|"+e.Reason, 64) {
 		e.About = k.about(t)
 		p.Events.Event("", e)
 	}

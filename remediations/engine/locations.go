@@ -60,7 +60,7 @@ var locations = kind{
 		occupy: (*fleet.Fleet).OccupyLocation, vacate: (*fleet.Fleet).VacateLocation, free: (*ledger.Ledger).ReleaseLocation,
 	},
 	ofWhat:   func(e *remediations.Entry) string { return " of the leader of location " + e.Location },
-	verified: (*pass).tellSuccessor,
+	verified: (*pass).emitLeaderMoved,
 }
 
 // move lets the move go out.
@@ -178,11 +178,11 @@ func (e *Engine) leads(context.Context) func(fingerprint, location string) strin
 	}
 }
 
-// tellSuccessor tells those who look at the new leader why it leads.
-func (p *pass) tellSuccessor(r *remediations.Record) {
+// emitLeaderMoved tells those who look at the new leader why it leads.
+func (p *pass) emitLeaderMoved(r *remediations.Record) {
 	if r.Intent.Outcome != remediations.CallAccepted {
 		return
 	}
 	m := r.Moves[len(r.Moves)-1]
-	p.tell(m.To, r.Intent.ID, Event{Reason: "LeaderMoved", Of: trailOf(r), Action: r.Intent.ID, Note: fmt.Sprintf("repair %s by policy %s gave %s the mesh leadership of location %s, which %s had", r.ID, r.Policy, m.To, m.Location, m.From)})
+	p.emitOnce(m.To, r.Intent.ID, Event{Reason: "LeaderMoved", Of: trailOf(r), Action: r.Intent.ID, Note: fmt.Sprintf("repair %s by policy %s gave %s the mesh leadership of location %s, which %s had", r.ID, r.Policy, m.To, m.Location, m.From)})
 }

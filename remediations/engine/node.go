@@ -93,7 +93,7 @@ func (p *pass) answer(node string, d lifecycle.Decision, wrote bool) {
 		e := Event{Warning: true, Reason: string(notice.Reason), Action: fmt.Sprintf("Answer-%x", h.Sum32()), Note: notice.Message}
 		switch {
 		case len(d.Consume) == 0:
-			p.tell(node, "", e)
+			p.emitOnce(node, "", e)
 		case wrote:
 			p.Events.Event(node, e)
 		}
@@ -113,7 +113,7 @@ func (p *pass) apply(s *lifecycle.State, d lifecycle.Decision) {
 	case lifecycle.VerbVerify:
 		if p.persist(s, d) != nil {
 			p.remember(s.Node.Name).call = nil
-			p.tell(s.Node.Name, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
+			p.emitOnce(s.Node.Name, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
 			p.stop(d)
 			p.replacing(d.Record)
 		}
@@ -133,7 +133,7 @@ func (p *pass) apply(s *lifecycle.State, d lifecycle.Decision) {
 		p.persist(s, d)
 	case lifecycle.VerbWait:
 		if p.persist(s, d) != nil && d.Record != nil && d.Record.Note != "" {
-			p.tell(s.Node.Name, d.Record.ID+d.Record.Note, Event{Warning: true, Of: trailOf(d.Record), Reason: "RepairBlocked", Action: d.Record.Intent.ID, Note: fmt.Sprintf("%s of repair %s: %s", d.Record.Step.Name, d.Record.ID, d.Message)})
+			p.emitOnce(s.Node.Name, d.Record.ID+d.Record.Note, Event{Warning: true, Of: trailOf(d.Record), Reason: "RepairBlocked", Action: d.Record.Intent.ID, Note: fmt.Sprintf("%s of repair %s: %s", d.Record.Step.Name, d.Record.ID, d.Message)})
 		}
 	case lifecycle.VerbDrop, lifecycle.VerbRest:
 		if len(d.Allow) == 0 || p.allow(d) {
@@ -160,12 +160,12 @@ func (p *pass) hold(s *lifecycle.State, d lifecycle.Decision) {
 	wrote := p.persist(s, d) != nil
 	if wrote && d.Record != nil {
 		if was == nil {
-			p.tell(n.Name, id, Event{Reason: "RepairPending", Of: trailOf(d.Record), Action: id, Note: fmt.Sprintf("repair %s by policy %s: %s", id, d.Record.Policy, p.causeOf(s, d.Record))})
+			p.emitOnce(n.Name, id, Event{Reason: "RepairPending", Of: trailOf(d.Record), Action: id, Note: fmt.Sprintf("repair %s by policy %s: %s", id, d.Record.Policy, p.causeOf(s, d.Record))})
 		}
 		if was != nil && was.Phase.InFlight() {
 			if m := p.remember(n.Name); was.Phase == remediations.PhaseActing && p.Config.Remediation(was.Step.Name).Once {
 				m.call = nil // the attempt was given back, and is told again when it is made
-				delete(m.told, was.Intent.ID+"|RepairStepIssued")
+				delete(m.emitted, was.Intent.ID+"|RepairStepIssued")
 			}
 			p.release(n.Name)
 		}
@@ -175,6 +175,6 @@ func (p *pass) hold(s *lifecycle.State, d lifecycle.Decision) {
 		return
 	}
 	if d.Record == nil || wrote {
-		p.tell(n.Name, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(cmp.Or(d.Record, was))})
+		p.emitOnce(n.Name, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(cmp.Or(d.Record, was))})
 	}
 }

@@ -18,7 +18,7 @@ func (p *pass) reset(s *lifecycle.State, d lifecycle.Decision) {
 	if p.save(l) != nil || p.persist(s, d) == nil {
 		return
 	}
-	p.tell(s.Node.Name, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message, Of: trailOf(s.Journal.Record)})
+	p.emitOnce(s.Node.Name, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message, Of: trailOf(s.Journal.Record)})
 	p.fleet.Vacate(s.Node.Name)
 }
 

@@ -92,8 +92,8 @@ type Rescue struct {
 	lookSince time.Time
 	newID     string
 	// said is what people's files said when they were last read.
-	said people
-	told emitted
+	said    people
+	emitted emitted
 	// writing says that a history is being written, wroteAt when the last one was begun.
 	writing bool
 	wroteAt time.Time
@@ -131,7 +131,7 @@ func NewRescue(o RescueOptions) *Rescue {
 	return &Rescue{
 		RescueOptions: o, core: wholeCore(), metrics: newRepairMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), looks: make(chan looked, 1),
 		seen: make(chan map[string]apiserver.HostSight, 1), calls: make(chan apiserver.RescueCall, 16), written: make(chan apiserver.RescueTold, 1),
-		told: emitted{}, heard: map[string]alertHeard{}, posted: map[string]remediations.Alert{},
+		emitted: emitted{}, heard: map[string]alertHeard{}, posted: map[string]remediations.Alert{},
 	}
 }
 

@@ -142,7 +142,7 @@ func (r *Rescue) apply(ctx context.Context, s *apiserver.State, d apiserver.Deci
 			r.call, r.wellSince = nil, time.Time{}
 		}
 	}
-	r.tellOf(s, d)
+	r.emit(s, d)
 	return d.Verb == lifecycle.VerbVerify || d.Verb == lifecycle.VerbEnd, nil
 }
 
@@ -200,9 +200,9 @@ func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Deci
 		r.calls <- c
 	}()
 	if len(d.Write[0].Rescue.Hosts) == 1 {
-		r.tell("", d.Write[0].Rescue.ID, Event{Reason: "RepairStarted", Of: r.trail, Action: d.Write[0].Rescue.ID, Note: fmt.Sprintf("rescue %s of the API servers by policy %s: alert %s", d.Write[0].Rescue.ID, d.Policy.Name, d.Write[0].Rescue.Cause.Alert)})
+		r.emitOnce("", d.Write[0].Rescue.ID, Event{Reason: "RepairStarted", Of: r.trail, Action: d.Write[0].Rescue.ID, Note: fmt.Sprintf("rescue %s of the API servers by policy %s: alert %s", d.Write[0].Rescue.ID, d.Policy.Name, d.Write[0].Rescue.Cause.Alert)})
 	}
-	r.tell(try.Host, try.Attempt, Event{Warning: true, Reason: "RepairStepIssued", Action: try.Attempt, Note: d.Message, Of: r.trail})
+	r.emitOnce(try.Host, try.Attempt, Event{Warning: true, Reason: "RepairStepIssued", Action: try.Attempt, Note: d.Message, Of: r.trail})
 	return nil
 }
 
@@ -250,8 +250,8 @@ func (r *Rescue) writeHistory(ctx context.Context, node string, e remediations.E
 	r.written <- told
 }
 
-// tellOf tells people what was decided, each thing once.
-func (r *Rescue) tellOf(s *apiserver.State, d apiserver.Decision) {
+// emit tells people what was decided, each thing once.
+func (r *Rescue) emit(s *apiserver.State, d apiserver.Decision) {
 	rescue := s.Journal.Rescue
 	if len(d.Write) > 0 && d.Write[0].Rescue != nil {
 		rescue = d.Write[0].Rescue
@@ -262,19 +262,19 @@ func (r *Rescue) tellOf(s *apiserver.State, d apiserver.Decision) {
 	}
 	switch d.Verb {
 	case lifecycle.VerbHold:
-		r.tell("", id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOfRescue(rescue)})
+		r.emitOnce("", id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOfRescue(rescue)})
 	case lifecycle.VerbVerify:
 		if t := rescue.Hosts; len(t) > 0 {
 			last := t[len(t)-1]
-			r.tell(last.Host, last.Attempt, Event{Reason: "RepairVerifying", Action: last.Attempt, Note: d.Message, Of: trailOfRescue(rescue)})
+			r.emitOnce(last.Host, last.Attempt, Event{Reason: "RepairVerifying", Action: last.Attempt, Note: d.Message, Of: trailOfRescue(rescue)})
 			if last.Evidence != "" {
-				r.tell(last.Host, last.Attempt, Event{Reason: "RepairEvidence", Action: last.Attempt, Note: "before the restart its kubelet said: " + last.Evidence, Of: trailOfRescue(rescue)})
+				r.emitOnce(last.Host, last.Attempt, Event{Reason: "RepairEvidence", Action: last.Attempt, Note: "before the restart its kubelet said: " + last.Evidence, Of: trailOfRescue(rescue)})
 			}
 		}
 	case lifecycle.VerbEnd:
 		e := d.Ended
 		r.metrics.over(&e.Entry)
-		r.tell("", e.ID, Event{
+		r.emitOnce("", e.ID, Event{
 			Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(&e.Entry),
 			Note: fmt.Sprintf("rescue %s of the API servers by policy %s after %s: %s", e.ID, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), d.Message),
 		})
@@ -282,9 +282,9 @@ func (r *Rescue) tellOf(s *apiserver.State, d apiserver.Decision) {
 	}
 }
 
-// tell sends an Event once for each key.
-func (r *Rescue) tell(node, key string, e Event) {
-	if r.told.first(key+"|"+e.Reason, 256) {
+// emitOnce sends an Event once for each key.
+func (r *Rescue) emitOnce(node, key string, e Event) {
+	if r.emitted.first(key+"|"+e.Reason, 256) {
 		r.Events.Event(node, e)
 	}
 }

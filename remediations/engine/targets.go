@@ -37,9 +37,9 @@ type targetMemory struct {
 	repairMemory
 	looking bool
 	// seen is what was last seen of it, as its kind sees, when looking began at seenAt; nil: nothing yet.
-	seen   any
-	seenAt time.Time
-	told   emitted
+	seen    any
+	seenAt  time.Time
+	emitted emitted
 	// waits says that people were told that it waits.
 	waits bool
 	pass  int
@@ -48,7 +48,7 @@ type targetMemory struct {
 func (e *Engine) rememberTarget(of target) (m *targetMemory, known bool) {
 	m, known = e.targets[of]
 	if !known {
-		m = &targetMemory{told: emitted{}}
+		m = &targetMemory{emitted: emitted{}}
 		e.targets[of] = m
 	}
 	return m, known

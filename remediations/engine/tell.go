@@ -55,14 +55,14 @@ func (p *pass) judgeInSight() {
 	}
 }
 
-// tell sends an Event once for each key of the node; an empty key once for each note.
-func (p *pass) tell(node, key string, e Event) {
+// emitOnce sends an Event once for each key of the node; an empty key once for each note.
+func (p *pass) emitOnce(node, key string, e Event) {
 	m := p.remember(node)
 	k := key + "|" + e.Reason
 	if key == "" {
 		k = e.Note
 	}
-	if m.told.first(k, 256) {
+	if m.emitted.first(k, 256) {
 		p.Events.Event(node, e)
 	}
 }
