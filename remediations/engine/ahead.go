@@ -73,7 +73,7 @@ func (e *Engine) listAhead(ctx context.Context) {
 	e.Beside(func() {
 		listing <- e.list(ctx, sample, fleet)
 		if failing {
-			e.aside(func() {}) // the loop did not wait for it
+			e.enqueue(func() {}) // the loop did not wait for it
 		}
 	})
 }

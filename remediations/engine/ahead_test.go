@@ -51,7 +51,7 @@ func TestLeasesAreListedWhileTheAlertIsWritten(t *testing.T) {
 		require.Len(t, far.lists, 1, "it is under way")
 
 		time.Sleep(50 * time.Millisecond)
-		e.aside(func() {
+		e.enqueue(func() {
 			p := &pass{Engine: e, ctx: ctx, now: e.Clock.Now()}
 			p.readHeartbeats()
 			require.Equal(t, began.Add(far.takes), e.heartbeats.ReadAt)
@@ -103,7 +103,7 @@ func TestLeasesThatFailedAheadAreListedAgain(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, far.lists, 3)
 		require.Nil(t, e.heartbeats, "the loop does not wait for a list that has failed before")
-		(<-e.asides)()
+		(<-e.enqueued)()
 		e.listedAhead()
 		require.NotNil(t, e.heartbeats)
 		require.Zero(t, e.leasesOut)

@@ -20,7 +20,7 @@ func (p *pass) end(s *lifecycle.State, d lifecycle.Decision) {
 		return
 	}
 	if r := s.Journal.Record; r != nil && r.Silence != "" && p.Silencer != nil {
-		p.Beside(func() { p.speakAgain(r.Silence) })
+		p.Beside(func() { p.expireSilence(r.Silence) })
 	}
 	p.metrics.over(e)
 	p.emitOnce(n.Name, e.ID, Event{
@@ -88,8 +88,8 @@ func endNote(e *remediations.Entry, whose, message string) string {
 	return fmt.Sprintf("repair %s%s by policy %s after %s (%s): %s", e.ID, whose, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), did, message)
 }
 
-// speakAgain ends the repair's silence; one that could not be ended has an end of its own.
-func (p *pass) speakAgain(id string) {
+// expireSilence ends the repair's silence; one that could not be ended has an end of its own.
+func (p *pass) expireSilence(id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 	defer cancel()
 	if err := p.Silencer.Expire(ctx, id); err != nil {

@@ -84,9 +84,9 @@ type Engine struct {
 
 	looked chan looked
 	calls  chan called
-	// asides bring what was found out beside the loop back into it.
-	asides chan func()
-	over   chan struct{}
+	// enqueued bring what was found out beside the loop back into it.
+	enqueued chan func()
+	over     chan struct{}
 	// looking says that a look is under way, lookAgain that one more was asked for after it began.
 	looking, lookAgain bool
 	// underway are the calls to providers, surveys the questions about machines that are not answered yet, testimonies the
@@ -200,7 +200,7 @@ func New(o Options) *Engine {
 	o.Events = loggedEvents{o.Events, o.Log}
 	return &Engine{
 		Options: o, core: wholeCore(), kinds: kindsOf(o), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
-		looked: make(chan looked, 1), calls: make(chan called, 16), asides: make(chan func(), 16), over: make(chan struct{}),
+		looked: make(chan looked, 1), calls: make(chan called, 16), enqueued: make(chan func(), 16), over: make(chan struct{}),
 		roster: fleet.NewRoster(o.Config), wrote: map[string]*memory{}, working: map[string]bool{},
 		memory: map[string]*memory{}, orphans: map[string]*memory{}, targets: map[target]*targetMemory{}, looks: map[remediations.Kind]int{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
 	}
@@ -283,7 +283,7 @@ func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time) bool {
 			e.poll(ctx)
 		case c := <-e.calls:
 			e.answered(c)
-		case f := <-e.asides:
+		case f := <-e.enqueued:
 			f()
 		case <-next:
 			e.due(ctx)

@@ -163,7 +163,7 @@ func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, er
 	if err != nil {
 		why = err.Error()
 	}
-	e.aside(func() {
+	e.enqueue(func() {
 		m := e.memory[node]
 		if m == nil || (m.call != nil && m.call.IntentID != attempt) {
 			return

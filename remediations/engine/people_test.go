@@ -115,7 +115,7 @@ func TestSilenceThatCannotBeEndedIsLogged(t *testing.T) {
 		var lines []string
 		o := logged(&lines)
 		o.CallTimeout, o.Silencer = time.Second, &silencer{keeps: fails}
-		(&pass{Engine: &Engine{Options: o}, ctx: t.Context()}).speakAgain("s1")
+		(&pass{Engine: &Engine{Options: o}, ctx: t.Context()}).expireSilence("s1")
 		require.Len(t, lines, want)
 	}
 }

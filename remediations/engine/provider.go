@@ -33,7 +33,7 @@ func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 			answer = surveyor.Survey(ctx, machine)
 		}
 		answer.Step, answer.Provider = step, provider
-		p.aside(func() {
+		p.enqueue(func() {
 			answer.At = p.Clock.Now() // of the answer: one that took its time is no worse for that
 			p.surveys--
 			m.asking, m.survey = false, &answer
@@ -63,7 +63,7 @@ func (p *pass) askProof(m *memory, r *remediations.Record) {
 				answer = remediations.Replacement{Missing: err.Error()}
 			}
 			answer.Asked = about
-			p.aside(func() {
+			p.enqueue(func() {
 				if was := m.replacement; err != nil && was != nil && was.Intent == about.Intent {
 					answer.Blocked = was.Blocked // who could not be asked has not said that it is over
 				}
@@ -80,7 +80,7 @@ func (p *pass) askProof(m *memory, r *remediations.Record) {
 				answer = remediations.PodProof{Missing: err.Error()}
 			}
 			answer.Asked = about
-			p.aside(func() { m.asking, m.pods = false, &answer })
+			p.enqueue(func() { m.asking, m.pods = false, &answer })
 		})
 	}
 }

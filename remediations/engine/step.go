@@ -57,7 +57,7 @@ func (e *Engine) take(ctx context.Context) bool {
 		e.heard(ctx, l)
 	case c := <-e.calls:
 		e.answered(c)
-	case f := <-e.asides:
+	case f := <-e.enqueued:
 		f()
 	default:
 		return false

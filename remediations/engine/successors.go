@@ -117,7 +117,7 @@ func (p *pass) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision)
 		id = m.silence
 	}
 	if id != "" && p.Silencer != nil {
-		p.Beside(func() { p.speakAgain(id) })
+		p.Beside(func() { p.expireSilence(id) })
 	}
 	p.again = true
 }

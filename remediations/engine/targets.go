@@ -113,7 +113,7 @@ func (p *pass) observe(of target, m *targetMemory, look func(ctx context.Context
 		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
 		defer cancel()
 		seen := look(ctx, began)
-		p.aside(func() {
+		p.enqueue(func() {
 			m.looking = false
 			p.looks[of.kind]--
 			seen()

@@ -33,7 +33,7 @@ func (p *pass) readWitness(m *memory, n *corev1.Node, signs []signs.Sign) {
 		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
 		defer cancel()
 		read := p.testify(ctx, n, signs)
-		p.aside(func() {
+		p.enqueue(func() {
 			m.testifying = false
 			p.testimonies--
 			m.read = merged(m.read, read)

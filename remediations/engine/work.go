@@ -72,7 +72,7 @@ func (p *pass) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record
 		defer cancel()
 		askAgain(ctx)
 		err := worker.Work(ctx, machine, mayStill, func(note, blocked string) {
-			p.aside(func() {
+			p.enqueue(func() {
 				if m.work != nil && m.work.run == run {
 					m.call.Note, m.call.Blocked = note, blocked
 				}
@@ -83,7 +83,7 @@ func (p *pass) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record
 		if held.Load() {
 			p.rest(ctx) // it did not begin, and is not over: what held it is asked again, and the cache shows it by then
 		}
-		p.aside(func() { p.worked(m, run, node, step, trail, err, held.Load() || (err != nil && stopped)) })
+		p.enqueue(func() { p.worked(m, run, node, step, trail, err, held.Load() || (err != nil && stopped)) })
 	})
 }
 
@@ -113,10 +113,10 @@ func (p *pass) worked(m *memory, run int, node, step string, trail Trail, err er
 	trail.log(p.Log).Info("a step ended", "node", node, "step", step, "outcome", m.call.Outcome, "why", m.call.Why)
 }
 
-// aside brings f into the loop, which runs it and passes again; a loop that is over hears nothing more.
-func (e *Engine) aside(f func()) {
+// enqueue brings f into the loop, which runs it and passes again; a loop that is over hears nothing more.
+func (e *Engine) enqueue(f func()) {
 	select {
-	case e.asides <- f:
+	case e.enqueued <- f:
 	case <-e.over:
 	}
 }
