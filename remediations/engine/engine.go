@@ -100,7 +100,7 @@ type Engine struct {
 	heartbeats  *signs.Heartbeats
 	// led is since when this process leads, passed when its last pass ended.
 	led, passed time.Time
-	// listing has the leases that listAhead asked for; nil: it asked for none.
+	// listing has the leases that prefetchLeases asked for; nil: it asked for none.
 	listing   chan listed
 	ledger    *ledger.Ledger
 	ledgerErr error
@@ -130,9 +130,9 @@ type Engine struct {
 	wrote      map[string]*memory
 	working    map[string]bool
 	// ledgerRead is when the ledger was last read or written; waiting says that in the last pass a guard held something, or
-	// might yet hold what is under way; ahead that readAhead has something to do.
-	ledgerRead     time.Time
-	waiting, ahead bool
+	// might yet hold what is under way; prefetchDue that prefetch has something to do.
+	ledgerRead           time.Time
+	waiting, prefetchDue bool
 	// unadopted says that the word has more alerts than could be adopted at once.
 	unadopted bool
 	// adoptions counts how often alerts were adopted.
@@ -256,7 +256,7 @@ func (e *Engine) lead() {
 func (e *Engine) turn(ctx context.Context) time.Duration {
 	next := e.pass(ctx)
 	e.passed = e.Clock.Now()
-	e.readAhead(ctx)
+	e.prefetch(ctx)
 	if e.unadopted {
 		next = min(next, soon)
 	}
@@ -268,7 +268,7 @@ func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time) bool {
 	for {
 		select {
 		case <-e.expected:
-			e.listAhead(ctx)
+			e.prefetchLeases(ctx)
 			continue // nothing is to be decided yet
 		case <-ctx.Done():
 			e.finish(ctx)
@@ -296,7 +296,7 @@ func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time) bool {
 func (e *Engine) poll(ctx context.Context) {
 	if e.waiting || e.awaitsArrival() || e.ledgerOld(e.led) {
 		// What waits may wait for a slot that one that led before took, or for what a person changes in the ledger. While
-		// nothing waits it is hardly ever read: readAhead reads it before anything rests on it.
+		// nothing waits it is hardly ever read: prefetch reads it before anything rests on it.
 		e.ledger = nil
 	}
 	e.look(ctx)

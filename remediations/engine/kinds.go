@@ -117,7 +117,7 @@ func (p *pass) applyBeside(k *kind, t *subject, d lifecycle.Decision) {
 	if d.Ask.Alerts {
 		p.askAlerts(p.remember(t.of.node))
 		if k.slots != nil {
-			p.want(t.State, t.Record, d)
+			p.prefetchFor(t.State, t.Record, d)
 		}
 	}
 	p.waiting = p.waiting || (k.slots != nil && d.Verb == lifecycle.VerbHold)

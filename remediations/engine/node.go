@@ -62,7 +62,7 @@ func (p *pass) node(n *corev1.Node) {
 	m.found(d, p.now)
 	if d.Ask.Alerts {
 		p.askAlerts(m)
-		p.want(s, s.Journal.Record, d)
+		p.prefetchFor(s, s.Journal.Record, d)
 	}
 	p.waiting = p.waiting || d.Verb == lifecycle.VerbHold || m.work != nil
 	p.recheck(d)

@@ -31,7 +31,7 @@ const (
 
 // pass decides about every node that Drydock has anything on, oldest fault first, and says when to pass again.
 func (e *Engine) pass(ctx context.Context) time.Duration {
-	e.again, e.waiting, e.ahead = false, false, false
+	e.again, e.waiting, e.prefetchDue = false, false, false
 	if err := e.readNodes(ctx); err != nil {
 		e.Log.Error(err, "the Nodes cannot be listed; nothing is decided, and nothing goes on")
 		for _, m := range e.memory {
@@ -39,7 +39,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		}
 		return later
 	}
-	e.listedAhead()
+	e.prefetchedLeases()
 	if e.ledger == nil {
 		e.loadLedger(ctx)
 	}

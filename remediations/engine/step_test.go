@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// enqueue is what an engine that is driven by Step wants done beside its loop.
+// aside is what an engine that is driven by Step wants done beside its loop.
 type aside []func()
 
 func (a *aside) add(f func()) { *a = append(*a, f) }

@@ -36,7 +36,7 @@ func (p *pass) readHeartbeats() {
 	}
 	if p.listing == nil && p.leasesOut.due(p.Clock.Now()) {
 		if failing {
-			p.listAhead(p.ctx)
+			p.prefetchLeases(p.ctx)
 		} else {
 			sample, fleet := p.sample()
 			p.countLeases(p.list(p.ctx, sample, fleet))

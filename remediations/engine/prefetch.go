@@ -28,24 +28,24 @@ func (e *Engine) ledgerOld(led time.Time) bool {
 	return now.Sub(led) < leadYoung || now.Sub(e.ledgerRead) >= ledgerGood
 }
 
-// want notes that Alertmanager is being asked on account of a node that may be repaired next, and asks the provider about
+// prefetchFor notes that Alertmanager is being asked on account of a node that may be repaired next, and asks the provider about
 // its machine meanwhile: about one at a time, since most of a storm's are never repaired.
-func (p *pass) want(s *lifecycle.State, r *remediations.Record, d lifecycle.Decision) {
-	p.ahead = p.ahead || (d.Verb == lifecycle.VerbLook && (r == nil || !r.Phase.InFlight()))
+func (p *pass) prefetchFor(s *lifecycle.State, r *remediations.Record, d lifecycle.Decision) {
+	p.prefetchDue = p.prefetchDue || (d.Verb == lifecycle.VerbLook && (r == nil || !r.Phase.InFlight()))
 	if d.AskStep != (remediations.StepOn{}) && !d.Ask.Survey && p.surveys == 0 {
 		p.survey(s, d)
 	}
 }
 
-// readAhead reads, while Alertmanager is being asked, what the decision will rest on besides its answer: all nodes' leases,
+// prefetch reads, while Alertmanager is being asked, what the decision will rest on besides its answer: all nodes' leases,
 // and the ledger, which one that led before may have changed and which is not read while nothing is to be repaired. The
 // loop has nothing else to do until the answer comes.
-func (e *Engine) readAhead(ctx context.Context) {
-	if !e.ahead || !e.looking || ctx.Err() != nil {
+func (e *Engine) prefetch(ctx context.Context) {
+	if !e.prefetchDue || !e.looking || ctx.Err() != nil {
 		return
 	}
-	e.ahead = false
-	e.listAhead(ctx)
+	e.prefetchDue = false
+	e.prefetchLeases(ctx)
 	if e.ledger != nil && e.Clock.Now().Sub(e.ledgerRead) >= e.PollInterval {
 		e.loadLedger(ctx)
 	}
@@ -60,9 +60,9 @@ func (e *Engine) Expect() {
 	}
 }
 
-// listAhead lists the leases beside the loop where a decision would ask for them: the list of a large fleet takes longer
+// prefetchLeases lists the leases beside the loop where a decision would ask for them: the list of a large fleet takes longer
 // than all else on the way from an alert to its repair.
-func (e *Engine) listAhead(ctx context.Context) {
+func (e *Engine) prefetchLeases(ctx context.Context) {
 	if e.listing != nil || !e.leasesOut.due(e.Clock.Now()) || !e.beatsOld() {
 		return
 	}
@@ -136,8 +136,8 @@ func (e *Engine) countSample(ctx context.Context, sample []string, fleet int) *s
 	return few
 }
 
-// listedAhead takes in what listAhead listed, once it is here. What failed is asked for again by who needs it, after a while.
-func (e *Engine) listedAhead() {
+// prefetchedLeases takes in what prefetchLeases listed, once it is here. What failed is asked for again by who needs it, after a while.
+func (e *Engine) prefetchedLeases() {
 	select {
 	case l := <-e.listing:
 		e.listing = nil

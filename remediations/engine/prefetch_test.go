@@ -82,7 +82,7 @@ func TestLeasesThatFailedAheadAreListedAgain(t *testing.T) {
 		e, ctx := settled(t, 20, 0)
 		far := &farAway{still: e.Fleet.(*still), fails: true} //nolint:forcetypeassert // settled makes it
 		e.Fleet, e.heartbeats = far, nil
-		e.listAhead(ctx)
+		e.prefetchLeases(ctx)
 		synctest.Wait()
 		p := &pass{Engine: e, ctx: ctx, now: e.Clock.Now(), next: e.Clock.Now().Add(idle)}
 		p.readHeartbeats()
@@ -94,7 +94,7 @@ func TestLeasesThatFailedAheadAreListedAgain(t *testing.T) {
 		p.readHeartbeats()
 		synctest.Wait()
 		require.Len(t, far.lists, 2)
-		e.listedAhead()
+		e.prefetchedLeases()
 		require.Nil(t, e.heartbeats, "it fails on")
 
 		far.fails = false
@@ -104,7 +104,7 @@ func TestLeasesThatFailedAheadAreListedAgain(t *testing.T) {
 		require.Len(t, far.lists, 3)
 		require.Nil(t, e.heartbeats, "the loop does not wait for a list that has failed before")
 		(<-e.enqueued)()
-		e.listedAhead()
+		e.prefetchedLeases()
 		require.NotNil(t, e.heartbeats)
 		require.Zero(t, e.leasesOut)
 	})
@@ -183,7 +183,7 @@ func TestTheLeasesOfALargeFleetAreSampled(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e, f := count(t, change)
 				synctest.Wait()
-				e.listedAhead()
+				e.prefetchedLeases()
 				require.Equal(t, 1, f.lists)
 				require.Equal(t, nodes, e.heartbeats.Nodes)
 				require.Zero(t, e.heartbeats.Fleet)
