@@ -274,7 +274,7 @@ func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time) bool {
 			e.finish(ctx)
 			return false
 		case <-e.notice:
-			e.gather(ctx, e.passed)
+			e.debounce(ctx, e.passed)
 		case <-e.news:
 			e.look(ctx)
 		case l := <-e.looked:
