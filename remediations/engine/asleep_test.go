@@ -71,7 +71,7 @@ func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
 				read: map[signs.Sign]signs.Testimony{sign: {At: then}},
 			}
 			p.forgetTorn(m)
-			beside := &targetMemory{seen: &location.Sight{At: then}, seenAt: then, repairMemory: repairMemory{wellSince: then}}
+			beside := &targetMemory{seen: &location.Observation{At: then}, seenAt: then, repairMemory: repairMemory{wellSince: then}}
 			beside.forgetTorn(now)
 			r := &Rescue{word: &alerts.Snapshot{AskedAt: then}, sights: map[string]apiserver.HostSight{"cp-1": {At: then}}, wellSince: then}
 			r.forgetTorn(now)

@@ -121,7 +121,7 @@ func (p *pass) applyBeside(k *kind, t *subject, d lifecycle.Decision) {
 		}
 	}
 	p.waiting = p.waiting || (k.slots != nil && d.Verb == lifecycle.VerbHold)
-	if d.Ask.Sighting {
+	if d.Ask.Observation {
 		p.lookAt(k, t, d)
 	}
 	p.recheck(d)

@@ -40,12 +40,12 @@ func (h *hands) leaderPolicy(change func(*remediations.Config, *remediations.Pol
 }
 
 // sightOf lets it see another location.
-func (h *hands) sightOf(change func(*location.State, *location.Sight)) {
+func (h *hands) sightOf(change func(*location.State, *location.Observation)) {
 	h.leader(func(s *location.State) {
-		if s.Sight != nil {
-			g := *s.Sight
+		if s.Seen != nil {
+			g := *s.Seen
 			change(s, &g)
-			s.Sight = &g
+			s.Seen = &g
 		}
 	})
 }
@@ -134,7 +134,7 @@ func leaderKnockOuts() map[string]knockOut {
 			take: func(h *hands) {
 				h.w.core.decideLocation = func(s *location.State, now time.Time) lifecycle.Decision {
 					d := location.Decide(s, now)
-					if r := s.Record; d.PutBack == nil || len(r.Moves) != 2 || s.Sight == nil {
+					if r := s.Record; d.PutBack == nil || len(r.Moves) != 2 || s.Seen == nil {
 						return d
 					}
 					again, _ := s.Record, d.PutBack
@@ -149,7 +149,7 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"S2: what answers is not moved": {
 			take: func(h *hands) {
-				h.sightOf(func(_ *location.State, g *location.Sight) { g.Reached = false })
+				h.sightOf(func(_ *location.State, g *location.Observation) { g.Reached = false })
 			},
 			tale: relayFails(func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, func(w *world) {
 				w.darken("n0", false)
@@ -158,13 +158,13 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"S2: what must not be moved is not": {
 			take: func(h *hands) {
-				h.sightOf(func(_ *location.State, g *location.Sight) { g.Held = "" })
+				h.sightOf(func(_ *location.State, g *location.Observation) { g.Held = "" })
 			},
 			tale: relayFails(func(w *world) { w.mesh.places["l0"].hold("its granularity is full") }), speaks: "S2-7: an intent",
 		},
 		"6: of a location of which nobody knows anything nothing is done": {
 			take: func(h *hands) {
-				h.sightOf(func(_ *location.State, g *location.Sight) {
+				h.sightOf(func(_ *location.State, g *location.Observation) {
 					if g.Unknown != "" {
 						g.Unknown = ""
 						g.Candidates = []remediations.Move{{Location: "l0", From: "n0", To: "n1", Before: map[string]*string{"n1": nil}}}
@@ -175,7 +175,7 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"7: the cure is that the location answers": {
 			take: func(h *hands) {
-				h.sightOf(func(s *location.State, g *location.Sight) {
+				h.sightOf(func(s *location.State, g *location.Observation) {
 					g.Reached = s.Record != nil && s.Record.Phase == remediations.PhaseVerifying
 				})
 			},

@@ -16,31 +16,31 @@ func podKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
 		"S0-16: what its owner holds is held": {
 			take: func(h *hands) {
-				h.sighting(func(_ *sidecar.State, g *sidecar.Sighting) { g.Held = "" })
+				h.sighting(func(_ *sidecar.State, g *sidecar.Observation) { g.Held = "" })
 			},
 			tale: gateCloses(func(_ *world, g *gated) { g.silenced = true; g.hold("SeiNode is paused") }, aloud), speaks: "S0-16: an intent",
 		},
 		"S0-16: a gate that somebody closed stays closed": {
 			take: func(h *hands) {
-				h.sighting(func(_ *sidecar.State, g *sidecar.Sighting) { g.StartedAt = time.Now() })
+				h.sighting(func(_ *sidecar.State, g *sidecar.Observation) { g.StartedAt = time.Now() })
 			},
 			tale: gateCloses(func(_ *world, g *gated) { g.silenced = true; g.letGo(); g.closeByHand() }, aloud), speaks: "S0-16: an intent for the sidecar of p00-0, which somebody closed",
 		},
 		"S0-2: 503 alone": {
 			take: func(h *hands) {
-				h.sighting(func(_ *sidecar.State, g *sidecar.Sighting) { g.Health = sidecar.HealthNotReady })
+				h.sighting(func(_ *sidecar.State, g *sidecar.Observation) { g.Health = sidecar.HealthNotReady })
 			},
 			tale: gateCloses(quietly, func(_ *world, g *gated) { g.hide(true) }, aloud), speaks: "S0-2: an intent",
 		},
 		"S0: the pod is here": {
 			take: func(h *hands) {
-				h.sighting(func(s *sidecar.State, g *sidecar.Sighting) { g.Node = s.Node.Name })
+				h.sighting(func(s *sidecar.State, g *sidecar.Observation) { g.Node = s.Node.Name })
 			},
 			tale: gateCloses(quietly, func(w *world, g *gated) { w.replacePod(g.name, "n3") }, aloud), speaks: "S0: an intent for a sidecar on n0",
 		},
 		"7: Recovered is 200": {
 			take: func(h *hands) {
-				h.sighting(func(s *sidecar.State, g *sidecar.Sighting) {
+				h.sighting(func(s *sidecar.State, g *sidecar.Observation) {
 					if s.Record != nil && s.Record.Phase == remediations.PhaseVerifying {
 						g.Health = sidecar.HealthReady
 					}
@@ -50,7 +50,7 @@ func podKnockOuts() map[string]knockOut {
 		},
 		"7: of the pod that was approved": {
 			take: func(h *hands) {
-				h.sighting(func(s *sidecar.State, g *sidecar.Sighting) {
+				h.sighting(func(s *sidecar.State, g *sidecar.Observation) {
 					if s.Record != nil {
 						g.Pod.UID = s.Record.Pod.UID
 					}

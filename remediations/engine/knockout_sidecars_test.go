@@ -25,12 +25,12 @@ func (h *hands) sidecar(change func(*sidecar.State)) {
 }
 
 // sighting lets it see another sidecar.
-func (h *hands) sighting(change func(*sidecar.State, *sidecar.Sighting)) {
+func (h *hands) sighting(change func(*sidecar.State, *sidecar.Observation)) {
 	h.sidecar(func(s *sidecar.State) {
-		if s.Sighting != nil {
-			g := *s.Sighting
+		if s.Seen != nil {
+			g := *s.Seen
 			change(s, &g)
-			s.Sighting = &g
+			s.Seen = &g
 		}
 	})
 }

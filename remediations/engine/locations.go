@@ -22,7 +22,7 @@ type Locations interface {
 	// LeadsAll is Leads for many locations, by what the cache knows now. To ask it costs no look at the whole fleet.
 	LeadsAll() func(location string) (node string)
 	// Look looks live. It does not fail: what it could not find out is in the answer. It changes nothing.
-	Look(ctx context.Context, location string) location.Sight
+	Look(ctx context.Context, location string) location.Observation
 	// Move makes the change if the location still is as the move says, asking mayStill at the very last moment before each
 	// key is written. The outcome is never empty; the error says why it is not accepted.
 	Move(ctx context.Context, m remediations.Move, mayStill func() error) (remediations.CallOutcome, error)
@@ -35,8 +35,8 @@ var locations = kind{
 	of:      remediations.KindLocation,
 	carrier: (*Engine).leads,
 	decide: func(e *Engine, t *subject, now time.Time) lifecycle.Decision {
-		seen, _ := t.m.seen.(*location.Sight)
-		return e.core.decideLocation(&location.State{Target: lifecycle.Target{State: t.State, Subject: t.Subject}, Sight: seen}, now)
+		seen, _ := t.m.seen.(*location.Observation)
+		return e.core.decideLocation(&location.State{Target: lifecycle.Target{State: t.State, Subject: t.Subject}, Seen: seen}, now)
 	},
 	look: func(p *pass, t *subject, _ lifecycle.Decision) func(context.Context, time.Time) any {
 		if p.Locations == nil {

@@ -28,7 +28,7 @@ func (l leaderPort) Leads(location string) string {
 func (l leaderPort) LeadsAll() func(string) string { return l.Leads }
 
 // Look answers after a while with what was so at its beginning: the worst that the network can do.
-func (l leaderPort) Look(_ context.Context, location string) location.Sight {
+func (l leaderPort) Look(_ context.Context, location string) location.Observation {
 	l.enter("look at location", false)
 	l.w.mu.Lock()
 	s, takes := l.w.sight(location), l.w.mesh.lookTakes
@@ -47,7 +47,7 @@ func (l leaderPort) Move(ctx context.Context, m remediations.Move, mayStill func
 	mood := at(l.w, func() providerMood { return l.w.mesh.mood })
 	time.Sleep(mood.before)
 	l.alive()
-	now := at(l.w, func() location.Sight { return l.w.sight(m.Location) })
+	now := at(l.w, func() location.Observation { return l.w.sight(m.Location) })
 	as := func(c remediations.Move) bool { return c.To == m.To && sameBefore(c.Before, m.Before) }
 	switch {
 	case mood.refuse:

@@ -317,10 +317,10 @@ func (w *world) leaderRecords() map[string]*remediations.Record {
 }
 
 // sight is what a look finds, live.
-func (w *world) sight(where string) location.Sight {
+func (w *world) sight(where string) location.Observation {
 	p := w.mesh.places[where]
 	members := w.kilos(w.nodes)[where]
-	s := location.Sight{Leader: kilo.Elect(members), Refused: map[string]string{}}
+	s := location.Observation{Leader: kilo.Elect(members), Refused: map[string]string{}}
 	switch {
 	case p == nil || s.Leader == "":
 		s.Unknown = fmt.Sprintf("no node is in the location %q", where)

@@ -243,7 +243,7 @@ func (s sidecarPort) Hosts(ctx context.Context, p remediations.Pod) (string, err
 }
 
 // Look answers after a while with what was so at its beginning: the worst that the network can do.
-func (s sidecarPort) Look(_ context.Context, provider string, p remediations.Pod) sidecar.Sighting {
+func (s sidecarPort) Look(_ context.Context, provider string, p remediations.Pod) sidecar.Observation {
 	s.enter("sight", false)
 	s.w.mu.Lock()
 	if provider != "sei" {
@@ -259,12 +259,12 @@ func (s sidecarPort) Look(_ context.Context, provider string, p remediations.Pod
 	return g
 }
 
-func (s sidecarPort) sighting(p remediations.Pod) sidecar.Sighting {
+func (s sidecarPort) sighting(p remediations.Pod) sidecar.Observation {
 	pod := s.w.pod(p.Name)
 	if pod == nil {
-		return sidecar.Sighting{Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name}}
+		return sidecar.Observation{Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name}}
 	}
-	g := sidecar.Sighting{
+	g := sidecar.Observation{
 		Pod: remediations.Pod{Namespace: "sei", Name: pod.name, UID: pod.uid}, Node: pod.node, StartedAt: pod.started, Held: pod.held, Health: sidecar.HealthNotReady,
 		Owner: remediations.Object{APIVersion: "sei.io/v1alpha1", Kind: "SeiNode", Namespace: "sei", Name: strings.TrimSuffix(pod.name, "-0"), UID: "owner"},
 	}
@@ -287,7 +287,7 @@ func (s sidecarPort) Approve(ctx context.Context, a Approval, mayStill func() er
 	if at(s.w, func() bool { return s.dead }) {
 		runtime.Goexit()
 	}
-	saw := at(s.w, func() sidecar.Sighting { return s.sighting(a.Pod) })
+	saw := at(s.w, func() sidecar.Observation { return s.sighting(a.Pod) })
 	switch {
 	case mood.refuse:
 		return remediations.CallRefused, errors.New("it answered 403")

@@ -28,7 +28,7 @@ type Sidecars interface {
 	Hosts(ctx context.Context, p remediations.Pod) (node string, err error)
 	// Look reads the pod, its owner, and how the sidecar says that it is. It does not fail: what it could not find out is
 	// in the answer. It changes nothing.
-	Look(ctx context.Context, provider string, p remediations.Pod) sidecar.Sighting
+	Look(ctx context.Context, provider string, p remediations.Pod) sidecar.Observation
 	// Approve looks once more, asks mayStill at the very last moment, and approves. The outcome is never empty; the error
 	// says why it is not accepted.
 	Approve(ctx context.Context, a Approval, mayStill func() error) (remediations.CallOutcome, error)
@@ -46,15 +46,15 @@ var sidecars = kind{
 		if e.Config.SidecarTakesPlace(t.Record, e.sidecarsCounted) {
 			busy--
 		}
-		seen, _ := t.m.seen.(*sidecar.Sighting)
-		return e.core.decideSidecar(&sidecar.State{Target: lifecycle.Target{State: t.State, Subject: t.Subject}, Sighting: seen, Busy: busy, NewTask: e.NewTask()}, now)
+		seen, _ := t.m.seen.(*sidecar.Observation)
+		return e.core.decideSidecar(&sidecar.State{Target: lifecycle.Target{State: t.State, Subject: t.Subject}, Seen: seen, Busy: busy, NewTask: e.NewTask()}, now)
 	},
 	look: (*pass).lookAtSidecar, saw: (*pass).transition,
 	call: (*pass).approve,
 	about: func(t *subject) *remediations.Object {
 		pod := remediations.PodNamed(t.Name)
 		o := &remediations.Object{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}
-		seen, _ := t.m.seen.(*sidecar.Sighting)
+		seen, _ := t.m.seen.(*sidecar.Observation)
 		switch {
 		case seen != nil && seen.Pod.UID != "":
 			o.UID = seen.Pod.UID
@@ -65,7 +65,7 @@ var sidecars = kind{
 	},
 	// It waits for nothing, whatever its alert still says.
 	quiet: func(t *subject) bool {
-		seen, _ := t.m.seen.(*sidecar.Sighting)
+		seen, _ := t.m.seen.(*sidecar.Observation)
 		return t.Record == nil && seen != nil && seen.Health == sidecar.HealthReady
 	},
 	counted: (*pass).countSidecar,
@@ -163,7 +163,7 @@ func (p *pass) lookAtSidecar(t *subject, d lifecycle.Decision) func(ctx context.
 
 // transition tells people that a sidecar has begun to wait, or is ready again. What lies between the two is no news.
 func (p *pass) transition(t *subject) {
-	g, m := t.m.seen.(*sidecar.Sighting), t.m
+	g, m := t.m.seen.(*sidecar.Observation), t.m
 	switch {
 	case g.Node != t.of.node || g.Pod.UID == "":
 		m.waits = false
@@ -177,7 +177,7 @@ func (p *pass) transition(t *subject) {
 }
 
 // regarding sends an Event about the pod, and about the object that it is a part of.
-func (e *Engine) regarding(g *sidecar.Sighting, event Event) {
+func (e *Engine) regarding(g *sidecar.Observation, event Event) {
 	event.About = &remediations.Object{APIVersion: "v1", Kind: "Pod", Namespace: g.Pod.Namespace, Name: g.Pod.Name, UID: g.Pod.UID}
 	e.Events.Event("", event)
 	if g.Owner.Name != "" {

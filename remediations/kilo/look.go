@@ -64,8 +64,8 @@ func (m *Mesh) leader(location string, candidates []*corev1.Node) string {
 
 // Look looks at the location live: at all Nodes, and at what Prometheus has of the agents' words. It does not fail: what
 // it could not find out is in the answer. It changes nothing.
-func (m *Mesh) Look(ctx context.Context, location string) kind.Sight {
-	s := kind.Sight{At: m.options.Now()}
+func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
+	s := kind.Observation{At: m.options.Now()}
 	leave, err := m.enter(ctx)
 	if err != nil {
 		s.Unknown = "waiting for another look to end: " + err.Error()
@@ -113,7 +113,7 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Sight {
 	return s
 }
 
-func unknown(s kind.Sight, why string) kind.Sight {
+func unknown(s kind.Observation, why string) kind.Observation {
 	if s.Held == "" {
 		s.Unknown = why
 	}

@@ -22,7 +22,7 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/location"
 )
 
-func successors(s kind.Sight) []string {
+func successors(s kind.Observation) []string {
 	var out []string
 	for _, m := range s.Candidates {
 		out = append(out, m.To)

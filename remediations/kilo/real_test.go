@@ -459,7 +459,7 @@ func TestALookReadsAllPagesAndWhatTheRealPrometheusHas(t *testing.T) {
 	// Any pod that is scraped can export the metric: as of a job that is not the agents', it is not looked at.
 	strangerSays.Store(line("local", "seen-3", "seen", "seen-1", 1) + "\n" + line("local", "seen-3", "seen", "seen-2", 1) + "\n" +
 		line("cross", "near-0", "near", "seen-1", 0) + "\n" + line("cross", "near-0", "near", "seen-2", 0) + "\n")
-	var saw kind.Sight
+	var saw kind.Observation
 	require.Eventually(t, func() bool {
 		saw = s.Look(t.Context(), "seen")
 		return saw.Unknown == "" && len(saw.Candidates) == 2 // whose leases KWOK keeps

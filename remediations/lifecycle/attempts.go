@@ -97,7 +97,7 @@ func (t *Target) goOn(now time.Time) Decision {
 		return t.WaitForClock(r, p, lookProof, now)
 	case t.Stale(), unseen:
 		return Decision{
-			Verb: VerbLook, Policy: p, Ask: Ask{Alerts: t.Stale(), Sighting: unseen},
+			Verb: VerbLook, Policy: p, Ask: Ask{Alerts: t.Stale(), Observation: unseen},
 			Well: !t.WellSince.IsZero(), Message: "looking before the next " + t.Next, // which is no break of what was well
 		}
 	}
@@ -158,7 +158,7 @@ func (t *Target) Unseen(now time.Time, within time.Duration) bool {
 // LookAgain makes the decision one that looks again after the time.
 func (t *Target) LookAgain(d Decision, now time.Time, after time.Duration) Decision {
 	if t.Unseen(now, after) {
-		d.Ask.Sighting = true
+		d.Ask.Observation = true
 		return d
 	}
 	if due := t.SeenAt.Add(after); d.Recheck.IsZero() || due.Before(d.Recheck) {

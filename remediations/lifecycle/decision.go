@@ -40,7 +40,7 @@ var Verbs = []Verb{VerbRest, VerbLook, VerbHold, VerbIssue, VerbVerify, VerbWait
 // Ask is what must be read again before a decision can be made: the Alertmanagers, the node's lease, all leases; and of
 // the provider, the machine before a step, and whether it was replaced; and how a sidecar is, or a location of the mesh; and
 // the signs of the policy's witness that the watched Node does not show.
-type Ask struct{ Alerts, Lease, Heartbeats, Survey, Replacement, Sighting, Witness bool }
+type Ask struct{ Alerts, Lease, Heartbeats, Survey, Replacement, Observation, Witness bool }
 
 // Decision is what is to be done about one node, and why.
 type Decision struct {

@@ -57,7 +57,7 @@ func (t *Target) Candidate(p *remediations.Policy, a *remediations.Alert, cause 
 
 func (t *Target) examine(c *Candidate, pending *remediations.Record, observing bool) (*Decision, remediations.Reason, *Finding) {
 	if t.Looking != "" && t.Unseen(c.Now, LookAgain) {
-		return &Decision{Verb: VerbLook, Ask: Ask{Sighting: true}, Policy: c.Policy, Message: t.Looking}, "", nil
+		return &Decision{Verb: VerbLook, Ask: Ask{Observation: true}, Policy: c.Policy, Message: t.Looking}, "", nil
 	}
 	if t.Elsewhere != nil {
 		if why := t.Elsewhere(); why != "" {
@@ -72,7 +72,7 @@ func (t *Target) asks(c *Candidate, ask *Ask) remediations.StepOn {
 	if t.Asks != nil {
 		return t.Asks(c, ask)
 	}
-	ask.Sighting = t.Unseen(c.Now, remediations.LookFor)
+	ask.Observation = t.Unseen(c.Now, remediations.LookFor)
 	return remediations.StepOn{}
 }
 
@@ -153,7 +153,7 @@ func (t *Target) evidence(d *Decision, p *remediations.Policy, due, now time.Tim
 		return t.Evidence(d, p, due, now)
 	}
 	if t.SeenAt.Before(due) {
-		d.Ask.Sighting, d.Message = true, t.Checking
+		d.Ask.Observation, d.Message = true, t.Checking
 		return false, ""
 	}
 	return true, ""

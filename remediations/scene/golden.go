@@ -94,7 +94,7 @@ func Render(t testing.TB, d lifecycle.Decision) string {
 	if d.Ask.Witness {
 		v.Ask = append(v.Ask, "witness")
 	}
-	if d.Ask.Sighting {
+	if d.Ask.Observation {
 		v.Ask = append(v.Ask, "sighting")
 	}
 	b, err := yaml.Marshal(v)

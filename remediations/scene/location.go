@@ -61,11 +61,11 @@ func TheMove(from, to string) remediations.Move {
 	return remediations.Move{Location: "eu", From: from, To: to, Before: map[string]*string{from: &had, to: nil}}
 }
 
-func (v *Sight) sight() *location.Sight {
+func (v *Sight) sight() *location.Observation {
 	if v.Never {
 		return nil
 	}
-	g := &location.Sight{At: Ago(v.Age, "1s"), Leader: "n1", Held: v.Held, Unknown: v.Unknown, Refused: v.Refused, Settled: !v.Unsettled, Reached: v.Reached}
+	g := &location.Observation{At: Ago(v.Age, "1s"), Leader: "n1", Held: v.Held, Unknown: v.Unknown, Refused: v.Refused, Settled: !v.Unsettled, Reached: v.Reached}
 	if v.Leader != nil {
 		g.Leader = *v.Leader
 	}
@@ -141,7 +141,7 @@ func (sc *LocationScene) LocationState(t testing.TB) *location.State {
 	}
 	l := &ledger.Ledger{Slots: sc.Ledger.Slots, Status: ledger.Status{Breakers: sc.Ledger.Breakers}}
 	s.Fleet = fleet.New(s.Config, all, l, func(string) bool { return false }, Noon)
-	out := &location.State{Target: lifecycle.Target{State: s}, Sight: sc.Sight.sight()}
+	out := &location.State{Target: lifecycle.Target{State: s}, Seen: sc.Sight.sight()}
 	out.Subject, _ = LocationOf(s.Config, s.Journal)
 	return out
 }

@@ -50,11 +50,11 @@ var ThePod = remediations.Pod{Namespace: "sei", Name: "a-0"}
 
 const NewTask = "6f1b7c1e-7f4c-4d6a-9a53-2d6a0c3e9f10"
 
-func (v *Sighting) sighting() *sidecar.Sighting {
+func (v *Sighting) sighting() *sidecar.Observation {
 	if v.Never {
 		return nil
 	}
-	g := &sidecar.Sighting{At: Ago(v.Age, "1s"), Pod: ThePod, Node: cmp.Or(v.Node, "n1"), Health: v.Health, Held: v.Held, Unknown: v.Unknown, Detail: v.Detail}
+	g := &sidecar.Observation{At: Ago(v.Age, "1s"), Pod: ThePod, Node: cmp.Or(v.Node, "n1"), Health: v.Health, Held: v.Held, Unknown: v.Unknown, Detail: v.Detail}
 	g.Owner = remediations.Object{APIVersion: "sei.io/v1alpha1", Kind: "SeiNode", Namespace: "sei", Name: "a"}
 	if v.Health == "" && v.Held == "" && v.Unknown == "" {
 		g.Health = sidecar.HealthNotReady
@@ -112,7 +112,7 @@ func (sc *SidecarScene) SidecarState(t testing.TB) *sidecar.State {
 		n.Annotations[remediations.AlertPrefix] = strings.Repeat("x", missing)
 	}
 	s.Journal = remediations.ReadJournal(n)
-	out := &sidecar.State{Target: lifecycle.Target{State: s}, Sighting: sc.Sighting.sighting(), Busy: sc.Elsewhere, NewTask: NewTask}
+	out := &sidecar.State{Target: lifecycle.Target{State: s}, Seen: sc.Sighting.sighting(), Busy: sc.Elsewhere, NewTask: NewTask}
 	out.Key, out.Name = remediations.SidecarKey(ThePod), ThePod.String()
 	for _, one := range s.Config.Subjects(remediations.KindSidecar, s.Journal) {
 		if one.Key == out.Key {

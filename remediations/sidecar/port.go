@@ -14,13 +14,13 @@ import (
 type Clients map[string]*Client
 
 // Look is engine.Sidecars'.
-func (c Clients) Look(ctx context.Context, provider string, p remediations.Pod) kind.Sighting {
+func (c Clients) Look(ctx context.Context, provider string, p remediations.Pod) kind.Observation {
 	client := c[provider]
 	if client == nil {
-		return kind.Sighting{Pod: p, Unknown: unnamed(provider).Error()}
+		return kind.Observation{Pod: p, Unknown: unnamed(provider).Error()}
 	}
 	saw := client.Look(ctx, p.Namespace, p.Name)
-	g := kind.Sighting{
+	g := kind.Observation{
 		Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name, UID: saw.Pod.UID}, Node: saw.Pod.Node, StartedAt: saw.StartedAt,
 		Health: kind.Health(saw.Health), Held: saw.Held, Unknown: saw.Unknown, Detail: saw.Detail,
 	}

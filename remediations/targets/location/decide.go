@@ -12,8 +12,8 @@ import (
 // State is all that Decide may know. Call, NewID, WellSince and WellHeard of the State are the leader's own.
 type State struct {
 	lifecycle.Target
-	// Sight is what was last seen of the location; nil: nothing yet.
-	Sight *Sight
+	// Seen is what was last seen of the location; nil: nothing yet.
+	Seen *Observation
 
 	// move is what would be done.
 	move remediations.Move
@@ -28,8 +28,8 @@ func Decide(state *State, now time.Time) lifecycle.Decision {
 	s.Kind, s.What, s.Asked, s.Next = remediations.KindLocation, "location "+s.Name, "the mesh", "move"
 	s.Looking, s.Checking = "looking at who leads the location", "looking at the location"
 	s.Soon = []remediations.Reason{remediations.ReasonLeaderHeld, remediations.ReasonLeaderUnknown, remediations.ReasonNodeUnderRepair, remediations.ReasonObserving}
-	if s.Sight != nil {
-		s.SeenAt = s.Sight.At
+	if s.Seen != nil {
+		s.SeenAt = s.Seen.At
 	}
 	if r := s.Record; r != nil {
 		s.Spent = len(r.Moves) >= remediations.MaxMoves

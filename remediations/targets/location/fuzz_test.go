@@ -42,7 +42,7 @@ func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 	require.Equal(t, PhaseVerifying, verifying.Phase)
 
 	s.Record, s.Call = verifying, nil
-	s.Sight.Leader, s.Sight.ReachedWhy, s.Sight.At = r.Intent.Successor, nasty(5000), scene.Noon.Add(time.Minute)
+	s.Seen.Leader, s.Seen.ReachedWhy, s.Seen.At = r.Intent.Successor, nasty(5000), scene.Noon.Add(time.Minute)
 	s.Word.AskedAt, s.LookSince = scene.Noon.Add(time.Minute), scene.Noon.Add(time.Minute)
 	back := location.Decide(s, scene.Noon.Add(time.Minute))
 	require.NotNil(t, back.PutBack, back.Message)
@@ -61,9 +61,9 @@ func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 func TestMoveThatTakesTooMuchRoomIsNotMade(t *testing.T) {
 	s := scene.ReadLocation(t, `{}`).LocationState(t)
 	long := strings.Repeat("x", MaxMoveBytes)
-	s.Sight.Candidates[0].Before["n7"] = &long
+	s.Seen.Candidates[0].Before["n7"] = &long
 	require.Equal(t, "n3", location.Decide(s, scene.Noon).Record.Intent.Successor)
-	s.Sight.Candidates = s.Sight.Candidates[:1]
+	s.Seen.Candidates = s.Seen.Candidates[:1]
 	d := location.Decide(s, scene.Noon)
 	require.Equal(t, ReasonLeaderHeld, d.Reason)
 	require.Contains(t, d.Message, "at most 800 are kept")
@@ -76,9 +76,9 @@ func FuzzDecideLeader(f *testing.F) {
 		text, err := os.ReadFile(g.Input)
 		require.NoError(f, err)
 		s := scene.ReadLocation(f, string(text)).LocationState(f)
-		v := s.Sight
+		v := s.Seen
 		if v == nil {
-			v = &location.Sight{}
+			v = &location.Observation{}
 		}
 		to := ""
 		if len(v.Candidates) > 0 {
@@ -110,7 +110,7 @@ func FuzzDecideLeader(f *testing.F) {
 		}
 		move := scene.TheMove(leads, to)
 		move.Location = s.Name
-		s.Sight = &location.Sight{At: now.Add(-time.Duration(age%60) * time.Second), Leader: leads, Held: held, Unknown: unknown, Reached: reached, Settled: true, Candidates: []Move{move}}
+		s.Seen = &location.Observation{At: now.Add(-time.Duration(age%60) * time.Second), Leader: leads, Held: held, Unknown: unknown, Reached: reached, Settled: true, Candidates: []Move{move}}
 		d := location.Decide(s, now)
 		require.Equal(t, d, location.Decide(s, now))
 		node1, node2 := node.Decide(s.State, now), node.Decide(s.State, now)
@@ -135,7 +135,7 @@ func FuzzDecideLeader(f *testing.F) {
 			return
 		}
 		require.Equal(t, []any{"", "", false}, []any{held, unknown, reached})
-		require.LessOrEqual(t, now.Sub(s.Sight.At), LookFor)
+		require.LessOrEqual(t, now.Sub(s.Seen.At), LookFor)
 		require.Equal(t, leads, d.Record.Moves[len(d.Record.Moves)-1].From)
 		require.NotEqual(t, s.Node.Name, d.Record.Intent.Successor)
 		require.NotContains(t, scene.RecordIDs(s.Record), d.Record.Intent.ID, "no intent is issued twice")

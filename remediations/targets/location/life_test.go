@@ -59,7 +59,7 @@ type issuedMove struct {
 
 // meshMemory is what the engine would remember of one node's leader, and lose with a restart.
 type meshMemory struct {
-	sight              *location.Sight
+	sight              *location.Observation
 	call               *lifecycle.Call
 	asked, well, heard time.Time
 }
@@ -86,11 +86,11 @@ func (l *meshLife) leads(of string) string {
 }
 
 // look is what the provider of the mesh sees now.
-func (l *meshLife) look(of string) *location.Sight {
+func (l *meshLife) look(of string) *location.Observation {
 	leader := l.leads(of)
-	g := &location.Sight{At: l.now, Leader: leader, Settled: true, Reached: !l.broken[leader] && !l.half, ReachedWhy: "nobody answers"}
+	g := &location.Observation{At: l.now, Leader: leader, Settled: true, Reached: !l.broken[leader] && !l.half, ReachedWhy: "nobody answers"}
 	if l.unknown {
-		return &location.Sight{At: l.now, Unknown: "no probes"}
+		return &location.Observation{At: l.now, Unknown: "no probes"}
 	}
 	if l.held {
 		g.Held = "granularity is full"
@@ -232,7 +232,7 @@ func (l *meshLife) turn(t *rapid.T) (looked bool) {
 		if !ok {
 			continue
 		}
-		ls := &location.State{Target: lifecycle.Target{State: s, Subject: leader}, Sight: m.sight}
+		ls := &location.State{Target: lifecycle.Target{State: s, Subject: leader}, Seen: m.sight}
 		before := n.DeepCopy()
 		d := location.Decide(ls, l.now)
 		require.Equal(t, before, n)
@@ -264,7 +264,7 @@ func (l *meshLife) carry(s *location.State, m *meshMemory, d lifecycle.Decision)
 	} else if m.well.IsZero() {
 		m.well, m.heard = l.now, d.Heard
 	}
-	if d.Ask.Sighting {
+	if d.Ask.Observation {
 		m.sight = l.look(s.Name)
 	}
 	if d.Ask.Alerts {

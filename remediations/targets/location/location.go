@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Sight is what was seen of a location: live, and never out of an alert.
-type Sight struct {
+// Observation is what was seen of a location: live, and never out of an alert.
+type Observation struct {
 	// At is when looking began.
 	At time.Time
 	// Leader is who leads by Kilo's rule; empty: nobody, or it cannot be said.

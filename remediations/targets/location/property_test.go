@@ -53,7 +53,7 @@ func waitsUnproven(r *Record) bool {
 
 func (l *meshLife) checkMove(t *rapid.T, s *location.State, d lifecycle.Decision) {
 	l.seen["moves"]++
-	g, r, n := s.Sight, d.Record, s.Node
+	g, r, n := s.Seen, d.Record, s.Node
 	m := r.Moves[len(r.Moves)-1]
 	require.Less(t, l.now.Sub(g.At), 10*time.Second, "the last look")
 	require.Empty(t, g.Unknown)
@@ -123,7 +123,7 @@ func (l *meshLife) checkPutBack(t *rapid.T, s *location.State, d lifecycle.Decis
 }
 
 func (l *meshLife) checkEnd(t *rapid.T, s *location.State, d lifecycle.Decision) {
-	r, g := s.Record, s.Sight
+	r, g := s.Record, s.Seen
 	require.Equal(t, r.Moves, append([]Move(nil), d.Ended.Moves...), "what each key was before is in the history")
 	if d.Ended.Outcome == OutcomeRecovered {
 		require.Equal(t, r.Intent.Successor, g.Leader)

@@ -30,13 +30,13 @@ func (s *State) expired(now time.Time) lifecycle.Decision {
 
 // well: the location has one leader with an address in the mesh, and answers from outside.
 func (s *State) well() (string, bool) {
-	g := s.Sight
+	g := s.Seen
 	return fmt.Sprintf("location %s answers", s.Name), g != nil && g.At.After(s.Record.Since) && g.Unknown == "" && g.Settled && g.Reached && s.elsewhere() == ""
 }
 
 // cure is Recovered where the successor leads, else SelfRecovered.
 func (s *State) cure(*remediations.Policy) (remediations.Outcome, string) {
-	r, g := s.Record, s.Sight
+	r, g := s.Record, s.Seen
 	switch {
 	case r.Withheld() || r.Intent.Outcome == remediations.CallRefused:
 		return remediations.OutcomeSelfRecovered, "the location answers and the alert is gone, but not by this repair: " + r.Intent.Why
@@ -48,7 +48,7 @@ func (s *State) cure(*remediations.Policy) (remediations.Outcome, string) {
 
 // against says what there is to say against any move there; nil: nothing.
 func (s *State) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycle.Finding) {
-	switch g := s.Sight; {
+	switch g := s.Seen; {
 	case g.Unknown != "":
 		return remediations.ReasonLeaderUnknown, lifecycle.Because("%s; no data is not a fault", text.Line(g.Unknown, 300))
 	case g.Leader == "":
@@ -67,7 +67,7 @@ func (s *State) successor(c *lifecycle.Candidate) (remediations.Move, remediatio
 	if c.Spent != "" {
 		return remediations.Move{}, "", lifecycle.Because("%s", c.Spent)
 	}
-	g, r := s.Sight, s.Record
+	g, r := s.Seen, s.Record
 	refused := maps.Clone(g.Refused)
 	if refused == nil {
 		refused = map[string]string{}
@@ -107,7 +107,7 @@ func refusals(refused map[string]string) string {
 
 // elsewhere says that somebody leads of whom this node's repair knows nothing; empty: nobody does.
 func (s *State) elsewhere() string {
-	g, r, ours := s.Sight, s.Record, s.Node.Name
+	g, r, ours := s.Seen, s.Record, s.Node.Name
 	if g == nil || g.Unknown != "" || g.Leader == "" || g.Leader == ours || (r != nil && slices.Contains(r.Successors(), g.Leader)) {
 		return ""
 	}
@@ -119,7 +119,7 @@ func (s *State) elsewhere() string {
 
 // missing is what the proof still lacks.
 func (s *State) missing() string {
-	switch g := s.Sight; {
+	switch g := s.Seen; {
 	case g == nil || !g.At.After(s.Record.Since):
 		return "it was not seen yet"
 	case g.Unknown != "":

@@ -128,7 +128,7 @@ func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
 			require.Empty(t, again.Done)
 			s.Record, s.Call = again, nil
 			seen := func(now time.Time) time.Time {
-				s.Sighting.At, s.Word.AskedAt, s.LookSince = now, now, now
+				s.Seen.At, s.Word.AskedAt, s.LookSince = now, now, now
 				return now
 			}
 			require.Equal(t, lifecycle.VerbHold, sidecar.Decide(s, seen(scene.Noon.Add(20*time.Second))).Verb, "it waits a moment")
@@ -136,7 +136,7 @@ func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
 			require.Equal(t, lifecycle.VerbIssue, next.Verb, next.Message)
 			require.Equal(t, StepRef{Name: "mark-ready", Attempt: 1}, next.Record.Step)
 			require.NotEqual(t, r.Intent.ID, next.Record.Intent.ID)
-			s.Sighting.Health = sidecar.HealthReady
+			s.Seen.Health = sidecar.HealthReady
 			ready := sidecar.Decide(s, seen(scene.Noon.Add(41*time.Second)))
 			require.NotNil(t, ready.Ended, ready.Message)
 			require.Equal(t, OutcomeSelfRecovered, ready.Ended.Outcome, "nobody approved it")
@@ -169,7 +169,7 @@ func TestOnlyAWithheldMoveIsGivenBack(t *testing.T) {
 			require.Empty(t, again.Undo)
 			s.Record, s.Journal.Records, s.Call = again, map[string]*Record{LocationKey: again}, nil
 			seen := func(now time.Time) time.Time {
-				s.Sight.At, s.Word.AskedAt, s.LookSince, s.Heartbeats.ReadAt = now, now, now, now
+				s.Seen.At, s.Word.AskedAt, s.LookSince, s.Heartbeats.ReadAt = now, now, now, now
 				return now
 			}
 			require.Equal(t, lifecycle.VerbHold, location.Decide(s, seen(scene.Noon.Add(10*time.Second))).Verb, "it waits a moment")

@@ -20,8 +20,8 @@ const (
 // State is all that Decide may know. Call, NewID and WellSince of the State are the sidecar's own.
 type State struct {
 	lifecycle.Target
-	// Sighting is what was last seen of it; nil: nothing yet.
-	Sighting *Sighting
+	// Seen is what was last seen of it; nil: nothing yet.
+	Seen *Observation
 	// Busy counts the other sidecars under repair in the cluster.
 	Busy int
 	// NewTask is a fresh id for a task that this decision may begin.
@@ -35,8 +35,8 @@ func Decide(state *State, now time.Time) lifecycle.Decision {
 	s := &own
 	s.Kind, s.What, s.Of, s.Apart = remediations.KindSidecar, "the sidecar of "+s.Name, s.Name, apart
 	s.Looking, s.Awaits = "looking at the pod and its sidecar", "waiting for it to answer that it is ready"
-	if s.Sighting != nil {
-		s.SeenAt = s.Sighting.At
+	if s.Seen != nil {
+		s.SeenAt = s.Seen.At
 	}
 	// There is a record only while something is done, or would be. What holds a sidecar before that is told, and not written.
 	s.Begun = func(r *remediations.Record) bool { return r.Intent != nil }
@@ -64,12 +64,12 @@ func (s *State) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 	instead := func(d lifecycle.Decision) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 		return &d, "", nil
 	}
-	against, why := s.Sighting.against()
+	against, why := s.Seen.against()
 	if why == nil {
-		against, why = s.Sighting.deliberate(c.Verdict.StartsAt)
+		against, why = s.Seen.deliberate(c.Verdict.StartsAt)
 	}
 	if why != nil {
-		why.Until = s.Sighting.At.Add(lifecycle.LookAgain)
+		why.Until = s.Seen.At.Add(lifecycle.LookAgain)
 		return nil, against, why
 	}
 	if wait := s.turn(); wait != "" && !observing {
@@ -128,7 +128,7 @@ func (s *State) turn() string {
 
 func (s *State) intend(c *lifecycle.Candidate, _ *remediations.Record, d *lifecycle.Decision) {
 	r := d.Record
-	r.Pod.UID = s.Sighting.Pod.UID
+	r.Pod.UID = s.Seen.Pod.UID
 	r.Intent.UID, r.Intent.Task = r.Pod.UID, s.NewTask
 	d.Message = fmt.Sprintf("%s %s (attempt %d, task %s) %s", c.Remediation().Verb, s.What, c.Step.Attempt, s.NewTask, c.By())
 }

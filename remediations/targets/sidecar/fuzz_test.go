@@ -32,7 +32,7 @@ func TestLongestRecordOfASidecarIsReadable(t *testing.T) {
 	verifying := sidecar.Decide(s, scene.Noon).Record
 	require.Equal(t, PhaseVerifying, verifying.Phase)
 	s.Record, s.Call, s.Alerts = verifying, nil, []Alert{{Fingerprint: scene.FP, Policy: "sidecar-not-ready"}}
-	s.Sighting = &sidecar.Sighting{At: scene.Noon.Add(59 * time.Second), Pod: *r.Pod, Node: "n1", Held: long(5000)}
+	s.Seen = &sidecar.Observation{At: scene.Noon.Add(59 * time.Second), Pod: *r.Pod, Node: "n1", Held: long(5000)}
 	s.Word.AskedAt, s.LookSince = scene.Noon.Add(time.Minute), scene.Noon.Add(time.Minute)
 	d := sidecar.Decide(s, scene.Noon.Add(time.Minute))
 	require.Equal(t, ReasonSidecarHeld, d.Reason, d.Message)
@@ -51,9 +51,9 @@ func FuzzDecideSidecar(f *testing.F) {
 		text, err := os.ReadFile(g.Input)
 		require.NoError(f, err)
 		s := scene.ReadSidecar(f, string(text)).SidecarState(f)
-		v := s.Sighting
+		v := s.Seen
 		if v == nil {
-			v = &sidecar.Sighting{}
+			v = &sidecar.Observation{}
 		}
 		a := s.Node.Annotations
 		f.Add(a[s.Key], a[AlertPrefix+scene.FP], a[PauseKey], a[CancelKey], a[HistoryKey], a[NodeRepairKey], string(v.Health), v.Held, v.Unknown, v.Pod.UID, v.Node, int64(0), int64(1))
@@ -79,7 +79,7 @@ func FuzzDecideSidecar(f *testing.F) {
 			a.UpdatedAt, a.EndsAt = now, now.Add(4*time.Minute)
 			s.Word.Replicas[i].Alerts[scene.FP] = a
 		}
-		s.Sighting = &sidecar.Sighting{At: now.Add(-time.Duration(age%60) * time.Second), Pod: Pod{Namespace: "sei", Name: "a-0", UID: uid}, Node: host, Health: sidecar.Health(health), Held: held, Unknown: unknown}
+		s.Seen = &sidecar.Observation{At: now.Add(-time.Duration(age%60) * time.Second), Pod: Pod{Namespace: "sei", Name: "a-0", UID: uid}, Node: host, Health: sidecar.Health(health), Held: held, Unknown: unknown}
 		d := sidecar.Decide(s, now)
 		require.Equal(t, d, sidecar.Decide(s, now))
 		node1, node2 := node.Decide(s.State, now), node.Decide(s.State, now)
@@ -93,8 +93,8 @@ func FuzzDecideSidecar(f *testing.F) {
 			return
 		}
 		require.NoError(t, s.Journal.Malformed)
-		require.Equal(t, []any{sidecar.HealthNotReady, "", "", "n1", true}, []any{s.Sighting.Health, held, unknown, host, uid != ""})
-		require.LessOrEqual(t, now.Sub(s.Sighting.At), LookFor)
+		require.Equal(t, []any{sidecar.HealthNotReady, "", "", "n1", true}, []any{s.Seen.Health, held, unknown, host, uid != ""})
+		require.LessOrEqual(t, now.Sub(s.Seen.At), LookFor)
 		require.False(t, s.Journal.Record != nil && s.Journal.Record.Phase.InFlight())
 		if pause != "" {
 			p, err := ParsePause(pause)

@@ -39,14 +39,14 @@ type sidecarLife struct {
 
 // look is what the provider of sidecars sees now.
 func (l *sidecarLife) look() {
-	g := &sidecar.Sighting{At: l.now, Pod: Pod{Namespace: "sei", Name: "a-0", UID: l.uid}, Node: l.node, StartedAt: l.now, Health: l.gate, Held: l.held}
+	g := &sidecar.Observation{At: l.now, Pod: Pod{Namespace: "sei", Name: "a-0", UID: l.uid}, Node: l.node, StartedAt: l.now, Health: l.gate, Held: l.held}
 	switch {
 	case l.uid == "":
 		g.Health, g.Node = "", ""
 	case l.hidden:
 		g.Health, g.Detail = sidecar.HealthUnreachable, "no answer"
 	}
-	l.s.Sighting = g
+	l.s.Seen = g
 }
 
 // turn decides once and carries it out.
@@ -68,12 +68,12 @@ func (l *sidecarLife) turn(t *rapid.T) {
 	l.check(t, d)
 	if d.Well {
 		if s.WellSince.IsZero() {
-			s.WellSince = s.Sighting.At
+			s.WellSince = s.Seen.At
 		}
 	} else {
 		s.WellSince = time.Time{}
 	}
-	if d.Ask.Sighting {
+	if d.Ask.Observation {
 		l.look()
 	}
 	if d.Ask.Alerts {
@@ -193,7 +193,7 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"restart": func(*rapid.T) {
-			l.s.Call, l.s.Sighting, l.s.WellSince, l.s.LookSince = nil, nil, time.Time{}, time.Time{}
+			l.s.Call, l.s.Seen, l.s.WellSince, l.s.LookSince = nil, nil, time.Time{}, time.Time{}
 		},
 	}
 	call := func(t *rapid.T) {

@@ -37,16 +37,16 @@ func (l *sidecarLife) check(t *rapid.T, d lifecycle.Decision) {
 		require.False(t, l.now.After(over.Add(time.Minute)), "%s since %s outlives its deadline: %s %s", r.Phase, r.Since, d.Verb, d.Message)
 	}
 	if d.Ended != nil && d.Ended.Outcome == OutcomeRecovered {
-		require.Equal(t, sidecar.HealthReady, s.Sighting.Health)
-		require.Equal(t, r.Intent.UID, s.Sighting.Pod.UID)
-		require.True(t, s.Sighting.At.After(r.Intent.At))
+		require.Equal(t, sidecar.HealthReady, s.Seen.Health)
+		require.Equal(t, r.Intent.UID, s.Seen.Pod.UID)
+		require.True(t, s.Seen.At.After(r.Intent.At))
 		require.NotEqual(t, CallRefused, r.Intent.Outcome)
 	}
 	if d.Verb != lifecycle.VerbIssue {
 		return
 	}
 	l.calls++
-	g, p, n := s.Sighting, s.Config.Policies[0], s.Node
+	g, p, n := s.Seen, s.Config.Policies[0], s.Node
 	require.LessOrEqual(t, l.now.Sub(g.At), 10*time.Second, "the last sighting")
 	require.Equal(t, sidecar.HealthNotReady, g.Health)
 	require.Empty(t, g.Held)

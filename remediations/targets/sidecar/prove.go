@@ -37,8 +37,8 @@ func (s *State) proceed(now time.Time) lifecycle.Decision {
 	if s.Stale() {
 		return s.Look("asking Alertmanager before the next attempt")
 	}
-	if s.Unseen(now, lifecycle.LookAgain) || !s.Sighting.At.After(r.Intent.At) {
-		return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: lifecycle.Ask{Sighting: true}, Policy: p, Message: "looking at the sidecar before the next attempt"}
+	if s.Unseen(now, lifecycle.LookAgain) || !s.Seen.At.After(r.Intent.At) {
+		return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: lifecycle.Ask{Observation: true}, Policy: p, Message: "looking at the sidecar before the next attempt"}
 	}
 	if d, over := s.finished(now); over {
 		return d
@@ -50,7 +50,7 @@ func (s *State) proceed(now time.Time) lifecycle.Decision {
 	}
 	switch next := r.Intent.At.Add(apart); {
 	case c.Resolved():
-		return s.End(remediations.OutcomeSuperseded, "its alert is over, and nobody knows the sidecar to wait: "+s.Sighting.words(), now)
+		return s.End(remediations.OutcomeSuperseded, "its alert is over, and nobody knows the sidecar to wait: "+s.Seen.words(), now)
 	case r.Phase == remediations.PhasePending && !now.Before(r.Deadline):
 		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
 	case now.Before(next):
@@ -69,7 +69,7 @@ func (s *State) proceed(now time.Time) lifecycle.Decision {
 
 // finished says that the repair is over: its pod is gone, or its sidecar ready.
 func (s *State) finished(now time.Time) (lifecycle.Decision, bool) {
-	r, g := s.Record, s.Sighting
+	r, g := s.Record, s.Seen
 	if g == nil || !g.At.After(r.Since) {
 		return lifecycle.Decision{}, false
 	}
@@ -93,11 +93,11 @@ func (s *State) ready(now time.Time) (lifecycle.Decision, bool) {
 	}
 	since := s.WellSince
 	if since.IsZero() {
-		since = s.Sighting.At
+		since = s.Seen.At
 	}
-	if s.Sighting.At.Sub(since) < p.ProofFor {
+	if s.Seen.At.Sub(since) < p.ProofFor {
 		d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: now.Add(proof), Well: true, Message: fmt.Sprintf("the sidecar is ready; it counts once that has held for %s", p.ProofFor)}
-		d.Ask.Sighting = now.Sub(s.Sighting.At) >= proof
+		d.Ask.Observation = now.Sub(s.Seen.At) >= proof
 		return d, true
 	}
 	if r.Withheld() || r.Intent.Outcome == remediations.CallRefused {
@@ -109,7 +109,7 @@ func (s *State) ready(now time.Time) (lifecycle.Decision, bool) {
 // rest leaves an exhausted repair alone until it is about nothing any more: another pod, a sidecar that is ready, no
 // alert.
 func (s *State) rest(now time.Time) lifecycle.Decision {
-	r, g := s.Record, s.Sighting
+	r, g := s.Record, s.Seen
 	switch {
 	case s.Stale():
 		return s.Look("asking Alertmanager whether the alert is over")
@@ -122,7 +122,7 @@ func (s *State) rest(now time.Time) lifecycle.Decision {
 }
 
 func (s *State) exhaust(now time.Time) lifecycle.Decision {
-	d := s.End(remediations.OutcomeExhausted, fmt.Sprintf("all attempts were made (%s) and the sidecar is not ready: %s", s.Record.Done, s.Sighting.words()), now)
+	d := s.End(remediations.OutcomeExhausted, fmt.Sprintf("all attempts were made (%s) and the sidecar is not ready: %s", s.Record.Done, s.Seen.words()), now)
 	d.Record = s.Record.Exhausted(now)
 	return d
 }
@@ -130,7 +130,7 @@ func (s *State) exhaust(now time.Time) lifecycle.Decision {
 // elsewhere says why the pod is not this node's any more; empty: it is, or it was not looked at yet.
 func (s *State) elsewhere() string {
 	switch {
-	case s.Sighting == nil || !s.moved():
+	case s.Seen == nil || !s.moved():
 		return ""
 	case s.Record != nil:
 		return fmt.Sprintf("pod %s is no longer on this node", s.Name)
@@ -140,7 +140,7 @@ func (s *State) elsewhere() string {
 
 // moved says that the pod is gone, or hosted by another node.
 func (s *State) moved() bool {
-	return s.Sighting.Unknown == "" && (s.Sighting.Pod.UID == "" || s.Sighting.Node != s.Node.Name)
+	return s.Seen.Unknown == "" && (s.Seen.Pod.UID == "" || s.Seen.Node != s.Node.Name)
 }
 
 // leave takes the alerts about a pod that is not here off the Node: the poll brings them to the one that hosts it.
@@ -154,7 +154,7 @@ func (s *State) leave(now time.Time) lifecycle.Decision {
 }
 
 // words are what a sighting says, for people.
-func (g *Sighting) words() string {
+func (g *Observation) words() string {
 	for _, said := range []string{g.Unknown, g.Held, g.Detail} {
 		if said != "" {
 			return text.Line(said, 200)

@@ -43,8 +43,8 @@ const (
 	HealthProbeError  Health = "ProbeError"
 )
 
-// Sighting is what was seen of a pod and its sidecar.
-type Sighting struct {
+// Observation is what was seen of a pod and its sidecar.
+type Observation struct {
 	// At is when looking began.
 	At time.Time
 	// Pod is as it is now; its UID is empty where there is no such pod.
@@ -62,7 +62,7 @@ type Sighting struct {
 }
 
 // against says what there is to say against approving the sidecar; nil: its gate is closed, and nothing keeps it so.
-func (g *Sighting) against() (remediations.Reason, *lifecycle.Finding) {
+func (g *Observation) against() (remediations.Reason, *lifecycle.Finding) {
 	switch {
 	case g.Unknown != "":
 		return remediations.ReasonSidecarUnknown, lifecycle.Because("%s", text.Line(g.Unknown, 300))
@@ -83,7 +83,7 @@ const closedByStart = 15 * time.Minute
 // deliberate says why a closed gate was closed on purpose, or may have been; nil: its container was started shortly before
 // the alert began. A gate opens once in the life of its process, and the process forgets that at its end. If the process
 // was running long before the alert began, then somebody closed the gate, and nobody but that person opens it.
-func (g *Sighting) deliberate(alertBegan time.Time) (remediations.Reason, *lifecycle.Finding) {
+func (g *Observation) deliberate(alertBegan time.Time) (remediations.Reason, *lifecycle.Finding) {
 	switch {
 	case g.StartedAt.IsZero():
 		return remediations.ReasonSidecarUnknown, lifecycle.Because("pod %s does not say since when the container of its sidecar runs, so nobody can tell whether a restart closed the gate", g.Pod)
