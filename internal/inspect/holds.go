@@ -49,8 +49,8 @@ func Said(n *corev1.Node, now time.Time) *Hold {
 	if remediations.Excluded(n) {
 		return &Hold{Reason: remediations.ReasonExcluded, Message: fmt.Sprintf("the label %s=%s", remediations.ExcludeLabel, n.Labels[remediations.ExcludeLabel])}
 	}
-	if lifecycle.GlassBroken(n) {
-		return &Hold{Reason: remediations.ReasonPaused, Message: fmt.Sprintf("%s is set (%s); `kubectl drydock resume %s` ends it", remediations.BreakGlassKey, lifecycle.GlassWhy(n), n.Name)}
+	if lifecycle.BreakGlassSet(n) {
+		return &Hold{Reason: remediations.ReasonPaused, Message: fmt.Sprintf("%s is set (%s); `kubectl drydock resume %s` ends it", remediations.BreakGlassKey, lifecycle.BreakGlassWhy(n), n.Name)}
 	}
 	value, set := n.Annotations[remediations.PauseKey]
 	if !set {

@@ -171,7 +171,7 @@ func ValidateEviction(c *remediations.Config, ch *Change) Decision {
 // weigh sets aside what break-glass, the user or the mode allows.
 func weigh(c *remediations.Config, ch *Change, violations []*violation) Decision {
 	d := Decision{Allowed: true, Reason: ReasonNone}
-	glass := ch.Old != nil && lifecycle.GlassBroken(ch.Old)
+	glass := ch.Old != nil && lifecycle.BreakGlassSet(ch.Old)
 	var overridden []string
 	for _, v := range violations {
 		switch {

@@ -28,7 +28,7 @@ func meshLocation(c *remediations.Config, n *corev1.Node) string {
 // that the repair names is bound by it wherever it says that it is. nil: there is none.
 func leaderRepairOf(c *remediations.Config, n *corev1.Node, nodes []*corev1.Node) *repair {
 	for _, on := range nodes {
-		if _, ok := on.Annotations[remediations.LocationKey]; !ok || on.Name == n.Name || lifecycle.GlassBroken(on) {
+		if _, ok := on.Annotations[remediations.LocationKey]; !ok || on.Name == n.Name || lifecycle.BreakGlassSet(on) {
 			continue // break-glass there stops the repair
 		}
 		r, err := remediations.DecodeRecord(on.Annotations[remediations.LocationKey])

@@ -20,7 +20,7 @@ func (p *pass) glass() {
 	was, is, reads := p.ledger.Status.Glass, map[string]ledger.Glass{}, breakGlassReads
 	for _, member := range p.roster.Glass() {
 		n := member.Node
-		glass, why := was[n.Name], lifecycle.GlassWhy(n)
+		glass, why := was[n.Name], lifecycle.BreakGlassWhy(n)
 		if glass.Since.IsZero() || glass.Why != why {
 			p.announceBreakGlass(n, why, &reads)
 			// A clock that is wrong would mend it at once, or never: the hour begins when the leases agree with it.

@@ -127,7 +127,7 @@ func (m *Mesh) unfit(n *corev1.Node, repair string) string {
 		return "it is a control-plane node (providers.kilo.allowControlPlane)"
 	case remediations.Excluded(n):
 		return "the label " + remediations.ExcludeLabel + " takes it out of Drydock's hands"
-	case lifecycle.GlassBroken(n):
+	case lifecycle.BreakGlassSet(n):
 		return remediations.BreakGlassKey + " is set on it"
 	case repair != "":
 		return repair

@@ -9,28 +9,33 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// GlassFor is how long a broken glass stays broken.
-const GlassFor = time.Hour
+// BreakGlassFor is how long break-glass counts once it is set.
+const BreakGlassFor = time.Hour
 
-// GlassMended says that the hour is over.
-func (s *State) GlassMended(now time.Time) bool {
-	since := s.GlassSince()
-	return !since.IsZero() && !now.Before(since.Add(GlassFor))
+// BreakGlassExpired says that the hour is over.
+func (s *State) BreakGlassExpired(now time.Time) bool {
+	since := s.BreakGlassSince()
+	return !since.IsZero() && !now.Before(since.Add(BreakGlassFor))
 }
 
-// GlassSince is when the glass was first seen broken; zero: not yet, or nobody knows.
-func (s *State) GlassSince() time.Time {
+// BreakGlassSince is when the key was first seen; zero: not yet, or nobody knows.
+func (s *State) BreakGlassSince() time.Time {
 	if s.Ledger == nil {
 		return time.Time{}
 	}
-	if g := s.Ledger.Status.Glass[s.Node.Name]; g.Why == GlassWhy(s.Node) {
+	if g := s.Ledger.Status.Glass[s.Node.Name]; g.Why == BreakGlassWhy(s.Node) {
 		return g.Since
 	}
 	return time.Time{}
 }
 
-// GlassBroken says whether a person set drydock.dev/break-glass on the node, whatever it says.
-func GlassBroken(n *corev1.Node) bool { _, ok := n.Annotations[remediations.BreakGlassKey]; return ok }
+// BreakGlassSet says whether a person set drydock.dev/break-glass on the node, whatever it says.
+func BreakGlassSet(n *corev1.Node) bool {
+	_, ok := n.Annotations[remediations.BreakGlassKey]
+	return ok
+}
 
-// GlassWhy is why the node's glass was broken, cut as the ledger keeps it.
-func GlassWhy(n *corev1.Node) string { return text.Line(n.Annotations[remediations.BreakGlassKey], 80) }
+// BreakGlassWhy is why the key was set, cut as the ledger keeps it.
+func BreakGlassWhy(n *corev1.Node) string {
+	return text.Line(n.Annotations[remediations.BreakGlassKey], 80)
+}

@@ -119,6 +119,6 @@ const (
 	AnnotationInvalid NoticeReason = "AnnotationInvalid"
 	// RequestRefused: the request is understood, and nothing comes of it.
 	RequestRefused NoticeReason = "RequestRefused"
-	// GlassMended: drydock.dev/break-glass was taken off when its hour was over.
-	GlassMended NoticeReason = "GlassMended"
+	// BreakGlassExpired: drydock.dev/break-glass was taken off when its hour was over.
+	BreakGlassExpired NoticeReason = "GlassMended"
 )

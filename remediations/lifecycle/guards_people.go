@@ -18,10 +18,10 @@ func excluded(c *Candidate) *Finding {
 
 func paused(c *Candidate) *Finding {
 	// For most targets both stand until they are taken off, once the leases agree that their time is over.
-	if why, broken := c.Node.Annotations[remediations.BreakGlassKey]; broken && (!c.takesOff() || !c.GlassMended(c.Now)) {
+	if why, broken := c.Node.Annotations[remediations.BreakGlassKey]; broken && (!c.takesOff() || !c.BreakGlassExpired(c.Now)) {
 		f := Because("%s is set (%s); remove it to end that", remediations.BreakGlassKey, text.Line(why, 80))
-		if since := c.GlassSince(); !since.IsZero() {
-			f.Until = since.Add(GlassFor)
+		if since := c.BreakGlassSince(); !since.IsZero() {
+			f.Until = since.Add(BreakGlassFor)
 		}
 		return f
 	}

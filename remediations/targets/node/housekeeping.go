@@ -158,14 +158,14 @@ func (s *state) glass(d *lifecycle.Decision, now time.Time) {
 	if _, broken := s.Node.Annotations[remediations.BreakGlassKey]; !broken {
 		return
 	}
-	since := s.GlassSince()
-	if s.GlassMended(now) {
+	since := s.BreakGlassSince()
+	if s.BreakGlassExpired(now) {
 		if !s.clockTrusted(d, now) {
 			return
 		}
 		d.Consume = append(d.Consume, remediations.BreakGlassKey)
-		notice(d, lifecycle.GlassMended, "%s was set at %s and is taken off after %s; Drydock goes on with this node", remediations.BreakGlassKey, since.Format(time.RFC3339), lifecycle.GlassFor)
-	} else if over := since.Add(lifecycle.GlassFor); !since.IsZero() && (d.Recheck.IsZero() || over.Before(d.Recheck)) {
+		notice(d, lifecycle.BreakGlassExpired, "%s was set at %s and is taken off after %s; Drydock goes on with this node", remediations.BreakGlassKey, since.Format(time.RFC3339), lifecycle.BreakGlassFor)
+	} else if over := since.Add(lifecycle.BreakGlassFor); !since.IsZero() && (d.Recheck.IsZero() || over.Before(d.Recheck)) {
 		d.Recheck = over
 	}
 }
