@@ -71,11 +71,11 @@ func FuzzDecide(f *testing.F) {
 		}
 		s.Journal = ReadJournal(s.Node)
 		now := scene.Noon.Add(time.Duration(seconds%(7*24*3600)) * time.Second)
-		s.LookSince, s.Word.AskedAt, s.Heartbeats.ReadAt = now, now, now
-		for i, r := range s.Word.Replicas {
+		s.LookSince, s.Snapshot.AskedAt, s.Heartbeats.ReadAt = now, now, now
+		for i, r := range s.Snapshot.Replicas {
 			a := r.Alerts[scene.FP]
 			a.UpdatedAt, a.EndsAt = now, now.Add(4*time.Minute)
-			s.Word.Replicas[i].Alerts[scene.FP] = a
+			s.Snapshot.Replicas[i].Alerts[scene.FP] = a
 		}
 		d := node.Decide(s, now)
 		require.Equal(t, d, node.Decide(s, now))

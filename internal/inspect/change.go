@@ -91,7 +91,7 @@ func (s *Observation) silences() (ids []string) {
 	if !s.Asked {
 		return nil
 	}
-	for _, r := range s.State.Word.Replicas {
+	for _, r := range s.State.Snapshot.Replicas {
 		for _, a := range Firing(s.Node) {
 			ids = append(ids, r.Alerts[a.Fingerprint].SilencedBy...)
 		}

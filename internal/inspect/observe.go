@@ -94,7 +94,7 @@ func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Obser
 		return nil, err
 	}
 	s.State.LookSince = r.Now()
-	if s.State.Word, err = r.ask(ctx, s, from.Alertmanagers); err != nil {
+	if s.State.Snapshot, err = r.ask(ctx, s, from.Alertmanagers); err != nil {
 		return nil, err
 	}
 	s.Now = r.Now()
@@ -125,7 +125,7 @@ func (s *Observation) fires(nodes []*corev1.Node) map[string]time.Time {
 	for _, n := range nodes {
 		for _, a := range Firing(n) {
 			p := s.Config.Core.Policy(a.Policy)
-			if p != nil && p.Kind == remediations.KindNode && (!s.Asked || s.State.Word.VerdictFor(a.Fingerprint, s.Config.Core, "").Reason == "") {
+			if p != nil && p.Kind == remediations.KindNode && (!s.Asked || s.State.Snapshot.VerdictFor(a.Fingerprint, s.Config.Core, "").Reason == "") {
 				since[n.Name] = a.StartsAt
 			}
 		}

@@ -138,7 +138,7 @@ func (s *Observation) Silences() []Silence {
 	}
 	for _, id := range s.silences() {
 		one := Silence{ID: id}
-		for _, r := range s.State.Word.Replicas {
+		for _, r := range s.State.Snapshot.Replicas {
 			if known, ok := r.Silences[id]; ok {
 				one.URL, one.Author, one.Comment, one.EndsAt = r.URL, known.Author, known.Comment, known.EndsAt
 				break

@@ -302,7 +302,7 @@ func (s *Observation) alerts() (out []Alert) {
 	if !s.Asked {
 		return out
 	}
-	for _, r := range s.State.Word.Replicas {
+	for _, r := range s.State.Snapshot.Replicas {
 		for fingerprint, a := range r.Alerts {
 			if known[fingerprint] || !s.names(a.Labels) {
 				continue
@@ -324,7 +324,7 @@ func (s *Observation) alerts() (out []Alert) {
 // said is what the Alertmanagers say of the alert.
 func (s *Observation) said(fingerprint string) string {
 	own := s.State.OwnSilence()
-	v := s.State.Word.VerdictFor(fingerprint, s.Config.Core, own)
+	v := s.State.Snapshot.VerdictFor(fingerprint, s.Config.Core, own)
 	if v.Reason == "" {
 		return "firing"
 	}
@@ -332,7 +332,7 @@ func (s *Observation) said(fingerprint string) string {
 }
 
 func (s *Observation) labels(fingerprint string) map[string]string {
-	for _, r := range s.State.Word.Replicas {
+	for _, r := range s.State.Snapshot.Replicas {
 		if a, ok := r.Alerts[fingerprint]; ok {
 			return a.Labels
 		}

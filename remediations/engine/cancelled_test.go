@@ -46,7 +46,7 @@ func (d *days) decide() lifecycle.Decision {
 		s := &lifecycle.State{
 			Config: d.config, Node: d.node, Journal: modelRegistry.ReadJournal(d.node), Ledger: &ledger.Ledger{}, LookSince: d.now, NewID: fmt.Sprintf("r%05d", d.ids),
 			Heartbeats: &signs.Heartbeats{ReadAt: d.now, Nodes: 1}, Survey: &remediations.Survey{Step: remediations.StepOn{Name: "reboot"}, At: d.now},
-			Word: &alerts.Snapshot{AskedAt: d.now, Replicas: []alerts.Replica{{Watchdog: true, WatchdogAt: d.now, Alerts: map[string]alerts.Alert{fingerprintOf("n0"): d.word}}}},
+			Snapshot: &alerts.Snapshot{AskedAt: d.now, Replicas: []alerts.Replica{{Watchdog: true, WatchdogAt: d.now, Alerts: map[string]alerts.Alert{fingerprintOf("n0"): d.word}}}},
 		}
 		s.Fleet = fleet.New(d.config, []*corev1.Node{d.node}, s.Ledger, func(string) bool { return false }, d.now)
 		is := node.Decide(s, d.now)

@@ -98,8 +98,8 @@ func proofKnockOuts() map[string]knockOut {
 			take: func(h *hands) {
 				h.state(func(s *lifecycle.State, now time.Time) {
 					hear(s, func(_ int, _ *lifecycle.State, r *alerts.Replica) { r.Watchdog, r.WatchdogAt = true, now })
-					if s.Word != nil {
-						s.Word.WatchdogMisses = 0
+					if s.Snapshot != nil {
+						s.Snapshot.WatchdogMisses = 0
 					}
 				})
 			},

@@ -89,16 +89,16 @@ func (h *hands) word(change func(i int, s *lifecycle.State, r *alerts.Replica)) 
 }
 
 func hear(s *lifecycle.State, change func(i int, s *lifecycle.State, r *alerts.Replica)) {
-	if s.Word == nil {
+	if s.Snapshot == nil {
 		return
 	}
-	w := *s.Word
+	w := *s.Snapshot
 	w.Replicas = slices.Clone(w.Replicas)
 	for i := range w.Replicas {
 		w.Replicas[i].Alerts = maps.Clone(w.Replicas[i].Alerts)
 		change(i, s, &w.Replicas[i])
 	}
-	s.Word = &w
+	s.Snapshot = &w
 }
 
 // everyAlert changes what an Alertmanager says of each alert.

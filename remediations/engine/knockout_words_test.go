@@ -111,9 +111,9 @@ func wordKnockOuts() map[string]knockOut {
 			config: func(c *remediations.Config) { c.Policies[0].For = 2 * time.Minute },
 			take: func(h *hands) {
 				h.state(func(s *lifecycle.State, now time.Time) {
-					if s.Word != nil {
-						w := *s.Word
-						w.AskedAt, s.Word, s.LookSince = now, &w, now
+					if s.Snapshot != nil {
+						w := *s.Snapshot
+						w.AskedAt, s.Snapshot, s.LookSince = now, &w, now
 						hear(s, everyAlert(func(a *alerts.Alert) { a.UpdatedAt = time.Time{} }))
 					}
 				})

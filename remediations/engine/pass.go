@@ -149,7 +149,7 @@ func (p *pass) state(n *corev1.Node) *lifecycle.State {
 	p.forgetTorn(m)
 	return &lifecycle.State{
 		LedgerLost: p.ledgerOut.since, LeasesLost: p.leasesOut.since, LeasesErr: p.leasesOut.err,
-		Config: p.Config, Node: n, Journal: journal, Word: p.word, Fleet: p.fleet,
+		Config: p.Config, Node: n, Journal: journal, Snapshot: p.word, Fleet: p.fleet,
 		Ledger: p.ledger, LedgerErr: p.ledgerErr, Lease: m.lease, Heartbeats: p.heartbeats, Call: m.call,
 		Read: m.read, Survey: m.survey, Replacement: m.replacement, Pods: m.pods, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard, NewID: m.nextID(journal, p.NewID),
 	}

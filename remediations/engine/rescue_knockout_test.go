@@ -70,20 +70,20 @@ func said(then func(p *plane)) func(*plane) {
 func believes() func(*plane) {
 	var good *alerts.Snapshot
 	return sees(func(s *apiserver.State, now time.Time) {
-		if s.Word == nil {
+		if s.Snapshot == nil {
 			return
 		}
-		for _, r := range s.Word.Replicas {
+		for _, r := range s.Snapshot.Replicas {
 			for _, a := range r.Alerts {
 				if a.Active {
-					good = s.Word
+					good = s.Snapshot
 				}
 			}
 		}
 		if good != nil {
 			w := *good
 			w.AskedAt = now
-			s.Word = &w
+			s.Snapshot = &w
 		}
 	})
 }

@@ -66,7 +66,7 @@ func (r *Rescue) gather() (*apiserver.State, error) {
 		r.newID = r.NewID()
 	}
 	return &apiserver.State{
-		Config: r.Config, Journal: j, Word: r.word, Alerts: r.noteAlerts(), Sights: r.sights,
+		Config: r.Config, Journal: j, Snapshot: r.word, Alerts: r.noteAlerts(), Sights: r.sights,
 		Call: r.call, LookSince: r.lookSince, WellSince: r.wellSince, NewID: r.newID,
 	}, nil
 }

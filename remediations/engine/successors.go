@@ -75,7 +75,7 @@ func (p *pass) successor(o *ledger.Orphan, nodes []*corev1.Node) {
 func (p *pass) successorState(o *ledger.Orphan, m *memory, n *corev1.Node) *lifecycle.State {
 	p.forgetTorn(m)
 	s := &lifecycle.State{
-		Config: p.Config, Node: n, Journal: remediations.Journal{Record: &o.Record}, Word: p.word, Fleet: p.fleet, Ledger: p.ledger,
+		Config: p.Config, Node: n, Journal: remediations.Journal{Record: &o.Record}, Snapshot: p.word, Fleet: p.fleet, Ledger: p.ledger,
 		Heartbeats: p.heartbeats, Replacement: m.replacement, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard,
 	}
 	if n != nil {

@@ -27,11 +27,11 @@ func (t *Target) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bo
 	d = Decision{Verb: VerbWait, Policy: p, Recheck: r.Deadline, Well: !t.WellSince.IsZero()}
 	cause := t.AlertBy(r.Cause.Alert)
 	saidResolved := cause != nil && cause.Status == remediations.StatusResolved
-	if t.Word == nil || t.Word.AskedAt.Before(due) || (saidResolved && t.Stale()) {
+	if t.Snapshot == nil || t.Snapshot.AskedAt.Before(due) || (saidResolved && t.Stale()) {
 		d.Ask.Alerts, d.Message = true, "asking Alertmanager whether the alert is gone"
 		return d, true
 	}
-	if t.Word.BlindCause(t.Config) != "" || !t.verdictOn(r.Cause).Gone {
+	if t.Snapshot.BlindCause(t.Config) != "" || !t.verdictOn(r.Cause).Gone {
 		return Decision{}, false
 	}
 	switch there, against := t.evidence(&d, p, due, now); {
@@ -40,7 +40,7 @@ func (t *Target) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bo
 	case !there:
 		return d, true
 	}
-	d.Well, d.Heard = true, t.Word.HeardAt()
+	d.Well, d.Heard = true, t.Snapshot.HeardAt()
 	since := t.WellSince
 	if since.IsZero() {
 		since = now

@@ -48,7 +48,7 @@ type GuardAnswer struct {
 // Explain asks every guard in order, those behind the first that holds as well. unseen says why what is seen there was not.
 func (c *Candidate) Explain(unseen map[Source]string) []GuardAnswer {
 	known := map[Source]string{}
-	if c.Word == nil || c.Word.AskedAt.IsZero() {
+	if c.Snapshot == nil || c.Snapshot.AskedAt.IsZero() {
 		known[OnAlerts] = "no Alertmanager was asked"
 	}
 	if c.Heartbeats == nil {

@@ -18,7 +18,7 @@ func confirmedAs(reason remediations.Reason) func(*Candidate) *Finding {
 }
 
 func blind(c *Candidate) *Finding {
-	if why := c.Word.BlindCause(c.Config); why != "" {
+	if why := c.Snapshot.BlindCause(c.Config); why != "" {
 		return Because("%s; no alert is acted upon until that ends", why)
 	}
 	if c.Verdict.Reason == remediations.ReasonBlind {

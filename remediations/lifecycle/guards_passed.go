@@ -53,12 +53,12 @@ func confirmed(c *Candidate) string {
 
 func answered(c *Candidate) string {
 	n := 0
-	for _, r := range c.Word.Replicas {
+	for _, r := range c.Snapshot.Replicas {
 		if r.Err == nil {
 			n++
 		}
 	}
-	said := fmt.Sprintf("%d of %d Alertmanagers answered", n, len(c.Word.Replicas))
+	said := fmt.Sprintf("%d of %d Alertmanagers answered", n, len(c.Snapshot.Replicas))
 	if c.Config.Watchdog {
 		said += ", and the Watchdog alert is there"
 	}

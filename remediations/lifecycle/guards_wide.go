@@ -34,10 +34,10 @@ func clusterWide(c *Candidate) *Finding {
 // sick counts the nodes that have an alert of the candidate's policy which the Alertmanagers confirm.
 func (c *Candidate) sick() int {
 	nodes := map[string]bool{}
-	for _, r := range c.Word.Replicas {
+	for _, r := range c.Snapshot.Replicas {
 		for fingerprint, a := range r.Alerts {
 			route, why := routing.Of(c.Config, a.Labels, c.Fleet.Node)
-			if why == remediations.MisrouteNone && route.Policy == c.Policy && !nodes[route.Node] && c.Word.VerdictFor(fingerprint, c.Config, "").Reason == "" {
+			if why == remediations.MisrouteNone && route.Policy == c.Policy && !nodes[route.Node] && c.Snapshot.VerdictFor(fingerprint, c.Config, "").Reason == "" {
 				nodes[route.Node] = true
 			}
 		}

@@ -66,7 +66,7 @@ provided: [rollout-restart]
 	alert := func(node string, change func(*alerts.Alert)) {
 		a := alerts.Alert{Labels: map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": node}, StartsAt: scene.Noon, Active: true}
 		change(&a)
-		for _, r := range s.Word.Replicas {
+		for _, r := range s.Snapshot.Replicas {
 			r.Alerts[Fingerprint(a.Labels)] = a
 		}
 	}

@@ -125,7 +125,7 @@ func (t *Target) ended(cause remediations.Cause, now time.Time) bool {
 	if a := t.AlertBy(cause.Alert); a != nil {
 		return t.Over(a, now)
 	}
-	return t.verdictOn(cause).Gone && t.Word.BlindCause(t.Config) == ""
+	return t.verdictOn(cause).Gone && t.Snapshot.BlindCause(t.Config) == ""
 }
 
 // nextWould names the step with which the plan would go on if the first one cured nothing.

@@ -17,8 +17,9 @@ type State struct {
 	Config  *remediations.Config
 	Node    *corev1.Node
 	Journal remediations.Journal
-	Word    *alerts.Snapshot
-	Fleet   *fleet.Fleet
+	// Snapshot is what the Alertmanagers said; nil: they were not asked.
+	Snapshot *alerts.Snapshot
+	Fleet    *fleet.Fleet
 	// Ledger is nil where it cannot be read; LedgerErr says why, and everything is held.
 	Ledger    *ledger.Ledger
 	LedgerErr error
@@ -64,7 +65,7 @@ func (s *State) OwnSilence() string {
 
 // Stale says that the Alertmanagers were last asked before this node wanted to know.
 func (s *State) Stale() bool {
-	return s.LookSince.IsZero() || s.Word == nil || s.Word.AskedAt.Before(s.LookSince)
+	return s.LookSince.IsZero() || s.Snapshot == nil || s.Snapshot.AskedAt.Before(s.LookSince)
 }
 
 func (s *State) Look(why string) Decision {
@@ -83,6 +84,6 @@ func (s *State) AlertBy(fingerprint string) *remediations.Alert {
 // Over says that an alert that has led to nothing needs no more thought: nobody has it, and it was said to be
 // resolved, or nobody has heard of it for a while.
 func (s *State) Over(a *remediations.Alert, now time.Time) bool {
-	return s.Word.VerdictFor(a.Fingerprint, s.Config, s.OwnSilence()).Gone && s.Word.BlindCause(s.Config) == "" &&
+	return s.Snapshot.VerdictFor(a.Fingerprint, s.Config, s.OwnSilence()).Gone && s.Snapshot.BlindCause(s.Config) == "" &&
 		(a.Status == remediations.StatusResolved || now.Sub(a.ReceivedAt).Abs() > remediations.UnconfirmedFor) // or received by a clock that was wrong
 }

@@ -49,7 +49,7 @@ func (t *Target) consider(p *remediations.Policy, a *remediations.Alert, now tim
 // Candidate is the step by the policy for the cause, as the guards see it. a is the cause's alert; nil: it is not on the Node.
 func (t *Target) Candidate(p *remediations.Policy, a *remediations.Alert, cause remediations.Cause, step remediations.StepRef, now time.Time) *Candidate {
 	c := &Candidate{State: t.State, Now: now, Policy: p, Step: step, Alert: a, Request: cause.Request, Kind: t.Kind, target: t, Subject: t.What}
-	if t.Word != nil { // what is put back needs no alert, and Alertmanager may not have been asked yet
+	if t.Snapshot != nil { // what is put back needs no alert, and Alertmanager may not have been asked yet
 		c.Verdict = t.verdictOn(cause)
 	}
 	return c
@@ -163,5 +163,5 @@ func (t *Target) verdictOn(cause remediations.Cause) alerts.Verdict {
 	if t.Said != nil {
 		return t.Said(cause)
 	}
-	return t.Word.VerdictFor(cause.Alert, t.Config, "")
+	return t.Snapshot.VerdictFor(cause.Alert, t.Config, "")
 }

@@ -66,7 +66,7 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	c.Announce = sc.Announce
 	n := sc.TheNode(t)
 	s := &lifecycle.State{
-		Config: c, Node: n, Journal: remediations.ReadJournal(n), Word: sc.Said(), Call: sc.Call, NewID: "new1",
+		Config: c, Node: n, Journal: remediations.ReadJournal(n), Snapshot: sc.Said(), Call: sc.Call, NewID: "new1",
 		Ledger: &ledger.Ledger{Repairs: map[string][]ledger.Begun{}, Slots: sc.Ledger.Slots, Wide: sc.Ledger.Wide, Orphans: sc.Ledger.Orphans, Status: ledger.Status{Breakers: sc.Ledger.Breakers, Exhausted: sc.Ledger.Exhausted, Stopped: sc.Ledger.Stopped}},
 	}
 	s.Survey = sc.Survey.survey()

@@ -135,7 +135,7 @@ func (s *State) again(d Decision, now time.Time) Decision {
 
 // stale says that what the Alertmanagers said is too old to act upon.
 func (s *State) stale(now time.Time) bool {
-	return s.Word == nil || s.outdated(s.Word.AskedAt, now)
+	return s.Snapshot == nil || s.outdated(s.Snapshot.AskedAt, now)
 }
 
 // outdated says that what was seen then is from before a person last changed something in the state directory, too old, or by a

@@ -30,7 +30,8 @@ const (
 type State struct {
 	Config  *remediations.Config
 	Journal RescueJournal
-	Word    *alerts.Snapshot
+	// Snapshot is what the Alertmanagers said; nil: they were not asked.
+	Snapshot *alerts.Snapshot
 	// Alerts are those about the API servers, the oldest first: Alerts.
 	Alerts []remediations.Alert
 	// Sights are what was last seen of each control-plane host, by its name.

@@ -34,7 +34,7 @@ func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted b
 		heard.ReceivedAt = r.Began // the journal remembers it over a restart
 	}
 	t := &lifecycle.Target{
-		State: &lifecycle.State{Config: s.Config, Word: s.Word, Guards: s.Guards}, Kind: remediations.KindAPIServer, Own: own,
+		State: &lifecycle.State{Config: s.Config, Snapshot: s.Snapshot, Guards: s.Guards}, Kind: remediations.KindAPIServer, Own: own,
 		Guard: func(reason remediations.Reason, _ *lifecycle.Candidate) *lifecycle.Finding {
 			return c.ownGuard(reason)
 		},

@@ -158,8 +158,8 @@ func TestWhatARescueMayDo(t *testing.T) {
 			require.WithinDuration(t, scene.Noon, sight.At, remediations.LookFor)
 		}
 		require.Equal(t, HostFailing, s.Sights[d.Try.Host].State, "unknown is never failing")
-		require.Empty(t, s.Word.VerdictFor(scene.FP, s.Config, "").Reason, "confirmed by one, and held by none")
-		require.LessOrEqual(t, scene.Noon.Sub(s.Word.AskedAt), s.Config.MaxStaleness-intentGood, "and still so when the call leaves")
+		require.Empty(t, s.Snapshot.VerdictFor(scene.FP, s.Config, "").Reason, "confirmed by one, and held by none")
+		require.LessOrEqual(t, scene.Noon.Sub(s.Snapshot.AskedAt), s.Config.MaxStaleness-intentGood, "and still so when the call leaves")
 		if r := s.Journal.Rescue; r != nil {
 			require.False(t, r.Phase == remediations.PhaseActing || r.Phase == remediations.PhaseExhausted)
 			require.False(t, r.tried(d.Try.Host), "each host once in a rescue")

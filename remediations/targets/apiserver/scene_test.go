@@ -91,9 +91,9 @@ func (sc *rescueScene) config(t testing.TB) *remediations.Config {
 func (sc *rescueScene) state(t testing.TB) *State {
 	t.Helper()
 	c := sc.config(t)
-	s := &State{Config: c, Guards: sc.guards, Word: (&scene.Scene{Word: sc.Word}).Said(), Sights: map[string]HostSight{}, Call: sc.Call, NewID: "new1"}
-	if s.Word != nil {
-		for _, r := range s.Word.Replicas {
+	s := &State{Config: c, Guards: sc.guards, Snapshot: (&scene.Scene{Word: sc.Word}).Said(), Sights: map[string]HostSight{}, Call: sc.Call, NewID: "new1"}
+	if s.Snapshot != nil {
+		for _, r := range s.Snapshot.Replicas {
 			for _, a := range r.Alerts {
 				a.Labels["alertname"], a.Labels["remediation"] = "KubeAPIServerDown", "apiserver-down"
 				delete(a.Labels, "node")
@@ -107,7 +107,7 @@ func (sc *rescueScene) state(t testing.TB) *State {
 			StartsAt: scene.Ago(a.Started, "10m"), ReceivedAt: scene.Ago(a.Received, "5s"),
 		})
 	}
-	s.Alerts = Alerts(c, s.Word, posted, map[string]time.Time{scene.FP: scene.Ago(sc.Heard, "10m")})
+	s.Alerts = Alerts(c, s.Snapshot, posted, map[string]time.Time{scene.FP: scene.Ago(sc.Heard, "10m")})
 	for _, h := range c.ControlPlaneHosts {
 		text, ok := sc.Sights[h]
 		if !ok {

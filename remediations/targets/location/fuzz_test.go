@@ -43,7 +43,7 @@ func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 
 	s.Record, s.Call = verifying, nil
 	s.Seen.Leader, s.Seen.ReachedWhy, s.Seen.At = r.Intent.Successor, nasty(5000), scene.Noon.Add(time.Minute)
-	s.Word.AskedAt, s.LookSince = scene.Noon.Add(time.Minute), scene.Noon.Add(time.Minute)
+	s.Snapshot.AskedAt, s.LookSince = scene.Noon.Add(time.Minute), scene.Noon.Add(time.Minute)
 	back := location.Decide(s, scene.Noon.Add(time.Minute))
 	require.NotNil(t, back.PutBack, back.Message)
 
@@ -102,11 +102,11 @@ func FuzzDecideLeader(f *testing.F) {
 		}
 		s.Subject = leader
 		now := scene.Noon.Add(time.Duration(seconds%(7*24*3600)) * time.Second)
-		s.LookSince, s.Word.AskedAt, s.Heartbeats.ReadAt = now, now, now
-		for i, r := range s.Word.Replicas {
+		s.LookSince, s.Snapshot.AskedAt, s.Heartbeats.ReadAt = now, now, now
+		for i, r := range s.Snapshot.Replicas {
 			a := r.Alerts[scene.FP]
 			a.UpdatedAt, a.EndsAt = now, now.Add(4*time.Minute)
-			s.Word.Replicas[i].Alerts[scene.FP] = a
+			s.Snapshot.Replicas[i].Alerts[scene.FP] = a
 		}
 		move := scene.TheMove(leads, to)
 		move.Location = s.Name

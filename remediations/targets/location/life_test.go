@@ -221,7 +221,7 @@ func (l *meshLife) turn(t *rapid.T) (looked bool) {
 		}
 		l.ids++
 		s := &lifecycle.State{
-			Config: l.config, Node: n, Journal: ReadJournal(n), Word: l.word, Fleet: fleet, Ledger: l.ledger, Call: m.call, LookSince: m.asked, WellSince: m.well, WellHeard: m.heard,
+			Config: l.config, Node: n, Journal: ReadJournal(n), Snapshot: l.word, Fleet: fleet, Ledger: l.ledger, Call: m.call, LookSince: m.asked, WellSince: m.well, WellHeard: m.heard,
 			NewID: fmt.Sprintf("r%05d", l.ids), Heartbeats: &signs.Heartbeats{ReadAt: l.now, Nodes: 7}, Survey: &Survey{Step: StepOn{Name: "reboot"}, At: l.now},
 		}
 		require.NoError(t, s.Journal.Malformed)

@@ -80,8 +80,8 @@ func (l *meshLife) checkMove(t *rapid.T, s *location.State, d lifecycle.Decision
 	require.NotContains(t, n.Annotations, PauseKey)
 	require.NotContains(t, n.Annotations, BreakGlassKey)
 	require.False(t, n.Spec.Unschedulable)
-	require.Empty(t, s.Word.VerdictFor(r.Cause.Alert, s.Config, "").Reason, "an Alertmanager says active, and none objects")
-	require.Empty(t, s.Word.BlindCause(s.Config))
+	require.Empty(t, s.Snapshot.VerdictFor(r.Cause.Alert, s.Config, "").Reason, "an Alertmanager says active, and none objects")
+	require.Empty(t, s.Snapshot.BlindCause(s.Config))
 	for _, name := range append(r.Successors(), n.Name) {
 		node := ReadJournal(l.nodes[name]).Record
 		require.False(t, node != nil && node.Phase.InFlight(), "%s is under repair itself", name)
@@ -130,7 +130,7 @@ func (l *meshLife) checkEnd(t *rapid.T, s *location.State, d lifecycle.Decision)
 		require.True(t, g.Settled && g.Reached)
 		require.True(t, g.At.After(r.Intent.At))
 		require.NotEqual(t, CallRefused, r.Intent.Outcome)
-		require.True(t, s.Word.VerdictFor(r.Cause.Alert, s.Config, "").Gone)
+		require.True(t, s.Snapshot.VerdictFor(r.Cause.Alert, s.Config, "").Gone)
 		require.GreaterOrEqual(t, l.now.Sub(s.WellSince), s.PolicyOf(r).ProofFor)
 	}
 	if d.Ended.Outcome == OutcomeSuperseded {

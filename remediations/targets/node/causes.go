@@ -53,7 +53,7 @@ func (s *state) mildestFirst() []*remediations.Alert {
 func (s *state) also(r *remediations.Record) []string {
 	var out []string
 	for _, a := range s.mildestFirst() {
-		if a.Fingerprint != r.Cause.Alert && s.Word.VerdictFor(a.Fingerprint, s.Config, s.OwnSilence()).Reason == "" && len(out) < remediations.AlsoMost {
+		if a.Fingerprint != r.Cause.Alert && s.Snapshot.VerdictFor(a.Fingerprint, s.Config, s.OwnSilence()).Reason == "" && len(out) < remediations.AlsoMost {
 			out = append(out, a.Fingerprint)
 		}
 	}

@@ -102,9 +102,9 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 // verdictOn is what the Alertmanagers say of the repair's cause.
 func (s *state) verdictOn(cause remediations.Cause) alerts.Verdict {
 	if cause.Request != "" {
-		return s.Word.VerdictForNode(s.Node.Name, s.Config, s.OwnSilence())
+		return s.Snapshot.VerdictForNode(s.Node.Name, s.Config, s.OwnSilence())
 	}
-	return s.Word.VerdictFor(cause.Alert, s.Config, s.OwnSilence())
+	return s.Snapshot.VerdictFor(cause.Alert, s.Config, s.OwnSilence())
 }
 
 // proceed goes on with a repair whose last attempt is over: it is Pending between attempts, or its proof did not come

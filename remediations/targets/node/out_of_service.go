@@ -27,7 +27,7 @@ func (s *state) letGo(d *lifecycle.Decision, now time.Time) {
 	if s.Heartbeats == nil || !s.Heartbeats.ReadAt.After(oldest) {
 		d.Ask.Heartbeats = true
 	}
-	if s.Word == nil || !s.Word.AskedAt.After(oldest) || d.Ask.Heartbeats || s.Ledger == nil {
+	if s.Snapshot == nil || !s.Snapshot.AskedAt.After(oldest) || d.Ask.Heartbeats || s.Ledger == nil {
 		return // what it would rest on is read again
 	}
 	if reason, f := s.acted(p, now).HeldBy(nil); f != nil {

@@ -44,7 +44,7 @@ func TestOutOfServiceIsHeld(t *testing.T) {
 		"about an earlier attempt":  {func(s *lifecycle.State) { s.Replacement.Intent = "abc234-1-1" }, "not been asked"},
 		"another Node of that name": {func(s *lifecycle.State) { s.Node.UID = "another" }, "no new instance"},
 		"the machine is there":      {func(s *lifecycle.State) { s.Replacement.MachineGone = false }, "no new instance"},
-		"Alertmanager is silent":    {func(s *lifecycle.State) { s.Word.AskedAt = scene.Noon.Add(-time.Minute) }, "no new instance"},
+		"Alertmanager is silent":    {func(s *lifecycle.State) { s.Snapshot.AskedAt = scene.Noon.Add(-time.Minute) }, "no new instance"},
 		"leases are not counted":    {func(s *lifecycle.State) { s.Heartbeats = nil }, "no new instance"},
 		"no ledger":                 {func(s *lifecycle.State) { s.Ledger = nil }, "no new instance"},
 	} {

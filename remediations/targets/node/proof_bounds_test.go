@@ -35,13 +35,13 @@ func TestProofAtTheLastMoment(t *testing.T) {
 			s.Config.Policies = nil
 		}, lifecycle.VerbWait, lifecycle.Ask{}},
 		"the alert said that it is over after the Alertmanagers were asked": {func(s *lifecycle.State) {
-			s.Journal.Alerts[0].Status, s.LookSince = StatusResolved, s.Word.AskedAt.Add(1)
+			s.Journal.Alerts[0].Status, s.LookSince = StatusResolved, s.Snapshot.AskedAt.Add(1)
 		}, lifecycle.VerbWait, lifecycle.Ask{Alerts: true}},
 		"the alert said that it is over before": {func(s *lifecycle.State) {
-			s.Journal.Alerts[0].Status, s.LookSince = StatusResolved, s.Word.AskedAt
+			s.Journal.Alerts[0].Status, s.LookSince = StatusResolved, s.Snapshot.AskedAt
 		}, lifecycle.VerbEnd, lifecycle.Ask{}},
 		"the alert did not say so": {func(s *lifecycle.State) {
-			s.LookSince = s.Word.AskedAt.Add(1)
+			s.LookSince = s.Snapshot.AskedAt.Add(1)
 		}, lifecycle.VerbEnd, lifecycle.Ask{}},
 		"a stale lease that was read a while ago": {func(s *lifecycle.State) {
 			s.Config.MaxStaleness, s.WellSince = time.Minute, time.Time{}

@@ -128,7 +128,7 @@ func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
 			require.Empty(t, again.Done)
 			s.Record, s.Call = again, nil
 			seen := func(now time.Time) time.Time {
-				s.Seen.At, s.Word.AskedAt, s.LookSince = now, now, now
+				s.Seen.At, s.Snapshot.AskedAt, s.LookSince = now, now, now
 				return now
 			}
 			require.Equal(t, lifecycle.VerbHold, sidecar.Decide(s, seen(scene.Noon.Add(20*time.Second))).Verb, "it waits a moment")
@@ -169,7 +169,7 @@ func TestOnlyAWithheldMoveIsGivenBack(t *testing.T) {
 			require.Empty(t, again.Undo)
 			s.Record, s.Journal.Records, s.Call = again, map[string]*Record{LocationKey: again}, nil
 			seen := func(now time.Time) time.Time {
-				s.Seen.At, s.Word.AskedAt, s.LookSince, s.Heartbeats.ReadAt = now, now, now, now
+				s.Seen.At, s.Snapshot.AskedAt, s.LookSince, s.Heartbeats.ReadAt = now, now, now, now
 				return now
 			}
 			require.Equal(t, lifecycle.VerbHold, location.Decide(s, seen(scene.Noon.Add(10*time.Second))).Verb, "it waits a moment")

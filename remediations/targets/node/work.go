@@ -87,7 +87,7 @@ func (s *state) uncordoned(when string, now time.Time) lifecycle.Decision {
 // began it, is looked after first; one that is ends when nobody has answered for too long.
 func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (remediations.Reason, *lifecycle.Finding) {
 	oldest := now.Add(-s.Config.MaxStaleness)
-	deaf := s.Word == nil || !s.Word.AskedAt.After(oldest)
+	deaf := s.Snapshot == nil || !s.Snapshot.AskedAt.After(oldest)
 	uncounted := s.Heartbeats == nil || !s.Heartbeats.ReadAt.After(oldest)
 	d.Ask.Heartbeats = uncounted || now.Sub(s.Heartbeats.ReadAt) > remediations.LookFor
 	switch {
@@ -100,7 +100,7 @@ func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (re
 	case uncounted:
 		return remediations.ReasonBlind, lifecycle.Because("the nodes' leases could not be counted for %s", s.Config.MaxStaleness)
 	default:
-		d.Recheck = remediations.Earlier(d.Recheck, remediations.Earlier(s.Word.AskedAt, s.Heartbeats.ReadAt).Add(s.Config.MaxStaleness))
+		d.Recheck = remediations.Earlier(d.Recheck, remediations.Earlier(s.Snapshot.AskedAt, s.Heartbeats.ReadAt).Add(s.Config.MaxStaleness))
 	}
 	return "", nil
 }

@@ -33,7 +33,7 @@ func TestLongestRecordOfASidecarIsReadable(t *testing.T) {
 	require.Equal(t, PhaseVerifying, verifying.Phase)
 	s.Record, s.Call, s.Alerts = verifying, nil, []Alert{{Fingerprint: scene.FP, Policy: "sidecar-not-ready"}}
 	s.Seen = &sidecar.Observation{At: scene.Noon.Add(59 * time.Second), Pod: *r.Pod, Node: "n1", Held: long(5000)}
-	s.Word.AskedAt, s.LookSince = scene.Noon.Add(time.Minute), scene.Noon.Add(time.Minute)
+	s.Snapshot.AskedAt, s.LookSince = scene.Noon.Add(time.Minute), scene.Noon.Add(time.Minute)
 	d := sidecar.Decide(s, scene.Noon.Add(time.Minute))
 	require.Equal(t, ReasonSidecarHeld, d.Reason, d.Message)
 	for _, r := range []*Record{verifying, d.Record} {
@@ -73,11 +73,11 @@ func FuzzDecideSidecar(f *testing.F) {
 			}
 		}
 		now := scene.Noon.Add(time.Duration(seconds%(7*24*3600)) * time.Second)
-		s.LookSince, s.Word.AskedAt = now, now
-		for i, r := range s.Word.Replicas {
+		s.LookSince, s.Snapshot.AskedAt = now, now
+		for i, r := range s.Snapshot.Replicas {
 			a := r.Alerts[scene.FP]
 			a.UpdatedAt, a.EndsAt = now, now.Add(4*time.Minute)
-			s.Word.Replicas[i].Alerts[scene.FP] = a
+			s.Snapshot.Replicas[i].Alerts[scene.FP] = a
 		}
 		s.Seen = &sidecar.Observation{At: now.Add(-time.Duration(age%60) * time.Second), Pod: Pod{Namespace: "sei", Name: "a-0", UID: uid}, Node: host, Health: sidecar.Health(health), Held: held, Unknown: unknown}
 		d := sidecar.Decide(s, now)

@@ -77,7 +77,7 @@ func (l *sidecarLife) turn(t *rapid.T) {
 		l.look()
 	}
 	if d.Ask.Alerts {
-		s.LookSince, s.Word.AskedAt = l.now, l.now
+		s.LookSince, s.Snapshot.AskedAt = l.now, l.now
 	}
 	for _, k := range append(d.Prune, d.Consume...) {
 		delete(s.Node.Annotations, k)
@@ -111,13 +111,13 @@ func newSidecarLife(t *testing.T, rt *rapid.T) *sidecarLife {
 func (l *sidecarLife) pass(t *rapid.T, d time.Duration) {
 	for end := l.now.Add(d); l.now.Before(end); {
 		l.now = l.now.Add(time.Duration(rapid.IntRange(900, 2600).Draw(t, "ms")) * time.Millisecond)
-		if l.now.Sub(l.s.Word.AskedAt) > 15*time.Second && l.s.Word.WatchdogMisses >= 0 {
-			l.s.Word.AskedAt = l.now // the poll
+		if l.now.Sub(l.s.Snapshot.AskedAt) > 15*time.Second && l.s.Snapshot.WatchdogMisses >= 0 {
+			l.s.Snapshot.AskedAt = l.now // the poll
 		}
-		for i := range l.s.Word.Replicas { // the source sends its alerts again
-			for k, a := range l.s.Word.Replicas[i].Alerts {
-				a.UpdatedAt, a.EndsAt = l.s.Word.AskedAt, l.s.Word.AskedAt.Add(4*time.Minute)
-				l.s.Word.Replicas[i].Alerts[k] = a
+		for i := range l.s.Snapshot.Replicas { // the source sends its alerts again
+			for k, a := range l.s.Snapshot.Replicas[i].Alerts {
+				a.UpdatedAt, a.EndsAt = l.s.Snapshot.AskedAt, l.s.Snapshot.AskedAt.Add(4*time.Minute)
+				l.s.Snapshot.Replicas[i].Alerts[k] = a
 			}
 		}
 		l.turn(t)
@@ -137,11 +137,11 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 		}
 	}
 	alert := func(change func(*alerts.Alert)) {
-		for i := range l.s.Word.Replicas {
-			for k, a := range l.s.Word.Replicas[i].Alerts {
+		for i := range l.s.Snapshot.Replicas {
+			for k, a := range l.s.Snapshot.Replicas[i].Alerts {
 				change(&a)
 				a.Active = len(a.SilencedBy)+len(a.InhibitedBy) == 0
-				l.s.Word.Replicas[i].Alerts[k] = a
+				l.s.Snapshot.Replicas[i].Alerts[k] = a
 			}
 		}
 	}
@@ -168,7 +168,7 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 			n.Spec.Unschedulable, n.Spec.Taints, l.held, l.hidden, l.node, l.s.Busy = false, nil, "", false, "n1", 0
 			delete(n.Annotations, NodeRepairKey)
 			alert(func(a *alerts.Alert) { a.SilencedBy, a.InhibitedBy = nil, nil })
-			l.s.Word.WatchdogMisses = 0
+			l.s.Snapshot.WatchdogMisses = 0
 		},
 	}
 	world := map[string]func(*rapid.T){
@@ -182,7 +182,7 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 		"posted":    func(*rapid.T) { l.post() },
 		"leaving":   func(*rapid.T) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} },
 		"others":    func(t *rapid.T) { l.s.Busy = rapid.IntRange(0, 3).Draw(t, "busy") },
-		"blind":     func(t *rapid.T) { l.s.Word.WatchdogMisses = rapid.SampledFrom([]int{0, 3, -1}).Draw(t, "misses") },
+		"blind":     func(t *rapid.T) { l.s.Snapshot.WatchdogMisses = rapid.SampledFrom([]int{0, 3, -1}).Draw(t, "misses") },
 		"a neighbor": func(t *rapid.T) {
 			l.neighbour(rapid.SampledFrom([]Phase{"", PhaseActing, PhaseVerifying}).Draw(t, "phase"))
 		},
@@ -219,8 +219,8 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 func (l *sidecarLife) post() {
 	a := Alert{V: RecordVersion, Name: "SidecarNotReady", Policy: "sidecar-not-ready", Status: StatusFiring, Fingerprint: scene.FP, StartsAt: l.now, ReceivedAt: l.now, Labels: map[string]string{"namespace": "sei", "pod": "a-0"}}
 	l.s.Node.Annotations[a.Key()] = a.Encode()
-	for i := range l.s.Word.Replicas {
-		l.s.Word.Replicas[i].Alerts[scene.FP] = alerts.Alert{Active: true, StartsAt: l.now, UpdatedAt: l.now, EndsAt: l.now.Add(4 * time.Minute)}
+	for i := range l.s.Snapshot.Replicas {
+		l.s.Snapshot.Replicas[i].Alerts[scene.FP] = alerts.Alert{Active: true, StartsAt: l.now, UpdatedAt: l.now, EndsAt: l.now.Add(4 * time.Minute)}
 	}
 }
 

@@ -60,9 +60,9 @@ func (l *sidecarLife) check(t *rapid.T, d lifecycle.Decision) {
 	require.NotContains(t, n.Annotations, BreakGlassKey)
 	require.False(t, n.Spec.Unschedulable && !p.RepairCordoned)
 	require.Empty(t, n.Spec.Taints)
-	require.Empty(t, s.Word.VerdictFor(d.Record.Cause.Alert, s.Config, "").Reason, "an Alertmanager says active, and none objects")
-	require.LessOrEqual(t, l.now.Sub(s.Word.AskedAt), s.Config.MaxStaleness)
-	require.Empty(t, s.Word.BlindCause(s.Config))
+	require.Empty(t, s.Snapshot.VerdictFor(d.Record.Cause.Alert, s.Config, "").Reason, "an Alertmanager says active, and none objects")
+	require.LessOrEqual(t, l.now.Sub(s.Snapshot.AskedAt), s.Config.MaxStaleness)
+	require.Empty(t, s.Snapshot.BlindCause(s.Config))
 	require.False(t, s.Journal.Record != nil && s.Journal.Record.Phase.InFlight(), "its node is under repair")
 	require.Less(t, s.Busy, s.Config.Limits.Sidecars)
 	for k, other := range s.Journal.Of(KindSidecar) {

@@ -113,7 +113,7 @@ func (s *State) rest(now time.Time) lifecycle.Decision {
 	switch {
 	case s.Stale():
 		return s.Look("asking Alertmanager whether the alert is over")
-	case s.Word.BlindCause(s.Config) == "" && s.Word.VerdictFor(r.Cause.Alert, s.Config, "").Gone:
+	case s.Snapshot.BlindCause(s.Config) == "" && s.Snapshot.VerdictFor(r.Cause.Alert, s.Config, "").Gone:
 		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Message: "the alert is over"}
 	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || g.Health == HealthReady):
 		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Message: "the pod is another one, or its sidecar is ready"}
