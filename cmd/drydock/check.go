@@ -18,6 +18,7 @@ import (
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations/coverage"
+	"drydock.dev/drydock/remediations/medik8s"
 )
 
 // readNodesWithin bounds one request for Nodes.
@@ -31,7 +32,8 @@ func newCheckCommand() *cobra.Command {
 		Long: "Check prints FILE:LINE: path: message for every fault, and the exit code is then 1. Without a fault, it prints FILE: ok,\n" +
 			"which provider serves which Nodes, and warnings, and the exit code is 0. Check also looks at the files that the\n" +
 			"configuration names. With - it reads the configuration from standard input. With --kubeconfig it also reads the\n" +
-			"cluster's Nodes. It names those without exactly one provider, and those that another system also repairs.",
+			"cluster's Nodes. It says for each step on how many Nodes each provider carries it out, and names the Nodes without\n" +
+			"exactly one provider, and those that another system also repairs.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, load := args[0], func() (*config.Config, []config.Fault, error) { return config.Load(args[0], config.Options{}) }
@@ -60,13 +62,16 @@ func newCheckCommand() *cobra.Command {
 			if kubeconfig == "" {
 				return nil
 			}
-			said, err := saidOfCluster(cmd.Context(), cfg, kubeconfig, management)
+			plan, against, err := saidOfCluster(cmd.Context(), cfg, kubeconfig, management)
 			if err != nil {
 				return err
 			}
-			for _, w := range said {
-				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: warning: %s\n", name, w); err != nil {
-					return fmt.Errorf("printing the warnings, %w", err)
+			for _, w := range against {
+				plan = append(plan, "warning: "+w)
+			}
+			for _, line := range plan {
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", name, line); err != nil {
+					return fmt.Errorf("printing what the cluster says, %w", err)
 				}
 			}
 			return nil
@@ -77,28 +82,32 @@ func newCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// saidOfCluster is what the cluster says against the configuration, one sentence each.
-func saidOfCluster(ctx context.Context, cfg *config.Config, kubeconfig, management string) ([]string, error) {
+// saidOfCluster is who would carry out which step on the cluster's Nodes, and what the cluster says against the configuration, one sentence
+// each.
+func saidOfCluster(ctx context.Context, cfg *config.Config, kubeconfig, management string) (plan, against []string, err error) {
 	c, err := restConfigOf(kubeconfig)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c.Timeout = readNodesWithin
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
-		return nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
+		return nil, nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
 	}
 	objects, err := dynamic.NewForConfig(c)
 	if err != nil {
-		return nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
+		return nil, nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
 	}
 	nodes, err := nodesOf(ctx, client)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	others, unread := repairersOf(ctx, client, objects)
 	elsewhere, unreadElsewhere := repairersElsewhere(ctx, cfg, management)
-	return slices.Concat(coverage.Uncovered(cfg.Core, nodes), coverage.Contested(cfg.Core, nodes, append(others, elsewhere...)), unread, unreadElsewhere), nil
+	return coverage.Plan(cfg.Core, nodes), slices.Concat(
+		coverage.Uncovered(cfg.Core, nodes), coverage.Contested(cfg.Core, nodes, append(others, elsewhere...)),
+		medik8s.Unshared(ctx, client, cfg.Core.Leases), unread, unreadElsewhere,
+	), nil
 }
 
 // nodesOf reads all Nodes of the cluster.

@@ -21,6 +21,7 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations/coverage"
+	"drydock.dev/drydock/remediations/medik8s"
 )
 
 type object = map[string]any
@@ -123,6 +124,24 @@ func TestWhatIsNotInstalledRepairsNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCheckWarnsOfLeasesThatDrydockDoesNotShare: where Medik8s' namespace is there and the configuration does not announce to it.
+func TestCheckWarnsOfLeasesThatDrydockDoesNotShare(t *testing.T) {
+	there := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "medik8s-leases"}})
+	said := medik8s.Unshared(t.Context(), there, false)
+	require.Len(t, said, 1)
+	require.Contains(t, said[0], "the namespace medik8s-leases exists")
+	require.Contains(t, said[0], "write announce: [medik8s]")
+	require.Empty(t, medik8s.Unshared(t.Context(), there, true), "it takes part")
+	require.Empty(t, medik8s.Unshared(t.Context(), fake.NewClientset(), false), "there is nobody to share with")
+
+	there.PrependReactor("get", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "medik8s-leases", nil)
+	})
+	said = medik8s.Unshared(t.Context(), there, false)
+	require.Len(t, said, 1)
+	require.Contains(t, said[0], "is not known: ")
 }
 
 // TestCheckLooksIntoTheManagementCluster: MachineHealthChecks elsewhere are found with the rights that Drydock has there, which are those in

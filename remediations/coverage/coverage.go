@@ -127,14 +127,14 @@ func Uncovered(c *remediations.Config, nodes []*corev1.Node) (out []string) {
 	}
 	for of, against := range said {
 		if others := more[of]; len(others) > 0 {
-			against += fmt.Sprintf("; the same holds for %d more: %s", len(others), someOf(others))
+			against += fmt.Sprintf("; the same holds for %d more: %s", len(others), someOf(others, maxNamed))
 		}
 		out = append(out, against)
 	}
 	for _, p := range c.Providers {
 		gone := slices.DeleteFunc(slices.Sorted(maps.Keys(p.Names)), func(name string) bool { return there[name] })
 		if len(gone) > 0 {
-			out = append(out, fmt.Sprintf("%s names %d Nodes that the cluster does not have: %s", p.Name, len(gone), someOf(gone)))
+			out = append(out, fmt.Sprintf("%s names %d Nodes that the cluster does not have: %s", p.Name, len(gone), someOf(gone, maxNamed)))
 		}
 	}
 	slices.Sort(out)
@@ -142,9 +142,9 @@ func Uncovered(c *remediations.Config, nodes []*corev1.Node) (out []string) {
 }
 
 // someOf are the first of the names, in their order.
-func someOf(names []string) string {
-	if len(names) <= maxNamed {
+func someOf(names []string, most int) string {
+	if len(names) <= most {
 		return strings.Join(names, ", ")
 	}
-	return strings.Join(names[:maxNamed], ", ") + ", …"
+	return strings.Join(names[:most], ", ") + ", …"
 }

@@ -37,7 +37,7 @@ func Contested(c *remediations.Config, nodes []*corev1.Node, others []Repairer) 
 		}
 		if len(both) > 0 {
 			slices.Sort(both)
-			out = append(out, fmt.Sprintf("two systems may repair the same node: %s repairs %d Nodes that Drydock's policies take, too: %s; let one of them repair (docs/neighbours.md)", other.Object, len(both), someOf(both)))
+			out = append(out, fmt.Sprintf("two systems may repair the same node: %s repairs %d Nodes that Drydock's policies take, too: %s; let one of them repair (docs/neighbours.md)", other.Object, len(both), someOf(both, maxNamed)))
 		}
 	}
 	return out

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"net/http"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -39,7 +40,10 @@ func TestTheLeaseOfMedik8sIsSomebodysAtATime(t *testing.T) {
 	}})
 	o := metal([]any{resets(reset(patience))}, b)
 	o.Config["announce"] = []any{"medik8s"}
-	y.run(o)
+	d := y.run(o)
+	check, err := exec.CommandContext(t.Context(), y.lab.DrydockProgram(), "check", d.ConfigFile, "--kubeconfig", y.lab.AdminKubeconfig()).Output()
+	require.NoError(t, err)
+	require.NotContains(t, string(check), medik8s.Namespace, "Drydock takes part")
 
 	y.fail(node)
 	r := y.held(node, remediations.ReasonNodeUnderRepair)

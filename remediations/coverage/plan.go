@@ -1,0 +1,94 @@
+package coverage
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// maxServed is how many of the Nodes that somebody serves are named: enough to look one of them up.
+const maxServed = 2
+
+// Who carries out a step, where that is no provider. A step that is never done to a Node, such as the replacement of one of the control
+// plane, lacks nobody.
+const (
+	byDrydock = "Drydock"
+	notDone   = "not done"
+	byNobody  = "nobody"
+)
+
+// Plan says beforehand, for each step of the policies' plans, on how many of these Nodes each provider carries it out, and names a few of
+// them. Of the Nodes on which nobody does, it names more. The last sentence is about the Nodes that no policy takes.
+func Plan(c *remediations.Config, nodes []*corev1.Node) (out []string) {
+	var left []string
+	by := map[string]map[string][]string{} // step, who, Nodes
+	for _, n := range nodes {
+		steps := On(c, n, nil)
+		if len(steps) == 0 {
+			left = append(left, n.Name)
+		}
+		for _, s := range steps {
+			if by[s.Step] == nil {
+				by[s.Step] = map[string][]string{}
+			}
+			who := whoOf(c, s, n)
+			by[s.Step][who] = append(by[s.Step][who], n.Name)
+		}
+	}
+	for _, p := range c.Policies {
+		for _, step := range p.Plan {
+			if of := by[step.Name]; of != nil {
+				out = append(out, step.Name+": "+carriedOut(of))
+				delete(by, step.Name)
+			}
+		}
+	}
+	if len(left) > 0 {
+		slices.Sort(left)
+		out = append(out, "no policy takes "+counted(left, maxNamed))
+	}
+	return out
+}
+
+func whoOf(c *remediations.Config, s Served, n *corev1.Node) string {
+	refuses := c.Remediation(s.Step).Refuses
+	switch {
+	case refuses != nil && refuses(n) != "":
+		return notDone
+	case s.Against != "":
+		return byNobody
+	}
+	return cmp.Or(s.Provider, byDrydock)
+}
+
+// carriedOut says who carries out a step on which Nodes: whoever has the most first, nobody last.
+func carriedOut(of map[string][]string) string {
+	rank := func(who string) int { return slices.Index([]string{notDone, byNobody}, who) }
+	all := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
+		return cmp.Or(rank(a)-rank(b), len(of[b])-len(of[a]), strings.Compare(a, b))
+	})
+	for i, who := range all {
+		most := maxServed
+		if who == byNobody {
+			most = maxNamed
+		}
+		slices.Sort(of[who])
+		all[i] = who + " on " + counted(of[who], most)
+	}
+	return strings.Join(all, ", ")
+}
+
+// counted says how many Nodes there are, and the first of their names.
+func counted(names []string, most int) string {
+	nodes := "Nodes"
+	if len(names) == 1 {
+		nodes = "Node"
+	}
+	return fmt.Sprintf("%d %s (%s)", len(names), nodes, someOf(names, most))
+}

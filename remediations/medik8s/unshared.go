@@ -1,0 +1,25 @@
+package medik8s
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Unshared warns where Medik8s' operators share each node by a Lease, and Drydock takes no part in that.
+func Unshared(ctx context.Context, client kubernetes.Interface, shares bool) []string {
+	if shares {
+		return nil
+	}
+	switch _, err := client.CoreV1().Namespaces().Get(ctx, Namespace, metav1.GetOptions{}); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return []string{fmt.Sprintf("whether Medik8s' operators share the nodes by Leases in the namespace %s is not known: %v", Namespace, err)}
+	}
+	return []string{fmt.Sprintf("the namespace %s exists, in which Medik8s' operators share each node by the Lease node-NAME, and Drydock neither respects nor takes that Lease; "+
+		"write announce: [medik8s] (docs/neighbours.md)", Namespace)}
+}
