@@ -47,11 +47,13 @@ func TestConformance(t *testing.T) {
 // behind is the world behind a wire that misbehaves.
 func (w *world) behind(server providertest.HTTPOptions, of way, timeout time.Duration) providertest.World {
 	wire := providertest.NewHTTP(w.T, server)
-	replacer := w.replacer(func(o *Options) {
-		o.API, o.Timeout, o.Delete = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout, of == remove
-	})
+	again := func() engine.Actuator {
+		return w.replacer(func(o *Options) {
+			o.API, o.Timeout, o.Delete = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout, of == remove
+		})
+	}
 	return providertest.World{
-		Actuator: replacer, Wire: wire, Close: wire.Close, Secrets: []string{token},
+		Actuator: again(), Again: again, Wire: wire, Close: wire.Close, Secrets: []string{token},
 		Machine: node1, Neighbour: node10, ID: string(w.Get("Machine", "one").GetUID()), NeighbourID: string(w.Get("Machine", "ten").GetUID()),
 		Changed: w.asked, Set: w.scene, Stage: w.stage,
 	}

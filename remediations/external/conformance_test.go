@@ -40,9 +40,11 @@ func TestConformance(t *testing.T) {
 // behind is the world behind a wire that misbehaves.
 func (w *world) behind(server providertest.HTTPOptions, timeout time.Duration) providertest.World {
 	wire := providertest.NewHTTP(w.T, server)
+	again := func() engine.Actuator {
+		return w.remediator(func(o *Options) { o.API, o.Timeout = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout })
+	}
 	return providertest.World{
-		Actuator: w.remediator(func(o *Options) { o.API, o.Timeout = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout }),
-		Wire:     wire, Close: wire.Close, Secrets: []string{token},
+		Actuator: again(), Again: again, Wire: wire, Close: wire.Close, Secrets: []string{token},
 		Machine: w.one, Neighbour: w.two, ID: w.one.Node, NeighbourID: w.two.Node,
 		Changed: func() []string { return w.asked("SelfNodeRemediation") }, Set: w.scene,
 	}

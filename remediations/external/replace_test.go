@@ -75,9 +75,11 @@ func TestConformanceOfReplace(t *testing.T) {
 			w.T, w.openshift.T = c, c
 			w.replacing()
 			wire := providertest.NewHTTP(c, server)
+			again := func() engine.Actuator {
+				return Replacer{w.remediator(func(o *Options) { o.API, o.Timeout = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout }).Client}
+			}
 			return providertest.World{
-				Actuator: Replacer{w.remediator(func(o *Options) { o.API, o.Timeout = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout }).Client},
-				Wire:     wire, Secrets: []string{token},
+				Actuator: again(), Again: again, Wire: wire, Secrets: []string{token},
 				Close: func() {
 					wire.Close()
 					w.end()

@@ -125,14 +125,20 @@ func startHosts(t testing.TB, timeout time.Duration) providertest.World {
 		}}
 		machines[i] = engine.Machine{Node: name, UID: string(uid), Attempt: "abcdef-0-1"}
 	}
-	c, err := New(Options{
+	options := Options{
 		User: me.Username, Port: port, KeyFile: writeFile(t, dir, "key", string(keys[0].pem)), Sudo: true, Timeout: timeout,
 		KnownHostsFile: writeFile(t, dir, "known_hosts", strings.Join(known, "\n")+"\n"), Units: []string{"kubelet.service"},
-	})
-	require.NoError(t, err)
+	}
+	var clients []*Client
+	again := func() engine.Actuator {
+		c, err := New(options)
+		require.NoError(t, err)
+		clients = append(clients, c)
+		return Rebooter{Machines: Machines{c, all, []corev1.NodeAddressType{corev1.NodeInternalIP}}}
+	}
 	return providertest.World{
-		Actuator: Rebooter{Machines: Machines{c, all, []corev1.NodeAddressType{corev1.NodeInternalIP}}},
-		Machine:  machines[0], Neighbour: machines[1], ID: ids[0], NeighbourID: ids[1], Wire: w,
+		Actuator: again(), Again: again,
+		Machine: machines[0], Neighbour: machines[1], ID: ids[0], NeighbourID: ids[1], Wire: w,
 		Changed: func() (out []string) {
 			for i, in := range is {
 				for range strings.Count(in.read(t, "reboots"), "\n") {
@@ -156,7 +162,12 @@ func startHosts(t testing.TB, timeout time.Duration) providertest.World {
 			}
 			return machines[0]
 		},
-		Close: func() { c.Close(); w.Close() },
+		Close: func() {
+			for _, c := range clients {
+				c.Close()
+			}
+			w.Close()
+		},
 	}
 }
 

@@ -33,11 +33,14 @@ func TestConformance(t *testing.T) {
 // behind is the world behind a wire that misbehaves.
 func (w *world) behind(server providertest.HTTPOptions, timeout time.Duration) providertest.World {
 	wire := providertest.NewHTTP(w.t, server)
-	replacer := w.replacer(func(o *Options) { o.API, o.Timeout = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout })
-	replacer.Page = 1 << 14 // NodeClaims of all worlds are listed: one page, so that each world has the same requests
+	again := func() engine.Actuator {
+		r := w.replacer(func(o *Options) { o.API, o.Timeout = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout })
+		r.Page = 1 << 14 // NodeClaims of all worlds are listed: one page, so that each world has the same requests
+		return r
+	}
 	one := w.machine("one")
 	return providertest.World{
-		Actuator: replacer, Wire: wire, Close: func() { wire.Close(); w.end() }, Secrets: []string{token},
+		Actuator: again(), Again: again, Wire: wire, Close: func() { wire.Close(); w.end() }, Secrets: []string{token},
 		Machine: one, Neighbour: w.machine("ten"), ID: string(w.get("NodeClaim", "one").GetUID()), NeighbourID: string(w.get("NodeClaim", "ten").GetUID()),
 		Changed: w.asked, Stage: w.stage,
 		Set: func(which providertest.Scene) engine.Machine { w.scene(which); return one },

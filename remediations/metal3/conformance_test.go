@@ -31,9 +31,11 @@ func TestConformance(t *testing.T) {
 			w := <-ready
 			w.T = c
 			wire := providertest.NewHTTP(c, server)
+			again := func() engine.Actuator {
+				return w.rebooter(func(o *Options) { o.API, o.Timeout = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout })
+			}
 			return providertest.World{
-				Actuator: w.rebooter(func(o *Options) { o.API, o.Timeout = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout }),
-				Wire:     wire, Close: wire.Close, Secrets: []string{token},
+				Actuator: again(), Again: again, Wire: wire, Close: wire.Close, Secrets: []string{token},
 				Machine: w.a, Neighbour: w.b, ID: "host-a", NeighbourID: "host-b",
 				Changed: w.asked, Set: w.scene,
 			}

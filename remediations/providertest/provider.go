@@ -15,6 +15,9 @@
 //   - An outcome is "refused" only where the other side certainly did nothing, and "accepted" only where it said so. A fault
 //     that looks the same whether the work was done or not is tried in both ways.
 //   - One Act sends at most one request that changes something. mayStill is asked after everything else.
+//   - At most once an attempt is the engine's: an intent that is on record is never acted on again, whatever the provider remembers. So a
+//     provider that comes after a crash, at whichever request, does nothing by itself, and asks mayStill like the first. Where the other
+//     side can tell one attempt from another, the same attempt again does not come to a second change either.
 //   - No error, answer or log line shows a secret, breaks its line or has no bound, whatever the other side puts into its answers.
 //   - A call ends soon after its context, and leaves no goroutine and no request behind.
 package providertest
@@ -50,6 +53,9 @@ type Provider struct {
 // World is a provider and its simulated other side.
 type World struct {
 	Actuator engine.Actuator
+	// Again makes the provider anew, as a process does that comes after a crash: with nothing remembered, and the same other side. Close
+	// ends these, too.
+	Again func() engine.Actuator
 	// Machine is well, and so is Neighbour. ID and NeighbourID are what the other side calls them.
 	Machine, Neighbour engine.Machine
 	ID, NeighbourID    string
@@ -153,7 +159,7 @@ func (c aCase) names() []string {
 }
 
 func cases() []aCase {
-	return slices.Concat(plainCases(), identityCases(), lookCases(), changeCases(), onceCases(), contextCases(), replaceCases())
+	return slices.Concat(plainCases(), identityCases(), lookCases(), changeCases(), onceCases(), crashCases(), contextCases(), replaceCases())
 }
 
 // Run holds the provider against the contract. It watches goroutines, so it must not run beside other tests: the test that calls

@@ -23,7 +23,8 @@ const token = "a-token-that-nobody-may-see"
 type api struct {
 	mu       sync.Mutex
 	machines []machine
-	reset    []string
+	// reset are the machines that were reset, and attempts what asked for it.
+	reset, attempts []string
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -34,11 +35,17 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Header.Get("Authorization") != "Bearer "+token:
 		w.WriteHeader(http.StatusUnauthorized)
+	case isReset && slices.Contains(a.attempts, r.URL.Query().Get("attempt")):
+		w.WriteHeader(http.StatusConflict)
+		_, _ = w.Write([]byte(`{"message": "that was asked for already"}`))
 	case isReset && !slices.ContainsFunc(a.machines, func(m machine) bool { return m.ID == id }):
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = w.Write([]byte(`{"message": "there is no such machine"}`))
 	case isReset:
 		a.reset = append(a.reset, id)
+		if attempt := r.URL.Query().Get("attempt"); attempt != "" {
+			a.attempts = append(a.attempts, attempt)
+		}
 		_, _ = w.Write([]byte(`{}`))
 	default:
 		name := r.URL.Query().Get("name")
@@ -56,7 +63,7 @@ func (a *api) set(which providertest.Scene) engine.Machine {
 		providertest.AnotherOfItsName: {{"m-3", "node-1", "on"}, neighbour},
 		providertest.ItsIDIsAnothers:  {{"m-1", "node-7", "on"}, neighbour},
 	}[which]
-	return engine.Machine{Node: "node-1", ProviderID: "strange://m-1"}
+	return engine.Machine{Node: "node-1", ProviderID: "strange://m-1", Attempt: "abcdef-0-1"}
 }
 
 // strange describes a stranger's provider with these flaws.
@@ -76,10 +83,11 @@ func strange(flaws ...string) providertest.Provider {
 					return "", string(body)
 				},
 			})
+			again := func() engine.Actuator { return stranger{wire.URL(), token, timeout, has, map[string]bool{}} }
 			return providertest.World{
-				Actuator: stranger{wire.URL(), token, timeout, has}, Wire: wire, Close: wire.Close, Secrets: []string{token},
-				Machine:   engine.Machine{Node: "node-1", ProviderID: "strange://m-1"},
-				Neighbour: engine.Machine{Node: "node-2", ProviderID: "strange://m-2"}, ID: "m-1", NeighbourID: "m-2",
+				Actuator: again(), Again: again, Wire: wire, Close: wire.Close, Secrets: []string{token},
+				Machine:   engine.Machine{Node: "node-1", ProviderID: "strange://m-1", Attempt: "abcdef-0-1"},
+				Neighbour: engine.Machine{Node: "node-2", ProviderID: "strange://m-2", Attempt: "fedcba-0-1"}, ID: "m-1", NeighbourID: "m-2",
 				Set: side.set,
 				Changed: func() []string {
 					side.mu.Lock()
@@ -103,6 +111,8 @@ func TestEachFlawIsFound(t *testing.T) {
 		"takes the first of two":                  "act: two machines could be meant",
 		"never asks mayStill":                     "mayStill says no",
 		"asks mayStill first":                     "mayStill is asked last",
+		"asks mayStill where it was asked before": "a crash before the work",
+		"does not name the attempt":               "the same attempt again after a crash",
 		"looks at its context no more":            "a context that ends while mayStill is asked",
 		"tries the change again":                  "the change: answer 500 after the work",
 		"takes every error for a refusal":         "the change: cut after the work",

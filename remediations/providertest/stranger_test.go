@@ -24,6 +24,7 @@ type stranger struct {
 	url, token string
 	timeout    time.Duration
 	flaws      map[string]bool
+	surveyed   map[string]bool // nodes
 }
 
 type machine struct {
@@ -71,7 +72,7 @@ func (s stranger) act(ctx context.Context, m engine.Machine, mayStill func() err
 		}
 		return remediations.CallRefused, err
 	}
-	if !s.flaws["never asks mayStill"] && !s.flaws["asks mayStill first"] {
+	if !s.flaws["never asks mayStill"] && !s.flaws["asks mayStill first"] && (!s.flaws["asks mayStill where it was asked before"] || s.surveyed[m.Node]) {
 		if err := mayStill(); err != nil {
 			return remediations.CallRefused, err
 		}
@@ -79,9 +80,13 @@ func (s stranger) act(ctx context.Context, m engine.Machine, mayStill func() err
 	if ctx.Err() != nil && !s.flaws["looks at its context no more"] {
 		return remediations.CallRefused, ctx.Err()
 	}
-	_, err = s.send(context.WithoutCancel(ctx), ctx, http.MethodPost, "/machines/"+found.ID+"/reset")
+	reset := "/machines/" + found.ID + "/reset"
+	if !s.flaws["does not name the attempt"] {
+		reset += "?attempt=" + m.Attempt
+	}
+	_, err = s.send(context.WithoutCancel(ctx), ctx, http.MethodPost, reset)
 	if err != nil && s.flaws["tries the change again"] {
-		_, err = s.send(ctx, ctx, http.MethodPost, "/machines/"+found.ID+"/reset")
+		_, err = s.send(ctx, ctx, http.MethodPost, reset)
 	}
 	var refused refusal
 	switch {
@@ -94,6 +99,7 @@ func (s stranger) act(ctx context.Context, m engine.Machine, mayStill func() err
 }
 
 func (s stranger) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+	s.surveyed[m.Node] = true
 	found, err := s.find(ctx, m)
 	if s.flaws["a survey that changes something"] {
 		_, _ = s.send(ctx, ctx, http.MethodPost, "/machines/"+found.ID+"/reset")

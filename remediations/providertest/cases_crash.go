@@ -1,0 +1,98 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/signs"
+)
+
+// errOnRecord is what mayStill says of an attempt that another process has begun: its intent is on record.
+var errOnRecord = errors.New("the intent is on record, so the attempt counts as made")
+
+// crashCases: the process ends in the midst of an Act, and another one comes after it.
+func crashCases() []aCase {
+	return []aCase{
+		{"a crash before the work", func(t testing.TB, p Provider) { crashing(t, p, false) }},
+		{"a crash after the work", func(t testing.TB, p Provider) { crashing(t, p, true) }},
+		{"the same attempt again after a crash", func(t testing.TB, p Provider) {
+			change := slices.IndexFunc(clean(t, p), changes)
+			in(t, p, patience, func(s *scene) {
+				m := s.crash(change, true)
+				require.Equal(t, []string{s.ID}, s.Changed())
+				s.Actuator = s.Again()
+				o := s.act(t.Context(), m, yes)
+				require.Equal(t, []string{s.ID}, s.Changed(), "one attempt came to two changes: %v", o.err)
+				if o.outcome != remediations.CallRefused { // the other side did not turn the second one away
+					require.Len(t, s.changes(), 1, "one attempt was asked for twice, and both were taken: %v", o.err)
+				}
+			})
+		}},
+	}
+}
+
+// crashing ends the process at each request of an Act in turn, before what it asks for is done or after. Whoever comes after it has only
+// the record, as the engine does: by itself it changes nothing, and mayStill keeps it from acting on that attempt again.
+func crashing(t testing.TB, p Provider, done bool) {
+	t.Helper()
+	asked := clean(t, p)
+	change := slices.IndexFunc(asked, changes)
+	for _, r := range asked {
+		in(t, p, patience, func(s *scene) {
+			m := s.crash(r.Number, done)
+			was := len(s.changes())
+			require.Equal(t, r.Number >= change, was == 1, "what had left when it ended at %s", r.What)
+			s.Actuator = s.Again()
+			require.NotNil(t, s.Actuator, "the provider is made anew by Again")
+			o := s.act(t.Context(), m, func() error { return errOnRecord })
+			require.Equal(t, remediations.CallRefused, o.outcome, "%v", o.err)
+			s.look()
+			require.Len(t, s.changes(), was, "it ended at %s, and whoever came after it asked for a change", r.What)
+			require.LessOrEqual(t, len(s.Changed()), 1)
+			if r.Number < change { // the control: another attempt succeeds
+				m := s.ready()
+				m.Attempt = another(m.Attempt)
+				require.Equal(t, remediations.CallAccepted, s.act(t.Context(), m, yes).outcome)
+				require.Equal(t, []string{s.ID}, s.Changed())
+			}
+		})
+	}
+}
+
+// crash acts as far as that request, of which nobody hears any more. It returns what the record has of the attempt.
+func (s *scene) crash(at int, done bool) engine.Machine {
+	s.t.Helper()
+	require.NotNil(s.t, s.Again, "a World without Again")
+	m := s.ready()
+	from := len(s.Wire.Requests())
+	s.Wire.Misbehave(at, 1, Fault{Kind: Hang, Done: done})
+	s.abandoned = s.p.Outlives
+	ctx, crash := context.WithCancel(s.t.Context())
+	defer crash()
+	go func() {
+		s.Wire.Await(ctx, func(r Request) bool { return r.Number == from+at })
+		crash()
+	}()
+	s.act(ctx, m, yes)
+	return m
+}
+
+// look asks all that may be asked at any time.
+func (s *scene) look() {
+	if surveyor, ok := s.Actuator.(engine.Surveyor); ok {
+		said := surveyor.Survey(s.t.Context(), s.Machine)
+		s.texts = append(s.texts, said.Trouble, said.Evidence)
+	}
+	if witness, ok := s.Actuator.(engine.Witness); ok {
+		s.texts = append(s.texts, witness.Testify(s.t.Context(), s.Machine, signs.Sign{Kind: signs.NotRunning}).Saw)
+	}
+}
+
+// another is the id of the next attempt.
+func another(attempt string) string { return attempt + "1" }
