@@ -1,8 +1,13 @@
 package lab
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -16,23 +21,59 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+
+	"drydock.dev/drydock/internal/lab/programs"
 )
 
 // BareMetalHosts are Metal3's machines.
 var BareMetalHosts = schema.GroupVersionResource{Group: "metal3.io", Version: "v1alpha1", Resource: "baremetalhosts"}
 
-// AddMetal3Kinds applies a kind of the name of Metal3's, which holds anything, and Cluster API's. Nobody acts on them.
+// AddMetal3Kinds applies Metal3's kind BareMetalHost, and Cluster API's, and returns when the API server serves them. Nobody acts on them.
 func (l *Lab) AddMetal3Kinds(ctx context.Context) error {
-	if err := l.addLabKinds(ctx, BareMetalHosts.GroupVersion(), "BareMetalHost"); err != nil {
-		return err
+	text, err := bareMetalHostKind(ctx)
+	if err == nil {
+		err = l.addKind(ctx, text)
+	}
+	if err != nil {
+		return fmt.Errorf("adding the kind BareMetalHost: %w", err)
 	}
 	return l.AddClusterAPIKinds(ctx)
+}
+
+// bareMetalHostKind is BareMetalHost's CustomResourceDefinition. The module of the operator's Go types is served, the one with the
+// definition is not: so it is made of those types as the operator's Makefile makes it, by controller-gen.
+func bareMetalHostKind(ctx context.Context) ([]byte, error) {
+	paths, err := programs.Build(ctx, os.Stderr, "controller-gen")
+	if err != nil {
+		return nil, err
+	}
+	root, err := programs.ModuleRoot()
+	if err != nil {
+		return nil, err
+	}
+	var problems bytes.Buffer
+	cmd := exec.CommandContext(ctx, paths["controller-gen"], "crd:allowDangerousTypes=true", "paths=github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1", "output:crd:stdout")
+	cmd.Dir, cmd.Stderr = filepath.Join(root, "tools", "metal3"), &problems
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "GOTOOLCHAIN=local")
+	all, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("making it of its Go types: %w: %s", err, problems.String())
+	}
+	for one := range bytes.SplitSeq(all, []byte("\n---\n")) {
+		if bytes.Contains(one, []byte("\n  name: baremetalhosts.metal3.io\n")) {
+			return one, nil
+		}
+	}
+	return nil, errors.New("it is not among what was made of its Go types")
 }
 
 // BareMetalHost is a host that is provisioned for a Metal3Machine, and is on.
 func BareMetalHost(namespace, consumer string) (spec, status map[string]any) {
 	return map[string]any{"online": true, "consumerRef": map[string]any{"kind": metal3Machine, "name": consumer, "namespace": namespace}},
-		map[string]any{"poweredOn": true, "provisioning": map[string]any{"state": "provisioned"}}
+		map[string]any{
+			"operationalStatus": "OK", "errorMessage": "", "errorCount": int64(0), "poweredOn": true,
+			"provisioning": map[string]any{"state": "provisioned", "ID": "d4e2c7a0-0000-4000-8000-000000000001", "image": map[string]any{"url": ""}},
+		}
 }
 
 // BareMetalMachine is the Machine behind a Node, whose Metal3Machine is consumer.
@@ -77,8 +118,8 @@ func (l *Lab) AddBareMetal(ctx context.Context, namespace, name, node string) (p
 }
 
 // StartBareMetalOperator plays the baremetal-operator by its contract, where the kind is there: a host with the annotation
-// reboot.metal3.io is switched off, loses the annotation, and is switched on again. nodes has the Node behind each host. It ends with
-// the context. rebooted are the Nodes whose machines it has rebooted.
+// reboot.metal3.io is switched off, loses the annotation, and is switched on again. nodes has the Node behind each of its hosts. It ends
+// with the context. rebooted are the Nodes whose machines it has rebooted.
 func (l *Lab) StartBareMetalOperator(ctx context.Context, nodes map[string]string) (rebooted func() []string, err error) {
 	client, err := dynamic.NewForConfig(l.AdminConfig())
 	if err != nil {
@@ -92,6 +133,10 @@ func (l *Lab) StartBareMetalOperator(ctx context.Context, nodes map[string]strin
 		if !ok || one.GetAnnotations()["reboot.metal3.io"] == "" {
 			return
 		}
+		node, its := nodes[one.GetName()]
+		if !its {
+			return
+		}
 		// Who wrote the host since it was seen here is answered when that is seen.
 		take := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{"reboot.metal3.io":null}}}`, one.GetResourceVersion())
 		_, err := hosts.Namespace(one.GetNamespace()).Patch(ctx, one.GetName(), types.MergePatchType, []byte(take), metav1.PatchOptions{})
@@ -101,7 +146,6 @@ func (l *Lab) StartBareMetalOperator(ctx context.Context, nodes map[string]strin
 			}
 			return
 		}
-		node := nodes[one.GetName()]
 		l.Off(node)
 		if err := l.On(ctx, node, uuid.NewString(), true); err != nil {
 			l.say("BareMetalHost %s: %v", one.GetName(), err)
@@ -117,4 +161,85 @@ func (l *Lab) StartBareMetalOperator(ctx context.Context, nodes map[string]strin
 	})
 	factory.Start(ctx.Done())
 	return func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(done) }, err
+}
+
+// metal3Finalizer is what a Metal3Remediation has from when it is seen until its controller is done.
+const metal3Finalizer = "metal3remediation." + infraGroup
+
+// StartMetal3Remediator plays the controller of Metal3Remediation by its contract: it finds the Node by the Machine that owns the object,
+// has the machine switched off and on again, and lets a deleted object go. It sets a phase, and reads no annotation. The Nodes that it is
+// idle about it never reboots. It ends with the context. rebooted are the attempts of the objects whose Node it has rebooted.
+func (l *Lab) StartMetal3Remediator(ctx context.Context, namespace string, idle ...string) (rebooted func() []string, err error) {
+	client, err := dynamic.NewForConfig(l.AdminConfig())
+	if err != nil {
+		return nil, err
+	}
+	resource := Remediations["Metal3Remediation"].WithResource("metal3remediations")
+	objects, machines := client.Resource(resource).Namespace(namespace), client.Resource(CAPIMachines).Namespace(namespace)
+	var mu sync.Mutex
+	var done []string
+	settle := func(one *unstructured.Unstructured) error {
+		patch := func(text string, of ...string) error {
+			_, err := objects.Patch(ctx, one.GetName(), types.MergePatchType, []byte(text), metav1.PatchOptions{}, of...)
+			return err
+		}
+		phase, _, _ := unstructured.NestedString(one.Object, "status", "phase")
+		switch {
+		case one.GetDeletionTimestamp() != nil && len(one.GetFinalizers()) == 0, one.GetDeletionTimestamp() == nil && phase == "Waiting":
+			return nil
+		case one.GetDeletionTimestamp() != nil:
+			return patch(`{"metadata":{"finalizers":null}}`)
+		case len(one.GetFinalizers()) == 0:
+			return patch(fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, metal3Finalizer))
+		case phase == "":
+			return patch(`{"status":{"phase":"Running"}}`, "status")
+		}
+		attempt := one.GetAnnotations()["drydock.dev/attempt"]
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Contains(done, attempt) {
+			node, err := ownersNode(ctx, machines, one)
+			if err != nil || slices.Contains(idle, node) {
+				return err
+			}
+			l.Off(node)
+			if err := l.On(ctx, node, uuid.NewString(), true); err != nil {
+				return err
+			}
+			done = append(done, attempt)
+		}
+		return patch(fmt.Sprintf(`{"status":{"phase":"Waiting","retryCount":1,"lastRemediated":%q}}`, time.Now().UTC().Format(time.RFC3339)), "status")
+	}
+	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, time.Second, namespace, nil) // what fails is tried again
+	handle := func(o any) {
+		if one, ok := o.(*unstructured.Unstructured); ok {
+			if err := settle(one); err != nil && ctx.Err() == nil {
+				l.say("Metal3Remediation %s: %v", one.GetName(), err)
+			}
+		}
+	}
+	_, err = factory.ForResource(resource).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: handle, UpdateFunc: func(_, o any) { handle(o) },
+	})
+	factory.Start(ctx.Done())
+	return func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(done) }, err
+}
+
+// ownersNode is the Node of the Machine that owns the object.
+func ownersNode(ctx context.Context, machines dynamic.ResourceInterface, one *unstructured.Unstructured) (string, error) {
+	for _, of := range one.GetOwnerReferences() {
+		if of.Kind != "Machine" {
+			continue
+		}
+		machine, err := machines.Get(ctx, of.Name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		node, _, _ := unstructured.NestedString(machine.Object, "status", "nodeRef", "name")
+		if machine.GetUID() != of.UID || node == "" {
+			return "", fmt.Errorf("Machine %s is another one, or has no Node", of.Name)
+		}
+		return node, nil
+	}
+	return "", errors.New("no Machine owns it")
 }

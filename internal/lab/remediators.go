@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
 
@@ -23,18 +25,15 @@ const (
 	selfNodeGroup = "self-node-remediation.medik8s.io"
 	// selfNodeFinalizer is what a SelfNodeRemediation has from when it is seen until its remediator is done.
 	selfNodeFinalizer = selfNodeGroup + "/snr-finalizer"
+
+	fenceAgentsGroup     = "fence-agents-remediation.medik8s.io"
+	fenceAgentsFinalizer = fenceAgentsGroup + "/far-finalizer"
+	// FenceAgentsTaint is the key of the taint that a Node has while FenceAgentsRemediation repairs it.
+	FenceAgentsTaint = "medik8s.io/remediation"
 )
 
 // SelfNodeRemediations are the objects of SelfNodeRemediation.
 var SelfNodeRemediations = schema.GroupVersionResource{Group: selfNodeGroup, Version: "v1alpha1", Resource: "selfnoderemediations"}
-
-// Remediations are the kinds of remediation objects of Medik8s and of Metal3.
-var Remediations = map[string]schema.GroupVersion{
-	"SelfNodeRemediation":        {Group: selfNodeGroup, Version: "v1alpha1"},
-	"FenceAgentsRemediation":     {Group: "fence-agents-remediation.medik8s.io", Version: "v1alpha1"},
-	"MachineDeletionRemediation": {Group: "machine-deletion-remediation.medik8s.io", Version: "v1alpha1"},
-	"Metal3Remediation":          {Group: infraGroup, Version: "v1beta1"},
-}
 
 // Machines of OpenShift's Machine API are in one namespace, and these are they and the sets that own them.
 var (
@@ -42,28 +41,18 @@ var (
 	OpenShiftMachineSets = OpenShiftMachines.GroupVersion().WithResource("machinesets")
 )
 
-// AddRemediatorKinds applies kinds of the names of Medik8s' and Metal3's, which hold anything, and returns when the API server serves
-// them. No remediator runs.
-func (l *Lab) AddRemediatorKinds(ctx context.Context) error {
-	for kind, of := range Remediations {
-		if err := l.addLabKinds(ctx, of, kind, kind+"Template"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// AddOpenShiftMachineKinds applies kinds of the names of OpenShift's Machine API's, which hold anything, and their namespace. Nobody acts on
-// them.
+// AddOpenShiftMachineKinds applies kinds of the names of OpenShift's Machine API's, which hold anything, and their namespace. Nobody acts
+// on them.
 func (l *Lab) AddOpenShiftMachineKinds(ctx context.Context) error {
 	_, err := l.Client().CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "openshift-machine-api"}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
-	return l.addLabKinds(ctx, OpenShiftMachines.GroupVersion(), "Machine", "MachineSet")
+	return l.AddAnyKinds(ctx, OpenShiftMachines.GroupVersion(), "Machine", "MachineSet")
 }
 
-func (l *Lab) addLabKinds(ctx context.Context, of schema.GroupVersion, kinds ...string) error {
+// AddAnyKinds applies kinds whose objects hold anything, and returns when the API server serves them.
+func (l *Lab) AddAnyKinds(ctx context.Context, of schema.GroupVersion, kinds ...string) error {
 	for _, kind := range kinds {
 		text, err := yaml.Marshal(labKind(of.Group, of.Version, kind))
 		if err != nil {
@@ -76,38 +65,59 @@ func (l *Lab) addLabKinds(ctx context.Context, of schema.GroupVersion, kinds ...
 	return nil
 }
 
-// Remediator plays SelfNodeRemediation by its contract: it takes an object up with a finalizer and Processing=True, reboots the Node
-// that the object names, says Succeeded=True, and lets a deleted object go.
+// Remediator plays SelfNodeRemediation or FenceAgentsRemediation by its contract: it takes an object up with a finalizer and
+// Processing=True, reboots the Node that the object names, says Succeeded=True, and lets a deleted object go. The Node of a
+// FenceAgentsRemediation has a taint from the reboot on, which goes when the object is deleted.
 type Remediator struct {
 	lab *Lab
-	// idle names the Nodes that it reboots never, though it takes their objects up.
-	idle []string
-	api  dynamic.NamespaceableResourceInterface
-	mu   sync.Mutex
+	o   RemediatorOptions
+	api dynamic.NamespaceableResourceInterface
+	mu  sync.Mutex
 	// rebooted are the attempts whose Nodes it has rebooted.
 	rebooted []string
-	// done are the objects that it has rebooted for, or was told that they had timed out: its cache may not yet show what it has said of one.
+	// done are the objects that it has rebooted for, or was told that they had timed out: its cache may not yet show what it has said of
+	// one.
 	done map[types.UID]bool
-	// stopped are those that it was told had timed out.
-	stopped []string
+	// stopped are those that it was told had timed out, claimed those of which it said Succeeded=True without a reboot.
+	stopped, claimed []string
 }
 
-// StartRemediator starts one, whose kinds are there. It ends with the context. The Nodes that it is idle about it never reboots.
-func (l *Lab) StartRemediator(ctx context.Context, idle ...string) (*Remediator, error) {
-	client, err := dynamic.NewForConfig(l.AdminConfig())
+// RemediatorOptions say which remediator, and for which Nodes it fails.
+type RemediatorOptions struct {
+	// Kind is SelfNodeRemediation if it is empty, or FenceAgentsRemediation.
+	Kind string
+	// Idle names the Nodes that it never reboots, though it takes their objects up. Claims names those of which it says that they were
+	// rebooted, and they were not.
+	Idle, Claims []string
+}
+
+func (o RemediatorOptions) fences() bool { return o.Kind == "FenceAgentsRemediation" }
+
+func (o RemediatorOptions) finalizer() string {
+	if o.fences() {
+		return fenceAgentsFinalizer
+	}
+	return selfNodeFinalizer
+}
+
+// StartRemediator starts one, whose kinds are there. It ends with the context.
+func (l *Lab) StartRemediator(ctx context.Context, o RemediatorOptions) (*Remediator, error) {
+	objects, err := dynamic.NewForConfig(l.AdminConfig())
 	if err != nil {
 		return nil, err
 	}
-	r := &Remediator{lab: l, idle: idle, api: client.Resource(SelfNodeRemediations), done: map[types.UID]bool{}}
-	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, time.Second) // what fails is tried again
+	o.Kind = cmp.Or(o.Kind, "SelfNodeRemediation")
+	of := Remediations[o.Kind].WithResource(pluralOf(o.Kind))
+	r := &Remediator{lab: l, o: o, api: objects.Resource(of), done: map[types.UID]bool{}}
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(objects, time.Second) // what fails is tried again
 	settle := func(o any) {
 		if one, ok := o.(*unstructured.Unstructured); ok {
 			if err := r.settle(ctx, one); err != nil && ctx.Err() == nil {
-				l.say("SelfNodeRemediation %s: %v", one.GetName(), err)
+				l.say("%s %s: %v", one.GetKind(), one.GetName(), err)
 			}
 		}
 	}
-	_, err = factory.ForResource(SelfNodeRemediations).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err = factory.ForResource(of).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: settle, UpdateFunc: func(_, o any) { settle(o) },
 	})
 	factory.Start(ctx.Done())
@@ -115,17 +125,24 @@ func (l *Lab) StartRemediator(ctx context.Context, idle ...string) (*Remediator,
 }
 
 // Rebooted are the attempts of the objects whose Node it has rebooted, in order.
-func (r *Remediator) Rebooted() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]string{}, r.rebooted...)
-}
+func (r *Remediator) Rebooted() []string { return r.noted(&r.rebooted) }
 
 // Stopped are the attempts of the objects that timed out while it was at work.
-func (r *Remediator) Stopped() []string {
+func (r *Remediator) Stopped() []string { return r.noted(&r.stopped) }
+
+// Claimed are the attempts of the objects of which it said Succeeded=True though it had rebooted nothing.
+func (r *Remediator) Claimed() []string { return r.noted(&r.claimed) }
+
+func (r *Remediator) noted(in *[]string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]string{}, r.stopped...)
+	return append([]string{}, *in...)
+}
+
+func (r *Remediator) note(in *[]string, attempt string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*in = append(*in, attempt)
 }
 
 // settle goes on by one step.
@@ -134,56 +151,96 @@ func (r *Remediator) settle(ctx context.Context, one *unstructured.Unstructured)
 		_, err := r.api.Namespace(one.GetNamespace()).Patch(ctx, one.GetName(), types.MergePatchType, []byte(text), metav1.PatchOptions{}, of...)
 		return err
 	}
-	says := func(processing, succeeded string) error {
-		condition := func(kind, status string) string {
-			return fmt.Sprintf(`{"type":%q,"status":%q,"reason":"Lab","message":"","lastTransitionTime":%q}`, kind, status, time.Now().UTC().Format(time.RFC3339))
-		}
-		return patch(`{"status":{"conditions":[`+condition("Processing", processing)+`,`+condition("Succeeded", succeeded)+`]}}`, "status")
-	}
-	status := func(kind string) string {
-		all, _, _ := unstructured.NestedSlice(one.Object, "status", "conditions")
-		for _, c := range all {
-			if c, ok := c.(map[string]any); ok && c["type"] == kind {
-				return fmt.Sprint(c["status"])
-			}
-		}
-		return ""
-	}
 	node, attempt := one.GetAnnotations()["remediation.medik8s.io/node-name"], one.GetAnnotations()["drydock.dev/attempt"]
-	note := func(in *[]string) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		*in = append(*in, attempt)
-	}
 	_, timedOut := one.GetAnnotations()["remediation.medik8s.io/nhc-timed-out"]
 	if timedOut && !r.done[one.GetUID()] {
-		note(&r.stopped)
+		r.note(&r.stopped, attempt)
 		r.done[one.GetUID()] = true
 	}
-	switch {
+	switch processing := conditionOf(one, "Processing"); {
 	case one.GetDeletionTimestamp() != nil:
 		if len(one.GetFinalizers()) == 0 {
 			return nil
 		}
+		if err := r.taint(ctx, node, false); err != nil {
+			return err
+		}
 		return patch(`{"metadata":{"finalizers":null}}`)
 	case len(one.GetFinalizers()) == 0:
-		return patch(fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, selfNodeFinalizer))
-	case status("Processing") == "":
-		return says("True", "Unknown")
-	case status("Processing") == "False":
+		return patch(fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, r.o.finalizer()))
+	case processing == "":
+		return patch(r.says("True", "Unknown"), "status")
+	case processing == "False":
 		return nil
 	case timedOut:
-		return says("False", "False")
-	case slices.Contains(r.idle, node):
+		return patch(r.says("False", "False"), "status")
+	case slices.Contains(r.o.Idle, node):
 		return nil
 	}
 	if !r.done[one.GetUID()] {
-		r.lab.Off(node)
-		if err := r.lab.On(ctx, node, uuid.NewString(), true); err != nil {
+		if err := r.act(ctx, node, attempt); err != nil {
 			return err
 		}
-		note(&r.rebooted)
 		r.done[one.GetUID()] = true
 	}
-	return says("False", "True")
+	return patch(r.says("False", "True"), "status")
+}
+
+// act reboots the Node, or says so.
+func (r *Remediator) act(ctx context.Context, node, attempt string) error {
+	if err := r.taint(ctx, node, true); err != nil {
+		return err
+	}
+	if slices.Contains(r.o.Claims, node) {
+		r.note(&r.claimed, attempt)
+		return nil
+	}
+	r.lab.Off(node)
+	if err := r.lab.On(ctx, node, uuid.NewString(), true); err != nil {
+		return err
+	}
+	r.note(&r.rebooted, attempt)
+	return nil
+}
+
+// taint sets or removes the taint of FenceAgentsRemediation (medik8s/fence-agents-remediation pkg/utils/taints.go).
+func (r *Remediator) taint(ctx context.Context, node string, set bool) error {
+	if !r.o.fences() {
+		return nil
+	}
+	nodes := r.lab.Client().CoreV1().Nodes()
+	n, err := nodes.Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == FenceAgentsTaint })
+	if set {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: FenceAgentsTaint, Value: "fence-agents-remediation", Effect: corev1.TaintEffectNoExecute})
+	}
+	_, err = nodes.Update(ctx, n, metav1.UpdateOptions{})
+	return err
+}
+
+// says is a patch of the conditions.
+func (r *Remediator) says(processing, succeeded string) string {
+	now := time.Now().UTC().Format(time.RFC3339)
+	condition := func(kind, status string) string {
+		return fmt.Sprintf(`{"type":%q,"status":%q,"reason":"Lab","message":"","lastTransitionTime":%q}`, kind, status, now)
+	}
+	all := condition("Processing", processing) + "," + condition("Succeeded", succeeded)
+	if r.o.fences() {
+		all += "," + condition("FenceAgentActionSucceeded", succeeded)
+	}
+	return `{"status":{"conditions":[` + all + `]}}`
+}
+
+// conditionOf is the status of the object's condition; empty: it has none.
+func conditionOf(one *unstructured.Unstructured, kind string) string {
+	all, _, _ := unstructured.NestedSlice(one.Object, "status", "conditions")
+	for _, c := range all {
+		if c, ok := c.(map[string]any); ok && c["type"] == kind {
+			return fmt.Sprint(c["status"])
+		}
+	}
+	return ""
 }

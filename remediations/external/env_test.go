@@ -45,8 +45,12 @@ func ownVersions() map[string]schema.GroupVersionResource {
 	for kind, of := range lab.Remediations {
 		out[kind], out[kind+"Template"] = of.WithResource(plural(kind)), of.WithResource(plural(kind+"Template"))
 	}
+	out["StrangersRemediation"], out["StrangersRemediationTemplate"] = strangers.WithResource("strangersremediations"), strangers.WithResource("strangersremediationtemplates")
 	return out
 }
+
+// strangers is a remediator that Drydock does not know. Nothing is required of its template.
+var strangers = schema.GroupVersion{Group: "strangers.example", Version: "v1"}
 
 // build makes worlds side by side.
 func build(t testing.TB, many int) chan *world {
@@ -56,6 +60,7 @@ func build(t testing.TB, many int) chan *world {
 		require.NoError(t, l.AddRemediatorKinds(ctx))
 		require.NoError(t, l.AddClusterAPIKinds(ctx))
 		require.NoError(t, l.AddOpenShiftMachineKinds(ctx))
+		require.NoError(t, l.AddAnyKinds(ctx, strangers, "StrangersRemediation", "StrangersRemediationTemplate"))
 	})
 	return space.Make(t, "remediators", many, versions, func(s *space.Space) *world {
 		w := &world{Space: s, openshift: s.In(machines, openshift)}

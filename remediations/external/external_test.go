@@ -71,9 +71,14 @@ func TestWhatStandsAgainstAnObject(t *testing.T) {
 		"no template":       {set: func(_ *world, on *engine.Machine) { on.Template.Name = "other" }, says: "/other does not exist; create it, or correct the plan"},
 		"nobody's template": {set: func(_ *world, on *engine.Machine) { on.Template = remediations.Template{} }, says: "ask for a policy whose plan has this step"},
 		"no such kind":      {set: func(_ *world, on *engine.Machine) { on.Template.APIVersion = "nobody.example/v1" }, says: "does not serve nobody.example/v1"},
-		"an empty template": {set: func(w *world, _ *engine.Machine) {
-			w.Patch("SelfNodeRemediationTemplate", "own", m{"spec": m{"template": nil}})
+		"an empty template": {set: func(w *world, on *engine.Machine) {
+			w.template("StrangersRemediationTemplate", m{"template": nil})
+			on.Template = w.named("StrangersRemediationTemplate")
 		}, says: "has no spec.template.spec"},
+		"a stranger's template": {set: func(w *world, on *engine.Machine) {
+			w.template("StrangersRemediationTemplate", m{"template": m{"spec": m{"how": m{"it": "likes"}}}})
+			on.Template = w.named("StrangersRemediationTemplate")
+		}},
 		"somebody's": {set: func(w *world, on *engine.Machine) { w.Create("SelfNodeRemediation", on.Node, nil, m{}, nil) }, says: "is there already, and Drydock did not make it"},
 		"somebody's by note": {set: func(w *world, on *engine.Machine) {
 			w.Create("SelfNodeRemediation", "x-7", m{"annotations": m{nodeKey: on.Node}}, m{}, nil)

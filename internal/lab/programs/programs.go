@@ -60,6 +60,7 @@ var all = map[string]program{
 	"blackbox_exporter":       {tool: "blackbox", module: "github.com/prometheus/blackbox_exporter"},
 	"cluster-api":             {tool: "cluster-api", module: "sigs.k8s.io/cluster-api", pkg: "core"},
 	"kured":                   {tool: "kured", module: "github.com/kubereboot/kured", pkg: "cmd/kured"},
+	"controller-gen":          {tool: "metal3", module: "sigs.k8s.io/controller-tools", pkg: "cmd/controller-gen"},
 	"karpenter":               {tool: "karpenter", module: "sigs.k8s.io/karpenter", pkg: "kwok"},
 	"gotestsum":               {tool: "gotestsum", module: "gotest.tools/gotestsum"},
 	"golangci-lint":           {tool: "golangci-lint", module: "github.com/golangci/golangci-lint/v2", pkg: "cmd/golangci-lint"},
