@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,41 +27,64 @@ const remediators = "remediators"
 
 // external is the step that asks SelfNodeRemediation.
 func external(wait string) map[string]any {
+	return byRemediator("SelfNodeRemediation", remediators, wait)
+}
+
+// templates are those of the remediators, by the kind of their objects.
+var templates = map[string]map[string]any{
+	"SelfNodeRemediation":    {"remediationStrategy": "Automatic"},
+	"FenceAgentsRemediation": {"agent": "fence_ipmilan", "sharedparameters": map[string]any{"--lanplus": ""}},
+	"Metal3Remediation":      {"strategy": map[string]any{"type": "Reboot", "retryLimit": int64(1), "timeout": "300s"}},
+}
+
+// byRemediator is the step that asks the remediator of that kind, whose template is in that namespace.
+func byRemediator(kind, namespace, wait string) map[string]any {
 	return map[string]any{"step": "external", "wait": wait, "attempts": 1, "template": map[string]any{
-		"apiVersion": "self-node-remediation.medik8s.io/v1alpha1", "kind": "SelfNodeRemediationTemplate", "namespace": remediators, "name": "own",
+		"apiVersion": lab.Remediations[kind].String(), "kind": kind + "Template", "namespace": namespace, "name": "own",
 	}}
 }
 
 var kindsOfRemediators sync.Once
 
-// remediator plays SelfNodeRemediation for these nodes, some of which it never reboots.
-func (y *yard) remediator(nodes []string, idle ...string) (*lab.Remediator, dynamic.ResourceInterface) {
+// objects are the remediation objects of that kind. The kinds and the templates are there.
+func (y *yard) objects(kind, namespace string) dynamic.ResourceInterface {
 	y.t.Helper()
 	client, err := dynamic.NewForConfig(y.lab.AdminConfig())
 	require.NoError(y.t, err)
-	objects := client.Resource(lab.SelfNodeRemediations).Namespace(remediators)
 	kindsOfRemediators.Do(func() {
 		require.NoError(y.t, y.lab.AddRemediatorKinds(context.WithoutCancel(y.t.Context())))
-		templates := lab.SelfNodeRemediations.GroupVersion().WithResource("selfnoderemediationtemplates")
-		_, err := client.Resource(templates).Namespace(remediators).Create(y.t.Context(), &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": templates.GroupVersion().String(), "kind": "SelfNodeRemediationTemplate", "metadata": map[string]any{"name": "own"},
-			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"remediationStrategy": "Automatic"}}},
-		}}, metav1.CreateOptions{})
-		require.NoError(y.t, err)
+		for kind, spec := range templates {
+			of, where := lab.Remediations[kind], remediators
+			if kind == "Metal3Remediation" {
+				where = metal3
+			}
+			_, err := client.Resource(of.WithResource(strings.ToLower(kind)+"templates")).Namespace(where).Create(y.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": of.String(), "kind": kind + "Template", "metadata": map[string]any{"name": "own"},
+				"spec": map[string]any{"template": map[string]any{"spec": spec}},
+			}}, metav1.CreateOptions{})
+			require.NoError(y.t, err)
+		}
 	})
+	return client.Resource(lab.Remediations[kind].WithResource(strings.ToLower(kind) + "s")).Namespace(namespace)
+}
+
+// remediator plays one for these nodes.
+func (y *yard) remediator(o lab.RemediatorOptions, nodes ...string) (*lab.Remediator, dynamic.ResourceInterface) {
+	y.t.Helper()
+	objects := y.objects(cmp.Or(o.Kind, "SelfNodeRemediation"), remediators)
 	for _, node := range nodes {
 		y.annotate(node, "is-reboot-capable.self-node-remediation.medik8s.io", "true")
 	}
-	r, err := y.lab.StartRemediator(y.t.Context(), idle...)
+	r, err := y.lab.StartRemediator(y.t.Context(), o)
 	require.NoError(y.t, err)
 	return r, objects
 }
 
-// remediating is a configuration whose plan asks the remediator first, and then the provider. waits is for how long, by node.
-func remediating(waits map[string]string) lab.DrydockOptions {
+// remediating is a configuration whose plan has the first step by node, and then the provider's reset.
+func remediating(first map[string]map[string]any) lab.DrydockOptions {
 	var policies []any
-	for node, wait := range waits {
-		policies = append(policies, for1(node, resets(external(wait), reset(patience))))
+	for node, step := range first {
+		policies = append(policies, for1(node, resets(step, reset(patience))))
 	}
 	return lab.DrydockOptions{Config: map[string]any{
 		"providers": map[string]any{"external": map[string]any{}}, "limits": map[string]any{"concurrent": 2, "startupGrace": "0s"}, "policies": policies,
@@ -80,8 +105,8 @@ func (y *yard) noneLeft(objects dynamic.ResourceInterface, nodes ...string) {
 // A remediator that does nothing is told that it timed out, and the plan goes on.
 func TestARemediatorRebootsTheMachine(t *testing.T) {
 	y := newYard(t)
-	r, objects := y.remediator([]string{"node-67", "node-68"}, "node-68")
-	y.run(remediating(map[string]string{"node-67": patience, "node-68": "5s"}))
+	r, objects := y.remediator(lab.RemediatorOptions{Idle: []string{"node-68"}}, "node-67", "node-68")
+	y.run(remediating(map[string]map[string]any{"node-67": external(patience), "node-68": external("5s")}))
 	before := y.node("node-67").Status.NodeInfo.BootID
 
 	y.fail("node-67")
@@ -99,11 +124,118 @@ func TestARemediatorRebootsTheMachine(t *testing.T) {
 	require.Len(t, y.civo.Done(civosim.Any), 1)
 }
 
+// FenceAgentsRemediation is asked by the same contract: its own kind and spec, the Node's name, its conditions. Its taint on the Node is no
+// mark of a stranger's while Drydock waits for it, and goes with the object.
+func TestFenceAgentsRemediationRebootsTheMachine(t *testing.T) {
+	const node = "node-45"
+	y := newYard(t)
+	r, objects := y.remediator(lab.RemediatorOptions{Kind: "FenceAgentsRemediation"})
+	w, err := objects.Watch(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	t.Cleanup(w.Stop)
+	y.run(remediating(map[string]map[string]any{node: byRemediator("FenceAgentsRemediation", remediators, patience)}))
+	before := y.node(node)
+
+	y.fail(node)
+	e := y.ended(node)
+	y.noneLeft(objects, node)
+
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"external:1"}, e.Steps)
+	require.NotEqual(t, before.Status.NodeInfo.BootID, y.node(node).Status.NodeInfo.BootID)
+	require.Equal(t, []string{e.ID + "-0-1"}, r.Rebooted())
+	require.Empty(t, y.civo.Done(civosim.Any))
+	made := (<-w.ResultChan()).Object.(*unstructured.Unstructured)
+	require.Equal(t, "FenceAgentsRemediation", made.GetKind())
+	require.Equal(t, node, made.GetName())
+	require.Equal(t, node, made.GetAnnotations()["remediation.medik8s.io/node-name"])
+	agent, _, _ := unstructured.NestedString(made.Object, "spec", "agent")
+	require.Equal(t, "fence_ipmilan", agent)
+	for _, taint := range y.node(node).Spec.Taints {
+		require.NotEqual(t, lab.FenceAgentsTaint, taint.Key, "the deletion undoes it")
+	}
+}
+
+// A Metal3Remediation has the name of the Node's Machine and belongs to it: by that alone its controller finds the host. It has a phase
+// and no conditions, and does not read that it timed out: one that does nothing is deleted nevertheless, and the plan goes on.
+func TestMetal3RemediationRebootsTheMachine(t *testing.T) {
+	y := newYard(t)
+	for _, node := range []string{"metal-r", "metal-idle"} {
+		y.bareMetal(node)
+	}
+	objects := y.objects("Metal3Remediation", metal3)
+	rebooted, err := y.lab.StartMetal3Remediator(t.Context(), metal3, "metal-idle")
+	require.NoError(t, err)
+	o := remediating(map[string]map[string]any{
+		"metal-r": byRemediator("Metal3Remediation", metal3, patience), "metal-idle": byRemediator("Metal3Remediation", metal3, "5s"),
+	})
+	o.Config["providers"].(map[string]any)["metal3"] = map[string]any{"namespace": metal3}
+	y.run(o)
+	before := y.node("metal-r").Status.NodeInfo.BootID
+
+	y.fail("metal-r")
+	y.fail("metal-idle")
+	e, f := y.ended("metal-r"), y.ended("metal-idle")
+	y.noneLeft(objects, "machine-metal-r", "machine-metal-idle")
+
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"external:1"}, e.Steps)
+	require.NotEqual(t, before, y.node("metal-r").Status.NodeInfo.BootID)
+	require.Equal(t, []string{e.ID + "-0-1"}, rebooted())
+	require.Equal(t, remediations.OutcomeRecovered, f.Outcome, f.Why)
+	require.Equal(t, []string{"external:1", "reboot:1"}, f.Steps)
+}
+
+// A remediator's Succeeded=True is its opinion. Of a machine that has not booted the repair is not over, and the plan goes on: the next
+// step's new boot ID proves the cure. A machine that gets well without a boot has recovered by itself, whoever says that he did it. The
+// control: the same word about a machine that has booted.
+func TestSucceededIsNoProof(t *testing.T) {
+	const claimed, well, booted = "node-46", "node-48", "node-47"
+	y := newYard(t)
+	r, objects := y.remediator(lab.RemediatorOptions{Claims: []string{claimed, well}}, claimed, well, booted)
+	o := remediating(map[string]map[string]any{claimed: external("10s"), well: external("45s"), booted: external(patience)})
+	o.Config["limits"].(map[string]any)["concurrent"] = 3
+	y.run(o)
+	before := map[string]string{}
+	for _, node := range []string{claimed, well} {
+		before[node] = y.node(node).Status.NodeInfo.BootID
+		y.fail(node)
+	}
+	y.fail(booted)
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(r.Claimed(), func(attempt string) bool { return attempt == y.attempt(well) })
+	}, within, 100*time.Millisecond, "the remediator says so")
+	require.NoError(t, y.lab.Heal(t.Context(), well, ""))
+
+	e, w, f := y.ended(claimed), y.ended(well), y.ended(booted)
+	y.noneLeft(objects, claimed, well, booted)
+	require.ElementsMatch(t, []string{e.ID + "-0-1", w.ID + "-0-1"}, r.Claimed())
+	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"external:1", "reboot:1"}, e.Steps)
+	require.NotEqual(t, before[claimed], y.node(claimed).Status.NodeInfo.BootID)
+	require.Equal(t, 1, y.reboots(claimed))
+	require.Equal(t, remediations.OutcomeSelfRecovered, w.Outcome, w.Why)
+	require.Equal(t, []string{"external:1"}, w.Steps)
+	require.Equal(t, before[well], y.node(well).Status.NodeInfo.BootID)
+	require.Equal(t, remediations.OutcomeRecovered, f.Outcome, f.Why)
+	require.Equal(t, []string{"external:1"}, f.Steps)
+	require.Len(t, y.civo.Done(civosim.Any), 1)
+}
+
+// attempt is the node's that is under way; empty: none is.
+func (y *yard) attempt(node string) string {
+	r := remediations.ReadJournal(y.node(node)).Record
+	if r == nil || r.Intent == nil {
+		return ""
+	}
+	return r.Intent.ID
+}
+
 // Whatever becomes of the request that makes the object, one object reboots the machine, and it is deleted.
 func TestAFaultLeavesOneObject(t *testing.T) {
 	aFaultLeavesOneRequest(t, func(y *yard, _ string) requested {
 		const node = "node-69"
-		r, objects := y.remediator([]string{node})
+		r, objects := y.remediator(lab.RemediatorOptions{}, node)
 		return requested{
 			node: node, config: remediating(nil), step: external, rebooted: r.Rebooted,
 			asks: func(in *http.Request, _ []byte) bool {

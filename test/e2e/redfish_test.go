@@ -209,7 +209,7 @@ func TestTheBMCWitnessesThatAMachineIsOff(t *testing.T) {
 	power := func(state string) {
 		b.Set(sim.System{UUID: y.node("node-74").Status.NodeInfo.SystemUUID, Serial: "node-74", Power: state})
 	}
-	r, objects := y.remediator([]string{"node-74"})
+	r, objects := y.remediator(lab.RemediatorOptions{}, "node-74")
 	p := policy(map[string]any{"witness": []any{map[string]any{"provider": "notRunning"}}, "plan": []any{external(patience)}})
 	o := metal([]any{p}, b)
 	o.Config["providers"].(map[string]any)["external"] = map[string]any{}
