@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -39,8 +40,9 @@ type program struct {
 	hosts *hosts.Client
 	// rescue is nil where nothing is configured that could be done without an API server.
 	rescue *engine.Rescue
-	// providers are those that act on nodes.
+	// providers are those that act on nodes, and nodes are all that the cache has.
 	providers []provider
+	nodes     func(context.Context) ([]*corev1.Node, error)
 	pprof     string
 	log       logr.Logger
 

@@ -115,6 +115,7 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 		return nil, fmt.Errorf("watching Nodes: the cache gives a %T", informer)
 	}
 	fleet := kube.Fleet{Client: p.clients, Indexer: shared.GetIndexer(), Changes: kube.NewChanges(), Now: time.Now, Keep: p.cfg.Core.Kept()}
+	p.nodes = fleet.Nodes
 	tell := kube.Events{Recorder: mgr.GetEventRecorder("drydock"), Node: fleet.Cached, Ledger: types.NamespacedName(p.cfg.Ledger)}
 
 	j := &joined{program: p, manager: mgr, fleet: fleet, tell: tell, reg: reg, carriers: map[remediations.Kind]kube.Carrier{}}

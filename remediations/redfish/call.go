@@ -114,11 +114,7 @@ func (k *call) failed(err error) *callError {
 }
 
 // system is the one System of the BMC that is the machine.
-func (k *call) system() (*schemas.ComputerSystem, error) {
-	want, err := k.bmc.wanted(k.machine)
-	if err != nil {
-		return nil, err
-	}
+func (k *call) system(want wanted) (*schemas.ComputerSystem, error) {
 	var all []*schemas.ComputerSystem
 	if err := k.safely(func() (err error) { all, err = k.api.Service.Systems(); return err }); err != nil {
 		return nil, k.failed(err)

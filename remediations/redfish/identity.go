@@ -1,6 +1,7 @@
 package redfish
 
 import (
+	"context"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -116,6 +117,23 @@ func (w wanted) is(s *schemas.ComputerSystem, quote func(string) string) string 
 		return fmt.Sprintf("has the UUID %s, and the node's machine has %s", shown, w.uuid)
 	}
 	return ""
+}
+
+// alone is the error that another Node shows the same UUID, so that the machine could be that one's; nil: none does.
+func (c *Client) alone(ctx context.Context, m engine.Machine, u uuid) error {
+	if c.o.Nodes == nil || u == (uuid{}) {
+		return nil
+	}
+	all, err := c.o.Nodes(ctx)
+	if err != nil {
+		return &callError{why: forNow, text: "whether another Node has the same status.nodeInfo.systemUUID could not be read", cause: err}
+	}
+	for _, n := range all {
+		if other, err := parseUUID(n.Status.NodeInfo.SystemUUID); err == nil && n.Name != m.Node && other.canonical() == u.canonical() {
+			return &callError{why: forMachine, text: fmt.Sprintf("Node %q has the same status.nodeInfo.systemUUID %s; configure the serialNumber of both", n.Name, other)}
+		}
+	}
+	return nil
 }
 
 // showing is what a BMC last showed, and one of the Nodes it is configured for.

@@ -1,14 +1,20 @@
 package redfish
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/redfish/sim"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // TestTheMachineIsKnownByItsUUID: in either order of bytes, in any letters, and never by a value that many have.
@@ -70,6 +76,41 @@ func TestTwoBMCsOfOneUUID(t *testing.T) {
 	require.NoError(t, err, "the control")
 	require.Equal(t, remediations.CallAccepted, outcome)
 	require.Empty(t, side1.Resets())
+}
+
+// TestTwoNodesOfOneUUID: what two Nodes show tells neither machine from the other, whichever BMC has been asked, and in either order of
+// bytes. Nobody is asked about it.
+func TestTwoNodesOfOneUUID(t *testing.T) {
+	t.Parallel()
+	const swapped = "44454c4c-4200-1035-8054-b7c04f4d3332"
+	node := func(name, uuid string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{SystemUUID: uuid}}}
+	}
+	for _, shared := range []string{uuid1, strings.ToUpper(uuid1), swapped} {
+		nodes := []*corev1.Node{node("node-0", ""), node("node-1", uuid1), node("node-2", shared)}
+		var failed error
+		read := func(context.Context) ([]*corev1.Node, error) { return nodes, failed }
+		side, url := begin(t, sim.Options{})
+		with := func(change func(*BMC)) Rebooter {
+			b := bmcOf(t, "node-1", url, Basic)
+			if change != nil {
+				change(&b)
+			}
+			c, err := New(Options{BMCs: []BMC{b}, Timeout: 20 * time.Second, Nodes: read})
+			require.NoError(t, err)
+			return Rebooter{c}
+		}
+		requireRefused(t, with(nil), side, machine1, `Node "node-2" has the same status.nodeInfo.systemUUID `)
+		require.Equal(t, signs.Unknown, with(nil).Testify(t.Context(), machine1, signs.Sign{Kind: signs.NotRunning}).Answer)
+		failed = errors.New("the cache is not filled")
+		requireRefused(t, with(nil), side, machine1, "could not be read (the cache is not filled)")
+		failed = nil
+		requireReset(t, with(func(b *BMC) { b.SerialNumber = "SN-1" }), side, machine1, "ForceRestart")
+		nodes[2].Status.NodeInfo.SystemUUID = uuid2
+		outcome, err := with(nil).Act(t.Context(), machine1, yes)
+		require.NoError(t, err, "the control")
+		require.Equal(t, remediations.CallAccepted, outcome)
+	}
 }
 
 // TestABoardThatMoved: what a BMC no longer shows is no other machine's any more.

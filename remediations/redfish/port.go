@@ -77,6 +77,13 @@ func (c Rebooter) with(ctx context.Context, m engine.Machine, on bool, use func(
 	if err != nil {
 		return err
 	}
+	want, err := k.bmc.wanted(m)
+	if err == nil && want.serial == "" {
+		err = c.alone(ctx, m, want.uuid)
+	}
+	if err != nil {
+		return k.clean(err)
+	}
 	if err := k.bmc.takeTurn(ctx); err != nil {
 		return &callError{why: forNow, text: "an earlier call to the BMC is not over: " + err.Error(), cause: err}
 	}
@@ -84,7 +91,7 @@ func (c Rebooter) with(ctx context.Context, m engine.Machine, on bool, use func(
 	if err := k.connect(ctx); err != nil {
 		return k.clean(err)
 	}
-	s, err := k.system()
+	s, err := k.system(want)
 	if err == nil && on {
 		err = k.rebootable(s)
 	}

@@ -26,6 +26,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 const (
@@ -70,6 +72,9 @@ type Options struct {
 	Timeout time.Duration
 	// TryAgain is how long refused credentials are not used again. Zero: 30 min.
 	TryAgain time.Duration
+	// Nodes are all of the cluster's, whose systemUUIDs are compared: one that two of them have tells neither from the other. Nil: nobody
+	// looks.
+	Nodes func(ctx context.Context) ([]*corev1.Node, error)
 }
 
 // Client calls BMCs, each for one call at a time. It is safe for concurrent use.
