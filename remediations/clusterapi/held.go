@@ -17,6 +17,9 @@ type hold struct {
 	text string
 }
 
+// stays are the concerns of holds: the later ones stay longer, or concern more machines.
+var stays = []kubeapi.Concern{kubeapi.ForWhile, kubeapi.ForNow, kubeapi.ForMachine, kubeapi.ForSetup}
+
 // held names all holds at once; nil: there are none.
 func (c *Client) held(s *sight) error {
 	holds := slices.Concat(c.clusterHolds(s), c.repairHolds(s.machine), c.machineHolds(s), c.ownerHolds(s), c.checkHolds(s))
@@ -27,7 +30,7 @@ func (c *Client) held(s *sight) error {
 	var all []string
 	for _, h := range holds {
 		all = append(all, h.text)
-		if h.why == kubeapi.ForSetup || e.Why == kubeapi.ForWhile {
+		if slices.Index(stays, h.why) > slices.Index(stays, e.Why) {
 			e.Why = h.why
 		}
 	}
@@ -44,7 +47,7 @@ func (c *Client) clusterHolds(s *sight) (out []hold) {
 		out = append(out, hold{kubeapi.ForSetup, k.name() + " is paused; Cluster API does nothing until somebody unpauses it"})
 	}
 	if p := k.Status.get("RemoteConnectionProbe"); p.Status != "" && p.Status != metav1.ConditionTrue {
-		out = append(out, hold{kubeapi.ForSetup, fmt.Sprintf("Cluster API has lost its connection to the Nodes of %s, so what it knows of them is old: %s", k.name(), c.condition(p))})
+		out = append(out, hold{kubeapi.ForNow, fmt.Sprintf("Cluster API has lost its connection to the Nodes of %s, so what it knows of them is old: %s", k.name(), c.condition(p))})
 	}
 	return out
 }

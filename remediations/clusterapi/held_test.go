@@ -30,7 +30,7 @@ var holdCases = map[string]holdCase{
 	"Cluster being gone": {func(w *world) { w.going("Cluster", "prod") }, "Cluster NS/prod is being deleted", true, false},
 	"connection lost": {func(w *world) {
 		w.clusterSays(condition("RemoteConnectionProbe", "False", "RemoteConnectionProbeFailed", "no answer"))
-	}, `has lost its connection to the Nodes of Cluster NS/prod, so what it knows of them is old: RemoteConnectionProbe is False, RemoteConnectionProbeFailed, "no answer"`, true, false},
+	}, `has lost its connection to the Nodes of Cluster NS/prod, so what it knows of them is old: RemoteConnectionProbe is False, RemoteConnectionProbeFailed, "no answer"`, true, true},
 	"no Cluster":           {func(w *world) { w.Delete("Cluster", "prod") }, "Cluster NS/prod does not exist; correct providers.clusterAPI.cluster", true, false},
 	"Machine being gone":   {func(w *world) { w.going("Machine", "one") }, "Machine NS/one is being deleted already", false, true},
 	"Machine paused":       {annotation("Machine", "one", pausedKey, ""), "Machine NS/one is paused (annotation cluster.x-k8s.io/paused)", false, false},
