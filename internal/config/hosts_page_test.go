@@ -10,8 +10,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock.dev/drydock/remediations"
 	hostsettings "drydock.dev/drydock/remediations/hosts/settings"
 )
+
+// TestTheValuesOfTheHostsPageLoad: what people copy from docs/hosts.md is taken, and carries out what the page says.
+func TestTheValuesOfTheHostsPageLoad(t *testing.T) {
+	page, blocks := examples(t, "hosts.md")
+	require.Len(t, blocks, 1)
+	var v struct {
+		Secrets map[string]struct{ Name string }
+		Config  map[string]any
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(blocks[0]), &v))
+	require.Contains(t, page, "kubectl create secret generic "+v.Secrets["hostsKey"].Name+" ")
+	hosts := v.Config["providers"].(map[string]any)["hosts"].(map[string]any)
+	hosts["keyFile"], hosts["knownHostsFile"] = "key", "known_hosts"
+	c, _ := mustLoad(t, asTheChart(t, v.Config))
+	of := c.Core.Providers[slices.IndexFunc(c.Core.Providers, func(p remediations.Provider) bool { return p.Name == "hosts" })]
+	require.Contains(t, page, "`providers.hosts carries out "+strings.Join(of.Steps, ", ")+" for "+of.Serves()+"`")
+}
 
 // TestTheExamplesOfTheHostsPageLoad: the values that people copy from docs/hosts-reboot.md are taken, and do on which nodes what the page says.
 func TestTheExamplesOfTheHostsPageLoad(t *testing.T) {

@@ -56,3 +56,21 @@ func TestThePageOfProvidersSaysWhatEachCarriesOut(t *testing.T) {
 	}
 	require.Len(t, rows[at], columns+1, "a column of nobody")
 }
+
+// TestEachProvidersPageHasItsParts: an example, which other tests of this package load, and the traps.
+func TestEachProvidersPageHasItsParts(t *testing.T) {
+	page, err := os.ReadFile("../../docs/providers.md")
+	require.NoError(t, err)
+	_, row, found := strings.Cut(string(page), "\n| page |")
+	require.True(t, found)
+	row, _, _ = strings.Cut(row, "\n")
+	pages := regexp.MustCompile(`\(([a-z0-9-]+\.md)\)`).FindAllStringSubmatch(row, -1)
+	require.GreaterOrEqual(t, len(pages), 7)
+	for _, p := range pages {
+		text, blocks := examples(t, p[1])
+		require.NotEmpty(t, blocks, p[1])
+		if p[1] != "hosts-reboot.md" { // which goes on with hosts.md
+			require.Contains(t, text, "\n## Traps\n", p[1])
+		}
+	}
+}
