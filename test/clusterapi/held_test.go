@@ -3,10 +3,8 @@ package clusterapi
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,13 +40,7 @@ func TestWhatClusterAPIRespectsIsHeld(t *testing.T) {
 	pause(true)
 	t.Cleanup(func() { pause(false) })
 	d, proxy := e.Behind(owners.Step(owners.Proven))
-	var requests atomic.Int32
-	proxy.Before(func(r *http.Request) lab.Verdict {
-		if e.Requests(r) {
-			requests.Add(1)
-		}
-		return lab.Pass
-	})
+	requests := e.Counting(proxy)
 
 	e.Fail(old.Name)
 	e.Eventually(func() bool { // a paused Cluster holds all its nodes, so the ledger says it once
@@ -57,13 +49,13 @@ func TestWhatClusterAPIRespectsIsHeld(t *testing.T) {
 	}, "the repair is held")
 	require.Nil(t, remediations.ReadJournal(e.Node(old.Name)).Record, "no intent is on the Node")
 	require.Empty(t, e.Seen())
-	require.Zero(t, requests.Load())
+	require.Zero(t, requests())
 
 	pause(false)
 	d.Kill() // or Cluster API is asked again in some minutes
 	require.NoError(t, e.Lab.Restart(t.Context(), d))
 	entry, fresh := e.Ended()
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
-	require.EqualValues(t, 1, requests.Load())
+	require.Equal(t, 1, requests())
 	e.RequireReplaced(old, fresh, object, entry.ID+"-0-1")
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,6 +107,18 @@ func (e *Env) Behind(plan ...any) (*lab.Drydock, *lab.Proxy) {
 	require.NoError(e.T, err)
 	e.T.Cleanup(proxy.Close)
 	return e.Run(lab.DrydockOptions{Server: proxy.URL()}, plan...), proxy
+}
+
+// Counting counts the requests for a replacement that pass the proxy, whatever becomes of them.
+func (e *Env) Counting(proxy *lab.Proxy) (requests func() int) {
+	var n atomic.Int64
+	proxy.Before(func(r *http.Request) lab.Verdict {
+		if e.Requests(r) {
+			n.Add(1)
+		}
+		return lab.Pass
+	})
+	return func() int { return int(n.Load()) }
 }
 
 // Fail makes the node say that it is not Ready, until its machine is another one.
