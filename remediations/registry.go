@@ -64,6 +64,7 @@ var shipped = map[string]Remediation{
 	"restart-kubelet":    restartKubelet,
 	"restart-unit":       restartUnit,
 	"rollout-restart":    rolloutRestart,
+	"sysrq":              sysrq,
 }
 
 // Shipped are the remediations that Drydock comes with, by name.

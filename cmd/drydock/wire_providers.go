@@ -199,7 +199,8 @@ func hostSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Durat
 		"restart-unit":       hosts.Unit{Machines: machines},
 		"restart-kubelet":    hosts.Unit{Machines: machines, Name: c.Kubelet},
 		"restart-containerd": hosts.Unit{Machines: machines, Name: c.Containerd},
-		"reboot":             hosts.Rebooter{Machines: machines, Sysrq: c.Sysrq},
+		"reboot":             hosts.Rebooter{Machines: machines, How: hosts.Clean},
+		"sysrq":              hosts.Rebooter{Machines: machines, How: hosts.Sysrq},
 	}, hostCalls(c.Timeout), nil
 }
 

@@ -21,7 +21,7 @@ type Cures map[string]time.Duration
 func UsualCures() Cures {
 	return Cures{
 		"restart-kube-proxy": time.Minute, "restart-cni": time.Minute, "restart-kubelet": time.Minute, "restart-containerd": time.Minute,
-		"restart-unit": time.Minute, "reboot": 5 * time.Minute, "external": 5 * time.Minute, "rollout-restart": 5 * time.Minute,
+		"restart-unit": time.Minute, "reboot": 5 * time.Minute, "sysrq": 5 * time.Minute, "external": 5 * time.Minute, "rollout-restart": 5 * time.Minute,
 		"apply-cni": 5 * time.Minute, "drain": 2 * time.Minute, "replace": 10 * time.Minute, "external-replace": 10 * time.Minute,
 	}
 }

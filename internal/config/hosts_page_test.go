@@ -38,8 +38,8 @@ func TestTheExamplesOfTheHostsPageLoad(t *testing.T) {
 	require.Len(t, values, 2)
 	for i, want := range []struct {
 		kubelet string
-		sysrq   bool
-	}{{"kubelet.service", true}, {"k3s-agent.service", false}} {
+		plan    []string
+	}{{"kubelet.service", []string{"restart-kubelet", "reboot", "sysrq"}}, {"k3s-agent.service", []string{"restart-kubelet", "reboot"}}} {
 		var v struct {
 			Secrets map[string]struct{ Name string }
 			Config  map[string]any
@@ -52,11 +52,13 @@ func TestTheExamplesOfTheHostsPageLoad(t *testing.T) {
 		require.NotContains(t, lines(warnings), "step ")
 		h := c.Providers["hosts"].(*hostsettings.Hosts)
 		require.Equal(t, want.kubelet, h.Kubelet)
-		require.Equal(t, want.sysrq, h.Sysrq)
-		plan := c.Core.Policy("node-not-ready").Plan
-		require.Len(t, plan, 2)
-		require.Equal(t, want.sysrq, plan[1].Soft, "the last resort comes last")
-		for step := range map[string]bool{plan[0].Name: true, plan[1].Name: true} {
+		require.NotContains(t, lines(warnings), "sysrq")
+		var plan []string
+		for _, step := range c.Core.Policy("node-not-ready").Plan {
+			plan = append(plan, step.Name)
+		}
+		require.Equal(t, want.plan, plan, "the last resort comes last")
+		for _, step := range plan {
 			for node, by := range map[*corev1.Node]string{
 				{ObjectMeta: metav1.ObjectMeta{Name: "w-1"}}: "hosts",
 				{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}: "",

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +62,44 @@ func TestHostsRebootWhereItIsWrittenAndNobodyElseDoes(t *testing.T) {
 			require.Equal(t, name != "not written", Capabilities(c)["reboot"] == "")
 		})
 	}
+}
+
+// sysrq is a step of its own, which a plan must name. Where sysrq is allowed and no plan does, as where an earlier version rebooted by it,
+// somebody must know.
+func TestSysrqIsDoneOnlyWhereAPlanNamesIt(t *testing.T) {
+	const hosts = base + "providers: {hosts: {keyFile: key, knownHostsFile: known_hosts, reboot: true, sysrq: true}}\n"
+	const warning = "no plan has the step sysrq, so no alert leads to one: the step reboot is systemctl reboot, whether soft or not; write {step: sysrq, wait: 10m} after the step reboot, or remove this"
+	plan := func(mode, steps string) string {
+		return `policies: [{name: own, mode: ` + mode + `, match: ['a="b"'], witness: [{ready: false}], plan: [` + steps + `]}]
+`
+	}
+	const old = "{step: reboot, soft: true, attempts: 2, wait: 10m}"
+	for name, tc := range map[string]struct {
+		text  string
+		warns bool
+	}{
+		"no plan":                      {hosts, true},
+		"a plan of an earlier version": {hosts + plan("enforce", old), true},
+		"a plan that is off":           {hosts + plan("off", old+", {step: sysrq}"), true},
+		"a plan":                       {hosts + plan("observe", old+", {step: sysrq}"), false},
+		"not allowed":                  {strings.Replace(hosts, ", sysrq: true", "", 1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, warnings := mustLoad(t, tc.text)
+			require.Equal(t, tc.warns, strings.Contains(lines(warnings), "providers.hosts.sysrq: "+warning), lines(warnings))
+			require.Equal(t, name != "not allowed", Capabilities(c)["sysrq"] == "")
+			for step, by := range map[string]string{"reboot": "hosts", "sysrq": map[bool]string{true: "hosts"}[name != "not allowed"]} {
+				provider, against := c.Core.ProviderOf(step, &corev1.Node{})
+				require.Equal(t, by, provider, against)
+			}
+		})
+	}
+	// Without reboot, which is another step.
+	c, _ := mustLoad(t, strings.Replace(hosts, ", reboot: true", "", 1))
+	require.NotEmpty(t, Capabilities(c)["reboot"])
+	require.Empty(t, Capabilities(c)["sysrq"])
+	_, warnings := mustLoad(t, strings.Replace(hosts, ", sysrq: true", "", 1)+plan("observe", "{step: sysrq}"))
+	require.Contains(t, lines(warnings), "step sysrq of policy own will be skipped: providers.hosts.sysrq")
 }
 
 func TestTheControlPlanesHostsAreTriedInTheirOrder(t *testing.T) {

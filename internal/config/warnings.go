@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -40,6 +41,9 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	for _, s := range sections {
 		if p := c.Providers[s.Key]; p != nil {
 			p.Warn(pointer{"providers", s.Key}, warn)
+			if p, ok := p.(section.Planned); ok {
+				p.WarnOfPlans(pointer{"providers", s.Key}, c.planned, warn)
+			}
 		}
 	}
 	sortFaults(out)
@@ -57,6 +61,13 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 		warn(pointer{"policies"}, "%s", message)
 	}
 	return out
+}
+
+// planned says that a policy which is not off has the step in its plan.
+func (c *Config) planned(step string) bool {
+	return slices.ContainsFunc(c.Policies, func(p PolicyInfo) bool {
+		return p.Mode != remediations.ModeOff && slices.ContainsFunc(p.Plan, func(s remediations.Step) bool { return s.Name == step })
+	})
 }
 
 // skipped says of each step of the plan why it cannot be carried out; empty: it can.

@@ -134,7 +134,7 @@ func startHosts(t testing.TB, timeout time.Duration) providertest.World {
 		c, err := New(options)
 		require.NoError(t, err)
 		clients = append(clients, c)
-		return Rebooter{Machines: Machines{c, all, []corev1.NodeAddressType{corev1.NodeInternalIP}}}
+		return Rebooter{Machines{c, all, []corev1.NodeAddressType{corev1.NodeInternalIP}}, Clean}
 	}
 	return providertest.World{
 		Actuator: again(), Again: again,

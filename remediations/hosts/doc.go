@@ -31,7 +31,7 @@
 //     TestABootBetweenTheLookAndTheCommandIsNotEnded, TestARebootIsOfTheBootThatTheNodeReports); accepted is the host's own word
 //     (TestWhatBecameOfARebootIsWhatTheHostSays); all of the contract of providers (TestRebootConformance).
 //   - A host reboots only in the ways that it allows, none as it is shipped (TestAHostIsRebootedInTheWaysThatItAllows,
-//     TestTheShippedScriptForbidsReboots), and never by sysrq for a soft attempt (TestASoftRebootIsNeverBySysrq).
+//     TestTheShippedScriptForbidsReboots), and by sysrq only for that step (TestARebootIsNeverBySysrq).
 //   - One restart of a unit at a time (TestASecondRestartIsRefusedBySystemdWhileTheFirstIsThere,
 //     TestTheRaceForAUnitIsSystemdsToDecide).
 //   - A context ends everything, wherever it hangs, and nothing is left behind (TestAHangEndsWithTheTimeAtEveryStage); what a

@@ -88,11 +88,10 @@ func (u Unit) Survey(ctx context.Context, m engine.Machine) remediations.Survey 
 	return s
 }
 
-// Rebooter is the remediation reboot on the machine behind a Node.
+// Rebooter is the remediation reboot, or sysrq, on the machine behind a Node.
 type Rebooter struct {
 	Machines
-	// Sysrq: an attempt that is not soft reboots the host by sysrq.
-	Sysrq bool
+	How How
 }
 
 // before is what is kept with an intent: the boot that the reboot is to end.
@@ -110,11 +109,7 @@ func (r Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	if err != nil {
 		return remediations.CallRefused, fmt.Errorf("rebooting host %q: nothing was done: %w", m.Node, err)
 	}
-	how := Clean
-	if r.Sysrq && !m.Soft {
-		how = Sysrq
-	}
-	outcome, err := r.Client.Reboot(ctx, host, how, kept.BootID, m.Attempt, mayStill)
+	outcome, err := r.Client.Reboot(ctx, host, r.How, kept.BootID, m.Attempt, mayStill)
 	return outcome, unreached(err)
 }
 
@@ -133,8 +128,8 @@ func (r Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 		return remediations.Survey{Again: remediations.AskPassing, Trouble: fmt.Sprintf("the boot ID of host %q is %s, and its Node reports %q: its kubelet has not started since the last boot, or the Node's address is another machine's; nothing is rebooted until they agree",
 			m.Node, is.ID, clip(reported))}
 	}
-	if r.Sysrq && !is.Sysrq {
-		return surveyOf(fmt.Errorf("host %q: %w", m.Node, is.against(Sysrq, is.ID)))
+	if err := is.against(r.How, is.ID); err != nil {
+		return surveyOf(fmt.Errorf("host %q: %w", m.Node, err))
 	}
 	return remediations.Keeping(before{BootID: is.ID})
 }

@@ -124,7 +124,7 @@ func TestANodeThatCannotBeReadMayBeReadAgain(t *testing.T) {
 			machines := Machines{s.client(t), c.answers, []corev1.NodeAddressType{corev1.NodeInternalIP}}
 			m := engine.Machine{Node: "cp-1", UID: "u1", Attempt: "abcdef-0-1"}
 			ctx := t.Context()
-			for _, actuator := range []engine.Actuator{Unit{machines, "kubelet.service"}, Rebooter{Machines: machines}} {
+			for _, actuator := range []engine.Actuator{Unit{machines, "kubelet.service"}, Rebooter{machines, Clean}} {
 				outcome, err := actuator.Act(ctx, m, func() error { return nil })
 				require.Equal(t, remediations.CallRefused, outcome)
 				require.Equal(t, c.passes, errors.Is(err, engine.ErrPassing), "%v", err)

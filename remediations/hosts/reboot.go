@@ -87,7 +87,7 @@ func (b Boot) against(how How, bootID string) error {
 	case b.ID != bootID:
 		return kinded(ErrBooted, nil, "its boot ID is %s, and %s when the repair was decided on", b.ID, bootID)
 	case how == Sysrq && !b.Sysrq:
-		return kinded(ErrDenied, nil, "drydock-host there has reboot=yes; write reboot=sysrq, or set providers.hosts.sysrq to false")
+		return kinded(ErrDenied, nil, "drydock-host there has reboot=yes; write reboot=sysrq, or take the step sysrq out of the plan")
 	}
 	return nil
 }

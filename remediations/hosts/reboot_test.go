@@ -88,7 +88,7 @@ func TestAHostIsRebootedInTheWaysThatItAllows(t *testing.T) {
 		for _, how := range []How{Clean, Sysrq} {
 			in.empty(t)
 			r := rebooterOf(c, host, bootID)
-			r.Sysrq = how == Sysrq
+			r.How = how
 			m := engine.Machine{Node: host.Name, UID: "u1", Attempt: "n1-0-1"}
 			survey := r.Survey(t.Context(), m)
 			require.Equal(t, may[how], survey.Trouble == "", "%s where %s is allowed: %s", how, allows, survey.Trouble)
@@ -113,26 +113,26 @@ func TestAHostIsRebootedInTheWaysThatItAllows(t *testing.T) {
 	}
 }
 
-// A plan says soft, as of every provider's reboot: such an attempt is a clean one, also where the others go by sysrq.
-func TestASoftRebootIsNeverBySysrq(t *testing.T) {
+// The step reboot is a clean one, soft or not, also where the host allows sysrq: that is a step of its own.
+func TestARebootIsNeverBySysrq(t *testing.T) {
 	t.Parallel()
 	in := install(t)
 	o, host := newSSHD(t, in)
 	c, err := New(o)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	for _, sysrq := range []bool{false, true} {
+	for _, how := range []How{Clean, Sysrq} {
 		for _, soft := range []bool{false, true} {
 			in.empty(t)
 			r := rebooterOf(c, host, bootID)
-			r.Sysrq = sysrq
+			r.How = how
 			outcome, err := r.Act(t.Context(), engine.Machine{
 				Node: host.Name, UID: "u1", Attempt: "n1-0-1", Soft: soft, Before: remediations.Keeping(before{BootID: bootID}).Before,
 			}, may)
 			require.NoError(t, err)
 			require.Equal(t, remediations.CallAccepted, outcome)
-			require.Equal(t, sysrq && !soft, in.read(t, "proc/sysrq-trigger") == "b\n")
-			require.Equal(t, !sysrq || soft, in.read(t, "reboots") != "")
+			require.Equal(t, how == Sysrq, in.read(t, "proc/sysrq-trigger") == "b\n")
+			require.Equal(t, how == Clean, in.read(t, "reboots") != "")
 		}
 	}
 }
@@ -142,7 +142,7 @@ func rebooterOf(c *Client, host Host, reported string) Rebooter {
 		ObjectMeta: metav1.ObjectMeta{Name: host.Name, UID: "u1"},
 		Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: reported}, Addresses: addresses(host.Addresses...)},
 	}
-	return Rebooter{Machines: Machines{c, nodes{n}, []corev1.NodeAddressType{corev1.NodeInternalIP}}}
+	return Rebooter{Machines{c, nodes{n}, []corev1.NodeAddressType{corev1.NodeInternalIP}}, Clean}
 }
 
 // A boot that the kubelet has not reported is not ended: its end would prove nothing.

@@ -43,6 +43,12 @@ type Configurer interface {
 	Configure(core *remediations.Config)
 }
 
+// Planned is a provider that has something to say about what the plans have of its steps.
+type Planned interface {
+	// WarnOfPlans says what a person should know, as Warn does. planned: a policy that is not off has the step in its plan.
+	WarnOfPlans(at Pointer, planned func(step string) bool, say func(p Pointer, format string, args ...any))
+}
+
 // Testifier is a provider that is asked whether a machine runs, for the sign {provider: notRunning}.
 type Testifier interface{ Testifies() bool }
 

@@ -18,7 +18,7 @@ var schema string
 // Section is providers.hosts.
 var Section = section.Section{
 	Key: "hosts", Schema: schema, Read: section.Reading(read),
-	Steps: map[string]string{"restart-kubelet": "", "restart-containerd": "", "restart-unit": ".units", "reboot": ".reboot"},
+	Steps: map[string]string{"restart-kubelet": "", "restart-containerd": "", "restart-unit": ".units", "reboot": ".reboot", "sysrq": ".sysrq"},
 }
 
 type raw struct {
@@ -50,7 +50,7 @@ type Hosts struct {
 	Units               []string
 	// AddressTypes of a Node's addresses, in the order in which they are tried.
 	AddressTypes []string
-	// Reboot: it carries out reboot. Sysrq: a reboot that is not soft is one by sysrq.
+	// Reboot: it carries out reboot. Sysrq: it carries out sysrq.
 	Reboot, Sysrq bool
 	// NodeSelector says which Nodes it serves; nil: any that no other provider claims.
 	NodeSelector k8slabels.Selector
@@ -70,9 +70,6 @@ func read(r section.Reader, at section.Pointer, raw *raw) section.Provider {
 	}
 	if !raw.Sudo && raw.User != "root" && !r.Faulty(at.To("sudo")) && !r.Faulty(at.To("user")) {
 		r.Fault(at.To("sudo"), "%q may restart nothing without it; write true, or user: root", raw.User)
-	}
-	if raw.Sysrq && !raw.Reboot && !r.Faulty(at.To("sysrq")) && !r.Faulty(at.To("reboot")) {
-		r.Fault(at.To("sysrq"), "is a way to reboot, and reboot is false; write reboot: true, or remove it")
 	}
 	if raw.Containerd == raw.Kubelet && raw.Kubelet != "" {
 		r.Fault(at.To("containerd"), "%q is the kubelet's unit; write containerd's", raw.Containerd)
@@ -95,6 +92,9 @@ func (h *Hosts) Serves() remediations.Provider {
 	if h.Reboot {
 		p.Steps = append(p.Steps, "reboot")
 	}
+	if h.Sysrq {
+		p.Steps = append(p.Steps, "sysrq")
+	}
 	if len(h.Units) > 0 {
 		p.Steps = append(p.Steps, "restart-unit")
 	}
@@ -103,3 +103,10 @@ func (h *Hosts) Serves() remediations.Provider {
 
 // Warn is section.Provider's.
 func (*Hosts) Warn(section.Pointer, func(section.Pointer, string, ...any)) {}
+
+// WarnOfPlans is section.Planned's. In an earlier version sysrq was how a step reboot went that was not soft.
+func (h *Hosts) WarnOfPlans(at section.Pointer, planned func(step string) bool, say func(section.Pointer, string, ...any)) {
+	if h.Sysrq && !planned("sysrq") {
+		say(at.To("sysrq"), "no plan has the step sysrq, so no alert leads to one: the step reboot is systemctl reboot, whether soft or not; write {step: sysrq, wait: 10m} after the step reboot, or remove this")
+	}
+}
