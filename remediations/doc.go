@@ -78,7 +78,8 @@
 //  7. Recovered needs the step's own proof, held for proofFor, and no phase outlives its deadline:
 //     TestDeathOfTheAlertSourceIsNoCure, TestNodeThatARebootCuresIsRecovered, TestDecideGoldens,
 //     TestDecideLeaderGoldens,
-//     TestRelapseGoesOnWithThePlan, TestMachineThatNoRebootCuresIsReplaced, TestNodeRegisteredAgainIsNoReplacement, TestReplacementThatNeverComes.
+//     TestRelapseGoesOnWithThePlan, TestMachineThatNoRebootCuresIsReplaced, TestNodeRegisteredAgainIsNoReplacement, TestReplacementThatNeverComes,
+//     TestAReplacementEndsWithoutAMachineWhereNoneIsNeeded, TestAProviderThatPromisesAMachineMustBringOne.
 //  8. What Drydock did is on the record, and undone by Drydock alone, where it is still its own:
 //     TestCordonOfAPersonSurvivesAReset, TestNodeThatNothingCuresIsCordonedAndLeftToAPerson,
 //     TestOutOfServiceOnlyWhereTheMachineIsGone, TestLeadershipMovesOnlyWhereEverythingSaysSo.

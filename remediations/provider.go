@@ -26,6 +26,8 @@ type Provider struct {
 	Users []string
 	// Drains: that system empties a Node itself before it replaces the machine, and an earlier drain would spoil the step's proof.
 	Drains bool
+	// PromisesNone: that system makes another machine for one that it took away only where something needs it.
+	PromisesNone bool
 }
 
 // maxProviderName bounds the provider that a record names.
@@ -142,6 +144,12 @@ func (c *Config) ProviderOfIntent(step string, i *Intent) string {
 	}
 	name, _ := c.ProviderOf(step, &corev1.Node{Spec: corev1.NodeSpec{ProviderID: i.ProviderID}})
 	return name
+}
+
+// PromisesNone says that the provider that the intent's step was asked of promises no other machine.
+func (c *Config) PromisesNone(step string, i *Intent) bool {
+	name := c.ProviderOfIntent(step, i)
+	return slices.ContainsFunc(c.Providers, func(p Provider) bool { return p.Name == name && p.PromisesNone })
 }
 
 // NeedsProvider says that the step, where it comes in a plan, must have one provider that serves the Node.

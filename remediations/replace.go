@@ -10,7 +10,7 @@ import (
 
 // replace has the provider delete the machine and build another one. Its proof is another machine under another Node,
 // and the provider's word that the old one is gone: a Node that was only deleted and registered again is the same
-// machine.
+// machine. A provider that promises no other machine may say that none is needed.
 var replace = Remediation{
 	Name: "replace", Verb: "replace", Disruptive: true, Once: true, LooksFirst: true, Replaces: true, Wait: 20 * time.Minute, Attempts: 1, Invasive: 10,
 	Refuses: func(n *corev1.Node) string {
@@ -30,6 +30,8 @@ var replace = Remediation{
 			return false, r.Missing
 		case n.UID == intent.UID:
 			return false, "the old machine's Node is still there"
+		case r.NoneNeeded && n.UID == "":
+			return true, "" // there is no Node, and none has to join
 		case n.ProviderID == intent.ProviderID || n.ProviderID == "":
 			return false, "no Node of the new machine has joined yet"
 		}
@@ -54,6 +56,9 @@ type Replacement struct {
 	MachineGone bool
 	// Successors are the provider IDs of the machines that may have come for it.
 	Successors []string
+	// NoneNeeded: the old machine is gone, no other one has come or is on its way, and nothing waits for one. It counts from a
+	// provider that promises no other machine (Provider.PromisesNone), and once it has held for a while.
+	NoneNeeded bool
 	// Missing is what the provider's proof still lacks; empty: nothing.
 	Missing string
 	// Blocked is what holds the old machine up, in the words of the system that replaces it; empty: nothing that it names.

@@ -132,7 +132,7 @@ func (s *Status) addOrphans() {
 			continue
 		}
 		record := o.Record
-		record.Phase, record.Note = remediations.PhaseVerifying, "the Node is gone; waiting for the machine that comes for it"
+		record.Phase, record.Note = remediations.PhaseVerifying, "the Node is gone; "+cmp.Or(record.Note, "waiting for the machine that comes for it")
 		s.Repairs = append(s.Repairs, Repair{Node: o.Node, Target: "node", Record: &record})
 	}
 }

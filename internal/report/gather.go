@@ -203,7 +203,7 @@ func (g *gathered) orphans() {
 	for _, o := range g.Ledger.Orphans {
 		if !slices.ContainsFunc(g.repairs, func(r Repair) bool { return r.ID == o.Record.ID }) {
 			r := o.Record
-			r.Phase, r.Note = remediations.PhaseVerifying, "the Node is gone; waiting for the machine that comes for it"
+			r.Phase, r.Note = remediations.PhaseVerifying, "the Node is gone; "+cmp.Or(r.Note, "waiting for the machine that comes for it")
 			g.underWay(o.Node, &r)
 		}
 	}

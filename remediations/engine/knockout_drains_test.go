@@ -135,6 +135,14 @@ func replaceKnockOuts() map[string]knockOut {
 				w.pass(10 * time.Minute)
 			},
 		},
+		"7: a provider that promises a machine is not believed when it says that none is needed": {
+			config: func(c *remediations.Config) {
+				whole(c)
+				c.Providers = []remediations.Provider{{Name: "cloud", Steps: []string{"replace"}}}
+			},
+			take: func(h *hands) { h.w.do(func() { h.w.config.Providers[0].PromisesNone = true }) },
+			tale: replaced(func(w *world) { w.recycling.joins, w.lies.noneNeeded = 0, true }), speaks: "7: Recovered without a machine, and the provider promises one",
+		},
 		"7: a replacement outlives its Node": {
 			config: whole, take: func(h *hands) { h.w.do(func() { h.w.lies.forgetOrphans = true }) },
 			tale: func(t *testing.T, w *world) {

@@ -180,6 +180,7 @@ func (l *life) infrastructure() map[string]func(*rapid.T) {
 				oldName:  rapid.Bool().Draw(t, "the old name"),
 			}
 		}),
+		"a pod waits for a machine, or none does": l.do(func(t *rapid.T, w *world) { w.wait(rapid.Bool().Draw(t, "waits")) }),
 		"an autoscaler takes the node away, or not": l.do(func(t *rapid.T, w *world) {
 			leaves := rapid.Bool().Draw(t, "leaves")
 			w.edit(pick(t), func(n *corev1.Node) { w.leaving(n, leaves) })

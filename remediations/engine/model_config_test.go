@@ -94,6 +94,9 @@ func anyConfig(t *rapid.T) *remediations.Config {
 			Name: "drain", Timeout: rapid.SampledFrom([]time.Duration{time.Minute, 10 * time.Minute}).Draw(t, "drain for"), Attempts: 1,
 			ContinueOnTimeout: rapid.Bool().Draw(t, "onTimeout: continue"),
 		}, remediations.Step{Name: "replace", Wait: 8 * time.Minute, Attempts: 1})
+		if rapid.IntRange(0, 2).Draw(t, "no machine is promised") == 0 {
+			c.Providers = []remediations.Provider{{Name: "cloud", Steps: []string{"replace"}, PromisesNone: true}}
+		}
 		if rapid.IntRange(0, 3).Draw(t, "drains first") == 0 {
 			p.Plan = p.Plan[len(p.Plan)-2:]
 		}

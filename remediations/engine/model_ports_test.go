@@ -402,11 +402,15 @@ func (i *instance) Look(context.Context) []alerts.Replica {
 	return words
 }
 
-func (i *instance) Event(_ string, e Event) {
+func (i *instance) Event(regarding string, e Event) {
 	i.enter("event", false)
 	i.w.mu.Lock()
 	defer i.w.mu.Unlock()
 	i.w.told = append(i.w.told, e)
+	if e.Reason == "RepairRecovered" && regarding == "" && e.About == nil && e.Of.Pod == "" && e.Of.Location == "" && e.Of.Target == "" {
+		i.w.checkNoneNeeded(i, e)
+		i.w.settled(e.Action)
+	}
 	if e.Reason == "RepairExhausted" {
 		i.w.settled(e.Action)
 	}

@@ -79,10 +79,48 @@ func (r replacer) Replaced(_ context.Context, kept remediations.Before) (remedia
 	switch {
 	case !answer.MachineGone:
 		answer.Missing = "the old instance is still there"
-	case len(answer.Successors) == 0:
+	case len(answer.Successors) > 0:
+	case r.w.lies.noneNeeded, r.w.promisesNone && !r.w.waits:
+		answer.NoneNeeded = true
+	default:
 		answer.Missing = "there is no new instance"
 	}
 	return answer, nil
+}
+
+// wait says whether a pod waits for a machine from now on.
+func (w *world) wait(waits bool) {
+	if w.waits && !waits {
+		w.waited = time.Now()
+	}
+	w.waits = waits
+}
+
+// checkNoneNeeded is invariant 7 of a replacement after which no machine came: none was promised, and nothing has needed one for a while.
+func (w *world) checkNoneNeeded(i *instance, e Event) {
+	const says = "7: Recovered without a machine, and "
+	machine := ""
+	for providerID, repair := range w.replacing {
+		if repair == e.Action {
+			machine = providerID
+		}
+	}
+	switch {
+	case machine == "":
+		w.fail(says+"none was replaced by %s", e.Action)
+	case !w.off(machine):
+		w.fail(says+"%s is there", machine)
+	case slices.ContainsFunc(slices.Collect(maps.Values(w.nodes)), func(n *corev1.Node) bool { return n.Spec.ProviderID == machine }):
+		w.fail(says+"a Node of %s is there", machine)
+	case !w.promisesNone:
+		w.fail(says + "the provider promises one")
+	case w.waits:
+		w.fail(says + "a pod waits for one")
+	case time.Since(w.waited) < 45*time.Second:
+		w.fail(says+"a pod waited for one %s ago", time.Since(w.waited))
+	case e.Of.Fingerprint != "" && !w.seenGone(i, e.Of.Fingerprint):
+		w.fail(says + "nobody said that its alert is gone")
+	}
 }
 
 // off says that the machine is certainly gone.

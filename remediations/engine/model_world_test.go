@@ -111,6 +111,9 @@ type world struct {
 	// evictions are those of all drains.
 	evictions []providerCall
 	recycling recycling
+	// promisesNone: the provider brings no machine for one that it took away unless something needs it. waits: a pod does, or did until waited.
+	promisesNone, waits bool
+	waited              time.Time
 	// beforeDrain happens once, when a drain is about to begin; kept is a ledger that somebody spoilt.
 	beforeDrain func()
 	kept        map[string]string
@@ -166,6 +169,8 @@ type lies struct {
 	askOnce bool
 	// drains: that do not hear of their end, or do not look at the Node. provesAnything: each replacement is proven.
 	deafDrains, blindDrains, provesAnything, forgetOrphans bool
+	// noneNeeded: the provider says that no machine is needed as soon as the old one is gone.
+	noneNeeded bool
 }
 
 func newWorld(c *remediations.Config, nodes int) *world {
@@ -177,7 +182,7 @@ func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 		core: wholeCore(), dice: rand.New(rand.NewPCG(1, 2)), config: c, layout: l, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
 		always: map[string]string{}, known: map[string]bool{}, paused: map[string]time.Time{}, overSince: map[string]time.Time{},
 		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, cured: map[string]curedAt{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, unfounded: map[string]time.Time{}, uncordoned: map[string]time.Time{}, born: map[string]time.Time{}, replacing: map[string]string{},
-		recycling: recycling{nodeGoes: 30 * time.Second, joins: 2 * time.Minute}, rv: 100, roundTrip: 10 * time.Millisecond,
+		recycling: recycling{nodeGoes: 30 * time.Second, joins: 2 * time.Minute}, promisesNone: c.PromisesNone("replace", &remediations.Intent{}), rv: 100, roundTrip: 10 * time.Millisecond,
 	}
 	w.core.stood = w.stood
 	for i := range nodes {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
@@ -69,6 +70,27 @@ func (p *pass) successor(o *ledger.Orphan, nodes []*corev1.Node) {
 	p.recheck(d)
 	if d.Verb == lifecycle.VerbEnd {
 		p.endOrphan(o, n, d)
+		return
+	}
+	p.noteOrphan(o, m.replacement)
+}
+
+// noteOrphan keeps in the ledger what the replacement still lacks by the provider's word, so that people need not look into its system.
+func (p *passing) noteOrphan(o *ledger.Orphan, said *remediations.Replacement) {
+	if said == nil || !said.About(o.Record.Intent) {
+		return
+	}
+	note := text.Line(said.Missing, 400)
+	if said.NoneNeeded && p.Config.PromisesNone(o.Record.Step.Name, o.Record.Intent) {
+		note = node.NoneNeeded + "; the repair ends when that has held for a while and the alert is gone"
+	}
+	l := p.ledger.Clone()
+	for i := range l.Orphans {
+		if of := &l.Orphans[i]; of.Record.ID == o.Record.ID && of.Record.Note != note {
+			of.Record.Note = note
+			_ = p.save(l) // a failure is logged; the note is told again
+			return
+		}
 	}
 }
 
@@ -99,6 +121,9 @@ func (p *pass) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision)
 				return
 			}
 		}
+	}
+	if n == nil && e.Outcome == remediations.OutcomeRecovered {
+		p.fleet.Cured(e.ID)
 	}
 	l := p.ledger.Clone()
 	l.Release(o.Node)

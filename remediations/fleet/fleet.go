@@ -106,6 +106,16 @@ func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 // Node is the Node of exactly that name; nil: the fleet has none.
 func (f *Fleet) Node(name string) *corev1.Node { return f.roster.Node(name) }
 
+// OfMachine is the Node that the machine has: one of its provider ID, or one of its Node's name that has no provider ID yet; nil: none.
+func (f *Fleet) OfMachine(node, providerID string) *corev1.Node {
+	for _, m := range f.roster.members {
+		if id := m.Node.Spec.ProviderID; (id != "" && id == providerID) || (id == "" && m.Node.Name == node) {
+			return m.Node
+		}
+	}
+	return nil
+}
+
 // Size is how many Nodes there are.
 func (f *Fleet) Size() int { return f.nodes }
 

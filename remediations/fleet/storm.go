@@ -201,6 +201,13 @@ func (f *Fleet) Trials(repair string) (scopes []string) {
 	return scopes
 }
 
+// Cured closes the breakers that wait for how the repair ends: it cured its machine, and left no Node that would say so.
+func (f *Fleet) Cured(repair string) {
+	for _, scope := range f.Trials(repair) {
+		delete(f.Breakers, scope)
+	}
+}
+
 // Reopen opens the breakers that a trial had closed, because what it cured did not last.
 func (f *Fleet) Reopen(scopes []string, now time.Time) {
 	for _, scope := range scopes {

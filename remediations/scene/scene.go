@@ -29,6 +29,8 @@ type Scene struct {
 	Provided []string `json:"provided"`
 	// Providers are who carries out those on machines, as name: scheme; absent: somebody, on any node.
 	Providers map[string]string `json:"providers"`
+	// PromisesNone: those promise no machine in place of one that they replace.
+	PromisesNone bool `json:"promisesNone"`
 	// MinNodes and 30% of all must have the alert for a step that changes the whole cluster; absent: 3.
 	MinNodes   int  `json:"minNodes"`
 	RequireAll bool `json:"requireAll"`
@@ -102,6 +104,7 @@ type Replacement struct {
 	// Intent is the one about which it was asked; absent: the one on record.
 	Intent      string `json:"intent"`
 	MachineGone bool   `json:"machineGone"`
+	NoneNeeded  bool   `json:"noneNeeded"`
 	Missing     string `json:"missing"`
 	Blocked     string `json:"blocked"`
 	// Successors are the provider IDs of the machines that came; absent: that of the scene's own node.

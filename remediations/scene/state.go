@@ -71,7 +71,7 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	}
 	s.Survey = sc.Survey.survey()
 	if r := sc.Replacement; r != nil {
-		s.Replacement = &remediations.Replacement{Asked: Asked(s, r.Intent, r.Asked), MachineGone: r.MachineGone, Missing: r.Missing, Blocked: r.Blocked, Successors: r.Successors}
+		s.Replacement = &remediations.Replacement{Asked: Asked(s, r.Intent, r.Asked), MachineGone: r.MachineGone, NoneNeeded: r.NoneNeeded, Missing: r.Missing, Blocked: r.Blocked, Successors: r.Successors}
 		if r.Successors == nil {
 			s.Replacement.Successors = []string{n.Spec.ProviderID}
 		}
@@ -162,7 +162,7 @@ func (sc *Scene) Config(t testing.TB) *remediations.Config {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(sc.Providers)) {
-		c.Providers = append(c.Providers, remediations.Provider{Name: name, Scheme: sc.Providers[name], Steps: slices.Sorted(maps.Keys(c.Provided))})
+		c.Providers = append(c.Providers, remediations.Provider{Name: name, Scheme: sc.Providers[name], Steps: slices.Sorted(maps.Keys(c.Provided)), PromisesNone: sc.PromisesNone})
 	}
 	if sc.Policy.Gone {
 		return c

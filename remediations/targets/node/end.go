@@ -15,15 +15,20 @@ import (
 // closing takes back what Drydock did to the node, and remembers what the plan goes on with if the alert comes back.
 func (s *state) closing(d *lifecycle.Decision, now time.Time) {
 	r, e := s.Record, d.Ended
-	e.Also, e.Request, e.Evidence = slices.Clone(r.Also), r.Cause.Request, r.Evidence
-	if r.After != nil {
-		e.After, e.Earlier = r.After.ID, slices.Clone(r.After.Steps)
-	}
+	describe(e, r)
 	if last, ok := r.Issued(); ok && (e.Outcome == remediations.OutcomeRecovered || e.Outcome == remediations.OutcomeSelfRecovered) && r.Intent.ProviderID == s.Node.Spec.ProviderID {
 		e.Last = &last // a new machine does not go on with the plan of the one that it replaced
 	}
 	undo(d, r)
 	e.Left = s.leave(d, r.Undo, now)
+}
+
+// describe takes over what the record says of how the repair came about.
+func describe(e *remediations.Entry, r *remediations.Record) {
+	e.Also, e.Request, e.Evidence = slices.Clone(r.Also), r.Cause.Request, r.Evidence
+	if r.After != nil {
+		e.After, e.Earlier = r.After.ID, slices.Clone(r.After.Steps)
+	}
 }
 
 // undo takes back what the record says that Drydock did to the node.

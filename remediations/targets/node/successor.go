@@ -10,6 +10,7 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
@@ -48,6 +49,8 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 	case machine == nil || (d.Ask.Replacement && machine.Missing != ""):
 		d.Message = "asking the provider whether the machine was replaced"
 		return d
+	case s.Node == nil && machine.Missing == "" && machine.NoneNeeded && p != nil:
+		return s.decideWithout(o, p, d, now)
 	case s.Node == nil || machine.Missing != "":
 		_, d.Message = s.Config.Remediation(r.Step.Name).Proof(r.Intent, &remediations.NodeFacts{}, s.answers())
 		return d
@@ -67,6 +70,56 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 	return d
 }
 
+// noneNeededFor is how long nothing may need another machine, at least, before that is a proof: those who make evicted pods again, and
+// the scheduler, take seconds, and the provider is asked several times.
+const noneNeededFor = time.Minute
+
+// NoneNeeded is what a replacement shows that ends without another machine.
+const NoneNeeded = "the machine is gone and nothing waits for another one"
+
+// decideWithout decides about a replacement after which no other machine is needed, by the provider's word. There is no Node whose lease or
+// witness could be read; that the alert is gone while its source lives counts as for any repair. d is the decision to wait.
+func (s *state) decideWithout(o *ledger.Orphan, p *remediations.Policy, d lifecycle.Decision, now time.Time) lifecycle.Decision {
+	if again := s.Fleet.OfMachine(o.Node, o.ProviderID); again != nil {
+		d.Message = fmt.Sprintf("Node %s of the old machine is there again", again.Name)
+		return d
+	}
+	next, settled := o.Record.Clone(), *p
+	next.Phase, next.Deadline = remediations.PhaseVerifying, o.Record.Intent.At.Add(s.Config.WaitOf(p, o.Record.Step))
+	settled.ProofFor = max(p.ProofFor, noneNeededFor)
+	w := s.with(next)
+	w.PolicyFor = func(*remediations.Record) *remediations.Policy { return p }
+	w.Said = func(cause remediations.Cause) alerts.Verdict {
+		if cause.Request != "" {
+			return s.Word.VerdictForNode(o.Node, s.Config, s.OwnSilence())
+		}
+		return s.Word.VerdictFor(cause.Alert, s.Config, s.OwnSilence())
+	}
+	w.Well = func() (string, bool) { return NoneNeeded, true }
+	w.Evidence = func(d *lifecycle.Decision, _ *remediations.Policy, due, _ time.Time) (there bool, against string) {
+		if s.Replacement.At.Before(due) {
+			d.Ask.Replacement, d.Message = true, "asking the provider once more whether nothing waits for another machine"
+			return false, ""
+		}
+		return true, ""
+	}
+	w.Cure = func(*remediations.Policy) (remediations.Outcome, string) {
+		return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: %s, and the alert is gone; no Node came for Node %s", remediations.LastDone(next), NoneNeeded, o.Node)
+	}
+	w.Closing = func(d *lifecycle.Decision, _ time.Time) { describe(d.Ended, next) }
+	over, well := w.Cured(&settled, now)
+	if !well {
+		d.Message = NoneNeeded + ", but its alert is not gone, or nobody can say so"
+		return d
+	}
+	over.Policy = p
+	if over.Verb == lifecycle.VerbWait {
+		over.Ask.Replacement = over.Ask.Replacement || d.Ask.Replacement
+		over.Recheck = remediations.Earlier(over.Recheck, d.Recheck)
+	}
+	return over
+}
+
 // orphanOver ends a replacement that was not proven in time. There is no Node to keep it on, so it is told and counted.
 func (s *state) orphanOver(o *ledger.Orphan, p *remediations.Policy, now time.Time) lifecycle.Decision {
 	missing := "the provider was not asked"
@@ -78,6 +131,8 @@ func (s *state) orphanOver(o *ledger.Orphan, p *remediations.Policy, now time.Ti
 	case missing != "":
 	case p == nil:
 		missing = r.WithoutPolicy()
+	case s.Node == nil && s.answers().Machine.NoneNeeded:
+		missing = NoneNeeded + ", but that has not held for long enough, or its alert is not gone"
 	default:
 		missing = "no Node of the new machine is well"
 	}

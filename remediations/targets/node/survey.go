@@ -151,6 +151,10 @@ func (s *state) answers() (a remediations.Answers) {
 	of := s.Config.Remediation(remediations.LastDone(r).Name)
 	if of.Replaces && s.Replacement != nil && s.Replacement.About(r.Intent) {
 		a.Machine = s.Replacement
+		if a.Machine.NoneNeeded && !s.Config.PromisesNone(of.Name, r.Intent) {
+			promised := *a.Machine
+			promised.NoneNeeded, a.Machine = false, &promised
+		}
 	}
 	if of.AsksPods && s.Pods != nil && s.Pods.About(r.Intent) {
 		a.Pods = s.Pods
