@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 	server := providertest.APIServer(t, lab.Shared(t).AdminConfig(), metav1.StatusReasonConflict)
 	newWorld(t) // the kinds are there, and the connection stands
 	providertest.Run(t, providertest.Provider{
-		Slow: true,
+		Slow: true, PromisesNone: true,
 		DoesNotApply: map[string]string{
 			"testimony":            "who replaces machines is not asked whether they run",
 			"an answer with holes": "the NodeClaim is read by its name, so there is no list that could lack it",
@@ -72,6 +72,9 @@ func (w *world) stage(which providertest.Stage) []string {
 		w.delete("NodePool", "pool")
 	case providertest.OldGone:
 		w.gone()
+	case providertest.Wanted:
+		w.gone()
+		w.unbound("busy", nil, nil)
 	case providertest.NameAgain:
 		w.later()
 		w.gone()

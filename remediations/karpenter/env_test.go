@@ -54,6 +54,12 @@ var (
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
+	return newWorldOf(t, nil)
+}
+
+// newWorldOf is a world whose NodePool has more in its spec.
+func newWorldOf(t testing.TB, spec m) *world {
+	t.Helper()
 	l := lab.Shared(t)
 	applied.Do(func() { require.NoError(t, l.AddKarpenterKinds(context.WithoutCancel(t.Context()))) })
 	config := l.AdminConfig()
@@ -62,7 +68,9 @@ func newWorld(t testing.TB) *world {
 	require.NoError(t, err)
 	w := &world{t: t, client: client, number: worlds.Add(1)}
 	class := m{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
-	w.create("NodePool", "pool", nil, m{"template": m{"spec": m{"nodeClassRef": class, "requirements": []any{}}}})
+	pool := m{"template": m{"spec": m{"nodeClassRef": class, "requirements": []any{}}}}
+	maps.Copy(pool, spec)
+	w.create("NodePool", "pool", nil, pool)
 	w.conditions("NodePool", "pool", condition("Ready", "True", "Ready", ""))
 	for _, name := range []string{"one", "ten"} {
 		w.claim(name, name, nil)
@@ -221,6 +229,23 @@ func (w *world) pod(meta, spec m, ready string, limit m) {
 		w.create("PodDisruptionBudget", "busy", nil, m{"maxUnavailable": 0, "selector": m{"matchLabels": m{"app": "x"}}})
 		w.patch("PodDisruptionBudget", "busy", m{"status": limit}, "status")
 	}
+}
+
+// unbound is a pod that has no node, unless its spec names one, until the test ends: the provider sees the pods of all worlds.
+func (w *world) unbound(name string, meta, spec m) {
+	if _, err := w.of("Namespace").Get(w.ctx(), w.name("ns"), metav1.GetOptions{}); err != nil {
+		w.create("Namespace", "ns", nil, nil)
+		w.create("ServiceAccount", "default", m{"name": "default"}, nil)
+	}
+	all := m{"containers": []any{m{"name": "x", "image": "x"}}}
+	maps.Copy(all, spec)
+	w.create("Pod", name, meta, all)
+	w.t.Cleanup(func() {
+		_, err := w.of("Pod").Patch(w.ctx(), w.name(name), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		require.True(w.t, err == nil || apierrors.IsNotFound(err), err)
+		err = w.of("Pod").Delete(w.ctx(), w.name(name), metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+		require.True(w.t, err == nil || apierrors.IsNotFound(err), err)
+	})
 }
 
 func budgetStatus(allowed, healthy, desired int) m {

@@ -44,6 +44,10 @@ func (c *Client) nodeHolds(s *sight) (out []hold) {
 	if s.claim.DeletionTimestamp != nil {
 		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("NodeClaim %s is being deleted already", s.claim.Name)})
 	}
+	if at, there := s.claim.Annotations[terminateAt]; there && s.claim.DeletionTimestamp == nil {
+		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("NodeClaim %s has an end of its drain before anybody deletes it, %s, as Karpenter's own node repair sets one (annotation %s): "+
+			"a deletion now would not drain to the end", s.claim.Name, c.Quote(at), terminateAt)})
+	}
 	if s.node.DeletionTimestamp != nil {
 		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("Node %s is being deleted already", s.node.Name)})
 	}
@@ -109,13 +113,12 @@ func (c *Client) podHolds(s *sight) (out []hold) {
 
 // drained says that Karpenter would wait for the pod to be evicted.
 func drained(p *corev1.Pod) bool {
-	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.DeletionTimestamp != nil
 	mirror := slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Node" })
 	stays := slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
 		return (t.Key == disruptedKey || t.Key == "" && t.Operator == corev1.TolerationOpExists) &&
 			(t.Operator == corev1.TolerationOpExists || t.Value == "") && (t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule)
 	})
-	return !over && !mirror && !stays
+	return !over(p) && p.DeletionTimestamp == nil && !mirror && !stays
 }
 
 // blocks says that the API server would refuse the pod's eviction for the budget. A pod that is not ready may go where the budget

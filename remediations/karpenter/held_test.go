@@ -29,6 +29,14 @@ func TestEachHoldIsNamedBeforeTheIntent(t *testing.T) {
 		"disrupted": {func(w *world) {
 			w.patch("Node", "one", m{"spec": m{"taints": []any{m{"key": disruptedKey, "effect": "NoSchedule"}}}})
 		}, "Karpenter disrupts Node %one already (taint karpenter.sh/disrupted)", true},
+		"Karpenter's own repair is about to begin": {func(w *world) {
+			w.patch("NodeClaim", "one", m{"metadata": m{"annotations": m{terminateAt: "2026-11-23T10:00:00Z"}}})
+		}, `NodeClaim %one has an end of its drain before anybody deletes it, "2026-11-23T10:00:00Z", as Karpenter's own node repair sets one`, true},
+		"Karpenter's own repair is under way": {func(w *world) {
+			w.patch("NodeClaim", "one", m{"metadata": m{"annotations": m{terminateAt: "2026-11-23T10:00:00Z"}}})
+			w.going("NodeClaim", "one")
+			w.patch("Node", "one", m{"spec": m{"taints": []any{m{"key": disruptedKey, "effect": "NoSchedule"}}}})
+		}, "NodeClaim %one is being deleted already; Karpenter disrupts Node %one already (taint karpenter.sh/disrupted)", true},
 		"no finalizer": {func(w *world) {
 			w.patch("Node", "one", m{"metadata": m{"finalizers": nil}})
 		}, "Node %one lacks the finalizer karpenter.sh/termination, so Karpenter would end the instance without a drain", false},
@@ -196,57 +204,29 @@ func TestADeletionNamesTheNodeClaimByItsUID(t *testing.T) {
 	require.NoError(t, err, "Drydock deletes no Node")
 }
 
-// TestWhatProvesAReplacement beyond the stages that all providers are held against.
-func TestWhatProvesAReplacement(t *testing.T) {
-	fresh := func(w *world) { w.later(); w.gone(); w.claim("twin", "twin", nil) }
-	for name, c := range map[string]struct {
-		change func(*world)
-		lacks  string // empty: nothing
-		gone   bool
-	}{
-		"nothing was done": {func(*world) {}, "the old NodeClaim %one is still there: nobody deletes it; the old Node %one is still there", false},
-		"its drain hangs": {func(w *world) {
-			w.going("NodeClaim", "one")
-			w.conditions("NodeClaim", "one", condition("Drained", "False", "Draining", "3 pods"))
-		}, `still there: Drained is False, Draining, "3 pods"`, false},
-		"the Node lingers":    {func(w *world) { w.later(); w.delete("NodeClaim", "one"); w.claim("twin", "twin", nil) }, "the old Node %one is still there", true},
-		"no pod needs a Node": {func(w *world) { w.gone() }, "NodePool %pool has no new NodeClaim with a Node; Karpenter makes one only where pods need it", true},
-		"NodePool is another": {func(w *world) { w.gone(); w.delete("NodePool", "pool") }, "NodePool %pool is gone, or another one has its name", false},
-		"NodePool's namesake": {func(w *world) {
-			w.gone()
-			w.delete("NodePool", "pool")
-			class := m{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
-			w.create("NodePool", "pool", nil, m{"template": m{"spec": m{"nodeClassRef": class, "requirements": []any{}}}})
-		}, "NodePool %pool is gone, or another one has its name", false},
-		"not Initialized": {func(w *world) {
-			fresh(w)
-			w.conditions("NodeClaim", "twin", condition(registered, "True", "x", ""), condition(initialized, "Unknown", "x", ""))
-		}, "has no new NodeClaim with a Node", true},
-		"not Registered": {func(w *world) {
-			fresh(w)
-			w.conditions("NodeClaim", "twin", condition(initialized, "True", "x", ""))
-		}, "has no new NodeClaim with a Node", true},
-		"goes already": {func(w *world) { fresh(w); w.going("NodeClaim", "twin") }, "has no new NodeClaim with a Node", true},
-		"has the old ID": {func(w *world) {
-			fresh(w)
-			w.patch("NodeClaim", "twin", m{"status": m{"providerID": w.id("one")}}, "status")
-		}, "has no new NodeClaim with a Node", true},
-		"of another NodePool": {func(w *world) {
-			fresh(w)
-			w.patch("NodeClaim", "twin", m{"metadata": m{"labels": m{poolLabel: "another"}}})
-		}, "has no new NodeClaim with a Node", true},
-		"replaced": {fresh, "", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			r := w.replacer(nil)
-			kept := r.Survey(t.Context(), w.machine("one")).Before
-			c.change(w)
-			said, err := r.Replaced(t.Context(), kept)
-			require.NoError(t, err)
-			require.Equal(t, c.gone, said.MachineGone, said.Missing)
-			require.Equal(t, c.lacks == "", said.Missing == "", said.Missing)
-			require.Contains(t, said.Missing, w.says(c.lacks))
-		})
-	}
+// TestABudgetOfNoneHoldsForAsLongAsItForbids: a budget that allows some never holds, whatever else the pool does.
+func TestABudgetOfNoneHoldsForAsLongAsItForbids(t *testing.T) {
+	now := monday
+	w := newWorld(t)
+	r, one := w.replacer(func(o *Options) { o.Now = func() time.Time { return now } }), w.machine("one")
+	surveyed := func() remediations.Survey { return r.Survey(t.Context(), one) }
+	budgets(m{"nodes": "1"})(w)
+	w.claim("twin", "twin", nil)
+	w.going("NodeClaim", "twin")
+	require.Empty(t, surveyed().Trouble, "one goes already, and that is Karpenter's to count")
+	w.delete("NodeClaim", "twin")
+
+	budgets(m{"nodes": "1"}, m{"nodes": "0", "schedule": "0 9 * * *", "duration": "2h"})(w)
+	require.Contains(t, surveyed().Trouble, w.says("NodePool %pool allows no disruption now"))
+	now = monday.Add(2 * time.Hour)
+	require.Empty(t, surveyed().Trouble, "its time is over")
+
+	budgets(m{"nodes": "0"})(w)
+	require.Contains(t, surveyed().Trouble, w.says("NodePool %pool allows no disruption now (a budget of 0)"))
+	budgets(m{"nodes": "1"})(w)
+	one.Before = surveyed().Before
+	outcome, err := r.Act(t.Context(), one, func() error { return nil })
+	require.NoError(t, err)
+	require.Equal(t, remediations.CallAccepted, outcome)
+	require.Equal(t, []string{string(w.get("NodeClaim", "one").GetUID())}, w.asked())
 }

@@ -15,6 +15,7 @@ const (
 	disruptedKey  = group + "/disrupted"
 	doNotDisrupt  = group + "/do-not-disrupt"
 	finalizer     = group + "/termination"
+	terminateAt   = group + "/nodeclaim-termination-timestamp"
 	registered    = "Registered"
 	initialized   = "Initialized"
 	readyPool     = "Ready"
@@ -58,6 +59,8 @@ type nodePool struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
+		// Replicas: a static NodePool always has so many Nodes; nil: those that its pods need.
+		Replicas   *int64 `json:"replicas"`
 		Disruption struct {
 			Budgets []budget `json:"budgets"`
 		} `json:"disruption"`

@@ -25,6 +25,8 @@ type before struct {
 	PoolUID    string `json:"poolUID"`
 	// Newest is when the youngest NodeClaim of the NodePool was made, by the API server's clock.
 	Newest time.Time `json:"newest"`
+	// Since is when a pod that the fault displaced may have been made, at the earliest. Zero, of an earlier version: at any time.
+	Since time.Time `json:"since"`
 }
 
 func (b *before) read(kept remediations.Before) error {
@@ -46,6 +48,7 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	b := before{
 		Claim: s.claim.Name, UID: string(s.claim.UID), ProviderID: s.claim.Status.ProviderID,
 		Node: s.node.Name, NodeUID: string(s.node.UID), Pool: s.pool.Name, PoolUID: string(s.pool.UID),
+		Since: c.displacedSince(&s.node),
 	}
 	for _, one := range s.claims {
 		if made := one.CreationTimestamp.UTC(); made.After(b.Newest) {

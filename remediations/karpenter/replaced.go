@@ -15,7 +15,8 @@ import (
 )
 
 // Replaced says how far the replacement is. Karpenter lets a NodeClaim go only after the cloud has no such instance any more. That
-// counts while the NodePool is the one that there was. Karpenter promises no new NodeClaim, but only one that came is a proof.
+// counts while the NodePool is the one that there was. Karpenter promises no new NodeClaim: where none comes, none is needed if no pod
+// waits for a node.
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
 	var was before
 	if err := was.read(kept); err != nil {
@@ -48,8 +49,10 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 		lacks = append(lacks, fmt.Sprintf("the old NodeClaim %s is still there: %s", old.Name, c.progress(&old)))
 	}
 	var node corev1.Node
+	nodeGone := false
 	switch err := c.core.Get(ctx, "nodes/"+was.Node, "Node", &node); {
 	case errors.Is(err, kubeapi.ErrNotFound):
+		nodeGone = true
 	case err != nil:
 		return r, err
 	case string(node.UID) == was.NodeUID:
@@ -59,17 +62,51 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	if err != nil {
 		return r, err
 	}
-	for i := range all {
-		one := &all[i]
-		if one.up() && string(one.UID) != was.UID && one.CreationTimestamp.After(was.Newest) && one.Status.ProviderID != was.ProviderID {
-			r.Successors = append(r.Successors, one.Status.ProviderID)
+	coming := c.compare(was, all, &r)
+	switch {
+	case len(r.Successors) > 0:
+	case len(lacks) == 0 && len(coming) == 0 && pool.Spec.Replicas == nil:
+		waiting, err := c.waiting(ctx, was, nodeGone)
+		if err != nil {
+			return r, err
 		}
+		r.NoneNeeded = len(waiting) == 0
+		lacks = waiting
+	default:
+		lacks = append(lacks, coming...)
 	}
-	if len(r.Successors) == 0 {
-		lacks = append(lacks, fmt.Sprintf("NodePool %s has no new NodeClaim with a Node; Karpenter makes one only where pods need it", was.Pool))
+	if len(r.Successors) == 0 && !r.NoneNeeded {
+		lacks = append(lacks, fmt.Sprintf("NodePool %s has no new NodeClaim with a Node", was.Pool))
 	}
 	r.Missing = strings.Join(lacks, "; ")
 	return r, nil
+}
+
+// compare finds the NodeClaims that came since, and says which of them have no Node yet.
+func (c *Client) compare(was before, all []nodeClaim, r *remediations.Replacement) (coming []string) {
+	for i := range all {
+		one := &all[i]
+		switch {
+		case string(one.UID) == was.UID || !one.CreationTimestamp.After(was.Newest) || one.DeletionTimestamp != nil:
+		case one.Status.ProviderID == was.ProviderID:
+			coming = append(coming, fmt.Sprintf("NodeClaim %s has the old one's provider ID", one.Name))
+		case one.up():
+			r.Successors = append(r.Successors, one.Status.ProviderID)
+		default:
+			coming = append(coming, fmt.Sprintf("NodeClaim %s is on its way: %s", one.Name, c.onItsWay(one)))
+		}
+	}
+	return coming
+}
+
+// onItsWay is how far Karpenter is with a new NodeClaim.
+func (c *Client) onItsWay(n *nodeClaim) string {
+	for _, kind := range []string{"Launched", registered} {
+		if said := n.Status.get(kind); said.Status != metav1.ConditionTrue {
+			return c.condition(said)
+		}
+	}
+	return c.condition(n.Status.get(initialized))
 }
 
 // progress is how far Karpenter is with the deletion, and what holds it up.

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,9 +11,11 @@ import (
 )
 
 // proves says what a stage proves: that the old machine is gone, and that nothing is missing.
-func (st Stage) proves() (gone, whole bool) {
+func (st Stage) proves(p Provider) (gone, whole bool) {
 	switch st {
 	case OldGone:
+		return true, p.PromisesNone
+	case Wanted:
 		return true, false
 	case NameAgain, Whole:
 		return true, true
@@ -24,13 +27,16 @@ func (st Stage) proves() (gone, whole bool) {
 // replaceCases: what an engine.Replacer says became of a machine.
 func replaceCases() []aCase {
 	var all []aCase
-	for _, stage := range Stages {
+	for _, stage := range slices.Concat(Stages, []Stage{Wanted}) {
 		all = append(all, aCase{"replacement: " + string(stage), func(t testing.TB, p Provider) {
+			if stage == Wanted && !p.PromisesNone {
+				return
+			}
 			replacing(t, p, func(s *scene, before remediations.Before, replacer engine.Replacer) {
 				may := s.Stage(stage)
 				said, err := replacer.Replaced(t.Context(), before)
 				s.texts = append(s.texts, err, said.Missing)
-				gone, whole := stage.proves()
+				gone, whole := stage.proves(p)
 				if err != nil { // which proves nothing
 					require.False(t, gone, "%v", err)
 					return
@@ -39,7 +45,8 @@ func replaceCases() []aCase {
 				require.Equal(t, whole, said.Missing == "", "missing: %s", said.Missing)
 				require.NotContains(t, said.Successors, s.Machine.ProviderID, "no machine succeeds itself")
 				require.NotContains(t, said.Successors, s.Neighbour.ProviderID, "a machine that was there before came for nobody")
-				if whole {
+				require.Equal(t, whole && stage == OldGone, said.NoneNeeded, "NoneNeeded; missing: %s", said.Missing)
+				if whole && !said.NoneNeeded {
 					require.NotEmpty(t, said.Successors)
 				}
 				require.Subset(t, may, said.Successors)

@@ -48,6 +48,8 @@ type Provider struct {
 	Slow bool
 	// Outlives: a call whose request has left goes on by itself for as long as the timeout, to learn what became of it.
 	Outlives bool
+	// PromisesNone: as remediations.Provider has it. No other provider may say that no machine is needed.
+	PromisesNone bool
 }
 
 // World is a provider and its simulated other side.
@@ -125,7 +127,7 @@ var Scenes = []Scene{NoMachine, TwoMachines, AnotherOfItsName, ItsIDIsAnothers}
 // Stage is how far the replacement of a machine is at the other side.
 type Stage string
 
-// The stages, all of them. Only the last two prove something.
+// The stages of every provider. Only the last two prove something.
 const (
 	// OldLingers: the old machine is still there, and nothing else.
 	OldLingers Stage = "the old machine is still there"
@@ -145,6 +147,10 @@ const (
 
 // Stages are all of them.
 var Stages = []Stage{OldLingers, NewFirst, Holes, Nothing, OldGone, NameAgain, Whole}
+
+// Wanted is a stage of a provider that promises no other machine, whose OldGone proves something: the old machine is gone, no new one
+// is there, and something waits for one.
+const Wanted Stage = "the old machine is gone and something waits for a new one"
 
 // aCase is one test of the suite.
 type aCase struct {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/test/owners"
 )
 
@@ -66,8 +68,14 @@ func newEnv(t *testing.T, pool string, nodes int) *owners.Env {
 // newBusyEnv makes a NodePool that makes Nodes where pods need them, and one Node for the pod of an app of its name.
 func newBusyEnv(t *testing.T, pool string) *owners.Env {
 	t.Helper()
+	return newBusyEnvWith(t, pool, nil)
+}
+
+// newBusyEnvWith is one whose further pods go to the node that has room; empty: none has.
+func newBusyEnvWith(t *testing.T, pool string, room *atomic.Value) *owners.Env {
+	t.Helper()
 	e := newEnv(t, pool, 0)
-	schedule(e, pool)
+	schedule(e, pool, room)
 	e.App(pool, func(pod *corev1.PodTemplateSpec) { pod.Spec.NodeSelector = map[string]string{lab.NodePoolLabel: pool} })
 	var err error
 	e.Nodes, err = karpenter.AwaitNodes(t.Context(), pool, 1)
@@ -87,8 +95,9 @@ func asked(one *unstructured.Unstructured) (all []string) {
 	return all
 }
 
-// schedule says of each new pod of the app what a scheduler says of one that fits on no node.
-func schedule(e *owners.Env, app string) {
+// schedule does with each new pod of the app what a scheduler does: it binds the pod to the node that has room, or says that the pod fits on
+// no node.
+func schedule(e *owners.Env, app string, room *atomic.Value) {
 	e.T.Helper()
 	pods := e.Lab.Client().CoreV1().Pods("default")
 	w, err := pods.Watch(e.T.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
@@ -96,10 +105,49 @@ func schedule(e *owners.Env, app string) {
 	e.T.Cleanup(w.Stop)
 	go func() {
 		for event := range w.ResultChan() {
-			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type == watch.Added && pod.Spec.NodeName == "" {
-				_, _ = pods.Patch(e.T.Context(), pod.Name, types.StrategicMergePatchType,
-					[]byte(`{"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]}}`), metav1.PatchOptions{}, "status") // where that fails, no Node comes
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok || event.Type != watch.Added || pod.Spec.NodeName != "" {
+				continue
 			}
+			if room != nil && room.Load() != nil {
+				_ = pods.Bind(e.T.Context(), &corev1.Binding{
+					ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: room.Load().(string)},
+				}, metav1.CreateOptions{}) // where that fails, the pod waits
+				continue
+			}
+			_, _ = pods.Patch(e.T.Context(), pod.Name, types.StrategicMergePatchType,
+				[]byte(`{"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]}}`), metav1.PatchOptions{}, "status") // where that fails, no Node comes
 		}
 	}()
+}
+
+// claims are the NodePool's NodeClaims.
+func claims(t *testing.T, pool string) []unstructured.Unstructured {
+	t.Helper()
+	all, err := karpenter.Dynamic.Resource(lab.NodeClaims).List(t.Context(), metav1.ListOptions{LabelSelector: lab.NodePoolLabel + "=" + pool})
+	require.NoError(t, err)
+	return all.Items
+}
+
+// kept is Drydock's ledger.
+func kept(e *owners.Env) *ledger.Ledger {
+	e.T.Helper()
+	data, err := e.Lab.Client().CoreV1().ConfigMaps(lab.Namespace).Get(e.T.Context(), "drydock-ledger", metav1.GetOptions{})
+	require.NoError(e.T, err)
+	l, err := ledger.Decode(data.Data)
+	require.NoError(e.T, err)
+	return l
+}
+
+// told is the Event of that reason about the repair of the Node, where it tells about Drydock itself; empty: there is none.
+func told(e *owners.Env, reason, node string) string {
+	e.T.Helper()
+	all, err := e.Lab.Client().EventsV1().Events(lab.Namespace).List(e.T.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
+	require.NoError(e.T, err)
+	for _, event := range all.Items {
+		if event.Regarding.Kind == "ConfigMap" && strings.Contains(event.Note, "of Node "+node+" ") {
+			return event.Note
+		}
+	}
+	return ""
 }

@@ -2,7 +2,6 @@ package karpenter
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -48,6 +47,68 @@ func TestKarpenterAloneDrainsANodeThatAPersonHasReplaced(t *testing.T) {
 	require.NotEmpty(t, evictions.Items, "Karpenter evicts the pod")
 }
 
+// The pod of the machine fits on another node, so Karpenter makes none: the machine and its Node are gone, no pod waits, and the repair
+// has done what it was for. No Node is left that could say so: an Event about Drydock itself does.
+func TestNoMachineComesWhereThePodsFitElsewhere(t *testing.T) {
+	const elsewhere = "node-3"
+	var room atomic.Value
+	e := newBusyEnvWith(t, "shrinks", &room)
+	room.Store(elsewhere)
+	e.Run(lab.DrydockOptions{}, owners.Step(owners.Proven))
+	old, object := e.Node(e.Nodes[0]), e.Object(e.Nodes[0])
+
+	e.Fail(old.Name)
+	note := ""
+	e.Eventually(func() bool { note = told(e, "RepairRecovered", old.Name); return note != "" }, "the repair ends")
+
+	require.Contains(t, note, "the machine is gone and nothing waits for another one, and the alert is gone")
+	require.Equal(t, elsewhere, e.Running("shrinks"), "the pod had a node before the repair ended")
+	require.Empty(t, claims(t, "shrinks"), "Karpenter made no other machine")
+	require.Equal(t, map[string][]string{object: {"deleted"}}, e.Seen())
+	nodes, err := e.Lab.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: lab.NodePoolLabel + "=shrinks"})
+	require.NoError(t, err)
+	require.Empty(t, nodes.Items)
+	require.Empty(t, told(e, "RepairExhausted", old.Name))
+	require.Empty(t, kept(e).Slots)
+	require.Empty(t, kept(e).Orphans)
+}
+
+// The pod of the machine fits on no node, and the limits of the NodePool allow no new one: nothing is proven, and people read which pod
+// waits. With higher limits the machine comes, and proves the replacement.
+func TestAPodThatCannotHaveAMachineKeepsItFromBeingProven(t *testing.T) {
+	e := newBusyEnv(t, "limited")
+	limit := func(cpu string) {
+		_, err := karpenter.Dynamic.Resource(lab.NodePools).Patch(t.Context(), "limited", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"limits":{"cpu":%q}}}`, cpu), metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	limit("1") // less than one machine has
+	e.Run(lab.DrydockOptions{}, owners.Step(owners.Proven))
+	old, object := e.Node(e.Nodes[0]), e.Object(e.Nodes[0])
+
+	e.Fail(old.Name)
+	waits := ""
+	e.Eventually(func() bool {
+		pod := e.Unbound("limited")
+		for _, o := range kept(e).Orphans {
+			waits = o.Record.Note
+			if pod != "" && strings.Contains(waits, "Pod default/"+pod+" has had no node since") {
+				return true
+			}
+		}
+		return false
+	}, "people read which pod waits")
+	require.Contains(t, waits, "PodScheduled is False, Unschedulable")
+	require.Contains(t, waits, "NodePool limited has no new NodeClaim with a Node")
+	require.Empty(t, claims(t, "limited"))
+
+	limit("100")
+	entry, fresh := e.Ended()
+	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
+	e.RequireReplaced(old, fresh, object, "")
+	require.Empty(t, told(e, "RepairRecovered", old.Name), "it was not proven before")
+	e.Bind("limited", fresh.Name)
+}
+
 func TestAFaultLeavesOneRequest(t *testing.T) {
 	owners.AFaultLeavesOneRequest(t, func(t *testing.T, name string) *owners.Env { return newEnv(t, name, 2) })
 }
@@ -77,13 +138,7 @@ func TestWhatKarpenterRespectsIsHeld(t *testing.T) {
 	}
 	disrupt(`"true"`, "0")
 	_, proxy := e.Behind(owners.Step(owners.Proven))
-	var requests atomic.Int32
-	proxy.Before(func(r *http.Request) lab.Verdict {
-		if e.Requests(r) {
-			requests.Add(1)
-		}
-		return lab.Pass
-	})
+	requests := e.Counting(proxy)
 
 	e.Fail(old.Name)
 	e.Held(old.Name, says("karpenter.sh/do-not-disrupt"))
@@ -92,12 +147,12 @@ func TestWhatKarpenterRespectsIsHeld(t *testing.T) {
 		return says("NodePool held allows no disruption now (a budget of 0)")(message) && !says("disrupted")(message)
 	})
 	require.Empty(t, e.Seen())
-	require.Zero(t, requests.Load())
+	require.Zero(t, requests())
 
 	disrupt("null", "100%")
 	entry, _ := e.Ended()
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
-	require.EqualValues(t, 1, requests.Load())
+	require.Equal(t, 1, requests())
 	require.Equal(t, map[string][]string{string(old.OwnerReferences[0].UID): {"deleted"}}, e.Seen())
 }
 

@@ -40,7 +40,7 @@ func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 
 // Serves is section.Provider's.
 func (c *Karpenter) Serves() remediations.Provider {
-	return remediations.Provider{Steps: []string{"replace"}, NodeSelector: c.NodeSelector, Users: c.Users, Drains: true}
+	return remediations.Provider{Steps: []string{"replace"}, NodeSelector: c.NodeSelector, Users: c.Users, Drains: true, PromisesNone: true}
 }
 
 // Warn is section.Provider's.
