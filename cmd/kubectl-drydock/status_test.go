@@ -81,6 +81,16 @@ func TestThePageShowsTheStatusThatIsPrinted(t *testing.T) {
 	require.Contains(t, string(page), "```console\n$ kubectl drydock status\n"+stdout+"```\n")
 }
 
+// TestStatusSaysWhatAReplacementLacks when its Node is gone.
+func TestStatusSaysWhatAReplacementLacks(t *testing.T) {
+	l := calmLedger()
+	of := record("ffffff", remediations.PhaseActing, func(r *remediations.Record) { r.Step = remediations.StepRef{Name: "replace", Attempt: 1} })
+	of.Note = "Pod default/db-0 has had no node since noon"
+	l.Orphans = []ledger.Orphan{{Node: "node-9", UID: "uid-9", ProviderID: "civo://9", Record: *of}}
+	_, stdout, _ := newDesk(t, ledgerOf(l)).run("status", "-o", "wide")
+	require.Contains(t, stdout, "the Node is gone; Pod default/db-0 has had no node since noon")
+}
+
 func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 	observe := calmLedger()
 	observe.Status.Mode = remediations.ModeObserve
