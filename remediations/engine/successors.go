@@ -76,7 +76,7 @@ func (p *pass) successor(o *ledger.Orphan, nodes []*corev1.Node) {
 }
 
 // noteOrphan keeps in the ledger what the replacement still lacks by the provider's word, so that people need not look into its system.
-func (p *passing) noteOrphan(o *ledger.Orphan, said *remediations.Replacement) {
+func (p *pass) noteOrphan(o *ledger.Orphan, said *remediations.Replacement) {
 	if said == nil || !said.About(o.Record.Intent) {
 		return
 	}

@@ -87,13 +87,13 @@ func (s *state) decideWithout(o *ledger.Orphan, p *remediations.Policy, d lifecy
 	next, settled := o.Record.Clone(), *p
 	next.Phase, next.Deadline = remediations.PhaseVerifying, o.Record.Intent.At.Add(s.Config.WaitOf(p, o.Record.Step))
 	settled.ProofFor = max(p.ProofFor, noneNeededFor)
-	w := s.with(next)
+	w := of(s.State, next)
 	w.PolicyFor = func(*remediations.Record) *remediations.Policy { return p }
 	w.Said = func(cause remediations.Cause) alerts.Verdict {
 		if cause.Request != "" {
-			return s.Word.VerdictForNode(o.Node, s.Config, s.OwnSilence())
+			return s.Snapshot.VerdictForNode(o.Node, s.Config, s.OwnSilence())
 		}
-		return s.Word.VerdictFor(cause.Alert, s.Config, s.OwnSilence())
+		return s.Snapshot.VerdictFor(cause.Alert, s.Config, s.OwnSilence())
 	}
 	w.Well = func() (string, bool) { return NoneNeeded, true }
 	w.Evidence = func(d *lifecycle.Decision, _ *remediations.Policy, due, _ time.Time) (there bool, against string) {
