@@ -24,6 +24,8 @@ type alertmanager struct {
 
 	active map[string]*firing
 	groups map[string]*group
+	// log is what was last posted of each group of which something was said to fire. It outlives the group.
+	log map[string]*posted
 	// answer is what it says while no alert changes; nil: it is to be made.
 	answer *alerts.Replica
 }
@@ -47,17 +49,22 @@ type firing struct {
 // group is what one route posts together.
 type group struct {
 	route *Route
-	// flush is when it is posted next, if there is news; notified is when it last was.
-	flush, notified time.Time
-	// alerts fire, ended are over since the last flush, posted were said to fire.
+	// flush is when it is posted next, if there is news.
+	flush time.Time
+	// alerts fire, ended are over since the last flush.
 	alerts, ended map[string]*firing
-	posted        map[string]bool
+}
+
+// posted is one post: the alerts that it said to fire, and those that it said to be over.
+type posted struct {
+	at          time.Time
+	fires, over map[string]*firing
 }
 
 func newAlertmanager(c *Routing, core *remediations.Config, blindWhen []labels.Matchers) *alertmanager {
 	a := &alertmanager{
 		wants: core.Wants, blindWhen: blindWhen, receiver: core.Receiver, root: c.Route,
-		active: map[string]*firing{}, groups: map[string]*group{},
+		active: map[string]*firing{}, groups: map[string]*group{}, log: map[string]*posted{},
 	}
 	for _, r := range c.Inhibit {
 		a.rules = append(a.rules, &inhibition{r, map[string]*firing{}})
@@ -79,8 +86,10 @@ func (a *alertmanager) begin(f *firing, now time.Time) {
 		}
 		f.receivers = []string{a.receiver}
 		g := a.groupOf(r, f.set)
-		if g.flush.IsZero() {
-			g.flush = later(now, f.startsAt.Add(time.Duration(*r.Wait)))
+		if wait := time.Duration(*r.Wait); g.flush.IsZero() {
+			if g.flush = now.Add(wait); f.startsAt.Add(wait).Before(now) {
+				g.flush = now // it is old enough
+			}
 		}
 		g.alerts[f.fingerprint] = f
 		delete(g.ended, f.fingerprint)
@@ -116,7 +125,7 @@ func (a *alertmanager) groupOf(r *Route, set model.LabelSet) *group {
 	key := r.group(set)
 	g := a.groups[key]
 	if g == nil {
-		g = &group{route: r, alerts: map[string]*firing{}, posted: map[string]bool{}, ended: map[string]*firing{}}
+		g = &group{route: r, alerts: map[string]*firing{}, ended: map[string]*firing{}}
 		a.groups[key] = g
 	}
 	return g
@@ -137,17 +146,16 @@ func (a *alertmanager) post(now time.Time, send func(f *firing, status string)) 
 		if g.flush.After(now) {
 			continue
 		}
-		if g.news(now, a) {
-			g.notified, any = now, true
-			for _, fp := range slices.Sorted(maps.Keys(g.alerts)) {
-				if a.mute(g.alerts[fp]); len(g.alerts[fp].inhibitedBy) == 0 {
-					g.posted[fp] = true
-					send(g.alerts[fp], remediations.StatusFiring)
-				}
+		p := &posted{now, a.loud(g.alerts), a.loud(g.ended)}
+		if p.news(a.log[key], time.Duration(*g.route.Repeat)) {
+			if any, a.log[key] = true, p; len(p.fires) == 0 {
+				delete(a.log, key) // as if nothing had been posted yet
 			}
-			for _, fp := range slices.Sorted(maps.Keys(g.ended)) {
-				send(g.ended[fp], remediations.StatusResolved)
-				delete(g.posted, fp)
+			for _, fp := range slices.Sorted(maps.Keys(p.fires)) {
+				send(p.fires[fp], remediations.StatusFiring)
+			}
+			for _, fp := range slices.Sorted(maps.Keys(p.over)) {
+				send(p.over[fp], remediations.StatusResolved)
 			}
 		}
 		clear(g.ended)
@@ -158,19 +166,48 @@ func (a *alertmanager) post(now time.Time, send func(f *firing, status string)) 
 	return any
 }
 
-// news says that the group has something that was not posted, or that it is time to repeat it.
-func (g *group) news(now time.Time, a *alertmanager) bool {
-	for fp, f := range g.alerts {
-		if a.mute(f); len(f.inhibitedBy) == 0 && !g.posted[fp] {
-			return true
+// loud are those of the alerts that nothing inhibits.
+func (a *alertmanager) loud(all map[string]*firing) map[string]*firing {
+	if len(all) == 0 {
+		return nil
+	}
+	out := make(map[string]*firing, len(all))
+	for fp, f := range all {
+		if a.mute(f); len(f.inhibitedBy) == 0 {
+			out[fp] = f
 		}
 	}
-	for fp := range g.ended {
-		if g.posted[fp] {
-			return true
+	return out
+}
+
+// news says that p is posted after last, which is nil where there was none. It is Alertmanager's rule, needsUpdate in
+// notify/dedup_stage.go of version 0.34.
+func (p *posted) news(last *posted, repeat time.Duration) bool {
+	if len(p.fires)+len(p.over) == 0 {
+		return false
+	}
+	if last != nil && p.at.Sub(last.at) >= 2*repeat {
+		last = nil // Alertmanager has forgotten it
+	}
+	switch {
+	case last == nil:
+		return len(p.fires) > 0
+	case !within(p.fires, last.fires):
+		return true
+	case len(p.fires) == 0:
+		return len(last.fires) > 0
+	}
+	return !within(p.over, last.over) || p.at.Sub(last.at) > repeat
+}
+
+// within says that each of the alerts is one of all.
+func within(some, all map[string]*firing) bool {
+	for fp := range some {
+		if all[fp] == nil {
+			return false
 		}
 	}
-	return len(g.posted) > 0 && now.Sub(g.notified) >= time.Duration(*g.route.Repeat)
+	return true
 }
 
 // mute finds out what inhibits the alert: Alertmanager's rule, where an alert that both sides match inhibits no other such one.

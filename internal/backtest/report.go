@@ -202,12 +202,34 @@ func assumptions(o Options) []string {
 		"A breaker keeps the end of a storm to the minute: a call after it may come a minute sooner or later.",
 		"Whoever cures a node whose plan ran out resets its repair when its last alert has ended.",
 	}
+	if all := o.Alertmanager.Route.intervals(); len(all) > 0 {
+		out = append(out, "No alert is muted by the time intervals of Alertmanager's routes: "+strings.Join(all, ", ")+".")
+	}
 	for _, p := range o.Config.Policies {
-		if p.Witness != nil && slices.ContainsFunc(p.Witness.Signs, func(s signs.Sign) bool { return s.Kind == signs.DaemonSetPod }) {
-			out = append(out, "Policy "+p.Name+": the pod that its witness names is taken to be ill while an alert fires on its node.")
+		if p.Witness == nil {
+			continue
+		}
+		for _, s := range p.Witness.Signs {
+			if said := notRecorded(s.Kind); said != "" && !slices.Contains(out, "Policy "+p.Name+": "+said) {
+				out = append(out, "Policy "+p.Name+": "+said)
+			}
 		}
 	}
 	return out
+}
+
+// notRecorded says what the replay makes of a sign that is not in the record; empty: it is.
+func notRecorded(k signs.Kind) string {
+	switch k {
+	case signs.DaemonSetPod:
+		return "the pod that its witness names is taken to be ill while an alert fires on its node."
+	case signs.MissingGPUs:
+		return "the GPUs that a node offers are not in the record. That sign of its witness shows nothing."
+	case signs.NotRunning:
+		return "what the provider says of an instance is not in the record. That sign of its witness shows nothing."
+	case signs.NotReady, signs.StaleLease, signs.Condition:
+	}
+	return ""
 }
 
 // JSON writes the report for programs.

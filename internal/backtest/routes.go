@@ -29,6 +29,9 @@ type Route struct {
 	Interval *model.Duration   `yaml:"group_interval"`
 	Repeat   *model.Duration   `yaml:"repeat_interval"`
 	Routes   []*Route          `yaml:"routes"`
+	// Mute and Active name time intervals. A backtest does not apply them, and says so.
+	Mute   []string `yaml:"mute_time_intervals"`
+	Active []string `yaml:"active_time_intervals"`
 
 	id       string
 	matchers labels.Matchers
@@ -130,6 +133,16 @@ func (r *Route) of(set model.LabelSet) (out []*Route) {
 		out = []*Route{r}
 	}
 	return out
+}
+
+// intervals are the time intervals of this route and those below it, sorted.
+func (r *Route) intervals() []string {
+	out := slices.Concat(r.Mute, r.Active)
+	for _, below := range r.Routes {
+		out = append(out, below.intervals()...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // group is the key of the group that the alert belongs to.
