@@ -8,13 +8,16 @@ import (
 	"path/filepath"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// ServeTSDB runs Prometheus on a TSDB folder until the test ends, and returns its address.
-func ServeTSDB(t testing.TB, dir string) string {
+// ServeTSDB runs Prometheus on a TSDB folder until the test ends, and returns its address. It scrapes nothing, and evaluates the rules of
+// these files.
+func ServeTSDB(t testing.TB, dir string, rules ...string) string {
 	t.Helper()
-	process, address, err := serveTSDB(t.Context(), t.Output(), dir, t.TempDir())
+	process, address, err := serveTSDB(t.Context(), t.Output(), dir, t.TempDir(), rules...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +26,7 @@ func ServeTSDB(t testing.TB, dir string) string {
 }
 
 // serveTSDB starts Prometheus on dir. Its configuration and its log are in own.
-func serveTSDB(ctx context.Context, progress io.Writer, dir, own string) (*Process, string, error) {
+func serveTSDB(ctx context.Context, progress io.Writer, dir, own string, rules ...string) (*Process, string, error) {
 	built, err := programs.Build(ctx, progress, "prometheus")
 	if err != nil {
 		return nil, "", err
@@ -33,7 +36,11 @@ func serveTSDB(ctx context.Context, progress io.Writer, dir, own string) (*Proce
 		return nil, "", err
 	}
 	config := filepath.Join(own, "prometheus.yaml")
-	if err := os.WriteFile(config, []byte("global: {}\n"), 0o600); err != nil {
+	text, err := yaml.Marshal(map[string]any{"rule_files": rules})
+	if err != nil {
+		return nil, "", err
+	}
+	if err := os.WriteFile(config, text, 0o600); err != nil {
 		return nil, "", err
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", port)

@@ -270,6 +270,7 @@ func maker(of labels.Labels) string {
 const (
 	alertsMetric   = "ALERTS"
 	alertsForState = "ALERTS_FOR_STATE"
+	stateLabel     = "alertstate"
 )
 
 // alertChange is an alert that began to fire, changed its annotations, or ended.

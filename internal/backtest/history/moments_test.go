@@ -272,6 +272,56 @@ func TestRecordedAlertsAreTakenAsTheyAre(t *testing.T) {
 	require.Equal(t, []history.Alert{{Labels: labels, StartsAt: At(20), EndsAt: At(30)}}, got[2].Alerts)
 }
 
+// An alert that fires when the reading begins says since when it fires: not since its rule's for began, and not since another time before.
+func TestARecordedAlertFiresSinceItBeganTo(t *testing.T) {
+	t.Parallel()
+	const series = `{alertname="Unready",alertstate="firing",node="one"}`
+	for name, c := range map[string]struct {
+		active, firing, until float64 // in minutes
+		hole                  float64 // how long nothing was recorded, in the middle
+		without               bool    // ALERTS_FOR_STATE is not recorded
+		since                 float64
+	}{
+		"a long time":                       {active: 20, firing: 35, until: 1000, since: 35},
+		"a hole shorter than the lookback":  {active: 20, firing: 35, until: 1000, hole: 4, since: 35},
+		"it began within the lookback":      {active: 890, firing: 897, until: 1000, since: 897},
+		"it is active for longer than that": {active: 880, firing: 897, until: 1000, since: 897},
+		"what was before a hole is another": {active: 20, firing: 35, until: 1000, hole: 6, since: 466},
+		"nobody knows since when":           {active: 20, firing: 35, until: 1000, without: true, since: 895},
+		"it ends while it is read":          {active: 20, firing: 35, until: 905, since: 35},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := New(t)
+			Every(0, 1000, func(when time.Time, minutes float64) {
+				if minutes >= 460 && minutes < 460+c.hole {
+					return
+				}
+				r.Scrape(when, "a", KubeStateMetrics("a", Machine{Name: "one"}))
+				shows := map[string]float64{}
+				if minutes >= c.active && minutes < c.until && !c.without {
+					shows[`ALERTS_FOR_STATE{alertname="Unready",node="one"}`] = float64(At(c.active).Unix())
+				}
+				if minutes >= c.firing && minutes < c.until {
+					shows["ALERTS"+series] = 1
+				}
+				if minutes < 10 { // it had fired before
+					shows["ALERTS"+series] = 1
+				}
+				r.Scrape(when, "rules", shows)
+			})
+			past := pastOf(t, r, history.Options{Recorded: true})
+			got := moments(t, past, 900, 940)
+			require.Len(t, got[0].Alerts, 1)
+			require.Equal(t, At(c.since), got[0].Alerts[0].StartsAt)
+			if c.until < 1000 {
+				require.Equal(t, At(c.since), got[len(got)-1].Alerts[0].StartsAt)
+				require.Equal(t, At(c.until), got[len(got)-1].Alerts[0].EndsAt)
+			}
+		})
+	}
+}
+
 // The rules ran in the live Prometheus, too. What it recorded of them says nothing about the rules that are tried now.
 func TestWhatTheLiveRulesRecordedIsNotRead(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// recorded takes the alerts from the series ALERTS, which Prometheus records of each rule.
+// recorded takes the alerts from the series ALERTS, which Prometheus records of each rule. Those that fire at the beginning of the
+// reading began to fire before it: since when they are active is in ALERTS_FOR_STATE.
 type recorded struct {
 	tracker  tracker[model.LabelSet]
 	external model.LabelSet
@@ -26,17 +27,24 @@ func newRecorded(o Options, skip func(Skip)) *recorded {
 func (r *recorded) about(of labels.Labels) (model.LabelSet, bool) {
 	set := labelSet(of)
 	delete(set, model.MetricNameLabel)
-	delete(set, "alertstate")
+	delete(set, stateLabel)
 	return set, true
 }
 
 // run gives the alerts that changed from from (included) until until (excluded), in order of time.
 func (r *recorded) run(ctx context.Context, data storage.Queryable, from, until int64) ([]alertChange, error) {
+	first := r.tracker.known == nil
 	changes, err := r.tracker.read(ctx, data, from, until,
 		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, alertsMetric),
-		labels.MustNewMatcher(labels.MatchEqual, "alertstate", "firing"))
+		labels.MustNewMatcher(labels.MatchEqual, stateLabel, "firing"))
 	if err != nil {
 		return nil, err
+	}
+	var before map[uint64]*fired
+	if first {
+		if before, err = r.firedBefore(ctx, data, from, until, changes); err != nil {
+			return nil, err
+		}
 	}
 	changes = append(changes, r.tracker.ends(until)...)
 	slices.SortStableFunc(changes, func(a, b change[model.LabelSet]) int { return cmp.Compare(a.at, b.at) })
@@ -47,6 +55,10 @@ func (r *recorded) run(ctx context.Context, data storage.Queryable, from, until 
 			alert.StartsAt, alert.EndsAt = time.UnixMilli(c.series.since).UTC(), alert.StartsAt
 		}
 		c.apply()
+		if f := before[alertKey(c.series.labels)]; f != nil && c.there && f.since < c.at {
+			alert.StartsAt, c.series.since = time.UnixMilli(f.since).UTC(), f.since
+			delete(before, alertKey(c.series.labels)) // what ends and begins again is another one
+		}
 		out = append(out, alertChange{at: c.at, Alert: alert})
 	}
 	return out, nil
