@@ -2,9 +2,11 @@ package backtest
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,13 +49,20 @@ type live struct {
 	// curable are the nodes that a reboot cures.
 	curable map[string]bool
 
+	// refuses: the provider refuses each call; trouble is what it finds against each step; nobodyResets what ran out.
+	refuses, nobodyResets bool
+	trouble               string
+	// drains is how long a drain takes, says what a sign says that the Node does not show.
+	drains time.Duration
+	says   signs.Answer
+
 	recorded past
 	calls    []call
-	// cordonedAt is when Drydock first cordoned each node, stormed are the nodes that the breaker held.
-	cordonedAt map[string]time.Time
-	stormed    map[string]bool
-	// curedAt is when steps cured nodes.
-	curedAt []time.Time
+	holds    timeline
+	// cordonedAt is when Drydock cordoned each node, curedAt when steps cured nodes, silences are those that were, by node.
+	cordonedAt map[string][]time.Time
+	curedAt    []time.Time
+	silences   map[string][]span
 }
 
 // call is one call of the provider.
@@ -63,27 +72,30 @@ type call struct {
 }
 
 func newLive(t testing.TB, c *remediations.Config, poll time.Duration, nodes ...*corev1.Node) *live {
+	return newLiveWith(t, c, poll, func(*live, *engine.Options) {}, nodes...)
+}
+
+// newLiveWith is such a world in which something is otherwise.
+func newLiveWith(t testing.TB, c *remediations.Config, poll time.Duration, change func(*live, *engine.Options), nodes ...*corev1.Node) *live {
 	l := &live{
 		t: t, config: c, nodes: map[string]*corev1.Node{}, silent: map[string]time.Time{}, cordoned: map[string]bool{},
 		firing: map[string]alerts.Alert{}, silenced: map[string]bool{}, curable: map[string]bool{}, recorded: past{},
-		cordonedAt: map[string]time.Time{}, stormed: map[string]bool{},
+		cordonedAt: map[string][]time.Time{}, silences: map[string][]span{}, holds: timeline{},
 	}
 	for _, n := range nodes {
 		l.put(n)
 	}
 	ids := 36 * 36 * 36 * 36 * 36
-	l.engine = engine.New(engine.Options{
+	o := engine.Options{
 		Config: c, Fleet: l, Journal: l, Store: l, Alerts: l, Actuators: map[string]map[string]engine.Actuator{"civo": {"reboot": l}},
 		Events: l, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard(), PollInterval: poll,
 		CallTimeout: time.Minute, NewTask: func() string { return "" },
-		NewID: func() string { ids++; return strconv.FormatInt(int64(ids), 36) },
-		Decided: func(node string, d lifecycle.Decision) {
-			if d.Reason == remediations.ReasonFleetUnhealthy {
-				l.stormed[node] = true
-			}
-		},
-	})
-	l.inbox = kube.Inbox{Config: c, Now: time.Now, Ended: l.engine.News, Expected: l.engine.Expect, Patch: l.patch, Node: l.node}
+		NewID:   func() string { ids++; return strconv.FormatInt(int64(ids), 36) },
+		Decided: func(node string, d lifecycle.Decision) { l.holds.decided(time.Now(), node, d) },
+	}
+	change(l, &o)
+	l.engine = engine.New(o)
+	l.inbox = kube.Inbox{Config: l.config, Now: time.Now, Ended: l.engine.News, Expected: l.engine.Expect, Patch: l.patch, Node: l.node}
 	return l
 }
 
@@ -97,8 +109,9 @@ func (l *live) put(n *corev1.Node) *corev1.Node {
 	was := l.nodes[n.Name]
 	l.nodes[n.Name] = n
 	seen := n.DeepCopy()
-	seen.Annotations, seen.Labels, seen.Status.NodeInfo.BootID = nil, nil, ""
-	if was == nil || was.Spec.Unschedulable != n.Spec.Unschedulable || was.Status.Conditions[0] != n.Status.Conditions[0] {
+	seen.Annotations, seen.Labels, seen.Status.NodeInfo.BootID, seen.Status.Allocatable = nil, exported(n), "", nil
+	if was == nil || !maps.Equal(exported(was), exported(n)) || was.Spec.Unschedulable != n.Spec.Unschedulable ||
+		was.Status.Conditions[0] != n.Status.Conditions[0] {
 		m := l.recorded.at(time.Now())
 		m.Nodes = append(slices.DeleteFunc(m.Nodes, func(old *corev1.Node) bool { return old.Name == n.Name }), seen)
 	}
@@ -106,6 +119,15 @@ func (l *live) put(n *corev1.Node) *corev1.Node {
 		l.engine.Notice()
 	}
 	return n
+}
+
+// exported are the labels that kube-state-metrics exports: roles always, and others that it is told to.
+func exported(n *corev1.Node) map[string]string {
+	out := maps.Clone(n.Labels)
+	maps.DeleteFunc(out, func(name, _ string) bool {
+		return !strings.HasPrefix(name, "node-role.kubernetes.io/") && name != signs.GPUCountLabel
+	})
+	return out
 }
 
 // edit changes a Node.
@@ -158,6 +180,25 @@ func (l *live) heal(name string) {
 func (l *live) ill(name string, status corev1.ConditionStatus, from, to time.Time) {
 	l.ail(name, status, from)
 	l.at(to, func() { l.heal(name) })
+}
+
+// silence keeps the node's alerts quiet for that time.
+func (l *live) silence(name string, from, to time.Time) {
+	l.silences[name] = append(l.silences[name], span{from: from, until: to})
+	l.turn(l.silenced, name, from, to)
+}
+
+// cures has a reboot cure the node for that time.
+func (l *live) cures(name string, from, to time.Time) { l.turn(l.curable, name, from, to) }
+
+func (l *live) turn(on map[string]bool, name string, from, to time.Time) {
+	for at, is := range map[time.Time]bool{from: true, to: false} {
+		l.at(at, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			on[name] = is
+		})
+	}
 }
 
 func labelsOf(node string) map[string]string {
@@ -217,7 +258,7 @@ func (l *live) alertEnds(node string) {
 	}
 	l.mu.Unlock()
 	r := l.config.Registry.ReadJournal(l.node(node)).Record
-	if fires && r != nil && r.Phase == remediations.PhaseExhausted {
+	if fires && r != nil && r.Phase == remediations.PhaseExhausted && !l.nobodyResets {
 		l.edit(node, func(n *corev1.Node) { n.Annotations[remediations.ResetKey] = "true" })
 	}
 }
@@ -245,6 +286,9 @@ func (l *live) Act(_ context.Context, m engine.Machine, mayStill func() error) (
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls = append(l.calls, call{m.Node, step, time.Now()})
+	if l.refuses {
+		return remediations.CallRefused, errors.New("the quota is reached")
+	}
 	if l.curable[m.Node] {
 		time.AfterFunc(3*time.Minute, func() {
 			l.edit(m.Node, func(n *corev1.Node) { n.Status.NodeInfo.BootID += " and another" })
@@ -253,6 +297,40 @@ func (l *live) Act(_ context.Context, m engine.Machine, mayStill func() error) (
 		})
 	}
 	return remediations.CallAccepted, nil
+}
+
+// surveyed is a provider that is asked before each step.
+type surveyed struct{ *live }
+
+// Survey implements engine.Surveyor.
+func (l surveyed) Survey(context.Context, engine.Machine) remediations.Survey {
+	return remediations.Survey{Trouble: l.trouble}
+}
+
+// Work implements engine.Worker: it is the drain.
+func (l *live) Work(ctx context.Context, m engine.Machine, mayStill func() error, _ func(note, blocked string)) error {
+	if err := mayStill(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.calls = append(l.calls, call{m.Node, "drain:1", time.Now()})
+	l.mu.Unlock()
+	select {
+	case <-time.After(l.drains):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Testify implements engine.Witness, for the signs that the Node does not show.
+func (l *live) Testify(_ context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, fires := l.firing[remediations.Fingerprint(labelsOf(m.Node))]; !fires && l.says == signs.Ill {
+		return signs.Testimony{Answer: signs.Well, Saw: "it is over", At: time.Now()}
+	}
+	return signs.Testimony{Answer: l.says, Saw: "it says " + string(l.says), At: time.Now()}
 }
 
 func (l *live) node(name string) *corev1.Node {
@@ -313,8 +391,8 @@ func (l *live) Write(_ context.Context, was *corev1.Node, c engine.NodeChange) (
 	change(n.Labels, c.Labels)
 	if c.Unschedulable != nil {
 		n.Spec.Unschedulable, l.cordoned[n.Name] = *c.Unschedulable, *c.Unschedulable
-		if l.cordonedAt[n.Name].IsZero() {
-			l.cordonedAt[n.Name] = time.Now()
+		if *c.Unschedulable {
+			l.cordonedAt[n.Name] = append(l.cordonedAt[n.Name], time.Now())
 		}
 	}
 	return l.put(n), nil

@@ -88,7 +88,11 @@ func New(o Options, from time.Time) *Replay {
 			return strconv.FormatInt(36*36*36*36*36+int64(ids), 36)
 		},
 		NewTask: func() string { return "" }, Beside: w.beside, Below: draw.IntN,
-		Decided: func(node string, d lifecycle.Decision) { w.story.decided(w.now, node, d) },
+		Decided: func(node string, d lifecycle.Decision) {
+			if w.story.decided(w.now, node, d); w.decided != nil {
+				w.decided(node, d)
+			}
+		},
 	})
 	r.inbox = kube.Inbox{
 		Config: &core, Patch: w.patch, Now: w.Now, Ended: r.engine.News,

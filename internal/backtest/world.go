@@ -15,6 +15,7 @@ import (
 
 	"drydock.dev/drydock/internal/backtest/history"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/routing"
 )
 
@@ -50,6 +51,8 @@ type world struct {
 	wrote func(before, after *corev1.Node)
 	// asked is told whose leases are read as a sample; nil: nobody is told.
 	asked func(names []string)
+	// decided is told each decision about a node; nil: nobody is told.
+	decided func(node string, d lifecycle.Decision)
 }
 
 // node is one Node of the past, and what came to it since.

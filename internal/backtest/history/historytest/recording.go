@@ -108,6 +108,7 @@ type Machine struct {
 	Version  string
 	Labels   string // further labels of kube_node_labels, each after a comma
 	Taint    string
+	Role     string    // empty: worker
 	Created  time.Time // zero: a day before the Epoch
 }
 
@@ -128,7 +129,11 @@ func KubeStateMetrics(instance string, Machines ...Machine) map[string]float64 {
 			created = Epoch.Add(-24 * time.Hour)
 		}
 		out[`kube_node_created{`+common+`}`] = float64(created.Unix())
-		out[`kube_node_role{`+common+`,role="worker"}`] = 1
+		role := m.Role
+		if role == "" {
+			role = "worker"
+		}
+		out[`kube_node_role{`+common+`,role="`+role+`"}`] = 1
 		out[`kube_node_labels{`+common+m.Labels+`}`] = 1
 		cordoned := 0.0
 		if m.Cordoned {

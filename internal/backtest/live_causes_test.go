@@ -1,0 +1,253 @@
+package backtest
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/signs"
+)
+
+// A cause is tried in the hours after midnight, with no windows.
+func hours(hour, minute int) time.Time { return at(hour, minute).Add(7 * time.Second) }
+
+// oneFault is a node that is not Ready for an hour.
+func oneFault(l *live) { l.ill("n01", corev1.ConditionUnknown, hours(1, 0), hours(2, 0)) }
+
+// known is one of the causes that the report prints, with hours in which it is there and hours in which it is not.
+type known struct {
+	// said is how the report's sentence begins.
+	said string
+	// was, is: what the configuration has in place of that of a day.
+	was, is string
+	// happens is all that happens; with: the cause is there.
+	happens func(l *live, with bool)
+	// live is how the live world is otherwise.
+	live func(l *live, o *engine.Options, with bool)
+}
+
+const (
+	byReady      = "witness: [{ready: false}]"
+	rebootsTwice = "plan: [{step: reboot, wait: 10m, attempts: 2}]"
+)
+
+var knownCauses = map[string]known{
+	"a policy observes": {
+		said: "Policies that observe are replayed as if they enforced.",
+		live: func(l *live, o *engine.Options, with bool) {
+			if with {
+				c, _, err := config.Read(strings.NewReader(calm), config.Options{SkipFiles: true})
+				require.NoError(l.t, err)
+				o.Config, l.config, l.inbox.Config = c.Core, c.Core, c.Core
+			}
+		},
+	},
+	"a call is refused": {
+		said: "As it went: each call is accepted and does nothing.",
+		live: func(l *live, _ *engine.Options, with bool) { l.refuses = with },
+	},
+	"a drain takes longer": {
+		said: "A drain takes 2m0s in both.", was: rebootsTwice, is: "repairCordoned: true\n  plan: [{step: drain}, {step: reboot, wait: 10m}]",
+		// It ends before the plan does: whose cordon a drained node then has, the record does not say.
+		happens: func(l *live, _ bool) { l.ill("n01", corev1.ConditionUnknown, hours(1, 0), hours(1, 18)) },
+		live: func(l *live, o *engine.Options, with bool) {
+			o.Workers = map[string]engine.Worker{"drain": l}
+			if l.drains = 2 * time.Minute; with {
+				l.drains = 7 * time.Minute
+			}
+		},
+	},
+	"a lease is stale although the node is Ready": {
+		said: "A lease is renewed for as long as the node's Ready condition is not Unknown.", was: byReady, is: "witness: [{lease: stale}]",
+		happens: func(l *live, with bool) {
+			if !with {
+				oneFault(l)
+				return
+			}
+			l.at(hours(1, 0), func() {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.silent["n01"] = time.Now()
+			})
+			l.at(hours(1, 5), func() { l.alert("n01") })
+			l.at(hours(2, 0), func() {
+				l.mu.Lock()
+				delete(l.silent, "n01")
+				l.mu.Unlock()
+				l.alertEnds("n01")
+			})
+		},
+	},
+	"the provider finds something against a step": {
+		said: "The provider finds nothing against a step.",
+		live: func(l *live, o *engine.Options, with bool) {
+			o.Actuators["civo"]["reboot"] = surveyed{l}
+			if with {
+				l.trouble = "the instance is not there"
+			}
+		},
+	},
+	"a silence": {
+		said: "Silences, approvals and pauses of the past are not in the record: there are none.",
+		happens: func(l *live, with bool) {
+			if oneFault(l); with {
+				l.silence("n01", hours(0, 50), hours(2, 10))
+			}
+		},
+	},
+	"a pause": {
+		said: "Silences, approvals and pauses of the past are not in the record: there are none.",
+		happens: func(l *live, with bool) {
+			if oneFault(l); with {
+				l.at(hours(0, 50), func() {
+					l.edit("n01", func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true a disk is swapped" })
+				})
+			}
+		},
+	},
+	"an approval": {
+		said: "Silences, approvals and pauses of the past are not in the record: there are none.", was: "  for: 2m", is: "  for: 2m\n  approval: true",
+		happens: func(l *live, with bool) {
+			if oneFault(l); with {
+				l.at(hours(1, 20), func() {
+					r := l.config.Registry.ReadJournal(l.node("n01")).Record
+					l.edit("n01", func(n *corev1.Node) { n.Annotations[remediations.ApproveKey] = r.ID })
+				})
+			}
+		},
+	},
+	"Drydock cordons what ran out of steps": {
+		said: "A cordon in the record counts as a person's, also one that Drydock set.", was: "onExhausted: none", is: "onExhausted: cordon",
+		live: func(l *live, o *engine.Options, with bool) {
+			if !with {
+				o.Config = optionsOf(l.t, calm).Config
+			}
+		},
+	},
+	"a reboot cures": {
+		said: bootless,
+		happens: func(l *live, with bool) {
+			if with {
+				l.cures("n17", hours(0, 50), hours(2, 0))
+			}
+			l.ill("n17", corev1.ConditionUnknown, hours(1, 0), hours(1, 50))
+			l.ill("n18", corev1.ConditionFalse, hours(1, 0), hours(1, 40))
+		},
+	},
+	"a storm": {
+		said: "A breaker keeps the end of a storm to the minute: a call after it may come a minute sooner or later.",
+		happens: func(l *live, with bool) {
+			for _, name := range []string{"n05", "n06", "n07", "n08", "n09", "n10", "n11", "n12"} {
+				if with {
+					l.ill(name, corev1.ConditionFalse, hours(1, 0), hours(1, 30))
+				}
+			}
+			l.ill("n14", corev1.ConditionUnknown, hours(1, 10), hours(2, 10))
+		},
+	},
+	"nobody resets what ran out of steps": {
+		said: "Whoever cures a node whose plan ran out resets its repair when its last alert has ended.",
+		happens: func(l *live, with bool) {
+			l.nobodyResets = with
+			oneFault(l)
+			l.ill("n01", corev1.ConditionUnknown, hours(3, 0), hours(4, 0))
+		},
+	},
+	"the pod of a witness is well": {
+		said: "Policy node-not-ready: the pod that its witness names is taken to be ill while an alert fires on its node.",
+		was:  byReady, is: "witness: [{daemonSetPod: {namespace: kube-system, name: kube-proxy}}]",
+		live: func(l *live, o *engine.Options, with bool) {
+			o.Witnesses = map[signs.Kind]engine.Witness{signs.DaemonSetPod: l}
+			if l.says = signs.Ill; with {
+				l.says = signs.Well
+			}
+		},
+	},
+	"GPUs are missing": {
+		said: "Policy gpu-node-not-ready: the GPUs that a node offers are not in the record. That sign of its witness shows nothing.",
+		was:  "policies:", is: "policies:\n- {name: gpu-node-not-ready, witness: [{gpus: missing}]}",
+		happens: func(l *live, with bool) {
+			l.edit("n01", func(n *corev1.Node) {
+				n.Labels[signs.GPUCountLabel] = "8"
+				n.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
+				if with {
+					n.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("7")}
+				}
+			})
+			oneFault(l)
+		},
+	},
+	"the provider says that an instance does not run": {
+		said: "Policy node-not-ready: what the provider says of an instance is not in the record. That sign of its witness shows nothing.",
+		was:  byReady, is: "witness: [{provider: notRunning}]",
+		live: func(l *live, o *engine.Options, with bool) {
+			o.Witnesses = map[signs.Kind]engine.Witness{signs.NotRunning: l}
+			if l.says = signs.Unknown; with {
+				l.says = signs.Ill
+			}
+		},
+	},
+}
+
+func withoutWindows(c string) string { return strings.Replace(c, "windows:", "# windows:", 1) }
+
+// calm has no windows, and cordons nothing: a cordon of Drydock's own is a cause.
+var calm = strings.Replace(withoutWindows(dayConfig), "onExhausted: cordon", "onExhausted: none", 1)
+
+// TestEachNamedCauseMakesADifference between what was lived and what is replayed, and without it there is none.
+func TestEachNamedCauseMakesADifference(t *testing.T) {
+	t.Parallel()
+	for name, k := range knownCauses {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Contains(t, calm, k.was)
+			o := optionsOf(t, strings.Replace(calm, k.was, k.is, 1))
+			require.True(t, slices.ContainsFunc(assumptions(o), func(said string) bool { return strings.HasPrefix(said, k.said) }), "the report says it")
+			until := at(5, 0)
+			for _, with := range []bool{true, false} {
+				happens := oneFault
+				if k.happens != nil {
+					happens = func(l *live) { k.happens(l, with) }
+				}
+				l := lived(t, o, until, happens, func(l *live, o *engine.Options) {
+					if k.live != nil {
+						k.live(l, o, with)
+					}
+				})
+				calls, holds := replayed(t, o, l.recorded.moments(), until)
+				explained, unexplained := l.differences(calls, holds, until)
+				found := append(explained, unexplained...)
+				t.Logf("with the cause: %t; %d calls live, %d replayed\n%s", with, len(l.calls), len(calls), strings.Join(found, "\n"))
+				require.Equal(t, with, len(found) > 0)
+			}
+		})
+	}
+}
+
+// TestEachSentenceIsACauseOrADefinition: what the report says that it rests on is tried above, or says only what a word means.
+func TestEachSentenceIsACauseOrADefinition(t *testing.T) {
+	t.Parallel()
+	definitions := []string{"As if cured: ", "A repair is unnecessary if "}
+	const all = "witness: [{gpus: missing}, {provider: notRunning}, {daemonSetPod: {namespace: kube-system, name: kube-proxy}}]"
+	o := optionsOf(t, strings.Replace(dayConfig, byReady, all, 1))
+	ofAnyPolicy := regexp.MustCompile(`^Policy [a-z-]+: `)
+	for _, said := range assumptions(o) {
+		begins := func(sentence string) bool {
+			return strings.HasPrefix(ofAnyPolicy.ReplaceAllString(said, ""), ofAnyPolicy.ReplaceAllString(sentence, ""))
+		}
+		tried := slices.ContainsFunc(definitions, begins)
+		for _, k := range knownCauses {
+			tried = tried || begins(k.said)
+		}
+		require.True(t, tried, said)
+	}
+}
