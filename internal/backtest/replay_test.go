@@ -1,12 +1,10 @@
 package backtest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -237,61 +235,6 @@ func (g given) Moments(_ context.Context, _, _ time.Time, yield func(history.Mom
 
 func (given) Skipped() []history.Skip {
 	return []history.Skip{{What: "block 01J", Why: "it has no index"}}
-}
-
-// TestTheReportSaysTheSameInEachForm: text, JSON and HTML have the same numbers, and the same data gives the same bytes.
-func TestTheReportSaysTheSameInEachForm(t *testing.T) {
-	t.Parallel()
-	p := day()
-	p.at(at(21, 0)).Gap = &history.Gap{Until: at(22, 0), Why: "kube-state-metrics was down"}
-	other := strings.Replace(dayConfig, "attempts: 2", "attempts: 1", 1)
-	made := func() (*Report, string, string, string) {
-		r, err := Backtest(t.Context(), given(p.moments()), midnight, at(24, 0),
-			Named{"first.yaml", optionsOf(t, dayConfig)}, Named{"second.yaml", optionsOf(t, other)})
-		require.NoError(t, err)
-		var text, html, data bytes.Buffer
-		require.NoError(t, r.Page().Text(&text))
-		require.NoError(t, r.Page().HTML(&html))
-		require.NoError(t, r.JSON(&data))
-		return r, text.String(), html.String(), data.String()
-	}
-	r, text, html, data := made()
-	require.Len(t, r.Runs, 4)
-	require.Equal(t, 2, r.Runs[0].Totals.Acted)
-	require.Equal(t, 1, r.Runs[0].Totals.Unnecessary)
-	require.Equal(t, 1, r.Runs[1].Totals.Shortened)
-	require.Len(t, r.Differences, 1)
-	require.Equal(t, "n02", r.Differences[0].Node)
-	require.Len(t, r.Differences[0].First, 2)
-	require.Len(t, r.Differences[0].Second, 1)
-	require.Len(t, r.Gaps, 1)
-
-	var parsed Report
-	require.NoError(t, json.Unmarshal([]byte(data), &parsed))
-	require.Equal(t, r.Runs[0].Totals, parsed.Runs[0].Totals)
-	require.Equal(t, r.Differences, parsed.Differences)
-	for _, figure := range parsed.Page().Figures {
-		require.Regexp(t, regexp.QuoteMeta(figure.Name)+`: +`+regexp.QuoteMeta(figure.Value), text)
-		require.Contains(t, html, "<dt>"+figure.Name+"</dt><dd>"+figure.Value+"</dd>")
-	}
-	for _, run := range parsed.Runs {
-		for _, s := range run.sections("") {
-			for _, row := range s.Table.Rows {
-				for _, cell := range row {
-					require.Contains(t, text, cell)
-					require.Contains(t, html, cell)
-				}
-			}
-		}
-	}
-	for _, said := range []string{"kube-state-metrics was down", "block 01J", "Policies that observe are replayed as if they enforced."} {
-		require.Contains(t, text, said)
-		require.Contains(t, html, said)
-	}
-	_, again, againHTML, againData := made()
-	require.Equal(t, text, again)
-	require.Equal(t, html, againHTML)
-	require.Equal(t, data, againData)
 }
 
 // TestNothingIsDecidedInAGap: the same fault outside of a gap is repaired.
