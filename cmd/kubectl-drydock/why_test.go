@@ -244,6 +244,21 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			node: gated(record("eeeeee", remediations.PhaseVerifying, ofSidecar)), unasked: true, code: 4,
 			says: []string{"node-3 (sei/rpc-0) is under repair: mark-ready:1, Verifying since 2026-11-20T21:02:00Z (3m ago)."},
 		},
+		"a sidecar ran out of attempts": {
+			node: gated(record("eeeeee", remediations.PhaseExhausted, ofSidecar)), unasked: true, code: 3,
+			says: []string{
+				"node-3 (sei/rpc-0) is not repaired: Exhausted holds it.", "Why: repair eeeeee ran out of steps, and a person must look",
+				"To change that: once the node is fixed: kubectl drydock reset node-3",
+			},
+			never: []string{"Next:", "needs no repair"},
+		},
+		"a sidecar ran out of attempts, and the node is about to be repaired": {
+			node: illNode(func(n *corev1.Node) {
+				r := record("eeeeee", remediations.PhaseExhausted, ofSidecar)
+				n.Annotations[remediations.SidecarKey(*r.Pod)] = r.Encode()
+			}), code: 4,
+			says: []string{"node-3 is about to be repaired.", "Next:     reboot:1 by civo"}, never: []string{"Exhausted holds"},
+		},
 		"inhibited by another alert": {
 			node: illNode(), inhibits: true, code: 3,
 			says: []string{"node-3 is not repaired: Inhibited holds it.", "Why: inhibited by the alert RackPowerLost"},
