@@ -203,4 +203,5 @@ func TestEveryQueryReturnsData(t *testing.T) {
 			require.True(t, exported[name], "nobody exports %s", name)
 		}
 	}
+	t.Run("the report", func(t *testing.T) { theReportReadsTheSeries(t, l) })
 }
