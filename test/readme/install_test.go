@@ -63,6 +63,7 @@ func TestTheREADMELeadsToTheFirstObservation(t *testing.T) {
 	require.Equal(t, before.Spec, s.node("node-3").Spec)
 
 	t.Run("the pages print what is printed", func(t *testing.T) { s.prints(t, receiver, seen(), refused) })
+	t.Run("the trial of a week", func(t *testing.T) { s.tries(t, receiver, civo) })
 	t.Run("a policy enforces", s.enforces)
 	t.Run("uninstalled", s.uninstalls)
 	t.Run("with a Prometheus of one's own", s.plain)
