@@ -95,9 +95,9 @@ func TestTheNumbersAreTheSameInAllForms(t *testing.T) {
 		long := func(seconds int64) string { return Duration(time.Duration(seconds) * time.Second) }
 		var repairs, holds, breakers []map[string]string
 		for _, one := range r.Repairs {
-			steps := strings.Join(one.Steps, ", ")
-			if one.Would != "" {
-				steps = "would " + one.Would
+			steps := strings.Join(one.Steps.Texts(), ", ")
+			if one.Would != (remediations.Attempt{}) {
+				steps = "would " + one.Would.String()
 			}
 			outcome := string(one.Outcome)
 			switch {
