@@ -41,14 +41,3 @@ func (s *Observation) because(all []Alert, decided string) string {
 	}
 	return strings.Join(out, "; ")
 }
-
-// targetOf names what a policy of the kind repairs.
-func targetOf(kind remediations.Kind) string {
-	switch kind { //nolint:exhaustive // the others are named by their kind
-	case remediations.KindLocation:
-		return "a location of the mesh"
-	case remediations.KindAPIServer:
-		return "the API servers"
-	}
-	return "a " + string(kind)
-}

@@ -237,7 +237,7 @@ func ownersNode(ctx context.Context, machines dynamic.ResourceInterface, one *un
 		}
 		node, _, _ := unstructured.NestedString(machine.Object, "status", "nodeRef", "name")
 		if machine.GetUID() != of.UID || node == "" {
-			return "", fmt.Errorf("Machine %s is another one, or has no Node", of.Name)
+			return "", fmt.Errorf("the Machine %s is another one, or has no Node", of.Name)
 		}
 		return node, nil
 	}

@@ -135,6 +135,7 @@ func (w *civoWorld) stage(which providertest.Stage) []string {
 		w.sim.Inject(civosim.ListPools, civosim.Answer(200, []any{map[string]any{"id": "pool-1", "count": 2, "instances": members}}))
 	}
 	switch which {
+	case providertest.Wanted: // another machine is promised here
 	case providertest.OldLingers:
 		w.list(old, neighbour)
 		pool(old, neighbour)

@@ -81,6 +81,7 @@ func (w *world) stage(which providertest.Stage) []string {
 	}
 	seen := func(replicas int) { w.Patch("MachineSet", "pool", m{"status": m{"replicas": replicas}}, "status") }
 	switch which {
+	case providertest.Wanted: // another machine is promised here
 	case providertest.OldLingers:
 	case providertest.NewFirst:
 		fresh("three")

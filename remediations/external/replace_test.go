@@ -120,6 +120,7 @@ func (w *world) stage(which providertest.Stage) []string {
 		w.openshift.Patch("MachineSet", w.named1("pool"), m{"status": m{"replicas": replicas}}, "status")
 	}
 	switch which {
+	case providertest.Wanted: // another machine is promised here
 	case providertest.OldLingers:
 	case providertest.NewFirst:
 		w.fresh("new")
