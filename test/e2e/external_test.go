@@ -141,7 +141,7 @@ func TestFenceAgentsRemediationRebootsTheMachine(t *testing.T) {
 	y.noneLeft(objects, node)
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"external:1"}, e.Steps)
+	require.Equal(t, []string{"external:1"}, e.Steps.Texts())
 	require.NotEqual(t, before.Status.NodeInfo.BootID, y.node(node).Status.NodeInfo.BootID)
 	require.Equal(t, []string{e.ID + "-0-1"}, r.Rebooted())
 	require.Empty(t, y.civo.Done(civosim.Any))
@@ -179,11 +179,11 @@ func TestMetal3RemediationRebootsTheMachine(t *testing.T) {
 	y.noneLeft(objects, "machine-metal-r", "machine-metal-idle")
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"external:1"}, e.Steps)
+	require.Equal(t, []string{"external:1"}, e.Steps.Texts())
 	require.NotEqual(t, before, y.node("metal-r").Status.NodeInfo.BootID)
 	require.Equal(t, []string{e.ID + "-0-1"}, rebooted())
 	require.Equal(t, remediations.OutcomeRecovered, f.Outcome, f.Why)
-	require.Equal(t, []string{"external:1", "reboot:1"}, f.Steps)
+	require.Equal(t, []string{"external:1", "reboot:1"}, f.Steps.Texts())
 }
 
 // A remediator's Succeeded=True is its opinion. Of a machine that has not booted the repair is not over, and the plan goes on: the next
@@ -211,14 +211,14 @@ func TestSucceededIsNoProof(t *testing.T) {
 	y.noneLeft(objects, claimed, well, booted)
 	require.ElementsMatch(t, []string{e.ID + "-0-1", w.ID + "-0-1"}, r.Claimed())
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"external:1", "reboot:1"}, e.Steps)
+	require.Equal(t, []string{"external:1", "reboot:1"}, e.Steps.Texts())
 	require.NotEqual(t, before[claimed], y.node(claimed).Status.NodeInfo.BootID)
 	require.Equal(t, 1, y.reboots(claimed))
 	require.Equal(t, remediations.OutcomeSelfRecovered, w.Outcome, w.Why)
-	require.Equal(t, []string{"external:1"}, w.Steps)
+	require.Equal(t, []string{"external:1"}, w.Steps.Texts())
 	require.Equal(t, before[well], y.node(well).Status.NodeInfo.BootID)
 	require.Equal(t, remediations.OutcomeRecovered, f.Outcome, f.Why)
-	require.Equal(t, []string{"external:1"}, f.Steps)
+	require.Equal(t, []string{"external:1"}, f.Steps.Texts())
 	require.Len(t, y.civo.Done(civosim.Any), 1)
 }
 
