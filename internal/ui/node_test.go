@@ -77,6 +77,29 @@ func TestTheTimelineTellsTheRepair(t *testing.T) {
 	require.Contains(t, d.get("/nodes/node-3"), "the call for reboot:1 has no answer yet; it counts as issued")
 }
 
+// TestTheNodesPageHasItsRepairsThatEnded: what was done, what would have been, and that nothing was.
+func TestTheNodesPageHasItsRepairsThatEnded(t *testing.T) {
+	t.Parallel()
+	reboot := func(n int) remediations.Attempt { return remediations.Attempt{Name: "reboot", Number: n} }
+	d := open(t, append(installed(), node("node-3", func(n *corev1.Node) {
+		history := ""
+		for _, e := range []remediations.Entry{
+			{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{reboot(1), reboot(2)}},
+			{ID: "bbbbbb", Policy: "node-not-ready", Outcome: remediations.OutcomeSelfRecovered, Steps: remediations.Attempts{}},
+			{ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.OutcomeObserved, Steps: remediations.Attempts{}, Would: &remediations.Would{Step: reboot(1)}},
+		} {
+			e.Began, e.Ended = now.Add(-time.Hour), now.Add(-50*time.Minute)
+			history = remediations.EncodeHistory(remediations.DecodeHistory(history), e)
+		}
+		n.Annotations[remediations.HistoryKey] = history
+	}))...)
+	d.allow()
+	html := d.get("/nodes/node-3")
+	for _, says := range []string{"reboot:1, reboot:2 by policy node-not-ready", "no step by policy node-not-ready", "would have done reboot:1 by policy node-not-ready"} {
+		require.Contains(t, html, says)
+	}
+}
+
 func TestTheFirstGuardThatHoldsIsMarked(t *testing.T) {
 	t.Parallel()
 	d := open(t, append(installed(), node("node-3", withAlert(now.Add(-5*time.Minute)), func(n *corev1.Node) {
