@@ -165,19 +165,26 @@ func (l *meshLife) checkEnd(t *rapid.T, s *location.State, d lifecycle.Decision)
 // it, each candidate once, one location at a time, not twice in a location within limits.leaders.perLocation whatever
 // restarts, never beside a repair of a node that is in it, and everything as it was when nothing helped.
 func TestLeadershipMovesOnlyWhereEverythingSaysSo(t *testing.T) {
+	everything := []string{
+		"moves", "put back", "undone", "left unproven", "node repairs",
+		string(OutcomeRecovered), string(OutcomeSelfRecovered), string(OutcomeExhausted), string(OutcomeSuperseded), string(OutcomeCancelled),
+	}
 	seen := map[string]int{}
-	rapid.Check(t, func(rt *rapid.T) {
-		l := newMeshLife(t, rt)
-		rt.Repeat(l.actions())
-		for k, n := range l.seen {
-			seen[k] += n
-		}
-	})
+	lacks := func() []string {
+		return slices.DeleteFunc(slices.Clone(everything), func(what string) bool { return seen[what] > 0 })
+	}
+	for round := 0; round == 0 || (round < 5 && len(lacks()) > 0 && !testing.Short()); round++ { // what is rare may need more histories
+		rapid.Check(t, func(rt *rapid.T) {
+			l := newMeshLife(t, rt)
+			rt.Repeat(l.actions())
+			for k, n := range l.seen {
+				seen[k] += n
+			}
+		})
+	}
 	t.Logf("%v", seen)
 	if testing.Short() {
 		return // a fifth of the histories need not show everything
 	}
-	for _, what := range []string{"moves", "put back", "undone", "left unproven", "node repairs", string(OutcomeRecovered), string(OutcomeSelfRecovered), string(OutcomeExhausted), string(OutcomeSuperseded), string(OutcomeCancelled)} {
-		require.NotZero(t, seen[what], "a history in which nothing happens shows nothing: %s", what)
-	}
+	require.Empty(t, lacks(), "histories in which nothing happens show nothing")
 }
