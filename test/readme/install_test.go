@@ -51,7 +51,7 @@ func TestTheREADMELeadsToTheFirstObservation(t *testing.T) {
 
 	s.prometheusLoads()
 	receiver := s.alertmanagerRoutes()
-	s.kubeletStarts(receiver, civo.URL())
+	s.kubeletStarts(receiver, civo)
 	await(t, "the self-test", func() bool { return s.ledger().Status.SelfTest.State == alerts.SelfTestOK })
 
 	refused := s.asks()
@@ -169,9 +169,9 @@ func (s *terminal) alertmanagerRoutes() (receiver string) {
 }
 
 // kubeletStarts Drydock as the chart's Deployment says, outside of the cluster: with its ServiceAccount, and with the
-// configuration of its ConfigMap, of which only addresses and the folder of the files are others. And the nodes of a lab
+// configuration of its ConfigMap, of which only addresses, the cluster at Civo and the folder of the files are others. And the nodes of a lab
 // are seconds old.
-func (s *terminal) kubeletStarts(receiver, civo string) {
+func (s *terminal) kubeletStarts(receiver string, civo *lab.Civo) {
 	s.t.Helper()
 	var configuration corev1.ConfigMap
 	s.reads("configmap drydock", &configuration)
@@ -206,7 +206,8 @@ func (s *terminal) kubeletStarts(receiver, civo string) {
 	set(c["receiver"].(m), "tokenFile")
 	set(provider, "apiKeyFile")
 	c["receiver"].(m)["listen"], c["metrics"], c["health"] = receiver, m{"listen": port()}, m{"listen": health}
-	c["alertmanager"].(m)["urls"], provider["apiURL"] = s.lab.AlertmanagerURLs(), civo
+	c["alertmanager"].(m)["urls"] = s.lab.AlertmanagerURLs()
+	provider["apiURL"], provider["clusterID"], provider["region"] = civo.URL(), civo.ClusterID, civo.Region
 	c["limits"] = m{"startupGrace": "0s"}
 	text, err := yaml.Marshal(c)
 	require.NoError(s.t, err)

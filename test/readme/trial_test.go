@@ -61,7 +61,7 @@ func (s *terminal) tries(t *testing.T, receiver string, civo *lab.Civo) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "enforce.yaml"), []byte(blocks(section(t, trial, heading), "yaml")[0]), 0o600))
 	require.Contains(t, s.types(day[0]), "Mode: enforce")
 	require.NoError(t, s.drydock.Stop(t.Context()))
-	s.kubeletStarts(receiver, civo.URL())
+	s.kubeletStarts(receiver, civo)
 	require.NoError(t, s.lab.SetCondition(t.Context(), node, corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady"))
 	await(t, "a repair that waits", func() bool { return strings.Contains(s.types("kubectl drydock status"), "AwaitingApproval") })
 	code, why := s.exits(day[1] + " --config drydock.yaml") // with which Drydock runs here: the nodes of a lab are too young for the installed one
