@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/remediations"
 )
@@ -68,13 +69,13 @@ func (s *terminal) tries(t *testing.T, receiver string, civo *lab.Civo) {
 	require.Equal(t, 3, code, why)
 	require.Contains(t, why, "AwaitingApproval holds it")
 	require.Contains(t, why, "To change that: "+day[2])
-	require.Empty(t, civo.Calls(), "it waits")
+	require.Empty(t, civo.Done(civosim.Any), "it waits")
 	s.types(day[2])
 	await(t, "the end of the repair", func() bool {
 		all := remediations.DecodeHistory(s.node(node).Annotations[remediations.HistoryKey])
 		return len(all) > 0 && all[0].Outcome == remediations.OutcomeRecovered
 	})
-	require.Len(t, civo.Calls(), 1, "the machine was rebooted once")
+	require.Len(t, civo.Done(civosim.Any), 1, "the machine was rebooted once")
 	require.Contains(t, s.types("kubectl drydock report --since 1d"), "Recovered 1")
 
 	for _, line := range inline(t) {
