@@ -165,12 +165,7 @@ var knownCauses = map[string]known{
 	"the pod of a witness is well": {
 		said: "Policy node-not-ready: the pod that its witness names is taken to be ill while an alert fires on its node.",
 		was:  byReady, is: "witness: [{daemonSetPod: {namespace: kube-system, name: kube-proxy}}]",
-		live: func(l *live, o *engine.Options, with bool) {
-			o.Witnesses = map[signs.Kind]engine.Witness{signs.DaemonSetPod: l}
-			if l.says = signs.Ill; with {
-				l.says = signs.Well
-			}
-		},
+		live: witnessed(signs.DaemonSetPod, signs.Ill, signs.Well),
 	},
 	"GPUs are missing": {
 		said: "Policy gpu-node-not-ready: the GPUs that a node offers are not in the record. That sign of its witness shows nothing.",
@@ -189,12 +184,7 @@ var knownCauses = map[string]known{
 	"the provider says that an instance does not run": {
 		said: "Policy node-not-ready: what the provider says of an instance is not in the record. That sign of its witness shows nothing.",
 		was:  byReady, is: "witness: [{provider: notRunning}]",
-		live: func(l *live, o *engine.Options, with bool) {
-			o.Witnesses = map[signs.Kind]engine.Witness{signs.NotRunning: l}
-			if l.says = signs.Unknown; with {
-				l.says = signs.Ill
-			}
-		},
+		live: witnessed(signs.NotRunning, signs.Unknown, signs.Ill),
 	},
 }
 
@@ -249,5 +239,15 @@ func TestEachSentenceIsACauseOrADefinition(t *testing.T) {
 			tried = tried || begins(k.said)
 		}
 		require.True(t, tried, said)
+	}
+}
+
+// witnessed has the witness of that kind say another thing where the cause is there.
+func witnessed(kind signs.Kind, without, with signs.Answer) func(*live, *engine.Options, bool) {
+	return func(l *live, o *engine.Options, there bool) {
+		o.Witnesses = map[signs.Kind]engine.Witness{kind: l}
+		if l.says = without; there {
+			l.says = with
+		}
 	}
 }
