@@ -29,6 +29,8 @@ type ServerOptions struct {
 	// Registerer takes the metrics; nil: nobody does.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
+
+	connectionTime time.Duration // what a connection may last; zero: the default
 }
 
 // Server answers probes. It is made by NewServer and run once by Start.
@@ -55,6 +57,9 @@ func NewServer(o ServerOptions) (*Server, error) {
 	}
 	if _, err := netip.ParseAddr(host); err != nil && host != "" {
 		return nil, fmt.Errorf("the probe port %q: %q is no address; write one, for example 10.0.0.1, or none", o.Listen, host)
+	}
+	if o.connectionTime == 0 {
+		o.connectionTime = connectionTime
 	}
 	questions, err := newQuestions(o.Registerer)
 	if err != nil {

@@ -49,7 +49,7 @@ func (s *Server) serveStreams(ctx context.Context, l net.Listener) error {
 
 // serveConnection answers what is asked over one connection, and hangs up at the first word that no key made.
 func (s *Server) serveConnection(c net.Conn, from netip.Addr) {
-	if err := c.SetDeadline(time.Now().Add(connectionTime)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(s.options.connectionTime)); err != nil {
 		return
 	}
 	header := make([]byte, HeaderSize)
