@@ -316,7 +316,7 @@ func (c *ClusterAPI) AddMachines(ctx context.Context, set string, replicas int, 
 	if err != nil {
 		return nil, err
 	}
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
 		all, err := c.Dynamic.Resource(CAPIMachines).Namespace(ClusterAPINamespace).List(ctx, metav1.ListOptions{LabelSelector: "set=" + set})
 		if err != nil {
 			return false, err

@@ -22,9 +22,6 @@ import (
 // grace is how long a node of the shared lab may be silent. A busy machine, and a restart of the API server, must not take that long.
 const grace = 12 * time.Second
 
-// within bounds every wait: only a fault meets it.
-const within = 5 * time.Minute
-
 // hook is a webhook that hands over each alert as "alertname/node/status".
 func hook(t *testing.T, token string) (url string, alerts <-chan string) {
 	c := make(chan string, 100)
@@ -49,7 +46,7 @@ func hook(t *testing.T, token string) (url string, alerts <-chan string) {
 
 func awaitAlert(t *testing.T, alerts <-chan string, want string) {
 	t.Helper()
-	deadline := time.After(within)
+	deadline := time.After(lab.Patience)
 	for {
 		select {
 		case got := <-alerts:
@@ -76,7 +73,7 @@ func ready(n *corev1.Node) corev1.ConditionStatus {
 func awaitNode(t *testing.T, l *lab.Lab, name string, is func(*corev1.Node) bool) time.Duration {
 	t.Helper()
 	begun := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience)
 	defer cancel()
 	w, err := l.Client().CoreV1().Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	require.NoError(t, err)
@@ -86,7 +83,7 @@ func awaitNode(t *testing.T, l *lab.Lab, name string, is func(*corev1.Node) bool
 			return time.Since(begun)
 		}
 	}
-	require.Failf(t, "the node did not get there", "%s within %s", name, within)
+	require.Failf(t, "the node did not get there", "%s within %s", name, lab.Patience)
 	return 0
 }
 
@@ -94,7 +91,7 @@ func awaitNode(t *testing.T, l *lab.Lab, name string, is func(*corev1.Node) bool
 func awaitRenewal(t *testing.T, l *lab.Lab, node string) {
 	t.Helper()
 	begun := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience)
 	defer cancel()
 	w, err := l.Client().CoordinationV1().Leases(corev1.NamespaceNodeLease).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + node})
 	require.NoError(t, err)

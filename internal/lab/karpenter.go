@@ -136,7 +136,7 @@ func (k *Karpenter) AddNodePool(ctx context.Context, name string, replicas int) 
 
 // AwaitNodes returns the names of the NodePool's Nodes when it has so many whose NodeClaims are Initialized.
 func (k *Karpenter) AwaitNodes(ctx context.Context, pool string, count int) (names []string, err error) {
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
 		all, err := k.Dynamic.Resource(NodeClaims).List(ctx, metav1.ListOptions{LabelSelector: NodePoolLabel + "=" + pool})
 		if err != nil {
 			return false, err

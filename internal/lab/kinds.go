@@ -93,7 +93,7 @@ func (l *Lab) addKind(ctx context.Context, text []byte) error {
 
 // awaitKind returns when clients find the kind in discovery, which has no watch.
 func (l *Lab) awaitKind(ctx context.Context, resource schema.GroupVersionResource) error {
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, Patience, true, func(context.Context) (bool, error) {
 		list, err := l.client.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
 		if err != nil {
 			return false, nil //nolint:nilerr // it is not served yet

@@ -54,7 +54,7 @@ func TestARecycledMachineComesBackAsAnother(t *testing.T) {
 					}
 				}
 				return false
-			}, within, 20*time.Millisecond)
+			}, lab.Patience, 20*time.Millisecond)
 			all := civo.Instances()
 			successor := all[len(all)-1]
 			require.Equal(t, []string{"ACTIVE", "p", "old-" + name}, []string{successor.Status, successor.Pool, successor.Replaces})

@@ -118,7 +118,7 @@ func Healthy(now, since time.Time) []corev1.NodeCondition {
 // would see a cluster in trouble.
 func (l *Lab) awaitNodes(ctx context.Context) error {
 	missing := ""
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
 		nodes, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return false, err

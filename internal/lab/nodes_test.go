@@ -72,11 +72,11 @@ func TestPodsOfALostNodeStayTerminatingUntilItReturns(t *testing.T) {
 	require.Eventually(t, func() bool { // needs the namespace's service account, which a controller makes
 		_, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 		return err == nil
-	}, within, 50*time.Millisecond)
+	}, lab.Patience, 50*time.Millisecond)
 	require.Eventually(t, func() bool {
 		p, err := pods.Get(ctx, "p", metav1.GetOptions{})
 		return err == nil && p.Status.Phase == corev1.PodRunning
-	}, within, 20*time.Millisecond)
+	}, lab.Patience, 20*time.Millisecond)
 
 	l.Break("node-2")
 	require.NoError(t, pods.Delete(ctx, "p", metav1.DeleteOptions{}))
@@ -88,7 +88,7 @@ func TestPodsOfALostNodeStayTerminatingUntilItReturns(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := pods.Get(ctx, "p", metav1.GetOptions{})
 		return err != nil
-	}, within, 50*time.Millisecond)
+	}, lab.Patience, 50*time.Millisecond)
 }
 
 func TestAlertmanagersAreStoppedAndStartedAndTheWebhookMoves(t *testing.T) {
@@ -105,5 +105,5 @@ func TestAlertmanagersAreStoppedAndStartedAndTheWebhookMoves(t *testing.T) {
 	require.Eventually(t, func() bool {
 		body, err := get(t, l.AlertmanagerURLs()[1]+"/api/v2/alerts?filter=alertname%3DWatchdog")
 		return err == nil && len(body) > 5
-	}, within, 50*time.Millisecond)
+	}, lab.Patience, 50*time.Millisecond)
 }

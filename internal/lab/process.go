@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// patience is how long something is waited for that only a fault keeps from coming.
-const patience = 5 * time.Minute
+// Patience bounds every wait of the lab, and of its tests, for what only a fault keeps from coming: far beyond what it takes, also on a
+// machine that is busy with something else.
+const Patience = 10 * time.Minute
 
 // Spec says what a Process runs and how it is known to be ready.
 type Spec struct {
@@ -29,7 +30,7 @@ type Spec struct {
 	ReadyURL string
 	// ReadyClient polls ReadyURL; nil: http.DefaultClient.
 	ReadyClient *http.Client
-	// ReadyWithin bounds the wait; zero: patience.
+	// ReadyWithin bounds the wait; zero: Patience.
 	ReadyWithin time.Duration
 	// Again starts it once more a second after it has ended by itself, as a kubelet does. Kill and Stop end it for good.
 	Again bool
@@ -120,7 +121,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	}
 	within := p.spec.ReadyWithin
 	if within == 0 {
-		within = patience
+		within = Patience
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -52,7 +52,7 @@ func TestNothingOutlivesAParentThatIsKilled(t *testing.T) {
 
 	require.NoError(t, helper.Process.Kill())
 	require.Error(t, helper.Wait())
-	require.Eventually(t, func() bool { return len(children(t, dir)) == 0 }, within, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return len(children(t, dir)) == 0 }, lab.Patience, 20*time.Millisecond)
 }
 
 func shell(t *testing.T, script string) lab.Spec {
@@ -93,7 +93,7 @@ func TestAPartThatEndsIsStartedAgain(t *testing.T) {
 	spec.ReadyURL, spec.Again = ready.URL, true
 	p, err := lab.StartProcess(t.Context(), spec)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return count() == 3 }, within, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return count() == 3 }, lab.Patience, 20*time.Millisecond)
 	p.Kill()
 	require.Never(t, func() bool { return count() > 3 }, 2*time.Second, 100*time.Millisecond)
 	require.NoError(t, os.Remove(starts))
@@ -107,7 +107,7 @@ func TestAProcessIsSignalledStoppedAndStartedAgain(t *testing.T) {
 	p, err := lab.StartProcess(t.Context(), shell(t, `trap 'echo bye; exit 0' TERM; echo up; while :; do read x </dev/zero; done`))
 	require.NoError(t, err)
 	require.Error(t, p.Start(t.Context()), "it is running")
-	require.Eventually(t, func() bool { return strings.Contains(p.LogEnd(), "up") }, within, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(p.LogEnd(), "up") }, lab.Patience, 10*time.Millisecond)
 	first := p.PID()
 	p.Kill()
 	require.ErrorContains(t, p.Wait(t.Context()), "killed")

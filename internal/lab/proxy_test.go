@@ -40,7 +40,7 @@ func throughProxy(t *testing.T, l *lab.Lab) (*lab.Proxy, kubernetes.Interface) {
 	require.Eventually(t, func() bool { // the authorizer learns of a binding by a watch
 		_, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 		return err == nil
-	}, within, 20*time.Millisecond)
+	}, lab.Patience, 20*time.Millisecond)
 	return proxy, client
 }
 
@@ -70,7 +70,7 @@ func TestAProxyBreaksWhatItsHooksSay(t *testing.T) {
 	select {
 	case event := <-w.ResultChan():
 		require.Equal(t, "written", event.Object.(*corev1.ConfigMap).Name)
-	case <-time.After(within):
+	case <-time.After(lab.Patience):
 		require.Fail(t, "the watch does not deliver")
 	}
 	proxy.After(nil)

@@ -72,7 +72,7 @@ func (p *pager) pages(pod, status string) []page {
 
 func (p *pager) await(t *testing.T, pod, status string) page {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(p.pages(pod, status)) > 0 }, within, 50*time.Millisecond, "%s %s", pod, status)
+	require.Eventually(t, func() bool { return len(p.pages(pod, status)) > 0 }, lab.Patience, 50*time.Millisecond, "%s %s", pod, status)
 	return p.pages(pod, status)[0]
 }
 
@@ -114,7 +114,7 @@ func TestAReplacedPodsSidecarRaisesAnAlertAndOneThatDoesNotAnswerDoesNot(t *test
 		require.Eventually(t, func() bool {
 			answer, err := get(t, l.PrometheusURL()+"/api/v1/query?query="+query)
 			return err == nil && strings.Contains(answer, `,"`+code+`"]`)
-		}, within, 100*time.Millisecond, "%s %s", pod, code)
+		}, lab.Patience, 100*time.Millisecond, "%s %s", pod, code)
 	}
 	begun = time.Now()
 	replace(rpc)
@@ -154,7 +154,7 @@ func TestAReplacedPodsSidecarRaisesAnAlertAndOneThatDoesNotAnswerDoesNot(t *test
 		answer, err := get(t, l.PrometheusURL()+"/api/v1/query?query="+query)
 		return err == nil && strings.Contains(answer, `{"metric":{"namespace":"sei","seinode":"rpc"},"value":[`) &&
 			strings.Contains(answer, `,"1"]`) && strings.Contains(answer, `"seinode":"well"`)
-	}, within, 200*time.Millisecond)
+	}, lab.Patience, 200*time.Millisecond)
 }
 
 func TestTheProxyAsksTheAPIServerWhoPosts(t *testing.T) {
@@ -196,7 +196,7 @@ func TestTheProxyAsksTheAPIServerWhoPosts(t *testing.T) {
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "sei", Name: "guest"}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return post(rpc, guest) == 201 }, within, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return post(rpc, guest) == 201 }, lab.Patience, 50*time.Millisecond)
 	require.Equal(t, []string{rpc.Pod()}, s.Closed())
 	require.Equal(t, 201, post(bare, ""), "nobody asks there")
 
@@ -215,7 +215,7 @@ func TestTheProxyAsksTheAPIServerWhoPosts(t *testing.T) {
 				require.NoError(t, err)
 				phase, _, _ = unstructured.NestedString(o.Object, "status", "phase")
 				return phase != ""
-			}, within, 20*time.Millisecond)
+			}, lab.Patience, 20*time.Millisecond)
 			return phase
 		}
 		require.NoError(t, s.PatchSeiNodeStatus(ctx, "sei", "rpc", map[string]any{"phase": "Initializing"}))

@@ -69,12 +69,12 @@ func New(t testing.TB, o Options) *Lab {
 }
 
 // AwaitEnd waits until the process has ended, as one does that a test's hook is to kill.
-func AwaitEnd(t testing.TB, p *Process, within time.Duration) {
+func AwaitEnd(t testing.TB, p *Process) {
 	t.Helper()
 	select {
 	case <-p.Done():
-	case <-time.After(within):
-		t.Fatalf("%s did not end within %s; %s", p.spec.Name, within, p.LogEnd())
+	case <-time.After(Patience):
+		t.Fatalf("%s did not end within %s; %s", p.spec.Name, Patience, p.LogEnd())
 	}
 }
 

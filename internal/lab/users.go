@@ -86,7 +86,7 @@ subjects: [{kind: ServiceAccount, namespace: %[3]s, name: %[1]s}]
 		User:               "system:serviceaccount:" + People + ":" + name,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"},
 	}}
-	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
 		answer, err := l.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		return err == nil && answer.Status.Allowed, nil
 	})

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -18,9 +17,6 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/test/admission/requests"
 )
-
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
 
 func TestMain(m *testing.M) {
 	nodes := []lab.NodeSpec{{Name: requests.Node}}

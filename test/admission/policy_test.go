@@ -47,7 +47,7 @@ func forged(t testing.TB, l *lab.Lab) string {
 
 func await(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	require.Eventually(t, is, within, 50*time.Millisecond, "waiting for %s", what)
+	require.Eventually(t, is, lab.Patience, 50*time.Millisecond, "waiting for %s", what)
 }
 
 // TestPolicyAndCoreSayTheSame: on the hard core the API server with the policy alone denies what the core denies;

@@ -121,15 +121,12 @@ func (b *berth) ledger() *ledger.Ledger {
 	return l
 }
 
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
-
 // becomes waits for the ledger to say the state, and for the metric and the Event with it. It fails where another bad state is told
 // before, and beyond the limit where the machine has nothing else to do: in the soak.
 func (b *berth) becomes(d *lab.Drydock, state alerts.SelfTestState, from time.Time, limit time.Duration) *ledger.Ledger {
 	b.t.Helper()
 	if !soak.Whole() {
-		limit = within
+		limit = lab.Patience
 	}
 	was := b.ledger().Status.SelfTest.State
 	l := b.ledger()
@@ -167,7 +164,7 @@ func (b *berth) pause() {
 // measures waits for the line among Drydock's figures.
 func (b *berth) measures(d *lab.Drydock, line string) {
 	b.t.Helper()
-	require.Eventually(b.t, func() bool { return strings.Contains(b.metrics(d), line) }, within, 200*time.Millisecond, line)
+	require.Eventually(b.t, func() bool { return strings.Contains(b.metrics(d), line) }, lab.Patience, 200*time.Millisecond, line)
 }
 
 func (b *berth) metrics(d *lab.Drydock) string {

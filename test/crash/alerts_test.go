@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"drydock.dev/drydock/internal/lab"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
@@ -105,7 +106,7 @@ func tell(ctx context.Context, alertmanagers []string, labels map[string]string,
 	body := encoded([]any{map[string]any{"labels": labels, "startsAt": starts, "endsAt": ends.UTC()}})
 	for _, url := range alertmanagers {
 		var last error
-		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, lab.Patience, true, func(ctx context.Context) (bool, error) {
 			last = send(ctx, url+"/api/v2/alerts", "", body)
 			return last == nil, nil
 		})

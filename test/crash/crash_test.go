@@ -197,7 +197,7 @@ func (s story) killedAt(t *testing.T, at site, point string, when moment) {
 	s.play(y)
 	select {
 	case <-killed:
-	case <-time.After(within):
+	case <-time.After(lab.Patience):
 		require.Failf(t, "it was not killed", "it never came to %q", point)
 	}
 }

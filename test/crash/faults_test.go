@@ -217,7 +217,7 @@ func TestTheAPIServerRestarts(t *testing.T) {
 			if outage > 0 {
 				select { // the leader gives up by itself
 				case <-y.replicas[0].Done():
-				case <-time.After(within):
+				case <-time.After(lab.Patience):
 					require.Fail(t, "the leader goes on without its Lease")
 				}
 			}

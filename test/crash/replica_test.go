@@ -168,7 +168,7 @@ func (y *yard) undo(c *call) {
 // settled waits until no call that was seen is without its answer: a watch may show what it did before its hook runs.
 func (y *yard) settled() {
 	y.t.Helper()
-	require.Eventually(y.t, func() bool { return y.underway.Load() == 0 }, within, 10*time.Millisecond)
+	require.Eventually(y.t, func() bool { return y.underway.Load() == 0 }, lab.Patience, 10*time.Millisecond)
 }
 
 func (y *yard) leads(r *replica) {

@@ -174,7 +174,7 @@ func (y *yard) awake(r *replica) { y.signal(r, syscall.SIGCONT) }
 // has given the lead up meanwhile, it leads again. Whatever it was at when it slept is behind it then.
 func (y *yard) knows(r *replica, led int64) {
 	y.t.Helper()
-	require.Eventually(y.t, func() bool { return r.deaths.Load() > 0 || r.renewed.Load() > led }, within, 20*time.Millisecond)
+	require.Eventually(y.t, func() bool { return r.deaths.Load() > 0 || r.renewed.Load() > led }, lab.Patience, 20*time.Millisecond)
 }
 
 // TestASlotThatAFormerLeaderLeftIsFreed writes a slot into the ledger behind the leader's back, as a leader does that

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 )
@@ -99,7 +100,7 @@ func (v *view) see(o any) {
 func (y *yard) await(what string, wanted func(v *view) bool) {
 	y.t.Helper()
 	v := y.view
-	deadline := time.After(within)
+	deadline := time.After(lab.Patience)
 	for {
 		v.mu.Lock()
 		ok, changed := wanted(v), v.changed
@@ -110,7 +111,7 @@ func (y *yard) await(what string, wanted func(v *view) bool) {
 		select {
 		case <-changed:
 		case <-deadline:
-			require.Failf(y.t, "it did not come", "%s within %s; there is %s", what, within, v)
+			require.Failf(y.t, "it did not come", "%s within %s; there is %s", what, lab.Patience, v)
 		}
 	}
 }

@@ -17,9 +17,6 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
-
 // yardLabel marks a Node as one yard's.
 const yardLabel = "drydock-lab/yard"
 

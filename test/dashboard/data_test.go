@@ -23,9 +23,6 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
-
 // metricsAt is where Drydock will serve its metrics; Prometheus must know it from its start.
 var metricsAt string
 
@@ -61,7 +58,7 @@ func get(t *testing.T, url string) (int, []byte) {
 
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	require.Eventually(t, is, within, 100*time.Millisecond, "waiting for %s", what)
+	require.Eventually(t, is, lab.Patience, 100*time.Millisecond, "waiting for %s", what)
 }
 
 func annotate(t *testing.T, l *lab.Lab, node, key, value string) {
@@ -173,7 +170,7 @@ func TestEveryQueryReturnsData(t *testing.T) {
 				var drawn int
 				drawn, expr = data(t, l, q, began, time.Now())
 				return drawn > 0
-			}, within, time.Second, "panel %q shows nothing", p.Title)
+			}, lab.Patience, time.Second, "panel %q shows nothing", p.Title)
 			t.Logf("%-30s %s", p.Title, expr)
 		}
 	}

@@ -100,13 +100,10 @@ func (y *yard) memory() (now, peak int) {
 	return of("VmRSS"), of("VmHWM")
 }
 
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
-
 // answers says that a GET is answered 200.
 func (y *yard) answers(url string) {
 	y.Helper()
-	client := &http.Client{Timeout: within, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: lab.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Get(url)
 	require.NoError(y, err)
 	_, err = io.Copy(io.Discard, res.Body)
@@ -254,7 +251,7 @@ func TestAFloodOfAPortTakesLittleMemory(t *testing.T) {
 			require.Eventually(t, func() bool {
 				is, renewed := y.lease()
 				return is == holder && renewed.After(began.Add(y.flood/2))
-			}, within, 100*time.Millisecond, "it leads no more, or does not renew its lease")
+			}, lab.Patience, 100*time.Millisecond, "it leads no more, or does not renew its lease")
 		})
 	}
 	select {

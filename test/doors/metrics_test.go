@@ -109,7 +109,7 @@ func TestOnlyWhomTheAPIServerKnowsReadsTheMetrics(t *testing.T) {
 	require.Eventually(t, func() bool {
 		code, text := scrape(t, client, url, prometheus)
 		return code == http.StatusForbidden && strings.Contains(text, `user "system:serviceaccount:monitoring:prometheus" may not get /metrics`)
-	}, within, 250*time.Millisecond)
+	}, lab.Patience, 250*time.Millisecond)
 	bindings := l.Client().RbacV1().ClusterRoleBindings()
 	_, err = bindings.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "prometheus-scrapes"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "drydock-metrics"},
@@ -122,7 +122,7 @@ func TestOnlyWhomTheAPIServerKnowsReadsTheMetrics(t *testing.T) {
 	require.Eventually(t, func() bool {
 		code, _ := scrape(t, client, url, prometheus)
 		return code == http.StatusOK
-	}, within, 250*time.Millisecond)
+	}, lab.Patience, 250*time.Millisecond)
 
 	for what, token := range map[string]string{"anonymous": "", "forged": "forged", "another cluster's": prometheus + "x"} {
 		code, _ = scrape(t, client, url, token)
@@ -156,12 +156,12 @@ func TestOnlyWhomTheAPIServerKnowsReadsTheMetrics(t *testing.T) {
 	require.Eventually(t, func() bool { // the flood has used up the rate of reviews
 		_, text := scrape(t, client, url, late)
 		return strings.Contains(text, "the API server cannot be asked who scrapes")
-	}, within, 250*time.Millisecond)
+	}, lab.Patience, 250*time.Millisecond)
 	away.Store(false)
 	require.Eventually(t, func() bool {
 		code, _ := scrape(t, client, url, late)
 		return code == http.StatusForbidden
-	}, within, 250*time.Millisecond)
+	}, lab.Patience, 250*time.Millisecond)
 	code, _ = scrape(t, client, url, prometheus)
 	require.Equal(t, http.StatusOK, code)
 }

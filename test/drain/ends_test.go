@@ -32,7 +32,7 @@ func (s *started) endsPromptlyWith(cause error) kube.DrainReport {
 func TestNoEvictionIsSentWhenTheContextHasEnded(t *testing.T) {
 	t.Run("while a budget holds, before the next round", func(t *testing.T) {
 		p := newPlace(t)
-		p.drainer.Every = 2 * within // where it slept, it would not end in time
+		p.drainer.Every = 2 * lab.Patience // where it slept, it would not end in time
 		p.replicas("web", 2)
 		p.budget("web", "web", 1, 2)
 		s := p.start(kube.DrainOptions{})

@@ -30,9 +30,6 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
-
 // elsewhere is a node that no test drains.
 const elsewhere = "node-0"
 
@@ -166,7 +163,7 @@ func (p *place) asked() int {
 
 func (p *place) eventually(f func() bool) {
 	p.t.Helper()
-	require.Eventually(p.t, f, within, 20*time.Millisecond)
+	require.Eventually(p.t, f, lab.Patience, 20*time.Millisecond)
 }
 
 func (p *place) cordon(on bool) {
@@ -177,7 +174,7 @@ func (p *place) cordon(on bool) {
 
 func (p *place) drain(o kube.DrainOptions) (kube.DrainReport, error) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), within)
+	ctx, cancel := context.WithTimeout(p.t.Context(), lab.Patience)
 	defer cancel()
 	return p.drainer.Drain(ctx, p.node, o)
 }
@@ -207,7 +204,7 @@ func (p *place) start(o kube.DrainOptions) *started {
 // says waits until the progress contains the sentence.
 func (s *started) says(sentence string) {
 	s.p.t.Helper()
-	deadline, heard := time.After(within), []string{}
+	deadline, heard := time.After(lab.Patience), []string{}
 	for {
 		select {
 		case now := <-s.said:
@@ -227,7 +224,7 @@ func (s *started) ends() (kube.DrainReport, error) {
 	s.p.t.Helper()
 	select {
 	case <-s.done:
-	case <-time.After(within):
+	case <-time.After(lab.Patience):
 		require.Fail(s.p.t, "the drain does not end")
 	}
 	return s.report, s.err

@@ -49,7 +49,7 @@ func wholePlan(over map[string]any) map[string]any {
 func (y *yard) app(name, node string) (free func()) {
 	y.t.Helper()
 	client, labels := y.lab.Client(), map[string]string{"app": name}
-	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	_, err := client.AppsV1().ReplicaSets("default").Create(ctx, &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -86,7 +86,7 @@ func (y *yard) app(name, node string) (free func()) {
 		}
 		b, err := client.PolicyV1().PodDisruptionBudgets("default").Get(ctx, name, metav1.GetOptions{})
 		return err == nil && b.Status.CurrentHealthy == 1
-	}, within, 200*time.Millisecond, "the pod of %s runs, and its budget knows", name)
+	}, lab.Patience, 200*time.Millisecond, "the pod of %s runs, and its budget knows", name)
 	return free
 }
 
@@ -134,7 +134,7 @@ func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
 
 	y.civo.On(civosim.Recycle, func() { d.Kill() })
 	free()
-	lab.AwaitEnd(t, d.Process, within)
+	lab.AwaitEnd(t, d.Process)
 	y.civo.On(civosim.Recycle, nil)
 	require.NoError(t, y.lab.Restart(t.Context(), d))
 	e := y.ended("node-30")

@@ -42,7 +42,7 @@ func TestAConditionThatOthersSetIsRepairedAndProven(t *testing.T) {
 		set(s, s.ill)
 	}
 	for policy, s := range ill {
-		require.Eventually(t, func() bool { return y.reboots(s.node) == 1 }, within, 100*time.Millisecond, "%s is rebooted", s.node)
+		require.Eventually(t, func() bool { return y.reboots(s.node) == 1 }, lab.Patience, 100*time.Millisecond, "%s is rebooted", s.node)
 		require.Equal(t, policy, y.record(s.node, "the repair", verifying).Policy)
 		set(s, s.well)
 		e := y.ended(s.node)

@@ -29,9 +29,6 @@ import (
 	"drydock.dev/drydock/remediations/medik8s"
 )
 
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
-
 // patience is how long a step's proof may take where it is to come: on a busy machine, too, nothing but a fault uses it up. A step that
 // is to be given up has a wait of its own.
 const patience = "10m"
@@ -98,7 +95,7 @@ func newYard(t *testing.T) *yard {
 // those the ledger is made anew, and a machine is repaired three times a day at most.
 func (y *yard) settle(nodes []corev1.Node) {
 	y.t.Helper()
-	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	require.Eventually(y.t, func() bool {
 		for _, url := range y.lab.AlertmanagerURLs() {
@@ -107,7 +104,7 @@ func (y *yard) settle(nodes []corev1.Node) {
 			}
 		}
 		return true
-	}, within, 100*time.Millisecond, "the alerts of earlier tests do not end")
+	}, lab.Patience, 100*time.Millisecond, "the alerts of earlier tests do not end")
 	for _, n := range nodes {
 		gone := map[string]any{}
 		for k := range n.Annotations {
@@ -191,7 +188,7 @@ func (y *yard) node(name string) *corev1.Node {
 // await watches a node until it is as wanted.
 func (y *yard) await(name, what string, wanted func(*corev1.Node) bool) *corev1.Node {
 	y.t.Helper()
-	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	n := y.node(name)
 	for !wanted(n) {
@@ -281,7 +278,7 @@ func (y *yard) reboots(node string) int {
 // told waits for an Event of this test about the node, or Drydock's ledger, whose note has the text.
 func (y *yard) told(node, reason, text string) {
 	y.t.Helper()
-	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	var notes []string
 	ticker := time.NewTicker(100 * time.Millisecond)

@@ -97,7 +97,7 @@ func (y *yard) noneLeft(objects dynamic.ResourceInterface, nodes ...string) {
 		require.Eventually(y.t, func() bool {
 			_, err := objects.Get(y.t.Context(), node, metav1.GetOptions{})
 			return apierrors.IsNotFound(err)
-		}, within, 100*time.Millisecond, "the object about %s is deleted", node)
+		}, lab.Patience, 100*time.Millisecond, "the object about %s is deleted", node)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestSucceededIsNoProof(t *testing.T) {
 	y.fail(booted)
 	require.Eventually(t, func() bool {
 		return slices.ContainsFunc(r.Claimed(), func(attempt string) bool { return attempt == y.attempt(well) })
-	}, within, 100*time.Millisecond, "the remediator says so")
+	}, lab.Patience, 100*time.Millisecond, "the remediator says so")
 	require.NoError(t, y.lab.Heal(t.Context(), well, ""))
 
 	e, w, f := y.ended(claimed), y.ended(well), y.ended(booted)

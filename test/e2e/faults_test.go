@@ -104,7 +104,7 @@ func (y *yard) suffers(r requested, f fault) remediations.Entry {
 
 	y.fail(r.node)
 	if f.kills {
-		lab.AwaitEnd(y.t, d.Process, within)
+		lab.AwaitEnd(y.t, d.Process)
 		record := remediations.ReadJournal(y.node(r.node)).Record
 		require.NotNil(y.t, record, "the intent is on the Node")
 		require.Equal(y.t, remediations.PhaseActing, record.Phase)

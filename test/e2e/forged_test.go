@@ -153,7 +153,7 @@ func TestForgedMetricsRepairNoHealthyNode(t *testing.T) {
 	y.run(lab.DrydockOptions{Config: several(map[string]any{"policies": policies})})
 
 	tenant.say(forged(node))
-	require.Eventually(t, func() bool { return slices.Contains(y.alertNames(node), "Sentinel") }, within, 100*time.Millisecond, "the sentinel fires")
+	require.Eventually(t, func() bool { return slices.Contains(y.alertNames(node), "Sentinel") }, lab.Patience, 100*time.Millisecond, "the sentinel fires")
 	require.Equal(t, []string{"Sentinel"}, y.alertNames(node))
 	require.Nil(t, remediations.ReadJournal(y.node(node)).Record)
 

@@ -61,5 +61,5 @@ func TestTheLeaseOfMedik8sIsSomebodysAtATime(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := leases.Get(ctx, name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
-	}, within, 100*time.Millisecond, "the Lease is given back")
+	}, lab.Patience, 100*time.Millisecond, "the Lease is given back")
 }

@@ -58,7 +58,7 @@ func byMetal3() lab.DrydockOptions {
 func (y *yard) nothingLeft(host func() *unstructured.Unstructured) {
 	y.t.Helper()
 	require.Eventually(y.t, func() bool { one := host(); return len(one.GetAnnotations()) == 0 && len(one.GetLabels()) == 0 },
-		within, 100*time.Millisecond, "nothing of Drydock's is left on the host")
+		lab.Patience, 100*time.Millisecond, "nothing of Drydock's is left on the host")
 }
 
 // The whole chain: alert, witness, intent, the annotation for the baremetal-operator, a new boot ID, and nothing left behind.

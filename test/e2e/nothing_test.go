@@ -130,7 +130,7 @@ func TestWithoutTheTokenNobodyGetsIn(t *testing.T) {
 
 	code, _ := y.post(d, payload(alert("firing", "node-10")))
 	require.Equal(t, http.StatusOK, code)
-	require.Eventually(t, func() bool { return len(remediations.AlertsOn(y.node("node-10").Annotations)) > 0 }, within, 20*time.Millisecond, "queued at the 200, and written at once")
+	require.Eventually(t, func() bool { return len(remediations.AlertsOn(y.node("node-10").Annotations)) > 0 }, lab.Patience, 20*time.Millisecond, "queued at the 200, and written at once")
 }
 
 // The roles that the chart ships let Drydock do its work (the other tests) and nothing else.

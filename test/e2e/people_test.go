@@ -36,7 +36,7 @@ func (y *yard) amtool(replica int, args ...string) string {
 }
 
 func (y *yard) tryAmtool(replica int, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(y.t.Context()), within)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(y.t.Context()), lab.Patience)
 	defer cancel()
 	paths, err := programs.Build(ctx, os.Stderr, "amtool")
 	if err != nil {
@@ -141,7 +141,7 @@ func (y *yard) alertmanagers(node, what string, wanted func(state string, mutedB
 		}
 		return wanted(state, muted)
 	}
-	require.Eventually(y.t, func() bool { return as(0) && as(1) }, within, 100*time.Millisecond, "the Alertmanagers' alert about %s: %s", node, what)
+	require.Eventually(y.t, func() bool { return as(0) && as(1) }, lab.Patience, 100*time.Millisecond, "the Alertmanagers' alert about %s: %s", node, what)
 }
 
 func isState(want string) func(string, []string) bool {

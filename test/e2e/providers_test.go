@@ -131,7 +131,7 @@ func TestTwoProvidersServeOneInstallation(t *testing.T) {
 	select {
 	case id := <-b.asked:
 		require.Equal(t, "rack-0", id)
-	case <-time.After(within):
+	case <-time.After(lab.Patience):
 		require.Fail(t, "no board was told to reboot its machine", "%v", drydocks(y.node("bmc-0")))
 	}
 	y.fail("node-70")

@@ -165,7 +165,7 @@ func TestKilledAroundAResetTheMachineIsResetOnce(t *testing.T) {
 			d = y.run(metal([]any{resets(reset(first), reset(patience))}, b))
 
 			y.fail("node-63")
-			lab.AwaitEnd(t, d.Process, within)
+			lab.AwaitEnd(t, d.Process)
 			require.NoError(t, y.lab.Restart(t.Context(), d))
 			e := y.ended("node-63")
 
@@ -221,7 +221,7 @@ func TestTheBMCWitnessesThatAMachineIsOff(t *testing.T) {
 	require.Empty(t, r.Rebooted())
 
 	power("Off")
-	require.Eventually(t, func() bool { return len(r.Rebooted()) > 0 }, within, 100*time.Millisecond, "the machine is rebooted that is off")
+	require.Eventually(t, func() bool { return len(r.Rebooted()) > 0 }, lab.Patience, 100*time.Millisecond, "the machine is rebooted that is off")
 	power("On")
 	e := y.ended("node-74")
 	y.noneLeft(objects, "node-74")

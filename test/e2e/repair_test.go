@@ -51,7 +51,7 @@ func TestKilledAfterTheCallBeforeTheAnswer(t *testing.T) {
 	y.civo.OnReboot(func() { d.Kill() })
 
 	y.fail("node-1")
-	lab.AwaitEnd(t, d.Process, within)
+	lab.AwaitEnd(t, d.Process)
 	y.civo.OnReboot(nil)
 	require.NoError(t, y.lab.Restart(t.Context(), d))
 	e := y.ended("node-1")
@@ -77,7 +77,7 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	t.Cleanup(func() { y.mark("node-2", persons, false) })
 
 	y.fail("node-2")
-	lab.AwaitEnd(t, d.Process, within)
+	lab.AwaitEnd(t, d.Process)
 	proxy.After(nil)
 	r := remediations.ReadJournal(y.node("node-2")).Record
 	require.NotNil(t, r, "the intent is on the Node")

@@ -150,7 +150,7 @@ func TestAGroupThatSaysResolved(t *testing.T) {
 		return posts.said(t, func(status string, nodes map[string]string) bool {
 			return status == "resolved" && nodes[other] == "resolved" && nodes[quiet] == ""
 		})
-	}, within, 100*time.Millisecond, "the post of the group")
+	}, lab.Patience, 100*time.Millisecond, "the post of the group")
 	r := remediations.ReadJournal(y.node(quiet)).Record
 	require.NotNil(t, r, "the group's word is not its alerts'")
 	require.Equal(t, held, r)
@@ -296,7 +296,7 @@ func TestDrydocksOwnSilence(t *testing.T) {
 	y.amtool(0, "silence", "expire", own.ID)
 	require.Equal(t, "active", y.standing(0, next.Silence).Status.State)
 	require.Equal(t, r.ID, y.recovers(node, 2).ID)
-	require.Eventually(t, func() bool { return y.standing(0, next.Silence).Status.State == "expired" }, within, 50*time.Millisecond, "it ends with the repair")
+	require.Eventually(t, func() bool { return y.standing(0, next.Silence).Status.State == "expired" }, lab.Patience, 50*time.Millisecond, "it ends with the repair")
 
 	like := "repair aaaaaa: reboot " + forged + " (attempt 1) by policy node-not-ready"
 	a, b := y.silence(0, "drydock", like, "node="+forged), y.silence(1, "drydock", like, "node="+forged)

@@ -20,7 +20,7 @@ func TestStoppedDuringTheCall(t *testing.T) {
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(2*time.Second))
 	y.fail("node-40")
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience)
 	defer cancel()
 	_, err := y.civo.AwaitCall(ctx, func(c civosim.Call) bool { return c.Op == civosim.HardReboots && c.Done != "" })
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestTheMetricsOfARepair(t *testing.T) {
 		return out
 	}
 	// The gauges follow at the end of the pass that wrote the Node.
-	require.Eventually(t, func() bool { return len(missing()) == 0 }, within, 50*time.Millisecond, "missing: %q", missing())
+	require.Eventually(t, func() bool { return len(missing()) == 0 }, lab.Patience, 50*time.Millisecond, "missing: %q", missing())
 	require.NotContains(t, metrics, "node-41", "no series names a node, so none outlives one")
 	y.noSecret()
 }

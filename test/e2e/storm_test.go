@@ -252,7 +252,7 @@ func (y *yard) received(nodes ...string) {
 // ledger waits until the ledger is as wanted.
 func (y *yard) ledger(what string, wanted func(*ledger.Ledger) bool) {
 	y.t.Helper()
-	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	last := "nothing"
 	for ctx.Err() == nil { // a watch that ends begins anew, with what there is

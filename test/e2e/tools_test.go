@@ -73,7 +73,7 @@ func (y *yard) metrics(d *lab.Drydock) string {
 // measures waits for the line among the program's figures, which follow at the end of the pass that wrote the Node.
 func (y *yard) measures(d *lab.Drydock, line string) {
 	y.t.Helper()
-	require.Eventually(y.t, func() bool { return strings.Contains(y.metrics(d), line) }, within, 50*time.Millisecond, line)
+	require.Eventually(y.t, func() bool { return strings.Contains(y.metrics(d), line) }, lab.Patience, 50*time.Millisecond, line)
 }
 
 func (y *yard) annotate(node, key, value string) {

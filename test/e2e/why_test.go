@@ -51,6 +51,6 @@ func TestWhyFollowsASilence(t *testing.T) {
 
 	comeBack()
 	y.recovers(node, 1)
-	require.Eventually(t, func() bool { code, out = why(asked...); return code == 0 }, within, time.Second, "%s", out)
+	require.Eventually(t, func() bool { code, out = why(asked...); return code == 0 }, lab.Patience, time.Second, "%s", out)
 	require.Contains(t, out, "Recovered")
 }

@@ -161,7 +161,7 @@ func TestKilledInTheMiddleOfARescue(t *testing.T) {
 	require.Eventually(t, func() bool {
 		taken, err := y.hosts.Host("cp-1").Attempts(t.Context(), hosts.KubeletUnit)
 		return err == nil && len(taken) > y.before["cp-1"]
-	}, within, 10*time.Millisecond, "a restart reaches the first host")
+	}, lab.Patience, 10*time.Millisecond, "a restart reaches the first host")
 	d.Kill()
 	require.NoError(t, d.Start(t.Context()))
 

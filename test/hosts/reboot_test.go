@@ -87,7 +87,7 @@ func TestKilledBetweenTheIntentAndTheReboot(t *testing.T) {
 	d := y.runAt(proxy, c)
 	proxy.After(killOn(d, "worker-1", remediations.PhaseActing)) //nolint:bodyclose // the proxy closes it
 	require.NoError(t, y.hosts.Host("worker-1").Stop(t.Context()))
-	lab.AwaitEnd(t, d.Process, within)
+	lab.AwaitEnd(t, d.Process)
 	proxy.After(nil)
 	boots, attempts := reboots()
 	require.Zero(t, boots)

@@ -25,7 +25,7 @@ import (
 
 func (y *yard) await(what string, wanted func() bool) {
 	y.t.Helper()
-	require.Eventually(y.t, wanted, within, tick, what)
+	require.Eventually(y.t, wanted, lab.Patience, tick, what)
 }
 
 func (y *yard) node(name string) *corev1.Node {
@@ -47,7 +47,7 @@ func (y *yard) ready(name string, want corev1.ConditionStatus) {
 // lost waits until the node has been lost since it was as before, also where it is well again by now.
 func (y *yard) lost(before *corev1.Node) {
 	y.t.Helper()
-	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	list := cache.NewListWatchFromClient(y.lab.Client().CoreV1().RESTClient(), "nodes", "", fields.OneTermEqualSelector("metadata.name", before.Name))
 	w, err := watchtools.NewRetryWatcherWithContext(ctx, before.ResourceVersion, list)

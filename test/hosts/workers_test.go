@@ -105,7 +105,7 @@ func TestKilledBetweenTheIntentAndTheRestart(t *testing.T) {
 	d := y.runAt(proxy, y.config(p))
 	proxy.After(killOn(d, "worker-1", remediations.PhaseActing)) //nolint:bodyclose // the proxy closes it
 	require.NoError(t, y.hosts.Host("worker-1").Stop(t.Context()))
-	lab.AwaitEnd(t, d.Process, within)
+	lab.AwaitEnd(t, d.Process)
 	proxy.After(nil)
 	require.Empty(t, y.restarts("worker-1"), "the call was not made")
 	require.NoError(t, y.lab.Restart(t.Context(), d))
@@ -126,7 +126,7 @@ func TestKilledAfterTheRestart(t *testing.T) {
 	require.Eventually(t, func() bool {
 		taken, err := y.hosts.Host("worker-2").Attempts(t.Context(), hosts.KubeletUnit)
 		return err == nil && len(taken) > y.before["worker-2"]
-	}, within, 10*time.Millisecond, "a restart reaches the host")
+	}, lab.Patience, 10*time.Millisecond, "a restart reaches the host")
 	d.Kill()
 	require.NoError(t, y.lab.Restart(t.Context(), d))
 

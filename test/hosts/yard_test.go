@@ -22,9 +22,6 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
-
 // tick is how often it is looked at.
 const tick = 200 * time.Millisecond
 
@@ -48,7 +45,7 @@ func newYard(t *testing.T) *yard {
 	t.Helper()
 	boot(t)
 	y := &yard{t: t, hosts: shared.hosts, lab: shared.lab, state: t.TempDir(), before: map[string]int{}}
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience)
 	defer cancel()
 	require.NoError(t, y.hosts.Heal(ctx))
 	y.settle()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"drydock.dev/drydock/internal/lab"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -35,7 +36,7 @@ func TestTheLeaseDoesNotQueueWithTheRest(t *testing.T) {
 		}
 	}
 	lease := "/apis/coordination.k8s.io/v1/namespaces/" + release + "/leases/drydock"
-	require.Eventually(t, inFlow(lease, release+"-lease", "leader-election"), within, 100*time.Millisecond)
-	require.Eventually(t, inFlow("/api/v1/nodes", release, release), within, 100*time.Millisecond)
-	require.Eventually(t, inFlow("/api/v1/namespaces/"+release+"/configmaps/drydock-ledger", release, release), within, 100*time.Millisecond)
+	require.Eventually(t, inFlow(lease, release+"-lease", "leader-election"), lab.Patience, 100*time.Millisecond)
+	require.Eventually(t, inFlow("/api/v1/nodes", release, release), lab.Patience, 100*time.Millisecond)
+	require.Eventually(t, inFlow("/api/v1/namespaces/"+release+"/configmaps/drydock-ledger", release, release), lab.Patience, 100*time.Millisecond)
 }

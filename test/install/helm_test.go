@@ -113,7 +113,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	require.Eventually(t, is, within, 50*time.Millisecond, "waiting for %s", what)
+	require.Eventually(t, is, lab.Patience, 50*time.Millisecond, "waiting for %s", what)
 }
 
 func secret(t *testing.T, l *lab.Lab, name string) *corev1.Secret {

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -27,9 +26,6 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/programs"
 )
-
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
 
 func TestMain(m *testing.M) {
 	lab.Main(m, lab.Options{Components: lab.APIServerOnly, Nodes: 1})

@@ -28,9 +28,6 @@ import (
 	"drydock.dev/drydock/remediations/kilo"
 )
 
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
-
 // yard is what one test has: a mesh that is well, with leaders west-1, east-1 and cloud-1, and Drydock as it configures it.
 type yard struct {
 	*place
@@ -52,7 +49,7 @@ func (p *place) yard(t *testing.T, checkIn, interval time.Duration) *yard {
 // begin starts Kilo on a network without faults.
 func (y *yard) begin(checkIn time.Duration) {
 	y.t.Helper()
-	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	require.NoError(y.t, y.network.HealAll())
 	y.network.ScrapeFrom("")
@@ -154,7 +151,7 @@ func (y *yard) stop(d *lab.Drydock) {
 	select {
 	case <-d.Done():
 	default:
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(y.t.Context()), within)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(y.t.Context()), lab.Patience)
 		defer cancel()
 		require.NoError(y.t, d.Stop(ctx))
 	}
@@ -162,7 +159,7 @@ func (y *yard) stop(d *lab.Drydock) {
 
 func (y *yard) await(what string, wanted func() bool) {
 	y.t.Helper()
-	require.Eventually(y.t, wanted, within, 200*time.Millisecond, what)
+	require.Eventually(y.t, wanted, lab.Patience, 200*time.Millisecond, what)
 }
 
 func (y *yard) nodes() []corev1.Node {
@@ -289,7 +286,7 @@ func (y *yard) ended(node string) remediations.Entry {
 // flows waits for packets between two pods and says how long after the fault the first passed.
 func (y *yard) flows(from, to string, fault time.Time) time.Duration {
 	y.t.Helper()
-	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	first, err := y.network.Flows(ctx, from, to)
 	require.NoError(y.t, err, "Kilo's leaders: %v; alerts: %v; Events: %v", y.kilo.Leads(), y.firing(), y.events())
@@ -299,7 +296,7 @@ func (y *yard) flows(from, to string, fault time.Time) time.Duration {
 // moved waits until Kilo's routes of the location go through the node.
 func (y *yard) moved(location, node string) {
 	y.t.Helper()
-	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	require.NoError(y.t, y.kilo.AwaitLeader(ctx, location, node), "alerts: %v; Events: %v", y.firing(), y.events())
 }

@@ -28,9 +28,6 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
-
 // Proven is how long the proof of a replacement may take: some twenty seconds on a machine that has nothing else to do.
 const Proven = 10 * time.Minute
 
@@ -131,7 +128,7 @@ func (e *Env) Fail(node string) {
 // Eventually waits until it is so.
 func (e *Env) Eventually(wanted func() bool, what string, args ...any) {
 	e.T.Helper()
-	require.Eventually(e.T, wanted, within, 100*time.Millisecond, append([]any{what}, args...)...)
+	require.Eventually(e.T, wanted, lab.Patience, 100*time.Millisecond, append([]any{what}, args...)...)
 }
 
 // Node reads it.

@@ -109,7 +109,7 @@ func (e *Env) killed() {
 	object := e.Object(old.Name)
 
 	e.Fail(old.Name)
-	lab.AwaitEnd(e.T, d.Process, within)
+	lab.AwaitEnd(e.T, d.Process)
 	proxy.After(nil)
 	e.Eventually(func() bool { return e.gone(old.Name) }, "the machine is replaced without Drydock")
 	require.NoError(e.T, e.Lab.Restart(e.T.Context(), d))
@@ -133,7 +133,7 @@ func (e *Env) unsent() {
 	object := e.Object(old.Name)
 
 	e.Fail(old.Name)
-	lab.AwaitEnd(e.T, d.Process, within)
+	lab.AwaitEnd(e.T, d.Process)
 	proxy.Before(nil)
 	r := remediations.ReadJournal(e.Node(old.Name)).Record
 	require.NotNil(e.T, r, "the intent is on the Node")

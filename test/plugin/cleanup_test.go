@@ -65,12 +65,12 @@ func (s *terminal) admission() (remove func()) {
 		_, err := s.lab.Client().CoreV1().Nodes().Patch(s.t.Context(), "node-5", types.MergePatchType, text, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
-	require.Eventually(s.t, func() bool { return forged() != nil }, within, 50*time.Millisecond, "the policy is in force")
+	require.Eventually(s.t, func() bool { return forged() != nil }, lab.Patience, 50*time.Millisecond, "the policy is in force")
 	return func() {
 		policies := s.lab.Client().AdmissionregistrationV1()
 		require.NoError(s.t, policies.ValidatingAdmissionPolicyBindings().Delete(s.t.Context(), "drydock", metav1.DeleteOptions{}))
 		require.NoError(s.t, policies.ValidatingAdmissionPolicies().Delete(s.t.Context(), "drydock", metav1.DeleteOptions{}))
-		require.Eventually(s.t, func() bool { return forged() == nil }, within, 50*time.Millisecond, "the policy is gone")
+		require.Eventually(s.t, func() bool { return forged() == nil }, lab.Patience, 50*time.Millisecond, "the policy is gone")
 	}
 }
 

@@ -26,9 +26,6 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
-
 func TestMain(m *testing.M) {
 	lab.Main(m, lab.Options{Components: lab.APIServerOnly, Nodes: 6})
 }
@@ -129,7 +126,7 @@ func (s *terminal) command(ctx context.Context, args ...string) *exec.Cmd {
 // run types `kubectl drydock` and the arguments.
 func (s *terminal) run(args ...string) (code int, stdout, stderr string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), within)
+	ctx, cancel := context.WithTimeout(s.t.Context(), lab.Patience)
 	defer cancel()
 	var out, problems bytes.Buffer
 	cmd := s.command(ctx, args...)

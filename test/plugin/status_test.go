@@ -111,7 +111,7 @@ subjects: [{kind: ServiceAccount, namespace: people, name: watcher}]
 	require.Eventually(t, func() bool {
 		code, stdout, _ := s.typed("status")
 		return code == 0 && strings.Contains(stdout, "Mode:     enforce")
-	}, within, 100*time.Millisecond, "the authorizer sees a new Role in a moment")
+	}, lab.Patience, 100*time.Millisecond, "the authorizer sees a new Role in a moment")
 }
 
 func TestNobodyWithoutRightsOnNodesSeesAnything(t *testing.T) {
@@ -138,7 +138,7 @@ func TestWatchFollowsARepair(t *testing.T) {
 	var seen []string
 	sees := func(pattern ...string) {
 		t.Helper()
-		deadline := time.After(within)
+		deadline := time.After(lab.Patience)
 		for {
 			select {
 			case l, open := <-lines:

@@ -207,7 +207,7 @@ spec: {policyName: ` + name + `, validationActions: [` + action + `]}
 	}
 	require.NoError(t, s.lab.Apply(t.Context(), []byte(policy("request", "Deny", "a request waits on node-5 already")+policy("pause", "Warn", "the node is leaving anyway"))))
 	// A policy is in force some time after it was accepted.
-	require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(context.Context) (bool, error) {
+	require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, lab.Patience, true, func(context.Context) (bool, error) {
 		s.settle()
 		_, _, denied := s.typed("repair node-5 --with reboot")
 		_, _, warned := s.typed("pause node-5")

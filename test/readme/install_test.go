@@ -19,9 +19,6 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
-
 func TestMain(m *testing.M) {
 	lab.Main(m, lab.Options{NodeSpecs: lab.CivoNodes(6)})
 }
@@ -71,7 +68,7 @@ func TestTheREADMELeadsToTheFirstObservation(t *testing.T) {
 
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	require.Eventually(t, is, within, 200*time.Millisecond, "waiting for %s", what)
+	require.Eventually(t, is, lab.Patience, 200*time.Millisecond, "waiting for %s", what)
 }
 
 // prometheusLoads the rules of the chart's object, as the operator has it do, those about nodes without their wait.

@@ -103,7 +103,7 @@ func (s *terminal) command(ctx context.Context, line string) *exec.Cmd {
 // types runs a command and returns what it says; it must succeed.
 func (s *terminal) types(line string) string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), within)
+	ctx, cancel := context.WithTimeout(s.t.Context(), lab.Patience)
 	defer cancel()
 	var out, faults bytes.Buffer
 	cmd := s.command(ctx, line)

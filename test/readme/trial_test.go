@@ -104,7 +104,7 @@ func inline(t *testing.T) (out []string) {
 // exits runs a command, and returns how it ends and what it says.
 func (s *terminal) exits(line string) (code int, said string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), within)
+	ctx, cancel := context.WithTimeout(s.t.Context(), lab.Patience)
 	defer cancel()
 	out, err := s.command(ctx, line).CombinedOutput()
 	var exit *exec.ExitError

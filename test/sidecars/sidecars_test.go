@@ -218,7 +218,7 @@ func TestAWedgedSidecarIsTriedThreeTimesAndLeftToAPerson(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r := y.record("node-3", wedged)
 		return r != nil && r.Phase == remediations.PhaseExhausted
-	}, within, 500*time.Millisecond)
+	}, lab.Patience, 500*time.Millisecond)
 	posts, ids := y.answered(wedged, 3), map[string]bool{}
 	for i, p := range posts {
 		ids[p.TaskID] = true
@@ -296,7 +296,7 @@ func (y *yard) killedAtPost(d *lab.Drydock, spec lab.SeiNodeSpec) {
 	})
 	y.replace(spec)
 	y.accepts(spec)
-	lab.AwaitEnd(y.t, d.Process, within)
+	lab.AwaitEnd(y.t, d.Process)
 	y.sidecars.On(sidecarsim.Submit, nil)
 }
 

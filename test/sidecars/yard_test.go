@@ -29,9 +29,6 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
-
 func TestMain(m *testing.M) {
 	second := time.Second
 	lab.Main(m, lab.Options{
@@ -100,7 +97,7 @@ func newYard(t *testing.T) *yard {
 // clear takes the test's SeiNodes away, and with their pods the alerts about them. What they suffered ends after them: a
 // sidecar that is well again answers 503, and would be marked ready by the next test's Drydock.
 func (y *yard) clear() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(y.t.Context()), within)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(y.t.Context()), lab.Patience)
 	defer cancel()
 	y.sidecars.On(sidecarsim.Submit, nil)
 	err := y.lab.Client().CoreV1().Namespaces().Delete(ctx, y.ns, metav1.DeleteOptions{})
@@ -115,7 +112,7 @@ func (y *yard) clear() {
 // settle waits until nothing fires of earlier tests, and takes away what they left on the nodes and in the ledger.
 func (y *yard) settle() {
 	y.t.Helper()
-	require.Eventually(y.t, func() bool { return len(y.alerts("")) == 0 }, within, 100*time.Millisecond, "the alerts of earlier tests do not end")
+	require.Eventually(y.t, func() bool { return len(y.alerts("")) == 0 }, lab.Patience, 100*time.Millisecond, "the alerts of earlier tests do not end")
 	nodes, err := y.lab.Client().CoreV1().Nodes().List(y.t.Context(), metav1.ListOptions{})
 	require.NoError(y.t, err)
 	for _, n := range nodes.Items {
@@ -183,7 +180,7 @@ func (y *yard) status(spec lab.SeiNodeSpec, status map[string]any) {
 // opens waits until the gates of all of them are open.
 func (y *yard) opens(specs ...lab.SeiNodeSpec) {
 	y.t.Helper()
-	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	err := y.sidecars.Await(ctx, func() bool {
 		return !slices.ContainsFunc(specs, func(s lab.SeiNodeSpec) bool { return !y.sidecars.Ready(s.Pod()) })
@@ -194,7 +191,7 @@ func (y *yard) opens(specs ...lab.SeiNodeSpec) {
 // accepts waits until the sidecar has done something that it was asked to.
 func (y *yard) accepts(spec lab.SeiNodeSpec) {
 	y.t.Helper()
-	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	_, err := y.sidecars.AwaitCall(ctx, func(c sidecarsim.Call) bool { return c.Pod.Key() == spec.Pod() && c.Done != "" })
 	require.NoErrorf(y.t, err, "calls: %v; Events: %v", y.posted(spec), y.events(""))
@@ -208,7 +205,7 @@ func (y *yard) posted(spec lab.SeiNodeSpec) []sidecarsim.Call {
 // answered are Drydock's own posts once they are n, and all have their answer.
 func (y *yard) answered(spec lab.SeiNodeSpec, n int) []sidecarsim.Call {
 	y.t.Helper()
-	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	err := y.sidecars.Await(ctx, func() bool {
 		posts := y.posted(spec)
@@ -244,13 +241,13 @@ func (y *yard) fired(spec lab.SeiNodeSpec) {
 		var answer struct{ Data struct{ Result []any } }
 		y.request(http.MethodGet, y.lab.PrometheusURL()+"/api/v1/query?"+query.Encode(), nil, &answer)
 		return len(answer.Data.Result) > 0
-	}, within, 100*time.Millisecond, "%s fires", spec.Pod())
+	}, lab.Patience, 100*time.Millisecond, "%s fires", spec.Pod())
 }
 
 // awaitAlert waits for the alert about a pod that is there until the test does something about it, or for its end.
 func (y *yard) awaitAlert(spec lab.SeiNodeSpec, fires bool) {
 	y.t.Helper()
-	require.Eventually(y.t, func() bool { return len(y.alerts(spec.Name+"-0")) > 0 == fires }, within, 100*time.Millisecond, "%s fires: %t", spec.Pod(), fires)
+	require.Eventually(y.t, func() bool { return len(y.alerts(spec.Name+"-0")) > 0 == fires }, lab.Patience, 100*time.Millisecond, "%s fires: %t", spec.Pod(), fires)
 }
 
 // silence makes a silence, and returns what ends it.
@@ -270,7 +267,7 @@ func (y *yard) silence(pod string) (expire func()) {
 func (y *yard) request(method, url string, body, into any) {
 	y.t.Helper()
 	// It is asked by cleanups, too, when the test's context has ended.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(y.t.Context()), within)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(y.t.Context()), lab.Patience)
 	defer cancel()
 	var sent io.Reader
 	if body != nil {
@@ -318,7 +315,7 @@ func (y *yard) ended(node string, spec lab.SeiNodeSpec, n int) []remediations.En
 			}
 		}
 		return len(found) >= n
-	}, within, 100*time.Millisecond, "%d repairs of %s end; Events: %v", n, spec.Pod(), y.events(""))
+	}, lab.Patience, 100*time.Millisecond, "%d repairs of %s end; Events: %v", n, spec.Pod(), y.events(""))
 	require.Len(y.t, found, n)
 	return found
 }
@@ -347,5 +344,5 @@ func (y *yard) told(object, reason, text string) {
 		return slices.ContainsFunc(y.events(name), func(e string) bool {
 			return strings.HasPrefix(e, kind+"/") && strings.Contains(e, " "+reason+": ") && strings.Contains(e, text)
 		})
-	}, within, 100*time.Millisecond, "%s %s %q; there are %q", object, reason, text, y.events(""))
+	}, lab.Patience, 100*time.Millisecond, "%s %s %q; there are %q", object, reason, text, y.events(""))
 }

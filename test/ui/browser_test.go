@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"drydock.dev/drydock/internal/lab"
 	"github.com/stretchr/testify/require"
 )
 
@@ -30,6 +31,6 @@ func TestTheBrowserNoticesWhatAHostilePageDoes(t *testing.T) {
 			}
 		}
 		return len(page.Elsewhere(server.URL)) == 2
-	}, within, pause, "%s", page.Complaints())
+	}, lab.Patience, pause, "%s", page.Complaints())
 	require.ElementsMatch(t, []string{elsewhere + "/image", elsewhere + "/fetched"}, page.Elsewhere(server.URL))
 }

@@ -22,11 +22,9 @@ import (
 )
 
 const (
-	// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-	within = 5 * time.Minute
-	pause  = 20 * time.Millisecond
-	fleet  = 24
-	zones  = 3
+	pause = 20 * time.Millisecond
+	fleet = 24
+	zones = 3
 )
 
 func TestMain(m *testing.M) {
@@ -178,7 +176,7 @@ func (c *cluster) open(at *browser.Tab, p *lab.Page, path string) {
 // await waits until the expression is true on the page, and shows the page's text where it never is.
 func await(t *testing.T, at *browser.Tab, what, expression string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience)
 	defer cancel()
 	if err := at.Await(ctx, expression); err != nil {
 		shown, _ := browser.Eval[string](t.Context(), at, "location.href + '\\n' + document.body.innerText")

@@ -109,7 +109,7 @@ func (s silence) expire() {
 }
 
 func (c *cluster) amtool(args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), within)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), lab.Patience)
 	defer cancel()
 	paths, err := programs.Build(ctx, os.Stderr, "amtool")
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/browser"
 	"drydock.dev/drydock/remediations"
 )
@@ -54,7 +55,7 @@ func (c *cluster) annotated(name, key string, there bool) *corev1.Node {
 		n = c.node(name)
 		_, is := n.Annotations[key]
 		return is == there
-	}, within, pause, "%s on %s", key, name)
+	}, lab.Patience, pause, "%s on %s", key, name)
 	return n
 }
 

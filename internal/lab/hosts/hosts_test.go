@@ -15,9 +15,6 @@ import (
 	"drydock.dev/drydock/internal/lab/hosts"
 )
 
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
-
 // tick is how often it is looked at.
 const tick = 50 * time.Millisecond
 
@@ -79,7 +76,7 @@ func becomes(t *testing.T, l *lab.Lab, node string, want corev1.ConditionStatus)
 			}
 		}
 		return false
-	}, within, 100*time.Millisecond, "node %s must become Ready=%s", node, want)
+	}, lab.Patience, 100*time.Millisecond, "node %s must become Ready=%s", node, want)
 }
 
 // by are those who restarted the kubelet since then.
@@ -108,7 +105,7 @@ func TestAHostThatRebootsComesBackInAnotherBoot(t *testing.T) {
 		require.Eventually(t, func() bool {
 			n, err := l.Client().CoreV1().Nodes().Get(ctx, host.Name, metav1.GetOptions{})
 			return err == nil && n.Status.NodeInfo.BootID == id
-		}, within, tick, "the node reports the new boot ID")
+		}, lab.Patience, tick, "the node reports the new boot ID")
 	}
 	now, err := host.Boots(ctx)
 	require.NoError(t, err)
@@ -118,7 +115,7 @@ func TestAHostThatRebootsComesBackInAnotherBoot(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := host.Run(ctx, "true")
 		return err != nil
-	}, within, tick)
+	}, lab.Patience, tick)
 	require.NoError(t, host.Heal(ctx), "which turns it on")
 	becomes(t, l, host.Name, corev1.ConditionTrue)
 }
@@ -185,7 +182,7 @@ func TestWithoutAMajorityOfEtcdNoAPIServerIsReady(t *testing.T) {
 	h, l, ctx := start(t)
 	require.NoError(t, h.Host("cp-1").Stop(ctx))
 	require.NoError(t, h.Host("cp-2").Stop(ctx))
-	require.Eventually(t, func() bool { return h.Host("cp-3").Ready(ctx) != nil }, within, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return h.Host("cp-3").Ready(ctx) != nil }, lab.Patience, 100*time.Millisecond)
 	_, err := h.Host("cp-1").Run(ctx, "systemctl", "restart", hosts.KubeletUnit)
 	require.NoError(t, err)
 	require.NoError(t, h.Host("cp-1").AwaitAPI(ctx))
@@ -201,7 +198,7 @@ func TestAKubeletThatDiesIsRestartedBySystemdAgainAndAgain(t *testing.T) {
 	began := time.Now()
 	require.NoError(t, worker.DieAgainAfterEachRestart(ctx))
 	becomes(t, l, worker.Name, corev1.ConditionUnknown)
-	require.Eventually(t, func() bool { return len(by(t, worker, began)) >= 3 }, within, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return len(by(t, worker, began)) >= 3 }, lab.Patience, 100*time.Millisecond)
 	require.NotContains(t, by(t, worker, began), hosts.BySomebody)
 	require.NoError(t, worker.LiveAgain())
 	becomes(t, l, worker.Name, corev1.ConditionTrue)
@@ -217,16 +214,16 @@ func TestWhoRestartedAUnitStandsInTheJournalOfTheHost(t *testing.T) {
 	}
 	began := time.Now()
 	require.NoError(t, restart("a1-1-1"))
-	require.Eventually(t, func() bool { return len(by(t, worker, began)) == 1 }, within, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(by(t, worker, began)) == 1 }, lab.Patience, 50*time.Millisecond)
 	require.Error(t, restart("b1-1-1"), "systemd refuses a second one while there is a first")
-	require.Eventually(t, func() bool { return restart("c1-1-1") == nil }, within, 50*time.Millisecond)
-	require.Eventually(t, func() bool { return len(by(t, worker, began)) == 2 }, within, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return restart("c1-1-1") == nil }, lab.Patience, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(by(t, worker, began)) == 2 }, lab.Patience, 50*time.Millisecond)
 	_, err := worker.Run(ctx, "systemctl", "restart", hosts.KubeletUnit)
 	require.NoError(t, err)
 	_, err = worker.Run(ctx, "systemctl", "kill", "--signal=KILL", hosts.KubeletUnit)
 	require.NoError(t, err)
 	want := []string{hosts.ByDrydock("a1-1-1"), hosts.ByDrydock("c1-1-1"), hosts.BySomebody, hosts.BySystemd}
-	require.Eventually(t, func() bool { return fmt.Sprint(by(t, worker, began)) == fmt.Sprint(want) }, within, 50*time.Millisecond, "%v", by(t, worker, began))
+	require.Eventually(t, func() bool { return fmt.Sprint(by(t, worker, began)) == fmt.Sprint(want) }, lab.Patience, 50*time.Millisecond, "%v", by(t, worker, began))
 
 	worker.Off()
 	_, err = worker.Run(ctx, "true")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/hosts"
 )
 
@@ -55,14 +56,14 @@ func TestKilledHostsLeaveNothing(t *testing.T) {
 
 	require.NoError(t, child.Process.Kill())
 	_ = child.Wait() // it was killed
-	require.Eventually(t, func() bool { return len(processesOf(t, dir)) == 0 }, within, tick)
+	require.Eventually(t, func() bool { return len(processesOf(t, dir)) == 0 }, lab.Patience, tick)
 	for _, group := range groupsOf(t, child.Process.Pid) {
 		require.Eventually(t, func() bool {
 			events, err := os.ReadFile(filepath.Join(group, "cgroup.events"))
 			return err == nil && strings.Contains(string(events), "populated 0")
-		}, within, tick, "nothing of it runs")
+		}, lab.Patience, tick, "nothing of it runs")
 	}
-	require.Eventually(t, func() bool { return len(left(t, before)) < len(before) }, within, tick, "its device goes: %v", before)
+	require.Eventually(t, func() bool { return len(left(t, before)) < len(before) }, lab.Patience, tick, "its device goes: %v", before)
 	after, err := os.ReadFile("/proc/self/mounts")
 	require.NoError(t, err)
 	require.Equal(t, string(mounts), string(after))

@@ -35,7 +35,7 @@ func TestAKilledMeshLeavesNothing(t *testing.T) {
 		require.Eventually(t, func() bool {
 			namespace, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/net", p.PID()))
 			return err == nil && namespace != mine // nsenter has gone in
-		}, within, time.Millisecond)
+		}, lab.Patience, time.Millisecond)
 		fmt.Println("child", p.PID(), namespace)
 		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
 		return
@@ -66,7 +66,7 @@ func TestAKilledMeshLeavesNothing(t *testing.T) {
 	require.NotEmpty(t, in(t, namespace))
 	require.NoError(t, child.Process.Kill())
 	_ = child.Wait() // it was killed
-	require.Eventually(t, func() bool { return len(in(t, namespace)) == 0 }, within, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(in(t, namespace)) == 0 }, lab.Patience, 10*time.Millisecond)
 	after, err := filepath.Glob("/run/netns/*")
 	require.NoError(t, err)
 	require.Equal(t, named, after)

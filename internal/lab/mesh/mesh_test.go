@@ -14,9 +14,6 @@ import (
 	"drydock.dev/drydock/remediations/kilo"
 )
 
-// within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 5 * time.Minute
-
 // start is a mesh of the test's own, with an API server and Kilo.
 func start(t *testing.T) (*mesh.Network, *mesh.Kilo, context.Context) {
 	t.Helper()
@@ -25,7 +22,7 @@ func start(t *testing.T) (*mesh.Network, *mesh.Kilo, context.Context) {
 	require.NoError(t, err)
 	t.Cleanup(n.Close)
 	l := lab.New(t, lab.Options{Components: lab.APIServerOnly, NodeSpecs: n.Specs()})
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience)
 	t.Cleanup(cancel)
 	k, err := n.StartKilo(ctx, l, 0)
 	require.NoError(t, err)
@@ -102,7 +99,7 @@ func TestALeaderAloneHasAnAddressInTheMesh(t *testing.T) {
 		return names
 	}
 	is := func(want ...string) {
-		require.Eventually(t, func() bool { return slices.Equal(addressed(), want) }, within, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return slices.Equal(addressed(), want) }, lab.Patience, 50*time.Millisecond)
 	}
 	is("cloud-1", "east-1", "west-1")
 	require.NoError(t, k.Lead(t.Context(), "east-3"))
@@ -131,7 +128,7 @@ func TestPodsMayHaveIPv6(t *testing.T) {
 	t.Cleanup(n.Close)
 	require.True(t, n.Node("west-2").PodIP().Is6())
 	l := lab.New(t, lab.Options{Components: lab.APIServerOnly, NodeSpecs: n.Specs()})
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience)
 	t.Cleanup(cancel)
 	k, err := n.StartKilo(ctx, l, 0)
 	require.NoError(t, err)
