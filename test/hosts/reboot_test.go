@@ -43,7 +43,11 @@ func (y *yard) reboots(name string) func() (boots int, attempts []string) {
 	bootsBefore, attemptsBefore := look()
 	return func() (int, []string) {
 		boots, attempts := look()
-		return boots - bootsBefore, append([]string{}, attempts[len(attemptsBefore):]...)
+		made := []string{}
+		for _, a := range attempts[len(attemptsBefore):] {
+			made = append(made, numbered(a))
+		}
+		return boots - bootsBefore, made
 	}
 }
 
@@ -53,7 +57,7 @@ func TestEachNodeIsRebootedByItsOwnProvider(t *testing.T) {
 	y := newYard(t)
 	own, civo, other := y.reboots("worker-1"), y.reboots("worker-2"), y.reboots("cp-1")
 	before := y.node("worker-1").Status.NodeInfo.BootID
-	y.run(y.rebooting(1, "5m", "worker-1"))
+	y.run(y.rebooting(1, wait.String(), "worker-1"))
 	for _, name := range []string{"worker-1", "worker-2"} {
 		require.NoError(t, y.hosts.Host(name).Stop(t.Context()))
 	}
@@ -110,7 +114,7 @@ func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
 			y := newYard(t)
 			reboots := y.reboots("worker-2")
 			require.NoError(t, y.hosts.Host("worker-2").NeverAnswersReboots())
-			d := y.run(y.rebooting(2, "5m", "worker-2"))
+			d := y.run(y.rebooting(2, wait.String(), "worker-2"))
 			before, err := y.hosts.Host("worker-2").BootID(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, y.hosts.Host("worker-2").Stop(t.Context()))

@@ -49,7 +49,7 @@ func TestAWorkersKubeletIsRestartedAndTheNodeRecovers(t *testing.T) {
 // A kubelet that dies again has its attempts, and then comes the next step.
 func TestAKubeletThatDiesAgainIsLeftToTheNextStep(t *testing.T) {
 	y := newYard(t)
-	y.run(y.config(nodePolicy(hold+15*time.Second, reboot)))
+	y.run(y.config(nodePolicy(hold+30*time.Second, reboot)))
 	require.NoError(t, y.hosts.Host("worker-1").DieAgainAfterEachRestart(t.Context()))
 
 	e := y.ended("worker-1")

@@ -96,7 +96,7 @@ const hold = time.Minute
 
 // wait is how long a plan waits for the proof of what succeeds: only a fault uses it up. soon is how long for what does not.
 const (
-	wait = 5 * time.Minute
+	wait = lab.Patience
 	soon = 20 * time.Second
 )
 
@@ -112,7 +112,7 @@ func (y *yard) config(policies ...any) map[string]any {
 		"stateDir":     y.state,
 		"controlPlane": map[string]any{"hosts": control, "port": hosts.APIServerPort, "caFile": y.hosts.CAFile()},
 		"providers": map[string]any{"hosts": map[string]any{
-			"user": hosts.User, "keyFile": y.hosts.KeyFile(), "knownHostsFile": y.hosts.KnownHostsFile(), "timeout": "10s",
+			"user": hosts.User, "keyFile": y.hosts.KeyFile(), "knownHostsFile": y.hosts.KnownHostsFile(),
 			"units": []string{hosts.OtherUnit},
 		}},
 		// While no API server answers no node can say that it is well, so the breaker may open: for a moment, and not for ten minutes.
