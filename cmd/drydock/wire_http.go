@@ -72,10 +72,11 @@ func (p *program) healthServer(ctx context.Context) (manager.Runnable, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", healthz.CheckHandler{Checker: healthz.Ping})
 	mux.Handle("/readyz", healthz.CheckHandler{Checker: p.isReady})
-	// Many connections and little patience: the kubelet's probes must get through, or it ends the container.
+	// Many connections and little patience where there are too many: the kubelet's probes must get through, or it ends the container. One
+	// has the 5 s that the chart gives it, for its kubelet may be as busy as everything else.
 	return p.httpServer(ctx, "the health server", p.cfg.HealthListen, nil, httpserver.Requests(mux, probesAtOnce, time.Second), httpserver.Limits{
 		Connections: 256, Kept: 64, Patience: 200 * time.Millisecond, HeaderBytes: 4 << 10,
-		Header: time.Second, Read: time.Second, Write: 3 * time.Second, Idle: 30 * time.Second,
+		Header: 5 * time.Second, Read: 5 * time.Second, Write: 5 * time.Second, Idle: 30 * time.Second,
 	})
 }
 
