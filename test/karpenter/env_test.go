@@ -3,18 +3,20 @@ package karpenter
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations/ledger"
@@ -95,29 +97,35 @@ func asked(one *unstructured.Unstructured) (all []string) {
 	return all
 }
 
-// schedule does with each new pod of the app what a scheduler does: it binds the pod to the node that has room, or says that the pod fits on
-// no node.
+// schedule does with each pod of the app that has no node what a scheduler does, again and again: it binds the pod to the node that has
+// room, or says that the pod fits on no node.
 func schedule(e *owners.Env, app string, room *atomic.Value) {
 	e.T.Helper()
 	pods := e.Lab.Client().CoreV1().Pods("default")
-	w, err := pods.Watch(e.T.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
-	require.NoError(e.T, err)
-	e.T.Cleanup(w.Stop)
-	go func() {
-		for event := range w.ResultChan() {
-			pod, ok := event.Object.(*corev1.Pod)
-			if !ok || event.Type != watch.Added || pod.Spec.NodeName != "" {
-				continue
-			}
-			if room != nil && room.Load() != nil {
-				_ = pods.Bind(e.T.Context(), &corev1.Binding{
-					ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: room.Load().(string)},
-				}, metav1.CreateOptions{}) // where that fails, the pod waits
-				continue
-			}
-			_, _ = pods.Patch(e.T.Context(), pod.Name, types.StrategicMergePatchType,
-				[]byte(`{"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]}}`), metav1.PatchOptions{}, "status") // where that fails, no Node comes
+	one := func(ctx context.Context, pod *corev1.Pod) error {
+		if room != nil && room.Load() != nil {
+			return pods.Bind(ctx, &corev1.Binding{
+				ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: room.Load().(string)},
+			}, metav1.CreateOptions{})
 		}
+		_, err := pods.Patch(ctx, pod.Name, types.StrategicMergePatchType,
+			[]byte(`{"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]}}`), metav1.PatchOptions{}, "status")
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(e.T.Context()))
+	ended := make(chan struct{})
+	e.T.Cleanup(func() { cancel(); <-ended })
+	go func() {
+		defer close(ended)
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			waiting, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "app=" + app, FieldSelector: "spec.nodeName="})
+			for i := range waiting.Items {
+				err = errors.Join(err, one(ctx, &waiting.Items[i]))
+			}
+			if err != nil && ctx.Err() == nil {
+				e.T.Logf("the scheduler of %s, which tries again: %v", app, err)
+			}
+		}, 200*time.Millisecond)
 	}()
 }
 
