@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -185,12 +186,24 @@ func (y *yard) node(name string) *corev1.Node {
 	return n
 }
 
+// there waits for the node, which may just be made anew.
+func (y *yard) there(ctx context.Context, name string) (n *corev1.Node) {
+	y.t.Helper()
+	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		var err error
+		n, err = y.lab.Client().CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	require.NoError(y.t, err, "waiting for node %s to be there", name)
+	return n
+}
+
 // await watches a node until it is as wanted.
 func (y *yard) await(name, what string, wanted func(*corev1.Node) bool) *corev1.Node {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
-	n := y.node(name)
+	n := y.there(ctx, name)
 	for !wanted(n) {
 		w, err := watchtools.NewRetryWatcherWithContext(ctx, n.ResourceVersion, nodeWatch{y.lab, name})
 		require.NoError(y.t, err)
@@ -202,7 +215,7 @@ func (y *yard) await(name, what string, wanted func(*corev1.Node) bool) *corev1.
 			return ok && wanted(seen), nil
 		})
 		if errors.Is(err, watchtools.ErrWatchClosed) && ctx.Err() == nil {
-			n = y.node(name) // the watch was too far behind; it begins anew
+			n = y.there(ctx, name) // the watch was too far behind; it begins anew
 			continue
 		}
 		require.NoErrorf(y.t, err, "waiting for node %s: %s; it has %v", name, what, drydocks(n))

@@ -94,10 +94,10 @@ func TestOneAPIServerThatIsGoneIsRepairedAsANode(t *testing.T) {
 }
 
 // Two of three, and none answers: the third has no etcd. Restarting the first that fails gives two back, which ends the
-// rescue; the other is repaired as a node.
+// rescue; the other is repaired as a node. The third answers as soon as the first has its etcd back, which has its own API server later.
 func TestTwoAPIServersThatAreGoneAreRescued(t *testing.T) {
 	y := newYard(t)
-	d := y.run(y.config(nodePolicy(wait), apiPolicy()))
+	d := y.run(y.config(nodePolicy(wait), apiPolicyProven(45*time.Second)))
 	y.breakAll((*hosts.Host).Stop, "cp-1", "cp-2")
 
 	y.answers()

@@ -133,10 +133,12 @@ func nodePolicy(wait time.Duration, further ...any) map[string]any {
 // apiPolicy is the shipped apiserver-down with short times. Its proof takes longer than an API server needs to start: where one that
 // ran all along answers first, the one that was restarted is to answer as well before the rescue is judged. One of three gives no
 // majority, so each rescue takes its whole wait once; the second restart has it for what a busy machine needs to start.
-func apiPolicy() map[string]any {
+func apiPolicy() map[string]any { return apiPolicyProven(15 * time.Second) }
+
+func apiPolicyProven(proof time.Duration) map[string]any {
 	return map[string]any{
 		"name": "apiserver-down", "match": []string{`remediation="apiserver-down"`}, "target": map[string]any{"apiserver": true},
-		"for": "0s", "proofFor": "15s", "cooldown": "0s", "onExhausted": "none",
+		"for": "0s", "proofFor": proof.String(), "cooldown": "0s", "onExhausted": "none",
 		"plan": []any{map[string]any{"step": "restart-kubelet", "wait": "60s", "timeout": "10m"}},
 	}
 }
