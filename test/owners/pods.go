@@ -23,6 +23,11 @@ func (e *Env) App(name string, change func(*corev1.PodTemplateSpec)) {
 		Spec:       appsv1.ReplicaSetSpec{Replicas: ptr.To(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template},
 	}, metav1.CreateOptions{})
 	require.NoError(e.T, err)
+	e.T.Cleanup(func() { // a pod that waits would keep the replacements of later tests from being proven
+		err := e.Lab.Client().AppsV1().ReplicaSets("default").Delete(context.WithoutCancel(e.T.Context()), name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
+		require.NoError(e.T, err)
+		e.Eventually(func() bool { return e.Unbound(name) == "" }, "no pod of %s waits for a node", name)
+	})
 }
 
 // Bind does what a scheduler does.
@@ -61,7 +66,7 @@ func (e *Env) Running(app string) string {
 
 func (e *Env) pods(app string) []corev1.Pod {
 	e.T.Helper()
-	all, err := e.Lab.Client().CoreV1().Pods("default").List(e.T.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+	all, err := e.Lab.Client().CoreV1().Pods("default").List(context.WithoutCancel(e.T.Context()), metav1.ListOptions{LabelSelector: "app=" + app})
 	require.NoError(e.T, err)
 	return all.Items
 }

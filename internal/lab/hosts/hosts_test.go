@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -131,9 +132,11 @@ func TestAHostIsAMachineOfItsOwn(t *testing.T) {
 		state, err := host.Run(ctx, "systemctl", "is-system-running", "--wait")
 		require.NoError(t, err)
 		require.Equal(t, "running\n", state)
-		n, err := l.Client().CoreV1().Nodes().Get(ctx, host.Name, metav1.GetOptions{})
-		require.NoError(t, err)
-		require.Contains(t, out, n.Status.NodeInfo.BootID)
+		var n *corev1.Node
+		require.Eventually(t, func() bool { // a kubelet that has just started has not said its boot yet
+			n, err = l.Client().CoreV1().Nodes().Get(ctx, host.Name, metav1.GetOptions{})
+			return err == nil && strings.Contains(out, n.Status.NodeInfo.BootID)
+		}, lab.Patience, tick, "Node %s has its host's boot ID", host.Name)
 		_, control := n.Labels["node-role.kubernetes.io/control-plane"]
 		require.Equal(t, host.ControlPlane, control)
 		require.Equal(t, host.Address(), n.Status.Addresses[0].Address)
