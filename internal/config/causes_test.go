@@ -119,9 +119,10 @@ func TestARuleSaysWhatPeopleAndRoutesNeed(t *testing.T) {
 }
 
 func TestGPUNodesAreNeverReplacedByAShippedPolicy(t *testing.T) {
+	shipped := Shipped()
 	for _, labels := range gpuNode {
 		for cause := range causes {
-			p := planFor(Shipped(), cause, labels)
+			p := planFor(shipped, cause, labels)
 			require.NotNil(t, p, "%s on a GPU node", cause)
 			require.False(t, replaces(p), "%s of %s", p.Name, cause)
 			last := p.Plan[len(p.Plan)-1]
@@ -130,27 +131,29 @@ func TestGPUNodesAreNeverReplacedByAShippedPolicy(t *testing.T) {
 			require.True(t, p.CordonExhausted, p.Name)
 		}
 		// Whatever is switched off, or comes in whatever order, no other policy takes its place.
-		for _, p := range Shipped().Policies {
+		for _, p := range shipped.Policies {
 			if replaces(p.Policy) {
 				require.NotNil(t, p.NodeSelector, p.Name)
 				require.False(t, p.NodeSelector.Matches(k8slabels.Set(labels)), "%s takes GPU nodes", p.Name)
 			}
 		}
 	}
-	require.Equal(t, 3, planFor(Shipped(), "node-gpu-count", gpuNode[0]).Plan[0].Attempts)
+	require.Equal(t, 3, planFor(shipped, "node-gpu-count", gpuNode[0]).Plan[0].Attempts)
 }
 
 func TestAPolicyOfGPUNodesThatIsSwitchedOffLeavesThemAlone(t *testing.T) {
+	shipped := Shipped()
 	for cause := range causes {
-		gpu := planFor(Shipped(), cause, gpuNode[0])
+		gpu := planFor(shipped, cause, gpuNode[0])
 		c, _ := mustLoad(t, base+"policies: [{name: "+gpu.Name+", mode: \"off\", match: ['a=\"b\"'], plan: [{step: reboot}]}]\n")
 		require.Nil(t, planFor(c, cause, gpuNode[0]), "%s is off, and nothing else takes its nodes", gpu.Name)
 	}
 }
 
 func TestStandardNodesEndInAReplacement(t *testing.T) {
+	shipped := Shipped()
 	for cause := range causes {
-		p := planFor(Shipped(), cause, map[string]string{"kubernetes.civo.com/node-pool": "p1"})
+		p := planFor(shipped, cause, map[string]string{"kubernetes.civo.com/node-pool": "p1"})
 		if cause == "node-gpu-count" || cause == "node-gpu-fault" {
 			require.Nil(t, p, "a node without the label is no GPU node")
 			continue
@@ -176,11 +179,12 @@ func TestStandardNodesEndInAReplacement(t *testing.T) {
 			require.False(t, s.Soft)
 		}
 	}
-	require.Equal(t, "drain", planFor(Shipped(), "node-disk-pressure", nil).Plan[0].Name, "a reboot frees no disk")
+	require.Equal(t, "drain", planFor(shipped, "node-disk-pressure", nil).Plan[0].Name, "a reboot frees no disk")
 }
 
 // Each cause: off, or none, only a reboot, or a replacement without one; and only in some pools.
 func TestACauseCanBeSwitchedOffOrGivenAnotherPlan(t *testing.T) {
+	shipped := Shipped()
 	for cause := range causes {
 		for action, tc := range map[string]struct {
 			keys  string
@@ -202,7 +206,7 @@ func TestACauseCanBeSwitchedOffOrGivenAnotherPlan(t *testing.T) {
 			require.Equal(t, tc.steps, steps, "%s: %s", cause, action)
 			for other := range causes {
 				if other != cause {
-					require.Equal(t, planFor(Shipped(), other, nil) == nil, planFor(c, other, nil) == nil, "%s does not touch %s", cause, other)
+					require.Equal(t, planFor(shipped, other, nil) == nil, planFor(c, other, nil) == nil, "%s does not touch %s", cause, other)
 				}
 			}
 		}
@@ -239,7 +243,8 @@ func TestShippedPoliciesOnlyObserveUntilToldOtherwise(t *testing.T) {
 
 // TestTheMildestStepComesFirst: in each plan the steps grow more invasive, and those that reach every node are in none.
 func TestTheMildestStepComesFirst(t *testing.T) {
-	for _, p := range Shipped().Policies {
+	shipped := Shipped()
+	for _, p := range shipped.Policies {
 		before := 0
 		for i, s := range p.Plan {
 			r := remediations.Shipped()[s.Name]
@@ -256,6 +261,6 @@ func TestTheMildestStepComesFirst(t *testing.T) {
 		"kube-proxy-not-ready": "restart-kube-proxy", "gpu-kube-proxy-not-ready": "restart-kube-proxy",
 		"node-not-ready": "restart-kubelet", "gpu-node-not-ready": "restart-kubelet", "node-heartbeat-lost": "restart-kubelet", "gpu-node-heartbeat-lost": "restart-kubelet",
 	} {
-		require.Equal(t, first, Shipped().Core.Policy(policy).Plan[0].Name, policy)
+		require.Equal(t, first, shipped.Core.Policy(policy).Plan[0].Name, policy)
 	}
 }

@@ -158,6 +158,27 @@ func Pin[S, D any](t *testing.T, folder string, read func(Golden, testing.TB) S,
 	}
 }
 
+// MissedWithoutEachReason takes the guards of each reason away in turn, and gives the names of the goldens that then come out
+// otherwise. The scenes are read once: a decision changes nothing in them, as Pin shows.
+func MissedWithoutEachReason[S any](t *testing.T, read func(Golden, testing.TB) S, decided func(s S, left []lifecycle.Guard) string,
+	then func(t *testing.T, gone remediations.Reason, missed []string),
+) {
+	goldens := Goldens(t)
+	states, wanted := make([]S, len(goldens)), make([]string, len(goldens))
+	for i, g := range goldens {
+		states[i], wanted[i] = read(g, t), g.Want(t)
+	}
+	WithoutEachReason(t, func(t *testing.T, gone remediations.Reason, left []lifecycle.Guard) {
+		var missed []string
+		for i, g := range goldens {
+			if decided(states[i], left) != wanted[i] {
+				missed = append(missed, g.Name)
+			}
+		}
+		then(t, gone, missed)
+	})
+}
+
 // readable: what a decision writes under the key, Drydock reads.
 func Readable(t *testing.T, key string, d lifecycle.Decision) {
 	if d.Record != nil {

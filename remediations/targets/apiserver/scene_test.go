@@ -46,8 +46,6 @@ type rescueScene struct {
 	// Changed is how long ago a person changed something.
 	Changed string `json:"changed"`
 
-	// guards are those that decide; nil: all.
-	guards []lifecycle.Guard
 }
 
 type rescuePolicy struct {
@@ -91,7 +89,7 @@ func (sc *rescueScene) config(t testing.TB) *remediations.Config {
 func (sc *rescueScene) state(t testing.TB) *State {
 	t.Helper()
 	c := sc.config(t)
-	s := &State{Config: c, Guards: sc.guards, Snapshot: (&scene.Scene{Word: sc.Word}).Said(), Sights: map[string]HostSight{}, Call: sc.Call, NewID: "new1"}
+	s := &State{Config: c, Snapshot: (&scene.Scene{Word: sc.Word}).Said(), Sights: map[string]HostSight{}, Call: sc.Call, NewID: "new1"}
 	if s.Snapshot != nil {
 		for _, r := range s.Snapshot.Replicas {
 			for _, a := range r.Alerts {

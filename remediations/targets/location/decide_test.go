@@ -26,15 +26,10 @@ var bindsLeaders = map[Reason]bool{
 // TestGuardsThatBindLeaders takes each guard away in turn. One that binds must be missed by the golden of its name; one
 // that does not is missed by none.
 func TestGuardsThatBindLeaders(t *testing.T) {
-	scene.WithoutEachReason(t, func(t *testing.T, gone Reason, left []lifecycle.Guard) {
-		var missed []string
-		for _, g := range scene.GoldensIn(t, "decide") {
-			s := g.LocationState(t)
-			s.Guards = left
-			if g.Want(t) != scene.Render(t, location.Decide(s, scene.Noon)) {
-				missed = append(missed, g.Name)
-			}
-		}
+	scene.MissedWithoutEachReason(t, scene.Golden.LocationState, func(s *location.State, left []lifecycle.Guard) string {
+		s.Guards = left
+		return scene.Render(t, location.Decide(s, scene.Noon))
+	}, func(t *testing.T, gone Reason, missed []string) {
 		if bindsLeaders[gone] {
 			require.Contains(t, missed, "held-"+string(gone))
 		} else {

@@ -26,15 +26,10 @@ var bindsSidecars = map[Reason]bool{
 // TestGuardsThatBindSidecars takes each guard away in turn. One that binds must be missed by the golden of its name; one
 // that does not is missed by none.
 func TestGuardsThatBindSidecars(t *testing.T) {
-	scene.WithoutEachReason(t, func(t *testing.T, gone Reason, left []lifecycle.Guard) {
-		var missed []string
-		for _, g := range scene.GoldensIn(t, "decide") {
-			s := g.SidecarState(t)
-			s.Guards = left
-			if g.Want(t) != scene.Render(t, sidecar.Decide(s, scene.Noon)) {
-				missed = append(missed, g.Name)
-			}
-		}
+	scene.MissedWithoutEachReason(t, scene.Golden.SidecarState, func(s *sidecar.State, left []lifecycle.Guard) string {
+		s.Guards = left
+		return scene.Render(t, sidecar.Decide(s, scene.Noon))
+	}, func(t *testing.T, gone Reason, missed []string) {
 		switch {
 		case !bindsSidecars[gone]:
 			require.Empty(t, missed)
