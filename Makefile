@@ -17,7 +17,7 @@ demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluste
 
 .PHONY: quick
 quick: ## At every save: the tests that need no lab, as far as what they test has changed, without the race detector
-	GO='$(GO)' test/go test -short -skip "$$(test/packages largest)" -p 8 -parallel 32 $$(test/packages quick)
+	DRYDOCK_QUICK=1 GO='$(GO)' test/go test -short -vet=off -skip "$$(test/packages largest)" -p 8 -parallel 32 $$(test/packages quick)
 
 .PHONY: test
 test: needs ## Everything: promtool, unit, API server and end-to-end tests (half an hour on 2 cores)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -40,7 +39,7 @@ func TestLeaseIsFreshByTheClockThatReadIt(t *testing.T) {
 		"a clock that is wrong: hours ahead": {3 * time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := signs.Lease{ReadAt: scene.Noon, RenewedAt: scene.Noon.Add(c.renewed), Duration: 40 * time.Second}
+			l := signs.Lease{ReadAt: noon, RenewedAt: noon.Add(c.renewed), Duration: 40 * time.Second}
 			require.Equal(t, c.fresh, l.Fresh())
 			h := &signs.Heartbeats{}
 			h.Count(l)
@@ -48,5 +47,5 @@ func TestLeaseIsFreshByTheClockThatReadIt(t *testing.T) {
 			require.Equal(t, !c.fresh, h.Stale == 1)
 		})
 	}
-	require.False(t, (&signs.Lease{ReadAt: scene.Noon}).Fresh(), "a lease that is not there is not fresh")
+	require.False(t, (&signs.Lease{ReadAt: noon}).Fresh(), "a lease that is not there is not fresh")
 }

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -92,16 +91,16 @@ func TestASmallFleetIsNotSampled(t *testing.T) {
 func TestASampleOnlySaysThatFewLeasesAreStale(t *testing.T) {
 	s := signs.Sampling{Size: 4, Stale: 1}
 	nodes := []string{"a", "b", "c", "d"}
-	leases := map[string]signs.Lease{"other": {ReadAt: scene.Noon}}
+	leases := map[string]signs.Lease{"other": {ReadAt: noon}}
 	for _, n := range nodes {
-		leases[n] = signs.Lease{ReadAt: scene.Noon, RenewedAt: scene.Noon}
+		leases[n] = signs.Lease{ReadAt: noon, RenewedAt: noon}
 	}
 	require.Equal(t, &signs.Heartbeats{Nodes: 4, Fleet: 900}, s.Count(nodes, leases, 900))
 	delete(leases, "a")
 	few := s.Count(nodes, leases, 900)
 	require.Equal(t, &signs.Heartbeats{Nodes: 4, Stale: 1, Fleet: 900}, few, "a node without a lease counts as stale")
 	require.Empty(t, few.Blind())
-	leases["b"] = signs.Lease{ReadAt: scene.Noon, RenewedAt: scene.Noon.Add(-1)}
+	leases["b"] = signs.Lease{ReadAt: noon, RenewedAt: noon.Add(-1)}
 	require.Nil(t, s.Count(nodes, leases, 900), "this many prove nothing")
 	require.Nil(t, s.Count(nil, leases, 900))
 }
@@ -110,8 +109,8 @@ func TestASampleOnlySaysThatFewLeasesAreStale(t *testing.T) {
 // that a sample may give, since they do not ask whether it is one.
 func TestWhatASampleMayShowIsGoodForEveryVerdict(t *testing.T) {
 	for stale := range signs.LeaseSampling.Stale + 1 {
-		h := &signs.Heartbeats{ReadAt: scene.Noon, Nodes: signs.LeaseSampling.Size, Stale: stale, Fleet: 5000}
+		h := &signs.Heartbeats{ReadAt: noon, Nodes: signs.LeaseSampling.Size, Stale: stale, Fleet: 5000}
 		require.Empty(t, h.Blind())
-		require.True(t, remediations.ClocksAgree(h, scene.Noon))
+		require.True(t, remediations.ClocksAgree(h, noon))
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -27,22 +26,22 @@ func TestLeaseAsAWitness(t *testing.T) {
 		"ahead as far as clocks are": {-signs.LeaseAhead, signs.Well, "renewed at"},
 		"from the future":            {-signs.LeaseAhead - 1, signs.Unknown, "in the future"},
 	} {
-		l := signs.Lease{ReadAt: scene.Noon, RenewedAt: scene.Noon.Add(-c.age), Duration: duration}
+		l := signs.Lease{ReadAt: noon, RenewedAt: noon.Add(-c.age), Duration: duration}
 		got := signs.LeaseSays(l)
 		require.Equal(t, c.want, got.Answer, name)
 		require.Contains(t, got.Saw, c.saw, name)
-		require.Equal(t, scene.Noon, got.At, name)
+		require.Equal(t, noon, got.At, name)
 	}
-	never := signs.LeaseSays(signs.Lease{ReadAt: scene.Noon, Duration: duration})
+	never := signs.LeaseSays(signs.Lease{ReadAt: noon, Duration: duration})
 	require.Equal(t, signs.Unknown, never.Answer)
 	require.Contains(t, never.Saw, "never renewed")
 }
 
 func TestConditionSaysSinceWhen(t *testing.T) {
-	n := scene.Bare("n1")
+	n := bare("n1")
 	sign := signs.Sign{Kind: signs.NotReady}
 	require.Equal(t, "Ready is True", sign.Ask(n).Saw)
-	n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(scene.Noon)
+	n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon)
 	require.Equal(t, "Ready is True since 2026-03-04T12:00:00Z", sign.Ask(n).Saw)
 	n.Status.Conditions = nil
 	require.Equal(t, signs.Unknown, sign.Ask(n).Answer)
@@ -53,12 +52,12 @@ func TestConditionAsAWitness(t *testing.T) {
 	for status, want := range map[corev1.ConditionStatus]signs.Answer{
 		corev1.ConditionTrue: signs.Ill, corev1.ConditionFalse: signs.Well, corev1.ConditionUnknown: signs.Unknown,
 	} {
-		n := scene.Bare("n1")
+		n := bare("n1")
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "DiskPressure", Status: status})
 		require.Equal(t, want, sign.Ask(n).Answer, status)
 	}
 	unknown := signs.Sign{Kind: signs.Condition, Name: "DiskPressure", Status: "Unknown"}
-	n := scene.Bare("n1")
+	n := bare("n1")
 	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "DiskPressure", Status: corev1.ConditionUnknown})
 	require.Equal(t, signs.Ill, unknown.Ask(n).Answer, "a policy may ask for Unknown")
 }
@@ -70,11 +69,11 @@ func TestSignsAreWeighedTogether(t *testing.T) {
 		read := map[signs.Sign]signs.Testimony{}
 		for sign, a := range map[signs.Sign]signs.Answer{{Kind: signs.StaleLease}: lease, {Kind: signs.NotRunning}: provider} {
 			if a != "" {
-				read[sign] = signs.Testimony{Answer: a, At: scene.Noon}
+				read[sign] = signs.Testimony{Answer: a, At: noon}
 			}
 		}
 		if lease != "" {
-			read[signs.Sign{Kind: signs.StaleLease}] = signs.Testimony{Answer: lease, At: scene.Noon.Add(-time.Second)}
+			read[signs.Sign{Kind: signs.StaleLease}] = signs.Testimony{Answer: lease, At: noon.Add(-time.Second)}
 		}
 		return read
 	}
@@ -88,13 +87,13 @@ func TestSignsAreWeighedTogether(t *testing.T) {
 		"one is not known": {signs.Well, signs.Unknown, false, false, false},
 		"one was not read": {"", signs.Well, false, false, true},
 	} {
-		w := signs.Weigh(all, scene.Bare("n1"), said(c.lease, c.provider), scene.Noon.Add(-time.Second))
+		w := signs.Weigh(all, bare("n1"), said(c.lease, c.provider), noon.Add(-time.Second))
 		require.Equal(t, []bool{c.ill, c.well, c.unread}, []bool{w.Ill, w.Well, w.Unread}, name)
-		require.Equal(t, c.lease != "", w.Oldest.Before(scene.Noon), name)
+		require.Equal(t, c.lease != "", w.Oldest.Before(noon), name)
 		require.False(t, w.Oldest.IsZero(), name)
 	}
-	require.True(t, signs.Weigh(all, scene.Bare("n1"), said(signs.Well, signs.Well), scene.Noon).Unread, "what was read before that is not counted")
-	require.Zero(t, signs.Weigh([]signs.Sign{ready}, scene.Bare("n1"), nil, scene.Noon).Oldest, "the Node shows it")
+	require.True(t, signs.Weigh(all, bare("n1"), said(signs.Well, signs.Well), noon).Unread, "what was read before that is not counted")
+	require.Zero(t, signs.Weigh([]signs.Sign{ready}, bare("n1"), nil, noon).Oldest, "the Node shows it")
 }
 
 // TestConditionThatANodeDoesNotHaveIsNoData: beside another condition of the list it is not counted; alone it proves nothing.
@@ -116,11 +115,11 @@ func TestConditionThatANodeDoesNotHaveIsNoData(t *testing.T) {
 		"two are absent, and the node is Ready":            {[]signs.Sign{ready, a, b}, nil, false, false, 3},
 		"one is absent, one is well and the node is Ready": {[]signs.Sign{ready, a, b}, map[corev1.NodeConditionType]corev1.ConditionStatus{"XfsShutdown": "False"}, false, true, 2},
 	} {
-		n := scene.Bare("n1")
+		n := bare("n1")
 		for kind, status := range c.has {
 			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status})
 		}
-		w := signs.Weigh(c.signs, n, nil, scene.Noon)
+		w := signs.Weigh(c.signs, n, nil, noon)
 		require.Equal(t, []bool{c.ill, c.well}, []bool{w.Ill, w.Well}, name)
 		require.Len(t, w.Saw, c.saw, name)
 	}
@@ -150,7 +149,7 @@ func TestGPUsAsAWitness(t *testing.T) {
 		"a shared one is offered":      {offered: map[corev1.ResourceName]string{signs.GpuResource: "7", "nvidia.com/gpu.shared": "1"}, want: signs.Unknown},
 		"another vendor's shared one":  {offered: map[corev1.ResourceName]string{signs.GpuResource: "7", "amd.com/gpu.shared": "1"}, want: signs.Ill},
 	} {
-		n := scene.Bare("n1")
+		n := bare("n1")
 		n.Labels[signs.GPUCountLabel] = "8"
 		for k, v := range c.labels {
 			n.Labels[k] = v

@@ -45,7 +45,6 @@ type rescueScene struct {
 	Heard string `json:"heard"`
 	// Changed is how long ago a person changed something.
 	Changed string `json:"changed"`
-
 }
 
 type rescuePolicy struct {
