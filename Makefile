@@ -36,7 +36,7 @@ soak: needs ## What make test samples, whole: a hundred times the histories, eve
 	DRYDOCK_SOAK=1 $(GO) test -race -timeout 3h ./remediations/... ./internal/selftest
 	DRYDOCK_SOAK=1 $(GO) test -timeout 3h -p 1 ./test/connect ./test/crash ./test/doors ./test/hosts ./test/clusterapi ./test/karpenter ./test/machineapi
 	DRYDOCK_SOAK=1 $(GO) test -timeout 3h -run TestAFaultLeavesOne ./test/e2e
-	DRYDOCK_SOAK=1 $(GO) test -timeout 3h ./internal/release ./internal/backtest/history/real
+	DRYDOCK_SOAK=1 $(GO) test -timeout 3h ./internal/release
 
 .PHONY: oldest
 oldest: needs ## The whole chain, the admission policy and an install with Helm on the oldest Kubernetes that the chart takes

@@ -17,12 +17,19 @@ import (
 // these files.
 func ServeTSDB(t testing.TB, dir string, rules ...string) string {
 	t.Helper()
+	_, address := StartTSDB(t, dir, rules...)
+	return address
+}
+
+// StartTSDB is ServeTSDB, and returns the process, too.
+func StartTSDB(t testing.TB, dir string, rules ...string) (*Process, string) {
+	t.Helper()
 	process, address, err := serveTSDB(t.Context(), t.Output(), dir, t.TempDir(), rules...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(process.Kill)
-	return address
+	return process, address
 }
 
 // serveTSDB starts Prometheus on dir. Its configuration and its log are in own.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
@@ -15,59 +14,54 @@ import (
 // back is how much is read at once of the time before the reading.
 const back = 6 * time.Hour
 
-// fired is when an alert that fires at the beginning of the reading began to fire, as far as it is known.
+// fired is since when an alert fires that fires at the beginning of the reading, as far as it is known.
 type fired struct {
-	// activeAt is when it became active: it fires from then or later, because its rule may have a for.
-	activeAt, since int64
-	done            bool
+	since int64
+	done  bool
 }
 
-// firedBefore says when the alerts began to fire that fire at the beginning of the reading, by their series. An alert of which
-// Prometheus has recorded nothing in ALERTS_FOR_STATE is not among them: since when it is active is not known.
+// firedBefore says since when the first alert of each series fires, where it may have begun before the reading, by the series' hash. began
+// are the changes of the series, those of each in order of time.
 func (r *recorded) firedBefore(
-	ctx context.Context, data storage.Queryable, from, until int64, began []change[model.LabelSet],
+	ctx context.Context, data storage.Queryable, from int64, began []change[model.LabelSet],
 ) (map[uint64]*fired, error) {
 	all := map[uint64]*fired{}
 	for _, c := range began {
-		if key := alertKey(c.series.labels); c.there && all[key] == nil {
-			all[key] = &fired{since: c.at, done: true}
+		if key := c.series.labels.Hash(); c.there && all[key] == nil {
+			all[key] = &fired{since: c.at, done: c.at-from > r.tracker.lookback}
 		}
 	}
-	if len(all) == 0 {
-		return nil, nil
-	}
-	err := eachSeries(ctx, data, from, until, alertsForState, func(key uint64, samples chunkenc.Iterator) error {
-		f := all[key]
-		if f == nil {
-			return nil
+	// A staleness marker may be between the beginning of the reading and the first sample: it ends what fired before.
+	for end := from + r.tracker.lookback + 1; open(all); end -= back.Milliseconds() {
+		if err := r.walkBack(ctx, data, end-back.Milliseconds(), end, all); err != nil {
+			return nil, err
 		}
-		for kind := samples.Next(); kind != chunkenc.ValNone; kind = samples.Next() {
-			if when, v := samples.At(); kind == chunkenc.ValFloat && when <= f.since && !value.IsStaleNaN(v) {
-				f.activeAt = int64(v) * 1000
-				f.done = f.activeAt >= from
-			}
-		}
-		return samples.Err()
-	})
-	for end := from; err == nil && open(all); end -= back.Milliseconds() {
-		err = r.walkBack(ctx, data, end-back.Milliseconds(), end, all)
 	}
-	return all, err
+	return all, nil
 }
 
-// walkBack follows the alerts that are not done through the time before the one that was read last.
+// walkBack follows the alerts that are not done back through that time, at whose end or before it their first known sample is.
 func (r *recorded) walkBack(ctx context.Context, data storage.Queryable, from, until int64, all map[uint64]*fired) error {
+	querier, err := data.Querier(from, until-1)
+	if err != nil {
+		return err
+	}
+	defer querier.Close()
 	seen := map[uint64]bool{}
-	err := eachSeries(ctx, data, from, until, alertsMetric, func(key uint64, samples chunkenc.Iterator) error {
+	set := querier.Select(ctx, false, &storage.SelectHints{Start: from, End: until - 1}, firing()...)
+	var samples chunkenc.Iterator
+	for set.Next() {
+		key := set.At().Labels().Hash()
 		f := all[key]
 		if f == nil || f.done {
-			return nil
+			continue
 		}
 		seen[key] = true
 		began, last := int64(0), int64(0) // of the samples that follow one another
+		samples = set.At().Iterator(samples)
 		for kind := samples.Next(); kind != chunkenc.ValNone; kind = samples.Next() {
 			switch when, v := samples.At(); {
-			case kind != chunkenc.ValFloat || when < f.activeAt || when < from || when >= until:
+			case kind != chunkenc.ValFloat || when < from || when >= min(until, f.since):
 			case value.IsStaleNaN(v):
 				began, last = 0, 0
 			case last == 0 || when-last > r.tracker.lookback:
@@ -76,18 +70,19 @@ func (r *recorded) walkBack(ctx context.Context, data storage.Queryable, from, u
 				last = when
 			}
 		}
+		if err := samples.Err(); err != nil {
+			return fmt.Errorf("reading %s: %w", set.At().Labels(), err)
+		}
 		if last == 0 || f.since-last > r.tracker.lookback {
 			f.done = true
-			return samples.Err()
+			continue
 		}
-		f.since = began
-		f.done = began-from > r.tracker.lookback
-		return samples.Err()
-	}, labels.MustNewMatcher(labels.MatchEqual, stateLabel, "firing"))
+		f.since, f.done = began, began-from > r.tracker.lookback
+	}
 	for key, f := range all {
 		f.done = f.done || !seen[key]
 	}
-	return err
+	return set.Err()
 }
 
 func open(all map[uint64]*fired) bool {
@@ -97,30 +92,4 @@ func open(all map[uint64]*fired) bool {
 		}
 	}
 	return false
-}
-
-// eachSeries calls do with each series of the metric from from (included) until until (excluded), by the key of its alert.
-func eachSeries(
-	ctx context.Context, data storage.Queryable, from, until int64, metric string,
-	do func(key uint64, samples chunkenc.Iterator) error, matchers ...*labels.Matcher,
-) error {
-	querier, err := data.Querier(from, until-1)
-	if err != nil {
-		return err
-	}
-	defer querier.Close()
-	matchers = append(matchers, labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, metric))
-	set := querier.Select(ctx, false, &storage.SelectHints{Start: from, End: until - 1}, matchers...)
-	for set.Next() {
-		if err := do(alertKey(set.At().Labels()), set.At().Iterator(nil)); err != nil {
-			return fmt.Errorf("reading %s: %w", set.At().Labels(), err)
-		}
-	}
-	return set.Err()
-}
-
-// alertKey is the same for all series that Prometheus records of one alert.
-func alertKey(of labels.Labels) uint64 {
-	key, _ := of.HashWithoutLabels(nil, stateLabel)
-	return key
 }

@@ -14,9 +14,6 @@ import (
 // metrics are those that are read; none where a rule reads metrics that it does not name.
 func (b *rulebook) metrics() []string {
 	all := append(nodeMetrics(), alertsMetric)
-	if len(b.names) == 0 { // the alerts are taken as recorded
-		all = append(all, alertsForState)
-	}
 	for _, name := range b.names {
 		for _, group := range b.files[name].Groups {
 			for _, rule := range group.Rules {

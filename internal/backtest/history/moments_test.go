@@ -272,52 +272,58 @@ func TestRecordedAlertsAreTakenAsTheyAre(t *testing.T) {
 	require.Equal(t, []history.Alert{{Labels: labels, StartsAt: At(20), EndsAt: At(30)}}, got[2].Alerts)
 }
 
-// An alert that fires when the reading begins says since when it fires: not since its rule's for began, and not since another time before.
+// An alert that fires when the reading begins says since when it fires, and not since another time before. One that ended since, and came
+// again, is another one.
 func TestARecordedAlertFiresSinceItBeganTo(t *testing.T) {
 	t.Parallel()
-	const series = `{alertname="Unready",alertstate="firing",node="one"}`
+	type span struct{ from, until float64 } // in minutes
 	for name, c := range map[string]struct {
-		active, firing, until float64 // in minutes
-		hole                  float64 // how long nothing was recorded, in the middle
-		without               bool    // ALERTS_FOR_STATE is not recorded
-		since                 float64
+		fires []span
+		hole  span      // nothing was recorded
+		since []float64 // of what fires at 900, and begins until 940
 	}{
-		"a long time":                       {active: 20, firing: 35, until: 1000, since: 35},
-		"a hole shorter than the lookback":  {active: 20, firing: 35, until: 1000, hole: 4, since: 35},
-		"it began within the lookback":      {active: 890, firing: 897, until: 1000, since: 897},
-		"it is active for longer than that": {active: 880, firing: 897, until: 1000, since: 897},
-		"what was before a hole is another": {active: 20, firing: 35, until: 1000, hole: 6, since: 466},
-		"nobody knows since when":           {active: 20, firing: 35, until: 1000, without: true, since: 895},
-		"it ends while it is read":          {active: 20, firing: 35, until: 905, since: 35},
+		"a long time":                            {fires: []span{{35, 1000}}, since: []float64{35}},
+		"a hole shorter than the lookback":       {fires: []span{{35, 1000}}, hole: span{460, 464}, since: []float64{35}},
+		"a hole within the lookback":             {fires: []span{{35, 1000}}, hole: span{894.5, 896}, since: []float64{35}},
+		"what was before a longer hole":          {fires: []span{{35, 1000}}, hole: span{460, 466}, since: []float64{466}},
+		"it began within the lookback":           {fires: []span{{897, 1000}}, since: []float64{897}},
+		"another one ended within the lookback":  {fires: []span{{35, 896}, {898, 1000}}, since: []float64{898}},
+		"another one ended just before it":       {fires: []span{{35, 893}, {894, 1000}}, since: []float64{894}},
+		"it ends while it is read":               {fires: []span{{35, 905}}, since: []float64{35}},
+		"it comes again":                         {fires: []span{{35, 905}, {920, 930}, {935, 1000}}, since: []float64{35, 920, 935}},
+		"it came again before":                   {fires: []span{{896, 897}, {898, 905}, {920, 1000}}, since: []float64{898, 920}},
+		"it came within the lookback, and again": {fires: []span{{897, 905}, {920, 1000}}, since: []float64{897, 920}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := New(t)
 			Every(0, 1000, func(when time.Time, minutes float64) {
-				if minutes >= 460 && minutes < 460+c.hole {
+				if minutes >= c.hole.from && minutes < c.hole.until {
 					return
 				}
 				r.Scrape(when, "a", KubeStateMetrics("a", Machine{Name: "one"}))
 				shows := map[string]float64{}
-				if minutes >= c.active && minutes < c.until && !c.without {
-					shows[`ALERTS_FOR_STATE{alertname="Unready",node="one"}`] = float64(At(c.active).Unix())
-				}
-				if minutes >= c.firing && minutes < c.until {
-					shows["ALERTS"+series] = 1
-				}
-				if minutes < 10 { // it had fired before
-					shows["ALERTS"+series] = 1
+				for _, fires := range append(c.fires, span{0, 10}) {
+					if minutes >= fires.from && minutes < fires.until {
+						shows[`ALERTS{alertname="Unready",alertstate="firing",node="one"}`] = 1
+					}
 				}
 				r.Scrape(when, "rules", shows)
 			})
-			past := pastOf(t, r, history.Options{Recorded: true})
-			got := moments(t, past, 900, 940)
-			require.Len(t, got[0].Alerts, 1)
-			require.Equal(t, At(c.since), got[0].Alerts[0].StartsAt)
-			if c.until < 1000 {
-				require.Equal(t, At(c.since), got[len(got)-1].Alerts[0].StartsAt)
-				require.Equal(t, At(c.until), got[len(got)-1].Alerts[0].EndsAt)
+			var want, got []history.Alert
+			labels := model.LabelSet{"alertname": "Unready", "node": "one"}
+			for i, since := range c.since {
+				a := history.Alert{Labels: labels, StartsAt: At(since)}
+				want = append(want, a)
+				if until := c.fires[len(c.fires)-len(c.since)+i].until; until < 940 {
+					a.EndsAt = At(until)
+					want = append(want, a)
+				}
 			}
+			for _, m := range moments(t, pastOf(t, r, history.Options{Recorded: true}), 900, 940) {
+				got = append(got, m.Alerts...)
+			}
+			require.Equal(t, want, got)
 		})
 	}
 }

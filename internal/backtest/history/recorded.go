@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// recorded takes the alerts from the series ALERTS, which Prometheus records of each rule. Those that fire at the beginning of the
-// reading began to fire before it: since when they are active is in ALERTS_FOR_STATE.
+// recorded takes the alerts from the series ALERTS, which Prometheus records of each rule. For those that fire at the beginning of the
+// reading, ALERTS is also read before it.
 type recorded struct {
 	tracker  tracker[model.LabelSet]
 	external model.LabelSet
@@ -34,15 +34,13 @@ func (r *recorded) about(of labels.Labels) (model.LabelSet, bool) {
 // run gives the alerts that changed from from (included) until until (excluded), in order of time.
 func (r *recorded) run(ctx context.Context, data storage.Queryable, from, until int64) ([]alertChange, error) {
 	first := r.tracker.known == nil
-	changes, err := r.tracker.read(ctx, data, from, until,
-		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, alertsMetric),
-		labels.MustNewMatcher(labels.MatchEqual, stateLabel, "firing"))
+	changes, err := r.tracker.read(ctx, data, from, until, firing()...)
 	if err != nil {
 		return nil, err
 	}
 	var before map[uint64]*fired
 	if first {
-		if before, err = r.firedBefore(ctx, data, from, until, changes); err != nil {
+		if before, err = r.firedBefore(ctx, data, from, changes); err != nil {
 			return nil, err
 		}
 	}
@@ -55,13 +53,22 @@ func (r *recorded) run(ctx context.Context, data storage.Queryable, from, until 
 			alert.StartsAt, alert.EndsAt = time.UnixMilli(c.series.since).UTC(), alert.StartsAt
 		}
 		c.apply()
-		if f := before[alertKey(c.series.labels)]; f != nil && c.there && f.since < c.at {
-			alert.StartsAt, c.series.since = time.UnixMilli(f.since).UTC(), f.since
-			delete(before, alertKey(c.series.labels)) // what ends and begins again is another one
+		if key := c.series.labels.Hash(); c.there && before[key] != nil {
+			c.series.since = before[key].since
+			alert.StartsAt = time.UnixMilli(c.series.since).UTC()
+			delete(before, key) // what ends and begins again is another one
 		}
 		out = append(out, alertChange{at: c.at, Alert: alert})
 	}
 	return out, nil
+}
+
+// firing selects the alerts that fire.
+func firing() []*labels.Matcher {
+	return []*labels.Matcher{
+		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, alertsMetric),
+		labels.MustNewMatcher(labels.MatchEqual, stateLabel, "firing"),
+	}
 }
 
 // withExternal adds the external labels that an alert does not have, as Prometheus does when it sends one.
