@@ -288,6 +288,8 @@ func TestARecordedAlertFiresSinceItBeganTo(t *testing.T) {
 		"what was before a longer hole":          {fires: []span{{35, 1000}}, hole: span{460, 466}, since: []float64{466}},
 		"it began within the lookback":           {fires: []span{{897, 1000}}, since: []float64{897}},
 		"another one ended within the lookback":  {fires: []span{{35, 896}, {898, 1000}}, since: []float64{898}},
+		"a longer hole within the lookback":      {fires: []span{{35, 1000}}, hole: span{889, 896}, since: []float64{896}},
+		"another one ended with the lookback":    {fires: []span{{35, 895}, {896, 1000}}, since: []float64{896}},
 		"another one ended just before it":       {fires: []span{{35, 893}, {894, 1000}}, since: []float64{894}},
 		"it ends while it is read":               {fires: []span{{35, 905}}, since: []float64{35}},
 		"it comes again":                         {fires: []span{{35, 905}, {920, 930}, {935, 1000}}, since: []float64{35, 920, 935}},
