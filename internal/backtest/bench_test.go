@@ -29,6 +29,7 @@ func BenchmarkMonth(b *testing.B) {
 		p.ill(fmt.Sprintf("n%04d", h*7%nodes), at(h, 10), at(h, 30))
 	}
 	moments := given(p.moments())
+	before := processorTime()
 	for b.Loop() {
 		o := optionsOf(b, dayConfig)
 		o.Config.Windows = nil
@@ -37,6 +38,7 @@ func BenchmarkMonth(b *testing.B) {
 		for _, run := range r.Runs {
 			require.Greater(b, run.Totals.Acted, 500)
 		}
-		b.ReportMetric(peak(b), "MB-peak")
 	}
+	b.ReportMetric((processorTime()-before).Seconds()/float64(b.N), "processor-s")
+	b.ReportMetric(peak(b), "MB-peak")
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -29,6 +30,8 @@ const (
 	backtestHours = 3
 	backtestStep  = 30 * time.Second
 	backtestFile  = "backtest.yaml"
+	// backtestMonthNodes is how many nodes BenchmarkMonth decides about.
+	backtestMonthNodes = 5000
 )
 
 // backtestFrom is when the backtest begins: ten minutes after the samples.
@@ -48,8 +51,8 @@ providers:
 
 // spent is what a program took.
 type spent struct {
-	cpu  time.Duration
-	peak float64 // MB of resident memory at most, mapped blocks included
+	cpu, clock time.Duration
+	peak       float64 // MB of resident memory at most, mapped blocks included
 }
 
 // measureBacktest compares a whole backtest with Prometheus' own rule backfill over the same blocks: promtool, and the Prometheus that
@@ -80,22 +83,45 @@ func measureBacktest(ctx context.Context, o options, size int, t *table) error {
 	if err := os.WriteFile(filepath.Join(dir, backtestFile), []byte(backtestConfig), 0o600); err != nil {
 		return err
 	}
-	var ours, theirs []time.Duration
-	var peak float64
+	server, address, err := servePast(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer server.Kill()
+	folder := []string{"--tsdb", filepath.Join(dir, "tsdb")}
+	var ours, theirs, api, apiServer, apiClock []time.Duration
+	var peak, apiPeak float64
 	var totals backtest.Totals
 	for range o.rounds {
-		mine, found, err := runBacktest(ctx, dir, drydock, until)
+		mine, found, err := runBacktest(ctx, dir, drydock, until, folder...)
 		if err != nil {
 			return err
 		}
 		if totals = found.Runs[0].Totals; totals.Acted == 0 {
 			return fmt.Errorf("the backtest repaired nothing: %+v", totals)
 		}
-		own, err := runBackfill(ctx, dir, files, until)
+		own, err := runBackfill(ctx, server, address, dir, files, until)
 		if err != nil {
 			return err
 		}
 		ours, theirs, peak = append(ours, mine.cpu), append(theirs, own), max(peak, mine.peak)
+
+		before, err := cpuOf(server.PID())
+		if err != nil {
+			return err
+		}
+		asked, found, err := runBacktest(ctx, dir, drydock, until, "--prometheus", address)
+		if err != nil {
+			return err
+		}
+		after, err := cpuOf(server.PID())
+		if err != nil {
+			return err
+		}
+		if got := found.Runs[0].Totals; got != totals {
+			return fmt.Errorf("the backtest of a Prometheus found %+v, that of its folder %+v", got, totals)
+		}
+		api, apiServer, apiClock, apiPeak = append(api, asked.cpu), append(apiServer, after-before), append(apiClock, asked.clock), max(apiPeak, asked.peak)
 	}
 	t.add(row{
 		what: fmt.Sprintf("backtest: processor time for %d h, 6 rules at 30 s", backtestHours), nodes: size, measured: ms(median(ours)),
@@ -106,16 +132,82 @@ func measureBacktest(ctx context.Context, o options, size int, t *table) error {
 		what: "backtest: resident memory, at most", nodes: size, measured: fmt.Sprintf("%.0f MB", peak), reference: "VmHWM, with the blocks that it maps",
 		ratio: "-", target: "< 1 GB", verdict: reached(peak < 1000),
 	})
-	return measureState(ctx, dir, drydock, size, until, totals, t)
+	t.add(row{
+		what: fmt.Sprintf("backtest: the same from a Prometheus, processor time of both (%s by the clock)", ms(median(apiClock))), nodes: size,
+		measured:  fmt.Sprintf("%s; %s of it Prometheus", ms(median(api)+median(apiServer)), ms(median(apiServer))),
+		reference: "the same backfill: " + ms(median(theirs)), ratio: times(float64(median(api)+median(apiServer)), float64(median(theirs))), target: "-",
+	})
+	t.add(row{
+		what: "backtest: the same from a Prometheus, resident memory at most", nodes: size, measured: fmt.Sprintf("%.0f MB", apiPeak), reference: "VmHWM",
+		ratio: "-", target: "< 1 GB", verdict: reached(apiPeak < 1000),
+	})
+	if err := measureState(ctx, dir, drydock, size, until, totals, t); err != nil {
+		return err
+	}
+	if size != backtestMonthNodes {
+		return nil
+	}
+	return measureDecisions(ctx, median(theirs), o.rounds, t)
+}
+
+// measureDecisions has BenchmarkMonth decide about 30 days of as many nodes, apart from the reading: both answers, beside each other.
+func measureDecisions(ctx context.Context, backfill time.Duration, rounds int, t *table) error {
+	run := exec.CommandContext(ctx, "go", "test", "-trimpath", "-tags", "nomsgpack", "-run", "xxx", "-bench", "^BenchmarkMonth$", "-benchtime", "1x",
+		"-count", strconv.Itoa(rounds), "./internal/backtest")
+	text, err := run.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("the decisions about a month: %w: %s", err, text)
+	}
+	var clock, cpu []time.Duration
+	var peak float64
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if !strings.HasPrefix(line, "BenchmarkMonth") {
+			continue
+		}
+		for i := 2; i+1 < len(fields); i += 2 {
+			v, err := strconv.ParseFloat(fields[i], 64)
+			if err != nil {
+				return fmt.Errorf("reading %q: %w", line, err)
+			}
+			switch fields[i+1] {
+			case "ns/op":
+				clock = append(clock, time.Duration(v))
+			case "processor-s":
+				cpu = append(cpu, time.Duration(v*float64(time.Second)))
+			case "MB-peak":
+				peak = max(peak, v)
+			}
+		}
+	}
+	if len(clock) != rounds || len(cpu) != rounds {
+		return fmt.Errorf("the decisions about a month: no figures in %s", text)
+	}
+	hours := 30 * 24 / backtestHours
+	t.add(row{
+		what: "backtest: decisions about 30 days, without reading, by the clock", nodes: backtestMonthNodes, measured: ms(median(clock)),
+		reference: "two idle cores", ratio: "-", target: "< 10 s", verdict: reached(median(clock) < 10*time.Second),
+	})
+	t.add(row{
+		what: "backtest: … their processor time", nodes: backtestMonthNodes, measured: ms(median(cpu)),
+		reference: fmt.Sprintf("%d times the backfill of %d h: %s", hours, backtestHours, ms(time.Duration(hours)*backfill)),
+		ratio:     fmt.Sprintf("%.4f", float64(median(cpu))/float64(time.Duration(hours)*backfill)), target: "-",
+	})
+	t.add(row{
+		what: "backtest: … resident memory, at most", nodes: backtestMonthNodes, measured: fmt.Sprintf("%.0f MB", peak), reference: "VmHWM",
+		ratio: "-", target: "< 1 GB", verdict: reached(peak < 1000),
+	})
+	return nil
 }
 
 // measureState has one run leave a state an hour before the end, and another go on from it.
 func measureState(ctx context.Context, dir, program string, size int, until time.Time, totals backtest.Totals, t *table) error {
 	file := filepath.Join(dir, "state")
-	if _, _, err := runBacktest(ctx, dir, program, until.Add(-time.Hour), "--state", file); err != nil {
+	more := []string{"--tsdb", filepath.Join(dir, "tsdb"), "--state", file}
+	if _, _, err := runBacktest(ctx, dir, program, until.Add(-time.Hour), more...); err != nil {
 		return err
 	}
-	took, found, err := runBacktest(ctx, dir, program, until, "--state", file)
+	took, found, err := runBacktest(ctx, dir, program, until, more...)
 	if err != nil {
 		return err
 	}
@@ -219,29 +311,52 @@ func copyRules(dir string) error {
 
 // runBacktest runs the real program, and gives what it took and found.
 func runBacktest(ctx context.Context, dir, program string, until time.Time, more ...string) (out spent, found *backtest.Report, err error) {
-	run := exec.CommandContext(ctx, program, append(more, "--config", filepath.Join(dir, backtestFile), "--tsdb", filepath.Join(dir, "tsdb"),
+	run := exec.CommandContext(ctx, program, append(more, "--config", filepath.Join(dir, backtestFile),
 		"--rules", filepath.Join(dir, "rules"), "--since", strconv.Itoa(int(until.Sub(backtestFrom).Minutes()))+"m",
 		"--until", until.Format(time.RFC3339), "-o", "json")...)
 	run.Stderr = os.Stderr
+	began := time.Now()
 	text, err := run.Output()
 	if err != nil {
 		return out, nil, err
 	}
+	clock := time.Since(began)
 	found = &backtest.Report{}
 	if err := json.Unmarshal(text, found); err != nil {
 		return out, nil, err
 	}
 	used, _ := run.ProcessState.SysUsage().(*syscall.Rusage)
-	return spent{run.ProcessState.UserTime() + run.ProcessState.SystemTime(), float64(used.Maxrss) * 1024 / 1e6}, found, nil
+	return spent{run.ProcessState.UserTime() + run.ProcessState.SystemTime(), clock, float64(used.Maxrss) * 1024 / 1e6}, found, nil
+}
+
+// servePast runs Prometheus on the blocks.
+func servePast(ctx context.Context, dir string) (*lab.Process, string, error) {
+	built, err := programs.Build(ctx, os.Stdout, "prometheus")
+	if err != nil {
+		return nil, "", err
+	}
+	port, err := lab.FreePort()
+	if err != nil {
+		return nil, "", err
+	}
+	config := filepath.Join(dir, "prometheus.yaml")
+	if err := os.WriteFile(config, []byte("global: {}\n"), 0o600); err != nil {
+		return nil, "", err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	server, err := lab.StartProcess(ctx, lab.Spec{
+		Name: "prometheus", Path: built["prometheus"], Log: filepath.Join(dir, "prometheus.log"), ReadyURL: "http://" + address + "/-/ready",
+		Args: []string{
+			"--config.file=" + config, "--web.listen-address=" + address, "--storage.tsdb.path=" + filepath.Join(dir, "tsdb"), "--storage.tsdb.retention.time=100y",
+			"--storage.tsdb.min-block-duration=2h", "--storage.tsdb.max-block-duration=2h", // the blocks stay as they are
+		},
+	})
+	return server, "http://" + address, err
 }
 
 // runBackfill evaluates the same rules over the same blocks with promtool, and gives the processor time of promtool and of Prometheus.
-func runBackfill(ctx context.Context, dir string, files []string, until time.Time) (time.Duration, error) {
-	built, err := programs.Build(ctx, os.Stdout, "prometheus", "promtool")
-	if err != nil {
-		return 0, err
-	}
-	port, err := lab.FreePort()
+func runBackfill(ctx context.Context, server *lab.Process, address, dir string, files []string, until time.Time) (time.Duration, error) {
+	built, err := programs.Build(ctx, os.Stdout, "promtool")
 	if err != nil {
 		return 0, err
 	}
@@ -249,27 +364,12 @@ func runBackfill(ctx context.Context, dir string, files []string, until time.Tim
 	if err != nil {
 		return 0, err
 	}
-	config := filepath.Join(own, "prometheus.yaml")
-	if err := os.WriteFile(config, []byte("global: {}\n"), 0o600); err != nil {
-		return 0, err
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	server, err := lab.StartProcess(ctx, lab.Spec{
-		Name: "prometheus", Path: built["prometheus"], Log: filepath.Join(own, "log"), ReadyURL: "http://" + address + "/-/ready",
-		Args: []string{
-			"--config.file=" + config, "--web.listen-address=" + address, "--storage.tsdb.path=" + filepath.Join(dir, "tsdb"), "--storage.tsdb.retention.time=100y",
-		},
-	})
-	if err != nil {
-		return 0, err
-	}
-	defer server.Kill()
 	before, err := cpuOf(server.PID())
 	if err != nil {
 		return 0, err
 	}
 	run := exec.CommandContext(ctx, built["promtool"], slices.Concat([]string{
-		"tsdb", "create-blocks-from", "rules", "--url=http://" + address, "--eval-interval=" + backtestStep.String(), "--output-dir=" + filepath.Join(own, "out"),
+		"tsdb", "create-blocks-from", "rules", "--url=" + address, "--eval-interval=" + backtestStep.String(), "--output-dir=" + filepath.Join(own, "out"),
 		"--start=" + until.Add(-backtestHours*time.Hour).Format(time.RFC3339), "--end=" + until.Format(time.RFC3339),
 	}, files)...)
 	if text, err := run.CombinedOutput(); err != nil {

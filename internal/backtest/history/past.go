@@ -13,6 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+const (
+	// chunk is how much is read at once: a block of Prometheus, of which the rules read again what they look back on.
+	chunk = 2 * time.Hour
+	// chunkOfSamples is how much is read at once from a server that sends samples, which take ten times the memory.
+	chunkOfSamples = 30 * time.Minute
+)
+
 // Past is a Source. A call of Moments that begins where the last one ended goes on from there: together they give what one
 // call gives for both times. Any other call begins anew.
 type Past struct {
@@ -21,7 +28,7 @@ type Past struct {
 	data    storage.Queryable
 	closing func() error
 	passed  func(before int64) error // nothing before that time is read again, as long as the reading goes on
-	chunk   time.Duration            // how much is read at once
+	chunk   func() time.Duration     // how much is read at once
 
 	mu      sync.Mutex
 	skipped []Skip
@@ -50,7 +57,7 @@ func OpenTSDB(ctx context.Context, dir string, o Options) (*Past, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Past{options: o, rules: rules, chunk: 2 * time.Hour}
+	p := &Past{options: o, rules: rules, chunk: func() time.Duration { return chunk }}
 	f, err := openFolder(ctx, dir, rules.metrics(), p.skip)
 	if err != nil {
 		return nil, err
@@ -65,9 +72,16 @@ func OpenPrometheus(url string, client *http.Client, o Options) (*Past, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Past{options: o, rules: rules, chunk: 30 * time.Minute, closing: func() error { return nil }, passed: func(int64) error { return nil }}
-	if p.data, err = newRemote(url, client, p.skip); err != nil {
+	p := &Past{options: o, rules: rules, closing: func() error { return nil }, passed: func(int64) error { return nil }}
+	server, err := newRemote(url, client, p.skip)
+	if err != nil {
 		return nil, err
+	}
+	p.data, p.chunk = server, func() time.Duration {
+		if server.chunks.Load() {
+			return chunk
+		}
+		return chunkOfSamples
 	}
 	return p, nil
 }

@@ -68,7 +68,7 @@ const whyGap = "there is no data of kube-state-metrics"
 // time up to which all was read.
 func (p *Past) chunks(ctx context.Context, from, until time.Time, each func(m Moment, ended bool) error, read func(time.Time)) error {
 	for at := from; at.Before(until); {
-		next := at.Add(p.chunk)
+		next := at.Add(p.chunk())
 		if next.After(until) {
 			next = until
 		}
