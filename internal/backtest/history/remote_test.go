@@ -1,10 +1,13 @@
 package history_test
 
 import (
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/backtest/history"
@@ -82,5 +86,70 @@ func TestAClockThatGoesBackIsNamed(t *testing.T) {
 		require.Equal(t, At(12.25), skipped[0].From)
 		require.Equal(t, At(14.5), skipped[0].Until)
 		require.Contains(t, skipped[0].Why, "a clock went back")
+	}
+}
+
+// TestAnAnswerThatIsDamagedIsAnError: Prometheus sends its chunks in frames. What cannot be read ends the reading, and is not left out.
+func TestAnAnswerThatIsDamagedIsAnError(t *testing.T) {
+	t.Parallel()
+	frame := func(of *prompb.ChunkedReadResponse) []byte {
+		message, err := of.Marshal()
+		require.NoError(t, err)
+		out := binary.AppendUvarint(nil, uint64(len(message)))
+		out = binary.BigEndian.AppendUint32(out, crc32.Checksum(message, crc32.MakeTable(crc32.Castagnoli)))
+		return append(out, message...)
+	}
+	chunk := chunkenc.NewXORChunk()
+	add, err := chunk.Appender()
+	require.NoError(t, err)
+	Every(0, 20, func(when time.Time, _ float64) { add.Append(0, when.UnixMilli(), 1) })
+	series := func(encoding prompb.Chunk_Encoding) *prompb.ChunkedReadResponse {
+		return &prompb.ChunkedReadResponse{ChunkedSeries: []*prompb.ChunkedSeries{{
+			Labels: []prompb.Label{{Name: "__name__", Value: "kube_node_info"}, {Name: "job", Value: "kube-state-metrics"}, {Name: "node", Value: "one"}},
+			Chunks: []prompb.Chunk{{MinTimeMs: At(0).UnixMilli(), MaxTimeMs: At(19.5).UnixMilli(), Type: encoding, Data: chunk.Bytes()}},
+		}}}
+	}
+	whole := frame(series(prompb.Chunk_XOR))
+	damaged := slices.Clone(whole)
+	damaged[len(damaged)-1] ^= 1
+	for name, c := range map[string]struct {
+		answer []byte
+		says   string
+	}{
+		"whole, the control":              {answer: whole},
+		"damaged":                         {answer: damaged, says: "its checksum is another one"},
+		"cut within a frame":              {answer: whole[:len(whole)-1], says: "unexpected EOF"},
+		"cut within the checksum":         {answer: whole[:4], says: "unexpected EOF"},
+		"cut within the length":           {answer: whole[:1], says: "unexpected EOF"},
+		"cut after the length":            {answer: whole[:2], says: "unexpected EOF"},
+		"cut after the checksum":          {answer: whole[:6], says: "unexpected EOF"},
+		"too long":                        {answer: binary.AppendUvarint(nil, 1<<40), says: "at most"},
+		"an encoding of the time to come": {answer: frame(series(99)), says: "invalid chunk encoding"},
+		"an error instead of a frame":     {answer: []byte("the server is out of memory"), says: "EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+				w.Header().Set("Content-Type", "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse")
+				_, _ = w.Write(c.answer)
+			}))
+			t.Cleanup(server.Close)
+			past, err := history.OpenPrometheus(server.URL, http.DefaultClient, history.Options{Recorded: true})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, past.Close()) })
+			var got []history.Moment
+			err = past.Moments(t.Context(), At(10), At(20), func(m history.Moment) error {
+				got = append(got, m)
+				return nil
+			})
+			if c.says == "" {
+				require.NoError(t, err)
+				require.Equal(t, []string{"one"}, names(got[0].Nodes))
+				return
+			}
+			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, err, server.URL)
+			require.Empty(t, got)
+		})
 	}
 }
