@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -220,6 +221,33 @@ func TestEachNamedCauseMakesADifference(t *testing.T) {
 				require.Equal(t, with, len(found) > 0)
 			}
 		})
+	}
+}
+
+// TestASignThatIsNotRecordedIsNotGuessed: a repair that needs it is held, and the report says that. Another sign may show that the node is ill.
+func TestASignThatIsNotRecordedIsNotGuessed(t *testing.T) {
+	t.Parallel()
+	p := past{}
+	for i := range 10 {
+		p.at(midnight).Nodes = append(p.at(midnight).Nodes, nodeAt(fmt.Sprintf("n%02d", i), corev1.ConditionTrue, midnight.Add(-time.Hour)))
+	}
+	p.ill("n03", at(1, 0), at(3, 0))
+	for _, sign := range []string{"{gpus: missing}", "{provider: notRunning}"} {
+		for also, acted := range map[string]int{"": 0, ", {ready: false}": 1} {
+			o := optionsOf(t, strings.Replace(calm, byReady, "witness: ["+sign+also+"]", 1))
+			found, err := Backtest(t.Context(), given(p.moments()), midnight, at(5, 0), Named{Name: "calm", Options: o})
+			require.NoError(t, err)
+			for _, run := range found.Runs {
+				require.Equal(t, acted, run.Totals.Acted, sign+also)
+				held := slices.ContainsFunc(run.Holds, func(h Held) bool {
+					return h.Reason == remediations.ReasonNotWitnessed && h.Longest > Seconds(time.Hour)
+				})
+				require.Equal(t, acted == 0, held, sign+also)
+			}
+			require.True(t, slices.ContainsFunc(found.Assumptions, func(said string) bool {
+				return strings.HasPrefix(said, "Policy node-not-ready: ") && strings.HasSuffix(said, "A repair that needs it is held as NotWitnessed.")
+			}), found.Assumptions)
+		}
 	}
 }
 

@@ -218,15 +218,18 @@ func assumptions(o Options) []string {
 	return out
 }
 
+// showsNothing is what a sign means that is not in the record.
+const showsNothing = "That sign of its witness shows nothing. A repair that needs it is held as " + string(remediations.ReasonNotWitnessed) + "."
+
 // notRecorded says what the replay makes of a sign that is not in the record; empty: it is.
 func notRecorded(k signs.Kind) string {
 	switch k {
 	case signs.DaemonSetPod:
 		return "the pod that its witness names is taken to be ill while an alert fires on its node."
 	case signs.MissingGPUs:
-		return "the GPUs that a node offers are not in the record. That sign of its witness shows nothing."
+		return "the GPUs that a node offers are not in the record. " + showsNothing
 	case signs.NotRunning:
-		return "what the provider says of an instance is not in the record. That sign of its witness shows nothing."
+		return "what the provider says of an instance is not in the record. " + showsNothing
 	case signs.NotReady, signs.StaleLease, signs.Condition:
 	}
 	return ""
