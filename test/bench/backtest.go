@@ -152,8 +152,8 @@ func measureBacktest(ctx context.Context, o options, size int, t *table) error {
 
 // measureDecisions has BenchmarkMonth decide about 30 days of as many nodes, apart from the reading: both answers, beside each other.
 func measureDecisions(ctx context.Context, backfill time.Duration, rounds int, t *table) error {
-	run := exec.CommandContext(ctx, "go", "test", "-trimpath", "-tags", "nomsgpack", "-run", "xxx", "-bench", "^BenchmarkMonth$", "-benchtime", "1x",
-		"-count", strconv.Itoa(rounds), "./internal/backtest")
+	run := exec.CommandContext(ctx, "test/go", "test", "-run", "xxx", "-bench", "^BenchmarkMonth$", "-benchtime", "1x",
+		"-count", strconv.Itoa(rounds), "./internal/backtest") // with the flags of what is compiled already
 	text, err := run.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("the decisions about a month: %w: %s", err, text)
