@@ -106,7 +106,7 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 	if err != nil {
 		return nil, p.starting("preparing to run", err)
 	}
-	informer, err := mgr.GetCache().GetInformer(ctx, &corev1.Node{})
+	informer, err := mgr.GetCache().GetInformer(ctx, &kube.LeanNode{})
 	if err != nil {
 		return nil, p.starting("watching Nodes", err)
 	}
@@ -183,8 +183,8 @@ func (p *program) managerOptions() manager.Options {
 	return manager.Options{
 		Logger: p.log,
 		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: kube.TrimTransform(p.cfg.Core.Kept()...)}},
+			Scheme:   kube.LeanScheme(), // nothing but Nodes is cached
+			ByObject: map[client.Object]cache.ByObject{&kube.LeanNode{}: {Transform: kube.LeanTransform(p.cfg.Core.Kept()...)}},
 		},
 		Metrics:                       metricsserver.Options{BindAddress: "0"}, // Drydock's own servers have limits
 		HealthProbeBindAddress:        "0",

@@ -231,16 +231,6 @@ func ownReason(c corev1.NodeCondition) string {
 	return ""
 }
 
-// TrimTransform is Trim for an informer.
-func TrimTransform(keep ...string) cache.TransformFunc {
-	return func(o any) (any, error) {
-		if n, ok := o.(*corev1.Node); ok {
-			return Trim(n, keep...), nil
-		}
-		return o, nil
-	}
-}
-
 // Matters says whether a change of a Node could change a decision; heartbeats do not, neither the kubelet's nor Kilo's.
 func Matters(a, b *corev1.Node) bool {
 	return !signs.Same(a, b) || !sameButSeen(a.Annotations, b.Annotations)

@@ -26,7 +26,7 @@ import (
 const (
 	referenceGin     = "gin"     // ADDRESS: decodes a payload and does nothing with it
 	referenceWebhook = "webhook" // ADDRESS CERT KEY: allows everything
-	referenceWatch   = "watch"   // ADDRESS KUBECONFIG: keeps a cache of Nodes as Drydock does, and does nothing with it
+	referenceWatch   = "watch"   // ADDRESS KUBECONFIG: keeps a trimmed cache of Nodes, and does nothing with it
 )
 
 // reference runs one of them until ctx ends.
@@ -101,7 +101,13 @@ func watchNodes(ctx context.Context, kubeconfig string) error {
 		return err
 	}
 	config.QPS = -1
-	nodes, err := cache.New(config, cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: kube.TrimTransform()}}})
+	trim := func(o any) (any, error) {
+		if n, ok := o.(*corev1.Node); ok {
+			return kube.Trim(n), nil
+		}
+		return o, nil
+	}
+	nodes, err := cache.New(config, cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: trim}}})
 	if err != nil {
 		return err
 	}
