@@ -118,7 +118,7 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 	p.nodes = fleet.Nodes
 	tell := kube.Events{Recorder: mgr.GetEventRecorder("drydock"), Node: fleet.Cached, Ledger: types.NamespacedName(p.cfg.Ledger)}
 
-	j := &joined{program: p, manager: mgr, fleet: fleet, tell: tell, reg: reg, carriers: map[remediations.Kind]kube.Carrier{}}
+	j := &joined{program: p, manager: mgr, fleet: fleet, tell: tell, reg: reg, room: kube.NewRoom(), carriers: map[remediations.Kind]kube.Carrier{}}
 	options := engine.Options{}
 	for _, k := range kinds {
 		carrier, err := k.join(j, &options)
@@ -169,7 +169,9 @@ type joined struct {
 	// carriers say on which node an alert about a target belongs.
 	carriers map[remediations.Kind]kube.Carrier
 	// queue has the alerts that were taken and are not on their Nodes yet.
-	queue  *kube.Queue
+	queue *kube.Queue
+	// room counts what the cache does not show yet of what was queued.
+	room   *kube.Room
 	engine *engine.Engine
 	// conditions keeps the Nodes' conditions; nil: they are not announced.
 	conditions *kube.Conditions
@@ -228,6 +230,7 @@ func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 		_, waits := j.queue.Waiting(n, key)
 		return waits
 	}
+	o.Adopt = kube.Inbox{Room: j.room, Now: time.Now}.Adopting(j.queue)
 	o.NewTask, o.NewID, o.Below, o.Posts = newTask, newID, below, j.posts.known
 	o.Config, o.Fleet, o.Journal = cfg.Core, j.fleet, kube.Journal{Client: clients, Keep: j.fleet.Keep}
 	o.Store = kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name}

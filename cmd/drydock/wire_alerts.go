@@ -32,7 +32,7 @@ func (j *joined) newInbox() kube.Inbox {
 	return kube.Inbox{
 		Config: j.cfg.Core, Patch: j.queue.Put, Waiting: j.queue.Waiting, Node: j.fleet.Cached, Carriers: j.carriers, Now: time.Now, Arrived: j.posts.arrivals.Arrived,
 		Log:  j.log.WithName("receiver"),
-		Room: kube.NewRoom(), Expected: j.engine.Expect, Ended: j.engine.News,
+		Room: j.room, Expected: j.engine.Expect, Ended: j.engine.News,
 		Full: func(node string) {
 			j.tell.Event(node, engine.Event{Warning: true, Reason: "AlertsRefused", Action: "NodeFull", Note: fmt.Sprintf("the node carries %d alerts or %d bytes of Drydock's already; further ones wait until some resolve", remediations.MaxAlertsPerNode, remediations.MaxBytesPerNode)})
 		},

@@ -21,12 +21,12 @@ import (
 // TestAProcessThatDiesWithAFullQueueLosesNothingThatFires: its posts were answered 200 and nothing of them was written. Within
 // two polls of Alertmanager the next leader has each alert that still fires on its Node, and what ended meanwhile is gone.
 func TestAProcessThatDiesWithAFullQueueLosesNothingThatFires(t *testing.T) {
-	const queued, ended, poll = 2048, 40, 15 * time.Second
+	const queued, ended, poll = 8192, 40, 15 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(midnight))
 		var nodes []*corev1.Node
 		for i := range queued + 1 {
-			n := nodeAt(fmt.Sprintf("n%04d", i), corev1.ConditionTrue, midnight.Add(-time.Hour))
+			n := nodeAt(fmt.Sprintf("n%04d", i), corev1.ConditionFalse, midnight.Add(-time.Hour))
 			n.Annotations, n.Labels = map[string]string{}, map[string]string{}
 			nodes = append(nodes, n)
 		}
@@ -38,6 +38,16 @@ func TestAProcessThatDiesWithAFullQueueLosesNothingThatFires(t *testing.T) {
 		}
 		queue, err := kube.NewQueue(nobody, clock.RealClock{}, prometheus.NewRegistry(), logr.Discard())
 		require.NoError(t, err)
+		next, err := kube.NewQueue(func(ctx context.Context, node string, _ types.UID, annotations map[string]*string) error {
+			time.Sleep(l.takes)
+			return l.patch(ctx, l.node(node), annotations)
+		}, clock.RealClock{}, prometheus.NewRegistry(), logr.Discard())
+		require.NoError(t, err)
+		l.engine.Adopt = kube.Inbox{Room: kube.NewRoom(), Now: time.Now}.Adopting(next)
+		l.engine.Queued = func(n *corev1.Node, key string) bool {
+			_, waits := next.Waiting(n, key)
+			return waits
+		}
 		successor := l.inbox
 		l.inbox.Patch, l.inbox.Waiting, l.inbox.Room = queue.Put, queue.Waiting, kube.NewRoom()
 
@@ -72,7 +82,8 @@ func TestAProcessThatDiesWithAFullQueueLosesNothingThatFires(t *testing.T) {
 			l.alertEnds(nodes[i].Name)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		over := make(chan error, 1)
+		over := make(chan error, 2)
+		go func() { over <- next.Start(ctx) }()
 		go func() { over <- l.engine.Start(ctx) }()
 		defer stop()
 		time.Sleep(2 * poll)
@@ -83,6 +94,7 @@ func TestAProcessThatDiesWithAFullQueueLosesNothingThatFires(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		stop()
+		require.NoError(t, <-over)
 		require.NoError(t, <-over)
 		require.Equal(t, queued-1-ended, onNodes(), "what ended while nobody listened is on no Node")
 		synctest.Wait()

@@ -82,13 +82,22 @@ func (e *Engine) adopt(ctx context.Context) {
 			if e.Queued != nil && e.Queued(n, remediations.AlertPrefix+fp) {
 				continue // the receiver beside this engine is about to write it
 			}
-			if adopted == adoptAtOnce || failed || writing > adoptFor {
+			if e.Adopt == nil && (adopted == adoptAtOnce || failed || writing > adoptFor) {
 				e.unadopted = !failed
 				continue
 			}
 			alert := e.Config.NewAlert(route.Policy, a.Labels, remediations.StatusFiring, a.StartsAt, e.Clock.Now())
 			if old, err := remediations.DecodeAlert(alert.Key(), n.Annotations[alert.Key()]); err == nil {
 				alert = alert.SeenSince(old)
+			}
+			found := func() {
+				e.Log.Info("an alert was found by the poll", "node", n.Name, "alert", alert.Name, "fingerprint", fp, "policy", alert.Policy, "status", alert.Status)
+			}
+			if e.Adopt != nil {
+				if e.Adopt(n, alert) {
+					found()
+				}
+				continue
 			}
 			drop, ok := e.core.admit(n.Annotations, alert)
 			if !ok {
@@ -108,7 +117,7 @@ func (e *Engine) adopt(ctx context.Context) {
 				continue
 			}
 			wrote[route.Node] = written
-			e.Log.Info("an alert was found by the poll", "node", n.Name, "alert", alert.Name, "fingerprint", fp, "policy", alert.Policy, "status", alert.Status)
+			found()
 		}
 	}
 	e.roster.Fire(e.firing)

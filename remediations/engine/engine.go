@@ -60,6 +60,9 @@ type Options struct {
 	NewID, NewTask func() string
 	// Queued says that the receiver of this replica has a write of the alert under that key still to make; nil: it has none.
 	Queued func(n *corev1.Node, key string) bool
+	// Adopt takes an alert that only a poll saw into the receiver's queue, as a post would; false: the queue or the Node has no room
+	// now, and a later poll tries again. It must not block. Nil: there is no queue, and the engine writes some between two passes.
+	Adopt func(n *corev1.Node, a remediations.Alert) bool
 	// Posts is what the receiver of this replica knows of the self-test; nil: nothing.
 	Posts func() selftest.Posts
 	// Below gives a random number from 0 on, below its argument, by which a large fleet's leases are sampled. Nil: all are

@@ -122,13 +122,7 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 	if i.Expected != nil && status == remediations.StatusFiring {
 		i.Expected()
 	}
-	encoded := a.Encode()
-	// Bound to the Node's UID, not to its version: one key an alert, so writers never overwrite each other.
-	annotations := map[string]*string{a.Key(): &encoded}
-	for _, k := range drop {
-		annotations[k] = nil
-	}
-	err = i.Patch(ctx, n, annotations)
+	err = i.Patch(ctx, n, writing(a, drop))
 	switch {
 	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrConflict):
 		return string(remediations.MisrouteUnknownNode), nil // deleted, or another Node of that name by now
@@ -137,6 +131,29 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 	}
 	i.Log.Info("an alert was taken for its Node", "node", n.Name, "alert", a.Name, "fingerprint", a.Fingerprint, "policy", a.Policy, "status", a.Status)
 	return ResultAccepted, nil
+}
+
+// writing are the annotations that put the alert on its Node, and take off what must make room for it. They are bound to the
+// Node's UID, not to its version: one key an alert, so writers never overwrite each other.
+func writing(a remediations.Alert, drop []string) map[string]*string {
+	encoded := a.Encode()
+	annotations := map[string]*string{a.Key(): &encoded}
+	for _, k := range drop {
+		annotations[k] = nil
+	}
+	return annotations
+}
+
+// Adopting takes alerts that no post has brought, as engine.Options.Adopt: into the queue, where that and the Node have room.
+func (i Inbox) Adopting(queue *Queue) func(n *corev1.Node, a remediations.Alert) bool {
+	return func(n *corev1.Node, a remediations.Alert) bool {
+		drop, ok := i.Room.take(n, a, i.Now())
+		if !ok {
+			return false
+		}
+		taken, err := queue.Offer(n, writing(a, drop))
+		return taken && err == nil
+	}
 }
 
 // there is what the Node has under the key, or will have as soon as all that waits for it is written.

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,17 +12,21 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 )
 
 const (
-	// maxQueued bounds the alerts that were accepted and are not on their Nodes yet, about 1.5 KB each. A process that dies
-	// loses them, and the leader's poll of Alertmanager brings those that are still active: some 100 a second.
-	maxQueued = 2048
+	// maxQueued bounds the alerts that were accepted and are not on their Nodes yet, about 1.5 KB each, at most 6: one for
+	// every node of 5,000, and more. A process that dies loses them, and the leader's poll of Alertmanager queues those that are
+	// still active.
+	maxQueued = 8192
 	// writesAtOnce is as many as keep an API server busy. More would only wait there, ahead of a repair's own writes and of
 	// the leader's Lease.
 	writesAtOnce = 16
@@ -41,14 +46,27 @@ var errStopping = errors.New("this Drydock is stopping, and takes no more alerts
 // AnnotationWriter writes annotations on the Node of that name if its UID is that one; a nil value removes the key.
 type AnnotationWriter func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error
 
-// WriteAnnotations makes one that writes through the client. The write is bound to the Node's UID and not to its version: each
-// alert has a key of its own, so that no writer overwrites another one's.
+// WriteAnnotations makes one that writes through the client, which must be a real one. The write is bound to the Node's UID and
+// not to its version: each alert has a key of its own, so that no writer overwrites another one's.
 func WriteAnnotations(client kubernetes.Interface) AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
-		_, err := patchNode(ctx, client, name, nodePatch{Metadata: patchMeta{UID: uid, Annotations: annotations}})
-		return err
+		body, err := json.Marshal(nodePatch{Metadata: patchMeta{UID: uid, Annotations: annotations}})
+		if err != nil {
+			return fmt.Errorf("encoding a patch of Node %s: %w", name, err)
+		}
+		err = client.CoreV1().RESTClient().Patch(types.MergePatchType).Resource("nodes").Name(name).
+			VersionedParams(&metav1.PatchOptions{FieldManager: remediations.FieldManager}, scheme.ParameterCodec).
+			SetHeader("Accept", metadataOnly).Body(body).Do(ctx).Error()
+		if err != nil {
+			return translate("writing on Node "+name, err)
+		}
+		return nil
 	}
 }
+
+// metadataOnly asks for an answer without the Node's status, most of which is images. Nobody reads the answer, and in a storm
+// thousands are sent. An API server that cannot do that sends the whole Node.
+const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
 // Queue has the alerts that were accepted and are not on their Nodes yet. All that waits for one Node is one write, of the
 // newest state of each alert. It is safe for concurrent use, and a manager.Runnable.
@@ -95,7 +113,7 @@ func NewQueue(write AnnotationWriter, c clock.WithDelayedExecution, reg promethe
 		}),
 	}
 	depth := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "drydock_alerts_queued", Help: "Alerts of posts that were answered 200 and are not on their Nodes yet; at most 2,048.",
+		Name: "drydock_alerts_queued", Help: "Alerts that were taken, from posts or from a poll of Alertmanager, and are not on their Nodes yet; at most 8,192.",
 	}, func() float64 { return float64(len(q.places)) })
 	for _, m := range []prometheus.Collector{depth, q.refused} {
 		if err := reg.Register(m); err != nil {
@@ -108,19 +126,8 @@ func NewQueue(write AnnotationWriter, c clock.WithDelayedExecution, reg promethe
 // Put takes the annotations of one alert: its value under its key, and what must go to make room for it on the Node. It waits
 // for a place in the queue until ctx ends. It is the Patch of an Inbox.
 func (q *Queue) Put(ctx context.Context, n *corev1.Node, annotations map[string]*string) error {
-	select {
-	case <-q.stop:
-		return errStopping
-	default:
-	}
-	of, key := nodeKey{n.Name, n.UID}, ""
-	for k, v := range annotations {
-		if v != nil {
-			key = k
-		}
-	}
-	if q.merge(of, key, annotations, false) {
-		return nil // a newer state of an alert that waits takes no room
+	if taken, err := q.Offer(n, annotations); taken || err != nil {
+		return err
 	}
 	select {
 	case q.places <- struct{}{}:
@@ -130,8 +137,37 @@ func (q *Queue) Put(ctx context.Context, n *corev1.Node, annotations map[string]
 		q.refused.Inc()
 		return ErrQueueFull
 	}
-	q.merge(of, key, annotations, true)
+	q.merge(nodeKey{n.Name, n.UID}, alertIn(annotations), annotations, true)
 	return nil
+}
+
+// Offer is Put for who does not wait; false: the queue is full.
+func (q *Queue) Offer(n *corev1.Node, annotations map[string]*string) (taken bool, err error) {
+	select {
+	case <-q.stop:
+		return false, errStopping
+	default:
+	}
+	of, key := nodeKey{n.Name, n.UID}, alertIn(annotations)
+	if q.merge(of, key, annotations, false) {
+		return true, nil // a newer state of an alert that waits takes no room
+	}
+	select {
+	case q.places <- struct{}{}:
+	default:
+		return false, nil
+	}
+	return q.merge(of, key, annotations, true), nil
+}
+
+// alertIn is the key of the one alert that is written.
+func alertIn(annotations map[string]*string) (key string) {
+	for k, v := range annotations {
+		if v != nil {
+			key = k
+		}
+	}
+	return key
 }
 
 // merge adds to what waits for the Node; false: the alert needs a place, and has none.

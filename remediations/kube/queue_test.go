@@ -154,7 +154,7 @@ func TestAllThatWaitsForANodeIsOneWriteOfItsNewestState(t *testing.T) {
 // TestTheQueueIsBounded: what is beyond waits for a place as long as its post may, and is then refused. Nothing that was taken is lost.
 func TestTheQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const places = 2048
+		const places = 8192
 		api := &slowAPI{takes: 100 * time.Millisecond, nodes: map[string]map[string]string{}, busy: map[string]bool{}}
 		q, reg := measuredQueue(t, api.write)
 		for i := range places {
