@@ -153,19 +153,19 @@ type Subject struct {
 // Of a kind that a Node has one of at most, alerts about another one wait until this one is done with.
 func (c *Config) Subjects(kind Kind, j Journal) []Subject {
 	var out []Subject
-	at := map[string]int{}
 	add := func(key, name string) *Subject {
-		i, known := at[key]
-		if !known {
+		i := slices.IndexFunc(out, func(s Subject) bool { return s.Key == key })
+		if i < 0 {
 			i = len(out)
-			at[key] = i
 			out = append(out, Subject{Key: key, Name: name})
 		}
 		return &out[i]
 	}
-	records := j.Of(kind)
-	for _, key := range slices.Sorted(maps.Keys(records)) {
-		add(key, records[key].name()).Record = records[key]
+	if len(j.Records) > 0 { // most Nodes have none, and in a storm each is asked in each pass
+		records := j.Of(kind)
+		for _, key := range slices.Sorted(maps.Keys(records)) {
+			add(key, records[key].name()).Record = records[key]
+		}
 	}
 	for _, a := range j.Alerts {
 		p := c.Policy(a.Policy)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,6 +22,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // still is a world in which nothing happens: a fleet of whom some have an alert, all of which wait behind one repair.
@@ -150,6 +152,7 @@ func settled(t testing.TB, nodes, alerts int) (*Engine, context.Context) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	for range 4 {
+		e.lookFrom = time.Time{} // as if it had rested
 		e.look(ctx)
 		e.heard(ctx, <-e.looked)
 		e.pass(ctx)
@@ -186,6 +189,7 @@ func storming(t testing.TB, nodes int) (e *Engine, w *still, beat func(nodes int
 		}
 	}
 	poll = func() {
+		e.lookFrom = time.Time{} // as if it had rested
 		e.poll(ctx)
 		e.heard(ctx, <-e.looked)
 		e.pass(ctx)
@@ -246,6 +250,78 @@ func TestADecisionStandsUntilAlertmanagerSaysOtherwise(t *testing.T) {
 	require.Equal(t, nodes-2, stood, "a node that changed is decided about again")
 	poll()
 	require.Equal(t, 2*nodes-3, stood, "and then that stands")
+}
+
+// TestADecisionStandsWhileTheStormMoves: a count of the breaker's that moves changes the words of a decision, and nothing else of it,
+// unless a step depends on how many nodes have the fault.
+func TestADecisionStandsWhileTheStormMoves(t *testing.T) {
+	const nodes = 20
+	for name, c := range map[string]struct {
+		plan  []remediations.Step
+		moved int
+	}{
+		"a reboot":                          {[]remediations.Step{{Name: "reboot", Attempts: 1}}, nodes - 1},
+		"a step that changes all, after it": {[]remediations.Step{{Name: "reboot", Attempts: 1}, {Name: "rollout-restart", Attempts: 1}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e, w, _, poll := storming(t, nodes)
+				e.Config.Policies[0].Plan = c.plan
+				stood, says := 0, ""
+				e.core.stood = func(s *lifecycle.State, d lifecycle.Decision, now time.Time) {
+					require.Equal(t, node.Decide(s, now), d, "as if it had been made again")
+					stood, says = stood+1, d.Message
+				}
+				time.Sleep(standsFor)
+				poll() // each is made again
+				stood = 0
+				poll()
+				require.Equal(t, nodes, stood, "the control")
+				require.Contains(t, says, "20 of 20")
+				n := *w.nodes[3]
+				w.at++
+				n.ResourceVersion, n.Annotations = strconv.Itoa(w.at+1), nil
+				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+				w.nodes[3], w.changed = &n, append(w.changed, &n)
+				maps.DeleteFunc(w.words[0].Alerts, func(_ string, a alerts.Alert) bool { return a.Labels["node"] == n.Name })
+				stood = 0
+				poll()
+				require.Equal(t, c.moved, stood)
+				if c.moved > 0 {
+					require.Contains(t, says, "19 of 20")
+				}
+				time.Sleep(2 * time.Hour) // the one repair's call ends
+			})
+		})
+	}
+}
+
+// TestLooksLeaveRoomInAStorm: each alert of a storm asks for a look. Where Alertmanager has few alerts the next look follows at once, in
+// a storm after a rest, and none is left out.
+func TestLooksLeaveRoomInAStorm(t *testing.T) {
+	for alerts, rest := range map[int]time.Duration{10: 0, 1000: 200 * time.Millisecond, 8000: longestLookRest} {
+		t.Run(fmt.Sprint(alerts), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e, _ := settled(t, alerts, alerts)
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- e.Start(ctx) }()
+				time.Sleep(2 * longestLookRest)
+				e.News()
+				synctest.Wait()
+				require.Equal(t, time.Now(), e.word.AskedAt, "after a rest a look begins at once")
+				e.News()
+				synctest.Wait()
+				asked := time.Now()
+				time.Sleep(rest)
+				synctest.Wait()
+				require.Equal(t, asked.Add(rest), e.word.AskedAt)
+				stop()
+				require.NoError(t, <-ended)
+				time.Sleep(2 * time.Hour)
+			})
+		})
+	}
 }
 
 // TestPassAllocatesNothingForHealthyNodes: a pass over five times the healthy nodes allocates what one over fewer does.

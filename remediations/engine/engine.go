@@ -92,6 +92,9 @@ type Engine struct {
 	over     chan struct{}
 	// looking says that a look is under way, lookAgain that one more was asked for after it began.
 	looking, lookAgain bool
+	// lookDue says that a look was asked for before lookFrom, until which none begins.
+	lookDue  bool
+	lookFrom time.Time
 	// underway are the calls to providers, surveys the questions about machines that are not answered yet, testimonies the
 	// nodes whose signs are being read.
 	underway, surveys, testimonies int
@@ -263,6 +266,9 @@ func (e *Engine) turn(ctx context.Context) time.Duration {
 	if e.unadopted {
 		next = min(next, soon)
 	}
+	if e.lookDue {
+		next = min(next, max(e.lookFrom.Sub(e.Clock.Now()), time.Millisecond))
+	}
 	return next
 }
 
@@ -307,6 +313,9 @@ func (e *Engine) poll(ctx context.Context) {
 
 // due is what comes before a pass that a decision asked for.
 func (e *Engine) due(ctx context.Context) {
+	if e.lookDue {
+		e.look(ctx)
+	}
 	if e.unadopted {
 		e.adopt(ctx)
 	}

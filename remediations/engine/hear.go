@@ -8,20 +8,35 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
+const (
+	// restPerAlert is how long after an answer of Alertmanager the next look waits, for each alert of the answer: some five times what
+	// one costs Alertmanager and Drydock together. What is less than leastLookRest is not worth a wait, and nobody waits longer
+	// than longestLookRest.
+	restPerAlert    = 200 * time.Microsecond
+	leastLookRest   = 50 * time.Millisecond
+	longestLookRest = time.Second
+)
+
 type looked struct {
 	askedAt  time.Time
 	replicas []alerts.Replica
 }
 
 // look asks Alertmanager without waiting for the answer. One look at a time; one that is asked for while another runs
-// follows it, since the running one may have asked before whatever the caller wants to know.
+// follows it, since the running one may have asked before whatever the caller wants to know. In a storm each alert asks for one, and
+// answers of thousands of alerts, each at once after the other, would take the processor from those who write: due makes the look
+// after a rest.
 func (e *Engine) look(ctx context.Context) {
 	if e.looking {
 		e.lookAgain = true
 		return
 	}
-	e.looking, e.lookAgain = true, false
 	askedAt := e.Clock.Now()
+	if askedAt.Before(e.lookFrom) {
+		e.lookDue = true
+		return
+	}
+	e.looking, e.lookAgain, e.lookDue = true, false, false
 	e.Beside(func() {
 		e.looked <- looked{askedAt: askedAt, replicas: e.Alerts.Look(ctx)}
 	})
@@ -54,7 +69,21 @@ func (e *Engine) heard(ctx context.Context, l looked) {
 	}
 	e.word = w
 	e.adopt(ctx)
+	e.lookFrom = e.Clock.Now().Add(lookRest(l.replicas))
 	if e.lookAgain {
 		e.look(ctx)
 	}
+}
+
+// lookRest is how long the next look waits after these answers.
+func lookRest(replicas []alerts.Replica) time.Duration {
+	told := 0
+	for _, r := range replicas {
+		told += len(r.Alerts)
+	}
+	rest := min(time.Duration(told)*restPerAlert, longestLookRest)
+	if rest < leastLookRest {
+		return 0
+	}
+	return rest
 }

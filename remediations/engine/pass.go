@@ -124,12 +124,13 @@ func (p *pass) noteBlind() time.Time {
 
 // order picks the nodes that Drydock has anything on: those under repair first, then by the age of their fault.
 func (e *Engine) order() []*corev1.Node {
-	var turns []fleet.Turn
+	concerned := e.roster.Concerned()
+	turns := make([]fleet.Turn, 0, len(concerned))
 	take := func(n *corev1.Node) {
 		since, fires := e.firing[n.Name]
 		turns = append(turns, fleet.TurnOf(n, since, fires))
 	}
-	for _, m := range e.roster.Concerned() {
+	for _, m := range concerned {
 		take(m.Node)
 	}
 	for name := range e.working {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,10 +15,11 @@ import (
 )
 
 // standsFor is the longest time for which a decision stands without being made again.
-const standsFor = time.Minute
+const standsFor = 5 * time.Minute
 
 // standing is a decision that an open breaker holds the node, and what it rests on. As long as all of that is the same, it would be
-// made again word for word. In a storm that stands, thousands of nodes are held so, and nothing changes from one pass to the next.
+// made again word for word, but for how many nodes the breaker counts. In a storm thousands of nodes are held so, and from one pass
+// to the next nothing changes but that count.
 type standing struct {
 	d          lifecycle.Decision
 	node       *corev1.Node
@@ -26,6 +28,10 @@ type standing struct {
 	said       []alerts.Verdict
 	stop       fleet.Stop
 	at, before time.Time
+	// zone is the node's, own the id of the silence that Drydock made for this repair.
+	zone, own string
+	// counts: a step that could be taken depends on how many nodes have the fault.
+	counts bool
 }
 
 // sighted says that nothing fleet-wide but a breaker can hold a node in this pass.
@@ -43,12 +49,14 @@ func (p *pass) stand(s *lifecycle.State, d lifecycle.Decision) {
 		change(s, remediations.NodeRepairKey, d) != nil {
 		return
 	}
-	stop, stopped := p.fleet.Stopped(p.Config.Zone(s.Node), p.now)
+	zone := p.Config.Zone(s.Node)
+	stop, stopped := p.fleet.Stopped(zone, p.now)
 	if !stopped {
 		return
 	}
 	was := &standing{
 		d: d, node: s.Node, record: s.Journal.Record, alerts: s.Journal.Alerts, stop: stop, at: p.now, before: p.now.Add(standsFor),
+		zone: zone, own: s.OwnSilence(), counts: p.counts(s.Journal.Alerts),
 	}
 	if r := was.record; r != nil && r.Deadline.Before(was.before) {
 		was.before = r.Deadline
@@ -57,13 +65,36 @@ func (p *pass) stand(s *lifecycle.State, d lifecycle.Decision) {
 		was.before = d.Recheck
 	}
 	for _, a := range was.alerts {
-		said := p.word.VerdictFor(a.Fingerprint, p.Config, s.OwnSilence())
+		said := p.word.VerdictFor(a.Fingerprint, p.Config, was.own)
 		if said.Gone {
 			return // it is taken off the Node when it has been gone for long enough
 		}
 		was.said = append(was.said, said)
 	}
 	m.standing = was
+}
+
+// counts says that a policy of these alerts has a step that depends on how many nodes have the fault.
+func (p *pass) counts(all []remediations.Alert) bool {
+	return slices.ContainsFunc(all, func(a remediations.Alert) bool {
+		policy := p.Config.Policy(a.Policy)
+		return policy != nil && slices.ContainsFunc(policy.Plan, func(s remediations.Step) bool { return p.Config.Remediation(s.Name).ClusterWide })
+	})
+}
+
+// held says that the breaker still holds the node, and brings the decision's words to what it counts by now.
+func (s *standing) held(c *remediations.Config, by fleet.Stop) bool {
+	was := s.stop
+	if by == was {
+		return true
+	}
+	if s.counts || by.Scope != was.Scope || !by.Calm.Equal(was.Calm) {
+		return false
+	}
+	if s.stop = by; by.Calm.IsZero() {
+		s.d.Message = lifecycle.StormGoesOn(c, by.Scope, by.Unhealthy, by.Nodes)
+	}
+	return true
 }
 
 // requested says that the repair is one that a person asked for: it is held by what is said of any alert about the node.
@@ -95,12 +126,11 @@ func (p *pass) stands(n *corev1.Node) bool {
 	if m.lookSince.IsZero() || p.word.AskedAt.Before(m.lookSince) {
 		return false // a target beside the node has had Alertmanager asked since
 	}
-	if stop, stopped := p.fleet.Stopped(p.Config.Zone(n), p.now); !stopped || stop != was.stop {
+	if stop, stopped := p.fleet.Stopped(was.zone, p.now); !stopped || !was.held(p.Config, stop) {
 		return false
 	}
-	own := (&lifecycle.State{Journal: remediations.Journal{Record: was.record}}).OwnSilence()
 	for i, a := range was.alerts {
-		if p.word.VerdictFor(a.Fingerprint, p.Config, own) != was.said[i] {
+		if p.word.VerdictFor(a.Fingerprint, p.Config, was.own) != was.said[i] {
 			return false
 		}
 	}

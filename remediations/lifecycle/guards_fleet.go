@@ -31,8 +31,13 @@ func (c *Candidate) brokenBy(scope string, b ledger.Breaker) *Finding {
 	if calm := b.Quiet.Add(c.Config.Limits.StormCooldown); b.Quiet.Before(remediations.Instant(c.Now)) {
 		return &Finding{Message: fmt.Sprintf("the breaker of %s is open: the storm was last seen at %s, and limits.stormCooldown is %s", scope, b.Quiet.Format(time.RFC3339), c.Config.Limits.StormCooldown), Until: calm}
 	}
-	return Because("the breaker of %s is open: %d of %d nodes are unhealthy, limits.unhealthy is %s; it lets go %s after that ends",
-		scope, b.Unhealthy, b.Nodes, c.Config.Limits.Unhealthy, c.Config.Limits.StormCooldown)
+	return &Finding{Message: StormGoesOn(c.Config, scope, b.Unhealthy, b.Nodes)}
+}
+
+// StormGoesOn is what the open breaker of a scope says in which so many of its nodes are unhealthy.
+func StormGoesOn(c *remediations.Config, scope string, unhealthy, nodes int) string {
+	return fmt.Sprintf("the breaker of %s is open: %d of %d nodes are unhealthy, limits.unhealthy is %s; it lets go %s after that ends",
+		scope, unhealthy, nodes, c.Limits.Unhealthy, c.Limits.StormCooldown)
 }
 
 func outsideWindow(c *Candidate) *Finding {

@@ -24,7 +24,7 @@ func (y *yard) measureStorms() error {
 	var refused float64
 	for round := range y.rounds {
 		if round == 0 {
-			y.profileWhile("storm", 5)
+			y.profileWhile("storm", max(5, size/200)) // all of it
 		}
 		s, err := y.storm()
 		if err != nil {
