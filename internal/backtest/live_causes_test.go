@@ -98,7 +98,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"a silence": {
-		said: "Silences, approvals and pauses of the past are not in the record: there are none.",
+		said: "Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.",
 		happens: func(l *live, with bool) {
 			if oneFault(l); with {
 				l.silence("n01", hours(0, 50), hours(2, 10))
@@ -106,7 +106,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"a pause": {
-		said: "Silences, approvals and pauses of the past are not in the record: there are none.",
+		said: "Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.",
 		happens: func(l *live, with bool) {
 			if oneFault(l); with {
 				l.at(hours(0, 50), func() {
@@ -115,8 +115,28 @@ var knownCauses = map[string]known{
 			}
 		},
 	},
+	"a request": {
+		said: "Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.",
+		happens: func(l *live, with bool) {
+			if with {
+				l.at(hours(3, 0), func() {
+					l.edit("n02", func(n *corev1.Node) { n.Annotations[remediations.RequestKey] = "remediation/reboot" })
+				})
+			}
+		},
+	},
+	"break-glass": {
+		said: "Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.",
+		happens: func(l *live, with bool) {
+			if oneFault(l); with {
+				l.at(hours(0, 50), func() {
+					l.edit("n01", func(n *corev1.Node) { n.Annotations[remediations.BreakGlassKey] = "the console is open" })
+				})
+			}
+		},
+	},
 	"an approval": {
-		said: "Silences, approvals and pauses of the past are not in the record: there are none.", was: "  for: 2m", is: "  for: 2m\n  approval: true",
+		said: "Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.", was: "  for: 2m", is: "  for: 2m\n  approval: true",
 		happens: func(l *live, with bool) {
 			if oneFault(l); with {
 				l.at(hours(1, 20), func() {
@@ -153,6 +173,14 @@ var knownCauses = map[string]known{
 				}
 			}
 			l.ill("n14", corev1.ConditionUnknown, hours(1, 10), hours(2, 10))
+		},
+	},
+	"writes take long": {
+		said: "A look, a write and a call take no time: live, a decision comes later by as much as they took.",
+		live: func(l *live, _ *engine.Options, with bool) {
+			if with {
+				l.takes = 20 * time.Second
+			}
 		},
 	},
 	"nobody resets what ran out of steps": {
@@ -254,7 +282,7 @@ func TestASignThatIsNotRecordedIsNotGuessed(t *testing.T) {
 // TestEachSentenceIsACauseOrADefinition: what the report says that it rests on is tried above, or says only what a word means.
 func TestEachSentenceIsACauseOrADefinition(t *testing.T) {
 	t.Parallel()
-	definitions := []string{"As if cured: ", "A repair is unnecessary if "}
+	definitions := []string{"As if cured: ", "A repair is unnecessary if ", "What is done otherwise has consequences: "}
 	const all = "witness: [{gpus: missing}, {provider: notRunning}, {daemonSetPod: {namespace: kube-system, name: kube-proxy}}]"
 	o := optionsOf(t, strings.Replace(dayConfig, byReady, all, 1))
 	ofAnyPolicy := regexp.MustCompile(`^Policy [a-z-]+: `)

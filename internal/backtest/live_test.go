@@ -38,7 +38,7 @@ func (a apart) near(most time.Duration) bool {
 	return slices.ContainsFunc(a.others, func(o call) bool { return o.node == a.node && o.step == a.step && a.at.Sub(o.at).Abs() <= most })
 }
 
-const bootless = "The record has no boot IDs: a reboot that cured is not told from a recovery, and keeps its slot for all of its wait."
+const bootless = "The record has no boot IDs: a reboot that cured is not told from a recovery. It keeps its slot for all of its wait, and a breaker that waits for its proof opens again."
 
 // lately says that one of the times is before at, by not more than most.
 func lately(at time.Time, most time.Duration, times ...time.Time) bool {
@@ -48,7 +48,7 @@ func lately(at time.Time, most time.Duration, times ...time.Time) bool {
 // causes are why the replay of a day may make another call than Drydock made in it, make one at another minute, or hold a node for
 // another reason. There are no others.
 var causes = []cause{
-	{"Silences, approvals and pauses of the past are not in the record: there are none.", func(l *live, a apart) bool {
+	{"Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.", func(l *live, a apart) bool {
 		return slices.ContainsFunc(l.silences[a.node], func(s span) bool { return lately(a.at, s.until.Sub(s.from)+time.Minute, s.from) })
 	}},
 	{"A cordon in the record counts as a person's, also one that Drydock set.", func(l *live, a apart) bool {

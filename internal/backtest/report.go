@@ -53,10 +53,12 @@ type Answer struct {
 	Curing bool   `json:"asIfCured"`
 	Totals Totals `json:"totals"`
 	// ByStep are the attempts by policy and step.
-	ByStep   []StepCount `json:"byStep"`
-	Repairs  []*Repair   `json:"repairs"`
-	Holds    []Held      `json:"holds"`
-	Openings []Opening   `json:"breakerOpenings"`
+	ByStep  []StepCount `json:"byStep"`
+	Repairs []*Repair   `json:"repairs"`
+	Holds   []Held      `json:"holds"`
+	// HeldNodes are those holds one by one, in the order in which they ended.
+	HeldNodes []NodeHold `json:"heldNodes"`
+	Openings  []Opening  `json:"breakerOpenings"`
 	// Again are the nodes that were repaired more than once.
 	Again []Again `json:"repairedAgain"`
 }
@@ -102,7 +104,7 @@ const shortenedBy = time.Minute
 // answer is what the replay found.
 func (r *Replay) answer(name string) Answer {
 	s := r.story
-	out := Answer{Config: name, Curing: r.curing, Repairs: s.repairs, Holds: s.heldBy(), Openings: s.openings}
+	out := Answer{Config: name, Curing: r.curing, Repairs: s.repairs, Holds: s.heldBy(), HeldNodes: s.byNode, Openings: s.openings}
 	out.Totals.MostAtOnce = s.most
 	steps, nodes := map[StepCount]int{}, map[string]int{}
 	for _, one := range s.repairs {
@@ -196,11 +198,13 @@ func assumptions(o Options) []string {
 		"A repair is unnecessary if its fault ended by itself within the wait of its first step.",
 		"A lease is renewed for as long as the node's Ready condition is not Unknown.",
 		"The provider finds nothing against a step.",
-		"Silences, approvals and pauses of the past are not in the record: there are none.",
+		"Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.",
 		"A cordon in the record counts as a person's, also one that Drydock set.",
-		"The record has no boot IDs: a reboot that cured is not told from a recovery, and keeps its slot for all of its wait.",
+		"The record has no boot IDs: a reboot that cured is not told from a recovery. It keeps its slot for all of its wait, and a breaker that waits for its proof opens again.",
 		"A breaker keeps the end of a storm to the minute: a call after it may come a minute sooner or later.",
 		"Whoever cures a node whose plan ran out resets its repair when its last alert has ended.",
+		"A look, a write and a call take no time: live, a decision comes later by as much as they took.",
+		"What is done otherwise has consequences: a repair takes a slot, and its end begins a cooldown and moves a breaker that waits for it.",
 	}
 	if all := o.Alertmanager.Route.intervals(); len(all) > 0 {
 		out = append(out, "No alert is muted by the time intervals of Alertmanager's routes: "+strings.Join(all, ", ")+".")

@@ -28,6 +28,7 @@ type story struct {
 	// held is what holds each node now, holds what has held all of them.
 	held     map[string]*holding
 	holds    map[Hold]*Held
+	byNode   []NodeHold
 	breakers map[string]bool
 	openings []Opening
 	most     int
@@ -90,6 +91,14 @@ type Held struct {
 	Nodes   int     `json:"nodes"`
 
 	nodes map[string]bool
+}
+
+// NodeHold is one time in which one hold kept repairs from a node.
+type NodeHold struct {
+	Hold
+	Node  string    `json:"node"`
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until"`
 }
 
 type holding struct {
@@ -219,6 +228,9 @@ func (s *story) release(node string, now time.Time) {
 	}
 	h, took := s.holds[was.Hold], Seconds(now.Sub(was.since))
 	h.Total, h.Longest = h.Total+took, max(h.Longest, took)
+	if now.After(was.since) {
+		s.byNode = append(s.byNode, NodeHold{was.Hold, node, was.since.UTC(), now.UTC()})
+	}
 	delete(s.held, node)
 }
 
