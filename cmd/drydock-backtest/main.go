@@ -43,9 +43,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // asked is what the flags say.
 type asked struct {
-	config, compare, prometheus, tsdb, rules, alertmanager, since, until, output, cures, state string
-	recorded                                                                                   bool
-	now                                                                                        func() time.Time
+	config, compare, prometheus, tsdb, rules, alertmanager, since, until, output, cures, resend, state string
+	recorded                                                                                           bool
+	now                                                                                                func() time.Time
 }
 
 // formats are the forms of the report.
@@ -77,6 +77,7 @@ func newCommand(now func() time.Time) *cobra.Command {
 	f.StringVar(&a.since, "since", "30d", "how long before --until to begin")
 	f.StringVar(&a.until, "until", "", "end of the time, in RFC 3339; without it, now")
 	f.StringVar(&a.cures, "cures", "", "how long after its call each step counts as having cured; without it, a usual time for each step")
+	f.StringVar(&a.resend, "resend-delay", "1m", "how often Prometheus sends an alert again that fires, as its --rules.alert.resend-delay says")
 	f.StringVar(&a.state, "state", "", "file with the state that one run leaves to the next: only what came since is read, and the report is about all of the time")
 	f.StringVarP(&a.output, "output", "o", "text", "text, json or html")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
@@ -155,6 +156,10 @@ func (a *asked) inputs() (configs []backtest.Named, past history.Options, err er
 		}
 		cures = cures.AllAfter(time.Duration(d))
 	}
+	resend, err := model.ParseDuration(a.resend)
+	if err != nil || resend <= 0 {
+		return nil, past, cli.Usagef("--resend-delay %q is no duration, for example 1m", a.resend)
+	}
 	text, name := deploy.Alertmanager(), "the shipped alertmanager.yaml"
 	if a.alertmanager != "" {
 		if text, err = os.ReadFile(a.alertmanager); err != nil {
@@ -177,6 +182,7 @@ func (a *asked) inputs() (configs []backtest.Named, past history.Options, err er
 		}
 		configs = append(configs, backtest.Named{Name: file, Options: backtest.Options{
 			Config: backtest.Enforced(c.Core), Alertmanager: routing, BlindWhen: c.Alertmanager.BlindWhen, PollInterval: c.Alertmanager.PollInterval, Cures: cures,
+			Resend: time.Duration(resend),
 		}})
 		for _, l := range append(slices.Clone(c.Core.Limits.PoolLabels), c.Core.Limits.ZoneLabel) {
 			labels[l] = true

@@ -80,6 +80,7 @@ func TestBadFlagsAreRefused(t *testing.T) {
 		"--config is missing":                     {"--tsdb", "x"},
 		"name either --prometheus or --tsdb":      {"--config", "x"},
 		`--output "pdf" is not known`:             {"--config", "x", "--tsdb", "x", "-o", "pdf"},
+		`--resend-delay "often" is no duration`:   {"--config", "x", "--tsdb", "x", "--resend-delay", "often"},
 		`--since "soon" is no duration`:           {"--config", "x", "--tsdb", "x", "--since", "soon"},
 		`--until "now" is no time in RFC 3339`:    {"--config", "x", "--tsdb", "x", "--until", "now"},
 		"--recorded evaluates no rule: leave out": {"--config", "x", "--tsdb", "x", "--recorded", "--rules", "x"},

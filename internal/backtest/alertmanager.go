@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -20,6 +21,7 @@ type alertmanager struct {
 	blindWhen []labels.Matchers
 	receiver  string
 	root      *Route
+	resend    time.Duration
 	rules     []*inhibition
 
 	active map[string]*firing
@@ -61,9 +63,9 @@ type posted struct {
 	fires, over map[string]*firing
 }
 
-func newAlertmanager(c *Routing, core *remediations.Config, blindWhen []labels.Matchers) *alertmanager {
+func newAlertmanager(c *Routing, core *remediations.Config, blindWhen []labels.Matchers, resend time.Duration) *alertmanager {
 	a := &alertmanager{
-		wants: core.Wants, blindWhen: blindWhen, receiver: core.Receiver, root: c.Route,
+		wants: core.Wants, blindWhen: blindWhen, receiver: core.Receiver, root: c.Route, resend: cmp.Or(resend, resendAfter),
 		active: map[string]*firing{}, groups: map[string]*group{}, log: map[string]*posted{},
 	}
 	for _, r := range c.Inhibit {
@@ -252,11 +254,11 @@ func (a *alertmanager) look(now time.Time) []alerts.Replica {
 		a.answer = w
 	}
 	w := *a.answer
-	w.WatchdogAt = now.Truncate(resendAfter)
+	w.WatchdogAt = now.Truncate(a.resend)
 	return []alerts.Replica{w}
 }
 
-// resendAfter is how often Prometheus sends an alert again, by default: so often comes the Watchdog.
+// resendAfter is how often Prometheus sends an alert again, by default.
 const resendAfter = time.Minute
 
 // Look implements engine.AlertSource.

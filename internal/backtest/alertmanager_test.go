@@ -113,7 +113,7 @@ func postsOf(t *testing.T, config string, happens []string) []string {
 	t.Helper()
 	routing, err := ReadRouting([]byte(config))
 	require.NoError(t, err)
-	a := newAlertmanager(routing, &remediations.Config{}, nil)
+	a := newAlertmanager(routing, &remediations.Config{}, nil, 0)
 	length := func(s string) time.Duration {
 		d, err := time.ParseDuration(s)
 		require.NoError(t, err)

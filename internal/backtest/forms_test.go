@@ -45,6 +45,16 @@ func TestTheReportSaysTheSameInEachForm(t *testing.T) {
 	require.Len(t, r.Differences[0].Second, 1)
 	require.Len(t, r.Gaps, 1)
 
+	for _, run := range r.Runs {
+		total := map[Hold]Seconds{}
+		for _, h := range run.HeldNodes {
+			total[h.Hold] += Seconds(h.Until.Sub(h.From))
+		}
+		for _, h := range run.Holds {
+			require.Equal(t, h.Total, total[h.Hold], "one by one, the holds last as long as in all")
+		}
+	}
+
 	said := reporttest.Same(t, text, html)
 	var parsed Report
 	require.NoError(t, json.Unmarshal([]byte(data), &parsed))

@@ -97,6 +97,14 @@ var knownCauses = map[string]known{
 			}
 		},
 	},
+	"the Alertmanagers do not answer": {
+		said: "Alertmanager answers each look, and the Watchdog is never late.",
+		happens: func(l *live, with bool) {
+			if oneFault(l); with {
+				l.turn(l.unanswered, "", hours(0, 50), hours(2, 10))
+			}
+		},
+	},
 	"a silence": {
 		said: "Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.",
 		happens: func(l *live, with bool) {

@@ -46,6 +46,8 @@ type live struct {
 
 	firing   map[string]alerts.Alert // by fingerprint
 	silenced map[string]bool         // by node
+	// unanswered: no Alertmanager answers; the only key is empty.
+	unanswered map[string]bool
 	// curable are the nodes that a reboot cures.
 	curable map[string]bool
 
@@ -79,7 +81,7 @@ func newLive(t testing.TB, c *remediations.Config, poll time.Duration, nodes ...
 func newLiveWith(t testing.TB, c *remediations.Config, poll time.Duration, change func(*live, *engine.Options), nodes ...*corev1.Node) *live {
 	l := &live{
 		t: t, config: c, nodes: map[string]*corev1.Node{}, silent: map[string]time.Time{}, cordoned: map[string]bool{},
-		firing: map[string]alerts.Alert{}, silenced: map[string]bool{}, curable: map[string]bool{}, recorded: past{},
+		firing: map[string]alerts.Alert{}, silenced: map[string]bool{}, unanswered: map[string]bool{}, curable: map[string]bool{}, recorded: past{},
 		cordonedAt: map[string][]time.Time{}, silences: map[string][]span{}, holds: timeline{},
 	}
 	for _, n := range nodes {
@@ -267,6 +269,9 @@ func (l *live) alertEnds(node string) {
 func (l *live) Look(context.Context) []alerts.Replica {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.unanswered[""] {
+		return []alerts.Replica{{URL: "live", Err: errors.New("connection refused")}}
+	}
 	w := alerts.Replica{URL: "live", Watchdog: true, WatchdogAt: time.Now(), Alerts: map[string]alerts.Alert{}}
 	for fp, a := range l.firing {
 		if a.Active = !l.silenced[a.Labels["node"]]; !a.Active {

@@ -27,6 +27,9 @@ type Options struct {
 	BlindWhen    []labels.Matchers
 	PollInterval time.Duration
 	Cures        Cures
+	// Resend is how often Prometheus sends an alert again that fires: so often comes the Watchdog, without which no cure is proven. 0:
+	// Prometheus' default, one minute.
+	Resend time.Duration
 	// Curing: each step cures its node after its usual time. Otherwise all goes as it went.
 	Curing bool
 }
@@ -73,7 +76,7 @@ func New(o Options, from time.Time) *Replay {
 	core := *o.Config
 	core.SelfTest = nil // whether alerts arrive now says nothing about the past
 	w := &world{
-		simulation: &simulation{now: from.UTC()}, config: &core, alerts: newAlertmanager(o.Alertmanager, &core, o.BlindWhen), ill: illWhen(&core),
+		simulation: &simulation{now: from.UTC()}, config: &core, alerts: newAlertmanager(o.Alertmanager, &core, o.BlindWhen, o.Resend), ill: illWhen(&core),
 		cures: o.Cures, curing: o.Curing, node: map[string]*node{}, touched: map[string]bool{}, about: map[string]string{}, story: newStory(&core),
 	}
 	r := &Replay{world: w, poll: o.PollInterval, polled: from.UTC(), due: from.UTC()}

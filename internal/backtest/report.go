@@ -198,6 +198,7 @@ func assumptions(o Options) []string {
 		"A repair is unnecessary if its fault ended by itself within the wait of its first step.",
 		"A lease is renewed for as long as the node's Ready condition is not Unknown.",
 		"The provider finds nothing against a step.",
+		"Alertmanager answers each look, and the Watchdog is never late.",
 		"Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.",
 		"A cordon in the record counts as a person's, also one that Drydock set.",
 		"The record has no boot IDs: a reboot that cured is not told from a recovery. It keeps its slot for all of its wait, and a breaker that waits for its proof opens again.",
