@@ -61,10 +61,10 @@ func (n *LeanNode) DeepCopyObject() runtime.Object {
 func (n *LeanNode) Unmarshal(data []byte) error {
 	lean := make([]byte, 0, len(data)/2)
 	err := eachField(data, func(number protowire.Number, field, message []byte) error {
-		switch number {
-		case metadata:
+		if number == metadata {
 			return without(managedFields, number, message, &lean)
-		case status:
+		}
+		if number == status {
 			return without(images, number, message, &lean)
 		}
 		lean = append(lean, field...)
@@ -122,7 +122,7 @@ func eachField(message []byte, take func(number protowire.Number, field, held []
 // DeepCopyObject implements runtime.Object.
 func (l *LeanNodeList) DeepCopyObject() runtime.Object {
 	out := &LeanNodeList{TypeMeta: l.TypeMeta, Items: make([]LeanNode, len(l.Items))}
-	l.ListMeta.DeepCopyInto(&out.ListMeta)
+	l.DeepCopyInto(&out.ListMeta)
 	for i := range l.Items {
 		l.Items[i].DeepCopyInto(&out.Items[i].Node)
 	}
@@ -135,10 +135,10 @@ func (l *LeanNodeList) Reset() { *l = LeanNodeList{} }
 // Unmarshal is called by the protobuf serializer.
 func (l *LeanNodeList) Unmarshal(data []byte) error {
 	return eachField(data, func(number protowire.Number, _, message []byte) error {
-		switch number {
-		case listMetadata:
+		if number == listMetadata {
 			return l.ListMeta.Unmarshal(message)
-		case listItems:
+		}
+		if number == listItems {
 			l.Items = append(l.Items, LeanNode{})
 			return l.Items[len(l.Items)-1].Unmarshal(message)
 		}

@@ -130,7 +130,7 @@ func (y *yard) storm() (s stormed, err error) {
 		return s, err
 	}
 	s.refused = after[`drydock_posts_total{code="503"}`] - before[`drydock_posts_total{code="503"}`]
-	nodes, err := y.lab.Client().CoreV1().Nodes().List(y.ctx, metav1.ListOptions{ResourceVersion: "0"})
+	nodes, err := y.lab.Client().CoreV1().Nodes().List(y.ctx, metav1.ListOptions{}) // not from the API server's cache, which may be older than the last writes
 	if err != nil {
 		return s, err
 	}
