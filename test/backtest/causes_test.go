@@ -1,0 +1,233 @@
+package backtest
+
+import (
+	"slices"
+	"time"
+
+	"drydock.dev/drydock/internal/backtest"
+	"drydock.dev/drydock/remediations"
+)
+
+// Each cause is looked for in the world: in what the Nodes, the ledger, Alertmanager and the machines were then.
+
+// cause explains a difference. The report says it.
+type cause struct {
+	said string
+	of   func(c *comparison, d *difference) bool
+}
+
+// causes are why the replay may decide otherwise. There are no others.
+var causes = []cause{
+	{"Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.", (*comparison).people},
+	{"Alertmanager answers each look, and the Watchdog is never late.", (*comparison).unanswered},
+	{"A cordon in the record counts as a person's, also one that Drydock set.", (*comparison).cordon},
+	{
+		"The record has no boot IDs: a reboot that cured is not told from a recovery. " +
+			"It keeps its slot for all of its wait, and a breaker that waits for its proof opens again.", (*comparison).bootless,
+	},
+	{"A breaker keeps the end of a storm to the minute: a call after it may come a minute sooner or later.", (*comparison).storm},
+	{
+		"What is done otherwise has consequences: a repair takes a slot, and its end begins a cooldown and moves a breaker that waits for it.",
+		(*comparison).consequence,
+	},
+	{"A look, a write and a call take no time: live, a decision comes later by as much as they took.", (*comparison).late},
+}
+
+// late: both did it, and not further apart than this machine was late; or a hold lasted no longer than that.
+func (c *comparison) late(d *difference) bool {
+	return (d.both || d.holds != nil) && apart(d.from, d.until) <= c.l.lag(d.from)
+}
+
+// people: a person kept Drydock from the node then, and Drydock said so; or a person asked for the repair.
+func (c *comparison) people(d *difference) bool {
+	const silenced, paused = string(remediations.ReasonSilenced), string(remediations.ReasonPaused)
+	switch {
+	case d.both || d.opening != nil || d.end != nil:
+		return false
+	case d.act != nil && d.live:
+		return d.act.asked
+	case d.act != nil:
+		return c.l.told(d.node, d.from, 0) && c.heldLive(d, silenced, paused)
+	}
+	return c.seconds(d, func(at time.Time) bool { return c.l.told(d.node, at, c.l.lag(at)) })
+}
+
+// unanswered: Drydock said in its ledger that it could not trust what it heard of alerts or leases, or that nothing confirmed an alert.
+func (c *comparison) unanswered(d *difference) bool {
+	blind := func(at time.Time) bool {
+		p := c.l.pageAt(at)
+		if p == nil {
+			return false
+		}
+		frozen := false
+		for _, b := range p.Status.Breakers {
+			frozen = frozen || b.Frozen
+		}
+		return p.Status.Blind != "" || frozen || p.Status.Holds[remediations.ReasonAlertUnconfirmed] != ""
+	}
+	switch {
+	case d.end != nil || d.both && d.opening == nil || d.act != nil && d.live:
+		return false
+	case d.opening != nil:
+		for at := d.opening.from; d.other != nil && at.Before(c.l.until) && isOpen([]opening{*d.opening, *d.other}, at); at = at.Add(time.Second) {
+			if blind(at) {
+				return true
+			}
+		}
+		return false
+	}
+	return c.seconds(d, func(at time.Time) bool { return c.around(at, blind) })
+}
+
+// cordon: Drydock's cordon was on the node then, and the replay held it for that.
+func (c *comparison) cordon(d *difference) bool {
+	if d.holds == nil && (d.act == nil || !d.live) {
+		return false
+	}
+	return c.l.cordoned(d.node, d.from, c.l.lag(d.from)) && c.heldReplayed(d, remediations.ReasonCordonedByOther)
+}
+
+// bootless: a boot cured the node live, as its machine shows, while the replay still waited for the step's proof or for the cooldown
+// after it; or the replay then judged the cure a recovery, or opened a breaker that had waited for it.
+func (c *comparison) bootless(d *difference) bool {
+	switch {
+	case d.end != nil:
+		e, r := d.end.live, d.end.replayed
+		late := len(r.Steps) > 0 && (r.Over.IsZero() || !r.Over.After(r.Steps[len(r.Steps)-1].At.Add(stepWait+c.l.lag(e.Ended))))
+		return c.cured(e) && r.Outcome != remediations.OutcomeRecovered && late
+	case d.opening != nil:
+		return d.other != nil && (d.other.until.IsZero() || d.other.until.After(d.opening.until)) && slices.ContainsFunc(c.l.ends, func(e ending) bool {
+			return c.l.trials[e.ID] && c.cured(e) && apart(e.Ended, d.opening.until) <= c.l.lag(e.Ended)
+		})
+	case d.both || d.act != nil && !d.live && c.first(d.act):
+		return false
+	}
+	return c.seconds(d, func(at time.Time) bool {
+		give := c.l.lag(at)
+		return slices.ContainsFunc(c.r.Repairs, func(r *backtest.Repair) bool {
+			return r.Node == d.node && inFlight(r, at, give, cooldown+give) && slices.ContainsFunc(c.l.ends, func(e ending) bool {
+				return e.node == d.node && c.cured(e) && e.Ended.After(r.Steps[0].At.Add(-give)) && !e.Ended.After(at.Add(give))
+			})
+		})
+	})
+}
+
+// first says that the replay's repair began with that call.
+func (c *comparison) first(a *act) bool {
+	return slices.ContainsFunc(c.r.Repairs, func(r *backtest.Repair) bool { return r.ID == a.repair && r.Steps[0].At.Equal(a.at) })
+}
+
+// storm: a breaker was open live, or had closed shortly before, and the other one did the same as much sooner or later as a breaker may
+// err: by its own cooldown, which is less than a minute here.
+func (c *comparison) storm(d *difference) bool {
+	err := stormCooldown + c.l.lag(d.from)
+	after := slices.ContainsFunc(c.l.openings, func(o opening) bool {
+		return !d.from.Before(o.from) && (o.until.IsZero() || !d.from.After(o.until.Add(err)))
+	})
+	switch {
+	case !after:
+		return false
+	case d.opening != nil:
+		return d.other != nil && apart(d.from, d.until) <= err
+	case d.holds != nil:
+		const unhealthy = string(remediations.ReasonFleetUnhealthy)
+		return d.until.Sub(d.from) <= err && (d.holds.replayed == unhealthy || slices.Contains(d.holds.live, unhealthy))
+	case d.act != nil && !d.both:
+		others := c.l.acts
+		if d.live {
+			others = c.r.acts
+		}
+		return slices.ContainsFunc(others, func(o act) bool { return o.node == d.node && o.step == d.act.step && apart(o.at, d.act.at) <= err })
+	}
+	return false
+}
+
+// consequence: the one that did not call held the node for its limit or its breaker, of which the two had another count or another state
+// then; or what was done about the same fault of the node differed already.
+func (c *comparison) consequence(d *difference) bool {
+	const limit, unhealthy = remediations.ReasonAtLimit, remediations.ReasonFleetUnhealthy
+	if d.opening != nil || d.both && d.end == nil {
+		return false
+	}
+	if c.sameFault(d) {
+		return true
+	}
+	if d.end != nil {
+		return false
+	}
+	return c.seconds(d, func(at time.Time) bool {
+		one := *d
+		one.from, one.until = at, at
+		return c.heldByOne(&one, limit) && c.around(at, func(at time.Time) bool {
+			return !slices.Equal(c.l.slots(at, d.node), c.r.slots(at, d.node))
+		}) || c.heldByOne(&one, unhealthy) && c.around(at, func(at time.Time) bool {
+			return isOpen(c.l.openings, at) != isOpen(c.r.openings, at)
+		})
+	})
+}
+
+// sameFault says that what was done about the node before differed, for a known cause, in the same fault.
+func (c *comparison) sameFault(d *difference) bool {
+	return slices.ContainsFunc(c.known, func(k *difference) bool {
+		if k.node != d.node || k.act == nil || k.from.After(d.until.Add(c.l.lag(d.until))) {
+			return false
+		}
+		return slices.ContainsFunc(c.r.Repairs, func(r *backtest.Repair) bool {
+			ends := c.l.until
+			if !r.Ended.IsZero() {
+				ends = r.Ended.Add(cooldown + c.l.lag(r.Ended))
+			}
+			in := func(at time.Time) bool { return !at.Before(r.Began) && !at.After(ends) }
+			return r.Node == d.node && in(k.from) && in(d.from)
+		})
+	})
+}
+
+// cured says that the repair cured its node by a boot, as its machine shows.
+func (c *comparison) cured(e ending) bool {
+	return e.Outcome == remediations.OutcomeRecovered && slices.ContainsFunc(c.l.boots[e.node], func(b time.Time) bool {
+		return !b.Before(e.Began) && !b.After(e.Ended.Add(time.Second))
+	})
+}
+
+// heldByOne says that the one of the two held the node for the reason that did not call; of a hold, either.
+func (c *comparison) heldByOne(d *difference, reason remediations.Reason) bool {
+	switch {
+	case d.holds != nil:
+		return d.holds.replayed == string(reason) || slices.Contains(d.holds.live, string(reason))
+	case d.live:
+		return c.heldReplayed(d, reason)
+	}
+	return c.heldLive(d, string(reason))
+}
+
+func (c *comparison) heldLive(d *difference, reasons ...string) bool {
+	return c.around(d.from, func(at time.Time) bool {
+		return slices.ContainsFunc(c.l.held(d.node, at), func(h string) bool { return slices.Contains(reasons, h) })
+	})
+}
+
+func (c *comparison) heldReplayed(d *difference, reason remediations.Reason) bool {
+	return c.around(d.from, func(at time.Time) bool { return c.r.held(d.node, at) == string(reason) })
+}
+
+// seconds asks about each second of a difference.
+func (c *comparison) seconds(d *difference, is func(at time.Time) bool) bool {
+	for at := d.from; !at.After(d.until); at = at.Add(time.Second) {
+		if !is(at) {
+			return false
+		}
+	}
+	return true
+}
+
+// around asks about the seconds by which the two may be apart, and says whether it is so in one of them.
+func (c *comparison) around(at time.Time, is func(at time.Time) bool) bool {
+	give := c.l.lag(at)
+	for d := -give; d <= give; d += time.Second {
+		if is(at.Add(d)) {
+			return true
+		}
+	}
+	return false
+}
