@@ -84,7 +84,11 @@ func (c *comparison) cordon(d *difference) bool {
 	if d.holds == nil && (d.act == nil || !d.live) {
 		return false
 	}
-	return c.l.cordoned(d.node, d.from, c.l.lag(d.from)) && c.heldReplayed(d, remediations.ReasonCordonedByOther)
+	give := c.l.lag(d.from)
+	if d.act != nil {
+		give = 0 // Drydock's cordon after the call is no cause of it
+	}
+	return c.l.cordoned(d.node, d.from, give) && c.heldReplayed(d, remediations.ReasonCordonedByOther)
 }
 
 // bootless: a boot cured the node live, as its machine shows, while the replay still waited for the step's proof or for the cooldown
@@ -106,16 +110,24 @@ func (c *comparison) bootless(d *difference) bool {
 		give := c.l.lag(at)
 		return slices.ContainsFunc(c.r.Repairs, func(r *backtest.Repair) bool {
 			return r.Node == d.node && inFlight(r, at, give, cooldown+give) && slices.ContainsFunc(c.l.ends, func(e ending) bool {
-				return e.node == d.node && c.cured(e) && e.Ended.After(r.Steps[0].At.Add(-give)) && !e.Ended.After(at.Add(give))
+				caused := d.act == nil || d.act.repair != e.ID // a call is not caused by its own boot
+				return e.node == d.node && caused && c.cured(e) && e.Ended.After(r.Steps[0].At.Add(-give)) && !e.Ended.After(at.Add(give))
 			})
 		})
 	})
 }
 
-// first says that the replay's repair began with that call.
-func (c *comparison) first(a *act) bool {
-	return slices.ContainsFunc(c.r.Repairs, func(r *backtest.Repair) bool { return r.ID == a.repair && r.Steps[0].At.Equal(a.at) })
+// before is the call before that one in its repair; nil: the repair began with it.
+func (c *comparison) before(a *act) (out *act) {
+	for _, o := range slices.Concat(c.l.acts, c.r.acts) {
+		if o.repair == a.repair && o.at.Before(a.at) {
+			out = &o
+		}
+	}
+	return out
 }
+
+func (c *comparison) first(a *act) bool { return c.before(a) == nil }
 
 // storm: a breaker was open live, or had closed shortly before, and the other one did the same as much sooner or later as a breaker may
 // err: by its own cooldown, which is less than a minute here.
@@ -142,44 +154,102 @@ func (c *comparison) storm(d *difference) bool {
 	return false
 }
 
-// consequence: the one that did not call held the node for its limit or its breaker, of which the two had another count or another state
-// then; or what was done about the same fault of the node differed already.
+// consequence: the one that did not call held the node for its limit or its breaker, and in the other a slot was free or the breaker
+// closed; or what was done about the same fault of the node differed already.
 func (c *comparison) consequence(d *difference) bool {
-	const limit, unhealthy = remediations.ReasonAtLimit, remediations.ReasonFleetUnhealthy
-	if d.opening != nil || d.both && d.end == nil {
+	switch {
+	case d.opening != nil || d.both && d.end == nil:
 		return false
-	}
-	if c.sameFault(d) {
+	case d.act != nil && !c.first(d.act):
+		if c.next(d) {
+			return true
+		}
+	case c.sameFault(d):
 		return true
 	}
-	if d.end != nil {
+	return d.end == nil && c.seconds(d, func(at time.Time) bool { return c.kept(d, at, true) || c.kept(d, at, false) })
+}
+
+// kept says that this one of the two held the node at that time, for a slot that the other had free or a breaker that the other had closed.
+// A repair that has begun has its slot.
+func (c *comparison) kept(d *difference, at time.Time, live bool) bool {
+	slots, others := c.r.slots, c.l.slots
+	mine, theirs := c.r.openings, c.l.openings
+	if live {
+		slots, others, mine, theirs = others, slots, theirs, mine
+	}
+	if (d.act == nil || c.first(d.act)) && c.heldBy(live, d, remediations.ReasonAtLimit) && c.around(at, func(at time.Time) bool {
+		under := others(at, d.node)
+		return slices.ContainsFunc(slots(at, d.node), func(node string) bool { return !slices.Contains(under, node) })
+	}) {
+		return true
+	}
+	closed := !isOpen(theirs, at) || !isOpen(theirs, at.Add(sameTime))
+	return closed && c.heldBy(live, d, remediations.ReasonFleetUnhealthy) && c.around(at, func(at time.Time) bool { return isOpen(mine, at) })
+}
+
+// next: the call before it in its repair differed already; and the other one, when it was its turn there, made this call too, or held the
+// node, or had nothing more to cure. That it ran out of steps is no cause.
+func (c *comparison) next(d *difference) bool {
+	was, others := c.before(d.act), c.r.acts
+	if !d.live {
+		others = c.l.acts
+	}
+	if !slices.ContainsFunc(c.known, func(k *difference) bool {
+		return k.node == d.node && k.act != nil && k.act.step == was.step && (k.from.Equal(was.at) || k.until.Equal(was.at))
+	}) {
 		return false
 	}
-	return c.seconds(d, func(at time.Time) bool {
-		one := *d
-		one.from, one.until = at, at
-		return c.heldByOne(&one, limit) && c.around(at, func(at time.Time) bool {
-			return !slices.Equal(c.l.slots(at, d.node), c.r.slots(at, d.node))
-		}) || c.heldByOne(&one, unhealthy) && c.around(at, func(at time.Time) bool {
-			return isOpen(c.l.openings, at) != isOpen(c.r.openings, at)
-		})
+	i := slices.IndexFunc(others, func(o act) bool { return o.node == d.node && o.step == was.step && c.oneFault(d.node, o.at, was.at) })
+	if i < 0 {
+		return true // it had not begun
+	}
+	turn := others[i].at.Add(d.from.Sub(was.at))
+	give := c.l.lag(turn)
+	if slices.ContainsFunc(others, func(o act) bool {
+		return o.repair == others[i].repair && o.step == d.act.step && apart(o.at, turn) <= give
+	}) {
+		return true
+	}
+	if outcome, over := c.ended(others[i].repair); !over.IsZero() && !over.After(turn.Add(give)) {
+		return outcome != remediations.OutcomeExhausted
+	}
+	return c.around(turn, func(at time.Time) bool {
+		return d.live && c.r.held(d.node, at) != "" || !d.live && len(c.l.held(d.node, at)) > 0
 	})
 }
 
-// sameFault says that what was done about the node before differed, for a known cause, in the same fault.
+// ended is how and when that repair of one of the two ended; zero: it did not.
+func (c *comparison) ended(repair string) (remediations.Outcome, time.Time) {
+	for _, e := range c.l.ends {
+		if e.ID == repair {
+			return e.Outcome, e.Ended
+		}
+	}
+	for _, r := range c.r.Repairs {
+		if r.ID == repair {
+			return r.Outcome, r.Over
+		}
+	}
+	return "", time.Time{}
+}
+
+// sameFault says that only one of the two made a call about the same fault of the node before, for a known cause.
 func (c *comparison) sameFault(d *difference) bool {
 	return slices.ContainsFunc(c.known, func(k *difference) bool {
-		if k.node != d.node || k.act == nil || k.from.After(d.until.Add(c.l.lag(d.until))) {
-			return false
+		return k.node == d.node && k.act != nil && !k.both && !k.from.After(d.until.Add(c.l.lag(d.until))) && c.oneFault(d.node, k.from, d.from)
+	})
+}
+
+// oneFault says that both times are within one fault of the node, as the record has it, and the cooldown after it.
+func (c *comparison) oneFault(node string, a, b time.Time) bool {
+	return slices.ContainsFunc(c.r.Repairs, func(r *backtest.Repair) bool {
+		ends := c.l.until
+		if !r.Ended.IsZero() {
+			ends = r.Ended.Add(cooldown + c.l.lag(r.Ended))
 		}
-		return slices.ContainsFunc(c.r.Repairs, func(r *backtest.Repair) bool {
-			ends := c.l.until
-			if !r.Ended.IsZero() {
-				ends = r.Ended.Add(cooldown + c.l.lag(r.Ended))
-			}
-			in := func(at time.Time) bool { return !at.Before(r.Began) && !at.After(ends) }
-			return r.Node == d.node && in(k.from) && in(d.from)
-		})
+		in := func(at time.Time) bool { return !at.Before(r.Began) && !at.After(ends) }
+		return r.Node == node && in(a) && in(b)
 	})
 }
 
@@ -190,15 +260,19 @@ func (c *comparison) cured(e ending) bool {
 	})
 }
 
-// heldByOne says that the one of the two held the node for the reason that did not call; of a hold, either.
-func (c *comparison) heldByOne(d *difference, reason remediations.Reason) bool {
+// heldBy says that this one of the two held the node for the reason, and so did not call.
+func (c *comparison) heldBy(live bool, d *difference, reason remediations.Reason) bool {
 	switch {
+	case d.holds != nil && live:
+		return slices.Contains(d.holds.live, string(reason))
 	case d.holds != nil:
-		return d.holds.replayed == string(reason) || slices.Contains(d.holds.live, string(reason))
-	case d.live:
-		return c.heldReplayed(d, reason)
+		return d.holds.replayed == string(reason)
+	case d.live == live:
+		return false // it called
+	case live:
+		return c.heldLive(d, string(reason))
 	}
-	return c.heldLive(d, string(reason))
+	return c.heldReplayed(d, reason)
 }
 
 func (c *comparison) heldLive(d *difference, reasons ...string) bool {

@@ -489,9 +489,12 @@ func (l *lived) cordoned(node string, at time.Time, give time.Duration) bool {
 	return false
 }
 
-// without is what was lived with no repair of that node.
+// without is what was lived if Drydock had never repaired that node, nor held it.
 func (l *lived) without(node string) *lived {
 	out := *l
+	nodes := maps.Clone(l.nodes)
+	delete(nodes, node)
+	out.journal = &journal{nodes: nodes, ledgers: l.ledgers, stalls: l.stalls}
 	out.acts = slices.DeleteFunc(slices.Clone(l.acts), func(a act) bool { return a.node == node })
 	out.ends = slices.DeleteFunc(slices.Clone(l.ends), func(e ending) bool { return e.node == node })
 	return &out
