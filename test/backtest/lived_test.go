@@ -185,10 +185,10 @@ func (l *lived) lag(at time.Time) time.Duration {
 	return out
 }
 
-// late is by how much this machine was late in all.
+// late is by how much this machine was late in any half minute, at most.
 func (l *lived) late() (out time.Duration) {
 	for _, s := range l.stalls {
-		out += s.late
+		out = max(out, l.lag(s.at)-onTime)
 	}
 	return out
 }
