@@ -33,9 +33,16 @@ var causes = []cause{
 	{"A look, a write and a call take no time: live, a decision comes later by as much as they took.", (*comparison).late},
 }
 
-// late: both did it, and not further apart than this machine was late; or a hold lasted no longer than that.
+// late: both did it, and not further apart than this machine was late; or a hold lasted no longer than that; or the alert ended before
+// anything was done, and live that was heard too late.
 func (c *comparison) late(d *difference) bool {
-	return (d.both || d.holds != nil) && apart(d.from, d.until) <= c.l.lag(d.from)
+	give := c.l.lag(d.from)
+	if d.act != nil && d.live && c.first(d.act) {
+		return slices.ContainsFunc(c.r.Repairs, func(r *backtest.Repair) bool {
+			return r.Node == d.node && len(r.Steps) == 0 && !r.Ended.After(d.from.Add(sameTime)) && apart(r.Ended, d.from) <= give
+		})
+	}
+	return (d.both || d.holds != nil) && apart(d.from, d.until) <= give
 }
 
 // people: a person kept Drydock from the node then, and Drydock said so; or a person asked for the repair.
