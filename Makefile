@@ -38,6 +38,10 @@ soak: needs ## What make test samples, whole: a hundred times the histories, eve
 	DRYDOCK_SOAK=1 $(GO) test -timeout 3h -run TestAFaultLeavesOne ./test/e2e
 	DRYDOCK_SOAK=1 $(GO) test -timeout 3h ./internal/release
 
+.PHONY: month
+month: needs ## A month at speed that the real Drydock lives through, against its backtest: four minutes on a machine that is not busy
+	DRYDOCK_MONTH=1 DRYDOCK_NO_SKIP=1 $(GO) test -timeout 20m -count=1 -v -run TestAMonthAtSpeed ./test/backtest
+
 .PHONY: oldest
 oldest: needs ## The whole chain, the admission policy and an install with Helm on the oldest Kubernetes that the chart takes
 	DRYDOCK_KUBERNETES=1.30 $(GO) test -timeout 1h -count=1 -p 1 \
@@ -45,7 +49,7 @@ oldest: needs ## The whole chain, the admission policy and an install with Helm 
 
 .PHONY: nightly
 nightly: ## All there is: test, stalled, oldest, soak, mutants, fuzz, bench; a night
-	@$(MAKE) --keep-going test stalled oldest soak mutants fuzz bench
+	@$(MAKE) --keep-going test month stalled oldest soak mutants fuzz bench
 
 .PHONY: mutants
 mutants: needs ## Break the safety core in small ways, and see each noticed by a test: MUTANTS="-sample 20" for a few, half an hour for all

@@ -283,8 +283,11 @@ func (m *month) live(draw *rand.Rand, days int) (until time.Time) {
 // the report names.
 func TestAMonthAtSpeedIsReplayedAsItWasLived(t *testing.T) {
 	seed, days := uint64(21), 1
-	if soak.Whole() {
+	switch {
+	case soak.Whole():
 		seed, days = rand.Uint64(), 8
+	case os.Getenv("DRYDOCK_MONTH") == "":
+		t.Skip("a busy machine is late, and lives through another month than the one that was meant; make month runs it")
 	}
 	t.Logf("the seed is %d", seed)
 	m := startMonth(t)
