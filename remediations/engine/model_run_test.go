@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	flag.Visit(func(f *flag.Flag) { chosen[f.Name] = true })
 	checks, seed := strconv.Itoa(40), "1"
 	if testing.Short() {
-		checks = strconv.Itoa(40 / every() * 5) // of which rapid itself takes a fifth
+		checks = strconv.Itoa(max(10, 40/every()) * 5) // of which rapid itself takes a fifth; in fewer lives nothing may happen
 	}
 	if soak.Whole() {
 		checks, seed = "4000", "0" // 0: another one each time
