@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -336,8 +335,7 @@ func (m *month) happened(r *replayed, days int) {
 // controls: the comparison finds, and explains by nothing, where Drydock had decided otherwise, and where a cause was not there.
 func (m *month) controls(r *replayed, backtest func(config string) string) {
 	fails := func(why, what string, l *lived, r *replayed) {
-		m.t.Helper()
-		assert.Regexp(m.t, "(?m)^"+what, strings.Join(compare(l, r).unexplained, "\n"), why)
+		m.t.Run(why, func(t *testing.T) { require.Regexp(t, "(?m)^"+what, strings.Join(compare(l, r).unexplained, "\n")) })
 	}
 	text, err := os.ReadFile(m.lived.config)
 	require.NoError(m.t, err)
