@@ -77,7 +77,7 @@ func newCommand(now func() time.Time) *cobra.Command {
 	f.StringVar(&a.since, "since", "30d", "how long before --until to begin")
 	f.StringVar(&a.until, "until", "", "end of the time, in RFC 3339; without it, now")
 	f.StringVar(&a.cures, "cures", "", "how long after its call each step counts as having cured; without it, a usual time for each step")
-	f.StringVar(&a.resend, "resend-delay", "1m", "how often Prometheus sends an alert again that fires, as its --rules.alert.resend-delay says")
+	f.StringVar(&a.resend, "resend-delay", model.Duration(backtest.DefaultResend).String(), "how often Prometheus sends an alert again that fires, as its --rules.alert.resend-delay says")
 	f.StringVar(&a.state, "state", "", "file with the state that one run leaves to the next: only what came since is read, and the report is about all of the time")
 	f.StringVarP(&a.output, "output", "o", "text", "text, json or html")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))

@@ -65,7 +65,7 @@ type posted struct {
 
 func newAlertmanager(c *Routing, core *remediations.Config, blindWhen []labels.Matchers, resend time.Duration) *alertmanager {
 	a := &alertmanager{
-		wants: core.Wants, blindWhen: blindWhen, receiver: core.Receiver, root: c.Route, resend: cmp.Or(resend, resendAfter),
+		wants: core.Wants, blindWhen: blindWhen, receiver: core.Receiver, root: c.Route, resend: cmp.Or(resend, DefaultResend),
 		active: map[string]*firing{}, groups: map[string]*group{}, log: map[string]*posted{},
 	}
 	for _, r := range c.Inhibit {
@@ -258,8 +258,8 @@ func (a *alertmanager) look(now time.Time) []alerts.Replica {
 	return []alerts.Replica{w}
 }
 
-// resendAfter is how often Prometheus sends an alert again, by default.
-const resendAfter = time.Minute
+// DefaultResend is how often Prometheus sends an alert again, by default.
+const DefaultResend = time.Minute
 
 // Look implements engine.AlertSource.
 func (w *world) Look(context.Context) []alerts.Replica { return w.alerts.look(w.now) }

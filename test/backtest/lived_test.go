@@ -194,18 +194,18 @@ func (l *lived) late() (out time.Duration) {
 }
 
 // leads waits until Drydock leads and has written its ledger.
-func (l *lived) leads(within time.Duration) {
+func (l *lived) leads() {
 	l.t.Helper()
 	require.Eventually(l.t, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return len(l.ledgers) > 0 && l.ledgers[len(l.ledgers)-1].Status.Blind == ""
-	}, within, 100*time.Millisecond, "Drydock does not lead")
+	}, lab.Patience, 100*time.Millisecond, "Drydock does not lead")
 }
 
 // peace waits until all is over: every node well, nothing under way, no breaker open, and for as long as a step may be proven after the
 // last one.
-func (l *lived) peace(within time.Duration) {
+func (l *lived) peace() {
 	l.t.Helper()
 	var restless string
 	defer func() {
@@ -232,7 +232,7 @@ func (l *lived) peace(within time.Duration) {
 			}
 		}
 		return true
-	}, within, 100*time.Millisecond, "it does not come to an end")
+	}, lab.Patience, 100*time.Millisecond, "it does not come to an end")
 }
 
 func intentOf(r *remediations.Record) *remediations.Intent {

@@ -43,8 +43,6 @@ const (
 	// tooBusy is by how much the machine may be late in half a minute of a month of which something is expected: a plan that runs out
 	// before the windows close has four seconds to spare.
 	tooBusy = 3 * time.Second
-	// within bounds what only a fault keeps from coming.
-	within = 5 * time.Minute
 )
 
 // month is the world in which Drydock lives.
@@ -190,7 +188,7 @@ func (m *month) resets(node string) {
 		n := m.node(node)
 		r := remediations.ReadJournal(n).Record
 		return r == nil || r.Phase == remediations.PhaseExhausted && remediations.Ready(n) && !fires(n)
-	}, within, 200*time.Millisecond, "the repair of %s does not run out", node)
+	}, lab.Patience, 200*time.Millisecond, "the repair of %s does not run out", node)
 	m.annotate(node, remediations.ResetKey, "true")
 }
 
@@ -255,7 +253,7 @@ func (m *month) run(token string) *month {
 	require.NoError(m.t, err)
 	m.t.Cleanup(d.Kill)
 	require.NoError(m.t, m.lab.SetWebhook(m.t.Context(), lab.WebhookTarget{URL: d.ReceiverURL, TokenFile: token}))
-	m.lived.leads(within)
+	m.lived.leads()
 	m.began = time.Now().Truncate(time.Second).Add(time.Second)
 	m.lived.config, m.lived.phase = d.ConfigFile, phase
 	return m
@@ -274,7 +272,7 @@ func (m *month) live(draw *rand.Rand, days int) (until time.Time) {
 		}
 		closes = closes.Add(cycle)
 	}
-	m.lived.peace(within)
+	m.lived.peace()
 	return time.Now().Truncate(time.Second)
 }
 
@@ -402,7 +400,7 @@ func (m *month) awaitSamples(then time.Time) {
 		var last float64
 		_, err := fmt.Sscan(fmt.Sprint(answer.Data.Result[0].Value[1]), &last)
 		return err == nil && last > float64(then.Unix())+1
-	}, within, 200*time.Millisecond, "Prometheus scrapes nothing more")
+	}, lab.Patience, 200*time.Millisecond, "Prometheus scrapes nothing more")
 }
 
 // snapshot is a folder with all that Prometheus has.
@@ -418,7 +416,7 @@ func (m *month) snapshot() string {
 
 func (m *month) ask(url, body string, into any) {
 	m.t.Helper()
-	ctx, cancel := context.WithTimeout(m.t.Context(), within)
+	ctx, cancel := context.WithTimeout(m.t.Context(), lab.Patience)
 	defer cancel()
 	require.NoError(m.t, ask(ctx, url, body, into))
 }
