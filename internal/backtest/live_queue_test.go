@@ -43,7 +43,7 @@ func TestAProcessThatDiesWithAFullQueueLosesNothingThatFires(t *testing.T) {
 			return l.patch(ctx, l.node(node), annotations)
 		}, clock.RealClock{}, prometheus.NewRegistry(), logr.Discard())
 		require.NoError(t, err)
-		l.engine.Adopt = kube.Inbox{Room: kube.NewRoom(), Now: time.Now}.Adopting(next)
+		l.engine.Adopt = kube.Inbox{Room: kube.NewRoom(), Now: time.Now}.Adopting(next.Offer)
 		l.engine.Queued = func(n *corev1.Node, key string) bool {
 			_, waits := next.Waiting(n, key)
 			return waits

@@ -95,6 +95,9 @@ func newLiveWith(t testing.TB, c *remediations.Config, poll time.Duration, chang
 		NewID:   func() string { ids++; return strconv.FormatInt(int64(ids), 36) },
 		Decided: func(node string, d lifecycle.Decision) { l.holds.decided(time.Now(), node, d) },
 	}
+	o.Adopt = kube.Inbox{Now: time.Now}.Adopting(func(n *corev1.Node, annotations map[string]*string) (bool, error) {
+		return true, l.patch(context.Background(), n, annotations)
+	})
 	change(l, &o)
 	l.engine = engine.New(o)
 	l.inbox = kube.Inbox{Config: l.config, Now: time.Now, Ended: l.engine.News, Expected: l.engine.Expect, Patch: l.patch, Node: l.node}

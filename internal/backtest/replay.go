@@ -91,6 +91,9 @@ func New(o Options, from time.Time) *Replay {
 			return strconv.FormatInt(36*36*36*36*36+int64(ids), 36)
 		},
 		NewTask: func() string { return "" }, Beside: w.beside, Below: draw.IntN,
+		Adopt: kube.Inbox{Now: w.Now}.Adopting(func(n *corev1.Node, annotations map[string]*string) (bool, error) {
+			return true, w.patch(context.Background(), n, annotations)
+		}),
 		Decided: func(node string, d lifecycle.Decision) {
 			if w.story.decided(w.now, node, d); w.decided != nil {
 				w.decided(node, d)

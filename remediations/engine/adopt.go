@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -13,38 +12,22 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-const (
-	// adoptAtOnce bounds the alerts that are adopted between two passes: in a storm the posts bring most of them anyway, and
-	// what is decided meanwhile must not wait for a thousand writes.
-	adoptAtOnce = 32
-	// adoptFor bounds the time that writing them may take, which in a storm is ten times what it is otherwise.
-	adoptFor = 500 * time.Millisecond
-)
-
-// adopt writes alerts on their Nodes that the poll has seen and no post has brought, and remembers which nodes have an
-// alert of a policy firing, and since when.
+// adopt has alerts taken that the poll has seen and no post has brought, and remembers which nodes have an alert of a policy
+// firing, and since when.
 func (e *Engine) adopt(ctx context.Context) {
 	if err := e.readNodes(ctx); err != nil {
 		e.Log.Error(err, "the Nodes cannot be listed; alerts that only the poll saw wait for the next one")
 		return
 	}
-	wrote := map[string]*corev1.Node{}
-	node := func(name string) *corev1.Node {
-		if n := wrote[name]; n != nil {
-			return n
-		}
-		return e.roster.Node(name)
-	}
 	e.adoptions++
-	e.firing, e.unadopted, e.unrouted = map[string]time.Time{}, false, elsewhere{}
-	adopted, writing, failed := 0, time.Duration(0), false // an API server that refuses is not asked for each: the next poll goes on
+	e.firing, e.unrouted = map[string]time.Time{}, elsewhere{}
 	carriers := map[remediations.Kind]func(fingerprint, name string) string{}
 	for _, k := range e.kinds {
 		carriers[k.of] = k.carrier(e, ctx)
 	}
 	for _, r := range e.word.Replicas {
-		// In an order that is the same each time that the same happens, and that begins with another one each time: where one
-		// cannot be written, the others do not always come after it.
+		// In an order that is the same each time that the same happens, and that begins with another one each time: where there
+		// is no room for all, the same ones do not always come last.
 		fingerprints := slices.Sorted(maps.Keys(r.Alerts))
 		for i := range fingerprints {
 			fp := fingerprints[(i+e.adoptions)%len(fingerprints)]
@@ -54,7 +37,7 @@ func (e *Engine) adopt(ctx context.Context) {
 			if !a.Active && len(a.SilencedBy) == 0 {
 				continue
 			}
-			route, why := routing.Of(e.Config, a.Labels, node)
+			route, why := routing.Of(e.Config, a.Labels, e.roster.Node)
 			if why != remediations.MisrouteNone {
 				continue
 			}
@@ -72,7 +55,7 @@ func (e *Engine) adopt(ctx context.Context) {
 			case a.Active && (!ok || a.StartsAt.Before(t)):
 				e.firing[route.Node] = a.StartsAt
 			}
-			n := node(route.Node)
+			n := e.roster.Node(route.Node)
 			if n == nil {
 				continue
 			}
@@ -82,42 +65,13 @@ func (e *Engine) adopt(ctx context.Context) {
 			if e.Queued != nil && e.Queued(n, remediations.AlertPrefix+fp) {
 				continue // the receiver beside this engine is about to write it
 			}
-			if e.Adopt == nil && (adopted == adoptAtOnce || failed || writing > adoptFor) {
-				e.unadopted = !failed
-				continue
-			}
 			alert := e.Config.NewAlert(route.Policy, a.Labels, remediations.StatusFiring, a.StartsAt, e.Clock.Now())
 			if old, err := remediations.DecodeAlert(alert.Key(), n.Annotations[alert.Key()]); err == nil {
 				alert = alert.SeenSince(old)
 			}
-			found := func() {
+			if e.Adopt(n, alert) {
 				e.Log.Info("an alert was found by the poll", "node", n.Name, "alert", alert.Name, "fingerprint", fp, "policy", alert.Policy, "status", alert.Status)
 			}
-			if e.Adopt != nil {
-				if e.Adopt(n, alert) {
-					found()
-				}
-				continue
-			}
-			drop, ok := e.core.admit(n.Annotations, alert)
-			if !ok {
-				continue // the receiver said so once; the poll comes back to it
-			}
-			value := alert.Encode()
-			change := NodeChange{Annotations: map[string]*string{alert.Key(): &value}}
-			for _, k := range drop {
-				change.Annotations[k] = nil
-			}
-			adopted++
-			began := e.Clock.Now()
-			written, err := e.write(ctx, n, change)
-			writing += e.Clock.Now().Sub(began)
-			if err != nil {
-				failed = !errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound)
-				continue
-			}
-			wrote[route.Node] = written
-			found()
 		}
 	}
 	e.roster.Fire(e.firing)

@@ -110,6 +110,11 @@ func (w *still) Write(_ context.Context, n *corev1.Node, c NodeChange) (*corev1.
 	w.changed = append(w.changed, out)
 	return out, nil
 }
+func (w *still) adopt(n *corev1.Node, a remediations.Alert) bool {
+	value := a.Encode()
+	_, err := w.Write(context.Background(), n, NodeChange{Annotations: map[string]*string{a.Key(): &value}})
+	return err == nil
+}
 func (w *still) OwnsCordon(context.Context, string) (bool, error)                    { return false, nil }
 func (w *still) OwnsAnnotations(context.Context, string, []string) ([]string, error) { return nil, nil }
 func (w *still) SetBy(context.Context, string, string) (string, time.Time, error) {
@@ -147,7 +152,7 @@ func settled(t testing.TB, nodes, alerts int) (*Engine, context.Context) {
 	e := New(Options{
 		Config: c, Fleet: w, Journal: w, Store: w, Alerts: w, Actuators: map[string]map[string]Actuator{"": {"reboot": w}}, Events: w,
 		Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard(), PollInterval: time.Hour, CallTimeout: time.Hour,
-		NewID: func() string { return "r0000" },
+		NewID: func() string { return "r0000" }, Adopt: w.adopt,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)

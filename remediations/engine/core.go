@@ -28,7 +28,6 @@ type core struct {
 	// stood is told of each decision that is not made again, with what it would be made of. Nil: nobody is told.
 	stood       func(s *lifecycle.State, d lifecycle.Decision, now time.Time)
 	mayStillAct func(c *remediations.Config, live *corev1.Node, intent string, signs []signs.Sign, read map[signs.Sign]signs.Testimony) error
-	admit       func(annotations map[string]string, a remediations.Alert) (drop []string, ok bool)
 	successorOf func(*ledger.Orphan, *remediations.Replacement, []*corev1.Node) *corev1.Node
 
 	decidePlain    func(*lifecycle.PlainState, time.Time) lifecycle.Decision
@@ -46,7 +45,7 @@ type core struct {
 func wholeCore() core {
 	return core{
 		intentGood: intentGood, sampling: signs.LeaseSampling,
-		decide: node.Decide, mayStillAct: node.MayStillAct, admit: remediations.Admit, successorOf: node.SuccessorOf,
+		decide: node.Decide, mayStillAct: node.MayStillAct, successorOf: node.SuccessorOf,
 		decidePlain: lifecycle.DecidePlain, decideSidecar: sidecar.Decide, mayStillRepair: lifecycle.MayStillRepair,
 		decideLocation: location.Decide, mayStillMove: location.MayStillMove, mayStillPutBack: location.MayStillPutBack,
 		decideAPIServer: apiserver.Decide, mayStillRescue: apiserver.MayStillRescue,

@@ -60,8 +60,8 @@ type Options struct {
 	NewID, NewTask func() string
 	// Queued says that the receiver of this replica has a write of the alert under that key still to make; nil: it has none.
 	Queued func(n *corev1.Node, key string) bool
-	// Adopt takes an alert that only a poll saw into the receiver's queue, as a post would; false: the queue or the Node has no room
-	// now, and a later poll tries again. It must not block. Nil: there is no queue, and the engine writes some between two passes.
+	// Adopt takes an alert that only a poll saw for its Node, as the receiver takes those of a post; false: there is no room for it
+	// now, and a later poll tries again. It must not block.
 	Adopt func(n *corev1.Node, a remediations.Alert) bool
 	// Posts is what the receiver of this replica knows of the self-test; nil: nothing.
 	Posts func() selftest.Posts
@@ -139,8 +139,6 @@ type Engine struct {
 	// might yet hold what is under way; prefetchDue that prefetch has something to do.
 	ledgerRead           time.Time
 	waiting, prefetchDue bool
-	// unadopted says that the word has more alerts than could be adopted at once.
-	unadopted bool
 	// adoptions counts how often alerts were adopted.
 	adoptions int
 	// blindSince is since when this process has been blind; zero: it is not.
@@ -263,9 +261,6 @@ func (e *Engine) turn(ctx context.Context) time.Duration {
 	next := e.pass(ctx)
 	e.passed = e.Clock.Now()
 	e.prefetch(ctx)
-	if e.unadopted {
-		next = min(next, soon)
-	}
 	if e.lookDue {
 		next = min(next, max(e.lookFrom.Sub(e.Clock.Now()), time.Millisecond))
 	}
@@ -315,9 +310,6 @@ func (e *Engine) poll(ctx context.Context) {
 func (e *Engine) due(ctx context.Context) {
 	if e.lookDue {
 		e.look(ctx)
-	}
-	if e.unadopted {
-		e.adopt(ctx)
 	}
 }
 

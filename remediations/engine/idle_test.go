@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -48,35 +47,10 @@ func TestTheLedgerIsReadForAnArrivalOnlyWhenOneIsAwaited(t *testing.T) {
 	}
 }
 
-// TestAnAPIServerThatRefusesIsAskedOnceAPoll: a storm that no post brought must not make it worse.
-func TestAnAPIServerThatRefusesIsAskedOnceAPoll(t *testing.T) {
-	inWorld(t, modelConfig(), 2*adoptAtOnce, func(t *testing.T, w *world) {
-		i := w.start()
-		w.pass(16 * time.Second)
-		w.do(func() {
-			w.always["write"] = "lost"
-			for n := range w.nodes {
-				w.ail(n, 1)
-			}
-		})
-		looks := w.askedFor(i, "look")
-		w.pass(5 * time.Minute)
-		looks = w.askedFor(i, "look") - looks
-		require.Positive(t, looks)
-		require.InDelta(t, looks, w.askedFor(i, "write"), 1, "one write for each answer of Alertmanager's")
-
-		w.do(func() { delete(w.always, "write") })
-		w.pass(16 * time.Second)
-		for n := range 2 * adoptAtOnce {
-			require.Len(t, remediations.AlertsOn(w.nodeOf(fmt.Sprintf("n%d", n)).Annotations), 1, "all are adopted with the next answer")
-		}
-	})
-}
-
-// TestAlertsThatNoNodeHasRoomForAreLeftToTheNextPoll: as many as are adopted at once, and more, must not have it try on.
+// TestAlertsThatNoNodeHasRoomForAreLeftToTheNextPoll, however many they are.
 func TestAlertsThatNoNodeHasRoomForAreLeftToTheNextPoll(t *testing.T) {
-	inWorld(t, modelConfig(), 2*adoptAtOnce, func(t *testing.T, w *world) {
-		w.core.admit = func(map[string]string, remediations.Alert) ([]string, bool) { return nil, false }
+	inWorld(t, modelConfig(), 64, func(t *testing.T, w *world) {
+		w.admit = func(map[string]string, remediations.Alert) ([]string, bool) { return nil, false }
 		i := w.start()
 		w.do(func() {
 			for n := range w.nodes {

@@ -85,7 +85,7 @@ func traceKnockOuts() map[string]knockOut {
 		},
 		"11: a Node carries so many alerts and no more": {
 			take: func(h *hands) {
-				h.w.core.admit = func(map[string]string, remediations.Alert) ([]string, bool) { return nil, true }
+				h.w.admit = func(map[string]string, remediations.Alert) ([]string, bool) { return nil, true }
 			},
 			tale: after(func(w *world) { w.crowd = 100 }), speaks: "11: n0 carries",
 		},

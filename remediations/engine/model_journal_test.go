@@ -59,6 +59,28 @@ func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*co
 	return i.w.nodes[n.Name].DeepCopy(), nil
 }
 
+// adopt takes an alert that only the poll saw, as the receiver beside the engine does, but writes it at once or not at all.
+func (i *instance) adopt(ctx context.Context, n *corev1.Node, a remediations.Alert) bool {
+	i.w.mu.Lock()
+	i.w.checkName(n.Name)
+	live := i.w.nodes[n.Name]
+	i.w.mu.Unlock()
+	if live == nil || live.UID != n.UID {
+		return false
+	}
+	drop, ok := i.w.admit(live.Annotations, a)
+	if !ok {
+		return false
+	}
+	value := a.Encode()
+	change := NodeChange{Annotations: map[string]*string{a.Key(): &value}}
+	for _, k := range drop {
+		change.Annotations[k] = nil
+	}
+	_, err := i.Write(ctx, live, change)
+	return err == nil
+}
+
 func apply(to map[string]string, change map[string]*string) {
 	for k, v := range change {
 		if v == nil {

@@ -72,7 +72,9 @@ type world struct {
 
 	mu sync.Mutex
 	// core is that of each engine that begins to lead.
-	core   core
+	core core
+	// admit says what room a Node has for one more alert, as the receiver has it.
+	admit  func(annotations map[string]string, a remediations.Alert) (drop []string, ok bool)
 	config *remediations.Config
 	layout layout
 
@@ -179,7 +181,7 @@ func newWorld(c *remediations.Config, nodes int) *world {
 
 func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 	w := &world{
-		core: wholeCore(), dice: rand.New(rand.NewPCG(1, 2)), config: c, layout: l, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
+		core: wholeCore(), admit: remediations.Admit, dice: rand.New(rand.NewPCG(1, 2)), config: c, layout: l, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
 		always: map[string]string{}, known: map[string]bool{}, paused: map[string]time.Time{}, overSince: map[string]time.Time{},
 		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, cured: map[string]curedAt{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, unfounded: map[string]time.Time{}, uncordoned: map[string]time.Time{}, born: map[string]time.Time{}, replacing: map[string]string{},
 		recycling: recycling{nodeGoes: 30 * time.Second, joins: 2 * time.Minute}, promisesNone: c.PromisesNone("replace", &remediations.Intent{}), rv: 100, roundTrip: 10 * time.Millisecond,

@@ -116,14 +116,6 @@ func tidies(s *lifecycle.State, d lifecycle.Decision) bool {
 	return verb && len(d.Consume) == 0 && len(d.Allow) == 0 && (r == nil || !r.Phase.InFlight())
 }
 
-// mayTidy is how long the pass may write what nobody waits for. Alerts that are on no Node yet come before that.
-func (p *pass) mayTidy() time.Duration {
-	if p.unadopted {
-		return tidyFor / 8
-	}
-	return tidyFor
-}
-
 // persist writes what the decision asks to be written; nil: nothing was, and the next pass decides again.
 func (p *pass) persist(s *lifecycle.State, d lifecycle.Decision) *corev1.Node {
 	c := change(s, remediations.NodeRepairKey, d)
@@ -131,7 +123,7 @@ func (p *pass) persist(s *lifecycle.State, d lifecycle.Decision) *corev1.Node {
 		return nil
 	}
 	if tidies(s, d) {
-		if p.tidying > p.mayTidy() {
+		if p.tidying > tidyFor {
 			p.again = true
 			return nil
 		}

@@ -68,7 +68,7 @@ func (e *Engine) take(ctx context.Context) bool {
 // Idle says that the engine has nothing on any node, waits for nobody and holds nothing: until a Node or an alert changes, a pass
 // would decide nothing.
 func (e *Engine) Idle() bool {
-	if e.ledger == nil || e.looking || e.lookDue || e.unadopted || e.underway > 0 || !e.leasesOut.since.IsZero() {
+	if e.ledger == nil || e.looking || e.lookDue || e.underway > 0 || !e.leasesOut.since.IsZero() {
 		return false
 	}
 	l := e.ledger

@@ -144,14 +144,15 @@ func writing(a remediations.Alert, drop []string) map[string]*string {
 	return annotations
 }
 
-// Adopting takes alerts that no post has brought, as engine.Options.Adopt: into the queue, where that and the Node have room.
-func (i Inbox) Adopting(queue *Queue) func(n *corev1.Node, a remediations.Alert) bool {
+// Adopting takes alerts that no post has brought, as engine.Options.Adopt: where the Node has room, and the offer to write them is
+// taken, as by Queue.Offer.
+func (i Inbox) Adopting(offer func(n *corev1.Node, annotations map[string]*string) (taken bool, err error)) func(n *corev1.Node, a remediations.Alert) bool {
 	return func(n *corev1.Node, a remediations.Alert) bool {
 		drop, ok := i.Room.take(n, a, i.Now())
 		if !ok {
 			return false
 		}
-		taken, err := queue.Offer(n, writing(a, drop))
+		taken, err := offer(n, writing(a, drop))
 		return taken && err == nil
 	}
 }
