@@ -21,8 +21,9 @@ func (p *plugin) newWhyCommand() *cobra.Command {
 		Short: "Show why a node is repaired, or why it is not",
 		Long: "Why makes the same decision about the node as Drydock, from what you may read. It prints the state first: what holds the\n" +
 			"repair, until when, and what you can do about it. Then come the alerts about the node, the policy that takes each, the next\n" +
-			"step, the last repairs, and what each guard says with its own value. Why names everything that it could not read; a guard\n" +
-			"that needs it never shows as passed. If no replica of Drydock leads, the first line says so.\n\n" +
+			"step, the last repairs, and what each guard says with its own value, also for the sidecars and the mesh leader on the node.\n" +
+			"Why names everything that it could not read; a guard that needs it never shows as passed. If no replica of Drydock leads,\n" +
+			"the first line says so.\n\n" +
 			"The exit code is 0 if there is nothing to do, 3 if a repair is held, and 4 if a repair is in progress or about to begin.",
 		Example: "  kubectl drydock why node-3\n  kubectl drydock why node-3 --alertmanager http://localhost:9093",
 		Args:    cobra.ExactArgs(1),

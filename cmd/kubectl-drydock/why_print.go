@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,21 +16,37 @@ func (p *plugin) printStory(t inspect.Why, now time.Time, wide bool) {
 	if t.Leader.None != "" {
 		say(p.Out, "Drydock does nothing: %s.", t.Leader.None)
 	}
-	say(p.Out, "%s", t.Headline(now))
-	if t.Hold != nil && t.Hold.Reason != inspect.NoLeader { // its sentence is above
-		say(p.Out, "Why: %s", t.Hold.Message)
-	}
-	if t.Change != "" {
-		say(p.Out, "To change that: %s", t.Change)
-	}
+	p.printHeadline(t.Headline(now), t.Answer)
 	fmt.Fprintln(p.Out)
 	printLines(p.Out, whyLines(t, now))
-	if len(t.Guards) == 0 {
+	p.printGuards(t.Guards, now, wide)
+	for _, other := range t.Others() {
+		fmt.Fprintln(p.Out)
+		p.printHeadline(other.Headline(now), other.Answer)
+		printLines(p.Out, nextLines(other.Answer))
+		p.printGuards(other.Guards, now, wide)
+	}
+}
+
+// printHeadline prints the answer in one sentence, what holds the target, and what a person may do about it.
+func (p *plugin) printHeadline(headline string, a inspect.Answer) {
+	say(p.Out, "%s", headline)
+	if a.Hold != nil && a.Hold.Reason != inspect.NoLeader { // its sentence is above
+		say(p.Out, "Why: %s", a.Hold.Message)
+	}
+	if a.Change != "" {
+		say(p.Out, "To change that: %s", a.Change)
+	}
+}
+
+// printGuards prints what each guard says.
+func (p *plugin) printGuards(guards []lifecycle.GuardAnswer, now time.Time, wide bool) {
+	if len(guards) == 0 {
 		return
 	}
 	rows := [][]string{cells("GUARD", "ANSWER", "WHAT IT SAW")}
 	held := false
-	for _, g := range t.Guards {
+	for _, g := range guards {
 		answer := string(g.Standing)
 		switch {
 		case (g.Standing == lifecycle.GuardOtherKind || g.Standing == lifecycle.GuardOtherStep) && !wide:
@@ -45,6 +62,27 @@ func (p *plugin) printStory(t inspect.Why, now time.Time, wide bool) {
 	}
 	fmt.Fprintln(p.Out)
 	(&table{out: p.Out}).print(rows...)
+}
+
+// guarded says that the guards were asked about the target.
+func guarded(t inspect.Why, target string) bool {
+	return slices.ContainsFunc(t.Targets, func(a inspect.TargetAnswer) bool { return a.Target == target && len(a.Guards) > 0 })
+}
+
+// nextLines say what comes next, by whom and when.
+func nextLines(a inspect.Answer) []inspect.Line {
+	text := a.When
+	if a.Next != "" {
+		text = a.Next
+		if a.Provider != "" {
+			text += " by " + a.Provider
+		}
+		text += ", " + a.When
+	}
+	if text == "" {
+		return nil
+	}
+	return []inspect.Line{{Label: "Next", Text: text}}
 }
 
 // lastShown is how many ended repairs are named.
@@ -78,7 +116,7 @@ func whyLines(t inspect.Why, now time.Time) (out []inspect.Line) {
 			if r.Record.Note != "" {
 				out = append(out, inspect.Line{Label: "Repair", Text: "- " + r.Record.Note})
 			}
-			if r.Target != "node" {
+			if r.Target != "node" && !guarded(t, r.Target) {
 				known := "none"
 				if r.Hold != nil {
 					known = fmt.Sprintf("%s: %s", r.Hold.Reason, r.Hold.Message)
@@ -87,15 +125,7 @@ func whyLines(t inspect.Why, now time.Time) (out []inspect.Line) {
 			}
 		}
 	}
-	switch by := ""; {
-	case t.Next != "":
-		if t.Provider != "" {
-			by = " by " + t.Provider
-		}
-		out = append(out, inspect.Line{Label: "Next", Text: t.Next + by + ", " + t.When})
-	case t.When != "":
-		out = append(out, inspect.Line{Label: "Next", Text: t.When})
-	}
+	out = append(out, nextLines(t.Answer)...)
 	if t.Steps != nil {
 		out = append(out, inspect.Steps{Node: t.Node, Steps: t.Steps}.Lines("")...)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -81,6 +82,9 @@ policies:
   plan: [{step: reboot, wait: 10m, attempts: 2}]
 `
 
+// whyTargets is that configuration with providers of the two other kinds of target.
+var whyTargets = strings.Replace(whyConfig, "providers:\n", "providers:\n  sidecars: [{name: sei}]\n  kilo: {prometheus: [\"http://prometheus-operated.monitoring:9090\"]}\n", 1)
+
 // installedWith is the ConfigMap of the chart.
 func installedWith(config string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
@@ -138,6 +142,7 @@ func alertmanagerOf(t *testing.T, silences []string, inhibits bool) string {
 			answer = []any{
 				alert(illLabels, silences, inhibitedBy), alert(map[string]string{"alertname": "Watchdog"}, nil, nil),
 				alert(map[string]string{"alertname": "NodeDiskSlow", "node": "node-3"}, nil, nil), alert(inhibitor, nil, nil),
+				alert(gatedLabels, silences, nil),
 			}
 		case strings.Contains(r.URL.Path, "/silence/"):
 			answer = map[string]any{
@@ -165,24 +170,47 @@ func observedAlready(t *testing.T) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Annotations[remediations.HistoryKey] = historyOf(t, e) }
 }
 
+var (
+	gatedLabels  = map[string]string{"alertname": "SidecarNotReady", "remediation": "sidecar-not-ready", "pod": "rpc-0", "namespace": "sei"}
+	leaderLabels = map[string]string{"alertname": "MeshLeaderDegraded", "remediation": "mesh-leader-degraded", "location": "fra1"}
+)
+
 // gated is node-3, which is well, with an alert about the sidecar of a pod there, and its record if there is one.
 func gated(r *remediations.Record) *corev1.Node {
-	n := aged("node-3", corev1.ConditionTrue)
-	a := remediations.Alert{
-		V: remediations.RecordVersion, Name: "SidecarNotReady", Policy: "sidecar-not-ready", Status: remediations.StatusFiring,
-		StartsAt: now.Add(-12 * time.Minute), ReceivedAt: now.Add(-12 * time.Minute), Fingerprint: fingerprint,
-		Labels: map[string]string{"pod": "rpc-0", "namespace": "sei"},
-	}
-	n.Annotations[a.Key()] = a.Encode()
+	n := alsoFiring(aged("node-3", corev1.ConditionTrue), gatedLabels)
 	if r != nil {
 		n.Annotations[remediations.SidecarKey(*r.Pod)] = r.Encode()
 	}
 	return n
 }
 
+// leading is node-3, which is well, with an alert about the location that it leads, and its record.
+func leading(r *remediations.Record) *corev1.Node {
+	n := alsoFiring(aged("node-3", corev1.ConditionTrue), leaderLabels)
+	n.Labels[remediations.PhaseLabel], n.Annotations[remediations.LocationKey] = string(r.Phase), r.Encode()
+	return n
+}
+
+// alsoFiring gives the node an alert of the policy that its labels name.
+func alsoFiring(n *corev1.Node, labels map[string]string) *corev1.Node {
+	a := remediations.Alert{
+		V: remediations.RecordVersion, Name: labels["alertname"], Policy: labels["remediation"], Status: remediations.StatusFiring,
+		StartsAt: now.Add(-12 * time.Minute), ReceivedAt: now.Add(-12 * time.Minute), Fingerprint: remediations.Fingerprint(labels), Labels: labels,
+	}
+	n.Annotations[a.Key()] = a.Encode()
+	return n
+}
+
+// ofLeader makes the record one of the leader of that location.
+func ofLeader(r *remediations.Record) {
+	r.Policy, r.Location, r.Cause = "mesh-leader-degraded", "fra1", remediations.Cause{Alert: remediations.Fingerprint(leaderLabels)}
+	r.Step = remediations.StepRef{Name: "promote-leader", Attempt: 1}
+}
+
 // ofSidecar makes the record one of that sidecar.
 func ofSidecar(r *remediations.Record) {
 	r.Policy, r.Pod = "sidecar-not-ready", &remediations.Pod{Namespace: "sei", Name: "rpc-0", UID: "uid-rpc-0"}
+	r.Cause = remediations.Cause{Alert: remediations.Fingerprint(gatedLabels)}
 	r.Step = remediations.StepRef{Name: "mark-ready", Attempt: 1}
 	if r.Intent != nil {
 		r.Done, r.Intent.ID = remediations.Attempts{{Name: "mark-ready", Number: 1}}, r.ID+"-0-1"
@@ -197,6 +225,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		node     *corev1.Node
+		config   string // empty: whyConfig
 		policy   string // added to the configuration of the policy
 		silences []string
 		inhibits bool
@@ -223,22 +252,87 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			never: []string{"no alert of a policy fires"},
 		},
 		"a sidecar's alert alone": {
-			node: gated(nil), unasked: true, code: 0,
+			node: gated(nil), config: whyTargets, code: 4,
 			says: []string{
-				"Drydock does nothing for node-3 itself now: policy sidecar-not-ready repairs a sidecar, " +
-					"and `kubectl drydock why` explains only the node's own repair.",
-				"policy sidecar-not-ready, since",
+				"node-3 (sei/rpc-0) is about to be repaired, unless Drydock finds something against it when it looks.\n",
+				"Next:     mark-ready:1 by sei, once Drydock has looked at the sidecar of sei/rpc-0: no guard that was seen holds it\n",
+				"Silenced           passed     no silence and no mute time covers the alert\n",
+				"SidecarUnknown     not seen   not asked from here: the sidecar of sei/rpc-0, which Drydock asks from inside the cluster\n",
+				"SidecarHeld        not seen   not asked from here: ", "kubectl events -n sei --for pod/rpc-0\nObserving          passed ",
 			},
-			never: []string{"no alert of a policy fires"},
+			never: []string{"no alert of a policy fires", "HOLDS", "FleetUnhealthy"},
 		},
-		"a sidecar's repair is held": {
+		"a sidecar's alert is silenced": {
+			node: gated(nil), config: whyTargets, silences: []string{silenceID}, code: 3,
+			says: []string{
+				"node-3 (sei/rpc-0) is not repaired: Silenced holds it, until 2026-11-20T22:00:00Z (in 55m).", "of alice (swapping a disk)",
+				"To change that: amtool silence expire " + silenceID + "\n", "Silenced           HOLDS ", "Next:     mark-ready:1 by sei, when nothing holds it any more",
+			},
+		},
+		"a sidecar's node is paused": {
+			node: func() *corev1.Node {
+				n := gated(nil)
+				n.Annotations[remediations.PauseKey] = "true ticket 12"
+				return n
+			}(), config: whyTargets, code: 3,
+			says: []string{"node-3 (sei/rpc-0) is not repaired: Paused holds it.", "To change that: kubectl drydock resume node-3\n"},
+		},
+		"a sidecar without its provider": {
+			node: gated(nil), unasked: true, code: 3,
+			says: []string{"node-3 (sei/rpc-0) is not repaired: ProviderAbsent holds it.", "Why: no step of policy sidecar-not-ready can be carried out"},
+		},
+		"a sidecar's repair was cancelled": {
+			node: func() *corev1.Node {
+				n := gated(nil)
+				n.Annotations[remediations.HistoryKey] = historyOf(t, remediations.Entry{
+					ID: "dddddd", Target: strings.TrimPrefix(remediations.SidecarKey(remediations.Pod{Namespace: "sei", Name: "rpc-0"}), remediations.RepairPrefix), Policy: "sidecar-not-ready", Pod: "sei/rpc-0",
+					Cause: remediations.Fingerprint(gatedLabels), Outcome: remediations.OutcomeCancelled, By: remediations.ByPerson, Steps: remediations.Attempts{}, Began: now.Add(-3 * time.Minute), Ended: now.Add(-2 * time.Minute),
+				})
+				return n
+			}(), config: whyTargets, unasked: true, code: 3,
+			says: []string{"Paused holds it.", "Why: repair dddddd of this alert was cancelled"}, never: []string{"To change that", "kubectl drydock repair"},
+		},
+		"a sidecar's repair is observed": {
 			node: gated(record("eeeeee", remediations.PhasePending, ofSidecar,
 				held(remediations.ReasonObserving, "would mark ready sei/rpc-0 now", time.Time{}))),
-			unasked: true, code: 3,
+			config: whyTargets, policy: "- name: sidecar-not-ready\n  mode: observe\n  plan: [{step: mark-ready, provider: sei, wait: 10m}]\n", unasked: true, code: 3,
 			says: []string{
 				"node-3 (sei/rpc-0) is not repaired: Observing holds it.", "Why: would mark ready sei/rpc-0 now",
 				"To change that: mode: enforce for policy sidecar-not-ready in Drydock's configuration",
 			},
+		},
+		"a sidecar's repair was observed, and the policy enforces now": {
+			node: gated(record("eeeeee", remediations.PhasePending, ofSidecar,
+				held(remediations.ReasonObserving, "would mark ready sei/rpc-0 now", time.Time{}))),
+			config: whyTargets, unasked: true, code: 4, says: []string{"node-3 (sei/rpc-0) is about to be repaired, unless"}, never: []string{"Observing holds"},
+		},
+		"one sidecar between two attempts, and the alert of another": {
+			node: gated(record("eeeeee", remediations.PhaseVerifying, ofSidecar, held(remediations.ReasonSidecarHeld, "SeiNode sei/rpc is paused", time.Time{}), func(r *remediations.Record) {
+				r.Phase, r.Pod.Name, r.Cause.Alert = remediations.PhasePending, "rpc-1", fingerprint
+			})),
+			config: whyTargets, unasked: true, code: 3,
+			says: []string{
+				"node-3 (sei/rpc-1) is not repaired: SidecarHeld holds it.\nWhy: SeiNode sei/rpc is paused\n", "- why asks no guard about this repair; the hold on record: SidecarHeld",
+				"\n\nnode-3 (sei/rpc-0) is about to be repaired, unless Drydock finds something against it when it looks.\nNext:     mark-ready:1 by sei, once ",
+			},
+		},
+		"the node and a sidecar on it": {
+			node: alsoFiring(illNode(), gatedLabels), config: whyTargets, silences: []string{silenceID}, code: 3,
+			says: []string{"node-3 is not repaired: Silenced holds it", "\n\nnode-3 (sei/rpc-0) is not repaired: Silenced holds it"},
+		},
+		"a leader is held by what Drydock saw": {
+			node:   leading(record("eeeeee", remediations.PhasePending, ofLeader, held(remediations.ReasonLeaderHeld, "the members of location fra1 answer probes", time.Time{}))),
+			config: whyTargets, unasked: true, code: 3,
+			says: []string{
+				"node-3 (leader of fra1) is not repaired: LeaderHeld holds it.", "Why: the members of location fra1 answer probes; Drydock wrote that at 2026-11-20T21:04:00Z",
+				"NodeUnderRepair    passed     the node itself is not under repair", "AtLimit            passed     fewer repairs of this kind",
+				"LeaderUnknown      not seen   not asked from here: what Prometheus has of the agents' probes of location fra1\nLeaderHeld         HOLDS ",
+			},
+			never: []string{"why asks no guard"},
+		},
+		"a leader that nothing on record holds": {
+			node: leading(record("eeeeee", remediations.PhasePending, ofLeader)), config: whyTargets, unasked: true, code: 4,
+			says: []string{"node-3 (leader of fra1) is about to be repaired, unless", "Next:     promote-leader:1 by kilo, once Drydock has looked at location fra1: "},
 		},
 		"a sidecar is under repair": {
 			node: gated(record("eeeeee", remediations.PhaseVerifying, ofSidecar)), unasked: true, code: 4,
@@ -346,7 +440,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 				args = append(args, "--alertmanager", alertmanagerOf(t, c.silences, c.inhibits))
 			}
 			objects := fleetOf(c.node)
-			objects[1] = installedWith(whyConfig + c.policy)
+			objects[1] = installedWith(cmp.Or(c.config, whyConfig) + c.policy)
 			code, stdout, stderr := newDesk(t, objects...).run(args...)
 			require.Empty(t, stderr)
 			require.Equal(t, c.code, code, stdout)

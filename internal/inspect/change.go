@@ -65,6 +65,9 @@ func (s *Observation) unpause(policy string) string {
 	case cancels:
 		return "kubectl annotate node " + s.Node.Name + " " + remediations.CancelKey + "-"
 	}
+	if p := s.policy(policy); p != nil && p.Kind != remediations.KindNode {
+		return "" // nobody can ask for it: it goes on when the alert has ended and fires again
+	}
 	return "kubectl drydock repair " + s.Node.Name + " --policy " + policy // the alert's last repair was cancelled
 }
 
@@ -73,7 +76,7 @@ var silenceNamed = regexp.MustCompile(`^covered by silence ([0-9a-f]{8}(?:-[0-9a
 
 // unsilence ends the silences that are known: from Alertmanager, otherwise from what Drydock wrote on the record.
 func (s *Observation) unsilence(h *Hold) string {
-	ids := s.silences()
+	ids := s.silences(h.alert)
 	if named := silenceNamed.FindStringSubmatch(h.Message); len(ids) == 0 && named != nil {
 		ids = named[1:]
 	}
@@ -86,14 +89,16 @@ func (s *Observation) unsilence(h *Hold) string {
 	return "end the silence in Alertmanager: amtool silence expire ID"
 }
 
-// silences are those of the node's alerts.
-func (s *Observation) silences() (ids []string) {
+// silences are those of the node's alert with the fingerprint; empty: of all its alerts.
+func (s *Observation) silences(of string) (ids []string) {
 	if !s.Asked {
 		return nil
 	}
 	for _, r := range s.State.Snapshot.Replicas {
 		for _, a := range Firing(s.Node) {
-			ids = append(ids, r.Alerts[a.Fingerprint].SilencedBy...)
+			if of == "" || of == a.Fingerprint {
+				ids = append(ids, r.Alerts[a.Fingerprint].SilencedBy...)
+			}
 		}
 	}
 	slices.Sort(ids)

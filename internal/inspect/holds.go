@@ -18,6 +18,8 @@ type Hold struct {
 	Reason  remediations.Reason `json:"reason"`
 	Message string              `json:"message"`
 	Until   *time.Time          `json:"until,omitempty"`
+	// alert is the fingerprint of the alert whose repair is held; empty: any of the node's.
+	alert string
 }
 
 // HoldNow is the first guard that holds the node's next step, by what the Node and the ledger say now; nil: none that they know of.
@@ -41,7 +43,7 @@ func (l *Ledger) HoldNow(n *corev1.Node, policy string, r *remediations.Record, 
 }
 
 func recorded(r *remediations.Record) *Hold {
-	return &Hold{r.Hold.Reason, r.Hold.Message, r.Hold.Until}
+	return &Hold{Reason: r.Hold.Reason, Message: r.Hold.Message, Until: r.Hold.Until, alert: r.Cause.Alert}
 }
 
 // Said is what people say on the Node.

@@ -159,6 +159,9 @@ func (r *Reader) readLeases(ctx context.Context, s *Observation) error {
 	return nil
 }
 
+// askWithin bounds one question to an Alertmanager. It is longer than the engine's: a person waits for the answer, and no other node does.
+const askWithin = 15 * time.Second
+
 // ask asks the Alertmanagers of the addresses. Without an address the word is what the Node says: its alerts fire.
 func (r *Reader) ask(ctx context.Context, s *Observation, urls []string) (*alerts.Snapshot, error) {
 	core, at := s.Config.Core, r.Now()
@@ -170,7 +173,7 @@ func (r *Reader) ask(ctx context.Context, s *Observation, urls []string) (*alert
 		}
 		return &alerts.Snapshot{AskedAt: at, Replicas: []alerts.Replica{r}}, nil
 	}
-	o := alertmanager.Options{URLs: urls, Receiver: core.Receiver, SelfTest: core.IsSelfTest, Now: r.Now, Keep: func(labels map[string]string) bool {
+	o := alertmanager.Options{URLs: urls, Timeout: askWithin, Receiver: core.Receiver, SelfTest: core.IsSelfTest, Now: r.Now, Keep: func(labels map[string]string) bool {
 		return core.Wants(labels) || s.names(labels)
 	}}
 	o.Watchdog, o.BlindWhen = s.Config.Alertmanager.Selectors()
@@ -198,12 +201,13 @@ func (s *Observation) names(labels map[string]string) bool {
 	})
 }
 
-// told is what the leader wrote of a guard that could not be asked here, where nothing on the Node contradicts it.
-func (s *Observation) told(a lifecycle.GuardAnswer, policy string) lifecycle.GuardAnswer {
+// told is what the leader wrote, on the record or in the ledger, of a guard that could not be asked here, where nothing on the Node
+// contradicts it.
+func (s *Observation) told(a lifecycle.GuardAnswer, r *remediations.Record, policy string) lifecycle.GuardAnswer {
 	if a.Standing != lifecycle.GuardNotSeen {
 		return a
 	}
-	if r := s.State.Journal.Record; r != nil && r.Hold != nil && r.Hold.Reason == a.Reason && stands(s.Node, r.Hold, s.Now) {
+	if r != nil && r.Hold != nil && r.Hold.Reason == a.Reason && stands(s.Node, r.Hold, s.Now) {
 		a.Standing, a.Message, a.Until = lifecycle.GuardHolds, r.Hold.Message+"; Drydock wrote that at "+Stamp(r.Hold.Since), r.Hold.Until
 		return a
 	}

@@ -92,36 +92,61 @@ func CauseOf(c remediations.Cause) string {
 func (r Repair) Name() string {
 	switch {
 	case r.Record != nil && r.Record.Pod != nil:
-		return r.Node + " (" + r.Record.Pod.String() + ")"
+		return named(r.Node, remediations.KindSidecar, r.Record.Pod.String())
 	case r.Record != nil && r.Record.Location != "":
-		return r.Node + " (leader of " + r.Record.Location + ")"
+		return named(r.Node, remediations.KindLocation, r.Record.Location)
 	case r.Target != "node":
 		return r.Node + "/" + r.Target
 	}
 	return r.Node
 }
 
+// named names a target of the kind, and the node that it is on.
+func named(node string, of remediations.Kind, name string) string {
+	if of == remediations.KindLocation {
+		name = "leader of " + name
+	}
+	return node + " (" + name + ")"
+}
+
 // Headline is the answer in one sentence.
 func (t Why) Headline(now time.Time) string {
-	subject := cmp.Or(t.Subject, t.Node)
-	switch t.State {
-	case Held:
-		until := YetToCome(t.Hold.Until, now)
-		if until != "" {
-			until = fmt.Sprintf(", until %s (in %s)", until, duration.HumanDuration(t.Hold.Until.Sub(now)))
-		}
-		return fmt.Sprintf("%s is not repaired: %s holds it%s.", subject, t.Hold.Reason, until)
-	case UnderRepair:
+	if t.State == UnderRepair {
 		for _, r := range t.Repairs {
 			if r.Record != nil && r.Record.Phase.InFlight() {
-				return fmt.Sprintf("%s is under repair: %s, %s since %s.", subject, r.Record.Step, r.Record.Phase, Since(now, r.Record.Since))
+				return fmt.Sprintf("%s is under repair: %s, %s since %s.", cmp.Or(t.Subject, t.Node), r.Record.Step, r.Record.Phase, Since(now, r.Record.Since))
 			}
 		}
+	}
+	switch {
+	case t.Subject != "":
+		return TargetAnswer{Subject: t.Subject, Answer: t.Answer}.Headline(now)
+	case t.State == UnderRepair:
 		return fmt.Sprintf("%s is about to be repaired.", t.Node)
-	case Well:
-		if t.Because != "" {
-			return fmt.Sprintf("Drydock does nothing for %s itself now: %s.", t.Node, t.Because)
-		}
+	case t.State == Held:
+		return t.heldBy(t.Node, now)
+	case t.Because != "":
+		return fmt.Sprintf("Drydock does nothing for %s itself now: %s.", t.Node, t.Because)
 	}
 	return fmt.Sprintf("%s needs no repair: no alert of a policy fires on it.", t.Node)
+}
+
+// Headline is the answer in one sentence.
+func (t TargetAnswer) Headline(now time.Time) string {
+	switch t.State {
+	case Held:
+		return t.heldBy(t.Subject, now)
+	case UnderRepair:
+		return fmt.Sprintf("%s is about to be repaired, unless Drydock finds something against it when it looks.", t.Subject)
+	case Well:
+	}
+	return fmt.Sprintf("Drydock does nothing for %s now.", t.Subject)
+}
+
+func (a Answer) heldBy(subject string, now time.Time) string {
+	until := YetToCome(a.Hold.Until, now)
+	if until != "" {
+		until = fmt.Sprintf(", until %s (in %s)", until, duration.HumanDuration(a.Hold.Until.Sub(now)))
+	}
+	return fmt.Sprintf("%s is not repaired: %s holds it%s.", subject, a.Hold.Reason, until)
 }

@@ -136,7 +136,7 @@ func (s *Observation) Silences() []Silence {
 	if !s.Asked {
 		return out
 	}
-	for _, id := range s.silences() {
+	for _, id := range s.silences("") {
 		one := Silence{ID: id}
 		for _, r := range s.State.Snapshot.Replicas {
 			if known, ok := r.Silences[id]; ok {

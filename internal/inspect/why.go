@@ -17,13 +17,29 @@ type Why struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Node       string `json:"node"`
-	// State is one of the three below. Subject is what is held or under repair, if that is not the node itself.
-	State   State  `json:"state"`
+	// Subject is what is held or under repair, if that is not the node itself.
 	Subject string `json:"subject,omitempty"`
-	// Because is why nothing is to be done although an alert of a policy fires.
-	Because string `json:"because,omitempty"`
+	Answer
 	// Leader is the replica that would repair it.
 	Leader Leadership `json:"leader"`
+	// Alerts are those about the node, Repairs its records, History its last repairs, the newest first.
+	Alerts  []Alert              `json:"alerts"`
+	Repairs []Repair             `json:"repairs"`
+	History []remediations.Entry `json:"history"`
+	// Targets are the answers for the sidecars and the location of the mesh on the node that an alert is about or a repair waits for.
+	Targets []TargetAnswer `json:"targets"`
+	// Steps are those of Policy's plan or, where nothing was considered, of all policies that take the node.
+	Steps []coverage.Served `json:"steps,omitempty"`
+	// Unseen is what could not be seen, and why.
+	Unseen []string `json:"unseen"`
+}
+
+// Answer is why one target, the node itself or another one on it, is repaired or is not.
+type Answer struct {
+	// State is one of the three below.
+	State State `json:"state"`
+	// Because is why nothing is to be done although an alert of a policy fires.
+	Because string `json:"because,omitempty"`
 	// Hold is what holds the next step, Change what a person may do about it.
 	Hold   *Hold  `json:"hold,omitempty"`
 	Change string `json:"change,omitempty"`
@@ -31,20 +47,15 @@ type Why struct {
 	Next     string `json:"next,omitempty"`
 	Provider string `json:"provider,omitempty"`
 	When     string `json:"when,omitempty"`
-	// Alerts are those about the node, Repairs its records, History its last repairs, the newest first.
-	Alerts  []Alert              `json:"alerts"`
-	Repairs []Repair             `json:"repairs"`
-	History []remediations.Entry `json:"history"`
 	// Guards are what each guard says of the step of Policy that was considered, in the order in which they are asked.
 	Policy string                  `json:"policy,omitempty"`
 	Guards []lifecycle.GuardAnswer `json:"guards"`
-	// Steps are those of Policy's plan or, where nothing was considered, of all policies that take the node.
-	Steps []coverage.Served `json:"steps,omitempty"`
-	// Unseen is what could not be seen, and why.
-	Unseen []string `json:"unseen"`
 }
 
-// State is what comes of all that, for a node.
+// nothing is the answer where nothing is to be done.
+func nothing() Answer { return Answer{State: Well, Guards: []lifecycle.GuardAnswer{}} }
+
+// State is what comes of all that, for a target.
 type State string
 
 const (
@@ -59,8 +70,8 @@ const (
 // Why tells what is seen.
 func (s *Observation) Why() Why {
 	t := Why{
-		APIVersion: APIVersion, Kind: "Why", Node: s.Node.Name, State: Well, Alerts: []Alert{}, Repairs: RepairsOn(s.Node),
-		History: remediations.DecodeHistory(s.Node.Annotations[remediations.HistoryKey]), Guards: []lifecycle.GuardAnswer{}, Unseen: append([]string{}, s.lines...),
+		APIVersion: APIVersion, Kind: "Why", Node: s.Node.Name, Answer: nothing(), Alerts: []Alert{}, Repairs: RepairsOn(s.Node), Targets: []TargetAnswer{},
+		History: remediations.DecodeHistory(s.Node.Annotations[remediations.HistoryKey]), Unseen: append([]string{}, s.lines...),
 	}
 	if t.Repairs == nil {
 		t.Repairs = []Repair{}
@@ -76,12 +87,17 @@ func (s *Observation) Why() Why {
 	t.Alerts = append(t.Alerts, s.alerts()...)
 	decided := ""
 	if s.State != nil {
-		decided = s.decide(&t)
+		decided = s.decide(&t.Answer)
+		t.Targets = append(t.Targets, s.targets()...)
+	}
+	for i := range t.Targets {
+		s.lead(&t.Targets[i].Answer)
 	}
 	s.judge(&t)
-	s.lead(&t)
+	t.Leader = s.leader
+	s.lead(&t.Answer)
 	if t.State == Well && s.State != nil {
-		t.Because = s.because(t.Alerts, decided)
+		t.Because = s.because(t.Alerts, t.Targets, decided)
 	}
 	if s.Config != nil {
 		t.Steps = coverage.On(s.Config.Core, s.Node, s.Config.Core.PolicyOf(t.Policy, s.Node))
@@ -93,10 +109,9 @@ func (s *Observation) Why() Why {
 const NoLeader = remediations.Reason("NoLeader")
 
 // lead holds what would go on now, where no replica leads.
-func (s *Observation) lead(t *Why) {
-	t.Leader = s.leader
-	if s.leader.None != "" && t.State == UnderRepair {
-		s.holds(t, &Hold{Reason: NoLeader, Message: s.leader.None}, nil)
-		t.When = "once a replica of Drydock leads"
+func (s *Observation) lead(a *Answer) {
+	if s.leader.None != "" && a.State == UnderRepair {
+		s.holds(a, &Hold{Reason: NoLeader, Message: s.leader.None}, nil)
+		a.When = "once a replica of Drydock leads"
 	}
 }

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,8 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// because says why nothing is done for the alerts of policies that fire. Empty: none fires.
-func (s *Observation) because(all []Alert, decided string) string {
+// because says why nothing is done for the alerts of policies that fire. Empty: none fires. decided is what the decision about the node
+// says.
+func (s *Observation) because(all []Alert, targets []TargetAnswer, decided string) string {
 	onNode := map[string]string{}
 	for _, a := range remediations.AlertsOn(s.Node.Annotations) {
 		onNode[a.Fingerprint] = a.Status
@@ -26,15 +28,16 @@ func (s *Observation) because(all []Alert, decided string) string {
 			why = fmt.Sprintf("policy %s is not in Drydock's configuration", a.Policy)
 		case p.Mode == remediations.ModeOff:
 			why = fmt.Sprintf("policy %s is off", a.Policy)
-		case p.Kind != remediations.KindNode:
-			why = fmt.Sprintf("policy %s repairs %s, and `kubectl drydock why` explains only the node's own repair", a.Policy, s.Config.Core.Called(p.Kind))
 		case !known:
 			why = fmt.Sprintf("alert %s is not on the Node yet", a.Name)
-		case decided != "":
-			why = decided
+		case p.Kind != remediations.KindNode:
+			if i := slices.IndexFunc(targets, func(t TargetAnswer) bool { return slices.Contains(t.alerts, a.Fingerprint) }); i >= 0 {
+				why = targets[i].Because
+			}
 		default:
-			why = fmt.Sprintf("alert %s is %s", a.Name, a.State)
+			why = decided
 		}
+		why = cmp.Or(why, fmt.Sprintf("alert %s is %s", a.Name, a.State))
 		if !slices.Contains(out, why) {
 			out = append(out, why)
 		}

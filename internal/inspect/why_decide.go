@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"slices"
 
 	"drydock.dev/drydock/remediations"
@@ -14,25 +15,38 @@ type considered struct {
 	guards []lifecycle.GuardAnswer
 }
 
-// decide runs Drydock's own decision about the node, and asks the guards about the step that it considers. It returns what the
-// decision says if no guard was asked and nothing holds the node.
-func (s *Observation) decide(t *Why) string {
-	var all []considered
-	s.State.Asking = func(c *lifecycle.Candidate) {
+// decide answers for the node itself. It returns what the decision says if no guard was asked and nothing holds the node.
+func (s *Observation) decide(a *Answer) string {
+	d, all := s.consider(s.State, s.State.Journal.Record, nil, func() lifecycle.Decision { return nodes.Decide(s.State, s.Now) })
+	return s.conclude(a, d, all)
+}
+
+// consider runs Drydock's own decision about the target that the record is of, and asks the guards about each step that it considers.
+// looks are the answers that only a look at the target gives: Drydock asks for them right before Observing.
+func (s *Observation) consider(state *lifecycle.State, r *remediations.Record, looks []lifecycle.GuardAnswer, decide func() lifecycle.Decision) (d lifecycle.Decision, all []considered) {
+	state.Asking = func(c *lifecycle.Candidate) {
 		answers := c.Explain(s.unseen)
+		last := slices.IndexFunc(answers, func(a lifecycle.GuardAnswer) bool { return a.Reason == remediations.ReasonObserving })
+		answers = slices.Insert(answers, last, looks...)
 		for i := range answers {
-			answers[i] = s.told(answers[i], c.Policy.Name)
+			answers[i] = s.told(answers[i], r, c.Policy.Name)
 		}
 		copied := *c
 		all = append(all, considered{&copied, answers})
 	}
-	d := nodes.Decide(s.State, s.Now)
+	d = decide()
+	return d, all
+}
+
+// conclude answers by the decision and by what the guards say. It returns what the decision says if no guard was asked and nothing holds
+// the target.
+func (s *Observation) conclude(a *Answer, d lifecycle.Decision, all []considered) string {
 	if len(all) == 0 {
 		if d.Verb != lifecycle.VerbHold && d.Reason != remediations.ReasonObserving {
 			return d.Message
 		}
 		// A repair that was only observed has no step to ask about, but its policy would repair if it enforced.
-		s.holds(t, &Hold{Reason: d.Reason, Message: d.Message}, d.Policy)
+		s.holds(a, &Hold{Reason: d.Reason, Message: d.Message}, d.Policy)
 		return ""
 	}
 	// Of several alerts the first that may act, or the first that is held; of a plan whose steps were passed over, the last step.
@@ -40,17 +54,23 @@ func (s *Observation) decide(t *Why) string {
 	if i := slices.IndexFunc(all, func(c considered) bool { return d.Verb == lifecycle.VerbHold && c.heldBy(d.Reason) }); i >= 0 {
 		c = all[i]
 	}
-	t.Policy, t.Guards = c.Policy.Name, c.guards
-	t.Next = c.Step.String()
-	t.Provider, _ = s.State.Config.ProviderOf(c.Step.Name, s.Node)
+	a.Policy, a.Guards = c.Policy.Name, c.guards
+	a.Next = c.Step.String()
+	if a.Provider, _ = s.State.Config.ProviderOf(c.Step.Name, s.Node); c.Step.Index < len(c.Policy.Plan) {
+		a.Provider = cmp.Or(c.Policy.Plan[c.Step.Index].Provider, a.Provider)
+	}
+	alert := ""
+	if c.Alert != nil {
+		alert = c.Alert.Fingerprint
+	}
 	first := lifecycle.FirstHold(c.guards)
 	switch {
 	case first != nil:
-		s.holds(t, &Hold{Reason: first.Reason, Message: first.Message, Until: first.Until}, c.Policy)
+		s.holds(a, &Hold{Reason: first.Reason, Message: first.Message, Until: first.Until, alert: alert}, c.Policy)
 	case d.Verb == lifecycle.VerbHold && !slices.ContainsFunc(c.guards, func(a lifecycle.GuardAnswer) bool { return a.Reason == d.Reason }):
-		s.holds(t, &Hold{Reason: d.Reason, Message: d.Message}, c.Policy)
+		s.holds(a, &Hold{Reason: d.Reason, Message: d.Message}, c.Policy)
 	default:
-		t.State, t.When = UnderRepair, "as soon as Drydock looks: no guard that was seen holds it"
+		a.State, a.When = UnderRepair, "as soon as Drydock looks: no guard that was seen holds it"
 	}
 	return ""
 }
@@ -60,11 +80,11 @@ func (c considered) heldBy(reason remediations.Reason) bool {
 	return first != nil && first.Reason == reason
 }
 
-func (s *Observation) holds(t *Why, h *Hold, p *remediations.Policy) {
-	t.State, t.Hold, t.When = Held, h, "when nothing holds it any more"
+func (s *Observation) holds(a *Answer, h *Hold, p *remediations.Policy) {
+	a.State, a.Hold, a.When = Held, h, "when nothing holds it any more"
 	name := ""
 	if p != nil {
 		name = p.Name
 	}
-	t.Change = s.change(h, name)
+	a.Change = s.change(h, name)
 }

@@ -5,33 +5,39 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// judge says the state by the records, which count before what a decision would be.
+// judge says the state by the records, which count before what a decision about the node would be, and by the decisions about its other
+// targets where there is nothing to be done to the node itself.
 func (s *Observation) judge(t *Why) {
 	for _, r := range t.Repairs {
-		about := ""
-		if r.Target != "node" {
-			about = r.Name()
-		}
 		switch {
-		case r.Record == nil:
-			t.Subject = "" // such a record holds the whole node
-			s.holds(t, &Hold{Reason: remediations.ReasonRecordMalformed, Message: r.Problem}, nil)
+		case r.Record == nil: // such a record holds the whole node
+			s.holds(&t.Answer, &Hold{Reason: remediations.ReasonRecordMalformed, Message: r.Problem}, nil)
 			return
 		case r.Record.Phase.InFlight():
-			t.State, t.Subject, t.Hold, t.Change = UnderRepair, about, nil, ""
+			t.State, t.Subject, t.Hold, t.Change = UnderRepair, about(r), nil, ""
 			s.after(t, r.Record)
 			return
-		case r.Record.Phase == remediations.PhaseExhausted && r.Target == "node":
-			t.State, t.Subject, t.Next, t.When, t.Provider = Held, "", "", "", ""
+		case r.Record.Phase == remediations.PhaseExhausted && r.Target == nodeTarget:
+			t.State, t.Next, t.When, t.Provider = Held, "", "", ""
 			t.Hold, t.Change = spent(r.Record), onceMended(t.Node)
 			return
-		case r.Record.Phase == remediations.PhaseExhausted && t.State == Well:
-			t.Subject = about
-			s.holds(t, spent(r.Record), s.policy(r.Record.Policy))
+		}
+	}
+	for _, target := range t.Targets {
+		if t.State == Well && target.State != Well {
+			t.Subject, t.Answer = target.Subject, target.Answer
+		}
+	}
+	for _, r := range t.Repairs {
+		switch {
+		case t.State != Well:
+		case r.Record.Phase == remediations.PhaseExhausted:
+			t.Subject = about(r)
+			s.holds(&t.Answer, spent(r.Record), s.policy(r.Record.Policy))
 			t.Change, t.When = onceMended(t.Node), ""
-		case r.Hold != nil && t.State == Well:
-			t.Subject = about
-			s.holds(t, r.Hold, s.policy(r.Record.Policy))
+		case r.Hold != nil:
+			t.Subject = about(r)
+			s.holds(&t.Answer, r.Hold, s.policy(r.Record.Policy))
 		}
 	}
 	if s.State != nil || t.State != Well {
@@ -44,8 +50,16 @@ func (s *Observation) judge(t *Why) {
 	}
 	t.State, t.When = UnderRepair, "nothing that was seen holds it"
 	if h := s.Ledger.HoldNow(s.Node, alerts[0].Policy, nil, s.Now); h != nil {
-		s.holds(t, h, &remediations.Policy{Name: alerts[0].Policy})
+		s.holds(&t.Answer, h, &remediations.Policy{Name: alerts[0].Policy})
 	}
+}
+
+// about names what the repair is of; empty: the node itself.
+func about(r Repair) string {
+	if r.Target == nodeTarget {
+		return ""
+	}
+	return r.Name()
 }
 
 func (s *Observation) policy(name string) *remediations.Policy {

@@ -221,11 +221,29 @@ func (r Rung) Mark() string {
 	return "·"
 }
 
-// Ladder are the guards that bind the step, in the order in which they are asked.
-func (p *NodePage) Ladder() (out []Rung) {
-	first := lifecycle.FirstHold(p.Guards)
-	for i := range p.Guards {
-		g := &p.Guards[i]
+// Ladder is what each guard says of the step that was considered for a target.
+type Ladder struct {
+	// Headline is the answer for that target; empty: it stands at the top of the page.
+	Headline string
+	inspect.Answer
+}
+
+// Ladders are those of the target that the headline is about, and of the others on the node.
+func (p *NodePage) Ladders() (out []Ladder) {
+	if len(p.Guards) > 0 {
+		out = append(out, Ladder{Answer: p.Answer})
+	}
+	for _, t := range p.Others() {
+		out = append(out, Ladder{t.Headline(p.Now), t.Answer})
+	}
+	return out
+}
+
+// Rungs are the guards that bind the step, in the order in which they are asked.
+func (l Ladder) Rungs() (out []Rung) {
+	first := lifecycle.FirstHold(l.Guards)
+	for i := range l.Guards {
+		g := &l.Guards[i]
 		if g.Standing != lifecycle.GuardOtherKind && g.Standing != lifecycle.GuardOtherStep {
 			out = append(out, Rung{*g, g == first})
 		}
@@ -234,9 +252,9 @@ func (p *NodePage) Ladder() (out []Rung) {
 }
 
 // Unbound are the names of the guards that do not bind it.
-func (p *NodePage) Unbound() string {
+func (l Ladder) Unbound() string {
 	var names []string
-	for _, g := range p.Guards {
+	for _, g := range l.Guards {
 		if g.Standing == lifecycle.GuardOtherKind || g.Standing == lifecycle.GuardOtherStep {
 			names = append(names, string(g.Reason))
 		}

@@ -27,6 +27,8 @@ func TestTheNodesPageHasWhatWhyHas(t *testing.T) {
 		"under repair": node("node-3", withAlert(now.Add(-5*time.Minute)), withRecord("n7q4k2", remediations.PhaseVerifying)),
 		"paused":       node("node-3", withAlert(now.Add(-5*time.Minute)), func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true ticket 12" }),
 		"exhausted":    node("node-3", withRecord("n7q4k2", remediations.PhaseExhausted)),
+		"a sidecar":    node("node-3", withSidecar),
+		"both":         node("node-3", withAlert(now.Add(-5*time.Minute)), withSidecar),
 		"malformed":    node("node-3", func(n *corev1.Node) { n.Annotations[remediations.NodeRepairKey] = "{" }),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,6 +115,16 @@ func TestTheFirstGuardThatHoldsIsMarked(t *testing.T) {
 	require.Contains(t, html, `datetime="2026-11-23T22:05:00Z"`)
 	require.Equal(t, 1, strings.Count(html, `class="first"`))
 	require.Regexp(t, `class="first"><th scope="row">Paused</th>`, html)
+}
+
+// TestTheGuardsOfEachTargetAreShown: those of the node first, then those of the sidecar on it.
+func TestTheGuardsOfEachTargetAreShown(t *testing.T) {
+	t.Parallel()
+	d := open(t, append(installed(), node("node-3", withAlert(now.Add(-5*time.Minute)), withSidecar))...)
+	d.allow()
+	html := d.get("/nodes/node-3")
+	require.Regexp(t, `(?s)node-3 is about to be repaired\..*TooYoung.*node-3 \(sei/rpc-0\) is about to be repaired, unless .*SidecarUnknown.*not asked from here`, html)
+	require.Equal(t, 2, strings.Count(html, `class="guards"`))
 }
 
 func TestTheNodesEventsAreShownOrItIsSaidWhyNot(t *testing.T) {

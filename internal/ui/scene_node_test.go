@@ -40,6 +40,15 @@ func withAlert(since time.Time) func(*corev1.Node) {
 	}
 }
 
+// withSidecar gives the node an alert about the sidecar of a pod there.
+func withSidecar(n *corev1.Node) {
+	a := remediations.Alert{
+		V: remediations.RecordVersion, Name: "SidecarNotReady", Policy: "sidecar-not-ready", Status: remediations.StatusFiring, StartsAt: now.Add(-5 * time.Minute), ReceivedAt: now.Add(-4 * time.Minute),
+		Labels: map[string]string{"namespace": "sei", "pod": "rpc-0"}, Fingerprint: remediations.Fingerprint(map[string]string{"alertname": "SidecarNotReady", "pod": "rpc-0"}),
+	}
+	n.Annotations[a.Key()] = a.Encode()
+}
+
 // withRecord puts a repair on the node.
 func withRecord(id string, phase remediations.Phase, change ...func(*remediations.Record)) func(*corev1.Node) {
 	return func(n *corev1.Node) {
@@ -88,6 +97,7 @@ receiver: {tokenFile: /etc/drydock/token}
 alertmanager: {urls: ["http://alertmanager-operated.monitoring:9093"]}
 providers:
   civo: {clusterID: 9c89d8b9-463d-45f2-8928-455eb3f3726a, region: LON1, apiKeyFile: /etc/drydock/civo-api-key}
+  sidecars: [{name: sei}]
 policies:
 - name: node-not-ready
   plan: [{step: reboot, wait: 10m, attempts: 2}]

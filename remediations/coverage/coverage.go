@@ -1,6 +1,7 @@
 package coverage
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,6 +43,7 @@ func On(c *remediations.Config, n *corev1.Node, p *remediations.Policy) (out []S
 				served.Against = fmt.Sprintf("no provider that carries out the step %s is configured", step.Name)
 			default:
 				served.Provider, served.Against = c.ProviderOf(step.Name, n)
+				served.Provider = cmp.Or(step.Provider, served.Provider)
 			}
 			out = append(out, served)
 		}

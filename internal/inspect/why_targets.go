@@ -1,0 +1,118 @@
+package inspect
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/sidecar"
+)
+
+// TargetAnswer is why another target on the node, a pod's sidecar or a location of the mesh, is repaired or is not.
+type TargetAnswer struct {
+	// Target is as that of a Repair. Subject names the target and its node.
+	Target  string `json:"target"`
+	Subject string `json:"subject"`
+	Answer
+	// alerts are the fingerprints of those about it.
+	alerts []string
+}
+
+// Others are the targets that are repaired or held beside the one that the headline is about.
+func (t Why) Others() (out []TargetAnswer) {
+	for _, target := range t.Targets {
+		if target.Subject != t.Subject && target.State != Well {
+			out = append(out, target)
+		}
+	}
+	return out
+}
+
+// beside is a kind of target beside nodes. Drydock looks at such a target itself before each step, and why does not: it has neither
+// Drydock's place in the cluster nor its accounts.
+type beside struct {
+	of     remediations.Kind
+	decide func(t lifecycle.Target, now time.Time) lifecycle.Decision
+	// what is looked at, and looks what speaks against the step by that look.
+	what  func(name string) string
+	looks func(node, name string) []lifecycle.GuardAnswer
+}
+
+// besides are all of them, in the order in which Drydock decides about them.
+var besides = []beside{
+	{
+		of: remediations.KindLocation,
+		decide: func(t lifecycle.Target, now time.Time) lifecycle.Decision {
+			return location.Decide(&location.State{Target: t}, now)
+		},
+		what: func(name string) string { return "location " + name },
+		looks: func(node, name string) []lifecycle.GuardAnswer {
+			return []lifecycle.GuardAnswer{
+				notAsked(remediations.ReasonLeaderUnknown, "what Prometheus has of the agents' probes of location %s", name),
+				notAsked(remediations.ReasonLeaderHeld, "whether location %s answers, and who could lead it; what Drydock found: kubectl events -n default --for node/%s", name, node),
+			}
+		},
+	},
+	{
+		of: remediations.KindSidecar,
+		decide: func(t lifecycle.Target, now time.Time) lifecycle.Decision {
+			return sidecar.Decide(&sidecar.State{Target: t}, now)
+		},
+		what: func(name string) string { return "the sidecar of " + name },
+		looks: func(_, name string) []lifecycle.GuardAnswer {
+			namespace, pod, _ := strings.Cut(name, "/")
+			return []lifecycle.GuardAnswer{
+				notAsked(remediations.ReasonSidecarUnknown, "the sidecar of %s, which Drydock asks from inside the cluster", name),
+				notAsked(remediations.ReasonSidecarHeld, "whether the owner of pod %s, or a person, closed the gate on purpose; what Drydock found: kubectl events -n %s --for pod/%s", name, namespace, pod),
+			}
+		},
+	},
+}
+
+func notAsked(reason remediations.Reason, format string, args ...any) lifecycle.GuardAnswer {
+	return lifecycle.GuardAnswer{Reason: reason, Standing: lifecycle.GuardNotSeen, Message: "not asked from here: " + fmt.Sprintf(format, args...)}
+}
+
+// targets answers for each target on the node beside the node itself. What is under way, or has run out of steps, is among the repairs.
+func (s *Observation) targets() (out []TargetAnswer) {
+	if s.State.Journal.Malformed != nil {
+		return nil // it holds the whole node
+	}
+	for _, k := range besides {
+		for _, one := range s.Config.Core.Subjects(k.of, s.State.Journal) {
+			if one.Record == nil || one.Record.Phase == remediations.PhasePending {
+				out = append(out, s.target(k, one))
+			}
+		}
+	}
+	return out
+}
+
+func (s *Observation) target(k beside, one remediations.Subject) TargetAnswer {
+	t := TargetAnswer{Target: one.Entry(), Subject: named(s.Node.Name, k.of, one.Name), Answer: nothing()}
+	for _, a := range one.Alerts {
+		t.alerts = append(t.alerts, a.Fingerprint)
+	}
+	own := *s.State
+	own.Lease = nil // as in the engine: it is the node's
+	d, all := s.consider(&own, one.Record, k.looks(s.Node.Name, one.Name), func() lifecycle.Decision {
+		return k.decide(lifecycle.Target{State: &own, Subject: one}, s.Now)
+	})
+	said := s.conclude(&t.Answer, d, all)
+	first := "once Drydock has looked at " + k.what(one.Name) + ": "
+	switch {
+	case t.State == UnderRepair:
+		t.When = first + "no guard that was seen holds it"
+	case t.State == Well && d.Verb == lifecycle.VerbLook: // between two attempts: no guard is asked before the look
+		t.State, t.Policy, t.When = UnderRepair, one.Record.Policy, first+"then it asks the guards"
+		if h := s.Ledger.HoldNow(s.Node, one.Record.Policy, one.Record, s.Now); h != nil {
+			s.holds(&t.Answer, h, d.Policy)
+		}
+	case t.State == Well:
+		t.Because = said
+	}
+	return t
+}
