@@ -30,6 +30,7 @@ type source struct {
 var kinds = map[string]string{
 	"NewCounterVec": "counter", "NewCounter": "counter", "NewGaugeVec": "gauge", "NewGauge": "gauge",
 	"NewHistogramVec": "histogram", "NewHistogram": "histogram", "NewDesc": "gauge",
+	"NewGaugeFunc": "gauge", "NewCounterFunc": "counter",
 }
 
 // metricsOf returns the metrics that the code below the folders makes, by name.
@@ -100,6 +101,9 @@ func (s *source) metric(n ast.Node) bool {
 		labels = call.Args[2:3]
 	} else {
 		m.name, m.help = s.option(call.Args[0], "Name"), s.option(call.Args[0], "Help")
+	}
+	if strings.HasSuffix(of.Sel.Name, "Func") {
+		labels = nil // what follows is the function that is asked for the value
 	}
 	if len(labels) > 0 {
 		texts, err := s.texts(labels[0])
