@@ -58,12 +58,13 @@ func newProgram(cfg *config.Config, restConfig *rest.Config, pprof string, log l
 	// The API server's own priority and fairness bounds us; a client-side limit would only delay a repair's writes
 	// behind those of a storm.
 	restConfig.QPS = -1
+	// Nor is anything compressed, which takes more time at both ends than it saves on the way within a cluster: kube-controller-manager
+	// and the scheduler do without it, too.
+	restConfig.DisableCompression = true
 	p := &program{cfg: cfg, providers: providers, rest: restConfig, pprof: pprof, log: log}
 	p.writes = rest.CopyConfig(restConfig)
 	p.writes.Timeout = apiTimeout
 	// A Node or five thousand leases take a fraction of JSON's time and room, here and at the API server.
-	// Compressed, the API server would send the leases later than it does plain.
-	p.writes.DisableCompression = true
 	p.writes.ContentType, p.writes.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	var err error
 	if p.clients, err = kubernetes.NewForConfig(p.writes); err != nil {
