@@ -208,6 +208,13 @@ func TestABrokenBlockIsNamedAndSkipped(t *testing.T) {
 				what = append(what, s.What)
 			}
 			require.Contains(t, what, "block "+filepath.Base(all[1]))
+
+			breakIt(t, all[0])
+			breakIt(t, all[2])
+			_, err = history.OpenTSDB(t.Context(), dir, o)
+			for _, block := range all {
+				require.ErrorContains(t, err, "block "+filepath.Base(block)+": ", "where nothing is left, it says why")
+			}
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,6 +51,11 @@ func openFolder(ctx context.Context, dir string, metrics []string, skip func(Ski
 			err = errors.Join(err, f.close())
 		}
 	}()
+	var skipped strings.Builder
+	pass := func(s Skip) {
+		_, _ = fmt.Fprintf(&skipped, "; %s: %s", s.What, s.Why)
+		skip(s)
+	}
 	newest := int64(math.MinInt64)
 	for _, entry := range entries {
 		if _, err := ulid.ParseStrict(entry.Name()); err != nil || !entry.IsDir() {
@@ -66,7 +72,7 @@ func openFolder(ctx context.Context, dir string, metrics []string, skip func(Ski
 			return nil, errors.Join(ctx.Err(), one.close())
 		}
 		if err != nil {
-			skip(one.skip(err))
+			pass(one.skip(err))
 			continue
 		}
 		f.blocks = append(f.blocks, one)
@@ -75,11 +81,11 @@ func openFolder(ctx context.Context, dir string, metrics []string, skip func(Ski
 	slices.SortFunc(f.blocks, func(a, b *block) int { return a.meta.ULID.Compare(b.meta.ULID) })
 	if _, err := os.Stat(filepath.Join(dir, "wal")); err == nil {
 		if err := f.openLog(dir, newest); err != nil {
-			skip(Skip{What: "the write-ahead log " + filepath.Join(dir, "wal"), Why: err.Error()})
+			pass(Skip{What: "the write-ahead log " + filepath.Join(dir, "wal"), Why: err.Error()})
 		}
 	}
 	if len(f.blocks) == 0 && f.head == nil {
-		return nil, fmt.Errorf("opening the TSDB: %s has no readable block and no write-ahead log", dir)
+		return nil, fmt.Errorf("opening the TSDB: %s has no block and no write-ahead log that can be read%.2000s", dir, skipped.String())
 	}
 	return f, nil
 }
