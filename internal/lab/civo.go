@@ -34,11 +34,13 @@ type Civo struct {
 // Close ends the simulator. Machines that are still down for a reboot come back, as they were.
 func (c *Civo) Close() {
 	c.Server.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	for _, in := range c.Instances() {
 		if c.lab.isOff(in.Hostname) {
-			_ = c.lab.On(ctx, in.Hostname, uuid.NewString(), false) // a Node that is gone needs nothing
+			if err := c.lab.On(ctx, in.Hostname, uuid.NewString(), false); err != nil {
+				c.lab.forget(in.Hostname) // its Node is gone, or says so later
+			}
 		}
 	}
 }

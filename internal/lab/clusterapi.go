@@ -46,7 +46,7 @@ var (
 )
 
 // ClusterAPI is Cluster API's core controllers, as they are released. Their infrastructure is the lab: each LabMachine is a Node, whose
-// kubelet KWOK makes up.
+// kubelet is made up.
 type ClusterAPI struct {
 	// Dynamic reaches all objects as an administrator.
 	Dynamic dynamic.Interface

@@ -63,6 +63,11 @@ func (l *Lab) PrepareDrydockWith(ctx context.Context, values map[string]any) (to
 	if err := programs.Compile(ctx, l.DrydockProgram(), "./cmd/drydock"); err != nil {
 		return "", err
 	}
+	return l.InstallDrydock(ctx, values)
+}
+
+// InstallDrydock is PrepareDrydockWith without the program.
+func (l *Lab) InstallDrydock(ctx context.Context, values map[string]any) (tokenFile string, err error) {
 	if err := l.InstallChart(ctx, "drydock", Namespace, values); err != nil {
 		return "", err
 	}

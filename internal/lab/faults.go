@@ -23,23 +23,24 @@ func (l *Lab) Break(node string) {
 
 // Heal brings the node back as its kubelet would after a reboot: Ready, with
 // the new boot ID (empty: the one it had, as after a mere network fault) and
-// a fresh lease, which is kept from then on.
+// a fresh lease, which is kept from then on. After an error, too, nothing is
+// wrong with it any more: the node says so later, with the boot ID it had.
 func (l *Lab) Heal(ctx context.Context, node, bootID string) error {
+	defer l.voice(node)()
+	defer l.forget(node)
 	now := time.Now()
 	// The lease first, or the controller might see a node that is Ready and
-	// silent; the proxy last, so that nothing that KWOK still has under way
-	// makes the node Ready before it has its boot ID.
+	// silent.
 	if err := l.renewLease(ctx, node, now); err != nil {
 		return fmt.Errorf("healing node %s: renewing its lease: %w", node, err)
 	}
 	if err := l.post(ctx, node, Healthy(now, now), bootID); err != nil {
 		return fmt.Errorf("healing node %s: %w", node, err)
 	}
-	l.forget(node)
 	return nil
 }
 
-// renewLease renews a lease at once: keepLeases may only come round to it after
+// renewLease renews a lease at once: keepNodes may only come round to it after
 // a third of the grace.
 func (l *Lab) renewLease(ctx context.Context, node string, now time.Time) error {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(now)}})
@@ -48,7 +49,7 @@ func (l *Lab) renewLease(ctx context.Context, node string, now time.Time) error 
 	}
 	_, err = l.kubelet.CoordinationV1().Leases(corev1.NamespaceNodeLease).Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil // keepLeases makes one
+		return nil // keepNodes makes one
 	}
 	return err
 }
@@ -58,6 +59,7 @@ func (l *Lab) renewLease(ctx context.Context, node string, now time.Time) error 
 // healed (which knows only a kubelet's own conditions); a reboot that is no
 // cure does not end it.
 func (l *Lab) SetCondition(ctx context.Context, node string, kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) error {
+	defer l.voice(node)()
 	live, err := l.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("setting condition %s of node %s: %w", kind, node, err)

@@ -8,12 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stages is what KWOK's kubelets do. KWOK's own node stages are not used: they
+// stages is what KWOK does with pods. KWOK's own node stages are not used: they
 // make a lost node Ready by themselves, with the boot ID it had before and
 // with transition times in the past.
 //
@@ -31,7 +30,6 @@ func (l *Lab) startKWOK(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.kwokTo = proxy
 	proxy.Before(l.cutOff)
 
 	c := l.kubeletConfig()
@@ -47,7 +45,7 @@ func (l *Lab) startKWOK(ctx context.Context) error {
 	_, _, err = l.startOnPorts(ctx, 1, func(ports []int) Spec {
 		return Spec{Name: "kwok", ReadyURL: "http://" + address(ports[0]) + "/healthz", Args: []string{
 			"--kubeconfig=" + kubeconfig, "--config=" + config, "--manage-all-nodes",
-			"--node-lease-duration-seconds=0", // keepLeases renews them
+			"--node-lease-duration-seconds=0", // keepNodes renews them
 			"--cidr=" + podCIDR,
 			"--server-address=" + address(ports[0]),
 		}}
@@ -56,36 +54,17 @@ func (l *Lab) startKWOK(ctx context.Context) error {
 }
 
 // cutOff is the hook of KWOK's proxy: it refuses what the kubelet of a broken
-// node would write. It answers 403, which KWOK drops; what it is told to try
-// later it tries after Heal too, with what it knew before.
+// node would write. Nobody ends the pods of a lost node: they stay Terminating.
+// Their end must come after Heal, so this is for KWOK to try again.
 func (l *Lab) cutOff(r *http.Request) Verdict {
 	if r.Method == http.MethodGet || !l.anyFault() {
 		return Pass
 	}
 	path := r.URL.Path
-	switch {
-	case strings.HasPrefix(path, "/api/v1/nodes/"):
-		name, _, _ := strings.Cut(path[len("/api/v1/nodes/"):], "/")
-		if l.isBroken(name) || l.speaksFor(r.Context(), name) {
-			return Forbidden
-		}
-	case strings.HasPrefix(path, "/api/v1/namespaces/") && strings.Contains(path, "/pods/"):
-		// Nobody ends the pods of a lost node: they stay Terminating. Their
-		// end must come after Heal, so this is for KWOK to try again.
-		if l.isBroken(l.nodeOfPod(r)) {
-			return Unavailable
-		}
+	if strings.HasPrefix(path, "/api/v1/namespaces/") && strings.Contains(path, "/pods/") && l.isBroken(l.nodeOfPod(r)) {
+		return Unavailable
 	}
 	return Pass
-}
-
-// speaksFor posts the status of a node with conditions that SetCondition set. KWOK knows of no fault: what it posts of a
-// node that was only thought to be lost would be a cure.
-func (l *Lab) speaksFor(ctx context.Context, node string) bool {
-	l.mu.Lock()
-	_, set := l.conditions[node]
-	l.mu.Unlock()
-	return set && l.post(ctx, node, l.found(node, time.Now()), "") == nil
 }
 
 func (l *Lab) nodeOfPod(r *http.Request) string {
@@ -103,7 +82,7 @@ func (l *Lab) nodeOfPod(r *http.Request) string {
 func (l *Lab) anyFault() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.broken)+len(l.off)+len(l.conditions) > 0
+	return len(l.broken)+len(l.off) > 0
 }
 
 func (l *Lab) isBroken(node string) bool {

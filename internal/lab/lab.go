@@ -35,7 +35,6 @@ type Lab struct {
 	kinds   meta.ResettableRESTMapper // what the API server serves, as discovery had it last
 	kubelet kubernetes.Interface      // with the identity of the made-up kubelets
 	version string                    // Kubernetes', which the kubelets say is theirs
-	kwokTo  *Proxy
 
 	prometheus    string
 	alertmanagers []*replica
@@ -48,6 +47,7 @@ type Lab struct {
 	off       map[string]bool // nodes whose machine is down
 	// conditions are what SetCondition set, by node.
 	conditions map[string]map[corev1.NodeConditionType]corev1.NodeCondition
+	voices     map[string]*sync.Mutex // by node, see voice
 	webhook    WebhookTarget
 	ends       []context.CancelFunc // of what runs in this process
 	secrets    map[string]string    // what WriteSecret wrote, by name
@@ -87,6 +87,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		broken:     map[string]bool{},
 		off:        map[string]bool{},
 		conditions: map[string]map[corev1.NodeConditionType]corev1.NodeCondition{},
+		voices:     map[string]*sync.Mutex{},
 	}
 	if l.folder, err = openFolder(o.Dir); err != nil {
 		return nil, err
@@ -119,9 +120,11 @@ func (l *Lab) start(ctx context.Context) error {
 	}
 	if l.options.Components != APIServerOnly {
 		g.Go(func() error { return l.startControllers(gctx) })
+		if l.options.kubelets() {
+			g.Go(l.keepNodes)
+		}
 		if l.options.kwok() {
 			g.Go(func() error { return l.startKWOK(gctx) })
-			g.Go(l.keepLeases)
 		}
 	}
 	g.Go(func() error { return l.addFirstNodes(gctx) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -15,9 +16,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// keepLeases renews the lease of every node until the lab ends, as the nodes' kubelets would. KWOK could do it, too, but renews a
+// keepNodes renews the lease of every node until the lab ends, as the nodes' kubelets would. KWOK could do it, too, but renews a
 // lease four times in its duration, each time by way of the proxy: that was more than half of what an idle lab of 80 nodes cost.
-func (l *Lab) keepLeases() error {
+// They also post their status again where it is not what they said: the node controller thought the node lost, because this machine was too
+// slow to renew its lease, or a post did not get through.
+func (l *Lab) keepNodes() error {
 	ctx, cancel := context.WithCancel(context.Background()) // the lab outlives the context of its start
 	l.mu.Lock()
 	l.ends = append(l.ends, cancel)
@@ -25,15 +28,15 @@ func (l *Lab) keepLeases() error {
 
 	factory := informers.NewSharedInformerFactory(l.kubelet, 0)
 	nodes := factory.Core().V1().Nodes().Informer()
-	if err := nodes.SetTransform(onlyIdentity); err != nil {
-		return fmt.Errorf("keeping the leases: %w", err)
+	if err := nodes.SetTransform(onlyConditions); err != nil {
+		return fmt.Errorf("keeping the nodes: %w", err)
 	}
 	// A test stops the API server where it likes: that the watch breaks then is nothing to print.
 	if err := nodes.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}); err != nil {
-		return fmt.Errorf("keeping the leases: %w", err)
+		return fmt.Errorf("keeping the nodes: %w", err)
 	}
 	// The handlers are called one after the other. A node that was replaced while the watch was broken is an update.
-	kept := map[string]keptLease{}
+	kept := map[string]keptNode{}
 	keep := func(object any) {
 		node, ok := object.(*corev1.Node)
 		if !ok || kept[node.Name].uid == node.UID {
@@ -43,8 +46,8 @@ func (l *Lab) keepLeases() error {
 			before.end()
 		}
 		ctx, end := context.WithCancel(ctx)
-		kept[node.Name] = keptLease{node.UID, end}
-		go l.keepLease(ctx, node)
+		kept[node.Name] = keptNode{node.UID, end}
+		go l.keepNode(ctx, node, nodes.GetStore())
 	}
 	_, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    keep,
@@ -58,29 +61,32 @@ func (l *Lab) keepLeases() error {
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("keeping the leases: %w", err)
+		return fmt.Errorf("keeping the nodes: %w", err)
 	}
 	factory.StartWithContext(ctx)
 	return nil
 }
 
-// keptLease is a node whose lease is kept, and what ends that.
-type keptLease struct {
-	uid types.UID // the node's
+// keptNode is a node whose lease is kept, and what ends that.
+type keptNode struct {
+	uid types.UID
 	end context.CancelFunc
 }
 
-// onlyIdentity drops what a lease does not need of its node.
-func onlyIdentity(object any) (any, error) {
+// onlyConditions drops what keeping a node does not need.
+func onlyConditions(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return object, nil
 	}
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}}, nil
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
+		Status:     corev1.NodeStatus{Conditions: node.Status.Conditions},
+	}, nil
 }
 
-// keepLease renews the node's lease until the context ends, except while the node is broken or off.
-func (l *Lab) keepLease(ctx context.Context, node *corev1.Node) {
+// keepNode renews the node's lease until the context ends, except while the node is broken or off.
+func (l *Lab) keepNode(ctx context.Context, node *corev1.Node, seen cache.Store) {
 	every := l.options.renewEvery()
 	wait := time.Duration(rand.Int64N(int64(every))) // nodes that are made together do not renew together
 	var lease *coordinationv1.Lease
@@ -89,6 +95,8 @@ func (l *Lab) keepLease(ctx context.Context, node *corev1.Node) {
 			var err error
 			if lease, err = l.renewed(ctx, node, lease); err != nil {
 				wait = every / 8 // the API server was away, or somebody else wrote the lease
+			} else {
+				_ = l.sayAgain(ctx, node.Name, seen) // if not now, then with the next renewal
 			}
 		}
 		select {
@@ -98,6 +106,26 @@ func (l *Lab) keepLease(ctx context.Context, node *corev1.Node) {
 			wait = every
 		}
 	}
+}
+
+// sayAgain posts the node's status where what is seen of it is not what its kubelet finds.
+func (l *Lab) sayAgain(ctx context.Context, name string, seen cache.Store) error {
+	defer l.voice(name)()
+	object, _, err := seen.GetByKey(name)
+	node, ok := object.(*corev1.Node)
+	if err != nil || !ok || l.isBroken(name) {
+		return err
+	}
+	found := l.found(name, time.Now())
+	otherwise := func(c corev1.NodeCondition) bool {
+		return slices.ContainsFunc(node.Status.Conditions, func(s corev1.NodeCondition) bool { return s.Type == c.Type && s.Status != c.Status })
+	}
+	if !slices.ContainsFunc(found, otherwise) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.options.NodeGrace)
+	defer cancel()
+	return l.post(ctx, name, found, "")
 }
 
 // renewed renews the lease as it was last seen. Nil, it is read first, and made where there is none. After an error it is nil.
@@ -125,6 +153,9 @@ func (l *Lab) renewed(ctx context.Context, node *corev1.Node, lease *coordinatio
 // leaseOf is the lease as the node's kubelet writes it now.
 func (l *Lab) leaseOf(node *corev1.Node, lease *coordinationv1.Lease) *coordinationv1.Lease {
 	lease.Name = node.Name
+	// The API server keeps no managed fields of an object whose writer takes them away: nobody reads those of a lease, and they are a large
+	// part of what a renewal costs it.
+	lease.ManagedFields = []metav1.ManagedFieldsEntry{{}}
 	// It goes with its Node.
 	lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
 	lease.Spec.HolderIdentity = &node.Name

@@ -2,6 +2,7 @@ package lab_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -126,6 +127,32 @@ func TestARebootTakesTheNodeAway(t *testing.T) {
 	require.Equal(t, corev1.ConditionFalse, findCondition(after, corev1.NodeMemoryPressure).Status)
 	require.Equal(t, corev1.ConditionTrue, findCondition(after, corev1.NodeDiskPressure).Status)
 	awaitRenewal(t, l, "rebooted")
+}
+
+// A test ends, with the fault that it made and with its provider, while a machine just comes back: nothing is left of any of it.
+func TestANodeIsWellAfterATestThatEndedDuringAReboot(t *testing.T) {
+	ctx, l := t.Context(), lab.Shared(t)
+	node := lab.NodeSpec{Name: "interrupted", ProviderID: "civo://interrupted"}
+	require.NoError(t, l.AddNode(ctx, node))
+	t.Cleanup(func() {
+		_ = l.Client().CoreV1().Nodes().Delete(context.WithoutCancel(ctx), node.Name, metav1.DeleteOptions{})
+	})
+	for range 30 {
+		require.NoError(t, l.SetCondition(ctx, node.Name, corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady"))
+		starting := make(chan struct{})
+		civo, err := l.StartCivo(ctx, lab.CivoOptions{Cures: func(civosim.Instance, civosim.Op) bool {
+			close(starting)
+			return false
+		}})
+		require.NoError(t, err)
+		_, err = apiOf(t, civo).HardRebootInstance(node.Name)
+		require.NoError(t, err)
+		<-starting
+		time.Sleep(rand.N(20 * time.Millisecond)) // anywhere in what the machine says then
+		require.NoError(t, l.Heal(ctx, node.Name, ""))
+		civo.Close()
+		awaitNode(t, l, node.Name, func(n *corev1.Node) bool { return ready(n) == corev1.ConditionTrue })
+	}
 }
 
 func apiOf(t *testing.T, civo *lab.Civo) *civogo.Client {

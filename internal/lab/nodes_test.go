@@ -2,12 +2,14 @@ package lab_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/internal/lab"
 )
@@ -35,6 +37,56 @@ func findCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCon
 		}
 	}
 	return corev1.NodeCondition{}
+}
+
+// This machine may be too slow to renew a lease, and a kubelet that has just started may not get its second status through. The node is as it
+// was before all the same: Ready, but for what a test set.
+func TestANodeThatWasOnlyThoughtToBeIllComesBackAsItWas(t *testing.T) {
+	requireComesBackAsItWas(t, lab.Shared(t), corev1.ConditionUnknown)
+	requireComesBackAsItWas(t, lab.Shared(t), corev1.ConditionFalse)
+}
+
+func requireComesBackAsItWas(t *testing.T, l *lab.Lab, ready corev1.ConditionStatus) {
+	t.Helper()
+	ctx, nodes := t.Context(), l.Client().CoreV1().Nodes()
+	before, err := nodes.Get(ctx, "node-0", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, l.SetCondition(ctx, "node-0", corev1.NodeDiskPressure, corev1.ConditionTrue, "KubeletHasDiskPressure"))
+	lost := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q},{"type":"DiskPressure","status":"Unknown"}]}}`, ready)
+	_, err = nodes.Patch(ctx, "node-0", types.StrategicMergePatchType, lost, metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+	awaitNode(t, l, "node-0", func(n *corev1.Node) bool {
+		return findCondition(n, corev1.NodeReady).Status == corev1.ConditionTrue && findCondition(n, corev1.NodeDiskPressure).Status == corev1.ConditionTrue &&
+			n.Status.NodeInfo.BootID == before.Status.NodeInfo.BootID
+	})
+	require.NoError(t, l.Heal(ctx, "node-0", ""))
+}
+
+// The lab keeps its nodes itself: KWOK is only for their pods.
+func TestNodesWithoutPodsNeedNoKWOK(t *testing.T) {
+	ctx := t.Context()
+	l := lab.New(t, lab.Options{Components: lab.ControlPlane, NodeControllers: true, NoPods: true, Nodes: 2, NodeGrace: grace, Out: t.Output()})
+	require.Nil(t, l.Process("kwok"))
+	back := func(bootID string) func(*corev1.Node) bool {
+		return func(n *corev1.Node) bool {
+			return ready(n) == corev1.ConditionTrue && n.Status.NodeInfo.BootID == bootID
+		}
+	}
+	lost := func(n *corev1.Node) bool { return ready(n) == corev1.ConditionUnknown }
+
+	l.Break("node-1")
+	awaitNode(t, l, "node-1", lost)
+	require.NoError(t, l.Heal(ctx, "node-1", "second"))
+	awaitNode(t, l, "node-1", back("second"))
+
+	l.Off("node-1")
+	awaitNode(t, l, "node-1", lost)
+	require.NoError(t, l.On(ctx, "node-1", "third", true))
+	awaitNode(t, l, "node-1", back("third"))
+
+	awaitRenewal(t, l, "node-1")
+	requireComesBackAsItWas(t, l, corev1.ConditionUnknown)
+	requireReadyFor(t, l, grace+4*time.Second)
 }
 
 // A machine that is replaced comes back under its name, and the lab must keep

@@ -84,6 +84,9 @@ type Options struct {
 
 	// APIServerFlags are added to the kube-apiserver's.
 	APIServerFlags []string
+	// NoPods says that the nodes never have pods, so KWOK, which runs and ends them, is neither built nor started.
+	NoPods bool
+
 	// APIServers starts a control plane elsewhere, in place of the lab's etcd
 	// and kube-apiserver, and returns where it is reached when it is ready. Its
 	// nodes have kubelets of their own, so there is no KWOK, which would take
@@ -170,10 +173,13 @@ func (o Options) renewEvery() time.Duration {
 	return max(o.NodeGrace/5, min(o.NodeGrace/3, o.NodeGrace-6*time.Second))
 }
 
-// kwok says whether there are nodes whose kubelets KWOK makes up.
-func (o Options) kwok() bool {
+// kubelets says whether the lab makes up the nodes' kubelets.
+func (o Options) kubelets() bool {
 	return o.Components != APIServerOnly && o.APIServers == nil
 }
+
+// kwok says whether those have pods, which KWOK runs.
+func (o Options) kwok() bool { return o.kubelets() && !o.NoPods }
 
 // programs are what must be built for these components.
 func (o Options) programs() []string {

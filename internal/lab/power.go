@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ func (l *Lab) Off(node string) {
 // A kubelet that has just started knows its new boot ID and of no pressure, and is not Ready yet. What it finds then is
 // in its second status.
 func (l *Lab) On(ctx context.Context, node, bootID string, cured bool) error {
+	defer l.voice(node)()
 	l.mu.Lock()
 	silent := l.broken[node] && !cured
 	if cured {
@@ -55,6 +57,20 @@ func (l *Lab) On(ctx context.Context, node, bootID string, cured bool) error {
 		delete(l.broken, node)
 	}
 	return nil
+}
+
+// voice gives the caller the word of the node's kubelet until it calls what it gets back. What a kubelet says is worked out and posted by
+// one at a time: otherwise a reboot that ends while a test heals the node might have the last word, with what was wrong before.
+func (l *Lab) voice(node string) (done func()) {
+	l.mu.Lock()
+	voice := l.voices[node]
+	if voice == nil {
+		voice = &sync.Mutex{}
+		l.voices[node] = voice
+	}
+	l.mu.Unlock()
+	voice.Lock()
+	return voice.Unlock
 }
 
 // found is what the kubelet finds at now: all is well, but for what SetCondition said.

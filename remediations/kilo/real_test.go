@@ -462,7 +462,7 @@ func TestALookReadsAllPagesAndWhatTheRealPrometheusHas(t *testing.T) {
 	var saw kind.Observation
 	require.Eventually(t, func() bool {
 		saw = s.Look(t.Context(), "seen")
-		return saw.Unknown == "" && len(saw.Candidates) == 2 // whose leases KWOK keeps
+		return saw.Unknown == "" && len(saw.Candidates) == 2 // whose leases the lab keeps
 	}, 5*time.Minute, 200*time.Millisecond, "%v", &saw)
 	require.Empty(t, saw.Held)
 	require.Equal(t, "seen-0", saw.Leader)

@@ -245,18 +245,27 @@ func (h *Host) remove() {
 
 // Run runs a command on the host, as its root and not by SSH, and returns what it printed.
 func (h *Host) Run(ctx context.Context, args ...string) (string, error) {
-	pid, err := h.init()
+	cmd, err := h.command(ctx, args...)
 	if err != nil {
-		return "", fmt.Errorf("running %s on host %s: %w", args[0], h.Name, err)
+		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--target=" + strconv.Itoa(pid), "--all", "--"}, args...)...)
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
 		return out.String(), fmt.Errorf("running %s on host %s: %w: %s%s", strings.Join(args, " "), h.Name, err, out.String(), errs.String())
 	}
 	return out.String(), nil
+}
+
+// command is one on the host, as its root and not by SSH.
+func (h *Host) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	pid, err := h.init()
+	if err != nil {
+		return nil, fmt.Errorf("running %s on host %s: %w", args[0], h.Name, err)
+	}
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--target=" + strconv.Itoa(pid), "--all", "--"}, args...)...)
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"}
+	return cmd, nil
 }
 
 // init is the process ID of the host's first process: unshare has started systemd-nspawn, and that one systemd.

@@ -1,8 +1,10 @@
 package hosts
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -110,6 +112,35 @@ func (h *Host) Attempts(ctx context.Context, unit string) ([]string, error) {
 	return h.taken(ctx, restartPrefix+unit)
 }
 
+// AwaitAttempt returns as soon as systemd on the host has taken more than so many attempts of Drydock's: it follows the journal.
+func (h *Host) AwaitAttempt(ctx context.Context, unit string, before int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cmd, err := h.command(ctx, append([]string{"journalctl", "--follow", "--lines=all"}, takenIn(restartPrefix+unit)...)...)
+	if err != nil {
+		return err
+	}
+	journal, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return fmt.Errorf("following the journal of host %s: %w", h.Name, err)
+	}
+	defer func() {
+		cancel()
+		_ = journal.Close() // with which journalctl ends
+		_ = cmd.Wait()      // the only error is that it was killed
+	}()
+	lines := bufio.NewScanner(journal)
+	for range before + 1 {
+		if !lines.Scan() {
+			return fmt.Errorf("following the journal of host %s, which has ended: %w", h.Name, errors.Join(lines.Err(), ctx.Err()))
+		}
+	}
+	return nil
+}
+
 // RebootAttempts are those by which Drydock had the host rebooted.
 func (h *Host) RebootAttempts(ctx context.Context) ([]string, error) {
 	return h.taken(ctx, "drydock-reboot.service")
@@ -117,7 +148,7 @@ func (h *Host) RebootAttempts(ctx context.Context) ([]string, error) {
 
 // taken are the attempts in whose name systemd has started that transient unit.
 func (h *Host) taken(ctx context.Context, unit string) ([]string, error) {
-	text, err := h.Run(ctx, "journalctl", "--output=json", "--all", "--no-pager", "_PID=1", "UNIT="+unit, "MESSAGE_ID="+unitStarting)
+	text, err := h.Run(ctx, append([]string{"journalctl"}, takenIn(unit)...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +162,11 @@ func (h *Host) taken(ctx context.Context, unit string) ([]string, error) {
 		out = append(out, strings.TrimSuffix(name, "..."))
 	}
 	return out, nil
+}
+
+// takenIn has journalctl print a line for each start of that transient unit.
+func takenIn(unit string) []string {
+	return []string{"--output=json", "--all", "--no-pager", "_PID=1", "UNIT=" + unit, "MESSAGE_ID=" + unitStarting}
 }
 
 // Boots are the IDs of the host's boots, by its journal, the last one now.

@@ -17,13 +17,12 @@ import (
 	"syscall"
 )
 
-// Two settings that make the compiler faster, and the same programs. noDebugInfo: the linker drops the
-// debug information, so the compiler need not write it. lazyGC: the compiler collects garbage less
-// often, which saves a fifth of its time for a third more memory.
-const (
-	noDebugInfo = "-gcflags=all=-dwarf=false"
-	lazyGC      = "GOGC=400"
-)
+// noDebugInfo: the linker drops the debug information, so the compiler need not write it.
+const noDebugInfo = "-gcflags=all=-dwarf=false"
+
+// noGC lets a compiler collect garbage only where it would need more than 1 GiB, which saves a sixth of its time. GOGC=400, on the
+// other hand, makes it slower than it is by itself: by itself it begins to collect at 128 MiB, and with any GOGC at once.
+var noGC = []string{"GOGC=off", "GOMEMLIMIT=1GiB"}
 
 // group is what one go command builds: programs of one module, with the same build tags.
 type group struct {
@@ -147,7 +146,7 @@ func (g *group) run(ctx context.Context, args []string, stdout io.Writer, line f
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = g.dir
 	// The user's GOFLAGS or workspace may hold what does not fit this module.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=", lazyGC)
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS="), noGC...)
 	// The compilers that go started must end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

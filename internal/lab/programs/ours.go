@@ -48,7 +48,7 @@ func Compile(ctx context.Context, output, pkg string, further ...string) error {
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", fresh)
 	build.Args = append(build.Args, noDebugInfo) // which the linker would drop
 	build.Args = append(append(build.Args, further...), pkg)
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0", lazyGC)
+	build.Dir, build.Env = root, append(append(os.Environ(), "CGO_ENABLED=0"), noGC...)
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", pkg, err, out)
 	}

@@ -20,7 +20,7 @@ var Lab = []string{
 
 // Demo names the programs that test/demo uses.
 var Demo = []string{
-	"etcd", "kube-apiserver", "node-controllers", "kwok",
+	"etcd", "kube-apiserver", "node-controllers",
 	"kube-state-metrics", "prometheus", "alertmanager", "amtool",
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,8 @@ type node struct {
 	config  Config
 	servers []kubernetes.Interface // the one that answered last is the first
 	failed  string                 // what was wrong last time, said once
+	posted  bool                   // this boot's status has been written
+	lease   *coordinationv1.Lease  // as it was last written; nil: it is read first
 }
 
 func newNode(c Config) *node {
@@ -84,7 +87,8 @@ func (n *node) renew(ctx context.Context) {
 
 func (n *node) renewAt(ctx context.Context, server kubernetes.Interface) error {
 	now := time.Now()
-	is, err := server.CoreV1().Nodes().Get(ctx, n.config.Node.Name, metav1.GetOptions{})
+	// The API server answers from memory. Where that is too old, the next renewal sees what is missing.
+	is, err := server.CoreV1().Nodes().Get(ctx, n.config.Node.Name, metav1.GetOptions{ResourceVersion: "0"})
 	if apierrors.IsNotFound(err) {
 		is, err = server.CoreV1().Nodes().Create(ctx, &n.config.Node, metav1.CreateOptions{})
 	}
@@ -93,6 +97,9 @@ func (n *node) renewAt(ctx context.Context, server kubernetes.Interface) error {
 	}
 	if err := n.renewLease(ctx, server, is.UID, now); err != nil {
 		return fmt.Errorf("renewing the lease: %w", err)
+	}
+	if n.posted && says(is.Status, n.config.Node.Status) {
+		return nil // as a kubelet, which posts minutes later what has not changed
 	}
 	status := n.config.Node.Status
 	status.Conditions = conditions(status.Conditions, is.Status.Conditions, now)
@@ -103,7 +110,15 @@ func (n *node) renewAt(ctx context.Context, server kubernetes.Interface) error {
 	if _, err := server.CoreV1().Nodes().Patch(ctx, is.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 		return fmt.Errorf("writing the node's status: %w", err)
 	}
+	n.posted = true
 	return nil
+}
+
+// says that the node has the boot and the conditions that it is to have.
+func says(is, want corev1.NodeStatus) bool {
+	return is.NodeInfo.BootID == want.NodeInfo.BootID && !slices.ContainsFunc(want.Conditions, func(w corev1.NodeCondition) bool {
+		return !slices.ContainsFunc(is.Conditions, func(c corev1.NodeCondition) bool { return c.Type == w.Type && c.Status == w.Status })
+	})
 }
 
 // conditions are those of a healthy node, each since it was so.
@@ -121,9 +136,14 @@ func conditions(healthy, before []corev1.NodeCondition, now time.Time) []corev1.
 	return out
 }
 
+// renewLease renews the lease as it was last written, as a kubelet does. After an error it is read again.
 func (n *node) renewLease(ctx context.Context, server kubernetes.Interface, uid types.UID, now time.Time) error {
-	leases := server.CoordinationV1().Leases(corev1.NamespaceNodeLease)
-	lease, err := leases.Get(ctx, n.config.Node.Name, metav1.GetOptions{})
+	leases, lease := server.CoordinationV1().Leases(corev1.NamespaceNodeLease), n.lease
+	n.lease = nil
+	var err error
+	if lease == nil {
+		lease, err = leases.Get(ctx, n.config.Node.Name, metav1.GetOptions{})
+	}
 	missing := apierrors.IsNotFound(err)
 	if err != nil && !missing {
 		return err
@@ -137,9 +157,12 @@ func (n *node) renewLease(ctx context.Context, server kubernetes.Interface, uid 
 	seconds, at := int32(n.config.LeaseSeconds), metav1.NewMicroTime(now)
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &n.config.Node.Name, &seconds, &at
 	if missing {
-		_, err = leases.Create(ctx, lease, metav1.CreateOptions{})
+		lease, err = leases.Create(ctx, lease, metav1.CreateOptions{})
 	} else {
-		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+		lease, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+	}
+	if err == nil {
+		n.lease = lease
 	}
 	return err
 }
