@@ -48,7 +48,7 @@ func client(t testing.TB, url string, adjust ...func(*Options)) *Client {
 	t.Helper()
 	o := Options{
 		APIURL: url, ClusterID: clusterID, Region: region, APIKeyFile: keyFile(t, "  "+apiKey+"\n"),
-		Timeout: 20 * time.Second, IssueWithin: 20 * time.Second, Backoff: time.Millisecond, UserAgentVersion: "test",
+		Timeout: 2 * time.Minute, IssueWithin: 2 * time.Minute, Backoff: time.Millisecond, UserAgentVersion: "test",
 	}
 	for _, f := range adjust {
 		f(&o)

@@ -80,7 +80,7 @@ func startWorld(t testing.TB, timeout time.Duration, actuator func(*Client) engi
 }
 
 func timeoutOf(d time.Duration) func(*Options) {
-	return func(o *Options) { o.Timeout, o.IssueWithin = d, 20*time.Second }
+	return func(o *Options) { o.Timeout, o.IssueWithin = d, 2*time.Minute }
 }
 
 // civoWorld is what providertest does with the simulated Civo.

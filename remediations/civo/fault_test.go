@@ -59,7 +59,7 @@ func TestFaultsOfTheLookup(t *testing.T) {
 			require.Empty(t, sim.CallsTo(civosim.HardReboots))
 
 			sim.Heal()
-			c.o.Timeout = 20 * time.Second
+			c.o.Timeout = 2 * time.Minute
 			require.NoError(t, c.Reboot(t.Context(), node1, nil), "it works again at once")
 		})
 	}

@@ -117,7 +117,7 @@ func (w *world) later() {
 
 // replacer asks the API server itself.
 func (w *world) replacer(change func(*Options)) Replacer {
-	o := Options{API: lab.Shared(w.T).AdminConfig(), Cluster: types.NamespacedName{Namespace: w.Name, Name: "prod"}, Timeout: 20 * time.Second}
+	o := Options{API: lab.Shared(w.T).AdminConfig(), Cluster: types.NamespacedName{Namespace: w.Name, Name: "prod"}, Timeout: 2 * time.Minute}
 	if change != nil {
 		change(&o)
 	}

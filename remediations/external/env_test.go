@@ -93,7 +93,7 @@ func (w *world) asked(kind string) (nodes []string) {
 }
 
 func (w *world) remediator(change func(*Options)) Remediator {
-	o := Options{API: lab.Shared(w.T).AdminConfig(), Timeout: 20 * time.Second, Now: time.Now}
+	o := Options{API: lab.Shared(w.T).AdminConfig(), Timeout: 2 * time.Minute, Now: time.Now}
 	if change != nil {
 		change(&o)
 	}

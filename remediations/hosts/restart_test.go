@@ -296,8 +296,9 @@ func TestAHangEndsWithTheTimeAtEveryStage(t *testing.T) {
 	t.Parallel()
 	for _, at := range []stage{atBanner, atKeys, atAuth, atSession, atRequest, atCommand} {
 		t.Run(string(at), func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t)
-			s.options.Timeout = 300 * time.Millisecond
+			s.options.Timeout = patience
 			c := s.client(t)
 			s.setWrong(func() { s.hangs = at })
 			_, err := c.Status(t.Context(), s.host, "kubelet.service")

@@ -167,7 +167,7 @@ func newSite(t *testing.T, adjust ...func(*site)) *site {
 	}}
 	s.options = Options{
 		User: "drydock", KeyFile: filepath.Join(dir, "key"), KnownHostsFile: filepath.Join(dir, "known_hosts"), Sudo: true,
-		Units: []string{"kubelet.service"}, Timeout: 20 * time.Second,
+		Units: []string{"kubelet.service"}, Timeout: 2 * time.Minute,
 	}
 	require.NoError(t, os.WriteFile(s.options.KeyFile, pemKey, 0o600))
 	var err error

@@ -50,8 +50,14 @@ func answers(code int, body string) http.HandlerFunc {
 
 func plane(t *testing.T, port int, ca []byte, hosts ...Host) *ControlPlane {
 	t.Helper()
-	c, err := NewControlPlane(ControlPlaneOptions{Hosts: hosts, Port: port, CA: ca, Timeout: 5 * time.Second, Now: time.Now})
+	c, err := NewControlPlane(ControlPlaneOptions{Hosts: hosts, Port: port, CA: ca, Timeout: 10 * time.Minute, Now: time.Now})
 	require.NoError(t, err)
+	return c
+}
+
+// brief gives a look at somebody who does not answer its time limit. It is enough to make a connection on a busy machine.
+func brief(c *ControlPlane) *ControlPlane {
+	c.o.Timeout = patience
 	return c
 }
 
@@ -104,9 +110,9 @@ func TestWhoRefusesOrHangsFailsAndWhoCannotBeVerifiedIsUnknown(t *testing.T) {
 		says  string
 	}{
 		"refused":            {plane(t, nobody, ca, cp1), apiserver.HostFailing, "refused"},
-		"hangs":              {plane(t, other, strangersCA, cp1), apiserver.HostFailing, "deadline exceeded"},
-		"no TLS":             {plane(t, mute.Addr().(*net.TCPAddr).Port, ca, cp1), apiserver.HostFailing, ""},
-		"no connection":      {plane(t, port, ca, Host{Name: "cp-1", Addresses: []string{deafTo}}), apiserver.HostFailing, ""},
+		"hangs":              {brief(plane(t, other, strangersCA, cp1)), apiserver.HostFailing, "deadline exceeded"},
+		"no TLS":             {brief(plane(t, mute.Addr().(*net.TCPAddr).Port, ca, cp1)), apiserver.HostFailing, ""},
+		"no connection":      {brief(plane(t, port, ca, Host{Name: "cp-1", Addresses: []string{deafTo}})), apiserver.HostFailing, ""},
 		"another CA":         {plane(t, port, fake, cp1), apiserver.HostUnknown, "certificate"},
 		"another's name":     {plane(t, sameCertificateAt(t, "127.0.0.9:0"), ca, Host{Name: "cp-1", Addresses: []string{"127.0.0.9"}}), apiserver.HostUnknown, "certificate"},
 		"speaks HTTP itself": {plane(t, plainHTTP(t), ca, cp1), apiserver.HostUnknown, ""},
@@ -158,7 +164,6 @@ func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
 		}
 	})
 	c := plane(t, port, ca, cp1)
-	c.o.Timeout = 10 * time.Minute
 	began := time.Now()
 	got := c.Sights(t.Context())["cp-1"]
 	require.Equal(t, apiserver.HostFailing, got.State)

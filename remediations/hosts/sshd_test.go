@@ -170,7 +170,7 @@ func newSSHD(t *testing.T, in installed) (Options, Host) {
 	}
 	return Options{
 		User: me.Username, Port: port, KeyFile: path("key"), KnownHostsFile: path("known_hosts"), Sudo: true,
-		Units: []string{"kubelet.service"}, Timeout: 20 * time.Second, Hold: 2 * time.Second,
+		Units: []string{"kubelet.service"}, Timeout: 2 * time.Minute, Hold: 2 * time.Second,
 	}, Host{Name: "worker-1", Addresses: []string{"127.0.0.1"}}
 }
 

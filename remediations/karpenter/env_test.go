@@ -254,7 +254,7 @@ func budgetStatus(allowed, healthy, desired int) m {
 
 // replacer asks the API server itself.
 func (w *world) replacer(change func(*Options)) Replacer {
-	o := Options{API: lab.Shared(w.t).AdminConfig(), Timeout: 20 * time.Second, Now: func() time.Time { return monday }}
+	o := Options{API: lab.Shared(w.t).AdminConfig(), Timeout: 2 * time.Minute, Now: func() time.Time { return monday }}
 	if change != nil {
 		change(&o)
 	}

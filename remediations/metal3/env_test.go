@@ -93,7 +93,7 @@ func (w *world) record(of engine.Machine, phase remediations.Phase) {
 }
 
 func (w *world) rebooter(change func(*Options)) Rebooter {
-	o := Options{API: lab.Shared(w.T).AdminConfig(), Namespace: w.Name, Timeout: 20 * time.Second}
+	o := Options{API: lab.Shared(w.T).AdminConfig(), Namespace: w.Name, Timeout: 2 * time.Minute}
 	if change != nil {
 		change(&o)
 	}

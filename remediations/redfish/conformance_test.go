@@ -24,9 +24,6 @@ const (
 	uuid2    = "4c4c4544-0042-3510-8054-b7c04f4d3333"
 )
 
-// logout is how long a session that nobody answers may take to end: a call with a fault there waits for that.
-const logout = 250 * time.Millisecond
-
 var selfSigned = sync.OnceValue(func() sim.Certificate {
 	c, err := sim.SelfSigned()
 	if err != nil {
@@ -98,7 +95,6 @@ func startWorld(t testing.TB, timeout time.Duration, vendor sim.Vendor, auth Aut
 	again := func() engine.Actuator {
 		c, err := New(Options{BMCs: bmcs, Timeout: timeout})
 		require.NoError(t, err)
-		c.logout = min(c.logout, logout)
 		return Rebooter{c}
 	}
 	w := providertest.World{

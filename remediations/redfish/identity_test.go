@@ -96,7 +96,7 @@ func TestTwoNodesOfOneUUID(t *testing.T) {
 			if change != nil {
 				change(&b)
 			}
-			c, err := New(Options{BMCs: []BMC{b}, Timeout: 20 * time.Second, Nodes: read})
+			c, err := New(Options{BMCs: []BMC{b}, Timeout: 2 * time.Minute, Nodes: read})
 			require.NoError(t, err)
 			return Rebooter{c}
 		}

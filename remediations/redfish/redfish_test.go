@@ -44,7 +44,7 @@ func serve(t *testing.T, h http.Handler) string {
 
 func rebooter(t *testing.T, all ...BMC) Rebooter {
 	t.Helper()
-	c, err := New(Options{BMCs: all, Timeout: 20 * time.Second})
+	c, err := New(Options{BMCs: all, Timeout: 2 * time.Minute})
 	require.NoError(t, err)
 	return Rebooter{c}
 }
