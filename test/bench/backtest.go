@@ -23,19 +23,22 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// What is backtested: six rules over three hours of samples at 30 s. A month of 5,000 nodes has nine thousand million samples; what is
-// read at once is two hours, however long the time is, so three hours have the memory of a month.
+// What is backtested: six rules over some hours of samples at 30 s. A month of 5,000 nodes has five thousand million samples. What is
+// read at once is two hours, however long the time is: the flag -hours shows whether a longer time needs more memory.
 const (
 	backtestPart  = "backtest"
-	backtestHours = 3
+	backtestHours = 3 // of the flag -hours, if it is not given
 	backtestStep  = 30 * time.Second
 	backtestFile  = "backtest.yaml"
 	// backtestMonthNodes is how many nodes BenchmarkMonth decides about.
 	backtestMonthNodes = 5000
 )
 
-// backtestFrom is when the backtest begins: ten minutes after the samples.
-var backtestFrom = time.Date(2026, 3, 4, 0, 10, 0, 0, time.UTC)
+// The samples begin at backtestSamples, and the backtest ten minutes later.
+var (
+	backtestSamples = time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)
+	backtestFrom    = backtestSamples.Add(10 * time.Minute)
+)
 
 var backtestRules = []string{"NodeNotReady", "NodeReadinessFlapping", "NodesNotReady", "NodeDiskPressure", "NodeHeartbeatLost", "NodeKernelDeadlock"}
 
@@ -63,12 +66,12 @@ func measureBacktest(ctx context.Context, o options, size int, t *table) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	until := backtestFrom.Add(backtestHours*time.Hour - 10*time.Minute)
+	until := backtestSamples.Add(time.Duration(o.hours) * time.Hour)
 	began := time.Now()
 	if err := writePast(ctx, filepath.Join(dir, "tsdb"), size, until); err != nil {
 		return fmt.Errorf("writing the past: %w", err)
 	}
-	fmt.Printf("         %d hours of %d nodes were written in %.1f s\n", backtestHours, size, time.Since(began).Seconds())
+	fmt.Printf("         %d hours of %d nodes were written in %.1f s\n", o.hours, size, time.Since(began).Seconds())
 	drydock := filepath.Join(dir, "drydock-backtest")
 	if err := programs.Compile(ctx, drydock, "./cmd/drydock-backtest"); err != nil {
 		return err
@@ -124,7 +127,7 @@ func measureBacktest(ctx context.Context, o options, size int, t *table) error {
 		api, apiServer, apiClock, apiPeak = append(api, asked.cpu), append(apiServer, after-before), append(apiClock, asked.clock), max(apiPeak, asked.peak)
 	}
 	t.add(row{
-		what: fmt.Sprintf("backtest: processor time for %d h, 6 rules at 30 s", backtestHours), nodes: size, measured: ms(median(ours)),
+		what: fmt.Sprintf("backtest: processor time for %d h, 6 rules at 30 s", o.hours), nodes: size, measured: ms(median(ours)),
 		reference: "promtool tsdb create-blocks-from rules, and the Prometheus that answers it: " + ms(median(theirs)),
 		ratio:     times(float64(median(ours)), float64(median(theirs))), target: "-",
 	})
@@ -147,13 +150,13 @@ func measureBacktest(ctx context.Context, o options, size int, t *table) error {
 	if size != backtestMonthNodes {
 		return nil
 	}
-	return measureDecisions(ctx, median(theirs), o.rounds, t)
+	return measureDecisions(ctx, o, median(theirs), t)
 }
 
 // measureDecisions has BenchmarkMonth decide about 30 days of as many nodes, apart from the reading: both answers, beside each other.
-func measureDecisions(ctx context.Context, backfill time.Duration, rounds int, t *table) error {
+func measureDecisions(ctx context.Context, o options, backfill time.Duration, t *table) error {
 	run := exec.CommandContext(ctx, "test/go", "test", "-run", "xxx", "-bench", "^BenchmarkMonth$", "-benchtime", "1x",
-		"-count", strconv.Itoa(rounds), "./internal/backtest") // with the flags of what is compiled already
+		"-count", strconv.Itoa(o.rounds), "./internal/backtest") // with the flags of what is compiled already
 	text, err := run.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("the decisions about a month: %w: %s", err, text)
@@ -180,18 +183,18 @@ func measureDecisions(ctx context.Context, backfill time.Duration, rounds int, t
 			}
 		}
 	}
-	if len(clock) != rounds || len(cpu) != rounds {
+	if len(clock) != o.rounds || len(cpu) != o.rounds {
 		return fmt.Errorf("the decisions about a month: no figures in %s", text)
 	}
-	hours := 30 * 24 / backtestHours
+	month := float64(30*24) / float64(o.hours)
 	t.add(row{
 		what: "backtest: decisions about 30 days, without reading, by the clock", nodes: backtestMonthNodes, measured: ms(median(clock)),
 		reference: "two idle cores", ratio: "-", target: "< 10 s", verdict: reached(median(clock) < 10*time.Second),
 	})
 	t.add(row{
 		what: "backtest: … their processor time", nodes: backtestMonthNodes, measured: ms(median(cpu)),
-		reference: fmt.Sprintf("%d times the backfill of %d h: %s", hours, backtestHours, ms(time.Duration(hours)*backfill)),
-		ratio:     fmt.Sprintf("%.4f", float64(median(cpu))/float64(time.Duration(hours)*backfill)), target: "-",
+		reference: fmt.Sprintf("%.0f times the backfill of %d h: %s", month, o.hours, ms(time.Duration(month*float64(backfill)))),
+		ratio:     fmt.Sprintf("%.4f", float64(median(cpu))/(month*float64(backfill))), target: "-",
 	})
 	t.add(row{
 		what: "backtest: … resident memory, at most", nodes: backtestMonthNodes, measured: fmt.Sprintf("%.0f MB", peak), reference: "VmHWM",
@@ -219,7 +222,7 @@ func measureState(ctx context.Context, dir, program string, size int, until time
 		return err
 	}
 	t.add(row{
-		what: fmt.Sprintf("backtest: file of --state after %d h", backtestHours), nodes: size, measured: fmt.Sprintf("%.2f MB", float64(state.Size())/1e6),
+		what: fmt.Sprintf("backtest: file of --state after %.0f h", until.Sub(backtestSamples).Hours()), nodes: size, measured: fmt.Sprintf("%.2f MB", float64(state.Size())/1e6),
 		reference: "-", ratio: "-", target: "-",
 	})
 	t.add(row{
@@ -230,14 +233,13 @@ func measureState(ctx context.Context, dir, program string, size int, until time
 }
 
 // writePast writes what Prometheus has of kube-state-metrics and of node-problem-detector. One node in a hundred is not Ready for the
-// second hour.
+// second hour of each day.
 func writePast(ctx context.Context, dir string, size int, until time.Time) error {
 	type series struct {
 		labels labels.Labels
 		ref    int
 		value  func(ill bool) float64
 	}
-	from := until.Add(-backtestHours * time.Hour)
 	var all []series
 	always := func(v float64) func(bool) float64 { return func(bool) float64 { return v } }
 	for i := range size {
@@ -248,7 +250,7 @@ func writePast(ctx context.Context, dir string, size int, until time.Time) error
 			})
 		}
 		add(always(1), "kube_node_info", "provider_id", "civo://"+node, "kubelet_version", "v1.36.3")
-		add(always(float64(from.Add(-24*time.Hour).Unix())), "kube_node_created")
+		add(always(float64(backtestSamples.Add(-24*time.Hour).Unix())), "kube_node_created")
 		add(always(0), "kube_node_spec_unschedulable")
 		for condition, well := range map[string]string{"Ready": "true", "DiskPressure": "false", "KernelDeadlock": "false"} {
 			for _, status := range []string{"true", "false", "unknown"} {
@@ -265,7 +267,7 @@ func writePast(ctx context.Context, dir string, size int, until time.Time) error
 			}
 		}
 	}
-	for begin := from; begin.Before(until); begin = begin.Add(time.Hour) {
+	for begin := backtestSamples; begin.Before(until); begin = begin.Add(time.Hour) {
 		w, err := tsdb.NewBlockWriter(slog.New(slog.DiscardHandler), dir, (24 * time.Hour).Milliseconds())
 		if err != nil {
 			return err
@@ -273,7 +275,7 @@ func writePast(ctx context.Context, dir string, size int, until time.Time) error
 		for at := begin; at.Before(begin.Add(time.Hour)); at = at.Add(backtestStep) {
 			app := w.Appender(ctx)
 			for _, s := range all {
-				if _, err := app.Append(0, s.labels, at.UnixMilli(), s.value(s.ref%100 == 7 && begin.Equal(from.Add(time.Hour)))); err != nil {
+				if _, err := app.Append(0, s.labels, at.UnixMilli(), s.value(s.ref%100 == 7 && begin.Hour() == 1)); err != nil {
 					return err
 				}
 			}
@@ -370,7 +372,7 @@ func runBackfill(ctx context.Context, server *lab.Process, address, dir string, 
 	}
 	run := exec.CommandContext(ctx, built["promtool"], slices.Concat([]string{
 		"tsdb", "create-blocks-from", "rules", "--url=" + address, "--eval-interval=" + backtestStep.String(), "--output-dir=" + filepath.Join(own, "out"),
-		"--start=" + until.Add(-backtestHours*time.Hour).Format(time.RFC3339), "--end=" + until.Format(time.RFC3339),
+		"--start=" + backtestSamples.Format(time.RFC3339), "--end=" + until.Format(time.RFC3339),
 	}, files)...)
 	if text, err := run.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("promtool: %w: %s", err, text)

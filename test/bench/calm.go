@@ -26,6 +26,11 @@ func (y *yard) calm() error {
 		return err
 	}
 	y.pause(16 * time.Second) // Drydock has heard of it by its own poll, too, and brings nothing back
+	return y.cleared()
+}
+
+// cleared returns when no Node has anything of Drydock's any more.
+func (y *yard) cleared() error {
 	return y.until(5*time.Minute, "the storm to be over", func() (bool, error) {
 		nodes, err := y.lab.Client().CoreV1().Nodes().List(y.ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {

@@ -22,7 +22,9 @@ type options struct {
 	rounds int
 	quick  bool
 	only   string
-	out    string
+	// hours is how much of the past a backtest reads.
+	hours int
+	out   string
 	// profiles is a folder for CPU and heap profiles of Drydock; empty: none are taken.
 	profiles string
 }
@@ -42,10 +44,15 @@ func main() {
 	nodes := flag.String("nodes", "100,1000,5000", "fleets to measure, by their number of nodes")
 	flag.IntVar(&o.rounds, "rounds", 5, "times that each figure is taken; the table has the medians")
 	flag.BoolVar(&o.quick, "quick", false, "100 and 1,000 nodes, short waits: to see that it works, not to be quoted")
+	flag.IntVar(&o.hours, "hours", backtestHours, "hours of the past that a backtest reads; 720 are a month")
 	flag.StringVar(&o.only, "only", "", "measure only the parts whose names contain one of these words, with commas between them: "+strings.Join(names(), ", "))
 	flag.StringVar(&o.out, "o", "", "file that takes the table, too")
 	flag.StringVar(&o.profiles, "profiles", "", "folder that takes Drydock's profiles of each part")
 	flag.Parse()
+	if o.hours < 2 || o.rounds < 1 {
+		fmt.Fprintln(os.Stderr, "bench: -hours must be at least 2, and -rounds at least 1")
+		os.Exit(2)
+	}
 	if o.quick && !given("nodes") {
 		*nodes = "100,1000"
 	}

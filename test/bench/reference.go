@@ -7,26 +7,30 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/kube"
 )
 
 // The references are programs of their own, as Drydock is one: what one process serves and loads at the same time is
 // measured badly.
 const (
-	referenceGin     = "gin"     // ADDRESS: decodes a payload and does nothing with it
-	referenceWebhook = "webhook" // ADDRESS CERT KEY: allows everything
-	referenceWatch   = "watch"   // ADDRESS KUBECONFIG: keeps a trimmed cache of Nodes, and does nothing with it
+	referenceGin      = "gin"      // ADDRESS: decodes a payload and does nothing with it
+	referenceReceiver = "receiver" // ADDRESS KUBECONFIG: writes the alerts of each payload to their Nodes
+	referenceWebhook  = "webhook"  // ADDRESS CERT KEY: allows everything
+	referenceWatch    = "watch"    // ADDRESS KUBECONFIG: keeps a trimmed cache of Nodes, and does nothing with it
 )
 
 // reference runs one of them until ctx ends.
@@ -38,7 +42,13 @@ func reference(ctx context.Context, kind string, args []string) error {
 	serve := server.ListenAndServe
 	switch {
 	case kind == referenceGin && len(args) == 1:
-		mux.Handle("POST /v1/alerts", bareGin())
+		mux.Handle("POST /v1/alerts", bareGin(func([]posted) {}))
+	case kind == referenceReceiver && len(args) == 2:
+		write, err := bareWriter(ctx, args[1])
+		if err != nil {
+			return err
+		}
+		mux.Handle("POST /v1/alerts", bareGin(write))
 	case kind == referenceWebhook && len(args) == 3:
 		mux.HandleFunc("POST /", allow)
 		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -56,29 +66,68 @@ func reference(ctx context.Context, kind string, args []string) error {
 	return nil
 }
 
+// posted is an alert as Alertmanager posts it.
+type posted struct {
+	Status       string            `json:"status"`
+	Labels       map[string]string `json:"labels"`
+	Annotations  map[string]string `json:"annotations"`
+	StartsAt     time.Time         `json:"startsAt"`
+	EndsAt       time.Time         `json:"endsAt"`
+	GeneratorURL string            `json:"generatorURL"`
+}
+
 // bareGin decodes what Drydock's receiver decodes.
-func bareGin() http.Handler {
+func bareGin(take func([]posted)) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
 	e.POST("/v1/alerts", func(c *gin.Context) {
 		var p struct {
-			Version string `json:"version"`
-			Alerts  []struct {
-				Status       string            `json:"status"`
-				Labels       map[string]string `json:"labels"`
-				Annotations  map[string]string `json:"annotations"`
-				StartsAt     time.Time         `json:"startsAt"`
-				EndsAt       time.Time         `json:"endsAt"`
-				GeneratorURL string            `json:"generatorURL"`
-			} `json:"alerts"`
+			Version string   `json:"version"`
+			Alerts  []posted `json:"alerts"`
 		}
 		if err := c.ShouldBindJSON(&p); err != nil {
 			c.Status(http.StatusBadRequest)
 			return
 		}
+		take(p.Alerts)
 		c.JSON(http.StatusOK, gin.H{"accepted": len(p.Alerts), "ignored": 0})
 	})
 	return e
+}
+
+// bareWriter writes each alert that fires to its Node, as many at once as Drydock, and looks at nothing.
+func bareWriter(ctx context.Context, kubeconfig string) (func([]posted), error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{client: client}
+	queue := make(chan posted, 100_000)
+	for range workersAtOnce {
+		go func() {
+			for a := range queue {
+				value, err := json.Marshal(a)
+				if err == nil {
+					err = f.patch(ctx, a.Labels["node"], remediations.AlertPrefix+remediations.Fingerprint(a.Labels), string(value))
+				}
+				if err != nil {
+					fmt.Fprintln(os.Stderr, "writing an alert:", err)
+				}
+			}
+		}()
+	}
+	return func(all []posted) {
+		for _, a := range all {
+			if a.Status == "firing" {
+				queue <- a
+			}
+		}
+	}, nil
 }
 
 // allow is a webhook's answer with no thought behind it.

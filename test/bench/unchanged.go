@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,7 +21,7 @@ func (y *yard) measureUnchanged() error {
 			}
 			posts = append(posts, payload(nodes...))
 		}
-		mark := y.audit.mark()
+		mark, began := y.audit.mark(), time.Now()
 		var ours, theirs []float64
 		for range y.rounds {
 			rate, err := y.postAll(y.drydock.ReceiverURL, posts, perPost)
@@ -37,17 +38,21 @@ func (y *yard) measureUnchanged() error {
 		if err != nil {
 			return err
 		}
-		writes := 0
+		regular := 1 + int(time.Since(began)/time.Minute) // a breaker that is open goes on record once a minute, whoever posts
+		var writes []string
 		for _, c := range calls {
-			if c.write() && !c.apart() {
-				writes++
+			switch {
+			case c.kind() == "update configmaps" && regular > 0:
+				regular--
+			case c.write() && !c.apart():
+				writes = append(writes, fmt.Sprintf(" (%s %s)", c.kind(), c.ObjectRef.Name))
 			}
 		}
 		a, b := median(ours), median(theirs)
 		y.table.add(row{
-			what: fmt.Sprintf("the same again, unchanged, %d a post", perPost), nodes: y.fleet.size, measured: fmt.Sprintf("%.0f alerts a second, %d writes", a, writes),
+			what: fmt.Sprintf("the same again, unchanged, %d a post", perPost), nodes: y.fleet.size, measured: fmt.Sprintf("%.0f alerts a second, %d writes%s", a, len(writes), strings.Join(writes[:min(5, len(writes))], "")),
 			reference: fmt.Sprintf("a bare gin handler that decodes them: %.0f a second", b), ratio: fmt.Sprintf("%.0f%%", 100*a/b),
-			target: "≥ 70%, no write", verdict: reached(a >= 0.7*b && writes == 0),
+			target: "≥ 70%, no write", verdict: reached(a >= 0.7*b && len(writes) == 0),
 		})
 	}
 	return nil
