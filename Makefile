@@ -3,8 +3,10 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+# The go command with the flags of the tests, so that nothing is compiled twice.
+TESTGO := GO='$(GO)' test/go
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(shell git rev-parse HEAD 2>/dev/null)
-program = $(shell $(GO) run ./internal/lab/programs/build $(1) | tail -n 1 | awk '{print $$NF}')
+program = $(shell $(TESTGO) run ./internal/lab/programs/build $(1) | tail -n 1 | awk '{print $$NF}')
 
 .PHONY: help
 help: ## List the targets
@@ -12,12 +14,12 @@ help: ## List the targets
 
 .PHONY: demo
 demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluster on this machine
-	@echo "Compiling Drydock and the demo; the first time this takes a minute or two."
-	@DRYDOCK_OWN_PROGRAMS=1 GO='$(GO)' test/go run -exec 'env -u GOGC' ./test/demo
+	@echo "Compiling the demo; the first time this takes a minute or two."
+	@DRYDOCK_OWN_PROGRAMS=1 $(TESTGO) run ./test/demo
 
 .PHONY: quick
-quick: ## At every save: the tests that need no lab, as far as what they test has changed, without the race detector
-	DRYDOCK_QUICK=1 GO='$(GO)' test/go test -short -vet=off -skip "$$(test/packages largest)" -p 8 -parallel 32 $$(test/packages quick)
+quick: ## At every save: the core, the engine, the receiver, the webhook, the configuration, the providers, and what was changed; no lab, no race detector
+	DRYDOCK_QUICK=1 GOGC=400 $(TESTGO) test -short -vet=off -skip "$$(test/packages largest)" -p 8 -parallel 32 $$(test/packages quick)
 
 .PHONY: test
 test: needs ## Everything: promtool, unit, API server and end-to-end tests (half an hour on 2 cores)
@@ -33,18 +35,18 @@ stalled: needs ## The tests without a lab, while their programs are stopped for 
 
 .PHONY: soak
 soak: needs ## What make test samples, whole: a hundred times the histories, every crash point
-	DRYDOCK_SOAK=1 $(GO) test -race -timeout 3h ./remediations/... ./internal/selftest
-	DRYDOCK_SOAK=1 $(GO) test -timeout 3h -p 1 ./test/backtest ./test/connect ./test/crash ./test/doors ./test/hosts ./test/clusterapi ./test/karpenter ./test/machineapi
-	DRYDOCK_SOAK=1 $(GO) test -timeout 3h -run TestAFaultLeavesOne ./test/e2e
-	DRYDOCK_SOAK=1 $(GO) test -timeout 3h ./internal/release
+	DRYDOCK_SOAK=1 $(TESTGO) test -race -timeout 3h ./remediations/... ./internal/selftest
+	DRYDOCK_SOAK=1 $(TESTGO) test -timeout 3h -p 1 ./test/backtest ./test/connect ./test/crash ./test/doors ./test/hosts ./test/clusterapi ./test/karpenter ./test/machineapi
+	DRYDOCK_SOAK=1 $(TESTGO) test -timeout 3h -run TestAFaultLeavesOne ./test/e2e
+	DRYDOCK_SOAK=1 $(TESTGO) test -timeout 3h ./internal/release
 
 .PHONY: month
 month: needs ## A month at speed that the real Drydock lives through, against its backtest: four minutes on a machine that is not busy
-	DRYDOCK_MONTH=1 DRYDOCK_NO_SKIP=1 $(GO) test -timeout 20m -count=1 -v -run TestAMonthAtSpeed ./test/backtest
+	DRYDOCK_MONTH=1 DRYDOCK_NO_SKIP=1 $(TESTGO) test -timeout 20m -count=1 -v -run TestAMonthAtSpeed ./test/backtest
 
 .PHONY: oldest
 oldest: needs ## The whole chain, the admission policy and an install with Helm on the oldest Kubernetes that the chart takes
-	DRYDOCK_KUBERNETES=1.30 $(GO) test -timeout 1h -count=1 -p 1 \
+	DRYDOCK_KUBERNETES=1.30 $(TESTGO) test -timeout 1h -count=1 -p 1 \
 	  -run 'TestKilledAfterTheCallBeforeTheAnswer|TestPolicyAndCoreSayTheSame|TestInstallUpgradeUninstall' ./test/e2e ./test/admission ./test/install
 
 .PHONY: nightly
@@ -53,16 +55,16 @@ nightly: ## All there is: test, stalled, oldest, soak, mutants, fuzz, bench; a n
 
 .PHONY: mutants
 mutants: needs ## Break the safety core in small ways, and see each noticed by a test: MUTANTS="-sample 20" for a few, half an hour for all
-	@$(GO) run ./test/mutants $(MUTANTS)
+	@$(TESTGO) run ./test/mutants $(MUTANTS)
 
 .PHONY: bench
 bench: needs ## Speed and scale on a whole cluster: 100, 1,000 and 5,000 nodes, one table (30 min)
-	@$(GO) run ./test/bench $(BENCH)
+	@$(TESTGO) run ./test/bench $(BENCH)
 
 .PHONY: screenshots
 screenshots: needs ## The pictures of the page in docs/images, made anew in a real Chromium
 	@mkdir -p docs/images
-	DRYDOCK_NO_SKIP=1 DRYDOCK_SCREENSHOTS='$(CURDIR)/docs/images' GO='$(GO)' test/go test -count=1 -run 'TestThePagesAreAccessible|TestScreenshotsOfOtherFleets' ./test/ui
+	DRYDOCK_NO_SKIP=1 DRYDOCK_SCREENSHOTS='$(CURDIR)/docs/images' $(TESTGO) test -count=1 -run 'TestThePagesAreAccessible|TestScreenshotsOfOtherFleets' ./test/ui
 
 .PHONY: fuzz
 fuzz: ## Each fuzz target for a minute
@@ -95,11 +97,11 @@ image: ## A container image IMAGE:VERSION with docker or podman, or bin/image.ta
 
 .PHONY: release
 release: ## A release of the tag VERSION in the folder OUT, signed with KEY: make release VERSION=v1.2.3 URL=https://… (docs/release.md)
-	$(GO) run ./internal/release -version '$(VERSION)' -url '$(URL)' -out '$(or $(OUT),dist)' $(if $(KEY),-key '$(KEY)') $(RELEASE)
+	$(TESTGO) run ./internal/release -version '$(VERSION)' -url '$(URL)' -out '$(or $(OUT),dist)' $(if $(KEY),-key '$(KEY)') $(RELEASE)
 
 .PHONY: lab
 lab: needs ## Build the lab's programs into the cache folder
-	@$(GO) run ./internal/lab/programs/build lab
+	@$(TESTGO) run ./internal/lab/programs/build lab
 
 .PHONY: lint
 lint: needs ## golangci-lint
@@ -107,10 +109,10 @@ lint: needs ## golangci-lint
 
 .PHONY: generate
 generate: ## Write again what is generated: docs/configuration.md, docs/metrics.md, deploy/, the README's picture of the terminal, the chart's rules and README.md
-	$(GO) run ./internal/picture
-	$(GO) run ./internal/config/gendocs
-	$(GO) run ./internal/reference
-	$(GO) run ./internal/lab/render
+	$(TESTGO) run ./internal/picture
+	$(TESTGO) run ./internal/config/gendocs
+	$(TESTGO) run ./internal/reference
+	$(TESTGO) run ./internal/lab/render
 
 .PHONY: verify
 verify: ## Fail where generated files, formatting or go.mod differ from what is committed

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/programs"
 )
@@ -45,37 +47,65 @@ func demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	built, err := programs.Build(ctx, os.Stdout, programs.Demo...)
+	dir, err := os.MkdirTemp("", "drydock-demo-")
+	if err != nil {
+		return fmt.Errorf("making a folder for Drydock's programs: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	b, err := build(ctx, dir)
 	if err != nil {
 		return err
 	}
-	fmt.Println("Starting a cluster of 5 nodes on this machine: the real etcd, kube-apiserver, kube-state-metrics, Prometheus\nand Alertmanager, kube-controller-manager's controllers for nodes, KWOK for the kubelets, a simulator for Civo's API.")
+	fmt.Println("Starting a cluster of 5 nodes on this machine: the real etcd, kube-apiserver, kube-state-metrics, Prometheus\nand Alertmanager, kube-controller-manager's controllers for nodes, made-up kubelets, a simulator for Civo's API.")
 	port, err := lab.FreePort()
 	if err != nil {
 		return err
 	}
 	grown := ruleFor
 	l, err := lab.Start(ctx, lab.Options{
-		NodeSpecs: lab.CivoNodes(5), NodeControllers: true, NodeGrace: nodeGrace, RuleFor: &grown, Out: os.Stdout,
+		NodeSpecs: lab.CivoNodes(5), NodeControllers: true, NoPods: true, NodeGrace: nodeGrace, RuleFor: &grown, Out: os.Stdout,
 		RuleFiles: []string{filepath.Join(root, "rules", "NodeNotReady.yaml")},
 	})
 	if err != nil {
 		return err
 	}
 	defer l.Stop()
-	if err := repair(ctx, l, port, built["amtool"]); err != nil {
+	if err := repair(ctx, l, port, b); err != nil {
 		l.Keep()
 		return fmt.Errorf("%w; the logs are in %s", err, l.LogDir())
 	}
 	return nil
 }
 
-func repair(ctx context.Context, l *lab.Lab, port int, amtool string) error {
+// built are the programs that the demo runs itself.
+type built struct{ amtool, drydock, plugin string }
+
+// build compiles what is not there yet. Drydock and its plugin, which it puts into the folder, are compiled beside the lab's programs,
+// so that no compiler runs beside the cluster, whose nodes would be lost on a busy machine.
+func build(ctx context.Context, dir string) (built, error) {
+	b := built{drydock: filepath.Join(dir, "drydock"), plugin: filepath.Join(dir, "kubectl-drydock")}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		paths, err := programs.Build(ctx, os.Stdout, programs.Demo...)
+		b.amtool = paths["amtool"]
+		return err
+	})
+	g.Go(func() error {
+		if err := programs.Compile(ctx, b.drydock, "./cmd/drydock"); err != nil {
+			return err
+		}
+		return programs.Compile(ctx, b.plugin, "./cmd/kubectl-drydock")
+	})
+	err := g.Wait()
+	return b, err
+}
+
+func repair(ctx context.Context, l *lab.Lab, port int, b built) error {
 	admission, err := lab.NewAdmission(nil)
 	if err != nil {
 		return err
 	}
-	token, err := l.PrepareDrydockWith(ctx, admission.Values(map[string]any{"mode": "enforce"}))
+	token, err := l.InstallDrydock(ctx, admission.Values(map[string]any{"mode": "enforce"}))
 	if err != nil {
 		return err
 	}
@@ -84,7 +114,7 @@ func repair(ctx context.Context, l *lab.Lab, port int, amtool string) error {
 		return err
 	}
 	defer civo.Close()
-	drydock, err := l.StartDrydock(ctx, token, lab.DrydockOptions{Civo: civo, Port: port, Admission: admission, Config: map[string]any{
+	drydock, err := l.StartDrydock(ctx, token, lab.DrydockOptions{Program: b.drydock, Civo: civo, Port: port, Admission: admission, Config: map[string]any{
 		"policies": []any{map[string]any{
 			"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": policyFor.String(),
 			"proofFor": proofFor.String(), "cooldown": "0s",
@@ -106,11 +136,11 @@ func repair(ctx context.Context, l *lab.Lab, port int, amtool string) error {
 	if err := describe(ctx, l); err != nil {
 		return err
 	}
-	if err := people(ctx, l, amtool, drydock.ConfigFile); err != nil {
+	if err := people(ctx, l, b, drydock.ConfigFile); err != nil {
 		return err
 	}
 	fmt.Print("What became of both nodes, as anybody may ask later, also as one HTML page (-o html):\n\n")
-	if err := plugin(ctx, l, "report", "--since", "1h"); err != nil {
+	if err := plugin(ctx, l, b.plugin, "report", "--since", "1h"); err != nil {
 		return err
 	}
 	fmt.Printf("\nEndpoints:\n  API server    KUBECONFIG=%s\n  Prometheus    %s\n  Alertmanager  %s\n  Drydock       %s\n  logs          %s\n",

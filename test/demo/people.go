@@ -22,12 +22,12 @@ import (
 const touchy = "node-3"
 
 // people is the second act: a person silences a node, then drains it while it is under repair.
-func people(ctx context.Context, l *lab.Lab, amtool, config string) error {
+func people(ctx context.Context, l *lab.Lab, b built, config string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*stepWithin)
 	defer cancel()
 	fmt.Printf("\nThe second act: people come first. Somebody swaps a disk of %s and silences it; then it breaks.\n\n", touchy)
 	add := []string{"--alertmanager.url=" + l.AlertmanagerURLs()[0], "silence", "add", "node=" + touchy, "--author=ada", "--comment=swapping a disk", "--duration=1h"}
-	id, err := output(ctx, amtool, add...)
+	id, err := output(ctx, b.amtool, add...)
 	if err != nil {
 		return err
 	}
@@ -39,10 +39,10 @@ func people(ctx context.Context, l *lab.Lab, amtool, config string) error {
 	}); err != nil {
 		return fmt.Errorf("the silence held nothing: %w", err)
 	}
-	if err := why(ctx, l, config); err != nil {
+	if err := why(ctx, l, b.plugin, config); err != nil {
 		return err
 	}
-	if _, err := output(ctx, amtool, "--alertmanager.url="+l.AlertmanagerURLs()[0], "silence", "expire", strings.TrimSpace(id)); err != nil {
+	if _, err := output(ctx, b.amtool, "--alertmanager.url="+l.AlertmanagerURLs()[0], "silence", "expire", strings.TrimSpace(id)); err != nil {
 		return err
 	}
 	shown("amtool silence expire "+strings.TrimSpace(id), "")
@@ -59,7 +59,7 @@ func people(ctx context.Context, l *lab.Lab, amtool, config string) error {
 	}); err != nil {
 		return fmt.Errorf("the repair did not end: %w", err)
 	}
-	return plugin(ctx, l, "history", touchy)
+	return plugin(ctx, l, b.plugin, "history", touchy)
 }
 
 // cordon does what kubectl cordon and kubectl drain do first, as the administrator. Drydock's
@@ -96,9 +96,9 @@ func output(ctx context.Context, path string, args ...string) (string, error) {
 }
 
 // why shows what holds the node, and of the guards the one that does.
-func why(ctx context.Context, l *lab.Lab, config string) error {
+func why(ctx context.Context, l *lab.Lab, program, config string) error {
 	const held = 3 // the exit code
-	out, err := ask(ctx, l, "why", touchy, "--config", config, "--alertmanager", l.AlertmanagerURLs()[0])
+	out, err := ask(ctx, l, program, "why", touchy, "--config", config, "--alertmanager", l.AlertmanagerURLs()[0])
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != held {
 		return fmt.Errorf("kubectl drydock why %s did not say that the node is held: %v", touchy, err) //nolint:errorlint // it may be nil
@@ -115,8 +115,8 @@ func why(ctx context.Context, l *lab.Lab, config string) error {
 }
 
 // plugin runs kubectl-drydock and shows what it prints.
-func plugin(ctx context.Context, l *lab.Lab, args ...string) error {
-	out, err := ask(ctx, l, args...)
+func plugin(ctx context.Context, l *lab.Lab, program string, args ...string) error {
+	out, err := ask(ctx, l, program, args...)
 	if err != nil {
 		return err
 	}
@@ -125,12 +125,8 @@ func plugin(ctx context.Context, l *lab.Lab, args ...string) error {
 }
 
 // ask gives what kubectl-drydock prints.
-func ask(ctx context.Context, l *lab.Lab, args ...string) (string, error) {
-	binary, err := l.PluginProgram(ctx)
-	if err != nil {
-		return "", err
-	}
-	return output(ctx, binary, append([]string{"--kubeconfig", l.AdminKubeconfig()}, args...)...)
+func ask(ctx context.Context, l *lab.Lab, program string, args ...string) (string, error) {
+	return output(ctx, program, append([]string{"--kubeconfig", l.AdminKubeconfig()}, args...)...)
 }
 
 // until watches the node of the second act.
