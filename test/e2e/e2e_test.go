@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -98,14 +100,16 @@ func (y *yard) settle(nodes []corev1.Node) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
-	require.Eventually(y.t, func() bool {
+	left := ""
+	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		for _, url := range y.lab.AlertmanagerURLs() {
-			if n, err := alertsAt(ctx, url); err != nil || n > 0 {
-				return false
+			if left = alertsAt(ctx, url); left != "[]" {
+				return false, nil
 			}
 		}
-		return true
-	}, lab.Patience, 100*time.Millisecond, "the alerts of earlier tests do not end")
+		return true, nil
+	})
+	require.NoError(y.t, err, "the alerts of earlier tests do not end: %s", left)
 	for _, n := range nodes {
 		gone := map[string]any{}
 		for k := range n.Annotations {
@@ -124,24 +128,26 @@ func (y *yard) settle(nodes []corev1.Node) {
 		_, err = y.lab.Client().CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 		require.NoError(y.t, err)
 	}
-	err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Delete(ctx, "drydock-ledger", metav1.DeleteOptions{})
+	err = y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Delete(ctx, "drydock-ledger", metav1.DeleteOptions{})
 	require.NoError(y.t, client.IgnoreNotFound(err))
 }
 
-// alertsAt counts the alerts about nodes that an Alertmanager has.
-func alertsAt(ctx context.Context, url string) (int, error) {
+// alertsAt are the alerts about nodes that an Alertmanager has, as JSON, or why it did not say.
+func alertsAt(ctx context.Context, url string) string {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/v2/alerts?filter=node%3D~%22.%2B%22", nil)
 	if err != nil {
-		return 0, err
+		return err.Error()
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, err
+		return err.Error()
 	}
 	defer func() { _ = res.Body.Close() }()
-	var alerts []json.RawMessage
-	err = json.NewDecoder(res.Body).Decode(&alerts)
-	return len(alerts), err
+	alerts, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(alerts))
 }
 
 // policy is the shipped one with short times; further keys are laid over it. A fault is no relapse of one that an earlier test
@@ -288,32 +294,32 @@ func (y *yard) reboots(node string) int {
 	return count
 }
 
-// told waits for an Event of this test about the node, or Drydock's ledger, whose note has the text.
+// told waits for an Event of this test about the node, or Drydock's ledger, whose note has the text. It watches: the API server keeps no
+// Events in memory, so each list reads all that there are.
 func (y *yard) told(node, reason, text string) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	var notes []string
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		events, err := y.lab.Client().EventsV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason + ",regarding.name=" + node})
-		require.NoErrorf(y.t, err, "waiting for the Event %s about %s with %q; there are %q", reason, node, text, notes)
-		notes = nil
-		for _, e := range events.Items {
-			if e.EventTime.Time.Before(y.began) {
+	for ctx.Err() == nil { // a watch that ends begins anew, with what there is
+		w, err := y.lab.Client().EventsV1().Events("").Watch(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason + ",regarding.name=" + node})
+		if err != nil && ctx.Err() != nil {
+			break
+		}
+		require.NoError(y.t, err)
+		for change := range w.ResultChan() {
+			e, ok := change.Object.(*eventsv1.Event)
+			if !ok || e.EventTime.Time.Before(y.began) {
 				continue
 			}
 			if strings.Contains(e.Note, text) {
+				w.Stop()
 				return
 			}
 			notes = append(notes, e.Note)
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-		}
 	}
+	y.t.Fatalf("waiting for the Event %s about %s with %q; there were %q", reason, node, text, notes)
 }
 
 // noSecret fails where the provider's key or the receiver's token is in anything that was written.

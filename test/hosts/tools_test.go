@@ -45,19 +45,27 @@ func (y *yard) ready(name string, want corev1.ConditionStatus) {
 	})
 }
 
-// lost waits until the node has been lost since it was as before, also where it is well again by now.
-func (y *yard) lost(before *corev1.Node) {
+// version is the cluster's resource version now. That of an object may be older than what a restarted API server remembers.
+func (y *yard) version() string {
+	y.t.Helper()
+	nodes, err := y.lab.Client().CoreV1().Nodes().List(y.t.Context(), metav1.ListOptions{Limit: 1})
+	require.NoError(y.t, err)
+	return nodes.ResourceVersion
+}
+
+// lost waits until the node has been lost since the cluster's version before, also where it is well again by now.
+func (y *yard) lost(name, before string) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
-	list := cache.NewListWatchFromClient(y.lab.Client().CoreV1().RESTClient(), "nodes", "", fields.OneTermEqualSelector("metadata.name", before.Name))
-	w, err := watchtools.NewRetryWatcherWithContext(ctx, before.ResourceVersion, list)
+	list := cache.NewListWatchFromClient(y.lab.Client().CoreV1().RESTClient(), "nodes", "", fields.OneTermEqualSelector("metadata.name", name))
+	w, err := watchtools.NewRetryWatcherWithContext(ctx, before, list)
 	require.NoError(y.t, err)
 	_, err = watchtools.UntilWithoutRetry(ctx, w, func(e watch.Event) (bool, error) {
 		n, ok := e.Object.(*corev1.Node)
 		return ok && remediations.ReadyCondition(n).Status == corev1.ConditionUnknown, nil
 	})
-	require.NoError(y.t, err, "node %s is lost", before.Name)
+	require.NoError(y.t, err, "node %s is lost", name)
 }
 
 // firing are the alerts that Alertmanager has of something to repair, by name.
@@ -100,6 +108,14 @@ func (y *yard) ended(name string) remediations.Entry {
 	y.await("a repair of node "+name+" ends", func() bool { return len(y.entries(name, "")) > 0 })
 	e := y.entries(name, "")
 	return e[len(e)-1]
+}
+
+// attempted returns as soon as a restart reaches the host.
+func (y *yard) attempted(name string) {
+	y.t.Helper()
+	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
+	defer cancel()
+	require.NoError(y.t, y.hosts.Host(name).AwaitAttempt(ctx, hosts.KubeletUnit, y.before[name]), "a restart reaches %s", name)
 }
 
 // rescued waits for the end of the first rescue of the API servers to be in the history of that node.

@@ -29,9 +29,9 @@ func TestAWorkersKubeletIsRestartedAndTheNodeRecovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
 			y.run(y.config(nodePolicy(wait)))
-			before := y.node("worker-1")
+			before := y.version()
 			require.NoError(t, fault(y.hosts.Host("worker-1"), t.Context()))
-			y.lost(before)
+			y.lost("worker-1", before)
 
 			e := y.ended("worker-1")
 
@@ -123,10 +123,7 @@ func TestKilledAfterTheRestart(t *testing.T) {
 	y := newYard(t)
 	d := y.run(y.config(nodePolicy(2 * time.Minute))) // which passes whole, for nobody knows the call's answer
 	require.NoError(t, y.hosts.Host("worker-2").Stop(t.Context()))
-	require.Eventually(t, func() bool {
-		taken, err := y.hosts.Host("worker-2").Attempts(t.Context(), hosts.KubeletUnit)
-		return err == nil && len(taken) > y.before["worker-2"]
-	}, lab.Patience, 10*time.Millisecond, "a restart reaches the host")
+	y.attempted("worker-2")
 	d.Kill()
 	require.NoError(t, y.lab.Restart(t.Context(), d))
 

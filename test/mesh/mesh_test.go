@@ -2,6 +2,8 @@ package mesh
 
 import (
 	"context"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/internal/lab/mesh"
+	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/kilo"
 )
@@ -195,6 +198,14 @@ func TestALocationThatFailsAgainSoonIsHeld(t *testing.T) {
 	y.patience()
 	require.Equal(t, "west-2", y.kilo.Leader("west"))
 	require.Error(t, y.network.Send(t.Context(), "east-3", "west-3"), "it fails all the time")
+	plugin := filepath.Join(t.TempDir(), "kubectl-drydock")
+	require.NoError(t, programs.Compile(t.Context(), plugin, "./cmd/kubectl-drydock"))
+	why := exec.CommandContext(t.Context(), plugin, "--kubeconfig", y.lab.AdminKubeconfig(), "why", "west-2", "--config", d.ConfigFile)
+	said, _ := why.CombinedOutput()
+	require.Equal(t, 3, why.ProcessState.ExitCode(), "%s", said)
+	require.Contains(t, string(said), "west-2 (leader of west) is not repaired: Cooldown holds it")
+	require.Regexp(t, `Cooldown +HOLDS +repair [a-z0-9]+ moved the leadership of location west at `, string(said))
+	require.Regexp(t, `LeaderUnknown +not seen +not asked from here: `, string(said))
 
 	// It is that limit, and nothing else: with a shorter one the same repair goes on.
 	y.stop(d)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/internal/lab/sidecarsim"
 	"drydock.dev/drydock/remediations"
 )
@@ -269,10 +272,10 @@ func TestThirtySidecarsOfARebootedNodeAreUpAgainInOneAlertCycle(t *testing.T) {
 	y.untouched("node-1")
 }
 
-// A silence keeps Drydock away, and its end lets it go on.
+// A silence keeps Drydock away, and its end lets it go on. `kubectl drydock why` names who silenced it.
 func TestASilencedSidecarWaits(t *testing.T) {
 	y := newYard(t)
-	y.run(lab.DrydockOptions{})
+	d := y.run(lab.DrydockOptions{})
 	rpc, free := y.add("node-2", "rpc")[0], y.add("node-2", "free")[0]
 	expire := y.silence("rpc-0")
 	y.replace(rpc)
@@ -280,6 +283,14 @@ func TestASilencedSidecarWaits(t *testing.T) {
 	y.replace(free)
 	y.opens(free)
 	require.Empty(t, y.posted(rpc))
+	plugin := filepath.Join(t.TempDir(), "kubectl-drydock")
+	require.NoError(t, programs.Compile(t.Context(), plugin, "./cmd/kubectl-drydock"))
+	why := exec.CommandContext(t.Context(), plugin, "--kubeconfig", y.lab.AdminKubeconfig(), "why", "node-2", "--config", d.ConfigFile, "--alertmanager", y.lab.AlertmanagerURLs()[0])
+	said, _ := why.CombinedOutput()
+	require.Equal(t, 3, why.ProcessState.ExitCode(), "%s", said)
+	require.Contains(t, string(said), "node-2 ("+rpc.Pod()+") is not repaired: Silenced holds it")
+	require.Regexp(t, `Silenced +HOLDS +.*ann \(a hold by hand\)`, string(said))
+	require.Regexp(t, `SidecarUnknown +not seen +not asked from here: `, string(said))
 	expire()
 	y.opens(rpc)
 	require.Len(t, y.posted(rpc), 1)
