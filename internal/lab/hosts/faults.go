@@ -83,9 +83,6 @@ func (h *Host) SSHAgain(ctx context.Context) error {
 	return h.awaitSSH(ctx)
 }
 
-// goingDown bounds a command on a host that may be going down.
-const goingDown = 15 * time.Second
-
 // patience is how long something of a host's is waited for that only a fault keeps from coming.
 const patience = 5 * time.Minute
 
@@ -95,9 +92,7 @@ func (h *Host) Reboot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	asking, cancel := context.WithTimeout(ctx, goingDown)
-	defer cancel()
-	_, _ = h.Run(asking, "systemctl", "reboot") // which may end the command as well, or never let it end
+	_, _ = h.Run(ctx, "systemctl", "reboot") // which may end the command as well
 	return h.AwaitBootAfter(ctx, before)
 }
 
@@ -111,9 +106,6 @@ func (h *Host) BootID(ctx context.Context) (string, error) {
 func (h *Host) AwaitBootAfter(ctx context.Context, before string) error {
 	last := errors.New("nothing asked yet")
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		// A command on a host that goes down may have no end.
-		ctx, cancel := context.WithTimeout(ctx, goingDown)
-		defer cancel()
 		var id string
 		if id, last = h.BootID(ctx); last == nil && id == before {
 			last = errors.New("it is still in the boot before")
@@ -149,6 +141,16 @@ func (h *Host) Unplug() error { return h.hosts.network.plug(h.number, false) }
 // Plug puts the host onto the network again.
 func (h *Host) Plug() error { return h.hosts.network.plug(h.number, true) }
 
+// up says that the host is on and stays on: one that goes down still runs, and may even answer.
+func (h *Host) up(ctx context.Context) bool {
+	state, _ := h.Run(ctx, "systemctl", "is-system-running") // an error as well when a unit has failed: what it printed counts
+	switch strings.TrimSpace(state) {
+	case "initializing", "starting", "running", "degraded":
+		return true
+	}
+	return false
+}
+
 // Heal ends every fault of the host: it is on and plugged in, its sshd answers under the key that it has now, and its
 // kubelet runs.
 func (h *Host) Heal(ctx context.Context) error {
@@ -158,7 +160,7 @@ func (h *Host) Heal(ctx context.Context) error {
 	if err := h.LiveAgain(); err != nil {
 		return err
 	}
-	if _, err := h.init(); err != nil {
+	if !h.up(ctx) {
 		h.Off()
 		if err := h.On(ctx); err != nil {
 			return err

@@ -257,13 +257,17 @@ func (h *Host) Run(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
+// inside has a shell wait for the command. nsenter would stop itself when its command is stopped, as everything is on a host that goes down,
+// and nobody would wake it: neither the command nor the host would come to an end.
+const inside = `"$@"; exit`
+
 // command is one on the host, as its root and not by SSH.
 func (h *Host) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	pid, err := h.init()
 	if err != nil {
 		return nil, fmt.Errorf("running %s on host %s: %w", args[0], h.Name, err)
 	}
-	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--target=" + strconv.Itoa(pid), "--all", "--"}, args...)...)
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--target=" + strconv.Itoa(pid), "--all", "--no-fork", "--", "sh", "-c", inside, "sh"}, args...)...)
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"}
 	return cmd, nil
 }

@@ -121,6 +121,25 @@ func TestAHostThatRebootsComesBackInAnotherBoot(t *testing.T) {
 	becomes(t, l, host.Name, corev1.ConditionTrue)
 }
 
+// A host that is only going down is as ill as one that is off.
+func TestAHostThatGoesDownIsHealedToo(t *testing.T) {
+	h, l, ctx := start(t)
+	host := h.Host("worker-2")
+	before, err := host.BootID(ctx)
+	require.NoError(t, err)
+	_, err = host.Run(ctx, "systemctl", "poweroff", "--no-block")
+	require.NoError(t, err)
+	require.NoError(t, host.Heal(ctx))
+	after, err := host.BootID(ctx)
+	require.NoError(t, err)
+	require.NotEqual(t, before, after)
+	require.Eventually(t, func() bool {
+		n, err := l.Client().CoreV1().Nodes().Get(ctx, host.Name, metav1.GetOptions{})
+		return err == nil && n.Status.NodeInfo.BootID == after
+	}, lab.Patience, tick, "the node reports the new boot ID")
+	becomes(t, l, host.Name, corev1.ConditionTrue)
+}
+
 func TestAHostIsAMachineOfItsOwn(t *testing.T) {
 	h, l, ctx := start(t)
 	names := map[string]bool{}
