@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/internal/report"
 	"drydock.dev/drydock/remediations"
 )
@@ -22,8 +20,8 @@ import (
 // theReportReadsTheSeries: `kubectl drydock report` has of Prometheus what no Node and no ledger keeps. Where that Prometheus is away, it
 // says so, and says the rest.
 func theReportReadsTheSeries(t *testing.T, l *lab.Lab) {
-	plugin := filepath.Join(t.TempDir(), "kubectl-drydock")
-	require.NoError(t, programs.Compile(t.Context(), plugin, "./cmd/kubectl-drydock"))
+	plugin, err := l.PluginProgram(t.Context())
+	require.NoError(t, err)
 	run := func(more ...string) string {
 		var out, errs bytes.Buffer
 		cmd := exec.CommandContext(t.Context(), plugin, append([]string{"--kubeconfig", l.AdminKubeconfig(), "report", "--since", "1h"}, more...)...)

@@ -3,12 +3,10 @@ package e2e
 import (
 	"encoding/json"
 	"os/exec"
-	"path/filepath"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/internal/report"
 	"drydock.dev/drydock/remediations"
 )
@@ -16,8 +14,8 @@ import (
 // reported holds what `kubectl drydock report -o json` says of the node against its one repair that ended.
 func (y *yard) reported(node string, e remediations.Entry) {
 	y.t.Helper()
-	plugin := filepath.Join(y.t.TempDir(), "kubectl-drydock")
-	require.NoError(y.t, programs.Compile(y.t.Context(), plugin, "./cmd/kubectl-drydock"))
+	plugin, err := y.lab.PluginProgram(y.t.Context())
+	require.NoError(y.t, err)
 	out, err := exec.CommandContext(y.t.Context(), plugin, "--kubeconfig", y.lab.AdminKubeconfig(), "report", node, "--since", "1h", "-o", "json").Output()
 	require.NoError(y.t, err)
 	var r report.Report

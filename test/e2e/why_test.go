@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -18,8 +16,8 @@ import (
 func TestWhyFollowsASilence(t *testing.T) {
 	y := newYard(t)
 	const node = "node-71"
-	plugin := filepath.Join(t.TempDir(), "kubectl-drydock")
-	require.NoError(t, programs.Compile(t.Context(), plugin, "./cmd/kubectl-drydock"))
+	plugin, err := y.lab.PluginProgram(t.Context())
+	require.NoError(t, err)
 	comeBack := y.away(nil)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	asked := []string{"--alertmanager", y.lab.AlertmanagerURLs()[0], "--alertmanager", y.lab.AlertmanagerURLs()[1]}

@@ -3,7 +3,6 @@ package mesh
 import (
 	"context"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/internal/lab/mesh"
-	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/kilo"
 )
@@ -198,8 +196,8 @@ func TestALocationThatFailsAgainSoonIsHeld(t *testing.T) {
 	y.patience()
 	require.Equal(t, "west-2", y.kilo.Leader("west"))
 	require.Error(t, y.network.Send(t.Context(), "east-3", "west-3"), "it fails all the time")
-	plugin := filepath.Join(t.TempDir(), "kubectl-drydock")
-	require.NoError(t, programs.Compile(t.Context(), plugin, "./cmd/kubectl-drydock"))
+	plugin, err := y.lab.PluginProgram(t.Context())
+	require.NoError(t, err)
 	why := exec.CommandContext(t.Context(), plugin, "--kubeconfig", y.lab.AdminKubeconfig(), "why", "west-2", "--config", d.ConfigFile)
 	said, _ := why.CombinedOutput()
 	require.Equal(t, 3, why.ProcessState.ExitCode(), "%s", said)

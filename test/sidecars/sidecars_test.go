@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/internal/lab/sidecarsim"
 	"drydock.dev/drydock/remediations"
 )
@@ -283,8 +281,8 @@ func TestASilencedSidecarWaits(t *testing.T) {
 	y.replace(free)
 	y.opens(free)
 	require.Empty(t, y.posted(rpc))
-	plugin := filepath.Join(t.TempDir(), "kubectl-drydock")
-	require.NoError(t, programs.Compile(t.Context(), plugin, "./cmd/kubectl-drydock"))
+	plugin, err := y.lab.PluginProgram(t.Context())
+	require.NoError(t, err)
 	why := exec.CommandContext(t.Context(), plugin, "--kubeconfig", y.lab.AdminKubeconfig(), "why", "node-2", "--config", d.ConfigFile, "--alertmanager", y.lab.AlertmanagerURLs()[0])
 	said, _ := why.CombinedOutput()
 	require.Equal(t, 3, why.ProcessState.ExitCode(), "%s", said)
