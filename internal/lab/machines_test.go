@@ -148,7 +148,7 @@ func TestANodeIsWellAfterATestThatEndedDuringAReboot(t *testing.T) {
 		_, err = apiOf(t, civo).HardRebootInstance(node.Name)
 		require.NoError(t, err)
 		<-starting
-		time.Sleep(rand.N(20 * time.Millisecond)) // anywhere in what the machine says then
+		time.Sleep(rand.N(20 * time.Millisecond)) // some moment while the machine comes back: there is nothing to watch, for it is the order that varies
 		require.NoError(t, l.Heal(ctx, node.Name, ""))
 		civo.Close()
 		awaitNode(t, l, node.Name, func(n *corev1.Node) bool { return ready(n) == corev1.ConditionTrue })
