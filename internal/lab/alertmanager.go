@@ -115,20 +115,19 @@ func AlertmanagerAlone(t testing.TB, config string) (url, file string) {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	port, err := FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	url = "http://" + address(port)
-	p, err := StartProcess(t.Context(), Spec{
-		Name: "alertmanager", Path: built["alertmanager"], Log: filepath.Join(dir, "log"), ReadyURL: url + "/-/ready",
-		Args: []string{"--config.file=" + file, "--storage.path=" + dir, "--web.listen-address=" + address(port), "--cluster.listen-address="},
+	p, ports, err := onFreePorts(1, func(ports []int) (*Process, string, error) {
+		at, log := address(ports[0]), filepath.Join(dir, "log")
+		p, err := StartProcess(t.Context(), Spec{
+			Name: "alertmanager", Path: built["alertmanager"], Log: log, ReadyURL: "http://" + at + "/-/ready",
+			Args: []string{"--config.file=" + file, "--storage.path=" + dir, "--web.listen-address=" + at, "--cluster.listen-address="},
+		})
+		return p, log, err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Kill)
-	return url, file
+	return "http://" + address(ports[0]), file
 }
 
 func reload(ctx context.Context, url string) error {

@@ -53,23 +53,32 @@ func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Ito
 // startOnPorts starts a part on n free ports, and on others when a part of
 // another lab was quicker to take one.
 func (l *Lab) startOnPorts(ctx context.Context, n int, spec func(ports []int) Spec) (*Process, []int, error) {
+	return onFreePorts(n, func(ports []int) (*Process, string, error) {
+		s := spec(ports)
+		p, err := l.startPart(ctx, s)
+		return p, l.logOf(s.Name), err
+	})
+}
+
+// onFreePorts calls start with n free ports, and with others when the log that
+// start names says that another program was quicker to take one.
+func onFreePorts(n int, start func(ports []int) (p *Process, log string, err error)) (*Process, []int, error) {
 	const attempts = 4
 	for attempt := 1; ; attempt++ {
 		ports, err := freePorts(n)
 		if err != nil {
 			return nil, nil, err
 		}
-		s := spec(ports)
-		p, err := l.startPart(ctx, s)
+		p, log, err := start(ports)
 		if err == nil {
 			return p, ports, nil
 		}
-		if attempt == attempts || !portTaken(s.Log) {
+		if attempt == attempts || !portTaken(log) {
 			return nil, nil, err
 		}
 		// The next attempt must not read this one's failure.
-		if err := os.Remove(s.Log); err != nil {
-			return nil, nil, fmt.Errorf("removing the log of %s: %w", s.Name, err)
+		if err := os.Remove(log); err != nil {
+			return nil, nil, fmt.Errorf("removing a log: %w", err)
 		}
 	}
 }
