@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,7 +107,8 @@ func (h *Host) join(ctx context.Context, c lab.Credentials, ca []byte) error {
 		if err != nil {
 			return err
 		}
-		config["Static"] = map[string][]string{"etcd": h.etcd(), "kube-apiserver": h.apiServer(at)}
+		env := append([]string{"/usr/bin/env"}, lab.ProgramEnv()...)
+		config["Static"] = map[string][]string{"etcd": slices.Concat(env, h.etcd()), "kube-apiserver": slices.Concat(env, h.apiServer(at))}
 	}
 	if files[configPath], err = json.Marshal(config); err != nil {
 		return fmt.Errorf("encoding the kubelet's configuration: %w", err)
