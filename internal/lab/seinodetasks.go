@@ -75,8 +75,8 @@ func (s *Sidecars) perform(ctx context.Context, task *unstructured.Unstructured)
 	return nil
 }
 
-// postTimeout is how long Sei's controller waits for a sidecar's answer.
-const postTimeout = 5 * time.Second
+// postTimeout is how long Sei's controller waits for a sidecar's answer. On a busy machine one that is well may take seconds.
+const postTimeout = time.Minute
 
 // Post posts a task to the sidecar of a pod, as Sei's controller does. What holds
 // a node back on purpose is sidecarsim.MarkNotReady.

@@ -69,6 +69,11 @@ func (s *site) annotate(node string, annotations map[string]any) {
 	require.NoError(s, err)
 }
 
+// living is a Node that Kilo counts for as long as a test may take on a busy machine: it asks how old the last word is, and no more.
+func living(name, location string, change ...func(*corev1.Node)) *corev1.Node {
+	return kiloNode(name, location, time.Now().Add(time.Hour), change...)
+}
+
 // slice writes an EndpointSlice of the Service: node and address of each endpoint.
 func (s *site) slice(name string, family discoveryv1.AddressType, port int32, endpoints map[string]string, change ...func(*discoveryv1.Endpoint)) {
 	s.Helper()
@@ -127,7 +132,7 @@ func within(t *testing.T, what string, is func() bool) {
 
 func TestTheWatchFollowsNodesAndSlices(t *testing.T) {
 	s := newSite(t)
-	s.add(kiloNode("a1", "a", time.Now()), kiloNode("a2", "a", time.Now()), kiloNode("b1", "b", time.Now()), kiloNode("b2", "b", time.Now()))
+	s.add(living("a1", "a"), living("a2", "a"), living("b1", "b"), living("b2", "b"))
 	s.slice("v4", discoveryv1.AddressTypeIPv4, 0, map[string]string{"a1": "10.99.0.11", "b1": "10.99.0.21"})
 	s.slice("v6", discoveryv1.AddressTypeIPv6, 7777, map[string]string{"a1": "fd00::11", "b1": "fd00::21", "b2": "fd00::22"})
 	s.slice("leaving", discoveryv1.AddressTypeIPv4, 0, map[string]string{"a2": "10.99.0.12"}, func(e *discoveryv1.Endpoint) { e.Conditions.Terminating = ptr.To(true) })
@@ -158,13 +163,13 @@ func TestTheWatchFollowsNodesAndSlices(t *testing.T) {
 func TestWhyANodeTakesNoPart(t *testing.T) {
 	s := newSite(t)
 	s.add(
-		kiloNode("placed", "a", time.Now()), kiloNode("nowhere", "", time.Now()), kiloNode("late", "a", time.Now().Add(-time.Hour)),
-		kiloNode("malformed", "a", time.Now(), annotated(kilo.PublicKeyKey, "?")),
+		living("placed", "a"), living("nowhere", ""), kiloNode("late", "a", time.Now().Add(-48*time.Hour)),
+		living("malformed", "a", annotated(kilo.PublicKeyKey, "?")),
 	)
 	for node, want := range map[string]string{
 		"placed":    "",
 		"nowhere":   "this node has no location: neither the annotation kilo.squat.ai/location nor the label topology.kubernetes.io/region",
-		"late":      "Kilo does not count this node: its Kilo agent last wrote 1h0m",
+		"late":      "Kilo does not count this node: its Kilo agent last wrote 48h",
 		"malformed": "Kilo does not count this node: it lacks a public key (kilo.squat.ai/key)",
 		"nobody":    `there is no Node named \"nobody\": --node-name has to be the pod's spec.nodeName`,
 	} {
@@ -307,7 +312,7 @@ func TestProbingGoesOnWithoutTheAPIServer(t *testing.T) {
 	s := newSite(t)
 	port := uint16(freePort(t))
 	addresses := map[string]string{"a1": "10.99.0.31", "a2": "10.99.0.32", "b1": "10.99.0.41", "b2": "10.99.0.42"}
-	s.add(kiloNode("a1", "a", time.Now()), kiloNode("a2", "a", time.Now()), kiloNode("b1", "b", time.Now()), kiloNode("b2", "b", time.Now()))
+	s.add(living("a1", "a"), living("a2", "a"), living("b1", "b"), living("b2", "b"))
 	s.slice("v4", discoveryv1.AddressTypeIPv4, 0, addresses)
 	y := s.startAgents(port, addresses)
 	for node := range addresses {
@@ -332,12 +337,14 @@ func TestProbingGoesOnWithoutTheAPIServer(t *testing.T) {
 	})
 
 	back()
+	asked := time.Now()
 	s.annotate("b2", map[string]any{kilo.LeaderKey: ""})
-	within(t, "the move is seen, and the age is that of the news", func() bool {
+	within(t, "the move is seen", func() bool {
 		_, series := y.gauge("a1", "drydock_mesh_probe_success", map[string]string{"dst_node": "b2", "dst_role": "leader", "path": "cross"})
-		now, _ := y.gauge("a1", "drydock_mesh_agent_topology_age_seconds", nil)
-		return series == 2 && now < 5
+		return series == 2
 	})
+	age, _ = y.gauge("a1", "drydock_mesh_agent_topology_age_seconds", nil)
+	require.LessOrEqual(t, age, time.Since(asked).Seconds(), "the age is that of the news")
 }
 
 // TestHeartbeatsThatDoNotComeAreNoNews: what Kilo counts is judged as of the last news, so that an agent that is cut off
@@ -374,7 +381,7 @@ func TestHeartbeatsThatDoNotComeAreNoNews(t *testing.T) {
 // TestNewsIsGathered: half of a burst of news is no topology.
 func TestNewsIsGathered(t *testing.T) {
 	s := newSite(t)
-	s.add(kiloNode("a1", "a", time.Now()), kiloNode("a2", "a", time.Now()))
+	s.add(living("a1", "a"), living("a2", "a"))
 	w := s.watch("a1")
 	within(t, "the first topology", func() bool { return w.Ready() == nil })
 	began, told := time.Now(), map[*Topology]bool{}
@@ -388,15 +395,16 @@ func TestNewsIsGathered(t *testing.T) {
 func TestAgentsOverIPv6Alone(t *testing.T) {
 	s := newSite(t)
 	port := uint16(freePort(t))
-	s.add(kiloNode("a1", "a", time.Now()), kiloNode("b1", "b", time.Now()))
+	s.add(living("a1", "a"), living("b1", "b"))
 	s.slice("v6", discoveryv1.AddressTypeIPv6, int32(port), map[string]string{"a1": "fd00::1", "b1": "fd00::2"})
 	y := s.startAgents(port, map[string]string{"b1": "fd00::2"})
 	w := s.watch("a1")
 	within(t, "the first topology", func() bool { return w.Ready() == nil })
 	client := probe.Client{Node: "a1", Keys: func() []probe.Key { return []probe.Key{probe.Key(secret)} }, Now: time.Now, Rand: randomBytes{}}
 	for _, p := range probe.Protos() {
-		word := asked(client)(t.Context(), p, w.Topology().Nodes["b1"].Agent, "b1")
-		require.NoError(t, word.Why)
+		within(t, "an answer over "+string(p), func() bool {
+			return asked(client)(t.Context(), p, w.Topology().Nodes["b1"].Agent, "b1").Outcome == probe.OK
+		})
 	}
 	y.stop()
 }
@@ -406,7 +414,7 @@ func TestAnAgentLeavesNoGoroutine(t *testing.T) {
 	s := newSite(t)
 	port := uint16(freePort(t))
 	addresses := map[string]string{"a1": "10.99.0.51", "b1": "10.99.0.52"}
-	s.add(kiloNode("a1", "a", time.Now()), kiloNode("b1", "b", time.Now()))
+	s.add(living("a1", "a"), living("b1", "b"))
 	s.slice("v4", discoveryv1.AddressTypeIPv4, 0, addresses)
 	before := runtime.NumGoroutine()
 	t.Run("agents", func(t *testing.T) {

@@ -84,10 +84,12 @@ func (y *yard) settle() {
 			"spec":     map[string]any{"unschedulable": nil},
 		})
 		require.NoError(y.t, err)
-		_, err = y.lab.Client().CoreV1().Nodes().Patch(y.t.Context(), h.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-		require.NoError(y.t, err)
+		y.await("Node "+h.Name+" is as at first", func() bool { // a connection to an API server that an earlier test ended may fail once
+			_, err := y.lab.Client().CoreV1().Nodes().Patch(y.t.Context(), h.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+			return err == nil
+		})
 	}
-	y.await("the ledger is gone", func() bool { // a connection to an API server that an earlier test ended may fail once
+	y.await("the ledger is gone", func() bool { // so may one here
 		err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Delete(y.t.Context(), "drydock-ledger", metav1.DeleteOptions{})
 		return client.IgnoreNotFound(err) == nil
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
@@ -35,22 +36,29 @@ func TestADegradedLeaderIsReplacedWithinTwoMinutes(t *testing.T) {
 	require.Error(t, y.network.Send(t.Context(), "east-3", "west-2"))
 	passed := y.flows("east-3", "west-2", fault)
 	t.Logf("the first packet from east-3 to west-2 passes %.1f s after the fault, with shipped intervals", passed.Seconds())
-	require.Less(t, passed, 2*time.Minute) // nearly all of which are intervals: 75 s beside thirty busy processes
-	require.NoError(t, y.network.Send(t.Context(), "cloud-2", "west-3"))
+	require.Less(t, passed, 2*time.Minute) // nearly all of which are intervals: 66 s alone, 81 s beside all other tests
 	y.deniedToOthers()
+	y.flows("cloud-2", "west-3", fault)
 	entry := y.ended("west-1")
 	t.Logf("the repair ends %.1f s after the fault", entry.Ended.Sub(fault).Seconds())
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
-	require.NoError(t, y.kilo.Lead(t.Context(), "west-3"), "the repair is over, and the lead anybody's again")
+	// The webhook may hear later that the repair is over.
+	y.await("the lead is anybody's again", func() bool { return y.kilo.Lead(t.Context(), "west-3") == nil })
 }
 
-// deniedToOthers: whoever moves the lead of west while west-1's repair waits for its proof is told of that, and moves nothing.
+// deniedToOthers: whoever moves the lead of west while west-1's repair waits for its proof is told of that. These are dry runs, of which
+// the webhook is asked as well: an answer that is late on a busy machine is ignored, so that a real change would be made.
 func (y *yard) deniedToOthers() {
 	y.t.Helper()
-	require.Equal(y.t, remediations.PhaseVerifying, remediations.ReadJournal(y.node("west-1")).Records[remediations.LocationKey].Phase)
+	y.await("the move waits for its proof", func() bool { // packets flow before Drydock has written that it moved the lead
+		r := remediations.ReadJournal(y.node("west-1")).Records[remediations.LocationKey]
+		return r != nil && r.Phase == remediations.PhaseVerifying
+	})
 	for node, value := range map[string]any{"west-1": "true", "west-2": nil, "west-3": "true"} {
-		err := y.try(node, map[string]any{"metadata": map[string]any{"annotations": map[string]any{kilo.LeaderKey: value}}})
-		require.ErrorContains(y.t, err, "mesh-leader-degraded", node)
+		y.await("nobody else changes who leads, on "+node, func() bool {
+			err := y.try(node, map[string]any{"metadata": map[string]any{"annotations": map[string]any{kilo.LeaderKey: value}}}, metav1.DryRunAll)
+			return err != nil && strings.Contains(err.Error(), "mesh-leader-degraded")
+		})
 	}
 	require.Equal(y.t, []string{"west-2"}, y.annotated("west"))
 }
@@ -102,7 +110,7 @@ func TestADarkLocationGetsAnotherLeader(t *testing.T) {
 	y.moved("west", "west-2")
 	t.Logf("alert %.1f s after the fault, the leader moves %.1f s later", alerted.Sub(fault).Seconds(), time.Since(alerted).Seconds())
 	t.Logf("the first packet passes %.1f s after the fault, with short intervals", y.flows("east-3", "west-2", fault).Seconds())
-	require.NoError(t, y.network.Send(t.Context(), "west-3", "cloud-2"))
+	y.flows("west-3", "cloud-2", fault)
 
 	entry := y.ended("west-1")
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
@@ -154,7 +162,11 @@ func TestTwoLeadersThatFailAtOnceAreReplacedOneAfterTheOther(t *testing.T) {
 func TestASuccessorThatIsBadAsWellGivesWayToTheNext(t *testing.T) {
 	turn(t)
 	y := newYardOf(t, own{network: mesh.New, lab: quickLab(), interval: quickRound}, mesh.Location{Name: "west", Nodes: 5}, mesh.Location{Name: "east", Nodes: 3}, mesh.Location{Name: "cloud", Nodes: 2})
-	y.run(quickly("1m"), nil)
+	// Only the move that helps has long for its proof.
+	y.run(quickly([]any{
+		map[string]any{"step": "promote-leader", "wait": "1m", "attempts": 1},
+		map[string]any{"step": "promote-leader", "wait": "5m", "attempts": 1},
+	}), nil)
 	require.NoError(t, y.network.DropRelayed("west-2"))
 	require.NoError(t, y.network.DropVXLAN("west-1"))
 	fault := time.Now()
@@ -162,7 +174,7 @@ func TestASuccessorThatIsBadAsWellGivesWayToTheNext(t *testing.T) {
 	y.flows("east-2", "west-2", fault)
 	entry := y.ended("west-1")
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
-	require.Equal(t, []string{"promote-leader:1", "promote-leader:2"}, entry.Steps.Texts())
+	require.Equal(t, []string{"promote-leader:1", "promote-leader:1"}, entry.Steps.Texts())
 	require.Equal(t, []string{"west-3"}, y.annotated("west"))
 	var led []string
 	for _, l := range y.kilo.Leads() {

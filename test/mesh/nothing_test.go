@@ -119,7 +119,7 @@ func TestMembersWithoutPowerMoveNothing(t *testing.T) {
 	if held := y.held("west", "west-1"); held != nil {
 		t.Logf("held: %s", held.Hold.Message)
 	}
-	require.NoError(t, y.network.Send(t.Context(), "east-3", "west-1"), "it is the leader's fault the least")
+	y.flows("east-3", "west-1", y.began) // it is the leader's fault the least
 	leaderOn := y.powerOff("west-1")
 	y.patience()
 	y.held("west", "west-1")

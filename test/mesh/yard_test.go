@@ -117,14 +117,15 @@ func (y *yard) siblings() float64 {
 }
 
 // quick is the shipped policy with short times, and further ones. Its wait is long: where a move helps, a busy machine proves it late.
-func quick(further ...map[string]any) map[string]any { return quickly("5m", further...) }
+func quick(further ...map[string]any) map[string]any {
+	return quickly([]any{map[string]any{"step": "promote-leader", "wait": "5m", "attempts": 2}}, further...)
+}
 
-// quickly is quick where the proof of one move is waited for so long.
-func quickly(wait string, further ...map[string]any) map[string]any {
+// quickly is quick with another plan.
+func quickly(plan []any, further ...map[string]any) map[string]any {
 	p := map[string]any{
 		"name": "mesh-leader-degraded", "match": []string{`remediation="mesh-leader-degraded"`}, "target": map[string]any{"location": "location"},
-		"for": "0s", "proofFor": "5s", "cooldown": "0s", "onExhausted": "none",
-		"plan": []any{map[string]any{"step": "promote-leader", "wait": wait, "attempts": 2}},
+		"for": "0s", "proofFor": "5s", "cooldown": "0s", "onExhausted": "none", "plan": plan,
 	}
 	policies := []any{p}
 	for _, f := range further {
@@ -182,11 +183,11 @@ func (y *yard) patch(name string, patch map[string]any) {
 }
 
 // try is patch, of which the API server may have its own opinion.
-func (y *yard) try(name string, patch map[string]any) error {
+func (y *yard) try(name string, patch map[string]any, dryRun ...string) error {
 	y.t.Helper()
 	data, err := json.Marshal(patch)
 	require.NoError(y.t, err)
-	_, err = y.lab.Client().CoreV1().Nodes().Patch(y.t.Context(), name, types.MergePatchType, data, metav1.PatchOptions{})
+	_, err = y.lab.Client().CoreV1().Nodes().Patch(y.t.Context(), name, types.MergePatchType, data, metav1.PatchOptions{DryRun: dryRun})
 	return err
 }
 

@@ -79,7 +79,7 @@ func next(t *testing.T, m machines) change {
 	select {
 	case c := <-m.changes:
 		return c
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		require.FailNow(t, "Machines heard of nothing")
 		return change{}
 	}

@@ -55,9 +55,16 @@ func (b *balancer) watch(ctx context.Context, host *Host) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			b.say(host, host.Ready(ctx) == nil)
+			b.say(host, host.Ready(ctx) == nil || again(ctx, host))
 		}
 	}
+}
+
+// again is a second look at once: on a busy machine one answer may be late, and all that is open to the host would end for it.
+func again(ctx context.Context, host *Host) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return host.Ready(ctx) == nil
 }
 
 func (b *balancer) say(host *Host, ready bool) {

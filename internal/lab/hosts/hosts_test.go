@@ -39,15 +39,13 @@ func TestMain(m *testing.M) {
 func start(t *testing.T) (*hosts.Hosts, *lab.Lab, context.Context) {
 	t.Helper()
 	hosts.Need(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	t.Cleanup(cancel)
 	if shared.hosts == nil {
 		began := time.Now()
 		var err error
-		shared.hosts, err = hosts.New(ctx, hosts.Options{})
+		shared.hosts, err = hosts.New(t.Context(), hosts.Options{})
 		require.NoError(t, err)
 		t.Logf("the hosts answer by SSH after %s", time.Since(began))
-		shared.lab, err = lab.Start(context.WithoutCancel(ctx), lab.Options{Components: lab.ControlPlane, APIServers: shared.hosts.StartCluster})
+		shared.lab, err = lab.Start(context.WithoutCancel(t.Context()), lab.Options{Components: lab.ControlPlane, APIServers: shared.hosts.StartCluster})
 		require.NoError(t, err)
 		t.Logf("the cluster is ready after %s", time.Since(began))
 	}
@@ -59,6 +57,8 @@ func start(t *testing.T) (*hosts.Hosts, *lab.Lab, context.Context) {
 			t.Logf("logs: %s, %s", shared.hosts.LogDir(), shared.lab.LogDir())
 		}
 	})
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience) // for the test, and not for the lab's start
+	t.Cleanup(cancel)
 	require.NoError(t, shared.hosts.Heal(ctx))
 	return shared.hosts, shared.lab, ctx
 }
@@ -232,16 +232,18 @@ func TestWhoRestartedAUnitStandsInTheJournalOfTheHost(t *testing.T) {
 	worker := h.Host("worker-1")
 	restart := func(attempt string) error {
 		_, err := worker.Run(ctx, "systemd-run", "--unit=drydock-restart-"+hosts.KubeletUnit, "--description=drydock:"+attempt, "--collect",
-			"--no-block", "--property=Type=oneshot", "--property=ExecStartPre=-/usr/bin/systemctl restart "+hosts.KubeletUnit, "/usr/bin/sleep", "3")
+			"--no-block", "--property=Type=oneshot", "--property=ExecStartPre=-/usr/bin/systemctl restart "+hosts.KubeletUnit, "/usr/bin/sleep", "60")
 		return err
 	}
 	began := time.Now()
 	require.NoError(t, restart("a1-1-1"))
 	require.Eventually(t, func() bool { return len(by(t, worker, began)) == 1 }, lab.Patience, 50*time.Millisecond)
 	require.Error(t, restart("b1-1-1"), "systemd refuses a second one while there is a first")
+	_, err := worker.Run(ctx, "systemctl", "stop", "drydock-restart-"+hosts.KubeletUnit) // and takes one after it
+	require.NoError(t, err)
 	require.Eventually(t, func() bool { return restart("c1-1-1") == nil }, lab.Patience, 50*time.Millisecond)
 	require.Eventually(t, func() bool { return len(by(t, worker, began)) == 2 }, lab.Patience, 50*time.Millisecond)
-	_, err := worker.Run(ctx, "systemctl", "restart", hosts.KubeletUnit)
+	_, err = worker.Run(ctx, "systemctl", "restart", hosts.KubeletUnit)
 	require.NoError(t, err)
 	_, err = worker.Run(ctx, "systemctl", "kill", "--signal=KILL", hosts.KubeletUnit)
 	require.NoError(t, err)

@@ -49,7 +49,7 @@ type entry struct {
 
 // Restarts are the unit's, in their order.
 func (h *Host) Restarts(ctx context.Context, unit string) ([]Restart, error) {
-	text, err := h.Run(ctx, "journalctl", "--output=json", "--all", "--no-pager", "_PID=1")
+	text, err := h.journal(ctx, "--output=json", "--all", "--no-pager", "_PID=1")
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +58,13 @@ func (h *Host) Restarts(ctx context.Context, unit string) ([]Restart, error) {
 		return nil, fmt.Errorf("reading the journal of host %s: %w", h.Name, err)
 	}
 	return out, nil
+}
+
+// journal is what journalctl prints, when the journal has all that the host has said by now: what systemd has just done may still be on its
+// way there. On a host that comes up or goes down nobody may be there to write it.
+func (h *Host) journal(ctx context.Context, args ...string) (string, error) {
+	_, _ = h.Run(ctx, "journalctl", "--sync")
+	return h.Run(ctx, append([]string{"journalctl"}, args...)...)
 }
 
 // restartsIn are the unit's restarts in a journal as JSON.
@@ -148,7 +155,7 @@ func (h *Host) RebootAttempts(ctx context.Context) ([]string, error) {
 
 // taken are the attempts in whose name systemd has started that transient unit.
 func (h *Host) taken(ctx context.Context, unit string) ([]string, error) {
-	text, err := h.Run(ctx, append([]string{"journalctl"}, takenIn(unit)...)...)
+	text, err := h.journal(ctx, takenIn(unit)...)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +178,7 @@ func takenIn(unit string) []string {
 
 // Boots are the IDs of the host's boots, by its journal, the last one now.
 func (h *Host) Boots(ctx context.Context) ([]string, error) {
-	text, err := h.Run(ctx, "journalctl", "--list-boots", "--no-pager", "--quiet")
+	text, err := h.journal(ctx, "--list-boots", "--no-pager", "--quiet")
 	if err != nil {
 		return nil, err
 	}

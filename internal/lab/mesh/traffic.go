@@ -16,8 +16,12 @@ import (
 // EchoPort is where every pod sends back what it gets, by TCP and UDP.
 const EchoPort = 7007
 
-// patience is for one packet's way there and back: a thousand times what it takes.
-const patience = time.Second
+// patience is for one try of a packet's way there and back: a thousand times what it takes. A busy machine may take longer, so
+// whatever must pass is tried again, or has patienceInAll.
+const (
+	patience      = time.Second
+	patienceInAll = time.Minute
+)
 
 // echo makes the node's pod answer.
 func (n *Network) echo(node *Node) error {
@@ -65,14 +69,18 @@ func (n *Network) echo(node *Node) error {
 
 // Connect opens a TCP connection from one node's pod to another's, which sends back what it gets.
 func (n *Network) Connect(ctx context.Context, from, to string) (net.Conn, error) {
-	return n.Dial(ctx, from, "tcp", netip.AddrPortFrom(n.Node(to).PodIP(), EchoPort).String())
+	return n.dial(ctx, from, "tcp", netip.AddrPortFrom(n.Node(to).PodIP(), EchoPort).String(), patienceInAll)
 }
 
 // Dial connects from a node's pod to any address.
 func (n *Network) Dial(ctx context.Context, from, protocol, to string) (net.Conn, error) {
+	return n.dial(ctx, from, protocol, to, patience)
+}
+
+func (n *Network) dial(ctx context.Context, from, protocol, to string, timeout time.Duration) (net.Conn, error) {
 	var c net.Conn
 	err := n.Node(from).pod.do(func() (err error) {
-		d := net.Dialer{Timeout: patience}
+		d := net.Dialer{Timeout: timeout}
 		c, err = d.DialContext(ctx, protocol, to)
 		return err
 	})
@@ -91,7 +99,7 @@ func (n *Network) Send(ctx context.Context, from, to string) error {
 		if err != nil {
 			return fmt.Errorf("sending to the pod of %s: %w", to, err)
 		}
-		err = Exchange(c)
+		err = exchange(c, patience)
 		_ = c.Close() // it has served
 		if err != nil {
 			return fmt.Errorf("sending from the pod of %s to that of %s by %s: %w", from, to, protocol, err)
@@ -101,10 +109,12 @@ func (n *Network) Send(ctx context.Context, from, to string) error {
 }
 
 // Exchange sends on a connection to a pod, and waits until it comes back.
-func Exchange(c net.Conn) error {
+func Exchange(c net.Conn) error { return exchange(c, patienceInAll) }
+
+func exchange(c net.Conn, timeout time.Duration) error {
 	sent := make([]byte, tunnelMTU-100)
 	_, _ = rand.Read(sent) // it never fails
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
 	if _, err := c.Write(sent); err != nil {
@@ -171,9 +181,17 @@ func (n *Network) Mute(ctx context.Context) []string {
 	return mute
 }
 
-// Ping sends an ICMP echo from one node itself to another, on the wire, and
-// waits for the answer.
+// Ping sends ICMP echos from one node itself to another, on the wire, until one
+// is answered.
 func (n *Network) Ping(from, to string) error {
+	for began := time.Now(); ; {
+		if err := n.ping(from, to); err == nil || time.Since(began) > patienceInAll {
+			return err
+		}
+	}
+}
+
+func (n *Network) ping(from, to string) error {
 	fail := func(err error) error { return fmt.Errorf("pinging %s from %s: %w", to, from, err) }
 	var c *net.IPConn
 	err := n.Node(from).host.do(func() (err error) {

@@ -14,16 +14,13 @@ import (
 
 func TestAHangEndsWithHealAndIsServedThen(t *testing.T) {
 	c := start(t)
-	c.http.Timeout = time.Second
 	c.Inject(key, sidecarsim.Submit, sidecarsim.Hang())
 	c.Inject(key, sidecarsim.Health, sidecarsim.Hang())
-	status, _ := c.post(sidecarsim.MarkReady, "")
-	require.Zero(t, status)
-	require.Zero(t, c.health())
+	c.giveUp(sidecarsim.Submit, "POST", "/v0/tasks", `{"type":"mark-ready"}`)
+	c.giveUp(sidecarsim.Health, "GET", "/v0/healthz", "")
 	require.Empty(t, c.Done(key))
 	require.Equal(t, []string{key}, c.Closed())
 
-	c.http.Timeout = 5 * time.Second
 	c.Heal(key, sidecarsim.Health)
 	require.NoError(t, c.Await(t.Context(), func() bool { return c.CallsTo(key, sidecarsim.Health)[0].Status == 503 }))
 	c.Heal(key)
@@ -38,10 +35,8 @@ func TestAHangEndsWithItsProcess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t)
-			c.http.Timeout = time.Second
 			c.InjectNext(key, sidecarsim.Submit, 1, sidecarsim.Hang())
-			status, _ := c.post(sidecarsim.MarkReady, "")
-			require.Zero(t, status)
+			c.giveUp(sidecarsim.Submit, "POST", "/v0/tasks", `{"type":"mark-ready"}`)
 			end(c)
 			c.HealAll()
 			require.NoError(t, c.Await(t.Context(), func() bool { return c.CallsTo(key, sidecarsim.Submit)[0].Status == sidecarsim.NoAnswer }))

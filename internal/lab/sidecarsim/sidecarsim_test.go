@@ -51,7 +51,7 @@ func start(t *testing.T) *client {
 	t.Cleanup(s.Close)
 	require.NoError(t, s.Run(pod))
 	c := &client{Server: s, t: t}
-	c.http.Timeout = 5 * time.Second
+	c.http.Timeout = time.Minute
 	c.http.Transport = &http.Transport{DisableKeepAlives: true}
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c
@@ -60,8 +60,14 @@ func start(t *testing.T) *client {
 // do sends a request; the status is 0 where no whole answer came.
 func (c *client) do(method, path, token, body string) (status int, answer string) {
 	c.t.Helper()
+	return c.doFor(c.t.Context(), method, path, token, body)
+}
+
+// doFor is do that gives up with the context.
+func (c *client) doFor(ctx context.Context, method, path, token, body string) (status int, answer string) {
+	c.t.Helper()
 	url := "http://" + net.JoinHostPort("127.65.0.1", strconv.Itoa(c.Port())) + path
-	r, err := http.NewRequestWithContext(c.t.Context(), method, url, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	require.NoError(c.t, err)
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -76,6 +82,22 @@ func (c *client) do(method, path, token, body string) (status int, answer string
 		return 0, err.Error()
 	}
 	return response.StatusCode, string(text)
+}
+
+// giveUp sends a request that hangs, and gives it up when it has arrived.
+func (c *client) giveUp(op sidecarsim.Op, method, path, body string) {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	defer cancel()
+	statuses := make(chan int, 1)
+	go func() {
+		status, _ := c.doFor(ctx, method, path, "sei", body)
+		statuses <- status
+	}()
+	_, err := c.AwaitCall(ctx, func(call sidecarsim.Call) bool { return call.Op == op })
+	require.NoError(c.t, err)
+	cancel()
+	require.Zero(c.t, <-statuses)
 }
 
 func (c *client) health() int {

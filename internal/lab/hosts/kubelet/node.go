@@ -24,9 +24,21 @@ type node struct {
 	config  Config
 	servers []kubernetes.Interface // the one that answered last is the first
 	failed  string                 // what was wrong last time, said once
-	posted  bool                   // this boot's status has been written
-	lease   *coordinationv1.Lease  // as it was last written; nil: it is read first
+	written
 }
+
+// written is what a renewal has written.
+type written struct {
+	posted bool                  // this boot's status
+	lease  *coordinationv1.Lease // as it was last; nil: it is read first
+}
+
+// An API server that hangs cannot be told from one that is slow. So the next one is asked as well after stagger, and an answer may take
+// patience, which is nearly as long as the node may be silent.
+const (
+	stagger  = time.Second
+	patience = 5 * time.Second
+)
 
 func newNode(c Config) *node {
 	if id, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
@@ -35,9 +47,7 @@ func newNode(c Config) *node {
 	n := &node{config: c}
 	for _, url := range c.Servers {
 		client, err := kubernetes.NewForConfig(&rest.Config{
-			Host: url, QPS: -1,
-			// Another one may answer while this one hangs.
-			Timeout:         2 * time.Second,
+			Host: url, QPS: -1, Timeout: patience,
 			TLSClientConfig: rest.TLSClientConfig{CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile},
 		})
 		if err != nil {
@@ -64,13 +74,7 @@ func (n *node) keep(ctx context.Context) {
 }
 
 func (n *node) renew(ctx context.Context) {
-	var err error
-	for range n.servers {
-		if err = n.renewAt(ctx, n.servers[0]); err == nil || ctx.Err() != nil {
-			break
-		}
-		n.servers = append(n.servers[1:], n.servers[0])
-	}
+	err := n.renewAtAny(ctx)
 	now := ""
 	if err != nil {
 		now = err.Error()
@@ -85,7 +89,47 @@ func (n *node) renew(ctx context.Context) {
 	}
 }
 
-func (n *node) renewAt(ctx context.Context, server kubernetes.Interface) error {
+// renewAtAny asks one API server after the other, until one has done it. Of two at once only one can write the lease.
+func (n *node) renewAtAny(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // the others need not answer any more
+	type answer struct {
+		of  int
+		did written
+		err error
+	}
+	answers := make(chan answer, len(n.servers))
+	before := n.written
+	n.lease = nil // after an error it is read again
+	next := time.NewTimer(0)
+	defer next.Stop()
+	var err error
+	for asked, answered := 0, 0; answered < len(n.servers); {
+		select {
+		case <-next.C:
+			if asked == len(n.servers) {
+				continue
+			}
+			go func(of int, server kubernetes.Interface) {
+				did, err := n.renewAt(ctx, server, before)
+				answers <- answer{of, did, err}
+			}(asked, n.servers[asked])
+			asked++
+			next.Reset(stagger)
+		case a := <-answers:
+			answered++
+			if err = a.err; err == nil {
+				n.written = a.did
+				n.servers[0], n.servers[a.of] = n.servers[a.of], n.servers[0]
+				return nil
+			}
+			next.Reset(0)
+		}
+	}
+	return err
+}
+
+func (n *node) renewAt(ctx context.Context, server kubernetes.Interface, before written) (did written, err error) {
 	now := time.Now()
 	// The API server answers from memory. Where that is too old, the next renewal sees what is missing.
 	is, err := server.CoreV1().Nodes().Get(ctx, n.config.Node.Name, metav1.GetOptions{ResourceVersion: "0"})
@@ -93,25 +137,25 @@ func (n *node) renewAt(ctx context.Context, server kubernetes.Interface) error {
 		is, err = server.CoreV1().Nodes().Create(ctx, &n.config.Node, metav1.CreateOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("finding or registering the node: %w", err)
+		return did, fmt.Errorf("finding or registering the node: %w", err)
 	}
-	if err := n.renewLease(ctx, server, is.UID, now); err != nil {
-		return fmt.Errorf("renewing the lease: %w", err)
+	if did.lease, err = n.renewLease(ctx, server, before.lease.DeepCopy(), is.UID, now); err != nil {
+		return did, fmt.Errorf("renewing the lease: %w", err)
 	}
-	if n.posted && says(is.Status, n.config.Node.Status) {
-		return nil // as a kubelet, which posts minutes later what has not changed
+	did.posted = true
+	if before.posted && says(is.Status, n.config.Node.Status) {
+		return did, nil // as a kubelet, which posts minutes later what has not changed
 	}
 	status := n.config.Node.Status
 	status.Conditions = conditions(status.Conditions, is.Status.Conditions, now)
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
-		return fmt.Errorf("encoding the node's status: %w", err)
+		return did, fmt.Errorf("encoding the node's status: %w", err)
 	}
 	if _, err := server.CoreV1().Nodes().Patch(ctx, is.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-		return fmt.Errorf("writing the node's status: %w", err)
+		return did, fmt.Errorf("writing the node's status: %w", err)
 	}
-	n.posted = true
-	return nil
+	return did, nil
 }
 
 // says that the node has the boot and the conditions that it is to have.
@@ -136,17 +180,17 @@ func conditions(healthy, before []corev1.NodeCondition, now time.Time) []corev1.
 	return out
 }
 
-// renewLease renews the lease as it was last written, as a kubelet does. After an error it is read again.
-func (n *node) renewLease(ctx context.Context, server kubernetes.Interface, uid types.UID, now time.Time) error {
-	leases, lease := server.CoordinationV1().Leases(corev1.NamespaceNodeLease), n.lease
-	n.lease = nil
-	var err error
+// renewLease renews the lease as it was last written, as a kubelet does.
+func (n *node) renewLease(
+	ctx context.Context, server kubernetes.Interface, lease *coordinationv1.Lease, uid types.UID, now time.Time,
+) (_ *coordinationv1.Lease, err error) {
+	leases := server.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	if lease == nil {
 		lease, err = leases.Get(ctx, n.config.Node.Name, metav1.GetOptions{})
 	}
 	missing := apierrors.IsNotFound(err)
 	if err != nil && !missing {
-		return err
+		return nil, err
 	}
 	if missing {
 		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
@@ -157,12 +201,7 @@ func (n *node) renewLease(ctx context.Context, server kubernetes.Interface, uid 
 	seconds, at := int32(n.config.LeaseSeconds), metav1.NewMicroTime(now)
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &n.config.Node.Name, &seconds, &at
 	if missing {
-		lease, err = leases.Create(ctx, lease, metav1.CreateOptions{})
-	} else {
-		lease, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+		return leases.Create(ctx, lease, metav1.CreateOptions{})
 	}
-	if err == nil {
-		n.lease = lease
-	}
-	return err
+	return leases.Update(ctx, lease, metav1.UpdateOptions{})
 }
