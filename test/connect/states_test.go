@@ -43,8 +43,8 @@ func connected(b *berth) {
 	elsewhere, err := lab.FreePort()
 	require.NoError(b.t, err)
 	stopped := map[string]any{"urls": b.lab.AlertmanagerURLs()[1:]}
-	leader := b.start("", elsewhere, stopped)
 	b.set(b.t, b.name, b.receiver())
+	leader := b.start("", elsewhere, stopped)
 	follower := b.start("-follower", b.port, stopped)
 	b.becomes(leader, alerts.SelfTestOK, b.began, time.Minute)
 	said, err := b.selfTest(leader, "1m")
@@ -69,7 +69,10 @@ func connected(b *berth) {
 	b.set(b.t, b.name, &route{receiver: b.name, matcher: `alertname="DrydockSelfTest"`, url: nowhere(b), tokenFile: b.token})
 	again := b.start("-again", b.port, stopped)
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); b.pause() {
-		require.Equal(b.t, alerts.SelfTestOK, b.ledger().Status.SelfTest.State, "the last arrival outlives a restart")
+		l := b.ledger()
+		require.Equal(b.t, arrival, l.Arrival, "the last arrival outlives a restart")
+		// An Alertmanager that is too busy to answer in time makes it unknown until the next poll.
+		require.Contains(b.t, []alerts.SelfTestState{alerts.SelfTestOK, alerts.SelfTestUnknown}, l.Status.SelfTest.State)
 	}
 	b.measures(again, fmt.Sprintf("drydock_selftest_last_arrival_timestamp_seconds %s\n", exposed(arrival)))
 	b.measures(again, `drydock_selftest_state{state="ok"} 1`)

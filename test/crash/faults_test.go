@@ -152,7 +152,7 @@ func (y *yard) random(r *rand.Rand, share float64, until time.Time) hook {
 // TestWatchesBreak cuts every watch of the Nodes after a moment, all along.
 func TestWatchesBreak(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, shared(t), options{nodes: 2, cures: 2, attempts: 2, steady: true})
+	y := newYard(t, shared(t), options{nodes: 2, cures: 2, attempts: 2, steady: true, wait: patient})
 	var cut atomic.Int64
 	y.on(func(c *call, when moment) lab.Verdict {
 		if when == after && c.request.URL.Path == "/api/v1/nodes" && c.request.URL.Query().Get("watch") != "" {
@@ -212,11 +212,11 @@ func TestTheAPIServerRestarts(t *testing.T) {
 			leader := y.leading().PID()
 			y.fail(0)
 			y.await("an intent", func(v *view) bool { return v.record(y.nodes[0]) != nil })
-			server := l.Process("kube-apiserver")
+			server, ended := l.Process("kube-apiserver"), y.replicas[0].Done() // of this process: the next one may be there soon
 			server.Kill()
 			if outage > 0 {
 				select { // the leader gives up by itself
-				case <-y.replicas[0].Done():
+				case <-ended:
 				case <-time.After(lab.Patience):
 					require.Fail(t, "the leader goes on without its Lease")
 				}

@@ -62,29 +62,33 @@ func (y *yard) repairAll() {
 	require.Equal(y.t, y.slots, y.view.most, "as many slots at once as the limit allows")
 }
 
-// fell makes every leader fall a moment after it has begun to lead, or a few changes after, whichever comes first: one
-// after the other, until the returned function is called, which says how many that were. The changes see to it that a
-// fast Drydock loses its leaders as well.
+// fell makes every leader fall a moment after its first change, or a few changes after, whichever comes first: one after the other, until
+// the returned function is called, which says how many that were. The changes see to it that a fast Drydock loses its leaders as well. A
+// slow one may never come to its call: many leaders fall, and the last one stays.
 func (y *yard) fell(random *rand.Rand, how func(*replica, *rand.Rand)) (stop func() int) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(y.t.Context()))
-	count := 0
+	count, most := 0, 5*fleet()/2
 	var work sync.WaitGroup
 	work.Go(func() {
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
-		for {
+		for count < most {
 			before := y.renewals()
 			moment, few := time.Duration(1000+random.IntN(2000))*time.Millisecond, int64(4+random.IntN(11))
-			var led time.Time // since when somebody leads again
-			var then int64    // what had been changed by then
-			for led.IsZero() || (time.Since(led) < moment && y.changes.Load()-then < few) {
+			var led bool        // somebody leads again
+			var then int64      // what had been changed by then
+			var began time.Time // since when there is more
+			for began.IsZero() || (time.Since(began) < moment && y.changes.Load()-then < few) {
 				select {
 				case <-tick.C:
 				case <-ctx.Done():
 					return
 				}
-				if led.IsZero() && y.renewals() > before {
-					led, then = time.Now(), y.changes.Load()
+				switch {
+				case !led && y.renewals() > before:
+					led, then = true, y.changes.Load()
+				case led && began.IsZero() && y.changes.Load() > then:
+					began = time.Now()
 				}
 			}
 			how(y.leading(), random)

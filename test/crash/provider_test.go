@@ -8,17 +8,21 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // intentGood is how long after its intent a call may still arrive: invariant 4's 10 s, one more since the record's times
@@ -143,9 +147,17 @@ func (p *provider) nodeOf(path string) string {
 // two that begin on one Node at once its resourceVersion decides, and limits count the Node once.
 func (p *provider) arrived(node string, at time.Time) {
 	y, ctx := p.yard, context.WithoutCancel(p.yard.t.Context())
-	n, err := y.lab.Client().CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	var n *corev1.Node
+	var l *ledger.Ledger
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, lab.Patience, true, func(ctx context.Context) (bool, error) {
+		if n, last = y.lab.Client().CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{}); last == nil {
+			l, last = y.readLedger(ctx)
+		}
+		return last == nil, nil // the test may just have killed the API server
+	})
 	if err != nil {
-		y.breach("a reboot of %q arrived, and its Node cannot be read: %v", node, err)
+		y.breach("a reboot of %q arrived, and its Node or the ledger cannot be read: %v", node, last)
 		return
 	}
 	a := arrival{node: node}
@@ -159,17 +171,8 @@ func (p *provider) arrived(node string, at time.Time) {
 	if r != nil {
 		a.intent, a.since = r.Intent.ID, r.Intent.At
 	}
-	ledger, err := y.readLedger(ctx)
-	if err != nil {
-		y.breach("a reboot of %s arrived, and the ledger cannot be read: %v", node, err)
-		return
-	}
-	held := false
-	for _, s := range ledger.Slots {
-		held = held || (s.Kind == "" && s.Node == node)
-	}
-	if !held {
-		y.breach("a reboot of %s arrived for %s, and the ledger has no slot for it: %+v", node, a.intent, ledger.Slots)
+	if !slices.ContainsFunc(l.Slots, func(s ledger.Slot) bool { return s.Kind == "" && s.Node == node }) {
+		y.breach("a reboot of %s arrived for %s, and the ledger has no slot for it: %+v", node, a.intent, l.Slots)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -46,7 +46,7 @@ func TestALeaderThatStallsMakesNoLateCall(t *testing.T) {
 		for until, least := range map[string]time.Duration{"until the other has ended it": 0, "until it is too late": tooLate} {
 			t.Run(name+" "+until, func(t *testing.T) {
 				t.Parallel()
-				y := newYard(t, shared(t), options{replicas: 2})
+				y := newYard(t, shared(t), options{replicas: 2, wait: patient})
 				stopped := y.stopAt(c.at)
 				y.start()
 				y.fail(0)
@@ -67,7 +67,7 @@ func TestALeaderThatStallsMakesNoLateCall(t *testing.T) {
 		}
 		t.Run("control: a moment "+name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t, shared(t), options{replicas: 2, steady: true})
+			y := newYard(t, shared(t), options{replicas: 2, steady: true, wait: patient})
 			stopped := y.stopAt(c.at)
 			y.start()
 			y.fail(0)
@@ -89,28 +89,55 @@ func TestACallIsNotMadeAfterTenSeconds(t *testing.T) {
 	for name, stall := range map[string]time.Duration{"too long": tooLate, "control: a moment": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t, shared(t), options{unled: true})
-			// It asks the provider which machines there are, and calls then.
-			var once sync.Once
-			y.on(func(c *call, when moment) lab.Verdict {
-				if y.looked(c) && when == before {
-					once.Do(func() {
-						first := y.replicas[0]
-						y.stop(first)
-						time.AfterFunc(stall, func() { y.signal(first, syscall.SIGCONT) })
-					})
-				}
-				return lab.Pass
-			})
-			y.start()
-			y.fail(0)
-			y.kept()
-			calls := y.provider.calls(y.nodes[0])
-			require.Len(t, calls, 1)
+			call, busy := stallsBeforeItsCall(t, stall)
+			for i := 1; stall < tooLate && busy && i < 5; i++ { // then it was no moment, and the control begins anew
+				call, busy = stallsBeforeItsCall(t, stall)
+			}
 			// Whether the attempt was given back or counts as spent, what slept is not what was made.
-			require.Equal(t, stall < tooLate, strings.HasSuffix(calls[0], "-0-1"), "the call is %s", calls[0])
+			require.Equal(t, stall < tooLate, strings.HasSuffix(call, "-0-1"), "the call is %s", call)
 		})
 	}
+}
+
+// stallsBeforeItsCall gives the one call of a Drydock that stalls before it for so long. busy: the machine was, so that it woke late, or
+// could not look at its Node in time.
+func stallsBeforeItsCall(t *testing.T, stall time.Duration) (made string, busy bool) {
+	t.Helper()
+	const soon = 8 * time.Second // after the intent: time is left to make the call in
+	y := newYard(t, shared(t), options{unled: true, wait: patient})
+	var once sync.Once
+	var mu sync.Mutex
+	var intent time.Time
+	y.on(func(c *call, when moment) lab.Verdict {
+		mu.Lock()
+		if intent.IsZero() && when == before && c.first == "node-0 PATCH Acting reboot:1" {
+			intent = time.Now()
+		}
+		busy = busy || !intent.IsZero() && strings.Contains(c.name, "held "+string(remediations.ReasonBlind))
+		mu.Unlock()
+		// It asks the provider which machines there are, and calls then.
+		if y.looked(c) && when == before {
+			once.Do(func() {
+				first := y.replicas[0]
+				y.stop(first)
+				time.AfterFunc(stall, func() {
+					mu.Lock()
+					busy = busy || time.Since(intent) > soon
+					mu.Unlock()
+					y.signal(first, syscall.SIGCONT)
+				})
+			})
+		}
+		return lab.Pass
+	})
+	y.start()
+	y.fail(0)
+	y.kept()
+	calls := y.provider.calls(y.nodes[0])
+	require.Len(t, calls, 1)
+	mu.Lock()
+	defer mu.Unlock()
+	return calls[0], busy
 }
 
 // stopAt stops the replica that makes that call, once, and says which it was. A call to the provider is the leader's.

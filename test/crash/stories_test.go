@@ -23,7 +23,7 @@ type story struct {
 const never = 1000
 
 var stories = []story{
-	{"the second reboot cures", options{cures: 2}, func(y *yard) {
+	{"the second reboot cures", options{cures: 2, wait: patient}, func(y *yard) {
 		y.fail(0)
 		y.kept()
 	}},

@@ -64,6 +64,9 @@ type options struct {
 	held bool
 }
 
+// patient is a wait for those with no attempt to spare: a proof that came later, on a busy machine, would cost one.
+const patient = "60s"
+
 func (o options) withDefaults() options {
 	o.nodes, o.replicas, o.slots, o.cures = max(o.nodes, 1), max(o.replicas, 1), max(o.slots, 1), max(o.cures, 1)
 	if o.attempts == 0 {

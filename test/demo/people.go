@@ -21,9 +21,9 @@ import (
 // touchy is the node of the second act.
 const touchy = "node-3"
 
-// people is the second act: a person silences a node, then drains it while it is under repair.
-func people(ctx context.Context, l *lab.Lab, b built, config string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*stepWithin)
+// people is the second act: a person silences a node, then drains it while it is under repair. refused is called when that was refused.
+func people(ctx context.Context, l *lab.Lab, b built, config string, within time.Duration, refused func()) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*within)
 	defer cancel()
 	fmt.Printf("\nThe second act: people come first. Somebody swaps a disk of %s and silences it; then it breaks.\n\n", touchy)
 	add := []string{"--alertmanager.url=" + l.AlertmanagerURLs()[0], "silence", "add", "node=" + touchy, "--author=ada", "--comment=swapping a disk", "--duration=1h"}
@@ -47,13 +47,17 @@ func people(ctx context.Context, l *lab.Lab, b built, config string) error {
 	}
 	shown("amtool silence expire "+strings.TrimSpace(id), "")
 	began := time.Now()
-	if err := until(ctx, l, func(n *corev1.Node) bool { return remediations.InFlight(n) != nil }); err != nil {
+	// An intent alone may be taken back, where the last look before the call takes too long.
+	if err := until(ctx, l, func(n *corev1.Node) bool {
+		return n.Labels[remediations.PhaseLabel] == string(remediations.PhaseVerifying)
+	}); err != nil {
 		return fmt.Errorf("the repair did not go on: %w", err)
 	}
 	fmt.Printf("The repair went on %.1f s after the silence ended. Meanwhile somebody wants to drain the node,\nand kubectl's own library begins with a cordon:\n\n", time.Since(began).Seconds())
 	if err := cordon(ctx, l); err != nil {
 		return err
 	}
+	refused()
 	if err := until(ctx, l, func(n *corev1.Node) bool {
 		return remediations.InFlight(n) == nil && len(remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])) > 0
 	}); err != nil {

@@ -35,7 +35,7 @@ func (s sighting) seen(ctx context.Context, n *corev1.Node) string {
 }
 
 // watch breaks the node and prints a line for each thing that happens, with the time since the break.
-func watch(ctx context.Context, l *lab.Lab, civo *lab.Civo) error {
+func watch(ctx context.Context, l *lab.Lab, civo *lab.Civo, within time.Duration) error {
 	node, err := l.Client().CoreV1().Nodes().Get(ctx, broken, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func watch(ctx context.Context, l *lab.Lab, civo *lab.Civo) error {
 	line(0, "broken", broken+"'s kubelet is cut off: its lease is no longer renewed")
 
 	sightings := list(l, civo, bootID)
-	ctx, cancel := context.WithTimeout(ctx, stepWithin)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	changes, err := l.Client().CoreV1().Nodes().Watch(ctx, metav1.SingleObject(node.ObjectMeta))
 	if err != nil {
@@ -62,7 +62,7 @@ func watch(ctx context.Context, l *lab.Lab, civo *lab.Civo) error {
 			n, _ = e.Object.(*corev1.Node)
 		case <-ticker.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%q did not come within %s", sightings[0].what, stepWithin)
+			return fmt.Errorf("%q did not come within %s", sightings[0].what, within)
 		}
 		sightings = slices.DeleteFunc(sightings, func(s sighting) bool {
 			text := s.seen(ctx, n)

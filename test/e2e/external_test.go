@@ -117,10 +117,10 @@ func TestARemediatorRebootsTheMachine(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"external:1"}, e.Steps.Texts())
 	require.NotEqual(t, before, y.node("node-67").Status.NodeInfo.BootID)
-	require.Equal(t, []string{e.ID + "-0-1"}, r.Rebooted())
+	require.Equal(t, []string{e.ID + "-0-1"}, attempts(r.Rebooted()))
 	require.Equal(t, remediations.OutcomeRecovered, f.Outcome, f.Why)
 	require.Equal(t, []string{"external:1", "reboot:1"}, f.Steps.Texts())
-	require.Equal(t, []string{f.ID + "-0-1"}, r.Stopped())
+	require.Equal(t, []string{f.ID + "-0-1"}, attempts(r.Stopped()))
 	require.Len(t, y.civo.Done(civosim.Any), 1)
 }
 
@@ -143,7 +143,7 @@ func TestFenceAgentsRemediationRebootsTheMachine(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"external:1"}, e.Steps.Texts())
 	require.NotEqual(t, before.Status.NodeInfo.BootID, y.node(node).Status.NodeInfo.BootID)
-	require.Equal(t, []string{e.ID + "-0-1"}, r.Rebooted())
+	require.Equal(t, []string{e.ID + "-0-1"}, attempts(r.Rebooted()))
 	require.Empty(t, y.civo.Done(civosim.Any))
 	made := (<-w.ResultChan()).Object.(*unstructured.Unstructured)
 	require.Equal(t, "FenceAgentsRemediation", made.GetKind())
@@ -181,7 +181,7 @@ func TestMetal3RemediationRebootsTheMachine(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"external:1"}, e.Steps.Texts())
 	require.NotEqual(t, before, y.node("metal-r").Status.NodeInfo.BootID)
-	require.Equal(t, []string{e.ID + "-0-1"}, rebooted())
+	require.Equal(t, []string{e.ID + "-0-1"}, attempts(rebooted()))
 	require.Equal(t, remediations.OutcomeRecovered, f.Outcome, f.Why)
 	require.Equal(t, []string{"external:1", "reboot:1"}, f.Steps.Texts())
 }
@@ -193,7 +193,7 @@ func TestSucceededIsNoProof(t *testing.T) {
 	const claimed, well, booted = "node-46", "node-48", "node-47"
 	y := newYard(t)
 	r, objects := y.remediator(lab.RemediatorOptions{Claims: []string{claimed, well}}, claimed, well, booted)
-	o := remediating(map[string]map[string]any{claimed: external("10s"), well: external("45s"), booted: external(patience)})
+	o := remediating(map[string]map[string]any{claimed: external("10s"), well: external("75s"), booted: external(patience)})
 	o.Config["limits"].(map[string]any)["concurrent"] = 3
 	y.run(o)
 	before := map[string]string{}
@@ -209,7 +209,7 @@ func TestSucceededIsNoProof(t *testing.T) {
 
 	e, w, f := y.ended(claimed), y.ended(well), y.ended(booted)
 	y.noneLeft(objects, claimed, well, booted)
-	require.ElementsMatch(t, []string{e.ID + "-0-1", w.ID + "-0-1"}, r.Claimed())
+	require.ElementsMatch(t, []string{e.ID + "-0-1", w.ID + "-0-1"}, attempts(r.Claimed()))
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"external:1", "reboot:1"}, e.Steps.Texts())
 	require.NotEqual(t, before[claimed], y.node(claimed).Status.NodeInfo.BootID)
@@ -220,6 +220,15 @@ func TestSucceededIsNoProof(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, f.Outcome, f.Why)
 	require.Equal(t, []string{"external:1"}, f.Steps.Texts())
 	require.Len(t, y.civo.Done(civosim.Any), 1)
+}
+
+// attempts are the attempts of these intents, whose ids are repair-step-attempt, with a fourth part where the attempt had been given back
+// and is made again.
+func attempts(intents []string) (out []string) {
+	for _, id := range intents {
+		out = append(out, strings.Join(strings.Split(id, "-")[:3], "-"))
+	}
+	return out
 }
 
 // attempt is the node's that is under way; empty: none is.
@@ -241,9 +250,9 @@ func TestAFaultLeavesOneObject(t *testing.T) {
 			asks: func(in *http.Request, _ []byte) bool {
 				return in.Method == http.MethodPost && strings.HasSuffix(in.URL.Path, "/selfnoderemediations")
 			},
-			ended: func(e remediations.Entry, attempts int) {
+			ended: func(e remediations.Entry, made int) {
 				y.noneLeft(objects, node)
-				require.Equal(y.t, []string{fmt.Sprintf("%s-%d-1", e.ID, attempts-1)}, r.Rebooted())
+				require.Equal(y.t, []string{fmt.Sprintf("%s-%d-1", e.ID, made-1)}, attempts(r.Rebooted()))
 			},
 		}
 	})

@@ -244,7 +244,7 @@ func helpedAgain(nodes ...string) func(civosim.Instance, civosim.Op) bool {
 }
 
 // soon is how long a reboot that does not help is waited for, while a person does something about it.
-const soon = "30s"
+const soon = "60s"
 
 // twice is a plan whose first reboot is given up after so long.
 func twice(first string, over map[string]any) map[string]any {

@@ -33,7 +33,7 @@ func metal(policies []any, all ...*lab.BMC) lab.DrydockOptions {
 		bmcs = append(bmcs, b.Config)
 	}
 	return lab.DrydockOptions{Config: map[string]any{
-		"providers": map[string]any{"redfish": map[string]any{"timeout": "10s", "bmcs": bmcs}},
+		"providers": map[string]any{"redfish": map[string]any{"timeout": "20s", "bmcs": bmcs}},
 		"limits":    map[string]any{"concurrent": len(all), "startupGrace": "0s"},
 		"policies":  policies,
 	}}
@@ -229,7 +229,7 @@ func TestTheBMCWitnessesThatAMachineIsOff(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"external:1"}, e.Steps.Texts())
 	require.NotEqual(t, before, y.node("node-74").Status.NodeInfo.BootID)
-	require.Equal(t, []string{e.ID + "-0-1"}, r.Rebooted())
+	require.Equal(t, []string{e.ID + "-0-1"}, attempts(r.Rebooted()))
 	require.Empty(t, b.Resets())
 	require.Empty(t, y.civo.CallsTo(civosim.Any), "the node is not Civo's, though its spec.providerID is")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 )
@@ -16,6 +17,12 @@ import (
 // and nothing is done. Who, why and until when stand where people look.
 func TestASilenceOnOneAlertmanagerHolds(t *testing.T) {
 	y := newYard(t)
+	back := make(chan struct{}, 1) // each machine that is rebooted waits for its turn, and the repair with it
+	y.machines(lab.CivoOptions{RebootTime: time.Second, Cures: func(civosim.Instance, civosim.Op) bool {
+		<-back
+		return true
+	}})
+	t.Cleanup(func() { close(back) })
 	// One replica may hear of an alert later than the other, so the repair also waits for approval: nothing is done before both know it.
 	d := y.run(lab.DrydockOptions{Config: several(config(asking()))})
 	const node = "node-50"
@@ -39,6 +46,7 @@ func TestASilenceOnOneAlertmanagerHolds(t *testing.T) {
 		ended := time.Now()
 		y.record(node, "going on", func(r *remediations.Record) bool { return r.Intent != nil })
 		t.Logf("it went on %s after the silence ended", time.Since(ended).Round(10*time.Millisecond))
+		back <- struct{}{}
 		y.entry(node, func(e remediations.Entry) bool { return e.ID == r.ID && e.Outcome == remediations.OutcomeRecovered })
 		require.Equal(t, round+1, y.reboots(node))
 	}
@@ -78,10 +86,12 @@ func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
 func TestASilenceTearsNothing(t *testing.T) {
 	y := newYard(t)
 	const node = "node-52"
+	comeBack := y.away(nil)
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	y.fail(node)
 	y.record(node, "the reboot verified", verifying)
 	y.silenceBoth("I am at it", "node="+node)
+	comeBack()
 	y.recovers(node, 1)
 }
 
@@ -153,7 +163,9 @@ func TestAGroupThatSaysResolved(t *testing.T) {
 	}, lab.Patience, 100*time.Millisecond, "the post of the group")
 	r := remediations.ReadJournal(y.node(quiet)).Record
 	require.NotNil(t, r, "the group's word is not its alerts'")
-	require.Equal(t, held, r)
+	require.Equal(t, held.ID, r.ID)
+	require.Equal(t, remediations.PhasePending, r.Phase)
+	require.Nil(t, r.Intent)
 	require.Zero(t, y.reboots(quiet))
 
 	expire()
@@ -164,6 +176,7 @@ func TestAGroupThatSaysResolved(t *testing.T) {
 func TestResolvedAndFiredAgainBetweenTwoFlushes(t *testing.T) {
 	y := newYard(t)
 	const node = "node-57"
+	comeBack := y.away(nil)
 	d := y.run(lab.DrydockOptions{Config: config(asking())})
 	y.configure(d, map[string]any{"route": map[string]any{"group_interval": "1h"}})
 	approve := y.waiting(node)
@@ -179,6 +192,7 @@ func TestResolvedAndFiredAgainBetweenTwoFlushes(t *testing.T) {
 	y.record(node, "going on", underRepair)
 	require.Equal(t, before, y.learnt(d), "neither its end nor its return was told")
 	require.Equal(t, first, remediations.AlertsOn(y.node(node).Annotations)[0].StartsAt, "so this is old")
+	comeBack()
 	y.recovers(node, 1)
 }
 
@@ -210,6 +224,7 @@ func TestASilenceMadeBeforeAPauseWasTakenOff(t *testing.T) {
 	y.fail(node)
 	y.held(node, remediations.ReasonPaused)
 	s := y.silence(1, author, "the pager, too", "node="+node)
+	y.alertmanagers(node, "at both", func(state string, _ []string) bool { return state != "" })
 	y.unannotate(node, remediations.PauseKey)
 	y.held(node, remediations.ReasonSilenced)
 	require.Zero(t, y.reboots(node))
@@ -272,14 +287,16 @@ func TestAMuteTimeHolds(t *testing.T) {
 func TestDrydocksOwnSilence(t *testing.T) {
 	y := newYard(t)
 	const node, forged = "node-2", "node-3"
-	y.stubborn(node)
+	comeBack := y.away(helpedAgain(node))
 	c := config(twice(soon, nil))
 	c["alertmanager"] = map[string]any{"silenceRepairs": true}
 	y.run(lab.DrydockOptions{Config: c})
 	t.Cleanup(y.expireAll)
 
 	y.fail(node)
-	r := y.record(node, "the first reboot verified, silenced", func(r *remediations.Record) bool { return verifying(r) && r.Silence != "" })
+	r := y.record(node, "the first reboot verified, silenced", func(r *remediations.Record) bool {
+		return verifying(r) && r.Step.Index == 0 && r.Silence != ""
+	})
 	own := y.standing(0, r.Silence)
 	require.Equal(t, "active", own.Status.State)
 	require.Equal(t, "drydock", own.CreatedBy)
@@ -295,6 +312,7 @@ func TestDrydocksOwnSilence(t *testing.T) {
 	require.Equal(t, "active", y.standing(0, own.ID).Status.State)
 	y.amtool(0, "silence", "expire", own.ID)
 	require.Equal(t, "active", y.standing(0, next.Silence).Status.State)
+	comeBack()
 	require.Equal(t, r.ID, y.recovers(node, 2).ID)
 	require.Eventually(t, func() bool { return y.standing(0, next.Silence).Status.State == "expired" }, lab.Patience, 50*time.Millisecond, "it ends with the repair")
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -17,22 +18,38 @@ import (
 // next one proves the cure.
 func TestStoppedDuringTheCall(t *testing.T) {
 	y := newYard(t)
-	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
-	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(2*time.Second))
-	y.fail("node-40")
+	comeBack := y.away(nil)
+	d := y.run(lab.DrydockOptions{Config: several(config(policy(nil)))})
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience)
 	defer cancel()
-	_, err := y.civo.AwaitCall(ctx, func(c civosim.Call) bool { return c.Op == civosim.HardReboots && c.Done != "" })
-	require.NoError(t, err)
-	require.NoError(t, d.Stop(ctx), "it ends by itself, with status 0")
-	r := remediations.ReadJournal(y.node("node-40")).Record
-	require.NotNil(t, r)
-	require.Equal(t, remediations.PhaseVerifying, r.Phase)
-	require.Equal(t, remediations.CallAccepted, r.Intent.Outcome)
+	// Drydock waits for five seconds. Where a busy machine took longer than that, nothing was promised, and another node shows it.
+	const promised, most = 5 * time.Second, 5
+	var node string
+	for i, took := 0, promised; took >= promised; i++ {
+		require.Less(t, i, most, "each stop took longer than %s", promised)
+		node = fmt.Sprintf("node-%d", 40+i)
+		id := strings.TrimPrefix(y.node(node).Spec.ProviderID, "civo://")
+		y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(2*time.Second))
+		y.fail(node)
+		_, err := y.civo.AwaitCall(ctx, func(c civosim.Call) bool {
+			return c.Op == civosim.HardReboots && c.Done != "" && strings.Contains(c.Path, id)
+		})
+		require.NoError(t, err)
+		began := time.Now()
+		stopped := d.Stop(ctx)
+		if took = time.Since(began); took < promised {
+			require.NoError(t, stopped, "it ends by itself, with status 0")
+			r := remediations.ReadJournal(y.node(node)).Record
+			require.NotNil(t, r)
+			require.Equal(t, remediations.PhaseVerifying, r.Phase)
+			require.Equal(t, remediations.CallAccepted, r.Intent.Outcome)
+		}
+		require.NoError(t, y.lab.Restart(t.Context(), d))
+	}
 
-	require.NoError(t, y.lab.Restart(t.Context(), d))
-	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-40").Outcome)
-	require.Equal(t, 1, y.reboots("node-40"))
+	comeBack()
+	require.Equal(t, remediations.OutcomeRecovered, y.ended(node).Outcome)
+	require.Equal(t, 1, y.reboots(node))
 }
 
 // The figures of a whole repair, as rules and dashboards read them.
