@@ -61,11 +61,6 @@ const (
 
 	// retryAfter is what a 503 asks for. Alertmanager has its own back-off.
 	retryAfter = 5 * time.Second
-
-	// shutdownGrace lets posts under way finish when the process ends. It is less
-	// than a Pod's 30 s, and the deadline below does not fit into it: who is cut
-	// off posts again.
-	shutdownGrace = 5 * time.Second
 )
 
 // timeouts are constants but for tests.
@@ -77,6 +72,9 @@ type timeouts struct {
 	place    time.Duration // one of maxPosts has to be free, then the memory for its body; part of read
 	idle     time.Duration // between two posts on one connection
 	handOver time.Duration // all alerts of a post have to be taken
+	// shutdown lets posts under way finish when the process ends. It is less than
+	// a Pod's 30 s, and handOver does not fit into it: who is cut off posts again.
+	shutdown time.Duration
 }
 
 func defaultTimeouts() timeouts {
@@ -88,6 +86,7 @@ func defaultTimeouts() timeouts {
 		place:    5 * time.Second,
 		idle:     5 * time.Second, // in a storm the next comes sooner; after one, what is kept would have every other closed with its answer
 		handOver: 10 * time.Second,
+		shutdown: 5 * time.Second,
 	}
 }
 

@@ -109,8 +109,8 @@ func (s *Server) Start(ctx context.Context) error {
 	close(s.listening)
 	defer s.addr.Store(nil)
 	s.log.Info("receiving alerts", "address", addr.String(), "tls", s.certs != nil, "token", s.token != nil)
-	return s.http.Serve(ctx, listener, shutdownGrace, func() {
-		s.log.Info("posts in progress were cut off; Alertmanager will post them again", "grace", shutdownGrace.String())
+	return s.http.Serve(ctx, listener, s.timeouts.shutdown, func() {
+		s.log.Info("posts in progress were cut off; Alertmanager will post them again", "grace", s.timeouts.shutdown.String())
 	})
 }
 

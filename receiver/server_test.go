@@ -105,6 +105,7 @@ func TestPostsUnderWayFinishAtShutdown(t *testing.T) {
 		<-release
 		return Accepted, ctx.Err()
 	})})
+	s.timeouts.shutdown = time.Minute // a busy machine may take long to see that no new connections are taken
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Start(ctx) }()
