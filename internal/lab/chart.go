@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -95,9 +96,13 @@ func labValues() map[string]any {
 	}
 }
 
+// webhookTimeout finds how long the API server waits for Drydock's webhook.
+var webhookTimeout = regexp.MustCompile(`timeoutSeconds: \d+`)
+
 // InstallChart applies the chart to the lab's API server, so that Drydock runs there with exactly the rights that it
 // ships with. Without values it has those of one that enforces, and there is no admission, which other releases in the
-// same lab would meet, too. There are no pods; labValues says what else is the lab's own.
+// same lab would meet, too. There are no pods; labValues says what else is the lab's own. The webhook has the longest time that
+// the API server gives one, because on a busy machine it answers late, and what it would deny would pass.
 func (l *Lab) InstallChart(ctx context.Context, release, namespace string, values map[string]any) error {
 	_, err := l.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -113,6 +118,8 @@ func (l *Lab) InstallChart(ctx context.Context, release, namespace string, value
 	if err != nil {
 		return err
 	}
+	const webhook = "drydock/templates/validatingwebhook.yaml"
+	manifests[webhook] = webhookTimeout.ReplaceAllString(manifests[webhook], "timeoutSeconds: 30")
 	for _, name := range slices.Sorted(maps.Keys(manifests)) {
 		if err := l.Apply(ctx, []byte(manifests[name])); err != nil {
 			return fmt.Errorf("applying %s: %w", name, err)

@@ -82,16 +82,19 @@ subjects: [{kind: ServiceAccount, namespace: %[3]s, name: %[1]s}]
 	if !strings.Contains(rules, "nodes") {
 		return kubeconfig, nil // nothing says when no right is known
 	}
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               "system:serviceaccount:" + People + ":" + name,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"},
-	}}
-	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
+	right := authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"}
+	return kubeconfig, l.AwaitRight(ctx, "system:serviceaccount:"+People+":"+name, right)
+}
+
+// AwaitRight waits until the user has the right: the authorizer learns of a role a moment after it was made.
+func (l *Lab) AwaitRight(ctx context.Context, user string, right authorizationv1.ResourceAttributes) error {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &right}}
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
 		answer, err := l.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		return err == nil && answer.Status.Allowed, nil
 	})
 	if err != nil {
-		return "", fmt.Errorf("waiting until %s may read nodes: %w", name, err)
+		return fmt.Errorf("waiting until %s may %s %s: %w", user, right.Verb, right.Resource, err)
 	}
-	return kubeconfig, nil
+	return nil
 }

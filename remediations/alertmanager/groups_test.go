@@ -202,7 +202,7 @@ func TestAlertsAndGroupsAreAskedForAtTheSameTime(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v2/alerts", meet(0, 1, list(t)))
 	mux.HandleFunc("GET /api/v2/alerts/groups", meet(1, 0, []byte("[]")))
-	r := only(t, Options{URLs: []string{serve(t, mux.ServeHTTP)}, Receiver: "drydock", Timeout: 5 * time.Second})
+	r := only(t, Options{URLs: []string{serve(t, mux.ServeHTTP)}, Receiver: "drydock", Timeout: time.Minute})
 	require.NoError(t, r.Err)
 }
 

@@ -205,17 +205,15 @@ func TestAHangDoesNotHoldUpOthersForEver(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)
 	sim.InjectNext(civosim.HardReboots, 1, civosim.Hang())
-	c := client(t, sim.URL(), timeout(5*time.Second), func(o *Options) {
+	c := client(t, sim.URL(), func(o *Options) {
 		o.Late = func(_ Machine, _ remediations.CallOutcome, err error) {
 			t.Errorf("no answer came, but Late heard of %v", err)
 		}
 	})
-	err := c.Reboot(t.Context(), node1, nil)
+	err := rebooted(t, c, sim)
 	requireUnknown(t, err)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NoError(t, c.takeTurn(t.Context(), task{}), "which is given back when the call is cut off")
-	c.o.Timeout = 2 * time.Minute // enough for an answer on a busy machine
-	c.giveTurn()
+	patient(t, c)
 	require.NoError(t, c.Reboot(t.Context(), Machine{NodeName: "node-10"}, nil))
 	require.Len(t, sim.Done(civosim.HardReboots), 1)
 }

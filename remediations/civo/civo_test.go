@@ -60,6 +60,26 @@ func client(t testing.TB, url string, adjust ...func(*Options)) *Client {
 
 func timeout(d time.Duration) func(*Options) { return func(o *Options) { o.Timeout = d } }
 
+// rebooted asks for a reboot with a short time limit, and again with a longer one where a busy machine used it up before the request left.
+func rebooted(t *testing.T, c *Client, sim *civosim.Server) error {
+	t.Helper()
+	c.o.Timeout = 5 * time.Second
+	err := c.Reboot(t.Context(), node1, nil)
+	for errors.As(err, new(*RefusedError)) && len(sim.CallsTo(civosim.HardReboots)) == 0 && c.o.Timeout < time.Minute {
+		c.o.Timeout *= 3
+		err = c.Reboot(t.Context(), node1, nil)
+	}
+	return err
+}
+
+// patient gives the client enough time for an answer on a busy machine, once no call is under way any more.
+func patient(t *testing.T, c *Client) {
+	t.Helper()
+	require.NoError(t, c.takeTurn(t.Context(), task{}), "it is given back when the call is over")
+	c.o.Timeout, c.o.IssueWithin = 2*time.Minute, 2*time.Minute
+	c.giveTurn()
+}
+
 func requireRefused(t *testing.T, err error, why Reason, texts ...string) {
 	t.Helper()
 	var refused *RefusedError

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -42,6 +43,9 @@ func rights(t *testing.T, namespace string) *clientcmdapi.Config {
 	require.NoError(t, err)
 	path, err := l.ServiceAccountKubeconfig(ctx, namespace, binding.Subjects[0].Name, "")
 	require.NoError(t, err)
+	require.NoError(t, l.AwaitRight(ctx, "system:serviceaccount:"+namespace+":"+binding.Subjects[0].Name, authorizationv1.ResourceAttributes{
+		Namespace: namespace, Verb: "list", Group: lab.CAPIMachines.Group, Resource: "machines",
+	}))
 	config, err := clientcmd.LoadFromFile(path)
 	require.NoError(t, err)
 	return config
@@ -61,6 +65,7 @@ func readsNodes(t *testing.T) string {
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
+	require.NoError(t, l.AwaitRight(t.Context(), name, authorizationv1.ResourceAttributes{Verb: "get", Resource: "nodes"}))
 	return name
 }
 

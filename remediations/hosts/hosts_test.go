@@ -203,7 +203,6 @@ func TestAConnectionToAnAddressThatIsNotTheHostsAnyMoreIsNotUsed(t *testing.T) {
 func TestAddressesAreTriedInOrder(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.options.Timeout = patience
 	for _, first := range []string{"127.0.0.2", deaf(t, s.options.Port)} { // one refuses, the other never answers
 		s.host.Addresses = []string{first, "127.0.0.1"}
 		s.welcomedBy(t, s.client(t))

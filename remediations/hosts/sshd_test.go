@@ -124,30 +124,47 @@ func newSSHD(t *testing.T, in installed) (Options, Host) {
 	require.NoError(t, err)
 	hostKey, hostPEM := newSigner(t)
 	userKey, userPEM := newSigner(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	port := listener.Addr().(*net.TCPAddr).Port
-	require.NoError(t, listener.Close())
 	line, err := os.ReadFile("../../deploy/hosts/authorized_keys")
 	require.NoError(t, err)
 	authorized := strings.NewReplacer("/usr/local/sbin/drydock-host", in.script, "ssh-ed25519 AAAA...", strings.TrimSpace(string(ssh.MarshalAuthorizedKey(userKey.PublicKey())))).Replace(string(line))
-	files := map[string]string{
-		"host_key": string(hostPEM), "key": string(userPEM), "authorized_keys": authorized,
-		"known_hosts": knownhosts.Line([]string{fmt.Sprintf("[worker-1]:%d", port)}, hostKey.PublicKey()) + "\n",
-		"sshd_config": fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %[2]s/host_key\nPidFile none\nAuthorizedKeysFile %[2]s/authorized_keys\n"+
-			"StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n", port, in.dir),
-	}
 	path := func(name string) string { return filepath.Join(in.dir, name) }
-	for name, content := range files {
-		require.NoError(t, os.WriteFile(path(name), []byte(content), 0o600))
+	port := 0
+	for tries := 1; ; tries++ { // until sshd has the port, it is anybody's
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		port = listener.Addr().(*net.TCPAddr).Port
+		require.NoError(t, listener.Close())
+		for name, content := range map[string]string{
+			"host_key": string(hostPEM), "key": string(userPEM), "authorized_keys": authorized,
+			"known_hosts": knownhosts.Line([]string{fmt.Sprintf("[worker-1]:%d", port)}, hostKey.PublicKey()) + "\n",
+			"sshd_config": fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %[2]s/host_key\nPidFile none\n"+
+				"AuthorizedKeysFile %[2]s/authorized_keys\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n", port, in.dir),
+		} {
+			require.NoError(t, os.WriteFile(path(name), []byte(content), 0o600))
+		}
+		words := startSSHD(t, path("sshd_config"))
+		if strings.Contains(words, "Server listening") {
+			break
+		}
+		require.Contains(t, words, "Address already in use", "sshd ended")
+		require.Less(t, tries, 4, words)
 	}
+	return Options{
+		User: me.Username, Port: port, KeyFile: path("key"), KnownHostsFile: path("known_hosts"), Sudo: true,
+		Units: []string{"kubelet.service"}, Timeout: 2 * time.Minute, Hold: 2 * time.Second,
+	}, Host{Name: "worker-1", Addresses: []string{"127.0.0.1"}}
+}
+
+// startSSHD returns what sshd said until it listened, or ended.
+func startSSHD(t *testing.T, config string) string {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	cmd := exec.CommandContext(ctx, sshd, "-D", "-e", "-f", path("sshd_config"))
+	cmd := exec.CommandContext(ctx, sshd, "-D", "-e", "-f", config)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	said, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	begun := make(chan string, 1) // what sshd said until it listened, or ended
+	begun := make(chan string, 1)
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
@@ -164,14 +181,11 @@ func newSSHD(t *testing.T, in installed) (Options, Host) {
 	t.Cleanup(func() { cancel(); <-drained; _ = cmd.Wait() })
 	select {
 	case words := <-begun:
-		require.Contains(t, words, "Server listening", "sshd ended")
+		return words
 	case <-time.After(time.Minute):
 		require.Fail(t, "sshd neither listens nor ends")
+		return ""
 	}
-	return Options{
-		User: me.Username, Port: port, KeyFile: path("key"), KnownHostsFile: path("known_hosts"), Sudo: true,
-		Units: []string{"kubelet.service"}, Timeout: 2 * time.Minute, Hold: 2 * time.Second,
-	}, Host{Name: "worker-1", Addresses: []string{"127.0.0.1"}}
 }
 
 func TestOverARealSSHDWithTheShippedScript(t *testing.T) {

@@ -29,7 +29,7 @@ import (
 	"drydock.dev/drydock/webhook"
 )
 
-// server runs only the admission server, under the chart's ServiceAccount, with certificates that live for seconds.
+// server runs only the admission server, under the chart's ServiceAccount, with certificates that are renewed every few seconds.
 func server(t *testing.T, l *lab.Lab, admission *lab.Admission, name string) *webhook.Server {
 	t.Helper()
 	path, err := l.ServiceAccountKubeconfig(t.Context(), lab.Namespace, "drydock", "")
@@ -46,7 +46,7 @@ func server(t *testing.T, l *lab.Lab, admission *lab.Admission, name string) *we
 		Listen: fmt.Sprintf("127.0.0.1:%d", admission.Port), CertDir: certDir,
 		Rotation: &webhook.Rotation{
 			Secret: types.NamespacedName{Namespace: lab.Namespace, Name: "drydock-webhook"}, DNSNames: []string{"localhost"},
-			Configuration: name, Validity: 30 * time.Second, RenewBefore: 25 * time.Second, CheckEvery: time.Second,
+			Configuration: name, Validity: 10 * time.Minute, RenewBefore: 10*time.Minute - 5*time.Second, CheckEvery: time.Second,
 		},
 		Config: requests.Config(remediations.ModeEnforce), Exempt: requests.Exempt, Client: clients,
 		Node: func(string) *corev1.Node { return nil }, Nodes: func() []*corev1.Node { return nil },

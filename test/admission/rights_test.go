@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,14 +24,14 @@ var (
 )
 
 // people gives both their roles, and returns their clients.
-func people(t *testing.T, l *lab.Lab) (of map[string]kubernetes.Interface) {
+func people(t *testing.T, l *lab.Lab) (of map[string]*hearing) {
 	t.Helper()
 	rbac := l.Client().RbacV1()
 	ctx := context.WithoutCancel(t.Context())
 	patches := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "patches-nodes"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "patch"}}}}
 	_, err := rbac.ClusterRoles().Create(ctx, patches, metav1.CreateOptions{})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), "%v", err)
-	of = map[string]kubernetes.Interface{}
+	of = map[string]*hearing{}
 	for role, u := range map[string]requests.User{"patches-nodes": plugin, "drydock-operator": engineer} {
 		_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: role}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
@@ -38,8 +39,8 @@ func people(t *testing.T, l *lab.Lab) (of map[string]kubernetes.Interface) {
 		}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = rbac.ClusterRoleBindings().Delete(ctx, role, metav1.DeleteOptions{}) })
-		of[u.Name], err = l.ClientAs(u.Name, u.Groups...)
-		require.NoError(t, err)
+		require.NoError(t, l.AwaitRight(ctx, u.Name, authorizationv1.ResourceAttributes{Verb: "patch", Resource: "nodes"}))
+		of[u.Name] = newHearing(t, l, u.Name, u.Groups...)
 	}
 	return of
 }
@@ -58,17 +59,19 @@ func say(t *testing.T, c kubernetes.Interface, key string, value any) error {
 }
 
 // requireRights: by whom each word is denied to who may only patch nodes. Whoever has the role may say all of them.
-func requireRights(t *testing.T, of map[string]kubernetes.Interface, by string) {
+func requireRights(t *testing.T, of map[string]*hearing, by string) {
 	t.Helper()
 	for key, word := range words {
-		err := say(t, of[plugin.Name], key, word.value)
+		who := of[plugin.Name]
+		err := who.checked(func() error { return say(t, who, key, word.value) })
 		require.Equal(t, by, denier(err), "%s: %v", key, err)
 		if by != "" {
 			for _, part := range []string{key, "node n1", plugin.Name, `the verb "` + word.verb + `" on repairs.drydock.dev`, "ClusterRole drydock-operator"} {
 				require.ErrorContains(t, err, part)
 			}
 		}
-		require.NoError(t, say(t, of[engineer.Name], key, word.value), key)
+		who = of[engineer.Name]
+		require.NoError(t, who.checked(func() error { return say(t, who, key, word.value) }), key)
 	}
 	require.NoError(t, say(t, of[plugin.Name], remediations.PauseKey, "true"), "whoever may patch nodes may stop repairs")
 }

@@ -1,9 +1,46 @@
 package admission
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/internal/lab"
 )
+
+// hearing is a client that keeps the warnings that it gets.
+type hearing struct {
+	kubernetes.Interface
+	warnings
+}
+
+func newHearing(t *testing.T, l *lab.Lab, user string, groups ...string) *hearing {
+	t.Helper()
+	h := &hearing{}
+	config := l.ConfigAs(user, groups...)
+	config.WarningHandler = h
+	var err error
+	h.Interface, err = kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	return h
+}
+
+// checked asks, and asks again where the webhook says that it could not check a right: the API server had one second to tell it.
+func (h *hearing) checked(ask func() error) error {
+	for end := time.Now().Add(lab.Patience); ; {
+		h.forget()
+		err := ask()
+		if !strings.Contains(fmt.Sprint(err, h.texts()), "could not be checked") || time.Now().After(end) {
+			return err
+		}
+	}
+}
 
 // warnings keeps those that the API server sends.
 type warnings struct {
@@ -15,6 +52,12 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all = append(w.all, text)
+}
+
+func (w *warnings) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = nil
 }
 
 func (w *warnings) count() int { return len(w.texts()) }

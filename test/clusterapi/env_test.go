@@ -35,7 +35,7 @@ var (
 func newEnv(t *testing.T, set string, checked bool) *owners.Env {
 	t.Helper()
 	l := lab.Shared(t)
-	providers := m{"clusterAPI": m{"cluster": lab.ClusterAPINamespace + "/" + lab.ClusterAPICluster}}
+	providers := m{"clusterAPI": m{"cluster": lab.ClusterAPINamespace + "/" + lab.ClusterAPICluster, "timeout": "1m"}}
 	once.Do(func() {
 		ctx := context.WithoutCancel(t.Context())
 		var err error
@@ -97,7 +97,7 @@ func asked(one *unstructured.Unstructured) (all []string) {
 		all = append(all, "annotated by "+value)
 	}
 	if value, there := one.GetAnnotations()[skips]; there {
-		all = append(all, kept(value))
+		all = append(all, kept(owners.FirstNamed(value)))
 	}
 	if value, there := one.GetAnnotations()["machine.cluster.x-k8s.io/exclude-node-draining"]; there {
 		all = append(all, "not drained again for "+value)

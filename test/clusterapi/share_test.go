@@ -28,17 +28,18 @@ func TestAMachineHealthCheckLeavesAMachineUnderRepairAlone(t *testing.T) {
 	e.Eventually(func() bool { return len(bmc.Resets()) == 1 }, "the machine reboots")
 	intent := remediations.ReadJournal(e.Node(old.Name)).Record.Intent
 	require.NotNil(t, intent)
+	attempt := owners.FirstNamed(intent.ID)
 	finds(t, "shared", 5)
 	e.Fail(e.Nodes[1])
 	e.Eventually(func() bool { return slices.Contains(e.Seen()[other], "deleted") }, "Cluster API replaces the machine that nobody repairs")
-	require.Equal(t, []string{kept(intent.ID)}, e.Seen()[object])
+	require.Equal(t, []string{kept(attempt)}, e.Seen()[object])
 
 	close(back)
 	entry, same := e.Ended()
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
 	require.Equal(t, []string{"reboot:1"}, entry.Steps.Texts())
 	require.Equal(t, old.UID, same.UID)
-	require.Equal(t, entry.ID+"-0-1", intent.ID)
+	require.Equal(t, entry.ID+"-0-1", attempt)
 	require.Len(t, bmc.Resets(), 1)
 	e.Eventually(func() bool {
 		one, err := capi.Dynamic.Resource(lab.CAPIMachines).Namespace(lab.ClusterAPINamespace).Get(t.Context(), old.Name, metav1.GetOptions{})
@@ -47,5 +48,5 @@ func TestAMachineHealthCheckLeavesAMachineUnderRepairAlone(t *testing.T) {
 		_, labelled := one.GetLabels()["drydock.dev/under-repair"]
 		return !skipped && !labelled && string(one.GetUID()) == object
 	}, "nothing of Drydock's is left on the Machine")
-	require.Equal(t, []string{kept(intent.ID)}, e.Seen()[object], "the Machine was never to be replaced")
+	require.Equal(t, []string{kept(attempt)}, e.Seen()[object], "the Machine was never to be replaced")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -94,6 +95,9 @@ func newPlace(t *testing.T, rules ...rbacv1.PolicyRule) *place {
 	}
 	_, err = p.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{})
 	require.NoError(t, err)
+	require.NoError(t, l.AwaitRight(t.Context(), "system:serviceaccount:"+p.ns+":drainer", authorizationv1.ResourceAttributes{
+		Verb: rules[0].Verbs[0], Group: rules[0].APIGroups[0], Resource: rules[0].Resources[0], // all of them become known at once
+	}))
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	require.NoError(t, err)
 	config.QPS = -1

@@ -38,7 +38,9 @@ var (
 func newEnv(t *testing.T, pool string, nodes int) *owners.Env {
 	t.Helper()
 	l := lab.Shared(t)
-	providers := m{"karpenter": m{"nodeSelector": m{"matchExpressions": []any{m{"key": lab.NodePoolLabel, "operator": "Exists"}}}}}
+	providers := m{"karpenter": m{
+		"nodeSelector": m{"matchExpressions": []any{m{"key": lab.NodePoolLabel, "operator": "Exists"}}}, "timeout": "1m",
+	}}
 	once.Do(func() {
 		ctx := context.WithoutCancel(t.Context())
 		var err error

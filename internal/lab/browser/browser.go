@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -43,7 +44,8 @@ func Start(ctx context.Context) (*Browser, error) {
 		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.WindowSize(1280, 800),
-		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("no-proxy-server", true))
+		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("no-proxy-server", true),
+		chromedp.WSURLReadTimeout(10*time.Minute)) // it is an upper bound: a busy machine takes long to start Chromium
 	allocated, stopAllocator := chromedp.NewExecAllocator(ctx, options...)
 	ctx, cancel := chromedp.NewContext(allocated)
 	b := &Browser{ctx: ctx, stop: func() { cancel(); stopAllocator() }}

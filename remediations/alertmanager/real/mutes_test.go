@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations/alertmanager"
 )
 
@@ -46,7 +47,7 @@ func TestAMuteTimeIsAsOldAsTheLastFlush(t *testing.T) {
 // pager is the same world, asked about the pager's groups.
 func (w *world) pager() *world {
 	w.t.Helper()
-	client, err := alertmanager.New(alertmanager.Options{URLs: w.urls, Receiver: "pager"})
+	client, err := alertmanager.New(alertmanager.Options{URLs: w.urls, Receiver: "pager", Timeout: lab.Patience})
 	require.NoError(w.t, err)
 	w.t.Cleanup(client.Close)
 	other := *w

@@ -81,7 +81,7 @@ func newWorld(t *testing.T) *world { return newWorldAt(t, lab.Shared(t).Alertman
 func newWorldAt(t *testing.T, urls ...string) *world {
 	built, err := programs.Build(t.Context(), t.Output(), "amtool")
 	require.NoError(t, err)
-	client, err := alertmanager.New(alertmanager.Options{URLs: urls, Receiver: receiver, Timeout: 10 * time.Second})
+	client, err := alertmanager.New(alertmanager.Options{URLs: urls, Receiver: receiver, Timeout: lab.Patience})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	return &world{t: t, urls: urls, amtool: built["amtool"], client: client}
@@ -162,7 +162,7 @@ func fingerprint(labels map[string]string) string {
 func (w *world) eventually(labels map[string]string, so func(alertmanager.Alert) bool) {
 	w.t.Helper()
 	var last string
-	for end := time.Now().Add(time.Minute); ; {
+	for end := time.Now().Add(lab.Patience); ; {
 		agreed := true
 		last = ""
 		for _, r := range w.poll() {
