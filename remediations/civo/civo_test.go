@@ -58,8 +58,6 @@ func client(t testing.TB, url string, adjust ...func(*Options)) *Client {
 	return c
 }
 
-func timeout(d time.Duration) func(*Options) { return func(o *Options) { o.Timeout = d } }
-
 // rebooted asks for a reboot with a short time limit, and again with a longer one where a busy machine used it up before the request left.
 func rebooted(t *testing.T, c *Client, sim *civosim.Server) error {
 	t.Helper()

@@ -8,11 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab"
@@ -132,7 +132,7 @@ func TestWhatAPodServesIsScrapedBesideTheMeshOrOverIt(t *testing.T) {
 		return out
 	}
 	reaches := func(want ...string) { // one that is late on a busy machine is not reached in the first try
-		require.EventuallyWithT(t, func(c *assert.CollectT) { require.Equal(c, want, reached()) }, lab.Patience, 100*time.Millisecond)
+		require.Eventually(t, func() bool { return slices.Equal(want, reached()) }, lab.Patience, 100*time.Millisecond, "%v", want)
 	}
 	all := []string{"west-1", "west-2", "west-3", "east-1", "east-2", "east-3", "cloud-1", "cloud-2"}
 	reaches(all...)

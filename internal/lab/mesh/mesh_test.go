@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -43,7 +42,7 @@ func flows(t *testing.T, n *mesh.Network, from, to string, why ...any) {
 // mute requires that new flows do not pass on so many ways. It looks again, for on a busy machine one that is well may be late.
 func mute(t *testing.T, n *mesh.Network, ways int, why string) {
 	t.Helper()
-	require.EventuallyWithT(t, func(c *assert.CollectT) { require.Len(c, n.Mute(t.Context()), ways) }, lab.Patience, 100*time.Millisecond, why)
+	require.Eventually(t, func() bool { return len(n.Mute(t.Context())) == ways }, lab.Patience, 100*time.Millisecond, why)
 }
 
 func TestALeaderWhoseNewFlowsVanishDarkensItsMembersUntilAnotherLeads(t *testing.T) {
