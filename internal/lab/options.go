@@ -104,6 +104,9 @@ type Options struct {
 // that stops for a few seconds makes nodes Unknown.
 const DefaultNodeGrace = 20 * time.Second
 
+// LongNodeGrace is for a lab in which no test waits for a silent node: a busy machine makes none Unknown.
+const LongNodeGrace = 2 * time.Minute
+
 // NodeSpec is a node to make.
 type NodeSpec struct {
 	Name         string

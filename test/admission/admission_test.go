@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +23,7 @@ func TestMain(m *testing.M) {
 	for _, name := range []string{"n2", "n3", "n4", "n5"} {
 		nodes = append(nodes, lab.NodeSpec{Name: name})
 	}
-	lab.Main(m, lab.Options{Components: lab.ControlPlane, NodeSpecs: nodes, NodeGrace: 2 * time.Minute}) // a busy machine taints no node
+	lab.Main(m, lab.Options{Components: lab.ControlPlane, NodeSpecs: nodes, NodeGrace: lab.LongNodeGrace})
 }
 
 // values of the chart: everything that this package needs of a configuration.

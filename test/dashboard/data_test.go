@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	metricsAt = fmt.Sprintf("127.0.0.1:%d", port)
 	ruleFor := time.Second
 	lab.Main(m, lab.Options{
-		NodeSpecs: lab.CivoNodes(20), RuleFor: &ruleFor, NodeGrace: 2 * time.Minute, // a busy machine makes no node Unknown
+		NodeSpecs: lab.CivoNodes(20), RuleFor: &ruleFor, NodeGrace: lab.LongNodeGrace,
 		RuleFiles: []string{"../../rules/NodeNotReady.yaml", "../../rules/DrydockSelfTest.yaml"},
 		Scrape:    map[string][]string{"drydock": {metricsAt}},
 	})

@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	lab.Main(m, lab.Options{NodeSpecs: lab.CivoNodes(6), NodeGrace: 2 * time.Minute}) // a busy machine makes no node Unknown
+	lab.Main(m, lab.Options{NodeSpecs: lab.CivoNodes(6), NodeGrace: lab.LongNodeGrace})
 }
 
 // TestTheREADMELeadsToTheFirstObservation: its commands, as they stand there, make Drydock say of a broken node what it

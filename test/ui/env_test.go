@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		}
 	}()
 	lab.Main(m, lab.Options{
-		NodeSpecs: nodes, NodeControllers: true, RuleFor: &ruleFor, NodeGrace: 2 * time.Minute, // a busy machine makes no node Unknown
+		NodeSpecs: nodes, NodeControllers: true, RuleFor: &ruleFor, NodeGrace: lab.LongNodeGrace,
 		RuleFiles: []string{"../../rules/NodeNotReady.yaml"},
 	})
 }
