@@ -85,14 +85,17 @@ func inWorld(t *testing.T, c *remediations.Config, nodes int, f func(t *testing.
 }
 
 func (w *world) close() {
-	w.do(func() {
-		for _, i := range w.instances {
-			i.dead = true
-			i.cancel()
-		}
-	})
+	w.do(w.endAll)
 	time.Sleep(10 * time.Minute) // whatever hangs has an end
 	synctest.Wait()
+}
+
+// endAll kills all processes. The world is locked.
+func (w *world) endAll() {
+	for _, i := range w.instances {
+		i.dead = true
+		i.cancel()
+	}
 }
 
 // do changes the world from outside, as nature or a person does.

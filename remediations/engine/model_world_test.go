@@ -211,6 +211,7 @@ func (w *world) stood(s *lifecycle.State, d lifecycle.Decision, now time.Time) {
 func (w *world) fail(format string, args ...any) {
 	if w.violation == "" {
 		w.violation = time.Now().UTC().Format("15:04:05") + " " + fmt.Sprintf(format, args...)
+		w.endAll() // whose invariants are broken may go round for ever; the first violation says all
 	}
 }
 
