@@ -149,7 +149,7 @@ func newYard(t *testing.T) *yard {
 // quickLab is a lab with a fifth of the shipped times, or less.
 func quickLab() lab.Options {
 	ruleFor := quickFor
-	return lab.Options{RuleFor: &ruleFor}
+	return lab.Options{RuleFor: &ruleFor, Interval: quickRound}
 }
 
 // own says how a place differs from those that tests share.
