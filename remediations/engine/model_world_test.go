@@ -207,12 +207,12 @@ func (w *world) stood(s *lifecycle.State, d lifecycle.Decision, now time.Time) {
 	}
 }
 
-// fail keeps the first thing that must never be. It is asked for after every step.
+// fail keeps the first thing that must never be, and ends all processes. It is asked for after every step. The world is locked.
 func (w *world) fail(format string, args ...any) {
 	if w.violation == "" {
 		w.violation = time.Now().UTC().Format("15:04:05") + " " + fmt.Sprintf(format, args...)
-		w.endAll() // whose invariants are broken may go round for ever; the first violation says all
 	}
+	w.endAll() // a broken engine may go round for ever
 }
 
 // edit changes the Node as the API server has it.
