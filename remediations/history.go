@@ -119,12 +119,13 @@ func EncodeHistory(old []Entry, e Entry) string {
 	return EncodeJSON(out)
 }
 
-// forgetOldest keeps of those entries the newest ten of each kind, and of all the newest that fit; the newest always.
+// forgetOldest keeps of those entries the newest ten of each kind, and of all the newest that fit; the newest always, and each that says
+// what Drydock has still to take back.
 func forgetOldest(entries []Entry, of func(Entry) bool, most int) []Entry {
 	same, size, full := map[Kind]int{}, len("["), false
 	return slices.DeleteFunc(entries, func(e Entry) bool {
-		if !of(e) {
-			return false
+		if !of(e) || len(e.Left) > 0 {
+			return false // what is left on the Node is taken back by its entry alone
 		}
 		kind, newest := KindOf(e.Target), len(same) == 0
 		if same[kind]++; same[kind] > maxHistory {

@@ -88,6 +88,26 @@ func TestHistoryThatCannotBeReadIsLeftOut(t *testing.T) {
 	require.Len(t, DecodeHistory(`[{"id":"r0","colour":"red"}]`), 1, "a later version's history is still told")
 }
 
+// TestHistoryKeepsWhatIsStillToBeTakenBack: a cordon that Drydock left on the Node is known by that entry alone. Once it is taken back, the
+// entry is as old as any other.
+func TestHistoryKeepsWhatIsStillToBeTakenBack(t *testing.T) {
+	cordon := Entry{ID: "r-cordon", Policy: "p", Outcome: OutcomeCancelled, By: ByPerson, Left: []Undo{{Kind: UndoCordon}}}
+	text := EncodeHistory(nil, cordon)
+	more := func() {
+		for i := range 2 * MaxHistory {
+			text = EncodeHistory(DecodeHistory(text), Entry{ID: fmt.Sprintf("r%d", i), Policy: "p", Outcome: OutcomeCancelled, By: ByPerson, Why: strings.Repeat("x", 1024)})
+		}
+	}
+	left := func(e Entry) bool { return e.ID == cordon.ID }
+	more()
+	require.True(t, slices.ContainsFunc(DecodeHistory(text), left))
+	var ok bool
+	text, ok = HistoryLeaving(DecodeHistory(text), cordon.ID, nil)
+	require.True(t, ok)
+	more()
+	require.False(t, slices.ContainsFunc(DecodeHistory(text), left))
+}
+
 // TestHistoryIsBounded: however long what it tells, it leaves room for the rest of what a Node carries.
 func TestHistoryIsBounded(t *testing.T) {
 	for name, why := range map[string]string{"plain": strings.Repeat("x", 300), "nothing but escapes": strings.Repeat("\x00", 1024)} {

@@ -72,6 +72,9 @@ func TestRequestFollowsThePolicyOfTheNode(t *testing.T) {
 	require.Equal(t, []Step{{Name: "reboot", Wait: 40 * time.Minute, Attempts: 1}}, p.Plan, "a GPU node boots for longer, whoever asked")
 	require.Equal(t, "gpu_node", p.Labels[0])
 	require.Equal(t, time.Minute, p.ProofFor)
+	c.Policies[0].Plan[0].Soft = true
+	require.False(t, c.PolicyOf("remediation/reboot", n).Plan[0].Soft, "the only attempt cuts the power")
+	require.True(t, c.Policies[0].Plan[0].Soft, "the policy itself is as it was")
 
 	c.Policies = nil
 	p = c.PolicyOf("remediation/reboot", n)

@@ -84,7 +84,7 @@ func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 		}
 		for _, s := range p.Plan {
 			if s.Name == name {
-				s.Attempts = 1
+				s.Attempts, s.Soft = 1, false // the only attempt cuts the power
 				out.Mode, out.Plan, out.ProofFor, out.RepairCordoned, out.Labels = p.Mode, c.drainedFirst(p.Plan, s), p.ProofFor, p.RepairCordoned, p.Labels
 				return out
 			}

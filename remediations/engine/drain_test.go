@@ -92,6 +92,34 @@ func TestDrainEndsWithinAPass(t *testing.T) {
 	}
 }
 
+// TestASlowPollInterruptsNoDrain: the poll may be as rare as an answer may be old. A drain under way has asked before that, so that the
+// next answer is there in time.
+func TestASlowPollInterruptsNoDrain(t *testing.T) {
+	for name, c := range map[string]struct{ stale, takes time.Duration }{
+		"answers at once":             {30 * time.Second, 0},
+		"answers that take a while":   {30 * time.Second, 8 * time.Second},
+		"answers that are soon stale": {5 * time.Second, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := wholeConfig()
+			config.MaxStaleness = c.stale
+			inWorld(t, config, 6, func(t *testing.T, w *world) {
+				w.pollEvery = c.stale
+				w.do(func() { w.machines["n0"].pods = podsOf{left: 5, blocked: true} })
+				w.during(t, "drain")
+				w.do(func() { w.lookTakes = c.takes })
+				w.pass(time.Minute)
+				intent := w.recordOf("n0").Intent
+				w.pass(4 * time.Minute)
+				require.Equal(t, intent, w.recordOf("n0").Intent, "it was put back, and issued anew")
+				w.do(func() { w.lookTakes = 10 * time.Minute })
+				require.True(t, w.until(c.stale+time.Second, func() bool { return w.record("n0").Phase == remediations.PhasePending }), "the control: nobody answers")
+				require.Equal(t, remediations.ReasonAlertUnconfirmed, w.recordOf("n0").Hold.Reason)
+			})
+		})
+	}
+}
+
 // TestADrainThatIsInterruptedHasItsTimeOnce: what it has taken already counts, and the time for which it was held does not.
 func TestADrainThatIsInterruptedHasItsTimeOnce(t *testing.T) {
 	for name, interrupts := range map[string]bool{"interrupted every three minutes": true, "never": false} {

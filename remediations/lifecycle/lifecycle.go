@@ -117,7 +117,7 @@ func (t *Target) Act(c *Candidate, pending *remediations.Record) Decision {
 	if f != nil {
 		return t.HoldBack(c, pending, reason, f)
 	}
-	ask := Ask{Alerts: c.Now.Sub(t.LookSince) > remediations.LookFor, Heartbeats: c.Remediation().Disruptive && t.Uncounted(c.Now)}
+	ask := Ask{Alerts: c.Now.Sub(t.LookSince) > min(remediations.LookFor, t.Config.MaxStaleness), Heartbeats: c.Remediation().Disruptive && t.Uncounted(c.Now)}
 	step := t.asks(c, &ask)
 	if f := t.leasesLost(c.Now); ask.Heartbeats && f != nil {
 		d := t.HoldBack(c, pending, remediations.ReasonBlind, f)

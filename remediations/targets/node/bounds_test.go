@@ -35,10 +35,18 @@ func TestDecideAtTheLastMoment(t *testing.T) {
 		"leases that are too old":           {func(s *lifecycle.State) { s.Heartbeats.ReadAt = scene.Noon.Add(-LookFor - 1) }, lifecycle.VerbLook, "", lifecycle.Ask{Heartbeats: true}},
 		"a look that is just fresh enough":  {func(s *lifecycle.State) { s.LookSince = scene.Noon.Add(-LookFor) }, lifecycle.VerbIssue, "", lifecycle.Ask{}},
 		"a look that is too old":            {func(s *lifecycle.State) { s.LookSince = scene.Noon.Add(-LookFor - 1) }, lifecycle.VerbLook, "", lifecycle.Ask{Alerts: true}},
-		"a ledger lost for long enough":     {unread(OutageFor), lifecycle.VerbHold, ReasonBlind, lifecycle.Ask{}},
-		"a ledger lost a moment ago":        {unread(OutageFor - 1), lifecycle.VerbLook, "", lifecycle.Ask{}},
-		"leases lost for long enough":       {unlisted(OutageFor), lifecycle.VerbHold, ReasonBlind, lifecycle.Ask{Heartbeats: true}},
-		"leases lost a moment ago":          {unlisted(OutageFor - 1), lifecycle.VerbLook, "", lifecycle.Ask{Heartbeats: true}},
+		"a look older than maxStaleness": {func(s *lifecycle.State) {
+			s.Config.MaxStaleness = 5 * time.Second
+			s.LookSince = scene.Noon.Add(-5*time.Second - 1)
+		}, lifecycle.VerbLook, "", lifecycle.Ask{Alerts: true}},
+		"a look as old as maxStaleness": {func(s *lifecycle.State) {
+			s.Config.MaxStaleness = 5 * time.Second
+			s.LookSince = scene.Noon.Add(-5 * time.Second)
+		}, lifecycle.VerbIssue, "", lifecycle.Ask{}},
+		"a ledger lost for long enough": {unread(OutageFor), lifecycle.VerbHold, ReasonBlind, lifecycle.Ask{}},
+		"a ledger lost a moment ago":    {unread(OutageFor - 1), lifecycle.VerbLook, "", lifecycle.Ask{}},
+		"leases lost for long enough":   {unlisted(OutageFor), lifecycle.VerbHold, ReasonBlind, lifecycle.Ask{Heartbeats: true}},
+		"leases lost a moment ago":      {unlisted(OutageFor - 1), lifecycle.VerbLook, "", lifecycle.Ask{Heartbeats: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scene.Read(t, []byte("{}")).State(t)

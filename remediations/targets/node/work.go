@@ -89,7 +89,7 @@ func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (re
 	oldest := now.Add(-s.Config.MaxStaleness)
 	deaf := s.Snapshot == nil || !s.Snapshot.AskedAt.After(oldest)
 	uncounted := s.Heartbeats == nil || !s.Heartbeats.ReadAt.After(oldest)
-	d.Ask.Heartbeats = uncounted || now.Sub(s.Heartbeats.ReadAt) > remediations.LookFor
+	d.Ask.Heartbeats = uncounted || now.Sub(s.Heartbeats.ReadAt) >= min(remediations.LookFor, s.Config.MaxStaleness/2)
 	switch {
 	case s.Ledger == nil && errors.Is(s.LedgerErr, ledger.ErrMalformed):
 		return remediations.ReasonRecordMalformed, &lifecycle.Finding{Message: s.LedgerErr.Error(), Fleetwide: true}
@@ -100,9 +100,21 @@ func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (re
 	case uncounted:
 		return remediations.ReasonBlind, lifecycle.Because("the nodes' leases could not be counted for %s", s.Config.MaxStaleness)
 	default:
-		d.Recheck = remediations.Earlier(d.Recheck, remediations.Earlier(s.Snapshot.AskedAt, s.Heartbeats.ReadAt).Add(s.Config.MaxStaleness))
+		asked, due := s.again(s.Snapshot.AskedAt, now)
+		counted, _ := s.again(s.Heartbeats.ReadAt, now) // a pass at that time has them read
+		d.Ask.Alerts, d.Recheck = due, remediations.Earlier(d.Recheck, remediations.Earlier(asked, counted))
 	}
 	return "", nil
+}
+
+// again is when an answer of that time is to be asked for anew, and, where that is due, when it is too old. The poll may be as rare as an
+// answer may be old, and the next one takes a while: it is asked for in time to be there.
+func (s *state) again(answered, now time.Time) (at time.Time, due bool) {
+	at = answered.Add(max(s.Config.MaxStaleness/2, s.Config.MaxStaleness-remediations.LookFor))
+	if now.Before(at) {
+		return at, false
+	}
+	return answered.Add(s.Config.MaxStaleness), true
 }
 
 // interrupt puts the step back: it is held, and begins again when nothing holds it any more.
