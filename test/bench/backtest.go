@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,31 +14,19 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/tsdb"
-
 	"drydock.dev/drydock/internal/backtest"
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// What is backtested: six rules over some hours of samples at 30 s. A month of 5,000 nodes has five thousand million samples. What is
-// read at once is two hours, however long the time is: the flag -hours shows whether a longer time needs more memory.
 const (
-	backtestPart  = "backtest"
-	backtestHours = 3 // of the flag -hours, if it is not given
-	backtestStep  = 30 * time.Second
-	backtestFile  = "backtest.yaml"
+	backtestPart = "backtest"
+	backtestFile = "backtest.yaml"
 	// backtestMonthNodes is how many nodes BenchmarkMonth decides about.
 	backtestMonthNodes = 5000
 )
 
-// The samples begin at backtestSamples, and the backtest ten minutes later.
-var (
-	backtestSamples = time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)
-	backtestFrom    = backtestSamples.Add(10 * time.Minute)
-)
-
+// Six rules are evaluated over a past that past.go makes up.
 var backtestRules = []string{"NodeNotReady", "NodeReadinessFlapping", "NodesNotReady", "NodeDiskPressure", "NodeHeartbeatLost", "NodeKernelDeadlock"}
 
 const backtestConfig = `
@@ -232,67 +219,6 @@ func measureState(ctx context.Context, dir, program string, size int, until time
 	return nil
 }
 
-// writePast writes what Prometheus has of kube-state-metrics and of node-problem-detector. One node in a hundred is not Ready for the
-// second hour of each day.
-func writePast(ctx context.Context, dir string, size int, until time.Time) error {
-	type series struct {
-		labels labels.Labels
-		ref    int
-		value  func(ill bool) float64
-	}
-	var all []series
-	always := func(v float64) func(bool) float64 { return func(bool) float64 { return v } }
-	for i := range size {
-		node := nodeName(i)
-		add := func(value func(bool) float64, name string, more ...string) {
-			all = append(all, series{
-				labels: labels.FromStrings(append([]string{"__name__", name, "job", "kube-state-metrics", "instance", "ksm:8080", "node", node}, more...)...), ref: i, value: value,
-			})
-		}
-		add(always(1), "kube_node_info", "provider_id", "civo://"+node, "kubelet_version", "v1.36.3")
-		add(always(float64(backtestSamples.Add(-24*time.Hour).Unix())), "kube_node_created")
-		add(always(0), "kube_node_spec_unschedulable")
-		for condition, well := range map[string]string{"Ready": "true", "DiskPressure": "false", "KernelDeadlock": "false"} {
-			for _, status := range []string{"true", "false", "unknown"} {
-				add(func(ill bool) float64 {
-					is := status == well
-					if ill && condition == "Ready" {
-						is = status == "unknown"
-					}
-					if is {
-						return 1
-					}
-					return 0
-				}, "kube_node_status_condition", "condition", condition, "status", status)
-			}
-		}
-	}
-	for begin := backtestSamples; begin.Before(until); begin = begin.Add(time.Hour) {
-		w, err := tsdb.NewBlockWriter(slog.New(slog.DiscardHandler), dir, (24 * time.Hour).Milliseconds())
-		if err != nil {
-			return err
-		}
-		for at := begin; at.Before(begin.Add(time.Hour)); at = at.Add(backtestStep) {
-			app := w.Appender(ctx)
-			for _, s := range all {
-				if _, err := app.Append(0, s.labels, at.UnixMilli(), s.value(s.ref%100 == 7 && begin.Hour() == 1)); err != nil {
-					return err
-				}
-			}
-			if err := app.Commit(); err != nil {
-				return err
-			}
-		}
-		if _, err := w.Flush(ctx); err != nil {
-			return err
-		}
-		if err := w.Close(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // copyRules copies the rules, each with the interval that is measured.
 func copyRules(dir string) error {
 	if err := os.Mkdir(filepath.Join(dir, "rules"), 0o700); err != nil {
@@ -329,31 +255,6 @@ func runBacktest(ctx context.Context, dir, program string, until time.Time, more
 	}
 	used, _ := run.ProcessState.SysUsage().(*syscall.Rusage)
 	return spent{run.ProcessState.UserTime() + run.ProcessState.SystemTime(), clock, float64(used.Maxrss) * 1024 / 1e6}, found, nil
-}
-
-// servePast runs Prometheus on the blocks.
-func servePast(ctx context.Context, dir string) (*lab.Process, string, error) {
-	built, err := programs.Build(ctx, os.Stdout, "prometheus")
-	if err != nil {
-		return nil, "", err
-	}
-	port, err := lab.FreePort()
-	if err != nil {
-		return nil, "", err
-	}
-	config := filepath.Join(dir, "prometheus.yaml")
-	if err := os.WriteFile(config, []byte("global: {}\n"), 0o600); err != nil {
-		return nil, "", err
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	server, err := lab.StartProcess(ctx, lab.Spec{
-		Name: "prometheus", Path: built["prometheus"], Log: filepath.Join(dir, "prometheus.log"), ReadyURL: "http://" + address + "/-/ready",
-		Args: []string{
-			"--config.file=" + config, "--web.listen-address=" + address, "--storage.tsdb.path=" + filepath.Join(dir, "tsdb"), "--storage.tsdb.retention.time=100y",
-			"--storage.tsdb.min-block-duration=2h", "--storage.tsdb.max-block-duration=2h", // the blocks stay as they are
-		},
-	})
-	return server, "http://" + address, err
 }
 
 // runBackfill evaluates the same rules over the same blocks with promtool, and gives the processor time of promtool and of Prometheus.
