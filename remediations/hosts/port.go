@@ -38,7 +38,7 @@ func (s Machines) of(ctx context.Context, m engine.Machine) (Host, *corev1.Node,
 	n, err := s.Nodes.Get(reading, m.Node, metav1.GetOptions{})
 	if err != nil {
 		err = fmt.Errorf("reading the addresses of node %s: %w", m.Node, err)
-		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 			err = passing(err)
 		}
 		return Host{}, nil, err

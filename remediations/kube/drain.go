@@ -197,9 +197,10 @@ func (r *drainRun) count(left podsLeft) {
 	r.report.Total, r.report.Left = len(r.seen), len(left.ending)+len(left.evict)
 }
 
-// trouble is for reading that failed: missing rights end the drain, the rest is tried again and said.
+// trouble is for reading that failed: missing rights end the drain, the rest is tried again and said. A 401 is no missing right: an API
+// server that has just started says it of a good token (kubernetes/kubernetes#65785).
 func (r *drainRun) trouble(ctx context.Context, doing string, err error) error {
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	if ctx.Err() == nil {

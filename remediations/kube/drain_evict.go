@@ -59,7 +59,7 @@ func final(err error) bool {
 		return false
 	}
 	switch code := int(status.Status().Code); code {
-	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests: // for 401 see trouble
 		return false
 	case http.StatusForbidden:
 		// In a namespace that is being deleted nothing may be evicted, but its pods are deleted in a moment.

@@ -64,12 +64,18 @@ func TestOnlyAnAnswerThatWouldComeAgainIsFinal(t *testing.T) {
 	code := func(c int32) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: c}}
 	}
-	for _, c := range []int32{400, 401, 403, 405, 413, 422} {
+	for _, c := range []int32{400, 403, 405, 413, 422} {
 		require.True(t, final(code(c)), c)
 	}
-	for _, c := range []int32{408, 429, 500, 502, 503, 504} {
+	for _, c := range []int32{401, 408, 429, 500, 502, 503, 504} {
 		require.False(t, final(code(c)), c)
 	}
+	for _, err := range []error{apierrors.NewUnauthorized("Unauthorized"), code(503), errors.New("connection refused")} {
+		r := &drainRun{}
+		require.NoError(t, r.trouble(t.Context(), "reading the Node", err), "it is tried again")
+		require.Contains(t, r.report.Trouble, "reading the Node: ")
+	}
+	require.Error(t, (&drainRun{}).trouble(t.Context(), "reading the Node", apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", errors.New("no rights"))))
 	require.False(t, final(errors.New("connection refused")))
 	leaving := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-0", errors.New("the namespace is being deleted"))
 	require.True(t, final(leaving))
