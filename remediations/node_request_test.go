@@ -84,6 +84,21 @@ func TestRequestFollowsThePolicyOfTheNode(t *testing.T) {
 	require.Nil(t, c.PolicyOf("gpu", n))
 }
 
+// TestARequestOfWhatOnlyAPlanKnows: without the plan nothing is drained for a replacement that nobody can be asked for.
+func TestARequestOfWhatOnlyAPlanKnows(t *testing.T) {
+	c, n := requestConfig(), scene.Bare("n1")
+	template := Template{APIVersion: "machine-deletion-remediation.medik8s.io/v1alpha1", Kind: MachineDeletion, Namespace: "medik8s", Name: "t"}
+	for name, step := range map[string]Step{
+		"restart-unit": {Name: "restart-unit", Unit: "x.service", Attempts: 2}, "external": {Name: "external", Template: template, Attempts: 2},
+		"external-replace": {Name: "external-replace", Template: template, Attempts: 2},
+	} {
+		require.Nil(t, c.PolicyOf("remediation/"+name, n), name)
+		c.Policies[2].Plan = []Step{step}
+		plan := c.PolicyOf("remediation/"+name, n).Plan
+		require.Equal(t, step.On(), plan[len(plan)-1].On(), "the control")
+	}
+}
+
 // TestARequestedReplacementIsDrainedFirst, by the drain of the plan that has the replacement, or by the default one.
 func TestARequestedReplacementIsDrainedFirst(t *testing.T) {
 	c, n := requestConfig(), scene.Bare("n1")

@@ -90,8 +90,9 @@ func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 			}
 		}
 	}
-	if name == restartUnit.Name {
-		return nil // which unit, only a plan says
+	switch name {
+	case restartUnit.Name, external.Name, externalReplace.Name:
+		return nil // which unit, or by which template, only a plan says
 	}
 	out.Plan = c.drainedFirst(nil, out.Plan[0])
 	return out
