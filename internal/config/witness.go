@@ -112,23 +112,41 @@ func (b *builder) faultyUnder(at pointer) bool {
 	return false
 }
 
-// nameDaemonSets fills in the DaemonSets that witnesses leave to the configuration.
+// nameDaemonSets fills in the DaemonSets that witnesses leave to the configuration. A shipped witness that names a DaemonSet itself
+// looks at the configured one instead: the alerts count Cilium in any system namespace, and kube-proxy by other names.
 func (c *Config) nameDaemonSets() {
 	own, ok := Of[*kube.DaemonSets](c)
 	if !ok {
 		return
 	}
 	names := map[string]types.NamespacedName{daemonSetsKey + "cni": own.CNI, daemonSetsKey + "kubeProxy": own.KubeProxy}
+	instead := map[string]types.NamespacedName{"kube-system/kube-proxy": own.KubeProxy}
+	if strings.Contains(own.CNI.Name, "cilium") { // Where Cilium is chained to another CNI, that one may be configured.
+		instead["kube-system/cilium"] = own.CNI
+	}
 	for _, p := range c.Policies {
 		if p.Witness == nil {
 			continue
 		}
 		for i, s := range p.Witness.Signs {
-			if n := names[s.From]; n.Name != "" {
+			n := names[s.From]
+			if n.Name == "" && p.witnessAsShipped() {
+				n = instead[s.Name]
+			}
+			if n.Name != "" {
 				p.Witness.Signs[i].Name = n.Namespace + "/" + n.Name
 			}
 		}
 	}
+}
+
+// witnessAsShipped says that the witness is the one that came with Drydock, also where the configuration changes other keys.
+func (p PolicyInfo) witnessAsShipped() bool {
+	if p.From == shippedFrom {
+		return true
+	}
+	own, _ := p.tree.(map[string]any)
+	return p.shipped != nil && same(own["witness"], p.shipped["witness"])
 }
 
 // unwitnessed warns of a person's own policy of which nothing is repaired, since it does not say what shows the fault, or

@@ -61,6 +61,77 @@ func TestEveryShippedPolicyAboutNodesHasAWitness(t *testing.T) {
 	}
 }
 
+// TestAShippedWitnessIsOfTheConfiguredDaemonSet: the alerts count Cilium's pods in any system namespace, and kube-proxy's by other
+// names; a witness that looks elsewhere would hold each of these repairs for good.
+func TestAShippedWitnessIsOfTheConfiguredDaemonSet(t *testing.T) {
+	const fixedCilium, fixedProxy = "kube-system/cilium", "kube-system/kube-proxy"
+	for name, test := range map[string]struct{ providers, policies, cilium, proxy string }{
+		"nothing is configured":         {"", "", fixedCilium, fixedProxy},
+		"Cilium in another namespace":   {"daemonSets: {cni: cilium/cilium}", "", "cilium/cilium", fixedProxy},
+		"kube-proxy by another name":    {"daemonSets: {kubeProxy: kube-system/kube-proxy-amd64}", "", fixedCilium, "kube-system/kube-proxy-amd64"},
+		"both":                          {"daemonSets: {cni: cilium-system/cilium, kubeProxy: proxy/kube-proxy}", "", "cilium-system/cilium", "proxy/kube-proxy"},
+		"Cilium chained to another CNI": {"daemonSets: {cni: kube-system/aws-node}", "", fixedCilium, fixedProxy},
+		"a policy that changes something else": {
+			"daemonSets: {cni: cilium/cilium, kubeProxy: proxy/kube-proxy}",
+			"{name: cilium-agent-not-ready, cooldown: 1h}, {name: kube-proxy-not-ready, cooldown: 1h}", "cilium/cilium", "proxy/kube-proxy",
+		},
+		"a policy with a witness of its own": {
+			"daemonSets: {cni: cilium/cilium, kubeProxy: proxy/kube-proxy}",
+			"{name: cilium-agent-not-ready, witness: [{daemonSetPod: {namespace: edge, name: cilium}}]}, {name: kube-proxy-not-ready, witness: [{daemonSetPod: {namespace: edge, name: proxy}}]}",
+			"edge/cilium", "edge/proxy",
+		},
+		"a policy of another name": {
+			"daemonSets: {cni: cilium/cilium}", "{name: mine, match: ['a=\"b\"'], witness: [{daemonSetPod: {namespace: kube-system, name: cilium}}], plan: [{step: reboot}]}",
+			"cilium/cilium", fixedProxy,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := mustLoad(t, base+"providers: {"+test.providers+"}\npolicies: ["+test.policies+"]\n")
+			looksAt := func(policy, daemonSet string) {
+				require.Equal(t, []signs.Sign{{Kind: signs.DaemonSetPod, Name: daemonSet}}, c.Core.Policy(policy).Witness.Signs, policy)
+			}
+			looksAt("cilium-agent-not-ready", test.cilium)
+			looksAt("kube-proxy-not-ready", test.proxy)
+			if !strings.Contains(test.policies, "edge") {
+				looksAt("gpu-cilium-agent-not-ready", test.cilium)
+				looksAt("gpu-kube-proxy-not-ready", test.proxy)
+			}
+			if c.Core.Policy("mine") != nil {
+				looksAt("mine", fixedCilium)
+			}
+		})
+	}
+}
+
+// TestTheRunbooksSayWhatWitnessToWrite, where kube-proxy and Cilium are not where the shipped policies look: what they have to copy
+// is a configuration.
+func TestTheRunbooksSayWhatWitnessToWrite(t *testing.T) {
+	daemonSet := func(name string) signs.Witness {
+		return signs.Witness{Signs: []signs.Sign{{Kind: signs.DaemonSetPod, Name: name}}}
+	}
+	for _, test := range []struct {
+		page     string
+		policies []map[string]signs.Witness
+	}{
+		{"KubeProxyNotReady", []map[string]signs.Witness{
+			{"kube-proxy-not-ready": {None: true}, "gpu-kube-proxy-not-ready": {None: true}},
+			{"windows-kube-proxy-not-ready": daemonSet("kube-system/kube-proxy-windows"), "kube-proxy-not-ready": daemonSet("kube-system/kube-proxy")},
+		}},
+		{"CiliumAgentNotReady", []map[string]signs.Witness{
+			{"cilium-agent-not-ready": daemonSet("kube-system/anetd"), "gpu-cilium-agent-not-ready": daemonSet("kube-system/anetd")},
+		}},
+	} {
+		_, blocks := examples(t, "../rules/runbooks/"+test.page+".md")
+		require.Len(t, blocks, len(test.policies), test.page)
+		for i, block := range blocks {
+			c, _ := mustLoad(t, base+block)
+			for name, witness := range test.policies[i] {
+				require.Equal(t, &witness, c.Core.Policy(name).Witness, "%s: %s", test.page, name)
+			}
+		}
+	}
+}
+
 // TestAPolicyThatTakesGPUNodesIsNamed: in the place of a shipped policy with a twin for GPU nodes, one's own comes before that twin.
 func TestAPolicyThatTakesGPUNodesIsNamed(t *testing.T) {
 	const said = "policy node-not-ready takes GPU nodes, too"
