@@ -86,14 +86,15 @@ func RenderedConfig(manifests map[string]string) ([]byte, error) {
 }
 
 // labValues are laid under the values of a lab's release: its Drydock is a process beside the cluster, so there are no
-// pods; and its configuration, of which the chart sees only what a test tells it, has a provider, so that what enforces
-// may drain.
-func labValues() map[string]any {
-	return map[string]any{
-		"replicas": 0,
-		"config":   map[string]any{"providers": map[string]any{"civo": map[string]any{"clusterID": "lab", "region": "LAB"}}},
-		"secrets":  map[string]any{"civoAPIKey": map[string]any{"name": "none"}},
+// pods. The chart sees only the part of the configuration that a test tells it. Where a test names no provider, the
+// release has Civo, so that what enforces may drain; where it names one, the rights are those of that provider alone.
+func labValues(values map[string]any) map[string]any {
+	under := map[string]any{"replicas": 0}
+	if config, _ := values["config"].(map[string]any); config["providers"] == nil {
+		under["config"] = map[string]any{"providers": map[string]any{"civo": map[string]any{"clusterID": "lab", "region": "LAB"}}}
+		under["secrets"] = map[string]any{"civoAPIKey": map[string]any{"name": "none"}}
 	}
+	return under
 }
 
 // webhookTimeout finds how long the API server waits for Drydock's webhook.
@@ -114,7 +115,7 @@ func (l *Lab) InstallChart(ctx context.Context, release, namespace string, value
 			"admission": map[string]any{"policy": map[string]any{"enabled": false}},
 		}
 	}
-	manifests, err := RenderChart(release, namespace, overlay(labValues(), values))
+	manifests, err := RenderChart(release, namespace, overlay(labValues(values), values))
 	if err != nil {
 		return err
 	}

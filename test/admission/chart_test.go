@@ -123,6 +123,23 @@ func TestChartWithCertManager(t *testing.T) {
 	require.Contains(t, all[certsFile], "kind: Certificate")
 	require.Contains(t, all[certsFile], "drydock-webhook.drydock.svc")
 	require.NotContains(t, all[certsFile], "kind: Role")
+	// The API server goes by the certificate's names: with another name than it calls, nothing is denied.
+	for name, values := range map[string]m{
+		"drydock.example.com": {"config": m{"webhook": m{"certificates": "mounted"}}, "admission": m{"certManager": manager["certManager"], "webhook": m{"url": "https://drydock.example.com:9443"}}},
+		"a.example.com":       {"config": m{"webhook": m{"certificates": "mounted", "dnsNames": []any{"a.example.com", "b.example.com"}}}, "admission": manager},
+	} {
+		named := render(t, values)
+		var config struct{ Webhook struct{ DNSNames []string } }
+		text, err := lab.RenderedConfig(named)
+		require.NoError(t, err)
+		require.NoError(t, yaml.Unmarshal(text, &config))
+		var made struct{ Spec struct{ DNSNames []string } }
+		_, certificate, found := strings.Cut(named[certsFile], "\n---\n")
+		require.True(t, found)
+		require.NoError(t, yaml.Unmarshal([]byte(certificate), &made))
+		require.Contains(t, made.Spec.DNSNames, name)
+		require.Equal(t, config.Webhook.DNSNames, made.Spec.DNSNames)
+	}
 	require.NotContains(t, render(t, m{"config": m{"webhook": m{"certificates": "mounted"}}}), certsFile)
 }
 

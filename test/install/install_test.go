@@ -28,7 +28,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	lab.Main(m, lab.Options{Components: lab.APIServerOnly, Nodes: 1})
+	limited, err := filepath.Abs("testdata/limited-priorities.yaml")
+	if err != nil {
+		panic(err)
+	}
+	lab.Main(m, lab.Options{Components: lab.APIServerOnly, Nodes: 1, APIServerFlags: []string{"--admission-control-config-file=" + limited}})
 }
 
 type m = map[string]any

@@ -31,3 +31,23 @@ func TestTheNotesNameTheProvider(t *testing.T) {
 		}
 	}
 }
+
+// TestTheNotesSayWhatAdmissionDoes: the policy denies, and never warns; the webhook warns while nothing enforces.
+func TestTheNotesSayWhatAdmissionDoes(t *testing.T) {
+	const keys = "only writes of Drydock's own keys"
+	for name, tc := range map[string]struct {
+		values m
+		says   string
+	}{
+		"the policy":                   {m{}, "policy, without the webhook; in observe mode it denies " + keys + " and requests without the right."},
+		"the policy, without rights":   {m{"admission": m{"rights": m{"enabled": false}}}, "in observe mode it denies " + keys + "."},
+		"both":                         {m{"config": m{"webhook": m{}}}, "webhook and policy; in observe mode they deny " + keys + " and requests without the right, and the webhook warns of what enforce mode would deny."},
+		"the webhook":                  {m{"config": m{"webhook": m{}}, "admission": m{"policy": m{"enabled": false}}}, "webhook; in observe mode it denies " + keys + " and requests without the right, and warns of what enforce mode would deny."},
+		"the webhook, enforcing":       {m{"config": m{"mode": "enforce", "webhook": m{}}, "admission": m{"policy": m{"enabled": false}}}, "webhook; it denies changes that collide with a repair."},
+		"the policy, one of Drydock's": {m{"config": m{"policies": []any{m{"name": "node-not-ready", "mode": "enforce"}}}}, "policy, without the webhook; it denies changes that collide with a repair."},
+	} {
+		notes, err := lab.RenderNotes("drydock", "drydock", tc.values)
+		require.NoError(t, err, name)
+		require.Contains(t, notes, tc.says, name)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,13 @@ import (
 // looked at.
 func TestRightsFollowTheConfiguration(t *testing.T) {
 	civo := m{"civo": m{"clusterID": "c", "region": "r"}}
+	redfish := m{"redfish": m{"bmcs": []any{m{"node": "n", "url": "https://192.0.2.1"}}}}
+	var draining []any // the shipped policies with a drain, observing
+	for _, p := range config.Shipped().Policies {
+		if slices.ContainsFunc(p.Plan, func(s remediations.Step) bool { return s.Name == "drain" }) {
+			draining = append(draining, m{"name": p.Name, "mode": "observe"})
+		}
+	}
 	policy := func(mode string, steps ...string) []any {
 		var plan []any
 		for _, s := range steps {
@@ -48,48 +56,118 @@ func TestRightsFollowTheConfiguration(t *testing.T) {
 		"one policy observes a drain":                       {m{"policies": policy("", "drain")}, false},
 		"one policy is off in what enforces":                {m{"mode": "enforce", "policies": policy("off", "drain")}, false},
 		"one policy follows the mode, and that is enforces": {m{"mode": "enforce", "policies": policy("", "reboot", "drain")}, true},
+		// A shipped plan drains before a reboot.
+		"enforcing, with Redfish":                             {m{"mode": "enforce", "providers": redfish}, true},
+		"enforcing, with Metal3":                              {m{"mode": "enforce", "providers": m{"metal3": m{"namespace": "metal"}}}, true},
+		"enforcing, with hosts that are rebooted":             {m{"mode": "enforce", "providers": m{"hosts": m{"reboot": true}}}, true},
+		"enforcing, with hosts that are not":                  {m{"mode": "enforce", "providers": m{"hosts": m{"reboot": false}}}, false},
+		"enforcing, but for the plans that drain":             {m{"mode": "enforce", "providers": redfish, "policies": draining}, false},
+		"enforcing, with remediators that no plan names":      {m{"mode": "enforce", "providers": m{"external": m{}}}, false},
+		"one policy enforces a drain before a remediator":     {m{"policies": policy("enforce", "drain", "external"), "providers": m{"external": m{}}}, true},
+		"one before a replacement by a remediator":            {m{"policies": policy("enforce", "drain", "reboot", "external-replace"), "providers": m{"external": m{}}}, true},
+		"that replacement alone, which drains on request":     {m{"policies": policy("enforce", "external-replace"), "providers": m{"external": m{}}}, true},
+		"that replacement, observed":                          {m{"policies": policy("observe", "drain", "external-replace"), "providers": m{"external": m{}}}, false},
+		"one policy enforces a drain before a reboot":         {m{"policies": policy("enforce", "drain", "reboot", "replace"), "providers": redfish}, true},
+		"one after all that Redfish can carry out":            {m{"policies": policy("enforce", "reboot", "drain", "replace"), "providers": redfish}, false},
+		"one shipped policy enforces a drain before a reboot": {m{"policies": []any{m{"name": "node-gpu-fault", "mode": "enforce"}}, "providers": redfish}, true},
+		"one shipped policy enforces what Redfish cannot":     {m{"policies": []any{m{"name": "node-disk-pressure", "mode": "enforce"}}, "providers": redfish}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			values := m{"secrets": m{"civoAPIKey": m{"name": "civo"}}}
+			values := m{"secrets": m{"civoAPIKey": m{"name": "civo"}, "hostsKey": m{"name": "hosts"}}}
 			if tc.config != nil {
 				values["config"] = tc.config
 			}
-			require.Equal(t, tc.drains, may(t, values, "create", "", "pods/eviction"))
-			require.Equal(t, tc.drains, may(t, values, "list", "", "pods"))
-			require.Equal(t, tc.drains, may(t, values, "get", "apps", "daemonsets"))
-			require.Equal(t, tc.drains, may(t, values, "list", "policy", "poddisruptionbudgets"))
-			require.False(t, may(t, values, "get", "", "pods"))
-			require.True(t, may(t, values, "patch", "", "nodes"), "its records")
+			role := clusterRole(t, values)
+			require.Equal(t, tc.drains, allows(role, "create", "", "pods/eviction"))
+			require.Equal(t, tc.drains, allows(role, "list", "", "pods"))
+			require.Equal(t, tc.drains, allows(role, "get", "apps", "daemonsets"))
+			require.Equal(t, tc.drains, allows(role, "list", "policy", "poddisruptionbudgets"))
+			require.False(t, allows(role, "get", "", "pods"))
+			require.True(t, allows(role, "patch", "", "nodes"), "its records")
 			for _, verb := range []string{"create", "update", "delete"} {
-				require.False(t, may(t, values, verb, "", "nodes"))
+				require.False(t, allows(role, verb, "", "nodes"))
 			}
 		})
 	}
 	require.True(t, may(t, m{"config": m{"webhook": m{"evictions": true}}}, "get", "", "pods"))
 }
 
-// TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes: without a plan of its own, the shipped one counts.
+// TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes: without a plan of its own, the shipped one counts, with the steps that the
+// providers carry out.
 func TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes(t *testing.T) {
-	civo := m{"civo": m{"clusterID": "c", "region": "r"}}
-	drains := 0
-	for _, p := range config.Shipped().Policies {
-		has := slices.ContainsFunc(p.Plan, func(s remediations.Step) bool { return s.Name == "drain" })
-		values := m{"secrets": m{"civoAPIKey": m{"name": "civo"}}, "config": m{"providers": civo, "policies": []any{m{"name": p.Name, "mode": "enforce"}}}}
-		require.Equal(t, has, may(t, values, "create", "", "pods/eviction"), "%s: keep drydock.shipped.drain in templates/_config.tpl in step with the shipped plans", p.Name)
-		if has {
-			drains++
+	redfish, karpenter := m{"bmcs": []any{m{"node": "n", "url": "https://192.0.2.1"}}}, m{}
+	for _, with := range []struct {
+		providers m
+		steps     []string
+	}{
+		{m{"redfish": redfish}, []string{"reboot"}}, {m{"karpenter": karpenter}, []string{"replace"}}, {m{"redfish": redfish, "karpenter": karpenter}, []string{"reboot", "replace"}},
+	} {
+		drains := 0
+		for _, p := range config.Shipped().Policies {
+			drain := slices.IndexFunc(p.Plan, func(s remediations.Step) bool { return s.Name == "drain" })
+			has := drain >= 0 && slices.ContainsFunc(p.Plan[drain:], func(s remediations.Step) bool { return slices.Contains(with.steps, s.Name) })
+			values := m{"config": m{"providers": with.providers, "policies": []any{m{"name": p.Name, "mode": "enforce"}}}}
+			require.Equal(t, has, may(t, values, "create", "", "pods/eviction"), "%s, %v: keep drydock.shipped.drain in templates/_config.tpl in step with the shipped plans", p.Name, with.steps)
+			if has {
+				drains++
+			}
+		}
+		require.Positive(t, drains, with.steps)
+	}
+	own := m{"name": "node-not-ready", "mode": "enforce", "plan": []any{m{"step": "reboot"}}}
+	require.False(t, may(t, m{"config": m{"providers": m{"karpenter": karpenter}, "policies": []any{own}}}, "create", "", "pods/eviction"), "a plan replaces the shipped one")
+}
+
+// TestADrainBeforeAnyStepThatIsCarriedOutHasItsRights: whichever provider carries out the step, as the program says. The control:
+// without the key that the step needs, that drain never runs.
+func TestADrainBeforeAnyStepThatIsCarriedOutHasItsRights(t *testing.T) {
+	providers := map[string]m{
+		"civo": {"clusterID": "c", "region": "r"}, "redfish": {"bmcs": []any{m{"node": "n", "url": "https://192.0.2.1"}}}, "metal3": {"namespace": "metal"},
+		"clusterAPI": {"cluster": "capi/prod"}, "karpenter": {}, "external": {},
+		"hosts": {}, "hosts.units": {"units": []any{"x.service"}}, "hosts.reboot": {"reboot": true}, "hosts.sysrq": {"sysrq": true},
+		"daemonSets.kubeProxy": {"kubeProxy": "kube-system/kube-proxy"}, "daemonSets.cni": {"cni": "kube-system/calico-node"},
+		"clusterWide.rolloutRestart": {"rolloutRestart": []any{"kube-system/kube-proxy"}}, "clusterWide.cni": {"cni": m{"configMap": "kube-system/cni/cni.yaml", "daemonSet": "kube-system/calico-node"}},
+	}
+	drains := func(step, provider string, of m) bool {
+		return may(t, m{
+			"secrets": m{"civoAPIKey": m{"name": "civo"}, "hostsKey": m{"name": "hosts"}},
+			"config": m{"providers": m{provider: of}, "policies": []any{
+				m{"name": "p", "match": []any{`a="b"`}, "mode": "enforce", "plan": []any{m{"step": "drain"}, m{"step": step}}},
+			}},
+		}, "create", "", "pods/eviction")
+	}
+	named := regexp.MustCompile(`providers\.(\w+)(?:\.\w+)?`)
+	found := 0
+	for step, absent := range config.Capabilities(config.Shipped()) {
+		if step == "promote-leader" || step == "mark-ready" {
+			continue // not about nodes: no drain goes before it
+		}
+		for _, of := range named.FindAllStringSubmatch(absent, -1) {
+			found++
+			name := strings.TrimPrefix(of[0], "providers.")
+			require.Contains(t, providers, name, "add %s to drydock.steps in templates/_config.tpl, and here", of[0])
+			require.True(t, drains(step, of[1], providers[name]), "%s by %s", step, of[0])
+			if name != of[1] {
+				require.False(t, drains(step, of[1], m{}), "%s without %s", step, of[0])
+			}
 		}
 	}
-	require.Positive(t, drains)
-	own := m{"name": "node-not-ready", "mode": "enforce", "plan": []any{m{"step": "reboot"}}}
-	require.False(t, may(t, m{"secrets": m{"civoAPIKey": m{"name": "civo"}}, "config": m{"providers": civo, "policies": []any{own}}}, "create", "", "pods/eviction"), "a plan replaces the shipped one")
+	require.Positive(t, found)
 }
 
 // may says whether the ClusterRole allows that.
 func may(t *testing.T, values m, verb, group, resource string) bool {
 	t.Helper()
-	var role rbacv1.ClusterRole
+	return allows(clusterRole(t, values), verb, group, resource)
+}
+
+func clusterRole(t *testing.T, values m) (role rbacv1.ClusterRole) {
+	t.Helper()
 	find(t, objects(t, render(t, "drydock", values)), "ClusterRole", "drydock", &role)
+	return role
+}
+
+func allows(role rbacv1.ClusterRole, verb, group, resource string) bool {
 	for _, r := range role.Rules {
 		if r.APIGroups[0] == group && r.Resources[0] == resource {
 			for _, v := range r.Verbs {

@@ -7,12 +7,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
 	"drydock.dev/drydock/internal/config"
@@ -93,7 +96,12 @@ func isAdmitted(t *testing.T, l *lab.Lab, owner metav1.ObjectMeta, template core
 		ObjectMeta: metav1.ObjectMeta{GenerateName: owner.Name + "-", Labels: template.Labels, Annotations: template.Annotations},
 		Spec:       *template.Spec.DeepCopy(),
 	}
+	count(t, l, owner.Namespace)
 	made, err := pods.Create(t.Context(), pod, metav1.CreateOptions{})
+	for end := time.Now().Add(lab.Patience); err != nil && strings.Contains(err.Error(), "status unknown for quota") && time.Now().Before(end); {
+		time.Sleep(50 * time.Millisecond) // the API server has not read what count wrote yet
+		made, err = pods.Create(t.Context(), pod, metav1.CreateOptions{})
+	}
 	require.NoError(t, err)
 	require.NoError(t, pods.Delete(t.Context(), made.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
 
@@ -102,6 +110,66 @@ func isAdmitted(t *testing.T, l *lab.Lab, owner metav1.ObjectMeta, template core
 	_, err = pods.Create(t.Context(), pod, metav1.CreateOptions{})
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.ErrorContains(t, err, `violates PodSecurity "restricted`)
+}
+
+// count does what kube-controller-manager does for a new ResourceQuota, since this lab has none: until a quota is counted, the API
+// server admits no pod to which it applies.
+func count(t *testing.T, l *lab.Lab, namespace string) {
+	t.Helper()
+	quotas := l.Client().CoreV1().ResourceQuotas(namespace)
+	all, err := quotas.List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for _, q := range all.Items {
+		if q.Status.Hard != nil {
+			continue
+		}
+		q.Status = corev1.ResourceQuotaStatus{Hard: q.Spec.Hard, Used: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}
+		_, err := quotas.UpdateStatus(t.Context(), &q, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+}
+
+// TestTheNamespaceMayHavePodsOfASystemPriority where the API server admits those only with a ResourceQuota, as GKE's does. The
+// control: without the chart's quota it admits none, and with another priority it needs no quota.
+func TestTheNamespaceMayHavePodsOfASystemPriority(t *testing.T) {
+	l := cluster(t)
+	const release = "prioritised"
+	namespace(t, l, release)
+	values := m{"resourceQuota": m{"enabled": false}}
+	apply(t, l, release, render(t, release, values))
+	pods := func() error {
+		d, err := l.Client().AppsV1().Deployments(release).Get(t.Context(), release, metav1.GetOptions{})
+		require.NoError(t, err)
+		count(t, l, release)
+		template := d.Spec.Template
+		_, err = l.Client().CoreV1().Pods(release).Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: release + "-", Labels: template.Labels}, Spec: template.Spec,
+		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	require.ErrorContains(t, pods(), "insufficient quota to match these scopes: [{PriorityClass In [system-node-critical system-cluster-critical]}]")
+	require.NoError(t, l.Apply(t.Context(), []byte(render(t, release, nil)["drydock/templates/resourcequota.yaml"])))
+	await(t, "the quota", func() bool { return pods() == nil })
+
+	classes := func(of string, values m) (out []string) {
+		var q corev1.ResourceQuota
+		for _, o := range objects(t, render(t, of, values)) {
+			if o.GetKind() == "ResourceQuota" {
+				find(t, []*unstructured.Unstructured{o}, "ResourceQuota", of, &q)
+				out = q.Spec.ScopeSelector.MatchExpressions[0].Values
+			}
+		}
+		return out
+	}
+	require.Equal(t, []string{"system-cluster-critical"}, classes("drydock", nil))
+	require.Equal(t, []string{"system-cluster-critical", "system-node-critical"}, classes("drydock", m{"agent": m{"enabled": true}}))
+	require.Equal(t, []string{"system-node-critical"}, classes("drydock", m{"priorityClassName": "own", "agent": m{"enabled": true}}))
+	require.Equal(t, []string{"system-node-critical"}, classes("drydock", m{"priorityClassName": "system-node-critical", "agent": m{"enabled": true}}), "each once")
+	for _, own := range []string{"", "own"} {
+		require.Empty(t, classes("drydock", m{"priorityClassName": own}), own)
+	}
+	require.Empty(t, classes("kube-system", nil), "the cluster's own namespace")
+	require.Empty(t, classes("drydock", values))
 }
 
 // TestPodsOutliveTheirNodes: what keeps two of them running, and one leading, while nodes fail.

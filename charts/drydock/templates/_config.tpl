@@ -110,30 +110,73 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- end -}}
 
 {{- /*
-Whether any policy can come to drain a node: "true", or nothing. It enforces, and has the step as the last of its plan, or
-before steps that Civo, Cluster API or Karpenter carry out. The shipped policies have it before a replacement, and a replacement that a person asks
-for begins with one.
+Whether any policy can come to drain a node: "true", or nothing. A policy that enforces drains where the drain is the last step of its
+plan, or comes before a step that a configured provider carries out. A replacement that a person requests begins with a drain, whatever
+the plan has before it.
 */ -}}
 {{- define "drydock.drains" -}}
+{{- $providers := default dict .Values.config.providers -}}
+{{- $steps := list -}}
+{{- range $provider, $carries := include "drydock.steps" . | fromYaml -}}
+{{- range $step, $needs := $carries -}}
+{{- if and (hasKey $providers $provider) (or (not $needs) (get (default dict (get $providers $provider)) $needs)) -}}{{- $steps = append $steps $step -}}{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- $mode := default "observe" .Values.config.mode -}}
-{{- $replaces := or (dig "providers" "civo" dict .Values.config) (dig "providers" "clusterAPI" dict .Values.config) (hasKey (default dict .Values.config.providers) "karpenter") -}}
-{{- $drains := and $replaces (eq $mode "enforce") -}}
+{{- $shipped := include "drydock.shipped.drain" . | fromYaml -}}
+{{- /* The plans that enforce, by policy: the lists of their steps. Of a shipped plan only those from its drain on are needed. */ -}}
+{{- $plans := ternary (deepCopy $shipped) dict (eq $mode "enforce") -}}
 {{- range .Values.config.policies -}}
-{{- if eq (default $mode .mode) "enforce" -}}
-{{- $last := "" -}}
-{{- /* Without a plan of its own a policy has the shipped one. A test compares these names with the shipped plans. */ -}}
-{{- if and $replaces (not (hasKey . "plan")) (has .name (include "drydock.shipped.drain" $ | splitList " ")) -}}{{- $drains = true -}}{{- end -}}
-{{- range .plan -}}
-{{- $last = .step -}}
-{{- if and $replaces (has .step (list "drain" "replace")) -}}{{- $drains = true -}}{{- end -}}
+{{- $plan := default list (get $shipped .name) -}}
+{{- if hasKey . "plan" -}}
+{{- $plan = list -}}
+{{- range .plan -}}{{- $plan = append $plan .step -}}{{- end -}}
 {{- end -}}
-{{- if eq $last "drain" -}}{{- $drains = true -}}{{- end -}}
+{{- $_ := set $plans .name (ternary $plan list (eq (default $mode .mode) "enforce")) -}}
 {{- end -}}
+{{- $drains := and (eq $mode "enforce") (has "replace" $steps) -}}
+{{- range $plan := $plans -}}
+{{- $after := false -}}
+{{- range $plan -}}
+{{- if eq . "drain" -}}{{- $after = true -}}{{- end -}}
+{{- if and (has . $steps) (or $after (has . (list "replace" "external-replace"))) -}}{{- $drains = true -}}{{- end -}}
+{{- end -}}
+{{- if and $plan (eq (last $plan) "drain") -}}{{- $drains = true -}}{{- end -}}
 {{- end -}}
 {{- if $drains -}}true{{- end -}}
 {{- end -}}
 
-{{- /* The shipped policies that drain a node before another step. */ -}}
+{{- /*
+The steps on nodes that each provider carries out, and the key below the provider's own that a step needs; "": none. A test compares
+them with the program's.
+*/ -}}
+{{- define "drydock.steps" -}}
+civo: {reboot: "", replace: ""}
+clusterAPI: {replace: ""}
+clusterWide: {rollout-restart: rolloutRestart, apply-cni: cni}
+daemonSets: {restart-kube-proxy: kubeProxy, restart-cni: cni}
+external: {external: "", external-replace: ""}
+hosts: {restart-kubelet: "", restart-containerd: "", restart-unit: units, reboot: reboot, sysrq: sysrq}
+karpenter: {replace: ""}
+metal3: {reboot: ""}
+redfish: {reboot: ""}
+{{- end -}}
+
+{{- /*
+The shipped policies that drain a node, with the steps from the drain on: a policy without a plan of its own has the shipped one. A test
+compares them with the shipped plans.
+*/ -}}
 {{- define "drydock.shipped.drain" -}}
-cilium-agent-not-ready gpu-node-disk-pressure gpu-node-problem-detected gpu-node-subsystem-not-ready node-disk-pressure node-filesystem-read-only node-gpu-fault node-heartbeat-lost node-kernel-deadlock node-not-ready node-problem-detected node-subsystem-not-ready
+cilium-agent-not-ready: [drain, replace]
+gpu-node-disk-pressure: [drain, reboot]
+gpu-node-problem-detected: [drain, reboot]
+gpu-node-subsystem-not-ready: [drain, reboot]
+node-disk-pressure: [drain, replace]
+node-filesystem-read-only: [drain, replace]
+node-gpu-fault: [drain, reboot]
+node-heartbeat-lost: [drain, replace]
+node-kernel-deadlock: [drain, replace]
+node-not-ready: [drain, replace]
+node-problem-detected: [drain, reboot, replace]
+node-subsystem-not-ready: [drain, reboot, replace]
 {{- end -}}
