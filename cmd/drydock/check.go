@@ -9,11 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/config"
@@ -26,27 +29,34 @@ const readNodesWithin = 30 * time.Second
 
 func newCheckCommand() *cobra.Command {
 	var kubeconfig, management string
+	var skipFiles bool
 	cmd := &cobra.Command{
 		Use:   "check FILE|-",
 		Short: "Check a configuration and say everything that is wrong with it",
 		Long: "Check prints FILE:LINE: path: message for every fault, and the exit code is then 1. Without a fault, it prints FILE: ok,\n" +
 			"which provider serves which Nodes, and warnings, and the exit code is 0. Check also looks at the files that the\n" +
-			"configuration names. With - it reads the configuration from standard input. With --kubeconfig it also reads the\n" +
-			"cluster's Nodes. It says for each step on how many Nodes each provider carries it out, and names the Nodes without\n" +
-			"exactly one provider, and those that another system also repairs.",
+			"configuration names. On a machine without these files, for example a workstation with the configuration that the\n" +
+			"chart installed, use --skip-files. With - it reads the configuration from standard input. With\n" +
+			"--kubeconfig it also reads the cluster's Nodes. It says for each step on how many Nodes each provider carries it out,\n" +
+			"and names the Nodes without exactly one provider, and those that another system also repairs.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, load := args[0], func() (*config.Config, []config.Fault, error) { return config.Load(args[0], config.Options{}) }
+			o := config.Options{SkipFiles: skipFiles}
+			name, load := args[0], func() (*config.Config, []config.Fault, error) { return config.Load(args[0], o) }
 			if name == "-" {
-				name, load = "stdin", func() (*config.Config, []config.Fault, error) {
-					return config.Read(cmd.InOrStdin(), config.Options{})
-				}
+				name, load = "stdin", func() (*config.Config, []config.Fault, error) { return config.Read(cmd.InOrStdin(), o) }
 			}
 			cfg, warnings, err := load()
 			if err != nil {
 				return printFaults(cmd.OutOrStdout(), err)
 			}
-			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", name); err != nil {
+			result := name + ": ok\n"
+			if skipFiles {
+				result += name + ": not checked, because of --skip-files: the files that the configuration names (tokens, keys, certificates), and whether drydock run can use them\n"
+			} else if err := startable(cfg); err != nil {
+				return printFaults(cmd.OutOrStdout(), config.Faults{{File: name, Line: 1, Path: "document", Message: "drydock run cannot start with it: " + err.Error()}})
+			}
+			if _, err := fmt.Fprint(cmd.OutOrStdout(), result); err != nil {
 				return fmt.Errorf("printing the result, %w", err)
 			}
 			for _, p := range cfg.Core.Providers {
@@ -78,8 +88,20 @@ func newCheckCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster whose Nodes are checked; without it, no Node is checked")
+	cmd.Flags().BoolVar(&skipFiles, "skip-files", false, "do not look at the files that the configuration names: tokens, keys and certificates")
 	cmd.Flags().StringVar(&management, "management-kubeconfig", "", "kubeconfig file of the management cluster that providers.clusterAPI.kubeconfig is for; without it that file is read")
 	return cmd
+}
+
+// startable makes the clients that drydock run makes at its start, because only they know whether a file can be used, for example a
+// known_hosts file. It asks nobody.
+func startable(cfg *config.Config) error {
+	p := &program{cfg: cfg, providers: providers, rest: &rest.Config{}, reg: prometheus.NewRegistry(), log: logr.Discard()}
+	if err := p.makeClients(); err != nil {
+		return err
+	}
+	_, err := p.newReceiver()
+	return err
 }
 
 // saidOfCluster is who would carry out which step on the cluster's Nodes, and what the cluster says against the configuration, one sentence

@@ -2,14 +2,24 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
+	"k8s.io/client-go/rest"
 
 	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/config"
 )
 
 func TestCheckSaysOkAndWarnings(t *testing.T) {
@@ -88,4 +98,98 @@ func TestCheckNamesTheClusterThatItCannotRead(t *testing.T) {
 	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, stdout, file+": ok\n")
 	require.Contains(t, stderr, "reading --kubeconfig "+filepath.Join(filepath.Dir(file), "gone"))
+}
+
+// everyClient is a configuration with a provider of each kind that keeps rules of its own, each at its limit.
+func everyClient(t *testing.T, knownHosts string) string {
+	t.Helper()
+	file := write(t, "drydock.yaml", strings.Replace(sound, "http://alertmanager:9093", `http://alertmanager.xn--bcher-kva.example", "http://alertmanager:80`, 1)+`stateDir: `+t.TempDir()+`
+controlPlane:
+  caFile: ca.crt
+  hosts: [{name: cp-1, addresses: [192.0.2.1, 192.0.2.2, "2001:db8::1", "2001:db8::2"]}]
+providers:
+  civo: {clusterID: `+strings.Repeat("Az-9", 32)+`, region: r, apiKeyFile: token}
+  clusterAPI: {cluster: default/prod}
+  daemonSets: {cni: kube-system/cilium}
+  external: {}
+  hosts: {keyFile: key, knownHostsFile: known_hosts, units: [`+strings.Repeat("u", 192)+`.service]}
+  karpenter: {}
+  kilo: {}
+  metal3: {namespace: metal3}
+  redfish:
+    usernameFile: token
+    passwordFile: token
+    caFile: ca.crt
+    bmcs:
+    - {node: metal-1, url: "https://192.0.2.21:8443/", uuid: 4C4C4544-0042-3510-8054-B7C04F4D3332}
+    - {node: metal-2, url: "HTTPS://bmc.example", fingerprint: `+strings.Repeat("ab:", 31)+`ab, serialNumber: SN-2}
+  sidecars: [{name: sei}]
+`)
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	private, err := ssh.MarshalPrivateKey(key, "")
+	require.NoError(t, err)
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	for name, text := range map[string][]byte{
+		"key": pem.EncodeToMemory(private), "known_hosts": []byte(knownHosts),
+		"ca.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(file), name), text, 0o600))
+	}
+	return file
+}
+
+// known is a line that known_hosts may have.
+const known = "cp-1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIG5lHL2Vo0zFRqGUPS3FJoVyF5zsjrHHTzkbSkRuCVLs\n"
+
+// TestWhatCheckTakesCanBeMade: each client takes what the configuration takes, up to the same limits.
+func TestWhatCheckTakesCanBeMade(t *testing.T) {
+	file := everyClient(t, known)
+	code, stdout, _ := call(t, "check", file)
+	require.Equal(t, cli.ExitOK, code, stdout)
+	cfg, _, err := config.Load(file, config.Options{})
+	require.NoError(t, err)
+	rescue, err := (&program{cfg: cfg, rest: &rest.Config{}, log: logr.Discard()}).newRescue()
+	require.NoError(t, err)
+	require.NotNil(t, rescue)
+}
+
+// TestCheckMakesTheClients: a file that is there, and that no client can use, is found before the start, unless files are skipped.
+func TestCheckMakesTheClients(t *testing.T) {
+	file := everyClient(t, "cp-1 what-is-this\n")
+	code, stdout, _ := call(t, "check", file)
+	require.Equal(t, cli.ExitFailed, code)
+	require.Contains(t, stdout, file+":1: document: drydock run cannot start with it: configuring hosts: reading the known_hosts file ")
+	require.NotContains(t, stdout, ": ok")
+	code, stdout, _ = call(t, "check", "--skip-files", file)
+	require.Equal(t, cli.ExitOK, code, stdout)
+}
+
+// TestAFaultyProviderEndsRun also where the control plane is repaired without an API server: it is never taken for one that does not answer.
+func TestAFaultyProviderEndsRun(t *testing.T) {
+	file := everyClient(t, known)
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(file), "token"), []byte("a:b"), 0o600))
+	kubeconfig := write(t, "kubeconfig", "{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: \"https://127.0.0.1:9\"}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}\n")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var out, problems bytes.Buffer
+	code := execute(ctx, []string{"run", "--config", file, "--kubeconfig", kubeconfig}, &out, &problems)
+	require.NoError(t, ctx.Err(), "it goes on: %s", problems.String())
+	require.Equal(t, cli.ExitFailed, code)
+	require.Contains(t, problems.String(), `configuring Redfish: the BMC of node "metal-1": reading the file with the BMC's user name `)
+}
+
+// TestCheckSkipsFiles: the chart's configuration is checked where its files are not, and the output says what was left out.
+func TestCheckSkipsFiles(t *testing.T) {
+	file := write(t, "drydock.yaml", strings.Replace(sound, "token}", "/nowhere/token}", 1))
+	code, stdout, _ := call(t, "check", file)
+	require.Equal(t, cli.ExitFailed, code)
+	require.Contains(t, stdout, `file "/nowhere/token" does not exist`)
+	code, stdout, stderr := call(t, "check", "--skip-files", file, "--kubeconfig", filepath.Join(filepath.Dir(file), "gone"))
+	require.Equal(t, cli.ExitFailed, code)
+	require.Contains(t, stdout, file+": ok\n"+file+": not checked, because of --skip-files: the files that the configuration names (tokens, keys, certificates), and whether drydock run can use them\n")
+	require.Contains(t, stderr, "reading --kubeconfig ", "the cluster is asked then, too")
+	code, _, _ = call(t, "check", "--skip-files", write(t, "drydock.yaml", sound+"mode: enforced\n"))
+	require.Equal(t, cli.ExitFailed, code)
 }

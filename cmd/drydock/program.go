@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -40,6 +41,8 @@ type program struct {
 	hosts *hosts.Client
 	// rescue is nil where nothing is configured that could be done without an API server.
 	rescue *engine.Rescue
+	// reg takes the metrics that last as long as the process.
+	reg prometheus.Registerer
 	// providers are those that act on nodes, and nodes are all that the cache has.
 	providers []provider
 	nodes     func(context.Context) ([]*corev1.Node, error)
@@ -61,24 +64,11 @@ func newProgram(cfg *config.Config, restConfig *rest.Config, pprof string, log l
 	// Nor is anything compressed, which takes more time at both ends than it saves on the way within a cluster: kube-controller-manager
 	// and the scheduler do without it, too.
 	restConfig.DisableCompression = true
-	p := &program{cfg: cfg, providers: providers, rest: restConfig, pprof: pprof, log: log}
-	p.writes = rest.CopyConfig(restConfig)
-	p.writes.Timeout = apiTimeout
-	// A Node or five thousand leases take a fraction of JSON's time and room, here and at the API server.
-	p.writes.ContentType, p.writes.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	var err error
-	if p.clients, err = kubernetes.NewForConfig(p.writes); err != nil {
-		return nil, fmt.Errorf("making the API server's client: %w", err)
-	}
-	if p.alerts, err = newAlertmanager(cfg); err != nil {
+	p := &program{cfg: cfg, providers: providers, rest: restConfig, reg: metrics.Registry, pprof: pprof, log: log}
+	if err := p.makeClients(); err != nil {
 		return nil, err
 	}
-	p.posts = newPosts(cfg, p.clients, log)
-	if h, ok := config.Of[*hostsettings.Hosts](cfg); ok {
-		if p.hosts, err = hosts.Configured(h); err != nil {
-			return nil, err
-		}
-	}
+	var err error
 	if p.rescue, err = p.newRescue(); err != nil {
 		return nil, err
 	}
@@ -87,6 +77,41 @@ func newProgram(cfg *config.Config, restConfig *rest.Config, pprof string, log l
 	}
 	registerBuildInfo(metrics.Registry)
 	return p, nil
+}
+
+// makeClients makes the clients of what the configuration names. It asks nobody: an error is a fault of the configuration.
+func (p *program) makeClients() (err error) {
+	p.writes = rest.CopyConfig(p.rest)
+	p.writes.Timeout = apiTimeout
+	// A Node or five thousand leases take a fraction of JSON's time and room, here and at the API server.
+	p.writes.ContentType, p.writes.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	if p.clients, err = kubernetes.NewForConfig(p.writes); err != nil {
+		return fmt.Errorf("making the API server's client: %w", err)
+	}
+	p.posts = newPosts(p.cfg, p.clients, p.log)
+	if h, ok := config.Of[*hostsettings.Hosts](p.cfg); ok {
+		if p.hosts, err = hosts.Configured(h); err != nil {
+			return err
+		}
+	}
+	if err := p.tryProviders(); err != nil {
+		return err
+	}
+	p.alerts, err = newAlertmanager(p.cfg, p.reg)
+	return err
+}
+
+// tryProviders makes each provider once and keeps none, because each manager makes its own. With a control plane, an error there would be
+// taken for an API server that does not answer.
+func (p *program) tryProviders() error {
+	j := &joined{program: p, reg: prometheus.NewRegistry()}
+	for _, k := range kinds {
+		if _, err := k.join(j, &engine.Options{}); err != nil {
+			return err
+		}
+	}
+	_, _, err := p.newActuators(nil)
+	return err
 }
 
 // isReady says what this process still lacks.

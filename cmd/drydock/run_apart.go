@@ -30,7 +30,7 @@ func (p *program) runApart(ctx context.Context) error {
 	g.Go(func() error {
 		for ctx.Err() == nil {
 			if err := p.runManager(ctx); err != nil && ctx.Err() == nil {
-				p.log.Error(err, "nothing that needs the API server is done until it answers; trying again", "after", joinAgain)
+				p.log.Error(err, "nothing that needs the API server is done now; trying again", "after", joinAgain)
 			}
 			select {
 			case <-ctx.Done():

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/receiver"
@@ -15,9 +15,9 @@ import (
 )
 
 // newAlertmanager asks the configured Alertmanagers.
-func newAlertmanager(cfg *config.Config) (*alertmanager.Client, error) {
+func newAlertmanager(cfg *config.Config, reg prometheus.Registerer) (*alertmanager.Client, error) {
 	o := alertmanager.Options{
-		HTTPConfig: cfg.Alertmanager.HTTPConfig, Registerer: metrics.Registry,
+		HTTPConfig: cfg.Alertmanager.HTTPConfig, Registerer: reg,
 		Keep: cfg.Core.Wants, SelfTest: cfg.Core.IsSelfTest, Receiver: cfg.Alertmanager.Receiver,
 	}
 	for _, u := range cfg.Alertmanager.URLs {
@@ -53,6 +53,6 @@ func (p *program) newReceiver() (*receiver.Server, error) {
 		Oversized: func() {
 			p.Event("", engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: fmt.Sprintf("Alertmanager posted more than receiver.maxBodyBytes (%d); group its route by node (group_by: [alertname, node])", r.MaxBodyBytes)})
 		},
-		Registerer: metrics.Registry, Logger: p.log.WithName("receiver"),
+		Registerer: p.reg, Logger: p.log.WithName("receiver"),
 	})
 }

@@ -5,12 +5,15 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/prometheus/common/model"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	hosts "drydock.dev/drydock/remediations/hosts/settings"
 )
 
 //go:embed schema.json
@@ -21,7 +24,7 @@ var schemaJSON = sync.OnceValue(func() []byte { return schemaWith(Further{}) })
 
 // schemaWith is the schema of a configuration that may name more.
 func schemaWith(f Further) []byte {
-	const place = `{"$comment": "remediations: wait, attempts and timeout, from their registry"}`
+	const place, addresses = `{"$comment": "remediations: wait, attempts and timeout, from their registry"}`, `{"$comment": "hosts: how many addresses one has"}`
 	var steps []string
 	for _, name := range f.Remediations.Names() {
 		known := f.remediation(name)
@@ -32,6 +35,7 @@ func schemaWith(f Further) []byte {
 		steps = append(steps, fmt.Sprintf(`{"if": {"properties": {"step": {"const": "%s"}}}, "then": {"properties": {%s}}}`, name, defaults))
 	}
 	schema := f.withKinds(withSections(schemaFile))
+	schema = bytes.Replace(schema, []byte(addresses), []byte(strconv.Itoa(hosts.MaxAddresses)), 1)
 	return bytes.Replace(schema, []byte(place), []byte(strings.Join(steps, ",\n        ")), 1)
 }
 

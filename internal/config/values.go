@@ -2,11 +2,13 @@ package config
 
 import (
 	"errors"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/prometheus/alertmanager/matcher/compat"
 	"github.com/prometheus/alertmanager/pkg/labels"
@@ -115,10 +117,18 @@ func (b *builder) URLs(at pointer, texts []string) []*url.URL {
 		if u == nil {
 			continue
 		}
-		if first, twice := seen[u.String()]; twice {
+		// net/http dials the Punycode form, and the clients look up the addresses of the name as it is written.
+		if strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
+			b.Fault(p, "the host of %s is not ASCII; write it in Punycode, which begins with xn--", show(text))
+		}
+		as := *u
+		if as.Port() == "" { // the clients add the scheme's port, so that both spellings are one address
+			as.Host = net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+		}
+		if first, twice := seen[as.String()]; twice {
 			b.Fault(p, "is the same as item [%d]; remove one of them", first)
 		}
-		seen[u.String()] = i
+		seen[as.String()] = i
 		out = append(out, u)
 	}
 	return out

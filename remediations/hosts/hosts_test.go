@@ -19,6 +19,8 @@ import (
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations/hosts/settings"
 )
 
 func newRSA(t *testing.T) ssh.Signer {
@@ -313,7 +315,7 @@ func TestTheHostOfANodeIsAtItsAddresses(t *testing.T) {
 
 	h, err = OfNode(node("n1", in("192.0.2.1"), in("192.0.2.2"), in("192.0.2.3"), in("192.0.2.4"), in("192.0.2.5")), types)
 	require.NoError(t, err)
-	require.Len(t, h.Addresses, maxAddresses)
+	require.Len(t, h.Addresses, settings.MaxAddresses)
 
 	for _, n := range []*corev1.Node{node("n1"), node("n1", in("n1")), node("N1 x", in("192.0.2.1")), node("", in("192.0.2.1"))} {
 		_, err = OfNode(n, types)

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"drydock.dev/drydock/remediations/hosts/settings"
 )
 
 // What may stand in a command, and in what a host says.
@@ -25,9 +27,6 @@ var (
 
 // maxUnit leaves room for the prefix: systemd takes 255 bytes.
 const maxUnit = 200
-
-// maxAddresses bounds whom one host is asked at: IPv4 and IPv6, inside and outside, are four.
-const maxAddresses = 4
 
 // Host is a machine that sshd runs on.
 type Host struct {
@@ -46,8 +45,8 @@ func (h Host) check() error {
 	if len(h.Addresses) == 0 {
 		return errors.New("it has no address; check the Node's status.addresses, or controlPlane.hosts")
 	}
-	if len(h.Addresses) > maxAddresses {
-		return fmt.Errorf("it has %d addresses, more than %d", len(h.Addresses), maxAddresses)
+	if len(h.Addresses) > settings.MaxAddresses {
+		return fmt.Errorf("it has %d addresses, more than %d", len(h.Addresses), settings.MaxAddresses)
 	}
 	for _, a := range h.Addresses {
 		if ip, err := netip.ParseAddr(a); err != nil || ip.Zone() != "" {
@@ -70,7 +69,7 @@ func OfNode(n *corev1.Node, types []corev1.NodeAddressType) (Host, error) {
 			h.Addresses = append(h.Addresses, ip.String())
 		}
 	}
-	h.Addresses = h.Addresses[:min(len(h.Addresses), maxAddresses)]
+	h.Addresses = h.Addresses[:min(len(h.Addresses), settings.MaxAddresses)]
 	if err := h.check(); err != nil {
 		return Host{}, fmt.Errorf("finding the host of node %q: %w", clip(n.Name), err)
 	}

@@ -23,11 +23,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/config/section"
 )
 
 const (
@@ -98,7 +99,7 @@ type bmc struct {
 	BMC
 	url *url.URL
 	trust
-	uuid  uuid // zero: the Node's counts
+	uuid  section.UUID // zero: the Node's counts
 	serve chan struct{}
 }
 
@@ -114,7 +115,7 @@ func New(o Options) (*Client, error) {
 		o.TryAgain = defaultTryAgain
 	}
 	c := &Client{o: o, logout: min(logoutWithin, o.Timeout), bmcs: map[string]*bmc{}, refused: map[[sha256.Size]byte]refusal{}, shown: map[string]showing{}}
-	pinned := map[uuid]string{}
+	pinned := map[section.UUID]string{}
 	for _, in := range o.BMCs {
 		b, err := newBMC(in)
 		switch {
@@ -123,10 +124,10 @@ func New(o Options) (*Client, error) {
 		case c.bmcs[in.Node] != nil:
 			return nil, fmt.Errorf("configuring Redfish: node %q has two BMCs", in.Node)
 		}
-		if other, taken := pinned[b.uuid.canonical()]; taken && b.uuid != (uuid{}) {
+		if other, taken := pinned[b.uuid.Canonical()]; taken && b.uuid != (section.UUID{}) {
 			return nil, fmt.Errorf("configuring Redfish: nodes %q and %q have the same UUID %s", other, in.Node, in.UUID)
 		}
-		pinned[b.uuid.canonical()] = in.Node
+		pinned[b.uuid.Canonical()] = in.Node
 		c.bmcs[in.Node] = b
 	}
 	return c, nil
@@ -137,7 +138,7 @@ func newBMC(in BMC) (*bmc, error) {
 	switch {
 	case in.Node == "":
 		return nil, errors.New("the Node has no name")
-	case err != nil || at.Scheme != "https" || at.Host == "" || at.User != nil || strings.Trim(at.Path, "/") != "" || at.RawQuery != "" || at.Fragment != "":
+	case err != nil || !section.Origin(at):
 		return nil, errors.New("the URL is not of the form https://host")
 	case in.Auth != "" && in.Auth != Basic && in.Auth != Session:
 		return nil, fmt.Errorf("auth is %q, and must be %q or %q", in.Auth, Basic, Session)
@@ -148,10 +149,10 @@ func newBMC(in BMC) (*bmc, error) {
 		b.Auth = Basic
 	}
 	if in.UUID != "" {
-		if b.uuid, err = parseUUID(in.UUID); err != nil {
+		if b.uuid, err = section.ParseUUID(in.UUID); err != nil {
 			return nil, err
 		}
-		if why := b.uuid.shared(); why != "" {
+		if why := b.uuid.Shared(); why != "" {
 			return nil, fmt.Errorf("the UUID %s %s; name the machine's serialNumber instead", in.UUID, why)
 		}
 	}

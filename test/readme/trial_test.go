@@ -27,7 +27,7 @@ const trial = "docs/trial.md"
 // far back its data is replayed: the lab's is minutes old.
 func (s *terminal) tries(t *testing.T, receiver string, civo *lab.Civo) {
 	const node = "node-5"
-	as := strings.NewReplacer("NODE", node, "http://localhost:9090", s.lab.PrometheusURL(), "--since 30d", "--since 1h")
+	as := strings.NewReplacer("NODE", node, "http://localhost:9090", s.lab.PrometheusURL(), "--since 30d", "--since 1h", "~/.kube/config", s.lab.AdminKubeconfig())
 	typed := func(heading string, n int) (out []string) {
 		for _, line := range commands(t, trial, heading) {
 			out = append(out, as.Replace(line))
@@ -37,20 +37,21 @@ func (s *terminal) tries(t *testing.T, receiver string, civo *lab.Civo) {
 	}
 	require.NoError(t, programs.Compile(t.Context(), filepath.Join(s.dir, "drydock-backtest"), "./cmd/drydock-backtest"))
 
-	day := typed("Day 1: install, observe, see that alerts arrive", 6)
+	day := typed("Day 1: install, observe, see that alerts arrive", 7)
 	status := s.types(day[0])
 	for _, right := range []string{`(?m)^Mode: +observe\b`, `(?m)^SelfTest: +ok`, `(?m)^Blind: +no$`, `(?m)^Breaker: +cluster closed`} {
 		require.Regexp(t, right, status, "the page's table")
 	}
 	s.testPodSucceeds(t, day[1])
 	s.types(day[2])
-	s.types(day[3])
+	require.Contains(t, s.types(day[3]), "config.yaml: ok\n")
+	s.types(day[4])
 	require.Contains(t, s.reading("backtest.html"), "<title>Drydock backtest")
 	// The repair of node-3 that is observed would hold the request at the limit, and with two of six nodes ill the breaker the next repair.
 	require.NoError(t, s.lab.SetCondition(t.Context(), "node-3", "KernelDeadlock", corev1.ConditionFalse, "KernelHasNoDeadlock"))
 	await(t, "node-3 to be well", func() bool { return !strings.Contains(s.types("kubectl drydock status"), "node-3") })
-	s.types(day[4])
-	await(t, "the refusal", func() bool { return regexp.MustCompile(node + `.*Observing`).MatchString(s.types(day[5])) })
+	s.types(day[5])
+	await(t, "the refusal", func() bool { return regexp.MustCompile(node + `.*Observing`).MatchString(s.types(day[6])) })
 
 	day = typed("Days 2 and 3: read what would have been done", 2)
 	require.Contains(t, s.types(day[0]), "node-kernel-deadlock", "which observed node-3")

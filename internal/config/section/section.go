@@ -115,6 +115,11 @@ func (p Pointer) Key() string {
 	return b.String()
 }
 
+// Origin says that the URL is https://host, with a port or without, and nothing else.
+func Origin(u *url.URL) bool {
+	return u.Scheme == "https" && u.Host != "" && u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
+}
+
 // Loopback says that the host is this machine.
 func Loopback(host string) bool {
 	ip := net.ParseIP(host)

@@ -36,6 +36,9 @@ type raw struct {
 // maxHostTimeout bounds one command on a host: a step waits minutes for its proof, and not longer for its call.
 const maxHostTimeout = 5 * time.Minute
 
+// MaxAddresses bounds whom one host is asked at: IPv4 and IPv6, inside and outside, are four.
+const MaxAddresses = 4
+
 // Hosts are the machines' operating systems, over SSH.
 type Hosts struct {
 	User string

@@ -64,7 +64,7 @@ func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 		}
 		return ""
 	}
-	nodes := map[string]bool{}
+	nodes, uuids := map[string]bool{}, map[section.UUID]string{}
 	for i, b := range c.BMCs {
 		here := at.To("bmcs", i)
 		if nodes[b.Node] && !r.Faulty(here.To("node")) {
@@ -72,8 +72,22 @@ func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 		}
 		nodes[b.Node] = true
 		one := BMC{Node: b.Node, URL: r.URL(here.To("url"), b.URL), Auth: cmp.Or(b.Auth, c.Auth), UUID: b.UUID, SerialNumber: b.SerialNumber, Fingerprint: b.Fingerprint}
-		if one.URL != nil && one.URL.Scheme != "https" {
+		switch {
+		case one.URL == nil:
+		case one.URL.Scheme != "https":
 			r.Fault(here.To("url"), "must be https: a BMC is sent a password")
+		case !section.Origin(one.URL):
+			r.Fault(here.To("url"), "%q has a path; write only https, the host and its port, for example https://192.0.2.21", b.URL)
+		}
+		if u, err := section.ParseUUID(b.UUID); err == nil { // the schema refuses what is no UUID
+			other, taken := uuids[u.Canonical()]
+			switch why := u.Shared(); {
+			case why != "":
+				r.Fault(here.To("uuid"), "%s %s; write the machine's serialNumber instead", b.UUID, why)
+			case taken:
+				r.Fault(here.To("uuid"), "%s is already the UUID of node %q; correct one of them", b.UUID, other)
+			}
+			uuids[u.Canonical()] = b.Node
 		}
 		one.UsernameFile = file(here, b.UsernameFile, c.UsernameFile, "usernameFile")
 		one.PasswordFile = file(here, b.PasswordFile, c.PasswordFile, "passwordFile")
