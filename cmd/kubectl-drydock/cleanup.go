@@ -139,7 +139,9 @@ func (p *plugin) runs(ctx context.Context, c inspect.Client, namespace string) (
 	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
 		return "", true, nil
 	}
-	if p.now().After(s.RenewTime.Add(time.Duration(*s.LeaseDurationSeconds) * time.Second)) {
+	// A machine whose clock is ahead would take a Drydock that runs for one that is gone.
+	now, _ := c.Clock.Now(p.now())
+	if now.After(s.RenewTime.Add(time.Duration(*s.LeaseDurationSeconds) * time.Second)) {
 		return "", true, nil
 	}
 	return fmt.Sprintf("Drydock still runs and would write again: %s renewed Lease %s at %s; uninstall Drydock first, or wait %d s if you just did", *s.HolderIdentity, name, inspect.Stamp(s.RenewTime.Time), *s.LeaseDurationSeconds), true, nil

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/announce"
 )
@@ -131,6 +134,27 @@ func TestCleanupWaitsForDrydockAndItsRepairs(t *testing.T) {
 			require.Empty(t, d.node("n").Annotations, "the control: told to, it does")
 		})
 	}
+	t.Run("this machine's clock is ahead", func(t *testing.T) {
+		d := newDesk(t, under("n", record("aaaaaa", remediations.PhasePending)), leaseOf("drydock-0", now.Add(-2*time.Second)), ledgerOf(calmLedger()))
+		d.plugin.now = func() time.Time { return now.Add(time.Minute) }
+		connect, clock := d.plugin.connect, &inspect.Clock{}
+		d.plugin.connect = func() (inspect.Client, error) {
+			c, err := connect()
+			c.Clock = clock
+			return c, err
+		}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
+		}))
+		defer server.Close()
+		answer, err := (&http.Client{Transport: clock.Wrap(http.DefaultTransport)}).Get(server.URL)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		code, _, stderr := d.run("cleanup", "--yes")
+		require.Equal(t, cli.ExitFailed, code)
+		require.Contains(t, stderr, "Drydock still runs")
+		require.NotEmpty(t, d.node("n").Annotations)
+	})
 	t.Run("a Lease that ran out", func(t *testing.T) {
 		d := newDesk(t, under("n", record("aaaaaa", remediations.PhasePending)), leaseOf("drydock-0", now.Add(-16*time.Second)), ledgerOf(calmLedger()))
 		code, _, stderr := d.run("cleanup", "--yes")

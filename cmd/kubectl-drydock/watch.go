@@ -119,8 +119,10 @@ func (f *follower) remember(s *inspect.Status) {
 	}
 }
 
+func targetOf(r inspect.Repair) string { return r.Node + "/" + r.Target }
+
 func keyOf(r inspect.Repair) string {
-	key := r.Node + "/" + r.Target
+	key := targetOf(r)
 	if r.Record != nil {
 		key += "/" + r.Record.ID
 	}
@@ -142,8 +144,15 @@ func (f *follower) next(ctx context.Context, s *inspect.Status) error {
 			told = append(told, f.clock()+"   "+strings.TrimSpace(key)+": over")
 		}
 	}
+	targets := map[string]bool{}
+	for _, r := range s.Repairs {
+		targets[targetOf(r)] = true
+	}
 	var rows [][]string
 	for _, key := range slices.Sorted(maps.Keys(repairs)) {
+		if before := repairs[key]; before.Record == nil && targets[targetOf(before)] {
+			continue // what waited is a repair now
+		}
 		if _, ok := f.repairs[key]; !ok {
 			rows = append(rows, append([]string{f.clock()}, f.ended(ctx, repairs[key])...))
 		}

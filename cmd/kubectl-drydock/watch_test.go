@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -96,6 +97,24 @@ func TestWatchPrintsWhatChanges(t *testing.T) {
 	require.Equal(t, cli.ExitOK, stop(), "an interrupt is how it ends")
 	require.Empty(t, d.err.String())
 	golden(t, "watch", d.out.String())
+}
+
+// TestWatchSaysOfNothingThatWaitsThatItIsGone: an alert that becomes a repair is still there.
+func TestWatchSaysOfNothingThatWaitsThatItIsGone(t *testing.T) {
+	firing := alerted("node-1", "node-not-ready")
+	repaired := under("node-1", record("aaaaaa", remediations.PhasePending, held(remediations.ReasonSilenced, "silenced by alice", time.Time{})))
+	maps.Copy(repaired.Annotations, firing.Annotations)
+	d := newDesk(t, ledgerOf(calmLedger()), node("node-1", nil))
+	stop := d.watching("status", "-w", "-o", "wide")
+	d.sees("TIME")
+	d.put(firing)
+	d.sees("node-not-ready")
+	d.put(repaired)
+	d.sees("silenced by alice")
+	require.NotContains(t, d.out.String(), "Gone")
+	d.put(firing)
+	d.sees("Gone") // the control: this repair is no longer there
+	require.Equal(t, cli.ExitOK, stop())
 }
 
 func TestWatchInJSONIsOneWholeStatusAChange(t *testing.T) {

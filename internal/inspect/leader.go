@@ -71,10 +71,7 @@ func (r *Reader) ReadLeader(ctx context.Context, namespace, name string) (Leader
 		l.Unseen = "Lease " + l.Lease + " does not say when it was renewed"
 		return l, nil
 	}
-	now, whose := r.Now(), "this machine"
-	if at := r.Clock.read(); !at.IsZero() {
-		now, whose = at, "the API server"
-	}
+	now, whose := r.Clock.Now(r.Now())
 	renewed := spec.RenewTime.Time
 	over := renewed.Add(time.Duration(*spec.LeaseDurationSeconds)*time.Second + clockSkew)
 	switch {
@@ -111,15 +108,14 @@ func (l Leadership) lines() []Line {
 // Clock is what the API server's last answer had in its Date header.
 type Clock struct{ date atomic.Pointer[time.Time] }
 
-// read gives no time where no answer had one.
-func (s *Clock) read() time.Time {
-	if s == nil {
-		return time.Time{}
+// Now is the API server's time, or, where no answer had one, the caller's own; and whose it is.
+func (s *Clock) Now(own time.Time) (now time.Time, whose string) {
+	if s != nil {
+		if at := s.date.Load(); at != nil {
+			return *at, "the API server"
+		}
 	}
-	if at := s.date.Load(); at != nil {
-		return *at
-	}
-	return time.Time{}
+	return own, "this machine"
 }
 
 // Wrap reads the clock with every answer.

@@ -30,6 +30,7 @@ import (
 // single samples take. Other servers that answer this API may have samples alone.
 type remote struct {
 	url    string
+	shown  string // the URL without its password
 	client *http.Client
 	skip   func(Skip)
 	once   sync.Once   // skip names histograms once
@@ -39,9 +40,10 @@ type remote struct {
 func newRemote(server string, client *http.Client, skip func(Skip)) (*remote, error) {
 	parsed, err := url.Parse(server)
 	if err != nil || parsed.Host == "" {
-		return nil, fmt.Errorf("the address of Prometheus, %q, is no URL as http://HOST:PORT", server)
+		return nil, errors.New("the address of Prometheus is no URL as http://HOST:PORT") // it may have a password
 	}
-	return &remote{url: parsed.JoinPath("api", "v1", "read").String(), client: client, skip: skip}, nil
+	parsed = parsed.JoinPath("api", "v1", "read")
+	return &remote{url: parsed.String(), shown: parsed.Redacted(), client: client, skip: skip}, nil
 }
 
 func (r *remote) Querier(from, until int64) (storage.Querier, error) {
@@ -78,7 +80,7 @@ func (q remoteQuerier) Select(
 	}
 	found, err := q.read(ctx, from, until, matchers)
 	if err != nil {
-		return storage.ErrSeriesSet(fmt.Errorf("reading from Prometheus at %s: %w", q.url, err))
+		return storage.ErrSeriesSet(fmt.Errorf("reading from Prometheus at %s: %w", q.shown, err))
 	}
 	slices.SortFunc(found, func(a, b storage.Series) int { return labels.Compare(a.Labels(), b.Labels()) })
 	return &remoteSet{all: found}

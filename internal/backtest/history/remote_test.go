@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,6 +89,25 @@ func TestAClockThatGoesBackIsNamed(t *testing.T) {
 		require.Equal(t, At(14.5), skipped[0].Until)
 		require.Contains(t, skipped[0].Why, "a clock went back")
 	}
+}
+
+// TestNoErrorTellsThePassword of the URL: it ends in the log of whatever ran the backtest.
+func TestNoErrorTellsThePassword(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, password, _ := r.BasicAuth()
+		http.Error(w, "no: "+strconv.Itoa(len(password)), http.StatusUnauthorized)
+	}))
+	defer server.Close()
+	past, err := history.OpenPrometheus(strings.Replace(server.URL, "://", "://ops:s3cret@", 1), http.DefaultClient, history.Options{Recorded: true})
+	require.NoError(t, err)
+	err = past.Moments(t.Context(), At(10), At(20), func(history.Moment) error { return nil })
+	require.ErrorContains(t, err, "no: 6", "the server has it")
+	require.NotContains(t, err.Error(), "s3cret")
+	require.NoError(t, past.Close())
+	_, err = history.OpenPrometheus("ops:s3cret@prometheus", http.DefaultClient, history.Options{})
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "s3cret")
 }
 
 // TestAnAnswerThatIsDamagedIsAnError: Prometheus sends its chunks in frames. What cannot be read ends the reading, and is not left out.
