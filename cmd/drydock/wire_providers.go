@@ -125,8 +125,20 @@ func karpenterSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.
 // newExternal makes remediation objects.
 func (p *program) newExternal() (*external.Client, *externalsettings.External, error) {
 	return clientOf(p, func(c *externalsettings.External) (*external.Client, error) {
-		return external.New(external.Options{API: p.rest, Timeout: c.Timeout, Now: time.Now})
+		return external.New(external.Options{API: p.rest, Timeout: c.Timeout, Now: time.Now, Templates: p.templates()})
 	})
+}
+
+// templates are those that the plans name.
+func (p *program) templates() (out []remediations.Template) {
+	for _, policy := range p.cfg.Core.Policies {
+		for _, step := range policy.Plan {
+			if step.Template != (remediations.Template{}) {
+				out = append(out, step.Template)
+			}
+		}
+	}
+	return out
 }
 
 // externalSteps are what remediators of the cluster do.
@@ -135,8 +147,8 @@ func externalSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.D
 	if client == nil {
 		return nil, 0, err
 	}
-	// At most six requests come before an object is made, and one after a refusal.
-	return map[string]engine.Actuator{"external": external.Remediator{Client: client}, "external-replace": external.Replacer{Client: client}}, 8 * c.Timeout, nil
+	return map[string]engine.Actuator{"external": external.Remediator{Client: client}, "external-replace": external.Replacer{Client: client}},
+		time.Duration(client.Requests()) * c.Timeout, nil
 }
 
 // endingEvery is how often the leader looks which remediation objects are over.
@@ -149,13 +161,6 @@ func (p *program) ending() ([]manager.Runnable, error) {
 		return nil, err
 	}
 	e := external.Ender{Client: client, Registry: p.cfg.Core.Registry}
-	for _, policy := range p.cfg.Core.Policies {
-		for _, step := range policy.Plan {
-			if step.Template != (remediations.Template{}) {
-				e.Templates = append(e.Templates, step.Template)
-			}
-		}
-	}
 	return []manager.Runnable{p.again(endingEvery, e.End, "remediation objects that are over are still there")}, nil
 }
 

@@ -36,7 +36,12 @@ func (o outcome) transient() bool {
 	case o.transport != nil:
 		return true
 	}
-	return o.status >= http.StatusInternalServerError || o.status == http.StatusTooManyRequests
+	return o.unavailable()
+}
+
+// unavailable reports a status that says nothing about the request itself.
+func (o outcome) unavailable() bool {
+	return o.status >= http.StatusInternalServerError || o.status == http.StatusTooManyRequests || o.status == http.StatusRequestTimeout
 }
 
 // pause waits, and reports false if the context ends first.

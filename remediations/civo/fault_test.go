@@ -39,6 +39,7 @@ func TestFaultsOfTheLookup(t *testing.T) {
 		"too long":            {fault: civosim.Oversize(maxAnswer + 1), why: BadAnswer, is: errTooBig},
 		"redirect":            {fault: civosim.Redirect(), why: BadAnswer, text: "HTTP 307"},
 		"rate limit":          {fault: civosim.Answer(429, map[string]any{"code": "slow_down", "reason": "x"}), why: Unavailable, text: "HTTP 429", tries: 3},
+		"request timeout":     {fault: civosim.Answer(408, map[string]any{"code": "timeout", "reason": "x"}), why: Unavailable, text: "HTTP 408", tries: 3},
 		"page with a 502":     {fault: civosim.HTML(http.StatusBadGateway), why: Unavailable, text: "an HTML page, HTTP 502", tries: 3},
 		"region not in order": {fault: civosim.Answer(400, map[string]any{"code": "region_unavailable", "reason": "x"}), why: WrongRegion},
 	} {
@@ -87,6 +88,7 @@ func TestFaultsOfTheWrite(t *testing.T) {
 		"200 and null":           {fault: civosim.After(civosim.Answer(200, nil)), why: unknown, done: 1},
 		"500":                    {fault: civosim.ServerError(), why: unknown, is: civogo.InternalServerError, text: "HTTP 500"},
 		"500 after the work":     {fault: civosim.After(civosim.ServerError()), why: unknown, done: 1},
+		"408 after the work":     {fault: civosim.After(civosim.Answer(408, map[string]any{"code": "timeout", "reason": "x"})), why: unknown, done: 1, text: "HTTP 408"},
 		"cut":                    {fault: civosim.Cut(), why: unknown, text: "the request left"},
 		"cut after the work":     {fault: civosim.After(civosim.Cut()), why: unknown, done: 1},
 		"hang":                   {fault: civosim.Hang(), why: unknown, text: "no answer came in time", short: true},

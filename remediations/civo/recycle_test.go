@@ -150,6 +150,7 @@ func TestFaultsOfTheRecycle(t *testing.T) {
 		"rate limit":          {fault: civosim.Answer(429, map[string]any{"code": "slow_down", "reason": "x"}), why: Unavailable},
 		"cluster just gone":   {fault: civosim.Answer(404, map[string]any{"code": "database_kubernetes_cluster_not_found", "reason": "x"}), why: UnknownCluster},
 		"500 after the work":  {fault: civosim.After(civosim.ServerError()), why: unknown, done: 1},
+		"408 after the work":  {fault: civosim.After(civosim.Answer(408, map[string]any{"code": "timeout", "reason": "x"})), why: unknown, done: 1},
 		"cut":                 {fault: civosim.Cut(), why: unknown},
 		"cut after the work":  {fault: civosim.After(civosim.Cut()), why: unknown, done: 1},
 		"page after the work": {fault: civosim.After(civosim.HTML(200)), why: unknown, done: 1},
@@ -174,7 +175,7 @@ func TestFaultsOfTheRecycle(t *testing.T) {
 func TestAQuestionIsAskedAgainAndAWriteIsNot(t *testing.T) {
 	t.Parallel()
 	for name, call := range operations {
-		for _, f := range []civosim.Fault{civosim.ServerError(), civosim.Cut(), civosim.HTML(502), civosim.Answer(429, nil)} {
+		for _, f := range []civosim.Fault{civosim.ServerError(), civosim.Cut(), civosim.HTML(502), civosim.Answer(429, nil), civosim.Answer(408, nil)} {
 			t.Run(fmt.Sprintf("%s: %s", name, f), func(t *testing.T) {
 				sim := provider(t)
 				sim.InjectNext(civosim.ListInstances, 2, f)

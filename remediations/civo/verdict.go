@@ -22,7 +22,7 @@ func (c *Client) readVerdict(t task, o outcome, asked string) error {
 		return c.refuse(t, BadAnswer, o.transport, "Civo's %s is none", asked)
 	case o.transport != nil:
 		return c.refuse(t, Unreachable, o.transport, "the network does not answer: nothing came from Civo at %s", c.api.Host)
-	case o.status >= http.StatusInternalServerError || o.status == http.StatusTooManyRequests:
+	case o.unavailable():
 		err := c.refuse(t, Unavailable, o.err, "Civo's API cannot answer just now: %s", o.kind())
 		var refused *RefusedError
 		if errors.As(err, &refused) {
@@ -85,7 +85,7 @@ func (c *Client) writeVerdict(issue context.Context, t task, g *lastlook.Gate, o
 	case unreadable(o):
 		// Whoever wrote this is not Civo's API, so its status proves nothing.
 		return c.doubt(t, o.err, "the answer cannot be read: %s", o.kind())
-	case o.status/100 == 4:
+	case o.status/100 == 4 && o.status != http.StatusRequestTimeout: // a proxy may send it when the request has reached Civo
 		return c.rejection(t, o)
 	case o.status/100 != 2:
 		return c.doubt(t, o.err, "Civo answered with HTTP %d", o.status)

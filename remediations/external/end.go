@@ -23,19 +23,13 @@ type Ender struct {
 	*Client
 	// Registry has the remediations that records may name.
 	Registry remediations.Registry
-	// Templates are those of the plans.
-	Templates []remediations.Template
 }
 
 // End goes through all objects once. Its error joins those of all objects.
 func (e Ender) End(ctx context.Context) error {
-	type place struct{ apiVersion, kind, namespace string }
-	seen, all := map[place]bool{}, []error(nil)
-	for _, t := range e.Templates {
-		if p := (place{t.APIVersion, t.Kind, t.Namespace}); !seen[p] {
-			seen[p] = true
-			all = append(all, e.endAll(ctx, t))
-		}
+	var all []error
+	for _, t := range e.o.Templates {
+		all = append(all, e.endAll(ctx, t))
 	}
 	return errors.Join(all...)
 }

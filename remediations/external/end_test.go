@@ -82,7 +82,9 @@ func TestWhatIsOverIsEnded(t *testing.T) {
 			if tc.node {
 				w.DropNode(w.one.Node)
 			}
-			e := Ender{w.remediator(func(o *Options) { o.Now = func() time.Time { return now } }).Client, nil, []remediations.Template{w.one.Template, w.one.Template}}
+			e := Ender{w.remediator(func(o *Options) {
+				o.Now, o.Templates = func() time.Time { return now }, []remediations.Template{w.one.Template, w.one.Template}
+			}).Client, nil}
 
 			require.NoError(t, e.End(t.Context()))
 
@@ -107,7 +109,8 @@ func TestARemediatorThatIsNotThereIsNamed(t *testing.T) {
 	w.Create("SelfNodeRemediation", w.one.Node, m{"labels": m{madeLabel: madeBy}, "annotations": m{attemptKey: "abcdef-0-1"}}, m{}, nil)
 	nobody := w.one.Template
 	nobody.APIVersion = "nobody.example/v1"
-	err := Ender{w.remediator(nil).Client, nil, []remediations.Template{nobody, w.one.Template}}.End(t.Context())
+	r := w.remediator(func(o *Options) { o.Templates = []remediations.Template{nobody, w.one.Template} })
+	err := Ender{r.Client, nil}.End(t.Context())
 	require.ErrorContains(t, err, "does not serve nobody.example/v1")
 	require.Nil(t, w.Get("SelfNodeRemediation", w.one.Node))
 }

@@ -124,6 +124,59 @@ func TestWhatStandsAgainstAnObject(t *testing.T) {
 	}
 }
 
+// TestAnObjectOfAnotherKindOfThePlansStandsAgainstOne: its remediator may be at work on the same machine. A kind that is not installed, and
+// an object about another Node, are no hold.
+func TestAnObjectOfAnotherKindOfThePlansStandsAgainstOne(t *testing.T) {
+	for name, tc := range map[string]struct {
+		set  func(w *world, on *engine.Machine)
+		says string
+	}{
+		"none": {set: func(*world, *engine.Machine) {}},
+		"an earlier attempt's": {set: func(w *world, on *engine.Machine) {
+			w.Create("SelfNodeRemediation", on.Node, m{"annotations": m{nodeKey: on.Node, attemptKey: "abcdef-0-1"}}, m{}, nil)
+		}, says: `of attempt "abcdef-0-1" is still there`},
+		"somebody's": {set: func(w *world, on *engine.Machine) { w.Create("SelfNodeRemediation", on.Node, nil, m{}, nil) }, says: "is there already, and Drydock did not make it"},
+		"another Node's": {set: func(w *world, on *engine.Machine) {
+			w.Create("SelfNodeRemediation", w.two.Node, m{"annotations": m{nodeKey: w.two.Node, attemptKey: "fedcba-0-1"}}, m{}, nil)
+		}},
+		"somebody's of Metal3": {set: func(w *world, on *engine.Machine) {
+			*on = w.metal()
+			w.Create("Metal3Remediation", "machine-1", nil, m{}, nil)
+		}, says: "machine-1 is there already"},
+		"another Machine's of Metal3": {set: func(w *world, on *engine.Machine) {
+			*on = w.metal()
+			w.Create("Metal3Remediation", "machine-2", nil, m{}, nil)
+		}},
+		"Metal3's, and no Machine is the Node's": {set: func(w *world, _ *engine.Machine) { w.Create("Metal3Remediation", "machine-2", nil, m{}, nil) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			on := w.one
+			tc.set(w, &on)
+			w.template("FenceAgentsRemediationTemplate", m{"template": m{"spec": m{"agent": "fence_ipmilan"}}})
+			on.Template, on.Attempt = w.named("FenceAgentsRemediationTemplate"), "abcdef-1-1"
+			absent := on.Template
+			absent.APIVersion = "nobody.example/v1"
+			r := w.remediator(func(o *Options) {
+				o.Templates = []remediations.Template{absent, w.named("SelfNodeRemediationTemplate"), on.Template, w.named("Metal3RemediationTemplate")}
+			})
+			said := r.Survey(t.Context(), on)
+			outcome, err := r.Act(t.Context(), on, yes)
+			if tc.says == "" {
+				require.Empty(t, said.Trouble)
+				require.NoError(t, err)
+				require.Equal(t, []string{on.Node}, w.asked("FenceAgentsRemediation"))
+				return
+			}
+			require.Contains(t, said.Trouble, tc.says)
+			require.Equal(t, remediations.AskPassing, said.Again)
+			require.Equal(t, remediations.CallRefused, outcome)
+			require.ErrorContains(t, err, tc.says)
+			require.Empty(t, w.asked("FenceAgentsRemediation"))
+		})
+	}
+}
+
 // TestAnObjectThatComesFirst: the API server refuses a second one of that name. It is this attempt's where it has its ID, and else
 // somebody else's, whose is left alone.
 func TestAnObjectThatComesFirst(t *testing.T) {

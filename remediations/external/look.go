@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,7 +60,7 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*object, error) {
 			return nil, err
 		}
 	}
-	return made, c.alone(ctx, api, made, n.Name)
+	return made, c.alone(ctx, t, made.Name, n)
 }
 
 // node is the Node, which must be the one that is meant.
@@ -76,17 +78,47 @@ func (c *Client) node(ctx context.Context, m engine.Machine) (*corev1.Node, erro
 	return &n, nil
 }
 
-// alone makes sure that there is no object about the Node or of that name: each is another's word about the same machine.
-func (c *Client) alone(ctx context.Context, api *kubeapi.Client, made *object, node string) error {
-	all, err := kubeapi.List[object](ctx, api, plural(made.Kind), made.Kind, nil)
-	if err != nil {
+// alone makes sure that the name is free, and that no kind that the plans name has an object about the Node: each is another's word about
+// the same machine.
+func (c *Client) alone(ctx context.Context, own remediations.Template, name string, n *corev1.Node) error {
+	if err := c.free(ctx, own, name, n); err != nil {
 		return err
+	}
+	for _, t := range c.o.Templates {
+		if samePlace(t, own) {
+			continue
+		}
+		if err := c.free(ctx, t, "", n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// free makes sure that the template's kind has no object about the Node or of that name. The name is empty for a kind that is not made now.
+func (c *Client) free(ctx context.Context, t remediations.Template, name string, n *corev1.Node) error {
+	kind := kindOf(t)
+	all, err := kubeapi.List[object](ctx, c.of(t), plural(kind), kind, nil)
+	if err != nil {
+		if name == "" && c.unserved(ctx, t) {
+			return nil
+		}
+		return err
+	}
+	if name == "" && kind == metal3 && len(all) > 0 {
+		// An object that Cluster API made has the Machine's name, and no annotation that names the Node.
+		switch machine, err := c.core.MachineOf(ctx, t.Namespace, n.Name, n.Spec.ProviderID); {
+		case err == nil:
+			name = machine.Name
+		case !errors.Is(err, kubeapi.ErrNotFound):
+			return err
+		}
 	}
 	for i := range all {
 		one := &all[i]
-		one.Kind = made.Kind // which lists do not repeat
+		one.Kind = kind // which lists do not repeat
 		switch {
-		case one.Name != made.Name && one.about() != node:
+		case one.Name != name && one.about() != n.Name:
 		case one.Annotations[attemptKey] != "":
 			return refused(kubeapi.ForWhile, "%s of attempt %s is still there; Drydock deletes it, and its remediator must let it go", one.name(), c.core.Quote(one.Annotations[attemptKey]))
 		default:
@@ -94,6 +126,12 @@ func (c *Client) alone(ctx context.Context, api *kubeapi.Client, made *object, n
 		}
 	}
 	return nil
+}
+
+// unserved reports that the API server does not serve the template's kind, so no object of it can be there.
+func (c *Client) unserved(ctx context.Context, t remediations.Template) bool {
+	a := c.of(t).Send(ctx, kubeapi.Request{Method: http.MethodGet, Path: plural(kindOf(t)), Query: url.Values{"limit": {"1"}}})
+	return a.Err == nil && a.Own == nil && a.Status == http.StatusNotFound
 }
 
 // own names the object as the Node's Machine, and makes it the Machine's: Metal3 finds its host by that alone.

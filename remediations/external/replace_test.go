@@ -197,8 +197,8 @@ func TestWhatStandsAgainstAReplacement(t *testing.T) {
 func TestAMachineDeletionIsProvenByAnotherMachine(t *testing.T) {
 	w := newWorld(t).replacing()
 	t.Cleanup(w.end)
-	r := Replacer{w.remediator(nil).Client}
 	on := w.one
+	r := Replacer{w.remediator(func(o *Options) { o.Templates = []remediations.Template{on.Template} }).Client}
 	on.Before = r.Survey(t.Context(), on).Before
 	outcome, err := r.Act(t.Context(), on, yes)
 	require.NoError(t, err)
@@ -208,7 +208,7 @@ func TestAMachineDeletionIsProvenByAnotherMachine(t *testing.T) {
 		require.NoError(t, err)
 		return said
 	}
-	ended := Ender{r.Client, nil, []remediations.Template{on.Template}}
+	ended := Ender{r.Client, nil}
 
 	// The remediator finds the Machine by the Node's annotation, and says that it has succeeded before anything is gone.
 	w.Patch(machineDeletion, on.Node, m{"status": m{"conditions": []any{m{"type": "Succeeded", "status": "True", "reason": "MachineDeleted", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}}}}, "status")

@@ -178,6 +178,9 @@ func TestARebootIsOfTheBootThatTheNodeReports(t *testing.T) {
 	}
 }
 
+// cannotResolve is a warning, after which sudo runs the command.
+const cannotResolve = "!sudo: unable to resolve host n1: Temporary failure in name resolution"
+
 // Only the host's own word that it reboots is "accepted". Where systemd could not be asked, nothing was done.
 func TestWhatBecameOfARebootIsWhatTheHostSays(t *testing.T) {
 	t.Parallel()
@@ -185,11 +188,19 @@ func TestWhatBecameOfARebootIsWhatTheHostSays(t *testing.T) {
 		"rebooting " + bootID + "\n":   remediations.CallAccepted,
 		"rebooting " + nextBoot + "\n": remediations.CallUnknown,
 		"":                             remediations.CallUnknown,
-		"!Failed to connect to bus: No such file or directory":              remediations.CallRefused,
-		"!drydock-host: refused: reboot=no in /usr/local/sbin/drydock-host": remediations.CallRefused,
-		"!drydock-host: booted since: the boot ID is " + nextBoot:           remediations.CallRefused,
-		"!sudo: a password is required":                                     remediations.CallRefused,
-		"!Failed to start transient service unit: Connection timed out":     remediations.CallUnknown,
+		"!Failed to connect to bus: No such file or directory":                           remediations.CallRefused,
+		"!drydock-host: refused: reboot=no in /usr/local/sbin/drydock-host":              remediations.CallRefused,
+		"!drydock-host: booted since: the boot ID is " + nextBoot:                        remediations.CallRefused,
+		"!sudo: a password is required":                                                  remediations.CallRefused,
+		cannotResolve + "\nsudo: a password is required":                                 remediations.CallRefused,
+		"!sudo: sorry, you must have a tty to run sudo":                                  remediations.CallRefused,
+		"!sudo: /usr/local/sbin/drydock-host: command not found":                         remediations.CallRefused,
+		"!sudo: /usr/bin/sudo must be owned by uid 0 and have the setuid bit set":        remediations.CallRefused,
+		"!Sorry, user drydock is not allowed to execute 'x' as root on n1.":              remediations.CallRefused,
+		"!drydock is not in the sudoers file.":                                           remediations.CallRefused,
+		"!Failed to start transient service unit: Connection timed out":                  remediations.CallUnknown,
+		cannotResolve + "\nFailed to start transient service unit: Connection timed out": remediations.CallUnknown,
+		"!sudo: a message that nobody knows":                                             remediations.CallUnknown,
 	} {
 		s := newSite(t)
 		s.answers = func(line string, ch ssh.Channel) (int, bool) {

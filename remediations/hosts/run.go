@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -149,6 +150,12 @@ func (a *answer) read(channel ssh.Channel, conn *connection) error {
 	return errors.Join(tooMuch[:]...)
 }
 
+// sudoDenied matches the messages after which sudo runs nothing. After any other, as "unable to resolve host", sudo may run the command, so
+// it does not show that nothing was done.
+var sudoDenied = regexp.MustCompile(`(?m)^(?:sudo: .*(?:a password is required|interactive authentication is required|a terminal is required|no tty present|` +
+	`must have a tty|no valid sudoers sources found|must be owned by uid 0 and have the setuid bit set|: command not found)|` +
+	`Sorry, user \S+ (?:is not allowed to execute|may not run sudo) |\S+ is not (?:in the sudoers file|allowed to run sudo on ))`)
+
 // failure is why a command did not do what it should, by its exit code and what it said.
 func (a *answer) failure() error {
 	if a.code == 0 {
@@ -162,7 +169,7 @@ func (a *answer) failure() error {
 		return &BusyError{text: "systemd says that it is being done already, or was within the hold: " + said}
 	case strings.Contains(said, "drydock-host: refused"):
 		return kinded(ErrDenied, nil, "drydock-host on the host lets that not through: %s; compare the units in it, and its reboot=, with providers.hosts", said)
-	case strings.Contains(said, "sudo:"), strings.Contains(said, "Access denied"), strings.Contains(said, "nteractive authentication required"):
+	case sudoDenied.MatchString(a.stderr.String()), strings.Contains(said, "Access denied"), strings.Contains(said, "nteractive authentication required"):
 		return kinded(ErrDenied, nil, "the host lets that not be done as root: %s; check its sudoers", said)
 	}
 	return fmt.Errorf("the command ended with exit code %d: %s", a.code, said)
