@@ -23,8 +23,9 @@ type Replacement struct {
 }
 
 // Replaced asks Civo whether the machine was replaced: the old instance gone,
-// the pool's count what it was, and that many of its instances ACTIVE. What
-// could not be asked is a *RefusedError, and proves nothing.
+// the pool's count what it was, and that many of its instances ACTIVE, without
+// those that were there before and are off. What could not be asked is a
+// *RefusedError, and proves nothing.
 func (c *Client) Replaced(ctx context.Context, before Before) (Replacement, error) {
 	t := task{verb: "looking at the replacement of", machine: Machine{NodeName: before.Hostname}, instance: before.InstanceID}
 	if before.InstanceID == "" || before.PoolID == "" || before.PoolCount < 1 {
@@ -81,22 +82,32 @@ func (c *Client) poolWhole(before Before, all []civogo.Instance, pools []civogo.
 	if i < 0 {
 		return nil, []string{fmt.Sprintf("node pool %s no longer exists", before.PoolID)}
 	}
-	up := 0
+	up, need := 0, before.PoolCount
 	for _, member := range pools[i].Instances {
 		in := byID(all, member.ID)
-		if in == nil || in.Status != active {
+		if in == nil {
 			continue
 		}
-		up++
-		if !before.Newest.IsZero() && in.CreatedAt.After(before.Newest) {
-			successors = append(successors, asInstance(*in))
+		young := !before.Newest.IsZero() && in.CreatedAt.After(before.Newest)
+		switch in.Status {
+		case active:
+			up++
+			if young {
+				successors = append(successors, asInstance(*in))
+			}
+		case shutOff, stopped, failed:
+			// An instance that was there before is not what this replacement has to bring. Without the
+			// times of creation the new machine may be the one that is off.
+			if !young && !before.Newest.IsZero() {
+				need--
+			}
 		}
 	}
 	if pools[i].Count != before.PoolCount {
 		lacks = append(lacks, fmt.Sprintf("node pool %s should have had %d instances and should now have %d, so somebody scaled it", before.PoolID, before.PoolCount, pools[i].Count))
 	}
-	if up != before.PoolCount {
-		lacks = append(lacks, fmt.Sprintf("node pool %s has %d ACTIVE instances, and had to have %d", before.PoolID, up, before.PoolCount))
+	if up != need {
+		lacks = append(lacks, fmt.Sprintf("node pool %s has %d ACTIVE instances, and had to have %d", before.PoolID, up, need))
 	}
 	if len(successors) == 0 && !before.Newest.IsZero() {
 		lacks = append(lacks, fmt.Sprintf("node pool %s has no new instance that is ACTIVE", before.PoolID))

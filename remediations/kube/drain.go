@@ -61,6 +61,7 @@ type DrainOptions struct {
 }
 
 // Drain evicts all pods of a cordoned node, except those of DaemonSets and mirror pods, and returns when they are gone.
+// A pod that came after the first listing and may run on a cordoned node stays: its owner would put the next one there too.
 // What holds a pod back is tried again until ctx ends; after that it sends nothing more, returns at once what was done,
 // and its error is the context's cause. Calling it again goes on where things stand.
 //
@@ -95,6 +96,7 @@ type drainRun struct {
 	Drainer
 	DrainOptions
 	node              string
+	listed            bool               // the pods were read once
 	seen, terminating map[types.UID]bool // what this call has counted already
 	report            DrainReport
 	told              string
@@ -112,7 +114,7 @@ func (r *drainRun) round(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, r.trouble(ctx, "reading its pods", err)
 	}
-	r.report.Trouble = ""
+	r.listed, r.report.Trouble = true, ""
 	switch {
 	case len(left.unmanaged) > 0:
 		return false, fmt.Errorf("%w: %s: nothing would create again a pod that has no controller; delete it, or let the step evict it", ErrDrainRefused, some(left.unmanaged))
@@ -183,7 +185,7 @@ func (r *drainRun) evict(ctx context.Context, pods []corev1.Pod) ([]heldPod, err
 
 // count brings the report up to what the round has found, and asked for so far.
 func (r *drainRun) count(left podsLeft) {
-	r.report.Stuck, r.report.Terminating = len(left.stuck), len(left.ending)
+	r.report.Stuck, r.report.Terminating, r.report.Returned = len(left.stuck), len(left.ending), some(left.returned)
 	for _, list := range [][]corev1.Pod{left.stuck, left.ending, left.evict} {
 		for i := range list {
 			r.seen[list[i].UID] = true

@@ -60,6 +60,40 @@ func TestAPodWhoseDaemonSetIsGoneHasNoController(t *testing.T) {
 	require.True(t, unmanaged(owned), "an owner that does not control it makes no other")
 }
 
+func TestAPodMayComeBackToACordonedNodeWhereItToleratesTheCordonOrIsADaemonSets(t *testing.T) {
+	yes := true
+	pod := func(kind, version string, ts ...corev1.Toleration) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: "o", Controller: &yes}}},
+			Spec:       corev1.PodSpec{Tolerations: ts},
+		}
+	}
+	const cordon = corev1.TaintNodeUnschedulable
+	for name, ts := range map[string][]corev1.Toleration{
+		"all":         {{Operator: corev1.TolerationOpExists}},
+		"NoSchedule":  {{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}},
+		"the cordon":  {{Key: "gpu", Operator: corev1.TolerationOpExists}, {Key: cordon, Operator: corev1.TolerationOpExists}},
+		"its value":   {{Key: cordon, Operator: corev1.TolerationOpEqual, Effect: corev1.TaintEffectNoSchedule}},
+		"no operator": {{Key: cordon}},
+	} {
+		require.True(t, mayReturn(pod("StatefulSet", "apps/v1", ts...)), name)
+	}
+	for name, ts := range map[string][]corev1.Toleration{
+		"none":          nil,
+		"another taint": {{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists}},
+		"NoExecute":     {{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}},
+		"another value": {{Key: cordon, Operator: corev1.TolerationOpEqual, Value: "true"}},
+		"a number":      {{Key: cordon, Operator: "Gt", Value: "1"}},
+		"nothing named": {{}},
+	} {
+		require.False(t, mayReturn(pod("StatefulSet", "apps/v1", ts...)), name)
+	}
+	require.True(t, mayReturn(pod("DaemonSet", "apps.kruise.io/v1alpha1")))
+	all := corev1.Toleration{Operator: corev1.TolerationOpExists}
+	require.False(t, mayReturn(pod("DaemonSet", "apps/v1", all)), "its DaemonSet is gone, or kubectl would not let it through")
+	require.False(t, mayReturn(&corev1.Pod{Spec: corev1.PodSpec{Tolerations: []corev1.Toleration{all}}}), "nobody creates it again")
+}
+
 func TestOnlyAnAnswerThatWouldComeAgainIsFinal(t *testing.T) {
 	code := func(c int32) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: c}}
@@ -91,8 +125,9 @@ func TestAReportIsASentenceThatIsNotTooLong(t *testing.T) {
 		"reading the Node: no":                       {Trouble: "reading the Node: no"},
 		"1 of 2 pods are left":                       {Total: 2, Left: 1},
 		"2 of 7 pods are left; reading its pods: no": {Total: 7, Left: 2, Trouble: "reading its pods: no"},
-		"2 of 7 pods are left; default/web-1 is held back by PodDisruptionBudget default/web (needs 2 healthy, has 2)": {Total: 7, Left: 2, Held: []Held{held}},
-		"5 of 7 pods are gone; 2 not counted, which are terminating on a node that does not end them":                  {Total: 7, Stuck: 2},
+		"2 of 7 pods are left; default/web-1 is held back by PodDisruptionBudget default/web (needs 2 healthy, has 2)":     {Total: 7, Left: 2, Held: []Held{held}},
+		"5 of 5 pods are gone; not evicted, because they came after the drain began and tolerate the cordon: default/db-0": {Total: 5, Returned: "default/db-0"},
+		"5 of 7 pods are gone; 2 not counted, which are terminating on a node that does not end them":                      {Total: 7, Stuck: 2},
 	} {
 		require.Equal(t, want, r.String())
 	}

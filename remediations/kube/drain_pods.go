@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,8 @@ type podsLeft struct {
 	evict  []corev1.Pod // to be asked for
 	ending []corev1.Pod // asked for, by whomever, and to be waited for
 	stuck  []corev1.Pod // asked for, but there is no kubelet to end them: as good as gone
+	// These came after the first listing and may run on a cordoned node, so an eviction would only bring the next one.
+	returned []corev1.Pod
 	// These refuse the drain.
 	unmanaged, emptyDir []corev1.Pod
 }
@@ -38,6 +41,8 @@ func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 	}
 	for _, pod := range list.Pods() {
 		switch {
+		case r.listed && !r.seen[pod.UID] && mayReturn(&pod):
+			left.returned = append(left.returned, pod)
 		case pod.DeletionTimestamp != nil && r.overdue(n, &pod):
 			left.stuck = append(left.stuck, pod)
 		case pod.DeletionTimestamp != nil:
@@ -78,6 +83,21 @@ func (r *drainRun) overdue(n *corev1.Node, pod *corev1.Pod) bool {
 func unmanaged(pod *corev1.Pod) bool {
 	c := metav1.GetControllerOf(pod)
 	return c == nil || c.Kind == "DaemonSet" && c.APIVersion == "apps/v1"
+}
+
+// mayReturn says that the pod's controller may put its next pod on the cordoned node too. Every DaemonSet may: kubectl
+// leaves out the pods of apps/v1 only, and OpenKruise has a DaemonSet of its own.
+func mayReturn(pod *corev1.Pod) bool {
+	c := metav1.GetControllerOf(pod)
+	return !unmanaged(pod) && (c.Kind == "DaemonSet" || slices.ContainsFunc(pod.Spec.Tolerations, toleratesCordon))
+}
+
+// toleratesCordon says that the scheduler lets a pod with this toleration onto a cordoned node.
+func toleratesCordon(t corev1.Toleration) bool {
+	exists := t.Operator == corev1.TolerationOpExists
+	equal := t.Operator == corev1.TolerationOpEqual || t.Operator == "" // the taint has no value
+	return (t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule) &&
+		(t.Key == corev1.TaintNodeUnschedulable && (exists || equal && t.Value == "") || t.Key == "" && exists)
 }
 
 func hasEmptyDir(pod *corev1.Pod) bool {

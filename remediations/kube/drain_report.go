@@ -35,6 +35,9 @@ type DrainReport struct {
 	Evicted, Gone int
 	// Stuck are not in Left though the API server still shows them: they are terminating on a node that does not end them.
 	Stuck int
+	// Returned names the pods that came to the node after this call had begun, and may run there though it is cordoned. They
+	// are in none of the counts: they are neither evicted nor waited for.
+	Returned string
 	// Held are the first pods, by name, that something keeps; More is how many more there are.
 	Held []Held
 	More int
@@ -69,6 +72,9 @@ func (r DrainReport) String() string {
 	}
 	if r.Stuck > 0 {
 		s = append(s, fmt.Sprintf("%d not counted, which are terminating on a node that does not end them", r.Stuck))
+	}
+	if r.Returned != "" {
+		s = append(s, "not evicted, because they came after the drain began and tolerate the cordon: "+r.Returned)
 	}
 	for _, h := range r.Held {
 		s = append(s, h.Pod+" "+h.Why)
