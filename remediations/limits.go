@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,11 +85,13 @@ type Limits struct {
 	Locations LocationLimits
 }
 
-// Words are the limits as people configured them, by their keys.
+// Words are the limits as people configured them, by their keys. The labels are among them because the plugin and the page, which do
+// not read the configuration, look up a node's zone and pool by them.
 func (l Limits) Words() map[string]string {
 	return map[string]string{
 		"concurrent": l.Concurrent.String(), "concurrentPerZone": l.ConcurrentPerZone.String(),
 		"concurrentPerPool": l.ConcurrentPerPool.String(), "unhealthy": l.Unhealthy.String(), "stormCooldown": l.StormCooldown.String(),
+		"zoneLabel": l.ZoneLabel, "poolLabels": strings.Join(l.PoolLabels, ","),
 	}
 }
 

@@ -66,6 +66,12 @@ func TestARowSaysWhatHoldsTheNodeNow(t *testing.T) {
 		return labelled(alerted("n", "node-not-ready"), corev1.LabelTopologyZone, zone)
 	}
 	atLimit := heldBy(remediations.ReasonAtLimit, "1 of at most 1")
+	zoneAtLimit := heldBy(remediations.ReasonAtLimit, "1 of at most 1 repairs are under way in zone fra1; limits.concurrentPerZone is 1")
+	rack := heldBy(remediations.ReasonFleetUnhealthy, "the breaker of zone/r7 is open: 2 of 4 nodes are unhealthy")
+	rack.Status.Breakers = map[string]ledger.Breaker{"zone/r7": {State: ledger.BreakerOpen, Since: now, Quiet: now}}
+	rack.Status.Limits = remediations.Limits{ZoneLabel: "example.com/rack"}.Words()
+	unwitnessed := heldBy(remediations.ReasonNotWitnessed, "policy gpu has no witness, and an alert alone repairs no node")
+	unwitnessed.Status.Holds[remediations.ReasonAtLimit] = atLimit.Status.Holds[remediations.ReasonAtLimit]
 	for name, c := range map[string]struct {
 		node   *corev1.Node
 		ledger *ledger.Ledger
@@ -76,6 +82,12 @@ func TestARowSaysWhatHoldsTheNodeNow(t *testing.T) {
 		"waits while blind":                 {alerted("n", "node-not-ready"), blind, remediations.ReasonBlind},
 		"waits behind its zone's breaker":   {inZone("a"), breaker, remediations.ReasonFleetUnhealthy},
 		"another zone's breaker":            {inZone("b"), breaker, ""},
+		"behind the breaker of its rack":    {labelled(inZone("a"), "example.com/rack", "r7"), rack, remediations.ReasonFleetUnhealthy},
+		"another rack's breaker":            {labelled(inZone("r7"), "example.com/rack", "r8"), rack, ""},
+		"its zone is at its limit":          {inZone("fra1"), zoneAtLimit, remediations.ReasonAtLimit},
+		"another zone is at its limit":      {inZone("fra2"), zoneAtLimit, ""},
+		"its policy has no witness":         {alerted("n", "gpu"), unwitnessed, remediations.ReasonNotWitnessed},
+		"another policy has no witness":     {pending(remediations.ReasonSilenced, before), unwitnessed, remediations.ReasonAtLimit},
 		"another policy is stopped":         {alerted("n", "node-not-ready"), failing, ""},
 		"its policy is stopped":             {alerted("n", "other"), failing, remediations.ReasonPolicyFailing},
 		"paused":                            {annotated(alerted("n", "node-not-ready"), remediations.PauseKey, "true disk"), atLimit, remediations.ReasonPaused},

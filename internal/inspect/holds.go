@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,8 +32,12 @@ func (l *Ledger) HoldNow(n *corev1.Node, policy string, r *remediations.Record, 
 	if r != nil && r.Hold != nil && !r.Hold.Reason.Fleetwide() && stands(n, r.Hold, now) {
 		return recorded(r)
 	}
+	step := ""
+	if r != nil {
+		step = r.Step.Name
+	}
 	for _, reason := range remediations.Reasons {
-		if message := l.fleetwide(reason, n, policy); message != "" {
+		if message := l.fleetwide(reason, n, policy, step); message != "" {
 			return &Hold{Reason: reason, Message: message}
 		}
 	}
@@ -87,22 +92,20 @@ func stands(n *corev1.Node, h *remediations.Hold, now time.Time) bool {
 	return true
 }
 
-// fleetwide is what the ledger says of a hold that lies with the fleet, where it concerns the node; empty: nothing.
-func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy string) string {
+// fleetwide is what the ledger says of a hold that lies with the fleet, where it concerns the node; empty: nothing. The ledger has one
+// message for each reason, and that may be about another policy, zone or pool. An empty step: none is on record.
+func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, step string) string {
 	if l.Status == nil {
 		return ""
 	}
+	message := l.Status.Holds[reason]
 	switch reason { //nolint:exhaustive // the others concern every node
 	case remediations.ReasonBlind:
 		if l.Status.Blind != "" {
 			return l.Status.Blind
 		}
 	case remediations.ReasonFleetUnhealthy:
-		_, cluster := l.Status.Breakers[ledger.ScopeCluster]
-		_, zone := l.Status.Breakers[zoneScope(n)]
-		if !cluster && !zone {
-			return ""
-		}
+		return l.brokenFor(n, message)
 	case remediations.ReasonPolicyFailing:
 		if why := l.Status.Stopped[policy]; why != "" {
 			return why
@@ -110,15 +113,101 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy st
 		if !l.Whole.Failing(policy) {
 			return ""
 		}
+		if isOther(message, "policy ", " is stopped", policy) || isOther(message, " by policy ", " all ran out", policy) {
+			return fmt.Sprintf("the last %d repairs by policy %s all ran out of steps", ledger.FailingAfter, policy)
+		}
 	case remediations.ReasonControlPlaneBusy:
 		if _, is := n.Labels["node-role.kubernetes.io/control-plane"]; !is {
 			return ""
 		}
+	case remediations.ReasonNotWitnessed:
+		if isOther(message, "policy ", " has no witness", policy) {
+			return ""
+		}
+	case remediations.ReasonProviderAbsent:
+		if isOther(message, "no step of policy ", " can be carried out", policy) {
+			return ""
+		}
+	case remediations.ReasonClusterWide:
+		// It holds every other step that changes the cluster. Where the step is not known, the policy that does so now most likely has it.
+		of, known := remediations.Registry(nil).Of(step)
+		if (known && !of.ClusterWide) || (!known && isOther(message, " by policy ", " is changing", policy)) {
+			return ""
+		}
+	case remediations.ReasonAtLimit:
+		if isOther(message, " in zone ", ";", l.Zone(n)) || isOther(message, " in pool ", ";", l.Pool(n)) {
+			return ""
+		}
 	}
-	return l.Status.Holds[reason]
+	return message
 }
 
-func zoneScope(n *corev1.Node) string { return "zone/" + n.Labels[corev1.LabelTopologyZone] }
+// isOther says that the message names something else than name between before and after. A message that names nothing there, for
+// example the answer of a provider, is about all.
+func isOther(message, before, after, name string) bool {
+	_, rest, names := strings.Cut(message, before)
+	named, _, ends := strings.Cut(rest, after)
+	return names && ends && named != name
+}
+
+// brokenFor is the message about the breakers, where one that the Node belongs to is not closed. A message about another zone is
+// replaced by what the Node's own open breaker shows.
+func (l *Ledger) brokenFor(n *corev1.Node, message string) string {
+	scopes := l.breakersOver(n)
+	if len(scopes) > 0 && !isOther(message, "the breaker of zone/", " is ", l.Zone(n)) {
+		return message
+	}
+	for _, scope := range scopes {
+		if b := l.Status.Breakers[scope]; b.State == ledger.BreakerOpen {
+			return fmt.Sprintf("the breaker of %s is open: %d of %d nodes are unhealthy", scope, b.Unhealthy, b.Nodes)
+		}
+	}
+	return ""
+}
+
+// breakersOver are the breakers that are not closed and that the Node belongs to.
+func (l *Ledger) breakersOver(n *corev1.Node) (scopes []string) {
+	if l.Status == nil {
+		return nil
+	}
+	for _, scope := range []string{ledger.ScopeCluster, "zone/" + l.Zone(n)} {
+		if _, open := l.Status.Breakers[scope]; open {
+			scopes = append(scopes, scope)
+		}
+	}
+	return scopes
+}
+
+// poolLabels name a Node's pool where the ledger is older than its poolLabels: they are the default of limits.poolLabels.
+var poolLabels = []string{
+	"kubernetes.civo.com/civo-node-pool", "kubernetes.civo.com/node-pool", "karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup",
+	"cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "cluster.x-k8s.io/deployment-name", "cluster.x-k8s.io/pool-name",
+}
+
+// Zone is the Node's zone by the label that Drydock has written into the ledger, or by the default label; empty: it has none.
+func (l *Ledger) Zone(n *corev1.Node) string {
+	label := corev1.LabelTopologyZone
+	if l.Status != nil {
+		label = cmp.Or(l.Status.Limits["zoneLabel"], label)
+	}
+	return n.Labels[label]
+}
+
+// Pool is the Node's pool, likewise.
+func (l *Ledger) Pool(n *corev1.Node) string {
+	labels := poolLabels
+	if l.Status != nil {
+		if written, known := l.Status.Limits["poolLabels"]; known {
+			labels = strings.Split(written, ",")
+		}
+	}
+	for _, label := range labels {
+		if pool := n.Labels[label]; pool != "" {
+			return pool
+		}
+	}
+	return ""
+}
 
 // Ill says why the breaker counts the node; empty: it does not.
 func Ill(n *corev1.Node) string { return ill(n, Firing(n)) }

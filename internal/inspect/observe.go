@@ -203,7 +203,7 @@ func (s *Observation) names(labels map[string]string) bool {
 
 // told is what the leader wrote, on the record or in the ledger, of a guard that could not be asked here, where nothing on the Node
 // contradicts it.
-func (s *Observation) told(a lifecycle.GuardAnswer, r *remediations.Record, policy string) lifecycle.GuardAnswer {
+func (s *Observation) told(a lifecycle.GuardAnswer, r *remediations.Record, c *lifecycle.Candidate) lifecycle.GuardAnswer {
 	if a.Standing != lifecycle.GuardNotSeen {
 		return a
 	}
@@ -211,7 +211,7 @@ func (s *Observation) told(a lifecycle.GuardAnswer, r *remediations.Record, poli
 		a.Standing, a.Message, a.Until = lifecycle.GuardHolds, r.Hold.Message+"; Drydock wrote that at "+Stamp(r.Hold.Since), r.Hold.Until
 		return a
 	}
-	if why := s.Ledger.fleetwide(a.Reason, s.Node, policy); why != "" {
+	if why := s.Ledger.fleetwide(a.Reason, s.Node, c.Policy.Name, c.Step.Name); why != "" {
 		a.Standing, a.Message = lifecycle.GuardHolds, why+"; so the ledger says"
 	} else if a.Reason == remediations.ReasonBlind && s.Ledger.Whole != nil {
 		a.Message = strings.TrimSpace(a.Message + "; the ledger says that Drydock is not blind")

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/ledger"
 )
 
 // Scope is which Nodes the status is about: those of the names, or of the selector, or all. Well: also those that nothing concerns.
@@ -60,7 +59,7 @@ func (s *Status) add(n *corev1.Node, of Scope, now time.Time) {
 	if of.whole() {
 		s.CountIll(n)
 	}
-	if rows[0].Idle() && !of.Well && len(of.Names) == 0 && (rows[0].Ill == "" || len(s.breakersOver(n)) == 0) {
+	if rows[0].Idle() && !of.Well && len(of.Names) == 0 && (rows[0].Ill == "" || len(s.Ledger.breakersOver(n)) == 0) {
 		return
 	}
 	s.Repairs = append(s.Repairs, rows...)
@@ -68,7 +67,7 @@ func (s *Status) add(n *corev1.Node, of Scope, now time.Time) {
 
 // CountIll names the Node with each breaker that is not closed and that counts it.
 func (s *Status) CountIll(n *corev1.Node) {
-	behind := s.breakersOver(n)
+	behind := s.Ledger.breakersOver(n)
 	if len(behind) == 0 {
 		return
 	}
@@ -129,16 +128,3 @@ func endedFor(n *corev1.Node, a remediations.Alert) string {
 
 // Idle says that there is neither a record nor an alert.
 func (r Repair) Idle() bool { return r.Record == nil && r.Problem == "" && r.Alert == nil }
-
-// breakersOver are the breakers that are not closed and that the Node belongs to.
-func (s *Status) breakersOver(n *corev1.Node) (scopes []string) {
-	if s.Ledger.Status == nil {
-		return nil
-	}
-	for _, scope := range []string{ledger.ScopeCluster, zoneScope(n)} {
-		if _, open := s.Ledger.Status.Breakers[scope]; open {
-			scopes = append(scopes, scope)
-		}
-	}
-	return scopes
-}

@@ -211,6 +211,25 @@ func TestThePageAndItsJSONSayTheSame(t *testing.T) {
 	}
 }
 
+// TestThePageHasTheZonesAndPoolsOfTheConfiguration: by limits.zoneLabel and limits.poolLabels, as the ledger has them.
+func TestThePageHasTheZonesAndPoolsOfTheConfiguration(t *testing.T) {
+	t.Parallel()
+	in := func(name, rack string) *corev1.Node {
+		return node(name, unready, labelled("example.com/rack", rack), labelled(corev1.LabelTopologyZone, "a"), labelled("example.com/pool", "gpu"), labelled("karpenter.sh/nodepool", "b"))
+	}
+	d := open(t, ledgerWith(ledger.Status{
+		Limits:   remediations.Limits{ZoneLabel: "example.com/rack", PoolLabels: []string{"example.com/pool"}, Unhealthy: remediations.Quantity{Value: 20, Percent: true}}.Words(),
+		Breakers: map[string]ledger.Breaker{"zone/r7": {State: ledger.BreakerOpen, Since: now, Quiet: now, Unhealthy: 1, Nodes: 1}},
+	}), in("node-1", "r7"), in("node-2", "r8"))
+	p := d.fleet()
+	require.Equal(t, []Scope{{"cluster", "closed", 2, 2, "20%"}, {"zone/r7", "open", 1, 1, "20%"}, {"zone/r8", "closed", 1, 1, "20%"}}, p.Breakers)
+	var groups []string
+	for _, g := range p.Groups {
+		groups = append(groups, g.Zone+"/"+g.Pool)
+	}
+	require.Equal(t, []string{"r7/gpu", "r8/gpu"}, groups)
+}
+
 func TestHostileTextIsHarmless(t *testing.T) {
 	t.Parallel()
 	const evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>`{{.}}\u202egnp\u0007"

@@ -51,27 +51,12 @@ const maxText = 1 << 10
 // plain makes a text that anybody may have written fit for one line.
 func plain(s string) string { return text.Line(s, maxText) }
 
-// poolLabels say which pool a node belongs to, where the configuration is not read: those of the providers that most clusters run on.
-var poolLabels = []string{
-	"kubernetes.civo.com/civo-node-pool", "kubernetes.civo.com/node-pool", "karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup",
-	"cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool",
-}
-
-func poolOf(n *corev1.Node) string {
-	for _, label := range poolLabels {
-		if pool := n.Labels[label]; pool != "" {
-			return pool
-		}
-	}
-	return ""
-}
-
 // tileOf is the node's tile now, by what `kubectl drydock status` says of it. Of several repairs it shows the one that needs a
 // person most.
 func tileOf(n *corev1.Node, ledger *inspect.Ledger, now time.Time) Tile {
 	best := Tile{}
 	for _, r := range ledger.RepairsOf(n, now) {
-		t := Tile{Node: n.Name, State: stateOf(n, r), Zone: plain(n.Labels[corev1.LabelTopologyZone]), Pool: plain(poolOf(n)), Ill: plain(inspect.Ill(n)), Says: r.Says()}
+		t := Tile{Node: n.Name, State: stateOf(n, r), Zone: plain(ledger.Zone(n)), Pool: plain(ledger.Pool(n)), Ill: plain(inspect.Ill(n)), Says: r.Says()}
 		switch {
 		case r.Record != nil:
 			t.Policy, t.Step, t.Since = r.Record.Policy, r.Record.Step.String(), inspect.Stamp(r.Record.Began)

@@ -89,6 +89,27 @@ func TestWhoLacksARightSeesWhyAndIsRefused(t *testing.T) {
 	}
 }
 
+// TestTheRepairOfAMeshLeaderHasItsButtons, as that of the node has.
+func TestTheRepairOfAMeshLeaderHasItsButtons(t *testing.T) {
+	t.Parallel()
+	leads := func(n *corev1.Node) {
+		withRecord("cccccc", remediations.PhaseExhausted)(n)
+		r, err := remediations.DecodeRecord(n.Annotations[remediations.NodeRepairKey])
+		require.NoError(t, err)
+		r.Step.Name, r.Policy, r.Location = "promote-leader", "mesh-leader-degraded", "fra1"
+		r.Done, r.Intent = nil, nil
+		n.Annotations[remediations.LocationKey] = r.Encode()
+		delete(n.Annotations, remediations.NodeRepairKey)
+	}
+	d := open(t, append(installed(), node("n", leads))...)
+	d.allow()
+	html := d.get("/nodes/n")
+	require.Contains(t, html, `data-open="word-reset"`)
+	require.NotContains(t, html, `data-open="word-cancel"`)
+	require.Contains(t, html, `<option>reboot</option>`)
+	require.NotContains(t, html, `<option>drain</option>`, "Drydock refuses that request")
+}
+
 func TestAReadOnlyPageRefusesAtTheServer(t *testing.T) {
 	t.Parallel()
 	for word, c := range someWords {

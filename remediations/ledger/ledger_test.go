@@ -222,8 +222,10 @@ func TestLimitsInWords(t *testing.T) {
 	l := Limits{
 		Concurrent: Quantity{Value: 3}, ConcurrentPerZone: Quantity{Value: 10, Percent: true}, ConcurrentPerPool: Quantity{Value: 1},
 		Unhealthy: Quantity{Value: 20, Percent: true}, StormCooldown: 10 * time.Minute,
+		ZoneLabel: "example.com/rack", PoolLabels: []string{"example.com/pool", "pool"},
 	}
 	require.Equal(t, map[string]string{
 		"concurrent": "3", "concurrentPerZone": "10%", "concurrentPerPool": "1", "unhealthy": "20%", "stormCooldown": "10m0s",
+		"zoneLabel": "example.com/rack", "poolLabels": "example.com/pool,pool",
 	}, l.Words())
 }
