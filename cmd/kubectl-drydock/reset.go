@@ -15,8 +15,9 @@ func (p *plugin) newResetCommand() *cobra.Command {
 		Use:   "reset NODE | --policy NAME",
 		Short: "Remove an exhausted repair, once the node is fixed",
 		Long: "Reset removes the exhausted repair of a node, or a record that cannot be read, together with its counts, so that\n" +
-			"the node can be repaired again. A stopped policy goes on after a reset of one of its nodes. With --policy, the plugin\n" +
-			"resets the first exhausted node of this policy.",
+			"the node can be repaired again; also that of the mesh leader on the node, and those of sidecars. A stopped policy goes on\n" +
+			"after a reset of one of its nodes. With --policy, the plugin resets the first exhausted node of this policy or, where\n" +
+			"there is none and the policy is stopped, a node that the policy takes.",
 		Example: "  kubectl drydock reset node-3\n  kubectl drydock reset --policy node-not-ready",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,7 +34,7 @@ func (p *plugin) newResetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			said, err := actions.ResetPolicy(cmd.Context(), p.writer(c), policy)
+			said, err := actions.ResetPolicy(cmd.Context(), p.reader(c), p.writer(c), policy)
 			if err != nil {
 				return err
 			}
@@ -41,6 +42,6 @@ func (p *plugin) newResetCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&policy, "policy", "", "reset one exhausted node of this policy")
+	cmd.Flags().StringVar(&policy, "policy", "", "let this stopped policy go on: reset one of its nodes")
 	return cmd
 }

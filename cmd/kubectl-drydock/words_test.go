@@ -129,7 +129,8 @@ func TestARefusalIsOneSentence(t *testing.T) {
 		"reset no node":             {nil, "reset m", `there is no node "m" in this cluster`},
 		"break the glass of none":   {nil, "break-glass m --why w", `there is no node "m" in this cluster`},
 		"repair by both":            {node("n", nil), "repair n --with reboot --policy p", "--with and --policy were both given, and only one of them can be meant"},
-		"repair by what is not":     {node("n", nil), "repair n --with prayer", `there is no remediation "prayer" of a node; there are drain, external, external-replace, reboot, replace, restart-cni, restart-containerd, restart-kube-proxy, restart-kubelet, restart-unit`},
+		"repair by what is not":     {node("n", nil), "repair n --with prayer", `there is no remediation "prayer" of a node; there are external, external-replace, reboot, replace, restart-cni, restart-containerd, restart-kube-proxy, restart-kubelet, restart-unit`},
+		"repair by a drain":         {node("n", nil), "repair n --with drain", "drain only prepares another step and would cure nothing; ask for a policy that has it, or use kubectl drain"},
 		"repair by another's":       {node("n", nil), "repair n --with mark-ready", `there is no remediation "mark-ready" of a node`},
 		"repair twice":              {requested, "repair n --with reboot", "policy/p is asked for on n already and not answered yet; to take it back: kubectl annotate node n drydock.dev/request-"},
 		"repair in flight":          {under("n", record("aaaaaa", remediations.PhaseActing)), "repair n --with reboot", "repair aaaaaa by policy node-not-ready is under way on n (Acting, reboot:1); wait for its end, or `kubectl drydock cancel n`"},
@@ -150,7 +151,7 @@ func TestARefusalIsOneSentence(t *testing.T) {
 		"reset nothing":             {node("n", nil), "reset n", "there is no exhausted repair on n, and none that cannot be read: nothing is there to reset"},
 		"reset what is under way":   {under("n", record("aaaaaa", remediations.PhaseVerifying)), "reset n", "repair aaaaaa of n is Verifying and not exhausted; to end it, `kubectl drydock cancel n`"},
 		"reset both":                {exhausted("n", "cccccc", "p"), "reset n --policy p", "a node and --policy were both given, and only one of them can be meant"},
-		"reset a policy of none":    {exhausted("n", "cccccc", "p"), "reset --policy q", "no node has an exhausted repair by policy q; `kubectl drydock status` shows which policies are stopped"},
+		"reset a policy of none":    {exhausted("n", "cccccc", "p"), "reset --policy q", "no node has an exhausted repair by policy q, and whether the policy is stopped is not known: there is no ConfigMap drydock-ledger"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []runtime.Object

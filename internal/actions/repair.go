@@ -43,16 +43,17 @@ func Repair() *Action {
 	}
 }
 
-// NodeRemediations are the remediations that may be asked for.
+// NodeRemediations are the remediations that may be asked for. A step that only prepares another one cures nothing by itself.
 func NodeRemediations() []string {
 	return slices.DeleteFunc(remediations.Registry(nil).Names(), func(name string) bool {
 		r := remediations.Shipped()[name]
-		return r.Target != remediations.KindNode || r.ClusterWide
+		return r.Target != remediations.KindNode || !r.Once || r.ClusterWide
 	})
 }
 
 // requestOf is the annotation's value. Which policies there are, only Drydock knows.
 func requestOf(with, policy string) (string, error) {
+	known, shipped := remediations.Shipped()[with]
 	switch {
 	case with != "" && policy != "":
 		return "", errors.New("--with and --policy were both given, and only one of them can be meant")
@@ -60,6 +61,8 @@ func requestOf(with, policy string) (string, error) {
 		return "", cli.Usage(errors.New("say what is to be done: --with REMEDIATION or --policy NAME"))
 	case policy != "":
 		return "policy/" + policy, nil
+	case shipped && !known.Once && known.Target == remediations.KindNode:
+		return "", fmt.Errorf("%s only prepares another step and would cure nothing; ask for a policy that has it, or use kubectl %s", with, with)
 	case !slices.Contains(NodeRemediations(), with):
 		return "", fmt.Errorf("there is no remediation %q of a node; there are %s", with, strings.Join(NodeRemediations(), ", "))
 	}

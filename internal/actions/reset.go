@@ -3,6 +3,8 @@ package actions
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,9 +13,10 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/admission"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// Reset forgets a repair that ran out of steps.
+// Reset forgets the repairs that ran out of steps.
 func Reset() *Action {
 	return &Action{
 		Name: "reset", Verb: admission.VerbFor(remediations.ResetKey), Keys: []string{remediations.ResetKey},
@@ -28,57 +31,180 @@ func Reset() *Action {
 	}
 }
 
+// resets is what a reset writes.
+var resets = annotations{remediations.ResetKey: "true"}
+
 // reset writes the reset, where there is something to forget. of names the policy that it must be of; empty: any.
 func reset(ctx context.Context, w *Writer, node, of string) (string, error) {
-	var what, policy string
+	var spent []inspect.Repair
 	err := w.writeAsRead(ctx, node, "resetting "+node, func(n *corev1.Node) (ruling, error) {
-		about, err := resettable(n, of)
-		if err != nil {
+		var err error
+		if spent, err = resettable(n, of); err != nil {
 			return ruling{}, err
 		}
-		if about == nil {
-			what, policy = "What nobody can read", ""
-			return ruling{annotations: annotations{remediations.ResetKey: "true"}, about: "unreadable"}, nil
+		about := []string{}
+		for _, r := range spent {
+			about = append(about, r.Record.ID)
 		}
-		what, policy = "The exhausted repair "+about.ID, about.Policy
-		return ruling{annotations: annotations{remediations.ResetKey: "true"}, about: about.ID}, nil
+		if len(about) == 0 {
+			about = []string{"unreadable"}
+		}
+		return ruling{annotations: resets, about: strings.Join(about, ", ")}, nil
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case len(spent) == 0:
+		return fmt.Sprintf("What nobody can read on %s is about to be dropped, and Drydock goes on with the node; an Event and `kubectl drydock history %s` keep what it said.", node, node), nil
+	}
+	return forgets(spent), nil
+}
+
+// forgets says what a reset that ends these repairs does, as the engine takes it.
+func forgets(spent []inspect.Repair) string {
+	var what, policies []string
+	for _, r := range spent {
+		if own(r) {
+			what = append(what, r.Record.ID+" on "+r.Node)
+		} else {
+			what = append(what, r.Record.ID+" of "+r.Name())
+		}
+		if occupies(r) && !slices.Contains(policies, r.Record.Policy) {
+			policies = append(policies, r.Record.Policy)
+		}
+	}
+	repairs, are := "repair", "is"
+	if len(spent) > 1 {
+		repairs, are = "repairs", "are"
+	}
+	said := fmt.Sprintf("The exhausted %s %s %s about to be forgotten", repairs, strings.Join(what, ", "), are)
+	if own(spent[0]) {
+		said += ", with its counts and the cordon if Drydock set it"
+	}
+	switch len(policies) {
+	case 0:
+		said += "; if a stopped policy takes the node, that policy goes on instead: then run this command once more"
+	case 1:
+		said += fmt.Sprintf(", and policy %s goes on if it was stopped", policies[0])
+	default:
+		said += fmt.Sprintf(", and policies %s go on if they were stopped", strings.Join(policies, ", "))
+	}
+	return said + "; `kubectl drydock status` shows when it is gone."
+}
+
+// resettable are the exhausted repairs that a reset of the Node ends; none where a record cannot be read. An error: nothing is there
+// to reset, or nothing that lets the policy go on.
+func resettable(n *corev1.Node, of string) ([]inspect.Repair, error) {
+	if remediations.ReadJournal(n).Malformed != nil && of == "" {
+		return nil, nil
+	}
+	all, err := repairsOn(n)
+	if err != nil {
+		return nil, err
+	}
+	spent := kept(all, func(r inspect.Repair) bool { return r.Record.Phase == remediations.PhaseExhausted })
+	switch {
+	case len(all) == 0:
+		return nil, fmt.Errorf("there is no exhausted repair on %s, and none that cannot be read: nothing is there to reset", n.Name)
+	case len(spent) == 0:
+		return nil, fmt.Errorf("repair %s of %s is %s and not exhausted; to end it, `kubectl drydock cancel %s`", all[0].Record.ID, all[0].Name(), all[0].Record.Phase, n.Name)
+	case own(all[0]) && all[0].Record.Phase.InFlight():
+		return nil, fmt.Errorf("repair %s of %s is %s, and the exhausted repair %s of %s can be reset only when that is over; to end it, `kubectl drydock cancel %s`",
+			all[0].Record.ID, n.Name, all[0].Record.Phase, spent[0].Record.ID, spent[0].Name(), n.Name)
+	case own(spent[0]):
+		spent = kept(spent, occupies) // those of sidecars take a reset of their own
+	}
+	if of != "" && !slices.ContainsFunc(spent, func(r inspect.Repair) bool { return occupies(r) && r.Record.Policy == of }) {
+		return nil, fmt.Errorf("the exhausted repair %s of %s is by policy %s, and its reset does not let policy %s go on", spent[0].Record.ID, spent[0].Name(), spent[0].Record.Policy, of)
+	}
+	return spent, nil
+}
+
+// ResetPolicy lets a stopped policy go on: by a reset of the first node, by name, with an exhausted repair of the policy or, where
+// there is none any more, of the first on which Drydock takes it.
+func ResetPolicy(ctx context.Context, r *inspect.Reader, w *Writer, policy string) (said string, err error) {
+	var nodes []*corev1.Node
+	if err := r.EachNode(ctx, metav1.ListOptions{}, func(n *corev1.Node) error { nodes = append(nodes, n); return nil }); err != nil {
+		return "", err
+	}
+	for _, n := range nodes {
+		if _, err := resettable(n, policy); err == nil {
+			return reset(ctx, w, n.Name, policy)
+		}
+	}
+	l, err := r.ReadLedger(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case l.Whole == nil:
+		return "", fmt.Errorf("no node has an exhausted repair by policy %s, and whether the policy is stopped is not known: %s", policy, l.Problem)
+	case !l.Whole.Failing(policy) && l.Status.Stopped[policy] == "":
+		return "", fmt.Errorf("no node has an exhausted repair by policy %s, and the policy is not stopped; `kubectl drydock status` shows which policies are stopped", policy)
+	}
+	why := "there is no node"
+	if len(nodes) > 0 {
+		seen, err := r.Observe(ctx, nodes[0].Name, inspect.Sources{})
+		if err != nil {
+			return "", err
+		}
+		if n := taker(seen, nodes, policy); n != nil {
+			return release(ctx, w, seen, n.Name, policy)
+		}
+		why = "no node was found on which Drydock takes the reset now"
+		if seen.State == nil {
+			why = "which nodes it takes is not known, because Drydock's configuration could not be read"
+		}
+	}
+	return "", fmt.Errorf("policy %s is stopped, no node has an exhausted repair by it, and %s; on a node that the policy takes and that is not under repair, run: kubectl annotate node NODE %s=true", policy, why, remediations.ResetKey)
+}
+
+// taker is the first node whose reset lets the policy go on; one that lets others go on, too, only where there is no other. nil: none.
+func taker(seen *inspect.Observation, nodes []*corev1.Node, policy string) (n *corev1.Node) {
+	for _, candidate := range nodes {
+		switch on := released(seen, candidate); {
+		case !slices.Contains(on, policy):
+		case len(on) == 1:
+			return candidate
+		case n == nil:
+			n = candidate
+		}
+	}
+	return n
+}
+
+// released are the stopped policies that a reset of the Node lets go on, by the engine's own decision. On a Node where the reset would
+// also forget an exhausted repair, none are: nobody named that repair.
+func released(seen *inspect.Observation, n *corev1.Node) []string {
+	if seen.State == nil {
+		return nil
+	}
+	n = n.DeepCopy()
+	metav1.SetMetaDataAnnotation(&n.ObjectMeta, remediations.ResetKey, "true")
+	state := *seen.State
+	state.Node, state.Journal = n, seen.Config.Core.Registry.ReadJournal(n)
+	for _, r := range []*remediations.Record{state.Journal.Record, state.Journal.Location()} {
+		if r != nil && r.Phase == remediations.PhaseExhausted {
+			return nil
+		}
+	}
+	return node.Decide(&state, seen.Now).Allow
+}
+
+// release writes a reset that lets the policy go on and forgets nothing.
+func release(ctx context.Context, w *Writer, seen *inspect.Observation, name, policy string) (string, error) {
+	var on []string
+	err := w.writeAsRead(ctx, name, "resetting "+name, func(n *corev1.Node) (ruling, error) {
+		if on = released(seen, n); !slices.Contains(on, policy) {
+			return ruling{}, fmt.Errorf("a reset of %s does not let policy %s go on any more; try again", name, policy)
+		}
+		return ruling{annotations: resets, about: policy}, nil
 	})
 	if err != nil {
 		return "", err
 	}
-	if policy != "" {
-		return fmt.Sprintf("%s on %s is about to be forgotten, with its counts and the cordon if Drydock set it, and policy %s goes on if it was stopped; `kubectl drydock status` shows when it is gone.", what, node, policy), nil
+	goes := "policy " + policy + " goes on"
+	if len(on) > 1 {
+		goes = "policies " + strings.Join(on, ", ") + " go on"
 	}
-	return fmt.Sprintf("%s on %s is about to be dropped, and Drydock goes on with the node; an Event and `kubectl drydock history %s` keep what it said.", what, node, node), nil
-}
-
-// resettable is the exhausted repair, or nil where the record cannot be read; an error where there is neither.
-func resettable(n *corev1.Node, of string) (*remediations.Record, error) {
-	j := remediations.ReadJournal(n)
-	switch r := j.Record; {
-	case j.Malformed != nil && of == "":
-		return nil, nil
-	case r == nil:
-		return nil, fmt.Errorf("there is no exhausted repair on %s, and none that cannot be read: nothing is there to reset", n.Name)
-	case r.Phase != remediations.PhaseExhausted:
-		return nil, fmt.Errorf("repair %s of %s is %s and not exhausted; to end it, `kubectl drydock cancel %s`", r.ID, n.Name, r.Phase, n.Name)
-	case of != "" && r.Policy != of:
-		return nil, fmt.Errorf("the exhausted repair %s of %s is by policy %s, not by %s", r.ID, n.Name, r.Policy, of)
-	default:
-		return r, nil
-	}
-}
-
-// ResetPolicy resets one exhausted node of the policy: the first by name.
-func ResetPolicy(ctx context.Context, w *Writer, policy string) (said string, err error) {
-	nodes, err := w.Client.Nodes().List(ctx, metav1.ListOptions{LabelSelector: remediations.PhaseLabel + "=" + string(remediations.PhaseExhausted)})
-	if err != nil {
-		return "", inspect.Asking(err, "listing the exhausted nodes", "")
-	}
-	for i := range nodes.Items {
-		if _, err := resettable(&nodes.Items[i], policy); err == nil {
-			return reset(ctx, w, nodes.Items[i].Name, policy)
-		}
-	}
-	return "", fmt.Errorf("no node has an exhausted repair by policy %s; `kubectl drydock status` shows which policies are stopped", policy)
+	return fmt.Sprintf("%s is reset, which forgets no repair there: %s; `kubectl drydock status` shows when Drydock has taken that.", name, goes), nil
 }

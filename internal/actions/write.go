@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -96,23 +98,106 @@ func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(
 	return fmt.Errorf("%s changed each of the %d times that this was tried, and nothing was written; try again", node, Attempts)
 }
 
-// underWay is the node's repair, or why there is none that an action could be about.
-func underWay(n *corev1.Node) (*remediations.Record, error) {
-	j := remediations.ReadJournal(n)
-	switch {
-	case j.Malformed != nil:
+// repairsOn are the repairs on the Node, as status names them: its own first, then that of the mesh leader, then those of sidecars.
+func repairsOn(n *corev1.Node) ([]inspect.Repair, error) {
+	if j := remediations.ReadJournal(n); j.Malformed != nil {
 		return nil, fmt.Errorf("what is recorded on %s cannot be read (%w); `kubectl drydock reset %s` drops it", n.Name, j.Malformed, n.Name)
-	case j.Record == nil:
-		return nil, fmt.Errorf("there is no repair on %s", n.Name)
 	}
-	return j.Record, nil
+	all := slices.DeleteFunc(inspect.RepairsOn(n), func(r inspect.Repair) bool { return r.Record == nil })
+	rank := func(r inspect.Repair) int {
+		switch {
+		case own(r):
+			return 0
+		case occupies(r):
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(all, func(a, b inspect.Repair) int { return rank(a) - rank(b) })
+	return all, nil
 }
 
-// named is the node's repair, if it is the one that id names; empty: whichever there is.
-func named(n *corev1.Node, id string) (*remediations.Record, error) {
-	r, err := underWay(n)
-	if err == nil && id != "" && r.ID != id {
-		return nil, fmt.Errorf("there is no repair %s on %s; the one there is %s by policy %s, %s", id, n.Name, r.ID, r.Policy, r.Phase)
+// own says that the repair is of the node itself.
+func own(r inspect.Repair) bool {
+	return remediations.RepairPrefix+r.Target == remediations.NodeRepairKey
+}
+
+// occupies says that admission keeps people off the Node while the repair is in flight.
+func occupies(r inspect.Repair) bool {
+	return remediations.OccupyingKey(remediations.RepairPrefix + r.Target)
+}
+
+// open are the repairs on the Node that an action may be about, or why there is none.
+func open(n *corev1.Node, may func(inspect.Repair) error) ([]inspect.Repair, error) {
+	all, err := repairsOn(n)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(all) == 0:
+		return nil, fmt.Errorf("there is no repair on %s", n.Name)
 	}
-	return r, err
+	if out := kept(all, func(r inspect.Repair) bool { return may(r) == nil }); len(out) > 0 {
+		return out, nil
+	}
+	return nil, may(all[0])
+}
+
+// meant is the repair that the action is about: the one that id names. Without an id it is the one that keeps people off the node,
+// since an admission denial names the command without an id, or the one that waits for approval.
+func meant(n *corev1.Node, action, id string, may func(inspect.Repair) error) (inspect.Repair, error) {
+	if id != "" {
+		return byID(n, id, may)
+	}
+	out, err := open(n, may)
+	if err != nil {
+		return inspect.Repair{}, err
+	}
+	for _, first := range []func(inspect.Repair) bool{
+		occupies,
+		func(r inspect.Repair) bool { return r.Record.Phase.InFlight() },
+		func(r inspect.Repair) bool {
+			return r.Record.Hold != nil && r.Record.Hold.Reason == remediations.ReasonAwaitingApproval
+		},
+	} {
+		if some := kept(out, first); len(some) > 0 {
+			out = some
+		}
+	}
+	if len(out) > 1 {
+		return inspect.Repair{}, fmt.Errorf("there are several repairs on %s: %s; say which: kubectl drydock %s %s ID", n.Name, listed(out), action, n.Name)
+	}
+	return out[0], nil
+}
+
+func byID(n *corev1.Node, id string, may func(inspect.Repair) error) (inspect.Repair, error) {
+	all, err := repairsOn(n)
+	i := slices.IndexFunc(all, func(r inspect.Repair) bool { return r.Record.ID == id })
+	switch {
+	case err != nil:
+		return inspect.Repair{}, err
+	case len(all) == 0:
+		return inspect.Repair{}, fmt.Errorf("there is no repair on %s", n.Name)
+	case i < 0 && len(all) == 1:
+		return inspect.Repair{}, fmt.Errorf("there is no repair %s on %s; the one there is %s", id, n.Name, listed(all))
+	case i < 0:
+		return inspect.Repair{}, fmt.Errorf("there is no repair %s on %s; there are %s", id, n.Name, listed(all))
+	}
+	return all[i], may(all[i])
+}
+
+func kept(all []inspect.Repair, by func(inspect.Repair) bool) []inspect.Repair {
+	return slices.DeleteFunc(slices.Clone(all), func(r inspect.Repair) bool { return !by(r) })
+}
+
+// listed names the repairs in a sentence.
+func listed(all []inspect.Repair) string {
+	var out []string
+	for _, r := range all {
+		of := ""
+		if !own(r) {
+			of = " of " + r.Name()
+		}
+		out = append(out, fmt.Sprintf("%s%s by policy %s, %s", r.Record.ID, of, r.Record.Policy, r.Record.Phase))
+	}
+	return strings.Join(out, "; ")
 }
