@@ -37,7 +37,7 @@ func joinSidecars(j *joined, o *engine.Options) (kube.Carrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := sidecars{Pods: kube.Pods{Client: j.clients}, Clients: clients}
+	out := sidecars{Pods: kube.Pods{Client: j.clients, Namespaces: all.Namespaces()}, Clients: clients}
 	o.Sidecars = out
 	return out.Carrier, nil
 }

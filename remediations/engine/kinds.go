@@ -178,8 +178,9 @@ func (p *pass) lookAt(k *kind, t *subject, d lifecycle.Decision) {
 	}
 	p.observe(t.of, t.m, func(ctx context.Context, began time.Time) func() {
 		seen := look(ctx, began)
+		took := p.Clock.Since(began)
 		return func() {
-			t.m.seen, t.m.seenAt = seen, began
+			t.m.seen, t.m.seenAt, t.m.took = seen, began, took
 			if k.saw != nil {
 				k.saw(p, t)
 			}

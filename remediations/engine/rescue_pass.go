@@ -182,10 +182,10 @@ func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Deci
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.CallTimeout)
 		defer cancel()
 		c := apiserver.RescueCall{Attempt: try.Attempt}
-		let := true
+		withheld := false
 		outcome, evidence, err := r.Hosts.Restart(ctx, try.Host, try.Attempt, func() error {
-			err := mayStill()
-			let = err == nil
+			late, err := mayStill()
+			withheld = err != nil && !late // a host that was not reached in time must not keep the others waiting
 			return err
 		})
 		c.Outcome, c.Evidence = outcome, evidence
@@ -196,7 +196,7 @@ func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Deci
 			c.Outcome = remediations.CallUnknown
 		}
 		c.Busy = c.Outcome == remediations.CallRefused && errors.Is(err, ErrBusy)
-		c.Withheld = c.Outcome == remediations.CallRefused && !let
+		c.Withheld = c.Outcome == remediations.CallRefused && withheld
 		r.calls <- c
 	}()
 	if len(d.Write[0].Rescue.Hosts) == 1 {
@@ -206,21 +206,20 @@ func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Deci
 	return nil
 }
 
-// mayStill is asked at the very last moment before a restart leaves.
-func (r *Rescue) mayStill(ctx context.Context, attempt string, since time.Time) func() error {
-	return func() error {
+// mayStill is asked at the very last moment before a restart leaves. late: only the age of the intent speaks against it.
+func (r *Rescue) mayStill(ctx context.Context, attempt string, since time.Time) func() (late bool, err error) {
+	return func() (bool, error) {
 		if ctx.Err() != nil {
-			return errors.New("this Drydock is stopping")
-		}
-		now := r.Clock.Now()
-		if err := r.core.young(since, now); err != nil {
-			return err
+			return false, errors.New("this Drydock is stopping")
 		}
 		j, err := r.Journal.Load()
 		if err != nil {
-			return fmt.Errorf("looking at the state directory once more: %w", err)
+			return false, fmt.Errorf("looking at the state directory once more: %w", err)
 		}
-		return r.core.mayStillRescue(j, attempt, now)
+		if err := r.core.mayStillRescue(j, attempt, r.Clock.Now()); err != nil {
+			return false, err
+		}
+		return true, r.core.young(since, r.Clock.Now()) // asked last: a person's pause counts before the age
 	}
 }
 

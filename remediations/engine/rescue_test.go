@@ -160,6 +160,42 @@ func TestPauseInTheLastMoment(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
+// TestAHostThatIsReachedTooLateLosesItsTurn: the call of cp-1 grew too old on its way, so the next host is restarted.
+func TestAHostThatIsReachedTooLateLosesItsTurn(t *testing.T) {
+	p := onPlane(t, func(p *plane) {
+		p.down()
+		p.do(func() { p.hosts["cp-1"].far = 11 * time.Second })
+		g := p.start("a", p.config)
+		p.pass(5 * time.Minute)
+		g.kill()
+		require.Equal(t, []string{"cp-2 r00001-2"}, p.logs())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, p.outcomes(t, "a"))
+		try := p.journal(t, "a").Ended[0].Hosts[0]
+		require.Equal(t, remediations.CallRefused, try.Outcome)
+		require.Contains(t, try.Why, "the intent is older than 10s")
+	})
+	require.Empty(t, p.bad)
+}
+
+// TestAPauseOnTheWayToASlowHost: the pause counts, so the host keeps its turn though it was reached too late.
+func TestAPauseOnTheWayToASlowHost(t *testing.T) {
+	p := onPlane(t, func(p *plane) {
+		p.down()
+		p.do(func() { p.hosts["cp-1"].far = 11 * time.Second })
+		g := p.start("a", p.config)
+		p.pass(5 * time.Second)
+		paused := filepath.Join(p.dir, "a", statefile.Paused)
+		require.NoError(t, os.WriteFile(paused, nil, 0o600))
+		p.pass(time.Minute)
+		p.do(func() { p.hosts["cp-1"].far = 0 })
+		require.NoError(t, os.Remove(paused))
+		p.pass(3 * time.Minute)
+		g.kill()
+		require.Equal(t, []string{"cp-1 r00001-2"}, p.logs())
+	})
+	require.Empty(t, p.bad)
+}
+
 // TestRescueInObserveModeRestartsNothing: it says what it would do.
 func TestRescueInObserveModeRestartsNothing(t *testing.T) {
 	p := onPlane(t, func(p *plane) {

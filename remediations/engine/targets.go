@@ -37,8 +37,10 @@ type targetMemory struct {
 	repairMemory
 	looking bool
 	// seen is what was last seen of it, as its kind sees, when looking began at seenAt; nil: nothing yet.
-	seen    any
-	seenAt  time.Time
+	seen   any
+	seenAt time.Time
+	// took is how long that look took.
+	took    time.Duration
 	emitted emitted
 	// waits says that people were told that it waits.
 	waits bool
@@ -86,6 +88,7 @@ func (p *pass) stateOf(n *corev1.Node, m *targetMemory) *lifecycle.State {
 	m.pass = p.passes
 	m.forgetTorn(p.now)
 	s := p.state(n)
+	s.LookTook = m.took
 	s.Call, s.NewID, s.WellSince, s.WellHeard = m.call, m.nextID(s.Journal, p.NewID), m.wellSince, m.wellHeard
 	s.Survey, s.Lease, s.Replacement, s.Pods = nil, nil, nil, nil
 	return s

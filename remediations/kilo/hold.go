@@ -9,14 +9,15 @@ import (
 const granularity = "location"
 
 // held says why no leader of the location is to be moved, whoever would succeed; empty: nothing keeps it. What it finds
-// is for a person to put right, so it names the node and the key.
-func (v view) held(location, topologyLabel string) string {
-	for _, rule := range []func(view, string, string) string{granularities, placeless, unreadable, alone} {
+// is for a person to put right, so it names the node and the key. misconfigured: it is what the nodes' keys say, and not only
+// that there is nobody else.
+func (v view) held(location, topologyLabel string) (why string, misconfigured bool) {
+	for _, rule := range []func(view, string, string) string{granularities, placeless, unreadable} {
 		if why := rule(v, location, topologyLabel); why != "" {
-			return why
+			return why, true
 		}
 	}
-	return ""
+	return alone(v, location), false
 }
 
 // granularities are the whole mesh's: where its agents do not agree, they do not see the same leaders.
@@ -67,7 +68,7 @@ func unreadable(v view, location, _ string) string {
 	return ""
 }
 
-func alone(v view, location, _ string) string {
+func alone(v view, location string) string {
 	members, others := v.of(location)
 	if len(members) != 1 {
 		return ""

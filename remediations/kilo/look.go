@@ -80,7 +80,7 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 	}
 	members, others := v.of(location)
 	// A hold is for a person to end, whatever else is or is not known.
-	s.Held = v.held(location, m.options.TopologyLabel)
+	s.Held, s.Misconfigured = v.held(location, m.options.TopologyLabel)
 	var certain bool
 	if s.Leader, certain = Foresee(nodes(members)); s.Leader == "" {
 		why := fmt.Sprintf("location %q has no node that Kilo counts", clip(location))
@@ -113,9 +113,12 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 	return s
 }
 
+// unknown keeps the hold where there is one: it is certain, and a person can end it.
 func unknown(s kind.Observation, why string) kind.Observation {
 	if s.Held == "" {
 		s.Unknown = why
+	} else {
+		s.Unheard = why
 	}
 	return s
 }

@@ -72,7 +72,7 @@ func (m *Mesh) Move(ctx context.Context, move remediations.Move, mayStill func()
 
 // still says how the move is made, if the location still is as it was when it was decided.
 func (v view) still(move remediations.Move, topologyLabel string) ([]member, []edit, error) {
-	if why := v.held(move.Location, topologyLabel); why != "" {
+	if why, _ := v.held(move.Location, topologyLabel); why != "" {
 		return nil, nil, errors.New(why)
 	}
 	members, _ := v.of(move.Location)

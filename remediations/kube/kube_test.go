@@ -266,7 +266,12 @@ func TestAnAlertIsOnItsNodeWhenItIsAccepted(t *testing.T) {
 // podInbox takes alerts about pods' sidecars as well.
 func podInbox(t *testing.T) kube.Inbox {
 	t.Helper()
-	in := inbox(t, lab.Shared(t).Client())
+	return podInboxOf(t, lab.Shared(t).Client())
+}
+
+func podInboxOf(t *testing.T, client kubernetes.Interface) kube.Inbox {
+	t.Helper()
+	in := inbox(t, client)
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "sidecar-not-ready")
 	require.NoError(t, err)
 	in.Config.Policies = append(in.Config.Policies, &remediations.Policy{
@@ -274,7 +279,7 @@ func podInbox(t *testing.T) kube.Inbox {
 		Plan: []remediations.Step{{Name: "mark-ready", Provider: "sei", Attempts: 3}},
 	})
 	in.Config.Provided, in.Config.SidecarProviders = map[string]bool{"mark-ready": true}, map[string]bool{"sei": true}
-	in.Carriers = map[remediations.Kind]kube.Carrier{remediations.KindSidecar: kube.Pods{Client: lab.Shared(t).Client()}.Carrier}
+	in.Carriers = map[remediations.Kind]kube.Carrier{remediations.KindSidecar: kube.Pods{Client: client}.Carrier}
 	return in
 }
 

@@ -152,7 +152,16 @@ const (
 
 // Unseen says that it was not looked at within the time.
 func (t *Target) Unseen(now time.Time, within time.Duration) bool {
-	return t.SeenAt.IsZero() || now.Sub(t.SeenAt) >= within
+	return t.SeenAt.IsZero() || now.Sub(t.lookedAt()) >= within
+}
+
+// lookedAt is the time from which the next look is counted: the end of a look that was too slow, so that there is a pause before
+// the next one, else the beginning.
+func (t *Target) lookedAt() time.Time {
+	if t.tooSlow() != nil {
+		return t.SeenAt.Add(t.LookTook)
+	}
+	return t.SeenAt
 }
 
 // LookAgain makes the decision one that looks again after the time.
@@ -161,7 +170,7 @@ func (t *Target) LookAgain(d Decision, now time.Time, after time.Duration) Decis
 		d.Ask.Observation = true
 		return d
 	}
-	if due := t.SeenAt.Add(after); d.Recheck.IsZero() || due.Before(d.Recheck) {
+	if due := t.lookedAt().Add(after); d.Recheck.IsZero() || due.Before(d.Recheck) {
 		d.Recheck = due
 	}
 	return d

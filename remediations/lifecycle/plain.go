@@ -56,6 +56,7 @@ func DecidePlain(state *PlainState, now time.Time) Decision {
 	if s.Seen != nil {
 		s.SeenAt = s.Seen.At
 	}
+	s.Unknown = remediations.ReasonNotWitnessed
 	s.Soon = []remediations.Reason{remediations.ReasonNotWitnessed, remediations.ReasonObserving}
 	s.Elsewhere, s.Examine, s.Intend, s.Instead = s.elsewhere, s.examine, s.intend, s.instead
 	s.Rest, s.Well, s.Cure, s.Missing = s.rest, s.well, s.cure, s.missing

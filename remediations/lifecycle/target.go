@@ -19,8 +19,10 @@ type Target struct {
 	// is called, Awaits what is waited for after a call; empty: for proof. Looking and Checking say that somebody looks, before a
 	// repair and for its proof.
 	What, Of, Asked, Next, Awaits, Looking, Checking string
-	// SeenAt is when it was last looked at; zero: it was not.
+	// SeenAt is when the last look at it began; zero: it was not looked at.
 	SeenAt time.Time
+	// Unknown is the reason for which it is held where nothing can be said of it.
+	Unknown remediations.Reason
 	// Apart is the least time between an attempt that was refused, or given back, and the next; zero: lookAgain.
 	Apart time.Duration
 	// Soon are the holds that may be over soon, so that the target is looked at again soon.

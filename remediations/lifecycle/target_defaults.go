@@ -56,7 +56,8 @@ func (t *Target) Candidate(p *remediations.Policy, a *remediations.Alert, cause 
 }
 
 func (t *Target) examine(c *Candidate, pending *remediations.Record, observing bool) (*Decision, remediations.Reason, *Finding) {
-	if t.Looking != "" && t.Unseen(c.Now, LookAgain) {
+	slow := t.tooSlow()
+	if t.Looking != "" && slow == nil && t.Unseen(c.Now, LookAgain) {
 		return &Decision{Verb: VerbLook, Ask: Ask{Observation: true}, Policy: c.Policy, Message: t.Looking}, "", nil
 	}
 	if t.Elsewhere != nil {
@@ -65,7 +66,20 @@ func (t *Target) examine(c *Candidate, pending *remediations.Record, observing b
 			return &d, "", nil
 		}
 	}
-	return t.Examine(c, pending, observing)
+	instead, against, why := t.Examine(c, pending, observing)
+	if why == nil && slow != nil {
+		return nil, t.Unknown, slow
+	}
+	return instead, against, why
+}
+
+// tooSlow says that the last look took so long that nothing may rest on it; nil: it did not. To look again at once would only
+// repeat that, without a word to anybody.
+func (t *Target) tooSlow() *Finding {
+	if t.Looking == "" || t.SeenAt.IsZero() || t.LookTook < remediations.LookFor {
+		return nil
+	}
+	return Because("looking at %s took %s, and what was seen counts for only %s from when looking began; what is asked there must answer faster", t.What, t.LookTook.Round(time.Second), remediations.LookFor)
 }
 
 func (t *Target) asks(c *Candidate, ask *Ask) remediations.StepOn {

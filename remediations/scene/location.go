@@ -36,8 +36,10 @@ type LocationScene struct {
 }
 
 type Sight struct {
-	Never   bool    `json:"never"`
-	Age     string  `json:"age"`
+	Never bool   `json:"never"`
+	Age   string `json:"age"`
+	// Took is how long looking took; absent: no time.
+	Took    string  `json:"took"`
 	Leader  *string `json:"leader"`
 	Held    string  `json:"held"`
 	Unknown string  `json:"unknown"`
@@ -142,8 +144,17 @@ func (sc *LocationScene) LocationState(t testing.TB) *location.State {
 	l := &ledger.Ledger{Slots: sc.Ledger.Slots, Status: ledger.Status{Breakers: sc.Ledger.Breakers}}
 	s.Fleet = fleet.New(s.Config, all, l, func(string) bool { return false }, Noon)
 	out := &location.State{Target: lifecycle.Target{State: s}, Seen: sc.Sight.sight()}
+	out.LookTook = took(t, sc.Sight.Took)
 	out.Subject, _ = LocationOf(s.Config, s.Journal)
 	return out
+}
+
+// took reads how long a look took; empty: no time.
+func took(t testing.TB, text string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(cmp.Or(text, "0s"))
+	require.NoError(t, err)
+	return d
 }
 
 // LocationOf is the location that the journal has something on; false: there is none. A node leads one at most.

@@ -37,7 +37,8 @@ type Sighting struct {
 	Never   bool           `json:"never"`
 	Started string         `json:"started"` // none: not known
 	Age     string         `json:"age"`
-	UID     string         `json:"uid"` // none: there is no such pod
+	Took    string         `json:"took"` // how long looking took; absent: no time
+	UID     string         `json:"uid"`  // none: there is no such pod
 	Node    string         `json:"node"`
 	Health  sidecar.Health `json:"health"`
 	Held    string         `json:"held"`
@@ -113,6 +114,7 @@ func (sc *SidecarScene) SidecarState(t testing.TB) *sidecar.State {
 	}
 	s.Journal = remediations.ReadJournal(n)
 	out := &sidecar.State{Target: lifecycle.Target{State: s}, Seen: sc.Sighting.sighting(), Busy: sc.Elsewhere, NewTask: NewTask}
+	out.LookTook = took(t, sc.Sighting.Took)
 	out.Key, out.Name = remediations.SidecarKey(ThePod), ThePod.String()
 	for _, one := range s.Config.Subjects(remediations.KindSidecar, s.Journal) {
 		if one.Key == out.Key {

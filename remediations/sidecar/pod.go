@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"drydock.dev/drydock/remediations/sidecar/settings"
 )
 
 // target is where a pod's sidecar listens.
@@ -111,13 +113,17 @@ func running(pod *corev1.Pod) []corev1.Container {
 	return all
 }
 
-// startedAt is the last start of a container that may have the gate: any that runs as long as its pod, but for the one that
-// waits behind the gate. Which of them has it no pod says; the port may be that of a proxy. Zero: the pod's status does not
-// say.
-func startedAt(pod *corev1.Pod) time.Time {
+// startedAt is the last start of the container that has the gate. A SeiNode's pod says which one that is by its name. Of any
+// other pod it is the last start of a container that may have the gate: any that runs as long as its pod, but for the one that
+// waits behind the gate; the port may be that of a proxy. Zero: the pod's status does not say.
+func (c *Client) startedAt(pod *corev1.Pod) time.Time {
 	names := map[string]bool{}
 	for _, container := range running(pod) {
 		names[container.Name] = container.Name != seidContainer
+	}
+	if c.o.Owner == settings.OwnerSeiNode && names[gateContainer] {
+		// The start of another container closes no gate, so it must not explain one that a person has closed.
+		names = map[string]bool{gateContainer: true}
 	}
 	var last time.Time
 	for _, s := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {

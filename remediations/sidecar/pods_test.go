@@ -252,29 +252,39 @@ func TestTLSIsAsConfigured(t *testing.T) {
 	require.Empty(t, plain.Probes())
 }
 
-// TestALookSaysSinceWhenTheGateMayBeClosed: the last start of a container that may have the gate. seid waits behind it, and
-// an init container that has ended is no process any more.
+// TestALookSaysSinceWhenTheGateMayBeClosed: the start of sei-sidecar in a SeiNode's pod. Elsewhere it is the last start of a
+// container that may have the gate: seid waits behind it, and an init container that has ended is no process any more.
 func TestALookSaysSinceWhenTheGateMayBeClosed(t *testing.T) {
 	at := func(name string, minute int) corev1.ContainerStatus {
 		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon(minute))}}}
 	}
 	for name, tc := range map[string]struct {
+		sidecar           string
+		noOwner           bool
 		containers, inits []corev1.ContainerStatus
 		want              time.Time
 	}{
-		"the proxy's or the sidecar's, whichever is later": {[]corev1.ContainerStatus{at("sidecar", 5)}, []corev1.ContainerStatus{at("kube-rbac-proxy", 3)}, noon(5)},
-		"not seid's":                       {[]corev1.ContainerStatus{at("seid", 50), at("sidecar", 5)}, nil, noon(5)},
-		"nor an init container's":          {[]corev1.ContainerStatus{at("sidecar", 5)}, []corev1.ContainerStatus{at("seid-init", 50)}, noon(5)},
-		"nor one that is not in the spec":  {[]corev1.ContainerStatus{at("sidecar", 5), at("other", 50)}, nil, noon(5)},
-		"one that waits says nothing":      {[]corev1.ContainerStatus{{Name: "sidecar"}}, nil, time.Time{}},
-		"a pod without statuses, likewise": {nil, nil, time.Time{}},
+		"the proxy's or the sidecar's, whichever is later": {"sidecar", false, []corev1.ContainerStatus{at("sidecar", 5)}, []corev1.ContainerStatus{at("kube-rbac-proxy", 3)}, noon(5)},
+		"not seid's":                       {"sidecar", false, []corev1.ContainerStatus{at("seid", 50), at("sidecar", 5)}, nil, noon(5)},
+		"nor an init container's":          {"sidecar", false, []corev1.ContainerStatus{at("sidecar", 5)}, []corev1.ContainerStatus{at("seid-init", 50)}, noon(5)},
+		"nor one that is not in the spec":  {"sidecar", false, []corev1.ContainerStatus{at("sidecar", 5), at("sei-sidecar", 50)}, nil, noon(5)},
+		"one that waits says nothing":      {"sidecar", false, []corev1.ContainerStatus{{Name: "sidecar"}}, nil, time.Time{}},
+		"a pod without statuses, likewise": {"sidecar", false, nil, nil, time.Time{}},
+		"a SeiNode's sidecar alone":        {"sei-sidecar", false, []corev1.ContainerStatus{at("sei-sidecar", 5)}, []corev1.ContainerStatus{at("kube-rbac-proxy", 50)}, noon(5)},
+		"also if it says nothing":          {"sei-sidecar", false, []corev1.ContainerStatus{{Name: "sei-sidecar"}}, []corev1.ContainerStatus{at("kube-rbac-proxy", 50)}, time.Time{}},
+		"a name means nothing elsewhere":   {"sei-sidecar", true, []corev1.ContainerStatus{at("sei-sidecar", 5)}, []corev1.ContainerStatus{at("kube-rbac-proxy", 50)}, noon(50)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGated(t)
 			pod := seiPod(t, g)
-			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "sidecar"})
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: tc.sidecar})
 			pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = tc.containers, tc.inits
-			require.True(t, tc.want.Equal(newScene(t, g, pod, seiNode()).look(t).StartedAt))
+			s := newScene(t, g, pod, seiNode(), func(o *Options) {
+				if tc.noOwner {
+					o.Owner, o.Dynamic = "", nil
+				}
+			})
+			require.True(t, tc.want.Equal(s.look(t).StartedAt))
 		})
 	}
 }

@@ -27,8 +27,11 @@ import (
 //
 // The controller refuses its own mark-ready for the same reasons. The sidecar refuses none.
 
-// seidContainer is the container that waits behind the gate.
-const seidContainer = "seid"
+// The containers of a SeiNode's pod: gateContainer has the gate, and seidContainer waits behind it.
+const (
+	gateContainer = "sei-sidecar"
+	seidContainer = "seid"
+)
 
 // seiNodeSays is about an approval of the pod's sidecar: both empty if nothing speaks against it. Of a field that has
 // another type than is expected nothing is known.

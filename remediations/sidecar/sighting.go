@@ -60,7 +60,7 @@ func (c *Client) look(ctx context.Context, namespace, name string) (Sighting, ta
 		s.Unknown = unknown
 		return s, target{}
 	}
-	s.Pod.UID, s.Pod.Node, s.StartedAt = string(pod.UID), pod.Spec.NodeName, startedAt(pod)
+	s.Pod.UID, s.Pod.Node, s.StartedAt = string(pod.UID), pod.Spec.NodeName, c.startedAt(pod)
 	if s.Unknown = c.notSelected(pod); s.Unknown != "" {
 		return s, target{}
 	}

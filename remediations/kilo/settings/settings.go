@@ -56,7 +56,7 @@ func read(r section.Reader, at section.Pointer, raw *raw) section.Provider {
 	if _, err := regexp.Compile(raw.Job); err != nil && !r.Faulty(at.To("job")) {
 		r.Fault(at.To("job"), "is no regular expression: %v", err)
 	}
-	out.Timeout, _ = r.Duration(at.To("timeout"), raw.Timeout, time.Second)
+	out.Timeout = section.LookTimeout(r, at.To("timeout"), raw.Timeout, time.Second)
 	var ok bool
 	if out.MaxAge, ok = r.Duration(at.To("maxAge"), raw.MaxAge, time.Minute); ok && out.MaxAge > maxWordAge {
 		r.Fault(at.To("maxAge"), "%s is too long; write at most 15m, an older word says nothing of a node now", raw.MaxAge)

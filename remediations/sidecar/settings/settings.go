@@ -37,6 +37,18 @@ const (
 // Sidecars are the kinds of gated sidecars that can be approved.
 type Sidecars []Sidecar
 
+// Namespaces are those in which any of them may be; empty: all.
+func (s Sidecars) Namespaces() []string {
+	var out []string
+	for _, one := range s {
+		if len(one.Namespaces) == 0 {
+			return nil
+		}
+		out = append(out, one.Namespaces...)
+	}
+	return out
+}
+
 // Sidecar is one kind of gated sidecars.
 type Sidecar struct {
 	Name       string
@@ -137,7 +149,7 @@ func one(r section.Reader, at section.Pointer, raw *raw) Sidecar {
 	} else if problems := validation.IsValidPortName(raw.Port); len(problems) > 0 && !r.Faulty(at.To("port")) {
 		r.Fault(at.To("port"), "%q is no port; write a number from 1 to 65535, or the name of a container's port", raw.Port)
 	}
-	s.HealthTimeout, _ = r.Duration(at.To("health", "timeout"), raw.Health.Timeout, time.Nanosecond)
+	s.HealthTimeout = section.LookTimeout(r, at.To("health", "timeout"), raw.Health.Timeout, time.Nanosecond)
 	s.ApproveTimeout, _ = r.Duration(at.To("approve", "timeout"), raw.Approve.Timeout, time.Nanosecond)
 	if !json.Valid([]byte(strings.ReplaceAll(raw.Approve.Body, Placeholder, "0"))) && !r.Faulty(at.To("approve", "body")) {
 		r.Fault(at.To("approve", "body"), `is not JSON; write for example {"type":"mark-ready","id":"{id}"}`)

@@ -27,6 +27,7 @@ func Decide(state *State, now time.Time) lifecycle.Decision {
 	s := &own
 	s.Kind, s.What, s.Asked, s.Next = remediations.KindLocation, "location "+s.Name, "the mesh", "move"
 	s.Looking, s.Checking = "looking at who leads the location", "looking at the location"
+	s.Unknown = remediations.ReasonLeaderUnknown
 	s.Soon = []remediations.Reason{remediations.ReasonLeaderHeld, remediations.ReasonLeaderUnknown, remediations.ReasonNodeUnderRepair, remediations.ReasonObserving}
 	if s.Seen != nil {
 		s.SeenAt = s.Seen.At

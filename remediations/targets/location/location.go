@@ -15,8 +15,10 @@ type Observation struct {
 	At time.Time
 	// Leader is who leads by Kilo's rule; empty: nobody, or it cannot be said.
 	Leader string
-	// Held says why no move may be made there; Unknown why nothing can be said.
-	Held, Unknown string
+	// Held says why no move may be made there; Unknown why nothing can be said. Unheard is what Unknown would be without Held.
+	Held, Unknown, Unheard string
+	// Misconfigured says that Held names what a person must correct first; else Held says only that nobody could lead instead.
+	Misconfigured bool
 	// Candidates are the nodes that could lead instead, the best first, with what would have to change. Refused says of the
 	// others why not.
 	Candidates []remediations.Move

@@ -55,8 +55,11 @@ func (s *State) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycle
 		return remediations.ReasonLeaderUnknown, lifecycle.Because("nobody is known to lead location %s; no data is not a fault", s.Name)
 	case g.Reached:
 		return remediations.ReasonLeaderHeld, lifecycle.Because("the members of location %s answer probes from other locations, whatever the alert says", s.Name)
-	case g.Held != "" && c.Spent == "" && (!c.Acted() || len(g.Candidates) > 0):
+	case g.Held != "" && c.Spent == "" && (!c.Acted() || g.Misconfigured || len(g.Candidates) > 0):
 		return remediations.ReasonLeaderHeld, lifecycle.Because("%s", text.Line(g.Held, 300))
+	case g.Unheard != "":
+		// Nothing is left to try, and nobody knows whether the last move helped: no data is no reason to put it back.
+		return remediations.ReasonLeaderUnknown, lifecycle.Because("%s; no data is not a fault", text.Line(g.Unheard, 300))
 	}
 	return "", nil
 }

@@ -35,6 +35,7 @@ func Decide(state *State, now time.Time) lifecycle.Decision {
 	s := &own
 	s.Kind, s.What, s.Of, s.Apart = remediations.KindSidecar, "the sidecar of "+s.Name, s.Name, apart
 	s.Looking, s.Awaits = "looking at the pod and its sidecar", "waiting for it to answer that it is ready"
+	s.Unknown = remediations.ReasonSidecarUnknown
 	if s.Seen != nil {
 		s.SeenAt = s.Seen.At
 	}

@@ -1,0 +1,18 @@
+package section
+
+import (
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// LookTimeout reads how long a look at a target may wait for one answer. Nothing may rest on a longer look.
+func LookTimeout(r Reader, p Pointer, text string, least time.Duration) time.Duration {
+	d, ok := r.Duration(p, text, least)
+	if ok && d > remediations.LookFor {
+		r.Fault(p, "%s is too long; write at most %s, since nothing is repaired after a longer look", text, model.Duration(remediations.LookFor))
+	}
+	return d
+}
