@@ -144,13 +144,19 @@ func (q Quantity) Reached(count, total int) bool {
 	return count*100 >= total*q.Value
 }
 
+// Zone is the node's zone, by the configuration's limits.
+func (c *Config) Zone(n *corev1.Node) string { return c.Limits.Zone(n) }
+
+// Pool is the node's pool, likewise.
+func (c *Config) Pool(n *corev1.Node) string { return c.Limits.Pool(n) }
+
 // Zone is the value of the node's zone label; empty: it has none, and no zone limit binds it.
-func (c *Config) Zone(n *corev1.Node) string { return n.Labels[c.Limits.ZoneLabel] }
+func (l Limits) Zone(n *corev1.Node) string { return n.Labels[l.ZoneLabel] }
 
 // Pool is the value of the first pool label that the node has; empty: no pool limit binds it.
-func (c *Config) Pool(n *corev1.Node) string {
-	for _, l := range c.Limits.PoolLabels {
-		if v := n.Labels[l]; v != "" {
+func (l Limits) Pool(n *corev1.Node) string {
+	for _, label := range l.PoolLabels {
+		if v := n.Labels[label]; v != "" {
 			return v
 		}
 	}

@@ -185,28 +185,21 @@ var poolLabels = []string{
 }
 
 // Zone is the Node's zone by the label that Drydock has written into the ledger, or by the default label; empty: it has none.
-func (l *Ledger) Zone(n *corev1.Node) string {
-	label := corev1.LabelTopologyZone
-	if l.Status != nil {
-		label = cmp.Or(l.Status.Limits["zoneLabel"], label)
-	}
-	return n.Labels[label]
-}
+func (l *Ledger) Zone(n *corev1.Node) string { return l.labels().Zone(n) }
 
 // Pool is the Node's pool, likewise.
-func (l *Ledger) Pool(n *corev1.Node) string {
-	labels := poolLabels
-	if l.Status != nil {
-		if written, known := l.Status.Limits["poolLabels"]; known {
-			labels = strings.Split(written, ",")
-		}
+func (l *Ledger) Pool(n *corev1.Node) string { return l.labels().Pool(n) }
+
+func (l *Ledger) labels() remediations.Limits {
+	out := remediations.Limits{ZoneLabel: corev1.LabelTopologyZone, PoolLabels: poolLabels}
+	if l.Status == nil {
+		return out
 	}
-	for _, label := range labels {
-		if pool := n.Labels[label]; pool != "" {
-			return pool
-		}
+	out.ZoneLabel = cmp.Or(l.Status.Limits["zoneLabel"], out.ZoneLabel)
+	if written, known := l.Status.Limits["poolLabels"]; known {
+		out.PoolLabels = strings.Split(written, ",")
 	}
-	return ""
+	return out
 }
 
 // Ill says why the breaker counts the node; empty: it does not.

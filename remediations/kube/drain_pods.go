@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubectl/pkg/drain"
@@ -92,12 +93,13 @@ func mayReturn(pod *corev1.Pod) bool {
 	return !unmanaged(pod) && (c.Kind == "DaemonSet" || slices.ContainsFunc(pod.Spec.Tolerations, toleratesCordon))
 }
 
-// toleratesCordon says that the scheduler lets a pod with this toleration onto a cordoned node.
+// cordoned is the taint by which the scheduler keeps pods off a cordoned node.
+var cordoned = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+
+// toleratesCordon says that the scheduler lets a pod with this toleration onto a cordoned node. Without a key it must say Exists, which
+// ToleratesTaint leaves to the API server to check.
 func toleratesCordon(t corev1.Toleration) bool {
-	exists := t.Operator == corev1.TolerationOpExists
-	equal := t.Operator == corev1.TolerationOpEqual || t.Operator == "" // the taint has no value
-	return (t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule) &&
-		(t.Key == corev1.TaintNodeUnschedulable && (exists || equal && t.Value == "") || t.Key == "" && exists)
+	return (t.Key != "" || t.Operator == corev1.TolerationOpExists) && t.ToleratesTaint(logr.Discard(), &cordoned, false)
 }
 
 func hasEmptyDir(pod *corev1.Pod) bool {

@@ -97,11 +97,12 @@ func isAdmitted(t *testing.T, l *lab.Lab, owner metav1.ObjectMeta, template core
 		Spec:       *template.Spec.DeepCopy(),
 	}
 	count(t, l, owner.Namespace)
-	made, err := pods.Create(t.Context(), pod, metav1.CreateOptions{})
-	for end := time.Now().Add(lab.Patience); err != nil && strings.Contains(err.Error(), "status unknown for quota") && time.Now().Before(end); {
-		time.Sleep(50 * time.Millisecond) // the API server has not read what count wrote yet
+	var made *corev1.Pod
+	var err error
+	require.Eventually(t, func() bool { // the API server may not have read yet what count wrote
 		made, err = pods.Create(t.Context(), pod, metav1.CreateOptions{})
-	}
+		return err == nil || !strings.Contains(err.Error(), "status unknown for quota")
+	}, lab.Patience, 50*time.Millisecond)
 	require.NoError(t, err)
 	require.NoError(t, pods.Delete(t.Context(), made.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
 
