@@ -38,14 +38,22 @@ func (j Journal) Of(kind Kind) map[string]*Record {
 // Location is the record of the repair of the location that the node led when that began; nil: there is none.
 func (j Journal) Location() *Record { return j.Records[LocationKey] }
 
-// Knows says whether the journal names a repair of that id, under way or ended.
-func (j Journal) Knows(id string) bool {
-	for key, r := range j.Records {
-		if r.ID == id && OccupyingKey(key) {
-			return true
+// UnderWay is the repair of that id that has not ended, of the node or of another of its targets; nil: there is none.
+func (j Journal) UnderWay(id string) *Record {
+	if j.Record != nil && j.Record.ID == id {
+		return j.Record
+	}
+	for _, r := range j.Records {
+		if r.ID == id {
+			return r
 		}
 	}
-	return (j.Record != nil && j.Record.ID == id) || slices.ContainsFunc(j.History, func(e Entry) bool { return e.ID == id })
+	return nil
+}
+
+// Knows says whether the journal names a repair of that id, under way or ended.
+func (j Journal) Knows(id string) bool {
+	return j.UnderWay(id) != nil || slices.ContainsFunc(j.History, func(e Entry) bool { return e.ID == id })
 }
 
 // ToUndo is what Drydock did to the Node and has not taken back yet.

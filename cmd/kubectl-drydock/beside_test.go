@@ -75,7 +75,7 @@ func TestARepairBesideTheNodesOwnIsMeant(t *testing.T) {
 		"reset both": {promoting(exhausted("n", "cccccc", "p"), "a22222", remediations.PhaseExhausted), "reset n", remediations.ResetKey, "true",
 			"The exhausted repairs cccccc on n, a22222 of n (leader of fra1) are about to be forgotten, with its counts and the cordon if Drydock set it, and policies p, mesh-leader-degraded go on if they were stopped"},
 		"reset sidecars'": {marking(n(), "e11111", "db-0", remediations.PhaseExhausted), "reset n", remediations.ResetKey, "true",
-			"The exhausted repair e11111 of n (default/db-0) is about to be forgotten; if a stopped policy takes the node, that policy goes on instead: then run this command once more"},
+			"The exhausted repair e11111 of n (default/db-0) is about to be forgotten, and a stopped policy that takes the node goes on; `kubectl"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

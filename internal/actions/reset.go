@@ -83,7 +83,7 @@ func forgets(spent []inspect.Repair) string {
 	}
 	switch len(policies) {
 	case 0:
-		said += "; if a stopped policy takes the node, that policy goes on instead: then run this command once more"
+		said += ", and a stopped policy that takes the node goes on"
 	case 1:
 		said += fmt.Sprintf(", and policy %s goes on if it was stopped", policies[0])
 	default:
@@ -111,8 +111,6 @@ func resettable(n *corev1.Node, of string) ([]inspect.Repair, error) {
 	case own(all[0]) && all[0].Record.Phase.InFlight():
 		return nil, fmt.Errorf("repair %s of %s is %s, and the exhausted repair %s of %s can be reset only when that is over; to end it, `kubectl drydock cancel %s`",
 			all[0].Record.ID, n.Name, all[0].Record.Phase, spent[0].Record.ID, spent[0].Name(), n.Name)
-	case own(spent[0]):
-		spent = kept(spent, occupies) // those of sidecars take a reset of their own
 	}
 	if of != "" && !slices.ContainsFunc(spent, func(r inspect.Repair) bool { return occupies(r) && r.Record.Policy == of }) {
 		return nil, fmt.Errorf("the exhausted repair %s of %s is by policy %s, and its reset does not let policy %s go on", spent[0].Record.ID, spent[0].Name(), spent[0].Record.Policy, of)

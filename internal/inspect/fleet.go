@@ -76,7 +76,7 @@ func (s *Status) fleet(now time.Time) []Line {
 	}
 	for _, policy := range slices.Sorted(maps.Keys(st.Stopped)) {
 		out = append(out, Line{Label: "Stopped", Subject: policy, Text: fmt.Sprintf(
-			"policy %s: %s; once that is fixed, `kubectl annotate node NODE %s=true` on one of its nodes", policy, st.Stopped[policy], remediations.ResetKey)})
+			"policy %s: %s; once that is fixed, `kubectl drydock reset --policy %s`", policy, st.Stopped[policy], policy)})
 	}
 	for _, reason := range slices.Sorted(maps.Keys(st.Holds)) {
 		out = append(out, Line{Label: "Held", Subject: string(reason), Text: fmt.Sprintf("%s: %s", reason, st.Holds[reason])})

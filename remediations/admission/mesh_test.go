@@ -8,6 +8,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/admission"
+	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/test/admission/requests"
 )
 
@@ -101,16 +102,24 @@ func TestNodesAreListedForAMeshLeadersKeyAlone(t *testing.T) {
 	require.True(t, v.Allowed)
 }
 
-// TestCancelOfALeadersRepairIsUnderstood: the id of either repair on the node is one.
-func TestCancelOfALeadersRepairIsUnderstood(t *testing.T) {
+// TestCancelAndApproveOfWhateverIsRepairedAreUnderstood: the id of a leader's or a sidecar's repair is one, as the node's is.
+func TestCancelAndApproveOfWhateverIsRepairedAreUnderstood(t *testing.T) {
 	n := requests.Bare()
 	meshRepair(n, remediations.PhaseVerifying)
-	after := n.DeepCopy()
-	after.Annotations[remediations.CancelKey] = "n7q4k2"
-	v := judge(remediations.ModeEnforce, &admission.Change{Old: n, New: after, User: "jane"})
-	require.True(t, v.Allowed)
-	require.Empty(t, v.Warnings)
-	after.Annotations[remediations.CancelKey] = "abcdef"
-	v = judge(remediations.ModeEnforce, &admission.Change{Old: n, New: after, User: "jane"})
-	require.Equal(t, admission.ReasonUnknownRepair, v.Reason)
+	r := requests.Record(remediations.PhaseVerifying)
+	r.ID, r.Intent.ID, r.Step.Name, r.Pod = "s1d2e3", "s1d2e3-0-1", "mark-ready", &scene.ThePod
+	n.Annotations[remediations.SidecarKey(scene.ThePod)] = r.Encode()
+	for _, key := range []string{remediations.CancelKey, remediations.ApproveKey} {
+		for _, id := range []string{"n7q4k2", "s1d2e3"} {
+			after := n.DeepCopy()
+			after.Annotations[key] = id
+			v := judge(remediations.ModeEnforce, &admission.Change{Old: n, New: after, User: "jane"})
+			require.True(t, v.Allowed)
+			require.Empty(t, v.Warnings, "%s=%s", key, id)
+		}
+		after := n.DeepCopy()
+		after.Annotations[key] = "abcdef"
+		v := judge(remediations.ModeEnforce, &admission.Change{Old: n, New: after, User: "jane"})
+		require.Equal(t, admission.ReasonUnknownRepair, v.Reason)
+	}
 }

@@ -62,10 +62,8 @@ func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 		case key == remediations.BreakGlassKey && strings.TrimSpace(v) == "":
 			add(ReasonUnreadable, "%s is set and holds without a reason, too; say why, for those who come later", remediations.BreakGlassKey)
 		case key == remediations.ApproveKey, key == remediations.CancelKey:
-			j := c.Registry.ReadJournal(ch.New)
-			location := j.Records[remediations.LocationKey]
-			if r := j.Record; (r == nil || r.ID != v) && (location == nil || location.ID != v) {
-				add(ReasonUnknownRepair, "%s=%q: %s", key, text.Line(v, 40), repairThere(ch.New, r))
+			if j := c.Registry.ReadJournal(ch.New); j.UnderWay(v) == nil {
+				add(ReasonUnknownRepair, "%s=%q: %s", key, text.Line(v, 40), repairThere(ch.New, j.Record))
 			}
 		case key == remediations.RequestKey:
 			if reason, message := requestWarning(c, ch.New, v, nodes, now); message != "" {

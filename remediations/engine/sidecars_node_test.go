@@ -213,3 +213,25 @@ func TestResetOfANodeLeavesItsSidecarsAlone(t *testing.T) {
 		require.Equal(t, r.ID, w.sidecarOf(podName(0)).ID)
 	})
 }
+
+// TestOneResetForgetsAllThatRanOutOfSteps: the node's repair and its sidecar's.
+func TestOneResetForgetsAllThatRanOutOfSteps(t *testing.T) {
+	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.pod(podName(0)).wedged = true; w.pod(podName(0)).close() })
+		w.pass(10 * time.Minute)
+		r := w.sidecarOf(podName(0))
+		require.Equal(t, remediations.PhaseExhausted, r.Phase)
+		w.do(func() { w.ail("n0", 9) })
+		require.True(t, w.until(time.Hour, func() bool { return w.nodes["n0"].Spec.Unschedulable }))
+		spent := w.recordOf("n0")
+		require.Equal(t, remediations.PhaseExhausted, spent.Phase)
+		w.do(func() { w.heal("n0"); w.edit("n0", edit(remediations.ResetKey, "true")) })
+		w.pass(5 * time.Second)
+		r = w.recordOf("n0")
+		require.True(t, r == nil || r.ID != spent.ID, "the alert may not be over yet: %+v", r)
+		require.NotContains(t, w.nodeOf("n0").Annotations, remediations.ResetKey)
+		again := w.sidecarOf(podName(0))
+		require.True(t, again == nil || again.ID != r.ID, "a new one may have begun: %+v", again)
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,8 +116,7 @@ func (c *Client) podHolds(s *sight) (out []hold) {
 func drained(p *corev1.Pod) bool {
 	mirror := slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Node" })
 	stays := slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
-		return (t.Key == disruptedKey || t.Key == "" && t.Operator == corev1.TolerationOpExists) &&
-			(t.Operator == corev1.TolerationOpExists || t.Value == "") && (t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule)
+		return t.ToleratesTaint(logr.Discard(), &corev1.Taint{Key: disruptedKey, Effect: corev1.TaintEffectNoSchedule}, false)
 	})
 	return !over(p) && p.DeletionTimestamp == nil && !mirror && !stays
 }

@@ -95,7 +95,10 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 		s.ReachedWhy = "nothing is known of probes"
 		return unknown(s, err.Error())
 	}
-	s.Reached, s.ReachedWhy = w.reached(members, s.Leader)
+	var known bool
+	if s.Reached, known, s.ReachedWhy = w.reached(members, s.Leader); !known {
+		return unknown(s, s.ReachedWhy)
+	}
 	if s.Held != "" {
 		return s
 	}

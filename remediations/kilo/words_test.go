@@ -3,6 +3,7 @@ package kilo
 import (
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,7 @@ func TestALocationIsReachedThroughItsLeader(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		local, cross map[string]string
+		repaired     []string
 		want         string // empty: it is reached
 	}{
 		"by one location":          {cross: map[string]string{"w@west>a": "1", "w@west>b": "1", "w@west>c": "1"}},
@@ -122,6 +124,7 @@ func TestALocationIsReachedThroughItsLeader(t *testing.T) {
 		"one of many is down":      {cross: map[string]string{"w@west>a": "1", "w@west>b": "1", "w@west>c": "0"}, want: "1 of 3 members are not reached: c from west"},
 		"the one that is down is so among its siblings":        {local: bad("c"), cross: map[string]string{"w@west>a": "1", "w@west>b": "1", "w@west>c": "0"}},
 		"all are down among their siblings, and nobody proves": {local: map[string]string{"l>a": "0", "b>a": "0"}, cross: map[string]string{"w@west>a": "0"}, want: "no other location has said"},
+		"those under repair accuse in vain":                    {local: map[string]string{"a>c": "0", "b>c": "0"}, repaired: []string{"a", "b"}, cross: map[string]string{"w@west>c": "0"}, want: "1 of 1 members are not reached: c from west"},
 		"one location of two is cut off":                       {cross: map[string]string{"w@west>a": "0", "n@north>a": "1"}},
 		"two locations of three are":                           {cross: map[string]string{"w@west>a": "0", "s@south>a": "0", "n@north>a": "1"}, want: "a from south, west"},
 		"most of another location reaches it":                  {cross: map[string]string{"w@west>a": "0", "v@west>a": "1", "u@west>a": "1"}},
@@ -131,8 +134,15 @@ func TestALocationIsReachedThroughItsLeader(t *testing.T) {
 		"what the agent no longer says is of a mesh before":    {cross: map[string]string{"w@west>b": "1", "w@west>a": "000 "}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ok, why := heard(c.local, c.cross).reached(members(four...), "l")
+			all := members(four...)
+			for i := range all {
+				if slices.Contains(c.repaired, all[i].Name) {
+					all[i].repair = "it has a repair of its own"
+				}
+			}
+			ok, known, why := heard(c.local, c.cross).reached(all, "l")
 			require.Equal(t, c.want == "", ok, why)
+			require.Equal(t, !strings.Contains(c.want, "no other location has said"), known, why)
 			require.Contains(t, why, c.want)
 		})
 	}

@@ -29,6 +29,8 @@ const (
 	Holder = "drydock"
 	// lasts is how long a Lease is Drydock's when nobody renews it; it is renewed in the second half of that.
 	lasts = 10 * time.Minute
+	// ahead is how far the clock of who renewed a Lease may be ahead of ours: Medik8s takes one from the future for none.
+	ahead = 10 * time.Second
 )
 
 // Leases are those of all nodes. It is safe for concurrent use.
@@ -40,10 +42,10 @@ type Leases struct {
 // name is that of the node's Lease.
 func name(node string) string { return strings.ToLower("node-" + node) }
 
-// until is when the Lease ends, as Medik8s counts; false: it is over, or none.
+// until is when the Lease ends, as Medik8s counts, but for clocks that are apart; false: it is over, or none.
 func (l Leases) until(lease *coordinationv1.Lease) (time.Time, bool) {
 	s, now := lease.Spec, l.Now()
-	if ptr.Deref(s.HolderIdentity, "") == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil || s.RenewTime.After(now) {
+	if ptr.Deref(s.HolderIdentity, "") == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil || s.RenewTime.After(now.Add(ahead)) {
 		return time.Time{}, false
 	}
 	end := s.RenewTime.Add(time.Duration(*s.LeaseDurationSeconds) * time.Second)

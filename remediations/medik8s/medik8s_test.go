@@ -109,6 +109,7 @@ func TestWhoseLeaseItIs(t *testing.T) {
 		{"over", somebody, ago(11 * time.Minute), ptr.To[int32](600), true},
 		{"never renewed", somebody, nil, ptr.To[int32](600), true},
 		{"without a duration", somebody, ago(0), nil, true},
+		{"by a clock that is ahead", somebody, ago(-5 * time.Second), ptr.To[int32](55), false},
 		{"of the future", somebody, ago(-time.Minute), ptr.To[int32](600), true},
 		{"Drydock's own", Holder, ago(9 * time.Minute), ptr.To[int32](600), true},
 	} {
@@ -120,7 +121,7 @@ func TestWhoseLeaseItIs(t *testing.T) {
 			if !c.free {
 				for _, err := range []error{free, took} {
 					require.ErrorIs(t, err, engine.ErrTaken)
-					require.ErrorContains(t, err, `"NodeHealthCheck-workers" holds Lease medik8s-leases/node-whose-0 until 2026-03-04T12:01:00Z`)
+					require.ErrorContains(t, err, fmt.Sprintf(`"NodeHealthCheck-workers" holds Lease medik8s-leases/node-whose-%d until 2026-03-04T12:01:00Z`, i))
 				}
 				require.NoError(t, w.Keep(t.Context()))
 				require.Equal(t, was.ResourceVersion, w.lease().ResourceVersion, "somebody else's is left as it is")

@@ -4,7 +4,6 @@ package node
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"drydock.dev/drydock/remediations"
@@ -37,29 +36,8 @@ func Decide(known *lifecycle.State, now time.Time) lifecycle.Decision {
 }
 
 func (s *state) decide(now time.Time) lifecycle.Decision {
-	r := s.Record
-	// A reset is done as a whole or not at all: without the ledger it waits.
-	if _, ok := s.Node.Annotations[remediations.ResetKey]; ok && s.Ledger != nil && remediations.ParseReset(s.Node.Annotations[remediations.ResetKey]) == nil {
-		switch {
-		case s.Journal.Malformed != nil:
-			return s.dropMalformed(now)
-		case r != nil && r.Phase == remediations.PhaseExhausted:
-			d := lifecycle.Decision{Verb: lifecycle.VerbReset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), LedgerWrite: lifecycle.LedgerWrite{Allow: []string{r.Policy}}}
-			undo(&d, r)
-			if left := s.leave(&d, r.Undo, now); left != nil {
-				d.LeftOf, d.Left = r.ID, left
-			}
-			if leader := s.Journal.Location(); leader != nil && leader.Phase == remediations.PhaseExhausted {
-				d.Prune, d.Allow = []string{remediations.LocationKey}, append(d.Allow, leader.Policy)
-			}
-			return d
-		case (r == nil || r.Phase == remediations.PhasePending) && s.Journal.Location() != nil && s.Journal.Location().Phase == remediations.PhaseExhausted:
-			return s.resetLocation()
-		case (r == nil || r.Phase == remediations.PhasePending) && len(s.stoppedHere()) > 0:
-			return lifecycle.Decision{Verb: lifecycle.VerbRest, LedgerWrite: lifecycle.LedgerWrite{Allow: s.stoppedHere()}, Message: "the policies stopped here go on: " + strings.Join(s.stoppedHere(), ", ")}
-		case (r == nil || r.Phase == remediations.PhasePending) && len(exhaustedBeside(s.Journal)) > 0:
-			return lifecycle.Decision{Verb: lifecycle.VerbRest, NodeWrite: lifecycle.NodeWrite{Prune: exhaustedBeside(s.Journal)}, Message: "the exhausted repairs of sidecars here were forgotten"}
-		}
+	if d, ok := s.reset(now); ok {
+		return d
 	}
 	if d, ok := s.takeBack(now); ok && !s.Cancelled() {
 		return d

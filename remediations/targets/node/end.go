@@ -2,8 +2,6 @@ package node
 
 import (
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 	"time"
 
@@ -68,60 +66,4 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decisio
 	r.Undo = slices.DeleteFunc(r.Undo, over)
 	d.Record = r
 	return d
-}
-
-// resetLocation forgets the exhausted repair of the leader that the node was.
-func (s *state) resetLocation() lifecycle.Decision {
-	leader, allow := s.Journal.Location(), s.stoppedHere()
-	if s.Ledger != nil && !slices.Contains(allow, leader.Policy) {
-		allow = append(allow, leader.Policy)
-	}
-	return lifecycle.Decision{
-		Verb:        lifecycle.VerbRest,
-		NodeWrite:   lifecycle.NodeWrite{Prune: append([]string{remediations.LocationKey}, exhaustedBeside(s.Journal)...)},
-		LedgerWrite: lifecycle.LedgerWrite{Allow: allow},
-		Message:     fmt.Sprintf("the exhausted repair %s of the leader of location %s was forgotten", leader.ID, leader.Location),
-	}
-}
-
-// stoppedHere are the policies of the node's alerts, and of its repair, that are stopped. Where those are over, they are the
-// policies that would take the node: a person must be able to let a policy go on after its last alert.
-func (s *state) stoppedHere() []string {
-	if s.Ledger == nil {
-		return nil
-	}
-	var out []string
-	stopped := func(policy string) {
-		if (s.Ledger.Failing(policy) || s.Ledger.Status.Stopped[policy] != "") && !slices.Contains(out, policy) {
-			out = append(out, policy)
-		}
-	}
-	if r := s.Record; r != nil {
-		stopped(r.Policy)
-	}
-	for _, a := range s.Journal.Alerts {
-		stopped(a.Policy)
-	}
-	if len(out) > 0 {
-		return out
-	}
-	for _, all := range []iter.Seq[string]{maps.Keys(s.Ledger.Status.Stopped), maps.Keys(s.Ledger.Status.Exhausted)} {
-		for _, policy := range slices.Sorted(all) {
-			if p := s.Config.PolicyOf(policy, s.Node); p == nil || p.Takes(s.Node) {
-				stopped(policy)
-			}
-		}
-	}
-	return out
-}
-
-// exhaustedBeside are the keys of the exhausted repairs of the node's targets that a node may have many of.
-func exhaustedBeside(j remediations.Journal) []string {
-	var out []string
-	for _, key := range slices.Sorted(maps.Keys(j.Records)) {
-		if j.Records[key].Phase == remediations.PhaseExhausted && key != remediations.LocationKey {
-			out = append(out, key)
-		}
-	}
-	return out
 }

@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,21 +10,6 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
-
-// dropMalformed forgets a record that nobody can read. What it said is kept, cut, in the history.
-func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
-	var bytes string
-	for _, k := range slices.Sorted(maps.Keys(s.Node.Annotations)) {
-		v := s.Node.Annotations[k]
-		if _, err := remediations.DecodeRecord(v); strings.HasPrefix(k, remediations.RepairPrefix) && err != nil {
-			bytes = v
-		}
-	}
-	return lifecycle.Decision{
-		Verb: lifecycle.VerbReset, Message: "a record that could not be read was dropped: " + text.Line(bytes, 900),
-		Ended: &remediations.Entry{ID: "unreadable", Outcome: remediations.OutcomeCancelled, Steps: remediations.Attempts{}, Began: remediations.Instant(now), Ended: remediations.Instant(now), Why: text.Line(bytes, 1024)},
-	}
-}
 
 // prune drops the alerts that are over and that no repair refers to any more.
 func (s *state) prune(d *lifecycle.Decision, now time.Time) {

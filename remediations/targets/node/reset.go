@@ -1,0 +1,104 @@
+package node
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
+)
+
+// reset is what a person's drydock.dev/reset does here, all of it at once or nothing: without the ledger it waits. A record
+// that cannot be read is dropped. Else every repair of the node that has run out of steps is forgotten, its own, its
+// leader's and its sidecars', and policies that are stopped here go on. ok is false where there is nothing of that.
+func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
+	v, asked := s.Node.Annotations[remediations.ResetKey]
+	r := s.Record
+	switch {
+	case !asked || s.Ledger == nil || remediations.ParseReset(v) != nil:
+		return d, false
+	case s.Journal.Malformed != nil:
+		return s.dropMalformed(now), true
+	case r != nil && r.Phase.InFlight():
+		return d, false
+	}
+	var said []string
+	if d.Verb = lifecycle.VerbRest; r != nil && r.Phase == remediations.PhaseExhausted {
+		d.Verb, d.Allow, d.Message = lifecycle.VerbReset, []string{r.Policy}, fmt.Sprintf("the exhausted repair %s was forgotten", r.ID)
+		undo(&d, r)
+		if left := s.leave(&d, r.Undo, now); left != nil {
+			d.LeftOf, d.Left = r.ID, left
+		}
+		said = append(said, d.Message)
+	} else if d.Allow = s.stoppedHere(); len(d.Allow) > 0 {
+		said = append(said, "the policies stopped here go on: "+strings.Join(d.Allow, ", "))
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Journal.Records)) {
+		other := s.Journal.Records[key]
+		if other.Phase != remediations.PhaseExhausted {
+			continue
+		}
+		d.Prune = append(d.Prune, key)
+		of := "a sidecar"
+		if key == remediations.LocationKey {
+			of = "the leader of location " + other.Location
+			if !slices.Contains(d.Allow, other.Policy) {
+				d.Allow = append(d.Allow, other.Policy)
+			}
+		}
+		said = append(said, fmt.Sprintf("the exhausted repair %s of %s was forgotten", other.ID, of))
+	}
+	d.Message = text.Line(strings.Join(said, "; "), 900)
+	return d, len(said) > 0
+}
+
+// dropMalformed forgets a record that nobody can read. What it said is kept, cut, in the history.
+func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
+	var bytes string
+	for _, k := range slices.Sorted(maps.Keys(s.Node.Annotations)) {
+		v := s.Node.Annotations[k]
+		if _, err := remediations.DecodeRecord(v); strings.HasPrefix(k, remediations.RepairPrefix) && err != nil {
+			bytes = v
+		}
+	}
+	return lifecycle.Decision{
+		Verb: lifecycle.VerbReset, Message: "a record that could not be read was dropped: " + text.Line(bytes, 900),
+		Ended: &remediations.Entry{ID: "unreadable", Outcome: remediations.OutcomeCancelled, Steps: remediations.Attempts{}, Began: remediations.Instant(now), Ended: remediations.Instant(now), Why: text.Line(bytes, 1024)},
+	}
+}
+
+// stoppedHere are the policies of the node's alerts, and of its repair, that are stopped. Where those are over, they are the
+// policies that would take the node: a person must be able to let a policy go on after its last alert.
+func (s *state) stoppedHere() []string {
+	if s.Ledger == nil {
+		return nil
+	}
+	var out []string
+	stopped := func(policy string) {
+		if (s.Ledger.Failing(policy) || s.Ledger.Status.Stopped[policy] != "") && !slices.Contains(out, policy) {
+			out = append(out, policy)
+		}
+	}
+	if r := s.Record; r != nil {
+		stopped(r.Policy)
+	}
+	for _, a := range s.Journal.Alerts {
+		stopped(a.Policy)
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, all := range []iter.Seq[string]{maps.Keys(s.Ledger.Status.Stopped), maps.Keys(s.Ledger.Status.Exhausted)} {
+		for _, policy := range slices.Sorted(all) {
+			if p := s.Config.PolicyOf(policy, s.Node); p == nil || p.Takes(s.Node) {
+				stopped(policy)
+			}
+		}
+	}
+	return out
+}
