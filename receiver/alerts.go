@@ -37,6 +37,9 @@ func usable(w wireAlert) (map[string]string, string) {
 	if w.Status != StatusFiring && w.Status != StatusResolved {
 		return nil, fmt.Sprintf("its status is %.20q", w.Status)
 	}
+	if year := w.StartsAt.UTC().Year(); year < 1 || year > 9999 {
+		return nil, fmt.Sprintf("its startsAt is in the year %d (UTC), which RFC 3339 cannot express; Drydock reads the alert when it polls Alertmanager", year)
+	}
 	if w.Labels.tooLong {
 		return nil, fmt.Sprintf("its labels take more than %d bytes", maxMapBytes)
 	}

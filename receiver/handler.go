@@ -169,7 +169,7 @@ func (s *Server) read(c *gin.Context) (body []byte, release func(), r *refusal) 
 	body, release, err := s.bodies.Read(c.Writer, c.Request)
 	switch {
 	case errors.Is(err, httpserver.ErrTooLong):
-		return nil, nil, s.oversized("the body is longer than %d bytes; let the route group by node", s.options.MaxBodyBytes)
+		return nil, nil, s.oversized("the body is longer than %d bytes (receiver.maxBodyBytes); let the route group by node", s.options.MaxBodyBytes)
 	case errors.Is(err, httpserver.ErrTooMuch):
 		return nil, nil, s.oversized("the body has more labels and alerts than fit into the memory; let the route group by node")
 	case errors.Is(err, httpserver.ErrBusy):
@@ -192,10 +192,11 @@ func (s *Server) decode(body []byte) (post, *refusal) {
 }
 
 func (s *Server) oversized(format string, args ...any) *refusal {
+	r := refuse(http.StatusRequestEntityTooLarge, format, args...)
 	if s.options.Oversized != nil {
-		s.options.Oversized()
+		s.options.Oversized(r.sentence)
 	}
-	return refuse(http.StatusRequestEntityTooLarge, format, args...)
+	return r
 }
 
 // note counts and logs what no Recorder will see.

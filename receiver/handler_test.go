@@ -84,7 +84,7 @@ func TestEveryAnswerAndItsEffect(t *testing.T) {
 		"a slash too many":        {path: "/v1/alerts/", body: body, code: 404, answer: "/v1/alerts"},
 		"a GET":                   {method: "GET", code: 405, answer: "only POST"},
 		"a DELETE":                {method: "DELETE", code: 405, answer: "only POST"},
-		"a long body":             {body: strings.Repeat(" ", limit+1), code: 413, answer: "longer than 8192 bytes; let the route group by node", oversized: true},
+		"a long body":             {body: strings.Repeat(" ", limit+1), code: 413, answer: "longer than 8192 bytes (receiver.maxBodyBytes); let the route group by node", oversized: true},
 		"a long body in chunks":   {body: strings.Repeat(" ", limit+1), change: func(r *http.Request) { r.ContentLength = -1 }, code: 413, answer: "longer than 8192 bytes", oversized: true},
 		"a body of the limit":     {body: body + strings.Repeat(" ", limit-len(body)), code: 200, answer: `{"accepted":1,"ignored":0}`, written: []string{"n1 firing"}},
 		"a form":                  {body: body, change: with("Content-Type", "application/x-www-form-urlencoded"), code: 415, answer: "application/json"},
@@ -95,9 +95,9 @@ func TestEveryAnswerAndItsEffect(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			b, oversized, refused := &book{verdict: byName}, 0, 0
+			b, oversized, refused := &book{verdict: byName}, []string{}, 0
 			registry := prometheus.NewPedanticRegistry()
-			s := newServer(t, Options{TokenFile: write(t, "token", secret+"\n"), MaxBodyBytes: limit, Recorder: b, Registerer: registry, Oversized: func() { oversized++ }, Refused: func() { refused++ }})
+			s := newServer(t, Options{TokenFile: write(t, "token", secret+"\n"), MaxBodyBytes: limit, Recorder: b, Registerer: registry, Oversized: func(why string) { oversized = append(oversized, why) }, Refused: func() { refused++ }})
 			if tc.method == "" {
 				tc.method = http.MethodPost
 			}
@@ -122,7 +122,11 @@ func TestEveryAnswerAndItsEffect(t *testing.T) {
 			require.Equal(t, tc.code == 401, w.Header().Get("WWW-Authenticate") == "Bearer")
 			require.Equal(t, tc.code == 405, w.Header().Get("Allow") == "POST")
 			require.Equal(t, append([]string{}, tc.written...), b.names())
-			require.Equal(t, tc.oversized, oversized == 1)
+			if tc.oversized {
+				require.Equal(t, []string{errorOf(t, w)}, oversized, "the cause of the answer")
+			} else {
+				require.Empty(t, oversized)
+			}
 			require.Equal(t, tc.code == 401, refused == 1)
 			require.InDelta(t, 1, testutil.ToFloat64(s.metrics.posts.WithLabelValues(strconv.Itoa(tc.code))), 0)
 			require.Empty(t, s.posts, "a place was not given back")
@@ -131,13 +135,13 @@ func TestEveryAnswerAndItsEffect(t *testing.T) {
 }
 
 func TestTooManyAlertsAreTooLarge(t *testing.T) {
-	oversized := 0
-	s := newServer(t, Options{Oversized: func() { oversized++ }})
+	var oversized []string
+	s := newServer(t, Options{Oversized: func(why string) { oversized = append(oversized, why) }})
 	require.Equal(t, 200, do(s, request("POST", "/v1/alerts", postOf(strings.Repeat("{},", maxAlerts-1)+"{}"))).Code)
 	w := do(s, request("POST", "/v1/alerts", postOf(strings.Repeat("{},", maxAlerts)+"{}")))
 	require.Equal(t, 413, w.Code)
 	require.Contains(t, errorOf(t, w), "more than 10000 alerts; let the route group by node")
-	require.Equal(t, 1, oversized)
+	require.Equal(t, []string{"the post has more than 10000 alerts; let the route group by node"}, oversized)
 }
 
 func TestMetricsStartAtZeroAndCount(t *testing.T) {

@@ -145,7 +145,7 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 			}
 			return Accepted, nil
 		})},
-		"of a hook": {MaxBodyBytes: 10, Oversized: func() { panic("out of cheese") }},
+		"of a hook": {MaxBodyBytes: 10, Oversized: func(string) { panic("out of cheese") }},
 	}
 	for name, o := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -32,9 +32,10 @@ type Options struct {
 	// Refused is called for each post answered 401. It must not block. Nil: nobody
 	// is told.
 	Refused func()
-	// Oversized is called for each post answered 413, so that somebody can say to
-	// group by node. It must not block. Nil: nobody is told.
-	Oversized func()
+	// Oversized is called for each post answered 413 with the sentence of the
+	// answer, so that somebody can say which bound the post exceeds. It must not
+	// block. Nil: nobody is told.
+	Oversized func(why string)
 	// Truncated is called with the number of alerts that Alertmanager cut off a
 	// post (`max_alerts`): they exist and are not in it. It must not block. Nil:
 	// it is only logged.

@@ -20,6 +20,10 @@ func decodeOne(t *testing.T, alert string) post {
 
 func labelled(labels string) string { return `{"status":"firing","labels":{` + labels + `}}` }
 
+func started(at string) string {
+	return `{"status":"firing","labels":{"node":"n1"},"startsAt":"` + at + `"}`
+}
+
 func many(n int) string {
 	pairs := make([]string, n)
 	for i := range pairs {
@@ -72,6 +76,10 @@ func TestOneOddAlertIsUnusableAlone(t *testing.T) {
 		"no status":                  {`{"labels":{"node":"n1"}}`, `status is ""`},
 		"a status of its own":        {alertJSON("suppressed", "n1"), `status is "suppressed"`},
 		"no times":                   {labelled(`"node":"n1"`), ""},
+		"the last year in UTC":       {started("9999-12-31T23:59:59Z"), ""},
+		"the first year in UTC":      {started("0001-01-01T00:00:00Z"), ""},
+		"a begin after all years":    {started("9999-12-31T23:59:59-14:00"), "startsAt is in the year 10000"},
+		"a begin before all years":   {started("0000-01-01T00:00:00+14:00"), "startsAt is in the year -1"},
 		"bytes that are no UTF-8":    {labelled("\"node\":\"n\xff1\""), ""},
 		"half a surrogate and a NUL": {labelled(`"node":"\ud800\u0000"`), ""},
 	}
@@ -125,7 +133,7 @@ func FuzzPayload(f *testing.F) {
 	for _, seed := range []string{
 		postOf(), postOf(fire("n1"), alertJSON("resolved", "n1")), postOf(labelled(many(65))), postOf(labelled(`"node":"\ud800","":"x"`)),
 		postOf("null"), `{"version":"4","alerts":[[]]}`, `{"version":"4","alerts":[{"labels":{},"labels":{"a":"b"},"status":"firing"}]}`,
-		`{"VERSION":"4","alerts":[{"startsAt":"0000-01-01T00:00:00+23:59"}]}`, "\xff", "{", "",
+		`{"VERSION":"4","alerts":[{"startsAt":"0000-01-01T00:00:00+23:59"}]}`, postOf(started("0000-01-01T00:00:00+23:59"), started("9999-12-31T23:59:59-23:59")), "\xff", "{", "",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -142,6 +150,8 @@ func FuzzPayload(f *testing.F) {
 			require.Contains(t, []string{StatusFiring, StatusResolved}, a.Status)
 			require.NotEmpty(t, a.Labels)
 			require.LessOrEqual(t, len(a.Labels), maxLabels)
+			_, err := a.StartsAt.MarshalJSON()
+			require.NoError(t, err)
 			for name, value := range a.Labels {
 				require.LessOrEqual(t, len(name), maxNameBytes)
 				require.NotEmpty(t, value)

@@ -75,10 +75,29 @@ func (c *Config) NewAlert(p *Policy, labels map[string]string, status string, st
 	}
 	return Alert{
 		V: RecordVersion, Name: clip(labels[model.AlertNameLabel], maxAlertLabelBytes), Policy: p.Name, Status: status,
-		StartsAt: startsAt.UTC(), ReceivedAt: receivedAt.UTC().Truncate(time.Second), Labels: kept,
+		StartsAt: InYears(startsAt), ReceivedAt: receivedAt.UTC().Truncate(time.Second), Labels: kept,
 		Fingerprint: Fingerprint(labels),
 	}
 }
+
+// firstYear and lastYear are those that JSON can hold, because RFC 3339 writes a year with four digits.
+const firstYear, lastYear = 1, 9999
+
+// InYears gives the time in UTC, and the nearest one that JSON can hold where it cannot hold this one: RFC 3339 allows
+// "9999-12-31T23:59:59-14:00", which is a time of the year 10000 in UTC. Encoding such a time panics, so each time that
+// comes from outside goes through here before Drydock keeps it.
+func InYears(t time.Time) time.Time {
+	switch t = t.UTC(); {
+	case t.Year() < firstYear:
+		return time.Date(firstYear, time.January, 1, 0, 0, 0, 0, time.UTC)
+	case t.Year() > lastYear:
+		return time.Date(lastYear, time.December, 31, 23, 59, 59, 0, time.UTC)
+	}
+	return t
+}
+
+// inYears says that JSON can hold the time in UTC.
+func inYears(t time.Time) bool { return t.Equal(InYears(t)) }
 
 // Key is the annotation's key of the alert.
 func (a Alert) Key() string { return AlertPrefix + a.Fingerprint }
@@ -136,7 +155,7 @@ func DecodeAlert(key, value string) (Alert, error) {
 	if err := DecodeStrict(value, &a); err != nil {
 		return Alert{}, fmt.Errorf("reading %s: %w", clip(key, 80), err)
 	}
-	if a.V != RecordVersion || a.Policy == "" || (a.Status != StatusFiring && a.Status != StatusResolved) {
+	if a.V != RecordVersion || a.Policy == "" || (a.Status != StatusFiring && a.Status != StatusResolved) || !inYears(a.StartsAt) || !inYears(a.ReceivedAt) {
 		return Alert{}, fmt.Errorf("reading %s: not an alert of version %d", clip(key, 80), RecordVersion)
 	}
 	a.Fingerprint = strings.TrimPrefix(key, AlertPrefix)
@@ -179,7 +198,7 @@ func Admit(annotations map[string]string, a Alert) (drop []string, ok bool) {
 			size += len(k) + len(v)
 		}
 	}
-	fits := func() bool { return count < MaxAlertsPerNode && size <= maxAlertBytes }
+	fits := func() bool { return count < MaxAlertsPerNode && size <= MaxAlertBytes }
 	for _, old := range AlertsOn(annotations) {
 		if fits() {
 			break

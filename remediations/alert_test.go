@@ -204,3 +204,40 @@ func TestFingerprintIsAlertmanagersOwn(t *testing.T) {
 		require.Equal(t, theirs.Fingerprint().String(), Fingerprint(labels))
 	})
 }
+
+// TestAlertsAreEncodedWhateverTheirTimes: startsAt comes from outside, and RFC 3339 allows times that JSON cannot hold in UTC. One
+// such alert must not end the leader.
+func TestAlertsAreEncodedWhateverTheirTimes(t *testing.T) {
+	c, p := &Config{}, &Policy{Name: "p", Labels: []string{"node"}}
+	again := func(t require.TestingT, startsAt time.Time) Alert {
+		a := c.NewAlert(p, map[string]string{"alertname": "A", "node": "n1"}, StatusFiring, startsAt, scene.Noon)
+		read, err := DecodeAlert(a.Key(), a.Encode())
+		require.NoError(t, err)
+		require.True(t, a.Same(read))
+		require.True(t, a.Reads(read.Encode()))
+		return read
+	}
+	for text, want := range map[string]string{
+		"0000-01-01T00:00:00+14:00":      "0001-01-01T00:00:00Z",
+		"9999-12-31T23:59:59-14:00":      "9999-12-31T23:59:59Z",
+		"9999-12-31T23:59:59.999999999Z": "9999-12-31T23:59:59.999999999Z",
+		"2026-11-20T20:55:00.123+01:00":  "2026-11-20T19:55:00.123Z",
+	} {
+		at, err := time.Parse(time.RFC3339, text)
+		require.NoError(t, err)
+		require.Equal(t, want, again(t, at).StartsAt.Format(time.RFC3339Nano), text)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		zone := time.FixedZone("", rapid.IntRange(-24*3600, 24*3600).Draw(t, "zone"))
+		again(t, time.Unix(rapid.Int64().Draw(t, "seconds"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds")).In(zone))
+	})
+	for _, odd := range []string{"0000-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"} {
+		for _, text := range []string{
+			`{"v":1,"alertname":"A","policy":"p","status":"firing","startsAt":"` + odd + `","receivedAt":"2026-01-01T00:00:00Z","labels":{}}`,
+			`{"v":1,"alertname":"A","policy":"p","status":"firing","startsAt":"2026-01-01T00:00:00Z","receivedAt":"` + odd + `","labels":{}}`,
+		} {
+			_, err := DecodeAlert(AlertPrefix+scene.FP, text)
+			require.ErrorContains(t, err, "not an alert of version", "Drydock writes no such time, and what it reads may end up in a record")
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -108,6 +109,15 @@ func (p *Policy) Takes(n *corev1.Node) bool {
 	return p.NodeSelector == nil || p.NodeSelector.Matches(signs.LabelsOf(n))
 }
 
+// Moved says that the plan was edited, so that the step on record is not the plan's at its place any more, though the plan goes that
+// far or has the step elsewhere.
+func (p *Policy) Moved(step StepRef) bool {
+	if step.Index < len(p.Plan) {
+		return p.Plan[step.Index].Name != step.Name
+	}
+	return slices.ContainsFunc(p.Plan, func(s Step) bool { return s.Name == step.Name })
+}
+
 // Step is one step of a plan.
 type Step struct {
 	// Name is a remediation's name out of Registry.
@@ -159,14 +169,29 @@ func (c *Config) Policy(name string) *Policy {
 	return nil
 }
 
-// Wants says whether any policy could want an alert with these labels, whichever node it names.
+// Wants says whether any policy could want an alert with these labels, whichever node it names. An alert of another cluster is wanted
+// by no policy.
 func (c *Config) Wants(alert map[string]string) bool {
+	if c.OfAnother(alert) {
+		return false
+	}
 	for _, p := range c.Policies {
 		if p.Mode != ModeOff && c.Serves(p) && p.Matches(alert) {
 			return true
 		}
 	}
 	return false
+}
+
+const (
+	// RemediationLabel is the label by which a rule's author names the policy, and noRemediation its value for an alert that is for people.
+	RemediationLabel, noRemediation = "remediation", "none"
+)
+
+// Meant says that whoever wrote the rule of an alert with these labels meant it for this cluster's Drydock, whether a policy wants it or not.
+func (c *Config) Meant(alert map[string]string) bool {
+	meant := alert[RemediationLabel]
+	return meant != "" && meant != noRemediation && !c.OfAnother(alert) && !c.IsSelfTest(alert)
 }
 
 // OfAnother says that an alert with these labels is about another cluster.
@@ -197,8 +222,12 @@ func (c *Config) Provides(s Step) bool {
 	return c.Provided[s.Name] && (s.Name != markReady.Name || c.SidecarProviders[s.Provider])
 }
 
-// Names says whether an alert with these labels is about the node, by any policy.
+// Names says whether an alert with these labels is about the node, by any policy. An alert of another cluster is about a node there,
+// even if that has the same name.
 func (c *Config) Names(alert map[string]string, node string) bool {
+	if c.OfAnother(alert) {
+		return false
+	}
 	for _, p := range c.Policies {
 		if p.Mode == ModeOff || p.Kind != KindNode || !p.Matches(alert) {
 			continue

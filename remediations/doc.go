@@ -35,9 +35,11 @@
 //	          |                   policy's relapseWindow: the next repair goes on with the plan
 //	          +--> Exhausted      the plan ran out: stays on record, and the node
 //	          |                   cordoned, until a person's reset
-//	          +--> Cancelled      by a person; or the policy is gone, or Pending for a day
+//	          +--> Cancelled      by a person; or the policy is gone or its plan was edited, or
+//	          |                   Pending for a day
 //	          +--> Superseded     the Node was deleted under its repair, or another one leads
-//	                              the location by now
+//	                              the location by now; or its own alert is over, and another
+//	                              policy repairs the node
 //	          +--> Observed       out of Pending, where the policy only observes: nothing was done
 //
 // A mesh leader's repair that has moved, and of which nothing more can be tried though its cure is not proven, is not Pending

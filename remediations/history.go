@@ -14,7 +14,7 @@ const (
 	OutcomeRecovered Outcome = "Recovered"
 	// OutcomeSelfRecovered: the node is well and the alert gone, but the step's own proof never came.
 	OutcomeSelfRecovered Outcome = "SelfRecovered"
-	// OutcomeSuperseded: what was to be repaired is no longer there to repair.
+	// OutcomeSuperseded: what was to be repaired is no longer there to repair, or another policy repairs the node.
 	OutcomeSuperseded Outcome = "Superseded"
 	// OutcomeCancelled: a person, or the end of the phase's time, ended it before the plan did.
 	OutcomeCancelled Outcome = "Cancelled"

@@ -39,9 +39,9 @@ const FieldManager = "drydock"
 const (
 	MaxAlertsPerNode = 64
 	MaxBytesPerNode  = 64 << 10
-	// maxAlertBytes is the alerts' part of it: the rest is room for the node's record and its leader's, the history, and
+	// MaxAlertBytes is the alerts' part of it: the rest is room for the node's record and its leader's, the history, and
 	// people's keys. An alert that was let in may get cancelledBytes longer.
-	maxAlertBytes  = MaxBytesPerNode - 2*MaxRecordBytes - maxHistoryBytes - maxObservedBytes - 1<<10 - MaxAlertsPerNode*cancelledBytes
+	MaxAlertBytes  = MaxBytesPerNode - 2*MaxRecordBytes - maxHistoryBytes - maxObservedBytes - 1<<10 - MaxAlertsPerNode*cancelledBytes
 	cancelledBytes = 64
 )
 
@@ -87,7 +87,7 @@ func ParsePause(v string) (Pause, error) {
 		return Pause{Why: why}, nil
 	}
 	until, err := time.Parse(time.RFC3339, head)
-	if err != nil {
+	if err != nil || !inYears(until) {
 		return Pause{}, fmt.Errorf("%s=%q is not understood: write %q or an end such as %q, each with a reason behind a space if you like",
 			PauseKey, clip(v, 80), "true", "2026-01-31T18:00:00Z")
 	}

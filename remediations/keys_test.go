@@ -69,7 +69,7 @@ func TestParsePause(t *testing.T) {
 		require.True(t, want.Until.Equal(got.Until), text)
 		require.Equal(t, want.Why, got.Why, text)
 	}
-	for _, text := range []string{"", " ", "yes", "True", "false", "truely", "2h", "2026-01-31", "2026-01-31T18:00:00", "2026-02-31T18:00:00Z", "1769882400"} {
+	for _, text := range []string{"", " ", "yes", "True", "false", "truely", "2h", "2026-01-31", "2026-01-31T18:00:00", "2026-02-31T18:00:00Z", "1769882400", "9999-12-31T23:59:59-14:00", "0000-01-01T00:00:00+14:00"} {
 		_, err := ParsePause(text)
 		require.ErrorContains(t, err, "write \"true\"", text)
 	}

@@ -5,7 +5,7 @@ import "time"
 // reboot restarts the machine through its provider. A new boot ID is its proof: a node that merely came back did not
 // come back because of it.
 var reboot = Remediation{
-	Name: "reboot", Verb: "reboot", Disruptive: true, Once: true, LooksFirst: true, Wait: 10 * time.Minute, Attempts: 1, Invasive: 8,
+	Name: "reboot", Verb: "reboot", Disruptive: true, Once: true, LooksFirst: true, Restarts: true, Wait: 10 * time.Minute, Attempts: 1, Invasive: 8,
 	Proof: rebooted,
 }
 

@@ -35,6 +35,8 @@ type Remediation struct {
 	// PassedOver: what could only be refused is passed over where another step follows; other plans wait for their provider, as long as no
 	// later step has one that serves the Node.
 	PassedOver bool
+	// Restarts: the machine boots anew, and what runs on it needs time to come up.
+	Restarts bool
 	// RenewsLease: only a lease that was renewed after the intent shows that it cured anything.
 	RenewsLease bool
 	// AsksPods: its actuator is asked whether the pods that it had made anew are there (engine.PodProver). Replaces: it is asked what

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -85,10 +86,10 @@ func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (stri
 }
 
 // judgeEviction is for pods/eviction. The pod is read live: a cache of all pods would be the largest thing in Drydock,
-// for the rarest of its questions.
+// for the rarest of its questions. No pod is read while no Node has a repair in flight, because any eviction is let through then.
 func judgeEviction(h *handler, ctx context.Context, req ctrladmission.Request) (string, admission.Decision) {
 	ch := h.change(req)
-	if ch.Drydock || ch.Exempt {
+	if ch.Drydock || ch.Exempt || !slices.ContainsFunc(h.Nodes(), func(n *corev1.Node) bool { return admission.InFlight(h.Config, n) }) {
 		return "", admission.Decision{Allowed: true, Reason: admission.ReasonNone}
 	}
 	node, err := h.nodeOf(ctx, req.Namespace, req.Name)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -40,9 +42,9 @@ func newDesk(t require.TestingT, mode remediations.Mode) *desk {
 	require.NoError(t, err)
 	d.handler = &handler{
 		Options: Options{
-			Config: requests.Config(mode), Exempt: requests.Exempt, Client: d.client,
+			Config: requests.Config(mode), Exempt: requests.Exempt, Client: d.client, Pods: d.client.CoreV1(),
 			Node:  func(name string) *corev1.Node { return d.nodes[name] },
-			Nodes: func() []*corev1.Node { return nil },
+			Nodes: func() []*corev1.Node { return slices.Collect(maps.Values(d.nodes)) },
 			Log:   logr.Discard(), Clock: clocktesting.NewFakeClock(requests.Now),
 		},
 		self: requests.Drydock.Name, metrics: m, judge: judgeNode,
@@ -196,6 +198,28 @@ func TestEvictions(t *testing.T) {
 	d.client.PrependReactor("get", "pods", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no") })
 	require.True(t, evict("busy", requests.Person).Allowed)
 	require.Equal(t, 2, d.count(allowed, podUnreadable))
+}
+
+// TestEvictionsCauseNoReadWhileNoRepairIsInFlight: anybody who reaches the port can send them, and each would be a request to the API
+// server.
+func TestEvictionsCauseNoReadWhileNoRepairIsInFlight(t *testing.T) {
+	for phase, reads := range map[remediations.Phase]int{"": 0, remediations.PhasePending: 0, remediations.PhaseExhausted: 0, remediations.PhaseActing: 1, remediations.PhaseVerifying: 1} {
+		for _, name := range []string{requests.Node, "another"} {
+			d := newDesk(t, remediations.ModeEnforce)
+			d.judge, d.Client = judgeEviction, nil // what a request causes goes through the client that has a rate
+			n := requests.Bare()
+			n.Name = name
+			if phase != "" {
+				requests.Put(n, requests.Record(phase))
+			}
+			d.nodes[n.Name] = n
+			res := d.Handle(t.Context(), ctrladmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Namespace: "ns", Name: "forged", Operation: admissionv1.Create, SubResource: "eviction", UserInfo: authenticationv1.UserInfo{Username: requests.Person.Name},
+			}})
+			require.True(t, res.Allowed)
+			require.Len(t, d.client.Actions(), reads, "%s on %s", phase, name)
+		}
+	}
 }
 
 // TestSeriesAreThereFromTheStart.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	authorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
@@ -30,8 +31,10 @@ type Options struct {
 	Exempt admission.Exemption
 	// Evictions are looked at, too.
 	Evictions bool
-	// Client reads a pod for each eviction, and asks the API server whom it takes this process for.
+	// Client asks the API server whom it takes this process for, and serves the rotation. Nothing that a request causes goes through it.
 	Client kubernetes.Interface
+	// Pods reads the pod of an eviction, with a rate of its own as Reviews: anybody who reaches the port can cause such a read.
+	Pods corev1client.PodsGetter
 	// Reviews asks the API server who has which right. Nil: people's words ask for none.
 	Reviews authorizationv1.SubjectAccessReviewInterface
 	// Node returns a Node as it was last seen, nil: there is none. Nodes returns all of them.
@@ -57,7 +60,7 @@ func (o Options) address() error {
 
 func (o Options) validate() error {
 	switch {
-	case o.Config == nil || o.Client == nil || o.Node == nil || o.Nodes == nil || o.Clock == nil:
+	case o.Config == nil || o.Client == nil || o.Node == nil || o.Nodes == nil || o.Clock == nil || o.Evictions && o.Pods == nil:
 		return errors.New("the webhook lacks a part that it cannot do without")
 	case o.CertDir == "":
 		return errors.New("the webhook has no folder with its certificate")

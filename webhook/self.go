@@ -23,7 +23,7 @@ func Self(ctx context.Context, client kubernetes.Interface) (string, error) {
 
 // nodeOf reads the pod and says which node it is on; empty: it is on none.
 func (h *handler) nodeOf(ctx context.Context, namespace, pod string) (string, error) {
-	p, err := h.Client.CoreV1().Pods(namespace).Get(ctx, pod, metav1.GetOptions{})
+	p, err := h.Pods.Pods(namespace).Get(ctx, pod, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("reading the pod to be evicted: %w", err)
 	}

@@ -16,8 +16,8 @@ func newRulesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rules [NAME]",
 		Short: "Print the alerting rules that come with Drydock",
-		Long: "Rules prints all rule files, each as a separate YAML document. With a name it prints this file alone, which Prometheus\n" +
-			"and promtool read unchanged.",
+		Long: "Rules prints all rules as one rule file, which Prometheus and promtool read unchanged. With a name it prints the file\n" +
+			"of this alert alone.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, err := rules.Names()
@@ -36,7 +36,8 @@ func newRulesCommand() *cobra.Command {
 	}
 }
 
-// ruleText returns one file as it is, or all, each after a line that names it.
+// ruleText returns one file as it is, or the groups of all files as one file. Prometheus reads only the first YAML document of a
+// rule file, so the output has a single document.
 func ruleText(files, args []string) ([]byte, error) {
 	if len(args) == 1 {
 		file := strings.TrimSuffix(args[0], ".yaml") + ".yaml"
@@ -46,12 +47,14 @@ func ruleText(files, args []string) ([]byte, error) {
 		return rules.Read(file)
 	}
 	var out bytes.Buffer
+	out.WriteString("groups:\n")
 	for _, file := range files {
 		data, err := rules.Read(file)
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(&out, "---\n# rules/%s\n%s\n", file, bytes.TrimSpace(data))
+		comment, groups, _ := bytes.Cut(data, []byte("groups:\n"))
+		fmt.Fprintf(&out, "\n# rules/%s\n%s%s\n", file, comment, bytes.TrimSpace(groups))
 	}
 	return out.Bytes(), nil
 }

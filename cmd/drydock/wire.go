@@ -230,7 +230,7 @@ func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 		_, waits := j.queue.Waiting(n, key)
 		return waits
 	}
-	o.Adopt = kube.Inbox{Room: j.room, Now: time.Now}.Adopting(j.queue.Offer)
+	o.Adopt = kube.Inbox{Room: j.room, Waiting: j.queue.Waiting, Now: time.Now}.Adopting(j.queue.Offer)
 	o.NewTask, o.NewID, o.Below, o.Posts = newTask, newID, below, j.posts.known
 	o.Config, o.Fleet, o.Journal = cfg.Core, j.fleet, kube.Journal{Client: clients, Keep: j.fleet.Keep}
 	o.Store = kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name}

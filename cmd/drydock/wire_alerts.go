@@ -18,13 +18,19 @@ import (
 func newAlertmanager(cfg *config.Config, reg prometheus.Registerer) (*alertmanager.Client, error) {
 	o := alertmanager.Options{
 		HTTPConfig: cfg.Alertmanager.HTTPConfig, Registerer: reg,
-		Keep: cfg.Core.Wants, SelfTest: cfg.Core.IsSelfTest, Receiver: cfg.Alertmanager.Receiver,
+		Keep: kept(cfg.Core), SelfTest: cfg.Core.IsSelfTest, Receiver: cfg.Alertmanager.Receiver,
 	}
 	for _, u := range cfg.Alertmanager.URLs {
 		o.URLs = append(o.URLs, u.String())
 	}
 	o.Watchdog, o.BlindWhen = cfg.Alertmanager.Selectors()
 	return alertmanager.New(o)
+}
+
+// kept says which of Alertmanager's alerts are looked at: those that a policy wants, and those that were meant for Drydock, so that
+// somebody is told where no policy takes one.
+func kept(c *remediations.Config) func(alert map[string]string) bool {
+	return func(alert map[string]string) bool { return c.Wants(alert) || c.Meant(alert) }
 }
 
 // newInbox writes the alerts that were taken on their Nodes.
@@ -34,7 +40,7 @@ func (j *joined) newInbox() kube.Inbox {
 		Log:  j.log.WithName("receiver"),
 		Room: j.room, Expected: j.engine.Expect, Ended: j.engine.News,
 		Full: func(node string) {
-			j.tell.Event(node, engine.Event{Warning: true, Reason: "AlertsRefused", Action: "NodeFull", Note: fmt.Sprintf("the node carries %d alerts or %d bytes of Drydock's already; further ones wait until some resolve", remediations.MaxAlertsPerNode, remediations.MaxBytesPerNode)})
+			j.tell.Event(node, alertsRefused())
 		},
 	}
 }
@@ -50,9 +56,24 @@ func (p *program) newReceiver() (*receiver.Server, error) {
 		Listen: r.Listen, TokenFile: r.TokenFile, Insecure: r.Insecure, MaxBodyBytes: r.MaxBodyBytes,
 		TLS:      receiver.TLSFiles{CertFile: r.TLS.CertFile, KeyFile: r.TLS.KeyFile, ClientCAFile: r.TLS.ClientCAFile},
 		Recorder: takes, Refused: p.posts.refuse,
-		Oversized: func() {
-			p.Event("", engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: fmt.Sprintf("Alertmanager posted more than receiver.maxBodyBytes (%d); group its route by node (group_by: [alertname, node])", r.MaxBodyBytes)})
-		},
+		Oversized:  func(why string) { p.Event("", postTooLarge(why)) },
+		Truncated:  func(uint64) { p.Event("", postTruncated()) },
 		Registerer: p.reg, Logger: p.log.WithName("receiver"),
 	})
+}
+
+// alertsRefused names the bounds by which remediations.Admit refuses an alert.
+func alertsRefused() engine.Event {
+	return engine.Event{Warning: true, Reason: "AlertsRefused", Action: "NodeFull", Note: fmt.Sprintf(
+		"the node has no room for one more alert: it may carry %d alerts that take %d bytes together; further alerts wait until some of them resolve", remediations.MaxAlertsPerNode, remediations.MaxAlertBytes)}
+}
+
+// postTooLarge says why the receiver refused a post, in the words of its answer.
+func postTooLarge(why string) engine.Event {
+	return engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: "a post of Alertmanager is refused: " + why + " (group_by: [alertname, node]); the poll brings its alerts"}
+}
+
+// postTruncated has no number in it, so that the same Event is counted and not written again.
+func postTruncated() engine.Event {
+	return engine.Event{Warning: true, Reason: "PostTruncated", Action: "Truncated", Note: "Alertmanager leaves alerts out of its posts to Drydock; set max_alerts of the receiver's webhook to 0. The poll brings the alerts that are left out"}
 }

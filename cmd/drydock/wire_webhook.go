@@ -32,15 +32,16 @@ func (j *joined) addWebhook() error {
 		},
 		Registerer: j.reg, Log: j.log.WithName("webhook"), Clock: clock.RealClock{},
 	}
+	// Connections and a rate of its own: whoever keeps the webhook busy must not keep the leader from the API server.
+	own := rest.CopyConfig(j.manager.GetConfig())
+	own.QPS, own.Burst, own.RateLimiter = 20, 40, nil
+	limited, err := kubernetes.NewForConfig(own)
+	if err != nil {
+		return fmt.Errorf("preparing admission: the client for what requests cause: %w", err)
+	}
+	o.Pods = limited.CoreV1()
 	if w.Rights {
-		// Connections and a rate of its own: whoever keeps the webhook busy must not keep the leader from the API server.
-		own := rest.CopyConfig(j.manager.GetConfig())
-		own.QPS, own.Burst, own.RateLimiter = 20, 40, nil
-		reviews, err := kubernetes.NewForConfig(own)
-		if err != nil {
-			return fmt.Errorf("preparing admission: the client that asks for people's rights: %w", err)
-		}
-		o.Reviews = reviews.AuthorizationV1().SubjectAccessReviews()
+		o.Reviews = limited.AuthorizationV1().SubjectAccessReviews()
 	}
 	if w.Rotate {
 		o.Rotation = &webhook.Rotation{

@@ -145,10 +145,11 @@ func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, 
 	if !arrival.IsZero() {
 		message = fmt.Sprintf("Alertmanager routes the alert %s to %q, but it has not arrived since %s", c.SelfTest, c.Receiver, arrival.UTC().Format(time.RFC3339))
 	}
-	if young(at, refused) {
-		return alerts.SelfTestNotArrived, message + "; posts are refused here with 401: the token that Alertmanager sends is not the one of receiver.tokenFile"
+	message += ": look at the URL of the receiver's webhook, its token, the network between them (a NetworkPolicy?) and at Alertmanager's log"
+	if young(at, refused) { // by whom it was sent, nobody knows: it had no token that counts
+		message += "; a post was refused here with 401: if Alertmanager sent it, the token that Alertmanager sends is not the one of receiver.tokenFile"
 	}
-	return alerts.SelfTestNotArrived, message + ": look at the URL of the receiver's webhook, its token, the network between them (a NetworkPolicy?) and at Alertmanager's log"
+	return alerts.SelfTestNotArrived, message
 }
 
 // AwaitsArrival says that an arrival later than the one known would say something new.

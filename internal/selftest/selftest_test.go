@@ -158,7 +158,7 @@ func TestSelfTestNamesWhatToLookAt(t *testing.T) {
 		"the other one has it":          {every(time.Minute, of(astray, none)), []string{"look at its route"}},
 		"never arrived":                 {every(2*time.Minute, of(routed)), []string{"never arrived", "the URL", "token", "network"}},
 		"not arrived any more":          {every(15*time.Minute, of(routed).arrived(0)), []string{"not arrived since 2026-", "the URL"}},
-		"refused":                       {every(2*time.Minute, look{replicas: []alerts.Replica{routed}, posts: Posts{Refused: noon}}), []string{"401", "receiver.tokenFile"}},
+		"refused":                       {every(2*time.Minute, look{replicas: []alerts.Replica{routed}, posts: Posts{Refused: noon}}), []string{"401", "receiver.tokenFile", "the URL", "the network", "if Alertmanager sent it"}},
 		"silenced":                      {every(15*time.Second, of(silenced)), []string{"silenced by s1"}},
 		"awaited":                       {every(15*time.Second, of(routed)), []string{"awaited"}},
 		"who was refused in old days":   {every(20*time.Minute, look{replicas: []alerts.Replica{routed}, posts: Posts{Refused: noon}}), []string{"the URL"}},

@@ -27,7 +27,9 @@ type repair struct {
 }
 
 // repairOf reads the Node. Either the record or the label is enough: the ValidatingAdmissionPolicy, which cannot
-// read records, goes by the label alone, and the two must say the same.
+// read records, goes by the label alone, and the two must say the same. The exception is a repair whose policy only observes
+// now, until its step is proven or its deadline is over: the label does not name the policy, so the
+// ValidatingAdmissionPolicy denies where this package warns (docs/admission.md).
 func repairOf(c *remediations.Config, n *corev1.Node) *repair {
 	if n == nil {
 		return &repair{}
@@ -42,6 +44,11 @@ func repairOf(c *remediations.Config, n *corev1.Node) *repair {
 		on.workers = c.WorkersOf(on.record, n)
 	}
 	return on
+}
+
+// InFlight says that a repair is in flight on the Node, by its record or by its label.
+func InFlight(c *remediations.Config, n *corev1.Node) bool {
+	return remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight() || c.Registry.InFlight(n) != nil
 }
 
 func (on *repair) inFlight() bool { return on.record != nil || on.phase.InFlight() }

@@ -11,6 +11,8 @@ import (
 	"github.com/go-openapi/strfmt"
 	"github.com/prometheus/alertmanager/api/v2/models"
 	"github.com/prometheus/common/model"
+
+	"drydock.dev/drydock/remediations"
 )
 
 // answer collects what is of interest while a replica's list of alerts streams
@@ -243,9 +245,11 @@ func nameOf(set model.LabelSet) string {
 	return name
 }
 
+// timeOf gives the time in UTC. A year that nothing can encode becomes the nearest one that can be: an alert that was left
+// out for its odd begin would count as resolved, and its silence would hold nothing.
 func timeOf[T instant | strfmt.DateTime](t *T) time.Time {
 	if t == nil {
 		return time.Time{}
 	}
-	return time.Time(*t).UTC()
+	return remediations.InYears(time.Time(*t))
 }

@@ -46,6 +46,27 @@ func TestClientReportsEveryState(t *testing.T) {
 	require.Equal(t, "pondering", r.Alerts[keyOf(node("n5"))].State)
 }
 
+// TestTimesThatJSONCannotHoldAreBroughtIntoItsYears: Alertmanager takes such a time from whoever posts it, and writing it on a
+// Node would end the leader. An alert that was left out instead would count as resolved.
+func TestTimesThatJSONCannotHoldAreBroughtIntoItsYears(t *testing.T) {
+	first, last := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	body := string(list(t, shown("active", node("early")), shown("active", node("late")), shown("active", node("n1"))))
+	for _, odd := range []string{"0000-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"} {
+		body = strings.Replace(body, `"startsAt":"2026-11-20T20:55:00.000Z"`, `"startsAt":"`+odd+`"`, 1)
+		body = strings.Replace(body, `"endsAt":"2026-11-20T21:55:00.000Z"`, `"endsAt":"`+odd+`"`, 1)
+		body = strings.Replace(body, `"updatedAt":"2026-11-20T20:56:00.000Z"`, `"updatedAt":"`+odd+`"`, 1)
+	}
+	r := only(t, Options{URLs: []string{says(t, http.StatusOK, "application/json", []byte(body))}, Watchdog: `alertname="NodeNotReady"`})
+	require.NoError(t, r.Err)
+	require.Len(t, r.Alerts, 3)
+	for name, want := range map[string]time.Time{"early": first, "late": last} {
+		a := r.Alerts[keyOf(node(name))]
+		require.Equal(t, []time.Time{want, want, want}, []time.Time{a.StartsAt, a.EndsAt, a.UpdatedAt}, name)
+	}
+	require.Equal(t, began, r.Alerts[keyOf(node("n1"))].StartsAt, "the control")
+	require.Equal(t, last, r.WatchdogAt)
+}
+
 func TestClientAsksForAllStatesBelowThePrefix(t *testing.T) {
 	asked := make(chan *http.Request, 1)
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -55,6 +55,15 @@ func TestSilencesSayWhoWhyAndUntilWhen(t *testing.T) {
 	}, r.Silences)
 }
 
+// TestTheEndOfASilenceIsATimeThatARecordCanHold: it becomes the end of a hold, which is encoded.
+func TestTheEndOfASilenceIsATimeThatARecordCanHold(t *testing.T) {
+	whole := strings.Replace(string(details(t, silenceID(1), "ada", "for ever")), `"endsAt":"2026-11-20T22:55:00.000Z"`, `"endsAt":"9999-12-31T23:59:59-14:00"`, 1)
+	url := parts(t, list(t, silenced(shown("suppressed", node("n1")), silenceID(1))), map[string]http.HandlerFunc{"GET /silence/{id}": jsonly([]byte(whole))})
+	r := only(t, Options{URLs: []string{url}})
+	require.NoError(t, r.Err)
+	require.Equal(t, time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), r.Silences[silenceID(1)].EndsAt)
+}
+
 func TestNoSilenceIsAskedForWhereNoneSilences(t *testing.T) {
 	url := parts(t, list(t, shown("active", node("n1")), silenced(shown("suppressed", node("n2")), "../status", "", "s1")), map[string]http.HandlerFunc{
 		"GET /": func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was asked for", r.URL) },

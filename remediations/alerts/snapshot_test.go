@@ -164,6 +164,10 @@ func TestSilenceOfAnotherNodeHoldsNoRequest(t *testing.T) {
 	require.Empty(t, w.VerdictForNode("n1", c, "").Reason)
 	require.Equal(t, remediations.ReasonSilenced, w.VerdictForNode("n2", c, "").Reason)
 	require.Empty(t, w.VerdictForNode("n2", c, "s1").Reason, "our own")
+	c.ClusterLabel, c.ClusterValue = "cluster", "a"
+	require.Empty(t, w.VerdictForNode("n2", c, "").Reason, "the alert is of another cluster, which has a node of that name")
+	w.Replicas[0].Alerts["a"].Labels["cluster"] = "a"
+	require.Equal(t, remediations.ReasonSilenced, w.VerdictForNode("n2", c, "").Reason, "the control")
 }
 
 // TestInhibitingAlertOfNoPolicyIsNamed: the replica showed it, though no policy wants it.

@@ -42,19 +42,44 @@ func (in Instance) Runs() Runs {
 	return Between
 }
 
+// inTransition says that Civo is building or deleting the instance.
+func (in Instance) inTransition() bool { return in.Status == building || in.Status == deleting }
+
 func asInstance(in civogo.Instance) Instance {
 	return Instance{ID: in.ID, Hostname: in.Hostname, Status: in.Status, CreatedAt: in.CreatedAt, GPUs: in.GPUCount}
 }
 
-// Find looks up the machine for a reboot, and changes nothing. Its errors are
-// *RefusedError: what it cannot find, Reboot cannot either.
+// Find looks up the machine, and changes nothing. Its errors are *RefusedError:
+// what it cannot find, Reboot cannot either.
 func (c *Client) Find(ctx context.Context, m Machine) (Instance, error) {
+	return c.lookUp(ctx, m, c.find)
+}
+
+// FindForReboot is Find, and refuses an instance that Reboot refuses.
+func (c *Client) FindForReboot(ctx context.Context, m Machine) (Instance, error) {
+	return c.lookUp(ctx, m, c.findForReboot)
+}
+
+func (c *Client) lookUp(ctx context.Context, m Machine, find func(context.Context, task) (Instance, error)) (Instance, error) {
 	t := task{verb: "finding", machine: m}
 	if err := c.takeTurn(ctx, t); err != nil {
 		return Instance{}, err
 	}
 	defer c.giveTurn()
-	return c.find(ctx, t)
+	return find(ctx, t)
+}
+
+// findForReboot finds the machine, and refuses it while Civo builds or deletes
+// it: a reboot in the middle of that can only do harm.
+func (c *Client) findForReboot(ctx context.Context, t task) (Instance, error) {
+	in, err := c.find(ctx, t)
+	if err != nil {
+		return Instance{}, err
+	}
+	if t.instance = in.ID; in.inTransition() {
+		return Instance{}, c.refuse(t, InTransition, nil, "the instance is %s", in.Status)
+	}
+	return in, nil
 }
 
 // find is Find for the holder of the turn.

@@ -21,9 +21,10 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return Outcome(c.Reboot(ctx, machineOf(m), mayStill))
 }
 
-// Survey finds the machine, so that one that is not there, or an API that does not answer, costs no attempt.
+// Survey finds the machine, so that one that is not there or that Civo is building or deleting, or an API that does not answer, costs
+// no attempt.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
-	_, err := c.Find(ctx, machineOf(m))
+	_, err := c.FindForReboot(ctx, machineOf(m))
 	return surveyOf(err)
 }
 

@@ -44,6 +44,34 @@ func TestASurveySaysWhoseTroubleItIs(t *testing.T) {
 	}
 }
 
+// TestNoRebootWhileCivoIsAtWork: an instance that Civo builds or deletes is not rebooted, and the survey says so before an attempt is
+// spent. The control is one that runs.
+func TestNoRebootWhileCivoIsAtWork(t *testing.T) {
+	t.Parallel()
+	for status, busy := range map[string]bool{building: true, deleting: true, active: false} {
+		t.Run(status, func(t *testing.T) {
+			sim := provider(t, func(o *civosim.Options) {
+				o.Instances = []civosim.Instance{{ID: "i-1", Hostname: "node-1", Status: status}}
+			})
+			c := client(t, sim.URL())
+			s := Rebooter{c}.Survey(t.Context(), machine1)
+			if !busy {
+				require.Empty(t, s.Trouble)
+				require.NoError(t, c.Reboot(t.Context(), node1, nil))
+				require.Len(t, sim.Done(civosim.Any), 1)
+				return
+			}
+			require.Contains(t, s.Trouble, "the instance is "+status)
+			require.False(t, s.Fleetwide, "it is this machine's trouble")
+			requireRefused(t, c.Reboot(t.Context(), node1, nil), InTransition, "the instance is "+status)
+			requireRefused(t, c.SoftReboot(t.Context(), node1, nil), InTransition, "the instance is "+status)
+			require.Empty(t, sim.Done(civosim.Any))
+			said := Rebooter{c}.Testify(t.Context(), machine1, signs.Sign{Kind: signs.NotRunning})
+			require.Contains(t, said.Saw, "Civo says that the instance is", "the witness still reads it")
+		})
+	}
+}
+
 // TestCivoTestifies: only Civo's word that the machine's own instance does not run shows a fault. A machine that Civo does not know
 // or is at work on, and no answer, show nothing.
 func TestCivoTestifies(t *testing.T) {

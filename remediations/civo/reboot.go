@@ -25,7 +25,7 @@ func (c *Client) SoftReboot(ctx context.Context, m Machine, mayStill func() erro
 }
 
 func (c *Client) reboot(ctx context.Context, t task, mayStill func() error, call func(*civogo.Client, string) (*civogo.SimpleResponse, error)) error {
-	return c.once(ctx, t, mayStill, c.find, func(api *civogo.Client, in Instance) (*civogo.SimpleResponse, error) {
+	return c.once(ctx, t, mayStill, c.findForReboot, func(api *civogo.Client, in Instance) (*civogo.SimpleResponse, error) {
 		return call(api, in.ID)
 	})
 }

@@ -100,7 +100,7 @@ func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civo
 		return fail(c.refuse(t, Ambiguous, nil, "its hostname at Civo is %s, which is not exactly the node's name", c.quote(in.Hostname)))
 	case len(namesakes) > 1:
 		return fail(c.twoOfOneName(t, namesakes))
-	case in.Status == deleting, in.Status == building:
+	case in.inTransition():
 		return fail(c.refuse(t, InTransition, nil, "the instance is %s", in.Status))
 	case in.GPUs > 0:
 		return fail(c.refuse(t, GPUs, nil, "the instance has %d GPUs, and a machine with GPUs is never replaced", in.GPUs))

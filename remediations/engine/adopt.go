@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/routing"
 )
 
@@ -21,11 +22,13 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 	e.adoptions++
 	e.firing, e.unrouted = map[string]time.Time{}, elsewhere{}
+	lost, answered := map[string]alerts.Alert{}, false
 	carriers := map[remediations.Kind]func(fingerprint, name string) string{}
 	for _, k := range e.kinds {
 		carriers[k.of] = k.carrier(e, ctx)
 	}
 	for _, r := range e.word.Replicas {
+		answered = answered || r.Err == nil
 		// In an order that is the same each time that the same happens, and that begins with another one each time: where there
 		// is no room for all, the same ones do not always come last.
 		fingerprints := slices.Sorted(maps.Keys(r.Alerts))
@@ -39,6 +42,9 @@ func (e *Engine) adopt(ctx context.Context) {
 			}
 			route, why := routing.Of(e.Config, a.Labels, e.roster.Node)
 			if why != remediations.MisrouteNone {
+				if stray(e.Config, a, why) {
+					lost[fp] = a
+				}
 				continue
 			}
 			if !a.RoutedHere(e.Config) {
@@ -75,6 +81,9 @@ func (e *Engine) adopt(ctx context.Context) {
 		}
 	}
 	e.roster.Fire(e.firing)
+	if answered {
+		e.strays.saw(lost, e.Config, e.roster.Node, e.Clock.Now())
+	}
 }
 
 // carries says that the alert is on the Node already, as firing, for that policy, and since a time that can be.

@@ -145,6 +145,8 @@ type Engine struct {
 	blindSince time.Time
 	// unrouted are the alerts of the word that are not routed to Drydock.
 	unrouted elsewhere
+	// strays are those that are routed to Drydock, and that no policy takes.
+	strays strays
 
 	// targets are what is remembered of sidecars and locations, looks counts the looks at them that are under way. passes counts
 	// the passes, concerned the nodes that the last one had to decide about, busySidecars the sidecars under repair.

@@ -10,6 +10,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // issue takes the slot, writes the intent, and lets the call go out; each only after the one before is durable.
@@ -84,13 +85,17 @@ func (p *pass) begin(n *corev1.Node, d lifecycle.Decision) {
 	}, &m.repairMemory)
 }
 
-// stillServed withholds the call where another provider serves the Node by now, or its machine is another one, than was asked.
+// stillServed withholds the call where another provider serves the Node by now, or its machine is another one, than was asked, or has
+// another Node, too.
 func (e *Engine) stillServed(step, asked string, then, live *corev1.Node) error {
+	twin := e.roster.Twin(live)
 	switch provider, against := e.Config.ProviderOf(step, live); {
 	case against != "":
 		return remediations.Withhold(remediations.ReasonProviderAbsent, "%s", against)
 	case provider != asked:
 		return remediations.Withhold(remediations.ReasonProviderAbsent, "%s serves Node %s by now, and %s was asked", provider, live.Name, asked)
+	case twin != "":
+		return remediations.Withhold(remediations.ReasonProviderAbsent, "%s", node.SaysTwins(live, twin))
 	case live.Spec.ProviderID != then.Spec.ProviderID:
 		return remediations.Withhold(remediations.ReasonProviderAbsent, "the spec.providerID of Node %s is %.200q by now, and %.200q was asked about", live.Name, live.Spec.ProviderID, then.Spec.ProviderID)
 	}

@@ -120,6 +120,35 @@ func limitKnockOuts() map[string]knockOut {
 				w.pass(5 * time.Minute)
 			},
 		},
+		"3: a drained node that waits keeps its place": {
+			nodes: 10, config: func(c *remediations.Config) { *c = *planned("drain", "replace") },
+			take: func(h *hands) {
+				h.state(func(s *lifecycle.State, now time.Time) {
+					l := s.Ledger
+					if l == nil {
+						l = &ledger.Ledger{}
+					}
+					nodes := at(h.w, func() (out []*corev1.Node) {
+						for _, n := range h.w.instances[len(h.w.instances)-1].view {
+							if isParked(n) {
+								n = n.DeepCopy()
+								n.Spec.Unschedulable = false
+							}
+							out = append(out, n)
+						}
+						return out
+					})
+					s.Fleet = fleet.New(s.Config, nodes, l, func(string) bool { return false }, now)
+				})
+			},
+			speaks: "3: 2 in flight in the cluster",
+			tale: func(t *testing.T, w *world) {
+				w.beforeDrain = func() { w.mood.trouble = "the pool is not ready" }
+				sickNode(t, w)
+				w.do(func() { w.ail("n1", 9); w.post("n1", remediations.StatusFiring) })
+				w.pass(5 * time.Minute)
+			},
+		},
 		"3: the slot is taken before the intent": {
 			take: func(h *hands) { h.w.do(func() { h.w.lies.forgetSlots = true }) }, tale: sickNode, speaks: "3: the intent r",
 		},

@@ -82,7 +82,7 @@ func (w *world) sending() []sent {
 		labels["core"] = strconv.Itoa(i)
 		out = append(out, sent{node: "n0", labels: labels, starts: time.Now().Add(-time.Hour), at: at})
 	}
-	for _, nonsense := range []string{"ghost", "N0; reboot", "../n0"} {
+	for _, nonsense := range w.nonsense {
 		out = append(out, sent{labels: labelsOf(nonsense), starts: time.Now().Add(-time.Hour), at: at})
 	}
 	if w.volume != nil {

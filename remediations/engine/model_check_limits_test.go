@@ -20,10 +20,33 @@ func (w *world) inFlight(except string) (out []*corev1.Node) {
 	return out
 }
 
+// parked are the Nodes other than this one that are Pending after their drain, for long enough that each cache shows it: they are
+// cordoned by Drydock, and count against a Node that is not drained yet.
+func (w *world) parked(except string) (out []*corev1.Node) {
+	for _, n := range w.nodes {
+		r := w.record(n.Name)
+		if n.Name != except && isParked(n) && !isPlanted(r.ID) && time.Since(r.Since) > behind && time.Now().Before(r.Deadline) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func isParked(n *corev1.Node) bool {
+	j := modelRegistry.ReadJournal(n)
+	r := j.Record
+	return j.Malformed == nil && r != nil && r.Phase == remediations.PhasePending && n.Spec.Unschedulable && r.Drained() &&
+		slices.ContainsFunc(r.Undo, func(u remediations.Undo) bool { return u.Kind == remediations.UndoCordon })
+}
+
 // checkLimits is invariant 3, computed in the plainest way from what is really in flight. A share is that of the fleet
 // as it is or as the engine's cache has it: a Node may have come or gone a moment ago.
 func (w *world) checkLimits(i *instance, cur *corev1.Node, next *remediations.Record) {
 	l, flying := i.config.Limits, w.inFlight(cur.Name)
+	busy := flying
+	if was := w.record(cur.Name); !isParked(cur) && (was == nil || !was.Phase.InFlight()) {
+		busy = append(slices.Clone(flying), w.parked(cur.Name)...)
+	}
 	count := func(in []*corev1.Node, same func(*corev1.Node) bool) (n int) {
 		for _, o := range in {
 			if same(o) {
@@ -42,7 +65,7 @@ func (w *world) checkLimits(i *instance, cur *corev1.Node, next *remediations.Re
 	}
 	limit := func(what string, q remediations.Quantity, same func(*corev1.Node) bool) {
 		most := max(q.Of(count(all, same)), q.Of(count(view, same)))
-		if n := count(flying, same) + 1; n > most {
+		if n := count(busy, same) + 1; n > most {
 			w.fail("3: %d in flight in the %s with the intent on %s, the limit is %s", n, what, cur.Name, q)
 		}
 	}
@@ -53,7 +76,7 @@ func (w *world) checkLimits(i *instance, cur *corev1.Node, next *remediations.Re
 	limit("zone", l.ConcurrentPerZone, sameLabel("zone"))
 	limit("pool", l.ConcurrentPerPool, sameLabel("pool"))
 	if remediations.ControlPlane(cur) {
-		if count(flying, remediations.ControlPlane) > 0 {
+		if count(busy, remediations.ControlPlane) > 0 {
 			w.fail("3: another control-plane node is in flight beside the intent on %s", cur.Name)
 		}
 		need := count(all, remediations.ControlPlane)/2 + 1

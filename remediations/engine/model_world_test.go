@@ -91,6 +91,9 @@ type world struct {
 	// wide is the repair that last changed the whole cluster.
 	wide ledger.Begun
 
+	// nonsense are names of no Node, which alerts that fire all the time have.
+	nonsense []string
+
 	ledger   map[string]string
 	ledgerRV int
 
@@ -186,6 +189,7 @@ func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 		always: map[string]string{}, known: map[string]bool{}, paused: map[string]time.Time{}, overSince: map[string]time.Time{},
 		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, cured: map[string]curedAt{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, unfounded: map[string]time.Time{}, uncordoned: map[string]time.Time{}, born: map[string]time.Time{}, replacing: map[string]string{},
 		recycling: recycling{nodeGoes: 30 * time.Second, joins: 2 * time.Minute}, promisesNone: c.PromisesNone("replace", &remediations.Intent{}), rv: 100, roundTrip: 10 * time.Millisecond, pollEvery: 15 * time.Second,
+		nonsense: []string{"ghost", "N0; reboot", "../n0"},
 	}
 	w.core.stood = w.stood
 	for i := range nodes {

@@ -168,6 +168,7 @@ func (p *pass) hold(s *lifecycle.State, d lifecycle.Decision) {
 				delete(m.emitted, was.Intent.ID+"|RepairStepIssued")
 			}
 			p.release(n.Name)
+			p.fleet.Park(p.Config, n, d.Record)
 		}
 	}
 	if d.Fleetwide {

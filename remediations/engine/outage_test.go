@@ -41,6 +41,7 @@ func TestNoPhaseOutlivesItsDeadlineInSilence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				w.nonsense = nil // a hold that begins meanwhile is a status to save
 				w.start()
 				w.do(func() { w.ail("n0", 2); w.post("n0", remediations.StatusFiring) })
 				require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 1 }))

@@ -19,6 +19,7 @@ func TestWhatCouldOnlyBeRefusedCostsNoAttempt(t *testing.T) {
 				w.start()
 				w.pass(16 * time.Second)
 				w.do(func() {
+					w.nonsense = nil
 					w.mood.trouble, w.mood.fleetwide = "the provider has two instances of that name", fleetwide
 					w.ail("n0", 1)
 					w.post("n0", remediations.StatusFiring)

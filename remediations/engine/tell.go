@@ -102,6 +102,7 @@ func (p *pass) publish() {
 	if _, told := p.holds[remediations.ReasonAlertUnconfirmed]; !told && p.unrouted.says != "" {
 		p.holds[remediations.ReasonAlertUnconfirmed] = p.unrouted.says
 	}
+	p.holdStrays()
 	for reason, message := range p.holds {
 		if _, told := p.fleetHolds[reason]; !told {
 			p.Events.Event("", Event{Warning: true, Reason: "RepairHeld", Action: string(reason), Note: string(reason) + ": " + message})

@@ -14,8 +14,8 @@ import (
 // ledger, and Occupy keeps it true while a pass goes on.
 type Fleet struct {
 	nodes int
-	// occupied holds every node with a disruptive repair in Acting or Verifying, by the ledger or by its own record,
-	// and, in observe mode, those that would be repaired now.
+	// occupied holds every node with a disruptive repair in Acting or Verifying, by the ledger or by its own record, those that are
+	// parked and, in observe mode, those that would be repaired now.
 	occupied map[string]place
 	// leading holds, by the node on which it is recorded, every repair of a mesh leader in flight, and would-be ones.
 	leading map[string]leading
@@ -46,6 +46,7 @@ type place struct {
 	zone, pool            string
 	slotZone, slotPool    string
 	controlPlane, wouldBe bool
+	parked                bool
 }
 
 func (p place) inZone(zone string) bool { return zone != "" && (p.zone == zone || p.slotZone == zone) }
@@ -95,6 +96,7 @@ func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 				p.wouldBe = false
 			}
 		}
+		p.parked = false // by its slot it is under way
 		p.slotZone, p.slotPool, p.controlPlane = s.Zone, s.Pool, p.controlPlane || s.ControlPlane
 		f.occupied[s.Node] = p
 	}
@@ -166,7 +168,7 @@ func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, observing bool) (
 	zone, pool := c.Zone(n), c.Pool(n)
 	inAll, inZone, inPool := 0, 0, 0
 	for name, p := range f.occupied {
-		if name == n.Name || (p.wouldBe && !observing) {
+		if name == n.Name || (p.wouldBe && !observing) || !f.beside(p, n.Name) {
 			continue
 		}
 		inAll++
@@ -205,6 +207,9 @@ func (f *Fleet) AtLimit(c *remediations.Config, n *corev1.Node, observing bool) 
 		who := ""
 		if i == 0 {
 			who = fmt.Sprintf(" (%s)", busy)
+			if f.occupied[busy].parked {
+				who = fmt.Sprintf(" (%s, which is drained and waits for its next step)", busy)
+			}
 		}
 		return fmt.Sprintf("%s%s; %s is %s", s, who, s.limit, s.size)
 	}
@@ -217,7 +222,7 @@ func (f *Fleet) ControlPlaneBusy(n *corev1.Node) string {
 		return ""
 	}
 	for name, p := range f.occupied {
-		if name != n.Name && p.controlPlane && !p.wouldBe {
+		if name != n.Name && p.controlPlane && !p.wouldBe && f.beside(p, n.Name) {
 			return fmt.Sprintf("control-plane node %s is under repair; control-plane nodes are repaired one at a time", name)
 		}
 	}

@@ -68,10 +68,10 @@ func (f *Fleet) LocationRepairIn(location, node string) string {
 	return ""
 }
 
-// NodeRepairOn says that the node itself is under repair.
+// NodeRepairOn says that the node itself is under repair. A parked repair is Pending, and denies nobody anything.
 func (f *Fleet) NodeRepairOn(node string) bool {
 	p, ok := f.occupied[node]
-	return ok && !p.wouldBe
+	return ok && !p.wouldBe && !p.parked
 }
 
 // LocationsAtLimit says that no further location may be repaired; empty: one may.

@@ -25,6 +25,7 @@ type Roster struct {
 	// firing are the nodes on which an alert of a policy is active and not silenced, and since when.
 	firing map[string]time.Time
 	counts
+	machines machines
 
 	// These are the members that a pass goes through, by what there is on them.
 	concerned, glass, hosts, occupying, leading members
@@ -53,7 +54,7 @@ type Member struct {
 	traits
 	// repair is the node's own repair that has not run out.
 	repair string
-	// occupies: a disruptive repair is in flight by its record or, as place says, would be.
+	// occupies: a disruptive repair is in flight by its record or, as place says, is parked or would be in flight.
 	occupies bool
 	// from and until are when it occupies by its record alone.
 	from, until time.Time
@@ -110,6 +111,7 @@ func (r *Roster) Change(nodes []*corev1.Node, gone []string) {
 			}
 			r.uncount(m)
 		}
+		r.machines.move(n.Name, m, n)
 		r.look(m, n)
 		r.count(m)
 	}
@@ -149,6 +151,7 @@ func (r *Roster) remove(name string) {
 		return
 	}
 	r.uncount(m)
+	r.machines.move(name, m, nil)
 	r.identities++
 	last := len(r.names) - 1
 	r.names[m.index] = r.names[last]
@@ -246,6 +249,9 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 	case r != nil && r.Phase.InFlight() && c.Remediation(r.Step.Name).Disruptive:
 		m.occupies = true
 		m.from, m.until = c.Flight(n, r)
+	case r != nil && parked(n, r):
+		m.occupies, m.place.parked = true, true
+		m.from, m.until = r.Since, parkedUntil(r)
 	case r != nil && r.Phase == remediations.PhasePending && r.Hold != nil && r.Hold.Reason == remediations.ReasonObserving:
 		m.occupies, m.place.wouldBe = true, true
 		m.until = c.WouldUntil(c.PolicyOf(r.Policy, n), r)

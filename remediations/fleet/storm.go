@@ -170,10 +170,10 @@ func (f *Fleet) Stopped(zone string, now time.Time) (Stop, bool) {
 	return s, true
 }
 
-// Busy says that another node of the scope is under repair.
+// Busy says that another node of the scope is under repair. One that is parked does not count: the trial may be its next step.
 func (f *Fleet) Busy(scope, except string) bool {
 	for name, p := range f.occupied {
-		if name != except && !p.wouldBe && (scope == ledger.ScopeCluster || p.inZone(strings.TrimPrefix(scope, zoneScope("")))) {
+		if name != except && !p.wouldBe && !p.parked && (scope == ledger.ScopeCluster || p.inZone(strings.TrimPrefix(scope, zoneScope("")))) {
 			return true
 		}
 	}

@@ -130,13 +130,7 @@ func newWords(local, cross model.Matrix, location string, maxAge time.Duration) 
 // suspects are the leader, which is what may be at fault, and the nodes under repair, as one is that led before: what they
 // say of others is nothing, nor is it that others do not reach them.
 func suspects(members []member, leader string) map[string]bool {
-	out := repaired(members)
-	out[leader] = true
-	return out
-}
-
-func repaired(members []member) map[string]bool {
-	out := map[string]bool{}
+	out := map[string]bool{leader: true}
 	for _, k := range members {
 		if k.repair != "" {
 			out[k.Name] = true
@@ -175,7 +169,7 @@ func (w words) candidate(name, leader string, members []member, accusers map[str
 	if by := accusers[name]; len(by) >= suspectBy {
 		return 0, true, fmt.Sprintf("it was a suspect itself in the last %s: %s did not reach it", model.Duration(w.maxAge), named(by, ", "))
 	}
-	var unreached, ill []string
+	var unreached, repaired []string
 	last := true // the leader is all that is left to ask
 	for _, k := range members {
 		if k.Name == name || k.Name == leader {
@@ -183,7 +177,7 @@ func (w words) candidate(name, leader string, members []member, accusers map[str
 		}
 		said, asked := w.local[name][k.Name]
 		if k.repair != "" {
-			ill = append(ill, k.Name)
+			repaired = append(repaired, k.Name)
 		} else {
 			last = false
 		}
@@ -196,7 +190,7 @@ func (w words) candidate(name, leader string, members []member, accusers map[str
 		}
 	}
 	said, asked := w.local[name][leader]
-	last = last && len(ill) > 0 && asked
+	last = last && len(repaired) > 0 && asked
 	switch {
 	case len(unreached) > 0:
 		return 0, true, "it does not reach its siblings " + named(unreached, ", ")
@@ -205,7 +199,7 @@ func (w words) candidate(name, leader string, members []member, accusers map[str
 	case last && said.good:
 		return 1, true, ""
 	case last:
-		return 0, true, fmt.Sprintf("it does not reach the leader %s either, and its siblings are under repair: %s", leader, named(ill, ", "))
+		return 0, true, fmt.Sprintf("it does not reach the leader %s either, and its siblings are under repair: %s", leader, named(repaired, ", "))
 	}
 	return 0, false, fmt.Sprintf("it has said of no sibling but the leader in the last %s that it reaches it", model.Duration(w.maxAge))
 }
@@ -213,12 +207,14 @@ func (w words) candidate(name, leader string, members []member, accusers map[str
 // reached says whether the members answer the other locations through their leader, and if not, what is missing. One
 // that its siblings do not reach either is at fault itself, and says nothing of the leader; a location that alone does
 // not reach a member may be cut off for reasons of its own. known is false where there are members, and no other location
-// has said anything of one that counts.
+// has said anything of any.
 func (w words) reached(members []member, leader string) (ok, known bool, why string) {
-	accusers := w.accusers(members, repaired(members), false)
+	accusers := w.accusers(members, nil, false)
 	judged, unreached := 0, []string{}
+	known = len(members) == 1
 	for _, k := range members {
 		by := w.cross[k.Name]
+		known = known || (k.Name != leader && len(by) > 0)
 		if k.Name == leader || len(by) == 0 || len(accusers[k.Name]) >= suspectBy {
 			continue
 		}
@@ -235,11 +231,11 @@ func (w words) reached(members []member, leader string) (ok, known bool, why str
 	}
 	switch {
 	case judged == 0:
-		return false, len(members) == 1, fmt.Sprintf("no other location has said in the last %s whether it reaches a member that is well among its siblings", model.Duration(freshFor))
+		return false, known, fmt.Sprintf("no other location has said in the last %s whether it reaches a member that is well among its siblings", model.Duration(freshFor))
 	case float64(judged-len(unreached)) < reachedShare*float64(judged):
-		return false, true, fmt.Sprintf("%d of %d members are not reached: %s", len(unreached), judged, named(unreached, "; "))
+		return false, known, fmt.Sprintf("%d of %d members are not reached: %s", len(unreached), judged, named(unreached, "; "))
 	}
-	return true, true, ""
+	return true, known, ""
 }
 
 // none says that Prometheus had no word of the location at all.

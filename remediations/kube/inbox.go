@@ -100,6 +100,8 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 		return ResultUnchanged, nil
 	case !known && status == remediations.StatusResolved:
 		return ResultUnchanged, nil // the end of something that nobody acts upon is no news
+	case known && err == nil && lateEnd(a, old):
+		return ResultUnchanged, nil
 	}
 	if err == nil {
 		a = a.SeenSince(old)
@@ -112,7 +114,7 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 		}
 		return ResultUnchanged, nil
 	}
-	drop, ok := i.Room.take(n, a, i.Now())
+	drop, ok := i.Room.take(n, a, i.Now(), i.Waiting)
 	if !ok {
 		if i.Full != nil {
 			i.Full(n.Name)
@@ -133,6 +135,12 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 	return ResultAccepted, nil
 }
 
+// lateEnd says that a is the end of an earlier episode of the alert than the one that fires by old. A slow replica of Alertmanager
+// delivers it when the alert has begun to fire again.
+func lateEnd(a, old remediations.Alert) bool {
+	return a.Status == remediations.StatusResolved && old.Status == remediations.StatusFiring && a.StartsAt.Before(old.StartsAt)
+}
+
 // writing are the annotations that put the alert on its Node, and take off what must make room for it. They are bound to the
 // Node's UID, not to its version: one key an alert, so writers never overwrite each other.
 func writing(a remediations.Alert, drop []string) map[string]*string {
@@ -148,7 +156,7 @@ func writing(a remediations.Alert, drop []string) map[string]*string {
 // taken, as by Queue.Offer.
 func (i Inbox) Adopting(offer func(n *corev1.Node, annotations map[string]*string) (taken bool, err error)) func(n *corev1.Node, a remediations.Alert) bool {
 	return func(n *corev1.Node, a remediations.Alert) bool {
-		drop, ok := i.Room.take(n, a, i.Now())
+		drop, ok := i.Room.take(n, a, i.Now(), i.Waiting)
 		if !ok {
 			return false
 		}

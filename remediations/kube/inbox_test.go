@@ -186,3 +186,34 @@ func TestAPodOutsideTheProvidersNamespacesIsUnknown(t *testing.T) {
 	_, err = record("dev")
 	require.True(t, apierrors.IsForbidden(err), "a right is missing where the provider takes every namespace: %v", err)
 }
+
+// TestTheEndOfAnEarlierEpisodeIsNoNews: a slow replica of Alertmanager delivers it when the alert fires again already. Else the alert
+// would be seen anew, and what a person cancelled would begin again.
+func TestTheEndOfAnEarlierEpisodeIsNoNews(t *testing.T) {
+	first := time.Unix(1700000000, 0).UTC()
+	second := first.Add(10 * time.Minute)
+	for what, c := range map[string]struct {
+		on     string
+		began  time.Time
+		result string
+	}{
+		"of the earlier episode": {remediations.StatusFiring, first, kube.ResultUnchanged},
+		"of this episode":        {remediations.StatusFiring, second, kube.ResultAccepted},
+		"of a later episode":     {remediations.StatusFiring, second.Add(time.Minute), kube.ResultAccepted},
+		"of one that is over":    {remediations.StatusResolved, first, kube.ResultAccepted},
+	} {
+		t.Run(what, func(t *testing.T) {
+			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid", Annotations: map[string]string{}}}
+			client := fake.NewClientset(n)
+			in := inbox(t, client)
+			in.Node = func(string) *corev1.Node { return n }
+			alert := in.Config.NewAlert(in.Config.Policies[0], about("n1"), c.on, second, second)
+			alert.Cancelled = &remediations.CancelledRepair{ID: "n7q4k2", At: second}
+			n.Annotations[alert.Key()] = alert.Encode()
+			result, err := in.Record(t.Context(), about("n1"), remediations.StatusResolved, c.began)
+			require.NoError(t, err)
+			require.Equal(t, c.result, result)
+			require.Len(t, client.Actions(), map[string]int{kube.ResultUnchanged: 0, kube.ResultAccepted: 1}[c.result])
+		})
+	}
+}

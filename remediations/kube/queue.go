@@ -1,17 +1,21 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -278,6 +282,12 @@ func (q *Queue) node(ctx context.Context, of nodeKey) {
 	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrConflict):
 		q.log.Info("alerts were accepted for a Node that is gone, or is another one of that name by now", "node", of.name, "alerts", len(alerts))
 	default:
+		if apierrors.IsInvalid(err) {
+			q.shed(of, w, annotations, alerts, err)
+		}
+		if len(alerts) == 0 {
+			break
+		}
 		q.back(of, w, annotations, alerts)
 		if ctx.Err() == nil {
 			q.log.Error(err, "alerts could not be written on their Node; they are tried again", "node", of.name, "alerts", len(alerts), "after", w.again.String())
@@ -292,6 +302,30 @@ func (q *Queue) node(ctx context.Context, of nodeKey) {
 		return
 	}
 	delete(q.nodes, of)
+}
+
+// shed drops the newer half of the alerts that the API server calls invalid together: the Node has no room for them, because all of its
+// annotations may take 256 KiB, whoever wrote them. The same write would be refused for ever. The leader's poll of Alertmanager brings back
+// those that are active.
+func (q *Queue) shed(of nodeKey, w *queued, annotations map[string]*string, alerts map[string]bool, err error) {
+	since := map[string]time.Time{}
+	for key := range alerts {
+		if value := annotations[key]; value != nil {
+			if a, err := remediations.DecodeAlert(key, *value); err == nil {
+				since[key] = a.StartsAt
+			}
+		}
+	}
+	newest := slices.SortedFunc(maps.Keys(alerts), func(a, b string) int {
+		return cmp.Or(since[b].Compare(since[a]), strings.Compare(a, b))
+	})
+	for _, key := range newest[:(len(newest)+1)/2] {
+		delete(annotations, key)
+		delete(alerts, key)
+		w.held--
+		<-q.places
+	}
+	q.log.Error(err, "alerts were dropped because their Node has no room for them; the leader's next poll of Alertmanager brings those that are active", "node", of.name, "alerts", (len(newest)+1)/2)
 }
 
 // back puts what could not be written before what has come since, and tries the Node again after a while.

@@ -15,11 +15,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/internal/lab/atonce"
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
 )
@@ -47,6 +49,7 @@ type slowAPI struct {
 
 	mu    sync.Mutex
 	fails func(node string) error
+	limit int // of the bytes that a Node's annotations may take; zero: none
 	nodes map[string]map[string]string
 	busy  map[string]bool
 	twice bool
@@ -76,14 +79,17 @@ func (a *slowAPI) write(ctx context.Context, name string, _ types.UID, annotatio
 			return err
 		}
 	}
-	if a.nodes[name] == nil {
-		a.nodes[name] = map[string]string{}
-	}
+	after := map[string]string{}
+	maps.Copy(after, a.nodes[name])
 	for k, v := range sent {
-		if delete(a.nodes[name], k); v != nil {
-			a.nodes[name][k] = *v
+		if delete(after, k); v != nil {
+			after[k] = *v
 		}
 	}
+	if a.limit > 0 && remediations.OwnBytes(after) > a.limit {
+		return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), name, nil)
+	}
+	a.nodes[name] = after
 	return nil
 }
 
@@ -266,4 +272,68 @@ func TestAnInboxKnowsWhatWaits(t *testing.T) {
 	require.Equal(t, "unchanged", record("firing"))
 	require.Equal(t, "accepted", record("resolved"))
 	require.Equal(t, "unchanged", record("resolved"))
+}
+
+// recording gives a function that records the alert of that number about n1, through an inbox whose cache stays as it was.
+func recording(t *testing.T, q *kube.Queue) func(i int) string {
+	t.Helper()
+	in, n := inbox(t, nil), nodeNamed("n1")
+	in.Node, in.Patch, in.Waiting, in.Room, in.Now = func(string) *corev1.Node { return n }, q.Put, q.Waiting, kube.NewRoom(), time.Now
+	return func(i int) string {
+		l := about("n1")
+		l["alertname"] = fmt.Sprintf("A%03d", i)
+		result, err := in.Record(t.Context(), l, "firing", time.Unix(1700000000+int64(i), 0))
+		require.NoError(t, err)
+		return result
+	}
+}
+
+// TestAlertsThatWaitForANodeCountForAsLongAsTheyWait: while the Node cannot be written for minutes, no more alerts wait for it than it
+// may have.
+func TestAlertsThatWaitForANodeCountForAsLongAsTheyWait(t *testing.T) {
+	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, _ func()) {
+		api.fails = func(string) error { return errors.New("the API server is away") }
+		record, results := recording(t, q), map[string]int{}
+		for i := range 3 * remediations.MaxAlertsPerNode {
+			results[record(i)]++
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, map[string]int{kube.ResultAccepted: remediations.MaxAlertsPerNode, kube.ResultNodeFull: 2 * remediations.MaxAlertsPerNode}, results)
+		api.mu.Lock()
+		api.fails = nil
+		api.mu.Unlock()
+		time.Sleep(time.Minute)
+		require.Len(t, remediations.AlertsOn(api.on("n1")), remediations.MaxAlertsPerNode)
+		require.Equal(t, kube.ResultAccepted, record(1000), "the control: what was written long ago and the cache does not show gives its place back")
+		time.Sleep(time.Second)
+	})
+}
+
+// TestAlertsForWhichTheNodeHasNoRoomAreDropped: the API server refuses a Node whose annotations are too long, however often they are
+// written. The oldest alerts are written, and the others do not stay in their way.
+func TestAlertsForWhichTheNodeHasNoRoomAreDropped(t *testing.T) {
+	const posted = 40
+	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, _ func()) {
+		record := recording(t, q)
+		require.Equal(t, kube.ResultAccepted, record(0))
+		time.Sleep(time.Second)
+		api.mu.Lock()
+		api.limit = 10 * remediations.OwnBytes(api.nodes["n1"])
+		api.mu.Unlock()
+		for i := 1; i < posted; i++ {
+			require.Equal(t, kube.ResultAccepted, record(i))
+		}
+		time.Sleep(10 * time.Minute)
+		written := remediations.AlertsOn(api.on("n1"))
+		require.GreaterOrEqual(t, len(written), 5, "at least half of what there is room for")
+		for i, a := range written[:5] {
+			require.Equal(t, fmt.Sprintf("A%03d", i), a.Name)
+		}
+		api.mu.Lock()
+		api.limit = 1
+		api.mu.Unlock()
+		require.Equal(t, kube.ResultAccepted, record(posted))
+		time.Sleep(time.Minute)
+		require.Len(t, remediations.AlertsOn(api.on("n1")), len(written), "an alert for which there is no room at all")
+	})
 }

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
 )
 
-// roomFor is how long a write counts that the cache does not show: far longer than the cache is ever behind.
+// roomFor is how long an alert counts that the cache does not show and that no longer waits to be written: far longer than the cache
+// is ever behind.
 const roomFor = 30 * time.Second
 
 // Room counts the alerts that this process has written on Nodes, or is about to, and that its cache does not show yet.
@@ -18,7 +20,7 @@ const roomFor = 30 * time.Second
 // for concurrent use.
 type Room struct {
 	mu    sync.Mutex
-	nodes map[string]map[string]taken
+	nodes map[nodeKey]map[string]taken
 	// swept is when the nodes were last forgotten whose writes the cache must have by now.
 	swept time.Time
 }
@@ -30,11 +32,12 @@ type taken struct {
 }
 
 // NewRoom remembers nothing yet.
-func NewRoom() *Room { return &Room{nodes: map[string]map[string]taken{}} }
+func NewRoom() *Room { return &Room{nodes: map[nodeKey]map[string]taken{}} }
 
 // take says which keys must go for one more alert to fit on the Node, and whether it fits at all. If it does, it has its
-// place from now on, whether its write succeeds or not, until the cache shows it or roomFor is over.
-func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time) (drop []string, ok bool) {
+// place from now on, whether its write succeeds or not, until the cache shows it or roomFor is over. waiting is an Inbox's: while
+// writes to the Node fail, an alert keeps its place for as long as it waits.
+func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time, waiting func(*corev1.Node, string) (*string, bool)) (drop []string, ok bool) {
 	if r == nil {
 		return remediations.Admit(n.Annotations, a)
 	}
@@ -42,17 +45,18 @@ func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time) (drop [
 	defer r.mu.Unlock()
 	if now.Sub(r.swept) > roomFor { // not with each alert: in a storm all nodes are remembered
 		r.swept = now
-		maps.DeleteFunc(r.nodes, func(_ string, all map[string]taken) bool {
-			maps.DeleteFunc(all, func(_ string, t taken) bool { return now.Sub(t.at) > roomFor })
+		maps.DeleteFunc(r.nodes, func(of nodeKey, all map[string]taken) bool {
+			forget(of, all, now, waiting)
 			return len(all) == 0
 		})
 	}
-	annotations, mine := n.Annotations, r.nodes[n.Name]
-	for key, t := range mine {
-		if _, shown := n.Annotations[key]; shown || now.Sub(t.at) > roomFor {
-			delete(mine, key)
-		}
-	}
+	of := nodeKey{n.Name, n.UID}
+	annotations, mine := n.Annotations, r.nodes[of]
+	forget(of, mine, now, waiting)
+	maps.DeleteFunc(mine, func(key string, _ taken) bool {
+		_, shown := n.Annotations[key]
+		return shown
+	})
 	if len(mine) > 0 {
 		annotations = maps.Clone(n.Annotations)
 		if annotations == nil {
@@ -67,8 +71,26 @@ func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time) (drop [
 	}
 	if mine == nil {
 		mine = map[string]taken{}
-		r.nodes[n.Name] = mine
+		r.nodes[of] = mine
 	}
 	mine[a.Key()] = taken{a.Encode(), now}
 	return drop, true
+}
+
+// forget takes the places away whose time is over. The time of a place begins anew while its alert waits to be written.
+func forget(of nodeKey, all map[string]taken, now time.Time, waiting func(*corev1.Node, string) (*string, bool)) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: of.name, UID: of.uid}}
+	maps.DeleteFunc(all, func(key string, t taken) bool {
+		if now.Sub(t.at) <= roomFor {
+			return false
+		}
+		if waiting == nil {
+			return true
+		}
+		_, waits := waiting(n, key)
+		if waits {
+			all[key] = taken{t.value, now}
+		}
+		return !waits
+	})
 }

@@ -78,7 +78,7 @@ func (c *Candidate) firingSince() time.Time {
 
 func nodeLeaving(c *Candidate) *Finding {
 	if why := c.Config.HoldWhen.Leaving(c.Node, c.Journal); why != "" {
-		return Because("%s", why)
+		return Because("%s%s", why, sinceOwnRestart(c, why))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"drydock.dev/drydock/internal/text"
@@ -51,9 +52,25 @@ func cooldown(c *Candidate) *Finding {
 	}
 	e := c.lastRepair()
 	if e == nil || !c.Now.Before(e.Ended.Add(c.Policy.Cooldown)) {
-		return nil
+		return bootedLately(c)
 	}
 	return &Finding{Message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), c.Policy.Cooldown), Until: e.Ended.Add(c.Policy.Cooldown)}
+}
+
+// bootedLately: what came up with the boot by another policy's repair, GPU drivers above all, may need as long as a boot by this step
+// is given (requirement S3-16). A person who asks for a boot knows of the last one.
+func bootedLately(c *Candidate) *Finding {
+	if !c.Remediation().Restarts || c.Request != "" {
+		return nil
+	}
+	wait := c.Config.WaitOf(c.Policy, c.Step)
+	for _, e := range c.Journal.History {
+		restarted := slices.ContainsFunc(e.Steps, func(a remediations.Attempt) bool { return c.Config.Remediation(a.Name).Restarts })
+		if over := e.Ended.Add(wait); restarted && remediations.KindOf(e.Target) == c.Kind && e.Policy != c.Policy.Name && c.Now.Before(over) {
+			return &Finding{Message: fmt.Sprintf("a repair by policy %s restarted the machine and ended at %s; what it brought up is given as long as a %s of policy %s, %s", e.Policy, e.Ended.Format(time.RFC3339), c.Step.Name, c.Policy.Name, wait), Until: over}
+		}
+	}
+	return nil
 }
 
 // lastRepair is the last repair of the node by the policy that counts for it; nil: none is on record.

@@ -21,12 +21,15 @@ const (
 	nvsentinel  = "NVIDIA/NVSentinel "
 )
 
+// ShutdownTaint says that the machine is off, by its cloud. A restart by Drydock that fails may cause it.
+const ShutdownTaint = "node.cloudprovider.kubernetes.io/shutdown"
+
 var shipped = List{
 	{Kind: Taint, Key: "ToBeDeletedByClusterAutoscaler", By: "cluster-autoscaler", Means: removing, Source: autoscaler},
 	{Kind: Taint, Key: "DeletionCandidateOfClusterAutoscaler", By: "cluster-autoscaler", Means: "the node is not needed and will be removed soon", Source: autoscaler},
 	{Kind: Taint, Key: "karpenter.sh/disrupted", By: "Karpenter", Means: removing, Source: "kubernetes-sigs/karpenter pkg/apis/v1/taints.go"},
 	{Kind: Taint, Key: "karpenter.sh/disruption", By: "Karpenter before 1.0", Means: removing, Source: "kubernetes-sigs/karpenter pkg/apis/v1beta1/taints.go"},
-	{Kind: Taint, Key: "node.cloudprovider.kubernetes.io/shutdown", By: "the cloud controller manager", Means: "the machine is shut down", Source: "kubernetes/cloud-provider api/well_known_taints.go"},
+	{Kind: Taint, Key: ShutdownTaint, By: "the cloud controller manager", Means: "the machine is shut down", Source: "kubernetes/cloud-provider api/well_known_taints.go"},
 	{Kind: Taint, Key: corev1.TaintNodeOutOfService, By: "a person or another repair system", Means: "the machine is off, and its volumes are being released", Source: "kubernetes/kubernetes staging/src/k8s.io/api/core/v1/well_known_taints.go"},
 	{Kind: Taint, Key: "aws-node-termination-handler/spot-itn", By: "the AWS node termination handler", Means: "AWS takes the spot instance away", Source: nthNode},
 	{Kind: Taint, Key: "aws-node-termination-handler/scheduled-maintenance", By: "the AWS node termination handler", Means: "AWS has scheduled maintenance of the instance", Source: nthNode},

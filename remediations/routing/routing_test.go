@@ -83,6 +83,9 @@ func TestRoute(t *testing.T) {
 	}
 	require.True(t, c.Wants(alert("node", "unknown")), "whichever node it names")
 	require.False(t, c.Wants(alert("remediation", "nothing")))
+	require.False(t, c.Wants(alert("cluster", "stage")), "an alert of another cluster takes no place among those of this one")
+	require.True(t, c.Names(alert(), "n1"))
+	require.False(t, c.Names(alert("cluster", "stage"), "n1"), "a node of that name in another cluster")
 	c.Policies = c.Policies[:1]
 	require.False(t, c.Wants(alert()), "a policy that is off wants nothing")
 	c.ClusterLabel = ""

@@ -186,6 +186,6 @@ func (s *terminal) plain(t *testing.T) {
 	notes := s.types(typed[2])
 	require.Contains(t, notes, "Mode: observe")
 	require.Contains(t, notes, "receivers:\n  - name: drydock", "the route is printed")
-	require.Contains(t, notes, "by the annotations prometheus.io/scrape")
+	require.Contains(t, notes, "Let Prometheus scrape every pod of drydock.drydock:8080/metrics")
 	require.Len(t, s.types(typed[3]), 43, "the token")
 }

@@ -109,6 +109,9 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 		} else if well && r.Phase == remediations.PhasePending && now.Before(r.Deadline) {
 			return cure
 		}
+		if d, ok := s.otherAlert(p, now); ok && !well {
+			return d
+		}
 	}
 	if r.Phase == remediations.PhasePending && !now.Before(r.Deadline) {
 		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
@@ -118,6 +121,9 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 	}
 	if d, ok := lifecycle.AfterWithheld(r, p, refusedFor, now); ok {
 		return d
+	}
+	if p.Moved(r.Step) {
+		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("the plan of policy %s was changed, and step %d of it is not %s any more: where this repair would go on is not known", p.Name, r.Step.Index+1, r.Step.Name), now)
 	}
 	// A step that was issued is never issued again under the same attempt, whatever became of the plan since.
 	step, ok := r.Step, true

@@ -43,6 +43,9 @@ func (s *state) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 	if f := unserved(c); f != nil {
 		return nil, remediations.ReasonProviderAbsent, f
 	}
+	if f := twins(c); f != nil {
+		return nil, remediations.ReasonProviderAbsent, f
+	}
 	if f := drainedAnyway(c); f != nil {
 		return nil, remediations.ReasonProviderAbsent, f
 	}

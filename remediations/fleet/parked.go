@@ -1,0 +1,41 @@
+package fleet
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// parked says that the repair is Pending and keeps its node out of service: Drydock cordoned and drained the node, and the next step is
+// held. Such a repair occupies its share of the limits, so that no further node is drained in the meantime.
+func parked(n *corev1.Node, r *remediations.Record) bool {
+	return r.Phase == remediations.PhasePending && r.Drained() && n.Spec.Unschedulable &&
+		slices.ContainsFunc(r.Undo, func(u remediations.Undo) bool { return u.Kind == remediations.UndoCordon })
+}
+
+// parkedUntil is until when a parked repair counts: Pending ends at its deadline, and is never longer than PendingFor.
+func parkedUntil(r *remediations.Record) time.Time {
+	return remediations.Earlier(r.Deadline, r.Since.Add(remediations.PendingFor)).Add(remediations.OverdueFor)
+}
+
+// Park counts a repair that has just become Pending, where its node is drained. One that is not drained does not count.
+func (f *Fleet) Park(c *remediations.Config, n *corev1.Node, r *remediations.Record) {
+	if !parked(n, r) {
+		f.Vacate(n.Name)
+		return
+	}
+	f.Occupy(c, n, false)
+	p := f.occupied[n.Name]
+	p.parked = true
+	f.occupied[n.Name] = p
+}
+
+// beside says that the place counts against a repair of the other node. A node that has its share already, parked or under repair,
+// takes no further node out of service, so it waits for the repairs under way alone: two parked nodes would otherwise wait for each other.
+func (f *Fleet) beside(p place, other string) bool {
+	own, has := f.occupied[other]
+	return !p.parked || !has || own.wouldBe
+}

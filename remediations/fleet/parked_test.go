@@ -1,0 +1,128 @@
+package fleet_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/scene"
+)
+
+// park makes the node one that Drydock has drained, and whose next step is held.
+func park(n *corev1.Node, change func(*Record)) {
+	r := Record{V: 1, ID: "r1", Policy: "p", Cause: Cause{Alert: "a"}, Phase: PhasePending, Step: StepRef{Index: 1, Name: "replace", Attempt: 1},
+		Done: Attempts{{Name: "drain", Number: 1}}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(PendingFor),
+		Undo: []Undo{{Kind: UndoCordon, At: scene.Noon}}, Hold: &Hold{Reason: ReasonProviderAbsent, Message: "the API is down", Since: scene.Noon}}
+	change(&r)
+	n.Spec.Unschedulable = true
+	n.Annotations[NodeRepairKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
+}
+
+// TestAParkedNodeKeepsItsShare: of the cluster, of its zone, of its pool and of the control plane, once, and from its Node alone.
+func TestAParkedNodeKeepsItsShare(t *testing.T) {
+	one, asIs := Quantity{Value: 1}, func(*Record) {}
+	for name, c := range map[string]struct {
+		config func(*Config)
+		park   func(n *corev1.Node)
+		held   string
+	}{
+		"of the cluster":               {func(c *Config) { c.Limits.Concurrent = one }, func(n *corev1.Node) { park(n, asIs) }, "1 of at most 1 repairs are under way in the cluster (n000, which is drained and waits for its next step); limits.concurrent is 1"},
+		"of the zone":                  {func(c *Config) { c.Limits.ConcurrentPerZone = one }, func(n *corev1.Node) { park(n, asIs) }, "1 of at most 1 repairs are under way in zone a; limits.concurrentPerZone is 1"},
+		"of the pool":                  {func(c *Config) { c.Limits.ConcurrentPerPool = one }, func(n *corev1.Node) { park(n, asIs) }, "1 of at most 1 repairs are under way in pool p; limits.concurrentPerPool is 1"},
+		"it was never drained":         {func(c *Config) { c.Limits.Concurrent = one }, func(n *corev1.Node) { park(n, func(r *Record) { r.Done = nil }) }, ""},
+		"somebody else cordoned it":    {func(c *Config) { c.Limits.Concurrent = one }, func(n *corev1.Node) { park(n, func(r *Record) { r.Undo = nil }) }, ""},
+		"somebody has uncordoned it":   {func(c *Config) { c.Limits.Concurrent = one }, func(n *corev1.Node) { park(n, asIs); n.Spec.Unschedulable = false }, ""},
+		"it has outlived its deadline": {func(c *Config) { c.Limits.Concurrent = one }, func(n *corev1.Node) { park(n, func(r *Record) { r.Deadline = scene.Noon.Add(-OverdueFor) }) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := scene.LimitsAlone()
+			c.config(conf)
+			nodes := scene.Herd(10, 0, "a")
+			for _, n := range nodes {
+				n.Labels["old-pool"] = "p"
+			}
+			c.park(nodes[0])
+			f := scene.FleetOf(conf, nodes, nil, scene.Noon)
+			require.Equal(t, c.held, f.AtLimit(conf, nodes[9], false))
+			require.Empty(t, f.AtLimit(conf, nodes[0], false), "its own next step is not held by it")
+		})
+	}
+}
+
+// TestTwoParkedNodesDoNotWaitForEachOther: each is out of service already, and goes on when nothing is under way. What the ledger has as
+// under way holds both.
+func TestTwoParkedNodesDoNotWaitForEachOther(t *testing.T) {
+	conf := scene.LimitsAlone()
+	conf.Limits.Concurrent = Quantity{Value: 1}
+	nodes := scene.Herd(10, 0)
+	for _, n := range nodes[:2] {
+		n.Labels["node-role.kubernetes.io/control-plane"] = ""
+		park(n, func(*Record) {})
+	}
+	nodes[2].Labels["node-role.kubernetes.io/control-plane"] = ""
+	f := scene.FleetOf(conf, nodes, nil, scene.Noon)
+	for _, n := range nodes[:2] {
+		require.Empty(t, f.AtLimit(conf, n, false))
+		require.Empty(t, f.ControlPlaneBusy(n))
+		require.False(t, f.Busy(ledger.ScopeCluster, n.Name), "nor does a half-open breaker take it for the trial")
+	}
+	require.NotEmpty(t, f.AtLimit(conf, nodes[9], false))
+	require.NotEmpty(t, f.ControlPlaneBusy(nodes[2]))
+
+	f = scene.FleetOf(conf, nodes, &ledger.Ledger{Slots: []ledger.Slot{{Node: nodes[0].Name}}}, scene.Noon)
+	require.Len(t, f.Occupied(), 2, "a node counts once")
+	require.NotEmpty(t, f.AtLimit(conf, nodes[1], false), "the first one is under way by the ledger")
+	require.Empty(t, f.AtLimit(conf, nodes[0], false))
+}
+
+// TestARepairThatParksKeepsItsShareInTheSamePass, and one that does not gives it back.
+func TestARepairThatParksKeepsItsShareInTheSamePass(t *testing.T) {
+	conf := scene.LimitsAlone()
+	conf.Limits.Concurrent = Quantity{Value: 1}
+	for name, drained := range map[string]bool{"drained": true, "not drained": false} {
+		t.Run(name, func(t *testing.T) {
+			nodes := scene.Herd(10, 0)
+			scene.InFlight(nodes[0], "drain")
+			f := scene.FleetOf(conf, nodes, nil, scene.Noon)
+			park(nodes[0], func(r *Record) {
+				if !drained {
+					r.Done = nil
+				}
+			})
+			f.Park(conf, nodes[0], ReadJournal(nodes[0]).Record)
+			require.Equal(t, drained, f.AtLimit(conf, nodes[1], false) != "")
+			require.False(t, f.NodeRepairOn(nodes[0].Name), "Pending denies nobody anything")
+		})
+	}
+}
+
+// TestTwins are the Nodes of one machine, as they come, change and go.
+func TestTwins(t *testing.T) {
+	r := fleet.NewRoster(scene.LimitsAlone())
+	node := func(name, providerID string) *corev1.Node {
+		n := scene.Bare(name)
+		n.Spec.ProviderID = providerID
+		return n
+	}
+	a, b := node("a", "civo://x"), node("b", "civo://x")
+	r.Change([]*corev1.Node{a, node("c", ""), node("d", "")}, nil)
+	require.Empty(t, r.Twin(a))
+	require.Empty(t, r.Twin(node("c", "")), "no provider ID names no machine")
+	r.Change([]*corev1.Node{b}, nil)
+	require.Equal(t, "b", r.Twin(a))
+	require.Equal(t, "a", r.Twin(b))
+	r.Change([]*corev1.Node{node("b", "civo://y")}, nil)
+	require.Empty(t, r.Twin(a), "it has another machine by now")
+	r.Change([]*corev1.Node{b}, nil)
+	require.Equal(t, "b", r.Twin(a))
+	r.Change(nil, []string{"b"})
+	require.Empty(t, r.Twin(a))
+	r.Read([]*corev1.Node{a, b})
+	require.Equal(t, "b", r.Twin(a))
+	r.Read([]*corev1.Node{a})
+	require.Empty(t, r.Twin(a))
+}

@@ -1,0 +1,42 @@
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
+)
+
+// otherAlert goes on where the repair's own alert is over, the node is not well, and another alert speaks of it: a machine that
+// does not come back from its reboot ends the alert about its CNI, and begins the one about the node. Another alert of the policy
+// becomes the repair's own, so that the plan goes on: its labels may name a pod that has moved. The repair gives way to an alert of
+// another policy only where that would be acted upon at this moment, for the plan's attempts are forgotten with it. ok is false where
+// there is neither.
+func (s *state) otherAlert(p *remediations.Policy, now time.Time) (d lifecycle.Decision, ok bool) {
+	r := s.Record
+	if r.Cause.Alert == "" {
+		return d, false
+	}
+	for _, a := range s.mildestFirst() {
+		if a.Fingerprint == r.Cause.Alert || s.verdictOn(remediations.Cause{Alert: a.Fingerprint}).Reason != "" {
+			continue
+		}
+		if a.Policy == p.Name {
+			next := r.Clone()
+			next.Cause.Alert = a.Fingerprint
+			return of(s.State, next).proceed(now), true
+		}
+		q := s.Config.Policy(a.Policy)
+		if r.Phase != remediations.PhasePending || q.Mode != remediations.ModeEnforce {
+			continue // a repair in flight holds every other one of the node
+		}
+		switch d := of(s.State, nil).consider(q, a, "", now); d.Verb { //nolint:exhaustive // what else it says is no reason to end a repair
+		case lifecycle.VerbLook:
+			return d, true
+		case lifecycle.VerbIssue:
+			return s.End(remediations.OutcomeSuperseded, fmt.Sprintf("its alert is over and the node is not well: alert %s is active, by which policy %s repairs it", a.Name, q.Name), now), true
+		}
+	}
+	return d, false
+}

@@ -1,0 +1,25 @@
+package node
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations/lifecycle"
+)
+
+// twins holds each step on a Node whose machine another Node has, too: the step would reach the machine under that other Node.
+func twins(c *lifecycle.Candidate) *lifecycle.Finding {
+	if c.Fleet == nil {
+		return nil
+	}
+	if twin := c.Fleet.Twin(c.Node); twin != "" {
+		return &lifecycle.Finding{Message: SaysTwins(c.Node, twin)}
+	}
+	return nil
+}
+
+// SaysTwins says in a sentence that the Node and another one have the same machine, and what to do.
+func SaysTwins(n *corev1.Node, twin string) string {
+	return fmt.Sprintf("Nodes %s and %s have the same spec.providerID %.120q, so a step on one would reach the machine of the other; delete the Node that is no longer the machine's: kubectl delete node NAME", n.Name, twin, n.Spec.ProviderID)
+}
