@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -43,9 +42,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // asked is what the flags say.
 type asked struct {
-	config, compare, prometheus, tsdb, rules, alertmanager, since, until, output, cures, resend, state string
-	recorded                                                                                           bool
-	now                                                                                                func() time.Time
+	config, compare, prometheus, tsdb, rules, alertmanager, since, until, output, cures, resend, state, replica string
+	recorded                                                                                                    bool
+	now                                                                                                         func() time.Time
 }
 
 // formats are the forms of the report.
@@ -78,6 +77,7 @@ func newCommand(now func() time.Time) *cobra.Command {
 	f.StringVar(&a.until, "until", "", "end of the time, in RFC 3339; without it, now")
 	f.StringVar(&a.cures, "cures", "", "how long after its call each step counts as having cured; without it, a usual time for each step")
 	f.StringVar(&a.resend, "resend-delay", model.Duration(backtest.DefaultResend).String(), "how often Prometheus sends an alert again that fires, as its --rules.alert.resend-delay says")
+	f.StringVar(&a.replica, "replica-label", "prometheus_replica", "external label of Prometheus that differs between its replicas; it is dropped from what --prometheus answers")
 	f.StringVar(&a.state, "state", "", "file with the state that one run leaves to the next: only what came since is read, and the report is about all of the time")
 	f.StringVarP(&a.output, "output", "o", "text", "text, json or html")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
@@ -167,7 +167,6 @@ func (a *asked) inputs() (configs []backtest.Named, past history.Options, err er
 		}
 		name = a.alertmanager
 	}
-	labels := map[string]bool{}
 	for _, file := range []string{a.config, a.compare} {
 		if file == "" {
 			continue
@@ -184,15 +183,16 @@ func (a *asked) inputs() (configs []backtest.Named, past history.Options, err er
 			Config: backtest.Enforced(c.Core), Alertmanager: routing, BlindWhen: c.Alertmanager.BlindWhen, PollInterval: c.Alertmanager.PollInterval, Cures: cures,
 			Resend: time.Duration(resend),
 		}})
-		for _, l := range append(slices.Clone(c.Core.Limits.PoolLabels), c.Core.Limits.ZoneLabel) {
-			labels[l] = true
-		}
 		if c.Core.ClusterLabel != "" {
-			past.ExternalLabels = model.LabelSet{model.LabelName(c.Core.ClusterLabel): model.LabelValue(c.Core.ClusterValue)}
+			external := model.LabelSet{model.LabelName(c.Core.ClusterLabel): model.LabelValue(c.Core.ClusterValue)}
+			if past.ExternalLabels != nil && !past.ExternalLabels.Equal(external) {
+				return nil, past, cli.Usagef("--config and --compare are for different clusters, %s and %s: give both the same cluster", past.ExternalLabels, external)
+			}
+			past.ExternalLabels = external
 		}
 	}
 	past.Matters = backtest.Matters(configs)
-	past.NodeLabels, past.Recorded = slices.Sorted(maps.Keys(labels)), a.recorded
+	past.NodeLabels, past.Recorded, past.ReplicaLabel = backtest.NodeLabels(configs), a.recorded, a.replica
 	if a.rules != "" {
 		past.Rules, err = history.ReadRules(a.rules)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/internal/backtest"
 	"drydock.dev/drydock/internal/backtest/history/historytest"
+	"drydock.dev/drydock/internal/cli"
 )
 
 // until is when the past of these tests ends.
@@ -89,6 +91,24 @@ func TestBadFlagsAreRefused(t *testing.T) {
 		require.NotZero(t, execute(t.Context(), args, &out, &errs))
 		require.Contains(t, errs.String(), said)
 		require.Empty(t, out.String())
+	}
+}
+
+// TestConfigurationsOfTwoClustersAreNotCompared: there is one past, and it is of one cluster.
+func TestConfigurationsOfTwoClustersAreNotCompared(t *testing.T) {
+	t.Parallel()
+	folder, dir := t.TempDir(), historytest.Outage(t, until)
+	write := func(name, cluster string) string {
+		file := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(file, []byte(historytest.Config+"cluster: {label: cluster, value: "+cluster+"}\n"), 0o600))
+		return file
+	}
+	first := write("first", "a")
+	for cluster, refused := range map[string]bool{"a": false, "b": true} {
+		var out, errs bytes.Buffer
+		code := execute(t.Context(), []string{"--config", first, "--compare", write("second-"+cluster, cluster), "--tsdb", dir, "--since", "1h", "--until", "2026-03-04T03:55:00Z"}, &out, &errs)
+		require.Equal(t, refused, code == cli.ExitUsage, errs.String())
+		require.Equal(t, refused, strings.Contains(errs.String(), "--config and --compare are for different clusters"), errs.String())
 	}
 }
 

@@ -48,6 +48,7 @@ func (a *asked) restsOn(rules []history.RuleFile) (map[string]string, error) {
 		}
 		of[name] = sum(string(text))
 	}
+	of["replica label"] = a.replica
 	all := []string{fmt.Sprint(a.recorded)}
 	for _, file := range rules {
 		all = append(all, file.Name, string(file.Text))

@@ -105,7 +105,7 @@ func (r *Answer) sections(name string) []report.Section {
 	for _, a := range r.Again {
 		again.Rows = append(again.Rows, []string{a.Node, strconv.Itoa(a.Times)})
 	}
-	lead := fmt.Sprintf("%d repairs, %d unnecessary, %d ran out of steps. %d more faults were held until they ended. At most %d repairs at once.",
+	lead := fmt.Sprintf("%d repairs, %d unnecessary, %d ran out of steps. %d more faults were held, and had no step. At most %d repairs at once.",
 		r.Totals.Acted, r.Totals.Unnecessary, r.Totals.Exhausted, r.Totals.OnlyHeld, r.Totals.MostAtOnce)
 	return []report.Section{
 		{Title: "Steps, " + name, Lead: lead, Table: steps},

@@ -69,11 +69,12 @@ type Totals struct {
 	Acted       int `json:"repairs"`
 	Unnecessary int `json:"unnecessary"`
 	// Shortened are the faults that ended sooner by at least a minute, Saved is by how much in all.
-	Shortened  int     `json:"shortened"`
-	Saved      Seconds `json:"savedSeconds"`
-	Exhausted  int     `json:"exhausted"`
-	OnlyHeld   int     `json:"onlyHeld"`
-	MostAtOnce int     `json:"mostAtOnce"`
+	Shortened int     `json:"shortened"`
+	Saved     Seconds `json:"savedSeconds"`
+	Exhausted int     `json:"exhausted"`
+	// OnlyHeld are the faults that were held, and during which no step was issued on their node.
+	OnlyHeld   int `json:"onlyHeld"`
+	MostAtOnce int `json:"mostAtOnce"`
 }
 
 // StepCount counts the attempts of one step of one policy.
@@ -105,14 +106,13 @@ const shortenedBy = time.Minute
 func (r *Replay) answer(name string) Answer {
 	s := r.story
 	out := Answer{Config: name, Curing: r.curing, Repairs: s.repairs, Holds: s.heldBy(), HeldNodes: s.byNode, Openings: s.openings}
-	out.Totals.MostAtOnce = s.most
+	out.Totals.MostAtOnce, out.Totals.OnlyHeld = s.most, s.heldOnly
 	steps, nodes := map[StepCount]int{}, map[string]int{}
 	for _, one := range s.repairs {
 		if one.Outcome == remediations.OutcomeExhausted {
 			out.Totals.Exhausted++
 		}
 		if len(one.Steps) == 0 {
-			out.Totals.OnlyHeld++
 			continue
 		}
 		out.Totals.Acted++

@@ -2,6 +2,7 @@ package backtest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,7 +48,9 @@ func Backtest(ctx context.Context, source history.Source, from, until time.Time,
 			r.Finish(until)
 		})
 	}
+	shown := shownLabels{}
 	err := source.Moments(ctx, from, until, func(m history.Moment) error {
+		shown.of(m.Nodes)
 		for _, feed := range feeds {
 			select {
 			case feed <- m:
@@ -68,8 +71,9 @@ func Backtest(ctx context.Context, source history.Source, from, until time.Time,
 		return nil, err
 	}
 	out := &Report{
-		From: from.UTC(), Until: until.UTC(), Assumptions: assumptions(configs[0].Options), NotReplayed: notReplayed(configs[0].Config),
-		Gaps: all[0].gaps, Skipped: source.Skipped(),
+		From: from.UTC(), Until: until.UTC(), Gaps: all[0].gaps, Skipped: source.Skipped(),
+		Assumptions: ofEach(configs, func(o *Options) []string { return append(assumptions(*o), shown.missing(o.Config)...) }),
+		NotReplayed: ofEach(configs, func(o *Options) []string { return notReplayed(o.Config) }),
 	}
 	for i, r := range all {
 		out.Runs = append(out.Runs, r.answer(names[i]))
@@ -78,4 +82,24 @@ func Backtest(ctx context.Context, source history.Source, from, until time.Time,
 		out.Differences = differences(out.Runs[0].Repairs, out.Runs[2].Repairs)
 	}
 	return out, nil
+}
+
+// ofEach gives what is said of the configurations, each sentence once. One that is not said of all of them begins with the name of the one
+// that it is said of.
+func ofEach(configs []Named, say func(*Options) []string) (out []string) {
+	said := make([][]string, len(configs))
+	for i := range configs {
+		said[i] = say(&configs[i].Options)
+	}
+	for i, sentences := range said {
+		for _, sentence := range sentences {
+			switch {
+			case slices.ContainsFunc(said, func(others []string) bool { return !slices.Contains(others, sentence) }):
+				out = append(out, configs[i].Name+": "+sentence)
+			case i == 0:
+				out = append(out, sentence)
+			}
+		}
+	}
+	return out
 }

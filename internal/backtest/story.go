@@ -32,6 +32,8 @@ type story struct {
 	breakers map[string]bool
 	openings []Opening
 	most     int
+	// heldOnly is how many faults were held and had no step.
+	heldOnly int
 	// slots and status are the parts of the ledger that were saved last.
 	slots, status string
 }
@@ -220,6 +222,14 @@ func (s *story) decided(now time.Time, node string, d lifecycle.Decision) {
 	h.nodes[node] = true
 }
 
+// gone takes the end of a Node: nothing holds it any more, and a repair on record that did nothing ends with it.
+func (s *story) gone(now time.Time, node string, was *remediations.Record) {
+	s.release(node, now)
+	if was != nil && s.byID[was.ID] != nil && len(s.byID[was.ID].Steps) == 0 {
+		s.dropped(now, was)
+	}
+}
+
 // release ends what holds the node.
 func (s *story) release(node string, now time.Time) {
 	was := s.held[node]
@@ -273,6 +283,7 @@ func (s *story) saved(now time.Time, data map[string]string) {
 // finish judges each repair, now that all of the past is known.
 func (s *story) finish(until time.Time) {
 	s.releaseAll(until)
+	s.heldOnly = s.onlyHeld(until)
 	for _, h := range s.holds {
 		h.Nodes = len(h.nodes)
 	}
@@ -294,6 +305,36 @@ func (s *story) finish(until time.Time) {
 			r.Saved = Seconds(max(0, end.Sub(r.Cured)))
 		}
 	}
+}
+
+// onlyHeld counts the faults during which their node was held, and no step was issued on it. A fault that is held for days has several
+// repairs on record, one after the other, and one that the fleet holds has none.
+func (s *story) onlyHeld(until time.Time) (count int) {
+	holds, steps := map[string][]NodeHold{}, map[string][]time.Time{}
+	for _, h := range s.byNode {
+		holds[h.Node] = append(holds[h.Node], h)
+	}
+	for _, r := range s.repairs {
+		for _, step := range r.Steps {
+			steps[r.Node] = append(steps[r.Node], step.At)
+		}
+	}
+	for _, all := range s.faults {
+		for _, f := range all {
+			end := until
+			for _, sooner := range []time.Time{f.Ended, f.Cured} {
+				if !sooner.IsZero() && sooner.Before(end) {
+					end = sooner
+				}
+			}
+			held := slices.ContainsFunc(holds[f.Node], func(h NodeHold) bool { return h.From.Before(end) && h.Until.After(f.Began) })
+			acted := slices.ContainsFunc(steps[f.Node], func(at time.Time) bool { return !at.Before(f.Began) && !at.After(end) })
+			if held && !acted {
+				count++
+			}
+		}
+	}
+	return count
 }
 
 // heldBy are all holds, the longest first.

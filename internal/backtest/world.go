@@ -40,8 +40,8 @@ type world struct {
 	// touched are the names of those that came, changed or went since the engine last asked.
 	touched map[string]bool
 
-	// about says on which node each alert of the past fires, by fingerprint.
-	about map[string]string
+	// about are the alerts of the past that fire, by fingerprint.
+	about map[string]*subject
 
 	ledger   map[string]string
 	ledgerAt int
@@ -53,6 +53,12 @@ type world struct {
 	asked func(names []string)
 	// decided is told each decision about a node; nil: nobody is told.
 	decided func(node string, d lifecycle.Decision)
+}
+
+// subject is an alert of the past that fires, and the node that it is about; empty: none that there is.
+type subject struct {
+	*firing
+	on string
 }
 
 // node is one Node of the past, and what came to it since.
@@ -76,7 +82,8 @@ func (w *world) apply(m history.Moment) {
 	}
 	for _, n := range m.Nodes {
 		known := w.node[n.Name]
-		if known == nil || known.past.UID != n.UID {
+		anew := known == nil || known.past.UID != n.UID
+		if anew {
 			if known != nil {
 				w.remove(n.Name)
 			}
@@ -84,17 +91,46 @@ func (w *world) apply(m history.Moment) {
 			w.node[n.Name] = known
 		}
 		known.past = n
-		w.compose(known)
+		if w.compose(known); anew {
+			w.stillFiring(n.Name)
+		}
 	}
 	for _, a := range m.Alerts {
 		w.alert(a)
 	}
 }
 
+// stillFiring gives a Node that registered the alerts that are about it and began before.
+func (w *world) stillFiring(name string) {
+	n := w.node[name]
+	for fp, about := range w.about {
+		if about.on == "" && w.nodeOf(about.labels) == name { // its Node was not there when it began
+			about.on = name
+			w.story.fault(about.firing, name, time.Time{})
+		}
+		if about.on != name {
+			continue
+		}
+		n.firing[fp] = true
+		if w.alerts.active[fp] == nil { // a step cured the Node before: until its fault ended in the past, it stays well
+			if n.cured == nil {
+				n.cured = &cured{at: w.now, hidden: map[string]bool{}}
+			}
+			n.cured.hidden[fp] = true
+		}
+	}
+	if n.cured != nil {
+		w.compose(n)
+	}
+}
+
+// remove takes a Node that was deleted. Nothing is decided about it any more, so what held it ends, and so does a repair that only waited.
 func (w *world) remove(name string) {
-	if w.node[name] == nil {
+	n := w.node[name]
+	if n == nil {
 		return
 	}
+	w.story.gone(w.now, name, w.config.Registry.ReadJournal(n.now).Record)
 	delete(w.node, name)
 	w.touched[name] = true
 	i, _ := w.find(name)
@@ -172,11 +208,13 @@ func (w *world) alert(a history.Alert) {
 		set[model.LabelName(label)] = model.LabelValue(w.config.ClusterValue)
 	}
 	f := &firing{fingerprint: remediations.Fingerprint(labels), labels: labels, set: set, startsAt: a.StartsAt}
-	on, known := w.about[f.fingerprint]
-	if !known {
+	on := ""
+	if known := w.about[f.fingerprint]; known != nil {
+		on = known.on
+	} else {
 		on = w.nodeOf(labels)
-		w.about[f.fingerprint] = on
 	}
+	w.about[f.fingerprint] = &subject{f, on}
 	w.story.fault(f, on, a.EndsAt)
 	if !a.EndsAt.IsZero() {
 		w.ended(f.fingerprint, on)

@@ -146,10 +146,10 @@ func (g *gathered) blind() []Period {
 	return out
 }
 
-// holds are those that Prometheus measured; without it those of now.
+// holds are those that Prometheus measured; without it those of now. Prometheus knows those of the whole fleet, not those of some nodes.
 func (g *gathered) holds() []Hold {
 	out := []Hold{}
-	if g.Series != nil {
+	if g.Series != nil && g.Of == "" {
 		for _, s := range g.Series.Holds {
 			h := Hold{Policy: s.Policy, Reason: remediations.Reason(s.Reason), Source: SourcePrometheus}
 			for _, one := range s.Samples {
@@ -239,8 +239,12 @@ func (g *gathered) measured() *Measured {
 		return nil
 	}
 	m := &Measured{StepSeconds: seconds(g.Series.Step)}
-	for _, s := range g.Series.InFlight {
-		m.InFlight = max(m.InFlight, int(s.Value))
+	if g.Of == "" { // it is of the whole fleet
+		most := 0
+		for _, s := range g.Series.InFlight {
+			most = max(most, int(s.Value))
+		}
+		m.InFlight = &most
 	}
 	expected := int64(g.To.Sub(g.From)/g.Series.Step) + 1
 	m.MissingSeconds = max(0, expected-int64(len(g.Series.InFlight))) * m.StepSeconds
@@ -273,6 +277,12 @@ func (g *gathered) unsaid(r *Report) []string {
 		fallthrough
 	case g.Series == nil:
 		out = append(out, "Holds are those of now, and breakers those that are not closed now: Nodes and ledger keep no past ones. With --prometheus URL the report has them all.")
+	case g.Of != "":
+		out = append(out, "Holds are those of now: Prometheus measures holds and repairs in flight of the whole fleet, not of some nodes.",
+			fmt.Sprintf("Breakers were measured every %s: what was shorter may be missing.", Duration(g.Series.Step)))
+		if r.Measured.MissingSeconds > 0 {
+			out = append(out, fmt.Sprintf("Prometheus has no sample of a leading Drydock for %s of this time: breakers that were open then are not counted.", Duration(time.Duration(r.Measured.MissingSeconds)*time.Second)))
+		}
 	default:
 		out = append(out, fmt.Sprintf("Holds, breakers and repairs in flight were measured every %s: what was shorter may be missing.", Duration(g.Series.Step)))
 		if r.Measured.MissingSeconds > 0 {

@@ -104,8 +104,8 @@ func (r *Report) summary() string {
 	if t.AtOnce > 0 {
 		out = append(out, fmt.Sprintf("The most repairs on record at once: %d.", t.AtOnce))
 	}
-	if r.Measured != nil {
-		out = append(out, fmt.Sprintf("The most in flight at once, as Prometheus measured: %d.", r.Measured.InFlight))
+	if r.Measured != nil && r.Measured.InFlight != nil {
+		out = append(out, fmt.Sprintf("The most in flight at once, as Prometheus measured: %d.", *r.Measured.InFlight))
 	}
 	if t.UnderWay > 0 {
 		out = append(out, fmt.Sprintf("On record now: %s.", some(t.UnderWay, "repair")))
@@ -196,10 +196,10 @@ func numbers(of string, groups []Group, total *Group, empty string) *Table {
 }
 
 func (r *Report) holds() *Table {
-	t := &Table{Empty: "No repair is held.", Columns: []Column{
+	t := &Table{Empty: "No repair on record is held.", Columns: []Column{
 		{Name: "policy"}, {Name: "reason"}, {Name: "held", Number: true}, {Name: "most", Number: true}, {Name: "from"},
 	}}
-	if r.Measured != nil {
+	if r.Measured != nil && r.Of == "" {
 		t.Empty = "No repair was held."
 	}
 	for _, h := range r.Holds {

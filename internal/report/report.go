@@ -139,6 +139,6 @@ type Measured struct {
 	// StepSeconds is how far apart the samples are. MissingSeconds is how long there was none.
 	StepSeconds    int64 `json:"stepSeconds"`
 	MissingSeconds int64 `json:"missingSeconds"`
-	// InFlight is the largest number of repairs in flight at the same time.
-	InFlight int `json:"inFlight"`
+	// InFlight is the largest number of repairs in flight at the same time, of the whole fleet; absent where the report is about some nodes.
+	InFlight *int `json:"inFlight,omitempty"`
 }

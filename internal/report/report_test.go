@@ -290,3 +290,25 @@ func TestTheJSONReadsBack(t *testing.T) {
 	require.Equal(t, r.Policies, got.Policies)
 	require.Len(t, got.Repairs, len(r.Repairs))
 }
+
+// TestTheFleetsSeriesAreNotCountedAsANodes: Prometheus knows holds and repairs in flight of the whole fleet alone.
+func TestTheFleetsSeriesAreNotCountedAsANodes(t *testing.T) {
+	t.Parallel()
+	made := func(of string) *Report {
+		in := rich()
+		in.Of, in.Series = of, measured()
+		return New(in)
+	}
+	const said = "Holds are those of now: Prometheus measures holds and repairs in flight of the whole fleet, not of some nodes."
+	fleet, one := made(""), made("node-7")
+	require.Len(t, fleet.Holds, 2, "the control")
+	require.Equal(t, 2, *fleet.Measured.InFlight)
+	require.NotContains(t, fleet.Unsaid, said)
+	require.Equal(t, []Hold{{Policy: "node-not-ready", Reason: remediations.ReasonSilenced, Seconds: 22 * 60, Most: 1, Source: SourceRecords}}, one.Holds)
+	require.Nil(t, one.Measured.InFlight)
+	require.Contains(t, one.Unsaid, said)
+	require.NotEmpty(t, one.Breakers, "a breaker concerns each node")
+	text, data, _ := forms(t, one)
+	require.NotContains(t, text, "The most in flight at once")
+	require.NotContains(t, data, `"inFlight"`)
+}

@@ -71,12 +71,12 @@ func (c *Carried) From() time.Time { return c.head.From }
 // Moments is part of Source. It begins where From says. When all is read, the file has the new state; until then it has the old one.
 func (c *Carried) Moments(ctx context.Context, from, until time.Time, yield func(Moment) error) error {
 	until = until.UTC().Truncate(time.Millisecond)
-	next, err := os.CreateTemp(filepath.Dir(c.file), filepath.Base(c.file)+".")
+	file, err := os.CreateTemp(filepath.Dir(c.file), filepath.Base(c.file)+".")
 	if err != nil {
 		return fmt.Errorf("writing the state: %w", err)
 	}
-	defer func() { _ = errors.Join(next.Close(), os.Remove(next.Name())) }() // nothing is there any more if all went well
-	packed := gzip.NewWriter(next)
+	defer func() { _ = errors.Join(file.Close(), os.Remove(file.Name())) }() // nothing is there any more if all went well
+	packed := gzip.NewWriter(file)
 	out := gob.NewEncoder(packed)
 	write := func(what any) error {
 		if err := out.Encode(what); err != nil {
@@ -84,7 +84,16 @@ func (c *Carried) Moments(ctx context.Context, from, until time.Time, yield func
 		}
 		return nil
 	}
-	if err := write(header{Of: c.head.Of, From: from.UTC().Truncate(time.Millisecond), Until: until}); err != nil {
+	begin := from.UTC().Truncate(time.Millisecond)
+	next := begin
+	if c.old {
+		next = c.head.Until
+	}
+	known, err := c.knownUntil(ctx, next, until)
+	if err != nil {
+		return err
+	}
+	if err := write(header{Of: c.head.Of, From: begin, Until: known}); err != nil {
 		return err
 	}
 	each := func(m Moment) error { return errors.Join(write(entry{Moment: &m}), yield(m)) }
@@ -92,10 +101,9 @@ func (c *Carried) Moments(ctx context.Context, from, until time.Time, yield func
 		if err := c.again(ctx, each); err != nil {
 			return err
 		}
-		from = c.head.Until
 	}
-	if from.Before(until) || !c.old {
-		if err := c.Past.Moments(ctx, from, until, each); err != nil {
+	if next.Before(known) || !c.old {
+		if err := c.Past.Moments(ctx, next, known, each); err != nil {
 			return err
 		}
 	}
@@ -106,10 +114,35 @@ func (c *Carried) Moments(ctx context.Context, from, until time.Time, yield func
 	if err := write(entry{End: end}); err != nil {
 		return err
 	}
-	if err := errors.Join(packed.Close(), next.Sync(), os.Rename(next.Name(), c.file)); err != nil {
+	if known.Before(until) {
+		if err := c.Past.Moments(ctx, known, until, yield); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(packed.Close(), file.Sync(), os.Rename(file.Name(), c.file)); err != nil {
 		return fmt.Errorf("writing the state: %w", err)
 	}
 	return nil
+}
+
+// knownUntil is where the state ends. That is until, unless the data ended long before it: a snapshot that is made later may have
+// what came since, so the next run has to read it.
+func (c *Carried) knownUntil(ctx context.Context, from, until time.Time) (time.Time, error) {
+	last, err := c.lastShown(ctx, from, until)
+	switch {
+	case err != nil:
+		return time.Time{}, err
+	case until.Sub(last) < c.options.Lookback:
+		return until, nil
+	}
+	end := from // nothing is there
+	if !last.IsZero() {
+		end = last.Add(time.Millisecond)
+	}
+	if !c.old && !end.After(from) { // a reading is of some time
+		end = from.Add(time.Millisecond)
+	}
+	return end, nil
 }
 
 // again gives the moments of the file, and has the reading go on after them.

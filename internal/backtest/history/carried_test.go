@@ -291,3 +291,33 @@ func TestAReadingThatFailsLeavesTheOldState(t *testing.T) {
 		require.Len(t, all, 1)
 	}
 }
+
+// TestAStateEndsWithTheData: a snapshot that ends before the run does is no proof that there was nothing. The next one may have it.
+func TestAStateEndsWithTheData(t *testing.T) {
+	t.Parallel()
+	snapshot := func(last float64) string {
+		r := New(t)
+		Every(0, last, func(when time.Time, minutes float64) {
+			one := Machine{Name: "one"}
+			if minutes >= 70 && minutes < 90 {
+				one.Ready = "unknown"
+			}
+			r.Scrape(when, "a", KubeStateMetrics("a", one, Machine{Name: "two"}))
+		})
+		return r.Blocks(2 * time.Hour)
+	}
+	early, late, files := snapshot(60), snapshot(200), t.TempDir()
+	for name, o := range map[string]history.Options{"rules": {Rules: rulesOf(t, stateful)}, "recorded": {Recorded: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(files, name)
+			first, _ := carried(t, early, file, o, At(30), At(120))
+			require.Equal(t, At(120), first[len(first)-1].Gap.Until, "the control: that run had no data for its last hour")
+			same, _ := carried(t, early, file, o, At(30), At(120))
+			require.Equal(t, text(t, first), text(t, same), "the report can be printed again")
+			got, _ := carried(t, late, file, o, At(30), At(180))
+			whole, _ := carried(t, late, filepath.Join(files, name+"-whole"), o, At(30), At(180))
+			require.Equal(t, text(t, whole), text(t, got))
+		})
+	}
+}

@@ -21,7 +21,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // readChunks reads an answer that is a stream of frames, each with chunks of one series: the length of the message as a uvarint, its
 // checksum, the message. A series with many chunks has several frames, one after the other.
-func readChunks(body io.Reader) (out []storage.Series, err error) {
+func readChunks(body io.Reader, drop string) (out []storage.Series, err error) {
 	in := bufio.NewReaderSize(body, 64<<10)
 	builder := labels.NewScratchBuilder(16)
 	var last *chunkSeries
@@ -37,7 +37,7 @@ func readChunks(body io.Reader) (out []storage.Series, err error) {
 			return nil, err
 		}
 		for _, s := range answer.ChunkedSeries {
-			lset := labelsOf(&builder, s.Labels)
+			lset := labelsOf(&builder, s.Labels, drop)
 			if last == nil || !labels.Equal(last.labels, lset) {
 				last = &chunkSeries{labels: lset}
 				out = append(out, last)

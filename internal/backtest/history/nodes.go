@@ -132,10 +132,7 @@ func (f *fleet) target(name string) *targetPast {
 func (f *fleet) run(ctx context.Context, data storage.Queryable, from, until int64) ([]nodeChange, error) {
 	var changes []change[fact]
 	for _, metric := range nodeMetrics() {
-		found, err := f.tracker.read(ctx, data, from, until,
-			labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, metric),
-			labels.MustNewMatcher(labels.MatchRegexp, "job", stateMetrics),
-			labels.MustNewMatcher(labels.MatchEqual, "exported_node", ""))
+		found, err := f.tracker.read(ctx, data, from, until, shownNodes(metric)...)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", metric, err)
 		}
@@ -164,6 +161,15 @@ func (f *fleet) run(ctx context.Context, data storage.Queryable, from, until int
 		}
 	}
 	return out, nil
+}
+
+// shownNodes selects the series of one metric of kube-state-metrics.
+func shownNodes(metric string) []*labels.Matcher {
+	return []*labels.Matcher{
+		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, metric),
+		labels.MustNewMatcher(labels.MatchRegexp, "job", stateMetrics),
+		labels.MustNewMatcher(labels.MatchEqual, "exported_node", ""),
+	}
 }
 
 func (f *fleet) apply(c change[fact]) {

@@ -18,6 +18,9 @@ type Options struct {
 	Matters func(fixed model.LabelSet) bool
 	// ExternalLabels are those of Prometheus, which its data does not have: each alert gets them.
 	ExternalLabels model.LabelSet
+	// ReplicaLabel is the external label that differs between replicas of one Prometheus. It is dropped from what Prometheus answers: two
+	// replicas behind one Service would make two series of each, and two alerts of one. Empty: none is dropped.
+	ReplicaLabel string
 	// Interval is the evaluation interval of groups that name none; 0: Prometheus' default, one minute.
 	Interval time.Duration
 	// Lookback is how long a series without a new sample is still there; 0: Prometheus' default, five minutes.

@@ -73,7 +73,7 @@ func OpenPrometheus(url string, client *http.Client, o Options) (*Past, error) {
 		return nil, err
 	}
 	p := &Past{options: o, rules: rules, closing: func() error { return nil }, passed: func(int64) error { return nil }}
-	server, err := newRemote(url, client, p.skip)
+	server, err := newRemote(url, client, o.ReplicaLabel, p.skip)
 	if err != nil {
 		return nil, err
 	}

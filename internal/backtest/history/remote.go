@@ -32,18 +32,19 @@ type remote struct {
 	url    string
 	shown  string // the URL without its password
 	client *http.Client
+	drop   string // the label that is dropped
 	skip   func(Skip)
 	once   sync.Once   // skip names histograms once
 	chunks atomic.Bool // the server sends chunks
 }
 
-func newRemote(server string, client *http.Client, skip func(Skip)) (*remote, error) {
+func newRemote(server string, client *http.Client, drop string, skip func(Skip)) (*remote, error) {
 	parsed, err := url.Parse(server)
 	if err != nil || parsed.Host == "" {
 		return nil, errors.New("the address of Prometheus is no URL as http://HOST:PORT") // it may have a password
 	}
 	parsed = parsed.JoinPath("api", "v1", "read")
-	return &remote{url: parsed.String(), shown: parsed.Redacted(), client: client, skip: skip}, nil
+	return &remote{url: parsed.String(), shown: parsed.Redacted(), client: client, drop: drop, skip: skip}, nil
 }
 
 func (r *remote) Querier(from, until int64) (storage.Querier, error) {
@@ -83,7 +84,7 @@ func (q remoteQuerier) Select(
 		return storage.ErrSeriesSet(fmt.Errorf("reading from Prometheus at %s: %w", q.shown, err))
 	}
 	slices.SortFunc(found, func(a, b storage.Series) int { return labels.Compare(a.Labels(), b.Labels()) })
-	return &remoteSet{all: found}
+	return &remoteSet{all: merged(found)}
 }
 
 func (r *remote) read(ctx context.Context, from, until int64, matchers []*labels.Matcher) ([]storage.Series, error) {
@@ -116,7 +117,7 @@ func (r *remote) read(ctx context.Context, from, until int64, matchers []*labels
 	}
 	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/x-streamed-protobuf") {
 		r.chunks.Store(true)
-		return readChunks(response.Body)
+		return readChunks(response.Body, r.drop)
 	}
 	return r.samples(response.Body)
 }
@@ -144,19 +145,38 @@ func (r *remote) samples(body io.Reader) ([]storage.Series, error) {
 					r.skip(Skip{What: "native histograms", Why: "this server sends none over the API; they are read from a TSDB folder"})
 				})
 			}
-			out = append(out, &remoteSeries{labelsOf(&builder, s.Labels), s})
+			out = append(out, &remoteSeries{labelsOf(&builder, s.Labels, r.drop), s})
 		}
 	}
 	return out, nil
 }
 
-func labelsOf(builder *labels.ScratchBuilder, of []prompb.Label) labels.Labels {
+func labelsOf(builder *labels.ScratchBuilder, of []prompb.Label, drop string) labels.Labels {
 	builder.Reset()
 	for _, l := range of {
-		builder.Add(l.Name, l.Value)
+		if l.Name != drop {
+			builder.Add(l.Name, l.Value)
+		}
 	}
 	builder.Sort()
 	return builder.Labels()
+}
+
+// merged makes one of sorted series that have the same labels: those of several replicas, where one server answers for all.
+func merged(all []storage.Series) (out []storage.Series) {
+	for first := 0; first < len(all); {
+		next := first + 1
+		for next < len(all) && labels.Equal(all[first].Labels(), all[next].Labels()) {
+			next++
+		}
+		if same := all[first:next]; len(same) > 1 {
+			out = append(out, storage.ChainedSeriesMerge(same...))
+		} else {
+			out = append(out, same[0])
+		}
+		first = next
+	}
+	return out
 }
 
 func matcherType(of labels.MatchType) prompb.LabelMatcher_Type {

@@ -173,3 +173,43 @@ func TestAnAnswerThatIsDamagedIsAnError(t *testing.T) {
 		})
 	}
 }
+
+// TestReplicasAreOne: behind one Service now one replica answers, now the other, and some servers answer for both at once.
+func TestReplicasAreOne(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		drop   string
+		both   bool
+		alerts int
+	}{"one of the two answers": {"prometheus_replica", false, 1}, "both answer": {"prometheus_replica", true, 1}, "the label is kept, the control": {"", false, 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stored := map[string][]prompb.Sample{}
+			Every(0, 30, func(when time.Time, minutes float64) {
+				shown := KubeStateMetrics("a", Machine{Name: "one"})
+				shown[`ALERTS{alertname="A",alertstate="firing",node="one"}`] = 1
+				for i, replica := range []string{"prometheus-0", "prometheus-1"} {
+					if !c.both && (minutes >= 15) != (i == 1) {
+						continue
+					}
+					for series, v := range shown {
+						series = strings.TrimSuffix(series, "}") + `,prometheus_replica="` + replica + `"}`
+						stored[series] = append(stored[series], prompb.Sample{Timestamp: when.UnixMilli(), Value: v})
+					}
+				}
+			})
+			past, err := history.OpenPrometheus(reading(t, stored), http.DefaultClient, history.Options{Recorded: true, ReplicaLabel: c.drop})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, past.Close()) })
+			alerts := map[string]bool{}
+			for _, m := range moments(t, past, 10, 30) {
+				for _, a := range m.Alerts {
+					require.Equal(t, c.drop == "", len(a.Labels["prometheus_replica"]) > 0)
+					alerts[a.Labels.String()] = true
+				}
+			}
+			require.Len(t, alerts, c.alerts)
+			require.Empty(t, past.Skipped())
+		})
+	}
+}

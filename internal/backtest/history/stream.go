@@ -3,9 +3,13 @@ package history
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
 // Moments is part of Source.
@@ -97,6 +101,46 @@ func (p *Past) chunks(ctx context.Context, from, until time.Time, each func(m Mo
 		read(at)
 	}
 	return nil
+}
+
+// lastShown is when kube-state-metrics last showed a Node, from from (included) until until (excluded); zero: never.
+func (p *Past) lastShown(ctx context.Context, from, until time.Time) (time.Time, error) {
+	for length := p.options.Lookback; from.Before(until); length = p.chunk() {
+		begin := until.Add(-length)
+		if begin.Before(from) {
+			begin = from
+		}
+		querier, err := p.data.Querier(begin.UnixMilli(), until.UnixMilli()-1)
+		if err != nil {
+			return time.Time{}, err
+		}
+		at, err := lastSample(querier.Select(ctx, false, nil, shownNodes(metricInfo)...), begin.UnixMilli(), until.UnixMilli())
+		if err := errors.Join(err, querier.Close()); err != nil {
+			return time.Time{}, fmt.Errorf("reading %s: %w", metricInfo, err)
+		}
+		if at != 0 {
+			return time.UnixMilli(at).UTC(), nil
+		}
+		until = begin
+	}
+	return time.Time{}, nil
+}
+
+// lastSample is when the last sample of any of the series is, from from (included) until until (excluded); 0: there is none.
+func lastSample(set storage.SeriesSet, from, until int64) (last int64, err error) {
+	var samples chunkenc.Iterator
+	for set.Next() {
+		samples = set.At().Iterator(samples)
+		for kind := samples.Next(); kind != chunkenc.ValNone; kind = samples.Next() {
+			if at := samples.AtT(); at >= from && at < until {
+				last = max(last, at)
+			}
+		}
+		if err := samples.Err(); err != nil {
+			return 0, err
+		}
+	}
+	return last, set.Err()
 }
 
 // looksBack is how far back what is read at a time reaches.
