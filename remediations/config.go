@@ -109,13 +109,22 @@ func (p *Policy) Takes(n *corev1.Node) bool {
 	return p.NodeSelector == nil || p.NodeSelector.Matches(signs.LabelsOf(n))
 }
 
+// StepAt is the step of the plan that a record names; ok is false where the plan has another one at its place, or ends before it, and
+// where the policy is nil.
+func (p *Policy) StepAt(ref StepRef) (step Step, ok bool) {
+	if p == nil || ref.Index >= len(p.Plan) || p.Plan[ref.Index].Name != ref.Name {
+		return Step{}, false
+	}
+	return p.Plan[ref.Index], true
+}
+
 // Moved says that the plan was edited, so that the step on record is not the plan's at its place any more, though the plan goes that
 // far or has the step elsewhere.
-func (p *Policy) Moved(step StepRef) bool {
-	if step.Index < len(p.Plan) {
-		return p.Plan[step.Index].Name != step.Name
+func (p *Policy) Moved(ref StepRef) bool {
+	if _, there := p.StepAt(ref); there {
+		return false
 	}
-	return slices.ContainsFunc(p.Plan, func(s Step) bool { return s.Name == step.Name })
+	return ref.Index < len(p.Plan) || slices.ContainsFunc(p.Plan, func(s Step) bool { return s.Name == ref.Name })
 }
 
 // Step is one step of a plan.

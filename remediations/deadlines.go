@@ -83,8 +83,8 @@ func (c *Config) WouldUntil(p *Policy, r *Record) time.Time {
 
 // timeoutOf is how long a step may take that takes its time.
 func timeoutOf(p *Policy, step StepRef) time.Duration {
-	if p != nil && step.Index < len(p.Plan) && p.Plan[step.Index].Name == step.Name {
-		return p.Plan[step.Index].Timeout
+	if s, there := p.StepAt(step); there {
+		return s.Timeout
 	}
 	return time.Hour
 }
@@ -95,8 +95,8 @@ const unknownWait = 10 * time.Minute
 // WaitOf is how long the proof of a step that is on record may take: as its plan says or, where that has it no more or there is
 // no plan, as the remediation itself.
 func (c *Config) WaitOf(p *Policy, step StepRef) time.Duration {
-	if p != nil && step.Index < len(p.Plan) && p.Plan[step.Index].Name == step.Name {
-		return p.Plan[step.Index].Wait
+	if s, there := p.StepAt(step); there {
+		return s.Wait
 	}
 	return cmp.Or(c.Remediation(step.Name).Wait, unknownWait)
 }

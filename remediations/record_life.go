@@ -80,8 +80,11 @@ func (r *Record) Tried(ref StepRef) bool {
 // only prepares others is done again: the node was given back in between.
 func (r *Record) Spent(c *Config, p *Policy, ref StepRef) bool {
 	a := r.After
-	if a == nil || !c.Remediation(ref.Name).Once || a.Step.Index >= len(p.Plan) || p.Plan[a.Step.Index].Name != a.Step.Name {
-		return false // or the plan has become another one
+	if a == nil || !c.Remediation(ref.Name).Once {
+		return false
+	}
+	if _, there := p.StepAt(a.Step); !there {
+		return false // the plan has become another one
 	}
 	return ref.Index < a.Step.Index || (ref.Index == a.Step.Index && ref.Attempt <= a.Step.Attempt)
 }

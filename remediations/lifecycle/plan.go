@@ -11,8 +11,8 @@ func (s *State) Doable(p *remediations.Policy, r *remediations.Record, ref remed
 	if r != nil && r.Policy == p.Name && (r.Tried(ref) || r.Spent(s.Config, p, ref)) {
 		return false
 	}
-	return ref.Index < len(p.Plan) && p.Plan[ref.Index].Name == ref.Name && ref.Attempt <= p.Plan[ref.Index].Attempts &&
-		s.Config.Provides(p.Plan[ref.Index])
+	step, there := p.StepAt(ref)
+	return there && ref.Attempt <= step.Attempts && s.Config.Provides(step)
 }
 
 // FirstStep is the first step of the plan that can be carried out for the repair; nil: for one that goes on from nothing.

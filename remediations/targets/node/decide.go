@@ -109,8 +109,10 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 		} else if well && r.Phase == remediations.PhasePending && now.Before(r.Deadline) {
 			return cure
 		}
-		if d, ok := s.otherAlert(p, now); ok && !well {
-			return d
+		if !well {
+			if d, ok := s.otherAlert(p, now); ok {
+				return d
+			}
 		}
 	}
 	if r.Phase == remediations.PhasePending && !now.Before(r.Deadline) {

@@ -148,8 +148,7 @@ func (s *state) interrupted(r *remediations.Record) bool {
 // step that it has not lost already.
 func (s *state) worn(p *remediations.Policy, why string, now time.Time) lifecycle.Decision {
 	r := s.Record
-	goesOn := r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].Name == r.Step.Name && p.Plan[r.Step.Index].ContinueOnTimeout
-	if goesOn || !remediations.Ready(s.Node) {
+	if step, there := p.StepAt(r.Step); (there && step.ContinueOnTimeout) || !remediations.Ready(s.Node) {
 		return s.after(remediations.CallRefused, why, now)
 	}
 	next := r.Clone()
