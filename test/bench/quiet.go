@@ -182,5 +182,9 @@ func (y *yard) withEnv(start func() error) error {
 		}
 		defer func() { _ = os.Unsetenv(k) }()
 	}
-	return start()
+	if err := start(); err != nil {
+		return err
+	}
+	y.stopped = false
+	return nil
 }

@@ -27,6 +27,7 @@ type yard struct {
 	tokenFile string
 	token     string
 	drydock   *lab.Drydock
+	stopped   bool      // it was told to end
 	led       time.Time // since when it leads
 	pprof     string
 	profiling sync.WaitGroup
@@ -227,7 +228,17 @@ func (y *yard) startDrydock(o lab.DrydockOptions) error {
 func (y *yard) stopDrydock() error {
 	ctx, cancel := context.WithTimeout(y.ctx, 20*time.Second)
 	defer cancel()
+	y.stopped = true
 	return y.drydock.Stop(ctx)
+}
+
+// left is closed when Drydock has ended by itself, as a leader does whose Lease the API server did not renew in time. A pod would be started
+// again; here nothing more is measured.
+func (y *yard) left() <-chan struct{} {
+	if y.drydock == nil || y.stopped {
+		return nil
+	}
+	return y.drydock.Done()
 }
 
 // awaitLead returns when Drydock leads and has asked Alertmanager.
@@ -252,6 +263,8 @@ func (y *yard) until(within time.Duration, what string, done func() (bool, error
 		}
 		select {
 		case <-ticker.C:
+		case <-y.left():
+			return fmt.Errorf("waiting for %s: Drydock has ended by itself; %s", what, y.drydock.LogEnd())
 		case <-deadline.C:
 			return fmt.Errorf("waiting for %s: not within %s: %w", what, within, errors.Join(err, context.DeadlineExceeded))
 		case <-y.ctx.Done():
