@@ -137,6 +137,22 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 	}
 }
 
+// TestLimitsCountADrainedNodeThatWaits: others are held on its account. As soon as its node takes pods again, it does not count.
+func TestLimitsCountADrainedNodeThatWaits(t *testing.T) {
+	parked := func(cordoned bool) *corev1.Node {
+		n := under("node-1", record("aaaaaa", remediations.PhasePending, func(r *remediations.Record) {
+			r.Done = remediations.Attempts{{Name: "drain", Number: 1}}
+			r.Undo = []remediations.Undo{{Kind: remediations.UndoCordon, At: now.Add(-3 * time.Minute)}}
+		}))
+		n.Spec.Unschedulable = cordoned
+		return n
+	}
+	_, stdout, _ := newDesk(t, ledgerOf(calmLedger()), parked(true)).run("status")
+	require.Contains(t, stdout, "Limits:   cluster 1 of 1 (node-1 drained and waiting), breaker at 20% unhealthy\n")
+	_, stdout, _ = newDesk(t, ledgerOf(calmLedger()), parked(false)).run("status")
+	require.Contains(t, stdout, "Limits:   cluster 0 of 1, breaker at 20% unhealthy\n")
+}
+
 // TestStatusOfLeadersRecords: those that are nonsense, or of a version that had other fields, have a word each and stop
 // nobody from seeing the rest; those that have run out say who leads now.
 func TestStatusOfLeadersRecords(t *testing.T) {

@@ -96,7 +96,7 @@ func (s *Status) fleet(now time.Time) []Line {
 	for _, says := range st.Contested {
 		out = append(out, Line{Label: "Others", Subject: says, Text: says})
 	}
-	return append(out, Line{Label: "Limits", Text: limits(s.Ledger.Slots, st.Limits), Calm: true})
+	return append(out, Line{Label: "Limits", Text: limits(s.Ledger.Slots, s.Parked, st.Limits), Calm: true})
 }
 
 // steps say who would repair the nodes that were asked for.
@@ -176,8 +176,8 @@ func calm(b ledger.Breaker, limits map[string]string, now time.Time) string {
 	return fmt.Sprintf("%s at the earliest, the storm having been last seen at %s", Stamp(b.Quiet.Add(cooldown)), Stamp(b.Quiet))
 }
 
-// limits says which slots are taken, against what is configured.
-func limits(slots []ledger.Slot, configured map[string]string) string {
+// limits says which slots are taken, against what is configured. In which zone and pool a parked Node counts, the configuration alone knows.
+func limits(slots []ledger.Slot, parked []string, configured map[string]string) string {
 	var nodes, locations []string
 	zones, pools := map[string]int{}, map[string]int{}
 	for _, s := range slots {
@@ -191,6 +191,11 @@ func limits(slots []ledger.Slot, configured map[string]string) string {
 		}
 		if s.Pool != "" {
 			pools[s.Pool]++
+		}
+	}
+	for _, n := range parked {
+		if !slices.Contains(nodes, n) {
+			nodes = append(nodes, n+" drained and waiting")
 		}
 	}
 	slices.Sort(nodes)

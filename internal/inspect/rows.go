@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
 )
 
 // Scope is which Nodes the status is about: those of the names, or of the selector, or all. Well: also those that nothing concerns.
@@ -59,10 +60,22 @@ func (s *Status) add(n *corev1.Node, of Scope, now time.Time) {
 	if of.whole() {
 		s.CountIll(n)
 	}
+	s.CountParked(n, now)
 	if rows[0].Idle() && !of.Well && len(of.Names) == 0 && (rows[0].Ill == "" || len(s.Ledger.breakersOver(n)) == 0) {
 		return
 	}
 	s.Repairs = append(s.Repairs, rows...)
+}
+
+// CountParked names the Node where it is drained and waits.
+func (s *Status) CountParked(n *corev1.Node, now time.Time) {
+	value, ok := n.Annotations[remediations.NodeRepairKey]
+	if !ok || !n.Spec.Unschedulable {
+		return
+	}
+	if r, err := remediations.DecodeRecordOf(remediations.NodeRepairKey, value); err == nil && fleet.Parked(n, r, now) {
+		s.Parked = append(s.Parked, n.Name)
+	}
 }
 
 // CountIll names the Node with each breaker that is not closed and that counts it.

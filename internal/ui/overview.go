@@ -171,6 +171,7 @@ func (f *fleet) inForce(now time.Time) (out []Fact) {
 	names := slices.SortedFunc(maps.Keys(f.nodes), natural)
 	for _, name := range names {
 		s.CountIll(f.nodes[name])
+		s.CountParked(f.nodes[name], now)
 	}
 	for _, l := range s.Lines(now) {
 		out = append(out, Fact{l.Label, plain(l.Text), l.Calm})

@@ -34,7 +34,13 @@ func (e *Engine) readNodes(ctx context.Context) error {
 		}
 		return nil
 	}
-	e.roster.Change(append(e.caughtUp(nodes), e.unseen()...), gone)
+	nodes = append(e.caughtUp(nodes), e.unseen()...)
+	e.roster.Change(nodes, gone)
+	for _, n := range nodes {
+		if m := e.memory[n.Name]; m != nil && m.readOf != nil {
+			e.journal(n) // else what is remembered of the node would keep an older Node in memory, for long after a storm
+		}
+	}
 	for _, name := range gone {
 		e.forget(name)
 	}

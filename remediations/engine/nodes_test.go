@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,6 +33,25 @@ func (f *saying) Changed(context.Context) (changed []*corev1.Node, gone []string
 	changed, gone = f.changed, f.gone
 	f.changed, f.gone = nil, nil
 	return changed, gone, !f.cannot
+}
+
+// TestWhatIsRememberedOfANodeKeepsNoOlderOne: after a storm every Node would be in memory twice, until the next one.
+func TestWhatIsRememberedOfANodeKeepsNoOlderOne(t *testing.T) {
+	node := func(version string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: version}}
+	}
+	f := &saying{all: []*corev1.Node{node("10")}}
+	e := New(Options{Config: modelConfig(), Fleet: f, Metrics: prometheus.NewRegistry(), Log: logr.Discard()})
+	require.NoError(t, e.readNodes(t.Context()))
+	first := weak.Make(e.roster.Node("a"))
+	e.journal(e.roster.Node("a"))
+	f.all, f.changed = nil, []*corev1.Node{node("11")}
+	runtime.GC()
+	require.NotNil(t, first.Value(), "control: it is kept until there is a newer one")
+	require.NoError(t, e.readNodes(t.Context()))
+	runtime.GC()
+	require.Nil(t, first.Value())
+	require.Equal(t, "11", e.roster.Node("a").ResourceVersion)
 }
 
 // TestTheRosterFollowsTheCache by what changed in it, and never behind this process's own writes.

@@ -21,6 +21,11 @@ func parkedUntil(r *remediations.Record) time.Time {
 	return remediations.Earlier(r.Deadline, r.Since.Add(remediations.PendingFor)).Add(remediations.OverdueFor)
 }
 
+// Parked says that the repair of the Node occupies its share of the limits now, though it is Pending.
+func Parked(n *corev1.Node, r *remediations.Record, now time.Time) bool {
+	return parked(n, r) && now.Before(parkedUntil(r))
+}
+
 // Park counts a repair that has just become Pending, where its node is drained. One that is not drained does not count.
 func (f *Fleet) Park(c *remediations.Config, n *corev1.Node, r *remediations.Record) {
 	if !parked(n, r) {
