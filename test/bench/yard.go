@@ -100,6 +100,11 @@ func measure(ctx context.Context, o options, size int, t *table) (err error) {
 		fmt.Printf("%6.1f s  %s\n", time.Since(began).Seconds(), p.name)
 		if err := p.run(y); err != nil {
 			y.lab.Keep()
+			select {
+			case <-y.left():
+				err = fmt.Errorf("Drydock has ended by itself: %w; %s", err, y.drydock.LogEnd())
+			default:
+			}
 			return fmt.Errorf("%s at %d nodes: %w; the logs are in %s", p.name, size, err, y.lab.LogDir())
 		}
 		if err := y.profile(p.name); err != nil {
@@ -264,7 +269,7 @@ func (y *yard) until(within time.Duration, what string, done func() (bool, error
 		select {
 		case <-ticker.C:
 		case <-y.left():
-			return fmt.Errorf("waiting for %s: Drydock has ended by itself; %s", what, y.drydock.LogEnd())
+			return fmt.Errorf("waiting for %s, in vain", what)
 		case <-deadline.C:
 			return fmt.Errorf("waiting for %s: not within %s: %w", what, within, errors.Join(err, context.DeadlineExceeded))
 		case <-y.ctx.Done():
