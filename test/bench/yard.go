@@ -102,7 +102,7 @@ func measure(ctx context.Context, o options, size int, t *table) (err error) {
 			y.lab.Keep()
 			select {
 			case <-y.left():
-				err = fmt.Errorf("Drydock has ended by itself: %w; %s", err, y.drydock.LogEnd())
+				err = fmt.Errorf("%w; Drydock has ended by itself: %s", err, y.drydock.LogEnd())
 			default:
 			}
 			return fmt.Errorf("%s at %d nodes: %w; the logs are in %s", p.name, size, err, y.lab.LogDir())
