@@ -277,16 +277,15 @@ func (g *gathered) unsaid(r *Report) []string {
 		fallthrough
 	case g.Series == nil:
 		out = append(out, "Holds are those of now, and breakers those that are not closed now: Nodes and ledger keep no past ones. With --prometheus URL the report has them all.")
-	case g.Of != "":
-		out = append(out, "Holds are those of now: Prometheus measures holds and repairs in flight of the whole fleet, not of some nodes.",
-			fmt.Sprintf("Breakers were measured every %s: what was shorter may be missing.", Duration(g.Series.Step)))
-		if r.Measured.MissingSeconds > 0 {
-			out = append(out, fmt.Sprintf("Prometheus has no sample of a leading Drydock for %s of this time: breakers that were open then are not counted.", Duration(time.Duration(r.Measured.MissingSeconds)*time.Second)))
-		}
 	default:
-		out = append(out, fmt.Sprintf("Holds, breakers and repairs in flight were measured every %s: what was shorter may be missing.", Duration(g.Series.Step)))
+		measured, missed := "Holds, breakers and repairs in flight", "what was held then is"
+		if g.Of != "" {
+			measured, missed = "Breakers", "breakers that were open then are"
+			out = append(out, "Holds are those of now: Prometheus measures holds and repairs in flight of the whole fleet, not of some nodes.")
+		}
+		out = append(out, fmt.Sprintf("%s were measured every %s: what was shorter may be missing.", measured, Duration(g.Series.Step)))
 		if r.Measured.MissingSeconds > 0 {
-			out = append(out, fmt.Sprintf("Prometheus has no sample of a leading Drydock for %s of this time: what was held then is not counted.", Duration(time.Duration(r.Measured.MissingSeconds)*time.Second)))
+			out = append(out, fmt.Sprintf("Prometheus has no sample of a leading Drydock for %s of this time: %s not counted.", Duration(time.Duration(r.Measured.MissingSeconds)*time.Second), missed))
 		}
 	}
 	return append(out,

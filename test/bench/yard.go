@@ -269,7 +269,7 @@ func (y *yard) until(within time.Duration, what string, done func() (bool, error
 		select {
 		case <-ticker.C:
 		case <-y.left():
-			return fmt.Errorf("waiting for %s, in vain", what)
+			return errors.Join(fmt.Errorf("waiting for %s, in vain", what), err)
 		case <-deadline.C:
 			return fmt.Errorf("waiting for %s: not within %s: %w", what, within, errors.Join(err, context.DeadlineExceeded))
 		case <-y.ctx.Done():
