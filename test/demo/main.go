@@ -31,13 +31,18 @@ const (
 	broken     = "node-2"
 )
 
-// times are those that a machine with much else to do may use up; for the test they are longer. within is how long an act may take, and a
-// reboot's proof.
-type times struct{ nodeGrace, within, stormCooldown time.Duration }
+// setting is what differs between the demo and its tests. A busy machine may use up the demo's times, so the tests have longer ones.
+type setting struct {
+	nodeGrace     time.Duration
+	within        time.Duration // how long an act may take, and the proof of a reboot
+	stormCooldown time.Duration
+	// disturb is called before the first node breaks; nil: nothing disturbs the demo.
+	disturb func(*lab.Lab, *lab.Civo, *lab.Drydock)
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := demo(ctx, times{nodeGrace: 6 * time.Second, within: time.Minute, stormCooldown: 10 * time.Minute})
+	err := demo(ctx, setting{nodeGrace: 6 * time.Second, within: time.Minute, stormCooldown: 10 * time.Minute})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -45,7 +50,7 @@ func main() {
 	}
 }
 
-func demo(ctx context.Context, t times) error {
+func demo(ctx context.Context, s setting) error {
 	root, err := programs.ModuleRoot()
 	if err != nil {
 		return err
@@ -66,14 +71,14 @@ func demo(ctx context.Context, t times) error {
 	}
 	grown := ruleFor
 	l, err := lab.Start(ctx, lab.Options{
-		NodeSpecs: lab.CivoNodes(5), NodeControllers: true, NoPods: true, NodeGrace: t.nodeGrace, RuleFor: &grown, Out: os.Stdout,
+		NodeSpecs: lab.CivoNodes(5), NodeControllers: true, NoPods: true, NodeGrace: s.nodeGrace, RuleFor: &grown, Out: os.Stdout,
 		RuleFiles: []string{filepath.Join(root, "rules", "NodeNotReady.yaml")},
 	})
 	if err != nil {
 		return err
 	}
 	defer l.Stop()
-	if err := repair(ctx, l, port, b, t); err != nil {
+	if err := repair(ctx, l, port, b, s); err != nil {
 		l.Keep()
 		return fmt.Errorf("%w; the logs are in %s", err, l.LogDir())
 	}
@@ -103,7 +108,7 @@ func build(ctx context.Context, dir string) (built, error) {
 	return b, err
 }
 
-func repair(ctx context.Context, l *lab.Lab, port int, b built, t times) error {
+func repair(ctx context.Context, l *lab.Lab, port int, b built, s setting) error {
 	admission, err := lab.NewAdmission(nil)
 	if err != nil {
 		return err
@@ -131,9 +136,9 @@ func repair(ctx context.Context, l *lab.Lab, port int, b built, t times) error {
 			"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": policyFor.String(),
 			"proofFor": proofFor.String(), "cooldown": "0s",
 			"witness": []any{map[string]any{"ready": false}},
-			"plan":    []any{map[string]any{"step": "reboot", "wait": t.within.String(), "attempts": 2}},
+			"plan":    []any{map[string]any{"step": "reboot", "wait": s.within.String(), "attempts": 2}},
 		}},
-		"limits": map[string]any{"stormCooldown": t.stormCooldown.String()},
+		"limits": map[string]any{"stormCooldown": s.stormCooldown.String()},
 	}})
 	if err != nil {
 		return err
@@ -142,14 +147,17 @@ func repair(ctx context.Context, l *lab.Lab, port int, b built, t times) error {
 		return err
 	}
 	fmt.Printf("\nThe demo shortens what a real cluster does: a node may be silent for %s (usually 50 s), the rule's \"for\" is\n%s (ships with 5 m), the policy's %s (2 m), a cure counts after %s (30 s), a reboot takes %s.\n\n",
-		t.nodeGrace, ruleFor, policyFor, proofFor, rebootTime)
-	if err := watch(ctx, l, civo, t.within); err != nil {
+		s.nodeGrace, ruleFor, policyFor, proofFor, rebootTime)
+	if s.disturb != nil {
+		s.disturb(l, civo, drydock)
+	}
+	if err := watch(ctx, l, civo, s.within); err != nil {
 		return err
 	}
 	if err := describe(ctx, l); err != nil {
 		return err
 	}
-	if err := people(ctx, l, b, drydock.ConfigFile, t.within, refused); err != nil {
+	if err := people(ctx, l, b, drydock.ConfigFile, s.within, refused); err != nil {
 		return err
 	}
 	fmt.Print("What became of both nodes, as anybody may ask later, also as one HTML page (-o html):\n\n")
