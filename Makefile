@@ -14,7 +14,8 @@ help: ## List the targets
 
 .PHONY: demo
 demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluster on this machine
-	@echo "Compiling the demo; the first time this takes a minute or two."
+	@echo "Compiling Drydock and the demo; the first time this takes a few minutes, and then come the programs of the cluster."
+	@test/compile ./test/demo ./cmd/drydock ./cmd/kubectl-drydock
 	@DRYDOCK_OWN_PROGRAMS=1 $(TESTGO) run ./test/demo
 
 .PHONY: quick
@@ -22,19 +23,22 @@ quick: ## At every save: the core, the engine, the receiver, the webhook, the co
 	DRYDOCK_QUICK=1 GOGC=400 $(TESTGO) test -short -vet=off -skip "$$(test/packages largest)" -p 8 -parallel 32 $$(test/packages quick)
 
 .PHONY: test
-test: needs ## Everything: promtool, unit, API server and end-to-end tests (half an hour on 2 cores)
-	@test/run
+test: needs ## Before each push: all packages without a lab, the rules, and the main job with one crash (minutes)
+	@test/run test
 
-.PHONY: unit
-unit: needs ## The tests that need no lab, with the race detector
-	@test/run unit
+.PHONY: e2e
+e2e: needs ## The real program in labs: API server, hosts, mesh, neighbours, crashes, the page; beside them the race detector and vet (half an hour)
+	@test/run e2e
+
+.PHONY: check
+check: test e2e lint verify ## Everything that a change must pass
 
 .PHONY: stalled
 stalled: needs ## The tests without a lab, while their programs are stopped for seconds again and again: what passes by being fast fails
-	@STALLED=1 test/run unit
+	@STALLED=1 test/run test unit
 
 .PHONY: soak
-soak: needs ## What make test samples, whole: a hundred times the histories, every crash point
+soak: needs ## What make test and make e2e sample, whole, with seeds that vary: a hundred times the histories, every crash point
 	DRYDOCK_SOAK=1 $(TESTGO) test -race -timeout 3h ./remediations/... ./internal/selftest
 	DRYDOCK_SOAK=1 $(TESTGO) test -timeout 3h -p 1 ./test/backtest ./test/connect ./test/crash ./test/doors ./test/hosts ./test/clusterapi ./test/karpenter ./test/machineapi
 	DRYDOCK_SOAK=1 $(TESTGO) test -timeout 3h -run TestAFaultLeavesOne ./test/e2e
@@ -51,7 +55,7 @@ oldest: needs ## The whole chain, the admission policy and an install with Helm 
 
 .PHONY: nightly
 nightly: ## All there is: test, stalled, oldest, soak, mutants, fuzz, bench; a night
-	@$(MAKE) --keep-going test month stalled oldest soak mutants fuzz bench
+	@$(MAKE) --keep-going check month stalled oldest soak mutants fuzz bench
 
 .PHONY: mutants
 mutants: needs ## Break the safety core in small ways, and see each noticed by a test: MUTANTS="-sample 20" for a few, half an hour for all
