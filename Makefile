@@ -15,7 +15,7 @@ help: ## List the targets
 .PHONY: demo
 demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluster on this machine
 	@echo "Compiling Drydock and the demo; the first time this takes a few minutes, and then come the programs of the cluster."
-	@test/compile ./test/demo ./cmd/drydock ./cmd/kubectl-drydock
+	@$(TESTGO) run ./internal/lab/programs/build -fetch demo & test/compile ./test/demo ./cmd/drydock ./cmd/kubectl-drydock; wait
 	@DRYDOCK_OWN_PROGRAMS=1 $(TESTGO) run ./test/demo
 
 .PHONY: quick

@@ -1,4 +1,4 @@
-// Package soak is the difference between make test, which looks at samples, and make soak, which looks at all.
+// Package soak decides how much a test runs: a sample in make test and make e2e, everything in make soak.
 package soak
 
 import (

@@ -17,8 +17,9 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestMain keeps the ordinary run short, and the same each time: a change is judged by what it changed. DRYDOCK_SOAK=1 looks at a
-// hundred times as many histories, and at others each time; -rapid.checks and -rapid.seed say exactly which.
+// TestMain keeps the ordinary run short, with the same histories each time: a change is judged by what it changed. With DRYDOCK_SOAK=1
+// it runs a hundred times as many, others each time; -rapid.checks and -rapid.seed name the histories exactly. rapid writes a history
+// that failed into testdata/rapid; once it is committed, each run begins with it.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	chosen := map[string]bool{}

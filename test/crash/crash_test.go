@@ -100,7 +100,7 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// sample is how many of the crash points run in make test.
+// sample is how many of the crash points run in make e2e.
 const sample = 24
 
 // golden is the list of all points at which the program is killed.

@@ -19,26 +19,9 @@ import (
 // is then compiled once, and one program links while the next compiles. Build writes its progress
 // to out. It writes nothing when every program is there.
 func Build(ctx context.Context, out io.Writer, names ...string) (map[string]string, error) {
-	paths := map[string]string{}
-	var missing []target
-	for _, name := range names {
-		t, err := find(name)
-		if err != nil {
-			return nil, err
-		}
-		if t.built() {
-			paths[name] = t.path
-			continue
-		}
-		if own := ownProgram(ctx, t); own != "" {
-			fmt.Fprintf(out, "using your own %s: %s\n", t.name, own)
-			paths[name] = own
-			continue
-		}
-		paths[name] = t.path
-		if !slices.ContainsFunc(missing, func(m target) bool { return m.name == name }) {
-			missing = append(missing, t)
-		}
+	paths, missing, err := lookUp(ctx, out, names)
+	if err != nil {
+		return nil, err
 	}
 	if len(missing) == 0 {
 		return paths, nil
@@ -47,6 +30,50 @@ func Build(ctx context.Context, out io.Writer, names ...string) (map[string]stri
 		return nil, fmt.Errorf("building %s: %w", title(missing), err)
 	}
 	return paths, nil
+}
+
+// Fetch downloads the source of the named programs that are not in the cache. Build does it, too; Fetch is for those who compile
+// something else first.
+func Fetch(ctx context.Context, names ...string) error {
+	_, missing, err := lookUp(ctx, io.Discard, names)
+	if err != nil {
+		return err
+	}
+	unlock, err := lockAll(ctx, io.Discard, missing)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for _, g := range byModule(missing) {
+		if err := g.list(ctx); err != nil {
+			return fmt.Errorf("fetching the source of %s: %w", title(g.targets), err)
+		}
+	}
+	return nil
+}
+
+// lookUp returns where each program is or will be, and which are missing.
+func lookUp(ctx context.Context, out io.Writer, names []string) (paths map[string]string, missing []target, err error) {
+	paths = map[string]string{}
+	for _, name := range names {
+		t, err := find(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		paths[name] = t.path
+		if t.built() {
+			continue
+		}
+		if own := ownProgram(ctx, t); own != "" {
+			fmt.Fprintf(out, "using your own %s: %s\n", t.name, own)
+			paths[name] = own
+			continue
+		}
+		if !slices.ContainsFunc(missing, func(m target) bool { return m.name == name }) {
+			missing = append(missing, t)
+		}
+	}
+	return paths, missing, nil
 }
 
 func build(ctx context.Context, out io.Writer, missing []target) error {

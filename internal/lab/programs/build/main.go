@@ -1,9 +1,9 @@
 // Command build builds programs of the lab and of the checks into the cache
 // and prints where each is:
 //
-//	go run ./internal/lab/programs/build [lab | demo | check | NAME ...]
+//	go run ./internal/lab/programs/build [-fetch] [lab | demo | check | NAME ...]
 //
-// Without an argument it builds what the lab needs.
+// Without an argument it builds what the lab needs. With -fetch it only downloads their source.
 package main
 
 import (
@@ -26,6 +26,10 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
+	fetch := len(args) > 0 && args[0] == "-fetch"
+	if fetch {
+		args = args[1:]
+	}
 	if len(args) == 0 {
 		args = []string{"lab"}
 	}
@@ -41,6 +45,9 @@ func run(ctx context.Context, args []string) error {
 		default:
 			names = append(names, arg)
 		}
+	}
+	if fetch {
+		return programs.Fetch(ctx, names...)
 	}
 	paths, err := programs.Build(ctx, os.Stderr, names...)
 	if err != nil {
