@@ -12,6 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // standsFor is the longest time for which a decision stands without being made again.
@@ -46,7 +47,7 @@ func (p *pass) stand(s *lifecycle.State, d lifecycle.Decision) {
 	m.standing = nil
 	if d.Verb != lifecycle.VerbHold || d.Reason != remediations.ReasonFleetUnhealthy || d.Ask != (lifecycle.Ask{}) || d.Well ||
 		len(d.Notices) > 0 || m.work != nil || m.call != nil || !m.writes.since.IsZero() || !p.sighted() || requested(s) ||
-		change(s, remediations.NodeRepairKey, d) != nil {
+		change(s, remediations.NodeRepairKey, d) != nil || node.FromTheFuture(s, p.now) {
 		return
 	}
 	zone := p.Config.Zone(s.Node)

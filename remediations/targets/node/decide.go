@@ -18,6 +18,13 @@ const (
 	leaseAgain = 5 * time.Second
 )
 
+// FromTheFuture reports whether the Node carries times that lie in the future. Then the decision also depends on whether most
+// kubelets' clocks agree with this one, which may change while the Node does not.
+func FromTheFuture(known *lifecycle.State, now time.Time) bool {
+	_, wrong := of(known, known.Journal.Record).Clamp(now)
+	return wrong
+}
+
 // Decide says what is to be done about one node now. It is pure: the same state and time give the same decision.
 func Decide(known *lifecycle.State, now time.Time) lifecycle.Decision {
 	s := of(known, known.Journal.Record)
