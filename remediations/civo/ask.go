@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/civo/civogo"
+
+	"drydock.dev/drydock/internal/bounded"
 )
 
 // tries is how often a question is asked at most.
@@ -31,7 +33,7 @@ func (c *Client) ask(ctx context.Context, use func(*civogo.Client) error) outcom
 func (o outcome) transient() bool {
 	var untrusted *tls.CertificateVerificationError
 	switch {
-	case o.keyError != nil, errors.Is(o.transport, errTooBig), errors.Is(o.transport, errUnused), errors.As(o.transport, &untrusted):
+	case o.keyError != nil, errors.Is(o.transport, bounded.ErrTooLarge), errors.Is(o.transport, errUnused), errors.As(o.transport, &untrusted):
 		return false
 	case o.transport != nil:
 		return true

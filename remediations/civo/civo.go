@@ -44,6 +44,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock.dev/drydock/internal/bounded"
 	"drydock.dev/drydock/internal/redact"
 	"drydock.dev/drydock/remediations"
 )
@@ -56,9 +57,13 @@ const (
 	// defaultBackoff and its double fit well into the time in which a call must go out.
 	defaultBackoff = 500 * time.Millisecond
 	// maxAnswer bounds what Civo may answer. A list entry is about 1.5 kB, so
-	// this is room for some ten thousand machines.
-	maxAnswer = 16 << 20
+	// this is room for some five thousand machines.
+	maxAnswer = 8 << 20
 )
+
+// answers bound what an answer may become. An entry of a list has about 45 values, 3 of them objects; civogo makes a
+// kilobyte of each object, even of an empty one. With its copies of the text all of it stays below 64 MiB.
+var answers = bounded.Limits{Bytes: maxAnswer, Values: 400_000, Objects: 20_000, Depth: 32}
 
 // Options configure a Client.
 type Options struct {

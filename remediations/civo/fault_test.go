@@ -10,6 +10,7 @@ import (
 	"github.com/civo/civogo"
 	"github.com/stretchr/testify/require"
 
+	"drydock.dev/drydock/internal/bounded"
 	"drydock.dev/drydock/internal/lab/civosim"
 )
 
@@ -36,7 +37,7 @@ func TestFaultsOfTheLookup(t *testing.T) {
 		"page with a 401":     {fault: civosim.HTML(http.StatusUnauthorized), why: Unauthorized},
 		"object, not a list":  {fault: civosim.Failed(), why: BadAnswer},
 		"panic of a decoder":  {fault: civosim.PanicReason(400), why: BadAnswer, text: "civogo panicked"},
-		"too long":            {fault: civosim.Oversize(maxAnswer + 1), why: BadAnswer, is: errTooBig},
+		"too long":            {fault: civosim.Oversize(maxAnswer + 1), why: BadAnswer, is: bounded.ErrTooLarge},
 		"redirect":            {fault: civosim.Redirect(), why: BadAnswer, text: "HTTP 307"},
 		"rate limit":          {fault: civosim.Answer(429, map[string]any{"code": "slow_down", "reason": "x"}), why: Unavailable, text: "HTTP 429", tries: 3},
 		"request timeout":     {fault: civosim.Answer(408, map[string]any{"code": "timeout", "reason": "x"}), why: Unavailable, text: "HTTP 408", tries: 3},
@@ -98,7 +99,7 @@ func TestFaultsOfTheWrite(t *testing.T) {
 		"page with a 502":        {fault: civosim.After(civosim.HTML(502)), why: unknown, done: 1},
 		"panic of a decoder":     {fault: civosim.After(civosim.PanicReason(400)), why: unknown, done: 1, text: "civogo panicked"},
 		"200, reason a number":   {fault: civosim.After(civosim.PanicReason(200)), why: unknown, done: 1},
-		"too long":               {fault: civosim.After(civosim.Oversize(maxAnswer + 1)), why: unknown, is: errTooBig, done: 1},
+		"too long":               {fault: civosim.After(civosim.Oversize(maxAnswer + 1)), why: unknown, is: bounded.ErrTooLarge, done: 1},
 		"redirect, not repeated": {fault: civosim.After(civosim.Redirect()), why: unknown, done: 1, text: "HTTP 307"},
 	} {
 		t.Run(name, func(t *testing.T) {

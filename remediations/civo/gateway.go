@@ -20,10 +20,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-var (
-	errTooBig = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
-	errUnused = errors.New("civogo sent no request")
-)
+var errUnused = errors.New("civogo sent no request")
 
 const (
 	// maxRequest bounds what civogo may send; its bodies are two short strings.
@@ -138,12 +135,9 @@ func (g *gateway) forward(r *http.Request) (answer, []byte, error) {
 		return answer{}, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	body, err := answers.ReadAll(g.ctx, resp.Body)
 	if err != nil {
 		return answer{}, nil, fmt.Errorf("reading the answer: %w", err)
-	}
-	if len(body) > maxAnswer {
-		return answer{}, nil, errTooBig
 	}
 	return answer{
 		status: resp.StatusCode, page: bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")), retryAfter: retryAfter(resp.Header),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/civo/civogo"
 
+	"drydock.dev/drydock/internal/bounded"
 	"drydock.dev/drydock/internal/lastlook"
 )
 
@@ -18,7 +19,7 @@ func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	switch {
 	case o.keyError != nil:
 		return c.refuse(t, Unauthorized, o.keyError, "there is no API key")
-	case errors.Is(o.transport, errTooBig):
+	case errors.Is(o.transport, bounded.ErrTooLarge):
 		return c.refuse(t, BadAnswer, o.transport, "Civo's %s is none", asked)
 	case o.transport != nil:
 		return c.refuse(t, Unreachable, o.transport, "the network does not answer: nothing came from Civo at %s", c.api.Host)

@@ -1,0 +1,152 @@
+// Package bounded bounds what a JSON answer of another program may become in memory. A bound on the bytes that arrive is not
+// enough: the three bytes `{},` can become a struct of a kilobyte. The values are counted while the answer arrives, before
+// any decoder reads them.
+package bounded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Limits bound one answer. Zero: no such limit.
+type Limits struct {
+	// Bytes bounds the whole answer.
+	Bytes int64
+	// Values bounds how many JSON values it has, and Objects how many of them are objects.
+	Values, Objects int
+	// Depth bounds how deep they are nested.
+	Depth int
+	// Each bounds each element of a list that is read as a stream.
+	Each Each
+}
+
+// Each bounds the elements of a list. Depth is how many brackets are open before an element: 1 in `[…]`, 2 in `{"items":[…]}`.
+type Each struct {
+	Depth  int
+	Bytes  int64
+	Values int
+}
+
+// ErrTooLarge is found in each error about a limit.
+var ErrTooLarge = errors.New("the answer is too large")
+
+type limitError string
+
+func (e limitError) Error() string { return string(e) }
+
+func (limitError) Is(target error) bool { return target == ErrTooLarge }
+
+// Reader reads an answer within the limits. It fails, instead of ending, at the first byte beyond one of them, and when ctx
+// ends: an answer that is cut short must not look whole.
+func (l Limits) Reader(ctx context.Context, from io.Reader) io.Reader {
+	return &reader{Limits: l, ctx: ctx, from: from}
+}
+
+// Body is Reader for the body of an HTTP response.
+func (l Limits) Body(ctx context.Context, body io.ReadCloser) io.ReadCloser {
+	return struct {
+		io.Reader
+		io.Closer
+	}{l.Reader(ctx, body), body}
+}
+
+// ReadAll reads a whole answer.
+func (l Limits) ReadAll(ctx context.Context, from io.Reader) ([]byte, error) {
+	return io.ReadAll(l.Reader(ctx, from))
+}
+
+type reader struct {
+	Limits
+	ctx  context.Context // of the request whose answer it is
+	from io.Reader
+	err  error // stays
+
+	at                     int64 // how many bytes were read
+	quoted, escaped        bool
+	depth, values, objects int
+	// The element that is being read began at that byte, when there were that many values.
+	began       int64
+	beganValues int
+}
+
+// Read is io.Reader's.
+func (r *reader) Read(p []byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	if r.err = r.ctx.Err(); r.err != nil {
+		return 0, r.err
+	}
+	n, err := r.from.Read(p)
+	if r.err = r.scan(p[:n]); r.err != nil {
+		return 0, r.err
+	}
+	return n, err
+}
+
+// scan follows the JSON text only as far as it is needed to count. What is no JSON is for the decoder to refuse: up to its
+// first fault both read the same.
+func (r *reader) scan(text []byte) error {
+	for i, c := range text {
+		switch {
+		case r.escaped:
+			r.escaped = false
+		case r.quoted:
+			r.escaped, r.quoted = c == '\\', c != '"'
+		case c == '"':
+			r.quoted = true
+		case c == ',' || c == '{' || c == '[' || c == '}' || c == ']':
+			if err := r.count(c, r.at+int64(i)); err != nil {
+				return err
+			}
+		}
+	}
+	r.at += int64(len(text))
+	if r.Bytes > 0 && r.at > r.Bytes {
+		return limitError(fmt.Sprintf("the answer is longer than %d bytes", r.Bytes))
+	}
+	return r.checkElement(r.at)
+}
+
+// count counts a value where it begins: at its bracket, or at the comma before it.
+func (r *reader) count(c byte, at int64) error {
+	switch c {
+	case '{', '[':
+		r.depth++
+		r.values++
+		if c == '{' {
+			r.objects++
+		}
+	case '}', ']':
+		r.depth--
+	case ',':
+		r.values++
+	}
+	switch {
+	case r.Values > 0 && r.values > r.Values:
+		return limitError(fmt.Sprintf("the answer has more than %d values", r.Values))
+	case r.Objects > 0 && r.objects > r.Objects:
+		return limitError(fmt.Sprintf("the answer has more than %d objects", r.Objects))
+	case r.Depth > 0 && r.depth > r.Depth:
+		return limitError(fmt.Sprintf("the answer is nested more than %d deep", r.Depth))
+	}
+	if err := r.checkElement(at); err != nil {
+		return err
+	}
+	if r.depth <= r.Each.Depth {
+		r.began, r.beganValues = at+1, r.values
+	}
+	return nil
+}
+
+func (r *reader) checkElement(at int64) error {
+	switch {
+	case r.Each.Bytes > 0 && at-r.began > r.Each.Bytes:
+		return limitError(fmt.Sprintf("an element of the answer is longer than %d bytes", r.Each.Bytes))
+	case r.Each.Values > 0 && r.values-r.beganValues > r.Each.Values:
+		return limitError(fmt.Sprintf("an element of the answer has more than %d values", r.Each.Values))
+	}
+	return nil
+}
