@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock.dev/drydock/internal/bounded"
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
@@ -85,6 +86,8 @@ func (c *Client) Explain(r Request, a Answer) *Error {
 		return e
 	}
 	switch said := ""; {
+	case errors.Is(a.Err, bounded.ErrTooLarge):
+		e.Text, e.Cause = fmt.Sprintf("the answer to %s is not used; check that nothing answers in the place of %s", r, c.o.Server), c.Secrets.Error(a.Err)
 	case a.Err != nil:
 		e.Why, e.Text, e.Cause = ForNow, c.o.Server+" did not answer "+r.String(), c.Secrets.Error(a.Err)
 	case a.Own == nil && a.Status == http.StatusNotFound:

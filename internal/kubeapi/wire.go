@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"drydock.dev/drydock/internal/bounded"
 	"drydock.dev/drydock/internal/lastlook"
 	"drydock.dev/drydock/remediations"
 )
@@ -26,9 +26,14 @@ import (
 const (
 	// maxAnswer bounds one answer. A Machine has some 6 kB.
 	maxAnswer = 8 << 20
+	// maxValues bounds what it becomes: a pod, the largest object of a list, has some 700 values with its managedFields, and a page has
+	// perPage objects. What is read of a value takes 128 bytes at most, with the growth of its list or map.
+	maxValues = 300_000
 	// perPage and maxPages bound what is listed: 10,000 objects.
 	perPage  = 250
 	maxPages = 40
+	// maxDepth is far above that of any object that is read.
+	maxDepth = 64
 )
 
 // transport is the only way out. It speaks HTTP/1.1, over connections that no other client has, so that a request that may not leave
@@ -120,12 +125,9 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 		return Answer{Err: err}
 	}
 	defer func() { _ = got.Body.Close() }()
-	said, err := io.ReadAll(io.LimitReader(got.Body, maxAnswer+1))
-	switch {
-	case err != nil:
+	said, err := bounded.Limits{Bytes: maxAnswer, Values: maxValues, Depth: maxDepth}.ReadAll(ctx, got.Body)
+	if err != nil {
 		return Answer{Err: fmt.Errorf("reading the answer: %w", err)}
-	case len(said) > maxAnswer:
-		return Answer{Err: fmt.Errorf("the answer is longer than %d bytes", maxAnswer)}
 	}
 	a := Answer{Status: got.StatusCode, Body: said}
 	if seconds, err := strconv.Atoi(got.Header.Get("Retry-After")); err == nil && seconds > 0 {
@@ -157,7 +159,11 @@ func (c *Client) read(ctx context.Context, r Request, kind string, into Typed) e
 	if a.Err != nil || a.Status != http.StatusOK {
 		return c.Explain(r, a)
 	}
-	if err := json.Unmarshal(a.Body, into); err != nil || into.GetObjectKind().GroupVersionKind().Kind != kind {
+	err := json.Unmarshal(a.Body, into)
+	if errors.Is(err, bounded.ErrTooLarge) {
+		return c.Explain(r, Answer{Err: err})
+	}
+	if err != nil || into.GetObjectKind().GroupVersionKind().Kind != kind {
 		return &Error{Why: ForSetup, Text: fmt.Sprintf("the answer to %s is no %s of %s; check that nothing answers in the API server's place", r, kind, c.o.APIVersion)}
 	}
 	return nil
@@ -169,7 +175,33 @@ type page[T any] struct {
 	Metadata struct {
 		Continue string `json:"continue"`
 	} `json:"metadata"`
-	Items []T `json:"items"`
+	Items items[T] `json:"items"`
+}
+
+// items are the objects of a page. Each is read by itself, so that an answer with more of them than were asked for is refused before they
+// are made: an empty one takes three bytes, and a kilobyte when it is read.
+type items[T any] struct {
+	all  []T
+	most int
+}
+
+// UnmarshalJSON is json.Unmarshaler's.
+func (i *items[T]) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
+		return err // null: there are none
+	}
+	for d.More() {
+		if len(i.all) == i.most {
+			return fmt.Errorf("%w: it has more than the %d objects that were asked for", bounded.ErrTooLarge, i.most)
+		}
+		var one T
+		if err := d.Decode(&one); err != nil {
+			return err
+		}
+		i.all = append(i.all, one)
+	}
+	return nil
 }
 
 // List reads all objects of a kind that the selectors select, in the client's namespace where it has one.
@@ -178,11 +210,11 @@ func List[T any](ctx context.Context, c *Client, path, kind string, selectors ur
 	query := url.Values{"limit": {strconv.Itoa(c.Page)}}
 	maps.Copy(query, selectors)
 	for range maxPages {
-		var p page[T]
+		p := page[T]{Items: items[T]{most: c.Page}}
 		if err := c.read(ctx, Request{Method: http.MethodGet, Path: path, Query: query}, kind+"List", &p); err != nil {
 			return nil, err
 		}
-		all = append(all, p.Items...)
+		all = append(all, p.Items.all...)
 		if p.Metadata.Continue == "" {
 			return all, nil
 		}
