@@ -13,8 +13,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"drydock.dev/drydock/internal/bounded"
 	"drydock.dev/drydock/internal/lastlook"
 	"drydock.dev/drydock/remediations"
 )
@@ -26,6 +28,12 @@ const (
 	maxRequests = 40
 	dialTimeout = 5 * time.Second
 )
+
+// answers bound what an answer may become. A System of a large machine has some 2,000 values.
+var answers = bounded.Limits{Bytes: maxAnswer, Values: 8000, Depth: 32}
+
+// maxTogether bounds all answers of one call: gofish keeps the text of each System that it reads.
+const maxTogether = 4 << 20
 
 // errStopped says that a request was not sent, because the one before was refused.
 var errStopped = errors.New("nothing more was asked after that")
@@ -46,6 +54,8 @@ type wire struct {
 	base    *http.Transport
 	host    string
 	timeout time.Duration
+	// together is how many bytes all answers had.
+	together atomic.Int64
 
 	mu       sync.Mutex
 	requests int
@@ -108,7 +118,7 @@ func (w *wire) admit(req *http.Request) (isReset bool, err error) {
 	case w.failed != nil && !w.closing:
 		err = errStopped
 	case w.requests >= maxRequests:
-		err = fmt.Errorf("the BMC has more to list than %d requests", maxRequests)
+		err = errTooMany
 	case isReset && w.resets > 0:
 		err = errors.New("the reset is sent once only")
 	case isReset && (path.Clean(req.URL.Path) != req.URL.Path || !strings.HasPrefix(req.URL.Path, w.below)):
@@ -134,15 +144,22 @@ func (w *wire) exchange(req *http.Request) (*http.Response, []byte, error) {
 		return nil, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
-	switch {
-	case err != nil:
+	body, err := answers.ReadAll(req.Context(), resp.Body)
+	if err != nil {
 		return nil, nil, fmt.Errorf("reading the answer: %w", err)
-	case len(body) > maxAnswer:
-		return nil, nil, fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
+	}
+	if w.together.Add(int64(len(body))) > maxTogether {
+		return nil, nil, fmt.Errorf("the answers of one call are longer than %d bytes together", maxTogether)
+	}
+	// gofish begins with all members of a collection at once, whether they may be asked or not.
+	var list struct{ Members []json.RawMessage }
+	if json.Unmarshal(body, &list) == nil && len(list.Members) > maxRequests {
+		return nil, nil, errTooMany
 	}
 	return resp, body, nil
 }
+
+var errTooMany = fmt.Errorf("the BMC has more to list than %d requests", maxRequests)
 
 func (w *wire) note(got answer, isReset bool) {
 	w.mu.Lock()
