@@ -26,6 +26,8 @@ type answer struct {
 	alerts     map[string]Alert
 	// selfTests are those that the self-test wants, by fingerprint.
 	selfTests map[string]*SelfTest
+	// kept is what all of these take.
+	kept kept
 	// names are those of alerts of no interest, by fingerprint: one of them may inhibit one that is.
 	names map[string]string
 	// known are the alerts of the answer before, readings those of this one; but for those that also say something about Alertmanager
@@ -123,7 +125,7 @@ func (a *answer) keep(r reading) error {
 		return fmt.Errorf("it has more than %d alerts of interest", maxAlerts)
 	}
 	a.alerts[r.fingerprint] = *r.alert
-	return nil
+	return a.kept.alert(r.alert)
 }
 
 var errNotGenuine = errors.New("it has an alert without labels, state or startsAt, so it is not Alertmanager's")
@@ -154,7 +156,11 @@ func (a *answer) add(m *gettable[map[string]string], id written) error {
 	key := set.Fingerprint().String()
 	selfTest := a.interests.isSelfTest(m.Labels)
 	if selfTest && len(a.selfTests) < maxSelfTests {
-		a.selfTests[key] = newSelfTest(m, a.routes.of(m.Receivers))
+		s := newSelfTest(m, a.routes.of(m.Receivers))
+		a.selfTests[key] = s
+		if err := a.kept.add(slices.Concat(s.Receivers, s.SilencedBy, s.InhibitedBy, s.MutedBy)...); err != nil {
+			return err
+		}
 	}
 	r := reading{fingerprint: key, name: nameOf(set)}
 	if !selfTest && a.interests.keeps(m.Labels) {

@@ -19,6 +19,7 @@ import (
 type mutes struct {
 	interests interests
 	by        map[string][]string // by fingerprint, sorted, each once
+	kept      kept
 }
 
 func newMutes(in interests) *mutes { return &mutes{interests: in, by: map[string][]string{}} }
@@ -41,7 +42,7 @@ func newMutes(in interests) *mutes { return &mutes{interests: in, by: map[string
 // alert in it is inhibited. An Alertmanager that was started again knows none
 // until then.
 func (r *replica) getGroups(ctx context.Context, m *mutes) error {
-	list := &stream{of: "groups", element: m.read}
+	list := &stream{of: "groups", element: m.read, depth: 3}
 	yes, receiver := true, "^(?:"+regexp.QuoteMeta(m.interests.receiver)+")$"
 	_, err := r.api(list).Alertgroup.GetAlertGroups(
 		alertgroup.NewGetAlertGroupsParamsWithTimeout(r.timeout).
@@ -127,6 +128,9 @@ func (m *mutes) readAlerts(d *json.Decoder) (map[string][]string, error) {
 		}
 		if len(muted) == maxAlerts {
 			return nil, fmt.Errorf("it has a group with more than %d alerts of interest", maxAlerts)
+		}
+		if err := m.kept.add(alert.Status.MutedBy...); err != nil {
+			return nil, err
 		}
 		muted[labelSet(labels).Fingerprint().String()] = alert.Status.MutedBy
 	}

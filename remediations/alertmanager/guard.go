@@ -6,6 +6,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
+
+	"drydock.dev/drydock/internal/bounded"
 )
 
 // guard lets pass only what can be Alertmanager's answer, and no more of it than
@@ -30,7 +32,7 @@ func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = resp.Body.Close()
 		return nil, err
 	}
-	resp.Body = &limitedBody{ReadCloser: resp.Body, left: g.limit, limit: g.limit}
+	resp.Body = bounded.Limits{Bytes: g.limit, Depth: maxDepth}.Body(req.Context(), resp.Body)
 	return resp, nil
 }
 
@@ -71,29 +73,4 @@ func judgeEmpty(resp *http.Response) error {
 		return &statusError{resp.StatusCode}
 	}
 	return nil
-}
-
-// limitedBody fails, instead of ending, where a body goes on beyond its limit: a
-// list that is cut short must not look complete.
-type limitedBody struct {
-	io.ReadCloser
-	left, limit int64
-	excess      error
-}
-
-func (b *limitedBody) Read(p []byte) (int, error) {
-	if b.excess != nil {
-		return 0, b.excess
-	}
-	// One byte more than is left is asked for, to tell an end from an excess.
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
-	}
-	n, err := b.ReadCloser.Read(p)
-	if int64(n) > b.left {
-		b.excess = fmt.Errorf("the answer is longer than %d bytes", b.limit)
-		return int(b.left), b.excess
-	}
-	b.left -= int64(n)
-	return n, err
 }

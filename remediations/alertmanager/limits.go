@@ -14,6 +14,16 @@ const (
 	// this is room for about 40,000 of them, of interest or not.
 	maxAnswerBytes = 64 << 20
 
+	// maxDepth bounds how deep an answer is nested.
+	maxDepth = 32
+
+	// maxElementBytes and maxElementValues bound one alert, with its labels, annotations and receivers, and every other
+	// element of a list: each is read at once.
+	maxElementBytes, maxElementValues = 1 << 20, 10_000
+
+	// maxKept bounds the memory for the alerts of interest of one replica. One with 15 labels takes 2 KiB.
+	maxKept = 48 << 20
+
 	// maxAlerts bounds the alerts of interest kept of one replica.
 	maxAlerts = 20_000
 

@@ -1,10 +1,14 @@
 package alertmanager
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+
+	"drydock.dev/drydock/internal/bounded"
 )
 
 // stream reads a JSON list element by element, so that an answer is never held
@@ -14,13 +18,16 @@ import (
 type stream struct {
 	of       string                    // what the elements are, as in "alerts"
 	element  func(*json.Decoder) error // reads just one
+	depth    int                       // how many brackets are open before what is read at once; zero: 1
 	complete bool                      // the list was read to its end, and nothing follows it
 }
 
 // Consume reads the whole list. The second argument, the client's own payload,
 // is left empty. No error is io.EOF, which the generated client would ignore.
 func (s *stream) Consume(body io.Reader, _ any) error {
-	d := json.NewDecoder(body)
+	each := bounded.Each{Depth: cmp.Or(s.depth, 1), Bytes: maxElementBytes, Values: maxElementValues}
+	// The request's own context ends the body.
+	d := json.NewDecoder(bounded.Limits{Each: each}.Reader(context.Background(), body))
 	first, err := d.Token()
 	if errors.Is(err, io.EOF) {
 		return errors.New("the answer is empty")
@@ -73,7 +80,7 @@ type object struct{}
 
 // Consume reads the body into the generated client's payload.
 func (object) Consume(body io.Reader, into any) error {
-	whole, err := io.ReadAll(&limitedBody{ReadCloser: io.NopCloser(body), left: maxObjectBytes, limit: maxObjectBytes})
+	whole, err := bounded.Limits{Bytes: maxObjectBytes, Values: maxElementValues}.ReadAll(context.Background(), body)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,39 @@
+package alertmanager
+
+import (
+	"fmt"
+
+	"drydock.dev/drydock/internal/bounded"
+)
+
+// kept counts the memory for what is kept of an answer, in bytes.
+type kept int
+
+// textBytes is what one text takes beside its characters, as an entry of a list or as a half of a label.
+const textBytes = 40
+
+// add counts texts.
+func (k *kept) add(all ...string) error {
+	for _, s := range all {
+		*k += kept(len(s) + textBytes)
+	}
+	if *k > maxKept {
+		return fmt.Errorf("%w: its alerts of interest take more than %d bytes", bounded.ErrTooLarge, maxKept)
+	}
+	return nil
+}
+
+// alert counts an alert.
+func (k *kept) alert(a *Alert) error {
+	for name, value := range a.Labels {
+		if err := k.add(name, value); err != nil {
+			return err
+		}
+	}
+	for _, list := range [][]string{{a.State}, a.SilencedBy, a.InhibitedBy, a.MutedBy, a.Receivers} {
+		if err := k.add(list...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
