@@ -1,15 +1,11 @@
-// Package redact takes secrets out of text that came from outside, in each spelling that an answer may quote them in.
+// Package redact takes secrets out of text that came from outside, whatever escapes the text has.
 package redact
 
 import (
 	"cmp"
-	"encoding/json"
+	"encoding/base64"
 	"errors"
-	"html"
-	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"drydock.dev/drydock/internal/text"
@@ -23,63 +19,63 @@ type Keyring struct {
 	// Most bounds a text, in bytes; zero: 300.
 	Most int
 
-	mu    sync.Mutex
-	forms [][]string // of one secret each, the newest last
+	mu      sync.Mutex
+	secrets []*secret // the newest last
 }
 
-// kept is more than change hands within one call.
-const kept = 4
+const (
+	// kept is more than change hands within one call.
+	kept = 8
+	// maxRead bounds how much of a text is read. Nobody is shown as much.
+	maxRead = 16 << 10
+)
 
 // Add keeps a secret out of all texts from now on.
-func (k *Keyring) Add(secret string) {
-	if secret == "" {
+func (k *Keyring) Add(text string) {
+	if text == "" {
 		return
 	}
-	forms := spellings(secret)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if slices.ContainsFunc(k.forms, func(have []string) bool { return have[0] == secret }) {
+	if slices.ContainsFunc(k.secrets, func(have *secret) bool { return have.text == text }) {
 		return
 	}
-	k.forms = append(k.forms, forms)
-	k.forms = k.forms[max(0, len(k.forms)-kept):]
+	k.secrets = append(k.secrets, newSecret(text))
+	k.secrets = k.secrets[max(0, len(k.secrets)-kept):]
 }
 
-// spellings are the secret itself, and as it stands in JSON, in a page and in a URL.
-func spellings(secret string) []string {
-	inJSON, _ := json.Marshal(secret) // a string never fails
-	quoted := strconv.Quote(secret)
-	all := []string{
-		secret, string(inJSON[1 : len(inJSON)-1]), quoted[1 : len(quoted)-1], html.EscapeString(secret), url.QueryEscape(secret), url.PathEscape(secret),
+// AddPassword is Add for what is sent as user and password: neither the password nor both together in Base64 are shown.
+func (k *Keyring) AddPassword(user, password string) {
+	k.Add(password)
+	if len(password) < part { // too short to be found within the Base64
+		k.Add(base64.StdEncoding.EncodeToString([]byte(user + ":" + password)))
 	}
-	out := all[:1]
-	for _, form := range all[1:] {
-		if !slices.Contains(out, form) {
-			out = append(out, form)
-		}
-	}
-	return out
 }
 
 // Text makes text that came from outside fit for people to see: without the secrets, on one line, of bounded length.
 func (k *Keyring) Text(s string) string { return text.Line(k.Hide(s), cmp.Or(k.Most, 300)) }
 
-// partShown is how much of a secret may stand at the end of a text that was cut off there.
-const partShown = 8
-
-// Hide takes the secrets out, and the beginning of one at the end of the text, which may have been cut off there. It leaves the rest.
+// Hide takes the secrets out, and every part of one that has 8 characters or more. A text in which a secret stands with
+// escapes is returned without these escapes. What is longer than 16 KiB is cut off.
 func (k *Keyring) Hide(s string) string {
+	s = s[:min(len(s), maxRead)]
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, forms := range k.forms {
-		for _, form := range forms {
-			s = strings.ReplaceAll(s, form, k.Mark)
-			for n := len(form) - 1; n >= partShown; n-- {
-				s = strings.TrimSuffix(s, form[:n])
-			}
+	secrets := slices.Clone(k.secrets)
+	k.mu.Unlock()
+	if len(secrets) == 0 {
+		return s
+	}
+	out := s
+	levels, whole := unescaped(s)
+	for _, level := range levels {
+		if masked, found := mask(level, k.Mark, secrets); found {
+			out = masked // a deeper level has all that this one has
 		}
 	}
-	return s
+	if !whole {
+		return k.Mark // nobody escapes a text so often for people to read
+	}
+	return out
 }
 
 // Error is an error as people may see it: its text is Text's. errors.Is finds in it what it finds in the original, whose own text

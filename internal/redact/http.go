@@ -1,0 +1,66 @@
+package redact
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"slices"
+	"strings"
+
+	"golang.org/x/oauth2"
+)
+
+// public are the headers that a request has without any secret.
+var public = []string{"Accept", "Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Host", "Traceparent", "Transfer-Encoding", "User-Agent", ":authority", ":method", ":path", ":scheme"}
+
+// Trace learns the secrets of each request that is sent with the context, from its headers as they are written: whatever makes
+// them, such as a library that reads a file or fetches a token.
+func (k *Keyring) Trace(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaderField: func(name string, values []string) {
+		for _, v := range values {
+			k.Header(name, v)
+		}
+	}})
+}
+
+// Header learns the secret of one header.
+func (k *Keyring) Header(name, value string) {
+	name = textproto.CanonicalMIMEHeaderKey(name)
+	if slices.Contains(public, name) {
+		return
+	}
+	if name == "Authorization" || name == "Proxy-Authorization" {
+		scheme, rest, two := strings.Cut(value, " ")
+		if two {
+			value = rest
+		}
+		if plain, err := base64.StdEncoding.DecodeString(value); err == nil && strings.EqualFold(scheme, "Basic") {
+			user, password, _ := strings.Cut(string(plain), ":")
+			k.AddPassword(user, password)
+			return
+		}
+	}
+	k.Add(value)
+}
+
+// refusals are what a token endpoint may say by RFC 6749.
+var refusals = []string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope"}
+
+// TokenRefused is the refusal of an OAuth 2 token endpoint that is in err; nil: none. It quotes none of the endpoint's own text, which may
+// repeat the secret that it refuses.
+func TokenRefused(err error) error {
+	var refused *oauth2.RetrieveError
+	if !errors.As(err, &refused) || refused.Response == nil {
+		return nil
+	}
+	said := ""
+	if slices.Contains(refusals, refused.ErrorCode) {
+		said = ", " + refused.ErrorCode
+	}
+	code := refused.Response.StatusCode
+	return fmt.Errorf("the OAuth 2 token endpoint answered %d %s%s; check client_id, the client's secret and token_url", code, http.StatusText(code), said)
+}
