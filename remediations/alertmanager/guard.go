@@ -8,19 +8,21 @@ import (
 	"net/http"
 
 	"drydock.dev/drydock/internal/bounded"
+	"drydock.dev/drydock/internal/redact"
 )
 
 // guard lets pass only what can be Alertmanager's answer, and no more of it than
 // limit bytes. It stands outermost, so it judges what the decoder would read.
 type guard struct {
-	next  http.RoundTripper
-	limit int64
+	next    http.RoundTripper
+	limit   int64
+	secrets *redact.Keyring // learns what proves who Drydock is
 }
 
 // RoundTrip refuses every status but 200, redirects with them, and every type of
 // content but JSON. The body is not quoted: it may be a login page.
 func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := g.next.RoundTrip(req)
+	resp, err := g.next.RoundTrip(req.WithContext(g.secrets.Trace(req.Context())))
 	if err != nil {
 		return nil, err
 	}

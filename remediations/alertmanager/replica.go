@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/alertmanager/api/v2/client"
 	"github.com/prometheus/alertmanager/api/v2/client/alert"
 	"github.com/prometheus/common/config"
+
+	"drydock.dev/drydock/internal/redact"
 )
 
 // replica is one address to ask, with the connections to it.
@@ -25,6 +27,8 @@ type replica struct {
 	url      string // as the Snapshot and the metric name it
 	timeout  time.Duration
 	client   *http.Client
+	// secrets are what proves who Drydock is. No text shows them.
+	secrets *redact.Keyring
 	// readings are the alerts of its last answer.
 	readings atomic.Pointer[readings]
 }
@@ -53,12 +57,14 @@ func newReplica(e *endpoint, address string, timeout time.Duration, answerBytes 
 	if err != nil {
 		return nil, err
 	}
+	secrets := &redact.Keyring{Mark: "[secret]"}
 	return &replica{
+		secrets:  secrets,
 		endpoint: e,
 		url:      e.withHost(address),
 		timeout:  timeout,
 		client: &http.Client{
-			Transport: guard{next: rt, limit: answerBytes},
+			Transport: guard{next: rt, limit: answerBytes, secrets: secrets},
 			// The guard refuses redirects already; this is for whoever changes it.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
@@ -133,7 +139,8 @@ func (r *replica) api(reader runtime.Consumer) *client.AlertmanagerAPI {
 }
 
 // explain drops the request's own URL from an error, because the sentence has
-// named the replica, and says a timeout in words.
+// named the replica, and says a timeout in words. What the replica wrote stands
+// in it in bounds, and without what proves who Drydock is.
 func (r *replica) explain(ctx context.Context, err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -143,7 +150,10 @@ func (r *replica) explain(ctx context.Context, err error) error {
 		// What net/http says instead is at times only that a connection is closed.
 		return fmt.Errorf("no whole answer within %s: %w", r.timeout, context.DeadlineExceeded)
 	}
-	return err
+	if refused := redact.TokenRefused(err); refused != nil {
+		return refused
+	}
+	return r.secrets.Error(err)
 }
 
 func (r *replica) close() { r.client.CloseIdleConnections() }
