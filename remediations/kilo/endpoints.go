@@ -2,7 +2,6 @@ package kilo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,6 +11,8 @@ import (
 	"strings"
 
 	promconfig "github.com/prometheus/common/config"
+
+	"drydock.dev/drydock/internal/redact"
 )
 
 // endpointOf is one configured URL of Prometheus: a name may stand for several of them.
@@ -20,6 +21,8 @@ type endpointOf struct {
 	http promconfig.HTTPClientConfig
 	// asGiven: the host is asked for by its name alone, never by its addresses.
 	asGiven bool
+	// secrets are what proves who Drydock is. No text shows them.
+	secrets *redact.Keyring
 }
 
 func newEndpoints(urls []string, cfg promconfig.HTTPClientConfig) ([]*endpointOf, error) {
@@ -43,7 +46,7 @@ func newEndpoints(urls []string, cfg promconfig.HTTPClientConfig) ([]*endpointOf
 		if u.Port() == "" {
 			u.Host = net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 		}
-		e := &endpointOf{url: *u, http: cfg}
+		e := &endpointOf{url: *u, http: cfg, secrets: &redact.Keyring{Mark: "[secret]", Most: maxText}}
 		e.asGiven = isAddress(u.Hostname()) || throughProxy(&cfg, u)
 		client, err := e.client(u.Hostname())
 		if err != nil { // said now rather than at the first look: a missing file or a wrong key
@@ -113,8 +116,5 @@ func (e *endpointOf) client(address string) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{Transport: bounded{rt}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
+	return &http.Client{Transport: guard{rt, e.secrets}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
 }
-
-// errTooLarge is how an answer ends that is larger than any that makes sense.
-var errTooLarge = errors.New("the answer is larger than is read")

@@ -25,6 +25,8 @@ const (
 	// maxAnswerBytes bounds one answer of Prometheus. Seven minutes of a node's words about more than 100 siblings, of which each
 	// is a series, take about 140 KB: this is a location of some 240 nodes.
 	maxAnswerBytes = 32 << 20
+	// maxSeries bounds its series: 240 nodes about each other by two protocols are 115,000.
+	maxSeries = 150_000
 	// maxURLs and maxAddresses bound whom to ask.
 	maxURLs, maxAddresses = 16, 16
 	// maxText bounds what is quoted of others, maxNamed how many nodes a sentence names.

@@ -90,7 +90,7 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 		return unknown(s, why)
 	}
 	s.Settled = settled(members, s.Leader)
-	w, err := m.ask(ctx, location)
+	w, err := m.ask(ctx, v, location)
 	if err != nil {
 		s.ReachedWhy = "nothing is known of probes"
 		return unknown(s, err.Error())

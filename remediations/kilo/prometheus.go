@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/api"
-	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
+
+	"drydock.dev/drydock/internal/redact"
 )
 
 // turns bounds how long all are asked together, in timeouts of one.
@@ -23,13 +22,13 @@ const turns = 3
 // ask asks one Prometheus after the other what the agents said of the location, until one has both what its members said
 // of each other and what other locations said of them. Of those that know less, the first that knows anything counts; an
 // error says of each why it knows nothing.
-func (m *Mesh) ask(ctx context.Context, location string) (words, error) {
+func (m *Mesh) ask(ctx context.Context, v view, location string) (words, error) {
 	ctx, cancel := context.WithTimeout(ctx, turns*m.options.Timeout)
 	defer cancel()
 	var some *words
 	var trouble []string
 	for _, a := range m.inTurn(ctx, &trouble) {
-		w, err := m.askOne(ctx, a, location)
+		w, err := m.askOne(ctx, a, v, location)
 		switch {
 		case err != nil:
 			trouble = append(trouble, fmt.Sprintf("asking Prometheus %s: %v", a, err))
@@ -77,35 +76,24 @@ func (m *Mesh) inTurn(ctx context.Context, trouble *[]string) []replica {
 	return out
 }
 
-// askOne asks both questions of one. Its clock decides what is old: an answer needs no agreement of clocks.
-func (m *Mesh) askOne(ctx context.Context, r replica, location string) (words, error) {
+// askOne asks both questions of one. Its clock decides what is old: an answer needs no agreement of clocks. A word counts
+// where the Nodes of the view say that its agent and the node that it is about are.
+func (m *Mesh) askOne(ctx context.Context, r replica, v view, location string) (words, error) {
 	client, err := r.client(r.address)
 	if err != nil {
 		return words{}, fmt.Errorf("reading the HTTP configuration: %w", err)
 	}
 	defer client.CloseIdleConnections()
-	prometheus, err := api.NewClient(api.Config{Address: r.url.String(), Client: client})
-	if err != nil {
-		return words{}, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, m.options.Timeout)
 	defer cancel()
-	var answers [2]model.Matrix
-	for i, query := range queries(m.options.Job, location, m.options.MaxAge) {
-		value, warnings, _, err := promv1.NewAPI(prometheus).Query(ctx, query, time.Time{})
-		if err != nil {
-			return words{}, explain(ctx, err, m.options.Timeout)
+	local, cross := newEar(v, location, true), newEar(v, location, false)
+	asked := queries(m.options.Job, location, m.options.MaxAge)
+	for i, e := range []*ear{local, cross} {
+		if err := query(ctx, client, r.url.JoinPath("api/v1/query"), asked[i], e.hear); err != nil {
+			return words{}, r.explain(ctx, err, m.options.Timeout)
 		}
-		if len(warnings) > 0 { // what is missing might be what speaks against a candidate
-			return words{}, fmt.Errorf("its answer may not be whole: %s", clip(strings.Join(warnings, "; ")))
-		}
-		matrix, ok := value.(model.Matrix)
-		if !ok {
-			return words{}, fmt.Errorf("its answer is %T, where a matrix was asked for; check that this is a Prometheus", value)
-		}
-		answers[i] = matrix
 	}
-	return newWords(answers[0], answers[1], location, m.options.MaxAge), nil
+	return newWords(local, cross, m.options.MaxAge), nil
 }
 
 // queries are for the raw samples: only they tell which of two series of one pair spoke last. Other jobs than the agents'
@@ -119,26 +107,28 @@ func queries(job, location string, maxAge time.Duration) [2]string {
 }
 
 // explain drops the request's own URL, since the sentence names it, and says a timeout in words.
-func explain(ctx context.Context, err error, timeout time.Duration) error {
+func (r replica) explain(ctx context.Context, err error, timeout time.Duration) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("no whole answer within %s: %w", timeout, context.DeadlineExceeded)
+	}
+	if refused := redact.TokenRefused(err); refused != nil {
+		return refused
+	}
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	var said *promv1.Error
-	if errors.As(err, &said) {
-		err = errors.New(said.Msg)
-	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("no whole answer within %s: %w", timeout, context.DeadlineExceeded)
-	}
-	return errors.New(clip(err.Error()))
+	return r.secrets.Error(err)
 }
 
-// bounded lets no redirect pass, and of an answer only what makes sense.
-type bounded struct{ next http.RoundTripper }
+// guard lets no redirect pass, learns what proves who Drydock is, and reads of an answer only what makes sense.
+type guard struct {
+	next    http.RoundTripper
+	secrets *redact.Keyring
+}
 
-func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := b.next.RoundTrip(req)
+func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := g.next.RoundTrip(req.WithContext(g.secrets.Trace(req.Context())))
 	if err != nil {
 		return nil, err
 	}
@@ -146,33 +136,13 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = resp.Body.Close()
 		return nil, fmt.Errorf("it answered %d %s, and redirects are not followed", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
-	resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxAnswerBytes}
+	resp.Body = answers.Body(req.Context(), resp.Body)
 	return resp, nil
 }
 
 // CloseIdleConnections lets http.Client reach the connections below.
-func (b bounded) CloseIdleConnections() {
-	if c, ok := b.next.(interface{ CloseIdleConnections() }); ok {
+func (g guard) CloseIdleConnections() {
+	if c, ok := g.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
-}
-
-// limitedBody fails, instead of ending, where a body goes on beyond its limit: what is cut short must not look whole.
-type limitedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *limitedBody) Read(p []byte) (int, error) {
-	if b.left < 0 {
-		return 0, errTooLarge
-	}
-	if int64(len(p)) > b.left+1 { // one more, to tell an end from an excess
-		p = p[:b.left+1]
-	}
-	n, err := b.ReadCloser.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return n - 1, errTooLarge
-	}
-	return n, err
 }

@@ -3,8 +3,10 @@ package kilo
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -16,8 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/api"
-	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
@@ -34,12 +34,12 @@ func TestAPrometheusThatDoesNotAnswerRightIsNoDataAndNamed(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"500": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "server error: 500"},
-		"401": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, "client error: 401"},
+		"500": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "it answered 500 Internal Server Error"},
+		"401": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, "it answered 401 Unauthorized"},
 		"422 in words": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(422)
 			_, _ = io.WriteString(w, `{"status":"error","errorType":"timeout","error":"query timed out"}`)
-		}, "query timed out"},
+		}, "it answered 422 Unprocessable Entity: query timed out"},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, "redirects are not followed"},
 		"a hang": {func(_ http.ResponseWriter, r *http.Request) {
 			select {
@@ -60,10 +60,19 @@ func TestAPrometheusThatDoesNotAnswerRightIsNoDataAndNamed(t *testing.T) {
 		"nothing":      {func(http.ResponseWriter, *http.Request) {}, ""},
 		"a vector": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
-		}, "its answer is model.Vector"},
+		}, `its answer is a "vector"`},
 		"a part": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"status":"success","warnings":["store is\u001b[2J down"],"data":{"resultType":"matrix","result":[]}}`)
 		}, "its answer may not be whole: store is"},
+		"a part, as VictoriaMetrics says it": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"status":"success","isPartial":true,"data":{"resultType":"matrix","result":[]}}`)
+		}, "its answer is not whole: it says isPartial"},
+		"an error with a 200": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"status":"error","error":"it failed"}`)
+		}, "it failed"},
+		"more after its end": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"matrix","result":[]}}{}`)
+		}, "it goes on after its end"},
 		"a closed socket": {func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := w.(http.Hijacker).Hijack()
 			if err == nil {
@@ -78,7 +87,7 @@ func TestAPrometheusThatDoesNotAnswerRightIsNoDataAndNamed(t *testing.T) {
 				}
 			}
 			_, _ = io.WriteString(w, `]}}`)
-		}, errTooLarge.Error()},
+		}, "an element of the answer is longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,23 +144,23 @@ func TestEveryAddressOfANameIsAskedUntilOneHasData(t *testing.T) {
 		}
 	}
 	s := dark(t, o, east()...)
-	w, err := s.ask(t.Context(), "east")
+	w, err := askEast(t, s)
 	require.NoError(t, err)
 	require.False(t, w.none())
 	require.Equal(t, []string{"127.0.0.12", "127.0.0.13", "127.0.0.13", "127.0.0.14", "127.0.0.14"}, asked)
 	require.Equal(t, []string{"prometheus.example.com:" + port}, slices.Compact(hosts), "the name is asked for at each of its addresses")
 	asked = nil
-	_, err = s.ask(t.Context(), "east")
+	_, err = askEast(t, s)
 	require.NoError(t, err)
 	require.Equal(t, []string{"127.0.0.14", "127.0.0.14"}, asked)
 
 	found = []string{"127.0.0.11", "127.0.0.12", "127.0.0.13"}
-	_, err = s.ask(t.Context(), "east")
-	for _, want := range []string{"http://gone.example.com:80: no such host", "at 127.0.0.11: dial", "at 127.0.0.12: server error: 500", "at 127.0.0.13 has no word"} {
+	_, err = askEast(t, s)
+	for _, want := range []string{"http://gone.example.com:80: no such host", "at 127.0.0.11: dial", "at 127.0.0.12: it answered 500 Internal Server Error", "at 127.0.0.13 has no word"} {
 		require.ErrorContains(t, err, want)
 	}
 	found = nil
-	_, err = s.ask(t.Context(), "east")
+	_, err = askEast(t, s)
 	require.ErrorContains(t, err, "it has 0 addresses")
 }
 
@@ -166,11 +175,11 @@ func TestAPrometheusThatKnowsHalfIsTakenWhereNoneKnowsMore(t *testing.T) {
 	}))
 	t.Cleanup(half.Close)
 	s := dark(t, func(o *Options) { o.Prometheus = append([]string{half.URL}, o.Prometheus...) }, east()...)
-	w, err := s.ask(t.Context(), "east")
+	w, err := askEast(t, s)
 	require.NoError(t, err)
 	require.NotEmpty(t, w.cross, "the second knows all")
 	s.cross, s.local, s.last = nil, nil, ""
-	w, err = s.ask(t.Context(), "east")
+	w, err = askEast(t, s)
 	require.NoError(t, err)
 	require.NotEmpty(t, w.local)
 	require.Empty(t, w.cross)
@@ -229,40 +238,63 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzWords lets Prometheus say anything: nothing panics, only names that can be nodes' come of it, and shares are shares.
-func FuzzWords(f *testing.F) {
-	f.Add([]byte(`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"src_node":"a","dst_node":"b","proto":"tcp","src_location":"west"},"values":[[1,"0"],[2,"1"]]}]}}`), "a", "b")
-	f.Add([]byte(`{"status":"success","data":{"resultType":"matrix","result":[null,{"metric":{},"values":[[1,"NaN"]],"histograms":[]}]}}`), "a", "b")
-	f.Add([]byte(`{"status":"success","data":{"resultType":"vector","result":[]}}`), "", "")
-	f.Add([]byte(`{"status":"error"}`), "a", "a")
-	f.Fuzz(func(t *testing.T, answer []byte, one, other string) {
-		client, err := api.NewClient(api.Config{Address: "http://prometheus", RoundTripper: bounded{answers(answer)}})
-		require.NoError(t, err)
-		value, _, _, err := promv1.NewAPI(client).Query(t.Context(), "q", time.Time{})
-		m, ok := value.(model.Matrix)
-		if err != nil || !ok {
+// askEast asks by the Nodes as they are now.
+func askEast(t *testing.T, s *scene) (words, error) {
+	t.Helper()
+	v, err := s.read(t.Context())
+	require.NoError(t, err)
+	return s.ask(t.Context(), v, "east")
+}
+
+// TestAPrometheusThatTakesNoPOSTIsAskedByGET, as behind a proxy that lets only GET pass.
+func TestAPrometheusThatTakesNoPOSTIsAskedByGET(t *testing.T) {
+	s := dark(t, nil, east()...)
+	s.answer = func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
-		w := newWords(m, m, "east", time.Minute)
+		require.Contains(t, r.URL.Query().Get("query"), probeMetric)
+		writeMatrix(w, matrix(map[string]string{"east-1>east-2": "1"}))
+	}
+	w, err := askEast(t, s)
+	require.NoError(t, err)
+	require.NotEmpty(t, w.local)
+}
+
+// FuzzWords lets Prometheus say anything: nothing panics, only Nodes' names come of it, and shares are shares.
+func FuzzWords(f *testing.F) {
+	f.Add([]byte(`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"node":"a","dst_node":"b","proto":"tcp"},"values":[[1,"0"],[2,"1"]]}]}}`), "a", "b")
+	f.Add([]byte(`{"status":"success","data":{"resultType":"matrix","result":[null,{"metric":{},"values":[[1,"NaN"]],"histograms":[]}]}}`), "a", "b")
+	f.Add([]byte(`{"status":"success","data":{"result":[{"metric":{"node":"w","dst_node":"l","proto":"udp"},"values":[[1,"1"]]}],"resultType":"matrix"},"isPartial":true}`), "l", "b")
+	f.Add([]byte(`{"status":"success","data":{"resultType":"vector","result":[]}}`), "", "")
+	f.Add([]byte(`{"status":"error"}`), "a", "a")
+	f.Fuzz(func(t *testing.T, text []byte, one, other string) {
+		all := members("l", one, other)
+		v := append(view{{Node: Node{Name: "w", Location: "west"}}}, all...)
+		local, cross := newEar(v, "east", true), newEar(v, "east", false)
+		for _, e := range []*ear{local, cross} {
+			var a reply
+			if a.read(json.NewDecoder(answers.Reader(t.Context(), bytes.NewReader(text))), e.hear) != nil || a.judge() != nil {
+				return
+			}
+		}
+		w := newWords(local, cross, time.Minute)
 		for src, about := range w.local {
-			require.NotEmpty(t, src)
+			require.NotNil(t, find(all, src))
 			require.NotContains(t, about, src)
 			for _, said := range about {
 				require.False(t, math.IsNaN(said.failing) || said.failing < 0 || said.failing > 1)
 				require.False(t, said.good && said.failing == 1)
 			}
 		}
-		all := members("l", one, other)
+		for _, by := range w.cross {
+			require.Equal(t, []string{"west"}, slices.Collect(maps.Keys(by)))
+		}
 		ok, known, why := w.reached(all, "l")
 		require.Equal(t, ok, why == "")
 		require.True(t, known || !ok, "nobody is reached of whom nothing is known")
 		ties, _, why := w.candidate(one, "l", all, w.accusers(all, suspects(all, "l"), true))
 		require.Equal(t, ties > 0, why == "", "who is tied to nobody is not chosen")
 	})
-}
-
-type answers []byte
-
-func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: 200, Body: io.NopCloser(bytes.NewReader(a)), Header: http.Header{}}, nil
 }

@@ -9,14 +9,13 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/internal/bounded"
 )
 
 // probeMetric is what the agents say of their probes: 1, both payloads came back on a new flow; 0, they did not.
 const probeMetric = "drydock_mesh_probe_success"
 
-// words are what the agents said of a location, by Prometheus' clock. Names in them mean something only where a member
-// has them.
+// words are what the agents said of a location, by Prometheus' clock. Their names and locations are those of Nodes.
 type words struct {
 	// local are the members' own about each other, in maxAge: of whom, by who says it.
 	local  map[string]map[string]word
@@ -40,88 +39,114 @@ type tally struct{ good, bad int }
 
 // account is what one node said of another, by one protocol.
 type account struct {
-	last      model.Time
-	good      bool
-	bad, of   int
-	srcRegion string
+	last    model.Time
+	good    bool
+	bad, of int
 }
 
-// hear gathers the samples of each pair and protocol. An agent speaks for the node that Prometheus scrapes it on, which the
-// label node of its target names, and for no other, whatever it writes into src_node: one that lies has one voice. Roles are part of the labels and change with the leader, so one
-// pair may have said its words in several series: the newest counts.
-func hear(m model.Matrix) map[pair]map[string]account {
-	out := map[pair]map[string]account{}
-	for _, series := range m {
-		if series == nil {
-			continue
+// accounts are what one node said of another, by each protocol.
+type accounts [2]account
+
+// protocols are the ones that agents probe with, in the order of accounts.
+var protocols = []string{"tcp", "udp"}
+
+// ear gathers the samples of each pair and protocol. An agent speaks for the node that Prometheus scrapes it on, which the
+// label node of its target names, and for no other, whatever it writes into src_node; and it speaks from the location that
+// this Node has, whatever it writes into src_location: one that lies has one voice. Roles are part of the labels and change
+// with the leader, so one pair may have said its words in several series: the newest counts.
+type ear struct {
+	location string
+	// local: it takes what nodes of the location say of each other; else what others say of them.
+	local bool
+	// nodes are all that there are, by name; others are of no interest, so that nobody can make it remember more.
+	nodes  map[string]*Node
+	heard  map[pair]*accounts
+	series int
+}
+
+func newEar(v view, location string, local bool) *ear {
+	e := &ear{location: location, local: local, nodes: make(map[string]*Node, len(v)), heard: map[pair]*accounts{}}
+	for i := range v {
+		e.nodes[v[i].Name] = &v[i].Node
+	}
+	return e
+}
+
+// hear takes one series. It fails when there are more than make sense.
+func (e *ear) hear(series *model.SampleStream) error {
+	if e.series++; e.series > maxSeries {
+		return fmt.Errorf("%w: it has more than %d series", bounded.ErrTooLarge, maxSeries)
+	}
+	if series == nil {
+		return nil
+	}
+	src, dst := e.nodes[string(series.Metric["node"])], e.nodes[string(series.Metric["dst_node"])]
+	proto := slices.Index(protocols, string(series.Metric["proto"]))
+	if src == nil || dst == nil || src == dst || proto < 0 || dst.Location != e.location || (src.Location == e.location) != e.local {
+		return nil
+	}
+	p := pair{src.Name, dst.Name}
+	said := e.heard[p]
+	if said == nil {
+		said = &accounts{}
+	}
+	s := &said[proto]
+	for _, v := range series.Values {
+		if v.Value != 0 && v.Value != 1 {
+			continue // no agent says so
 		}
-		p := pair{string(series.Metric["node"]), string(series.Metric["dst_node"])}
-		proto := string(series.Metric["proto"])
-		if remediations.ValidNodeName(p.src) != nil || remediations.ValidNodeName(p.dst) != nil || p.src == p.dst || (proto != "tcp" && proto != "udp") {
-			continue
+		s.of++
+		if v.Value == 0 {
+			s.bad++
 		}
-		if out[p] == nil {
-			out[p] = map[string]account{}
-		}
-		s := out[p][proto]
-		for _, v := range series.Values {
-			if v.Value != 0 && v.Value != 1 {
-				continue // no agent says so
-			}
-			s.of++
-			if v.Value == 0 {
-				s.bad++
-			}
-			if s.of == 1 || v.Timestamp > s.last {
-				s.last, s.good, s.srcRegion = v.Timestamp, v.Value == 1, string(series.Metric["src_location"])
-			}
-		}
-		if s.of > 0 {
-			out[p][proto] = s
+		if s.of == 1 || v.Timestamp > s.last {
+			s.last, s.good = v.Timestamp, v.Value == 1
 		}
 	}
-	return out
+	if s.of > 0 {
+		e.heard[p] = said
+	}
+	return nil
 }
 
-func newWords(local, cross model.Matrix, location string, maxAge time.Duration) words {
+func newWords(local, cross *ear, maxAge time.Duration) words {
 	w := words{local: map[string]map[string]word{}, maxAge: maxAge, cross: map[string]map[string]tally{}}
-	for p, protos := range hear(local) {
-		if len(protos) == 0 {
-			continue
-		}
+	for p, said := range local.heard {
 		one := word{good: true}
-		for _, s := range protos {
-			one.good = one.good && s.good
-			one.failing = max(one.failing, float64(s.bad)/float64(s.of))
+		for _, s := range said {
+			if s.of > 0 {
+				one.good = one.good && s.good
+				one.failing = max(one.failing, float64(s.bad)/float64(s.of))
+			}
 		}
 		if w.local[p.src] == nil {
 			w.local[p.src] = map[string]word{}
 		}
 		w.local[p.src][p.dst] = one
 	}
-	fresh := hear(cross)
 	// All words of an agent are of one scrape: what it does not say any more is of one before, and of a mesh before.
 	newest := map[string]model.Time{}
-	for p, protos := range fresh {
-		for _, s := range protos {
+	for p, said := range cross.heard {
+		for _, s := range said {
 			newest[p.src] = max(newest[p.src], s.last)
 		}
 	}
-	for p, protos := range fresh {
-		for _, s := range protos {
-			if s.last < newest[p.src] || s.srcRegion == location {
+	for p, said := range cross.heard {
+		from := cross.nodes[p.src].Location
+		for _, s := range said {
+			if s.of == 0 || s.last < newest[p.src] {
 				continue
 			}
 			if w.cross[p.dst] == nil {
 				w.cross[p.dst] = map[string]tally{}
 			}
-			t := w.cross[p.dst][s.srcRegion]
+			t := w.cross[p.dst][from]
 			if s.good {
 				t.good++
 			} else {
 				t.bad++
 			}
-			w.cross[p.dst][s.srcRegion] = t
+			w.cross[p.dst][from] = t
 		}
 	}
 	return w
@@ -225,7 +250,7 @@ func (w words) reached(members []member, leader string) (ok, known bool, why str
 				not = append(not, clip(from))
 			}
 		}
-		if len(not)*2 > len(by) {
+		if len(not)*2 >= len(by) { // a tie proves nothing
 			unreached = append(unreached, fmt.Sprintf("%s from %s", k.Name, strings.Join(not[:min(len(not), maxNamed)], ", ")))
 		}
 	}

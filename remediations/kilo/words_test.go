@@ -3,6 +3,7 @@ package kilo
 import (
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +14,47 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-func heard(local, cross map[string]string) words {
-	return newWords(matrix(local), matrix(cross), "east", 5*time.Minute)
+func heard(t *testing.T, local, cross map[string]string) words {
+	t.Helper()
+	return heardBy(t, places(local, cross), matrix(local), matrix(cross))
+}
+
+// heardBy are the words of both answers where the Nodes are where the view has them.
+func heardBy(t *testing.T, v view, local, cross model.Matrix) words {
+	t.Helper()
+	l, c := newEar(v, "east", true), newEar(v, "east", false)
+	for _, series := range local {
+		require.NoError(t, l.hear(series))
+	}
+	for _, series := range cross {
+		require.NoError(t, c.hear(series))
+	}
+	return newWords(l, c, 5*time.Minute)
+}
+
+// places are the Nodes that "src@location>dst" names. Without a location one is in the east.
+func places(said ...map[string]string) view {
+	at := map[string]string{}
+	for _, words := range said {
+		for p := range words {
+			src, dst, _ := strings.Cut(p, ">")
+			src, location, elsewhere := strings.Cut(src, "@")
+			dst, _, _ = strings.Cut(dst, "/")
+			if at[dst] == "" {
+				at[dst] = "east"
+			}
+			if elsewhere {
+				at[src] = location
+			} else if at[src] == "" {
+				at[src] = "east"
+			}
+		}
+	}
+	var v view
+	for name, location := range at {
+		v = append(v, member{Node: Node{Name: name, Location: location}})
+	}
+	return v
 }
 
 func members(names ...string) []member {
@@ -84,7 +124,7 @@ func TestASuccessorPassesProbesToItsSiblings(t *testing.T) {
 					all[i].repair = "it has a repair of its own"
 				}
 			}
-			w := heard(said(c.nodes, c.but), nil)
+			w := heard(t, said(c.nodes, c.but), nil)
 			_, known, why := w.candidate("t", "d", all, w.accusers(all, suspects(all, "d"), true))
 			require.Equal(t, !c.blind, known)
 			if c.want == "" {
@@ -124,7 +164,8 @@ func TestALocationIsReachedThroughItsLeader(t *testing.T) {
 		"one of many is down":      {cross: map[string]string{"w@west>a": "1", "w@west>b": "1", "w@west>c": "0"}, want: "1 of 3 members are not reached: c from west"},
 		"the one that is down is so among its siblings":        {local: bad("c"), cross: map[string]string{"w@west>a": "1", "w@west>b": "1", "w@west>c": "0"}},
 		"all are down among their siblings, and nobody proves": {local: map[string]string{"l>a": "0", "b>a": "0"}, cross: map[string]string{"w@west>a": "0"}, want: "no other location has said"},
-		"one location of two is cut off":                       {cross: map[string]string{"w@west>a": "0", "n@north>a": "1"}},
+		"one location of three is cut off":                     {cross: map[string]string{"w@west>a": "0", "n@north>a": "1", "s@south>a": "1"}},
+		"a tie proves nothing":                                 {cross: map[string]string{"w@west>a": "0", "n@north>a": "1"}, want: "a from west"},
 		"two locations of three are":                           {cross: map[string]string{"w@west>a": "0", "s@south>a": "0", "n@north>a": "1"}, want: "a from south, west"},
 		"most of another location reaches it":                  {cross: map[string]string{"w@west>a": "0", "v@west>a": "1", "u@west>a": "1"}},
 		"half of another location does not":                    {cross: map[string]string{"w@west>a": "0", "v@west>a": "1"}, want: "1 of 1"},
@@ -133,7 +174,7 @@ func TestALocationIsReachedThroughItsLeader(t *testing.T) {
 		"what the agent no longer says is of a mesh before":    {cross: map[string]string{"w@west>b": "1", "w@west>a": "000 "}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ok, known, why := heard(c.local, c.cross).reached(members(four...), "l")
+			ok, known, why := heard(t, c.local, c.cross).reached(members(four...), "l")
 			require.Equal(t, c.want == "", ok, why)
 			require.Equal(t, !c.unknown, known, why)
 			require.Contains(t, why, c.want)
@@ -147,27 +188,62 @@ func TestOfTwoSeriesOfAPairTheOneCountsThatSpokeLast(t *testing.T) {
 		one, other string
 		want       bool
 	}{{"0000 ", "    1", true}, {"    1", "0000 ", true}, {"1111 ", "    0", false}, {"    0", "1111 ", false}} {
-		m := append(matrix(map[string]string{"a@west>b": c.one}), matrix(map[string]string{"a@west>b": c.other})...)
-		m[0].Metric["dst_role"], m[1].Metric["dst_role"] = "member", "leader"
-		w := newWords(m, m, "east", time.Minute)
+		twice := func(pair string) model.Matrix {
+			m := append(matrix(map[string]string{pair: c.one}), matrix(map[string]string{pair: c.other})...)
+			m[0].Metric["dst_role"], m[1].Metric["dst_role"] = "member", "leader"
+			return m
+		}
+		w := heardBy(t, places(map[string]string{"a>b": "", "w@west>b": ""}), twice("a>b"), twice("w@west>b"))
 		require.Equal(t, c.want, w.local["a"]["b"].good, c)
 		require.Equal(t, map[bool]tally{true: {good: 1}, false: {bad: 1}}[c.want], w.cross["b"]["west"], c)
 	}
 }
 
+// TestAnAgentHasOneVoiceWhateverLocationItClaims: the Node that Prometheus scrapes it on says where it is.
+func TestAnAgentHasOneVoiceWhateverLocationItClaims(t *testing.T) {
+	honest := map[string]string{"w@west>a": "0", "n@north>a": "0", "s@south>a": "0", "w@west>b": "0", "n@north>b": "0", "s@south>b": "0"}
+	v := places(honest, map[string]string{"liar@liars>a": ""})
+	reached := func(cross model.Matrix) bool {
+		ok, _, _ := heardBy(t, v, nil, cross).reached(members("l", "a", "b"), "l")
+		return ok
+	}
+	lies := map[string]string{}
+	for _, dst := range []string{"a", "b"} {
+		for i, location := range []string{"nowhere", "elsewhere", "anywhere", "west", "north"} {
+			lies["liar@"+location+">"+dst+"/"+protocols[i%2]] = "1"
+		}
+	}
+	require.False(t, reached(append(matrix(honest), matrix(lies)...)))
+	w := heardBy(t, v, nil, append(matrix(honest), matrix(lies)...))
+	require.Equal(t, []string{"liars", "north", "south", "west"}, slices.Sorted(maps.Keys(w.cross["a"])))
+	fromTheEast := matrix(map[string]string{"a@west>b": "1", "b@north>a": "1"}) // members that claim to be elsewhere
+	require.Empty(t, heardBy(t, v, nil, fromTheEast).cross)
+
+	well := map[string]string{}
+	for p := range honest {
+		well[p] = "1"
+	}
+	require.True(t, reached(matrix(well)), "the control")
+}
+
 func TestNonsenseIsNoWord(t *testing.T) {
+	one := []model.SamplePair{{Timestamp: 1, Value: 1}}
 	m := model.Matrix{
 		nil,
-		{Metric: model.Metric{"src_node": "a", "dst_node": "b", "proto": "tcp"}},
-		{Metric: model.Metric{"src_node": "a", "dst_node": "b", "proto": "icmp"}, Values: []model.SamplePair{{Timestamp: 1, Value: 1}}},
-		{Metric: model.Metric{"src_node": "a", "dst_node": "a", "proto": "tcp"}, Values: []model.SamplePair{{Timestamp: 1, Value: 1}}},
-		{Metric: model.Metric{"src_node": "A B", "dst_node": "b", "proto": "tcp"}, Values: []model.SamplePair{{Timestamp: 1, Value: 1}}},
-		{Metric: model.Metric{"src_node": "a", "proto": "tcp"}, Values: []model.SamplePair{{Timestamp: 1, Value: 1}}},
-		{Metric: model.Metric{"src_node": "a", "dst_node": "b", "proto": "tcp"}, Values: []model.SamplePair{
+		{Metric: model.Metric{"node": "a", "dst_node": "b", "proto": "tcp"}},
+		{Metric: model.Metric{"node": "a", "dst_node": "b", "proto": "icmp"}, Values: one},
+		{Metric: model.Metric{"node": "a", "dst_node": "a", "proto": "tcp"}, Values: one},
+		{Metric: model.Metric{"node": "nobody", "dst_node": "b", "proto": "tcp"}, Values: one},
+		{Metric: model.Metric{"node": "a", "dst_node": "nobody", "proto": "tcp"}, Values: one},
+		{Metric: model.Metric{"src_node": "a", "dst_node": "b", "proto": "tcp"}, Values: one},
+		{Metric: model.Metric{"node": "a", "proto": "tcp"}, Values: one},
+		{Metric: model.Metric{"node": "a", "dst_node": "b", "proto": "tcp"}, Values: []model.SamplePair{
 			{Timestamp: 1, Value: 0.5}, {Timestamp: 2, Value: model.SampleValue(math.NaN())}, {Timestamp: 3, Value: -1}, {Timestamp: 4, Value: model.SampleValue(math.Inf(1))},
 		}},
 	}
-	require.True(t, newWords(m, m, "east", time.Minute).none())
+	v := places(map[string]string{"a>b": ""})
+	require.True(t, heardBy(t, v, m, m).none())
+	require.False(t, heardBy(t, v, append(m, &model.SampleStream{Metric: m[1].Metric, Values: one}), m).none(), "the control")
 }
 
 // TestTheSecondCandidatesWordsOutlastTheFirstAttempt: of a dark location nobody hears any while the alert comes, which takes
