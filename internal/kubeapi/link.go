@@ -27,9 +27,15 @@ type link struct {
 }
 
 func (l *link) open(c *Client, to *rest.Config) error {
-	at, _, err := rest.DefaultServerUrlFor(to)
+	at, err := Address(to)
 	if err != nil {
-		return fmt.Errorf("reading where %s is: %w", c.o.Server, err)
+		return err
+	}
+	if to.Proxy != nil {
+		if by, err := to.Proxy(&http.Request{URL: at}); err == nil && by != nil && by.User != nil {
+			password, _ := by.User.Password()
+			c.Secrets.AddPassword(by.User.Username(), password)
+		}
 	}
 	wrapped, base, err := c.transport(to)
 	if err != nil {
@@ -40,6 +46,18 @@ func (l *link) open(c *Client, to *rest.Config) error {
 	}
 	l.at, l.http, l.base = at, wrapped, base
 	return nil
+}
+
+// Address is where the API server is. Its errors quote nothing, for a password may be in it.
+func Address(to *rest.Config) (*url.URL, error) {
+	at, _, err := rest.DefaultServerUrlFor(to)
+	switch {
+	case err != nil:
+		return nil, errors.New("the API server's address is not a URL")
+	case at.User != nil:
+		return nil, errors.New("the API server's address has credentials in it; use a token or a client certificate")
+	}
+	return at, nil
 }
 
 // way is the way to the API server, by the kubeconfig as it is now. A file that cannot be used is an error: what it said before does

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,8 +62,9 @@ type hearing struct {
 }
 
 func (h hearing) RoundTrip(r *http.Request) (*http.Response, error) {
-	_, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	h.client.Secrets.Add(secret)
+	if secret := r.Header.Get("Authorization"); secret != "" {
+		h.client.Secrets.Header("Authorization", secret)
+	}
 	return h.Transport.RoundTrip(r)
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/internal/objects"
 	"drydock.dev/drydock/remediations/coverage"
 )
@@ -68,6 +69,9 @@ func MachineHealthChecks(ctx context.Context, api dynamic.Interface, of types.Na
 func MachineHealthChecksElsewhere(ctx context.Context, kubeconfig string, of types.NamespacedName, timeout time.Duration) ([]coverage.Repairer, error) {
 	to, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig %s: %w", kubeconfig, err)
+	}
+	if _, err := kubeapi.Address(to); err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig %s: %w", kubeconfig, err)
 	}
 	to.Timeout = timeout
