@@ -20,6 +20,7 @@ import (
 	"drydock.dev/drydock/internal/backtest/history"
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/text"
 )
 
 // command prints the faults of a configuration as drydock check does.
@@ -62,7 +63,8 @@ func newCommand(now func() time.Time) *cobra.Command {
 		Args:              cobra.NoArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return cli.FlagsFromEnvironment(cmd, os.LookupEnv, nil) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			// The report has names that others chose.
+			return a.run(cmd.Context(), &text.Writer{Out: cmd.OutOrStdout()}, cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()

@@ -12,6 +12,7 @@ import (
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/text"
 )
 
 // command prints the faults of a configuration as check does: each line names its file.
@@ -29,7 +30,8 @@ func main() {
 
 // execute runs the command that args name and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return command.Execute(ctx, newRootCommand(), args, stdout, stderr)
+	// What others wrote may be in what is printed.
+	return command.Execute(ctx, newRootCommand(), args, &text.Writer{Out: stdout}, stderr)
 }
 
 func newRootCommand() *cobra.Command {

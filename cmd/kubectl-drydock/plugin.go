@@ -14,6 +14,7 @@ import (
 
 	"drydock.dev/drydock/internal/actions"
 	"drydock.dev/drydock/internal/inspect"
+	"drydock.dev/drydock/internal/text"
 )
 
 // plugin is what all commands share.
@@ -44,7 +45,7 @@ func (p *plugin) connectByFlags() (inspect.Client, error) {
 		return inspect.Client{}, fmt.Errorf("finding the cluster: %w", err)
 	}
 	// As kubectl prints them; the client's own way is a log line.
-	c.WarningHandler = rest.NewWarningWriter(p.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	c.WarningHandler = rest.NewWarningWriter(&text.Writer{Out: p.ErrOut}, rest.WarningWriterOptions{Deduplicate: true})
 	clock := &inspect.Clock{}
 	c.Wrap(clock.Wrap)
 	core, err := corev1client.NewForConfig(c)

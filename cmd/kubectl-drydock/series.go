@@ -14,6 +14,7 @@ import (
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 
+	"drydock.dev/drydock/internal/bounded"
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/report"
 )
@@ -62,7 +63,7 @@ func (o *seriesOptions) read(ctx context.Context, from, to time.Time) (*report.S
 	}
 	transport = transport.Clone()
 	defer transport.CloseIdleConnections()
-	c, err := api.NewClient(api.Config{Address: o.address, RoundTripper: transport})
+	c, err := api.NewClient(api.Config{Address: o.address, RoundTripper: boundedTransport{transport}})
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +103,18 @@ func (o *seriesOptions) read(ctx context.Context, from, to time.Time) (*report.S
 		return nil, fmt.Errorf("it has no sample of a leading Drydock in this time; check that it scrapes Drydock's metrics")
 	}
 	return s, nil
+}
+
+// boundedTransport bounds what an answer may become: a report's series in steps have some 100,000 samples.
+type boundedTransport struct{ http.RoundTripper }
+
+// RoundTrip is http.RoundTripper's.
+func (b boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := b.RoundTripper.RoundTrip(req)
+	if err == nil {
+		resp.Body = bounded.Limits{Bytes: 32 << 20, Values: 2_000_000, Depth: 16}.Body(req.Context(), resp.Body)
+	}
+	return resp, err
 }
 
 // one says that the series are of one cluster's Drydock: those of several must not be counted together.

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"drydock.dev/drydock/internal/text"
 )
 
 // The exit codes that scripts may rely on.
@@ -117,6 +119,6 @@ func (p Program) print(err error, stderr io.Writer) {
 		lines = p.Lines(err)
 	}
 	for _, line := range lines {
-		_, _ = fmt.Fprintln(stderr, line)
+		_, _ = fmt.Fprintln(stderr, text.Visible(line)) // what others wrote may be in it
 	}
 }

@@ -64,6 +64,32 @@ func Visible(s string) string {
 	}, s)
 }
 
+// Writer passes text on as Visible shows it, for a terminal. A character may be cut between two writes.
+type Writer struct {
+	Out io.Writer
+
+	rest []byte // the beginning of a character
+}
+
+// Write is of io.Writer.
+func (w *Writer) Write(p []byte) (int, error) {
+	all := append(w.rest, p...)
+	whole := len(all)
+	for n := 1; n < utf8.UTFMax && n <= len(all); n++ {
+		if last := all[len(all)-n:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				whole -= n
+			}
+			break
+		}
+	}
+	w.rest = append([]byte{}, all[whole:]...)
+	if _, err := io.WriteString(w.Out, Visible(string(all[:whole]))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
 // JSONWriter passes JSON on, with \u escapes in place of characters that do not show: the same data, which no terminal
 // obeys. Each Write must hold whole characters.
 type JSONWriter struct{ Out io.Writer }

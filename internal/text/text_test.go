@@ -63,3 +63,21 @@ func FuzzText(f *testing.F) {
 		require.Equal(t, before, after)
 	})
 }
+
+// TestNothingThatSteersATerminalIsPassedOn, however the text is cut into writes.
+func TestNothingThatSteersATerminalIsPassedOn(t *testing.T) {
+	t.Parallel()
+	steering := "a\x1b[2J\x1b]52;c;eA==\x07\u009b31m\u202egpj\u2066\u200b\ufeff\r\x00z\n\tü€😀"
+	const shown = "a\ufffd[2J\ufffd]52;c;eA==\ufffd\ufffd31m\ufffdgpj\ufffd\ufffd\ufffd\ufffd\ufffdz\n\tü€😀"
+	for size := 1; size <= len(steering); size++ {
+		var out strings.Builder
+		w := &Writer{Out: &out}
+		for from := 0; from < len(steering); from += size {
+			piece := steering[from:min(from+size, len(steering))]
+			n, err := w.Write([]byte(piece))
+			require.NoError(t, err)
+			require.Equal(t, len(piece), n)
+		}
+		require.Equal(t, shown, out.String(), size)
+	}
+}

@@ -21,6 +21,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"drydock.dev/drydock/internal/redact"
 )
 
 // remote reads the samples of a Prometheus server over its API, as they are stored, with their staleness markers: by
@@ -36,6 +38,8 @@ type remote struct {
 	skip   func(Skip)
 	once   sync.Once   // skip names histograms once
 	chunks atomic.Bool // the server sends chunks
+	// secrets are what proves to the server who asks. No text shows them.
+	secrets redact.Keyring
 }
 
 func newRemote(server string, client *http.Client, drop string, skip func(Skip)) (*remote, error) {
@@ -44,7 +48,7 @@ func newRemote(server string, client *http.Client, drop string, skip func(Skip))
 		return nil, errors.New("the address of Prometheus is no URL as http://HOST:PORT") // it may have a password
 	}
 	parsed = parsed.JoinPath("api", "v1", "read")
-	return &remote{url: parsed.String(), shown: parsed.Redacted(), client: client, drop: drop, skip: skip}, nil
+	return &remote{url: parsed.String(), shown: parsed.Redacted(), client: client, drop: drop, skip: skip, secrets: redact.Keyring{Mark: "[secret]"}}, nil
 }
 
 func (r *remote) Querier(from, until int64) (storage.Querier, error) {
@@ -99,7 +103,7 @@ func (r *remote) read(ctx context.Context, from, until int64, matchers []*labels
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(snappy.Encode(nil, asked)))
+	request, err := http.NewRequestWithContext(r.secrets.Trace(ctx), http.MethodPost, r.url, bytes.NewReader(snappy.Encode(nil, asked)))
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +117,7 @@ func (r *remote) read(ctx context.Context, from, until int64, matchers []*labels
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		why, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
-		return nil, fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(why)))
+		return nil, fmt.Errorf("it answered %d %s: %s", response.StatusCode, http.StatusText(response.StatusCode), r.secrets.Text(string(why)))
 	}
 	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/x-streamed-protobuf") {
 		r.chunks.Store(true)
