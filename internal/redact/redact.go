@@ -47,9 +47,7 @@ func (k *Keyring) Add(text string) {
 // AddPassword is Add for what is sent as user and password: neither the password nor both together in Base64 are shown.
 func (k *Keyring) AddPassword(user, password string) {
 	k.Add(password)
-	if len(password) < part { // too short to be found within the Base64
-		k.Add(base64.StdEncoding.EncodeToString([]byte(user + ":" + password)))
-	}
+	k.Add(base64.StdEncoding.EncodeToString([]byte(user + ":" + password)))
 }
 
 // Text makes text that came from outside fit for people to see: without the secrets, on one line, of bounded length.
