@@ -80,7 +80,7 @@ func TestAnAnswerTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 	}
 	answer := func(series int, one func(i int) string) io.Reader {
 		i := -1
-		return readers(func() string {
+		return readers(t, func() string {
 			switch i++; {
 			case i == 0:
 				return `{"status":"success","data":{"resultType":"matrix","result":[` + one(0)
@@ -133,8 +133,9 @@ func TestAnAnswerTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 }
 
 // readers is a text that is made piece by piece while it is read; an empty piece ends it.
-func readers(next func() string) io.Reader {
+func readers(t *testing.T, next func() string) io.Reader {
 	r, w := io.Pipe()
+	t.Cleanup(func() { _ = r.Close() })
 	go func() {
 		for piece := next(); piece != ""; piece = next() {
 			if _, err := io.WriteString(w, piece); err != nil {

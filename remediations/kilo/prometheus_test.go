@@ -111,7 +111,7 @@ func TestAPrometheusThatDoesNotAnswerRightIsNoDataAndNamed(t *testing.T) {
 
 // TestEveryAddressOfANameIsAskedUntilOneHasData, and the one that had is asked first from then on.
 func TestEveryAddressOfANameIsAskedUntilOneHasData(t *testing.T) {
-	m := matrix(map[string]string{"east-1>east-2": "1"})
+	m := matrix(map[string]string{"east-1>east-2": "1", "west-0@west>east-2": "1"})
 	var asked, hosts []string
 	port := "0"
 	serve := func(address string, answer http.HandlerFunc) {

@@ -454,6 +454,10 @@ func TestAPutBackLeavesWhatSomebodyElseChanged(t *testing.T) {
 func TestALookReadsAllPagesAndWhatTheRealPrometheusHas(t *testing.T) {
 	s := newSite(t, "seen", 4)
 	s.page = 3
+	nodes := s.lab.Client().CoreV1().Nodes()
+	_, err := nodes.Create(t.Context(), onNode("far-0", "far", with(LastSeenKey, fmt.Sprint(time.Now().Unix()))), metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = nodes.Delete(context.WithoutCancel(t.Context()), "far-0", metav1.DeleteOptions{}) })
 	say := func(lines ...string) { agentSays.Store(strings.Join(lines, "\n") + "\n") }
 	t.Cleanup(func() { strangerSays.Store("") })
 	line := func(path, src, from, dst string, value int) string {
