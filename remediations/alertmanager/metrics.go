@@ -1,12 +1,17 @@
 package alertmanager
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // upMetric has one series a replica of the last poll. The series of a replica
 // that is gone go with it, so an address that a restart left behind does not
 // alert for ever.
 type upMetric struct {
 	gauge *prometheus.GaugeVec
+	mu    sync.Mutex
 	last  map[string]bool
 }
 
@@ -17,8 +22,9 @@ func newUpMetric() *upMetric {
 	}, []string{"url"})}
 }
 
-// set is called by one poll at a time.
 func (m *upMetric) set(replicas []Replica) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	current := make(map[string]bool, len(replicas))
 	for _, r := range replicas {
 		up := 0.0

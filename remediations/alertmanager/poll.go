@@ -2,6 +2,7 @@ package alertmanager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 )
@@ -38,7 +39,11 @@ func (c *Client) Poll(ctx context.Context) Snapshot {
 		return r.snapshot
 	case <-ctx.Done():
 		c.leave(r)
-		return c.unasked(ctx)
+		s := c.unasked(ctx)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // a caller that stops says nothing of the replicas
+			c.up.set(s.Replicas)
+		}
+		return s
 	}
 }
 
@@ -73,8 +78,11 @@ func (c *Client) leave(r *round) {
 		return
 	}
 	r.cancel()
-	if c.rounds.next == r {
+	switch r {
+	case c.rounds.next:
 		c.rounds.next = nil
+	case c.rounds.running: // its end is not waited for: it may hang in spite of its context
+		c.advance()
 	}
 }
 
@@ -85,6 +93,13 @@ func (c *Client) run(r *round) {
 
 	c.rounds.mu.Lock()
 	defer c.rounds.mu.Unlock()
+	if c.rounds.running == r {
+		c.advance()
+	}
+}
+
+// advance begins the round that waits, if any. The caller holds the lock.
+func (c *Client) advance() {
 	c.rounds.running, c.rounds.next = c.rounds.next, nil
 	if c.rounds.running != nil {
 		go c.run(c.rounds.running)

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/alertmanager/api/v2/client/alert"
 	"github.com/prometheus/common/config"
 
+	"drydock.dev/drydock/internal/promhttp"
 	"drydock.dev/drydock/internal/redact"
 )
 
@@ -49,11 +50,7 @@ func newReplica(e *endpoint, address string, timeout time.Duration, answerBytes 
 		}
 		return dialer.DialContext(ctx, network, addr)
 	}
-	rt, err := config.NewRoundTripperFromConfig(e.http, "alertmanager",
-		config.WithDialContextFunc(dial),
-		config.WithIdleConnTimeout(idleConnections),
-		config.WithUserAgent("drydock"),
-	)
+	rt, err := promhttp.New(e.http, "alertmanager", timeout, dial, config.WithIdleConnTimeout(idleConnections))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
+	"drydock.dev/drydock/internal/promhttp"
 	"drydock.dev/drydock/internal/redact"
 )
 
@@ -105,14 +106,12 @@ func (e *endpointOf) at(address string) string {
 func (e *endpointOf) client(address string) (*http.Client, error) {
 	origin, target := strings.ToLower(e.url.Host), net.JoinHostPort(address, e.url.Port())
 	dialer := &net.Dialer{Timeout: defaultTimeout} // net/http dials on after the request's context has ended
-	rt, err := promconfig.NewRoundTripperFromConfig(e.http, "prometheus",
-		promconfig.WithUserAgent("drydock"),
-		promconfig.WithDialContextFunc(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if !e.asGiven && strings.ToLower(addr) == origin {
-				addr = target
-			}
-			return dialer.DialContext(ctx, network, addr)
-		}))
+	rt, err := promhttp.New(e.http, "prometheus", defaultTimeout, func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if !e.asGiven && strings.ToLower(addr) == origin {
+			addr = target
+		}
+		return dialer.DialContext(ctx, network, addr)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,164 @@
+// Package promhttp makes HTTP transports from Prometheus' http_config. A request through one of them ends when its
+// context ends, whatever the library waits for: it asks for OAuth 2 tokens and reads files without that context.
+package promhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/config"
+)
+
+const (
+	userAgent = "drydock"
+	// jwtBearer is the grant type that signs with a key in place of a secret.
+	jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+	// grace lets a transport that honours the context give its own error, and keeps its connections.
+	grace = 100 * time.Millisecond
+	// maxAbandoned bounds the requests that were given up and have not returned yet.
+	maxAbandoned = 32
+)
+
+// New makes the transport. dial opens its connections; a token is requested over connections of its own, which are
+// closed after the timeout.
+func New(cfg config.HTTPClientConfig, name string, timeout time.Duration, dial config.DialContextFunc, options ...config.HTTPClientOption) (http.RoundTripper, error) {
+	build := func() (http.RoundTripper, error) { return library(cfg, name, timeout, dial, options) }
+	first, err := build()
+	if err != nil {
+		return nil, err
+	}
+	return &transport{build: build, current: first}, nil
+}
+
+// library makes the library's own transport. The OAuth 2 part is added here, because only here it can have another dial
+// function than the rest.
+func library(cfg config.HTTPClientConfig, name string, timeout time.Duration, dial config.DialContextFunc, options []config.HTTPClientOption) (http.RoundTripper, error) {
+	oauth2 := cfg.OAuth2
+	cfg.OAuth2 = nil
+	options = append([]config.HTTPClientOption{config.WithUserAgent(userAgent), config.WithDialContextFunc(dial)}, options...)
+	rt, err := config.NewRoundTripperFromConfig(cfg, name, options...)
+	if err != nil || oauth2 == nil {
+		return rt, err
+	}
+	secret, err := credential(oauth2)
+	if err != nil {
+		return nil, err
+	}
+	rt = config.NewOAuth2RoundTripper(secret, oauth2, rt, append(options, config.WithDialContextFunc(shortLived(timeout)))...)
+	return config.NewUserAgentRoundTripper(userAgent, rt), nil
+}
+
+func credential(o *config.OAuth2) (config.SecretReader, error) {
+	text, file, ref := o.ClientSecret, o.ClientSecretFile, o.ClientSecretRef
+	if o.GrantType == jwtBearer {
+		text, file, ref = o.ClientCertificateKey, o.ClientCertificateKeyFile, o.ClientCertificateKeyRef
+	}
+	switch {
+	case text != "":
+		return config.NewInlineSecret(string(text)), nil
+	case file != "":
+		return config.NewFileSecret(file), nil
+	case ref != "":
+		return nil, errors.New("oauth2 names a secret by a reference; give the secret or its file")
+	}
+	return config.NewInlineSecret(""), nil
+}
+
+// shortLived dials connections that end after the timeout, so that no request outlives it.
+func shortLived(timeout time.Duration) config.DialContextFunc {
+	dialer := &net.Dialer{Timeout: timeout}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dialer.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {
+			_ = c.Close()
+			return nil, err
+		}
+		return c, nil
+	}
+}
+
+// transport gives up a request whose context has ended, and goes on with a new transport: later requests would wait
+// behind the one that hangs.
+type transport struct {
+	build func() (http.RoundTripper, error)
+
+	mu        sync.Mutex
+	current   http.RoundTripper
+	abandoned int
+}
+
+type result struct {
+	response *http.Response
+	err      error
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	t.mu.Lock()
+	rt, abandoned := t.current, t.abandoned
+	t.mu.Unlock()
+	if abandoned >= maxAbandoned {
+		return nil, fmt.Errorf("%d earlier requests were given up and still wait", abandoned)
+	}
+	done := make(chan result, 1)
+	go func() {
+		response, err := rt.RoundTrip(req) //nolint:bodyclose // whoever takes the result closes it
+		done <- result{response, err}
+	}()
+	select {
+	case r := <-done:
+		return r.response, r.err
+	case <-req.Context().Done():
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.response, r.err
+	case <-timer.C:
+	}
+	t.abandon(rt, done)
+	return nil, context.Cause(req.Context())
+}
+
+func (t *transport) abandon(rt http.RoundTripper, done <-chan result) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.abandoned++
+	if t.current == rt {
+		if fresh, err := t.build(); err == nil {
+			t.current = fresh
+		}
+	}
+	go func() {
+		if r := <-done; r.response != nil {
+			_ = r.response.Body.Close()
+		}
+		closeIdle(rt)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.abandoned--
+	}()
+}
+
+// CloseIdleConnections closes the connections that no request uses.
+func (t *transport) CloseIdleConnections() {
+	t.mu.Lock()
+	rt := t.current
+	t.mu.Unlock()
+	closeIdle(rt)
+}
+
+func closeIdle(rt http.RoundTripper) {
+	if c, ok := rt.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
