@@ -79,16 +79,6 @@ func (a Alert) silent(now time.Time) bool {
 	return !a.EndsAt.IsZero() && !a.UpdatedAt.IsZero() && life > 0 && now.Sub(a.UpdatedAt) > life/2
 }
 
-// HeardAt is when any replica that answered last received the Watchdog.
-func (s *Snapshot) HeardAt() (at time.Time) {
-	for _, r := range s.Replicas {
-		if r.Err == nil && r.WatchdogAt.After(at) {
-			at = r.WatchdogAt
-		}
-	}
-	return at
-}
-
 // watchdogMissLimit is how many polls in a row may lack the Watchdog before Drydock calls itself blind.
 const watchdogMissLimit = 3
 

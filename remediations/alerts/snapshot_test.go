@@ -138,10 +138,33 @@ func TestAlertThatIsNotSentAgainIsNotBelieved(t *testing.T) {
 	require.Empty(t, w.VerdictFor(scene.FP, &remediations.Config{Watchdog: true}, "").Reason, "one replica that hears of it is enough")
 }
 
-func TestWatchdogWasHeardByTheReplicaThatHeardItLast(t *testing.T) {
-	w := alerts.Snapshot{Replicas: []alerts.Replica{{WatchdogAt: scene.Noon}, {WatchdogAt: scene.Noon.Add(time.Second)}, {WatchdogAt: scene.Noon.Add(time.Hour), Err: errors.New("refused")}}}
-	require.Equal(t, scene.Noon.Add(time.Second), w.HeardAt())
-	require.Zero(t, (&alerts.Snapshot{}).HeardAt())
+// TestEachClockOfAnAlertmanagerIsComparedWithItself: one clock in the future must not hide that the others receive the Watchdog.
+func TestEachClockOfAnAlertmanagerIsComparedWithItself(t *testing.T) {
+	said := func(a, b time.Duration, year2099 bool) alerts.Heard {
+		w := alerts.Snapshot{AskedAt: scene.Noon, Replicas: []alerts.Replica{
+			{URL: "a", WatchdogAt: scene.Noon.Add(a)}, {URL: "b", WatchdogAt: scene.Noon.Add(b)}, {URL: "c", WatchdogAt: scene.Noon, Err: errors.New("refused")},
+		}}
+		if year2099 {
+			w.Replicas[0].WatchdogAt = time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)
+		}
+		heard, ahead := w.Heard()
+		require.NotContains(t, heard, "c", "it did not answer")
+		require.Equal(t, year2099, len(ahead) == 1 && ahead[0] == "a")
+		return heard
+	}
+	then := said(-time.Minute, -time.Hour, false)
+	require.False(t, said(-time.Minute, -time.Hour, false).Since(then))
+	require.True(t, said(-time.Second, -time.Hour, false).Since(then))
+	require.True(t, said(-time.Minute, -59*time.Minute, false).Since(then), "its clock is an hour behind, and it goes on")
+	require.False(t, said(0, -time.Hour, true).Since(then), "a time that lies ahead says nothing")
+	require.True(t, said(0, -59*time.Minute, true).Since(then))
+
+	fresh := alerts.Heard{"new": scene.Noon}
+	require.False(t, fresh.Since(then), "a replica that was not there then is compared with nothing")
+	both := then.And(fresh)
+	require.False(t, fresh.Since(both))
+	require.True(t, alerts.Heard{"new": scene.Noon.Add(time.Second)}.Since(both))
+	require.Equal(t, then["a"], then.And(alerts.Heard{"a": scene.Noon})["a"], "what is known stays")
 }
 
 // TestInhibitingAlertIsNamed: by its name where the replica told us of it.

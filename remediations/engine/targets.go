@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
@@ -26,7 +27,8 @@ type target struct {
 type repairMemory struct {
 	call *lifecycle.Call
 	// wellSince is since when the target is well without a break, wellHeard when the Watchdog had last come then.
-	wellSince, wellHeard time.Time
+	wellSince time.Time
+	wellHeard alerts.Heard
 	// newID is kept until a record bears it: the ledger counts repairs by id, and a write that met somebody else's must
 	// not count twice.
 	newID string
@@ -80,6 +82,8 @@ func (m *repairMemory) found(d lifecycle.Decision, at time.Time) {
 		m.wellSince = time.Time{}
 	case m.wellSince.IsZero():
 		m.wellSince, m.wellHeard = at, d.Heard
+	default:
+		m.wellHeard = m.wellHeard.And(d.Heard)
 	}
 }
 

@@ -2,8 +2,10 @@ package lifecycle
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -40,7 +42,9 @@ func (t *Target) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bo
 	case !there:
 		return d, true
 	}
-	d.Well, d.Heard = true, t.Snapshot.HeardAt()
+	var ahead []string
+	d.Well = true
+	d.Heard, ahead = t.Snapshot.Heard()
 	since := t.WellSince
 	if since.IsZero() {
 		since = now
@@ -49,8 +53,11 @@ func (t *Target) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bo
 	case !matured && p.ProofFor > 0:
 		d.Recheck, d.Message = since.Add(p.ProofFor), fmt.Sprintf("%s; it counts once that has held for %s", how, p.ProofFor)
 		return d, true
-	case t.Config.Watchdog && (t.WellSince.IsZero() || !d.Heard.After(t.WellHeard)):
+	case t.Config.Watchdog && (t.WellSince.IsZero() || !d.Heard.Since(t.WellHeard)):
 		d.Message = how + "; it counts once the Watchdog has come again, which shows that the alert's source still lives"
+		if len(ahead) > 0 {
+			d.Message += fmt.Sprintf("; the clock of Alertmanager %s is ahead, so its times do not count", text.Line(strings.Join(ahead, ", "), 200))
+		}
 		return d, true
 	}
 	outcome, why := t.Cure(p)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -70,7 +71,7 @@ type Decision struct {
 	// Well says that the node was found well, all but for time: see State.WellSince.
 	Well bool
 	// Heard goes with Well: see State.WellHeard.
-	Heard time.Time
+	Heard alerts.Heard
 	// Notices are answers to what people wrote on the Node.
 	Notices []Notice
 }

@@ -47,7 +47,7 @@ type State struct {
 	WellSince time.Time
 	// WellHeard is when the Watchdog had last been received then: only if it has come again since does the alert's end
 	// say something, because a dead source's alerts end by themselves, some of them before the Watchdog does.
-	WellHeard time.Time
+	WellHeard alerts.Heard
 	// LookTook is how long the last look at the target took.
 	LookTook time.Duration
 	// NewID is a fresh identifier for a repair that this decision may begin.

@@ -73,8 +73,10 @@ func Render(t testing.TB, d lifecycle.Decision) string {
 	if !d.Recheck.IsZero() {
 		v.Recheck = &d.Recheck
 	}
-	if !d.Heard.IsZero() {
-		v.Heard = &d.Heard
+	for _, at := range d.Heard {
+		if v.Heard == nil || at.After(*v.Heard) {
+			v.Heard = &at
+		}
 	}
 	if d.Ask.Alerts {
 		v.Ask = append(v.Ask, "alerts")

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
@@ -107,7 +108,12 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 		s.LookSince = Ago(sc.Word.Asked, "3s")
 	}
 	if sc.WellFor != "" {
-		s.WellSince, s.WellHeard = Ago(sc.WellFor, ""), Ago(sc.Heard, "1m30s")
+		s.WellSince, s.WellHeard = Ago(sc.WellFor, ""), alerts.Heard{}
+		if s.Snapshot != nil {
+			for _, r := range s.Snapshot.Replicas {
+				s.WellHeard[r.URL] = Ago(sc.Heard, "1m30s")
+			}
+		}
 	}
 	for text, said := range sc.Read {
 		if s.Read == nil {

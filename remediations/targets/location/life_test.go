@@ -59,9 +59,10 @@ type issuedMove struct {
 
 // meshMemory is what the engine would remember of one node's leader, and lose with a restart.
 type meshMemory struct {
-	sight              *location.Observation
-	call               *lifecycle.Call
-	asked, well, heard time.Time
+	sight       *location.Observation
+	call        *lifecycle.Call
+	asked, well time.Time
+	heard       alerts.Heard
 }
 
 var meshNodes = []string{"a1", "a2", "a3", "a4", "b1", "b2", "b3"}
