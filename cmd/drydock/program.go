@@ -64,6 +64,7 @@ func newProgram(cfg *config.Config, restConfig *rest.Config, pprof string, log l
 	// Nor is anything compressed, which takes more time at both ends than it saves on the way within a cluster: kube-controller-manager
 	// and the scheduler do without it, too.
 	restConfig.DisableCompression = true
+	bounded(restConfig)
 	p := &program{cfg: cfg, providers: providers, rest: restConfig, reg: metrics.Registry, pprof: pprof, log: log}
 	if err := p.makeClients(); err != nil {
 		return nil, err

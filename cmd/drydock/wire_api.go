@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// apiSilence is how long an answer of the API server may bring nothing. A watch brings a bookmark every minute; one that
+	// does not is opened again.
+	apiSilence = 90 * time.Second
+	// apiRetryAfter is the longest wait that an answer can ask of Drydock.
+	apiRetryAfter = 5 * time.Second
+)
+
+// bounded makes all clients of the configuration give up an API server that does not go on answering.
+func bounded(c *rest.Config) {
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return patience{next: next, silence: apiSilence, retryAfter: apiRetryAfter}
+	})
+}
+
+// patience bounds how long one answer of the API server can keep Drydock waiting: by its silence, before the answer and
+// within it, and by its header Retry-After.
+type patience struct {
+	next                http.RoundTripper
+	silence, retryAfter time.Duration
+}
+
+// errSilent is why such a request ends.
+var errSilent = errors.New("the API server sent nothing")
+
+// RoundTrip implements http.RoundTripper.
+func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	timer := time.AfterFunc(p.silence, func() { cancel(fmt.Errorf("%w for %s", errSilent, p.silence)) })
+	resp, err := p.next.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		timer.Stop()
+		if cause := context.Cause(ctx); errors.Is(cause, errSilent) {
+			err = cause
+		}
+		cancel(nil)
+		return nil, err
+	}
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && time.Duration(seconds)*time.Second > p.retryAfter {
+		resp.Header.Set("Retry-After", strconv.Itoa(int(p.retryAfter/time.Second)))
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols { // the connection is no answer any more
+		timer.Stop()
+		return resp, nil
+	}
+	resp.Body = &attended{ReadCloser: resp.Body, timer: timer, silence: p.silence, ctx: ctx, cancel: cancel}
+	return resp, nil
+}
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (p patience) WrappedRoundTripper() http.RoundTripper { return p.next }
+
+// attended ends a body that brings nothing for too long.
+type attended struct {
+	io.ReadCloser
+	timer   *time.Timer
+	silence time.Duration
+	ctx     context.Context //nolint:containedctx // of the request, which ends with its body
+	cancel  context.CancelCauseFunc
+	once    sync.Once
+}
+
+func (a *attended) Read(b []byte) (int, error) {
+	a.timer.Reset(a.silence)
+	n, err := a.ReadCloser.Read(b)
+	a.timer.Stop() // what the reader takes to work is not the API server's silence
+	if err != nil && !errors.Is(err, io.EOF) {
+		if cause := context.Cause(a.ctx); errors.Is(cause, errSilent) {
+			err = cause
+		}
+	}
+	return n, err
+}
+
+func (a *attended) Close() error {
+	err := a.ReadCloser.Close()
+	a.once.Do(func() {
+		a.timer.Stop()
+		a.cancel(nil)
+	})
+	return err
+}
