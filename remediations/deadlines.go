@@ -101,6 +101,20 @@ func (c *Config) WaitOf(p *Policy, step StepRef) time.Duration {
 	return cmp.Or(c.Remediation(step.Name).Wait, unknownWait)
 }
 
+// LongestWait is how long any step may take of a policy that is not off.
+func (c *Config) LongestWait() time.Duration {
+	longest := ActingFor
+	for _, p := range c.Policies {
+		if p.Mode == ModeOff {
+			continue
+		}
+		for _, s := range p.Plan {
+			longest = max(longest, s.Wait)
+		}
+	}
+	return longest
+}
+
 // ahead is how far a time may lie in the future: clocks are never quite the same.
 const ahead = time.Minute
 

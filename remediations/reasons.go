@@ -11,6 +11,7 @@ const (
 	ReasonCordonedByOther  Reason = "CordonedByOther"
 	ReasonAlertUnconfirmed Reason = "AlertUnconfirmed"
 	ReasonBlind            Reason = "Blind"
+	ReasonStoreWentBack    Reason = "StoreWentBack"
 	ReasonSilenced         Reason = "Silenced"
 	ReasonInhibited        Reason = "Inhibited"
 	ReasonAlertResolved    Reason = "AlertResolved"
@@ -49,7 +50,7 @@ const (
 
 // Reasons is the closed list, in guard order, for metrics and docs.
 var Reasons = []Reason{
-	ReasonRecordMalformed, ReasonExcluded, ReasonPaused, ReasonNodeLeaving, ReasonCordonedByOther, ReasonAlertUnconfirmed, ReasonBlind, ReasonSilenced, ReasonInhibited,
+	ReasonRecordMalformed, ReasonExcluded, ReasonPaused, ReasonNodeLeaving, ReasonCordonedByOther, ReasonAlertUnconfirmed, ReasonBlind, ReasonStoreWentBack, ReasonSilenced, ReasonInhibited,
 	ReasonAlertResolved, ReasonNotWitnessed, ReasonTooYoung, ReasonFleetUnhealthy, ReasonOutsideWindow, ReasonNodeUnderRepair, ReasonCooldown, ReasonRepairsSpent, ReasonPolicyFailing,
 	ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit, ReasonAwaitingApproval, ReasonObserving, ReasonCallWithheld, ReasonProviderAbsent, ReasonSidecarHeld, ReasonSidecarUnknown,
 	ReasonLeaderHeld, ReasonLeaderUnknown, ReasonAPIServerUnknown,
@@ -60,7 +61,7 @@ var Reasons = []Reason{
 // writes on Nodes.
 func (r Reason) Fleetwide() bool {
 	switch r {
-	case ReasonBlind, ReasonFleetUnhealthy, ReasonOutsideWindow, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonAtLimit:
+	case ReasonBlind, ReasonStoreWentBack, ReasonFleetUnhealthy, ReasonOutsideWindow, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonAtLimit:
 		return true
 	case ReasonRecordMalformed, ReasonExcluded, ReasonPaused, ReasonNodeLeaving, ReasonCordonedByOther, ReasonAlertUnconfirmed, ReasonSilenced, ReasonInhibited,
 		ReasonAlertResolved, ReasonNotWitnessed, ReasonTooYoung, ReasonNodeUnderRepair, ReasonCooldown, ReasonRepairsSpent, ReasonAwaitingApproval, ReasonObserving,

@@ -25,6 +25,7 @@ var waysOut = map[remediations.Reason]string{
 	remediations.ReasonCordonedByOther:  "kubectl uncordon node-3",
 	remediations.ReasonAlertUnconfirmed: wait,
 	remediations.ReasonBlind:            "kubectl drydock status says more",
+	remediations.ReasonStoreWentBack:    "kubectl drydock status says more",
 	remediations.ReasonSilenced:         "end the silence in Alertmanager: amtool silence expire ID",
 	remediations.ReasonInhibited:        wait,
 	remediations.ReasonAlertResolved:    wait,

@@ -65,6 +65,9 @@ func (s *Status) fleet(now time.Time) []Line {
 	} else {
 		out = append(out, Line{Label: "Blind", Text: st.Blind})
 	}
+	if b := st.WentBack; b != nil && now.Before(b.Until) {
+		out = append(out, Line{Label: "Store", Text: b.Why + "; nothing that disrupts begins before " + Stamp(b.Until)})
+	}
 	if st.SelfTest.State != "" {
 		out = append(out, selfTest(st.SelfTest, s.Ledger.Arrival, now))
 	}

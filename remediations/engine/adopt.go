@@ -23,6 +23,7 @@ func (e *Engine) adopt(ctx context.Context) {
 	e.adoptions++
 	e.firing, e.unrouted = map[string]time.Time{}, elsewhere{}
 	lost, answered := map[string]alerts.Alert{}, false
+	unshown, nodes := map[[2]string]adopted{}, map[[2]string]*corev1.Node{}
 	carriers := map[remediations.Kind]func(fingerprint, name string) string{}
 	for _, k := range e.kinds {
 		carriers[k.of] = k.carrier(e, ctx)
@@ -62,24 +63,25 @@ func (e *Engine) adopt(ctx context.Context) {
 				e.firing[route.Node] = a.StartsAt
 			}
 			n := e.roster.Node(route.Node)
-			if n == nil {
+			if n == nil || e.carries(n, fp, route.Policy.Name) {
 				continue
-			}
-			if e.carries(n, fp, route.Policy.Name) {
-				continue
-			}
-			if e.Queued != nil && e.Queued(n, remediations.AlertPrefix+fp) {
-				continue // the receiver beside this engine is about to write it
 			}
 			alert := e.Config.NewAlert(route.Policy, a.Labels, remediations.StatusFiring, a.StartsAt, e.Clock.Now())
 			if old, err := remediations.DecodeAlert(alert.Key(), n.Annotations[alert.Key()]); err == nil {
 				alert = alert.SeenSince(old)
 			}
-			if e.Adopt(n, alert) {
+			alert, key, since := e.unshown.readopt(n, alert, e.Clock.Now())
+			waits := e.Queued != nil && e.Queued(n, remediations.AlertPrefix+fp) // the receiver beside this engine is about to write it
+			if !waits && !e.Adopt(n, alert) {
+				continue
+			}
+			unshown[key], nodes[key] = adopted{alert, since}, n
+			if !waits {
 				e.Log.Info("an alert was found by the poll", "node", n.Name, "alert", alert.Name, "fingerprint", fp, "policy", alert.Policy, "status", alert.Status)
 			}
 		}
 	}
+	e.compare(ctx, unshown, nodes)
 	e.roster.Fire(e.firing)
 	if answered {
 		e.strays.saw(lost, e.Config, e.roster.Node, e.Clock.Now())

@@ -22,7 +22,10 @@ const intentGood = 10 * time.Second
 // must always hold away from one of them, and see the check of that invariant speak: knockout_test.go.
 type core struct {
 	intentGood time.Duration
-	sampling   signs.Sampling
+	// lookLongest bounds one look at Alertmanager. calling notes the call of an attempt, and says why it may not be made.
+	lookLongest time.Duration
+	calling     func(all attempts, attempt string, now time.Time) string
+	sampling    signs.Sampling
 
 	decide func(*lifecycle.State, time.Time) lifecycle.Decision
 	// stood is told of each decision that is not made again, with what it would be made of. Nil: nobody is told.
@@ -44,7 +47,7 @@ type core struct {
 
 func wholeCore() core {
 	return core{
-		intentGood: intentGood, sampling: signs.LeaseSampling,
+		intentGood: intentGood, lookLongest: lookLongest, calling: attempts.calling, sampling: signs.LeaseSampling,
 		decide: node.Decide, mayStillAct: node.MayStillAct, successorOf: node.SuccessorOf,
 		decidePlain: lifecycle.DecidePlain, decideSidecar: sidecar.Decide, mayStillRepair: lifecycle.MayStillRepair,
 		decideLocation: location.Decide, mayStillMove: location.MayStillMove, mayStillPutBack: location.MayStillPutBack,

@@ -113,9 +113,10 @@ type Engine struct {
 	ledgerAt  string
 	// ledgerOut is while the ledger can be neither read nor saved, leasesOut while the leases cannot be listed. conflicts
 	// counts the saves in a row that met somebody else's.
-	ledgerOut, leasesOut outage
-	conflicts            int
-	statusSaved          ledger.Status
+	// leaseOut is while the lease of a single node cannot be read.
+	ledgerOut, leasesOut, leaseOut outage
+	conflicts                      int
+	statusSaved                    ledger.Status
 	// stored is the ledger's data as it was last read or saved. decoded is what it says, and is never changed; nil: it was not
 	// decoded.
 	stored     map[string]string
@@ -147,6 +148,9 @@ type Engine struct {
 	unrouted elsewhere
 	// strays are those that are routed to Drydock, and that no policy takes.
 	strays strays
+	// outside is what is held against the sources, attempts what no attempt is called twice by.
+	outside
+	attempts attempts
 
 	// targets are what is remembered of sidecars and locations, looks counts the looks at them that are under way. passes counts
 	// the passes, concerned the nodes that the last one had to decide about, busySidecars the sidecars under repair.
@@ -187,6 +191,7 @@ type memory struct {
 	writes outage
 	// written is the Node as this process last wrote it, until the cache has caught up; over is what it wrote that over.
 	written, over *corev1.Node
+	wroteAt       time.Time
 	// journal is what readOf carries, decoded once.
 	journal remediations.Journal
 	readOf  *corev1.Node
@@ -207,6 +212,7 @@ func New(o Options) *Engine {
 	return &Engine{
 		Options: o, core: wholeCore(), kinds: kindsOf(o), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
 		looked: make(chan looked, 1), calls: make(chan called, 16), enqueued: make(chan func(), 16), over: make(chan struct{}),
+		outside: outside{shown: map[string]version{}, unknownSlots: map[string]bool{}}, attempts: attempts{},
 		roster: fleet.NewRoster(o.Config), wrote: map[string]*memory{}, working: map[string]bool{},
 		memory: map[string]*memory{}, orphans: map[string]*memory{}, targets: map[target]*targetMemory{}, looks: map[remediations.Kind]int{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
 	}
@@ -262,6 +268,7 @@ func (e *Engine) lead() {
 func (e *Engine) turn(ctx context.Context) time.Duration {
 	next := e.pass(ctx)
 	e.passed = e.Clock.Now()
+	e.metrics.answered(sourceLoop, e.passed)
 	e.prefetch(ctx)
 	if e.lookDue {
 		next = min(next, max(e.lookFrom.Sub(e.Clock.Now()), time.Millisecond))

@@ -37,8 +37,9 @@ func (e *Engine) look(ctx context.Context) {
 		return
 	}
 	e.looking, e.lookAgain, e.lookDue = true, false, false
+	known := replicasOf(e.word)
 	e.Beside(func() {
-		e.looked <- looked{askedAt: askedAt, replicas: e.Alerts.Look(ctx)}
+		e.looked <- looked{askedAt: askedAt, replicas: lookWithin(ctx, e.Clock, e.Alerts, e.core.lookLongest, known)}
 	})
 }
 
@@ -53,6 +54,9 @@ func (e *Engine) heard(ctx context.Context, l looked) {
 			e.sawWatchdog = l.askedAt
 		}
 		down := r.Err != nil
+		if !down {
+			e.metrics.answered(sourceAlertmanager, l.askedAt)
+		}
 		e.replicaDown[r.URL] = down
 		if down != before[r.URL] {
 			if down {

@@ -20,6 +20,7 @@ func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
 		return // its slot would be taken for an intent that cannot be written
 	}
 	l := p.ledger.Clone()
+	p.attempts.reserving(l, n, d.Record.Intent.ID, p.now)
 	l.Reserve(p.Config, n, d.Record, p.now)
 	p.fleet.Try(p.Config.Zone(n), d.Record.ID)
 	if p.save(l) != nil {

@@ -67,6 +67,7 @@ func actKnockOuts() map[string]knockOut {
 		},
 		"4: an intent without an outcome counts as issued": {
 			take: func(h *hands) {
+				callsAgain(h)
 				h.decision(func(s *lifecycle.State, d *lifecycle.Decision) {
 					if r := s.Journal.Record; r != nil && r.Phase == remediations.PhaseActing && s.Call == nil {
 						*d = lifecycle.Decision{Verb: lifecycle.VerbIssue, Record: r, Policy: s.Config.Policies[0]}

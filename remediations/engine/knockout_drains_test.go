@@ -96,7 +96,11 @@ func drainKnockOuts() map[string]knockOut {
 			}
 		}, "FleetUnhealthy: an eviction on n0"},
 	} {
-		all[name+" ends a drain"] = knockOut{config: whole, take: ignores, tale: drained(c.then), speaks: c.speaks}
+		take := func(h *hands) {
+			ignores(h)
+			h.w.core.lookLongest = time.Hour
+		}
+		all[name+" ends a drain"] = knockOut{config: whole, take: take, tale: drained(c.then), speaks: c.speaks}
 	}
 	return all
 }

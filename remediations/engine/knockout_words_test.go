@@ -110,6 +110,7 @@ func wordKnockOuts() map[string]knockOut {
 		"5: at most thirty seconds ago": {
 			config: func(c *remediations.Config) { c.Policies[0].For = 2 * time.Minute },
 			take: func(h *hands) {
+				h.w.core.lookLongest = time.Hour
 				h.state(func(s *lifecycle.State, now time.Time) {
 					if s.Snapshot != nil {
 						w := *s.Snapshot

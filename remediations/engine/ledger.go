@@ -32,6 +32,7 @@ func (e *Engine) loadLedger(ctx context.Context) {
 		e.ledger = nil
 		return
 	}
+	e.compareLedger(version)
 	if e.decoded == nil || !maps.Equal(data, e.stored) {
 		l, err := ledger.Decode(data)
 		if err != nil {
@@ -41,6 +42,7 @@ func (e *Engine) loadLedger(ctx context.Context) {
 		e.decoded = l
 	}
 	l := e.decoded.Clone()
+	e.metrics.answered(sourceLedger, e.Clock.Now())
 	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.ledgerRead, e.stored = l, nil, version, l.Status, e.Clock.Now(), data
 	e.arrived(data, l)
 }
@@ -61,7 +63,9 @@ func (e *Engine) saveLedger(ctx context.Context, l *ledger.Ledger, version strin
 		return err
 	}
 	e.ledgerOut.over()
-	e.conflicts = 0
+	e.writesDone++
+	e.conflicts, e.ledgerKnown = 0, v
+	e.metrics.answered(sourceLedger, e.Clock.Now())
 	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.ledgerRead, e.stored, e.decoded = l, nil, v, l.Status, e.Clock.Now(), l.Encode(), nil
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -34,6 +35,7 @@ type metrics struct {
 	repairMetrics
 	breaker  *prometheus.GaugeVec
 	blind    *prometheus.GaugeVec
+	sources  *prometheus.GaugeVec
 	gpus     *prometheus.GaugeVec
 	leader   prometheus.Gauge
 	selfTest selfTestMetrics
@@ -58,7 +60,13 @@ const (
 	blindAlertmanager = "alertmanager"
 	blindLeases       = "leases"
 	blindLedger       = "ledger"
+	blindNodes        = "nodes"
+	blindWrites       = "writes"
+	blindStore        = "store"
 )
+
+// BlindCauses are all of them.
+var BlindCauses = []string{blindAlertmanager, blindLeases, blindLedger, blindNodes, blindWrites, blindStore}
 
 func newRepairMetrics(reg prometheus.Registerer, c *remediations.Config) repairMetrics {
 	m := repairMetrics{
@@ -115,8 +123,11 @@ func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 			Name: "drydock_breaker_state", Help: "1 for the state that the breaker of the scope is in.",
 		}, []string{"scope", "state"}),
 		blind: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "drydock_blind", Help: "1 while no alert can be trusted, by cause.",
+			Name: "drydock_blind", Help: "1 while Drydock cannot see or write what a repair needs, by cause.",
 		}, []string{"cause"}),
+		sources: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "drydock_source_last_answer_timestamp_seconds", Help: "When the source last answered; loop: when Drydock last went through all nodes.",
+		}, []string{"source"}),
 		gpus: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "drydock_node_expected_gpus", Help: "GPUs that the node has by its label nvidia.com/gpu.count.",
 		}, []string{"node"}),
@@ -125,7 +136,7 @@ func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 		}),
 		selfTest: newSelfTestMetrics(), uncovered: newUncoveredMetric(), served: servedSteps(c),
 	}
-	reg.MustRegister(m.breaker, m.blind, m.gpus, m.leader, m.selfTest.state, m.selfTest.arrival, m.uncovered)
+	reg.MustRegister(m.breaker, m.blind, m.sources, m.gpus, m.leader, m.selfTest.state, m.selfTest.arrival, m.uncovered)
 	return m
 }
 
@@ -163,6 +174,11 @@ func (m *metrics) set(c *remediations.Config, t *tally, f *fleet.Fleet, blind ma
 		m.blind.WithLabelValues(cause).Set(gauge(is))
 	}
 	m.setGPUs(f)
+}
+
+// answered notes when a source answered.
+func (m *metrics) answered(source string, at time.Time) {
+	m.sources.WithLabelValues(source).Set(float64(at.Unix()))
 }
 
 // setAll makes the gauge's series what the count is, and leaves alone what has not changed: making hundreds of them anew in
@@ -223,7 +239,7 @@ func (m *metrics) setBreakers(breakers map[string]ledger.Breaker) {
 
 // reset takes the fleet's figures away from a replica that no longer leads.
 func (m *metrics) reset() {
-	for _, g := range []*prometheus.GaugeVec{m.repairs, m.holds, m.breaker, m.blind, m.gpus, m.selfTest.state, m.selfTest.arrival, m.uncovered} {
+	for _, g := range []*prometheus.GaugeVec{m.repairs, m.holds, m.breaker, m.blind, m.sources, m.gpus, m.selfTest.state, m.selfTest.arrival, m.uncovered} {
 		g.Reset()
 	}
 	m.was, m.gpuNodes, m.breakers = nil, nil, nil

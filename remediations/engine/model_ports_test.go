@@ -51,6 +51,8 @@ type instance struct {
 
 	// unsure: its cache has said what is not so, and cannot say what changed since.
 	unsure bool
+	// still: its watch is open and says nothing.
+	still bool
 
 	// changes counts its port calls that change something; crashAt is the one at which it dies, before it or after.
 	changes, crashAt int
@@ -295,6 +297,9 @@ func (i *instance) spins() {
 // catchUp brings the cache to where it is by now, and says which Nodes that changed.
 func (i *instance) catchUp() map[string]bool {
 	changed := map[string]bool{}
+	if i.still {
+		return changed
+	}
 	for ; i.seen < len(i.w.events); i.seen++ {
 		e := i.w.events[i.seen]
 		if i.seen >= len(i.w.events)-i.w.lag && time.Since(e.at) < cacheLag {

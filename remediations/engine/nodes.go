@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // readNodes brings the roster to where the cache is: by what changed since the last time, where the Fleet can say it. Where the
@@ -23,6 +22,7 @@ func (e *Engine) readNodes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		e.compareNodes(all, nil)
 		if len(e.wrote) > 0 {
 			all = slices.Clone(all) // it is the port's
 		}
@@ -34,6 +34,7 @@ func (e *Engine) readNodes(ctx context.Context) error {
 		}
 		return nil
 	}
+	e.compareNodes(nodes, gone)
 	nodes = append(e.caughtUp(nodes), e.unseen()...)
 	e.roster.Change(nodes, gone)
 	for _, n := range nodes {
@@ -100,7 +101,4 @@ func (e *Engine) latest(n *corev1.Node) *corev1.Node {
 
 // older says that a was read before b was written. Versions that cannot be compared count as not older: the write
 // that follows is checked against the version anyway.
-func older(a, b *corev1.Node) bool {
-	c, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
-	return err == nil && c < 0
-}
+func older(a, b *corev1.Node) bool { return olderVersion(a.ResourceVersion, b.ResourceVersion) }

@@ -22,6 +22,8 @@ const (
 	idle = time.Minute
 	// soon is when to go again after a write met somebody else's: the cache needs a moment to catch up.
 	soon = 50 * time.Millisecond
+	// patientAfter is after how many such passes the time to the next one doubles.
+	patientAfter = 10
 	// later is when to go again after the API server refused or did not answer.
 	later = 2 * time.Second
 	// tidyFor bounds the time that a pass spends on writes that nobody waits for: alerts that are over, repairs that have
@@ -32,12 +34,17 @@ const (
 // pass decides about every node that Drydock has anything on, oldest fault first, and says when to pass again.
 func (e *Engine) pass(ctx context.Context) time.Duration {
 	e.again, e.waiting, e.prefetchDue = false, false, false
+	writesDone := e.writesDone
 	if err := e.readNodes(ctx); err != nil {
 		e.Log.Error(err, "the Nodes cannot be listed; nothing is decided, and nothing goes on")
 		for _, m := range e.memory {
 			m.stopWork()
 		}
 		return later
+	}
+	if e.nodesNew {
+		e.nodesNew = false
+		e.metrics.answered(sourceNodes, e.Clock.Now())
 	}
 	e.prefetchedLeases()
 	if e.ledger == nil {
@@ -48,6 +55,8 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		l = &ledger.Ledger{}
 	}
 	now := e.Clock.Now()
+	e.goneBack(l, now)
+	e.stale = e.behind(now)
 	p := &pass{Engine: e, ctx: ctx, now: now, tally: newTally(), holds: map[remediations.Reason]string{}, next: now.Add(idle)}
 	if (len(l.Status.Breakers) > 0 || e.heartbeats.Blind() != "" || !e.leasesOut.since.IsZero()) && e.beatsOld() {
 		p.readHeartbeats() // where no alert fires nobody else asks, and a breaker closes by what is seen
@@ -79,12 +88,22 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	case p.failed:
 		return later
 	case e.again:
-		return soon
+		return e.hurry(writesDone)
 	}
+	e.hurries = 0
 	if e.ledger == nil {
 		p.retry(e.ledgerOut)
 	}
 	return max(p.next.Sub(e.Clock.Now()), time.Millisecond)
+}
+
+// hurry is when to go again. Passes that change nothing come ever less often: what they wait for does not come by passes.
+func (e *Engine) hurry(writesBefore int) time.Duration {
+	if e.writesDone > writesBefore {
+		e.hurries = 0
+	}
+	e.hurries++
+	return min(soon<<min(e.hurries/patientAfter, 10), later)
 }
 
 // clamp sets right what a leader whose clock was ahead wrote into the ledger, if most kubelets say that this clock is right.
@@ -105,7 +124,7 @@ func (p *pass) clamp() *ledger.Ledger {
 // blind says that this pass cannot judge how many nodes are unhealthy.
 func (p *pass) blind() bool {
 	return p.ledger == nil || !p.word.Sees(p.Config) || p.now.Sub(p.word.AskedAt) > max(idle, 2*p.PollInterval) ||
-		p.heartbeats.Blind() != "" || p.leasesOut.lasting(p.now)
+		p.heartbeats.Blind() != "" || p.leasesOut.lasting(p.now) || p.stale != ""
 }
 
 // noteBlind notes whether this process is blind, and returns since when, if that is long enough to go on record; else zero.
@@ -149,7 +168,7 @@ func (p *pass) state(n *corev1.Node) *lifecycle.State {
 	m, journal := p.remember(n.Name), p.journal(n)
 	p.forgetTorn(m)
 	return &lifecycle.State{
-		LedgerLost: p.ledgerOut.since, LeasesLost: p.leasesOut.since, LeasesErr: p.leasesOut.err,
+		Behind: p.stale, LedgerLost: p.ledgerOut.since, LeasesLost: p.leasesOut.since, LeasesErr: p.leasesOut.err,
 		Config: p.Config, Node: n, Journal: journal, Snapshot: p.word, Fleet: p.fleet,
 		Ledger: p.ledger, LedgerErr: p.ledgerErr, Lease: m.lease, Heartbeats: p.heartbeats, Call: m.call,
 		Read: m.read, Survey: m.survey, Replacement: m.replacement, Pods: m.pods, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard, NewID: m.nextID(journal, p.NewID),
@@ -201,8 +220,9 @@ func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*core
 	written, err := e.Journal.Write(ctx, n, c)
 	switch {
 	case err == nil:
+		e.writesDone++
 		m.writes.over()
-		m.written, m.over = written, n
+		m.written, m.over, m.wroteAt = written, n, e.Clock.Now()
 		e.wrote[n.Name] = m
 		m.alerts = signature(written)
 		return written, nil

@@ -40,6 +40,12 @@ type Changing interface {
 	Changed(ctx context.Context) (nodes []*corev1.Node, gone []string, ok bool)
 }
 
+// Rewinding is a Fleet that notes when its cache went back to an older state, also while this replica does not lead.
+type Rewinding interface {
+	// WentBack says what went back last, and when; zero: nothing did.
+	WentBack() (what string, at time.Time)
+}
+
 // NodeChange is one write to a Node, all of it or nothing. A nil value removes the key.
 type NodeChange struct {
 	Annotations, Labels map[string]*string

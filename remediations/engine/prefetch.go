@@ -148,6 +148,9 @@ func (e *Engine) prefetchedLeases() {
 
 // countLeases makes of leases what a decision rests on.
 func (e *Engine) countLeases(l listed) {
+	if l.err == nil {
+		e.metrics.answered(sourceLeases, l.at)
+	}
 	if l.few != nil {
 		e.heartbeats = l.few
 		return

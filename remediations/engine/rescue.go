@@ -201,8 +201,10 @@ func (r *Rescue) look(ctx context.Context) {
 		return
 	}
 	r.looking, r.lookAgain = true, false
-	askedAt := r.Clock.Now()
-	go func() { r.looks <- looked{askedAt: askedAt, replicas: r.Alerts.Look(ctx)} }()
+	askedAt, known := r.Clock.Now(), replicasOf(r.word)
+	go func() {
+		r.looks <- looked{askedAt: askedAt, replicas: lookWithin(ctx, r.Clock, r.Alerts, r.core.lookLongest, known)}
+	}()
 }
 
 // see looks at the hosts without waiting for the answer. Whoever does not answer in time is Unknown.

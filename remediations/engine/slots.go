@@ -25,6 +25,10 @@ func (p *pass) sweep() {
 		outlives[o.Record.ID] = true
 	}
 	for _, slot := range p.ledger.Slots {
+		if slot.Kind != remediations.KindNode && p.kindOf(slot.Kind) == nil {
+			p.unknownSlot(slot)
+			continue
+		}
 		m, n := p.memory[slot.Node], p.roster.Member(slot.Node)
 		stuck := n != nil && m.stuck(p.now, p.journal(n.Node), slot)
 		if (n != nil && n.InFlight && !stuck && occupied(n.Node, p.journal(n.Node), slot)) || (m != nil && m.written != nil) {
@@ -54,6 +58,17 @@ func (p *pass) sweep() {
 			return // the ledger is another one now; the next pass goes on
 		}
 	}
+}
+
+// unknownSlot says once that a slot is kept whose kind this version does not know: whoever took it frees it, or a person does.
+func (p *pass) unknownSlot(slot ledger.Slot) {
+	key := string(slot.Kind) + "/" + slot.Node + "/" + slot.Repair
+	if p.unknownSlots[key] {
+		return
+	}
+	p.unknownSlots[key] = true
+	p.Log.Error(nil, "the ledger has a slot of a kind that this version of Drydock does not know; the slot is kept", "kind", slot.Kind, "node", slot.Node, "repair", slot.Repair)
+	p.Events.Event("", Event{Warning: true, Reason: "SlotUnknown", Action: slot.Repair, Note: fmt.Sprintf("the ledger has a slot of the kind %.40q for Node %s, repair %s, which this version of Drydock does not know; the slot counts until the version that took it frees it", slot.Kind, slot.Node, slot.Repair)})
 }
 
 // stuck says that the slot's repair is long over by its record, that nobody can write so on the Node, and that no call is

@@ -146,6 +146,9 @@ type calling struct {
 
 // send lets the call go out beside the loop. It may be made only while this process leads and its intent is young.
 func (p *pass) send(c calling, m *repairMemory) {
+	if p.twice(c, m) {
+		return
+	}
 	m.call = &lifecycle.Call{IntentID: c.attempt}
 	p.underway++
 	c.trail.log(p.Log).Info("making the call", "node", c.of.node, "step", c.step)

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -13,6 +15,11 @@ import (
 
 func (p *pass) readLease(node string) {
 	renewed, duration, err := p.Fleet.Lease(p.ctx, node)
+	if err == nil || errors.Is(err, ErrNotFound) {
+		p.leaseOut.over()
+	} else {
+		p.leaseOut.failed(p.Clock.Now(), err, outageLongest)
+	}
 	if err != nil {
 		p.Log.Error(err, "a node's lease cannot be read; without it no cure is proven", "node", node)
 		renewed, duration = time.Time{}, 0
@@ -91,14 +98,13 @@ func (p *pass) publish() {
 	now := p.Clock.Now()
 	lost := p.ledger == nil && p.ledgerOut.lasting(now)
 	p.metrics.set(p.Config, p.tally, p.fleet, map[string]bool{
-		blindAlertmanager: blind != "", blindLeases: p.heartbeats.Blind() != "" || p.leasesOut.lasting(now), blindLedger: lost,
+		blindAlertmanager: blind != "", blindLeases: p.heartbeats.Blind() != "" || p.leasesOut.lasting(now) || p.leaseOut.lasting(now), blindLedger: lost,
+		blindNodes: p.stale != "", blindWrites: p.unwritable(now), blindStore: p.back != nil || (p.ledger != nil && p.ledger.Status.WentBack != nil),
 	})
 	if lost {
 		p.holds[remediations.ReasonBlind] = lifecycle.LedgerLost(p.ledgerOut.since, p.ledgerErr)
 	}
-	if blind == "" {
-		blind = p.heartbeats.Blind()
-	}
+	blind = cmp.Or(blind, p.heartbeats.Blind(), p.stale)
 	if _, told := p.holds[remediations.ReasonAlertUnconfirmed]; !told && p.unrouted.says != "" {
 		p.holds[remediations.ReasonAlertUnconfirmed] = p.unrouted.says
 	}
@@ -116,7 +122,7 @@ func (p *pass) publish() {
 	status := ledger.Status{
 		Mode: p.Config.Mode, Limits: p.Config.Limits.Words(), Breakers: maps.Clone(p.fleet.Breakers), Blind: blind,
 		Exhausted: p.ledger.Status.Exhausted, Ends: p.ledger.Status.Ends, Holds: p.holds, Glass: p.ledger.Status.Glass,
-		Stopped: p.ledger.Status.Stopped, SelfTest: selfTest, Sidecars: p.tally.sidecars, Uncovered: p.uncovered(), Contested: p.contested(),
+		WentBack: p.ledger.Status.WentBack, Stopped: p.ledger.Status.Stopped, SelfTest: selfTest, Sidecars: p.tally.sidecars, Uncovered: p.uncovered(), Contested: p.contested(),
 	}
 	p.ledger.Status = status // goes along with the next write, whatever its reason
 	if !p.ledger.Saw(p.noteBlind(), p.now) && sameStatus(status, p.statusSaved) {
@@ -131,7 +137,7 @@ func (p *pass) publish() {
 // sameStatus compares what is worth a write: which scopes are open, whether Drydock is blind, which reasons hold. A
 // count that moved, or a share that is still over its limit, is not.
 func sameStatus(a, b ledger.Status) bool {
-	if !maps.Equal(a.Sidecars, b.Sidecars) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) || !maps.Equal(a.Uncovered, b.Uncovered) || !slices.Equal(a.Contested, b.Contested) {
+	if !maps.Equal(a.Sidecars, b.Sidecars) || (a.WentBack == nil) != (b.WentBack == nil) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) || !maps.Equal(a.Uncovered, b.Uncovered) || !slices.Equal(a.Contested, b.Contested) {
 		return false
 	}
 	for scope, x := range a.Breakers {

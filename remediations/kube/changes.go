@@ -2,9 +2,12 @@ package kube
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 
 	"drydock.dev/drydock/remediations/engine"
@@ -17,6 +20,9 @@ type Changes struct {
 	names map[string]bool
 	// all: so many changed before anybody asked that all may have.
 	all bool
+	// back is what went back to an older version last, at backAt.
+	back   string
+	backAt time.Time
 }
 
 // NewChanges knows of none yet.
@@ -39,6 +45,31 @@ func (c *Changes) add(o any) {
 	if !c.all {
 		c.names[key] = true
 	}
+}
+
+// compare notes that the cache goes back to an older version of a Node. A watch never does: the API server's store went back.
+func (c *Changes) compare(before, after *corev1.Node, now time.Time) {
+	if c == nil || before.UID != after.UID {
+		return
+	}
+	if order, err := resourceversion.CompareResourceVersion(after.ResourceVersion, before.ResourceVersion); err != nil || order >= 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.back, c.backAt = fmt.Sprintf("Node %s has resourceVersion %s, and had %s before", after.Name, after.ResourceVersion, before.ResourceVersion), now
+}
+
+var _ engine.Rewinding = Fleet{}
+
+// WentBack implements engine.Rewinding.
+func (f Fleet) WentBack() (what string, at time.Time) {
+	if f.Changes == nil {
+		return "", time.Time{}
+	}
+	f.Changes.mu.Lock()
+	defer f.Changes.mu.Unlock()
+	return f.Changes.back, f.Changes.backAt
 }
 
 // take gives the names, and forgets them; false: any Node may have changed.

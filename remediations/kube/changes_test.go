@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -65,4 +66,24 @@ func TestChangesAreBounded(t *testing.T) {
 
 	_, _, ok = Fleet{}.Changed(t.Context())
 	require.False(t, ok, "nobody notes changes")
+}
+
+// TestACacheThatGoesBackIsNoted, also by a replica that does not lead yet: etcd was restored from a snapshot.
+func TestACacheThatGoesBackIsNoted(t *testing.T) {
+	f := Fleet{Changes: NewChanges()}
+	handler := Noticing(f.Changes, func() {})
+	node := func(uid types.UID, version string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: uid, ResourceVersion: version}}
+	}
+	handler.OnUpdate(node("a", "100"), node("a", "200"))
+	handler.OnUpdate(node("a", "200"), node("b", "150"))
+	handler.OnUpdate(node("a", "200"), node("a", "200"))
+	_, at := f.WentBack()
+	require.Zero(t, at, "a newer version, another Node of that name, and the same version again")
+	handler.OnUpdate(node("a", "200"), node("a", "99"))
+	what, at := f.WentBack()
+	require.Equal(t, "Node n1 has resourceVersion 99, and had 200 before", what)
+	require.False(t, at.IsZero())
+	_, at = Fleet{}.WentBack()
+	require.Zero(t, at, "nobody notes changes")
 }

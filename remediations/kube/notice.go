@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 )
@@ -14,6 +16,9 @@ func Noticing(changes *Changes, notice func()) cache.ResourceEventHandler {
 			changes.add(after)
 			a, okA := before.(*corev1.Node)
 			b, okB := after.(*corev1.Node)
+			if okA && okB {
+				changes.compare(a, b, time.Now())
+			}
 			if !okA || !okB || Matters(a, b) {
 				notice()
 			}

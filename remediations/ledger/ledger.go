@@ -50,6 +50,8 @@ type Status struct {
 	Breakers map[string]Breaker `json:"breakers,omitempty"`
 	// Blind is why Drydock trusts no alert; empty: it does.
 	Blind string `json:"blind,omitempty"`
+	// WentBack is set while everything that disrupts is held because the API server's store went back to an older state.
+	WentBack *WentBack `json:"wentBack,omitempty"`
 	// Exhausted counts, by policy, the repairs in a row that ran out of steps.
 	Exhausted map[string]int `json:"exhausted,omitempty"`
 	// Ends are the last ends of the repairs of each policy, oldest first, from which that row is counted.
@@ -67,6 +69,12 @@ type Status struct {
 	Uncovered map[string]coverage.Lack `json:"uncovered,omitempty"`
 	// Contested says which other systems repair Nodes that Drydock's policies take, too, each in a sentence.
 	Contested []string `json:"contested,omitempty"`
+}
+
+// WentBack is what is known of a store that went back, and until when it holds repairs.
+type WentBack struct {
+	Why   string    `json:"why"`
+	Until time.Time `json:"until"`
 }
 
 // Glass is one node's drydock.dev/break-glass: its value, and since when. Another value begins another hour.

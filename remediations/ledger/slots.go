@@ -96,6 +96,16 @@ func (l *Ledger) Release(node string) bool {
 	return len(l.Slots)+len(l.Orphans) != before
 }
 
+// SlotOf is the slot of the node's own repair; nil: it has none.
+func (l *Ledger) SlotOf(node string) *Slot {
+	for i, s := range l.Slots {
+		if s.Kind == "" && s.Node == node {
+			return &l.Slots[i]
+		}
+	}
+	return nil
+}
+
 // Replacing is the repair that replaces, or replaced, the machine of a Node of that name or of that machine; nil: none.
 func (l *Ledger) Replacing(n *corev1.Node) *Orphan {
 	for i := range l.Orphans {

@@ -24,7 +24,20 @@ func blind(c *Candidate) *Finding {
 	if c.Verdict.Reason == remediations.ReasonBlind {
 		return &Finding{Message: c.Verdict.Message}
 	}
+	if c.Behind != "" {
+		return Because("%s; no repair begins until that ends", c.Behind)
+	}
 	return nil
+}
+
+// storeWentBack holds what disrupts for as long as a step may take after the store went back: what was done since may not be on
+// record.
+func storeWentBack(c *Candidate) *Finding {
+	back := c.Ledger.Status.WentBack
+	if back == nil || !c.Now.Before(back.Until) {
+		return nil
+	}
+	return &Finding{Message: back.Why + "; what was done since then may not be on record", Until: back.Until}
 }
 
 func leasesBlind(c *Candidate) *Finding {

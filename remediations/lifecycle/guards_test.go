@@ -51,7 +51,7 @@ leader: {v: 1, id: r9, policy: mesh, cause: {alert: "aa"}, location: eu, phase: 
   began: "<now-1m>", since: "<now-1m>", deadline: "<now+1m>", intent: {id: r9-0-1, at: "<now-1m>", successor: n2},
   moves: [{location: eu, from: n1, to: n2, before: {n1: "", n2: null}}]}
 word: {watchdogMisses: 3, replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"}]}
-ledger: {begun: [20h], exhausted: {node-not-ready: 3}}
+ledger: {begun: [20h], exhausted: {node-not-ready: 3}, wentBack: 10m}
 fleet: {unhealthy: 3, inFlight: 1, controlPlane: 2, controlPlaneDown: 1}
 `
 
@@ -83,6 +83,7 @@ func remediesOf(sc *scene.Scene) map[Reason]func() {
 			sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", ""
 		},
 		ReasonBlind:            func() { sc.Word.WatchdogMisses = 0 },
+		ReasonStoreWentBack:    func() { sc.Ledger.WentBack = "" },
 		ReasonSilenced:         func() { sc.Word.Replicas[0].Alert = "active" },
 		ReasonInhibited:        func() { sc.Word.Replicas[1].Alert = "active" },
 		ReasonNotWitnessed:     func() { sc.Node.Conditions["DiskPressure"] = "True" },

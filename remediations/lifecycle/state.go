@@ -27,6 +27,8 @@ type State struct {
 	// not be listed, and LeasesErr why; zero: they can be.
 	LedgerLost, LeasesLost time.Time
 	LeasesErr              error
+	// Behind is why the cache of Nodes cannot be trusted; empty: it can.
+	Behind string
 	// Lease is the node's lease as last read; nil: not read.
 	Lease *signs.Lease
 	// Read is what was read of the signs that the watched Node does not show; a sign without an entry was not read.

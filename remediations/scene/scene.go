@@ -56,6 +56,8 @@ type Scene struct {
 	// Replacement is what it said since about the machine, Pods what the cluster said about pods; absent: nobody was asked.
 	Replacement *Replacement `json:"replacement"`
 	Pods        *Pods        `json:"pods"`
+	// Behind is why the cache of Nodes cannot be trusted.
+	Behind string `json:"behind"`
 	// WellFor is how long the node has been seen well, Heard how old the Watchdog was then, seen from now.
 	WellFor string `json:"wellFor"`
 	Heard   string `json:"heard"`
@@ -219,7 +221,9 @@ type Ledger struct {
 	Breakers  map[string]ledger.Breaker `json:"breakers"`
 	Exhausted map[string]int            `json:"exhausted"`
 	Stopped   map[string]string         `json:"stopped"`
-	Orphans   []ledger.Orphan           `json:"orphans"`
+	// WentBack is for how long a store that went back still holds repairs.
+	WentBack string          `json:"wentBack"`
+	Orphans  []ledger.Orphan `json:"orphans"`
 	// Cures are those of the scene's machine, Unseen the times in which Drydock was blind.
 	Cures  []ledger.Cure `json:"cures"`
 	Unseen []ledger.Span `json:"unseen"`

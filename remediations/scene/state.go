@@ -70,7 +70,7 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 		Config: c, Node: n, Journal: remediations.ReadJournal(n), Snapshot: sc.Said(), Call: sc.Call, NewID: "new1",
 		Ledger: &ledger.Ledger{Repairs: map[string][]ledger.Begun{}, Slots: sc.Ledger.Slots, Wide: sc.Ledger.Wide, Orphans: sc.Ledger.Orphans, Status: ledger.Status{Breakers: sc.Ledger.Breakers, Exhausted: sc.Ledger.Exhausted, Stopped: sc.Ledger.Stopped}},
 	}
-	s.Survey = sc.Survey.survey()
+	s.Survey, s.Behind = sc.Survey.survey(), sc.Behind
 	if r := sc.Replacement; r != nil {
 		s.Replacement = &remediations.Replacement{Asked: Asked(s, r.Intent, r.Asked), MachineGone: r.MachineGone, NoneNeeded: r.NoneNeeded, Missing: r.Missing, Blocked: r.Blocked, Successors: r.Successors}
 		if r.Successors == nil {
@@ -88,6 +88,9 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	}
 	if sc.Ledger.GlassFor != "" {
 		s.Ledger.Status.Glass = map[string]ledger.Glass{n.Name: {Since: Ago(sc.Ledger.GlassFor, ""), Why: cmp.Or(sc.Ledger.GlassWhy, n.Annotations[remediations.BreakGlassKey])}}
+	}
+	if sc.Ledger.WentBack != "" {
+		s.Ledger.Status.WentBack = &ledger.WentBack{Why: "the API server's store went back: Node n1 has resourceVersion 100, and had 200 before", Until: Noon.Add(Span(sc.Ledger.WentBack, ""))}
 	}
 	s.Ledger.Unseen = sc.Ledger.Unseen
 	if sc.Ledger.Cures != nil {

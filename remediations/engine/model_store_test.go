@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// snapshot is what the API server's store had at a time.
+type snapshot struct {
+	nodes        map[string]*corev1.Node
+	ledger       map[string]string
+	rv, ledgerRV int
+}
+
+func (w *world) snapshot() snapshot {
+	return snapshot{maps.Clone(w.nodes), maps.Clone(w.ledger), w.rv, w.ledgerRV}
+}
+
+// restore has the store go back to the snapshot, as etcd does: with its versions. The machines stay as they are, and their kubelets
+// report them.
+func (w *world) restore(to snapshot) {
+	w.rv, w.ledger, w.ledgerRV = to.rv, to.ledger, to.ledgerRV
+	for name, n := range to.nodes {
+		if w.nodes[name] == nil {
+			continue
+		}
+		w.nodes[name] = n
+		w.events = append(w.events, nodeEvent{at: time.Now(), name: name, node: n})
+		w.report(w.machines[name])
+	}
+	w.notice()
+}
+
+// putBack writes what the Node's annotations and labels were over those that it has, as somebody does who applies an old file.
+func (w *world) putBack(name string, to snapshot) {
+	w.edit(name, func(n *corev1.Node) {
+		n.Annotations, n.Labels = maps.Clone(to.nodes[name].Annotations), maps.Clone(to.nodes[name].Labels)
+	})
+}

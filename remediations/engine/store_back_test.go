@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+)
+
+// backAfter is a tale: the store goes back to what it was before a call, so long after the call.
+func backAfter(after time.Duration, back func(w *world, to snapshot), restart bool) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() { w.hold("n0", edit(remediations.PauseKey, "true")); w.ail("n0", 9) })
+		require.True(t, w.until(2*time.Minute, func() bool { return w.record("n0") != nil }))
+		var before snapshot
+		w.do(func() { w.unhold("n0"); before = w.snapshot() })
+		require.True(t, w.until(2*time.Minute, func() bool { return len(w.calls) == 1 }))
+		w.pass(after)
+		w.do(func() { back(w, before) })
+		if restart {
+			w.restart(w.config)
+		}
+		w.pass(time.Hour)
+	}
+}
+
+func etcdGoesBack(w *world, to snapshot)    { w.restore(to) }
+func oneNodeGoesBack(w *world, to snapshot) { w.putBack("n0", to) }
+func theLedgerGoesBack(w *world, to snapshot) {
+	w.ledger, w.ledgerRV = to.ledger, w.ledgerRV+1
+}
+
+// callsAgain lets a process call an attempt that it called, or that the ledger names.
+func callsAgain(h *hands) { h.w.core.calling = func(attempts, string, time.Time) string { return "" } }
+
+// storeKnockOuts are those of a store that goes back: invariant 4.
+func storeKnockOuts() map[string]knockOut {
+	return map[string]knockOut{
+		"4: an attempt that this process called, though etcd went back": {
+			take: callsAgain, speaks: "4: the intent", tale: backAfter(5*time.Second, etcdGoesBack, false),
+		},
+		"4: an attempt that this process called, though its Node went back": {
+			take: callsAgain, speaks: "4: the intent", tale: backAfter(5*time.Second, oneNodeGoesBack, false),
+		},
+		"4: an attempt that the ledger names, though its Node went back": {
+			take: callsAgain, speaks: "4: the intent", tale: backAfter(5*time.Second, oneNodeGoesBack, true),
+		},
+	}
+}
+
+// TestAStoreThatGoesBackCallsNoAttemptTwice, whatever goes back and however long after the call. The world's check speaks.
+func TestAStoreThatGoesBackCallsNoAttemptTwice(t *testing.T) {
+	for name, back := range map[string]func(*world, snapshot){"etcd": etcdGoesBack, "one node": oneNodeGoesBack, "the ledger": theLedgerGoesBack} {
+		for _, after := range []time.Duration{0, time.Second, 5 * time.Second, time.Minute, 9 * time.Minute, 15 * time.Minute} {
+			t.Run(name+" after "+after.String(), func(t *testing.T) {
+				t.Parallel()
+				inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+					backAfter(after, back, false)(t, w)
+					require.LessOrEqual(t, w.callCount(), 2, "the plan has two attempts")
+				})
+			})
+		}
+	}
+}
+
+// TestAStoreThatGoesBackHoldsWhatDisrupts for as long as a step may take, and says so.
+func TestAStoreThatGoesBackHoldsWhatDisrupts(t *testing.T) {
+	for name, back := range map[string]bool{"etcd goes back": true, "the control": false} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				i := w.start()
+				w.pass(time.Minute)
+				var before snapshot
+				w.do(func() { before = w.snapshot() })
+				w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
+				require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 1 }))
+				require.True(t, w.until(10*time.Minute, func() bool { return len(w.ended) == 1 }))
+				w.pass(time.Minute)
+				w.do(func() {
+					if back {
+						w.restore(before)
+					}
+					w.ail("n1", 1)
+				})
+				w.pass(9 * time.Minute)
+				require.Equal(t, back, w.callCount() == 1)
+				require.Equal(t, back, len(w.toldOf("StoreWentBack")) > 0)
+				require.Equal(t, back, w.heldAs(remediations.ReasonStoreWentBack) > 0)
+				require.InDelta(t, map[bool]float64{true: 1}[back], testutil.ToFloat64(i.engine.metrics.blind.WithLabelValues(blindStore)), 0)
+				w.pass(5 * time.Minute)
+				require.Equal(t, []string{"n0", "n1"}, at(w, func() (nodes []string) {
+					for _, c := range w.calls {
+						nodes = append(nodes, c.node)
+					}
+					return nodes
+				}), "n1 is repaired after that")
+			})
+		})
+	}
+}
+
+// TestASlotOfAnUnknownKindIsKeptAndSteppedOver: a newer version may have taken it.
+func TestASlotOfAnUnknownKindIsKeptAndSteppedOver(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		slot := func(kind remediations.Kind, node string) ledger.Slot {
+			return ledger.Slot{Kind: kind, Node: node, UID: string(w.nodes[node].UID), Policy: "node-not-ready", Repair: "r" + node, Attempt: "r" + node + "-0-1", Since: time.Now().Add(-time.Hour)}
+		}
+		w.do(func() {
+			w.ledger, w.ledgerRV = (&ledger.Ledger{Slots: []ledger.Slot{slot("rack", "n4"), slot("", "n5")}, Repairs: map[string][]ledger.Begun{}}).Encode(), 7
+		})
+		i := w.start()
+		w.pass(10 * time.Minute)
+		require.Equal(t, []remediations.Kind{"rack"}, kindsOfSlots(w.slots(t)), "the one behind it is freed")
+		require.Len(t, w.toldOf("SlotUnknown"), 1)
+		require.Less(t, at(w, func() int { return i.asked["node"] }), 20)
+	})
+}
+
+func kindsOfSlots(slots []ledger.Slot) (kinds []remediations.Kind) {
+	for _, s := range slots {
+		kinds = append(kinds, s.Kind)
+	}
+	return slices.Compact(kinds)
+}
