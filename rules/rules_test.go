@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/rules"
 )
 
@@ -173,6 +175,44 @@ func TestTheRulesNameWhatDrydockKnows(t *testing.T) {
 		}
 	}
 	require.Positive(t, seen)
+}
+
+// heldOnPurpose are the reasons of which DrydockRepairHeldTooLong says nothing: a person's word or the configuration's, or one that
+// has an alert of its own.
+var heldOnPurpose = map[remediations.Reason]string{
+	remediations.ReasonObserving: "", remediations.ReasonPaused: "", remediations.ReasonExcluded: "", remediations.ReasonSilenced: "",
+	remediations.ReasonInhibited: "", remediations.ReasonCordonedByOther: "", remediations.ReasonOutsideWindow: "",
+	remediations.ReasonBlind: "DrydockBlind", remediations.ReasonStoreWentBack: "DrydockBlind", remediations.ReasonFleetUnhealthy: "DrydockBreakerOpen", remediations.ReasonPolicyFailing: "DrydockPolicyStopped",
+}
+
+// TestEachReasonOfAHoldHasARule, so that no repair is held for days and nobody is told.
+func TestEachReasonOfAHoldHasARule(t *testing.T) {
+	all := shipped(t)
+	for _, r := range remediations.Reasons {
+		said := false
+		for _, m := range regexp.MustCompile(`reason(=~|!~)"([^"]*)"`).FindAllStringSubmatch(all["DrydockRepairHeldTooLong"].Expr, -1) {
+			said = said || slices.Contains(strings.Split(m[2], "|"), string(r)) == (m[1] == "=~")
+		}
+		own, onPurpose := heldOnPurpose[r]
+		require.Equal(t, !onPurpose, said, "%s: either DrydockRepairHeldTooLong says it, or it is held on purpose", r)
+		if own != "" {
+			require.Contains(t, all, own, r)
+		}
+	}
+}
+
+// TestEachCauseOfBlindnessHasARule: the rule fires for it, and its runbook says what to do.
+func TestEachCauseOfBlindnessHasARule(t *testing.T) {
+	require.Contains(t, shipped(t)["DrydockBlind"].Expr, `(drydock_blind{job=~"drydock|.+[-/]drydock"}) == 1`, "whatever the cause")
+	cases, err := os.ReadFile("tests/DrydockBlind.yaml")
+	require.NoError(t, err)
+	runbook, err := os.ReadFile("runbooks/DrydockBlind.md")
+	require.NoError(t, err)
+	for _, cause := range engine.BlindCauses {
+		require.Contains(t, string(cases), "exp_labels: {cause: "+cause+",")
+		require.Contains(t, string(runbook), "\n- `"+cause+"`: ")
+		require.Contains(t, string(runbook), "\n- Cause `"+cause+"`:")
+	}
 }
 
 // TestMoreCasesStaySilentThanFire: an alert that repairs nodes does more harm by firing when it must not than by staying
