@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,11 +29,27 @@ type Survey struct {
 // NodeFacts is what a step's proof is judged by.
 type NodeFacts struct{ BootID, UID, ProviderID string }
 
-// ControlPlane says whether the node bears the control-plane role.
+// etcdRole marks a node that runs a member of etcd, where roles are split (RKE, RKE2, K3s). Control-plane nodes of kubeadm have a
+// member without it.
+const etcdRole = "node-role.kubernetes.io/etcd"
+
+// controlPlaneRoles are the labels of nodes that the control plane needs. RKE writes controlplane in one word.
+var controlPlaneRoles = []string{
+	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/controlplane", etcdRole,
+}
+
+// ControlPlane says whether the node has a role of the control plane. The role of etcd alone is one.
 func ControlPlane(n *corev1.Node) bool {
-	_, cp := n.Labels["node-role.kubernetes.io/control-plane"]
-	_, master := n.Labels["node-role.kubernetes.io/master"]
-	return cp || master
+	return slices.ContainsFunc(controlPlaneRoles, func(role string) bool {
+		_, has := n.Labels[role]
+		return has
+	})
+}
+
+// Etcd says whether the node has the role of etcd.
+func Etcd(n *corev1.Node) bool {
+	_, has := n.Labels[etcdRole]
+	return has
 }
 
 // ReadyCondition returns the node's Ready condition; nil: the node has none, which is no data and not a fault.

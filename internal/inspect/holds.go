@@ -117,7 +117,7 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 			return fmt.Sprintf("the last %d repairs by policy %s all ran out of steps", ledger.FailingAfter, policy)
 		}
 	case remediations.ReasonControlPlaneBusy:
-		if _, is := n.Labels["node-role.kubernetes.io/control-plane"]; !is {
+		if !remediations.ControlPlane(n) {
 			return ""
 		}
 	case remediations.ReasonNotWitnessed:

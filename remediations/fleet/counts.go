@@ -4,16 +4,19 @@ import (
 	"container/heap"
 	"maps"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
 )
 
 // counts are the numbers over all Nodes of a Roster, kept as members come, change and go. They are what a count from nothing
 // would say.
 type counts struct {
-	total             census
-	zones             map[string]*census
-	pools             map[string]int
-	controlPlane      int
-	controlPlaneReady map[string]bool
+	total   census
+	zones   map[string]*census
+	pools   map[string]int
+	quorums quorums
 	// gpus are how many GPUs each GPU node has by its label. shown is the copy that was handed out, which is not changed any more;
 	// nil: there is none of how they are now.
 	gpus, shown map[string]int
@@ -27,6 +30,23 @@ type counts struct {
 // census counts the nodes that are old enough to be judged. all has the younger ones as well.
 type census struct{ nodes, unhealthy, all int }
 
+// quorum counts control-plane nodes, of which more than half must stay Ready.
+type quorum struct {
+	all   int
+	ready map[string]bool
+}
+
+// quorums are those of the control-plane nodes without the role of etcd, and of the nodes with it. Where no node has that role, the
+// control-plane nodes are the members of etcd.
+type quorums [2]quorum
+
+func (q *quorums) of(n *corev1.Node) *quorum {
+	if remediations.Etcd(n) {
+		return &q[1]
+	}
+	return &q[0]
+}
+
 // traits are what of a member is in the counts.
 type traits struct {
 	place            place
@@ -37,7 +57,7 @@ type traits struct {
 }
 
 func newCounts() counts {
-	return counts{zones: map[string]*census{}, pools: map[string]int{}, controlPlaneReady: map[string]bool{}, gpus: map[string]int{}}
+	return counts{zones: map[string]*census{}, pools: map[string]int{}, quorums: quorums{{ready: map[string]bool{}}, {ready: map[string]bool{}}}, gpus: map[string]int{}}
 }
 
 // count takes a member into the counts, uncount out of them.
@@ -51,7 +71,7 @@ func (c *counts) count(m *Member) {
 		c.gpus[name] = m.gpus
 	}
 	if m.place.controlPlane && m.ready {
-		c.controlPlaneReady[name] = true
+		c.quorums.of(m.Node).ready[name] = true
 	}
 }
 
@@ -62,7 +82,7 @@ func (c *counts) uncount(m *Member) {
 		delete(c.gpus, name)
 		c.shown = nil
 	}
-	delete(c.controlPlaneReady, name)
+	delete(c.quorums.of(m.Node).ready, name)
 }
 
 func (c *counts) add(m *Member, by int) {
@@ -90,7 +110,7 @@ func (c *counts) add(m *Member, by int) {
 		}
 	}
 	if m.place.controlPlane {
-		c.controlPlane += by
+		c.quorums.of(m.Node).all += by
 	}
 }
 

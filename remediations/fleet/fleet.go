@@ -26,8 +26,7 @@ type Fleet struct {
 	// roster has the Nodes themselves.
 	roster *Roster
 
-	controlPlane      int
-	controlPlaneReady map[string]bool
+	quorums quorums
 
 	// ExpectedGPUs are how many GPUs each GPU node has by its label.
 	ExpectedGPUs map[string]int
@@ -73,7 +72,7 @@ func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 	r.age(now)
 	f := &Fleet{
 		nodes: len(r.members), roster: r, occupied: map[string]place{}, leading: map[string]leading{}, zones: r.zones, pools: r.pools, total: r.total,
-		controlPlane: r.controlPlane, controlPlaneReady: r.controlPlaneReady, ExpectedGPUs: r.expectedGPUs(),
+		quorums: r.quorums, ExpectedGPUs: r.expectedGPUs(),
 	}
 	for name, m := range r.occupying {
 		if remediations.InFlightAt(m.from, m.until, now) {
@@ -227,18 +226,28 @@ func (f *Fleet) ControlPlaneBusy(n *corev1.Node) string {
 		}
 	}
 	if others, need, all := f.QuorumWithout(n); others < need {
-		return fmt.Sprintf("only %d of the other control-plane nodes are Ready, etcd needs %d of %d", others, need, all)
+		return fmt.Sprintf("only %d of the other %s are Ready, etcd needs %d of %d", others, Peers(n), need, all)
 	}
 	return ""
 }
 
-// QuorumWithout is how many of the other control-plane nodes are Ready, and how many etcd needs, of how many in all.
+// Peers names the nodes that a control-plane node makes a quorum with.
+func Peers(n *corev1.Node) string {
+	if remediations.Etcd(n) {
+		return "nodes of etcd"
+	}
+	return "control-plane nodes"
+}
+
+// QuorumWithout is how many of the other nodes of the quorum are Ready, and how many etcd needs, of how many in all. Nodes with the
+// role of etcd are counted by themselves: a control-plane node without a member cannot stand in for one.
 func (f *Fleet) QuorumWithout(n *corev1.Node) (others, need, all int) {
-	others = len(f.controlPlaneReady)
-	if f.controlPlaneReady[n.Name] {
+	q := f.quorums.of(n)
+	others = len(q.ready)
+	if q.ready[n.Name] {
 		others--
 	}
-	return others, f.controlPlane/2 + 1, f.controlPlane
+	return others, q.all/2 + 1, q.all
 }
 
 // window remembers when repairs may begin next, since looking for that takes longer than all else in a quiet pass.

@@ -42,9 +42,10 @@ func TestRecordThatIsOverdueTakesNoPlace(t *testing.T) {
 	require.Empty(t, scene.FleetOf(scene.LimitsAlone(), nodes, nil, until).Occupied())
 }
 
-func TestBothLabelsOfTheControlPlaneCount(t *testing.T) {
+func TestEachRoleOfTheControlPlaneCounts(t *testing.T) {
 	for label, want := range map[string]bool{
 		"node-role.kubernetes.io/control-plane": true, "node-role.kubernetes.io/master": true,
+		"node-role.kubernetes.io/controlplane": true, "node-role.kubernetes.io/etcd": true,
 		"node-role.kubernetes.io/worker": false,
 	} {
 		n := scene.Bare("n1")

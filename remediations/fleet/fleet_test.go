@@ -119,6 +119,33 @@ func TestControlPlaneKeepsItsQuorum(t *testing.T) {
 	require.NotEmpty(t, f.ControlPlaneBusy(nodes[2]), "a node that is Ready does not count as one that would be left")
 }
 
+// TestNodesOfEtcdAloneKeepItsQuorum: control-plane nodes that have no member of etcd are no help to those that have one.
+func TestNodesOfEtcdAloneKeepItsQuorum(t *testing.T) {
+	for name, c := range map[string]struct {
+		down, etcd, plane int
+		held              bool
+	}{
+		"one of three":                                     {1, 3, 0, false},
+		"one of three, another down":                       {2, 3, 0, true},
+		"one of three, three other control-plane nodes":    {1, 3, 3, false},
+		"two of three are down, three of the plane Ready":  {2, 3, 3, true},
+		"one of three, one other control-plane node alone": {1, 3, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := scene.Herd(10, c.down)
+			for _, n := range nodes[:c.etcd] {
+				n.Labels["node-role.kubernetes.io/etcd"] = ""
+			}
+			scene.ControlPlane(nodes[c.etcd:], c.plane)
+			f := scene.FleetOf(scene.LimitsAlone(), nodes, nil, scene.Noon)
+			require.Equal(t, c.held, f.ControlPlaneBusy(nodes[0]) != "", f.ControlPlaneBusy(nodes[0]))
+			require.Empty(t, f.ControlPlaneBusy(nodes[9]), "a worker is no matter of the control plane")
+			f.Occupy(scene.LimitsAlone(), nodes[1], false)
+			require.NotEmpty(t, f.ControlPlaneBusy(nodes[0]), "another node of etcd is under repair")
+		})
+	}
+}
+
 func TestControlPlaneNodesAreRepairedOneAtATime(t *testing.T) {
 	nodes := scene.ControlPlane(scene.Herd(10, 0), 5)
 	f := scene.FleetOf(scene.LimitsAlone(), nodes, nil, scene.Noon)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -164,7 +165,7 @@ func controlPlaneFree(c *Candidate) string {
 		return "the node is no control-plane node"
 	}
 	others, need, all := c.Fleet.QuorumWithout(c.Node)
-	return fmt.Sprintf("%d of the other control-plane nodes are Ready, etcd needs %d of %d", others, need, all)
+	return fmt.Sprintf("%d of the other %s are Ready, etcd needs %d of %d", others, fleet.Peers(c.Node), need, all)
 }
 
 func wideEnough(c *Candidate) string {
