@@ -90,7 +90,7 @@ func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Obser
 	if s.State.Ledger == nil {
 		s.State.Ledger = &ledger.Ledger{}
 	}
-	if err := r.readLeases(ctx, s); err != nil {
+	if err := r.readLeases(ctx, s, nodes); err != nil {
 		return nil, err
 	}
 	s.State.LookSince = r.Now()
@@ -133,8 +133,8 @@ func (s *Observation) fires(nodes []*corev1.Node) map[string]time.Time {
 	return since
 }
 
-// readLeases counts the heartbeats of all nodes, and keeps the node's own.
-func (r *Reader) readLeases(ctx context.Context, s *Observation) error {
+// readLeases counts the heartbeats of all nodes that are not excluded, as the leader does, and keeps the node's own.
+func (r *Reader) readLeases(ctx context.Context, s *Observation, nodes []*corev1.Node) error {
 	list, err := r.Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	switch {
 	case apierrors.IsForbidden(err):
@@ -144,12 +144,18 @@ func (r *Reader) readLeases(ctx context.Context, s *Observation) error {
 		return Asking(err, "listing the leases of the nodes", "")
 	}
 	h := &signs.Heartbeats{ReadAt: r.Now()}
+	excluded := map[string]bool{}
+	for _, n := range nodes {
+		excluded[n.Name] = remediations.Excluded(n)
+	}
 	for _, l := range list.Items {
 		if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 			continue
 		}
 		lease := signs.Lease{ReadAt: h.ReadAt, RenewedAt: l.Spec.RenewTime.Time, Duration: time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second}
-		h.Count(lease)
+		if !excluded[l.Name] {
+			h.Count(lease)
+		}
 		if l.Name == s.Node.Name {
 			s.State.Lease = &lease
 			s.State.Read[signs.Sign{Kind: signs.StaleLease}] = signs.LeaseSays(lease)

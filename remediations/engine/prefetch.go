@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"drydock.dev/drydock/remediations"
@@ -101,11 +102,18 @@ func (e *Engine) sample() (nodes []string, fleet int) {
 	if !e.leasesOut.since.IsZero() || e.heartbeats.Blind() != "" {
 		return nil, 0
 	}
-	names := e.roster.Names()
+	names := slices.DeleteFunc(slices.Clone(e.roster.Names()), func(name string) bool { return !e.counts(name) })
 	for _, i := range e.core.sampling.Sample(len(names), e.Below) {
 		nodes = append(nodes, names[i])
 	}
 	return nodes, len(names)
+}
+
+// counts says that the lease of this name counts: its Node exists and is not excluded. Leases of nodes that are gone may
+// linger, and those of machines that are switched off on purpose are stale.
+func (e *Engine) counts(name string) bool {
+	n := e.roster.Node(name)
+	return n != nil && !remediations.Excluded(n)
 }
 
 // list reads the leases of the sample, and all of them where the sample is empty or proves nothing. It runs beside the loop.
@@ -155,13 +163,14 @@ func (e *Engine) countLeases(l listed) {
 		e.heartbeats = l.few
 		return
 	}
-	h := &signs.Heartbeats{ReadAt: l.at}
+	h, known := &signs.Heartbeats{ReadAt: l.at}, false
 	for node, lease := range l.leases {
-		if e.roster.Node(node) != nil { // leases of nodes that are gone may linger
+		if e.counts(node) {
 			h.Count(lease)
 		}
+		known = known || e.roster.Node(node) != nil
 	}
-	if l.err == nil && h.Nodes == 0 {
+	if l.err == nil && !known {
 		l.err = errors.New("no Node has a lease")
 	}
 	if l.err != nil {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -191,5 +193,38 @@ func TestTheLeasesOfALargeFleetAreSampled(t *testing.T) {
 				require.Equal(t, what == "many are stale" || what == "the sample cannot be read", len(f.samples) == 1)
 			})
 		})
+	}
+}
+
+// TestExcludedNodesAreNotCountedByTheirLeases: machines that a person has switched off for months say nothing about the way to the
+// others, whether all leases are listed or a sample of them is read.
+func TestExcludedNodesAreNotCountedByTheirLeases(t *testing.T) {
+	for _, nodes := range []int{10, 1000} {
+		for what, excluded := range map[string]bool{"the control": false, "excluded": true} {
+			t.Run(fmt.Sprintf("%d nodes, %s", nodes, what), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					e, ctx := settled(t, nodes, 0)
+					off := map[string]bool{}
+					fleet := e.Fleet.(*still) //nolint:forcetypeassert // settled makes it
+					for i, n := range fleet.nodes {
+						if i%10 < 6 {
+							off[n.Name] = true
+							if excluded {
+								n.Labels[remediations.ExcludeLabel] = "true"
+							}
+						}
+					}
+					f := &sampledFleet{still: fleet, stale: func(node string) bool { return off[node] }}
+					e.Fleet, e.heartbeats, e.Below = f, nil, rand.New(rand.NewPCG(1, 2)).IntN
+					e.roster.Read(fleet.nodes)
+					p := &pass{Engine: e, ctx: ctx, now: e.Clock.Now(), next: e.Clock.Now().Add(idle)}
+					p.readHeartbeats()
+					require.Equal(t, !excluded, e.heartbeats.Blind() != "")
+					if excluded {
+						require.Zero(t, e.heartbeats.Stale)
+					}
+				})
+			})
+		}
 	}
 }

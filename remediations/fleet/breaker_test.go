@@ -57,6 +57,15 @@ func TestBreakerCountsWhatIsUnhealthy(t *testing.T) {
 	nodes[9].Status.Conditions = nil
 	require.True(t, open(nodes, scene.Quiet), "a node whose health nobody knows does not count as well")
 
+	nodes = scene.Herd(10, 4)
+	require.True(t, open(nodes, scene.Quiet), "the control")
+	for _, n := range nodes[:3] {
+		n.Labels[ExcludeLabel] = "true"
+	}
+	require.False(t, open(nodes, scene.Quiet), "nodes that a person excluded do not count")
+	nodes[0].Labels[ExcludeLabel], nodes[1].Labels[ExcludeLabel] = "false", "false"
+	require.True(t, open(nodes, scene.Quiet), "nodes that are not excluded any more")
+
 	nodes = scene.Herd(11, 3)
 	require.True(t, open(nodes, scene.Quiet))
 	nodes[0].CreationTimestamp = metav1.NewTime(scene.Noon.Add(-5 * time.Minute))

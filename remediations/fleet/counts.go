@@ -27,7 +27,7 @@ type counts struct {
 	grown time.Time
 }
 
-// census counts the nodes that are old enough to be judged. all has the younger ones as well.
+// census counts the nodes that are old enough to be judged and are not excluded. all has the others as well.
 type census struct{ nodes, unhealthy, all int }
 
 // quorum counts control-plane nodes, of which more than half must stay Ready.
@@ -51,9 +51,10 @@ func (q *quorums) of(n *corev1.Node) *quorum {
 type traits struct {
 	place            place
 	ready, exhausted bool
-	// firing: an alert of a policy is active on it, and not silenced. grown: it is old enough to be judged.
-	firing, grown bool
-	gpus          int
+	// firing: an alert of a policy is active on it, and not silenced. grown: it is old enough to be judged. excluded: a person took it
+	// out of repair, so its health says nothing about the others.
+	firing, grown, excluded bool
+	gpus                    int
 }
 
 func newCounts() counts {
@@ -87,7 +88,7 @@ func (c *counts) uncount(m *Member) {
 
 func (c *counts) add(m *Member, by int) {
 	nodes, unhealthy := 0, 0
-	if m.grown {
+	if m.grown && !m.excluded {
 		nodes = by
 		if !m.ready || m.exhausted || m.firing {
 			unhealthy = by

@@ -213,8 +213,11 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 	c, phase, was := r.config, remediations.Phase(n.Labels[remediations.PhaseLabel]), *m
 	*m = Member{
 		Node: n, InFlight: phase.InFlight(), Concerned: phase != "", sidecars: remediations.SidecarsInFlight(n.Annotations), created: n.CreationTimestamp.Time,
-		index:  was.index,
-		traits: traits{place: place{zone: c.Zone(n), pool: c.Pool(n), controlPlane: remediations.ControlPlane(n)}, ready: remediations.Ready(n)},
+		index: was.index,
+		traits: traits{
+			place: place{zone: c.Zone(n), pool: c.Pool(n), controlPlane: remediations.ControlPlane(n)},
+			ready: remediations.Ready(n), excluded: remediations.Excluded(n),
+		},
 	}
 	_, m.firing = r.firing[n.Name]
 	m.gpus, _ = signs.ExpectedGPUs(n)
