@@ -104,6 +104,7 @@ type Engine struct {
 	firing      map[string]time.Time
 	replicaDown map[string]bool
 	heartbeats  *signs.Heartbeats
+	leases      leaseReadings
 	// led is since when this process leads, passed when its last pass ended.
 	led, passed time.Time
 	// listing has the leases that prefetchLeases asked for; nil: it asked for none.

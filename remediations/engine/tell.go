@@ -24,7 +24,11 @@ func (p *pass) readLease(node string) {
 		p.Log.Error(err, "a node's lease cannot be read; without it no cure is proven", "node", node)
 		renewed, duration = time.Time{}, 0
 	}
-	p.remember(node).lease = &signs.Lease{ReadAt: p.Clock.Now(), RenewedAt: renewed, Duration: duration}
+	lease := signs.Lease{ReadAt: p.Clock.Now(), RenewedAt: renewed, Duration: duration}
+	if err == nil {
+		lease = p.leases.follow(node, lease)
+	}
+	p.remember(node).lease = &lease
 }
 
 // readHeartbeats counts all leases, once for all nodes that ask in a row. Where they are on their way already it waits for

@@ -92,7 +92,7 @@ func (e *Engine) leaseSays(ctx context.Context, node string) signs.Testimony {
 	if err != nil {
 		return signs.Testimony{Answer: signs.Unknown, Saw: "the lease of the node could not be read: " + err.Error()}
 	}
-	return signs.LeaseSays(signs.Lease{ReadAt: e.Clock.Now(), RenewedAt: renewed, Duration: duration})
+	return signs.LeaseSays(e.leases.follow(node, signs.Lease{ReadAt: e.Clock.Now(), RenewedAt: renewed, Duration: duration}))
 }
 
 // lastWitness gives the last look what it asks of the signs. What the API server knows is read while the call waits for that

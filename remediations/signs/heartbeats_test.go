@@ -49,3 +49,34 @@ func TestLeaseIsFreshByTheClockThatReadIt(t *testing.T) {
 	}
 	require.False(t, (&signs.Lease{ReadAt: noon}).Fresh(), "a lease that is not there is not fresh")
 }
+
+// TestALeaseIsJudgedByItsMovement: the kubelet's clock may be wrong by any amount, its renewals arrive all the same.
+func TestALeaseIsJudgedByItsMovement(t *testing.T) {
+	for what, behind := range map[string]time.Duration{"70 s behind": 70 * time.Second, "a day behind": 24 * time.Hour, "an hour ahead": -time.Hour} {
+		t.Run(what, func(t *testing.T) {
+			read := func(was signs.Lease, after, renewed time.Duration) signs.Lease {
+				at := noon.Add(after)
+				return signs.Lease{ReadAt: at, RenewedAt: noon.Add(renewed - behind), Duration: 40 * time.Second}.After(was)
+			}
+			first := read(signs.Lease{}, 5*time.Second, 0)
+			require.Equal(t, signs.Unknown, signs.LeaseSays(first).Answer, "one reading cannot tell a wrong clock from a silent kubelet")
+			require.False(t, first.Fresh())
+
+			moved := read(first, 15*time.Second, 10*time.Second)
+			require.Equal(t, signs.Well, signs.LeaseSays(moved).Answer, "it was renewed between two readings")
+			require.True(t, moved.Fresh())
+
+			stood := read(moved, 45*time.Second, 10*time.Second)
+			require.True(t, stood.Fresh(), "the renewal may be 40 s old")
+			stood = read(stood, 46*time.Second, 10*time.Second)
+			require.Equal(t, signs.Unknown, signs.LeaseSays(stood).Answer)
+			require.False(t, stood.Fresh())
+			stood = read(stood, 56*time.Second, 10*time.Second)
+			require.Equal(t, signs.Ill, signs.LeaseSays(stood).Answer, "it was watched for longer than a renewal is good for")
+
+			again := read(stood, 10*time.Minute, 9*time.Minute)
+			require.False(t, again.Fresh(), "it was renewed at some time between two readings that are far apart")
+			require.Equal(t, signs.Unknown, signs.LeaseSays(again).Answer)
+		})
+	}
+}

@@ -124,17 +124,26 @@ func conditionSays(n *corev1.Node, kind corev1.NodeConditionType, judge func(cor
 	return Testimony{Answer: judge(c.Status), Saw: fmt.Sprintf("%s is %s%s", kind, c.Status, since)}
 }
 
-// LeaseSays is what a lease says that was just read.
+// LeaseSays is what a lease says that was just read. A lease that is fresh by this clock is well at once. Any other one is judged by
+// whether it moves between two readings.
 func LeaseSays(l Lease) Testimony {
 	t := Testimony{Answer: Well, At: l.ReadAt, Saw: "the lease of the node was renewed at " + l.RenewedAt.UTC().Format(time.RFC3339)}
 	switch {
 	case l.RenewedAt.IsZero():
 		t.Answer, t.Saw = Unknown, "the lease of the node was never renewed"
-	case l.ReadAt.Sub(l.RenewedAt) < -leaseAhead:
-		t.Answer = Unknown
-		t.Saw += ", which is in the future: one of the two clocks is wrong"
-	case !l.Fresh():
+	case l.Fresh():
+		if age := l.ReadAt.Sub(l.RenewedAt); age > l.Duration || age < -leaseAhead {
+			t.Saw += " by the node's clock, which is wrong, and the lease is renewed in time"
+		}
+	case l.Stands():
 		t.Answer = Ill
+		t.Saw += ", and not again while Drydock watched it for " + l.ReadAt.Sub(l.StoodFrom).Truncate(time.Second).String()
+	default:
+		t.Answer = Unknown
+		if l.ReadAt.Before(l.RenewedAt) {
+			t.Saw += ", which is in the future: one of the two clocks is wrong"
+		}
+		t.Saw += "; Drydock must watch the lease for " + l.Duration.String() + " to see whether it is renewed"
 	}
 	return t
 }

@@ -22,7 +22,7 @@ func TestLeaseAsAWitness(t *testing.T) {
 	}{
 		"renewed a moment ago":       {time.Second, signs.Well, "renewed at 2026-03-04T11:59:59Z"},
 		"just not stale":             {duration, signs.Well, "renewed at"},
-		"stale":                      {duration + 1, signs.Ill, "renewed at"},
+		"not fresh by this clock":    {duration + 1, signs.Unknown, "Drydock must watch the lease for 40s"},
 		"ahead as far as clocks are": {-signs.LeaseAhead, signs.Well, "renewed at"},
 		"from the future":            {-signs.LeaseAhead - 1, signs.Unknown, "in the future"},
 	} {

@@ -98,5 +98,6 @@ func (s *state) cure(p *remediations.Policy) (remediations.Outcome, string) {
 
 // renewed says that the lease is fresh and, after a restart on the node, that it was renewed since.
 func (s *state) renewed(r *remediations.Record) bool {
-	return s.Lease.Fresh() && (!s.Config.Remediation(remediations.LastDone(r).Name).RenewsLease || s.Lease.RenewedAt.After(r.Intent.At))
+	since := func(t time.Time) bool { return t.After(r.Intent.At) }
+	return s.Lease.Fresh() && (!s.Config.Remediation(remediations.LastDone(r).Name).RenewsLease || since(s.Lease.RenewedAt) || since(s.Lease.MovedFrom))
 }

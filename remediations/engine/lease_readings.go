@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"sync"
+
+	"drydock.dev/drydock/remediations/signs"
+)
+
+// leaseReadings are the last readings of leases that are not fresh by this clock. The next reading of such a lease shows whether it
+// moves. Witnesses are read beside the loop, so the readings have a lock.
+type leaseReadings struct {
+	mu   sync.Mutex
+	last map[string]signs.Lease
+}
+
+// mostReadings bounds what is remembered. Where so many nodes have a lease that is not fresh, Drydock is blind.
+const mostReadings = 1024
+
+// follow adds to a reading what the reading before it shows.
+func (r *leaseReadings) follow(node string, l signs.Lease) signs.Lease {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was, known := r.last[node]
+	if !known && l.Fresh() {
+		return l
+	}
+	if torn(was.ReadAt, l.ReadAt) {
+		was = signs.Lease{}
+	}
+	l = l.After(was)
+	if r.last == nil || (!known && len(r.last) >= mostReadings) {
+		r.last = map[string]signs.Lease{}
+	}
+	r.last[node] = l
+	return l
+}
