@@ -78,11 +78,13 @@ func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (stri
 		}}
 	}
 	node := req.Name
-	if ch.New != nil {
-		node = ch.New.Name // a request that makes a Node may have no name yet
+	for _, n := range []*corev1.Node{ch.Old, ch.New} {
+		if n != nil {
+			node = n.Name // a request that makes a Node, or that deletes all Nodes at once, has no name
+		}
 	}
 	ch.May = h.may(ctx, req, node)
-	return req.Name, admission.Validate(h.Config, ch, h.Nodes, h.Clock.Now())
+	return node, admission.Validate(h.Config, ch, h.Nodes, h.Clock.Now())
 }
 
 // judgeEviction is for pods/eviction. The pod is read live: a cache of all pods would be the largest thing in Drydock,

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,6 +57,14 @@ func (d *desk) count(verdict string, reason admission.Reason) int {
 	return int(testutil.ToFloat64(d.metrics.total.WithLabelValues(verdict, string(reason))))
 }
 
+// granted answers each review of a right.
+type granted bool
+
+func (g granted) Create(_ context.Context, r *authorizationv1.SubjectAccessReview, _ metav1.CreateOptions) (*authorizationv1.SubjectAccessReview, error) {
+	r.Status.Allowed = bool(g)
+	return r, nil
+}
+
 // request is the case as the API server sends it.
 func request(t require.TestingT, c *requests.Case) ctrladmission.Request {
 	before, after := c.Nodes()
@@ -89,6 +98,7 @@ func TestHandlerSaysWhatTheCoreSays(t *testing.T) {
 	for _, c := range requests.Cases() {
 		t.Run(c.Name, func(t *testing.T) {
 			d := newDesk(t, remediations.ModeEnforce)
+			d.Reviews = granted(!c.Unentitled)
 			res := d.Handle(t.Context(), request(t, &c))
 			require.Equal(t, !c.Denied, res.Allowed)
 			require.Equal(t, c.Warned, len(res.Warnings) > 0)
@@ -115,6 +125,7 @@ func TestHandlerSaysWhatTheCoreSaysWhateverIsAsked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := requests.Generate(t)
 		d := newDesk(t, remediations.ModeEnforce)
+		d.Reviews = granted(!c.Unentitled)
 		want := admission.Validate(d.Config, c.ChangeOf(), d.Nodes, requests.Now)
 		res := d.Handle(context.Background(), request(t, &c))
 		require.Equal(t, want.Allowed, res.Allowed)

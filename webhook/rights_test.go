@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	k8stesting "k8s.io/client-go/testing"
 
@@ -20,6 +21,7 @@ func TestRightsAreReviewed(t *testing.T) {
 	word := func(key, value string) requests.Case {
 		return requests.Case{By: requests.Person, Change: requests.Annotate(key, value)}
 	}
+	removal := requests.Case{By: requests.Person, Before: requests.Annotate(remediations.HistoryKey, "[]"), Change: func(n *corev1.Node) { delete(n.Annotations, remediations.HistoryKey) }}
 	for name, c := range map[string]struct {
 		word    requests.Case
 		status  authorizationv1.SubjectAccessReviewStatus
@@ -34,6 +36,9 @@ func TestRightsAreReviewed(t *testing.T) {
 		"nobody answers":            {word(remediations.RequestKey, "reboot"), authorizationv1.SubjectAccessReviewStatus{}, errors.New("no answer"), false, admission.ReasonRightUnknown, 1},
 		"nobody answers a cancel":   {word(remediations.CancelKey, requests.ID), authorizationv1.SubjectAccessReviewStatus{}, errors.New("no answer"), true, admission.ReasonRightUnchecked, 1},
 		"nobody answers the glass":  {word(remediations.BreakGlassKey, "why"), authorizationv1.SubjectAccessReviewStatus{}, errors.New("no answer"), true, admission.ReasonRightUnchecked, 1},
+		"who may remove":            {removal, authorizationv1.SubjectAccessReviewStatus{Allowed: true}, nil, true, admission.ReasonNone, 1},
+		"who may not remove":        {removal, authorizationv1.SubjectAccessReviewStatus{}, nil, false, admission.ReasonRightMissing, 1},
+		"nobody answers a removal":  {removal, authorizationv1.SubjectAccessReviewStatus{}, errors.New("no answer"), false, admission.ReasonRightUnknown, 1},
 		"a pause asks for no right": {word(remediations.PauseKey, "true"), authorizationv1.SubjectAccessReviewStatus{}, nil, true, admission.ReasonNone, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,12 +23,12 @@ const (
 	// Always denied.
 	ReasonNodeIdentity   Reason = "NodeIdentity"   // a kubelet changes a key of Drydock's domain
 	ReasonOwnKey         Reason = "OwnKey"         // somebody writes what only Drydock may write
-	ReasonRightMissing   Reason = "RightMissing"   // a word that asks for a right which whoever says it has not
+	ReasonRightMissing   Reason = "RightMissing"   // a person's key, or the removal of Drydock's own key, by a user without the verb
 	ReasonRightUnknown   Reason = "RightUnknown"   // the same, and the API server does not say who has it
 	ReasonRequestPending Reason = "RequestPending" // a second request while one is pending
 
 	// Denied while a repair is in flight on the node.
-	ReasonOwnKeyRemoved   Reason = "OwnKeyRemoved"
+	ReasonOwnKeyRemoved   Reason = "OwnKeyRemoved" // also by a user with the verb reset
 	ReasonCordon          Reason = "Cordon"
 	ReasonTaintRemoved    Reason = "TaintRemoved"
 	ReasonNoExecute       Reason = "NoExecute"

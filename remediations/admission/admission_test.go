@@ -35,12 +35,13 @@ func TestAdmissionTable(t *testing.T) {
 			require.Equal(t, c.Denied || c.Glass, v.Message != "", "%+v", v)
 			require.Contains(t, admission.Reasons, v.Reason)
 
-			// In observe mode Drydock's own keys are denied, too, and nodes' identities all; the rest is let through, and where it
-			// was denied it is said.
+			// In observe mode Drydock's own keys are denied, too, and nodes' identities all, and who lacks a right; the rest is let
+			// through, and where it was denied it is said.
 			v = judge(remediations.ModeObserve, c.ChangeOf())
-			always := c.Reason == admission.ReasonNodeIdentity || c.Reason == admission.ReasonOwnKey
+			always := always(c.Reason)
 			require.Equal(t, c.Denied && always, !v.Allowed)
 			if always {
+				require.Equal(t, c.Reason, v.Reason)
 				return
 			}
 			require.False(t, v.Glass, "nothing was broken through")
@@ -50,6 +51,11 @@ func TestAdmissionTable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// always says that neither observe mode nor break-glass nor an exemption lifts a denial of that reason.
+func always(r admission.Reason) bool {
+	return r == admission.ReasonNodeIdentity || r == admission.ReasonOwnKey || r == admission.ReasonRightMissing
 }
 
 // TestEveryAdmissionReasonIsInTheTable, but for those that need more than one Node.
@@ -161,7 +167,7 @@ func TestJudgeChangesNothing(t *testing.T) {
 	for _, c := range requests.Cases() {
 		ch, same := c.ChangeOf(), c.ChangeOf()
 		judge(remediations.ModeEnforce, ch)
-		require.Equal(t, same, ch, c.Name)
+		require.Equal(t, []*corev1.Node{same.Old, same.New}, []*corev1.Node{ch.Old, ch.New}, c.Name)
 	}
 }
 
@@ -215,14 +221,14 @@ func TestAnyRequest(t *testing.T) {
 			require.Equal(t, admission.Decision{Allowed: true, Reason: admission.ReasonNone}, v)
 		}
 		core := map[admission.Reason]bool{
-			admission.ReasonNodeIdentity: true, admission.ReasonOwnKey: true, admission.ReasonOwnKeyRemoved: true,
+			admission.ReasonNodeIdentity: true, admission.ReasonOwnKey: true, admission.ReasonRightMissing: true, admission.ReasonOwnKeyRemoved: true,
 			admission.ReasonCordon: true, admission.ReasonDeletion: true,
 		}[v.Reason]
-		byLabel := v.Reason == admission.ReasonNodeIdentity || v.Reason == admission.ReasonOwnKey || (ch.Old != nil && remediations.Phase(ch.Old.Labels[remediations.PhaseLabel]).InFlight())
+		byLabel := always(v.Reason) || (ch.Old != nil && remediations.Phase(ch.Old.Labels[remediations.PhaseLabel]).InFlight())
 		require.Equal(t, c.HardCore(), !v.Allowed && core && byLabel, "%+v", v)
 
-		// The broken glass lifts all but the writing of Drydock's keys, and nodes' own identities.
-		if ch.Old != nil && !v.Allowed && v.Reason != admission.ReasonNodeIdentity && v.Reason != admission.ReasonOwnKey {
+		// The broken glass lifts all but the writing of Drydock's keys, nodes' own identities, and what asks for a right.
+		if ch.Old != nil && !v.Allowed && !always(v.Reason) {
 			for _, n := range []*corev1.Node{ch.Old, ch.New} {
 				if n != nil {
 					n.Annotations[remediations.BreakGlassKey] = "why"
@@ -230,9 +236,9 @@ func TestAnyRequest(t *testing.T) {
 			}
 			require.True(t, judge(remediations.ModeEnforce, ch).Glass)
 		}
-		// Observe mode lets everything through but the same two.
+		// Observe mode lets everything through but the same.
 		observed := judge(remediations.ModeObserve, ch)
-		require.Equal(t, !v.Allowed && (v.Reason == admission.ReasonNodeIdentity || v.Reason == admission.ReasonOwnKey), !observed.Allowed)
+		require.Equal(t, !v.Allowed && always(v.Reason), !observed.Allowed)
 	})
 }
 

@@ -14,8 +14,9 @@ const (
 	RightsResource = "repairs"
 )
 
-// entitled are the annotations that ask for a right, each with its verb. Pausing a node and excluding it ask for none, nor does
-// taking any key off: these only stop repairs, or give the node back to the guards.
+// entitled are the annotations that ask for a right, each with its verb. To pause a node, to exclude it, or to remove a person's
+// key asks for none: this only stops repairs, or gives the node back to the guards. To remove a key of Drydock's own asks for
+// resetVerb.
 var entitled = []struct {
 	key, verb string
 	// stops: it makes Drydock do less. Where nobody can say who has the right, it is let through: a repair that should be
@@ -24,10 +25,13 @@ var entitled = []struct {
 }{
 	{key: remediations.RequestKey, verb: "request"},
 	{key: remediations.ApproveKey, verb: "approve"},
-	{key: remediations.ResetKey, verb: "reset"},
+	{key: remediations.ResetKey, verb: resetVerb},
 	{key: remediations.CancelKey, verb: "cancel", stops: true},
 	{key: remediations.BreakGlassKey, verb: "break", stops: true},
 }
+
+// resetVerb is the right to have a repair, and what Drydock remembers of earlier ones, forgotten.
+const resetVerb = "reset"
 
 // RightVerbs are the verbs that exist.
 func RightVerbs() []string {
@@ -48,24 +52,38 @@ func VerbFor(key string) string {
 	return ""
 }
 
-// rightMissing: the right to patch nodes is that of every network plugin. To have a machine replaced is another one.
+// rightMissing: the right to patch nodes is that of every network plugin. To have a machine replaced is another one, and so is
+// to have Drydock forget how often it has repaired a machine.
 func rightMissing(ch *Change, _ *repair) *violation {
+	if ch.ofNode() || ch.May == nil || ch.New == nil {
+		return nil
+	}
 	for _, w := range entitled {
-		if ch.ofNode() || !ch.says(w.key) {
-			continue
+		if ch.says(w.key) {
+			if v := ch.lacks(w.verb, w.key, "set on", w.stops); v != nil {
+				return v
+			}
 		}
-		allowed, err := ch.May(w.verb)
-		switch {
-		case err != nil && w.stops: // unchecked says so
-		case err != nil:
-			return &violation{reason: ReasonRightUnknown, what: "setting " + w.key, message: fmt.Sprintf(
-				"%s is not set on node %s: whether %s has the verb %q on %s.%s could not be checked: %s; try again",
-				w.key, ch.New.Name, text.Line(ch.User, 120), w.verb, RightsResource, RightsGroup, text.Line(err.Error(), 200))}
-		case !allowed:
-			return &violation{reason: ReasonRightMissing, what: "setting " + w.key, message: fmt.Sprintf(
-				"%s is not set on node %s: %s lacks the verb %q on %s.%s; the right to patch nodes is not enough. The chart's ClusterRole drydock-operator has it: ask an administrator to bind that role",
-				w.key, ch.New.Name, text.Line(ch.User, 120), w.verb, RightsResource, RightsGroup)}
-		}
+	}
+	if _, removed := ch.keys(remediations.Owned); len(removed) > 0 {
+		return ch.lacks(resetVerb, removed[0], "removed from", false)
+	}
+	return nil
+}
+
+// lacks says that the user may not set or remove the key; nil: the user may. stops: the user may where nobody can say.
+func (ch *Change) lacks(verb, key, done string, stops bool) *violation {
+	allowed, err := ch.May(verb)
+	switch {
+	case err != nil && stops: // unchecked says so
+	case err != nil:
+		return &violation{reason: ReasonRightUnknown, what: key, message: fmt.Sprintf(
+			"%s is not %s node %s: whether %s has the verb %q on %s.%s could not be checked: %s; try again",
+			key, done, ch.New.Name, text.Line(ch.User, 120), verb, RightsResource, RightsGroup, text.Line(err.Error(), 200))}
+	case !allowed:
+		return &violation{reason: ReasonRightMissing, what: key, message: fmt.Sprintf(
+			"%s is not %s node %s: %s lacks the verb %q on %s.%s; the right to patch nodes is not enough. The chart's ClusterRole drydock-operator has it: ask an administrator to bind that role",
+			key, done, ch.New.Name, text.Line(ch.User, 120), verb, RightsResource, RightsGroup)}
 	}
 	return nil
 }

@@ -39,8 +39,8 @@ func ownKeyWritten(ch *Change, _ *repair) *violation {
 		"%s is written by Drydock alone, and %s is not Drydock; what people write is %s", written[0], text.Line(ch.User, 120), peoplesKeys())}
 }
 
-// ownKeyRemoved: with the record a repair in flight would lose its count, its proof and what it must undo. Whom other
-// rules exempt has no more reason for it than anybody else.
+// ownKeyRemoved: with the record a repair in flight would lose its count, its proof and what it must undo. This binds users
+// whom other rules exempt, and users with the verb reset (rightMissing), who can end the repair in other ways.
 func ownKeyRemoved(ch *Change, busy *repair) *violation {
 	if ch.New == nil || ch.ofNode() || !busy.inFlight() {
 		return nil
@@ -73,7 +73,8 @@ func requestPending(ch *Change, busy *repair) *violation {
 
 // cordonFlipped: an uncordon lets pods onto a node that is about to go, a cordon makes the repair a stranger's.
 func cordonFlipped(ch *Change, busy *repair) *violation {
-	if !ch.bound(busy) || ch.New == nil || ch.Old.Spec.Unschedulable == ch.New.Spec.Unschedulable || ch.New.Spec.Unschedulable && ch.works(busy) {
+	if !ch.bound(busy) || ch.New == nil || ch.Old.Spec.Unschedulable == ch.New.Spec.Unschedulable ||
+		ch.New.Spec.Unschedulable && ch.works(busy) {
 		return nil
 	}
 	what := "uncordoning it"

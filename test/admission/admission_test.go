@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -51,6 +52,38 @@ func as(t testing.TB, l *lab.Lab, u requests.User) kubernetes.Interface {
 	c, err := l.ClientAs(u.Name, append([]string{"system:masters"}, u.Groups...)...)
 	require.NoError(t, err)
 	return c
+}
+
+// changesNodes is a group that may do everything to Nodes, and has no verb on repairs.drydock.dev.
+const changesNodes = "changes-nodes"
+
+// of is a client of the case's user, with or without the verbs on repairs.drydock.dev.
+func of(t testing.TB, l *lab.Lab, c *requests.Case) kubernetes.Interface {
+	t.Helper()
+	if !c.Unentitled {
+		return as(t, l, c.By)
+	}
+	client, err := l.ClientAs(c.By.Name, append([]string{changesNodes}, c.By.Groups...)...)
+	require.NoError(t, err)
+	return client
+}
+
+// unentitled gives the group changesNodes its rights.
+func unentitled(t testing.TB, l *lab.Lab) {
+	t.Helper()
+	rbac, ctx := l.Client().RbacV1(), context.WithoutCancel(t.Context())
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: changesNodes}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status"}, Verbs: []string{"*"}}}}
+	_, err := rbac.ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+	require.True(t, err == nil || apierrors.IsAlreadyExists(err), "%v", err)
+	_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: changesNodes}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: changesNodes},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: changesNodes}},
+	}, metav1.CreateOptions{})
+	require.True(t, err == nil || apierrors.IsAlreadyExists(err), "%v", err)
+	await(t, "the group's rights", func() bool {
+		_, err := of(t, l, &requests.Case{By: requests.Person, Unentitled: true}).CoreV1().Nodes().Get(ctx, requests.Node, metav1.GetOptions{})
+		return err == nil
+	})
 }
 
 // denier is who denied the request: "policy", "webhook", another part of the API server, or "" where nobody did.

@@ -33,12 +33,14 @@ type m = map[string]any
 
 // TestChartKnowsWhoCarriesOutAReplacement: the users of the configured providers, by default those that the program has.
 func TestChartKnowsWhoCarriesOutAReplacement(t *testing.T) {
-	users := func(providers m) string {
-		_, list, found := strings.Cut(render(t, m{"config": m{"mode": "enforce", "providers": providers}})[policyFile], "variables.user in ")
+	by := func(step string, providers m) string {
+		works, _, found := strings.Cut(render(t, m{"config": m{"mode": "enforce", "providers": providers}})[policyFile], `"name":"`+step+`",`)
+		require.True(t, found, step)
+		list, _, found := strings.Cut(works[strings.LastIndex(works, "variables.user in ")+len("variables.user in "):], " &&")
 		require.True(t, found)
-		list, _, _ = strings.Cut(list, " && ")
 		return list
 	}
+	users := func(providers m) string { return by("replace", providers) }
 	byDefault := func(schema string) string {
 		var of struct {
 			Properties struct {
@@ -51,7 +53,9 @@ func TestChartKnowsWhoCarriesOutAReplacement(t *testing.T) {
 	}
 	require.Equal(t, "[]", users(m{}))
 	require.Equal(t, byDefault(karpenter.Section.Schema), users(m{"karpenter": m{}}))
-	require.Equal(t, byDefault(external.Section.Schema), users(m{"external": m{}}))
+	require.Equal(t, "[]", by("external-replace", m{"karpenter": m{}, "clusterAPI": m{"cluster": "capi/prod-1"}}))
+	require.Equal(t, byDefault(external.Section.Schema), by("external-replace", m{"external": m{}, "karpenter": m{}}))
+	require.Equal(t, "[]", users(m{"external": m{}}))
 	cluster := m{"cluster": "capi/prod-1"}
 	require.Equal(t, byDefault(clusterapi.Section.Schema), users(m{"clusterAPI": cluster}))
 	cluster["users"] = []any{"it's me"}

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -57,17 +58,19 @@ func TestPolicyAndCoreSayTheSame(t *testing.T) {
 	installPolicy(t, l, "enforce")
 	await(t, "the policy", func() bool { return forged(t, l) == "policy" })
 	clients := map[string]kubernetes.Interface{}
-	client := func(u requests.User) kubernetes.Interface {
-		if clients[u.Name] == nil {
-			clients[u.Name] = as(t, l, u)
+	client := func(c *requests.Case) kubernetes.Interface {
+		key := fmt.Sprint(c.By.Name, c.Unentitled)
+		if clients[key] == nil {
+			clients[key] = of(t, l, c)
 		}
-		return clients[u.Name]
+		return clients[key]
 	}
-	drydock := client(requests.Drydock)
+	drydock := as(t, l, requests.Drydock)
+	unentitled(t, l)
 	denied := 0
 	for _, c := range requests.Cases() {
 		t.Run(c.Name, func(t *testing.T) {
-			err := try(t, t.Context(), drydock, client(c.By), &c)
+			err := try(t, t.Context(), drydock, client(&c), &c)
 			want := ""
 			if c.Core {
 				want = "policy"
@@ -77,13 +80,23 @@ func TestPolicyAndCoreSayTheSame(t *testing.T) {
 			require.Equal(t, c.Core, c.HardCore(), "the table and the oracle")
 		})
 	}
-	require.Greater(t, denied, 20, "the control")
+	require.Greater(t, denied, 60, "the control")
+
+	// All Nodes at once: such a request names none.
+	inFlight := requests.Bare()
+	requests.Put(inFlight, requests.Record(remediations.PhaseVerifying))
+	put(t, t.Context(), drydock, inFlight)
+	all := metav1.ListOptions{FieldSelector: "metadata.name=" + requests.Node}
+	err := as(t, l, requests.Person).CoreV1().Nodes().DeleteCollection(t.Context(), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, all)
+	require.Equal(t, "policy", denier(err), "%v", err)
+	require.ErrorContains(t, err, "node n1 is under repair "+requests.ID+" by policy node-not-ready: reboot is Verifying")
+	require.ErrorContains(t, err, "deleting it would collide with it. To wait: kubectl drydock status -w, or kubectl get node n1")
 
 	t.Run("whatever", func(t *testing.T) {
 		ctx, others := t.Context(), 0
 		rapid.Check(t, func(t *rapid.T) {
 			c := requests.Generate(t)
-			got := denier(try(t, ctx, drydock, client(c.By), &c))
+			got := denier(try(t, ctx, drydock, client(&c), &c))
 			if strings.Contains(got, "is not allowed to") { // NodeRestriction's word, which comes first
 				others++
 				return
@@ -133,18 +146,19 @@ func TestPolicyDeniesKeysWhereNothingEnforces(t *testing.T) {
 	installPolicy(t, l, "observe")
 	await(t, "the policy", func() bool { return forged(t, l) == "policy" })
 	drydock, denied := as(t, l, requests.Drydock), 0
+	unentitled(t, l)
 	for _, c := range requests.Cases() {
 		if !c.Core {
 			continue
 		}
 		want := ""
-		if c.Reason == admission.ReasonNodeIdentity || c.Reason == admission.ReasonOwnKey {
+		if c.Reason == admission.ReasonNodeIdentity || c.Reason == admission.ReasonOwnKey || c.Reason == admission.ReasonRightMissing {
 			want = "policy"
 			denied++
 		}
 		var err error
 		await(t, c.Name, func() bool { // NodeRestriction speaks first where a controller taints the Node in the meantime
-			err = try(t, t.Context(), drydock, as(t, l, c.By), &c)
+			err = try(t, t.Context(), drydock, of(t, l, &c), &c)
 			return !strings.Contains(denier(err), "is not allowed to")
 		})
 		require.Equal(t, want, denier(err), "%s: %v", c.Name, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,6 +77,23 @@ func requireRights(t *testing.T, of map[string]*hearing, by string) {
 	require.NoError(t, say(t, of[plugin.Name], remediations.PauseKey, "true"), "whoever may patch nodes may stop repairs")
 }
 
+// requireKept: by whom the removal of Drydock's own keys is denied to who may only patch nodes.
+func (y *yard) requireKept(of map[string]*hearing, by string) {
+	y.t.Helper()
+	defer y.becomes(requests.Node, "")
+	record := func(n *corev1.Node) { requests.Put(n, requests.Record(remediations.PhaseExhausted)) }
+	y.becomes(requests.Node, "", record)
+	remove := func(who *hearing) error {
+		return who.checked(func() error { return say(y.t, who, remediations.NodeRepairKey, nil) })
+	}
+	err := remove(of[plugin.Name])
+	require.Equal(y.t, by, denier(err), "%v", err)
+	for _, part := range []string{"removed from node n1", plugin.Name, `the verb "reset" on repairs.drydock.dev`, "ClusterRole drydock-operator"} {
+		require.ErrorContains(y.t, err, part)
+	}
+	require.NoError(y.t, remove(of[engineer.Name]), "the control")
+}
+
 // TestWordsAskForRightsOfTheirOwn: the right to patch nodes is not enough to have a machine replaced. The policy says so, and
 // where it is gone the webhook does.
 func TestWordsAskForRightsOfTheirOwn(t *testing.T) {
@@ -85,6 +103,7 @@ func TestWordsAskForRightsOfTheirOwn(t *testing.T) {
 	of := people(t, l)
 	await(t, "the role", func() bool { return say(t, of[engineer.Name], remediations.RequestKey, "reboot") == nil })
 	requireRights(t, of, "policy")
+	y.requireKept(of, "policy")
 
 	// What somebody else said is taken back without a right.
 	for key, word := range words {
@@ -98,6 +117,7 @@ func TestWordsAskForRightsOfTheirOwn(t *testing.T) {
 	require.NoError(t, l.Client().AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(t.Context(), "drydock", metav1.DeleteOptions{}))
 	await(t, "the webhook alone", func() bool { return forged(t, l) == "webhook" })
 	requireRights(t, of, "webhook")
+	y.requireKept(of, "webhook")
 	require.NotZero(t, y.metric(`drydock_admission_total{reason="RightMissing",verdict="denied"}`))
 }
 

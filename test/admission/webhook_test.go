@@ -22,9 +22,14 @@ import (
 func TestWholeTable(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
+	unentitled(t, l)
 	for _, c := range requests.Cases() {
 		t.Run(c.Name, func(t *testing.T) {
-			client := newHearing(t, l, c.By.Name, append([]string{"system:masters"}, c.By.Groups...)...)
+			group := "system:masters"
+			if c.Unentitled {
+				group = changesNodes
+			}
+			client := newHearing(t, l, c.By.Name, append([]string{group}, c.By.Groups...)...)
 			err := client.checked(func() error { return try(t, t.Context(), y.user, client, &c) })
 			switch {
 			case c.Core:

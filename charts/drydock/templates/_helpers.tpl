@@ -126,17 +126,19 @@ true
 {{- $webhook := default dict .Values.config.webhook -}}
 {{- concat (list "system:serviceaccounts:kube-system") (default list (dig "exempt" "groups" list $webhook)) | toJson -}}
 {{- end -}}
-{{- /* As whom the configured providers' own systems work on Nodes while they replace a machine, as a list in CEL. */ -}}
+{{- /* list ROOT PROVIDERS: as whom these providers' own systems, where they are configured, work on Nodes while they replace a machine, as a list in CEL. */ -}}
 {{- define "drydock.workers" -}}
 {{- $users := list -}}
-{{- $providers := default dict .Values.config.providers -}}
-{{- range $key, $default := dict "clusterAPI" "kubernetes-admin" "karpenter" "system:serviceaccount:karpenter:karpenter" "external" "system:serviceaccount:openshift-machine-api:machine-api-controllers" -}}
+{{- $providers := default dict (index . 0).Values.config.providers -}}
+{{- $byDefault := dict "clusterAPI" "kubernetes-admin" "karpenter" "system:serviceaccount:karpenter:karpenter" "external" "system:serviceaccount:openshift-machine-api:machine-api-controllers" -}}
+{{- range $key := index . 1 -}}
 {{- if hasKey $providers $key -}}
-{{- $users = concat $users (dig "users" (list $default) (default dict (get $providers $key))) -}}
+{{- $users = concat $users (dig "users" (list (get $byDefault $key)) (default dict (get $providers $key))) -}}
 {{- end -}}
 {{- end -}}
 {{- default list $users | toJson -}}
 {{- end -}}
+
 {{- define "drydock.cel.exempt" -}}
 (request.userInfo.?username.orValue('') in {{ include "drydock.exempt.users" . }} ||
  request.userInfo.?groups.orValue([]).exists(g, g in {{ include "drydock.exempt.groups" . }}))

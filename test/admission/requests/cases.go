@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -77,6 +78,18 @@ func looksLikeReplacing(n *corev1.Node) {
 	r.After = &remediations.After{ID: "a1b2c3", Step: remediations.StepRef{Name: "replace", Attempt: 1}}
 	r.Intent.UID, r.Note = UID, `"phase":"Verifying","step":{"index":0,"name":"replace","attempt":1}`
 	Put(n, r)
+}
+
+// replacementCutOff: the record of a replacement lacks its end, so nobody can read it.
+func replacementCutOff(n *corev1.Node) {
+	replacing(remediations.PhaseVerifying, "replace", UID)(n)
+	n.Annotations[remediations.NodeRepairKey] = strings.TrimRight(n.Annotations[remediations.NodeRepairKey], "}")
+}
+
+// replacementOfALaterVersion: only a later Drydock can read the record of the replacement.
+func replacementOfALaterVersion(n *corev1.Node) {
+	replacing(remediations.PhaseVerifying, "replace", UID)(n)
+	n.Annotations[remediations.NodeRepairKey] = strings.Replace(n.Annotations[remediations.NodeRepairKey], `"v":1`, `"v":2`, 1)
 }
 
 func glass(before func(*corev1.Node)) func(*corev1.Node) {
@@ -230,34 +243,7 @@ func Cases() []Case {
 		{Name: "a kubelet cordons its own node in flight", Before: inFlight, Change: cordon, By: Kubelet},
 		{Name: "a kubelet registers", Create: true, Change: nothing, By: Kubelet},
 	}
-	return append(append(out, working()...), passing()...)
-}
-
-// working is what the step itself asks of whoever carries it out, and what only looks like that.
-func working() []Case {
-	const another = "00000000-0000-0000-0000-000000000000"
-	replaced := replacing(remediations.PhaseVerifying, "replace", UID)
-	return []Case{
-		{Name: "Karpenter deletes the node that it replaces", Before: replaced, By: Karpenter},
-		{Name: "Karpenter deletes it before its answer is there", Before: replacing(remediations.PhaseActing, "replace", UID), By: Karpenter},
-		{Name: "Karpenter cordons the node that it replaces", Before: replaced, Change: cordon, By: Karpenter},
-		{Name: "Karpenter taints the node that it replaces", Before: replaced, Change: taint("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule), By: Karpenter},
-		{Name: "the Machine API deletes the node that it replaces for a remediator", Before: replacing(remediations.PhaseVerifying, "external-replace", UID), By: Machines},
-		{Name: "the Machine API cordons a node that a remediator reboots", Before: replacing(remediations.PhaseVerifying, "external", UID), Change: cordon, By: Machines, Reason: admission.ReasonCordon, Denied: true, Core: true},
-		{Name: "Karpenter deletes a node whose replacement ran out", Before: exhausted, By: Karpenter},
-		{Name: "Karpenter uncordons it", Before: cordoned(replaced), Change: uncordon, By: Karpenter, Reason: admission.ReasonCordon, Denied: true, Core: true},
-		{Name: "Karpenter takes its record off", Before: replaced, Change: remove(remediations.NodeRepairKey), By: Karpenter, Reason: admission.ReasonOwnKeyRemoved, Denied: true, Core: true},
-		{Name: "Karpenter evicts all at once", Before: replaced, Change: taint("x", corev1.TaintEffectNoExecute), By: Karpenter, Reason: admission.ReasonNoExecute, Denied: true},
-		{Name: "a person deletes the node that Karpenter replaces", Before: replaced, By: Person, Reason: admission.ReasonDeletion, Denied: true, Core: true},
-		{Name: "a person cordons the node that Karpenter replaces", Before: replaced, Change: cordon, By: Person, Reason: admission.ReasonCordon, Denied: true, Core: true},
-		{Name: "Karpenter deletes a node that is drained", Before: replacing(remediations.PhaseActing, "drain", UID), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
-		{Name: "Karpenter cordons a node that is rebooted", Before: replacing(remediations.PhaseVerifying, "reboot", UID), Change: cordon, By: Karpenter, Reason: admission.ReasonCordon, Denied: true, Core: true},
-		{Name: "Karpenter deletes the node that came for it", Before: replacing(remediations.PhaseVerifying, "replace", another), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
-		{Name: "Karpenter deletes a node whose record has no UID", Before: replacing(remediations.PhaseVerifying, "replace", ""), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
-		{Name: "Karpenter deletes a node whose record only looks like it", Before: looksLikeReplacing, By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
-		{Name: "Karpenter deletes a node whose record is malformed", Before: malformed, By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
-		{Name: "Karpenter deletes a node where only the label says so", Before: labelOnly, By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
-	}
+	return slices.Concat(out, removing(), working(), passing())
 }
 
 // passing is the traffic of the cluster's own parts, which must get through a repair in flight.

@@ -22,13 +22,13 @@ var keys = []string{
 	"drydock.dev/unknown", "other.drydock.dev/x", "notdrydock.dev/history", "drydock.dev.example.com/x", "example.com/rack",
 }
 
-var users = []User{Drydock, Person, Kubelet, NodeUser, Manager, Cloud, NodeCtl, Cilium, GPU, Kilo, Karpenter, Autoscale}
+var users = []User{Drydock, Person, Kubelet, NodeUser, Manager, Cloud, NodeCtl, Cilium, GPU, Kilo, Karpenter, Machines, Autoscale}
 
 // Generate draws any request whatever.
 func Generate(t *rapid.T) Case {
 	c := Case{
 		Name: "generated", By: rapid.SampledFrom(users).Draw(t, "user"), Status: rapid.Bool().Draw(t, "status"),
-		Create: rapid.IntRange(0, 9).Draw(t, "create") == 0,
+		Create: rapid.IntRange(0, 9).Draw(t, "create") == 0, Unentitled: rapid.IntRange(0, 2).Draw(t, "unentitled") == 0,
 	}
 	if !c.Create {
 		c.Before = anyState(t)
@@ -47,6 +47,7 @@ func anyState(t *rapid.T) func(*corev1.Node) {
 		nothing, inFlight, acting, pending, exhausted, observing, leaderInFlight, sidecarInFlight, labelOnly, malformed,
 		recordOnly, requested, tainted, replacing(remediations.PhaseActing, "replace", UID), replacing(remediations.PhaseVerifying, "replace", UID),
 		replacing(remediations.PhaseVerifying, "reboot", UID), looksLikeReplacing,
+		replacing(remediations.PhaseVerifying, "external-replace", UID), replacementCutOff, replacementOfALaterVersion,
 	}
 	state := rapid.SampledFrom(states).Draw(t, "state")
 	broken, cordoned := rapid.IntRange(0, 3).Draw(t, "glass") == 0, rapid.Bool().Draw(t, "cordoned")
@@ -88,13 +89,14 @@ func labelValue(v string) string { return strings.ReplaceAll(v, " ", "-") }
 // works says that the record is of a replacement of that very Node, which Karpenter carries out.
 func (c *Case) works(n *corev1.Node) bool {
 	var r struct {
+		V             int
 		Phase, Policy string
 		Step          struct{ Name string }
 		Intent        struct{ UID string }
 	}
 	err := json.Unmarshal([]byte(n.Annotations["repair.drydock.dev/node"]), &r)
 	by := map[string]string{"replace": Karpenter.Name, "external-replace": Machines.Name}[r.Step.Name]
-	return c.By.Name == by && err == nil && r.Policy != "" && r.Phase != "Pending" && r.Phase != "Exhausted" && r.Intent.UID == string(n.UID)
+	return c.By.Name == by && err == nil && r.V == 1 && r.Policy != "" && r.Phase != "Pending" && r.Phase != "Exhausted" && r.Intent.UID == string(n.UID)
 }
 
 // HardCore says, by the keys' names and the phase label alone, whether the request is one of those that the hard core
@@ -105,7 +107,7 @@ func (c *Case) HardCore() bool {
 		return false
 	}
 	node := strings.HasPrefix(c.By.Name, "system:node:") || slices.Contains(c.By.Groups, "system:nodes")
-	exempt := node || strings.HasPrefix(c.By.Name, "system:serviceaccount:kube-system:") ||
+	exempt := strings.HasPrefix(c.By.Name, "system:serviceaccount:kube-system:") ||
 		slices.Contains([]string{Manager.Name, Cloud.Name, GPU.Name, Autoscale.Name}, c.By.Name)
 	if before == nil {
 		before = &corev1.Node{}
@@ -113,11 +115,22 @@ func (c *Case) HardCore() bool {
 	phase := before.Labels["drydock.dev/phase"]
 	_, broken := before.Annotations["drydock.dev/break-glass"]
 	busy := (phase == "Acting" || phase == "Verifying") && !broken
-	exempt = exempt || c.works(before) && (after == nil || after.Spec.Unschedulable)
+	works := c.works(before)
 	if after == nil {
-		return busy && !exempt
+		return busy && !exempt && !node && !works
 	}
-	for _, m := range [][2]map[string]string{{before.Annotations, after.Annotations}, {before.Labels, after.Labels}} {
+	if c.deniedForKeys(before, after, node, busy) {
+		return true
+	}
+	flips := !c.Status && before.Spec.Unschedulable != after.Spec.Unschedulable
+	may := exempt || node || works && after.Spec.Unschedulable
+	return busy && flips && !may
+}
+
+// deniedForKeys says whether the hard core denies what the request does to labels and annotations.
+func (c *Case) deniedForKeys(before, after *corev1.Node, node, busy bool) bool {
+	words := []string{"drydock.dev/request", "drydock.dev/approve", "drydock.dev/reset", "drydock.dev/cancel", "drydock.dev/break-glass"}
+	for i, m := range [][2]map[string]string{{before.Annotations, after.Annotations}, {before.Labels, after.Labels}} {
 		for _, k := range slices.Concat(slices.Collect(maps.Keys(m[0])), slices.Collect(maps.Keys(m[1]))) {
 			old, was := m[0][k]
 			now, is := m[1][k]
@@ -126,11 +139,14 @@ func (c *Case) HardCore() bool {
 			}
 			own := strings.HasPrefix(k, "alert.drydock.dev/") || strings.HasPrefix(k, "repair.drydock.dev/") ||
 				k == "drydock.dev/history" || k == "drydock.dev/phase"
-			ours := own || strings.HasPrefix(k, "drydock.dev/")
-			if node && ours || own && is || own && busy {
+			word := i == 0 && is && slices.Contains(words, k)
+			switch {
+			case node && (own || strings.HasPrefix(k, "drydock.dev/")),
+				own && is, own && busy,
+				c.Unentitled && !node && (own || word):
 				return true
 			}
 		}
 	}
-	return busy && !exempt && !c.Status && before.Spec.Unschedulable != after.Spec.Unschedulable
+	return false
 }

@@ -126,6 +126,8 @@ type Case struct {
 	// Status: the request goes to nodes/status.
 	Status bool
 	By     User
+	// Unentitled: the user may change Nodes and has no verb on repairs.drydock.dev. Otherwise the user has all of them.
+	Unentitled bool
 
 	// Reason is the verdict's; None without Denied and Warned.
 	Reason         admission.Reason
@@ -160,6 +162,7 @@ func (c *Case) ChangeOf() *admission.Change {
 	return &admission.Change{
 		Old: before, New: after, User: c.By.Name, Groups: c.By.Groups,
 		Drydock: c.By.Name == Drydock.Name, Exempt: Exempt.Covers(c.By.Name, c.By.Groups),
+		May: func(string) (bool, error) { return !c.Unentitled, nil },
 	}
 }
 

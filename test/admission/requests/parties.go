@@ -1,0 +1,74 @@
+package requests
+
+import (
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// removing is what asks for the verb reset, whatever the node's repair is.
+func removing() []Case {
+	alerted := func(n *corev1.Node) { pending(n); n.Annotations[remediations.AlertPrefix+"9f2c0e5b6d1a4c33"] = "{}" }
+	remembered := func(n *corev1.Node) { n.Annotations[remediations.HistoryKey] = "[]" }
+	sidecar := remediations.RepairPrefix + "sidecar-3f"
+	removals := []Case{
+		{Name: "the record of an Exhausted repair", Before: exhausted, Change: remove(remediations.NodeRepairKey)},
+		{Name: "the label of an Exhausted repair", Before: exhausted, Change: remove(remediations.PhaseLabel)},
+		{Name: "an alert", Before: alerted, Change: remove(remediations.AlertPrefix + "9f2c0e5b6d1a4c33")},
+		{Name: "the history", Before: remembered, Change: remove(remediations.HistoryKey)},
+		{Name: "the history under break-glass", Before: glass(remembered), Change: remove(remediations.HistoryKey)},
+		{Name: "the history through nodes/status", Before: remembered, Change: remove(remediations.HistoryKey), Status: true},
+		{Name: "a sidecar's record", Before: sidecarInFlight, Change: remove(sidecar)},
+		{Name: "a location's record", Before: leader(remediations.PhaseExhausted), Change: remove(remediations.LocationKey)},
+	}
+	var out []Case
+	for _, c := range removals {
+		what := c.Name
+		c.Name, c.By = "a person with the verb reset removes "+what, Person
+		out = append(out, c)
+		c.Unentitled, c.Reason, c.Denied, c.Core = true, admission.ReasonRightMissing, true, true
+		for _, c.By = range []User{Person, Manager, GPU} {
+			c.Name = c.By.Name + " without the verb reset removes " + what
+			out = append(out, c)
+		}
+	}
+	return append(out,
+		Case{Name: "Drydock removes the record of an Exhausted repair", Before: exhausted, Change: remove(remediations.NodeRepairKey), By: Drydock, Unentitled: true},
+		Case{Name: "a record taken off in flight without the verb reset", Before: inFlight, Change: remove(remediations.NodeRepairKey), By: Person, Unentitled: true, Reason: admission.ReasonRightMissing, Denied: true, Core: true},
+		Case{Name: "a record taken off under break-glass without the verb reset", Before: glass(inFlight), Change: remove(remediations.NodeRepairKey), By: Person, Unentitled: true, Reason: admission.ReasonRightMissing, Denied: true, Core: true},
+		Case{Name: "a Node with a record deleted without the verb reset", Before: exhausted, By: Person, Unentitled: true},
+		Case{Name: "another annotation removed without the verb reset", Before: exhausted, Change: remove("example.com/rack"), By: Person, Unentitled: true},
+	)
+}
+
+// working is what the step itself asks of whoever carries it out, and what only looks like that.
+func working() []Case {
+	const another = "00000000-0000-0000-0000-000000000000"
+	replaced := replacing(remediations.PhaseVerifying, "replace", UID)
+	return []Case{
+		{Name: "Karpenter deletes the node that it replaces", Before: replaced, By: Karpenter},
+		{Name: "Karpenter deletes it before its answer is there", Before: replacing(remediations.PhaseActing, "replace", UID), By: Karpenter},
+		{Name: "Karpenter cordons the node that it replaces", Before: replaced, Change: cordon, By: Karpenter},
+		{Name: "Karpenter taints the node that it replaces", Before: replaced, Change: taint("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule), By: Karpenter},
+		{Name: "the Machine API deletes the node that it replaces for a remediator", Before: replacing(remediations.PhaseVerifying, "external-replace", UID), By: Machines},
+		{Name: "the Machine API cordons a node that a remediator reboots", Before: replacing(remediations.PhaseVerifying, "external", UID), Change: cordon, By: Machines, Reason: admission.ReasonCordon, Denied: true, Core: true},
+		{Name: "Karpenter deletes a node whose replacement ran out", Before: exhausted, By: Karpenter},
+		{Name: "Karpenter uncordons it", Before: cordoned(replaced), Change: uncordon, By: Karpenter, Reason: admission.ReasonCordon, Denied: true, Core: true},
+		{Name: "Karpenter takes its record off", Before: replaced, Change: remove(remediations.NodeRepairKey), By: Karpenter, Reason: admission.ReasonOwnKeyRemoved, Denied: true, Core: true},
+		{Name: "Karpenter evicts all at once", Before: replaced, Change: taint("x", corev1.TaintEffectNoExecute), By: Karpenter, Reason: admission.ReasonNoExecute, Denied: true},
+		{Name: "a person deletes the node that Karpenter replaces", Before: replaced, By: Person, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "a person cordons the node that Karpenter replaces", Before: replaced, Change: cordon, By: Person, Reason: admission.ReasonCordon, Denied: true, Core: true},
+		{Name: "Karpenter deletes a node that is drained", Before: replacing(remediations.PhaseActing, "drain", UID), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter cordons a node that is rebooted", Before: replacing(remediations.PhaseVerifying, "reboot", UID), Change: cordon, By: Karpenter, Reason: admission.ReasonCordon, Denied: true, Core: true},
+		{Name: "Karpenter deletes the node that came for it", Before: replacing(remediations.PhaseVerifying, "replace", another), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter deletes a node whose record has no UID", Before: replacing(remediations.PhaseVerifying, "replace", ""), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter deletes a node whose record only looks like it", Before: looksLikeReplacing, By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter deletes the node that the Machine API replaces", Before: replacing(remediations.PhaseVerifying, "external-replace", UID), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "the Machine API deletes the node that Karpenter replaces", Before: replaced, By: Machines, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter deletes a node whose record is cut off", Before: replacementCutOff, By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter deletes a node whose record is of a later version", Before: replacementOfALaterVersion, By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter deletes a node whose record is malformed", Before: malformed, By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter deletes a node where only the label says so", Before: labelOnly, By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+	}
+}
