@@ -12,13 +12,14 @@ import (
 // be most of what a request costs.
 type nodeParts struct {
 	Metadata struct {
-		Name              string            `json:"name"`
-		UID               types.UID         `json:"uid"`
-		ResourceVersion   string            `json:"resourceVersion"`
-		Labels            map[string]string `json:"labels"`
-		Annotations       map[string]string `json:"annotations"`
-		CreationTimestamp metav1.Time       `json:"creationTimestamp"`
-		DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
+		Name              string                  `json:"name"`
+		UID               types.UID               `json:"uid"`
+		ResourceVersion   string                  `json:"resourceVersion"`
+		Labels            map[string]string       `json:"labels"`
+		Annotations       map[string]string       `json:"annotations"`
+		CreationTimestamp metav1.Time             `json:"creationTimestamp"`
+		DeletionTimestamp *metav1.Time            `json:"deletionTimestamp"`
+		OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
 	} `json:"metadata"`
 	Spec struct {
 		ProviderID    string         `json:"providerID"`
@@ -39,7 +40,7 @@ func readNode(data []byte) (*corev1.Node, error) {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels, Annotations: m.Annotations,
-			CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
+			CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp, OwnerReferences: m.OwnerReferences,
 		},
 		Spec:   corev1.NodeSpec{ProviderID: p.Spec.ProviderID, Unschedulable: p.Spec.Unschedulable, Taints: p.Spec.Taints},
 		Status: corev1.NodeStatus{Conditions: p.Status.Conditions},

@@ -34,6 +34,7 @@ const (
 	ReasonNoExecute       Reason = "NoExecute"
 	ReasonMeshLeader      Reason = "MeshLeader"
 	ReasonDeletion        Reason = "Deletion"
+	ReasonOwnerReferences Reason = "OwnerReferences" // the garbage collector could delete the Node
 	ReasonRequestInFlight Reason = "RequestInFlight"
 	ReasonEviction        Reason = "Eviction"
 
@@ -51,7 +52,7 @@ const (
 var Reasons = []Reason{
 	ReasonNone,
 	ReasonNodeIdentity, ReasonOwnKey, ReasonRightMissing, ReasonRightUnknown, ReasonRequestPending,
-	ReasonOwnKeyRemoved, ReasonCordon, ReasonTaintRemoved, ReasonNoExecute, ReasonMeshLeader, ReasonDeletion, ReasonRequestInFlight, ReasonEviction,
+	ReasonOwnKeyRemoved, ReasonCordon, ReasonTaintRemoved, ReasonNoExecute, ReasonMeshLeader, ReasonDeletion, ReasonOwnerReferences, ReasonRequestInFlight, ReasonEviction,
 	ReasonUnreadable, ReasonUnknownRepair, ReasonRequestExhausted, ReasonRequestIdle, ReasonRequestQueued, ReasonWouldCollide, ReasonRightUnchecked,
 }
 
@@ -125,6 +126,7 @@ var rules = []func(*Change, *repair) *violation{
 	ownKeyRemoved,
 	cordonFlipped,
 	deleted,
+	ownersChanged,
 
 	requestPending,
 	taintRemoved,

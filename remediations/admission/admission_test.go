@@ -222,7 +222,7 @@ func TestAnyRequest(t *testing.T) {
 		}
 		core := map[admission.Reason]bool{
 			admission.ReasonNodeIdentity: true, admission.ReasonOwnKey: true, admission.ReasonRightMissing: true, admission.ReasonOwnKeyRemoved: true,
-			admission.ReasonCordon: true, admission.ReasonDeletion: true,
+			admission.ReasonCordon: true, admission.ReasonDeletion: true, admission.ReasonOwnerReferences: true,
 		}[v.Reason]
 		byLabel := always(v.Reason) || (ch.Old != nil && remediations.Phase(ch.Old.Labels[remediations.PhaseLabel]).InFlight())
 		require.Equal(t, c.HardCore(), !v.Allowed && core && byLabel, "%+v", v)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/admission"
@@ -31,4 +32,36 @@ func TestOwnKeysAreRemovedOnlyWhereTheRightIsKnown(t *testing.T) {
 	v = judge(remediations.ModeEnforce, change(false, nil))
 	require.Contains(t, v.Message, remediations.NodeRepairKey+` is not removed from node n1: jane lacks the verb "reset" on repairs.drydock.dev`)
 	require.True(t, judge(remediations.ModeEnforce, change(true, nil)).Allowed, "the control")
+}
+
+// TestOwnersMayOnlyGo: while a repair is in flight, the owners of the Node stay as they are, or all of them go.
+func TestOwnersMayOnlyGo(t *testing.T) {
+	a, b := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "a", UID: "a"}, metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "b", UID: "b"}
+	other := a
+	other.UID = "c"
+	for name, c := range map[string]struct {
+		before, after []metav1.OwnerReference
+		denied        bool
+	}{
+		"the same":           {[]metav1.OwnerReference{a, b}, []metav1.OwnerReference{a, b}, false},
+		"none":               {nil, nil, false},
+		"all removed":        {[]metav1.OwnerReference{a, b}, nil, false},
+		"one more":           {[]metav1.OwnerReference{a}, []metav1.OwnerReference{a, b}, true},
+		"one of two removed": {[]metav1.OwnerReference{a, b}, []metav1.OwnerReference{b}, true},
+		"one changed":        {[]metav1.OwnerReference{a}, []metav1.OwnerReference{other}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := requests.Bare()
+			requests.Put(old, requests.Record(remediations.PhaseVerifying))
+			old.OwnerReferences = c.before
+			after := old.DeepCopy()
+			after.OwnerReferences = c.after
+			v := judge(remediations.ModeEnforce, &admission.Change{Old: old, New: after, User: "jane"})
+			require.Equal(t, c.denied, !v.Allowed)
+			if c.denied {
+				require.Equal(t, admission.ReasonOwnerReferences, v.Reason)
+				require.Contains(t, v.Message, "changing its ownerReferences would collide with it")
+			}
+		})
+	}
 }

@@ -141,7 +141,7 @@ func try(t require.TestingT, ctx context.Context, drydock, user kubernetes.Inter
 	}
 	live.ResourceVersion = ""
 	live.Annotations, live.Labels = onto(after, live), after.Labels
-	live.Spec.Unschedulable, live.Spec.Taints = after.Spec.Unschedulable, after.Spec.Taints
+	live.Spec.Unschedulable, live.Spec.Taints, live.OwnerReferences = after.Spec.Unschedulable, after.Spec.Taints, after.OwnerReferences
 	var err error
 	if c.Status {
 		_, err = nodes.UpdateStatus(ctx, live, metav1.UpdateOptions{DryRun: dry})

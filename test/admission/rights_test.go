@@ -77,7 +77,8 @@ func requireRights(t *testing.T, of map[string]*hearing, by string) {
 	require.NoError(t, say(t, of[plugin.Name], remediations.PauseKey, "true"), "whoever may patch nodes may stop repairs")
 }
 
-// requireKept: by whom the removal of Drydock's own keys is denied to who may only patch nodes.
+// requireKept: by whom the removal of Drydock's own keys is denied to who may only patch nodes, and an owner of a node under
+// repair to everybody.
 func (y *yard) requireKept(of map[string]*hearing, by string) {
 	y.t.Helper()
 	defer y.becomes(requests.Node, "")
@@ -92,6 +93,17 @@ func (y *yard) requireKept(of map[string]*hearing, by string) {
 		require.ErrorContains(y.t, err, part)
 	}
 	require.NoError(y.t, remove(of[engineer.Name]), "the control")
+
+	own := func() error {
+		body := []byte(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Namespace","name":"gone","uid":"5b0c1f7e-0000-4000-8000-000000000001"}]}}`)
+		_, err := of[engineer.Name].CoreV1().Nodes().Patch(y.t.Context(), requests.Node, types.MergePatchType, body, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	require.NoError(y.t, own(), "the control: no repair is in flight")
+	y.becomes(requests.Node, remediations.PhaseVerifying)
+	err = own()
+	require.Equal(y.t, by, denier(err), "%v", err)
+	require.ErrorContains(y.t, err, "changing its ownerReferences would collide with it")
 }
 
 // TestWordsAskForRightsOfTheirOwn: the right to patch nodes is not enough to have a machine replaced. The policy says so, and

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/admission"
@@ -108,6 +109,11 @@ func cordoned(before func(*corev1.Node)) func(*corev1.Node) {
 }
 
 func nothing(*corev1.Node) {}
+
+// owned gives the Node an owner that does not exist, so that the garbage collector would delete the Node.
+func owned(n *corev1.Node) {
+	n.OwnerReferences = append(n.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "gone", UID: "5b0c1f7e-0000-4000-8000-000000000001"})
+}
 
 func taint(key string, effect corev1.TaintEffect) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: effect}) }
@@ -243,7 +249,7 @@ func Cases() []Case {
 		{Name: "a kubelet cordons its own node in flight", Before: inFlight, Change: cordon, By: Kubelet},
 		{Name: "a kubelet registers", Create: true, Change: nothing, By: Kubelet},
 	}
-	return slices.Concat(out, removing(), working(), passing())
+	return slices.Concat(out, removing(), owning(), working(), passing())
 }
 
 // passing is the traffic of the cluster's own parts, which must get through a repair in flight.

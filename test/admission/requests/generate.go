@@ -73,7 +73,7 @@ func anyChange(t *rapid.T) func(*corev1.Node) {
 		t := rapid.SampledFrom([]func(*corev1.Node){
 			annotate(key, value), remove(key), label(key, labelValue(value)), annotate(key, value), remove(key),
 			label(remediations.PhaseLabel, "Pending"), remove(remediations.PhaseLabel), cordon, uncordon,
-			taint("x", corev1.TaintEffectNoExecute), untaint("drydock.example/draining"),
+			taint("x", corev1.TaintEffectNoExecute), untaint("drydock.example/draining"), owned,
 		}).Draw(t, "change")
 		all = append(all, t)
 	}
@@ -121,6 +121,9 @@ func (c *Case) HardCore() bool {
 	}
 	if c.deniedForKeys(before, after, node, busy) {
 		return true
+	}
+	if busy && !exempt && !works && len(after.OwnerReferences) > 0 {
+		return true // no case begins with an owner
 	}
 	flips := !c.Status && before.Spec.Unschedulable != after.Spec.Unschedulable
 	may := exempt || node || works && after.Spec.Unschedulable

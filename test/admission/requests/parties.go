@@ -42,6 +42,24 @@ func removing() []Case {
 	)
 }
 
+// owning is about owners of a Node: the garbage collector deletes a Node whose owners are gone.
+func owning() []Case {
+	replaced := replacing(remediations.PhaseVerifying, "replace", UID)
+	return []Case{
+		{Name: "an owner in flight", Before: inFlight, Change: owned, By: Person, Reason: admission.ReasonOwnerReferences, Denied: true, Core: true},
+		{Name: "an owner in flight through nodes/status", Before: inFlight, Change: owned, Status: true, By: Person, Reason: admission.ReasonOwnerReferences, Denied: true, Core: true},
+		{Name: "an owner in flight by the nodes' group", Before: inFlight, Change: owned, By: User{"kubelet", Kubelet.Groups}, Reason: admission.ReasonOwnerReferences, Denied: true, Core: true},
+		{Name: "an owner in flight by one who is exempt", Before: inFlight, Change: owned, By: Autoscale},
+		{Name: "an owner in flight by Drydock", Before: inFlight, Change: owned, By: Drydock},
+		{Name: "an owner in flight under break-glass", Before: glass(inFlight), Change: owned, By: Person, Reason: admission.ReasonOwnerReferences, Glass: true},
+		{Name: "an owner of the node that Karpenter replaces, by Karpenter", Before: replaced, Change: owned, By: Karpenter},
+		{Name: "an owner while Pending", Before: pending, Change: owned, By: Person},
+		{Name: "an owner while Exhausted", Before: exhausted, Change: owned, By: Person},
+		{Name: "an owner where no repair is", Change: owned, By: Person},
+		{Name: "a Node that is made with an owner", Create: true, Change: owned, By: Karpenter},
+	}
+}
+
 // working is what the step itself asks of whoever carries it out, and what only looks like that.
 func working() []Case {
 	const another = "00000000-0000-0000-0000-000000000000"
