@@ -39,13 +39,14 @@ const (
 	ReasonEviction        Reason = "Eviction"
 
 	// Let through with a warning.
-	ReasonUnreadable       Reason = "Unreadable"       // a key or a value that Drydock will not understand
-	ReasonUnknownRepair    Reason = "UnknownRepair"    // an id of no repair on the node
-	ReasonRequestExhausted Reason = "RequestExhausted" // a request that will be refused until a reset
-	ReasonRequestIdle      Reason = "RequestIdle"      // a request that will be refused: wrong node, or observe mode
-	ReasonRequestQueued    Reason = "RequestQueued"    // a request that must wait for others
-	ReasonWouldCollide     Reason = "WouldCollide"     // observe mode: a repair would be in flight now
-	ReasonRightUnchecked   Reason = "RightUnchecked"   // a word that only stops, and the API server does not say who has the right
+	ReasonUnreadable        Reason = "Unreadable"        // a key or a value that Drydock will not understand
+	ReasonUnknownRepair     Reason = "UnknownRepair"     // an id of no repair on the node
+	ReasonUncordonExhausted Reason = "UncordonExhausted" // an uncordon that gives the node back to pods, not to Drydock
+	ReasonRequestExhausted  Reason = "RequestExhausted"  // a request that will be refused until a reset
+	ReasonRequestIdle       Reason = "RequestIdle"       // a request that will be refused: wrong node, or observe mode
+	ReasonRequestQueued     Reason = "RequestQueued"     // a request that must wait for others
+	ReasonWouldCollide      Reason = "WouldCollide"      // observe mode: a repair would be in flight now
+	ReasonRightUnchecked    Reason = "RightUnchecked"    // a word that only stops, and the API server does not say who has the right
 )
 
 // Reasons is the closed list, for metrics and docs.
@@ -53,7 +54,7 @@ var Reasons = []Reason{
 	ReasonNone,
 	ReasonNodeIdentity, ReasonOwnKey, ReasonRightMissing, ReasonRightUnknown, ReasonRequestPending,
 	ReasonOwnKeyRemoved, ReasonCordon, ReasonTaintRemoved, ReasonNoExecute, ReasonMeshLeader, ReasonDeletion, ReasonOwnerReferences, ReasonRequestInFlight, ReasonEviction,
-	ReasonUnreadable, ReasonUnknownRepair, ReasonRequestExhausted, ReasonRequestIdle, ReasonRequestQueued, ReasonWouldCollide, ReasonRightUnchecked,
+	ReasonUnreadable, ReasonUnknownRepair, ReasonUncordonExhausted, ReasonRequestExhausted, ReasonRequestIdle, ReasonRequestQueued, ReasonWouldCollide, ReasonRightUnchecked,
 }
 
 // Change is one request to the API server that would change a Node. It is never changed itself.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
@@ -64,4 +65,21 @@ func TestOwnersMayOnlyGo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUncordonOfAnExhaustedNodeSaysHowToEndItsRepair.
+func TestUncordonOfAnExhaustedNodeSaysHowToEndItsRepair(t *testing.T) {
+	uncordon := func(phase remediations.Phase) admission.Decision {
+		old := requests.Bare()
+		requests.Put(old, requests.Record(phase))
+		old.Spec = corev1.NodeSpec{Unschedulable: true}
+		after := old.DeepCopy()
+		after.Spec.Unschedulable = false
+		return judge(remediations.ModeEnforce, &admission.Change{Old: old, New: after, User: "jane"})
+	}
+	v := uncordon(remediations.PhaseExhausted)
+	require.True(t, v.Allowed)
+	require.Equal(t, []string{"repair n7q4k2 of node n1 has run out of steps: the node takes pods again, and Drydock does not repair it until the repair is reset. " +
+		"If the node is well: kubectl drydock reset n1, or kubectl annotate node n1 drydock.dev/reset=true"}, v.Warnings)
+	require.Empty(t, uncordon(remediations.PhasePending).Warnings, "the control")
 }

@@ -43,6 +43,9 @@ func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 	if w := ch.unchecked(); w != "" {
 		add(ReasonRightUnchecked, "%s", w)
 	}
+	if w := uncordonsExhausted(c, ch); w != "" {
+		add(ReasonUncordonExhausted, "%s", w)
+	}
 	written, _ := ch.keys(remediations.Relevant)
 	for _, key := range written {
 		v, annotation := ch.New.Annotations[key]
@@ -72,6 +75,19 @@ func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 		}
 	}
 	return out
+}
+
+// uncordonsExhausted says that the uncordon does not end the repair that has run out of steps.
+func uncordonsExhausted(c *remediations.Config, ch *Change) string {
+	if ch.Old == nil || ch.Exempt || ch.ofNode() || !ch.Old.Spec.Unschedulable || ch.New.Spec.Unschedulable {
+		return ""
+	}
+	r := c.Registry.ReadJournal(ch.Old).Record
+	if r == nil || r.Phase != remediations.PhaseExhausted {
+		return ""
+	}
+	return fmt.Sprintf("repair %s of node %s has run out of steps: the node takes pods again, and Drydock does not repair it until the repair is reset. If the node is well: kubectl drydock reset %s, or kubectl annotate node %s %s=true",
+		r.ID, ch.Old.Name, ch.Old.Name, ch.Old.Name, remediations.ResetKey)
 }
 
 func repairThere(n *corev1.Node, r *remediations.Record) string {

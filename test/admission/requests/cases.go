@@ -152,6 +152,8 @@ func Cases() []Case {
 		{Name: "a cordon while Pending", Before: pending, Change: cordon, By: Person},
 		{Name: "a cordon while Exhausted", Before: exhausted, Change: cordon, By: Person},
 		{Name: "a cordon while a sidecar is repaired", Before: sidecarInFlight, Change: cordon, By: Person},
+		{Name: "an uncordon while Exhausted", Before: cordoned(exhausted), Change: uncordon, By: Person, Reason: admission.ReasonUncordonExhausted, Warned: true},
+		{Name: "an uncordon while Exhausted by an exempt controller", Before: cordoned(exhausted), Change: uncordon, By: Autoscale},
 		{Name: "an uncordon while Pending", Before: cordoned(pending), Change: uncordon, By: Person},
 		{Name: "a deletion while Pending", Before: pending, By: Person},
 		{Name: "a deletion while Exhausted", Before: exhausted, By: Person},
