@@ -109,7 +109,7 @@ func (h *handler) change(req ctrladmission.Request) *admission.Change {
 	user := req.UserInfo
 	return &admission.Change{
 		User: user.Username, Groups: user.Groups,
-		Drydock: user.Username == h.self, Exempt: h.Exempt.Covers(user.Username, user.Groups),
+		Drydock: user.Username == h.self, Exempt: h.Exempt.Covers(user.Username, user.Groups), Driver: h.Drivers.Covers(user.Username),
 	}
 }
 

@@ -43,7 +43,7 @@ func newDesk(t require.TestingT, mode remediations.Mode) *desk {
 	require.NoError(t, err)
 	d.handler = &handler{
 		Options: Options{
-			Config: requests.Config(mode), Exempt: requests.Exempt, Client: d.client, Pods: d.client.CoreV1(),
+			Config: requests.Config(mode), Exempt: requests.Exempt, Drivers: admission.ShippedDrivers(), Client: d.client, Pods: d.client.CoreV1(),
 			Node:  func(name string) *corev1.Node { return d.nodes[name] },
 			Nodes: func() []*corev1.Node { return slices.Collect(maps.Values(d.nodes)) },
 			Log:   logr.Discard(), Clock: clocktesting.NewFakeClock(requests.Now),

@@ -28,7 +28,9 @@ type Options struct {
 	Rotation *Rotation
 	// Config is what the core judges by. Exempt are those whom repairs in flight do not bind, beyond the core's own.
 	Config *remediations.Config
-	Exempt admission.Exemption
+	// Drivers may cordon and uncordon a node while its repair is Verifying.
+	Exempt  admission.Exemption
+	Drivers admission.Drivers
 	// Evictions are looked at, too.
 	Evictions bool
 	// Client asks the API server whom it takes this process for, and serves the rotation. Nothing that a request causes goes through it.

@@ -21,7 +21,7 @@ func (j *joined) addWebhook() error {
 		return nil
 	}
 	o := webhook.Options{
-		Listen: w.Listen, CertDir: w.CertDir, ClientCAFile: w.ClientCAFile, Config: j.cfg.Core, Exempt: w.Exempt, Evictions: w.Evictions,
+		Listen: w.Listen, CertDir: w.CertDir, ClientCAFile: w.ClientCAFile, Config: j.cfg.Core, Exempt: w.Exempt, Drivers: w.Drivers, Evictions: w.Evictions,
 		Client: j.clients, Node: j.fleet.Cached,
 		Nodes: func() []*corev1.Node {
 			nodes, err := j.fleet.Nodes(context.Background())

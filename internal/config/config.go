@@ -77,6 +77,8 @@ type Webhook struct {
 	// Rights: people's words ask for verbs on repairs.drydock.dev.
 	Rights bool
 	Exempt admission.Exemption
+	// Drivers are the shipped ones and the configuration's own.
+	Drivers admission.Drivers
 }
 
 // LeaderElection is the election of the replica that repairs.

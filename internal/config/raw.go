@@ -29,6 +29,7 @@ type rawConfig struct {
 		Evictions bool
 		Rights    bool
 		Exempt    struct{ Users, Groups []string }
+		Drivers   map[string][]string
 	}
 	LeaderElection struct {
 		Enabled                                   bool

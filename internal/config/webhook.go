@@ -33,6 +33,7 @@ func (b *builder) buildWebhook(raw *rawConfig) {
 		Evictions:     w.Evictions,
 		Rights:        w.Rights,
 		Exempt:        admission.Exemption{Users: w.Exempt.Users, Groups: w.Exempt.Groups},
+		Drivers:       admission.ShippedDrivers().With(w.Drivers),
 	}
 	b.authorities(at.To("clientCAFile"), b.config.Webhook.ClientCAFile)
 }

@@ -16,8 +16,13 @@ func TestWebhook(t *testing.T) {
 	require.Equal(t, &Webhook{
 		Listen: ":9443", CertDir: "/var/run/drydock/certs", Rotate: true, DNSNames: []string{"drydock-webhook.drydock.svc"},
 		Secret: ObjectName{"drydock", "drydock-webhook"}, Configuration: "drydock", Rights: true,
-		Exempt: admission.Exemption{Users: []string{}, Groups: []string{}},
+		Exempt: admission.Exemption{Users: []string{}, Groups: []string{}}, Drivers: admission.ShippedDrivers(),
 	}, c.Webhook)
+
+	c, _ = mustLoad(t, base+"webhook: {drivers: {nvidia-gpu-operator: [u], amd-gpu-operator: [], mine: [v]}}\n")
+	require.Equal(t, admission.Drivers{
+		"nvidia-gpu-operator": {"u"}, "amd-gpu-operator": {}, "mine": {"v"}, "nvidia-network-operator": admission.ShippedDrivers()["nvidia-network-operator"],
+	}, c.Webhook.Drivers)
 
 	c, warnings := mustLoad(t, base+`webhook: {certificates: mounted, evictions: true, rights: false, exempt: {users: [u], groups: [g, "system:serviceaccounts"]}}`+"\n")
 	require.False(t, c.Webhook.Rotate)

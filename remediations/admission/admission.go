@@ -63,8 +63,9 @@ type Change struct {
 	Old, New *corev1.Node
 	User     string
 	Groups   []string
-	// Drydock: the request is Drydock's own. Exempt: it is of somebody whom repairs in flight do not bind.
-	Drydock, Exempt bool
+	// Drydock: the request is Drydock's own. Exempt: it is of somebody whom repairs in flight do not bind. Driver: it is of a
+	// user who installs drivers (Drivers).
+	Drydock, Exempt, Driver bool
 	// May says whether whoever makes the request has the verb on repairs of this node. Nil: words ask for no rights.
 	May func(verb string) (bool, error)
 }
@@ -165,7 +166,7 @@ func Validate(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 // ValidateEviction says whether a pod may be evicted from the node. Old of the change is that Node, and New is nil.
 func ValidateEviction(c *remediations.Config, ch *Change) Decision {
 	busy := repairOf(c, ch.Old)
-	if ch.Drydock || !ch.bound(busy) || ch.works(busy) {
+	if ch.Drydock || !ch.bound(busy) || ch.works(busy) || ch.installs(busy) {
 		return Decision{Allowed: true, Reason: ReasonNone}
 	}
 	return weigh(c, ch, []*violation{busy.collision(ReasonEviction, byBreakGlassOrExempt, "evicting a pod from it")})

@@ -135,6 +135,8 @@ func TestEvictionsFromANodeInFlight(t *testing.T) {
 		"by the node's own kubelet":    {remediations.PhaseVerifying, "reboot", false, requests.Kubelet, false},
 		"by whoever replaces it":       {remediations.PhaseVerifying, "replace", false, requests.Karpenter, false},
 		"by a person while it is":      {remediations.PhaseVerifying, "replace", false, requests.Person, true},
+		"by a driver's manager":        {remediations.PhaseVerifying, "reboot", false, requests.Driver, false},
+		"by it while Acting":           {remediations.PhaseActing, "reboot", false, requests.Driver, true},
 		"by Karpenter during a reboot": {remediations.PhaseVerifying, "reboot", false, requests.Karpenter, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +151,7 @@ func TestEvictionsFromANodeInFlight(t *testing.T) {
 			if tc.glass {
 				n.Annotations[remediations.BreakGlassKey] = "why"
 			}
-			ch := &admission.Change{Old: n, User: tc.by.Name, Groups: tc.by.Groups, Drydock: tc.by.Name == requests.Drydock.Name, Exempt: requests.Exempt.Covers(tc.by.Name, tc.by.Groups)}
+			ch := &admission.Change{Old: n, User: tc.by.Name, Groups: tc.by.Groups, Drydock: tc.by.Name == requests.Drydock.Name, Exempt: requests.Exempt.Covers(tc.by.Name, tc.by.Groups), Driver: admission.ShippedDrivers().Covers(tc.by.Name)}
 			v := admission.ValidateEviction(c, ch)
 			require.Equal(t, tc.denied, !v.Allowed)
 			require.Equal(t, tc.glass, v.Glass)

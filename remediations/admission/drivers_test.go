@@ -13,6 +13,19 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
+// TestDriversChangeByName: an entry of the configuration replaces the shipped one of its name, and no other.
+func TestDriversChangeByName(t *testing.T) {
+	const nvidia, network = "system:serviceaccount:gpu-operator:nvidia-driver", "system:serviceaccount:nvidia-network-operator:ofed-driver"
+	require.True(t, admission.ShippedDrivers().Covers(nvidia), "the control")
+	d := admission.ShippedDrivers().With(admission.Drivers{"nvidia-gpu-operator": {"system:serviceaccount:gpu:nvidia-driver"}, "mine": {"system:serviceaccount:a:b"}})
+	require.False(t, d.Covers(nvidia))
+	require.True(t, d.Covers("system:serviceaccount:gpu:nvidia-driver"))
+	require.True(t, d.Covers("system:serviceaccount:a:b"))
+	require.True(t, d.Covers(network))
+	require.False(t, d.With(admission.Drivers{"nvidia-network-operator": {}}).Covers(network))
+	require.True(t, admission.ShippedDrivers().Covers(nvidia), "the shipped list stays as it is")
+}
+
 // TestOwnKeysAreRemovedOnlyWhereTheRightIsKnown: nobody removes Drydock's own keys while the API server does not say who has the
 // verb reset.
 func TestOwnKeysAreRemovedOnlyWhereTheRightIsKnown(t *testing.T) {

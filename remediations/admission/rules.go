@@ -75,7 +75,7 @@ func requestPending(ch *Change, busy *repair) *violation {
 // cordonFlipped: an uncordon lets pods onto a node that is about to go, a cordon makes the repair a stranger's.
 func cordonFlipped(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New == nil || ch.Old.Spec.Unschedulable == ch.New.Spec.Unschedulable ||
-		ch.New.Spec.Unschedulable && ch.works(busy) {
+		ch.New.Spec.Unschedulable && ch.works(busy) || ch.installs(busy) {
 		return nil
 	}
 	what := "uncordoning it"

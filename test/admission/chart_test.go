@@ -2,6 +2,8 @@ package admission
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,6 +63,23 @@ func TestChartKnowsWhoCarriesOutAReplacement(t *testing.T) {
 	cluster["users"] = []any{"it's me"}
 	require.Equal(t, `["it's me","system:serviceaccount:karpenter:karpenter"]`, users(m{"clusterAPI": cluster, "karpenter": m{}}))
 	require.Equal(t, "[]", users(m{"karpenter": m{"users": []any{}}}))
+}
+
+// TestChartKnowsWhoInstallsDrivers: the users that the program has, changed by name as the program changes them.
+func TestChartKnowsWhoInstallsDrivers(t *testing.T) {
+	users := func(webhook m) (list []string) {
+		_, text, found := strings.Cut(render(t, m{"config": m{"mode": "enforce", "webhook": webhook}})[policyFile], "- name: installs")
+		require.True(t, found)
+		_, text, _ = strings.Cut(text, "variables.user in ")
+		text, _, _ = strings.Cut(text, " && ")
+		require.NoError(t, json.Unmarshal([]byte(text), &list))
+		return list
+	}
+	of := func(d admission.Drivers) []string { return slices.Concat(slices.Collect(maps.Values(d))...) }
+	require.ElementsMatch(t, of(admission.ShippedDrivers()), users(nil))
+	require.NotEmpty(t, users(nil))
+	own := m{"nvidia-gpu-operator": []any{"u"}, "amd-gpu-operator": []any{}, "mine": []any{"v"}}
+	require.ElementsMatch(t, of(admission.ShippedDrivers().With(admission.Drivers{"nvidia-gpu-operator": {"u"}, "amd-gpu-operator": {}, "mine": {"v"}})), users(m{"drivers": own}))
 }
 
 // TestChartFollowsTheConfiguration: there is a webhook where Drydock serves one, and denial where something enforces.

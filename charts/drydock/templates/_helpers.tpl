@@ -139,6 +139,21 @@ true
 {{- default list $users | toJson -}}
 {{- end -}}
 
+{{- /* Who installs drivers on Nodes, as a list in CEL: the shipped entries, which Drydock has too, changed by name. */ -}}
+{{- define "drydock.drivers" -}}
+{{- $entries := dict
+  "nvidia-gpu-operator" (list "system:serviceaccount:gpu-operator:nvidia-driver" "system:serviceaccount:gpu-operator:nvidia-mig-manager" "system:serviceaccount:nvidia-gpu-operator:nvidia-driver" "system:serviceaccount:nvidia-gpu-operator:nvidia-mig-manager")
+  "nvidia-network-operator" (list "system:serviceaccount:nvidia-network-operator:ofed-driver")
+  "amd-gpu-operator" (list "system:serviceaccount:kube-amd-gpu:amd-gpu-operator-gpu-operator-charts-controller-manager" "system:serviceaccount:openshift-amd-gpu:amd-gpu-operator-controller-manager")
+-}}
+{{- range $name, $users := default dict (default dict .Values.config.webhook).drivers -}}
+{{- $_ := set $entries $name $users -}}
+{{- end -}}
+{{- $all := list -}}
+{{- range $users := $entries -}}{{- $all = concat $all $users -}}{{- end -}}
+{{- default list $all | toJson -}}
+{{- end -}}
+
 {{- define "drydock.cel.exempt" -}}
 (request.userInfo.?username.orValue('') in {{ include "drydock.exempt.users" . }} ||
  request.userInfo.?groups.orValue([]).exists(g, g in {{ include "drydock.exempt.groups" . }}))

@@ -251,7 +251,7 @@ func Cases() []Case {
 		{Name: "a kubelet cordons its own node in flight", Before: inFlight, Change: cordon, By: Kubelet},
 		{Name: "a kubelet registers", Create: true, Change: nothing, By: Kubelet},
 	}
-	return slices.Concat(out, removing(), owning(), working(), passing())
+	return slices.Concat(out, removing(), owning(), driving(), working(), passing())
 }
 
 // passing is the traffic of the cluster's own parts, which must get through a repair in flight.

@@ -22,7 +22,7 @@ var keys = []string{
 	"drydock.dev/unknown", "other.drydock.dev/x", "notdrydock.dev/history", "drydock.dev.example.com/x", "example.com/rack",
 }
 
-var users = []User{Drydock, Person, Kubelet, NodeUser, Manager, Cloud, NodeCtl, Cilium, GPU, Kilo, Karpenter, Machines, Autoscale}
+var users = []User{Drydock, Person, Kubelet, NodeUser, Manager, Cloud, NodeCtl, Cilium, GPU, Kilo, Karpenter, Machines, Driver, Autoscale}
 
 // Generate draws any request whatever.
 func Generate(t *rapid.T) Case {
@@ -126,7 +126,7 @@ func (c *Case) HardCore() bool {
 		return true // no case begins with an owner
 	}
 	flips := !c.Status && before.Spec.Unschedulable != after.Spec.Unschedulable
-	may := exempt || node || works && after.Spec.Unschedulable
+	may := exempt || node || works && after.Spec.Unschedulable || c.By.Name == Driver.Name && phase == "Verifying"
 	return busy && flips && !may
 }
 

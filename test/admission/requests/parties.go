@@ -28,7 +28,7 @@ func removing() []Case {
 		c.Name, c.By = "a person with the verb reset removes "+what, Person
 		out = append(out, c)
 		c.Unentitled, c.Reason, c.Denied, c.Core = true, admission.ReasonRightMissing, true, true
-		for _, c.By = range []User{Person, Manager, GPU} {
+		for _, c.By = range []User{Person, Manager, GPU, Driver} {
 			c.Name = c.By.Name + " without the verb reset removes " + what
 			out = append(out, c)
 		}
@@ -49,6 +49,7 @@ func owning() []Case {
 		{Name: "an owner in flight", Before: inFlight, Change: owned, By: Person, Reason: admission.ReasonOwnerReferences, Denied: true, Core: true},
 		{Name: "an owner in flight through nodes/status", Before: inFlight, Change: owned, Status: true, By: Person, Reason: admission.ReasonOwnerReferences, Denied: true, Core: true},
 		{Name: "an owner in flight by the nodes' group", Before: inFlight, Change: owned, By: User{"kubelet", Kubelet.Groups}, Reason: admission.ReasonOwnerReferences, Denied: true, Core: true},
+		{Name: "an owner in flight by a driver's manager", Before: inFlight, Change: owned, By: Driver, Reason: admission.ReasonOwnerReferences, Denied: true, Core: true},
 		{Name: "an owner in flight by one who is exempt", Before: inFlight, Change: owned, By: Autoscale},
 		{Name: "an owner in flight by Drydock", Before: inFlight, Change: owned, By: Drydock},
 		{Name: "an owner in flight under break-glass", Before: glass(inFlight), Change: owned, By: Person, Reason: admission.ReasonOwnerReferences, Glass: true},
@@ -57,6 +58,21 @@ func owning() []Case {
 		{Name: "an owner while Exhausted", Before: exhausted, Change: owned, By: Person},
 		{Name: "an owner where no repair is", Change: owned, By: Person},
 		{Name: "a Node that is made with an owner", Create: true, Change: owned, By: Karpenter},
+	}
+}
+
+// driving is what managers of drivers do to a node that came up again: it is part of what Verifying waits for.
+func driving() []Case {
+	return []Case{
+		{Name: "a driver's manager cordons while Verifying", Before: inFlight, Change: cordon, By: Driver},
+		{Name: "a driver's manager uncordons while Verifying", Before: cordoned(inFlight), Change: uncordon, By: Driver},
+		{Name: "a driver's manager cordons while Verifying where only the record says so", Before: recordOnly, Change: cordon, By: Driver},
+		{Name: "a driver's manager cordons while Verifying and the record is malformed", Before: malformed, Change: cordon, By: Driver},
+		{Name: "a driver's manager cordons while Acting", Before: acting, Change: cordon, By: Driver, Reason: admission.ReasonCordon, Denied: true, Core: true},
+		{Name: "a driver's manager uncordons while Acting", Before: cordoned(acting), Change: uncordon, By: Driver, Reason: admission.ReasonCordon, Denied: true, Core: true},
+		{Name: "a driver's manager deletes the node while Verifying", Before: inFlight, By: Driver, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "a driver's manager evicts all at once while Verifying", Before: inFlight, Change: taint("x", corev1.TaintEffectNoExecute), By: Driver, Reason: admission.ReasonNoExecute, Denied: true},
+		{Name: "another account of that namespace cordons while Verifying", Before: inFlight, Change: cordon, By: User{"system:serviceaccount:nvidia-gpu-operator:nvidia-dcgm", Driver.Groups}, Reason: admission.ReasonCordon, Denied: true, Core: true},
 	}
 }
 

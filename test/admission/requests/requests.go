@@ -41,6 +41,7 @@ var (
 	Kilo      = User{"system:serviceaccount:kilo:kilo", []string{"system:serviceaccounts", "system:serviceaccounts:kilo"}}
 	Karpenter = User{"system:serviceaccount:karpenter:karpenter", []string{"system:serviceaccounts", "system:serviceaccounts:karpenter"}}
 	Machines  = User{"system:serviceaccount:openshift-machine-api:machine-api-controllers", []string{"system:serviceaccounts", "system:serviceaccounts:openshift-machine-api"}}
+	Driver    = User{"system:serviceaccount:nvidia-gpu-operator:nvidia-driver", []string{"system:serviceaccounts", "system:serviceaccounts:nvidia-gpu-operator"}}
 	Autoscale = User{"system:serviceaccount:scaling:cluster-autoscaler", []string{"system:serviceaccounts", "system:serviceaccounts:scaling"}}
 )
 
@@ -161,7 +162,7 @@ func (c *Case) ChangeOf() *admission.Change {
 	before, after := c.Nodes()
 	return &admission.Change{
 		Old: before, New: after, User: c.By.Name, Groups: c.By.Groups,
-		Drydock: c.By.Name == Drydock.Name, Exempt: Exempt.Covers(c.By.Name, c.By.Groups),
+		Drydock: c.By.Name == Drydock.Name, Exempt: Exempt.Covers(c.By.Name, c.By.Groups), Driver: admission.ShippedDrivers().Covers(c.By.Name),
 		May: func(string) (bool, error) { return !c.Unentitled, nil },
 	}
 }

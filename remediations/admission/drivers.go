@@ -1,0 +1,60 @@
+package admission
+
+import (
+	"maps"
+	"slices"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Drivers are the users who install drivers on Nodes, under the names of the systems that they belong to. Such a user
+// cordons a node that has just booted, installs the driver, and uncordons the node. A repair that reboots the node waits
+// for this driver, so these users may cordon and uncordon the node while its repair is Verifying.
+type Drivers map[string][]string
+
+// ShippedDrivers are the users that Drydock knows. The chart has the same list (drydock.drivers in _helpers.tpl).
+func ShippedDrivers() Drivers {
+	return Drivers{
+		// NVIDIA/gpu-operator assets/state-driver and assets/state-mig-manager; the second namespace is that of OpenShift.
+		"nvidia-gpu-operator": {
+			"system:serviceaccount:gpu-operator:nvidia-driver",
+			"system:serviceaccount:gpu-operator:nvidia-mig-manager",
+			"system:serviceaccount:nvidia-gpu-operator:nvidia-driver",
+			"system:serviceaccount:nvidia-gpu-operator:nvidia-mig-manager",
+		},
+		// Mellanox/network-operator manifests/state-ofed-driver.
+		"nvidia-network-operator": {"system:serviceaccount:nvidia-network-operator:ofed-driver"},
+		// ROCm/gpu-operator helm-charts-k8s/templates/serviceaccount.yaml; the second one is that of OpenShift.
+		"amd-gpu-operator": {
+			"system:serviceaccount:kube-amd-gpu:amd-gpu-operator-gpu-operator-charts-controller-manager",
+			"system:serviceaccount:openshift-amd-gpu:amd-gpu-operator-controller-manager",
+		},
+	}
+}
+
+// With replaces the entries that own names, and adds the others of own. An empty entry allows no user.
+func (d Drivers) With(own Drivers) Drivers {
+	out := maps.Clone(d)
+	maps.Copy(out, own)
+	return out
+}
+
+// Covers says whether the user installs drivers.
+func (d Drivers) Covers(user string) bool {
+	for _, users := range d {
+		if slices.Contains(users, user) {
+			return true
+		}
+	}
+	return false
+}
+
+// installs says whether the change is by a user who installs drivers, and the node's repair waits for its proof. The label
+// decides where it is that of a repair in flight, because the ValidatingAdmissionPolicy reads nothing else.
+func (ch *Change) installs(busy *repair) bool {
+	phase := busy.phase
+	if !phase.InFlight() && busy.record != nil {
+		phase = busy.record.Phase
+	}
+	return ch.Driver && phase == remediations.PhaseVerifying
+}
