@@ -1,10 +1,10 @@
 package requests
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/admission"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // removing is what asks for the verb reset, whatever the node's repair is.
