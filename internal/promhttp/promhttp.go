@@ -49,7 +49,11 @@ func library(cfg config.HTTPClientConfig, name string, timeout time.Duration, di
 	if err != nil {
 		return nil, err
 	}
-	rt = config.NewOAuth2RoundTripper(secret, oauth2, rt, append(options, config.WithDialContextFunc(shortLived(timeout)))...)
+	if oauth2.GrantType == jwtBearer {
+		rt = config.NewOAuth2RoundTripper(secret, oauth2, rt, append(options, config.WithDialContextFunc(shortLived(timeout)))...)
+	} else if rt, err = WithTokens(rt, oauth2, secret, timeout, shortLived(timeout)); err != nil {
+		return nil, err
+	}
 	return config.NewUserAgentRoundTripper(userAgent, rt), nil
 }
 
