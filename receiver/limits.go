@@ -92,7 +92,7 @@ func defaultTimeouts() timeouts {
 
 func (t timeouts) limits() httpserver.Limits {
 	return httpserver.Limits{
-		Connections: maxConnections, Kept: keptConnections, Patience: t.silent, HeaderBytes: maxHeaderBytes,
+		Connections: maxConnections, Kept: keptConnections, Patience: t.silent, Bodies: true, HeaderBytes: maxHeaderBytes,
 		Header: t.header, Read: t.read, Write: t.write, Idle: t.idle,
 	}
 }

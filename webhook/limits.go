@@ -26,7 +26,7 @@ const (
 
 func limits() httpserver.Limits {
 	return httpserver.Limits{
-		Connections: 256, Kept: 64, Patience: 500 * time.Millisecond, HeaderBytes: 16 << 10,
+		Connections: 256, Kept: 64, Patience: 500 * time.Millisecond, Bodies: true, HeaderBytes: 16 << 10,
 		Header: 2 * time.Second, Read: 3 * time.Second, Write: 6 * time.Second, Idle: 90 * time.Second,
 	}
 }

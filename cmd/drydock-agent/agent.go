@@ -27,9 +27,9 @@ const (
 	keysEvery = 10 * time.Second
 	// scrapes under way at once, and connections for them and the kubelet's probes.
 	maxScrapes     = 4
-	maxConnections = 32
+	maxConnections = 128
 	maxHeaderBytes = 16 << 10
-	patience       = 500 * time.Millisecond
+	patience       = 200 * time.Millisecond
 	headerTime     = 5 * time.Second
 	answerTime     = 10 * time.Second
 	stopWithin     = 3 * time.Second

@@ -62,7 +62,7 @@ func (p *program) metricsServer(ctx context.Context) (manager.Runnable, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", scrape)
 	return p.httpServer(ctx, "the metrics server", m.Listen, certificates, mux, httpserver.Limits{
-		Connections: 64, Kept: 16, Patience: 500 * time.Millisecond, HeaderBytes: 16 << 10,
+		Connections: 256, Kept: 16, Patience: 200 * time.Millisecond, HeaderBytes: 16 << 10,
 		Header: 3 * time.Second, Read: 5 * time.Second, Write: 30 * time.Second, Idle: 2 * time.Minute,
 	})
 }

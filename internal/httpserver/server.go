@@ -20,9 +20,13 @@ type Limits struct {
 	Connections int
 	// Kept connections stay open for another request. Beyond them, each connection closes with its answer.
 	Kept int
-	// Patience is how long a connection without a complete request header stays open while another connection waits for
-	// its place.
+	// Patience is how long a connection without a complete request stays open while another connection waits for its place.
 	Patience time.Duration
+	// Age is how long a connection may be used at most, and so how long a client's certificate counts after its authority
+	// was taken away. Zero: a minute.
+	Age time.Duration
+	// Bodies: requests may have a body. Otherwise one with a body is refused.
+	Bodies bool
 	// Header is the time for a request's header, Read for header and body, Write from the header's end to the answer's
 	// end, Idle between two requests of one connection.
 	Header, Read, Write, Idle time.Duration
@@ -39,11 +43,17 @@ type Server struct {
 
 	mu      sync.Mutex
 	open    map[*conn]struct{}
-	changed chan struct{} // a connection was closed, or waits for a request now
+	changed chan struct{} // a connection was closed, or does something else now
 }
+
+// defaultAge is Limits.Age where none is set. A handshake a minute costs next to nothing.
+const defaultAge = time.Minute
 
 // New returns a server. name is what errors call it, such as "the receiver". Nothing listens yet.
 func New(name string, handler http.Handler, l Limits, log logr.Logger) *Server {
+	if l.Age == 0 {
+		l.Age = defaultAge
+	}
 	s := &Server{limits: l, name: name, open: map[*conn]struct{}{}, changed: make(chan struct{}, 1)}
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
@@ -57,10 +67,9 @@ func New(name string, handler http.Handler, l Limits, log logr.Logger) *Server {
 		MaxHeaderBytes:    l.HeaderBytes,
 		ErrorLog:          stdlog.New(debugLog{log}, "", 0),
 		ConnContext:       withConn,
-		// The answer has been sent by then; when the handler returns it may not have been.
 		ConnState: func(c net.Conn, state http.ConnState) {
 			if own := ownConn(c); own != nil && state == http.StateIdle {
-				own.setHandled(false)
+				own.enter(waiting, time.Now())
 			}
 		},
 	}
@@ -113,137 +122,45 @@ func (s *Server) Open() int {
 	return len(s.open)
 }
 
-// track marks a connection while its request is handled, and closes it with the answer where there are many.
+// track marks a connection while its request is handled, and closes it with the answer where there are many, or where it is old.
 func (s *Server) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.Open() > s.limits.Kept {
+		c := connOf(r)
+		if s.Open() > s.limits.Kept || c != nil && time.Since(c.born) > s.limits.Age/2 {
 			w.Header().Set("Connection", "close")
 		}
-		if c, _ := r.Context().Value(connKey{}).(*conn); c != nil {
-			c.setHandled(true)
+		now := time.Now()
+		switch {
+		case c == nil:
+			next.ServeHTTP(w, r)
+		case r.Body == nil || r.Body == http.NoBody:
+			c.enter(working, now)
+			next.ServeHTTP(w, r)
+			c.enter(waiting, time.Now()) // until the answer is sent
+		default:
+			s.withBody(next, c, w, r, now)
 		}
-		next.ServeHTTP(w, r)
 	})
 }
 
-type connKey struct{}
-
-func withConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, ownConn(c))
-}
-
-// ownConn is the connection below TLS; nil: it is of no listener of Limit.
-func ownConn(c net.Conn) *conn {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
+// withBody handles a request that has a body. net/http reads what the handler left of it before it sends the answer, and
+// would wait for it: for no longer than lingers, and nobody waits for such a connection's place.
+func (s *Server) withBody(next http.Handler, c *conn, w http.ResponseWriter, r *http.Request, now time.Time) {
+	b := &body{ReadCloser: r.Body, conn: c, began: now}
+	c.enter(working, now)
+	if s.limits.Bodies {
+		r = r.WithContext(r.Context())
+		r.Body = b
+		next.ServeHTTP(w, r)
+	} else {
+		http.Error(w, "this port takes requests without a body only", http.StatusRequestEntityTooLarge)
 	}
-	own, _ := c.(*conn)
-	return own
-}
-
-// listener lets no more connections in than there are places. One more is accepted, and waits until it has a place.
-type listener struct {
-	net.Listener
-	server *Server
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (l *listener) Accept() (net.Conn, error) {
-	accepted, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	if b.whole {
+		c.enter(waiting, time.Now())
+		return
 	}
-	if !l.server.makeRoom(l.closed) {
-		_ = accepted.Close()
-		return nil, net.ErrClosed
-	}
-	c := &conn{Conn: accepted, server: l.server, since: time.Now()}
-	l.server.mu.Lock()
-	defer l.server.mu.Unlock()
-	l.server.open[c] = struct{}{}
-	return c, nil
-}
-
-func (l *listener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
-// conn is an open connection. The server's lock guards handled and since.
-type conn struct {
-	net.Conn
-	server *Server
-	// handled: a handler has its request. Otherwise the connection waits for a request since then.
-	handled bool
-	since   time.Time
-}
-
-func (c *conn) Close() error {
-	c.server.mu.Lock()
-	delete(c.server.open, c)
-	c.server.mu.Unlock()
-	c.server.signal()
-	return c.Conn.Close()
-}
-
-func (c *conn) setHandled(handled bool) {
-	c.server.mu.Lock()
-	c.handled, c.since = handled, time.Now()
-	c.server.mu.Unlock()
-	c.server.signal()
-}
-
-func (s *Server) signal() {
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-}
-
-// makeRoom returns when there is a place for the connection that waits for one. Where there is none it closes the one that
-// has waited longest for its request, once that has had its time: connections on which nothing is asked must keep nobody
-// out. In a storm Alertmanager opens thousands of them.
-func (s *Server) makeRoom(closed <-chan struct{}) bool {
-	for {
-		longest, left, full := s.longestWaiting()
-		if !full {
-			return true
-		}
-		if longest != nil && left <= 0 {
-			_ = longest.Close()
-			continue
-		}
-		// Without one that waits, only a signal can help.
-		var over <-chan time.Time
-		if longest != nil {
-			over = time.After(left)
-		}
-		select {
-		case <-closed:
-			return false
-		case <-s.changed:
-		case <-over:
-		}
-	}
-}
-
-// longestWaiting is the connection that has waited longest for its request, and how long it may still wait.
-func (s *Server) longestWaiting() (longest *conn, left time.Duration, full bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.open) < s.limits.Connections {
-		return nil, 0, false
-	}
-	for c := range s.open {
-		if !c.handled && (longest == nil || c.since.Before(longest.since)) {
-			longest = c
-		}
-	}
-	if longest != nil {
-		left = s.limits.Patience - time.Since(longest.since)
-	}
-	return longest, left, true
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lingers))
+	c.enter(refused, now)
 }
 
 // debugLog takes what net/http complains about, which strangers can cause, to a level that cannot flood the log.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -199,67 +198,4 @@ func TestRequestsAtOnceAreBounded(t *testing.T) {
 	code, err = answered(c)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, code)
-}
-
-func TestBodiesAreBounded(t *testing.T) {
-	const longest = 1000
-	post := func(b *Bodies, body io.Reader) (func(), error) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
-		require.NoError(t, err)
-		if _, known := body.(*strings.Reader); !known {
-			r.ContentLength = -1 // as a server says it
-		}
-		got, release, err := b.Read(nil, r)
-		if err == nil && r.ContentLength > 0 {
-			require.Len(t, got, int(r.ContentLength))
-		}
-		return release, err
-	}
-	unknown := func(s string) io.Reader { return io.MultiReader(strings.NewReader(s)) }
-	full := strings.Repeat("x", longest)
-
-	b := NewBodies(longest, 2, 100*valueBytes, 10*time.Millisecond)
-	for name, tc := range map[string]struct {
-		body io.Reader
-		want error
-	}{
-		"as long as may be":            {strings.NewReader(full), nil},
-		"as long, its length unknown":  {unknown(full), nil},
-		"too long":                     {strings.NewReader(full + "x"), ErrTooLong},
-		"too long, its length unknown": {unknown(full + "x"), ErrTooLong},
-		"as many values as may be":     {strings.NewReader(strings.Repeat(",", 99)), nil},
-		"too many values":              {strings.NewReader(strings.Repeat(",", 100)), ErrTooMuch},
-		"too many lists":               {strings.NewReader(strings.Repeat("[", 100)), ErrTooMuch},
-		"too many objects":             {strings.NewReader(strings.Repeat("{", 100)), ErrTooMuch},
-		"nothing":                      {strings.NewReader(""), nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			release, err := post(b, tc.body)
-			require.ErrorIs(t, err, tc.want)
-			if err == nil {
-				release()
-			}
-		})
-	}
-
-	var held []func()
-	for range 2 {
-		release, err := post(b, strings.NewReader(full))
-		require.NoError(t, err)
-		held = append(held, release)
-	}
-	_, err := post(b, strings.NewReader("x"))
-	require.ErrorIs(t, err, ErrBusy, "two of the longest fill it")
-	held[0]()
-	release, err := post(b, strings.NewReader(strings.Repeat(",", 98)))
-	require.NoError(t, err)
-	_, err = post(b, strings.NewReader(",,"))
-	require.ErrorIs(t, err, ErrBusy, "nor is there room for its values")
-	release()
-	held[1]()
-	for range 3 { // everything was given back
-		release, err = post(b, strings.NewReader(full))
-		require.NoError(t, err)
-		release()
-	}
 }

@@ -77,7 +77,7 @@ func (u *UI) Run(ctx context.Context) {
 
 // limits are for one user's browser.
 var limits = httpserver.Limits{
-	Connections: 64, Kept: 32, Patience: time.Second, HeaderBytes: 16 << 10,
+	Connections: 64, Kept: 32, Patience: time.Second, Bodies: true, HeaderBytes: 16 << 10,
 	Header: 5 * time.Second, Read: 10 * time.Second, Write: time.Minute, Idle: 2 * time.Minute,
 }
 

@@ -1,0 +1,202 @@
+package httpserver
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// What Read answers where it does not return a whole body.
+var (
+	// ErrTooLong: the body is longer than one may be.
+	ErrTooLong = errors.New("the body is too long")
+	// ErrTooMuch: the body has more values than fit into the memory that all bodies may occupy.
+	ErrTooMuch = errors.New("the body has too many values")
+	// ErrBusy: other bodies occupied the memory for all of the patience.
+	ErrBusy = errors.New("other requests occupy the memory for bodies")
+)
+
+const (
+	// valueBytes is what one JSON value may occupy when it is decoded into a map or a struct, growth of the map or slice
+	// included. An entry of a map takes about 90 bytes; the largest struct that is decoded takes 112 and counts as two values.
+	valueBytes = 128
+	// headBytes of a body need no room in the memory that all bodies share, because the number of connections bounds them.
+	// Nearly all bodies are shorter, so a few long ones that arrive slowly keep none of them out.
+	headBytes = 128 << 10
+)
+
+// Bodies bounds the memory that the JSON bodies of a server's requests occupy together: as bytes while they arrive, and by
+// the number of their values when they are decoded. Three bytes such as `{},` can become hundreds.
+type Bodies struct {
+	longest           int64
+	patience          time.Duration
+	arriving, decoded *semaphore.Weighted
+	weight            int64 // of decoded, in all
+
+	mu      sync.Mutex
+	arrives map[*http.Request]time.Time // bodies that have room in arriving and are not whole, and since when
+}
+
+// NewBodies bounds bodies of up to longest bytes each, of which atOnce fit into the memory; shorter ones fit in greater
+// number. Decoded they occupy at most that many bytes. A request waits for memory for as long as patience, twice.
+func NewBodies(longest int64, atOnce int, decoded int64, patience time.Duration) *Bodies {
+	return &Bodies{
+		longest: longest, patience: patience, weight: decoded,
+		arriving: semaphore.NewWeighted(int64(atOnce) * longest), decoded: semaphore.NewWeighted(decoded),
+		arrives: map[*http.Request]time.Time{},
+	}
+}
+
+// Read returns a request's whole body. It counts against the limits until release is called. Beside an error release is
+// nil, and the body has been let go. Beside ErrTooLong and ErrTooMuch it returns the body's beginning, at most headBytes.
+func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
+	length := b.longest // not known
+	if r.ContentLength >= 0 {
+		length = min(length, r.ContentLength)
+	}
+	from := http.MaxBytesReader(w, r.Body, b.longest)
+	head, err := readHead(from, min(length, headBytes))
+	switch {
+	case err == nil && r.ContentLength > b.longest:
+		return head, nil, ErrTooLong
+	case errors.Is(err, io.EOF) && r.ContentLength < 0, err == nil && int64(len(head)) == r.ContentLength:
+		return b.weigh(r, head, func() {})
+	case err != nil:
+		return nil, nil, errOf(err)
+	}
+	if !b.room(r, length) {
+		return nil, nil, ErrBusy
+	}
+	whole, err := b.readRest(from, r, head, length)
+	if err != nil {
+		b.arriving.Release(length)
+		return head, nil, errOf(err)
+	}
+	return b.weigh(r, whole, func() { b.arriving.Release(length) })
+}
+
+// readHead reads n bytes, or as many as there are beside an error. Its buffer grows with what arrives.
+func readHead(from io.Reader, n int64) ([]byte, error) {
+	var head bytes.Buffer
+	_, err := io.CopyN(&head, from, n)
+	return head.Bytes(), err
+}
+
+func errOf(err error) error {
+	var tooLong *http.MaxBytesError
+	if errors.As(err, &tooLong) {
+		return ErrTooLong
+	}
+	return err
+}
+
+// room takes memory for a body that is longer than a head. Where others hold the memory it closes the connection of the
+// body that has been arriving for longest, once that has had its time.
+func (b *Bodies) room(r *http.Request, n int64) bool {
+	for end := time.Now().Add(b.patience); ; {
+		slowest, since := b.slowest()
+		wait := time.Until(end)
+		if slowest != nil {
+			wait = min(wait, max(0, b.patience-time.Since(since)))
+		}
+		if take(r.Context(), b.arriving, n, wait) {
+			return true
+		}
+		if !time.Now().Before(end) || r.Context().Err() != nil {
+			return false
+		}
+		if slowest != nil {
+			b.cut(slowest)
+		}
+	}
+}
+
+func (b *Bodies) slowest() (slowest *http.Request, since time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for r, began := range b.arrives {
+		if slowest == nil || began.Before(since) {
+			slowest, since = r, began
+		}
+	}
+	return slowest, since
+}
+
+// cut ends a body that still arrives.
+func (b *Bodies) cut(r *http.Request) {
+	b.mu.Lock()
+	_, arrives := b.arrives[r]
+	delete(b.arrives, r)
+	b.mu.Unlock()
+	if c := connOf(r); arrives && c != nil {
+		_ = c.Close()
+	}
+}
+
+// readRest reads what follows the head, into one piece of memory.
+func (b *Bodies) readRest(from io.Reader, r *http.Request, head []byte, length int64) ([]byte, error) {
+	b.mu.Lock()
+	b.arrives[r] = time.Now()
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.arrives, r)
+	}()
+	whole := make([]byte, length)
+	n := copy(whole, head)
+	more, err := io.ReadFull(from, whole[n:])
+	if r.ContentLength >= 0 {
+		return whole, err
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return whole[:n+more], nil
+	}
+	if err == nil { // as long as one may be; nothing may follow
+		if _, err = from.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+			err = nil
+		}
+	}
+	return whole, err
+}
+
+// weigh takes memory for what the body is when it is decoded.
+func (b *Bodies) weigh(r *http.Request, body []byte, letGo func()) ([]byte, func(), error) {
+	weight := valueBytes * values(body)
+	if weight > b.weight {
+		letGo()
+		return body[:min(len(body), headBytes)], nil, ErrTooMuch
+	}
+	if !take(r.Context(), b.decoded, weight, b.patience) {
+		letGo()
+		return nil, nil, ErrBusy
+	}
+	return body, func() {
+		b.decoded.Release(weight)
+		letGo()
+	}, nil
+}
+
+// values is at least how many values a decoder makes of the JSON text. What stands within a string is part of one value.
+// A text with an open string is no JSON, and no decoder makes anything of it.
+func values(body []byte) int64 {
+	n := int64(1)
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case ',', '{', '[':
+			n++
+		case '"':
+			for i++; i < len(body) && body[i] != '"'; i++ {
+				if body[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return n
+}

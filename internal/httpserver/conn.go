@@ -1,0 +1,183 @@
+package httpserver
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// phase says what an open connection does. A place belongs to work: only a connection in phase working keeps its place
+// whoever else wants it.
+type phase int
+
+const (
+	// waiting: the client owes a header or a body, or the server has just answered.
+	waiting phase = iota
+	// working: a handler has all that it asked for.
+	working
+	// refused: the handler has answered, and the client still owes the body that nobody wants.
+	refused
+)
+
+// lingers is how long the server takes in a body that nobody wants, so that the client reads its answer and not a reset.
+const lingers = 500 * time.Millisecond
+
+// conn is an open connection. The server's lock guards phase and since.
+type conn struct {
+	net.Conn
+	server *Server
+	born   time.Time
+	phase  phase
+	// since is when a waiting connection began to wait for the client.
+	since time.Time
+}
+
+func (c *conn) Close() error {
+	c.server.mu.Lock()
+	delete(c.server.open, c)
+	c.server.mu.Unlock()
+	c.server.signal()
+	return c.Conn.Close()
+}
+
+// SetReadDeadline keeps a connection from waiting for a client beyond its age. A zero time is no wait for a client:
+// net/http sets it while a handler works.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	if end := c.born.Add(c.server.limits.Age); t.After(end) {
+		t = end
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *conn) enter(p phase, since time.Time) {
+	c.server.mu.Lock()
+	c.phase, c.since = p, since
+	c.server.mu.Unlock()
+	c.server.signal()
+}
+
+// body is a request's body. Its connection waits for the client while a handler reads.
+type body struct {
+	io.ReadCloser
+	conn  *conn
+	began time.Time
+	whole bool
+}
+
+func (b *body) Read(p []byte) (n int, err error) {
+	b.conn.enter(waiting, b.began)
+	n, err = b.ReadCloser.Read(p)
+	b.conn.enter(working, b.began)
+	b.whole = b.whole || err == io.EOF //nolint:errorlint // Readers return it bare
+	return n, err
+}
+
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, ownConn(c))
+}
+
+// connOf is the connection of a request; nil: it came through no listener of Limit.
+func connOf(r *http.Request) *conn {
+	c, _ := r.Context().Value(connKey{}).(*conn)
+	return c
+}
+
+// ownConn is the connection below TLS; nil: it is of no listener of Limit.
+func ownConn(c net.Conn) *conn {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	own, _ := c.(*conn)
+	return own
+}
+
+// listener lets no more connections in than there are places. One more is accepted, and waits until it has a place.
+type listener struct {
+	net.Listener
+	server *Server
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	if !l.server.makeRoom(l.closed) {
+		_ = accepted.Close()
+		return nil, net.ErrClosed
+	}
+	now := time.Now()
+	c := &conn{Conn: accepted, server: l.server, born: now, since: now}
+	l.server.mu.Lock()
+	defer l.server.mu.Unlock()
+	l.server.open[c] = struct{}{}
+	return c, nil
+}
+
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+func (s *Server) signal() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// makeRoom returns when there is a place for the connection that waits for one. Where all places are taken, it closes a
+// connection that was refused, else the one that has waited longest for its client, once that has had its time. In a storm
+// Alertmanager opens thousands of connections on which nothing is asked.
+func (s *Server) makeRoom(closed <-chan struct{}) bool {
+	for {
+		idlest, left, full := s.idlest()
+		if !full {
+			return true
+		}
+		if idlest != nil && left <= 0 {
+			_ = idlest.Close()
+			continue
+		}
+		// Without one that waits, only a signal can help.
+		var over <-chan time.Time
+		if idlest != nil {
+			over = time.After(left)
+		}
+		select {
+		case <-closed:
+			return false
+		case <-s.changed:
+		case <-over:
+		}
+	}
+}
+
+// idlest is the connection that must go first, and how long it may still stay.
+func (s *Server) idlest() (idlest *conn, left time.Duration, full bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.open) < s.limits.Connections {
+		return nil, 0, false
+	}
+	for c := range s.open {
+		switch {
+		case c.phase == refused:
+			return c, 0, true
+		case c.phase == waiting && (idlest == nil || c.since.Before(idlest.since)):
+			idlest = c
+		}
+	}
+	if idlest != nil {
+		left = s.limits.Patience - time.Since(idlest.since)
+	}
+	return idlest, left, true
+}
