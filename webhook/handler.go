@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/admission"
 )
 
@@ -19,6 +22,12 @@ type handler struct {
 	self    string
 	metrics *metrics
 	judge   func(*handler, context.Context, ctrladmission.Request) (node string, v admission.Decision)
+	lines   *rate.Limiter // of the log
+	asks    asks
+}
+
+func newHandler(o Options, self string, m *metrics, judge func(*handler, context.Context, ctrladmission.Request) (string, admission.Decision)) *handler {
+	return &handler{Options: o, self: self, metrics: m, judge: judge, lines: newLines(), asks: newAsks()}
 }
 
 var _ ctrladmission.Handler = &handler{}
@@ -28,13 +37,13 @@ var _ ctrladmission.Handler = &handler{}
 const breakGlassAudit = "break-glass"
 
 // Handle judges and counts. It writes nothing: anybody who reaches the port can send an AdmissionReview with any user's
-// name in it, and only the API server knows who really asks. Whatever goes wrong lets the request through.
+// name in it, and only the API server knows who really asks. A fault lets the request through.
 func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ctrladmission.Response) {
 	began := h.Clock.Now()
 	v := admission.Decision{Allowed: true, Reason: panicked}
 	defer func() {
 		if r := recover(); r != nil {
-			h.Log.Error(fmt.Errorf("%v", r), "judging panicked; the request is let through", "object", req.Name, "user", req.UserInfo.Username)
+			h.say(fmt.Errorf("%v", r), "judging panicked; the request is let through", req.Name, req.UserInfo.Username, "")
 			res = ctrladmission.Allowed("").WithWarnings("Drydock failed to judge this request, and lets it through")
 		}
 		h.metrics.total.WithLabelValues(verdictOf(v), string(v.Reason)).Inc()
@@ -43,7 +52,7 @@ func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ct
 	node, judged := h.judge(h, ctx, req)
 	v = judged
 	if !v.Allowed {
-		h.Log.Info("a request is denied", "node", node, "user", req.UserInfo.Username, "operation", req.Operation, "reason", v.Reason)
+		h.say(nil, "a request is denied", node, req.UserInfo.Username, string(v.Reason))
 		return ctrladmission.Denied(v.Message)
 	}
 	res = ctrladmission.Allowed("").WithWarnings(v.Warnings...)
@@ -72,9 +81,9 @@ func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (stri
 		ch.New, err = decode(req.Object, req.Operation != admissionv1.Delete)
 	}
 	if err != nil {
-		h.Log.Error(err, "a request cannot be read; it is let through", "object", req.Name, "user", req.UserInfo.Username)
+		h.say(err, "a request cannot be read; it is let through", req.Name, req.UserInfo.Username, "")
 		return req.Name, admission.Decision{Allowed: true, Reason: undecodable, Warnings: []string{
-			fmt.Sprintf("Drydock cannot read this request, and lets it through: %v", err),
+			fmt.Sprintf("Drydock cannot read this request, and lets it through: %s", text.Line(err.Error(), mostOfAnError)),
 		}}
 	}
 	node := req.Name
@@ -83,20 +92,48 @@ func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (stri
 			node = n.Name // a request that makes a Node, or that deletes all Nodes at once, has no name
 		}
 	}
-	ch.May = h.may(ctx, req, node)
-	return node, admission.Validate(h.Config, ch, h.Nodes, h.Clock.Now())
+	known := h.knows(ch.Old)
+	ch.May = h.may(ctx, req, node, known)
+	return node, admission.Validate(h.Config, ch, h.fleetFor(ch, known), h.Clock.Now())
+}
+
+// knows says that a request is about a Node that is there, by its UID, as only those can write it who may read Nodes.
+func (h *handler) knows(old *corev1.Node) bool {
+	if old == nil || old.UID == "" {
+		return false
+	}
+	n := h.Node(old.Name)
+	return n != nil && n.UID == old.UID
+}
+
+// fleetFor gives the Nodes that a verdict on the change needs: for a leader of the mesh those with a repair. Only the warning
+// that a request must wait needs all of them, and a request that strangers may have sent has no such warning.
+func (h *handler) fleetFor(ch *admission.Change, known bool) func() []*corev1.Node {
+	_, asks := annotation(ch.New, remediations.RequestKey)
+	if !known || !asks {
+		return h.Repairing
+	}
+	return h.Nodes
+}
+
+func annotation(n *corev1.Node, key string) (value string, ok bool) {
+	if n == nil {
+		return "", false
+	}
+	value, ok = n.Annotations[key]
+	return value, ok
 }
 
 // judgeEviction is for pods/eviction. The pod is read live: a cache of all pods would be the largest thing in Drydock,
 // for the rarest of its questions. No pod is read while no Node has a repair in flight, because any eviction is let through then.
 func judgeEviction(h *handler, ctx context.Context, req ctrladmission.Request) (string, admission.Decision) {
 	ch := h.change(req)
-	if ch.Drydock || ch.Exempt || !slices.ContainsFunc(h.Nodes(), func(n *corev1.Node) bool { return admission.InFlight(h.Config, n) }) {
+	if ch.Drydock || ch.Exempt || !slices.ContainsFunc(h.Repairing(), func(n *corev1.Node) bool { return admission.InFlight(h.Config, n) }) {
 		return "", admission.Decision{Allowed: true, Reason: admission.ReasonNone}
 	}
 	node, err := h.nodeOf(ctx, req.Namespace, req.Name)
 	if err != nil {
-		h.Log.Error(err, "an eviction cannot be judged; it is let through", "pod", req.Namespace+"/"+req.Name, "user", req.UserInfo.Username)
+		h.say(err, "an eviction cannot be judged; it is let through", req.Namespace+"/"+req.Name, req.UserInfo.Username, "")
 		return "", admission.Decision{Allowed: true, Reason: podUnreadable}
 	}
 	if ch.Old = h.Node(node); ch.Old == nil {

@@ -41,15 +41,16 @@ func newDesk(t require.TestingT, mode remediations.Mode) *desk {
 	d := &desk{client: fake.NewClientset(), nodes: map[string]*corev1.Node{}}
 	m, err := newMetrics(prometheus.NewRegistry(), "")
 	require.NoError(t, err)
-	d.handler = &handler{
-		Options: Options{
+	all := func() []*corev1.Node { return slices.Collect(maps.Values(d.nodes)) }
+	d.handler = newHandler(
+		Options{
 			Config: requests.Config(mode), Exempt: requests.Exempt, Drivers: admission.ShippedDrivers(), Client: d.client, Pods: d.client.CoreV1(),
 			Node:  func(name string) *corev1.Node { return d.nodes[name] },
-			Nodes: func() []*corev1.Node { return slices.Collect(maps.Values(d.nodes)) },
-			Log:   logr.Discard(), Clock: clocktesting.NewFakeClock(requests.Now),
+			Nodes: all, Repairing: all,
+			Log: logr.Discard(), Clock: clocktesting.NewFakeClock(requests.Now),
 		},
-		self: requests.Drydock.Name, metrics: m, judge: judgeNode,
-	}
+		requests.Drydock.Name, m, judgeNode,
+	)
 	return d
 }
 
@@ -238,7 +239,7 @@ func TestSeriesAreThereFromTheStart(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m, err := newMetrics(reg, "")
 	require.NoError(t, err)
-	require.Equal(t, 3*len(admission.Reasons)+3, testutil.CollectAndCount(m.total))
+	require.Equal(t, 3*len(admission.Reasons)+4, testutil.CollectAndCount(m.total))
 	_, err = newMetrics(reg, "")
 	require.Error(t, err, "the control: they are registered")
 }

@@ -8,10 +8,12 @@ import (
 
 // Limits on what all clients of the webhook's port may take together. The API servers are the only clients that it is for.
 const (
-	// maxBody is the longest AdmissionReview: two Nodes of the size that etcd can hold.
-	maxBody = 7 << 20
-	// longestBodiesAtOnce bounds the bytes of all bodies in memory. That of an ordinary Node takes 60 KiB.
-	longestBodiesAtOnce = 2
+	// maxBody is the longest AdmissionReview: two Nodes of the 1.5 MiB that etcd can hold, of characters that JSON writes
+	// with six bytes each.
+	maxBody = 20 << 20
+	// longestBodiesAtOnce bounds the bytes of all long bodies in memory. The review of an ordinary Node takes 60 KiB, and
+	// is no long one.
+	longestBodiesAtOnce = 1
 	// maxDecoded bounds what all bodies in memory may occupy when they are decoded: room for a Node with 64,000 labels.
 	maxDecoded = 48 << 20
 	// maxRequests bounds the requests that are judged at once.

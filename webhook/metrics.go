@@ -15,11 +15,13 @@ const (
 	denied  = "denied"
 )
 
-// Reasons beyond the core's, all of them of requests that are let through because they could not be judged.
+// Reasons beyond the core's, of requests that could not be judged. One whose object is too large is denied, the others are let
+// through.
 const (
 	undecodable   admission.Reason = "Undecodable"
 	podUnreadable admission.Reason = "PodUnreadable"
 	panicked      admission.Reason = "Panicked"
+	tooLarge      admission.Reason = "TooLarge"
 )
 
 // metrics are drydock_admission_total{verdict,reason} and drydock_admission_duration_seconds, and beside them the end of the
@@ -47,6 +49,7 @@ func newMetrics(registerer prometheus.Registerer, certDir string) (*metrics, err
 	for _, reason := range []admission.Reason{undecodable, podUnreadable, panicked} {
 		m.total.WithLabelValues(allowed, string(reason))
 	}
+	m.total.WithLabelValues(denied, string(tooLarge))
 	if registerer == nil {
 		return m, nil
 	}

@@ -33,15 +33,16 @@ type Options struct {
 	Drivers admission.Drivers
 	// Evictions are looked at, too.
 	Evictions bool
-	// Client asks the API server whom it takes this process for, and serves the rotation. Nothing that a request causes goes through it.
+	// Client asks the API server whom it takes this process for, and serves the rotation.
 	Client kubernetes.Interface
-	// Pods reads the pod of an eviction, with a rate of its own as Reviews: anybody who reaches the port can cause such a read.
+	// Pods reads the pod of an eviction.
 	Pods corev1client.PodsGetter
 	// Reviews asks the API server who has which right. Nil: people's words ask for none.
 	Reviews authorizationv1.SubjectAccessReviewInterface
-	// Node returns a Node as it was last seen, nil: there is none. Nodes returns all of them.
-	Node  func(name string) *corev1.Node
-	Nodes func() []*corev1.Node
+	// Node returns a Node as it was last seen, nil: there is none. Nodes returns all of them. Repairing returns those with a
+	// record of a repair, and costs no more where there are more Nodes: anybody who reaches the port can cause a call.
+	Node             func(name string) *corev1.Node
+	Nodes, Repairing func() []*corev1.Node
 	// Registerer takes the metrics. Nil: not registered.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
@@ -62,7 +63,7 @@ func (o Options) address() error {
 
 func (o Options) validate() error {
 	switch {
-	case o.Config == nil || o.Client == nil || o.Node == nil || o.Nodes == nil || o.Clock == nil || o.Evictions && o.Pods == nil:
+	case o.Config == nil || o.Client == nil || o.Node == nil || o.Nodes == nil || o.Repairing == nil || o.Clock == nil || o.Evictions && o.Pods == nil:
 		return errors.New("the webhook lacks a part that it cannot do without")
 	case o.CertDir == "":
 		return errors.New("the webhook has no folder with its certificate")

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/time/rate"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -12,11 +14,25 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// rightsTimeout bounds what a review of a right may take: half of the 2 s that the API server gives the whole answer.
-const rightsTimeout = time.Second
+const (
+	// rightsTimeout bounds what a review of a right may take: half of the 2 s that the API server gives the whole answer.
+	rightsTimeout = time.Second
+	// mostOfAUser bounds what the API server is sent of a user: room for a thousand groups.
+	mostOfAUser = 64 << 10
+)
+
+// asks are the questions to the API server that requests may cause. Anybody who reaches the port can send a review with any
+// name in it. The UID of the Node tells those apart that an API server sent: who may not read Nodes does not know it. So
+// strangers have a small share of their own, and cannot use up the other one.
+type asks struct{ known, strangers, pods *rate.Limiter }
+
+func newAsks() asks {
+	return asks{known: rate.NewLimiter(20, 40), strangers: rate.NewLimiter(2, 10), pods: rate.NewLimiter(20, 40)}
+}
 
 // may asks the API server whether whoever makes the request has the verb on repairs of the node, once for each verb.
-func (h *handler) may(ctx context.Context, req ctrladmission.Request, node string) func(verb string) (bool, error) {
+// known: the request names the Node's UID.
+func (h *handler) may(ctx context.Context, req ctrladmission.Request, node string, known bool) func(verb string) (bool, error) {
 	if h.Reviews == nil {
 		return nil
 	}
@@ -28,20 +44,26 @@ func (h *handler) may(ctx context.Context, req ctrladmission.Request, node strin
 	return func(verb string) (bool, error) {
 		a, asked := answers[verb]
 		if !asked {
-			a.allowed, a.err = h.review(ctx, req, node, verb)
+			a.allowed, a.err = h.review(ctx, req.UserInfo, node, verb, known)
 			answers[verb] = a
 			if a.err != nil {
-				h.Log.Error(a.err, "a right cannot be checked", "user", req.UserInfo.Username, "operation", verb, "node", node)
+				h.say(a.err, "a right cannot be checked", node, req.UserInfo.Username, verb)
 			}
 		}
 		return a.allowed, a.err
 	}
 }
 
-func (h *handler) review(ctx context.Context, req ctrladmission.Request, node, verb string) (bool, error) {
+func (h *handler) review(ctx context.Context, u authenticationv1.UserInfo, node, verb string, known bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()
-	u := req.UserInfo
+	if size := sizeOf(u); size > mostOfAUser {
+		return false, fmt.Errorf("%w: the user's groups and extras take %d bytes, more than %d", admission.ErrNotAsked, size, mostOfAUser)
+	}
+	switch {
+	case known && h.asks.known.Wait(ctx) != nil, !known && !h.asks.strangers.Allow():
+		return false, fmt.Errorf("%w: too many rights are being checked", admission.ErrNotAsked)
+	}
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		User: u.Username, UID: u.UID, Groups: u.Groups,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -59,4 +81,20 @@ func (h *handler) review(ctx context.Context, req ctrladmission.Request, node, v
 		return false, fmt.Errorf("asking the API server for a SubjectAccessReview: %w", err)
 	}
 	return r.Status.Allowed && !r.Status.Denied, nil
+}
+
+// sizeOf is about what the API server is sent of the user. An empty text takes room, too.
+func sizeOf(u authenticationv1.UserInfo) int {
+	const each = 16
+	size := len(u.Username) + len(u.UID)
+	for _, g := range u.Groups {
+		size += len(g) + each
+	}
+	for k, values := range u.Extra {
+		size += len(k) + each
+		for _, v := range values {
+			size += len(v) + each
+		}
+	}
+	return size
 }

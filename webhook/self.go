@@ -23,6 +23,11 @@ func Self(ctx context.Context, client kubernetes.Interface) (string, error) {
 
 // nodeOf reads the pod and says which node it is on; empty: it is on none.
 func (h *handler) nodeOf(ctx context.Context, namespace, pod string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
+	defer cancel()
+	if err := h.asks.pods.Wait(ctx); err != nil {
+		return "", fmt.Errorf("reading the pod to be evicted: too many pods are being read: %w", err)
+	}
 	p, err := h.Pods.Pods(namespace).Get(ctx, pod, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("reading the pod to be evicted: %w", err)

@@ -76,9 +76,9 @@ func (s *Server) Start(ctx context.Context) error {
 		return err // it was good a moment ago
 	}
 	mux := http.NewServeMux()
-	mux.Handle(NodesPath, reviews(&handler{Options: s.Options, self: self, metrics: s.metrics, judge: judgeNode}))
+	mux.Handle(NodesPath, reviews(newHandler(s.Options, self, s.metrics, judgeNode)))
 	if s.Evictions {
-		mux.Handle(EvictionsPath, reviews(&handler{Options: s.Options, self: self, metrics: s.metrics, judge: judgeEviction}))
+		mux.Handle(EvictionsPath, reviews(newHandler(s.Options, self, s.metrics, judgeEviction)))
 	}
 	server := httpserver.New("the webhook", mux, limits(), s.Log)
 	listener, err := server.Listen(ctx, s.Listen, certificates.ServerConfig(s.Log))

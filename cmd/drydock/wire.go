@@ -114,6 +114,9 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 	if !ok {
 		return nil, fmt.Errorf("watching Nodes: the cache gives a %T", informer)
 	}
+	if err := shared.AddIndexers(kube.RepairIndex()); err != nil {
+		return nil, fmt.Errorf("watching Nodes: %w", err)
+	}
 	fleet := kube.Fleet{Client: p.clients, Indexer: shared.GetIndexer(), Changes: kube.NewChanges(), Now: time.Now, Keep: p.cfg.Core.Kept()}
 	p.nodes = fleet.Nodes
 	tell := kube.Events{Recorder: mgr.GetEventRecorder("drydock"), Node: fleet.Cached, Ledger: types.NamespacedName(p.cfg.Ledger)}

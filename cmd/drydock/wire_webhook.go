@@ -6,8 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/webhook"
@@ -22,7 +20,7 @@ func (j *joined) addWebhook() error {
 	}
 	o := webhook.Options{
 		Listen: w.Listen, CertDir: w.CertDir, ClientCAFile: w.ClientCAFile, Config: j.cfg.Core, Exempt: w.Exempt, Drivers: w.Drivers, Evictions: w.Evictions,
-		Client: j.clients, Node: j.fleet.Cached,
+		Client: j.clients, Pods: j.clients.CoreV1(), Node: j.fleet.Cached, Repairing: j.fleet.Repairing,
 		Nodes: func() []*corev1.Node {
 			nodes, err := j.fleet.Nodes(context.Background())
 			if err != nil {
@@ -32,16 +30,8 @@ func (j *joined) addWebhook() error {
 		},
 		Registerer: j.reg, Log: j.log.WithName("webhook"), Clock: clock.RealClock{},
 	}
-	// Connections and a rate of its own: whoever keeps the webhook busy must not keep the leader from the API server.
-	own := rest.CopyConfig(j.manager.GetConfig())
-	own.QPS, own.Burst, own.RateLimiter = 20, 40, nil
-	limited, err := kubernetes.NewForConfig(own)
-	if err != nil {
-		return fmt.Errorf("preparing admission: the client for what requests cause: %w", err)
-	}
-	o.Pods = limited.CoreV1()
 	if w.Rights {
-		o.Reviews = limited.AuthorizationV1().SubjectAccessReviews()
+		o.Reviews = j.clients.AuthorizationV1().SubjectAccessReviews()
 	}
 	if w.Rotate {
 		o.Rotation = &webhook.Rotation{

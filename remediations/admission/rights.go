@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"errors"
 	"fmt"
 
 	"drydock.dev/drydock/internal/text"
@@ -32,6 +33,10 @@ var entitled = []struct {
 
 // resetVerb is the right to have a repair, and what Drydock remembers of earlier ones, forgotten.
 const resetVerb = "reset"
+
+// ErrNotAsked is Change.May's error where the API server was not even asked, because too many questions are open or the user is
+// too large. Strangers can cause that, so no word is let through for it.
+var ErrNotAsked = errors.New("the API server is not asked")
 
 // RightVerbs are the verbs that exist.
 func RightVerbs() []string {
@@ -75,7 +80,7 @@ func rightMissing(ch *Change, _ *repair) *violation {
 func (ch *Change) lacks(verb, key, done string, stops bool) *violation {
 	allowed, err := ch.May(verb)
 	switch {
-	case err != nil && stops: // unchecked says so
+	case err != nil && stops && !errors.Is(err, ErrNotAsked): // unchecked says so
 	case err != nil:
 		return &violation{reason: ReasonRightUnknown, what: key, message: fmt.Sprintf(
 			"%s is not %s node %s: whether %s has the verb %q on %s.%s could not be checked: %s; try again",

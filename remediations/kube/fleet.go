@@ -74,11 +74,7 @@ func (f Fleet) LocationCarrier(leads func(location string) (node string)) Carrie
 
 // repairing is the Node that carries the alert of that key beside a repair of a location's leader that is under way; empty: none does.
 func (f Fleet) repairing(key string) string {
-	for _, o := range f.Indexer.List() {
-		n, ok := o.(*corev1.Node)
-		if !ok {
-			continue
-		}
+	for _, n := range f.of(locationRepairs) {
 		if _, carries := n.Annotations[key]; !carries {
 			continue
 		}

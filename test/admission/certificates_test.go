@@ -49,7 +49,7 @@ func server(t *testing.T, l *lab.Lab, admission *lab.Admission, name string) *we
 			Configuration: name, Validity: 10 * time.Minute, RenewBefore: 10*time.Minute - 5*time.Second, CheckEvery: time.Second,
 		},
 		Config: requests.Config(remediations.ModeEnforce), Exempt: requests.Exempt, Client: clients,
-		Node: func(string) *corev1.Node { return nil }, Nodes: func() []*corev1.Node { return nil },
+		Node: func(string) *corev1.Node { return nil }, Nodes: func() []*corev1.Node { return nil }, Repairing: func() []*corev1.Node { return nil },
 		Log: logr.Discard(), Clock: clock.RealClock{},
 	})
 	require.NoError(t, err)

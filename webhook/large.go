@@ -1,0 +1,89 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// head is what stands before the objects of a review, as an API server writes it.
+type head struct {
+	UID            types.UID
+	Name, Username string
+}
+
+// answerTooLarge denies a request whose review is larger than one may be. Whoever can make a Node large must not be able to
+// have its changes go unchecked, and a failed call would let them through. Only Drydock's own requests are allowed.
+func (h *handler) answerTooLarge(w http.ResponseWriter, beginning []byte, why error) {
+	about := readHead(beginning)
+	if about.UID == "" { // no API server wrote it
+		http.Error(w, why.Error(), http.StatusRequestEntityTooLarge)
+		return
+	}
+	answer := ctrladmission.Allowed("")
+	if about.Username != h.self {
+		h.say(nil, "a request is denied, because its object is too large to be checked", about.Name, about.Username, "")
+		answer = ctrladmission.Denied("Drydock cannot check this change, because the object is too large (" + why.Error() +
+			"). Remove labels, annotations, taints or conditions of the object first")
+		h.metrics.total.WithLabelValues(denied, string(tooLarge)).Inc()
+	}
+	answer.UID = about.UID
+	writeAnswer(w, &answer.AdmissionResponse)
+}
+
+func writeAnswer(w http.ResponseWriter, answer *admissionv1.AdmissionResponse) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}, Response: answer,
+	})
+}
+
+// readHead reads as much as there is of a review that was cut off.
+func readHead(beginning []byte) (about head) {
+	d := json.NewDecoder(bytes.NewReader(beginning))
+	var user struct{ Username string }
+	members(d, func(name string) bool {
+		if name != "request" {
+			return skip(d)
+		}
+		members(d, func(name string) bool {
+			switch name {
+			case "uid":
+				return d.Decode(&about.UID) == nil
+			case "name":
+				return d.Decode(&about.Name) == nil
+			case "userInfo":
+				return d.Decode(&user) == nil
+			case "object", "oldObject":
+				return false
+			}
+			return skip(d)
+		})
+		return false
+	})
+	about.Username = user.Username
+	return about
+}
+
+// members calls read for each member of the object that comes next, until it says no. read passes over the value.
+func members(d *json.Decoder, read func(name string) bool) {
+	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
+		return
+	}
+	for d.More() {
+		name, err := d.Token()
+		if text, ok := name.(string); err != nil || !ok || !read(text) {
+			return
+		}
+	}
+}
+
+func skip(d *json.Decoder) bool {
+	var value json.RawMessage
+	return d.Decode(&value) == nil
+}
