@@ -71,6 +71,7 @@ type timeouts struct {
 	write    time.Duration // from the header's end to the answer's end
 	place    time.Duration // one of maxPosts has to be free, then the memory for its body; part of read
 	idle     time.Duration // between two posts on one connection
+	age      time.Duration // of a connection
 	handOver time.Duration // all alerts of a post have to be taken
 	// shutdown lets posts under way finish when the process ends. It is less than
 	// a Pod's 30 s, and handOver does not fit into it: who is cut off posts again.
@@ -85,6 +86,7 @@ func defaultTimeouts() timeouts {
 		write:    25 * time.Second, // read + handOver, and 5 s to answer
 		place:    5 * time.Second,
 		idle:     5 * time.Second, // in a storm the next comes sooner; after one, what is kept would have every other closed with its answer
+		age:      time.Minute,
 		handOver: 10 * time.Second,
 		shutdown: 5 * time.Second,
 	}
@@ -92,7 +94,7 @@ func defaultTimeouts() timeouts {
 
 func (t timeouts) limits() httpserver.Limits {
 	return httpserver.Limits{
-		Connections: maxConnections, Kept: keptConnections, Patience: t.silent, Bodies: true, HeaderBytes: maxHeaderBytes,
+		Connections: maxConnections, Kept: keptConnections, Patience: t.silent, Age: t.age, Bodies: true, HeaderBytes: maxHeaderBytes,
 		Header: t.header, Read: t.read, Write: t.write, Idle: t.idle,
 	}
 }

@@ -43,7 +43,7 @@ func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ct
 	v := admission.Decision{Allowed: true, Reason: panicked}
 	defer func() {
 		if r := recover(); r != nil {
-			h.say(fmt.Errorf("%v", r), "judging panicked; the request is let through", req.Name, req.UserInfo.Username, "")
+			h.say(fmt.Errorf("%v", r), "judging panicked; the request is let through", req.Name, req.UserInfo.Username, string(req.Operation), "")
 			res = ctrladmission.Allowed("").WithWarnings("Drydock failed to judge this request, and lets it through")
 		}
 		h.metrics.total.WithLabelValues(verdictOf(v), string(v.Reason)).Inc()
@@ -52,7 +52,7 @@ func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ct
 	node, judged := h.judge(h, ctx, req)
 	v = judged
 	if !v.Allowed {
-		h.say(nil, "a request is denied", node, req.UserInfo.Username, string(v.Reason))
+		h.say(nil, "a request is denied", node, req.UserInfo.Username, string(req.Operation), string(v.Reason))
 		return ctrladmission.Denied(v.Message)
 	}
 	res = ctrladmission.Allowed("").WithWarnings(v.Warnings...)
@@ -81,7 +81,7 @@ func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (stri
 		ch.New, err = decode(req.Object, req.Operation != admissionv1.Delete)
 	}
 	if err != nil {
-		h.say(err, "a request cannot be read; it is let through", req.Name, req.UserInfo.Username, "")
+		h.say(err, "a request cannot be read; it is let through", req.Name, req.UserInfo.Username, string(req.Operation), "")
 		return req.Name, admission.Decision{Allowed: true, Reason: undecodable, Warnings: []string{
 			fmt.Sprintf("Drydock cannot read this request, and lets it through: %s", text.Line(err.Error(), mostOfAnError)),
 		}}
@@ -133,7 +133,7 @@ func judgeEviction(h *handler, ctx context.Context, req ctrladmission.Request) (
 	}
 	node, err := h.nodeOf(ctx, req.Namespace, req.Name)
 	if err != nil {
-		h.say(err, "an eviction cannot be judged; it is let through", req.Namespace+"/"+req.Name, req.UserInfo.Username, "")
+		h.say(err, "an eviction cannot be judged; it is let through", req.Namespace+"/"+req.Name, req.UserInfo.Username, string(req.Operation), "")
 		return "", admission.Decision{Allowed: true, Reason: podUnreadable}
 	}
 	if ch.Old = h.Node(node); ch.Old == nil {

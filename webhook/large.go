@@ -27,7 +27,7 @@ func (h *handler) answerTooLarge(w http.ResponseWriter, beginning []byte, why er
 	}
 	answer := ctrladmission.Allowed("")
 	if about.Username != h.self {
-		h.say(nil, "a request is denied, because its object is too large to be checked", about.Name, about.Username, "")
+		h.say(nil, "a request is denied, because its object is too large to be checked", about.Name, about.Username, "", string(tooLarge))
 		answer = ctrladmission.Denied("Drydock cannot check this change, because the object is too large (" + why.Error() +
 			"). Remove labels, annotations, taints or conditions of the object first")
 		h.metrics.total.WithLabelValues(denied, string(tooLarge)).Inc()

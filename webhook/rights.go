@@ -47,7 +47,7 @@ func (h *handler) may(ctx context.Context, req ctrladmission.Request, node strin
 			a.allowed, a.err = h.review(ctx, req.UserInfo, node, verb, known)
 			answers[verb] = a
 			if a.err != nil {
-				h.say(a.err, "a right cannot be checked", node, req.UserInfo.Username, verb)
+				h.say(a.err, "a right cannot be checked", node, req.UserInfo.Username, verb, "")
 			}
 		}
 		return a.allowed, a.err

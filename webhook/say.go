@@ -20,14 +20,15 @@ const (
 func newLines() *rate.Limiter { return rate.NewLimiter(linesPerSecond, linesAtOnce) }
 
 // say writes a line about a request, if the log has room for one more. Nil: it is no error.
-func (h *handler) say(err error, what, object, user, why string) {
+func (h *handler) say(err error, what, object, user, operation, why string) {
 	if !h.lines.AllowN(h.Clock.Now(), 1) {
 		return
 	}
-	object, user, why = text.Line(object, mostOfAName), text.Line(user, mostOfAName), text.Line(why, mostOfAName)
+	object, user = text.Line(object, mostOfAName), text.Line(user, mostOfAName)
+	operation, why = text.Line(operation, mostOfAName), text.Line(why, mostOfAName)
 	if err != nil {
-		h.Log.Error(errors.New(text.Line(err.Error(), mostOfAnError)), what, "object", object, "user", user, "reason", why)
+		h.Log.Error(errors.New(text.Line(err.Error(), mostOfAnError)), what, "object", object, "user", user, "operation", operation, "reason", why)
 		return
 	}
-	h.Log.Info(what, "object", object, "user", user, "reason", why)
+	h.Log.Info(what, "object", object, "user", user, "operation", operation, "reason", why)
 }
