@@ -117,11 +117,12 @@ type CancelledRepair struct {
 // aheadMost is how far the clock of another replica may be ahead: a later arrival than that was noted by a clock that is wrong.
 const aheadMost = 2 * time.Minute
 
-// SeenSince gives the alert the arrival of old, which is the same alert as the Node carries it: an alert that goes on firing
-// was first seen when it was first written, however often and with whatever beginning it is posted again. One that was over
-// in between is seen anew.
+// SeenSince gives the alert what the Node remembers of it: when it was first written there, and that a person cancelled its
+// repair. A post changes neither, whether it says that the alert fires or that it has ended, because whoever has the
+// receiver's token can post both. Only Alertmanager ends an episode: once it has no such alert, the key goes, and what fires
+// again counts from the beginning that Alertmanager gives.
 func (a Alert) SeenSince(old Alert) Alert {
-	if a.Status == StatusFiring && old.Status == StatusFiring && a.Fingerprint == old.Fingerprint && old.ReceivedAt.Before(a.ReceivedAt) {
+	if a.Fingerprint == old.Fingerprint && old.ReceivedAt.Before(a.ReceivedAt) {
 		a.ReceivedAt, a.Cancelled = old.ReceivedAt, old.Cancelled
 	}
 	return a

@@ -32,6 +32,14 @@ func TestForCountsFromWhenDrydockFirstSawTheAlert(t *testing.T) {
 				w.pass(5 * time.Second)
 			}
 		}},
+		"its end is posted again and again, and Alertmanager says that it fires": {minutes(5), func(w *world) {
+			for range 4 {
+				w.do(func() { w.post("n0", remediations.StatusResolved) })
+				w.pass(5 * time.Second)
+				w.do(func() { w.post("n0", remediations.StatusFiring) })
+				w.pass(5 * time.Second)
+			}
+		}},
 		"another leads": {minutes(5), func(w *world) { w.restart(w.config) }},
 		"another policy takes it": {minutes(5), func(w *world) {
 			c := *w.config
