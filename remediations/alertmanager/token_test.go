@@ -28,7 +28,7 @@ func TestATokenThatNeverComesCostsOnePoll(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"access_token":"t","token_type":"bearer","expires_in":1}`)) // each poll needs a new one
+		_, _ = w.Write([]byte(`{"access_token":"a-token-of-this-test","token_type":"bearer","expires_in":1}`)) // each poll needs a new one
 	})
 	reg := prometheus.NewRegistry()
 	c := newClient(t, Options{

@@ -206,12 +206,15 @@ type memory struct {
 
 // New makes an engine.
 func New(o Options) *Engine {
+	core := wholeCore()
 	if o.Beside == nil {
 		o.Beside = func(f func()) { go f() }
+	} else {
+		core.lookLongest = 0 // a simulation: its sources answer at once, and its clock has no timers
 	}
 	o.Events = loggedEvents{o.Events, o.Log}
 	return &Engine{
-		Options: o, core: wholeCore(), kinds: kindsOf(o), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
+		Options: o, core: core, kinds: kindsOf(o), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
 		looked: make(chan looked, 1), calls: make(chan called, 16), enqueued: make(chan func(), 16), over: make(chan struct{}),
 		outside: outside{shown: map[string]version{}, unknownSlots: map[string]bool{}}, attempts: attempts{},
 		roster: fleet.NewRoster(o.Config), wrote: map[string]*memory{}, working: map[string]bool{},

@@ -146,7 +146,7 @@ func TestWhatWasNotSeenIsNeverPassed(t *testing.T) {
 		lifecycle.OnAlerts: {ReasonAlertUnconfirmed, ReasonBlind, ReasonSilenced, ReasonInhibited, ReasonAlertResolved, ReasonClusterWide},
 		lifecycle.OnLeases: {ReasonBlind},
 		lifecycle.OnFleet:  {ReasonFleetUnhealthy, ReasonNodeUnderRepair, ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit},
-		lifecycle.OnLedger: {ReasonFleetUnhealthy, ReasonNodeUnderRepair, ReasonRepairsSpent, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit},
+		lifecycle.OnLedger: {ReasonFleetUnhealthy, ReasonNodeUnderRepair, ReasonRepairsSpent, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit, ReasonStoreWentBack},
 	}
 	for source, reasons := range rests {
 		s := scene.Read(t, []byte("{}")).State(t)
