@@ -38,8 +38,12 @@ func TestWhatProvesWhoDrydockIsStandsInNoError(t *testing.T) {
 		}
 	}
 	begin := `[{"labels":{"a":"b"},"status":{"state":"active"},"startsAt":"%s` + strings.Repeat("x", 900<<10) + `"}]`
-	bearer := config.HTTPClientConfig{Authorization: &config.Authorization{Type: "Bearer", Credentials: secret}}
-	basic := config.HTTPClientConfig{BasicAuth: &config.BasicAuth{Username: "drydock", Password: secret}}
+	bearer := func() config.HTTPClientConfig {
+		return config.HTTPClientConfig{Authorization: &config.Authorization{Type: "Bearer", Credentials: secret}}
+	}
+	basic := func() config.HTTPClientConfig {
+		return config.HTTPClientConfig{BasicAuth: &config.BasicAuth{Username: "drydock", Password: secret}}
+	}
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		cfg    config.HTTPClientConfig
@@ -47,10 +51,10 @@ func TestWhatProvesWhoDrydockIsStandsInNoError(t *testing.T) {
 	}{
 		"a token endpoint that quotes the request": {quoted("application/json", "[]"), tokens(quotes), "the OAuth 2 token endpoint answered 401 Unauthorized; check client_id"},
 		"a token endpoint's own error":             {quoted("application/json", "[]"), tokens(quotesAsOAuth), "the OAuth 2 token endpoint answered 401 Unauthorized, invalid_client; check client_id"},
-		"a type of content, bearer":                {quoted("x/%s", ""), bearer, `content of type "x/Bearer [secret]"`},
-		"a type of content, basic":                 {quoted("x/%s", ""), basic, `content of type "x/Basic [secret]"`},
-		"a time that is none, bearer":              {quoted("application/json", begin), bearer, "Bearer [secret]"},
-		"a time that is none, basic":               {quoted("application/json", begin), basic, "Basic [secret]"},
+		"a type of content, bearer":                {quoted("x/%s", ""), bearer(), `content of type "x/Bearer [secret]"`},
+		"a type of content, basic":                 {quoted("x/%s", ""), basic(), `content of type "x/Basic [secret]"`},
+		"a time that is none, bearer":              {quoted("application/json", begin), bearer(), "Bearer [secret]"},
+		"a time that is none, basic":               {quoted("application/json", begin), basic(), "Basic [secret]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
