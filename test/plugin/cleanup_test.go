@@ -17,7 +17,7 @@ import (
 )
 
 // cleans are the rights that cleanup needs.
-const cleans = `[{apiGroups: [""], resources: [nodes], verbs: [get, list, patch]}, {apiGroups: [""], resources: [configmaps], verbs: [get, list]}, {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get]}]`
+const cleans = `[{apiGroups: [""], resources: [nodes], verbs: [get, list, patch]}, {apiGroups: [""], resources: [configmaps], verbs: [get, list]}, {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get]}, {apiGroups: [drydock.dev], resources: [repairs], verbs: [reset]}]`
 
 // patchAs changes a Node under the field manager's name.
 func (s *terminal) patchAs(manager, node string, change map[string]any) {
