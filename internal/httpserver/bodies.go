@@ -98,6 +98,7 @@ func errOf(err error) error {
 // room takes memory for a body that is longer than a head. Where others hold the memory it closes the connection of the
 // body that has been arriving for longest, once that has had its time.
 func (b *Bodies) room(r *http.Request, n int64) bool {
+	cut := false
 	for end := time.Now().Add(b.patience); ; {
 		slowest, since := b.slowest()
 		wait := time.Until(end)
@@ -112,6 +113,9 @@ func (b *Bodies) room(r *http.Request, n int64) bool {
 		}
 		if slowest != nil {
 			b.cut(slowest)
+			if !cut { // its memory comes back when its handler has ended
+				cut, end = true, time.Now().Add(b.patience)
+			}
 		}
 	}
 }

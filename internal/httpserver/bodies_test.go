@@ -97,7 +97,7 @@ func TestALongBodyThatStallsGivesItsMemoryToOthers(t *testing.T) {
 	const longest = 2 * headBytes
 	for name, waits := range map[string]bool{"another body waits": true, "nobody waits": false} {
 		t.Run(name, func(t *testing.T) {
-			b := NewBodies(longest, 1, 1<<20, 100*time.Millisecond)
+			b := NewBodies(longest, 1, 1<<20, time.Second)
 			l := limits()
 			l.Bodies = true
 			_, addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
