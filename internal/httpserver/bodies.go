@@ -96,7 +96,8 @@ func errOf(err error) error {
 }
 
 // room takes memory for a body that is longer than a head. Where others hold the memory it closes the connection of the
-// body that has been arriving for longest, once that has had its time.
+// body that has been arriving for longest, once that has had its time. A body that began to arrive before this one has had
+// its time when the patience ends, so one is closed then, too, however late this wakes.
 func (b *Bodies) room(r *http.Request, n int64) bool {
 	cut := false
 	for end := time.Now().Add(b.patience); ; {
@@ -108,10 +109,11 @@ func (b *Bodies) room(r *http.Request, n int64) bool {
 		if take(r.Context(), b.arriving, n, wait) {
 			return true
 		}
-		if !time.Now().Before(end) || r.Context().Err() != nil {
+		over, had := !time.Now().Before(end), slowest != nil && time.Since(since) >= b.patience
+		if r.Context().Err() != nil || over && (cut || !had) {
 			return false
 		}
-		if slowest != nil {
+		if had {
 			b.cut(slowest)
 			if !cut { // its memory comes back when its handler has ended
 				cut, end = true, time.Now().Add(b.patience)

@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 )
 
@@ -136,4 +139,33 @@ func TestALongBodyThatStallsGivesItsMemoryToOthers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestABodyThatStalledAsLongAsAnotherWaitedIsReplaced: both times end at once, and whoever waits may wake late.
+func TestABodyThatStalledAsLongAsAnotherWaitedIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const longest = 2 * headBytes
+		b := NewBodies(longest, 1, 1<<20, time.Second)
+		s := New("the test", fine, limits(), logr.Discard())
+		ours, theirs := net.Pipe()
+		defer func() { _ = theirs.Close() }()
+		stalls, err := http.NewRequestWithContext(withConn(t.Context(), &conn{Conn: ours, server: s}), http.MethodPost, "/", ours)
+		require.NoError(t, err)
+		stalls.ContentLength = longest
+		cut := make(chan error, 1)
+		go func() {
+			_, _, err := b.Read(nil, stalls)
+			cut <- err
+		}()
+		_, err = io.WriteString(theirs, strings.Repeat("x", headBytes+1))
+		require.NoError(t, err)
+		synctest.Wait() // it has its room, and stalls
+
+		full, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(strings.Repeat("x", longest)))
+		require.NoError(t, err)
+		_, release, err := b.Read(nil, full)
+		require.NoError(t, err)
+		release()
+		require.ErrorIs(t, <-cut, io.ErrClosedPipe)
+	})
 }
