@@ -97,6 +97,21 @@ func TestTheOperatorGetsEveryRule(t *testing.T) {
 	}
 }
 
+// TestTheChartsNetworkAlertKnowsTheConfiguredNetwork: distributions and teams choose the name of its DaemonSet.
+func TestTheChartsNetworkAlertKnowsTheConfiguredNetwork(t *testing.T) {
+	for cni, end := range map[string]string{
+		"": `|weave-net"`, "net/my.net": `|weave-net|my\\.net"`, "kube-system/calico-node": `|weave-net"`, "kube-system/cilium": `|weave-net"`,
+	} {
+		values := m{"prometheusOperator": operator["prometheusOperator"]}
+		if cni != "" {
+			values["config"] = m{"providers": m{"daemonSets": m{"cni": cni}}}
+		}
+		rules, _ := shipped(t, values)
+		require.Equal(t, 2, strings.Count(rules["CNIPodNotReady"].Expr, `created_by_name=~"anetd|`), cni)
+		require.Equal(t, 2, strings.Count(rules["CNIPodNotReady"].Expr, end), "%s: %s", cni, rules["CNIPodNotReady"].Expr)
+	}
+}
+
 // TestTheChartsRulesBelieveTheJobsThatAreThere: other names of jobs, of the label that tells clusters apart and of the
 // system's namespaces reach each expression, and the release's own name is always believed.
 func TestTheChartsRulesBelieveTheJobsThatAreThere(t *testing.T) {
