@@ -35,6 +35,42 @@ func TestFleetKnowsTheGPUNodes(t *testing.T) {
 	require.Equal(t, map[string]int{"gpu1": 8, "gpu2": 4, "gpu3": 2}, f.ExpectedGPUs)
 }
 
+// TestGPUNodesThatRightlyOfferNoneAreNotExpectedToOffer: no alert about their number may fire.
+func TestGPUNodesThatRightlyOfferNoneAreNotExpectedToOffer(t *testing.T) {
+	offers := func(name string, what corev1.ResourceList) *corev1.Node {
+		n := scene.Bare(name)
+		n.Labels[signs.GPUCountLabel], n.Status.Allocatable = "8", what
+		return n
+	}
+	none := resource.MustParse("0")
+	passed := offers("passthrough", corev1.ResourceList{"nvidia.com/gpu": none})
+	passed.Labels["nvidia.com/gpu.workload.config"] = "vm-passthrough"
+	f := scene.FleetOf(scene.LimitsAlone(), []*corev1.Node{
+		offers("broken", corev1.ResourceList{"cpu": resource.MustParse("8"), "nvidia.com/gpu": none}),
+		offers("mig", corev1.ResourceList{"nvidia.com/mig-1g.5gb": none}), offers("shared", corev1.ResourceList{"nvidia.com/gpu.shared": none}),
+		offers("dra", corev1.ResourceList{"cpu": resource.MustParse("8")}), passed,
+	}, nil, scene.Noon)
+	require.Equal(t, map[string]int{"broken": 8, "mig": 8, "shared": 8}, f.ExpectedGPUs)
+}
+
+// TestAMachineThatLostAGPUIsStillExpectedToHaveIt, for as long as the record of its repair is there: its label says fewer after the
+// reboot, and without the number from before the alert would be over.
+func TestAMachineThatLostAGPUIsStillExpectedToHaveIt(t *testing.T) {
+	n := scene.InFlight(scene.Bare("gpu1"), "reboot")
+	n.Labels[signs.GPUCountLabel] = "7"
+	n.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("7")}
+	expected := func() int {
+		return scene.FleetOf(scene.LimitsAlone(), []*corev1.Node{n}, nil, scene.Noon).ExpectedGPUs["gpu1"]
+	}
+	require.Equal(t, 7, expected(), "the control: the record does not know how many it had")
+	r := ReadJournal(n).Record
+	r.Intent.GPUs, r.Intent.ProviderID = 8, n.Spec.ProviderID
+	n.Annotations[NodeRepairKey] = r.Encode()
+	require.Equal(t, 8, expected())
+	n.Spec.ProviderID = "another machine"
+	require.Equal(t, 7, expected(), "another machine under the same name")
+}
+
 // TestNodeThatLostItsGPULabelIsStillAGPUNode: the policies for GPU nodes, which wait longer for a reboot, take it by whatever
 // else shows its GPUs.
 func TestNodeThatLostItsGPULabelIsStillAGPUNode(t *testing.T) {

@@ -124,6 +124,8 @@ type Intent struct {
 	BootID     string `json:"bootID,omitempty"`
 	UID        string `json:"uid,omitempty"`
 	ProviderID string `json:"providerID,omitempty"`
+	// GPUs is how many GPUs the machine had before the fault, by its label; zero: nothing says so.
+	GPUs int `json:"gpus,omitempty"`
 	// Task is the id of the sidecar's task: a fresh one for each attempt, since a sidecar never does a known one again.
 	Task string `json:"task,omitempty"`
 	// Successor is the node that is to lead the location.

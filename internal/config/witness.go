@@ -2,8 +2,10 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -78,6 +80,7 @@ func (b *builder) sign(at pointer, raw any) (signs.Sign, bool) {
 			b.Fault(p.To("type"), "has an entry of its own, which knows Unknown, too; write {ready: false}")
 			return s, false
 		}
+		return b.condition(p, s, text)
 	case signs.DaemonSetPod:
 		namespace, name, from := text("namespace"), text("name"), text("from")
 		for _, key := range []string{"namespace", "name", "from"} {
@@ -100,6 +103,46 @@ func (b *builder) sign(at pointer, raw any) (signs.Sign, bool) {
 	case signs.NotReady, signs.StaleLease, signs.MissingGPUs, signs.NotRunning:
 	}
 	return s, true
+}
+
+// staleAfter is how long a condition is believed after its last heartbeat, where the configuration does not say. The kubelet,
+// node-problem-detector and the agents of EKS and AKS write one at least each 5 minutes.
+const staleAfter = time.Hour
+
+// condition reads how old a condition may be, and which texts it must have.
+func (b *builder) condition(at pointer, s signs.Sign, text func(key string) string) (signs.Sign, bool) {
+	ok := true
+	switch age := text("staleAfter"); age {
+	case "":
+		s.StaleAfter = staleAfter
+	case "never":
+	default:
+		s.StaleAfter, ok = b.Duration(at.To("staleAfter"), age, time.Minute)
+	}
+	texts := signs.Texts{}
+	for _, one := range []struct {
+		key  string
+		into **regexp.Regexp
+	}{
+		{"reason", &texts.Reason}, {"reasonNot", &texts.ReasonNot}, {"message", &texts.Message}, {"messageNot", &texts.MessageNot},
+	} {
+		key, expr := one.key, text(one.key)
+		if b.Faulty(at.To(key)) {
+			ok = false
+		}
+		if expr == "" {
+			continue
+		}
+		re, err := regexp.Compile(expr)
+		if err != nil {
+			b.Fault(at.To(key), "is no regular expression: %v", err)
+			ok = false
+			continue
+		}
+		*one.into = re
+		s.Texts = &texts
+	}
+	return s, ok
 }
 
 // faultyUnder says that something in the value has its fault already, such as a key that is unknown.

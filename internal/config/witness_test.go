@@ -1,10 +1,14 @@
 package config
 
 import (
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/signs"
@@ -32,7 +36,7 @@ policies:
 `)
 	require.Equal(t, []signs.Sign{
 		{Kind: signs.NotReady}, {Kind: signs.StaleLease},
-		{Kind: signs.Condition, Name: "DiskPressure", Status: "True"}, {Kind: signs.MissingGPUs},
+		{Kind: signs.Condition, Name: "DiskPressure", Status: "True", StaleAfter: time.Hour}, {Kind: signs.MissingGPUs},
 		{Kind: signs.DaemonSetPod, Name: "kube-system/kube-proxy"},
 		{Kind: signs.DaemonSetPod, Name: "calico-system/calico-node", From: "providers.daemonSets.cni"},
 		{Kind: signs.DaemonSetPod, From: "providers.daemonSets.kubeProxy"}, {Kind: signs.NotRunning},
@@ -150,5 +154,50 @@ func TestAPolicyThatTakesGPUNodesIsNamed(t *testing.T) {
 			_, warnings := mustLoad(t, base+"policies:\n- {"+test.policy+", match: ['a=\"b\"'], witness: [{ready: false}], plan: [{step: reboot}]}\n")
 			require.Equal(t, test.said, strings.Contains(lines(warnings), said), lines(warnings))
 		})
+	}
+}
+
+func TestAConditionOfAWitnessHasAnAgeAndTexts(t *testing.T) {
+	c, _ := mustLoad(t, base+`
+policies:
+- name: texts
+  match: ['a="b"']
+  witness:
+  - {condition: {type: A, status: "True", staleAfter: never}}
+  - {condition: {type: B, status: "True", staleAfter: 10m, reason: r, reasonNot: rn, message: m, messageNot: mn}}
+  plan: [{step: drain}]
+`)
+	expr := regexp.MustCompile
+	require.Equal(t, []signs.Sign{
+		{Kind: signs.Condition, Name: "A", Status: "True"},
+		{
+			Kind: signs.Condition, Name: "B", Status: "True", StaleAfter: 10 * time.Minute,
+			Texts: &signs.Texts{Reason: expr("r"), ReasonNot: expr("rn"), Message: expr("m"), MessageNot: expr("mn")},
+		},
+	}, c.Core.Policy("texts").Witness.Signs)
+}
+
+// TestNVSentinelsAdviceIsHeard: the message of a condition ends each fault with the action that NVSentinel recommends.
+func TestNVSentinelsAdviceIsHeard(t *testing.T) {
+	for message, want := range map[string]signs.Answer{
+		"ErrorCode:79 GPU:0 fell off the bus Recommended Action=RESTART_BM;":                                                       signs.Ill,
+		"ErrorCode:45 GPU:0 Recommended Action=CONTACT_SUPPORT;":                                                                   signs.Unknown,
+		"ErrorCode:45 GPU:0 Recommended Action=NONE;ErrorCode:45 GPU:1 Recommended Action=CONTACT_SUPPORT;":                        signs.Unknown,
+		"ErrorCode:45 GPU:0 Recommended Action=CONTACT_SUPPORT;ErrorCode:79 GPU:1 fell off the bus Recommended Action=RESTART_BM;": signs.Ill,
+		"": signs.Ill,
+	} {
+		for _, p := range Shipped().Policies {
+			if p.Name != "node-gpu-fault" {
+				continue
+			}
+			for _, sign := range p.Witness.Signs {
+				n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
+					Type: corev1.NodeConditionType(sign.Name), Status: corev1.ConditionTrue, Message: message, LastHeartbeatTime: metav1.Unix(0, 0),
+				}}}}
+				w := signs.Weigh([]signs.Sign{sign}, n, nil, time.Time{}, time.Now())
+				require.Equal(t, want == signs.Ill, w.Ill, message)
+				require.False(t, w.Well, message)
+			}
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -112,4 +113,21 @@ func (w JSONWriter) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// Age is a time span as people say it: in days, or as the configuration writes it without seconds that nobody needs.
+func Age(d time.Duration) string {
+	if day := 24 * time.Hour; d >= 2*day {
+		return fmt.Sprintf("%d days", d/day)
+	}
+	if d >= time.Hour {
+		d = d.Truncate(time.Minute)
+	}
+	s := d.Truncate(time.Second).String()
+	for _, empty := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(s, empty) {
+			s = s[:len(s)-2]
+		}
+	}
+	return s
 }

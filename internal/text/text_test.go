@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -79,5 +80,14 @@ func TestNothingThatSteersATerminalIsPassedOn(t *testing.T) {
 			require.Equal(t, len(piece), n)
 		}
 		require.Equal(t, shown, out.String(), size)
+	}
+}
+
+func TestAge(t *testing.T) {
+	for age, want := range map[time.Duration]string{
+		time.Hour: "1h", 10 * time.Minute: "10m", 90 * time.Minute: "1h30m", 61*time.Minute + 7*time.Second: "1h1m", 40 * time.Second: "40s",
+		17*24*time.Hour + time.Hour: "17 days", 47 * time.Hour: "47h", 0: "0s",
+	} {
+		require.Equal(t, want, Age(age))
 	}
 }

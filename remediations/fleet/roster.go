@@ -220,7 +220,9 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 		},
 	}
 	_, m.firing = r.firing[n.Name]
-	m.gpus, _ = signs.ExpectedGPUs(n)
+	if gpus, ok := signs.PromisedGPUs(n); ok {
+		m.gpus = gpus
+	}
 	for k := range n.Annotations {
 		m.Concerned = m.Concerned || (remediations.Relevant(k) && k != remediations.HistoryKey)
 	}
@@ -260,6 +262,9 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 		m.until = c.WouldUntil(c.PolicyOf(r.Policy, n), r)
 	}
 	if j.Record != nil {
+		if _, had, lost := j.Record.LostGPUs(n); lost {
+			m.gpus = had
+		}
 		phase = j.Record.Phase
 		if phase != remediations.PhaseExhausted {
 			m.repair = j.Record.ID

@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/announce"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -203,8 +202,8 @@ const maxKept = 256
 // maxConditions is more than any node has. A kubelet may write as many as it likes.
 const maxConditions = 64
 
-// conditionsOf are the node's conditions without their texts and heartbeats, of which a policy's witness reads the status.
-// Their types are the same few words on every node, and kept once.
+// conditionsOf are the node's conditions as a policy's witness reads them. Their types and texts are the same few words on every node,
+// and kept once. Of Ready, and of a long message, no more is kept than is read.
 func conditionsOf(n *corev1.Node) []corev1.NodeCondition {
 	var out []corev1.NodeCondition
 	for _, c := range n.Status.Conditions {
@@ -213,19 +212,23 @@ func conditionsOf(n *corev1.Node) []corev1.NodeCondition {
 		}
 		out = append(out, corev1.NodeCondition{
 			Type: corev1.NodeConditionType(unique.Make(string(c.Type)).Value()), Status: corev1.ConditionStatus(unique.Make(string(c.Status)).Value()),
-			LastTransitionTime: c.LastTransitionTime, Reason: ownReason(c),
+			LastTransitionTime: c.LastTransitionTime, LastHeartbeatTime: c.LastHeartbeatTime, Reason: shared(c, c.Reason), Message: shared(c, c.Message),
 		})
 	}
 	return out
 }
 
-// ownReason is the reason of a condition that Drydock set: nobody else's is read.
-func ownReason(c corev1.NodeCondition) string {
-	if announce.Own(c) {
-		return announce.Reason
+// shared is a text of the condition, kept once for all nodes. No policy selects Ready by its texts, and its message may change with
+// each heartbeat.
+func shared(c corev1.NodeCondition, text string) string {
+	if c.Type == corev1.NodeReady {
+		return ""
 	}
-	return ""
+	return unique.Make(text[:min(len(text), maxText)]).Value()
 }
+
+// maxText bounds what is kept of a condition's text. NVSentinel writes up to 1,024 bytes.
+const maxText = 1 << 10
 
 // Matters says whether a change of a Node could change a decision; heartbeats do not, neither the kubelet's nor Kilo's.
 func Matters(a, b *corev1.Node) bool {

@@ -88,12 +88,12 @@ func witnessed(c *Candidate) string {
 		}
 		return fmt.Sprintf("policy %s acts on the alert alone (witness: none)", c.Policy.Name)
 	}
-	return strings.Join(signs.Weigh(asked, c.Node, c.Read, c.Now.Add(-witnessKept)).Saw, "; ")
+	return strings.Join(signs.Weigh(asked, c.seen(), c.Read, c.Now.Add(-witnessKept), c.Now).Saw, "; ")
 }
 
 // unread names the signs of the witness that must be read before anybody knows what the witness says; nil: none.
 func (c *Candidate) unread() (names []string) {
-	w := signs.Weigh(c.Signs(), c.Node, c.Read, c.Now.Add(-witnessKept))
+	w := signs.Weigh(c.Signs(), c.seen(), c.Read, c.Now.Add(-witnessKept), c.Now)
 	if w.Ill || !w.Unread {
 		return nil
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -30,6 +32,9 @@ func (c *Candidate) Signs() []signs.Sign {
 	return asked
 }
 
+// seen is the Node as the witness sees it: with the GPUs that its machine had before the fault.
+func (c *Candidate) seen() *corev1.Node { return remediations.WithGPUsBefore(c.Node, c.Journal.Record) }
+
 // notWitnessed holds what only an alert speaks for. What was not read yet is asked for once no other guard holds.
 func notWitnessed(c *Candidate) *Finding {
 	if c.Request == "" && c.Policy.Witness == nil {
@@ -39,7 +44,7 @@ func notWitnessed(c *Candidate) *Finding {
 	if len(asked) == 0 {
 		return nil
 	}
-	w := signs.Weigh(asked, c.Node, c.Read, c.Now.Add(-witnessKept))
+	w := signs.Weigh(asked, c.seen(), c.Read, c.Now.Add(-witnessKept), c.Now)
 	if w.Ill || w.Unread {
 		return nil
 	}
@@ -53,11 +58,11 @@ func notWitnessed(c *Candidate) *Finding {
 // Unwitnessed says that the witness must be read before the step: nothing that was seen a moment ago says Ill.
 func (c *Candidate) Unwitnessed() bool {
 	asked := c.Signs()
-	return len(asked) > 0 && !signs.Weigh(asked, c.Node, c.Read, c.Now.Add(-remediations.LookFor)).Ill
+	return len(asked) > 0 && !signs.Weigh(asked, c.seen(), c.Read, c.Now.Add(-remediations.LookFor), c.Now).Ill
 }
 
 // WitnessDue says that what holds the repair was seen so long ago that it must be read again.
 func (c *Candidate) WitnessDue() bool {
-	w := signs.Weigh(c.Signs(), c.Node, c.Read, c.Now.Add(-witnessKept))
+	w := signs.Weigh(c.Signs(), c.seen(), c.Read, c.Now.Add(-witnessKept), c.Now)
 	return !w.Oldest.IsZero() && c.Now.Sub(w.Oldest) >= witnessAgain
 }

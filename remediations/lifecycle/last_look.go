@@ -54,7 +54,7 @@ func StillWitnessed(n *corev1.Node, asked []signs.Sign, read map[signs.Sign]sign
 	if len(asked) == 0 {
 		return nil
 	}
-	w := signs.Weigh(asked, n, read, time.Time{})
+	w := signs.Weigh(asked, n, read, time.Time{}, time.Time{}) // the decision judged a moment ago how old they are
 	if w.Ill {
 		return nil
 	}

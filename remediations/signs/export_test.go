@@ -1,6 +1,10 @@
 package signs
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // What the tests of the signs ask that nobody else does.
 
@@ -15,4 +19,6 @@ const (
 
 var GpusSay = gpusSay
 
-func (x Sign) Ask(a0 *corev1.Node) Testimony { return x.ask(a0) }
+func (x Sign) Ask(a0 *corev1.Node) Testimony { return x.ask(a0, time.Time{}) }
+
+func (x Sign) AskAt(a0 *corev1.Node, now time.Time) Testimony { return x.ask(a0, now) }

@@ -1,6 +1,7 @@
 package signs
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,8 +12,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// GPUCountLabel says how many GPUs the machine has. That number is told by the label alone: what the node offers may be
-// fewer, which is the very fault.
+// GPUCountLabel says how many GPUs the machine has now. What the node offers may be fewer, and where the machine itself lost a GPU
+// the label says fewer, too: a repair remembers the number from before.
 const GPUCountLabel = "nvidia.com/gpu.count"
 
 // maxGPUs is more than any machine has. A label that says more says nothing.
@@ -75,6 +76,10 @@ const (
 	gpuSharing    = "nvidia.com/gpu.sharing-strategy"
 	gpuProduct    = "nvidia.com/gpu.product"
 	sharedProduct = "-SHARED"
+	// workloadConfig and deviceplugin are labels of the GPU Operator, migState is one of its MIG manager.
+	workloadConfig = "nvidia.com/gpu.workload.config"
+	deviceplugin   = "nvidia.com/gpu.deploy.device-plugin"
+	migState       = "nvidia.com/mig.config.state"
 )
 
 // gpusSay compares what the node offers with what its label promises. GPUs that are partitioned or shared are offered under
@@ -87,7 +92,7 @@ func gpusSay(n *corev1.Node) Testimony {
 	if len(n.Status.Allocatable) == 0 {
 		return Testimony{Answer: Unknown, Saw: "the Node does not say what it offers"}
 	}
-	if why := sharedGPUs(n); why != "" {
+	if why := cmp.Or(elsewhere(n), sharedGPUs(n)); why != "" {
 		return Testimony{Answer: Unknown, Saw: "the GPUs of the node cannot be counted: " + why}
 	}
 	offered := n.Status.Allocatable[gpuResource]
@@ -96,6 +101,42 @@ func gpusSay(n *corev1.Node) Testimony {
 		t.Answer = Ill
 	}
 	return t
+}
+
+// PromisedGPUs is how many GPUs the node should offer under the names that the alert counts; false: nothing says so.
+func PromisedGPUs(n *corev1.Node) (int, bool) {
+	count, ok := ExpectedGPUs(n)
+	return count, ok && (len(n.Status.Allocatable) == 0 || elsewhere(n) == "")
+}
+
+// LostGPUs compares what the label says now with how many GPUs the machine had before its fault. A machine that no longer finds a GPU
+// says so in its label, too. lost is false where the two cannot be compared.
+func LostGPUs(n *corev1.Node, had int) (count int, lost bool) {
+	count, ok := ExpectedGPUs(n)
+	return count, ok && count < had && sharedGPUs(n) == "" && elsewhere(n) == ""
+}
+
+// elsewhere says why the node rightly offers no nvidia.com/gpu; empty: it does not. A kubelet keeps a resource that it once offered, with
+// the number 0, so a resource that is not there was never offered.
+func elsewhere(n *corev1.Node) string {
+	switch v := n.Labels[workloadConfig]; v {
+	case "", "container":
+	default:
+		return fmt.Sprintf("the label %s is %s, so they are for virtual machines", workloadConfig, text.Line(v, 63))
+	}
+	if n.Labels[deviceplugin] == "false" {
+		return "the label " + deviceplugin + " is false, so no device plugin offers them"
+	}
+	switch v := n.Labels[migState]; v {
+	case "pending", "rebooting":
+		return fmt.Sprintf("the label %s is %s, so the MIG manager is changing them", migState, v)
+	}
+	for name := range n.Status.Allocatable {
+		if r := string(name); name == gpuResource || strings.HasPrefix(r, migPrefix) || r == string(gpuResource)+sharedSuffix {
+			return ""
+		}
+	}
+	return "the node has never offered " + string(gpuResource) + "; DRA or a device plugin for virtual machines may offer them under other names"
 }
 
 // sharedGPUs says how the node's GPUs are partitioned or shared; empty: they are not.

@@ -25,7 +25,7 @@ func sameTaint(a, b corev1.Taint) bool {
 }
 
 func sameCondition(a, b corev1.NodeCondition) bool {
-	return a.Type == b.Type && a.Status == b.Status && a.LastTransitionTime.Equal(&b.LastTransitionTime) && a.Reason == b.Reason
+	return a.Type == b.Type && a.Status == b.Status && a.LastTransitionTime.Equal(&b.LastTransitionTime) && a.Reason == b.Reason && a.Message == b.Message
 }
 
 func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/text"
 )
 
 // Witness is what must be true of a node itself before an alert may disrupt it. An alert alone can be forged, stale, or
@@ -36,6 +38,10 @@ type Sign struct {
 	Name, Status string
 	// From is the key of the configuration that names the DaemonSet, where the policy leaves that to the configuration.
 	From string
+	// StaleAfter is the age from which a condition is no data, counted from its last heartbeat; zero: at any age it is data.
+	StaleAfter time.Duration
+	// Texts select the condition by what it says; nil: whatever it says.
+	Texts *Texts
 }
 
 // Answer is what a sign says of a node.
@@ -67,8 +73,8 @@ func (s Sign) OnNode() bool {
 	return s.Kind == DaemonSetPod && s.Name == "" // nobody can look, and that needs no look
 }
 
-// ask is what the Node shows of the sign.
-func (s Sign) ask(n *corev1.Node) Testimony {
+// ask is what the Node shows of the sign. now zero: nobody judges how old it is.
+func (s Sign) ask(n *corev1.Node, now time.Time) Testimony {
 	switch s.Kind {
 	case NotReady:
 		return conditionSays(n, corev1.NodeReady, func(status corev1.ConditionStatus) Answer {
@@ -78,15 +84,7 @@ func (s Sign) ask(n *corev1.Node) Testimony {
 			return Ill
 		})
 	case Condition:
-		return conditionSays(n, corev1.NodeConditionType(s.Name), func(status corev1.ConditionStatus) Answer {
-			if status == corev1.ConditionStatus(s.Status) {
-				return Ill
-			}
-			if status == corev1.ConditionUnknown {
-				return Unknown
-			}
-			return Well
-		})
+		return s.askCondition(n, now)
 	case MissingGPUs:
 		return gpusSay(n)
 	case DaemonSetPod:
@@ -94,6 +92,30 @@ func (s Sign) ask(n *corev1.Node) Testimony {
 	case StaleLease, NotRunning:
 	}
 	return Testimony{Answer: Unknown, Saw: fmt.Sprintf("%s was not read", s)}
+}
+
+func (s Sign) askCondition(n *corev1.Node, now time.Time) Testimony {
+	t := conditionSays(n, corev1.NodeConditionType(s.Name), func(status corev1.ConditionStatus) Answer {
+		if status == corev1.ConditionStatus(s.Status) {
+			return Ill
+		}
+		if status == corev1.ConditionUnknown {
+			return Unknown
+		}
+		return Well
+	})
+	i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return string(c.Type) == s.Name })
+	if i < 0 {
+		return t
+	}
+	c := n.Status.Conditions[i]
+	if age := now.Sub(c.LastHeartbeatTime.Time); s.StaleAfter > 0 && !now.IsZero() && !c.LastHeartbeatTime.IsZero() && age > s.StaleAfter {
+		return Testimony{Answer: Unknown, Saw: fmt.Sprintf("%s, but nothing has confirmed it for %s (staleAfter: %s)", t.Saw, text.Age(age), text.Age(s.StaleAfter))}
+	}
+	if why := s.Texts.against(c); t.Answer == Ill && why != "" {
+		return Testimony{Answer: Unknown, Saw: t.Saw + ", but " + why}
+	}
+	return t
 }
 
 func (s Sign) String() string {
@@ -172,13 +194,13 @@ func hasCondition(n *corev1.Node, kind string) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return string(c.Type) == kind })
 }
 
-// Weigh asks the signs. What was read before since counts as not read.
-func Weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since time.Time) weighed {
+// Weigh asks the signs. What was read before since counts as not read. now zero: nobody judges how old the Node's conditions are.
+func Weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since, now time.Time) weighed {
 	w := weighed{Well: true}
 	for _, s := range counted(signs, n) {
 		t := Testimony{}
 		if s.OnNode() {
-			t = s.ask(n)
+			t = s.ask(n, now)
 		} else {
 			t = read[s]
 			if t.At.IsZero() || t.At.Before(since) {

@@ -1,6 +1,7 @@
 package signs_test
 
 import (
+	"regexp"
 	"testing"
 	"time"
 
@@ -87,13 +88,13 @@ func TestSignsAreWeighedTogether(t *testing.T) {
 		"one is not known": {signs.Well, signs.Unknown, false, false, false},
 		"one was not read": {"", signs.Well, false, false, true},
 	} {
-		w := signs.Weigh(all, bare("n1"), said(c.lease, c.provider), noon.Add(-time.Second))
+		w := signs.Weigh(all, bare("n1"), said(c.lease, c.provider), noon.Add(-time.Second), noon)
 		require.Equal(t, []bool{c.ill, c.well, c.unread}, []bool{w.Ill, w.Well, w.Unread}, name)
 		require.Equal(t, c.lease != "", w.Oldest.Before(noon), name)
 		require.False(t, w.Oldest.IsZero(), name)
 	}
-	require.True(t, signs.Weigh(all, bare("n1"), said(signs.Well, signs.Well), noon).Unread, "what was read before that is not counted")
-	require.Zero(t, signs.Weigh([]signs.Sign{ready}, bare("n1"), nil, noon).Oldest, "the Node shows it")
+	require.True(t, signs.Weigh(all, bare("n1"), said(signs.Well, signs.Well), noon, noon).Unread, "what was read before that is not counted")
+	require.Zero(t, signs.Weigh([]signs.Sign{ready}, bare("n1"), nil, noon, noon).Oldest, "the Node shows it")
 }
 
 // TestConditionThatANodeDoesNotHaveIsNoData: beside another condition of the list it is not counted; alone it proves nothing.
@@ -119,7 +120,7 @@ func TestConditionThatANodeDoesNotHaveIsNoData(t *testing.T) {
 		for kind, status := range c.has {
 			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status})
 		}
-		w := signs.Weigh(c.signs, n, nil, noon)
+		w := signs.Weigh(c.signs, n, nil, noon, noon)
 		require.Equal(t, []bool{c.ill, c.well}, []bool{w.Ill, w.Well}, name)
 		require.Len(t, w.Saw, c.saw, name)
 	}
@@ -135,7 +136,15 @@ func TestGPUsAsAWitness(t *testing.T) {
 		"all are there":                {offered: map[corev1.ResourceName]string{signs.GpuResource: "8"}, want: signs.Well},
 		"more than expected":           {offered: map[corev1.ResourceName]string{signs.GpuResource: "9"}, want: signs.Well},
 		"one is missing":               {offered: map[corev1.ResourceName]string{signs.GpuResource: "7"}, want: signs.Ill},
-		"all are missing":              {offered: map[corev1.ResourceName]string{"cpu": "8"}, want: signs.Ill},
+		"all are missing":              {offered: map[corev1.ResourceName]string{"cpu": "8", signs.GpuResource: "0"}, want: signs.Ill},
+		"it never offered one (DRA)":   {offered: map[corev1.ResourceName]string{"cpu": "8"}, want: signs.Unknown},
+		"offered under another name":   {offered: map[corev1.ResourceName]string{"cpu": "8", "nvidia.com/GA102GL_A10": "8"}, want: signs.Unknown},
+		"for virtual machines":         {labels: map[string]string{"nvidia.com/gpu.workload.config": "vm-passthrough"}, offered: map[corev1.ResourceName]string{signs.GpuResource: "0", "nvidia.com/GA102GL_A10": "8"}, want: signs.Unknown},
+		"for containers, as it says":   {labels: map[string]string{"nvidia.com/gpu.workload.config": "container"}, offered: map[corev1.ResourceName]string{signs.GpuResource: "7"}, want: signs.Ill},
+		"without a device plugin":      {labels: map[string]string{"nvidia.com/gpu.deploy.device-plugin": "false"}, offered: map[corev1.ResourceName]string{signs.GpuResource: "0"}, want: signs.Unknown},
+		"MIG is being changed":         {labels: map[string]string{"nvidia.com/mig.config.state": "rebooting"}, offered: map[corev1.ResourceName]string{signs.GpuResource: "0"}, want: signs.Unknown},
+		"MIG was changed":              {labels: map[string]string{"nvidia.com/mig.config.state": "success"}, offered: map[corev1.ResourceName]string{signs.GpuResource: "7"}, want: signs.Ill},
+		"a network card of the vendor": {offered: map[corev1.ResourceName]string{signs.GpuResource: "7", "nvidia.com/hostdev": "2"}, want: signs.Ill},
 		"nothing is offered":           {want: signs.Unknown},
 		"the label is missing":         {labels: map[string]string{signs.GPUCountLabel: ""}, offered: map[corev1.ResourceName]string{signs.GpuResource: "7"}, want: signs.Unknown},
 		"partitioned in several sizes": {labels: map[string]string{signs.MigStrategy: "mixed"}, offered: map[corev1.ResourceName]string{signs.GpuResource: "7"}, want: signs.Unknown},
@@ -159,5 +168,57 @@ func TestGPUsAsAWitness(t *testing.T) {
 			n.Status.Allocatable[k] = resource.MustParse(v)
 		}
 		require.Equal(t, c.want, signs.GpusSay(n).Answer, name)
+	}
+}
+
+// TestConditionThatNobodyConfirmsIsNoData: what set it may be gone for weeks, so it shows neither a fault nor a cure.
+func TestConditionThatNobodyConfirmsIsNoData(t *testing.T) {
+	sign := signs.Sign{Kind: signs.Condition, Name: "KernelDeadlock", Status: "True", StaleAfter: time.Hour}
+	for name, c := range map[string]struct {
+		status corev1.ConditionStatus
+		age    time.Duration
+		want   signs.Answer
+	}{
+		"True, confirmed":               {corev1.ConditionTrue, time.Hour, signs.Ill},
+		"True, not confirmed for long":  {corev1.ConditionTrue, time.Hour + time.Second, signs.Unknown},
+		"False, confirmed":              {corev1.ConditionFalse, time.Hour, signs.Well},
+		"False, not confirmed for long": {corev1.ConditionFalse, 17 * 24 * time.Hour, signs.Unknown},
+		"by a clock that is ahead":      {corev1.ConditionTrue, -time.Hour, signs.Ill},
+	} {
+		n := bare("n1")
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
+			Type: "KernelDeadlock", Status: c.status, LastHeartbeatTime: metav1.NewTime(noon.Add(-c.age)),
+		})
+		require.Equal(t, c.want, sign.AskAt(n, noon).Answer, name)
+		require.NotEqual(t, signs.Unknown, signs.Sign{Kind: signs.Condition, Name: "KernelDeadlock", Status: "True"}.AskAt(n, noon).Answer, "a policy may believe it at any age")
+	}
+	n := bare("n1")
+	n.Status.Conditions = []corev1.NodeCondition{{Type: "KernelDeadlock", Status: "True", LastHeartbeatTime: metav1.NewTime(noon.Add(-17 * 24 * time.Hour))}}
+	require.Equal(t, "KernelDeadlock is True, but nothing has confirmed it for 17 days (staleAfter: 1h)", sign.AskAt(n, noon).Saw)
+	n.Status.Conditions[0].LastHeartbeatTime = metav1.Time{}
+	require.Equal(t, signs.Ill, sign.AskAt(n, noon).Answer, "what sets it writes no heartbeats, so its age is not known")
+}
+
+func TestConditionIsSelectedByReasonAndMessage(t *testing.T) {
+	expr := regexp.MustCompile
+	for name, c := range map[string]struct {
+		texts signs.Texts
+		want  signs.Answer
+	}{
+		"a reason that is selected":   {signs.Texts{Reason: expr("^IPAMD")}, signs.Ill},
+		"another reason":              {signs.Texts{Reason: expr("^Interface")}, signs.Unknown},
+		"a reason that is left out":   {signs.Texts{ReasonNot: expr("^IPAMDNotReady$")}, signs.Unknown},
+		"another one is left out":     {signs.Texts{ReasonNot: expr("^Other$")}, signs.Ill},
+		"a message that is selected":  {signs.Texts{Message: expr("sda")}, signs.Ill},
+		"another message":             {signs.Texts{Message: expr("sdi")}, signs.Unknown},
+		"a message that is left out":  {signs.Texts{MessageNot: expr("sda")}, signs.Unknown},
+		"a selected reason, left out": {signs.Texts{Reason: expr("IPAMD"), MessageNot: expr("sda")}, signs.Unknown},
+	} {
+		n := bare("n1")
+		n.Status.Conditions = []corev1.NodeCondition{{Type: "NetworkingReady", Status: "False", Reason: "IPAMDNotReady", Message: "on sda"}}
+		sign := signs.Sign{Kind: signs.Condition, Name: "NetworkingReady", Status: "False", Texts: &c.texts}
+		require.Equal(t, c.want, sign.AskAt(n, noon).Answer, name)
+		n.Status.Conditions[0].Status = corev1.ConditionTrue
+		require.Equal(t, signs.Well, sign.AskAt(n, noon).Answer, "%s: it is well whatever it says", name)
 	}
 }

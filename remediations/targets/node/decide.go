@@ -117,6 +117,9 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 			return cure
 		}
 		if !well {
+			if s.fewerGPUs() != "" {
+				return s.exhaust(p, now) // no alert calls for another step, and a person must look at the machine
+			}
 			if d, ok := s.otherAlert(p, now); ok {
 				return d
 			}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -47,6 +48,7 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decisio
 	missing := "its alert came back"
 	if r.Intent != nil {
 		_, missing = s.proven()
+		missing = cmp.Or(s.fewerGPUs(), missing)
 	}
 	d.Message = fmt.Sprintf("all steps were tried (%s) and the node is not cured: %s%s", all(r), missing, passedOver(r))
 	d.Ended.Why = text.Line(d.Message, 300)

@@ -29,5 +29,5 @@ func MayStillAct(c *remediations.Config, n *corev1.Node, intentID string, signs 
 	if err := lifecycle.LetsAct(c.HoldWhen, n, j); err != nil {
 		return err
 	}
-	return lifecycle.StillWitnessed(n, signs, read)
+	return lifecycle.StillWitnessed(remediations.WithGPUsBefore(n, r), signs, read)
 }

@@ -72,7 +72,10 @@ func (s *state) evidence(d *lifecycle.Decision, p *remediations.Policy, due, now
 		*d = lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: s.Lease.ReadAt.Add(leaseAgain), Message: "the kubelet's lease is stale"}
 		return false, ""
 	}
-	gone, unread, saw := s.faultGone(p, r, due)
+	if why := s.fewerGPUs(); why != "" {
+		return false, why
+	}
+	gone, unread, saw := s.faultGone(p, r, due, now)
 	switch {
 	case unread:
 		d.Ask.Witness, d.Message = true, "reading whether the fault itself is gone"
@@ -81,6 +84,16 @@ func (s *state) evidence(d *lifecycle.Decision, p *remediations.Policy, due, now
 		return false, "the alert is gone, the fault is not: " + saw
 	}
 	return true, ""
+}
+
+// fewerGPUs says that the machine lost GPUs during the repair; empty: it did not. A GPU that fell off its bus may not come back, and
+// then the label promises fewer as well, so the alert is over.
+func (s *state) fewerGPUs() string {
+	count, had, lost := s.Record.LostGPUs(s.Node)
+	if !lost {
+		return ""
+	}
+	return fmt.Sprintf("the machine came back with %d of the %d GPUs that it had", count, had)
 }
 
 // cure is Recovered with the step's own proof, and SelfRecovered without.

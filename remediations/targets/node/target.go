@@ -79,6 +79,7 @@ func (s *state) intend(c *lifecycle.Candidate, pending *remediations.Record, d *
 	n, r, spent := s.Node, d.Record, s.taken(pending, c.Step)
 	r.Also = s.also(r)
 	r.Intent.BootID, r.Intent.UID, r.Intent.ProviderID = n.Status.NodeInfo.BootID, string(n.UID), n.Spec.ProviderID
+	r.Intent.GPUs = pending.GPUsToKeep(n)
 	if s.Config.Several(c.Step.Name) {
 		r.Intent.Provider = provider(c)
 	}

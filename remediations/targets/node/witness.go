@@ -10,11 +10,11 @@ import (
 
 // faultGone asks the policy's witness whether the fault itself is gone. unread: it must be read first. A repair that a
 // person asked for rests on no fault, so only a fault that shows counts against it.
-func (s *state) faultGone(p *remediations.Policy, r *remediations.Record, since time.Time) (gone, unread bool, saw string) {
+func (s *state) faultGone(p *remediations.Policy, r *remediations.Record, since, now time.Time) (gone, unread bool, saw string) {
 	if p.Witness == nil || p.Witness.None {
 		return true, false, ""
 	}
-	w := signs.Weigh(p.Witness.Signs, s.Node, s.Read, since)
+	w := signs.Weigh(p.Witness.Signs, remediations.WithGPUsBefore(s.Node, r), s.Read, since, now)
 	if w.Unread {
 		return false, true, ""
 	}

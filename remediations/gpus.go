@@ -1,0 +1,42 @@
+package remediations
+
+import (
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations/signs"
+)
+
+// GPUsToKeep is how many GPUs the machine had before its fault: as many as an earlier attempt of the repair found, or as its label says.
+func (r *Record) GPUsToKeep(n *corev1.Node) int {
+	count, _ := signs.ExpectedGPUs(n)
+	if r != nil && r.Intent != nil && r.Intent.ProviderID == n.Spec.ProviderID {
+		return max(count, r.Intent.GPUs)
+	}
+	return count
+}
+
+// LostGPUs says how many GPUs the machine has now and had before the fault; lost is false where it has as many, or nothing says so.
+func (r *Record) LostGPUs(n *corev1.Node) (count, had int, lost bool) {
+	had = r.GPUsToKeep(n)
+	count, lost = signs.LostGPUs(n, had)
+	return count, had, lost
+}
+
+// WithGPUsBefore is the Node as a witness must see it: where its machine lost GPUs during the repair, its label promises as many as
+// the machine had. Otherwise it is the Node itself.
+func WithGPUsBefore(n *corev1.Node, r *Record) *corev1.Node {
+	if n == nil || r == nil {
+		return n
+	}
+	_, had, lost := r.LostGPUs(n)
+	if !lost {
+		return n
+	}
+	as := *n
+	as.Labels = maps.Clone(n.Labels)
+	as.Labels[signs.GPUCountLabel] = strconv.Itoa(had)
+	return &as
+}

@@ -1,0 +1,36 @@
+package signs
+
+import (
+	"fmt"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/text"
+)
+
+// Texts select a condition by its reason and its message. nil selects everything. A condition that is not selected is no data: it shows
+// neither a fault nor a cure.
+type Texts struct {
+	Reason, ReasonNot, Message, MessageNot *regexp.Regexp
+}
+
+// against says why the condition is not selected; empty: it is.
+func (t *Texts) against(c corev1.NodeCondition) string {
+	if t == nil {
+		return ""
+	}
+	for _, one := range []struct {
+		key, value string
+		wanted     bool
+		expr       *regexp.Regexp
+	}{
+		{"reason", c.Reason, true, t.Reason}, {"reasonNot", c.Reason, false, t.ReasonNot},
+		{"message", c.Message, true, t.Message}, {"messageNot", c.Message, false, t.MessageNot},
+	} {
+		if one.expr != nil && one.expr.MatchString(one.value) != one.wanted {
+			return fmt.Sprintf("the policy's %s leaves it out: %q", one.key, text.Line(one.value, 200))
+		}
+	}
+	return ""
+}
