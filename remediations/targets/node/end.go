@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -45,12 +44,14 @@ func undo(d *lifecycle.Decision, r *remediations.Record) {
 func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decision {
 	d := s.End(remediations.OutcomeExhausted, "", now)
 	r := s.Record.Exhausted(now)
-	missing := "its alert came back"
+	tried, missing := "all steps were tried", "its alert came back"
 	if r.Intent != nil {
 		_, missing = s.proven()
-		missing = cmp.Or(s.fewerGPUs(), missing)
+		if fewer := s.fewerGPUs(); fewer != "" {
+			tried, missing = "these steps were done", fewer // others may be left, for which no alert calls
+		}
 	}
-	d.Message = fmt.Sprintf("all steps were tried (%s) and the node is not cured: %s%s", all(r), missing, passedOver(r))
+	d.Message = fmt.Sprintf("%s (%s) and the node is not cured: %s%s", tried, all(r), missing, passedOver(r))
 	d.Ended.Why = text.Line(d.Message, 300)
 	d.Uncordon, d.Untaint, d.Withdraw, d.Ended.Left = false, false, nil, nil
 	disruptive := slices.ContainsFunc(all(r), func(done remediations.Attempt) bool { return s.Config.Remediation(done.Name).Disruptive })
