@@ -37,7 +37,7 @@
 //	          |                   cordoned, until a person's reset
 //	          +--> Cancelled      by a person; or the policy is gone or its plan was edited, or
 //	          |                   Pending for a day
-//	          +--> Superseded     the Node was deleted under its repair, or another one leads
+//	          +--> Superseded     the Node was deleted under its repair, or another machine has its name; or another one leads
 //	                              the location by now; or its own alert is over, and another
 //	                              policy repairs the node
 //	          +--> Observed       out of Pending, where the policy only observes: nothing was done
@@ -82,7 +82,8 @@
 //     TestDecideLeaderGoldens,
 //     TestRelapseGoesOnWithThePlan, TestMachineThatNoRebootCuresIsReplaced, TestNodeRegisteredAgainIsNoReplacement, TestReplacementThatNeverComes,
 //     TestAReplacementEndsWithoutAMachineWhereNoneIsNeeded, TestAProviderThatPromisesAMachineMustBringOne.
-//  8. What Drydock did is on the record, and undone by Drydock alone, where it is still its own:
+//  8. What Drydock did is on the record, and undone by Drydock alone, where it is still its own; a record, and all that follows from it,
+//     is of one machine: TestRecordOfAnotherMachineIsSuperseded, TestCancelOnTheNewNodeKeepsTheReplacementOfTheOld,
 //     TestCordonOfAPersonSurvivesAReset, TestNodeThatNothingCuresIsCordonedAndLeftToAPerson,
 //     TestOutOfServiceOnlyWhereTheMachineIsGone, TestLeadershipMovesOnlyWhereEverythingSaysSo.
 //  9. A person's word wins, also in mid-repair: TestPersonsWord, TestSilenceBetweenTwoAttemptsHoldsTheSecond,

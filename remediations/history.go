@@ -41,7 +41,9 @@ const (
 type Entry struct {
 	ID     string `json:"id"`
 	Target string `json:"target,omitempty"` // absent: the node itself
-	Pod    string `json:"pod,omitempty"`    // whose sidecar it was, as namespace/name
+	// Machine names the machine of the Node then, as MachineOf does. Absent: an earlier version wrote the entry.
+	Machine string `json:"machine,omitempty"`
+	Pod     string `json:"pod,omitempty"` // whose sidecar it was, as namespace/name
 	// Location is whose leader it was, Moves what was done about it: what each key was before is in them. PutBack: it is so
 	// again.
 	Location string    `json:"location,omitempty"`

@@ -14,10 +14,15 @@ import (
 // Journal is all of Drydock's that a Node carries, decoded.
 type Journal struct {
 	Record *Record
-	// Malformed is why the record cannot be read; Record is nil then.
-	Malformed error
-	Alerts    []Alert
-	History   []Entry
+	// Malformed is why one of the records cannot be read, Unreadable are the keys of all those. Record is nil where it is one of them.
+	Malformed  error
+	Unreadable []string
+	// Superseded are the records by which nothing goes on, by key: those of another machine that had a Node of this name, and those of
+	// repairs that the history has ended.
+	Superseded map[string]*Record
+	Alerts     []Alert
+	// History are the repairs that ended on the Node's machine, Past those that ended on another machine that had a Node of this name.
+	History, Past []Entry
 	// OtherRepairs are the records of the node's other targets that are in flight.
 	OtherRepairs []*Record
 	// Records are those of all of the node's other targets, by key.
@@ -61,6 +66,9 @@ func (j Journal) ToUndo() (undo []Undo) {
 	if j.Record != nil {
 		undo = append(undo, j.Record.Undo...)
 	}
+	for _, r := range j.Superseded {
+		undo = append(undo, r.Undo...)
+	}
 	for _, e := range j.History {
 		undo = append(undo, e.Left...)
 	}
@@ -89,7 +97,7 @@ func (j Journal) Caused(c corev1.NodeCondition) bool {
 // ConditionsDue are the conditions to set and to remove, so that those of the Node say what its record says. Where the record cannot be
 // read, nothing is due.
 func (j Journal) ConditionsDue(n *corev1.Node) (set []corev1.NodeCondition, remove []corev1.NodeConditionType) {
-	if j.Malformed != nil {
+	if j.CannotRead(NodeRepairKey) {
 		return nil, nil
 	}
 	return announce.Due(n, j.Record.announces)
@@ -97,7 +105,9 @@ func (j Journal) ConditionsDue(n *corev1.Node) (set []corev1.NodeCondition, remo
 
 // ReadJournal decodes a Node's annotations.
 func (g Registry) ReadJournal(n *corev1.Node) Journal {
-	j := Journal{Alerts: AlertsOn(n.Annotations), History: DecodeHistory(n.Annotations[HistoryKey])}
+	j := Journal{Alerts: AlertsOn(n.Annotations)}
+	j.readHistory(n)
+	j.forgetCancels()
 	for _, k := range slices.Sorted(maps.Keys(n.Annotations)) { // of two that cannot be read, always the same is named
 		if !strings.HasPrefix(k, RepairPrefix) {
 			continue
@@ -105,24 +115,35 @@ func (g Registry) ReadJournal(n *corev1.Node) Journal {
 		r, err := g.DecodeRecordOf(k, n.Annotations[k])
 		switch {
 		case err != nil:
-			j.Malformed = fmt.Errorf("%s: %w", clip(k, 80), err)
-		case k == NodeRepairKey:
-			j.Record = r
-		case r.Phase.InFlight():
-			j.OtherRepairs = append(j.OtherRepairs, r)
-		}
-		if err == nil && k != NodeRepairKey {
-			if j.Records == nil {
-				j.Records = map[string]*Record{}
+			j.Malformed, j.Unreadable = fmt.Errorf("%s: %w", clip(k, 80), err), append(j.Unreadable, k)
+		case !j.speaksOf(r, n, k) || j.HasEnded(r):
+			if j.Superseded == nil {
+				j.Superseded = map[string]*Record{}
 			}
-			j.Records[k] = r
+			j.Superseded[k] = r
+		default:
+			j.keep(k, r)
 		}
-	}
-	if j.Malformed != nil {
-		j.Record, j.Records = nil, nil
 	}
 	return j
 }
+
+func (j *Journal) keep(key string, r *Record) {
+	if key == NodeRepairKey {
+		j.Record = r
+		return
+	}
+	if r.Phase.InFlight() {
+		j.OtherRepairs = append(j.OtherRepairs, r)
+	}
+	if j.Records == nil {
+		j.Records = map[string]*Record{}
+	}
+	j.Records[key] = r
+}
+
+// CannotRead says that the record under the key cannot be read.
+func (j Journal) CannotRead(key string) bool { return slices.Contains(j.Unreadable, key) }
 
 // OccupyingKey says that a record under the key has its phase in the label of its Node.
 func OccupyingKey(key string) bool {

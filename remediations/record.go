@@ -54,6 +54,8 @@ type Record struct {
 	ID     string `json:"id"`
 	Policy string `json:"policy"`
 	Cause  Cause  `json:"cause"`
+	// Plan is the digest of the plan that a person is asked to approve, and of the machine; absent: the policy asks nobody.
+	Plan string `json:"plan,omitempty"`
 	// Target names what is repaired, where its kind has no field of its own here; absent: the repair is the node's, or of one that has.
 	Target string `json:"target,omitempty"`
 	// Pod is whose sidecar is repaired.
@@ -139,6 +141,11 @@ type Intent struct {
 	Provider string `json:"provider,omitempty"`
 	// Before is what the provider found before the step, where its proof needs it.
 	Before Before `json:"before,omitempty"`
+	// Zone, Pool and ControlPlane are where the node stood by its labels when the repair first acted. The repair counts there until it
+	// ends, however the node is labelled meanwhile.
+	Zone         string `json:"zone,omitempty"`
+	Pool         string `json:"pool,omitempty"`
+	ControlPlane bool   `json:"controlPlane,omitempty"`
 }
 
 // Hold is what keeps a repair back.

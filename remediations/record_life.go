@@ -34,6 +34,9 @@ func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 	if fleetwide {
 		return r != nil && r.ID == pending.ID && r.Hold != nil && r.Hold.Until == nil && !r.Hold.Reason.Fleetwide() && r.Hold.Reason != hold.Reason
 	}
+	if hold.Reason == ReasonAwaitingApproval && r != nil && r.Plan != pending.Plan {
+		return true // what is approved must be on record
+	}
 	return r == nil || r.ID != pending.ID || !r.Hold.same(hold)
 }
 

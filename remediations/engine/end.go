@@ -35,15 +35,19 @@ func (p *pass) end(s *lifecycle.State, d lifecycle.Decision) {
 		return
 	}
 	l := p.ledger.Clone()
-	changed := l.Release(n.Name)
+	changed := l.Release(e.ID)
 	if len(e.Steps) > 0 { // of a repair that did nothing, nothing can be said of its policy
-		finished, cured := l.Finished(e.Policy, e.ID, e.Outcome), l.Cured(ledger.Machine(n), e, p.fleet.Trials(e.ID))
+		finished, cured := l.Finished(e.Policy, e.ID, e.Outcome), l.Cured(remediations.MachineOf(n), e, p.fleet.Trials(e.ID))
 		changed = changed || finished || cured
+		if d.Record != nil && d.Record.Phase == remediations.PhaseExhausted {
+			l.RanOut(n, d.Record)
+			changed = true
+		}
 	}
 	if changed {
 		_ = p.save(l) // a failure is logged, and the ledger read again
 	}
-	p.fleet.Vacate(n.Name)
+	p.vacate(n.Name)
 	p.again = true // somebody may have waited for the slot
 }
 
@@ -62,14 +66,14 @@ func (p *pass) finished(e *remediations.Entry) bool {
 // open again. The ledger goes first, so that a crash counts it once. Then the decision is made again.
 func (p *pass) relapsed(s *lifecycle.State, c *ledger.Cure) {
 	l := p.ledger.Clone()
-	l.Relapse(ledger.Machine(s.Node), *c)
+	l.Relapse(remediations.MachineOf(s.Node), *c)
 	p.fleet.Reopen(c.Trials, p.now)
 	if p.save(l) != nil {
 		return
 	}
 	p.metrics.ended.WithLabelValues(c.Policy, string(remediations.OutcomeRelapsed)).Inc()
-	history := remediations.EncodeEntries(remediations.MarkRelapsed(s.Journal.History, c.Repair))
-	if len(s.Journal.History) > 0 {
+	history := remediations.EncodeEntries(remediations.MarkRelapsed(s.Journal.Whole(), c.Repair))
+	if len(s.Journal.Whole()) > 0 {
 		_, _ = p.write(p.ctx, s.Node, NodeChange{Annotations: map[string]*string{remediations.HistoryKey: &history}}) // else with the next step
 	}
 	p.Events.Event(s.Node.Name, Event{
@@ -101,4 +105,21 @@ func (p *pass) expireSilence(id string) {
 func (p *pass) save(l *ledger.Ledger) error {
 	l.Status.Breakers = maps.Clone(p.fleet.Breakers)
 	return p.saveLedger(p.ctx, l, p.ledgerAt)
+}
+
+// supersede follows once a record by which nothing goes on is off the Node.
+func (p *pass) supersede(s *lifecycle.State, d lifecycle.Decision) {
+	r := d.Superseded
+	if p.persist(s, d) == nil {
+		return
+	}
+	if d.Ended != nil {
+		p.metrics.over(d.Ended)
+		p.release(s.Node.Name, r.ID)
+	}
+	if r.Silence != "" && p.Silencer != nil {
+		p.Beside(func() { p.expireSilence(r.Silence) })
+	}
+	p.Events.Event(s.Node.Name, Event{Warning: true, Reason: "RepairSuperseded", Action: r.ID, Of: trailOf(r), Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, d.Message)})
+	p.again = true // the Node is decided about without the record
 }

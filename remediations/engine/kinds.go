@@ -11,7 +11,6 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/fleet"
-	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
@@ -50,7 +49,6 @@ type kind struct {
 type slots struct {
 	occupy func(f *fleet.Fleet, node string, r *remediations.Record, wouldBe bool)
 	vacate func(f *fleet.Fleet, node string)
-	free   func(l *ledger.Ledger, node string) bool
 }
 
 // kinds are those of every engine, in the order in which a pass decides about the targets of one node.
@@ -236,7 +234,7 @@ func (p *pass) keepBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool
 			p.emitOnceOf(k, t, r.ID, Event{Reason: "RepairPending", Of: trailOf(r), Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, p.causeOf(t.State, r))})
 		}
 		if was != nil && was.Phase.InFlight() && !r.Phase.InFlight() {
-			p.releaseOf(k, node)
+			p.releaseOf(k, node, was.ID)
 		}
 	}
 	switch {
@@ -277,7 +275,7 @@ func (p *pass) endBeside(k *kind, t *subject, d lifecycle.Decision) {
 		return
 	}
 	l := p.ledger.Clone()
-	freed := k.slots.free(l, t.of.node)
+	freed := l.Release(e.ID)
 	l.Finished(e.Policy, e.ID, e.Outcome)
 	if freed || l.Failing(e.Policy) != p.ledger.Failing(e.Policy) || e.Outcome == remediations.OutcomeExhausted {
 		_ = p.save(l) // a failure is logged, and the ledger read again
@@ -285,7 +283,7 @@ func (p *pass) endBeside(k *kind, t *subject, d lifecycle.Decision) {
 }
 
 // releaseOf frees the slot of the kind's repair on the node; a failure leaves it to sweep.
-func (p *pass) releaseOf(k *kind, node string) {
+func (p *pass) releaseOf(k *kind, node, repair string) {
 	if k.slots == nil {
 		return
 	}
@@ -294,7 +292,7 @@ func (p *pass) releaseOf(k *kind, node string) {
 		return
 	}
 	l := p.ledger.Clone()
-	if k.slots.free(l, node) {
+	if l.Release(repair) {
 		_ = p.save(l)
 	}
 	p.again = true // another one may have waited for its turn

@@ -10,7 +10,6 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/fleet"
-	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/location"
 )
@@ -57,7 +56,7 @@ var locations = kind{
 	},
 	resume: func(p *pass, t *subject, d lifecycle.Decision) { p.putBack(t, t.Record, d) },
 	slots: &slots{
-		occupy: (*fleet.Fleet).OccupyLocation, vacate: (*fleet.Fleet).VacateLocation, free: (*ledger.Ledger).ReleaseLocation,
+		occupy: (*fleet.Fleet).OccupyLocation, vacate: (*fleet.Fleet).VacateLocation,
 	},
 	ofWhat:   func(e *remediations.Entry) string { return " of the leader of location " + e.Location },
 	verified: (*pass).emitLeaderMoved,

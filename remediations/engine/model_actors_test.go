@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -115,7 +116,6 @@ func (l *life) people() map[string]func(*rapid.T) {
 		}),
 		"a person spoils the record": l.do(func(t *rapid.T, w *world) {
 			if n := pick(t); w.record(n) != nil {
-				w.machines[n].spoilt = true
 				w.edit(n, edit(remediations.NodeRepairKey, rapid.SampledFrom([]string{"{}", `{"v":2}`, ""}).Draw(t, "record")))
 			}
 		}),
@@ -186,6 +186,13 @@ func (l *life) infrastructure() map[string]func(*rapid.T) {
 			w.edit(pick(t), func(n *corev1.Node) { w.leaving(n, leaves) })
 		}),
 		"a Node is deleted and registered again": l.do(func(t *rapid.T, w *world) { w.register(pick(t)) }),
+		"a Node is made again with all that it carried": l.do(func(t *rapid.T, w *world) {
+			n := pick(t)
+			if m := w.machines[n]; m != nil && m.recycled.IsZero() {
+				w.ids++
+				w.remake(n, rapid.SampledFrom([]string{m.providerID, fmt.Sprintf("civo://other-%d", w.ids)}).Draw(t, "machine"))
+			}
+		}),
 		"a write or a read is lost": l.do(func(t *rapid.T, w *world) {
 			op := rapid.SampledFrom([]string{"write", "save", "load", "nodes", "node", "lease", "leases", "heartbeats"}).Draw(t, "operation")
 			w.faults[op] = rapid.SliceOfN(rapid.SampledFrom([]string{"conflict", "lost", "written", "empty"}), 1, 3).Draw(t, "faults")

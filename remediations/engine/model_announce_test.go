@@ -76,7 +76,7 @@ func (w *world) checkAnnouncements(i *instance, cur *corev1.Node, c NodeChange) 
 		m.announcedBy[key] = "drydock"
 	}
 	record, ends := c.Annotations[remediations.NodeRepairKey]
-	if !ends || was == nil || m.spoilt {
+	if !ends || was == nil {
 		return
 	}
 	if record != nil {

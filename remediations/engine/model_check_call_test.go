@@ -17,6 +17,9 @@ const lastWord = 100 * time.Millisecond
 func (w *world) checkCall(i *instance, step string, m Machine) {
 	w.checkName(m.Node)
 	now := time.Now()
+	if of, known := w.of[repairOf(m.Attempt)]; known && of != m.ProviderID {
+		w.fail("Machine: the attempt %s reached the machine %s, and its repair is of %s", m.Attempt, m.ProviderID, of)
+	}
 	n := w.nodes[m.Node]
 	if n == nil {
 		return // deleted since its intent was written

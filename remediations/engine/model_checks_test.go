@@ -59,6 +59,7 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 			clear(w.cured)
 		}
 	}
+	w.checkMachine(cur, c)
 	w.checkCordon(i, cur, c)
 	w.checkAnnouncements(i, cur, c)
 	w.checkMark(i, cur, c)
@@ -70,6 +71,9 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 		e := remediations.DecodeHistory(*v)[0]
 		if old := remediations.DecodeHistory(cur.Annotations[remediations.HistoryKey]); len(old) > 0 && old[0].ID == e.ID && (old[0].Ended.Equal(e.Ended) || wrong(old[0].Ended)) {
 			w.checkRelapse(cur, old, remediations.DecodeHistory(*v))
+			return
+		}
+		if w.ofAnotherMachine(cur, e) {
 			return
 		}
 		if e.Pod != "" {

@@ -53,7 +53,6 @@ type machine struct {
 	// recycled is when the provider took it away, marked the time of Drydock's out-of-service taint; zero: it did not.
 	recycled, marked time.Time
 	registered       bool // again, as another Node
-	spoilt           bool // somebody spoilt its record, and what Drydock did to its Node with it
 }
 
 func (m *machine) well() bool { return m.up && m.sick == 0 }

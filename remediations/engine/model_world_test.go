@@ -155,6 +155,7 @@ type world struct {
 	paused    map[string]time.Time   // since when a person holds the node
 	glass     map[string]time.Time   // since when its glass is broken
 	cancelled map[string]time.Time   // by repair, since when a person wants it cancelled
+	of        map[string]string      // by repair, the providerID of the machine of which its first record spoke
 	unfounded map[string]time.Time   // since when the Node shows no fault
 	// uncordoned is since when the node is not cordoned.
 	uncordoned map[string]time.Time
@@ -187,7 +188,7 @@ func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 	w := &world{
 		core: wholeCore(), admit: remediations.Admit, dice: rand.New(rand.NewPCG(1, 2)), config: c, layout: l, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
 		always: map[string]string{}, known: map[string]bool{}, paused: map[string]time.Time{}, overSince: map[string]time.Time{},
-		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, cured: map[string]curedAt{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, unfounded: map[string]time.Time{}, uncordoned: map[string]time.Time{}, born: map[string]time.Time{}, replacing: map[string]string{},
+		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, cured: map[string]curedAt{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, of: map[string]string{}, unfounded: map[string]time.Time{}, uncordoned: map[string]time.Time{}, born: map[string]time.Time{}, replacing: map[string]string{},
 		recycling: recycling{nodeGoes: 30 * time.Second, joins: 2 * time.Minute}, promisesNone: c.PromisesNone("replace", &remediations.Intent{}), rv: 100, roundTrip: 10 * time.Millisecond, pollEvery: 15 * time.Second,
 		nonsense: []string{"ghost", "N0; reboot", "../n0"},
 	}

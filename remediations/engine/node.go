@@ -101,6 +101,10 @@ func (p *pass) answer(node string, d lifecycle.Decision, wrote bool) {
 }
 
 func (p *pass) apply(s *lifecycle.State, d lifecycle.Decision) {
+	if d.Superseded != nil {
+		p.supersede(s, d)
+		return
+	}
 	if d.Relapsed != nil {
 		p.relapsed(s, d.Relapsed)
 		return
@@ -167,8 +171,10 @@ func (p *pass) hold(s *lifecycle.State, d lifecycle.Decision) {
 				m.call = nil // the attempt was given back, and is told again when it is made
 				delete(m.emitted, was.Intent.ID+"|RepairStepIssued")
 			}
-			p.release(n.Name)
-			p.fleet.Park(p.Config, n, d.Record)
+			p.release(n.Name, was.ID)
+			if p.ledger == nil || p.ledger.SlotOf(n.Name) == nil {
+				p.fleet.Park(p.Config, n, d.Record)
+			}
 		}
 	}
 	if d.Fleetwide {

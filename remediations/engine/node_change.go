@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -46,23 +47,25 @@ func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 			c.Annotations[key] = nil
 		}
 	}
-	past := journal.History
+	past := journal.Whole()
 	if r := d.Record; r != nil && r.After != nil && (d.Verb == lifecycle.VerbIssue || d.Verb == lifecycle.VerbEnd) {
 		past = remediations.MarkRelapsed(past, r.After.ID)
 	}
 	if d.Ended != nil {
-		history := remediations.EncodeHistory(past, *d.Ended)
+		e := *d.Ended
+		e.Machine = cmp.Or(e.Machine, remediations.MachineOf(s.Node))
+		history := remediations.EncodeHistory(past, e)
 		c.Annotations[remediations.HistoryKey] = &history
-	} else if !slices.EqualFunc(past, journal.History, func(a, b remediations.Entry) bool { return a.Outcome == b.Outcome }) {
+	} else if !slices.EqualFunc(past, journal.Whole(), func(a, b remediations.Entry) bool { return a.Outcome == b.Outcome }) {
 		history := remediations.EncodeEntries(past)
 		c.Annotations[remediations.HistoryKey] = &history
 	}
 	if d.History != nil {
-		history := remediations.EncodeEntries(d.History)
+		history := remediations.EncodeEntries(journal.Rewritten(d.History))
 		c.Annotations[remediations.HistoryKey] = &history
 	}
 	if d.LeftOf != "" {
-		if history, ok := remediations.HistoryLeaving(journal.History, d.LeftOf, d.Left); ok {
+		if history, ok := remediations.HistoryLeaving(journal.Whole(), d.LeftOf, d.Left); ok {
 			c.Annotations[remediations.HistoryKey] = &history
 		}
 	}
@@ -95,6 +98,9 @@ func markedAt(journal remediations.Journal, d lifecycle.Decision) (at *time.Time
 	var undo []remediations.Undo
 	if journal.Record != nil {
 		undo = append(undo, journal.Record.Undo...)
+	}
+	if d.Superseded != nil {
+		undo = append(undo, d.Superseded.Undo...)
 	}
 	for _, e := range journal.History {
 		if e.ID == d.LeftOf {

@@ -26,7 +26,9 @@ func (e *Engine) readNodes(ctx context.Context) error {
 		if len(e.wrote) > 0 {
 			all = slices.Clone(all) // it is the port's
 		}
-		e.roster.Read(e.caughtUp(all))
+		all = e.caughtUp(all)
+		e.forgetOthers(all)
+		e.roster.Read(all)
 		for name := range e.memory {
 			if e.roster.Node(name) == nil {
 				e.forget(name)
@@ -36,6 +38,7 @@ func (e *Engine) readNodes(ctx context.Context) error {
 	}
 	e.compareNodes(nodes, gone)
 	nodes = append(e.caughtUp(nodes), e.unseen()...)
+	e.forgetOthers(nodes)
 	e.roster.Change(nodes, gone)
 	for _, n := range nodes {
 		if m := e.memory[n.Name]; m != nil && m.readOf != nil {
@@ -80,6 +83,15 @@ func (e *Engine) unseen() (nodes []*corev1.Node) {
 func (e *Engine) caught(name string, m *memory) {
 	m.written, m.over = nil, nil
 	delete(e.wrote, name)
+}
+
+// forgetOthers drops what is remembered of Nodes in whose place another Node of the same name has come.
+func (e *Engine) forgetOthers(nodes []*corev1.Node) {
+	for _, n := range nodes {
+		if m := e.memory[n.Name]; m != nil && m.readOf != nil && m.readOf.UID != n.UID {
+			e.forget(n.Name)
+		}
+	}
 }
 
 // forget drops what is remembered of a node that is gone.

@@ -3,15 +3,18 @@ package engine
 import (
 	"fmt"
 
-	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 func (p *pass) reset(s *lifecycle.State, d lifecycle.Decision) {
 	// The counts go first: until the record goes the wish stands on the Node, so what a crash leaves undone is done again.
 	l := p.ledger.Clone() // without a ledger nothing is reset
-	l.Release(s.Node.Name)
-	l.Forget(ledger.Machine(s.Node))
+	if r := s.Journal.Record; r != nil {
+		l.Release(r.ID)
+	} else {
+		l.ReleaseMachine(s.Node)
+	}
+	l.Forget(s.Node)
 	for _, policy := range d.Allow {
 		l.Allow(policy)
 	}
@@ -19,7 +22,7 @@ func (p *pass) reset(s *lifecycle.State, d lifecycle.Decision) {
 		return
 	}
 	p.emitOnce(s.Node.Name, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message, Of: trailOf(s.Journal.Record)})
-	p.fleet.Vacate(s.Node.Name)
+	p.vacate(s.Node.Name)
 }
 
 // stop stops a policy whose provider refuses the account.

@@ -40,7 +40,7 @@ func (p *pass) sweep() {
 			p.failed = true
 			continue
 		}
-		replaced := gone || string(live.UID) != slot.UID
+		replaced := gone || (string(live.UID) != slot.UID && !occupied(live, p.Config.Registry.ReadJournal(live), slot))
 		if replaced && outlives[slot.Repair] {
 			continue // its machine is being replaced: the ledger has the repair
 		}
@@ -48,13 +48,15 @@ func (p *pass) sweep() {
 		if replaced || ((stuck || !occupied(live, p.Config.Registry.ReadJournal(live), slot)) && p.now.Sub(slot.Since) > slotYoung) {
 			p.Log.Info("freeing a slot that no repair occupies", "node", slot.Node, "repair", slot.Repair, "policy", slot.Policy, "nodeGone", gone)
 			if replaced {
-				p.superseded(slot)
+				if !p.superseded(slot) {
+					return
+				}
 			}
 			if k := p.kindOf(slot.Kind); k != nil {
-				p.releaseOf(k, slot.Node)
+				p.releaseOf(k, slot.Node, slot.Repair)
 				return
 			}
-			p.release(slot.Node)
+			p.release(slot.Node, slot.Repair)
 			return // the ledger is another one now; the next pass goes on
 		}
 	}
@@ -79,37 +81,50 @@ func (m *memory) stuck(now time.Time, j remediations.Journal, slot ledger.Slot) 
 		(m.call == nil || m.call.Outcome != "") && now.Sub(r.Deadline) > remediations.OverdueFor
 }
 
-// occupied says that a repair like the slot's is in flight by what the Node says, or may be where that cannot be read.
+// occupied says that the slot's repair is in flight by what the Node says, or may be where that cannot be read.
 func occupied(n *corev1.Node, j remediations.Journal, slot ledger.Slot) bool {
-	if j.Malformed != nil {
-		return remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight()
-	}
-	r := j.Record
+	r, key := j.Record, remediations.NodeRepairKey
 	if slot.Kind == remediations.KindLocation {
-		r = j.Records[remediations.LocationKey]
+		r, key = j.Location(), remediations.LocationKey
 	}
-	return r != nil && r.Phase.InFlight()
+	if j.CannotRead(key) {
+		return slot.Of(n) && remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight()
+	}
+	return r != nil && r.Phase.InFlight() && r.ID == slot.Repair
 }
 
 // superseded tells how a repair ended whose Node was deleted under it. A Node that has its name by now is another one,
-// and starts with what was counted against its machine.
-func (p *pass) superseded(slot ledger.Slot) {
+// and starts with what was counted against its machine; so is the attempt that was under way. It says whether that is durable.
+func (p *pass) superseded(slot ledger.Slot) bool {
+	if l := p.ledger.Clone(); l.Interrupted(p.Config, slot, p.now) && p.save(l) != nil {
+		return false
+	}
 	p.metrics.ended.WithLabelValues(slot.Policy, string(remediations.OutcomeSuperseded)).Inc()
 	p.Events.Event("", Event{
 		Warning: true, Reason: "RepairSuperseded", Action: slot.Repair, Of: Trail{Repair: slot.Repair, Policy: slot.Policy},
 		Note: fmt.Sprintf("repair %s by policy %s: Node %s was deleted while it was under repair (%s); nothing more is done for it", slot.Repair, slot.Policy, slot.Node, slot.Attempt),
 	})
+	return true
 }
 
-// release frees the node's slot; a failure leaves it to sweep.
-func (p *pass) release(node string) {
-	p.fleet.Vacate(node)
+// vacate takes the Node out of the count, unless another repair has a slot under its name: that of the machine before, which is being
+// replaced.
+func (p *pass) vacate(node string) {
+	if p.ledger == nil || p.ledger.SlotOf(node) == nil {
+		p.fleet.Vacate(node)
+	}
+}
+
+// release frees the repair's slot; a failure leaves it to sweep.
+func (p *pass) release(node, repair string) {
 	if p.ledger == nil {
+		p.fleet.Vacate(node)
 		return
 	}
 	l := p.ledger.Clone()
-	if l.Release(node) {
+	if l.Release(repair) {
 		_ = p.save(l)
 	}
+	p.vacate(node)
 	p.again = true // somebody may have waited for the slot
 }

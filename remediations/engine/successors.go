@@ -113,7 +113,7 @@ func (p *pass) successorState(o *ledger.Orphan, m *memory, n *corev1.Node) *life
 func (p *pass) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision) {
 	e, about := d.Ended, ""
 	if n != nil {
-		about = n.Name
+		about, e.Machine = n.Name, remediations.MachineOf(n) // it is the history of the machine that came
 		history := remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])
 		if !slices.ContainsFunc(history, func(h remediations.Entry) bool { return h.ID == e.ID }) {
 			text := remediations.EncodeHistory(history, *e)
@@ -126,12 +126,12 @@ func (p *pass) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision)
 		p.fleet.Cured(e.ID)
 	}
 	l := p.ledger.Clone()
-	l.Release(o.Node)
+	l.Release(e.ID)
 	l.Finished(e.Policy, e.ID, e.Outcome)
 	if p.save(l) != nil {
 		return
 	}
-	p.fleet.Vacate(o.Node)
+	p.vacate(o.Node)
 	p.metrics.over(e)
 	p.Events.Event(about, Event{
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),

@@ -40,12 +40,20 @@ type Fleet struct {
 
 // place is where an occupied node stands. wouldBe marks a repair that observe mode only speaks of: it counts against
 // other would-be repairs, never against a real one. slotZone and slotPool are where the node stood when its repair took its
-// slot: a node that was relabelled since counts in both.
+// slot, or first acted: a node that was relabelled since counts in both.
 type place struct {
 	zone, pool            string
 	slotZone, slotPool    string
 	controlPlane, wouldBe bool
 	parked                bool
+}
+
+// begun is the place with where the repair stood when it first acted.
+func (p place) begun(i *remediations.Intent) place {
+	if i != nil {
+		p.slotZone, p.slotPool, p.controlPlane = i.Zone, i.Pool, p.controlPlane || i.ControlPlane
+	}
+	return p
 }
 
 func (p place) inZone(zone string) bool { return zone != "" && (p.zone == zone || p.slotZone == zone) }
@@ -76,7 +84,7 @@ func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 	}
 	for name, m := range r.occupying {
 		if remediations.InFlightAt(m.from, m.until, now) {
-			f.occupied[name] = m.place
+			f.occupied[name] = m.place.begun(m.intent)
 		}
 	}
 	for name, m := range r.leading {

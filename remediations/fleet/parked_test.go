@@ -53,6 +53,35 @@ func TestAParkedNodeKeepsItsShare(t *testing.T) {
 	}
 }
 
+// TestAParkedNodeCountsWhereItsRepairBegan, whatever somebody writes in its labels meanwhile.
+func TestAParkedNodeCountsWhereItsRepairBegan(t *testing.T) {
+	one := Quantity{Value: 1}
+	began := func(r *Record) {
+		r.Intent = &Intent{ID: "r1-0-1", At: scene.Noon, Zone: "a", Pool: "p", ControlPlane: true}
+	}
+	for name, change := range map[string]func(*corev1.Node){
+		"another zone":   func(n *corev1.Node) { n.Labels["zone"] = "b" },
+		"another pool":   func(n *corev1.Node) { n.Labels["old-pool"] = "q" },
+		"no phase label": func(n *corev1.Node) { delete(n.Labels, PhaseLabel) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := scene.LimitsAlone()
+			conf.Limits.ConcurrentPerZone, conf.Limits.ConcurrentPerPool = one, one
+			nodes := scene.Herd(10, 0, "a")
+			for _, n := range nodes {
+				n.Labels["old-pool"] = "p"
+			}
+			require.Empty(t, scene.FleetOf(conf, nodes, nil, scene.Noon).AtLimit(conf, nodes[9], false), "the control")
+			park(nodes[0], began)
+			change(nodes[0])
+			f := scene.FleetOf(conf, nodes, nil, scene.Noon)
+			require.NotEmpty(t, f.AtLimit(conf, nodes[9], false))
+			nodes[9].Labels["node-role.kubernetes.io/control-plane"] = ""
+			require.Contains(t, f.ControlPlaneBusy(nodes[9]), nodes[0].Name)
+		})
+	}
+}
+
 // TestTwoParkedNodesDoNotWaitForEachOther: each is out of service already, and goes on when nothing is under way. What the ledger has as
 // under way holds both.
 func TestTwoParkedNodesDoNotWaitForEachOther(t *testing.T) {

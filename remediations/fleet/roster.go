@@ -52,8 +52,9 @@ type Member struct {
 	Glass bool
 
 	traits
-	// repair is the node's own repair that has not run out.
+	// repair is the node's own repair that has not run out, intent its last one.
 	repair string
+	intent *remediations.Intent
 	// occupies: a disruptive repair is in flight by its record or, as place says, is parked or would be in flight.
 	occupies bool
 	// from and until are when it occupies by its record alone.
@@ -228,7 +229,7 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 	}
 	m.Concerned = m.Concerned || strings.Contains(n.Annotations[remediations.HistoryKey], `"left":[`)
 	_, m.Glass = n.Annotations[remediations.BreakGlassKey]
-	if phase != "" {
+	if phase != "" || n.Annotations[remediations.NodeRepairKey] != "" || n.Annotations[remediations.LocationKey] != "" {
 		r.readPhase(m, phase)
 	}
 	if m.grown = was.grown && m.created.Equal(was.created); !m.grown && (was.Node == nil || !m.created.Equal(was.created)) {
@@ -241,10 +242,11 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 	r.leading.keep(n.Name, m, m.leader != nil)
 }
 
-// readPhase reads the record of a node that has a phase.
+// readPhase reads the record of a node that has one, or a phase. Anybody may write the label: where the record can be read, the record
+// counts.
 func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 	c, n := r.config, m.Node
-	// The label is written in the same PATCH as the record; the record itself says whether the step disrupts.
+	// The record itself says whether the step disrupts.
 	j := c.Registry.ReadJournal(n)
 	switch r := j.Record; {
 	case r == nil && j.Location() != nil: // the label is the leader's repair's
@@ -265,12 +267,13 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 		if _, had, lost := j.Record.LostGPUs(n); lost {
 			m.gpus = had
 		}
-		phase = j.Record.Phase
+		phase, m.intent = j.Record.Phase, j.Record.Intent
 		if phase != remediations.PhaseExhausted {
 			m.repair = j.Record.ID
 		}
 	}
 	m.exhausted, m.leader = phase == remediations.PhaseExhausted, j.Location()
+	m.InFlight = phase.InFlight() || (m.leader != nil && m.leader.Phase.InFlight())
 }
 
 // SidecarsInFlight counts the sidecars that take a place.

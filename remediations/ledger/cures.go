@@ -1,8 +1,11 @@
 package ledger
 
 import (
+	"fmt"
 	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -75,6 +78,51 @@ func (l *Ledger) cures(machine string, cures []Cure) {
 	}
 }
 
+// Interrupted remembers, for a machine that may register again, how far the slot's repair was when its Node was deleted: the next repair
+// goes on with the plan, as after a cure that did not last. It says whether there is something to remember.
+func (l *Ledger) Interrupted(c *remediations.Config, s Slot, now time.Time) bool {
+	ref, p := remediations.StepRef{}, c.Policy(s.Policy)
+	if s.Kind != remediations.KindNode || s.ProviderID == "" || p == nil {
+		return false
+	}
+	if _, err := fmt.Sscanf(s.Attempt, s.Repair+"-%d-%d", &ref.Index, &ref.Attempt); err != nil || ref.Index < 0 || ref.Index >= len(p.Plan) {
+		return false
+	}
+	ref.Name = p.Plan[ref.Index].Name
+	machine := remediations.MachineOf(&corev1.Node{Spec: corev1.NodeSpec{ProviderID: s.ProviderID}})
+	cures := slices.DeleteFunc(slices.Clone(l.Cures[machine]), func(c Cure) bool { return c.Policy == s.Policy })
+	l.cures(machine, append(cures, Cure{
+		Repair: s.Repair, Policy: s.Policy, At: remediations.Instant(now), Step: ref, Steps: remediations.Attempts{ref.Issued()}, Relapsed: true,
+	}))
+	return true
+}
+
+// RanOut remembers that the machine's repair has tried its whole plan. A Node that is deleted and registered again takes its record along,
+// and the machine must not begin anew. Only a person's reset does, or limits.repairsWindow.
+func (l *Ledger) RanOut(n *corev1.Node, r *remediations.Record) {
+	ref, ok := r.Issued()
+	if !ok || r.Cause.Request != "" {
+		return
+	}
+	c := Cure{Repair: r.ID, Policy: r.Policy, At: r.Since, Step: ref, Steps: r.Done, Relapsed: true}
+	if r.After != nil {
+		c.Steps = slices.Concat(r.After.Steps, r.Done)
+	}
+	l.cures(Machine(n), append(slices.DeleteFunc(slices.Clone(l.Cures[Machine(n)]), func(c Cure) bool { return c.Policy == r.Policy }), c))
+}
+
+// CureOf is how the policy's last repair of the Node's machine ended, where the next one goes on from it; nil: it begins anew.
+func (l *Ledger) CureOf(n *corev1.Node, policy string) (last *Cure) {
+	for _, machine := range []string{remediations.MachineOf(n), Machine(n)} {
+		for _, c := range l.Cures[machine] {
+			if c.Policy == policy && (last == nil || c.At.After(last.At)) {
+				last = &c
+			}
+		}
+	}
+	return last
+}
+
 // Relapse counts the machine's cure as failed.
 func (l *Ledger) Relapse(machine string, c Cure) {
 	c.Relapsed = true
@@ -85,7 +133,7 @@ func (l *Ledger) Relapse(machine string, c Cure) {
 
 // pruneCures drops what can have no relapse any more, even if the alert came back in time and was held for a day.
 func (l *Ledger) pruneCures(c *remediations.Config, now time.Time) {
-	longest := remediations.PendingFor
+	longest := max(remediations.PendingFor, c.Limits.RepairsWindow)
 	for _, p := range c.Policies {
 		longest = max(longest, p.RelapseWindow+remediations.PendingFor)
 	}
@@ -165,7 +213,7 @@ type Cure struct {
 	Steps remediations.Attempts `json:"steps"`
 	// Trials are the scopes of the breakers that the repair was on trial for.
 	Trials []string `json:"trials,omitempty"`
-	// Relapsed: its alert came back, and that was counted.
+	// Relapsed: its alert came back, and that was counted; or it was no cure, because its Node was deleted or its plan ran out.
 	Relapsed bool `json:"relapsed,omitempty"`
 }
 

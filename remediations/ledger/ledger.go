@@ -229,11 +229,12 @@ func Rebuild(c *remediations.Config, nodes []*corev1.Node, now time.Time) *Ledge
 		}
 		for _, e := range slices.Backward(j.History) {
 			if remediations.KindOf(e.Target) == "" && !e.DidNothing() {
-				l.Cured(Machine(n), &e, nil)
+				l.Cured(remediations.MachineOf(n), &e, nil)
 			}
 		}
 		if r != nil && r.Phase == remediations.PhaseExhausted {
 			l.Finished(r.Policy, r.ID, remediations.OutcomeExhausted)
+			l.RanOut(n, r)
 		}
 		if r == nil || r.Intent == nil || !c.Remediation(r.Step.Name).Disruptive {
 			continue

@@ -78,16 +78,36 @@ func TestOrphanIsOfItsNodeOrItsMachine(t *testing.T) {
 
 // TestSlotsOfANodeAndOfALeaderAreTwo: one of them ends without the other.
 func TestSlotsOfANodeAndOfALeaderAreTwo(t *testing.T) {
-	node, leader, other := ledger.Slot{Node: "n1"}, ledger.Slot{Kind: KindLocation, Node: "n1"}, ledger.Slot{Kind: KindLocation, Node: "n2"}
-	l := &ledger.Ledger{Slots: []ledger.Slot{node, leader, other}, Orphans: []ledger.Orphan{{Node: "n1"}, {Node: "n2"}}}
-	require.True(t, l.Release("n1"))
+	node, leader := ledger.Slot{Node: "n1", Repair: "r1"}, ledger.Slot{Kind: KindLocation, Node: "n1", Repair: "r2"}
+	other := ledger.Slot{Kind: KindLocation, Node: "n2", Repair: "r3"}
+	l := &ledger.Ledger{Slots: []ledger.Slot{node, leader, other}}
+	require.True(t, l.Release("r1"))
 	require.Equal(t, []ledger.Slot{leader, other}, l.Slots)
-	require.Equal(t, []ledger.Orphan{{Node: "n2"}}, l.Orphans)
-	require.False(t, l.Release("n1"))
+	require.False(t, l.Release("r1"))
 	l.Slots = []ledger.Slot{node, leader, other}
-	require.True(t, l.ReleaseLocation("n1"))
+	require.True(t, l.Release("r2"))
 	require.Equal(t, []ledger.Slot{node, other}, l.Slots)
-	require.False(t, l.ReleaseLocation("n1"))
+	require.False(t, l.Release("r2"))
+}
+
+// TestSlotsUnderOneNameOfTwoMachinesAreTwo: the end of one machine's repair frees nothing of the machine that had the name before.
+func TestSlotsUnderOneNameOfTwoMachinesAreTwo(t *testing.T) {
+	c, old, now := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, scene.Bare("n1"), scene.Bare("n1")
+	now.UID, now.Spec.ProviderID = "uid-new", "civo://new"
+	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
+	l.Reserve(c, old, &Record{ID: "r1", Intent: &Intent{ID: "r1-0-1"}, Step: StepRef{Name: "replace", Attempt: 1}}, scene.Noon)
+	l.Reserve(c, now, &Record{ID: "r2", Intent: &Intent{ID: "r2-0-1"}, Step: StepRef{Name: "reboot", Attempt: 1}}, scene.Noon)
+	require.Len(t, l.Slots, 2)
+	require.True(t, l.Slots[0].Of(old))
+	require.False(t, l.Slots[0].Of(now))
+	require.True(t, l.Release("r2"))
+	require.Equal(t, "r1", l.Slots[0].Repair)
+	require.True(t, l.Outlives("r1"))
+	l.ReleaseMachine(now)
+	require.Len(t, l.Slots, 1)
+	l.ReleaseMachine(old)
+	require.Empty(t, l.Slots)
+	require.Empty(t, l.Orphans)
 }
 
 func TestMovesOfALocation(t *testing.T) {

@@ -121,8 +121,8 @@ func TestReserveTakesOneSlotANodeAndCountsARepairOnce(t *testing.T) {
 	require.Equal(t, map[string][]ledger.Begun{"civo://n1": {{Repair: "r1", At: scene.Noon}}}, l.Repairs)
 	require.Empty(t, l.Wide, "no repair of one node holds the whole cluster's")
 
-	require.True(t, l.Release("n1"))
-	require.False(t, l.Release("n1"))
+	require.True(t, l.Release("r1"))
+	require.False(t, l.Release("r1"))
 	require.Len(t, l.Repairs, 1, "what began has begun, whatever becomes of its slot")
 
 	r.ID = "r2"
@@ -131,7 +131,7 @@ func TestReserveTakesOneSlotANodeAndCountsARepairOnce(t *testing.T) {
 	require.Len(t, l.Repairs["civo://n1"], 1)
 	l.Reserve(c, scene.Bare("n2"), &Record{ID: "r3", Intent: &Intent{ID: "r3-0-1"}}, scene.Noon.Add(50*time.Hour))
 	require.NotContains(t, l.Repairs, "civo://n1", "a machine with nothing left is forgotten, too")
-	l.Forget("civo://n2")
+	l.Forget(scene.Bare("n2"))
 	require.Empty(t, l.Repairs)
 }
 
@@ -143,8 +143,8 @@ func TestCloneOfTheLedgerIsItsOwn(t *testing.T) {
 	before := l.Encode()
 	copied := l.Clone()
 	copied.Reserve(c, scene.Bare("n2"), &Record{ID: "r2", Intent: &Intent{ID: "r2-0-1"}}, scene.Noon.Add(time.Hour))
-	copied.Release("n1")
-	copied.Forget("civo://n1")
+	copied.Release("r1")
+	copied.Forget(n)
 	require.Equal(t, before, l.Encode())
 }
 
@@ -182,7 +182,7 @@ func TestReplacementIsInTheLedgerBeforeItsNodeGoes(t *testing.T) {
 	require.Equal(t, []ledger.Orphan{{Node: "n1", UID: "uid-n1", ProviderID: "civo://n1", Record: *r}}, l.Orphans)
 	require.Equal(t, l.Orphans, ledger.Rebuild(c, []*corev1.Node{n}, scene.Noon).Orphans, "one that was deleted is made anew with it")
 	copied := l.Clone()
-	require.True(t, copied.Release("n1"))
+	require.True(t, copied.Release(r.ID))
 	require.Empty(t, copied.Orphans)
 	require.Len(t, l.Orphans, 1)
 

@@ -10,7 +10,7 @@ import (
 )
 
 func (l *Ledger) reserveMove(c *remediations.Config, n *corev1.Node, r *remediations.Record, now time.Time) {
-	l.ReleaseLocation(n.Name)
+	l.Release(r.ID)
 	l.Slots = append(l.Slots, locationSlot(c, n, r, remediations.Instant(now)))
 	l.Moved(r.Location, r.ID, remediations.Instant(now))
 	l.prune(c, now)
@@ -60,17 +60,10 @@ func (l *Ledger) KnowsMove(node string, r *remediations.Record) bool {
 	}) || slices.ContainsFunc(l.Moves[r.Location], func(b Begun) bool { return b.Repair == r.ID })
 }
 
-// ReleaseLocation frees the slot of the leader's repair that is recorded on the node; it says whether there was one.
-func (l *Ledger) ReleaseLocation(node string) bool {
-	before := len(l.Slots)
-	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == remediations.KindLocation && s.Node == node })
-	return len(l.Slots) != before
-}
-
 // rebuildMoves is the part of Rebuild that speaks of leaders. An ended repair counts from its end: when its last
 // move was is not known any more.
 func (l *Ledger) rebuildMoves(c *remediations.Config, n *corev1.Node, j remediations.Journal) {
-	for _, e := range j.History {
+	for _, e := range j.Whole() {
 		if e.Location != "" && len(e.Steps) > 0 {
 			l.Moved(e.Location, e.ID, e.Ended)
 		}

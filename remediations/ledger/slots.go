@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -43,7 +44,8 @@ type Orphan struct {
 	Record     remediations.Record `json:"record"`
 }
 
-// Machine identifies the machine behind a Node across re-registrations: its providerID, else the Node's name.
+// Machine identifies the machine behind a Node across re-registrations, for what limits its repairs: its providerID, else the Node's
+// name. Where no providerID says that the machine is another one, the limit stays with the name.
 func Machine(n *corev1.Node) string {
 	if n.Spec.ProviderID != "" {
 		return n.Spec.ProviderID
@@ -58,7 +60,7 @@ func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations
 		l.reserveMove(c, n, r, now)
 		return
 	}
-	l.Release(n.Name)
+	l.Release(r.ID)
 	since := remediations.Instant(now)
 	slot := nodeSlot(c, n, r, since)
 	l.Slots = append(l.Slots, slot)
@@ -77,9 +79,9 @@ func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations
 
 func nodeSlot(c *remediations.Config, n *corev1.Node, r *remediations.Record, since time.Time) Slot {
 	return Slot{
-		Node: n.Name, Policy: r.Policy, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
-		Repair: r.ID, Attempt: r.Intent.ID, Since: since, Wide: c.Remediation(r.Step.Name).ClusterWide,
-		ControlPlane: remediations.ControlPlane(n),
+		Node: n.Name, Policy: r.Policy, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: cmp.Or(r.Intent.Zone, c.Zone(n)),
+		Pool: cmp.Or(r.Intent.Pool, c.Pool(n)), Repair: r.ID, Attempt: r.Intent.ID, Since: since, Wide: c.Remediation(r.Step.Name).ClusterWide,
+		ControlPlane: r.Intent.ControlPlane || remediations.ControlPlane(n),
 	}
 }
 
@@ -87,12 +89,12 @@ func orphan(n *corev1.Node, r *remediations.Record) Orphan {
 	return Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r.Clone()}
 }
 
-// Release frees the node's slot, and forgets that its machine is being replaced; it says whether there was anything. A
-// mesh leader's slot is ReleaseLocation's.
-func (l *Ledger) Release(node string) bool {
+// Release frees the slot of the repair, and forgets that it replaces a machine; it says whether there was anything. Another machine may
+// have the Node's name by now, so no slot is found by that.
+func (l *Ledger) Release(repair string) bool {
 	before := len(l.Slots) + len(l.Orphans)
-	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == "" && s.Node == node })
-	l.Orphans = slices.DeleteFunc(l.Orphans, func(o Orphan) bool { return o.Node == node })
+	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Repair == repair })
+	l.Orphans = slices.DeleteFunc(l.Orphans, func(o Orphan) bool { return o.Record.ID == repair })
 	return len(l.Slots)+len(l.Orphans) != before
 }
 
@@ -106,6 +108,35 @@ func (l *Ledger) SlotOf(node string) *Slot {
 	return nil
 }
 
+// ReleaseMachine frees what the repairs of the Node's machine hold whose record nobody can read.
+func (l *Ledger) ReleaseMachine(n *corev1.Node) {
+	for _, s := range slices.Clone(l.Slots) {
+		if s.Kind == remediations.KindNode && s.Of(n) {
+			l.Release(s.Repair)
+		}
+	}
+	for _, o := range slices.Clone(l.Orphans) {
+		if sameMachine(o.UID, o.ProviderID, n) {
+			l.Release(o.Record.ID)
+		}
+	}
+}
+
+// Of says that the slot's repair is of the Node's machine.
+func (s Slot) Of(n *corev1.Node) bool { return sameMachine(s.UID, s.ProviderID, n) }
+
+func sameMachine(uid, providerID string, n *corev1.Node) bool {
+	if providerID != "" && n.Spec.ProviderID != "" {
+		return providerID == n.Spec.ProviderID
+	}
+	return uid == string(n.UID)
+}
+
+// Outlives says that the repair goes on in the ledger when its Node is gone.
+func (l *Ledger) Outlives(repair string) bool {
+	return slices.ContainsFunc(l.Orphans, func(o Orphan) bool { return o.Record.ID == repair })
+}
+
 // Replacing is the repair that replaces, or replaced, the machine of a Node of that name or of that machine; nil: none.
 func (l *Ledger) Replacing(n *corev1.Node) *Orphan {
 	for i := range l.Orphans {
@@ -117,10 +148,11 @@ func (l *Ledger) Replacing(n *corev1.Node) *Orphan {
 	return nil
 }
 
-// Forget drops what was counted against a machine, when a person resets it.
-func (l *Ledger) Forget(machine string) {
-	delete(l.Repairs, machine)
-	delete(l.Cures, machine)
+// Forget drops what was counted against the Node's machine, when a person resets it.
+func (l *Ledger) Forget(n *corev1.Node) {
+	delete(l.Repairs, Machine(n))
+	delete(l.Cures, remediations.MachineOf(n))
+	delete(l.Cures, Machine(n))
 }
 
 // Begun counts the disruptive repairs on the machine in the window, other than the repair named.

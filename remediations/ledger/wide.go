@@ -30,7 +30,7 @@ func (l *Ledger) LastWide(except string) (last Begun) {
 // took the step is not known any more.
 func (l *Ledger) rebuildWide(c *remediations.Config, j remediations.Journal) {
 	wide := func(done remediations.Attempt) bool { return c.Remediation(done.Name).ClusterWide }
-	for _, e := range j.History {
+	for _, e := range j.Whole() {
 		if slices.ContainsFunc(e.Steps, wide) {
 			l.widened(e.ID, e.Ended)
 		}

@@ -37,7 +37,7 @@ func TestLedgerRemembersWhatChangedTheWholeCluster(t *testing.T) {
 	data[ledger.KeyWide] = "nonsense"
 	_, err = ledger.Decode(data)
 	require.ErrorIs(t, err, ledger.ErrMalformed)
-	l.Release("n1")
+	l.Release("r1")
 	l.Prune(c, scene.Noon.Add(ledger.WideApart+time.Minute))
 	require.Empty(t, l.Wide)
 

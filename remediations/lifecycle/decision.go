@@ -64,6 +64,8 @@ type Decision struct {
 	Record *remediations.Record
 	// Ended is the entry that the history gets instead.
 	Ended *remediations.Entry
+	// Superseded is a record by which nothing goes on, and which is removed: see Journal.Superseded.
+	Superseded *remediations.Record
 	NodeWrite
 	LedgerWrite
 	// PutBack are the moves of leadership to put back, the newest first: with Issue and with Resume, instead of a move.

@@ -15,7 +15,18 @@ func underRepair(r *remediations.Record) *Finding {
 	return Because("another repair of this node is under way: %s by policy %s", r.ID, r.Policy)
 }
 
+// unreadable: a record on the node that nobody can read may be of a repair that is under way.
+func unreadable(c *Candidate) *Finding {
+	if c.Journal.Malformed == nil {
+		return nil
+	}
+	return Because("a record on the node cannot be read, so another repair of it may be under way: %v; %s=true drops that record", c.Journal.Malformed, remediations.ResetKey)
+}
+
 func nodeUnderRepair(c *Candidate) *Finding {
+	if f := unreadable(c); f != nil {
+		return f
+	}
 	for _, r := range c.Journal.OtherRepairs {
 		return underRepair(r)
 	}
@@ -28,6 +39,9 @@ func nodeUnderRepair(c *Candidate) *Finding {
 // hostUnderRepair: the node on which the candidate's repair is recorded is under repair, or another target of it that does not
 // share it.
 func hostUnderRepair(c *Candidate) *Finding {
+	if f := unreadable(c); f != nil {
+		return f
+	}
 	if r := c.Journal.Record; r != nil && r.Phase.InFlight() {
 		return Because("its node is under repair: %s by policy %s", r.ID, r.Policy)
 	}
@@ -64,7 +78,7 @@ func bootedLately(c *Candidate) *Finding {
 		return nil
 	}
 	wait := c.Config.WaitOf(c.Policy, c.Step)
-	for _, e := range c.Journal.History {
+	for _, e := range c.remembered() {
 		restarted := slices.ContainsFunc(e.Steps, func(a remediations.Attempt) bool { return c.Config.Remediation(a.Name).Restarts })
 		if over := e.Ended.Add(wait); restarted && remediations.KindOf(e.Target) == c.Kind && e.Policy != c.Policy.Name && c.Now.Before(over) {
 			return &Finding{Message: fmt.Sprintf("a repair by policy %s restarted the machine and ended at %s; what it brought up is given as long as a %s of policy %s, %s", e.Policy, e.Ended.Format(time.RFC3339), c.Step.Name, c.Policy.Name, wait), Until: over}
@@ -75,12 +89,27 @@ func bootedLately(c *Candidate) *Finding {
 
 // lastRepair is the last repair of the node by the policy that counts for it; nil: none is on record.
 func (c *Candidate) lastRepair() *remediations.Entry {
-	for i, e := range c.Journal.History {
+	for _, e := range c.remembered() {
 		if e.Policy == c.Policy.Name && remediations.KindOf(e.Target) == c.Kind && c.counts(e) {
-			return &c.Journal.History[i]
+			return &e
 		}
 	}
 	return nil
+}
+
+// remembered are the ended repairs that may hold the next one: those of the Node's machine. Without a spec.providerID the same machine
+// may have registered again, so what ended under the Node's name holds it, too, for limits.repairsWindow.
+func (c *Candidate) remembered() []remediations.Entry {
+	if len(c.Journal.Past) == 0 || c.Node.Spec.ProviderID != "" {
+		return c.Journal.History
+	}
+	out := slices.Clone(c.Journal.History)
+	for _, e := range c.Journal.Past {
+		if c.Now.Sub(e.Ended) < c.Config.Limits.RepairsWindow {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // counts says that the ended repair holds the candidate as one that did something. For a policy that only observes, so does what

@@ -41,6 +41,9 @@ func MayStillRepair(c *remediations.Config, n *corev1.Node, key, intentID string
 	if j.Record != nil && j.Record.Phase.InFlight() {
 		return remediations.Withhold(remediations.ReasonNodeUnderRepair, "the node came under repair %s", j.Record.ID)
 	}
+	if j.Malformed != nil {
+		return remediations.Withhold(remediations.ReasonNodeUnderRepair, "a record on the node cannot be read: %w", j.Malformed)
+	}
 	for _, other := range j.OtherRepairs {
 		if !other.Shares() && other != r {
 			return remediations.Withhold(remediations.ReasonNodeUnderRepair, "the node came under repair %s", other.ID)

@@ -214,6 +214,7 @@ func Held(c *Candidate, reason remediations.Reason, f *Finding) Decision {
 // NewRecord is the record of a repair that nothing was done for yet.
 func (s *State) NewRecord(p *remediations.Policy, cause remediations.Cause, now time.Time) *remediations.Record {
 	return &remediations.Record{
-		V: remediations.RecordVersion, ID: s.NewID, Policy: p.Name, Cause: cause, Phase: remediations.PhasePending, Began: remediations.Instant(now), Since: remediations.Instant(now), Deadline: remediations.Instant(now.Add(remediations.PendingFor)),
+		V: remediations.RecordVersion, ID: s.NewID, Policy: p.Name, Cause: cause, Plan: p.Approved(s.Node), Phase: remediations.PhasePending,
+		Began: remediations.Instant(now), Since: remediations.Instant(now), Deadline: remediations.Instant(now.Add(remediations.PendingFor)),
 	}
 }

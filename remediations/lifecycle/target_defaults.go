@@ -34,7 +34,7 @@ func (t *Target) consider(p *remediations.Policy, a *remediations.Alert, now tim
 		return withoutStep(p)
 	}
 	r := t.Record
-	if r == nil || r.Cause.Alert != a.Fingerprint || r.Policy != p.Name {
+	if r == nil || r.Cause.Alert != a.Fingerprint || r.Policy != p.Name || !r.AsksFor(p, t.Node) {
 		r = t.NewRecord(p, remediations.Cause{Alert: a.Fingerprint}, now)
 		r.Step = step
 		if t.Named != nil {
@@ -43,6 +43,8 @@ func (t *Target) consider(p *remediations.Policy, a *remediations.Alert, now tim
 			r.Target = t.Name
 		}
 	}
+	r = r.Clone()
+	r.Plan = p.Approved(t.Node)
 	return t.Act(t.Candidate(p, a, remediations.Cause{Alert: a.Fingerprint}, step, now), r)
 }
 

@@ -291,7 +291,7 @@ func (l *meshLife) carry(s *location.State, m *meshMemory, d lifecycle.Decision)
 	}
 	was := s.Record != nil && s.Record.Phase.InFlight()
 	if is := d.Record != nil && d.Record.Phase.InFlight() || (d.Record == nil && d.Verb != lifecycle.VerbEnd && d.Verb != lifecycle.VerbDrop && was); was && !is {
-		l.ledger.ReleaseLocation(n.Name)
+		l.ledger.Release(s.Record.ID)
 		s.Fleet.VacateLocation(n.Name)
 	}
 	switch {
@@ -311,7 +311,7 @@ func (l *meshLife) node(t *rapid.T, s *lifecycle.State, m *meshMemory) bool {
 		if !l.now.Before(r.Deadline) {
 			delete(n.Annotations, NodeRepairKey)
 			delete(n.Labels, "sick")
-			l.ledger.Release(n.Name)
+			l.ledger.Release(r.ID)
 			s.Fleet.Vacate(n.Name)
 			return true
 		}

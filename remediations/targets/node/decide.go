@@ -35,6 +35,7 @@ func Decide(known *lifecycle.State, now time.Time) lifecycle.Decision {
 	}
 	d := s.decide(now)
 	d.Ask.Heartbeats = d.Ask.Heartbeats || (wrong && ask)
+	s.dropUnreadable(&d, now)
 	s.consume(&d, now)
 	s.prune(&d, now)
 	s.remember(&d)
@@ -43,13 +44,16 @@ func Decide(known *lifecycle.State, now time.Time) lifecycle.Decision {
 }
 
 func (s *state) decide(now time.Time) lifecycle.Decision {
+	if d, ok := s.supersede(now); ok {
+		return d
+	}
 	if d, ok := s.reset(now); ok {
 		return d
 	}
 	if d, ok := s.takeBack(now); ok && !s.Cancelled() {
 		return d
 	}
-	if s.Journal.Malformed != nil {
+	if r := s.Record; s.Journal.Malformed != nil && (r == nil || r.Intent == nil || r.Phase == remediations.PhaseExhausted) {
 		return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonRecordMalformed, Message: fmt.Sprintf("%v; nothing is done here until somebody sets %s=true, which drops it", s.Journal.Malformed, remediations.ResetKey)}
 	}
 	return s.Live(now)
@@ -62,10 +66,11 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 		cause.Alert = a.Fingerprint
 	}
 	r := s.Record
-	if r == nil || r.Cause != cause || r.Policy != p.Name {
+	if r == nil || r.Cause != cause || r.Policy != p.Name || !r.AsksFor(p, s.Node) {
 		r = s.NewRecord(p, cause, now)
 	}
 	r = r.Clone()
+	r.Plan = p.Approved(s.Node)
 	if a != nil && r.After == nil {
 		if cure := s.relapse(p, a, now); cure != nil {
 			r.After = &remediations.After{ID: cure.Repair, Step: cure.Step, Steps: cure.Steps}

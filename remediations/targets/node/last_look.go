@@ -23,6 +23,9 @@ func MayStillAct(c *remediations.Config, n *corev1.Node, intentID string, signs 
 	if r.Drained() && !n.Spec.Unschedulable {
 		return remediations.Withhold(remediations.ReasonCallWithheld, "the node was uncordoned after it was drained")
 	}
+	if j.Malformed != nil {
+		return remediations.Withhold(remediations.ReasonNodeUnderRepair, "a record on the node cannot be read: %w", j.Malformed)
+	}
 	if l := j.Location(); l != nil && l.Phase.InFlight() {
 		return remediations.Withhold(remediations.ReasonNodeUnderRepair, "repair %s moves the mesh leadership off the node", l.ID)
 	}

@@ -30,7 +30,7 @@ func (s *state) leave(d *lifecycle.Decision, undo []remediations.Undo, now time.
 // takeBack takes back what an ended repair left on the Node, once nobody says any more to leave the Node alone.
 func (s *state) takeBack(now time.Time) (lifecycle.Decision, bool) {
 	r := s.Record
-	if s.Journal.Malformed != nil || (r != nil && r.Phase != remediations.PhaseExhausted && (r.Phase != remediations.PhasePending || r.Intent != nil)) {
+	if s.Journal.CannotRead(remediations.NodeRepairKey) || (r != nil && r.Phase != remediations.PhaseExhausted && (r.Phase != remediations.PhasePending || r.Intent != nil)) {
 		return lifecycle.Decision{}, false
 	}
 	i := slices.IndexFunc(s.Journal.History, func(e remediations.Entry) bool { return len(e.Left) > 0 })

@@ -30,11 +30,7 @@ func all(r *remediations.Record) remediations.Attempts {
 func (s *state) lastCure(policy string) *ledger.Cure {
 	var known *ledger.Cure
 	if s.Ledger != nil {
-		for _, c := range s.Ledger.Cures[ledger.Machine(s.Node)] {
-			if c.Policy == policy {
-				known = &c
-			}
-		}
+		known = s.Ledger.CureOf(s.Node, policy)
 	}
 	for _, e := range s.Journal.History {
 		if e.Policy != policy || remediations.KindOf(e.Target) != "" || e.DidNothing() {
@@ -55,12 +51,16 @@ func (s *state) lastCure(policy string) *ledger.Cure {
 // fault of its own. How long the alert has been held since makes no difference, and time in which Drydock was blind does not
 // count. A repair that ended as SelfRecovered is no other: its steps cured nothing.
 func (s *state) relapse(p *remediations.Policy, a *remediations.Alert, now time.Time) *ledger.Cure {
-	if p.RelapseWindow <= 0 || s.Ledger == nil {
+	if s.Ledger == nil {
 		return nil
 	}
 	c := s.lastCure(p.Name)
 	if c == nil {
 		return nil
+	}
+	window := p.RelapseWindow
+	if c.Relapsed { // nothing was cured, so the plan does not begin anew because time goes by
+		window = max(window, s.Config.Limits.RepairsWindow)
 	}
 	began := now
 	for _, t := range []time.Time{a.ReceivedAt, a.StartsAt} {
@@ -68,7 +68,7 @@ func (s *state) relapse(p *remediations.Policy, a *remediations.Alert, now time.
 			began = t
 		}
 	}
-	if began.Sub(c.At)-s.Ledger.UnseenIn(c.At, began) >= p.RelapseWindow {
+	if began.Sub(c.At)-s.Ledger.UnseenIn(c.At, began) >= window {
 		return nil
 	}
 	return c

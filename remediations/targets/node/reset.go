@@ -22,7 +22,7 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	switch {
 	case !asked || s.Ledger == nil || remediations.ParseReset(v) != nil:
 		return d, false
-	case s.Journal.Malformed != nil:
+	case s.Journal.CannotRead(remediations.NodeRepairKey):
 		return s.dropMalformed(now), true
 	case r != nil && r.Phase.InFlight():
 		return d, false
@@ -57,18 +57,49 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	return d, len(said) > 0
 }
 
-// dropMalformed forgets a record that nobody can read. What it said is kept, cut, in the history.
+// dropMalformed forgets the record of the node's own repair, which nobody can read. What it said is kept, cut, in the history.
 func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
-	var bytes string
-	for _, k := range slices.Sorted(maps.Keys(s.Node.Annotations)) {
-		v := s.Node.Annotations[k]
-		if _, err := remediations.DecodeRecord(v); strings.HasPrefix(k, remediations.RepairPrefix) && err != nil {
-			bytes = v
+	bytes := s.Node.Annotations[remediations.NodeRepairKey]
+	d := lifecycle.Decision{
+		Verb: lifecycle.VerbReset, Message: "a record that could not be read was dropped: " + text.Line(bytes, 900), Ended: s.unreadable(bytes, now),
+	}
+	// What the record said is lost. The Node still says who set its cordon and its announcements: what is Drydock's is taken back.
+	done := remediations.Record{}
+	if s.Node.Spec.Unschedulable {
+		done.Undo = append(done.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(now)})
+	}
+	for _, key := range s.Config.Announce {
+		if _, there := s.Node.Annotations[key]; there {
+			done.Undo = append(done.Undo, remediations.Undo{Kind: remediations.UndoAnnotation, Key: key, At: remediations.Instant(now)})
 		}
 	}
-	return lifecycle.Decision{
-		Verb: lifecycle.VerbReset, Message: "a record that could not be read was dropped: " + text.Line(bytes, 900),
-		Ended: &remediations.Entry{ID: "unreadable", Outcome: remediations.OutcomeCancelled, Steps: remediations.Attempts{}, Began: remediations.Instant(now), Ended: remediations.Instant(now), Why: text.Line(bytes, 1024)},
+	undo(&d, &done)
+	d.Ended.Left = s.leave(&d, done.Undo, now)
+	return d
+}
+
+// dropUnreadable forgets, by a person's reset, the records of the node's other targets that nobody can read. Records that can be read
+// stay, and their repairs go on.
+func (s *state) dropUnreadable(d *lifecycle.Decision, now time.Time) {
+	v, asked := s.Node.Annotations[remediations.ResetKey]
+	if !asked || s.Ledger == nil || remediations.ParseReset(v) != nil {
+		return
+	}
+	for _, key := range s.Journal.Unreadable {
+		if key == remediations.NodeRepairKey {
+			continue
+		}
+		d.Prune = append(d.Prune, key)
+		if d.Ended == nil {
+			d.Ended = s.unreadable(s.Node.Annotations[key], now)
+		}
+	}
+}
+
+func (s *state) unreadable(bytes string, now time.Time) *remediations.Entry {
+	return &remediations.Entry{
+		ID: "unreadable", Outcome: remediations.OutcomeCancelled, Steps: remediations.Attempts{},
+		Began: remediations.Instant(now), Ended: remediations.Instant(now), Why: text.Line(bytes, 1024),
 	}
 }
 

@@ -1,0 +1,23 @@
+package remediations
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Approved is the digest of what a person approves: the plan, and the Node's machine. Empty: the policy asks nobody.
+func (p *Policy) Approved(n *corev1.Node) string {
+	if !p.Approval {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(EncodeJSON(p.Plan) + MachineOf(n)))
+	return fmt.Sprintf("%x", sum[:6])
+}
+
+// AsksFor says that the record waits for the approval of the policy's plan as it is now, on the Node's machine. The record of another
+// plan is replaced by one with an id of its own, so that an approval of the old plan is none of the new one.
+func (r *Record) AsksFor(p *Policy, n *corev1.Node) bool {
+	return !p.Approval || r.Plan == "" || r.Plan == p.Approved(n)
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// remake makes the Node again on that machine, with all annotations, labels, taints and the cordon of the old Node, as a backup or
+// GitOps does.
+func (w *world) remake(name, providerID string) {
+	was, before := w.nodes[name], w.machines[name]
+	if was == nil {
+		return
+	}
+	since, held := w.paused[name]
+	w.leave(name)
+	w.join(name, providerID)
+	if before.providerID == providerID {
+		w.machines[name], before.registered = before, true
+		w.report(before)
+	}
+	if held {
+		w.paused[name] = since
+	}
+	m := w.machines[name]
+	m.announcedBy = map[string]string{} // nothing says any more who set what
+	if m.cordonedBy = ""; was.Spec.Unschedulable {
+		m.cordonedBy = "a backup"
+	}
+	w.edit(name, func(n *corev1.Node) {
+		maps.Copy(n.Annotations, was.Annotations)
+		maps.Copy(n.Labels, was.Labels)
+		n.Spec.Unschedulable, n.Spec.Taints = was.Spec.Unschedulable, was.Spec.Taints
+	})
+}
+
+func repairOf(intent string) string {
+	id, _, _ := strings.Cut(intent, "-")
+	return id
+}
+
+// checkMachine: a record speaks of the machine of its first step, as long as it is written.
+func (w *world) checkMachine(cur *corev1.Node, c NodeChange) {
+	for key, value := range c.Annotations {
+		if !strings.HasPrefix(key, remediations.RepairPrefix) || value == nil {
+			continue
+		}
+		r, err := modelRegistry.DecodeRecord(*value)
+		if err != nil || r.Intent == nil {
+			continue // checkRecord says the first, and before its first step a repair has done nothing to any machine
+		}
+		switch of, known := w.of[r.ID]; {
+		case !known:
+			w.of[r.ID] = cur.Spec.ProviderID
+		case of != cur.Spec.ProviderID:
+			w.fail("Machine: the repair %s of %s goes on on %s of %s", r.ID, of, cur.Name, cur.Spec.ProviderID)
+		}
+	}
+}
+
+// ofAnotherMachine says that the entry is the end of a repair of another machine, and holds that against what it says. A repair that
+// replaces its machine ends on the machine that came.
+func (w *world) ofAnotherMachine(cur *corev1.Node, e remediations.Entry) bool {
+	of, known := w.of[e.ID]
+	if !known || of == cur.Spec.ProviderID || w.orphan(e.ID) != nil {
+		return false
+	}
+	if e.Outcome != remediations.OutcomeSuperseded || e.Last != nil || len(e.Left) > 0 {
+		w.fail("Machine: the repair %s of %s ended as %s on %s of %s", e.ID, of, e.Outcome, cur.Name, cur.Spec.ProviderID)
+	}
+	return true
+}
