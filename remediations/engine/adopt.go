@@ -11,6 +11,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/routing"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // adopt has alerts taken that the poll has seen and no post has brought, and remembers which nodes have an alert of a policy
@@ -22,6 +23,7 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 	e.adoptions++
 	e.firing, e.unrouted = map[string]time.Time{}, elsewhere{}
+	unhealthy := map[string]time.Time{} // of those that fire, without what the Node itself denies
 	lost, answered := map[string]alerts.Alert{}, false
 	unshown, nodes := map[[2]string]adopted{}, map[[2]string]*corev1.Node{}
 	carriers := map[remediations.Kind]func(fingerprint, name string) string{}
@@ -63,6 +65,9 @@ func (e *Engine) adopt(ctx context.Context) {
 				e.firing[route.Node] = a.StartsAt
 			}
 			n := e.roster.Node(route.Node)
+			if carrier == nil && a.Active && !e.denied(n, route.Policy) {
+				unhealthy[route.Node] = a.StartsAt
+			}
 			if n == nil || e.carries(n, fp, route.Policy.Name) {
 				continue
 			}
@@ -82,10 +87,24 @@ func (e *Engine) adopt(ctx context.Context) {
 		}
 	}
 	e.compare(ctx, unshown, nodes)
-	e.roster.Fire(e.firing)
+	e.roster.Fire(unhealthy)
 	if answered {
 		e.strays.saw(lost, e.Config, e.roster.Node, e.Clock.Now())
 	}
+}
+
+// denied says that all signs of the policy's witness were seen a moment ago, and say that the node is well. A false or forged alert would
+// otherwise open the breaker, and keep a real fault from being repaired.
+func (e *Engine) denied(n *corev1.Node, p *remediations.Policy) bool {
+	if n == nil || p.Witness == nil || p.Witness.None {
+		return false
+	}
+	var read map[signs.Sign]signs.Testimony
+	if m := e.memory[n.Name]; m != nil {
+		read = m.read
+	}
+	now := e.Clock.Now()
+	return signs.Weigh(p.Witness.Signs, n, read, now.Add(-remediations.LookFor), now).Well
 }
 
 // carries says that the alert is on the Node already, as firing, for that policy, and since a time that can be.

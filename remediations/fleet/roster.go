@@ -55,6 +55,8 @@ type Member struct {
 	// repair is the node's own repair that has not run out, intent its last one.
 	repair string
 	intent *remediations.Intent
+	// held: something keeps that repair's next step back.
+	held bool
 	// occupies: a disruptive repair is in flight by its record or, as place says, is parked or would be in flight.
 	occupies bool
 	// from and until are when it occupies by its record alone.
@@ -269,7 +271,7 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 		}
 		phase, m.intent = j.Record.Phase, j.Record.Intent
 		if phase != remediations.PhaseExhausted {
-			m.repair = j.Record.ID
+			m.repair, m.held = j.Record.ID, phase == remediations.PhasePending && j.Record.Hold != nil
 		}
 	}
 	m.exhausted, m.leader = phase == remediations.PhaseExhausted, j.Location()

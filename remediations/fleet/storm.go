@@ -14,9 +14,9 @@ func zoneScope(zone string) string { return "zone/" + zone }
 // seenFor is the longest time between two passes that counts as seen: a leader that was away saw nothing.
 const seenFor = 2 * time.Minute
 
-// Judge moves the breakers on. A zone that is open stops itself alone: its nodes are taken out of the cluster's count,
-// so that one lost zone does not stop the others, but two lost zones are the cluster's trouble. A breaker outlives its
-// zone's Nodes until it has been calm for long enough. While Drydock is blind no breaker moves.
+// Judge moves the breakers on. The cluster's counts all nodes: limits.unhealthy is what may be unhealthy at most before all repairs
+// stop. A zone's counts its own, so that a zone in trouble is stopped while the cluster as a whole is not. A breaker outlives its zone's
+// Nodes until it has been calm for long enough. While Drydock is blind no breaker moves.
 func (f *Fleet) Judge(l *ledger.Ledger, blind bool, now time.Time) {
 	before := l.Status.Breakers
 	f.Unjudged, f.Breakers = blind, map[string]ledger.Breaker{}
@@ -39,21 +39,14 @@ func (f *Fleet) Judge(l *ledger.Ledger, blind bool, now time.Time) {
 			zones[scope] = census{}
 		}
 	}
-	rest, open := f.total, 0
 	for scope, z := range zones {
-		if f.move(l, scope, z, now) == ledger.BreakerOpen && several {
-			open++
-			rest.nodes, rest.unhealthy = rest.nodes-z.nodes, rest.unhealthy-z.unhealthy
-		}
+		f.move(l, scope, z, now)
 	}
-	if open > 1 {
-		rest = f.total
-	}
-	f.move(l, ledger.ScopeCluster, rest, now)
+	f.move(l, ledger.ScopeCluster, f.total, now)
 }
 
 // move gives the breaker of one scope its next state.
-func (f *Fleet) move(l *ledger.Ledger, scope string, of census, now time.Time) ledger.BreakerState {
+func (f *Fleet) move(l *ledger.Ledger, scope string, of census, now time.Time) {
 	c := f.roster.config
 	b, was := l.Status.Breakers[scope]
 	if was && (b.Frozen || now.Sub(b.Seen) > seenFor) {
@@ -68,27 +61,29 @@ func (f *Fleet) move(l *ledger.Ledger, scope string, of census, now time.Time) l
 	case over:
 		b.Quiet = remediations.Instant(now)
 	case !was:
-		return ledger.BreakerClosed
+		return
 	case b.State == ledger.BreakerOpen && calm:
 		b = opened(now)
 		b.State = ledger.BreakerHalfOpen
 	case b.State == ledger.BreakerHalfOpen && b.Trial != "":
 		switch f.endOf(b.Trial, l) {
 		case "":
+			if f.heldTrial(b.Trial) { // another node may be tried meanwhile
+				b.Trial = ""
+			}
 			b.Quiet = remediations.Instant(now)
 		case remediations.OutcomeRecovered:
-			return ledger.BreakerClosed
+			return
 		default:
 			b = opened(now)
 		}
 	case b.State == ledger.BreakerHalfOpen && of.unhealthy > 0:
 		b.Quiet = remediations.Instant(now)
 	case b.State == ledger.BreakerHalfOpen && calm:
-		return ledger.BreakerClosed // everybody is well again, and nobody needs to be tried
+		return // everybody is well again, and nobody needs to be tried
 	}
 	b.Unhealthy, b.Nodes = of.unhealthy, of.nodes
 	f.Breakers[scope] = b
-	return b.State
 }
 
 func opened(now time.Time) ledger.Breaker {
@@ -136,6 +131,26 @@ func (f *Fleet) endOf(repair string, l *ledger.Ledger) remediations.Outcome {
 	return remediations.OutcomeSuperseded
 }
 
+// heldTrial says that something keeps the next step of the repair back: a person's word, or a guard.
+func (f *Fleet) heldTrial(repair string) bool {
+	for _, m := range f.roster.concerned {
+		if m.repair == repair {
+			return m.held
+		}
+	}
+	return false
+}
+
+// NodeOf is the node on which the repair is recorded; empty: no Node has it.
+func (f *Fleet) NodeOf(repair string) string {
+	for name, m := range f.roster.concerned {
+		if m.repair == repair {
+			return name
+		}
+	}
+	return ""
+}
+
 // BreakersFor are the breakers that are not closed and bind a node of the zone, by scope: the open ones first.
 func (f *Fleet) BreakersFor(zone string) (scopes []string) {
 	for _, state := range []ledger.BreakerState{ledger.BreakerOpen, ledger.BreakerHalfOpen} {
@@ -170,14 +185,15 @@ func (f *Fleet) Stopped(zone string, now time.Time) (Stop, bool) {
 	return s, true
 }
 
-// Busy says that another node of the scope is under repair. One that is parked does not count: the trial may be its next step.
-func (f *Fleet) Busy(scope, except string) bool {
+// Busy is another node of the scope that is under repair; empty: none is. One that is parked does not count: the trial may be its next
+// step.
+func (f *Fleet) Busy(scope, except string) (node string) {
 	for name, p := range f.occupied {
-		if name != except && !p.wouldBe && !p.parked && (scope == ledger.ScopeCluster || p.inZone(strings.TrimPrefix(scope, zoneScope("")))) {
-			return true
+		if name != except && !p.wouldBe && !p.parked && (scope == ledger.ScopeCluster || p.inZone(strings.TrimPrefix(scope, zoneScope("")))) && (node == "" || name < node) {
+			node = name
 		}
 	}
-	return false
+	return node
 }
 
 // Try notes the repair as the one that half-open breakers let through.

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -23,10 +24,16 @@ func fleetUnhealthy(c *Candidate) *Finding {
 // brokenBy asks one breaker that is not closed.
 func (c *Candidate) brokenBy(scope string, b ledger.Breaker) *Finding {
 	if b.State == ledger.BreakerHalfOpen {
-		if b.Trial == c.Own || (b.Trial == "" && !c.Fleet.Busy(scope, c.Node.Name)) {
+		if b.Trial == c.Own {
 			return nil
 		}
-		return Because("the breaker of %s is half-open: one node is repaired first, and the others wait for how it ends", scope)
+		first := c.Fleet.NodeOf(b.Trial)
+		if b.Trial == "" {
+			if first = c.Fleet.Busy(scope, c.Node.Name); first == "" {
+				return nil
+			}
+		}
+		return Because("the breaker of %s is half-open: node %s is repaired first, and the others wait for how that ends", scope, cmp.Or(first, "(its Node is gone)"))
 	}
 	if calm := b.Quiet.Add(c.Config.Limits.StormCooldown); b.Quiet.Before(remediations.Instant(c.Now)) {
 		return &Finding{Message: fmt.Sprintf("the breaker of %s is open: the storm was last seen at %s, and limits.stormCooldown is %s", scope, b.Quiet.Format(time.RFC3339), c.Config.Limits.StormCooldown), Until: calm}
