@@ -70,7 +70,7 @@ func (c *Client) alone(ctx context.Context, m engine.Machine, u section.UUID) er
 	}
 	for _, n := range all {
 		if other, err := section.ParseUUID(n.Status.NodeInfo.SystemUUID); err == nil && n.Name != m.Node && other.Canonical() == u.Canonical() {
-			return &callError{why: forMachine, text: fmt.Sprintf("Node %q has the same status.nodeInfo.systemUUID %s; configure the serialNumber of both", n.Name, other)}
+			return &callError{why: forMachine, text: fmt.Sprintf("Node %q has the same status.nodeInfo.systemUUID %s; configure the uuid or serialNumber of both", n.Name, other)}
 		}
 	}
 	return nil

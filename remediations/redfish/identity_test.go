@@ -106,6 +106,8 @@ func TestTwoNodesOfOneUUID(t *testing.T) {
 		requireRefused(t, with(nil), side, machine1, "could not be read (the cache is not filled)")
 		failed = nil
 		requireReset(t, with(func(b *BMC) { b.SerialNumber = "SN-1" }), side, machine1, "ForceRestart")
+		_, err := with(func(b *BMC) { b.UUID = uuid1 }).Act(t.Context(), machine1, yes)
+		require.NoError(t, err, "what the configuration says outranks what another kubelet says")
 		nodes[2].Status.NodeInfo.SystemUUID = uuid2
 		outcome, err := with(nil).Act(t.Context(), machine1, yes)
 		require.NoError(t, err, "the control")

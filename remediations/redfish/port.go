@@ -7,6 +7,7 @@ import (
 
 	"github.com/stmcginnis/gofish/schemas"
 
+	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
@@ -78,7 +79,8 @@ func (c Rebooter) with(ctx context.Context, m engine.Machine, on bool, use func(
 		return err
 	}
 	want, err := k.bmc.wanted(m)
-	if err == nil && want.serial == "" {
+	pinned := want.serial != "" || k.bmc.uuid != (section.UUID{}) // what the configuration says outranks what another kubelet says of itself
+	if err == nil && !pinned {
 		err = c.alone(ctx, m, want.uuid)
 	}
 	if err != nil {
