@@ -69,6 +69,8 @@ type Entry struct {
 	Earlier Attempts `json:"earlier,omitempty"`
 	// Last is the last attempt that was issued, where the machine was cured.
 	Last *StepRef `json:"last,omitempty"`
+	// Reset: a person has reset the machine since, so the repair counts against no limit.
+	Reset bool `json:"reset,omitempty"`
 	// By is who ended it, where that was not Drydock.
 	By string `json:"by,omitempty"`
 	// Would is what an observing policy would have done; only of Observed, which has no Steps.

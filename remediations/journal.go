@@ -58,7 +58,7 @@ func (j Journal) UnderWay(id string) *Record {
 
 // Knows says whether the journal names a repair of that id, under way or ended.
 func (j Journal) Knows(id string) bool {
-	return j.UnderWay(id) != nil || slices.ContainsFunc(j.History, func(e Entry) bool { return e.ID == id })
+	return j.UnderWay(id) != nil || slices.ContainsFunc(j.Whole(), func(e Entry) bool { return e.ID == id })
 }
 
 // ToUndo is what Drydock did to the Node and has not taken back yet.

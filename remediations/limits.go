@@ -77,12 +77,27 @@ type Limits struct {
 	RepairsWindow  time.Duration
 	// StormCooldown is how long the fleet must have been well before an open breaker lets go.
 	StormCooldown time.Duration
+	// CommonCause is how many nodes may get the same alert about a condition within a time before that counts as one fault.
+	CommonCause CommonCause
 	// StartupGrace is the age below which a node is neither repaired nor counted.
 	StartupGrace time.Duration
 	// Sidecars may be under repair at once in the cluster; no other limit binds them.
 	Sidecars int
 	// Locations bound the moves of mesh leaders; no other limit binds those.
 	Locations LocationLimits
+}
+
+// CommonCause is a number of nodes and a time. Zero nodes: nothing counts as one fault.
+type CommonCause struct {
+	Nodes  int
+	Within time.Duration
+}
+
+func (c CommonCause) String() string {
+	if c.Nodes == 0 {
+		return "off"
+	}
+	return fmt.Sprintf("%d nodes within %s", c.Nodes, c.Within)
 }
 
 // Words are the limits as people configured them, by their keys. The labels are among them because the plugin and the page, which do

@@ -25,8 +25,10 @@ const (
 	ReasonPolicyFailing    Reason = "PolicyFailing"
 	ReasonControlPlaneBusy Reason = "ControlPlaneBusy"
 	// ReasonClusterWide: the step would change the whole cluster, and too few nodes have the fault; or another one does so.
-	ReasonClusterWide      Reason = "ClusterWide"
-	ReasonAtLimit          Reason = "AtLimit"
+	ReasonClusterWide Reason = "ClusterWide"
+	ReasonAtLimit     Reason = "AtLimit"
+	// ReasonCommonCause: many nodes got the same fault at once, and one of them is repaired first.
+	ReasonCommonCause      Reason = "CommonCause"
 	ReasonAwaitingApproval Reason = "AwaitingApproval"
 	ReasonObserving        Reason = "Observing"
 
@@ -52,7 +54,7 @@ const (
 var Reasons = []Reason{
 	ReasonRecordMalformed, ReasonExcluded, ReasonPaused, ReasonNodeLeaving, ReasonCordonedByOther, ReasonAlertUnconfirmed, ReasonBlind, ReasonStoreWentBack, ReasonSilenced, ReasonInhibited,
 	ReasonAlertResolved, ReasonNotWitnessed, ReasonTooYoung, ReasonFleetUnhealthy, ReasonOutsideWindow, ReasonNodeUnderRepair, ReasonCooldown, ReasonRepairsSpent, ReasonPolicyFailing,
-	ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit, ReasonAwaitingApproval, ReasonObserving, ReasonCallWithheld, ReasonProviderAbsent, ReasonSidecarHeld, ReasonSidecarUnknown,
+	ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit, ReasonCommonCause, ReasonAwaitingApproval, ReasonObserving, ReasonCallWithheld, ReasonProviderAbsent, ReasonSidecarHeld, ReasonSidecarUnknown,
 	ReasonLeaderHeld, ReasonLeaderUnknown, ReasonAPIServerUnknown,
 }
 
@@ -61,7 +63,7 @@ var Reasons = []Reason{
 // writes on Nodes.
 func (r Reason) Fleetwide() bool {
 	switch r {
-	case ReasonBlind, ReasonStoreWentBack, ReasonFleetUnhealthy, ReasonOutsideWindow, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonAtLimit:
+	case ReasonBlind, ReasonStoreWentBack, ReasonFleetUnhealthy, ReasonCommonCause, ReasonOutsideWindow, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonAtLimit:
 		return true
 	case ReasonRecordMalformed, ReasonExcluded, ReasonPaused, ReasonNodeLeaving, ReasonCordonedByOther, ReasonAlertUnconfirmed, ReasonSilenced, ReasonInhibited,
 		ReasonAlertResolved, ReasonNotWitnessed, ReasonTooYoung, ReasonNodeUnderRepair, ReasonCooldown, ReasonRepairsSpent, ReasonAwaitingApproval, ReasonObserving,

@@ -141,8 +141,8 @@ type Intent struct {
 	Provider string `json:"provider,omitempty"`
 	// Before is what the provider found before the step, where its proof needs it.
 	Before Before `json:"before,omitempty"`
-	// Zone, Pool and ControlPlane are where the node stood by its labels when the repair first acted. The repair counts there until it
-	// ends, however the node is labelled meanwhile.
+	// Zone, Pool and ControlPlane are where the node stood by its labels when the repair drained it. The repair counts there until it
+	// ends, however the node is labelled meanwhile. Absent: it drained nothing.
 	Zone         string `json:"zone,omitempty"`
 	Pool         string `json:"pool,omitempty"`
 	ControlPlane bool   `json:"controlPlane,omitempty"`

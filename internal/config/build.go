@@ -144,6 +144,11 @@ func (b *builder) buildLimits(raw *rawConfig) {
 	out.RepairsWindow, _ = b.Duration(at.To("repairsWindow"), l.RepairsWindow, time.Minute)
 	out.StormCooldown, _ = b.Duration(at.To("stormCooldown"), l.StormCooldown, 0)
 	out.StartupGrace, _ = b.Duration(at.To("startupGrace"), l.StartupGrace, 0)
+	out.CommonCause.Nodes = l.CommonCause.Nodes
+	out.CommonCause.Within, _ = b.Duration(at.To("commonCause", "within"), l.CommonCause.Within, time.Second)
+	if out.CommonCause.Nodes == 1 {
+		b.Fault(at.To("commonCause", "nodes"), "1 node alone has no cause in common with others; write 0 to switch this off, or 2 and more")
+	}
 	out.Sidecars = l.Sidecars.Concurrent
 	out.Locations.Concurrent = l.Leaders.Concurrent
 	out.Locations.PerLocation, _ = b.Duration(at.To("leaders", "perLocation"), l.Leaders.PerLocation, time.Minute)

@@ -54,8 +54,12 @@ type rawConfig struct {
 		Unhealthy                                        any
 		RepairsPerNode                                   int
 		RepairsWindow, StormCooldown, StartupGrace       string
-		Sidecars                                         struct{ Concurrent int }
-		Leaders                                          struct {
+		CommonCause                                      struct {
+			Nodes  int
+			Within string
+		}
+		Sidecars struct{ Concurrent int }
+		Leaders  struct {
 			Concurrent  int
 			PerLocation string
 		}

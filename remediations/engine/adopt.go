@@ -10,6 +10,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/routing"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -24,6 +25,7 @@ func (e *Engine) adopt(ctx context.Context) {
 	e.adoptions++
 	e.firing, e.unrouted = map[string]time.Time{}, elsewhere{}
 	unhealthy := map[string]time.Time{} // of those that fire, without what the Node itself denies
+	onsets := fleet.Onsets{}
 	lost, answered := map[string]alerts.Alert{}, false
 	unshown, nodes := map[[2]string]adopted{}, map[[2]string]*corev1.Node{}
 	carriers := map[remediations.Kind]func(fingerprint, name string) string{}
@@ -65,8 +67,11 @@ func (e *Engine) adopt(ctx context.Context) {
 				e.firing[route.Node] = a.StartsAt
 			}
 			n := e.roster.Node(route.Node)
-			if carrier == nil && a.Active && !e.denied(n, route.Policy) {
-				unhealthy[route.Node] = a.StartsAt
+			if carrier == nil && a.Active {
+				onsets.Add(route.Policy, route.Node, a.StartsAt)
+				if !e.denied(n, route.Policy) {
+					unhealthy[route.Node] = a.StartsAt
+				}
 			}
 			if n == nil || e.carries(n, fp, route.Policy.Name) {
 				continue
@@ -88,8 +93,24 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 	e.compare(ctx, unshown, nodes)
 	e.roster.Fire(unhealthy)
+	e.keepOnsets(onsets)
+	e.roster.Begin(onsets)
 	if answered {
 		e.strays.saw(lost, e.Config, e.roster.Node, e.Clock.Now())
+	}
+}
+
+// keepOnsets gives the nodes that a policy repairs, or has repaired in vain, the time when their repair began: their alert may end while
+// their machine restarts, and begin anew.
+func (e *Engine) keepOnsets(onsets fleet.Onsets) {
+	for _, m := range e.roster.Concerned() {
+		r := e.journal(m.Node).Record
+		if _, fires := e.firing[m.Node.Name]; r == nil || r.Intent == nil || (r.Phase == remediations.PhaseExhausted && !fires) {
+			continue
+		}
+		if p := e.Config.Policy(r.Policy); p != nil {
+			onsets.Add(p, m.Node.Name, r.Began)
+		}
 	}
 }
 

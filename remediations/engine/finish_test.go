@@ -93,16 +93,16 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 	}{
 		"a node's call":                            {node(remediations.PhaseActing, nothing), called{}, nil, remediations.NodeRepairKey},
 		"a node's, and the API server is silent":   {node(remediations.PhaseActing, nothing), called{}, errLost, ""},
-		"a node's, beside what nobody can read":    {beside(podKey(pod), node(remediations.PhaseActing, nothing)), called{}, nil, ""},
+		"a node's, beside what nobody can read":    {beside(podKey(pod), node(remediations.PhaseActing, nothing)), called{}, nil, remediations.NodeRepairKey},
 		"a node's without a record":                {cancelled("r00001", func(*corev1.Node) {}), called{}, nil, ""},
 		"a node's that was given back":             {cancelled("r00001", node(remediations.PhasePending, nothing)), called{}, nil, ""},
 		"a drain that goes on":                     {cancelled("r00001", node(remediations.PhaseActing, func(r *remediations.Record) { r.Step.Name = "drain" })), called{}, nil, ""},
 		"a sidecar's call":                         {sidecar(remediations.PhaseActing), called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, podKey(pod)},
-		"a sidecar's, beside what nobody can read": {beside(remediations.NodeRepairKey, sidecar(remediations.PhaseActing)), called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, ""},
+		"a sidecar's, beside what nobody can read": {beside(remediations.NodeRepairKey, sidecar(remediations.PhaseActing)), called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, podKey(pod)},
 		"a sidecar's without a record":             {func(*corev1.Node) {}, called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, ""},
 		"a sidecar's that has its outcome":         {cancelled("plants", sidecar(remediations.PhaseVerifying)), called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, ""},
 		"a leader's call":                          {leader(remediations.PhaseActing, false), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, remediations.LocationKey},
-		"a leader's, beside what nobody can read":  {beside(remediations.NodeRepairKey, leader(remediations.PhaseActing, false)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
+		"a leader's, beside what nobody can read":  {beside(remediations.NodeRepairKey, leader(remediations.PhaseActing, false)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, remediations.LocationKey},
 		"a leader's, whose alert is left":          {leaderAlert, called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
 		"a leader's that has its outcome":          {cancelled("plantd", leader(remediations.PhaseVerifying, false)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
 		"a leader's whose moves are being undone":  {cancelled("plantd", leader(remediations.PhaseActing, true)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
@@ -238,6 +238,11 @@ func TestANodeOccupiesASlotOfItsKind(t *testing.T) {
 		want   bool
 	}{
 		"under repair": {func(n *corev1.Node) { bears(n, remediations.NodeRepairKey, underRepair(remediations.PhaseVerifying)) }, "", true},
+		"under repair, by another one": {func(n *corev1.Node) {
+			r := underRepair(remediations.PhaseVerifying)
+			r.ID = "other1"
+			bears(n, remediations.NodeRepairKey, r)
+		}, "", false},
 		"waits, whatever its label": {func(n *corev1.Node) {
 			bears(n, remediations.NodeRepairKey, underRepair(remediations.PhasePending))
 			n.Labels[remediations.PhaseLabel] = "Acting"
@@ -252,7 +257,8 @@ func TestANodeOccupiesASlotOfItsKind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := newStill(modelConfig(), 1, 0).nodes[0]
 			c.change(n)
-			require.Equal(t, c.want, occupied(n, modelRegistry.ReadJournal(n), ledger.Slot{Kind: c.kind, Node: n.Name}))
+			repair := map[remediations.Kind]string{remediations.KindNode: "r00001", remediations.KindLocation: "plantd"}[c.kind]
+			require.Equal(t, c.want, occupied(n, modelRegistry.ReadJournal(n), ledger.Slot{Kind: c.kind, Node: n.Name, UID: string(n.UID), Repair: repair}))
 		})
 	}
 }

@@ -292,7 +292,7 @@ func TestLeaderWhoseClockWasAheadHoldsNobodyForLong(t *testing.T) {
 				w.startWith(w.config, ahead)
 				w.do(func() {
 					for _, n := range []string{"n0", "n1", "n2", "n3"} {
-						w.machines[n].stuck = true
+						w.breakDown(n, 9)
 						w.post(n, remediations.StatusFiring)
 					}
 				})

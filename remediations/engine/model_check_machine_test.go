@@ -56,7 +56,7 @@ func (w *world) checkMachine(cur *corev1.Node, c NodeChange) {
 		switch of, known := w.of[r.ID]; {
 		case !known:
 			w.of[r.ID] = cur.Spec.ProviderID
-		case of != cur.Spec.ProviderID:
+		case of != cur.Spec.ProviderID && r.Intent.UID != string(cur.UID):
 			w.fail("Machine: the repair %s of %s goes on on %s of %s", r.ID, of, cur.Name, cur.Spec.ProviderID)
 		}
 	}

@@ -94,11 +94,14 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	}
 }
 
-// checkRelapse: in a history to which nothing is added, nothing changes but that a cure has relapsed.
+// checkRelapse: in a history to which nothing is added, nothing changes but that a cure has relapsed, or that a person has reset the machine.
 func (w *world) checkRelapse(cur *corev1.Node, old, next []remediations.Entry) {
 	for i := range next {
 		if i < len(old) {
 			next[i].Left = old[i].Left // what the ended repair left on the Node may be taken back
+			if _, resets := cur.Annotations[remediations.ResetKey]; resets && next[i].Reset {
+				next[i].Reset = old[i].Reset
+			}
 			if wrong(old[i].Began) && !wrong(next[i].Began) {
 				next[i].Began = old[i].Began
 			}

@@ -60,12 +60,14 @@ func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 		history := remediations.EncodeEntries(past)
 		c.Annotations[remediations.HistoryKey] = &history
 	}
+	whole := journal.Whole()
 	if d.History != nil {
-		history := remediations.EncodeEntries(journal.Rewritten(d.History))
+		whole = journal.Rewritten(d.History)
+		history := remediations.EncodeEntries(whole)
 		c.Annotations[remediations.HistoryKey] = &history
 	}
 	if d.LeftOf != "" {
-		if history, ok := remediations.HistoryLeaving(journal.Whole(), d.LeftOf, d.Left); ok {
+		if history, ok := remediations.HistoryLeaving(whole, d.LeftOf, d.Left); ok {
 			c.Annotations[remediations.HistoryKey] = &history
 		}
 	}

@@ -38,10 +38,11 @@ func TestRecordOfAnotherMachineIsSuperseded(t *testing.T) {
 		heals  bool
 		next   []string
 		same   []string
+		ends   remediations.Outcome
 	}{
-		"Pending before the replacement": {wholeConfig(), drained, false, []string{"reboot"}, []string{"replace"}},
-		"Verifying a reboot":             {modelConfig(), verifying, true, nil, []string{"reboot"}},
-		"Exhausted":                      {modelConfig(), exhausted, false, []string{"reboot"}, nil},
+		"Pending before the replacement": {wholeConfig(), drained, false, []string{"reboot"}, []string{"replace"}, remediations.OutcomeSuperseded},
+		"Verifying a reboot":             {modelConfig(), verifying, true, nil, []string{"reboot"}, remediations.OutcomeSuperseded},
+		"Exhausted":                      {modelConfig(), exhausted, false, []string{"reboot"}, nil, remediations.OutcomeExhausted},
 	} {
 		for _, providerID := range []string{"civo://another", "civo://m0"} {
 			t.Run(name+", "+providerID, func(t *testing.T) {
@@ -73,7 +74,8 @@ func TestRecordOfAnotherMachineIsSuperseded(t *testing.T) {
 						return
 					}
 					require.Equal(t, c.next, append([]string(nil), calls...))
-					require.Equal(t, remediations.OutcomeSuperseded, w.endOf("n0", old))
+					require.Equal(t, c.ends, w.endOf("n0", old))
+					require.Len(t, w.toldOf("RepairSuperseded"), 1)
 					for _, e := range at(w, func() []remediations.Outcome {
 						var out []remediations.Outcome
 						for _, e := range w.ended {

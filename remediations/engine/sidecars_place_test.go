@@ -37,13 +37,13 @@ func TestSidecarsPlaceIsNotKeptForEver(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil   func(w *world)
 		planted bool
-		// ends: the record does, too. A person must look at what cannot be read.
-		ends bool
+		// ends is the phase in which the repair is then: beside a record that nobody can read it takes no further step.
+		ends remediations.Phase
 	}{
-		"a person spoils the record of its node": {spoil: func(w *world) { w.edit("n5", edit(remediations.NodeRepairKey, "{}")) }},
-		"planted, with a deadline in 9999":       {spoil: plant(now, never), planted: true, ends: true},
-		"planted, issued in 9999":                {spoil: plant(never, never), planted: true, ends: true},
-		"the control":                            {spoil: func(*world) {}, ends: true},
+		"a person spoils the record of its node": {spoil: func(w *world) { w.edit("n5", edit(remediations.NodeRepairKey, "{}")) }, ends: remediations.PhasePending},
+		"planted, with a deadline in 9999":       {spoil: plant(now, never), planted: true, ends: remediations.PhaseExhausted},
+		"planted, issued in 9999":                {spoil: plant(never, never), planted: true, ends: remediations.PhaseExhausted},
+		"the control":                            {spoil: func(*world) {}, ends: remediations.PhaseExhausted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf := sidecarConfig()
@@ -63,7 +63,7 @@ func TestSidecarsPlaceIsNotKeptForEver(t *testing.T) {
 				require.True(t, at(w, func() bool { return w.pod(podName(0)).open }), "and free again")
 				w.do(func() {
 					for k, r := range w.sidecarRecords() {
-						require.True(t, c.ends && r.Phase == remediations.PhaseExhausted, "%s %s", k, r.Encode())
+						require.Equal(t, c.ends, r.Phase, "%s %s", k, r.Encode())
 					}
 				})
 			})

@@ -114,7 +114,7 @@ func (p *pass) publish() {
 	}
 	p.holdStrays()
 	for reason, message := range p.holds {
-		if _, told := p.fleetHolds[reason]; !told {
+		if told, is := p.fleetHolds[reason]; !is || (told != message && saysWhich(reason)) {
 			p.Events.Event("", Event{Warning: true, Reason: "RepairHeld", Action: string(reason), Note: string(reason) + ": " + message})
 		}
 	}
@@ -154,10 +154,13 @@ func sameStatus(a, b ledger.Status) bool {
 			return false
 		}
 	}
-	for r := range a.Holds {
-		if _, ok := b.Holds[r]; !ok {
+	for r, says := range a.Holds {
+		if said, ok := b.Holds[r]; !ok || (said != says && saysWhich(r)) {
 			return false
 		}
 	}
 	return true
 }
+
+// saysWhich says that a hold with the reason names one node, so that its sentence is told again when it changes. The others count.
+func saysWhich(r remediations.Reason) bool { return r == remediations.ReasonCommonCause }

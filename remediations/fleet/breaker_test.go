@@ -283,32 +283,30 @@ func TestScopeIsBusyWithAnothersRepair(t *testing.T) {
 	nodes := scene.Herd(10, 0, "a", "b")
 	scene.InFlight(nodes[0], "reboot")
 	f := scene.FleetOf(c, nodes, nil, scene.Noon)
-	require.True(t, f.Busy(ledger.ScopeCluster, "n001"))
-	require.True(t, f.Busy("zone/a", "n002"))
-	require.False(t, f.Busy("zone/b", "n001"))
-	require.False(t, f.Busy(ledger.ScopeCluster, "n000"), "its own is no other's")
+	require.NotEmpty(t, f.Busy(ledger.ScopeCluster, "n001"))
+	require.NotEmpty(t, f.Busy("zone/a", "n002"))
+	require.Empty(t, f.Busy("zone/b", "n001"))
+	require.Empty(t, f.Busy(ledger.ScopeCluster, "n000"), "its own is no other's")
 	f.Vacate("n000")
 	f.Occupy(c, nodes[0], true)
-	require.False(t, f.Busy(ledger.ScopeCluster, "n001"), "a repair that would be is none")
+	require.Empty(t, f.Busy(ledger.ScopeCluster, "n001"), "a repair that would be is none")
 }
 
-func TestZoneThatIsDownStopsItselfAlone(t *testing.T) {
-	nodes := scene.Herd(30, 0, "a", "b", "c")
-	for _, n := range nodes {
-		if n.Labels["zone"] == "a" {
-			scene.Unready(n)
+// TestLimitsUnhealthyIsACeilingOverAllNodes: a zone with too many unhealthy nodes stops itself alone, as long as the whole fleet is within
+// the limit. Beyond it everything stops, in whichever zone the unhealthy nodes are.
+func TestLimitsUnhealthyIsACeilingOverAllNodes(t *testing.T) {
+	nodes, down := scene.Herd(30, 0, "a", "b", "c"), 0
+	for _, n := range nodes { // limits.unhealthy is 20%: 6 of 30, and 2 of 10
+		if n.Labels["zone"] != "a" {
+			continue
 		}
-	}
-	stops := func(zone string) bool {
-		return len(scene.FleetOf(scene.LimitsAlone(), nodes, nil, scene.Noon).BreakersFor(zone)) > 0
-	}
-	require.True(t, stops("a"))
-	require.False(t, stops("b"))
-	require.False(t, stops(""), "a node without a zone is stopped by the cluster's breaker alone")
-	for _, n := range nodes {
-		if n.Labels["zone"] == "b" {
-			scene.Unready(n)
+		scene.Unready(n)
+		down++
+		stopped := map[string]bool{}
+		for _, zone := range []string{"a", "b", ""} {
+			stopped[zone] = len(scene.FleetOf(scene.LimitsAlone(), nodes, nil, scene.Noon).BreakersFor(zone)) > 0
 		}
+		require.Equal(t, map[string]bool{"a": down > 2, "b": down > 6, "": down > 6}, stopped, "%d of 30 are down, all in zone a", down)
 	}
-	require.True(t, stops("c"), "two zones down are the cluster's trouble")
+	require.Equal(t, 10, down)
 }

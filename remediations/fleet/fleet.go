@@ -27,6 +27,7 @@ type Fleet struct {
 	roster *Roster
 
 	quorums quorums
+	tried   map[string]tried
 
 	// ExpectedGPUs are how many GPUs each GPU node has by its label.
 	ExpectedGPUs map[string]int
@@ -40,7 +41,7 @@ type Fleet struct {
 
 // place is where an occupied node stands. wouldBe marks a repair that observe mode only speaks of: it counts against
 // other would-be repairs, never against a real one. slotZone and slotPool are where the node stood when its repair took its
-// slot, or first acted: a node that was relabelled since counts in both.
+// slot, or drained it: a node that was relabelled since counts in both.
 type place struct {
 	zone, pool            string
 	slotZone, slotPool    string
@@ -48,7 +49,7 @@ type place struct {
 	parked                bool
 }
 
-// begun is the place with where the repair stood when it first acted.
+// begun is the place with where the node stood when its repair drained it.
 func (p place) begun(i *remediations.Intent) place {
 	if i != nil {
 		p.slotZone, p.slotPool, p.controlPlane = i.Zone, i.Pool, p.controlPlane || i.ControlPlane
@@ -80,7 +81,7 @@ func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 	r.age(now)
 	f := &Fleet{
 		nodes: len(r.members), roster: r, occupied: map[string]place{}, leading: map[string]leading{}, zones: r.zones, pools: r.pools, total: r.total,
-		quorums: r.quorums, ExpectedGPUs: r.expectedGPUs(),
+		quorums: r.quorums, tried: r.trials(), ExpectedGPUs: r.expectedGPUs(),
 	}
 	for name, m := range r.occupying {
 		if remediations.InFlightAt(m.from, m.until, now) {

@@ -254,6 +254,6 @@ func TestRelabelledNodeCountsWhereItsRepairBegan(t *testing.T) {
 	l.Reserve(conf, nodes[0], ReadJournal(nodes[0]).Record, scene.Noon)
 	nodes[0].Labels["zone"] = "b"
 	f := scene.FleetOf(conf, nodes, l, scene.Noon)
-	require.True(t, f.Busy("zone/a", "n001"), "a half-open breaker of the zone that it left")
-	require.True(t, f.Busy("zone/b", "n001"))
+	require.NotEmpty(t, f.Busy("zone/a", "n001"), "a half-open breaker of the zone that it left")
+	require.NotEmpty(t, f.Busy("zone/b", "n001"))
 }

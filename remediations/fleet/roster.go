@@ -24,6 +24,8 @@ type Roster struct {
 	identities int
 	// firing are the nodes on which an alert of a policy is active and not silenced, and since when.
 	firing map[string]time.Time
+	// alike are the faults that nodes have together, by policy and node.
+	alike map[string]map[string]*alike
 	counts
 	machines machines
 
@@ -55,8 +57,9 @@ type Member struct {
 	// repair is the node's own repair that has not run out, intent its last one.
 	repair string
 	intent *remediations.Intent
-	// held: something keeps that repair's next step back.
-	held bool
+	// policy is that of the record, hold what keeps the next step of the repair back; empty: nothing does.
+	policy string
+	hold   remediations.Reason
 	// occupies: a disruptive repair is in flight by its record or, as place says, is parked or would be in flight.
 	occupies bool
 	// from and until are when it occupies by its record alone.
@@ -271,7 +274,10 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 		}
 		phase, m.intent = j.Record.Phase, j.Record.Intent
 		if phase != remediations.PhaseExhausted {
-			m.repair, m.held = j.Record.ID, phase == remediations.PhasePending && j.Record.Hold != nil
+			m.repair = j.Record.ID
+		}
+		if m.policy = j.Record.Policy; phase == remediations.PhasePending && j.Record.Hold != nil {
+			m.hold = j.Record.Hold.Reason
 		}
 	}
 	m.exhausted, m.leader = phase == remediations.PhaseExhausted, j.Location()

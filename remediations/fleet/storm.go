@@ -135,7 +135,7 @@ func (f *Fleet) endOf(repair string, l *ledger.Ledger) remediations.Outcome {
 func (f *Fleet) heldTrial(repair string) bool {
 	for _, m := range f.roster.concerned {
 		if m.repair == repair {
-			return m.held
+			return m.hold != ""
 		}
 	}
 	return false

@@ -131,14 +131,21 @@ func (l *Ledger) Relapse(machine string, c Cure) {
 	l.Finished(c.Policy, c.Repair, remediations.OutcomeRelapsed)
 }
 
-// pruneCures drops what can have no relapse any more, even if the alert came back in time and was held for a day.
+// pruneCures drops what can have no relapse any more, even if the alert came back in time and was held for a day. What was no cure is kept
+// for limits.repairsWindow at least.
 func (l *Ledger) pruneCures(c *remediations.Config, now time.Time) {
-	longest := max(remediations.PendingFor, c.Limits.RepairsWindow)
+	longest := remediations.PendingFor
 	for _, p := range c.Policies {
 		longest = max(longest, p.RelapseWindow+remediations.PendingFor)
 	}
 	for machine, cures := range l.Cures {
-		l.cures(machine, slices.DeleteFunc(slices.Clone(cures), func(of Cure) bool { return now.Sub(of.At)-l.UnseenIn(of.At, now) >= longest }))
+		l.cures(machine, slices.DeleteFunc(slices.Clone(cures), func(of Cure) bool {
+			most := longest
+			if of.Relapsed {
+				most = max(longest, c.Limits.RepairsWindow+remediations.PendingFor)
+			}
+			return now.Sub(of.At)-l.UnseenIn(of.At, now) >= most
+		}))
 	}
 	l.Unseen = slices.DeleteFunc(slices.Clone(l.Unseen), func(s Span) bool { return !s.To.IsZero() && now.Sub(s.To) >= 2*longest })
 }

@@ -33,11 +33,14 @@ func TestRepairsOfAMachineCountForTheirWindow(t *testing.T) {
 		{Repair: "r1", At: scene.Noon.Add(-time.Hour)}, {Repair: "r3", At: scene.Noon.Add(-10 * time.Minute)},
 		{Repair: "r2", At: scene.Noon.Add(-time.Hour + 1)}, {Repair: "own", At: scene.Noon.Add(-50 * time.Minute)}, {Repair: "r4", At: scene.Noon},
 	}}}
-	count, oldest := l.Begun("m", "own", scene.Noon, time.Hour)
-	require.Equal(t, 3, count, "an hour ago is not within the hour")
-	require.Equal(t, scene.Noon.Add(-time.Hour+1), oldest)
-	count, _ = l.Begun("another", "own", scene.Noon, time.Hour)
-	require.Zero(t, count)
+	begun := l.Begun("m", "own", scene.Noon, time.Hour)
+	var ids []string
+	for _, b := range begun {
+		ids = append(ids, b.Repair)
+	}
+	require.Equal(t, []string{"r3", "r2", "r4"}, ids, "an hour ago is not within the hour")
+	require.Empty(t, l.Begun("another", "own", scene.Noon, time.Hour))
+	require.Len(t, l.Repairs["m"], 5, "the ledger keeps its own")
 }
 
 func TestPruneDropsWhatIsOverToTheMoment(t *testing.T) {

@@ -155,18 +155,9 @@ func (l *Ledger) Forget(n *corev1.Node) {
 	delete(l.Cures, Machine(n))
 }
 
-// Begun counts the disruptive repairs on the machine in the window, other than the repair named.
-func (l *Ledger) Begun(machine, except string, now time.Time, window time.Duration) (count int, oldest time.Time) {
-	for _, b := range l.Repairs[machine] {
-		if b.Repair == except || now.Sub(b.At) >= window {
-			continue
-		}
-		count++
-		if oldest.IsZero() || b.At.Before(oldest) {
-			oldest = b.At
-		}
-	}
-	return count, oldest
+// Begun are the disruptive repairs that began on the machine in the window, other than the repair named.
+func (l *Ledger) Begun(machine, except string, now time.Time, window time.Duration) []Begun {
+	return slices.DeleteFunc(slices.Clone(l.Repairs[machine]), func(b Begun) bool { return b.Repair == except || now.Sub(b.At) >= window })
 }
 
 func (l *Ledger) prune(c *remediations.Config, now time.Time) {

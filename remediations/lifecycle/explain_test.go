@@ -143,9 +143,9 @@ func TestEveryGuardSaysWhatItSaw(t *testing.T) {
 func TestWhatWasNotSeenIsNeverPassed(t *testing.T) {
 	t.Parallel()
 	rests := map[lifecycle.Source][]Reason{
-		lifecycle.OnAlerts: {ReasonAlertUnconfirmed, ReasonBlind, ReasonSilenced, ReasonInhibited, ReasonAlertResolved, ReasonClusterWide},
+		lifecycle.OnAlerts: {ReasonAlertUnconfirmed, ReasonBlind, ReasonSilenced, ReasonInhibited, ReasonAlertResolved, ReasonClusterWide, ReasonCommonCause},
 		lifecycle.OnLeases: {ReasonBlind},
-		lifecycle.OnFleet:  {ReasonFleetUnhealthy, ReasonNodeUnderRepair, ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit},
+		lifecycle.OnFleet:  {ReasonFleetUnhealthy, ReasonNodeUnderRepair, ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit, ReasonCommonCause},
 		lifecycle.OnLedger: {ReasonFleetUnhealthy, ReasonNodeUnderRepair, ReasonRepairsSpent, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit, ReasonStoreWentBack},
 	}
 	for source, reasons := range rests {

@@ -80,6 +80,7 @@ var guards = []Guard{
 	{remediations.ReasonClusterWide, ofNodes, disruptive, OnAlerts | OnFleet | OnLedger, clusterWide, wideEnough},
 	{remediations.ReasonAtLimit, ofNodes, disruptive, OnFleet | OnLedger, atLimit, belowLimit},
 	{remediations.ReasonAtLimit, onNodesBesideNodes, disruptive, OnFleet | OnLedger, ofItsKind(remediations.ReasonAtLimit), saying("fewer repairs of this kind are under way than may be")},
+	{remediations.ReasonCommonCause, ofNodes, disruptive, OnFleet | OnAlerts, commonCause, noCommonCause},
 	{remediations.ReasonAwaitingApproval, onNodesButSidecars, whatever, OnNode, awaitingApproval, approved},
 	{remediations.ReasonObserving, ofAll, whatever, OnNode, observing, saying("the mode is enforce")},
 }

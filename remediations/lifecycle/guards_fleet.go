@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -27,13 +26,18 @@ func (c *Candidate) brokenBy(scope string, b ledger.Breaker) *Finding {
 		if b.Trial == c.Own {
 			return nil
 		}
-		first := c.Fleet.NodeOf(b.Trial)
-		if b.Trial == "" {
-			if first = c.Fleet.Busy(scope, c.Node.Name); first == "" {
+		first := "node " + c.Fleet.NodeOf(b.Trial)
+		switch {
+		case b.Trial == "":
+			busy := c.Fleet.Busy(scope, c.Node.Name)
+			if busy == "" {
 				return nil
 			}
+			first = "node " + busy
+		case first == "node ": // the machine is being replaced, and its Node is gone
+			first = "the machine of repair " + b.Trial
 		}
-		return Because("the breaker of %s is half-open: node %s is repaired first, and the others wait for how that ends", scope, cmp.Or(first, "(its Node is gone)"))
+		return Because("the breaker of %s is half-open: %s is repaired first, and the others wait for how that ends", scope, first)
 	}
 	if calm := b.Quiet.Add(c.Config.Limits.StormCooldown); b.Quiet.Before(remediations.Instant(c.Now)) {
 		return &Finding{Message: fmt.Sprintf("the breaker of %s is open: the storm was last seen at %s, and limits.stormCooldown is %s", scope, b.Quiet.Format(time.RFC3339), c.Config.Limits.StormCooldown), Until: calm}
@@ -75,4 +79,26 @@ func atLimit(c *Candidate) *Finding {
 		return &Finding{Message: why}
 	}
 	return nil
+}
+
+// commonCause holds nodes that got the same alert about a condition so close together that it is one fault: a release of an
+// application, or a storage system that was away. One node shows whether the repair helps. It is asked late, so that no node waits for one
+// that something else holds.
+func commonCause(c *Candidate) *Finding {
+	if c.Alert == nil || c.Acted() {
+		return nil
+	}
+	common := c.Fleet.Common(c.Policy.Name, c.Node.Name)
+	if common == nil || common.Tried == "" || common.Tried == c.Node.Name {
+		return nil
+	}
+	said := fmt.Sprintf("policy %s got alerts about %d nodes within %s (%s), which limits.commonCause takes for one cause", c.Policy.Name, common.Count, c.Config.Limits.CommonCause.Within, common.Names)
+	if common.Failed {
+		return Because("%s; the repair of node %s did not help, so somebody must look", said, common.Tried)
+	}
+	return Because("%s; node %s is repaired first, and the others wait until its alert is over", said, common.Tried)
+}
+
+func noCommonCause(c *Candidate) string {
+	return fmt.Sprintf("no other node with the same fault is repaired first; limits.commonCause is %s", c.Config.Limits.CommonCause)
 }

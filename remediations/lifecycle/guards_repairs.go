@@ -118,20 +118,33 @@ func (c *Candidate) counts(e remediations.Entry) bool {
 	return len(e.Steps) > 0 || (e.Outcome == remediations.OutcomeObserved && c.Policy.Mode == remediations.ModeObserve)
 }
 
-// begun counts the disruptive repairs that began on the machine in the window, and says when the oldest did.
+// begun counts the disruptive repairs that began on the machine in the window, and says when the oldest did. The ledger has them, and so
+// has the Node's history: one that is older than the other, because somebody put it back, takes none away.
 func (c *Candidate) begun() (count int, oldest time.Time) {
 	window := c.Config.Limits.RepairsWindow
-	count, oldest = c.Ledger.Begun(ledger.Machine(c.Node), c.Own, c.Now, window)
-	for _, e := range c.Journal.History {
-		disrupts := e.Would != nil && c.Config.Remediation(e.Would.Step.Name).Disruptive
-		if !disrupts || remediations.KindOf(e.Target) != c.Kind || !c.counts(e) || c.Now.Sub(e.Ended) >= window {
-			continue
+	all := c.Ledger.Begun(ledger.Machine(c.Node), c.Own, c.Now, window)
+	for _, e := range c.remembered() {
+		at := e.Began
+		if e.Would != nil {
+			at = e.Ended
 		}
-		if count++; oldest.IsZero() || e.Ended.Before(oldest) {
-			oldest = e.Ended
+		known := slices.ContainsFunc(all, func(b ledger.Begun) bool { return b.Repair == e.ID })
+		if !known && !e.Reset && c.disrupted(e) && remediations.KindOf(e.Target) == c.Kind && c.counts(e) && c.Now.Sub(at) < window {
+			all = append(all, ledger.Begun{Repair: e.ID, At: at})
 		}
 	}
-	return count, oldest
+	for _, b := range all {
+		if oldest.IsZero() || b.At.Before(oldest) {
+			oldest = b.At
+		}
+	}
+	return len(all), oldest
+}
+
+// disrupted says that the ended repair took a step that disrupts, or would have.
+func (c *Candidate) disrupted(e remediations.Entry) bool {
+	return e.Would != nil && c.Config.Remediation(e.Would.Step.Name).Disruptive ||
+		slices.ContainsFunc(e.Steps, func(a remediations.Attempt) bool { return c.Config.Remediation(a.Name).Disruptive })
 }
 
 func repairsSpent(c *Candidate) *Finding {

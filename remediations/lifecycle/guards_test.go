@@ -52,7 +52,7 @@ leader: {v: 1, id: r9, policy: mesh, cause: {alert: "aa"}, location: eu, phase: 
   moves: [{location: eu, from: n1, to: n2, before: {n1: "", n2: null}}]}
 word: {watchdogMisses: 3, replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"}]}
 ledger: {begun: [20h], exhausted: {node-not-ready: 3}, wentBack: 10m}
-fleet: {unhealthy: 3, inFlight: 1, controlPlane: 2, controlPlaneDown: 1}
+fleet: {unhealthy: 3, inFlight: 1, controlPlane: 2, controlPlaneDown: 1, common: 3, tried: Exhausted}
 `
 
 // TestEachGuardSpeaksBeforeThoseBehindIt takes the causes away one after the other, each the one that was just named:
@@ -98,6 +98,7 @@ func remediesOf(sc *scene.Scene) map[Reason]func() {
 		ReasonControlPlaneBusy: func() { sc.Fleet.ControlPlane, sc.Fleet.ControlPlaneDown = 0, 0; sc.Node.ControlPlane = false },
 		ReasonClusterWide:      func() { sc.Word.Sick = 4 },
 		ReasonAtLimit:          func() { sc.Fleet.InFlight = 0 },
+		ReasonCommonCause:      func() { sc.Fleet.Common = 0 },
 		ReasonObserving:        func() { sc.Policy.Mode = ModeEnforce },
 	}
 }

@@ -55,7 +55,7 @@ func Quiet(string) bool { return false }
 var DesignOrder = []remediations.Reason{
 	remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving, remediations.ReasonCordonedByOther, remediations.ReasonAlertUnconfirmed, remediations.ReasonBlind, remediations.ReasonStoreWentBack, remediations.ReasonSilenced, remediations.ReasonInhibited, remediations.ReasonAlertResolved, remediations.ReasonNotWitnessed,
 	remediations.ReasonTooYoung, remediations.ReasonFleetUnhealthy, remediations.ReasonOutsideWindow, remediations.ReasonNodeUnderRepair, remediations.ReasonCooldown, remediations.ReasonRepairsSpent, remediations.ReasonPolicyFailing,
-	remediations.ReasonControlPlaneBusy, remediations.ReasonClusterWide, remediations.ReasonAtLimit, remediations.ReasonAwaitingApproval, remediations.ReasonObserving,
+	remediations.ReasonControlPlaneBusy, remediations.ReasonClusterWide, remediations.ReasonAtLimit, remediations.ReasonCommonCause, remediations.ReasonAwaitingApproval, remediations.ReasonObserving,
 }
 
 // WithoutEachReason takes the guards of each reason away in turn.

@@ -40,6 +40,9 @@ func (sc *Scene) TheNode(t testing.TB) *corev1.Node {
 		n.Status.Conditions = nil
 	default:
 		n.Status.Conditions[0].Status = corev1.ConditionStatus(in.Ready)
+		if in.ReadyFor != "" {
+			n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(Ago(in.ReadyFor, ""))
+		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(in.Conditions)) {
 		status := in.Conditions[kind]
@@ -193,6 +196,13 @@ func (sc *Scene) OtherNodes() []*corev1.Node {
 		}
 		if i < sc.Fleet.InFlight {
 			InFlight(n, "reboot")
+		}
+		if sc.Fleet.Tried != "" && i == sc.Fleet.Common-1 {
+			InFlight(n, "reboot")
+			InPhase(n, sc.Fleet.Tried)
+			r := remediations.ReadJournal(n).Record
+			r.Policy = "node-not-ready"
+			n.Annotations[remediations.NodeRepairKey] = r.Encode()
 		}
 		out = append(out, n)
 	}

@@ -151,6 +151,7 @@ type Node struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	Ready       string            `json:"ready"` // True, False, Unknown, none
+	ReadyFor    string            `json:"readyFor"`
 	BootID      *string           `json:"bootID"`
 	// Conditions are further ones, by type; Allocatable is what the node offers.
 	Conditions   map[string]string `json:"conditions"`
@@ -240,6 +241,9 @@ type Fleet struct {
 	InFlight         int `json:"inFlight"`
 	ControlPlane     int `json:"controlPlane"`
 	ControlPlaneDown int `json:"controlPlaneDown"`
+	// Common of the nine others got the same alert at once, and Tried is the phase of the same policy's repair of the last of these.
+	Common int                `json:"common"`
+	Tried  remediations.Phase `json:"tried"`
 }
 
 var NowPattern = regexp.MustCompile(`<now([+-][0-9a-z]+)?>`)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
@@ -104,6 +105,13 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 		s.Ledger, s.LedgerErr = nil, fmt.Errorf("%w: %s", ledger.ErrMalformed, sc.Ledger.Malformed)
 	}
 	s.Fleet = fleet.New(c, append(sc.OtherNodes(), n), had, func(string) bool { return false }, Noon)
+	if p := c.Policy("node-not-ready"); p != nil {
+		onsets := fleet.Onsets{}
+		for _, one := range append([]*corev1.Node{n}, sc.OtherNodes()[:sc.Fleet.Common]...) {
+			onsets.Add(p, one.Name, Noon.Add(-10*time.Minute))
+		}
+		s.Fleet.Begin(onsets)
+	}
 	if sc.Beats.Read != "never" {
 		s.Heartbeats = &signs.Heartbeats{ReadAt: Ago(sc.Beats.Read, "1s"), Nodes: 10, Stale: sc.Beats.Stale}
 	}
@@ -154,6 +162,7 @@ func (sc *Scene) Config(t testing.TB) *remediations.Config {
 			ZoneLabel: "zone", PoolLabels: []string{"pool"}, Unhealthy: remediations.Quantity{Value: 20, Percent: true},
 			RepairsPerNode: max(sc.Limits.RepairsPerNode, 1), RepairsWindow: 24 * time.Hour,
 			StormCooldown: 10 * time.Minute, StartupGrace: 10 * time.Minute,
+			CommonCause: remediations.CommonCause{Nodes: 3, Within: 5 * time.Minute},
 		},
 		Mode: remediations.ModeEnforce, MaxStaleness: 30 * time.Second, Watchdog: true, RequireAll: sc.RequireAll, Provided: map[string]bool{"reboot": true},
 		ClusterWide: remediations.ClusterWide{MinNodes: cmp.Or(sc.MinNodes, 3), MinShare: remediations.Quantity{Value: 30, Percent: true}},

@@ -100,13 +100,24 @@ func (s *state) fewerGPUs() string {
 func (s *state) cure(p *remediations.Policy) (remediations.Outcome, string) {
 	r := s.Record
 	proven, missing := s.proven()
-	if proven && r.Phase == remediations.PhasePending && s.WellSince.After(r.Intent.At.Add(s.Config.WaitOf(p, r.Step)+p.ProofFor)) {
+	if proven && r.Phase == remediations.PhasePending && s.readyBy().After(r.Intent.At.Add(s.Config.WaitOf(p, r.Step)+p.ProofFor)) {
 		proven, missing = false, "the boot came long after the attempt's time was over"
 	}
 	if !proven {
 		return remediations.OutcomeSelfRecovered, "the node is well and the alert is gone, but not by this repair: " + missing
 	}
 	return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", remediations.LastDone(r))
+}
+
+// readyBy is when the node was well again at the latest: when Drydock first saw it so, or when the kubelet says that it became Ready after
+// the attempt, if nobody could look before.
+func (s *state) readyBy() time.Time {
+	for _, c := range s.Node.Status.Conditions {
+		if at := c.LastTransitionTime.Time; c.Type == corev1.NodeReady && at.After(s.Record.Intent.At) && at.Before(s.WellSince) {
+			return at
+		}
+	}
+	return s.WellSince
 }
 
 // renewed says that the lease is fresh and, after a restart on the node, that it was renewed since.

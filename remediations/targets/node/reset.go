@@ -35,6 +35,10 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 			d.LeftOf, d.Left = r.ID, left
 		}
 		said = append(said, d.Message)
+		for _, e := range s.Journal.History {
+			e.Reset = true
+			d.History = append(d.History, e)
+		}
 	} else if d.Allow = s.stoppedHere(); len(d.Allow) > 0 {
 		said = append(said, "the policies stopped here go on: "+strings.Join(d.Allow, ", "))
 	}

@@ -27,9 +27,13 @@ func (s *state) supersede(now time.Time) (d lifecycle.Decision, ok bool) {
 			d.Message = fmt.Sprintf("the record of repair %s is of another machine that had the name %s; the record is removed, and the repair goes on in the ledger", r.ID, s.Node.Name)
 			return d, true
 		}
+		known := s.Journal.Knows(r.ID) // its plan ran out, so that the history has it already
 		d.Message = fmt.Sprintf("the record is of another machine that had the name %s; this machine starts without it%s", s.Node.Name, r.LeftAs())
 		if undo(&d, r); d.Uncordon && s.Node.Spec.Unschedulable {
 			d.Message += "; if the Node stays cordoned, the cordon came with the old record, and somebody must take it away"
+		}
+		if known {
+			return d, true
 		}
 		d.Ended = r.Ended(remediations.OutcomeSuperseded, d.Message, now)
 		if r.Intent != nil {

@@ -80,10 +80,12 @@ func (s *state) intend(c *lifecycle.Candidate, pending *remediations.Record, d *
 	r.Also = s.also(r)
 	r.Intent.BootID, r.Intent.UID, r.Intent.ProviderID = n.Status.NodeInfo.BootID, string(n.UID), n.Spec.ProviderID
 	r.Intent.GPUs = pending.GPUsToKeep(n)
-	r.Intent.Zone, r.Intent.Pool, r.Intent.ControlPlane = s.Config.Zone(n), s.Config.Pool(n), remediations.ControlPlane(n)
-	if was := pending.Intent; was != nil { // it counts where it first acted
-		r.Intent.Zone, r.Intent.Pool = cmp.Or(was.Zone, r.Intent.Zone), cmp.Or(was.Pool, r.Intent.Pool)
-		r.Intent.ControlPlane = r.Intent.ControlPlane || was.ControlPlane
+	if r.Drained() {
+		r.Intent.Zone, r.Intent.Pool, r.Intent.ControlPlane = s.Config.Zone(n), s.Config.Pool(n), remediations.ControlPlane(n)
+		if was := pending.Intent; was != nil { // it counts where it was drained
+			r.Intent.Zone, r.Intent.Pool = cmp.Or(was.Zone, r.Intent.Zone), cmp.Or(was.Pool, r.Intent.Pool)
+			r.Intent.ControlPlane = r.Intent.ControlPlane || was.ControlPlane
+		}
 	}
 	if s.Config.Several(c.Step.Name) {
 		r.Intent.Provider = provider(c)
