@@ -128,6 +128,9 @@ type Intent struct {
 	ProviderID string `json:"providerID,omitempty"`
 	// GPUs is how many GPUs the machine had before the fault, by its label; zero: nothing says so.
 	GPUs int `json:"gpus,omitempty"`
+	// Started is when the container of the sidecar had started before the call; zero: not known. A start closes the gate again in
+	// the same pod.
+	Started time.Time `json:"started,omitzero"`
 	// Task is the id of the sidecar's task: a fresh one for each attempt, since a sidecar never does a known one again.
 	Task string `json:"task,omitempty"`
 	// Successor is the node that is to lead the location.

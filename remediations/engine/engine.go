@@ -19,6 +19,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // Options are all that the engine needs; none but the Silencer, the Witnesses and Posts may be left out.
@@ -155,7 +156,9 @@ type Engine struct {
 
 	// targets are what is remembered of sidecars and locations, looks counts the looks at them that are under way. passes counts
 	// the passes, concerned the nodes that the last one had to decide about, busySidecars the sidecars under repair.
-	targets      map[target]*targetMemory
+	targets map[target]*targetMemory
+	// gates are the last looks at pods' sidecars that showed whether the gate is open, by pod. They outlive the alert for a while.
+	gates        map[string]*sidecar.Observation
 	looks        map[remediations.Kind]int
 	passes       int
 	concerned    int
@@ -218,7 +221,7 @@ func New(o Options) *Engine {
 		looked: make(chan looked, 1), calls: make(chan called, 16), enqueued: make(chan func(), 16), over: make(chan struct{}),
 		outside: outside{shown: map[string]version{}, unknownSlots: map[string]bool{}}, attempts: attempts{},
 		roster: fleet.NewRoster(o.Config), wrote: map[string]*memory{}, working: map[string]bool{},
-		memory: map[string]*memory{}, orphans: map[string]*memory{}, targets: map[target]*targetMemory{}, looks: map[remediations.Kind]int{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
+		memory: map[string]*memory{}, orphans: map[string]*memory{}, targets: map[target]*targetMemory{}, gates: map[string]*sidecar.Observation{}, looks: map[remediations.Kind]int{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
 	}
 }
 

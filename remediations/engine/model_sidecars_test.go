@@ -37,6 +37,8 @@ type gated struct {
 	wedged, forgets bool
 	// silenced and inhibited are its alert's; quiet: nobody sends it.
 	silenced, inhibited, quiet bool
+	// lapsed is when the alert began again after its source had paused; zero: the source has not paused.
+	lapsed time.Time
 }
 
 // approval is one that reached a sidecar.
@@ -188,7 +190,11 @@ func (w *world) sidecarsSent(at time.Time) (out []sent) {
 	for _, name := range w.podNames() {
 		g := w.pod(name)
 		if firing := !g.open || time.Since(g.since) < alertTail; firing && !g.quiet && (g.open || !g.hidden || g.hiddenSince.After(g.since)) {
-			out = append(out, sent{labels: labelsOfSidecar(name), starts: g.since, at: at, pod: g})
+			starts := g.since
+			if g.lapsed.After(starts) {
+				starts = g.lapsed
+			}
+			out = append(out, sent{labels: labelsOfSidecar(name), starts: starts, at: at, pod: g})
 		}
 	}
 	return out

@@ -49,7 +49,7 @@ var sidecars = kind{
 		seen, _ := t.m.seen.(*sidecar.Observation)
 		return e.core.decideSidecar(&sidecar.State{Target: lifecycle.Target{State: t.State, Subject: t.Subject}, Seen: seen, Busy: busy, NewTask: e.NewTask()}, now)
 	},
-	look: (*pass).lookAtSidecar, saw: (*pass).transition,
+	look: (*pass).lookAtSidecar, saw: (*pass).sawSidecar,
 	call: (*pass).approve,
 	about: func(t *subject) *remediations.Object {
 		pod := remediations.PodNamed(t.Name)
@@ -159,6 +159,16 @@ func (p *pass) lookAtSidecar(t *subject, d lifecycle.Decision) func(ctx context.
 		g.At = began
 		return &g
 	}
+}
+
+// sawSidecar joins what was seen with what earlier looks at the same container showed.
+func (p *pass) sawSidecar(t *subject) {
+	g := t.m.seen.(*sidecar.Observation)
+	g.Follow(p.gates[t.Name])
+	if g.Health == sidecar.HealthReady || g.Health == sidecar.HealthNotReady {
+		p.gates[t.Name] = g
+	}
+	p.transition(t)
 }
 
 // transition tells people that a sidecar has begun to wait, or is ready again. What lies between the two is no news.

@@ -235,3 +235,56 @@ func TestOneResetForgetsAllThatRanOutOfSteps(t *testing.T) {
 		require.True(t, again == nil || again.ID != r.ID, "a new one may have begun: %+v", again)
 	})
 }
+
+// TestSidecarIsTriedAgainAfterItsAlertLapsed: the start of the alert jumps when its source pauses. The gate was closed all the time, so
+// the start of its container closed the gate, however long ago that was.
+func TestSidecarIsTriedAgainAfterItsAlertLapsed(t *testing.T) {
+	for name, opened := range map[string]bool{"the gate was closed all the time": false, "the gate was open, and somebody closed it": true} {
+		t.Run(name, func(t *testing.T) {
+			inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
+				w.start()
+				w.do(func() { w.pod(podName(0)).wedged = true; w.closeOn("n0") })
+				w.pass(30 * time.Minute)
+				require.Equal(t, remediations.PhaseExhausted, w.sidecarOf(podName(0)).Phase)
+				tried := w.approvalCount()
+				if opened {
+					w.do(func() { w.pod(podName(0)).letGo() })
+					w.pass(time.Minute)
+					w.do(func() { g := w.pod(podName(0)); g.open, g.since, g.byHand = false, time.Now(), true })
+				} else {
+					w.do(func() { w.pod(podName(0)).quiet = true })
+					w.pass(6 * time.Minute)
+				}
+				require.Nil(t, w.sidecarOf(podName(0)), "the alert is over")
+				w.do(func() { g := w.pod(podName(0)); g.quiet, g.wedged, g.lapsed = false, false, time.Now() })
+				w.pass(5 * time.Minute)
+				if opened {
+					require.Equal(t, tried, w.approvalCount(), "somebody closed it")
+					return
+				}
+				require.Equal(t, tried+1, w.approvalCount())
+				require.True(t, at(w, w.allOpen))
+			})
+		})
+	}
+}
+
+// TestExhaustedSidecarIsTriedAgainOnceItsContainerIsRestarted: the restart is in the same pod, and closes the gate of another process
+// than the one that the attempts were made on.
+func TestExhaustedSidecarIsTriedAgainOnceItsContainerIsRestarted(t *testing.T) {
+	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.pod(podName(0)).wedged = true; w.closeOn("n0") })
+		w.pass(10 * time.Minute)
+		require.Equal(t, remediations.PhaseExhausted, w.sidecarOf(podName(0)).Phase)
+		tried := w.approvalCount()
+		w.do(func() { w.pod(podName(0)).wedged = false })
+		w.pass(5 * time.Minute)
+		require.Equal(t, tried, w.approvalCount(), "the same container is left to a person")
+		w.do(func() { w.pod(podName(0)).close() })
+		w.pass(5 * time.Minute)
+		require.Equal(t, tried+1, w.approvalCount())
+		require.True(t, at(w, w.allOpen))
+		require.Nil(t, w.sidecarOf(podName(0)))
+	})
+}

@@ -13,6 +13,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // target is what a call or a look is about: the node that carries its record, and what of that node it is.
@@ -65,6 +66,8 @@ func (e *Engine) forgetTargets() {
 			delete(e.targets, of)
 		}
 	}
+	now := e.Clock.Now()
+	maps.DeleteFunc(e.gates, func(_ string, g *sidecar.Observation) bool { return !g.Followed(now) })
 }
 
 // nextID is the id of the repair that may begin.

@@ -36,6 +36,8 @@ type SidecarScene struct {
 type Sighting struct {
 	Never   bool           `json:"never"`
 	Started string         `json:"started"` // none: not known
+	Closed  string         `json:"closed"`  // since when the gate is known to be closed; absent: since this look
+	Opened  string         `json:"opened"`  // when the sidecar last answered that it is ready; absent: not known
 	Age     string         `json:"age"`
 	Took    string         `json:"took"` // how long looking took; absent: no time
 	UID     string         `json:"uid"`  // none: there is no such pod
@@ -62,6 +64,13 @@ func (v *Sighting) sighting() *sidecar.Observation {
 	}
 	if v.Started != "none" {
 		g.StartedAt = Ago(v.Started, "5m")
+	}
+	g.ClosedSince = g.At
+	if v.Closed != "" {
+		g.ClosedSince = Ago(v.Closed, "")
+	}
+	if v.Opened != "" {
+		g.OpenAt = Ago(v.Opened, "")
 	}
 	if v.UID != "none" {
 		g.Pod.UID = cmp.Or(v.UID, "pod1")

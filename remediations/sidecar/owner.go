@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,35 +28,45 @@ var (
 // errNoSeiNodes: the cluster has no such kind of object, so no pod can have one for an owner.
 var errNoSeiNodes = errors.New("the API server knows no SeiNodes")
 
-// readOwner reads the SeiNode that the pod's label names, and what it says about an approval: nothing, that it holds, or
-// something that cannot be understood. What cannot be read is unknown, never allowed.
-func (c *Client) readOwner(ctx context.Context, pod *corev1.Pod) (owner Owner, held, unknown string) {
+// ownerSays is what a pod's SeiNode says about an approval: nothing, that it holds, or something that cannot be understood; and what
+// its controller saw of the gate.
+type ownerSays struct {
+	owner               Owner
+	held, unknown       string
+	closedSince, openAt time.Time
+}
+
+// readOwner reads the SeiNode that the pod's label names. What cannot be read is unknown, never allowed.
+func (c *Client) readOwner(ctx context.Context, pod *corev1.Pod) ownerSays {
+	unknown := func(format string, args ...any) ownerSays { return ownerSays{unknown: fmt.Sprintf(format, args...)} }
 	name, labelled := pod.Labels[seiNodeLabel]
 	if c.o.Owner != settings.OwnerSeiNode || !labelled {
-		return Owner{}, "", ""
+		return ownerSays{}
 	}
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return Owner{}, "", fmt.Sprintf("the label %s of pod %s/%s names no SeiNode: %q", seiNodeLabel, pod.Namespace, pod.Name, clip(name))
+		return unknown("the label %s of pod %s/%s names no SeiNode: %q", seiNodeLabel, pod.Namespace, pod.Name, clip(name))
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.apiTimeout)
 	defer cancel()
 	node, err := c.seiNode(ctx, pod.Namespace, name)
 	switch {
 	case errors.Is(err, errNoSeiNodes):
-		return Owner{}, "", ""
+		return ownerSays{}
 	case apierrors.IsNotFound(err):
-		return Owner{}, "", fmt.Sprintf("there is no SeiNode %s/%s, which the label %s of pod %s names", pod.Namespace, name, seiNodeLabel, pod.Name)
+		return unknown("there is no SeiNode %s/%s, which the label %s of pod %s names", pod.Namespace, name, seiNodeLabel, pod.Name)
 	case err != nil:
-		return Owner{}, "", fmt.Sprintf("reading SeiNode %s/%s: %s", pod.Namespace, name, clip(err.Error()))
+		return unknown("reading SeiNode %s/%s: %s", pod.Namespace, name, clip(err.Error()))
 	case node.GetNamespace() != pod.Namespace || node.GetName() != name:
-		return Owner{}, "", fmt.Sprintf("reading SeiNode %s/%s: the API server answered with another object", pod.Namespace, name)
+		return unknown("reading SeiNode %s/%s: the API server answered with another object", pod.Namespace, name)
 	}
-	owner = Owner{
+	owner := Owner{
 		APIVersion: seiNodes.GroupVersion().String(), Kind: "SeiNode",
 		Namespace: pod.Namespace, Name: name, UID: string(node.GetUID()),
 	}
-	held, unknown = seiNodeSays(node.Object, pod)
-	return owner, about(owner, held), about(owner, unknown)
+	held, why := seiNodeSays(node.Object, pod)
+	says := ownerSays{owner: owner, held: about(owner, held), unknown: about(owner, why)}
+	says.closedSince, says.openAt = seiNodeSaw(node.Object)
+	return says
 }
 
 func about(o Owner, text string) string {

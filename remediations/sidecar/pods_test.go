@@ -23,6 +23,9 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	clienttesting "k8s.io/client-go/testing"
+
+	"drydock.dev/drydock/remediations"
+	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // podsAnd has the pods of one client, and the discovery of another.
@@ -290,3 +293,28 @@ func TestALookSaysSinceWhenTheGateMayBeClosed(t *testing.T) {
 }
 
 func noon(minute int) time.Time { return time.Date(2026, 11, 20, 12, minute, 0, 0, time.UTC) }
+
+// TestWhatTheControllerSawOfTheGateIsRead: the condition SidecarReady says since when, and a look passes that on.
+func TestWhatTheControllerSawOfTheGateIsRead(t *testing.T) {
+	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		conditions        []any
+		closedSince, open time.Time
+	}{
+		"closed":             {conditions: []any{condition("Paused", "False", "NotPaused"), condition("SidecarReady", "False", "NotReady")}, closedSince: since},
+		"open":               {conditions: []any{condition("SidecarReady", "True", "Ready")}, open: since},
+		"not known":          {conditions: []any{condition("SidecarReady", "Unknown", "Unreachable")}},
+		"no such condition":  {conditions: []any{condition("Paused", "False", "NotPaused")}},
+		"no time":            {conditions: []any{set(condition("SidecarReady", "False", "NotReady"), gone, "lastTransitionTime")}},
+		"a time that is odd": {conditions: []any{set(condition("SidecarReady", "False", "NotReady"), "yesterday", "lastTransitionTime")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGated(t)
+			s := newScene(t, g, seiPod(t, g), set(seiNode(), tc.conditions, "status", "conditions"))
+			saw := Clients{"sei": s.Client}.Look(t.Context(), "sei", remediations.Pod{Namespace: namespace, Name: thePod.Name})
+			require.Equal(t, kind.Health(NotReady), saw.Health, saw.Unknown)
+			require.Equal(t, tc.closedSince, saw.ClosedSince)
+			require.Equal(t, tc.open, saw.OpenAt)
+		})
+	}
+}

@@ -22,6 +22,7 @@ func (c Clients) Look(ctx context.Context, provider string, p remediations.Pod) 
 	saw := client.Look(ctx, p.Namespace, p.Name)
 	g := kind.Observation{
 		Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name, UID: saw.Pod.UID}, Node: saw.Pod.Node, StartedAt: saw.StartedAt,
+		ClosedSince: saw.ClosedSince, OpenAt: saw.OpenAt,
 		Health: kind.Health(saw.Health), Held: saw.Held, Unknown: saw.Unknown, Detail: saw.Detail,
 	}
 	if o := saw.Owner; o.Name != "" {

@@ -3,6 +3,7 @@ package sidecar
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +17,8 @@ import (
 //	status.plan.phase                  Active, Complete or Failed; the controller clears the latter two
 //	status.adoptedWorkflow             a SeiNodeTaskWorkflow drives the node, or failed and holds it
 //	status.conditions                  Paused, and all whose type ends in InProgress: NodeUpdateInProgress,
-//	                                   WorkflowInProgress, DataResetInProgress, MaintenanceInProgress
+//	                                   WorkflowInProgress, DataResetInProgress, MaintenanceInProgress; SidecarReady is
+//	                                   what the controller saw of the gate
 //	spec.maintenance.hold, status.maintenanceHold
 //	                                   a maintenance hold that is asked for, and the one in effect
 //	spec.dataResetGeneration, status.dataResetGeneration
@@ -114,6 +116,31 @@ func underCondition(r *reading, _ *corev1.Pod) string {
 		}
 	}
 	return held
+}
+
+// seiNodeSaw is what the SeiNode's controller saw of the gate, by the condition SidecarReady: since when it has found it closed, or
+// when it found it open. Both are zero where the condition says neither, or not since when.
+func seiNodeSaw(node map[string]any) (closedSince, openAt time.Time) {
+	r := reading{node: node}
+	for _, entry := range r.list("status", "conditions") {
+		c, ok := entry.(map[string]any)
+		if !ok {
+			continue
+		}
+		one := reading{node: c}
+		if one.text("type") != "SidecarReady" {
+			continue
+		}
+		since, err := time.Parse(time.RFC3339, one.text("lastTransitionTime"))
+		switch status := one.text("status"); {
+		case err != nil || one.unknown != "":
+		case status == "False":
+			return since, time.Time{}
+		case status == "True":
+			return time.Time{}, since
+		}
+	}
+	return time.Time{}, time.Time{}
 }
 
 func underMaintenance(r *reading, _ *corev1.Pod) string {

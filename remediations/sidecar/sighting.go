@@ -33,6 +33,9 @@ type Sighting struct {
 	Pod Pod
 	// StartedAt is the last start of a container that may have the gate; zero: the pod does not say.
 	StartedAt time.Time
+	// ClosedSince is since when the SeiNode's controller has found the gate closed, without a break. OpenAt is when that controller
+	// found the gate open for the first time. Each is zero where the SeiNode does not say so.
+	ClosedSince, OpenAt time.Time
 	// Owner is the SeiNode; zero: the pod has none, or it could not be read.
 	Owner Owner
 	// Health is empty unless Held and Unknown are.
@@ -64,7 +67,8 @@ func (c *Client) look(ctx context.Context, namespace, name string) (Sighting, ta
 	if s.Unknown = c.notSelected(pod); s.Unknown != "" {
 		return s, target{}
 	}
-	s.Owner, s.Held, s.Unknown = c.readOwner(ctx, pod)
+	says := c.readOwner(ctx, pod)
+	s.Owner, s.Held, s.Unknown, s.ClosedSince, s.OpenAt = says.owner, says.held, says.unknown, says.closedSince, says.openAt
 	if pod.DeletionTimestamp != nil {
 		// Certain, whatever else is not.
 		s.Held, s.Unknown = fmt.Sprintf("pod %s is being deleted", s.Pod), ""

@@ -67,7 +67,7 @@ func (s *State) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 	}
 	against, why := s.Seen.against()
 	if why == nil {
-		against, why = s.Seen.deliberate(c.Verdict.StartsAt)
+		against, why = s.Seen.deliberate(c.Verdict.StartsAt, s.cured())
 	}
 	if why != nil {
 		why.Until = s.Seen.At.Add(lifecycle.LookAgain)
@@ -111,6 +111,16 @@ func (s *State) hold(c *lifecycle.Candidate, pending *remediations.Record, reaso
 	return d
 }
 
+// cured is when an earlier repair last saw the gate open, by the history of the node; zero: none did.
+func (s *State) cured() (at time.Time) {
+	for _, e := range s.Journal.History {
+		if e.Pod == s.Name && (e.Outcome == remediations.OutcomeRecovered || e.Outcome == remediations.OutcomeSelfRecovered) {
+			at = latest(at, e.Ended.Add(-cureMargin))
+		}
+	}
+	return at
+}
+
 // turn says what the sidecar has to wait for, which is over by itself and soon.
 func (s *State) turn() string {
 	for k, r := range s.Journal.Of(remediations.KindSidecar) {
@@ -131,5 +141,8 @@ func (s *State) intend(c *lifecycle.Candidate, _ *remediations.Record, d *lifecy
 	r := d.Record
 	r.Pod.UID = s.Seen.Pod.UID
 	r.Intent.UID, r.Intent.Task = r.Pod.UID, s.NewTask
+	if !s.Seen.StartedAt.IsZero() {
+		r.Intent.Started = remediations.Instant(s.Seen.StartedAt)
+	}
 	d.Message = fmt.Sprintf("%s %s (attempt %d, task %s) %s", c.Remediation().Verb, s.What, c.Step.Attempt, s.NewTask, c.By())
 }

@@ -27,6 +27,11 @@ type sidecarLife struct {
 	uid  string
 	gate sidecar.Health
 	held string
+	// started is when the container of the gate was started. byHand is when somebody closed the gate after it was open in the life of
+	// that container; zero: nobody did.
+	started, byHand time.Time
+	// before is the last look that showed whether the gate is open.
+	before *sidecar.Observation
 	// hidden: it does not answer. Its pod is on node.
 	hidden bool
 	node   string
@@ -39,14 +44,23 @@ type sidecarLife struct {
 
 // look is what the provider of sidecars sees now.
 func (l *sidecarLife) look() {
-	g := &sidecar.Observation{At: l.now, Pod: Pod{Namespace: "sei", Name: "a-0", UID: l.uid}, Node: l.node, StartedAt: l.now, Health: l.gate, Held: l.held}
+	g := &sidecar.Observation{At: l.now, Pod: Pod{Namespace: "sei", Name: "a-0", UID: l.uid}, Node: l.node, StartedAt: l.started, Health: l.gate, Held: l.held}
 	switch {
 	case l.uid == "":
 		g.Health, g.Node = "", ""
 	case l.hidden:
 		g.Health, g.Detail = sidecar.HealthUnreachable, "no answer"
 	}
+	g.Follow(l.before)
+	if g.Health == sidecar.HealthReady || g.Health == sidecar.HealthNotReady {
+		l.before = g
+	}
 	l.s.Seen = g
+}
+
+// start is what a start of its container does to the gate.
+func (l *sidecarLife) start() {
+	l.gate, l.started, l.byHand = sidecar.HealthNotReady, l.now, time.Time{}
 }
 
 // turn decides once and carries it out.
@@ -105,7 +119,7 @@ func newSidecarLife(t *testing.T, rt *rapid.T) *sidecarLife {
 	s := sc.SidecarState(t)
 	s.Config.Limits.Sidecars = rapid.IntRange(1, 3).Draw(rt, "concurrent")
 	s.Config.Policies[0].Plan[0].Wait = rapid.SampledFrom([]time.Duration{5 * time.Second, time.Minute}).Draw(rt, "wait")
-	return &sidecarLife{t: t, s: s, now: scene.Noon, uid: "pod1", gate: sidecar.HealthNotReady, node: "n1", issued: map[string][]time.Time{}, known: map[string]bool{}}
+	return &sidecarLife{t: t, s: s, now: scene.Noon, uid: "pod1", gate: sidecar.HealthNotReady, started: scene.Noon.Add(-rapid.SampledFrom([]time.Duration{0, 10 * time.Minute, 30 * time.Minute}).Draw(rt, "started")), node: "n1", issued: map[string][]time.Time{}, known: map[string]bool{}}
 }
 
 func (l *sidecarLife) pass(t *rapid.T, d time.Duration) {
@@ -173,16 +187,21 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 	}
 	world := map[string]func(*rapid.T){
 		"the gate": func(t *rapid.T) {
+			was := l.gate
 			l.gate = rapid.SampledFrom([]sidecar.Health{sidecar.HealthReady, sidecar.HealthNotReady, sidecar.HealthNotReady, sidecar.HealthNotReady, sidecar.HealthProbeError}).Draw(t, "gate")
+			if was == sidecar.HealthReady && l.gate == sidecar.HealthNotReady {
+				l.byHand = l.now
+			}
 		},
-		"no answer": func(*rapid.T) { l.hidden = !l.hidden },
-		"replaced":  func(*rapid.T) { l.tasks++; l.uid, l.gate = fmt.Sprintf("pod%d", l.tasks), sidecar.HealthNotReady },
-		"moved":     func(t *rapid.T) { l.node = rapid.SampledFrom([]string{"n1", "n1", "n2"}).Draw(t, "node") },
-		"pod gone":  func(*rapid.T) { l.uid = "" },
-		"posted":    func(*rapid.T) { l.post() },
-		"leaving":   func(*rapid.T) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} },
-		"others":    func(t *rapid.T) { l.s.Busy = rapid.IntRange(0, 3).Draw(t, "busy") },
-		"blind":     func(t *rapid.T) { l.s.Snapshot.WatchdogMisses = rapid.SampledFrom([]int{0, 3, -1}).Draw(t, "misses") },
+		"container starts": func(*rapid.T) { l.start() },
+		"no answer":        func(*rapid.T) { l.hidden = !l.hidden },
+		"replaced":         func(*rapid.T) { l.tasks++; l.uid = fmt.Sprintf("pod%d", l.tasks); l.start() },
+		"moved":            func(t *rapid.T) { l.node = rapid.SampledFrom([]string{"n1", "n1", "n2"}).Draw(t, "node") },
+		"pod gone":         func(*rapid.T) { l.uid = "" },
+		"posted":           func(*rapid.T) { l.post() },
+		"leaving":          func(*rapid.T) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} },
+		"others":           func(t *rapid.T) { l.s.Busy = rapid.IntRange(0, 3).Draw(t, "busy") },
+		"blind":            func(t *rapid.T) { l.s.Snapshot.WatchdogMisses = rapid.SampledFrom([]int{0, 3, -1}).Draw(t, "misses") },
 		"a neighbor": func(t *rapid.T) {
 			l.neighbour(rapid.SampledFrom([]Phase{"", PhaseActing, PhaseVerifying}).Draw(t, "phase"))
 		},
@@ -207,6 +226,14 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"": func(*rapid.T) {}, "time passes": pass, "more time passes": pass, "and more": pass, "the call": call, "the call again": call,
 		"people": scene.OneAction(people), "world": scene.OneAction(world), "world again": scene.OneAction(world), "calm": people["all goes on"],
+		"closed by hand late": func(t *rapid.T) {
+			people["all goes on"](t)
+			l.gate = sidecar.HealthReady
+			l.pass(t, 20*time.Minute)
+			l.gate, l.byHand = sidecar.HealthNotReady, l.now
+			l.post()
+			l.pass(t, 40*time.Second)
+		},
 		"a fresh pod waits": func(t *rapid.T) {
 			people["all goes on"](t)
 			world["replaced"](t)

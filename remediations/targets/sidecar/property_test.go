@@ -54,6 +54,8 @@ func (l *sidecarLife) check(t *rapid.T, d lifecycle.Decision) {
 	require.NotEmpty(t, g.Pod.UID)
 	require.Equal(t, n.Name, g.Node, "the pod is here")
 	require.Equal(t, g.Pod.UID, d.Record.Pod.UID)
+	late := l.byHand.Sub(l.started) > 20*time.Minute // the time in which nobody can tell the two apart, and a few minutes for the looks
+	require.False(t, !l.byHand.IsZero() && late, "somebody closed the gate at %s, and its container had run since %s", l.byHand, l.started)
 	require.Equal(t, ModeEnforce, p.Mode)
 	require.False(t, Excluded(n))
 	require.NotContains(t, n.Annotations, PauseKey)

@@ -103,11 +103,14 @@ func (s *State) ready(now time.Time) (lifecycle.Decision, bool) {
 	if r.Withheld() || r.Intent.Outcome == remediations.CallRefused {
 		return s.End(remediations.OutcomeSelfRecovered, "the sidecar is ready, but not by this repair: "+r.Intent.Why, now), true
 	}
+	if s.restarted() {
+		return s.End(remediations.OutcomeSelfRecovered, "the sidecar is ready, but not by this repair: its container was restarted after the last attempt", now), true
+	}
 	return s.End(remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: the sidecar answers that it is ready", remediations.LastDone(r)), now), true
 }
 
-// rest leaves an exhausted repair alone until it is about nothing any more: another pod, a sidecar that is ready, no
-// alert.
+// rest leaves an exhausted repair alone until the alert is over, the sidecar is ready, or the pod or its container is another
+// one: the attempts were not made on that.
 func (s *State) rest(now time.Time) lifecycle.Decision {
 	r, g := s.Record, s.Seen
 	switch {
@@ -115,8 +118,8 @@ func (s *State) rest(now time.Time) lifecycle.Decision {
 		return s.Look("asking Alertmanager whether the alert is over")
 	case s.Snapshot.BlindCause(s.Config) == "" && s.Snapshot.VerdictFor(r.Cause.Alert, s.Config, "").Gone:
 		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Message: "the alert is over"}
-	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || g.Health == HealthReady):
-		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Message: "the pod is another one, or its sidecar is ready"}
+	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || s.restarted() || g.Health == HealthReady):
+		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Message: "the pod or its container is another one, or its sidecar is ready"}
 	}
 	return s.LookAgain(lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Name, remediations.ResetKey)}, now, lifecycle.LookAgain)
 }
@@ -141,6 +144,12 @@ func (s *State) elsewhere() string {
 // moved says that the pod is gone, or hosted by another node.
 func (s *State) moved() bool {
 	return s.Seen.Unknown == "" && (s.Seen.Pod.UID == "" || s.Seen.Node != s.Node.Name)
+}
+
+// restarted says that the container of the sidecar was started again after the last attempt, in the same pod.
+func (s *State) restarted() bool {
+	i := s.Record.Intent
+	return i != nil && !i.Started.IsZero() && remediations.Instant(s.Seen.StartedAt).After(i.Started)
 }
 
 // leave takes the alerts about a pod that is not here off the Node: the poll brings them to the one that hosts it.

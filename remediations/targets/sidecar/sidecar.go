@@ -55,6 +55,9 @@ type Observation struct {
 	Owner remediations.Object
 	// StartedAt is the last start of a container that may have the gate; zero: not known.
 	StartedAt time.Time
+	// ClosedSince is since when the gate is known to be closed without a break; zero: not known. OpenAt is when it was last seen
+	// open; zero: never, as far as is known.
+	ClosedSince, OpenAt time.Time
 	// Health is empty where it was not asked for.
 	Health Health
 	// Held says why the sidecar is rightly as it is; Unknown why nothing can be said; Detail what the sidecar answered.
@@ -76,20 +79,67 @@ func (g *Observation) against() (remediations.Reason, *lifecycle.Finding) {
 	return remediations.ReasonSidecarUnknown, lifecycle.Because("the sidecar of %s says neither that it is ready nor that it waits: %s; no data is not a fault", g.Pod, text.Line(g.Detail, 200))
 }
 
-// closedByStart is how long before its alert the container of a gate may have been started, if the start is to explain why
-// the gate is closed: the time to be scraped, and the alert's own for.
+// closedByStart is how soon after the start of its container a gate must be known to be closed, so that the start explains why:
+// the time to be scraped, and the alert's own for. It is also the longest pause between two looks that both find the gate closed,
+// in which nobody is taken to have opened and closed it.
 const closedByStart = 15 * time.Minute
 
-// deliberate says why a closed gate was closed on purpose, or may have been; nil: its container was started shortly before
-// the alert began. A gate opens once in the life of its process, and the process forgets that at its end. If the process
-// was running long before the alert began, then somebody closed the gate, and nobody but that person opens it.
-func (g *Observation) deliberate(alertBegan time.Time) (remediations.Reason, *lifecycle.Finding) {
+// cureMargin is how long before the end of a repair the sidecar may have said that it was ready.
+const cureMargin = 30 * time.Second
+
+// Follow adds what an earlier look at the same container showed. It is nil where there was none.
+func (g *Observation) Follow(before *Observation) {
+	if g.Health == HealthNotReady && g.ClosedSince.IsZero() {
+		g.ClosedSince = g.At
+	}
+	if before == nil || before.Pod != g.Pod || !before.StartedAt.Equal(g.StartedAt) {
+		return
+	}
+	g.OpenAt = latest(g.OpenAt, before.OpenAt)
+	switch {
+	case before.Health == HealthReady:
+		g.OpenAt = latest(g.OpenAt, before.At)
+	case before.Health == HealthNotReady && g.Health == HealthNotReady && g.At.Sub(before.At) <= closedByStart:
+		g.ClosedSince = earliest(g.ClosedSince, before.ClosedSince)
+	}
+}
+
+// Followed says that a look at now may still need what this one showed.
+func (g *Observation) Followed(now time.Time) bool { return now.Sub(g.At) <= closedByStart }
+
+// deliberate says why a closed gate was closed on purpose, or may have been; nil: the start of its container closed it. A gate
+// opens once in the life of its process, and the process forgets that at its end. So a gate that was open since the start of
+// its container was closed by a person or a program, and stays closed. A gate that is known to be closed since shortly after the
+// start was closed by the start. Of all others nobody knows.
+//
+// The alert is firing without a break since it began, but it may have begun late: it begins again after each pause of the source.
+func (g *Observation) deliberate(alertBegan, cured time.Time) (remediations.Reason, *lifecycle.Finding) {
+	at := func(t time.Time) string { return remediations.Instant(t).Format(time.RFC3339) }
+	closed, opened := earliest(alertBegan, g.ClosedSince), latest(g.OpenAt, cured)
 	switch {
 	case g.StartedAt.IsZero():
-		return remediations.ReasonSidecarUnknown, lifecycle.Because("pod %s does not say since when the container of its sidecar runs, so nobody can tell whether a restart closed the gate", g.Pod)
-	case g.StartedAt.Add(closedByStart).Before(alertBegan):
-		return remediations.ReasonSidecarHeld, lifecycle.Because("the sidecar of %s was closed on purpose: its container has run since %s, and its alert began only at %s. Open it by hand, or restart its container",
-			g.Pod, remediations.Instant(g.StartedAt).Format(time.RFC3339), remediations.Instant(alertBegan).Format(time.RFC3339))
+		return remediations.ReasonSidecarUnknown, lifecycle.Because("pod %s does not say since when the container of its sidecar runs, so Drydock cannot know whether a restart closed the gate", g.Pod)
+	case opened.After(g.StartedAt):
+		return remediations.ReasonSidecarHeld, lifecycle.Because("the gate of the sidecar of %s was open at %s, after its container had started at %s; a person or a program has closed it since. Open the gate by hand, or restart the container",
+			g.Pod, at(opened), at(g.StartedAt))
+	case closed.IsZero() || closed.After(g.StartedAt.Add(closedByStart)):
+		return remediations.ReasonSidecarUnknown, lifecycle.Because("the container of the sidecar of %s started at %s, but its gate is known to be closed only since %s; Drydock cannot know whether the start or a person closed it. Open the gate by hand, or restart the container",
+			g.Pod, at(g.StartedAt), at(closed))
 	}
 	return "", nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// earliest is the earlier of two times that are known.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
