@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,9 +14,11 @@ import (
 // TestExamplesOfTheCivoPageLoad: what people copy from docs/civo.md is taken as it stands, and replaces no GPU node.
 func TestExamplesOfTheCivoPageLoad(t *testing.T) {
 	_, blocks := examples(t, "civo.md")
-	require.Len(t, blocks, 3)
+	require.Len(t, blocks, 5)
 	for _, text := range blocks {
-		if !strings.HasPrefix(text, "apiVersion") {
+		if strings.HasPrefix(text, "providers") {
+			text = base + "mode: enforce\n" + text
+		} else if !strings.HasPrefix(text, "apiVersion") {
 			text = base + "mode: enforce\nproviders: {civo: {clusterID: id, region: LON1, apiKeyFile: key}}\n" + text
 		}
 		c, warnings := mustLoad(t, text)
@@ -23,6 +26,7 @@ func TestExamplesOfTheCivoPageLoad(t *testing.T) {
 			if strings.Contains(w.Message, "will be skipped") {
 				require.Regexp(t, "^restart-(kubelet|cni|kube-proxy) will be", w.Message, "nothing else is missing")
 			}
+			require.NotContains(t, w.Message, "takes only nodes with", "a policy's nodeSelector leaves no pool alone")
 		}
 		for cause := range causes {
 			if p := planFor(c, cause, gpuNode[0]); p != nil {
@@ -45,4 +49,32 @@ func TestTheCivoPageNamesAllThatIsShipped(t *testing.T) {
 		}
 		require.Contains(t, string(page), "`"+p.Name+"`")
 	}
+}
+
+// TestTheCivoPageLimitsTheWholeInstallation: who comes from node-agent means all repairs by the pool and by the wait.
+func TestTheCivoPageLimitsTheWholeInstallation(t *testing.T) {
+	page, blocks := examples(t, "civo.md")
+	for _, row := range strings.Split(page, "\n") {
+		if strings.Contains(row, "`CIVO_NODE_POOL_ID`") {
+			require.Contains(t, row, "`providers.civo.nodeSelector`")
+		}
+	}
+	const enforce = base + "mode: enforce\n"
+	pools, _ := mustLoad(t, enforce+blocks[2])
+	for _, p := range pools.Core.Providers {
+		require.NotNil(t, p.NodeSelector, "%s serves some pools only", p.Name)
+	}
+	wait, _ := mustLoad(t, enforce+"providers: {civo: {clusterID: id, region: LON1, apiKeyFile: key}}\n"+blocks[4])
+	changed := 0
+	for _, p := range wait.Policies {
+		for _, s := range p.Plan {
+			if s.Name == "reboot" {
+				require.NotEqual(t, 10*time.Minute, s.Wait, "the page forgets policy %s", p.Name)
+			}
+			if s.Name == "reboot" && s.Wait == 15*time.Minute {
+				changed++
+			}
+		}
+	}
+	require.Equal(t, 9, changed)
 }

@@ -51,6 +51,7 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 		if p.From != shippedFrom {
 			out = append(out, c.unwitnessed(p)...)
 			out = append(out, c.takesGPUNodes(p)...)
+			out = append(out, c.selectsFewer(p)...)
 			out = append(out, c.idle(p, capabilities)...)
 		}
 	}

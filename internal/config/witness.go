@@ -244,28 +244,3 @@ func (c *Config) shippedUnwitnessed() []string {
 	}
 	return out
 }
-
-// takesGPUNodes warns of a person's own policy that takes GPU nodes as any other: it is asked before the shipped policies for
-// those, which wait longer for a reboot.
-func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
-	if p.Mode == remediations.ModeOff || p.Kind != remediations.KindNode {
-		return nil
-	}
-	if p.NodeSelector != nil {
-		requirements, _ := p.NodeSelector.Requirements()
-		for _, r := range requirements {
-			if r.Key() == signs.GPUCountLabel {
-				return nil
-			}
-		}
-	}
-	for _, other := range c.Policies {
-		if other.Name == p.Name {
-			p.From = "" // from here on they come after it
-		}
-		if other.Name == "gpu-"+p.Name && other.From == shippedFrom && p.From == "" {
-			return []Fault{p.source.locate(p.at, true, fmt.Sprintf("policy %s takes GPU nodes, too, before the shipped policy %s does, which waits longer for them; write a nodeSelector with {key: %s, operator: DoesNotExist}", p.Name, other.Name, signs.GPUCountLabel))}
-		}
-	}
-	return nil
-}

@@ -136,23 +136,31 @@ func TestTheRunbooksSayWhatWitnessToWrite(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatTakesGPUNodesIsNamed: in the place of a shipped policy with a twin for GPU nodes, one's own comes before that twin.
+// TestAPolicyThatTakesGPUNodesIsNamed: GPU nodes boot slowly, and the policies for them alone know that. One's own policy comes before
+// these, whatever its name and its alert are.
 func TestAPolicyThatTakesGPUNodesIsNamed(t *testing.T) {
-	const said = "policy node-not-ready takes GPU nodes, too"
+	const alert, otherAlert = "match: ['remediation=\"node-not-ready\"']", "match: ['a=\"b\"']"
+	const reboot, slowly = "plan: [{step: reboot, wait: 10m}]", "plan: [{step: reboot, wait: 40m}]"
 	for name, test := range map[string]struct {
 		policy string
 		said   bool
 	}{
-		"it takes all nodes":         {"name: node-not-ready, nodeSelector: {}", true},
-		"it selects by other means":  {"name: node-not-ready, nodeSelector: {matchLabels: {pool: a}}", true},
-		"it leaves them out":         {"name: node-not-ready, nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.count, operator: DoesNotExist}]}", false},
-		"it selects as shipped":      {"name: node-not-ready", false},
-		"it is off":                  {"name: node-not-ready, nodeSelector: {}, mode: 'off'", false},
-		"no shipped one is its twin": {"name: mine", false},
+		"it takes all nodes":           {"name: node-not-ready, nodeSelector: {}, " + alert + ", " + reboot, true},
+		"it selects by other means":    {"name: node-not-ready, nodeSelector: {matchLabels: {pool: a}}, " + alert + ", " + reboot, true},
+		"it leaves them out":           {"name: node-not-ready, nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.count, operator: DoesNotExist}]}, " + alert + ", " + reboot, false},
+		"it is for GPU nodes":          {"name: mine, nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.count, operator: Exists}]}, " + alert + ", " + reboot, false},
+		"it selects as shipped":        {"name: node-not-ready, " + alert + ", " + reboot, false},
+		"it is off":                    {"name: node-not-ready, nodeSelector: {}, mode: 'off', " + alert + ", " + reboot, false},
+		"no shipped one has its name":  {"name: mine, " + alert + ", " + reboot, true},
+		"no shipped one has its alert": {"name: mine, " + otherAlert + ", " + reboot, true},
+		"it waits as long":             {"name: mine, " + alert + ", " + slowly, false},
+		"it boots no machine":          {"name: mine, " + alert + ", plan: [{step: drain}]", false},
+		"its own twin comes before it": {"name: gpu, nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.count, operator: Exists}]}, " + alert + ", " + slowly + ", witness: none}\n- {name: mine, " + alert + ", " + reboot, false},
+		"its own twin comes after it":  {"name: mine, " + alert + ", " + reboot + ", witness: none}\n- {name: gpu, nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.count, operator: Exists}]}, " + alert + ", " + slowly, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, warnings := mustLoad(t, base+"policies:\n- {"+test.policy+", match: ['a=\"b\"'], witness: [{ready: false}], plan: [{step: reboot}]}\n")
-			require.Equal(t, test.said, strings.Contains(lines(warnings), said), lines(warnings))
+			_, warnings := mustLoad(t, base+"policies:\n- {"+test.policy+", witness: [{ready: false}]}\n")
+			require.Equal(t, test.said, strings.Contains(lines(warnings), "takes GPU nodes, too, and gives them 10m to boot; policy gpu"), lines(warnings))
 		})
 	}
 }

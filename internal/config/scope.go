@@ -1,0 +1,127 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
+)
+
+// takesGPUNodes warns of a person's own policy that selects GPU nodes as any other, and waits shorter for their reboot than the
+// policies that are for GPU nodes alone.
+func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
+	wait := c.rebootWait(p)
+	if p.Mode == remediations.ModeOff || wait == 0 || len(requirementsOn(p, signs.GPUCountLabel)) > 0 {
+		return nil
+	}
+	var patient PolicyInfo
+	before := true
+	for _, other := range c.Policies {
+		before = before && other.Name != p.Name
+		if before && other.Mode != remediations.ModeOff && forGPUNodes(other) && other.Match.String() == p.Match.String() {
+			return nil // it leaves no GPU node to this one
+		}
+		if other.Mode != remediations.ModeOff && forGPUNodes(other) && c.rebootWait(other) > wait && (patient.Policy == nil || c.rebootWait(other) > c.rebootWait(patient)) {
+			patient = other
+		}
+	}
+	if patient.Policy == nil {
+		return nil
+	}
+	return []Fault{p.source.locate(p.at, true, fmt.Sprintf("policy %s takes GPU nodes, too, and gives them %s to boot; policy %s gives them %s; write a nodeSelector with {key: %s, operator: DoesNotExist}, or a longer wait",
+		p.Name, model.Duration(wait), patient.Name, model.Duration(c.rebootWait(patient)), signs.GPUCountLabel))}
+}
+
+// rebootWait is the longest time that a policy about nodes gives a machine to boot; zero: it boots none.
+func (c *Config) rebootWait(p PolicyInfo) (wait time.Duration) {
+	for _, s := range p.Plan {
+		if p.Kind == remediations.KindNode && c.further.remediation(s.Name).Restarts {
+			wait = max(wait, s.Wait)
+		}
+	}
+	return wait
+}
+
+// requirementsOn are those of the policy's nodeSelector about the label.
+func requirementsOn(p PolicyInfo, label string) []k8slabels.Requirement {
+	if p.NodeSelector == nil {
+		return nil
+	}
+	all, _ := p.NodeSelector.Requirements()
+	return slices.DeleteFunc(slices.Clone(all), func(r k8slabels.Requirement) bool { return r.Key() != label })
+}
+
+// forGPUNodes says that the policy is for GPU nodes alone, notForGPUNodes that it is for all others alone.
+func forGPUNodes(p PolicyInfo) bool {
+	return slices.ContainsFunc(requirementsOn(p, signs.GPUCountLabel), func(r k8slabels.Requirement) bool {
+		return r.Operator() != selection.DoesNotExist && r.Operator() != selection.NotIn
+	})
+}
+
+func notForGPUNodes(p PolicyInfo) bool {
+	return slices.ContainsFunc(requirementsOn(p, signs.GPUCountLabel), func(r k8slabels.Requirement) bool { return r.Operator() == selection.DoesNotExist })
+}
+
+// selectsFewer warns of a person's own policy that selects some nodes only, while other policies do the same to the other nodes for other
+// alerts: a dead node raises more than one alert. Where another policy takes the same alert of the other nodes, they are
+// treated in another way, and not left alone.
+func (c *Config) selectsFewer(p PolicyInfo) []Fault {
+	if p.Kind != remediations.KindNode || p.Mode == remediations.ModeOff || p.NodeSelector == nil {
+		return nil
+	}
+	requirements, _ := p.NodeSelector.Requirements()
+	for _, r := range requirements {
+		steps, scopes := c.unscoped(p, r.Key())
+		if r.Key() == signs.GPUCountLabel || len(steps) == 0 {
+			continue
+		}
+		var sisters []string
+		for _, q := range c.Policies {
+			switch {
+			case q.Name == p.Name || !c.actsBeside(p, q, steps) || len(requirementsOn(q, r.Key())) > 0:
+			case q.Match.String() == p.Match.String() && forGPUNodes(p) == forGPUNodes(q):
+				return nil
+			default:
+				sisters = append(sisters, q.Name)
+			}
+		}
+		if len(sisters) > 0 {
+			return []Fault{p.source.locate(p.at.To("nodeSelector"), true, fmt.Sprintf("policy %s takes only nodes with %s, but other policies %s all nodes (%s); to leave the other nodes alone, write the selector in %s instead",
+				p.Name, r.String(), strings.Join(steps, " and "), strings.Join(sisters, ", "), strings.Join(scopes, " and ")))}
+		}
+	}
+	return nil
+}
+
+// unscoped are the steps of the policy that reboot or replace a machine and have a provider which serves nodes whatever that label of
+// theirs is, and the keys that would limit these providers.
+func (c *Config) unscoped(p PolicyInfo, label string) (steps, scopes []string) {
+	for _, s := range p.Plan {
+		if r := c.further.remediation(s.Name); !r.Restarts && !r.Replaces {
+			continue
+		}
+		for _, provider := range c.Core.Providers {
+			if !slices.Contains(provider.Steps, s.Name) || len(requirementsOn(PolicyInfo{Policy: &remediations.Policy{NodeSelector: provider.NodeSelector}}, label)) > 0 {
+				continue
+			}
+			steps, scopes = append(steps, s.Name), append(scopes, "providers."+provider.Name+".nodeSelector")
+		}
+	}
+	slices.Sort(steps)
+	slices.Sort(scopes)
+	return slices.Compact(steps), slices.Compact(scopes)
+}
+
+// actsBeside says that the other policy does one of the steps to nodes of the same kind, and does it where the first one does.
+func (c *Config) actsBeside(p, q PolicyInfo, steps []string) bool {
+	return q.Kind == remediations.KindNode && (q.Mode == p.Mode || q.Mode == remediations.ModeEnforce) &&
+		(!forGPUNodes(p) || !notForGPUNodes(q)) && (!notForGPUNodes(p) || !forGPUNodes(q)) &&
+		slices.ContainsFunc(q.Plan, func(s remediations.Step) bool { return slices.Contains(steps, s.Name) })
+}
