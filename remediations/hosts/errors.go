@@ -19,6 +19,8 @@ var (
 	ErrNoUnit = errors.New("the host has no such unit")
 	// ErrBooted: the host has been booted since, so it was not rebooted.
 	ErrBooted = errors.New("the host has been booted since")
+	// ErrInhibited: somebody blocks the shutdown of the host, with a systemd inhibitor.
+	ErrInhibited = errors.New("a shutdown of the host is blocked")
 	// ErrBusy: that unit is being restarted on the host, or was within the hold. It is a *BusyError, and the engine's.
 	ErrBusy = engine.ErrBusy
 	// ErrSetup: our own key or known_hosts cannot be used, so it is the same for every host until a person mends it.

@@ -3,6 +3,8 @@ package hosts
 import (
 	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -228,4 +230,73 @@ func TestTheShippedScriptForbidsReboots(t *testing.T) {
 	text, err := os.ReadFile(script)
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(string(text), "\nreboot=no\n"))
+}
+
+// From systemd 257 on a block also stops root's systemctl reboot, after the answer has left. The script asks before, and names who blocks.
+func TestAHostOnWhichAShutdownIsBlockedIsNotRebooted(t *testing.T) {
+	t.Parallel()
+	const (
+		delay = `"shutdown" "Unattended Upgrades Shutdown" "Stop ongoing upgrades" "delay" 0 812`
+		sleep = `"sleep:idle" "a player" "no shutdown: of sound" "block" 1000 900`
+		weak  = `"shutdown" "a desktop" "unsaved work" "block-weak" 1000 901`
+		block = `"sleep:shutdown:idle" "nightly backup" "a dump is written" "block" 0 1000`
+		odd   = `"sleep" "say \"hi\" \\" "\" \"block\" \"shutdown\"" "delay" 1000 902`
+	)
+	for name, test := range map[string]struct {
+		by  []string
+		who string
+	}{
+		"nobody":                       {},
+		"a shutdown is only delayed":   {by: []string{delay}},
+		"only sleep is blocked":        {by: []string{sleep}},
+		"a block that root may pass":   {by: []string{weak}},
+		"a shutdown is blocked":        {by: []string{block}, who: "nightly backup blocks the shutdown of this host: a dump is written"},
+		"it is blocked beside others":  {by: []string{delay, sleep, odd, weak, block}, who: "nightly backup blocks the shutdown of this host: a dump is written"},
+		"quotes in names are no names": {by: []string{odd}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := install(t)
+			in.inhibited(t, test.by...)
+			_, err := in.run(t, "", "reboot", bootID, "n1-0-1")
+			if test.who == "" {
+				require.NoError(t, err)
+				require.NotEmpty(t, in.read(t, "reboots"))
+				return
+			}
+			var exit *exec.ExitError
+			require.ErrorAs(t, err, &exit)
+			require.Equal(t, "drydock-host: inhibited: "+test.who+"\n", string(exit.Stderr))
+			require.Empty(t, in.read(t, "reboots"))
+			_, err = in.run(t, "", "sysrq", bootID, "n1-0-1")
+			require.NoError(t, err, "the last resort asks nobody")
+			require.Equal(t, "b\n", in.read(t, "proc/sysrq-trigger"))
+		})
+	}
+	t.Run("logind cannot be asked", func(t *testing.T) {
+		t.Parallel()
+		in := install(t)
+		require.NoError(t, os.Remove(filepath.Join(in.dir, "inhibitors")))
+		_, err := in.run(t, "", "reboot", bootID, "n1-0-1")
+		require.NoError(t, err, "without logind there are no inhibitors")
+		require.NotEmpty(t, in.read(t, "reboots"))
+	})
+	t.Run("Drydock says who blocks", func(t *testing.T) {
+		t.Parallel()
+		in := install(t)
+		o, host := newSSHD(t, in)
+		c, err := New(o)
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		in.inhibited(t, block)
+		outcome, err := c.Reboot(t.Context(), host, Clean, bootID, "n1-0-1", may)
+		require.ErrorIs(t, err, ErrInhibited)
+		require.ErrorContains(t, err, "nightly backup blocks the shutdown of this host")
+		require.Equal(t, remediations.CallRefused, outcome)
+		require.Empty(t, in.read(t, "reboots"))
+		in.inhibited(t)
+		outcome, err = c.Reboot(t.Context(), host, Clean, bootID, "n1-0-2", may)
+		require.NoError(t, err, "the control: nobody blocks it any more")
+		require.Equal(t, remediations.CallAccepted, outcome)
+	})
 }

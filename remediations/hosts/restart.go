@@ -61,7 +61,7 @@ func (a *answer) certain(err error) bool {
 	if !a.ended {
 		return false
 	}
-	if a.code == notExecutable || a.code == notFound || errors.Is(err, ErrBusy) || errors.Is(err, ErrDenied) || errors.Is(err, ErrBooted) {
+	if a.code == notExecutable || a.code == notFound || errors.Is(err, ErrBusy) || errors.Is(err, ErrDenied) || errors.Is(err, ErrBooted) || errors.Is(err, ErrInhibited) {
 		return true
 	}
 	for _, said := range []string{"Failed to connect to bus", "Failed to parse", "Unknown assignment", "unrecognized option"} {

@@ -165,6 +165,8 @@ func (a *answer) failure() error {
 	switch {
 	case strings.Contains(said, "drydock-host: booted since"):
 		return kinded(ErrBooted, nil, "the host has been booted since the repair was decided on, and is not rebooted again: %s", said)
+	case strings.Contains(said, "drydock-host: inhibited"):
+		return kinded(ErrInhibited, nil, "a systemd inhibitor blocks the reboot: %s; see systemd-inhibit --list on the host", said)
 	case strings.Contains(said, "was already loaded or has a fragment file"), strings.Contains(said, "already exists"):
 		return &BusyError{text: "systemd says that it is being done already, or was within the hold: " + said}
 	case strings.Contains(said, "drydock-host: refused"):

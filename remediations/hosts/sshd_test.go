@@ -32,6 +32,8 @@ var standIns = map[string]string{
 printf 'Description=a kubelet\nLoadState=loaded\nActiveState=active\nSubState=running\nInvocationID=%032x\n\n' "$(wc -l <"$dir/restarts")"
 if [ -d "$dir/there" ]; then printf '%s\nLoadState=loaded\nActiveState=activating\nSubState=start\nInvocationID=\n' "$(cat "$dir/there/description")"
 else printf 'Description=drydock-restart-kubelet.service\nLoadState=not-found\nActiveState=inactive\nSubState=dead\nInvocationID=\n'; fi`,
+	"busctl": `echo "$@" >>"$dir/log"
+cat "$dir/inhibitors"`,
 	"journalctl": `echo "$@" >>"$dir/log"; echo "2026-11-21T12:00:00+0000 here kubelet[7]: it is stuck"`,
 	"systemd-run": `for w; do printf '%s|' "$w" >>"$dir/log"; done; echo >>"$dir/log"
 if [ "$1" = --unit=drydock-reboot ]; then
@@ -45,6 +47,9 @@ echo "$2" >>"$dir/restarts"
 for hold; do :; done
 (while [ "$hold" -gt 0 ] && [ -d "$dir" ]; do sleep 1; hold=$((hold - 1)); done; rm -r "$dir/there") >/dev/null 2>&1 </dev/null &`,
 }
+
+// inhibitorsAsked is how the script asks logind who blocks a shutdown. It reads, and changes nothing.
+const inhibitorsAsked = "--timeout=5 call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager ListInhibitors\n"
 
 // installed is the script as it is on a host, with the stand-ins behind it.
 type installed struct{ dir, script string }
@@ -64,6 +69,7 @@ func installAllowing(t testing.TB, reboot string) installed {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "bin", name), []byte("#!/bin/sh\ndir="+dir+"\n"+body+"\n"), 0o755))
 	}
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "proc/sys/kernel/random"), 0o755))
+	in.inhibited(t, "")
 	in.empty(t)
 	in.boots(t, bootID)
 	text, err := os.ReadFile(script)
@@ -87,6 +93,12 @@ func (in installed) empty(t testing.TB) {
 		require.NoError(t, os.WriteFile(filepath.Join(in.dir, name), nil, 0o666))
 	}
 	require.NoError(t, os.RemoveAll(filepath.Join(in.dir, "rebooting")))
+}
+
+// inhibited has the host's inhibitors be these, as busctl writes them.
+func (in installed) inhibited(t testing.TB, by ...string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(in.dir, "inhibitors"), fmt.Appendf(nil, "a(ssssuu) %d %s\n", len(by), strings.Join(by, " ")), 0o644))
 }
 
 // boots puts the host into a boot of that ID.
@@ -313,7 +325,9 @@ func FuzzTheShippedScriptLetsNothingElseThrough(f *testing.F) {
 			in.empty(t)
 			said, err := in.run(t, line, args...)
 			sysrq := in.read(t, "proc/sysrq-trigger")
-			called := strings.Split(strings.TrimSuffix(in.read(t, "log"), "\n"), "\n")
+			log, reboots := strings.CutPrefix(in.read(t, "log"), inhibitorsAsked)
+			require.Equal(t, strings.HasPrefix(log, "--unit=drydock-reboot|"), reboots, "inhibitors are asked right before a reboot, and never else: %q", log)
+			called := strings.Split(strings.TrimSuffix(log, "\n"), "\n")
 			require.Len(t, called, 1, "%q", called)
 			switch {
 			case called[0] == "" && err == nil && sysrq == "":
