@@ -166,7 +166,7 @@ func (w *world) compose(n *node) {
 		})
 	}
 	if out.Status.NodeInfo.BootID == "" {
-		out.Status.NodeInfo.BootID = "boot"
+		out.Status.NodeInfo.BootID = "boot-" + out.Name
 	}
 	if n.boots > 0 {
 		out.Status.NodeInfo.BootID += "-" + strconv.Itoa(n.boots)

@@ -22,6 +22,8 @@ type machine struct {
 	boots            int
 	booting          int // which of its boots is under way; one that was overtaken comes to nothing
 	up               bool
+	// bootID is what its Node reports in the place of its own boot ID; nil: its own.
+	bootID *string
 	// sick is how many reboots are needed to cure it; 0: it is well. kubelet: a restart of the kubelet cures it, too.
 	sick    int
 	kubelet bool
@@ -145,6 +147,9 @@ func (w *world) report(m *machine) {
 		}
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: conditionBroken, Status: mended})
 		n.Status.NodeInfo.BootID = fmt.Sprintf("%s-boot%d", m.name, m.boots)
+		if m.bootID != nil {
+			n.Status.NodeInfo.BootID = *m.bootID
+		}
 	})
 	w.witness(m.name)
 	w.judge()

@@ -30,6 +30,31 @@ func TestTwoNodesOfOneMachineAreLeftAlone(t *testing.T) {
 	})
 }
 
+// TestANodeWhoseRebootCannotBeProvenIsNotRebooted: Nodes that are containers share the boot ID of their host, and some report none.
+// That is said before the first reboot, not after all attempts.
+func TestANodeWhoseRebootCannotBeProvenIsNotRebooted(t *testing.T) {
+	for name, boot := range map[string]string{"two Nodes have one boot ID": "n1-boot1", "the Node reports no boot ID": ""} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
+				w.start()
+				w.do(func() {
+					w.machines["n0"].bootID = &boot
+					w.ail("n0", 1)
+					w.post("n0", remediations.StatusFiring)
+				})
+				w.pass(time.Hour)
+				require.Zero(t, w.callCount())
+				h := w.recordOf("n0").Hold
+				require.Equal(t, remediations.ReasonProviderAbsent, h.Reason)
+				require.Contains(t, h.Message, "a reboot of Node n0 could not be proven")
+				w.do(func() { w.machines["n0"].bootID = nil; w.report(w.machines["n0"]) }) // the control
+				w.pass(10 * time.Minute)
+				require.Equal(t, []string{"reboot"}, w.callsOf())
+			})
+		})
+	}
+}
+
 // TestTheLastLookSeesTheTwin: the other Node came after the intent.
 func TestTheLastLookSeesTheTwin(t *testing.T) {
 	for name, providerID := range map[string]string{"of the same machine": "civo://m0", "of another machine, the control": "civo://m60"} {

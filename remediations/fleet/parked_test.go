@@ -129,6 +129,24 @@ func TestARepairThatParksKeepsItsShareInTheSamePass(t *testing.T) {
 	}
 }
 
+// TestNodesWithOneBootID are those that share it, as they come, change and go.
+func TestNodesWithOneBootID(t *testing.T) {
+	conf := scene.LimitsAlone()
+	node := func(name, boot string) *corev1.Node {
+		n := scene.Bare(name)
+		n.Status.NodeInfo.BootID = boot
+		return n
+	}
+	a, b := node("a", "x"), node("b", "x")
+	same := func(n *corev1.Node, all ...*corev1.Node) string {
+		return scene.FleetOf(conf, all, nil, scene.Noon).SameBoot(n)
+	}
+	require.Empty(t, same(a, a, node("b", "y")))
+	require.Equal(t, "b", same(a, a, b))
+	require.Equal(t, "a", same(b, a, b))
+	require.Empty(t, same(node("c", ""), node("c", ""), node("d", "")), "no boot ID is no boot")
+}
+
 // TestTwins are the Nodes of one machine, as they come, change and go.
 func TestTwins(t *testing.T) {
 	r := fleet.NewRoster(scene.LimitsAlone())

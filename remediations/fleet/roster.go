@@ -27,7 +27,8 @@ type Roster struct {
 	// alike are the faults that nodes have together, by policy and node.
 	alike map[string]map[string]*alike
 	counts
-	machines machines
+	// machines are the Nodes by spec.providerID, boots by boot ID.
+	machines, boots shared
 
 	// These are the members that a pass goes through, by what there is on them.
 	concerned, glass, hosts, occupying, leading members
@@ -117,7 +118,7 @@ func (r *Roster) Change(nodes []*corev1.Node, gone []string) {
 			}
 			r.uncount(m)
 		}
-		r.machines.move(n.Name, m, n)
+		r.identify(n.Name, m, n)
 		r.look(m, n)
 		r.count(m)
 	}
@@ -157,7 +158,7 @@ func (r *Roster) remove(name string) {
 		return
 	}
 	r.uncount(m)
-	r.machines.move(name, m, nil)
+	r.identify(name, m, nil)
 	r.identities++
 	last := len(r.names) - 1
 	r.names[m.index] = r.names[last]

@@ -46,6 +46,9 @@ func (s *state) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 	if f := twins(c); f != nil {
 		return nil, remediations.ReasonProviderAbsent, f
 	}
+	if f := unprovable(c); f != nil {
+		return nil, remediations.ReasonProviderAbsent, f
+	}
 	if f := drainedAnyway(c); f != nil {
 		return nil, remediations.ReasonProviderAbsent, f
 	}

@@ -23,3 +23,19 @@ func twins(c *lifecycle.Candidate) *lifecycle.Finding {
 func SaysTwins(n *corev1.Node, twin string) string {
 	return fmt.Sprintf("Nodes %s and %s have the same spec.providerID %.120q, so a step on one would reach the machine of the other; delete the Node that is no longer the machine's: kubectl delete node NAME", n.Name, twin, n.Spec.ProviderID)
 }
+
+// unprovable holds each step that boots the machine anew on a Node whose boot ID would not change, or not show it: the reboot could
+// never be proven.
+func unprovable(c *lifecycle.Candidate) *lifecycle.Finding {
+	if c.Fleet == nil || !c.Remediation().Restarts {
+		return nil
+	}
+	if c.Node.Status.NodeInfo.BootID == "" {
+		return lifecycle.Because("a reboot of Node %s could not be proven: the Node reports no boot ID (status.nodeInfo.bootID)", c.Node.Name)
+	}
+	if other := c.Fleet.SameBoot(c.Node); other != "" {
+		return lifecycle.Because("a reboot of Node %s could not be proven: Node %s has the same boot ID %.40q. Nodes that are containers share the boot ID of their host. If one of the two Nodes is only left over, delete that Node",
+			c.Node.Name, other, c.Node.Status.NodeInfo.BootID)
+	}
+	return nil
+}
