@@ -55,13 +55,37 @@ func (c *Client) nodeHolds(s *sight) (out []hold) {
 	if slices.ContainsFunc(s.node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == disruptedKey }) {
 		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("Karpenter disrupts Node %s already (taint %s)", s.node.Name, disruptedKey)})
 	}
+	if slices.ContainsFunc(s.node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == rebootingKey }) {
+		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("Karpenter reboots Node %s (taint %s)", s.node.Name, rebootingKey)})
+	}
+	if reboot := s.claim.Status.get(rebooting); reboot.Status == metav1.ConditionTrue {
+		// Karpenter removes the taint when the machine has booted, and waits for the Node for longer.
+		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("Karpenter reboots the instance of NodeClaim %s: %s", s.claim.Name, c.condition(reboot))})
+	}
 	if !slices.Contains(s.node.Finalizers, finalizer) {
 		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("Node %s lacks the finalizer %s, so Karpenter would end the instance without a drain", s.node.Name, finalizer)})
 	}
-	if value, there := s.node.Annotations[doNotDisrupt]; there && value != "false" && !c.registry.ReadJournal(&s.node).Announced(&s.node, doNotDisrupt) {
-		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("Node %s must not be disrupted, somebody says (annotation %s); take the annotation away", s.node.Name, doNotDisrupt)})
+	return append(out, c.forbidden(s)...)
+}
+
+// forbidden: somebody says by an annotation that Karpenter must not replace the machine. What Drydock announces on the Node does not count.
+func (c *Client) forbidden(s *sight) (out []hold) {
+	own := c.registry.ReadJournal(&s.node)
+	for _, key := range []string{doNotDisrupt, doNotRepair} {
+		if !own.Announced(&s.node, key) {
+			out = append(out, forbids("Node", &s.node, key)...)
+		}
+		out = append(out, forbids(nodeClaimKind, s.claim, key)...)
 	}
 	return out
+}
+
+func forbids(kind string, of metav1.Object, key string) []hold {
+	if value, there := of.GetAnnotations()[key]; !there || value == "false" {
+		return nil
+	}
+	return []hold{{kubeapi.ForMachine, fmt.Sprintf("%s %s has the annotation %s, so nobody may replace it; to allow it: kubectl annotate %s %s %s-",
+		kind, of.GetName(), key, strings.ToLower(kind), of.GetName(), key)}}
 }
 
 func (c *Client) poolHolds(s *sight) (out []hold) {

@@ -42,7 +42,22 @@ func TestEachHoldIsNamedBeforeTheIntent(t *testing.T) {
 		}, "Node %one lacks the finalizer karpenter.sh/termination, so Karpenter would end the instance without a drain", false},
 		"do-not-disrupt": {func(w *world) {
 			w.patch("Node", "one", m{"metadata": m{"annotations": m{doNotDisrupt: "true"}}})
-		}, "Node %one must not be disrupted, somebody says (annotation karpenter.sh/do-not-disrupt)", false},
+		}, "Node %one has the annotation karpenter.sh/do-not-disrupt, so nobody may replace it; to allow it: kubectl annotate node %one karpenter.sh/do-not-disrupt-", false},
+		"do-not-disrupt on the NodeClaim": {func(w *world) {
+			w.patch("NodeClaim", "one", m{"metadata": m{"annotations": m{doNotDisrupt: "true"}}})
+		}, "NodeClaim %one has the annotation karpenter.sh/do-not-disrupt, so nobody may replace it; to allow it: kubectl annotate nodeclaim %one karpenter.sh/do-not-disrupt-", false},
+		"do-not-repair": {func(w *world) {
+			w.patch("Node", "one", m{"metadata": m{"annotations": m{doNotRepair: "true"}}})
+		}, "Node %one has the annotation karpenter.sh/do-not-repair, so nobody may replace it; to allow it: kubectl annotate node %one karpenter.sh/do-not-repair-", false},
+		"do-not-repair on the NodeClaim": {func(w *world) {
+			w.patch("NodeClaim", "one", m{"metadata": m{"annotations": m{doNotRepair: "true"}}})
+		}, "NodeClaim %one has the annotation karpenter.sh/do-not-repair, so nobody may replace it; to allow it: kubectl annotate nodeclaim %one karpenter.sh/do-not-repair-", false},
+		"Karpenter drains before its own reboot": {func(w *world) {
+			w.patch("Node", "one", m{"spec": m{"taints": []any{m{"key": rebootingKey, "effect": "NoSchedule"}}}})
+		}, "Karpenter reboots Node %one (taint karpenter.sh/rebooting)", true},
+		"Karpenter waits for its own reboot": {func(w *world) {
+			w.conditions("NodeClaim", "one", condition(registered, "True", "Registered", ""), condition(initialized, "Unknown", "Rebooting", ""), condition("Rebooting", "True", "RebootIssued", "NvidiaFabricError"))
+		}, `Karpenter reboots the instance of NodeClaim %one: Rebooting is True, RebootIssued, "NvidiaFabricError"`, true},
 		"NodePool gone":       {func(w *world) { w.delete("NodePool", "pool") }, "NodePool %pool, which NodeClaim %one belongs to, does not exist any more", false},
 		"NodePool being gone": {func(w *world) { w.going("NodePool", "pool") }, "NodePool %pool is being deleted", false},
 		"NodePool not Ready": {func(w *world) {
@@ -98,6 +113,20 @@ func TestWhatLooksLikeAHoldAndIsNone(t *testing.T) {
 			r := remediations.Record{V: 1, ID: "r1", Policy: "p", Cause: remediations.Cause{Alert: "a"}, Phase: remediations.PhasePending, Step: remediations.StepRef{Name: "replace", Attempt: 1},
 				Began: time.Unix(1, 0), Since: time.Unix(1, 0), Deadline: time.Unix(1, 0), Undo: []remediations.Undo{{Kind: remediations.UndoAnnotation, Key: doNotDisrupt, At: time.Unix(1, 0)}}}
 			w.patch("Node", "one", m{"metadata": m{"annotations": m{doNotDisrupt: "true", remediations.NodeRepairKey: r.Encode()}}})
+		},
+		"Karpenter's own reboot succeeded": func(w *world) {
+			w.conditions("NodeClaim", "one", condition(registered, "True", "Registered", ""), condition(initialized, "Unknown", "ResourceNotRegistered", ""), condition("Rebooting", "False", "RebootSucceeded", ""))
+		},
+		"Karpenter's own reboot failed": func(w *world) {
+			w.conditions("NodeClaim", "one", condition(registered, "True", "Registered", ""), condition("Rebooting", "False", "RebootFailed", ""))
+		},
+		"annotations that say false": func(w *world) {
+			no := m{"metadata": m{"annotations": m{doNotDisrupt: "false", doNotRepair: "false"}}}
+			w.patch("Node", "one", no)
+			w.patch("NodeClaim", "one", no)
+		},
+		"the other NodeClaim's reboot": func(w *world) {
+			w.conditions("NodeClaim", "ten", condition(registered, "True", "Registered", ""), condition("Rebooting", "True", "RebootIssued", ""))
 		},
 		"the other Node's annotation":  func(w *world) { w.patch("Node", "ten", m{"metadata": m{"annotations": m{doNotDisrupt: "true"}}}) },
 		"a pod that is not ready":      blocked(nil, nil, "False"),

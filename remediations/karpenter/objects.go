@@ -9,16 +9,21 @@ import (
 // What is read of Karpenter's objects, karpenter.sh/v1.
 
 const (
-	group         = "karpenter.sh"
-	apiVersion    = group + "/v1"
-	poolLabel     = group + "/nodepool"
-	disruptedKey  = group + "/disrupted"
-	doNotDisrupt  = group + "/do-not-disrupt"
-	finalizer     = group + "/termination"
-	terminateAt   = group + "/nodeclaim-termination-timestamp"
-	registered    = "Registered"
-	initialized   = "Initialized"
-	readyPool     = "Ready"
+	group        = "karpenter.sh"
+	apiVersion   = group + "/v1"
+	poolLabel    = group + "/nodepool"
+	disruptedKey = group + "/disrupted"
+	doNotDisrupt = group + "/do-not-disrupt"
+	// doNotRepair and rebootingKey exist since Karpenter 1.15 (kubernetes-sigs/karpenter pkg/apis/v1/labels.go, taints.go).
+	doNotRepair  = group + "/do-not-repair"
+	rebootingKey = group + "/rebooting"
+	finalizer    = group + "/termination"
+	terminateAt  = group + "/nodeclaim-termination-timestamp"
+	registered   = "Registered"
+	initialized  = "Initialized"
+	readyPool    = "Ready"
+	// rebooting is True from Karpenter's decision until the Node is Ready again, or did not become Ready in time.
+	rebooting     = "Rebooting"
 	nodeClaimKind = "NodeClaim"
 )
 
