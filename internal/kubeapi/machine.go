@@ -3,6 +3,8 @@ package kubeapi
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -25,7 +27,36 @@ type Machine struct {
 		NodeRef struct {
 			Name string `json:"name"`
 		} `json:"nodeRef"`
+		Conditions []metav1.Condition `json:"conditions"`
 	} `json:"status"`
+}
+
+// How Cluster API 1.12 and later shows that it updates a Machine in place (kubernetes-sigs/cluster-api
+// api/core/v1beta2/machine_types.go, api/runtime/v1beta2/extensionconfig_types.go). The annotations come before the condition.
+const (
+	inPlace         = "in-place-updates.internal.cluster.x-k8s.io/"
+	updateKey       = inPlace + "update-in-progress"
+	moveKey         = inPlace + "pending-acknowledge-move"
+	pendingHooksKey = "runtime.cluster.x-k8s.io/pending-hooks"
+	updateHook      = "UpdateMachine"
+	updating        = "Updating"
+)
+
+// InPlaceUpdate says that Cluster API updates the Machine in place, as the end of a sentence about the Machine; empty: it does not.
+func (c *Client) InPlaceUpdate(annotations map[string]string, conditions []metav1.Condition) string {
+	const says = "is being updated in place"
+	for _, one := range conditions {
+		if one.Type == updating && one.Status == metav1.ConditionTrue {
+			return fmt.Sprintf(says+": %s is %s, %s, %s", one.Type, one.Status, one.Reason, c.Quote(one.Message))
+		}
+	}
+	for _, key := range []string{updateKey, moveKey, pendingHooksKey} {
+		value, there := annotations[key]
+		if there && (key != pendingHooksKey || slices.Contains(strings.Split(value, ","), updateHook)) {
+			return fmt.Sprintf(says+" (annotation %s)", key)
+		}
+	}
+	return ""
 }
 
 // MachineOf is the one Machine in the namespace that is the Node's: each names the other, and no other Machine has either name. It is

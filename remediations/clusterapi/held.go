@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"drydock.dev/drydock/internal/kubeapi"
 )
@@ -85,6 +87,9 @@ func (c *Client) repairHolds(m *machine) (out []hold) {
 	if value, there := m.Annotations[remediateKey]; there {
 		out = append(out, hold{kubeapi.ForMachine, m.name() + fmt.Sprintf(" carries the request of a replacement already (annotation %s, value %s); wait for it, or take the annotation away", remediateKey, c.Quote(value))})
 	}
+	if update := c.InPlaceUpdate(m.Annotations, m.Status.Conditions); update != "" {
+		add("%s", update)
+	}
 	checked := m.Status.get(healthy)
 	if checked.Status == metav1.ConditionFalse {
 		add("is marked as unhealthy already: %s", c.condition(checked))
@@ -121,7 +126,35 @@ func (c *Client) ownerHolds(s *sight) (out []hold) {
 	if d.Annotations[revisionKey] != s.set.Annotations[revisionKey] {
 		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("%s is an old revision of %s, which replaces its Machines by the rollout", s.set.name(), d.name())})
 	}
-	return out
+	return append(out, inFlightHolds(s)...)
+}
+
+// inFlightHolds: the MachineDeployment limits how many Machines are replaced at the same time. Cluster API counts only those that its
+// MachineSet deletes, so Drydock counts also those that are asked for, and those that others delete.
+func inFlightHolds(s *sight) []hold {
+	d := s.deployment
+	limit := d.Spec.Remediation.MaxInFlight
+	if limit == nil {
+		return nil
+	}
+	most, err := intstr.GetScaledValueFromIntOrPercent(limit, ptr.Deref(d.Spec.Replicas, 1), true)
+	switch {
+	case err != nil:
+		return []hold{{kubeapi.ForMachine, fmt.Sprintf("%s has a spec.remediation.maxInFlight that is neither a number nor a percentage", d.name())}}
+	case most <= 0:
+		return []hold{{kubeapi.ForMachine, fmt.Sprintf("%s allows no remediation (spec.remediation.maxInFlight is %s)", d.name(), limit)}}
+	}
+	var names []string
+	for i := range s.owned {
+		one := &s.owned[i]
+		if one.UID != s.machine.UID && (one.DeletionTimestamp != nil || one.Status.get(ownerRemedied).Status == metav1.ConditionFalse) {
+			names = append(names, one.Namespace+"/"+one.Name)
+		}
+	}
+	if len(names) < most {
+		return nil
+	}
+	return []hold{{kubeapi.ForWhile, fmt.Sprintf("%s allows %d remediations at a time (spec.remediation.maxInFlight), and Machine %s is being replaced", d.name(), most, names[0])}}
 }
 
 func (c *Client) checkHolds(s *sight) (out []hold) {
@@ -141,6 +174,8 @@ func (c *Client) checkHolds(s *sight) (out []hold) {
 		}
 		if allowed := check.Status.get("RemediationAllowed"); allowed.Status == metav1.ConditionFalse {
 			out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("%s allows no remediation now: %s", check.name(), c.condition(allowed))})
+		} else if left := check.Status.RemediationsAllowed; left != nil && *left == 0 {
+			out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("%s allows no further remediation (status.remediationsAllowed is 0): one more unhealthy Machine would stop all its remediations", check.name())})
 		}
 	}
 	return out

@@ -54,8 +54,33 @@ var holdCases = map[string]holdCase{
 	"MachineSet makes no": {annotation("MachineSet", "pool", noMachineKey, ""), "MachineSet NS/pool makes no new Machines", false, false},
 	"scaled down":         {func(w *world) { w.Patch("MachineSet", "pool", m{"spec": m{"replicas": 1}}) }, "MachineSet NS/pool is to have 1 Machines and has 2, so it would make no new one", false, true},
 	"deployment paused":   {func(w *world) { w.deployment("1", true) }, "MachineDeployment NS/deployment is paused", false, false},
-	"old revision":        {func(w *world) { w.deployment("2", false) }, "MachineSet NS/pool is an old revision of MachineDeployment NS/deployment", false, true},
-	"two health checks":   {func(w *world) { w.check("a", nil); w.check("b", nil) }, "MachineHealthCheck NS/a and MachineHealthCheck NS/b both select Machine NS/one", false, false},
+	"as many in flight as are allowed": {func(w *world) {
+		w.deployment("1", false)
+		w.Patch("MachineDeployment", "deployment", m{"spec": m{"remediation": m{"maxInFlight": 1}}})
+		w.going("Machine", "ten")
+	}, "MachineDeployment NS/deployment allows 1 remediations at a time (spec.remediation.maxInFlight), and Machine NS/ten is being replaced", false, true},
+	"a share in flight, and one is asked for": {func(w *world) {
+		w.deployment("1", false)
+		w.Patch("MachineDeployment", "deployment", m{"spec": m{"remediation": m{"maxInFlight": "30%"}}})
+		w.Patch("Machine", "ten", m{"status": m{"conditions": []any{condition(ownerRemedied, "False", "WaitingForRemediation", "")}}}, "status")
+	}, "MachineDeployment NS/deployment allows 1 remediations at a time (spec.remediation.maxInFlight), and Machine NS/ten is being replaced", false, true},
+	"none may be in flight": {func(w *world) {
+		w.deployment("1", false)
+		w.Patch("MachineDeployment", "deployment", m{"spec": m{"remediation": m{"maxInFlight": 0}}})
+	}, "MachineDeployment NS/deployment allows no remediation (spec.remediation.maxInFlight is 0)", false, false},
+	"health check has none left": {func(w *world) {
+		w.check("a", nil)
+		w.Patch("MachineHealthCheck", "a", m{"status": m{"remediationsAllowed": 0, "conditions": []any{condition("RemediationAllowed", "True", "RemediationAllowed", "")}}}, "status")
+	}, "MachineHealthCheck NS/a allows no further remediation (status.remediationsAllowed is 0): one more unhealthy Machine would stop all its remediations", false, true},
+	"updated in place": {machineSays(condition("Updating", "True", "InPlaceUpdating", "installing")), `Machine NS/one is being updated in place: Updating is True, InPlaceUpdating, "installing"`, false, true},
+	"in-place update begins": {annotation("Machine", "one", "in-place-updates.internal.cluster.x-k8s.io/update-in-progress", ""),
+		"Machine NS/one is being updated in place (annotation in-place-updates.internal.cluster.x-k8s.io/update-in-progress)", false, true},
+	"moved for an in-place update": {annotation("Machine", "one", "in-place-updates.internal.cluster.x-k8s.io/pending-acknowledge-move", ""),
+		"Machine NS/one is being updated in place (annotation in-place-updates.internal.cluster.x-k8s.io/pending-acknowledge-move)", false, true},
+	"in-place update is asked for": {annotation("Machine", "one", "runtime.cluster.x-k8s.io/pending-hooks", "BeforeClusterUpgrade,UpdateMachine"),
+		"Machine NS/one is being updated in place (annotation runtime.cluster.x-k8s.io/pending-hooks)", false, true},
+	"old revision":      {func(w *world) { w.deployment("2", false) }, "MachineSet NS/pool is an old revision of MachineDeployment NS/deployment", false, true},
+	"two health checks": {func(w *world) { w.check("a", nil); w.check("b", nil) }, "MachineHealthCheck NS/a and MachineHealthCheck NS/b both select Machine NS/one", false, false},
 	"external template": {func(w *world) {
 		w.check("a", m{"remediation": m{"templateRef": m{"apiVersion": "metal3.io/v1", "kind": "Metal3RemediationTemplate", "name": "r"}}})
 	}, `MachineHealthCheck NS/a has the remediation template "Metal3RemediationTemplate r"`, false, false},
@@ -74,6 +99,7 @@ func TestEachHoldIsNamedBeforeTheIntent(t *testing.T) {
 			w := <-ready
 			w.T = t
 			r := w.replacer(nil)
+			deleting := w.replacer(func(o *Options) { o.Delete = true })
 			control := r.Survey(t.Context(), node1)
 			require.Empty(t, control.Trouble, "the control")
 			require.NotEmpty(t, control.Before)
@@ -91,6 +117,9 @@ func TestEachHoldIsNamedBeforeTheIntent(t *testing.T) {
 			outcome, err := r.Act(t.Context(), late, func() error { return nil })
 			require.Equal(t, remediations.CallRefused, outcome)
 			require.ErrorContains(t, err, want)
+			outcome, err = deleting.Act(t.Context(), late, func() error { return nil })
+			require.Equal(t, remediations.CallRefused, outcome)
+			require.ErrorContains(t, err, want, "withoutHealthCheck: delete")
 			require.Equal(t, was, w.asked(), "nothing was asked for")
 		})
 	}
@@ -116,8 +145,19 @@ func TestWhatLooksLikeAHoldAndIsNone(t *testing.T) {
 		"an external remediation that is over": machineSays(condition(healthy, "True", "HealthCheckSucceeded", ""), condition(elseRemedied, "False", "WaitingForRemediation", "")),
 		"the Node is lost":                     machineSays(condition(nodeHealthy, "Unknown", "ConnectionDown", "")),
 		"the newest revision":                  func(w *world) { w.deployment("1", false) },
-		"a health check of others":             func(w *world) { w.check("a", m{"selector": m{"matchLabels": m{"pool": "b"}}}); holdOf(w, "a") },
-		"a health check of another Cluster":    func(w *world) { w.check("a", m{"clusterName": "test"}); holdOf(w, "a") },
+		"an in-place update that is over":      machineSays(condition("Updating", "False", "NotUpdating", "")),
+		"other hooks are pending":              annotation("Machine", "one", "runtime.cluster.x-k8s.io/pending-hooks", "BeforeClusterUpgrade"),
+		"fewer are in flight than may be": func(w *world) {
+			w.deployment("1", false)
+			w.Patch("MachineDeployment", "deployment", m{"spec": m{"remediation": m{"maxInFlight": 2}}})
+			w.going("Machine", "ten")
+		},
+		"a health check with one left": func(w *world) {
+			w.check("a", nil)
+			w.Patch("MachineHealthCheck", "a", m{"status": m{"remediationsAllowed": 1}}, "status")
+		},
+		"a health check of others":          func(w *world) { w.check("a", m{"selector": m{"matchLabels": m{"pool": "b"}}}); holdOf(w, "a") },
+		"a health check of another Cluster": func(w *world) { w.check("a", m{"clusterName": "test"}); holdOf(w, "a") },
 		"a Machine of another Cluster": func(w *world) {
 			w.Create("Machine", "other", nil, template(m{"providerID": "lab://1", "clusterName": "test"}), m{"nodeRef": m{"name": "node-1"}})
 		},

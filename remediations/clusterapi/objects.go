@@ -3,6 +3,7 @@ package clusterapi
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations/owners"
@@ -101,7 +102,11 @@ func (s *machineSet) name() string { return s.Kind + " " + s.Namespace + "/" + s
 type machineDeployment struct {
 	object
 	Spec struct {
-		Paused bool `json:"paused"`
+		Paused      bool `json:"paused"`
+		Replicas    *int `json:"replicas"`
+		Remediation struct {
+			MaxInFlight *intstr.IntOrString `json:"maxInFlight"`
+		} `json:"remediation"`
 	} `json:"spec"`
 }
 
@@ -117,5 +122,8 @@ type healthCheck struct {
 			} `json:"templateRef"`
 		} `json:"remediation"`
 	} `json:"spec"`
-	Status conditions `json:"status"`
+	Status struct {
+		conditions
+		RemediationsAllowed *int `json:"remediationsAllowed"`
+	} `json:"status"`
 }

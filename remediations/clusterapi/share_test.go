@@ -146,6 +146,11 @@ func TestWhatClusterAPIRepairsIsLeftToIt(t *testing.T) {
 		require.ErrorIs(t, err, engine.ErrTaken)
 		require.ErrorContains(t, err, "is to be replaced already")
 	}
+	machineSays(condition("Updating", "True", "InPlaceUpdating", ""))(w)
+	for _, err := range []error{s.Free(ctx, machine, "redfish"), s.Take(ctx, machine, "redfish")} {
+		require.ErrorIs(t, err, engine.ErrTaken)
+		require.ErrorContains(t, err, "is being updated in place")
+	}
 	require.NoError(t, s.Free(ctx, machine, "clusterAPI"), "its own step says so itself")
 	require.NotContains(t, w.Get("Machine", "one").GetAnnotations(), skipKey)
 

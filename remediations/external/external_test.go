@@ -97,6 +97,9 @@ func TestWhatStandsAgainstAnObject(t *testing.T) {
 		"a Machine's other": {metal: true, set: func(w *world, _ *engine.Machine) {
 			w.Patch("Machine", "machine-1", m{"status": m{"nodeRef": m{"name": "x"}}}, "status")
 		}, says: "do not name each other"},
+		"a Machine that is updated in place": {metal: true, set: func(w *world, _ *engine.Machine) {
+			w.Patch("Machine", "machine-1", m{"metadata": m{"annotations": m{"in-place-updates.internal.cluster.x-k8s.io/update-in-progress": ""}}})
+		}, says: "Machine machine-1 is being updated in place"},
 		"a Machine": {metal: true, set: func(*world, *engine.Machine) {}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -144,6 +144,9 @@ func (c *Client) own(ctx context.Context, made *object, n *corev1.Node, t remedi
 		return err
 	}
 	made.Name = one.Name
+	if update := c.core.InPlaceUpdate(one.Annotations, one.Status.Conditions); update != "" {
+		return refused(kubeapi.ForWhile, "Machine %s %s", one.Name, update)
+	}
 	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: kubeapi.MachineVersion, Kind: "Machine", Name: one.Name, UID: one.UID}}
 	return nil
 }

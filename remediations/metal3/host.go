@@ -27,6 +27,7 @@ const (
 	madeLabel    = "app.kubernetes.io/managed-by"
 	madeBy       = "drydock"
 	consumerKind = "Metal3Machine"
+	servicing    = "servicing" // metal3-io/baremetal-operator apis/metal3.io/v1alpha1/baremetalhost_types.go
 )
 
 // host is what is read of a BareMetalHost.
@@ -42,10 +43,12 @@ type host struct {
 		} `json:"consumerRef"`
 	} `json:"spec"`
 	Status struct {
-		PoweredOn    bool   `json:"poweredOn"`
-		ErrorType    string `json:"errorType"`
-		ErrorMessage string `json:"errorMessage"`
-		Provisioning struct {
+		PoweredOn bool `json:"poweredOn"`
+		// OperationalStatus is "servicing" while the operator changes firmware or its settings. The state stays "provisioned".
+		OperationalStatus string `json:"operationalStatus"`
+		ErrorType         string `json:"errorType"`
+		ErrorMessage      string `json:"errorMessage"`
+		Provisioning      struct {
 			State string `json:"state"`
 		} `json:"provisioning"`
 	} `json:"status"`
@@ -87,6 +90,9 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*host, error) {
 	h, err := c.pick(all, parts[1], parts[2])
 	if err != nil {
 		return nil, err
+	}
+	if update := c.InPlaceUpdate(machine.Annotations, machine.Status.Conditions); update != "" {
+		return nil, refused(kubeapi.ForWhile, "Machine %s %s", machine.Name, update)
 	}
 	return h, c.held(h)
 }
@@ -146,6 +152,8 @@ func (c *Client) held(h *host) error {
 		add(kubeapi.ForMachine, "is switched off on purpose (spec.online is false)")
 	case h.Status.ErrorType != "":
 		add(kubeapi.ForMachine, "has the error %s: %s", c.Quote(h.Status.ErrorType), c.Quote(h.Status.ErrorMessage))
+	case h.Status.OperationalStatus == servicing:
+		add(kubeapi.ForWhile, "is being serviced (status.operationalStatus is %s): the baremetal-operator changes its firmware or firmware settings", c.Quote(servicing))
 	case !h.Status.PoweredOn:
 		add(kubeapi.ForWhile, "is off, the baremetal-operator says, and what is off is not rebooted")
 	}

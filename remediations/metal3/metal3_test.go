@@ -39,13 +39,17 @@ func TestWhatStandsAgainstAReboot(t *testing.T) {
 	}
 	annotated := func(key string) func(*world) { return func(w *world) { w.annotate(key, "") } }
 	for want, change := range map[string]func(*world){
-		`(annotation "reboot.metal3.io")`:                            annotated(rebootKey),
-		`(annotation "reboot.metal3.io/maintenance")`:                annotated("reboot.metal3.io/maintenance"),
-		"has the annotation baremetalhost.metal3.io/paused":          annotated(pausedKey),
-		"has the annotation baremetalhost.metal3.io/detached":        annotated(detachedKey),
-		`is in the state "deprovisioning"`:                           says(m{"provisioning": m{"state": "deprovisioning"}}),
-		"is switched off on purpose":                                 func(w *world) { w.Patch("BareMetalHost", "host-a", m{"spec": m{"online": false}}) },
-		`has the error "power management error": "no route to BMC"`:  says(m{"errorType": "power management error", "errorMessage": "no route to BMC"}),
+		`(annotation "reboot.metal3.io")`:                             annotated(rebootKey),
+		`(annotation "reboot.metal3.io/maintenance")`:                 annotated("reboot.metal3.io/maintenance"),
+		"has the annotation baremetalhost.metal3.io/paused":           annotated(pausedKey),
+		"has the annotation baremetalhost.metal3.io/detached":         annotated(detachedKey),
+		`is in the state "deprovisioning"`:                            says(m{"provisioning": m{"state": "deprovisioning"}}),
+		"is switched off on purpose":                                  func(w *world) { w.Patch("BareMetalHost", "host-a", m{"spec": m{"online": false}}) },
+		`has the error "power management error": "no route to BMC"`:   says(m{"errorType": "power management error", "errorMessage": "no route to BMC"}),
+		`is being serviced (status.operationalStatus is "servicing")`: says(m{"operationalStatus": "servicing"}),
+		`Machine machine-a is being updated in place: Updating is True, InPlaceUpdating`: func(w *world) {
+			w.Patch("Machine", "machine-a", m{"status": m{"conditions": []any{m{"type": "Updating", "status": "True", "reason": "InPlaceUpdating", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}}}}, "status")
+		},
 		"is off, the baremetal-operator says":                        says(m{"poweredOn": false}),
 		`Machine machine-a has the infrastructure "Metal3Machine x"`: func(w *world) { w.Patch("Machine", "machine-a", m{"spec": m{"infrastructureRef": m{"name": "x"}}}) },
 		"no Machine in namespace":                                    func(w *world) { w.Delete("Machine", "machine-a") },
