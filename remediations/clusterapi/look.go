@@ -51,15 +51,18 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	if err := c.readChecks(ctx, s); err != nil {
 		return nil, err
 	}
+	s.way = c.wayTo(s)
+	return s, c.held(s)
+}
+
+func (c *Client) wayTo(s *sight) way {
 	switch {
 	case len(s.checks) > 0:
-		s.way = annotate
+		return annotate
 	case c.o.Delete:
-		s.way = remove
-	default:
-		s.way = mark
+		return remove
 	}
-	return s, c.held(s)
+	return mark
 }
 
 func (c *Client) readCluster(ctx context.Context, into *cluster) error {

@@ -1,6 +1,8 @@
 package clusterapi
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -30,7 +32,7 @@ const (
 	nodeHealthy   = "NodeHealthy"
 	deleting      = "Deleting"
 
-	// keptLabel finds the Machines that carry an annotation of Drydock's which is to go when the repair is over.
+	// keptLabel finds the Machines on which something of Drydock's must be removed when the repair has ended.
 	keptLabel = "drydock.dev/under-repair"
 )
 
@@ -89,6 +91,15 @@ func (m *machine) ours(annotation string) bool {
 
 // kept says that Drydock keeps the MachineHealthCheck off the Machine, and nobody else does.
 func (m *machine) kept() bool { return m.ours(skipKey) }
+
+// marked says that Drydock has asked for the replacement by conditions. The MachineSet may have changed the second one since.
+func (m *machine) marked() bool {
+	said := m.Status.get(healthy)
+	return said.Status == metav1.ConditionFalse && strings.HasPrefix(said.Message, markedBy)
+}
+
+// asked says that Drydock has asked for the replacement.
+func (m *machine) asked() bool { return m.marked() || m.ours(remediateKey) }
 
 // up says that Cluster API has brought the machine up, and that a Node is its own.
 func (m *machine) up() bool {

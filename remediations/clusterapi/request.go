@@ -15,6 +15,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
+// markedBy begins the message of the conditions by which Drydock asks for a replacement.
+const markedBy = "Drydock asks for a replacement, attempt "
+
 // fieldManager is under whose name Drydock writes.
 const fieldManager = "drydock"
 
@@ -28,12 +31,9 @@ func asking(w way, m *machine, attempt string, now time.Time) kubeapi.Request {
 		r.Path, r.ContentType, r.Body = r.Path+"/status", "application/json-patch+json", marking(m, attempt, now)
 	case annotate:
 		r.ContentType = "application/merge-patch+json"
-		about := map[string]any{"uid": m.UID, "annotations": map[string]any{remediateKey: attempt}}
+		about := map[string]any{"uid": m.UID, "labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{remediateKey: attempt}}
 		if m.kept() { // or the MachineHealthCheck would leave it alone
 			about["annotations"] = map[string]any{remediateKey: attempt, skipKey: nil}
-			if !m.has(noDrainKey) {
-				about["labels"] = map[string]any{keptLabel: nil}
-			}
 		}
 		r.Body = map[string]any{"metadata": about}
 	}
@@ -57,7 +57,7 @@ func marking(m *machine, attempt string, now time.Time) []change {
 	for kind, reason := range map[string]string{healthy: "UnhealthyNode", ownerRemedied: "WaitingForRemediation"} {
 		of := metav1.Condition{
 			Type: kind, Status: metav1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.NewTime(now),
-			Message: "Drydock asks for a replacement, attempt " + attempt,
+			Message: markedBy + attempt,
 		}
 		i := slices.IndexFunc(m.Status.Conditions, func(c metav1.Condition) bool { return c.Type == kind })
 		if i < 0 {
@@ -66,6 +66,17 @@ func marking(m *machine, attempt string, now time.Time) []change {
 		}
 		at := fmt.Sprintf("/status/conditions/%d", i)
 		out = append(out, change{"test", at + "/type", kind}, change{"replace", at, of})
+	}
+	return out
+}
+
+// unmarking removes the two conditions, if the Machine is still as it was read.
+func unmarking(m *machine) []change {
+	out := []change{{"test", "/metadata/uid", m.UID}, {"test", "/metadata/resourceVersion", m.ResourceVersion}}
+	for i, of := range slices.Backward(m.Status.Conditions) {
+		if of.Type == healthy || of.Type == ownerRemedied {
+			out = append(out, change{"remove", fmt.Sprintf("/status/conditions/%d", i), nil})
+		}
 	}
 	return out
 }

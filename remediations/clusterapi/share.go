@@ -17,7 +17,8 @@ import (
 )
 
 // Share keeps the MachineHealthCheck off a Machine while Drydock repairs its node in another way, such as a reboot by its BMC: by the
-// annotation skip-remediation. It would have the machine replaced under the repair. A label finds such Machines again, also after a crash.
+// annotation skip-remediation. It would have the machine replaced under the repair. It also takes back a replacement that Drydock asked
+// for and that has not begun when the repair ends. A label finds such Machines again, also after a crash.
 type Share struct {
 	*Client
 	// Registry has the remediations that records may name.
@@ -33,13 +34,37 @@ func (c Share) Free(ctx context.Context, m engine.Machine, by string) error {
 	return err
 }
 
-// Take is engine.Reserver's.
+// Take is engine.Reserver's. Before Cluster API's own step the Machine gets the label, if the request will be conditions: a write to the
+// status carries no label.
 func (c Share) Take(ctx context.Context, m engine.Machine, by string) error {
+	if by == itself {
+		return c.label(ctx, m)
+	}
 	one, err := c.shared(ctx, m, by)
 	if err != nil || one == nil || one.has(skipKey) {
 		return err
 	}
 	return c.change(ctx, one, map[string]any{"labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{skipKey: m.Attempt}}, "keeping the MachineHealthCheck off %s: %%s")
+}
+
+// label has GiveBack find the node's Machine.
+func (c Share) label(ctx context.Context, m engine.Machine) error {
+	told := func(err error) error { return c.Told(err, fmt.Sprintf("the Machine of node %q: %%s", m.Node)) }
+	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", nil)
+	if err != nil {
+		return told(err)
+	}
+	s := &sight{}
+	if s.machine, err = c.pick(m, all); err != nil {
+		return told(err)
+	}
+	if err := c.readChecks(ctx, s); err != nil {
+		return told(err)
+	}
+	if c.wayTo(s) != mark || s.machine.Labels[keptLabel] == "true" {
+		return nil
+	}
+	return c.change(ctx, s.machine, map[string]any{"labels": map[string]any{keptLabel: "true"}}, "labelling %s before its replacement is asked for: %%s")
 }
 
 // shared is the node's Machine, of which Cluster API could have the machine replaced by itself; nil: there is none. It must not be at
@@ -87,14 +112,14 @@ func (c Share) names(m engine.Machine, all []machine) bool {
 	return false
 }
 
-// GiveBack goes once through the Machines that carry an annotation of Drydock's, and takes it off those whose node's repair is over: their
-// MachineHealthCheck looks at them again, and Cluster API would drain their Node. An annotation that somebody else set, or changed
-// since, stays, and so does all on a Machine that is being deleted, since a drain would begin again. Its error joins those of all
-// Machines.
+// GiveBack goes once through the Machines with Drydock's label. If the repair of a Machine's node has ended, it removes what Drydock
+// set: the MachineHealthCheck looks at the Machine again, Cluster API would drain its Node, and a replacement that has not begun is not
+// asked for any more. What somebody else set, or changed since, stays. So does all on a Machine that is being deleted, since a drain would
+// begin again, and a request for a Machine whose Node is gone: that repair goes on without its Node. Its error joins those of all Machines.
 func (c Share) GiveBack(ctx context.Context) error {
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", url.Values{"labelSelector": {keptLabel + "=true"}})
 	if err != nil {
-		return c.Told(err, "listing the Machines that carry an annotation of Drydock's: %s")
+		return c.Told(err, "listing the Machines with the label "+keptLabel+": %s")
 	}
 	var out []error
 	for i := range all {
@@ -108,27 +133,41 @@ func (c Share) GiveBack(ctx context.Context) error {
 			out = append(out, err)
 			continue
 		}
-		change := map[string]any{"resourceVersion": one.ResourceVersion, "labels": map[string]any{keptLabel: nil}}
-		marks := map[string]any{}
-		for _, key := range []string{skipKey, noDrainKey} {
-			if one.ours(key) {
-				marks[key] = nil
-			}
-		}
-		change["annotations"] = marks
-		out = append(out, c.change(ctx, one, change, "taking Drydock's annotations off %s: %%s"))
+		out = append(out, c.giveBack(ctx, one))
 	}
 	return errors.Join(out...)
+}
+
+// giveBack removes from the Machine what Drydock set. The label goes last: it finds the Machine again after a crash.
+func (c Share) giveBack(ctx context.Context, one *machine) error {
+	if one.marked() {
+		r := kubeapi.Request{
+			Method: http.MethodPatch, Path: "machines/" + one.Name + "/status", Query: url.Values{"fieldManager": {fieldManager}},
+			ContentType: "application/json-patch+json", Body: unmarking(one),
+		}
+		if err := c.write(ctx, one, r, "taking the request of a replacement back from %s: %%s"); err != nil {
+			return err
+		}
+	}
+	change := map[string]any{"resourceVersion": one.ResourceVersion, "labels": map[string]any{keptLabel: nil}}
+	marks := map[string]any{}
+	for _, key := range []string{skipKey, noDrainKey, remediateKey} {
+		if one.ours(key) {
+			marks[key] = nil
+		}
+	}
+	change["annotations"] = marks
+	return c.change(ctx, one, change, "taking Drydock's annotations off %s: %%s")
 }
 
 // over says that no repair of the Machine's node is under way, not even between two steps.
 func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 	if one.Status.NodeRef.Name == "" {
-		return true, nil
+		return !one.asked(), nil
 	}
 	var n corev1.Node
 	if err := c.nodes.Get(ctx, "nodes/"+one.Status.NodeRef.Name, "Node", &n); errors.Is(err, kubeapi.ErrNotFound) {
-		return true, nil
+		return !one.asked(), nil
 	} else if err != nil {
 		return false, c.Told(err, fmt.Sprintf("reading the Node of %s: %%s", one.name()))
 	}
@@ -148,9 +187,15 @@ func (c *Client) change(ctx context.Context, one *machine, metadata map[string]a
 		Method: http.MethodPatch, Path: "machines/" + one.Name, Query: url.Values{"fieldManager": {fieldManager}},
 		ContentType: "application/merge-patch+json", Body: map[string]any{"metadata": metadata},
 	}
+	return c.write(ctx, one, r, doing)
+}
+
+// write sends the change, and reads from the answer which version the Machine has then.
+func (c *Client) write(ctx context.Context, one *machine, r kubeapi.Request, doing string) error {
 	a := c.Send(ctx, r)
 	var shown machine
 	if a.Err == nil && a.Status == http.StatusOK && json.Unmarshal(a.Body, &shown) == nil && shown.UID == one.UID {
+		one.ResourceVersion = shown.ResourceVersion
 		return nil
 	}
 	return c.Told(c.Explain(r, a), fmt.Sprintf(doing, one.name()))

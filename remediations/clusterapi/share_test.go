@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/internal/lab"
@@ -129,7 +130,92 @@ func TestAReplacementAfterAnotherStepLetsTheMachineHealthCheckLook(t *testing.T)
 	one := w.Get("Machine", "one")
 	require.Equal(t, "abcdef-1-1", one.GetAnnotations()[remediateKey])
 	require.NotContains(t, one.GetAnnotations(), skipKey)
-	require.NotContains(t, one.GetLabels(), keptLabel)
+	require.Contains(t, one.GetLabels(), keptLabel, "it finds the Machine again if nothing comes of the request")
+}
+
+// TestAReplacementThatNeverBeganIsTakenBack when the repair is over, by annotation and by conditions. Until then the request stays, and
+// what others have said stays for ever.
+func TestAReplacementThatNeverBeganIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for _, of := range []way{annotate, mark} {
+		t.Run(string(of), func(t *testing.T) {
+			t.Parallel()
+			w, s, machine := shared(t)
+			if of == mark {
+				w.Delete("MachineHealthCheck", "checked")
+			}
+			ctx, r := t.Context(), Replacer{Client: s.Client}
+			ask := func() {
+				machine.Before = r.Survey(ctx, machine).Before
+				recorded(t, machine.Node, phase(remediations.PhaseActing, true))
+				require.NoError(t, s.Take(ctx, machine, itself))
+				outcome, err := r.Act(ctx, machine, yes)
+				require.NoError(t, err)
+				require.Equal(t, remediations.CallAccepted, outcome)
+			}
+			asked := []string{string(w.Get("Machine", "one").GetUID())}
+			for _, over := range []*remediations.Record{nil, phase(remediations.PhaseExhausted, true)} {
+				ask()
+				for _, under := range []*remediations.Record{phase(remediations.PhaseActing, true), phase(remediations.PhaseVerifying, true), phase(remediations.PhasePending, true)} {
+					recorded(t, machine.Node, under)
+					require.NoError(t, s.GiveBack(ctx))
+					require.Equal(t, asked, w.asked(), "the repair is under way: %s", under.Phase)
+				}
+				recorded(t, machine.Node, over)
+				require.NoError(t, s.GiveBack(ctx))
+				require.Empty(t, w.asked())
+				one := w.Get("Machine", "one")
+				require.NotContains(t, one.GetLabels(), keptLabel)
+				require.NotContains(t, one.GetAnnotations(), remediateKey)
+				said, _, _ := unstructured.NestedSlice(one.Object, "status", "conditions")
+				require.Equal(t, []any{condition(nodeHealthy, "True", "NodeHealthy", "")}, said, "the others' conditions stay")
+				require.Empty(t, r.Survey(ctx, machine).Trouble, "it may be asked for again")
+			}
+
+			ask()
+			w.Patch("Machine", "one", m{"metadata": m{"finalizers": []any{"drydock.dev/test"}}})
+			require.NoError(t, w.Of("Machine").Delete(ctx, "one", metav1.DeleteOptions{}))
+			recorded(t, machine.Node, nil)
+			was := w.Get("Machine", "one")
+			require.NoError(t, s.GiveBack(ctx))
+			require.Equal(t, was, w.Get("Machine", "one"), "the replacement has begun")
+		})
+	}
+}
+
+// TestARequestStaysWhileTheNodeIsGone: the repair goes on without its Node, and the Machine is to be replaced.
+func TestARequestStaysWhileTheNodeIsGone(t *testing.T) {
+	t.Parallel()
+	w, s, machine := shared(t)
+	ctx, r := t.Context(), Replacer{Client: s.Client}
+	machine.Before = r.Survey(ctx, machine).Before
+	_, err := r.Act(ctx, machine, yes)
+	require.NoError(t, err)
+	require.NoError(t, lab.Shared(t).Client().CoreV1().Nodes().Delete(ctx, machine.Node, metav1.DeleteOptions{}))
+	require.NoError(t, s.GiveBack(ctx))
+	require.Equal(t, machine.Attempt, w.Get("Machine", "one").GetAnnotations()[remediateKey])
+	w.Node(machine.Node, "lab://1", nil)
+	require.NoError(t, s.GiveBack(ctx))
+	require.Empty(t, w.asked(), "the control: the Node is back, and no repair of it is under way")
+}
+
+// TestAnothersRequestIsNotTakenBack: a person's annotation, and what a MachineHealthCheck says of the Machine.
+func TestAnothersRequestIsNotTakenBack(t *testing.T) {
+	t.Parallel()
+	for name, others := range map[string]func(*world){
+		"annotation": annotation("Machine", "one", remediateKey, "anna"),
+		"conditions": machineSays(condition(healthy, "False", "UnhealthyNode", "Ready is False"), condition(ownerRemedied, "False", "WaitingForRemediation", "")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s, machine := shared(t)
+			require.NoError(t, s.Take(t.Context(), machine, "redfish"))
+			others(w)
+			require.NoError(t, s.GiveBack(t.Context()))
+			require.Len(t, w.asked(), 1)
+			require.NotContains(t, w.Get("Machine", "one").GetLabels(), keptLabel, "the control: the Machine was found")
+		})
+	}
 }
 
 // TestWhatClusterAPIRepairsIsLeftToIt, and said before the intent. A Node that is no Machine's, or that no MachineHealthCheck looks at, is

@@ -57,7 +57,8 @@ func newEnv(t *testing.T, set string, checked bool) *owners.Env {
 			return string(one.GetUID())
 		},
 		Requests: func(r *http.Request) bool {
-			return r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/namespaces/"+lab.ClusterAPINamespace+"/machines/")
+			return r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/namespaces/"+lab.ClusterAPINamespace+"/machines/") &&
+				(checked || strings.HasSuffix(r.URL.Path, "/status")) // before a request by conditions comes a label
 		},
 		Asked: func(attempt string) []string {
 			if checked {
