@@ -84,7 +84,7 @@ func forbids(kind string, of metav1.Object, key string) []hold {
 	if value, there := of.GetAnnotations()[key]; !there || value == "false" {
 		return nil
 	}
-	return []hold{{kubeapi.ForMachine, fmt.Sprintf("%s %s has the annotation %s, so nobody may replace it; to allow it: kubectl annotate %s %s %s-",
+	return []hold{{kubeapi.ForMachine, fmt.Sprintf("%s %s has the annotation %s, which forbids a replacement; to allow it: kubectl annotate %s %s %s-",
 		kind, of.GetName(), key, strings.ToLower(kind), of.GetName(), key)}}
 }
 

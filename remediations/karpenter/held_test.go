@@ -42,16 +42,16 @@ func TestEachHoldIsNamedBeforeTheIntent(t *testing.T) {
 		}, "Node %one lacks the finalizer karpenter.sh/termination, so Karpenter would end the instance without a drain", false},
 		"do-not-disrupt": {func(w *world) {
 			w.patch("Node", "one", m{"metadata": m{"annotations": m{doNotDisrupt: "true"}}})
-		}, "Node %one has the annotation karpenter.sh/do-not-disrupt, so nobody may replace it; to allow it: kubectl annotate node %one karpenter.sh/do-not-disrupt-", false},
+		}, "Node %one has the annotation karpenter.sh/do-not-disrupt, which forbids a replacement; to allow it: kubectl annotate node %one karpenter.sh/do-not-disrupt-", false},
 		"do-not-disrupt on the NodeClaim": {func(w *world) {
 			w.patch("NodeClaim", "one", m{"metadata": m{"annotations": m{doNotDisrupt: "true"}}})
-		}, "NodeClaim %one has the annotation karpenter.sh/do-not-disrupt, so nobody may replace it; to allow it: kubectl annotate nodeclaim %one karpenter.sh/do-not-disrupt-", false},
+		}, "NodeClaim %one has the annotation karpenter.sh/do-not-disrupt, which forbids a replacement; to allow it: kubectl annotate nodeclaim %one karpenter.sh/do-not-disrupt-", false},
 		"do-not-repair": {func(w *world) {
 			w.patch("Node", "one", m{"metadata": m{"annotations": m{doNotRepair: "true"}}})
-		}, "Node %one has the annotation karpenter.sh/do-not-repair, so nobody may replace it; to allow it: kubectl annotate node %one karpenter.sh/do-not-repair-", false},
+		}, "Node %one has the annotation karpenter.sh/do-not-repair, which forbids a replacement; to allow it: kubectl annotate node %one karpenter.sh/do-not-repair-", false},
 		"do-not-repair on the NodeClaim": {func(w *world) {
 			w.patch("NodeClaim", "one", m{"metadata": m{"annotations": m{doNotRepair: "true"}}})
-		}, "NodeClaim %one has the annotation karpenter.sh/do-not-repair, so nobody may replace it; to allow it: kubectl annotate nodeclaim %one karpenter.sh/do-not-repair-", false},
+		}, "NodeClaim %one has the annotation karpenter.sh/do-not-repair, which forbids a replacement; to allow it: kubectl annotate nodeclaim %one karpenter.sh/do-not-repair-", false},
 		"Karpenter drains before its own reboot": {func(w *world) {
 			w.patch("Node", "one", m{"spec": m{"taints": []any{m{"key": rebootingKey, "effect": "NoSchedule"}}}})
 		}, "Karpenter reboots Node %one (taint karpenter.sh/rebooting)", true},
