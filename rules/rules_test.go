@@ -181,7 +181,7 @@ func TestTheRulesNameWhatDrydockKnows(t *testing.T) {
 // has an alert of its own.
 var heldOnPurpose = map[remediations.Reason]string{
 	remediations.ReasonObserving: "", remediations.ReasonPaused: "", remediations.ReasonExcluded: "", remediations.ReasonSilenced: "",
-	remediations.ReasonInhibited: "", remediations.ReasonCordonedByOther: "", remediations.ReasonOutsideWindow: "",
+	remediations.ReasonOutsideWindow: "",
 	remediations.ReasonBlind: "DrydockBlind", remediations.ReasonStoreWentBack: "DrydockBlind", remediations.ReasonFleetUnhealthy: "DrydockBreakerOpen", remediations.ReasonPolicyFailing: "DrydockPolicyStopped",
 }
 
