@@ -74,7 +74,7 @@ type Decision struct {
 	Well bool
 	// Heard goes with Well: see State.WellHeard.
 	Heard alerts.Heard
-	// Notices are answers to what people wrote on the Node.
+	// Notices are answers to what people wrote on the Node, and warnings about it.
 	Notices []Notice
 }
 
@@ -108,7 +108,7 @@ type LedgerWrite struct {
 	Allow []string
 }
 
-// Notice is an answer to a person, sent as an Event.
+// Notice is an answer to a person, or a warning to people, sent as an Event.
 type Notice struct {
 	Reason  NoticeReason `json:"reason"`
 	Message string       `json:"message"`
@@ -122,6 +122,8 @@ const (
 	AnnotationInvalid NoticeReason = "AnnotationInvalid"
 	// RequestRefused: the request is understood, and nothing comes of it.
 	RequestRefused NoticeReason = "RequestRefused"
+	// NodeUncordoned: pods may come to a node that Drydock could not cure, because somebody took the cordon of its policy back.
+	NodeUncordoned NoticeReason = "NodeUncordoned"
 	// BreakGlassExpired: drydock.dev/break-glass was taken off when its hour was over.
 	BreakGlassExpired NoticeReason = "GlassMended"
 )

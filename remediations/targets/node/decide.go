@@ -40,6 +40,7 @@ func Decide(known *lifecycle.State, now time.Time) lifecycle.Decision {
 	s.prune(&d, now)
 	s.remember(&d)
 	s.relapsed(&d)
+	s.uncordonedAfterwards(&d)
 	return d
 }
 

@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"drydock.dev/drydock/internal/text"
@@ -73,6 +74,22 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 		d.Record.Note = blocked
 	}
 	return d
+}
+
+// uncordonedAfterwards warns once that pods may come to a node that Drydock could not cure: its policy cordoned the node when the plan
+// ran out, and somebody uncordoned it. The record forgets the cordon with the warning.
+func (s *state) uncordonedAfterwards(d *lifecycle.Decision) {
+	r := s.Record
+	if r == nil || r.Phase != remediations.PhaseExhausted || d.Verb != lifecycle.VerbRest || d.Record != nil || s.Node.Spec.Unschedulable {
+		return
+	}
+	cordon := func(u remediations.Undo) bool { return u.Kind == remediations.UndoCordon }
+	if !slices.ContainsFunc(r.Undo, cordon) {
+		return
+	}
+	d.Record = r.Clone()
+	d.Record.Undo = slices.DeleteFunc(d.Record.Undo, cordon)
+	notice(d, lifecycle.NodeUncordoned, "the node was uncordoned, so new pods may run on it, but repair %s by policy %s did not cure the node. Cordon the node again: kubectl cordon %s. Or, if the node is fixed, set %s=true", r.ID, r.Policy, s.Node.Name, remediations.ResetKey)
 }
 
 // uncordoned ends the repair of a node that Drydock emptied, since somebody wants pods on it. It is a person's word like a
