@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -15,8 +16,8 @@ import (
 
 // rawMark is an entry of holdWhen: a mapping, or false.
 type rawMark struct {
-	Off              bool
-	Value, By, Means string
+	Off                           bool
+	Value, By, Means, BelievedFor string
 }
 
 // UnmarshalJSON takes a boolean for an entry that is off; buildHoldWhen has a fault for true.
@@ -26,11 +27,11 @@ func (m *rawMark) UnmarshalJSON(data []byte) error {
 		*m = rawMark{Off: true}
 		return nil
 	}
-	var entry struct{ Value, By, Means string }
+	var entry struct{ Value, By, Means, BelievedFor string }
 	if err := json.Unmarshal(data, &entry); err != nil {
 		return fmt.Errorf("reading an entry of holdWhen, %w", err)
 	}
-	*m = rawMark{Value: entry.Value, By: entry.By, Means: entry.Means}
+	*m = rawMark{Value: entry.Value, By: entry.By, Means: entry.Means, BelievedFor: entry.BelievedFor}
 	return nil
 }
 
@@ -67,6 +68,13 @@ func (b *builder) buildHoldWhen(raw *rawConfig) {
 
 // mark puts one entry into the list.
 func (b *builder) mark(at pointer, list marks.List, kind marks.Kind, key string, m rawMark) marks.List {
+	mark := marks.Mark{Kind: kind, Key: key, By: m.By, Means: m.Means}
+	if m.Value != "" {
+		mark.Values = []string{m.Value}
+	}
+	if m.BelievedFor != "" {
+		mark.BelievedFor, _ = b.Duration(at.To("believedFor"), m.BelievedFor, time.Minute)
+	}
 	i := slices.IndexFunc(list, func(m marks.Mark) bool { return m.Kind == kind && m.Key == key })
 	switch {
 	case remediations.Relevant(key):
@@ -86,12 +94,12 @@ func (b *builder) mark(at pointer, list marks.List, kind marks.Kind, key string,
 	case kind == marks.Condition && !slices.Contains([]string{"", "True", "False", "Unknown"}, m.Value):
 		b.Fault(at.To("value"), "%s is not a status of a condition; write \"True\", \"False\" or \"Unknown\"", show(m.Value))
 	case i >= 0:
-		list[i].Value, list[i].By, list[i].Means = m.Value, m.By, m.Means
+		list[i].Values, list[i].By, list[i].Means, list[i].BelievedFor = mark.Values, mark.By, mark.Means, mark.BelievedFor
 	default:
 		if problems := validation.IsQualifiedName(key); kind != marks.Condition && len(problems) > 0 {
 			b.Fault(at, "%s is not the key of a taint, label or annotation; write for example example.com/maintenance", show(key))
 		}
-		return append(list, marks.Mark{Kind: kind, Key: key, Value: m.Value, By: m.By, Means: m.Means})
+		return append(list, mark)
 	}
 	return list
 }

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,8 +44,11 @@ holdWhen:
     dgxc.nvidia.com/nvsentinel-state: {value: draining, by: NVSentinel, means: the node is being drained}
   conditions:
     ExampleSound: {value: "False", by: the platform team, means: it is broken}
+  annotations:
+    weave.works/kured-reboot-in-progress: {by: kured, means: kured reboots the node, believedFor: 2h}
+    example.com/until-removed: {by: the platform team, means: the machine is being worked on}
 `)
-	require.Len(t, with, len(shipped)+1)
+	require.Len(t, with, len(shipped)+2)
 	of := func(kind marks.Kind, key string) (m marks.Mark) {
 		i := slices.IndexFunc(with, func(m marks.Mark) bool { return m.Kind == kind && m.Key == key })
 		if i >= 0 {
@@ -53,8 +58,10 @@ holdWhen:
 	}
 	require.Empty(t, of(marks.Taint, "karpenter.sh/disruption"))
 	require.Equal(t, marks.Mark{Kind: "taints", Key: "example.com/maintenance", By: "the platform team", Means: "the machine is being worked on"}, of(marks.Taint, "example.com/maintenance"))
-	require.Equal(t, "draining", of(marks.Label, "dgxc.nvidia.com/nvsentinel-state").Value)
-	require.Equal(t, "False", of(marks.Condition, "ExampleSound").Value)
+	require.Equal(t, []string{"draining"}, of(marks.Label, "dgxc.nvidia.com/nvsentinel-state").Values)
+	require.Equal(t, []string{"False"}, of(marks.Condition, "ExampleSound").Values)
+	require.Equal(t, 2*time.Hour, of(marks.Annotation, "weave.works/kured-reboot-in-progress").BelievedFor)
+	require.Zero(t, of(marks.Annotation, "example.com/until-removed").BelievedFor)
 	require.Equal(t, shipped[0], with[0], "what is not named stays")
 	require.True(t, slices.IsSortedFunc(with, func(a, b marks.Mark) int {
 		return slices.Index(marks.Kinds, a.Kind) - slices.Index(marks.Kinds, b.Kind)
@@ -79,11 +86,15 @@ func TestThePageOfNeighboursHasEachShippedMark(t *testing.T) {
 		require.NotEmpty(t, m.By, m.Key)
 		require.NotEmpty(t, m.Means, m.Key)
 		require.NotEmpty(t, m.Source, m.Key)
-		key := m.Key
-		if m.Value != "" {
-			key += "=" + m.Value
+		key := "`" + m.Key + "`"
+		if m.Values != nil {
+			key = "`" + m.Key + "=" + strings.Join(m.Values, "`, `") + "`"
 		}
-		want = append(want, fmt.Sprintf("| `%s` | `%s` | %s | %s | %s |", m.Kind, key, m.By, m.Means, m.Source))
+		believed := "it stands"
+		if m.BelievedFor > 0 {
+			believed = "for " + model.Duration(m.BelievedFor).String()
+		}
+		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |", m.Kind, key, m.By, m.Means, believed, m.Source))
 	}
 	for _, line := range strings.Split(string(page), "\n") {
 		if strings.HasPrefix(line, "| `taints` |") || strings.HasPrefix(line, "| `labels` |") || strings.HasPrefix(line, "| `annotations` |") || strings.HasPrefix(line, "| `conditions` |") {

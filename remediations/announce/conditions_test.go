@@ -69,8 +69,8 @@ func TestConditionsDue(t *testing.T) {
 func TestOnlyAConditionOfOthersHolds(t *testing.T) {
 	for _, of := range announce.Conditions {
 		n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: of, Status: corev1.ConditionTrue, Reason: announce.Reason}}}}
-		require.Empty(t, marks.List(nil).Leaving(n, Journal{}), of)
+		require.Empty(t, marks.List(nil).Leaving(n, Journal{}, scene.Noon), of)
 		n.Status.Conditions[0].Reason = "AdminRequested"
-		require.Contains(t, marks.List(nil).Leaving(n, Journal{}), "condition "+string(of)+"=True set by ", of)
+		require.Contains(t, marks.List(nil).Leaving(n, Journal{}, scene.Noon), "condition "+string(of)+"=True set by ", of)
 	}
 }

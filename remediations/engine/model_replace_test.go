@@ -243,7 +243,7 @@ func (w *world) checkMark(i *instance, cur *corev1.Node, c NodeChange) {
 			w.fail("1: %s is marked out of service in observe mode", name)
 		case r != nil && r.Step.Name != "replace":
 			w.fail("8: %s is marked out of service by the step %s", name, r.Step.Name)
-		case i.config.HoldWhen.Leaving(cur, i.config.Registry.ReadJournal(cur)) != "":
+		case i.config.HoldWhen.Leaving(cur, i.config.Registry.ReadJournal(cur), time.Now().Add(i.offset)) != "":
 			w.fail("NodeLeaving: %s is marked out of service, and it is being taken away", name)
 		}
 	}

@@ -115,7 +115,7 @@ func repairOn(n *corev1.Node) (what string, moved []string) {
 
 // unfit says why the node is not to lead, by what Kubernetes and people say of it.
 func (m *Mesh) unfit(n *corev1.Node, repair string) string {
-	if why := m.options.HoldWhen.Leaving(n, m.options.Registry.ReadJournal(n)); why != "" {
+	if why := m.options.HoldWhen.Leaving(n, m.options.Registry.ReadJournal(n), m.options.Now()); why != "" {
 		return why
 	}
 	switch c := remediations.ReadyCondition(n); {

@@ -88,7 +88,7 @@ func TestTheConditionsOfARepairOnTheAPIServer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[corev1.NodeConditionType]string{maintenance: announce.Reason, drains: announce.Reason}, inProgress(t, name))
 	require.Len(t, node(t, name).Status.Conditions, before+3, "all others are still there")
-	require.Empty(t, marks.List(nil).Leaving(shown, remediations.Journal{}), "Drydock's own hold nothing")
+	require.Empty(t, marks.List(nil).Leaving(shown, remediations.Journal{}, time.Now()), "Drydock's own hold nothing")
 	require.Equal(t, node(t, name).ResourceVersion, shown.ResourceVersion)
 	again, err := c.Show(t.Context(), shown)
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestTheConditionsOfARepairOnTheAPIServer(t *testing.T) {
 	shown, err = c.Show(t.Context(), kube.Trim(node(t, name)))
 	require.NoError(t, err)
 	require.Equal(t, map[corev1.NodeConditionType]string{maintenance: theirs}, inProgress(t, name), "somebody made it theirs")
-	require.Contains(t, marks.List(nil).Leaving(shown, remediations.Journal{}), "MaintenanceInProgress=True", "which holds")
+	require.Contains(t, marks.List(nil).Leaving(shown, remediations.Journal{}, time.Now()), "MaintenanceInProgress=True", "which holds")
 
 	draining(t, name, true)
 	require.NoError(t, c.Keep(t.Context()))

@@ -90,8 +90,9 @@ func (c *Candidate) firingSince() time.Time {
 }
 
 func nodeLeaving(c *Candidate) *Finding {
-	if why := c.Config.HoldWhen.Leaving(c.Node, c.Journal); why != "" {
-		return Because("%s%s", why, sinceOwnRestart(c, why))
+	claim := c.Config.HoldWhen.Claim(c.Node, c.Journal, c.Now)
+	if claim.Why == "" {
+		return nil
 	}
-	return nil
+	return &Finding{Message: claim.Why + sinceOwnRestart(c, claim.Why), Until: claim.Until}
 }

@@ -27,6 +27,9 @@ func notPaused(c *Candidate) string {
 }
 
 func staying(c *Candidate) string {
+	if overdue := c.Config.HoldWhen.Claim(c.Node, c.Journal, c.Now).Overdue; overdue != "" {
+		return "the node's marks are too old to hold the repair: " + overdue
+	}
 	return fmt.Sprintf("none of the %d marks by which other systems claim a node is on it", len(c.Config.HoldWhen.OrShipped()))
 }
 

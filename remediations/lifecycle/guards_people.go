@@ -78,7 +78,11 @@ func cordonedByOther(c *Candidate) *Finding {
 	if !c.Node.Spec.Unschedulable || c.Policy.RepairCordoned || c.cordonedByUs() {
 		return nil
 	}
-	return Because("the node was cordoned, and not by this repair; somebody may be at work on it. Uncordon it, or set repairCordoned in policy %s", c.Policy.Name)
+	f := Because("the node was cordoned, and not by this repair; somebody may be at work on it. Uncordon it, or set repairCordoned in policy %s", c.Policy.Name)
+	if overdue := c.Config.HoldWhen.Claim(c.Node, c.Journal, c.Now).Overdue; overdue != "" {
+		f.Message += "; " + overdue
+	}
+	return f
 }
 
 func (c *Candidate) cordonedByUs() bool {

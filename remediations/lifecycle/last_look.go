@@ -11,12 +11,13 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// LetsAct says whether what people and other systems say of the node still lets Drydock act on it, or on a pod of it.
-func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal) error {
+// LetsAct says whether what people and other systems say of the node still lets Drydock act on it, or on a pod of it. decided is when
+// the decision was made: a mark that was too old to hold it then does not hold the call either.
+func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal, decided time.Time) error {
 	if remediations.Excluded(n) {
 		return remediations.Withhold(remediations.ReasonExcluded, "the node was excluded by the label %s", remediations.ExcludeLabel)
 	}
-	if why := holdWhen.Leaving(n, j); why != "" {
+	if why := holdWhen.Leaving(n, j, decided); why != "" {
 		return remediations.Withhold(remediations.ReasonNodeLeaving, "%s", why)
 	}
 	// A pause that is over has been consumed by now; one that still stands holds, whatever it says.
@@ -49,7 +50,7 @@ func MayStillRepair(c *remediations.Config, n *corev1.Node, key, intentID string
 			return remediations.Withhold(remediations.ReasonNodeUnderRepair, "the node came under repair %s", other.ID)
 		}
 	}
-	return LetsAct(c.HoldWhen, n, j)
+	return LetsAct(c.HoldWhen, n, j, r.Intent.At)
 }
 
 // StillWitnessed asks the signs for the last time before a call, by what was read for that.

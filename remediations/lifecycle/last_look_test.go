@@ -199,7 +199,7 @@ func TestOwnMarksOfAStrangersRepairDoNotHoldIt(t *testing.T) {
 			}
 			delete(n.Annotations, NodeRepairKey)
 			require.Equal(t, ReasonNodeLeaving, guard())
-			requireWithheld(t, ReasonNodeLeaving, lifecycle.LetsAct(nil, n, c.Registry.ReadJournal(n)))
+			requireWithheld(t, ReasonNodeLeaving, lifecycle.LetsAct(nil, n, c.Registry.ReadJournal(n), scene.Noon))
 
 			n.Annotations[NodeRepairKey] = r.Encode()
 			require.Empty(t, guard())

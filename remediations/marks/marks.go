@@ -3,8 +3,11 @@
 package marks
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -34,8 +37,10 @@ type Mark struct {
 	Kind Kind
 	// Key is the key of the taint, label or annotation, or the type of the condition.
 	Key string
-	// Value is the only value that counts, of a condition its status; empty: any value but "false", of a condition "True".
-	Value string
+	// Values are the only values that count; of a condition, its statuses. None: any value but "false"; of a condition, "True".
+	Values []string
+	// BelievedFor is how long a mark with a date holds repairs. Zero: until its owner removes the mark.
+	BelievedFor time.Duration
 	// By names who sets it, Means what it says of the node, as the end of a sentence.
 	By, Means string
 	// Source is the file in which the owner's public code or documentation names the key. Only shipped marks have one.
@@ -74,28 +79,60 @@ func (l List) OrShipped() List {
 	return l
 }
 
-// Leaving says who else is at work on the node, or takes it away; empty: nobody that is known. What Drydock itself set for a repair
-// that is in the Node's journal is no mark.
-func (l List) Leaving(n *corev1.Node, own Own) string {
-	if n.DeletionTimestamp != nil {
-		return "the Node is being deleted"
-	}
-	for _, mark := range l.OrShipped() {
-		if shown, ok := mark.on(n, own); ok {
-			return fmt.Sprintf("%s %s set by %s: %s", mark.Kind.noun(), shown, mark.By, mark.Means)
-		}
-	}
-	return ""
+// Claim is what the marks on a Node say at one moment.
+type Claim struct {
+	// Why says who else is at work on the node, or takes it away; empty: nobody that is known.
+	Why string
+	// Until is when the mark is no longer believed; zero: the mark holds until its owner removes it.
+	Until time.Time
+	// Overdue says which marks are older than they are believed. They hold nothing.
+	Overdue string
 }
 
-// on says how the mark stands on the Node, where it does and is not Drydock's own.
-func (m Mark) on(n *corev1.Node, own Own) (shown string, ok bool) {
+// Leaving says who else is at work on the node, or takes it away; empty: nobody that is known.
+func (l List) Leaving(n *corev1.Node, own Own, now time.Time) string { return l.Claim(n, own, now).Why }
+
+// Claim reads the marks of the Node. What Drydock itself set for a repair that is in the Node's journal is no mark.
+func (l List) Claim(n *corev1.Node, own Own, now time.Time) Claim {
+	if n.DeletionTimestamp != nil {
+		return Claim{Why: "the Node is being deleted"}
+	}
+	var overdue []string
+	for _, mark := range l.OrShipped() {
+		shown, since, ok := mark.on(n, own)
+		if !ok {
+			continue
+		}
+		// A date from before the Node was created, or from the future, comes from a wrong clock or is no date at all.
+		dated := !since.IsZero() && !since.Before(n.CreationTimestamp.Time) && !since.After(now)
+		says := fmt.Sprintf("%s %s set by %s: %s", mark.Kind.noun(), shown, mark.By, mark.Means)
+		at, until := since.UTC().Format(time.RFC3339), since.UTC().Add(mark.BelievedFor)
+		switch {
+		case !dated:
+			return Claim{Why: says}
+		case mark.BelievedFor == 0:
+			return Claim{Why: fmt.Sprintf("%s (since %s)", says, at)}
+		case now.Before(until):
+			return Claim{Why: fmt.Sprintf("%s (since %s, believedFor %s)", says, at, text.Age(mark.BelievedFor)), Until: until}
+		}
+		overdue = append(overdue, fmt.Sprintf("%s (since %s, longer than believedFor %s; nobody has removed the mark)", says, at, text.Age(mark.BelievedFor)))
+	}
+	return Claim{Overdue: strings.Join(overdue, "; ")}
+}
+
+// on says how the mark stands on the Node, and since when where it has a date. ok is false where it does not stand there, or is
+// Drydock's own.
+func (m Mark) on(n *corev1.Node, own Own) (shown string, since time.Time, ok bool) {
 	switch m.Kind {
 	case Taint:
 		for _, t := range n.Spec.Taints {
-			if t.Key == m.Key && m.counts(t.Value) && !own.OwnTaint(t) {
-				return m.Key, true
+			if t.Key != m.Key || !m.counts(t.Value) || own.OwnTaint(t) {
+				continue
 			}
+			if since = date(t.Value); since.IsZero() && t.TimeAdded != nil {
+				since = t.TimeAdded.Time
+			}
+			return m.show(t.Value), since, true
 		}
 	case Label:
 		return m.in(n.Labels)
@@ -105,28 +142,47 @@ func (m Mark) on(n *corev1.Node, own Own) (shown string, ok bool) {
 		}
 	case Condition:
 		for _, c := range n.Status.Conditions {
-			if string(c.Type) == m.Key && string(c.Status) == cmp.Or(m.Value, string(corev1.ConditionTrue)) && !own.OwnCondition(c) && (!m.echo || !own.Caused(c)) {
-				return fmt.Sprintf("%s=%s", c.Type, c.Status), true
+			if string(c.Type) == m.Key && m.counts(string(c.Status)) && !own.OwnCondition(c) && (!m.echo || !own.Caused(c)) {
+				return fmt.Sprintf("%s=%s", c.Type, c.Status), c.LastTransitionTime.Time, true
 			}
 		}
 	}
-	return "", false
+	return "", time.Time{}, false
 }
 
-func (m Mark) in(marks map[string]string) (shown string, ok bool) {
+func (m Mark) in(marks map[string]string) (shown string, since time.Time, ok bool) {
 	v, ok := marks[m.Key]
 	if !ok || !m.counts(v) {
-		return "", false
+		return "", time.Time{}, false
 	}
-	if m.Value == "" {
-		return m.Key, true
+	return m.show(v), date(v), true
+}
+
+func (m Mark) show(value string) string {
+	if m.Values == nil {
+		return m.Key
 	}
-	return m.Key + "=" + text.Line(v, 63), true
+	return m.Key + "=" + text.Line(value, 63)
 }
 
 func (m Mark) counts(value string) bool {
-	if m.Value != "" {
-		return value == m.Value
+	switch {
+	case m.Values != nil:
+		return slices.Contains(m.Values, value)
+	case m.Kind == Condition:
+		return value == string(corev1.ConditionTrue)
 	}
 	return value != "false"
+}
+
+// date reads the value of a mark as a time: RFC 3339 as kured writes it, or seconds since 1970 as the cluster-autoscaler does. Zero: the
+// value is no time.
+func date(value string) time.Time {
+	if t, err := time.Parse(time.RFC3339, value); err == nil {
+		return t
+	}
+	if s, err := strconv.ParseInt(value, 10, 64); err == nil {
+		return time.Unix(s, 0)
+	}
+	return time.Time{}
 }

@@ -1,6 +1,7 @@
 package marks_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -35,17 +36,17 @@ func TestWhoHoldsANode(t *testing.T) {
 		"an annotation that is off":  {func(n *corev1.Node) { n.Annotations["karpenter.sh/do-not-disrupt"] = "false" }, ""},
 		"a condition": {func(n *corev1.Node) {
 			n.Status.Conditions = append(n.Status.Conditions, condition("MaintenanceInProgress", "True", scene.Noon))
-		}, "condition MaintenanceInProgress=True set by a person or a maintenance controller: the node is under maintenance"},
+		}, "condition MaintenanceInProgress=True set by a person or a maintenance controller: the node is under maintenance (since 2026-03-04T12:00:00Z)"},
 		"a condition that is over": {func(n *corev1.Node) {
 			n.Status.Conditions = append(n.Status.Conditions, condition("MaintenanceInProgress", "False", scene.Noon))
 		}, ""},
-		"a person's out-of-service": {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: OutOfServiceTaint}} }, "taint node.kubernetes.io/out-of-service set by a person or another repair system: the machine is off, and its volumes are being released"},
+		"a person's out-of-service": {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: OutOfServiceTaint}} }, "taint node.kubernetes.io/out-of-service set by a person, a cloud controller manager or another repair system: the machine is off, and its volumes are being released"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Bare("n1")
 			c.change(n)
-			require.Equal(t, c.says, marks.List(nil).Leaving(n, ReadJournal(n)))
-			require.Empty(t, marks.List{}.Leaving(n, ReadJournal(n)), "an installation without marks")
+			require.Equal(t, c.says, marks.List(nil).Leaving(n, ReadJournal(n), scene.Noon))
+			require.Empty(t, marks.List{}.Leaving(n, ReadJournal(n), scene.Noon), "an installation without marks")
 		})
 	}
 }
@@ -101,7 +102,71 @@ func TestDrydocksOwnMarksDoNotHoldIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Acting()
 			c.change(n)
-			require.Equal(t, c.held, marks.List(nil).Leaving(n, ReadJournal(n)) != "", marks.List(nil).Leaving(n, ReadJournal(n)))
+			require.Equal(t, c.held, marks.List(nil).Leaving(n, ReadJournal(n), scene.Noon) != "", marks.List(nil).Leaving(n, ReadJournal(n), scene.Noon))
+		})
+	}
+}
+
+// TestAMarkWithADateIsBelievedForAWhile: a mark says since when it stands. After its believedFor it holds nothing, and a person can see that it is
+// still there. A mark without believedFor, and one whose date cannot be right, hold until their owner removes them.
+func TestAMarkWithADateIsBelievedForAWhile(t *testing.T) {
+	const candidate, deleted, kured = "DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler", "weave.works/kured-reboot-in-progress"
+	unix := func(age time.Duration) string { return strconv.FormatInt(scene.Noon.Add(-age).Unix(), 10) }
+	taint := func(key, value string, added time.Duration) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			t := corev1.Taint{Key: key, Value: value}
+			if added > 0 {
+				t.TimeAdded = &metav1.Time{Time: scene.Noon.Add(-added)}
+			}
+			n.Spec.Taints = []corev1.Taint{t}
+		}
+	}
+	annotation := func(value string) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Annotations[kured] = value }
+	}
+	const kuredSays = "annotation " + kured + " set by kured: kured reboots the node"
+	const candidateSays = "taint " + candidate + " set by cluster-autoscaler: the node is not needed and will be removed soon"
+	const day = 24 * time.Hour
+	for name, c := range map[string]struct {
+		change func(*corev1.Node)
+		claim  marks.Claim
+	}{
+		"a candidate of today": {taint(candidate, unix(10*time.Minute), 0), marks.Claim{
+			Why: candidateSays + " (since 2026-03-04T11:50:00Z, believedFor 1h)", Until: scene.Noon.Add(50 * time.Minute),
+		}},
+		"a candidate of three days ago": {taint(candidate, unix(3*day), 0), marks.Claim{
+			Overdue: candidateSays + " (since 2026-03-01T12:00:00Z, longer than believedFor 1h; nobody has removed the mark)",
+		}},
+		"a candidate whose value is no time": {taint(candidate, "soon", 0), marks.Claim{Why: candidateSays}},
+		"a candidate that says when it was added": {taint(candidate, "soon", 2*time.Hour), marks.Claim{
+			Overdue: candidateSays + " (since 2026-03-04T10:00:00Z, longer than believedFor 1h; nobody has removed the mark)",
+		}},
+		"a node to be deleted since three days": {taint(deleted, unix(3*day), 0), marks.Claim{
+			Why: "taint " + deleted + " set by cluster-autoscaler: the node is being removed (since 2026-03-01T12:00:00Z)",
+		}},
+		"out of service since three days": {taint(OutOfServiceTaint, "nodeshutdown", 3*day), marks.Claim{
+			Why: "taint " + OutOfServiceTaint + " set by a person, a cloud controller manager or another repair system: the machine is off, and its volumes are being released (since 2026-03-01T12:00:00Z)",
+		}},
+		"a reboot that has just begun, in another zone of time": {annotation("2026-03-04T12:30:00+01:00"), marks.Claim{
+			Why: kuredSays + " (since 2026-03-04T11:30:00Z, believedFor 1h)", Until: scene.Noon.Add(30 * time.Minute),
+		}},
+		"a reboot that never came back": {annotation("2026-03-04T11:00:00Z"), marks.Claim{
+			Overdue: kuredSays + " (since 2026-03-04T11:00:00Z, longer than believedFor 1h; nobody has removed the mark)",
+		}},
+		"a reboot of a clock that stands at 1970": {annotation("1970-01-01T00:00:00Z"), marks.Claim{Why: kuredSays}},
+		"a reboot of a clock that is ahead":       {annotation("2026-03-04T12:01:00Z"), marks.Claim{Why: kuredSays}},
+		"a reboot without a time":                 {annotation("yes"), marks.Claim{Why: kuredSays}},
+		"two that are forgotten, and one that holds": {func(n *corev1.Node) {
+			annotation("2026-03-04T10:00:00Z")(n)
+			taint(candidate, unix(3*day), 0)(n)
+			n.Annotations["karpenter.sh/do-not-disrupt"] = "true"
+		}, marks.Claim{Why: "annotation karpenter.sh/do-not-disrupt set by a person: nobody else is to touch the node"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := scene.Bare("n1")
+			n.CreationTimestamp = metav1.NewTime(scene.Noon.Add(-30 * day))
+			c.change(n)
+			require.Equal(t, c.claim, marks.List(nil).Claim(n, ReadJournal(n), scene.Noon))
 		})
 	}
 }

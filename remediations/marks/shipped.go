@@ -2,6 +2,7 @@ package marks
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -19,6 +20,7 @@ const (
 	lifecycle   = "kubernetes/enhancements keps/sig-node/5683-lifecycle-conditions/README.md"
 	admins      = "a person or a maintenance controller"
 	nvsentinel  = "NVIDIA/NVSentinel "
+	cloudTaints = "kubernetes/cloud-provider api/well_known_taints.go"
 )
 
 // ShutdownTaint says that the machine is off, by its cloud. A restart by Drydock that fails may cause it.
@@ -26,11 +28,12 @@ const ShutdownTaint = "node.cloudprovider.kubernetes.io/shutdown"
 
 var shipped = List{
 	{Kind: Taint, Key: "ToBeDeletedByClusterAutoscaler", By: "cluster-autoscaler", Means: removing, Source: autoscaler},
-	{Kind: Taint, Key: "DeletionCandidateOfClusterAutoscaler", By: "cluster-autoscaler", Means: "the node is not needed and will be removed soon", Source: autoscaler},
+	{Kind: Taint, Key: "DeletionCandidateOfClusterAutoscaler", By: "cluster-autoscaler", Means: "the node is not needed and will be removed soon", Source: autoscaler,
+		BelievedFor: time.Hour}, // by default it removes such a node after 10 or 20 minutes; the taint of a node that it keeps may stay for days
 	{Kind: Taint, Key: "karpenter.sh/disrupted", By: "Karpenter", Means: removing, Source: "kubernetes-sigs/karpenter pkg/apis/v1/taints.go"},
 	{Kind: Taint, Key: "karpenter.sh/disruption", By: "Karpenter before 1.0", Means: removing, Source: "kubernetes-sigs/karpenter pkg/apis/v1beta1/taints.go"},
-	{Kind: Taint, Key: ShutdownTaint, By: "the cloud controller manager", Means: "the machine is shut down", Source: "kubernetes/cloud-provider api/well_known_taints.go"},
-	{Kind: Taint, Key: corev1.TaintNodeOutOfService, By: "a person or another repair system", Means: "the machine is off, and its volumes are being released", Source: "kubernetes/kubernetes staging/src/k8s.io/api/core/v1/well_known_taints.go"},
+	{Kind: Taint, Key: ShutdownTaint, By: "the cloud controller manager", Means: "the machine is shut down", Source: cloudTaints},
+	{Kind: Taint, Key: corev1.TaintNodeOutOfService, By: "a person, a cloud controller manager or another repair system", Means: "the machine is off, and its volumes are being released", Source: "kubernetes/kubernetes staging/src/k8s.io/api/core/v1/well_known_taints.go"},
 	{Kind: Taint, Key: "aws-node-termination-handler/spot-itn", By: "the AWS node termination handler", Means: "AWS takes the spot instance away", Source: nthNode},
 	{Kind: Taint, Key: "aws-node-termination-handler/scheduled-maintenance", By: "the AWS node termination handler", Means: "AWS has scheduled maintenance of the instance", Source: nthNode},
 	{Kind: Taint, Key: "aws-node-termination-handler/asg-lifecycle-termination", By: "the AWS node termination handler", Means: "the Auto Scaling group terminates the instance", Source: nthNode},
@@ -42,12 +45,13 @@ var shipped = List{
 	{Kind: Taint, Key: "medik8s.io/drain", By: "the Medik8s Node Maintenance Operator", Means: "the node is under maintenance", Source: "medik8s/node-maintenance-operator controllers/taint.go"},
 	{Kind: Taint, Key: "node.cluster.x-k8s.io/uninitialized", By: "Cluster API", Means: "the node is not set up yet", Source: "kubernetes-sigs/cluster-api api/core/v1beta2/common_types.go"},
 
-	{Kind: Label, Key: "remediation.medik8s.io/exclude-from-remediation", Value: "true", By: "a person or the Medik8s Node Maintenance Operator", Means: outOfHands, Source: "medik8s/self-node-remediation controllers/selfnoderemediation_controller.go"},
-	{Kind: Label, Key: "cloud.google.com/active-node-maintenance", Value: "ONGOING", By: "GKE", Means: "maintenance of the host is under way", Source: "cloud.google.com/kubernetes-engine/docs/concepts/handle-disruption-gpu-tpu"},
+	{Kind: Label, Key: "remediation.medik8s.io/exclude-from-remediation", Values: []string{"true"}, By: "a person or the Medik8s Node Maintenance Operator", Means: outOfHands, Source: "medik8s/self-node-remediation controllers/selfnoderemediation_controller.go"},
+	{Kind: Label, Key: "cloud.google.com/active-node-maintenance", Values: []string{"ONGOING"}, By: "GKE", Means: "maintenance of the host is under way", Source: "cloud.google.com/kubernetes-engine/docs/concepts/handle-disruption-gpu-tpu"},
 	{Kind: Label, Key: "dgxc.nvidia.com/nvsentinel-state", By: "NVSentinel", Means: "NVSentinel has quarantined the node", Source: nvsentinel + "commons/pkg/statemanager/statemanager.go"},
 
 	{Kind: Annotation, Key: "karpenter.sh/do-not-disrupt", By: "a person", Means: outOfHands, Source: karpenterV1},
-	{Kind: Annotation, Key: "weave.works/kured-reboot-in-progress", By: "kured", Means: "kured reboots the node", Source: "kubereboot/kured cmd/kured/main.go"},
+	{Kind: Annotation, Key: "weave.works/kured-reboot-in-progress", By: "kured", Means: "kured reboots the node", Source: "kubereboot/kured cmd/kured/main.go",
+		BelievedFor: time.Hour}, // a drain and a reboot take minutes; a node that is not back after an hour is one that a repair is for
 	{Kind: Annotation, Key: "quarantineHealthEvent", By: "NVSentinel", Means: "NVSentinel has quarantined the node", Source: nvsentinel + "fault-quarantine/pkg/common/common.go"},
 
 	{Kind: Condition, Key: "GracefulNodeShutdownInProgress", By: "the kubelet", Means: "the machine is shutting down", Source: lifecycle, echo: true},

@@ -26,11 +26,11 @@ import (
 // names its owner, and so do a mark of the configuration and a person's cordon. With the mark gone the same node is rebooted, once.
 func TestEachMarkOfOthersHoldsTheRepair(t *testing.T) {
 	y := newYard(t)
-	own := marks.Mark{Kind: marks.Label, Key: "example.com/tier", Value: "frozen", By: "the platform team", Means: "nobody is to touch the node"}
+	own := marks.Mark{Kind: marks.Label, Key: "example.com/tier", Values: []string{"frozen"}, By: "the platform team", Means: "nobody is to touch the node"}
 	list := append(marks.Shipped(), own)
 	c := config(policy(nil))
 	c["limits"] = map[string]any{"concurrent": fleet, "concurrentPerZone": fleet, "concurrentPerPool": fleet, "unhealthy": "100%", "startupGrace": "0s"}
-	c["holdWhen"] = map[string]any{"labels": map[string]any{own.Key: map[string]any{"value": own.Value, "by": own.By, "means": own.Means}}}
+	c["holdWhen"] = map[string]any{"labels": map[string]any{own.Key: map[string]any{"value": own.Values[0], "by": own.By, "means": own.Means}}}
 	name := func(i int) string { return fmt.Sprintf("node-%d", 40+i) }
 	cordoned := name(len(list))
 	y.cordon(cordoned, true)
@@ -69,7 +69,10 @@ func TestEachMarkOfOthersHoldsTheRepair(t *testing.T) {
 // mark sets the mark on the node as its owner does, or takes it off.
 func (y *yard) mark(node string, m marks.Mark, set bool) {
 	y.t.Helper()
-	ctx, value := context.WithoutCancel(y.t.Context()), any(m.Value)
+	ctx, value := context.WithoutCancel(y.t.Context()), any("")
+	if m.Values != nil {
+		value = m.Values[0]
+	}
 	if !set {
 		value = nil
 	}

@@ -94,7 +94,7 @@ func MayStillMove(c *remediations.Config, leader *corev1.Node, others []*corev1.
 			return remediations.Withhold(remediations.ReasonLeaderHeld, "node %s was cordoned in the meantime", n.Name)
 		}
 	}
-	return letsMove(c, leader, others)
+	return letsMove(c, leader, others, r.Intent.At)
 }
 
 // MayStillPutBack is MayStillMove for putting the moves of the repair back.
@@ -103,16 +103,16 @@ func MayStillPutBack(c *remediations.Config, leader *corev1.Node, others []*core
 	if r == nil || r.Phase != remediations.PhaseActing || r.Back == nil || r.PutBackID() != putBackID {
 		return remediations.Withhold(remediations.ReasonCallWithheld, "nothing is to be put back any more")
 	}
-	return letsMove(c, leader, others)
+	return letsMove(c, leader, others, *r.Back)
 }
 
-func letsMove(c *remediations.Config, leader *corev1.Node, others []*corev1.Node) error {
+func letsMove(c *remediations.Config, leader *corev1.Node, others []*corev1.Node, decided time.Time) error {
 	for _, n := range append([]*corev1.Node{leader}, others...) {
 		j := c.Registry.ReadJournal(n)
 		if r := j.Record; r != nil && r.Phase.InFlight() {
 			return remediations.Withhold(remediations.ReasonNodeUnderRepair, "node %s came under repair %s", n.Name, r.ID)
 		}
-		if err := lifecycle.LetsAct(c.HoldWhen, n, j); err != nil {
+		if err := lifecycle.LetsAct(c.HoldWhen, n, j, decided); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
 	}

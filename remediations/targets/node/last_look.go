@@ -29,7 +29,7 @@ func MayStillAct(c *remediations.Config, n *corev1.Node, intentID string, signs 
 	if l := j.Location(); l != nil && l.Phase.InFlight() {
 		return remediations.Withhold(remediations.ReasonNodeUnderRepair, "repair %s moves the mesh leadership off the node", l.ID)
 	}
-	if err := lifecycle.LetsAct(c.HoldWhen, n, j); err != nil {
+	if err := lifecycle.LetsAct(c.HoldWhen, n, j, r.Intent.At); err != nil {
 		return err
 	}
 	return lifecycle.StillWitnessed(remediations.WithGPUsBefore(n, r), signs, read)
