@@ -148,7 +148,7 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 					nodes = append(nodes, other)
 				}
 			}
-			s.Node.Spec.ProviderID = "civo://" + on // no other Node's
+			s.Node.Spec.ProviderID, s.Node.Status.NodeInfo.BootID = "civo://"+on, "boot-"+on // no other Node's
 			s.Journal = ReadJournal(s.Node)
 			s.Fleet = fleet.New(s.Config, nodes, &ledger.Ledger{Slots: c.slots}, scene.Quiet, scene.Noon)
 			d := node.Decide(s, scene.Noon)

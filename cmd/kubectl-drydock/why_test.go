@@ -49,6 +49,7 @@ func illNode(change ...func(*corev1.Node)) *corev1.Node {
 func aged(name string, ready corev1.ConditionStatus) *corev1.Node {
 	n := node(name, nil)
 	n.CreationTimestamp, n.Spec.ProviderID = metav1.NewTime(now.Add(-30*24*time.Hour)), "civo://"+name
+	n.Status.NodeInfo.BootID = "boot-" + name
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(now.Add(-13 * time.Minute))}}
 	return n
 }

@@ -174,6 +174,7 @@ var knownCauses = map[string]known{
 	},
 	"a storm": {
 		said: "A breaker keeps the end of a storm to the minute: a call after it may come a minute sooner or later.",
+		was:  byReady, is: "witness: none", // what the witness denies does not count, and Ready is in the record to the second
 		happens: func(l *live, with bool) {
 			for _, name := range []string{"n05", "n06", "n07", "n08", "n09", "n10", "n11", "n12"} {
 				if with {

@@ -110,7 +110,7 @@ func lived(t *testing.T, o Options, until time.Time, happens func(*live), change
 		var nodes []*corev1.Node
 		for i := range 20 {
 			n := nodeAt(fmt.Sprintf("n%02d", i), corev1.ConditionTrue, midnight.Add(-time.Hour))
-			n.Annotations, n.Labels, n.Status.NodeInfo.BootID = map[string]string{}, map[string]string{}, "first"
+			n.Annotations, n.Labels, n.Status.NodeInfo.BootID = map[string]string{}, map[string]string{}, "first-"+n.Name
 			nodes = append(nodes, n)
 		}
 		l = newLiveWith(t, o.Config, o.PollInterval, change, nodes...)
@@ -201,7 +201,9 @@ func TestTheReplayDecidesAsDrydockDidLive(t *testing.T) {
 		require.True(t, slices.ContainsFunc(l.calls, func(c call) bool { return c.node == node }), "%s was never repaired", node)
 	}
 	for _, cause := range causes {
-		require.Contains(t, strings.Join(explained, "\n"), cause.said, "a cause of nothing")
+		if !strings.HasPrefix(cause.said, "A breaker keeps the end of a storm") { // it needs a policy without witness: TestEachNamedCauseMakesADifference
+			require.Contains(t, strings.Join(explained, "\n"), cause.said, "a cause of nothing")
+		}
 		require.Contains(t, assumptions(o), cause.said, "the report says it")
 	}
 	configured := func(was, is string) Options {

@@ -27,7 +27,7 @@ func (s *Observation) change(h *Hold, policy string) string {
 		return "kubectl uncordon " + node
 	case remediations.ReasonSilenced:
 		return s.unsilence(h)
-	case remediations.ReasonFleetUnhealthy, remediations.ReasonAtLimit, remediations.ReasonControlPlaneBusy, remediations.ReasonBlind, remediations.ReasonStoreWentBack:
+	case remediations.ReasonFleetUnhealthy, remediations.ReasonAtLimit, remediations.ReasonCommonCause, remediations.ReasonControlPlaneBusy, remediations.ReasonBlind, remediations.ReasonStoreWentBack:
 		return "kubectl drydock status says more"
 	case remediations.ReasonNodeUnderRepair:
 		return "kubectl drydock status, and kubectl drydock cancel NODE to end the other repair"

@@ -40,6 +40,7 @@ var waysOut = map[remediations.Reason]string{
 	remediations.ReasonControlPlaneBusy: "kubectl drydock status says more",
 	remediations.ReasonClusterWide:      wait,
 	remediations.ReasonAtLimit:          "kubectl drydock status says more",
+	remediations.ReasonCommonCause:      "kubectl drydock status says more",
 	remediations.ReasonAwaitingApproval: "kubectl drydock approve node-3",
 	remediations.ReasonObserving:        "mode: enforce for policy node-not-ready in Drydock's configuration",
 	remediations.ReasonCallWithheld:     wait,

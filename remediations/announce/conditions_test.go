@@ -58,7 +58,7 @@ func TestConditionsDue(t *testing.T) {
 			}
 			require.Equal(t, c.set, sets)
 			require.Equal(t, c.remove, remove)
-			set, remove = Journal{Record: c.record, Malformed: errors.New("nobody can read it")}.ConditionsDue(n)
+			set, remove = Journal{Record: c.record, Malformed: errors.New("nobody can read it"), Unreadable: []string{NodeRepairKey}}.ConditionsDue(n)
 			require.Empty(t, set)
 			require.Empty(t, remove)
 		})

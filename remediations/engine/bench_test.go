@@ -51,10 +51,7 @@ func newStill(c *remediations.Config, nodes, firing int) *still {
 		n := &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", ResourceVersion: "1", Labels: labels, CreationTimestamp: metav1.NewTime(began)},
 			Spec:       corev1.NodeSpec{ProviderID: "civo://" + name},
-			Status: corev1.NodeStatus{
-				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-				NodeInfo:   corev1.NodeSystemInfo{BootID: "boot-" + name},
-			},
+			Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: "boot-" + name}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 		}
 		if i < firing {
 			about := map[string]string{"alertname": "NodeNotReady", "node": name, "remediation": "node-not-ready", "severity": "critical"}

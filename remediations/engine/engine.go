@@ -156,9 +156,8 @@ type Engine struct {
 
 	// targets are what is remembered of sidecars and locations, looks counts the looks at them that are under way. passes counts
 	// the passes, concerned the nodes that the last one had to decide about, busySidecars the sidecars under repair.
-	targets map[target]*targetMemory
-	// gates are the last looks at pods' sidecars that showed whether the gate is open, by pod. They outlive the alert for a while.
-	gates        map[string]*sidecar.Observation
+	targets      map[target]*targetMemory
+	gates        map[string]*sidecar.Observation // the last looks that showed whether a gate of a pod is open; they outlive its alert
 	looks        map[remediations.Kind]int
 	passes       int
 	concerned    int

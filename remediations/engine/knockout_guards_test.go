@@ -154,7 +154,7 @@ func guardKnockOuts() map[string]knockOut {
 		},
 		"RepairsSpent": {
 			config: func(c *remediations.Config) { c.Limits.RepairsPerNode = 1 },
-			take:   func(h *hands) { h.ledger(func(l *ledger.Ledger) { clear(l.Repairs) }) },
+			take:   func(h *hands) { h.config(func(c *remediations.Config, _ *remediations.Policy) { c.Limits.RepairsPerNode = 99 }) },
 			tale:   again(10 * time.Minute), speaks: "RepairsSpent: r",
 		},
 	}

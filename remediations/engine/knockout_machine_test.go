@@ -47,7 +47,7 @@ func machineKnockOuts() map[string]knockOut {
 					}
 				})
 			},
-			tale: drainedThenRemade, speaks: "Machine: the repair r",
+			tale: drainedThenRemade, speaks: "Machine: the attempt r",
 		},
 	}
 }

@@ -53,6 +53,9 @@ func podKnockOuts() map[string]knockOut {
 				h.sighting(func(s *sidecar.State, g *sidecar.Observation) {
 					if s.Record != nil {
 						g.Pod.UID = s.Record.Pod.UID
+						if s.Record.Intent != nil {
+							g.StartedAt = s.Record.Intent.Started
+						}
 					}
 				})
 			},

@@ -13,7 +13,7 @@ import (
 // record is that of a repair whose attempt abcdef-0-1 was made.
 func record(phase remediations.Phase) string {
 	now := time.Now().UTC().Format(time.RFC3339)
-	return fmt.Sprintf(`{"v":1,"id":"abcdef","policy":"p","cause":{"alert":"9f2c0e5b6d1a4c33"},"phase":%q,"step":{"index":0,"name":"external","attempt":1},"done":["external:1"],"began":%[2]q,"since":%[2]q,"deadline":%[2]q,"intent":{"id":"abcdef-0-1","at":%[2]q,"uid":"u","outcome":"accepted"}}`, phase, now)
+	return fmt.Sprintf(`{"v":1,"id":"abcdef","policy":"p","cause":{"alert":"9f2c0e5b6d1a4c33"},"phase":%q,"step":{"index":0,"name":"external","attempt":1},"done":["external:1"],"began":%[2]q,"since":%[2]q,"deadline":%[2]q,"intent":{"id":"abcdef-0-1","at":%[2]q,"outcome":"accepted"}}`, phase, now)
 }
 
 func history(outcome remediations.Outcome) string {

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -300,3 +301,12 @@ func TestAHostOnWhichAShutdownIsBlockedIsNotRebooted(t *testing.T) {
 		require.Equal(t, remediations.CallAccepted, outcome)
 	})
 }
+
+// inhibited has the host's inhibitors be these, as busctl writes them.
+func (in installed) inhibited(t testing.TB, by ...string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(in.dir, "inhibitors"), fmt.Appendf(nil, "a(ssssuu) %d %s\n", len(by), strings.Join(by, " ")), 0o644))
+}
+
+// inhibitorsAsked is how the script asks logind who blocks a shutdown. It reads, and changes nothing.
+const inhibitorsAsked = "--timeout=5 call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager ListInhibitors\n"

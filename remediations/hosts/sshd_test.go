@@ -48,9 +48,6 @@ for hold; do :; done
 (while [ "$hold" -gt 0 ] && [ -d "$dir" ]; do sleep 1; hold=$((hold - 1)); done; rm -r "$dir/there") >/dev/null 2>&1 </dev/null &`,
 }
 
-// inhibitorsAsked is how the script asks logind who blocks a shutdown. It reads, and changes nothing.
-const inhibitorsAsked = "--timeout=5 call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager ListInhibitors\n"
-
 // installed is the script as it is on a host, with the stand-ins behind it.
 type installed struct{ dir, script string }
 
@@ -93,12 +90,6 @@ func (in installed) empty(t testing.TB) {
 		require.NoError(t, os.WriteFile(filepath.Join(in.dir, name), nil, 0o666))
 	}
 	require.NoError(t, os.RemoveAll(filepath.Join(in.dir, "rebooting")))
-}
-
-// inhibited has the host's inhibitors be these, as busctl writes them.
-func (in installed) inhibited(t testing.TB, by ...string) {
-	t.Helper()
-	require.NoError(t, os.WriteFile(filepath.Join(in.dir, "inhibitors"), fmt.Appendf(nil, "a(ssssuu) %d %s\n", len(by), strings.Join(by, " ")), 0o644))
 }
 
 // boots puts the host into a boot of that ID.

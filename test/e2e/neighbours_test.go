@@ -31,7 +31,7 @@ func TestEachMarkOfOthersHoldsTheRepair(t *testing.T) {
 	c := config(policy(nil))
 	c["limits"] = map[string]any{"concurrent": fleet, "concurrentPerZone": fleet, "concurrentPerPool": fleet, "unhealthy": "100%", "startupGrace": "0s"}
 	c["holdWhen"] = map[string]any{"labels": map[string]any{own.Key: map[string]any{"value": own.Values[0], "by": own.By, "means": own.Means}}}
-	name := func(i int) string { return fmt.Sprintf("node-%d", 40+i) }
+	name := func(i int) string { return fmt.Sprintf("node-%d", fleet-1-len(list)+i) } // the last ones
 	cordoned := name(len(list))
 	y.cordon(cordoned, true)
 	t.Cleanup(func() {
