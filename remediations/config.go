@@ -101,6 +101,8 @@ type Policy struct {
 	RepairCordoned bool
 	// CordonExhausted cordons a node on which a disruptive plan ran out.
 	CordonExhausted bool
+	// EndWhenWell is how long a node must be well without a break before its exhausted repair ends by itself; zero: it never does.
+	EndWhenWell time.Duration
 }
 
 // Takes says whether the policy is for the node, by the node's labels as they are now. A GPU node counts as one with

@@ -92,6 +92,8 @@ type Record struct {
 	Undo []Undo `json:"undo,omitempty"`
 	// Silence is the id of the silence that Drydock made for this repair.
 	Silence string `json:"silence,omitempty"`
+	// WellSince is since when the node of an exhausted repair has been well; zero: it is not well, or Drydock has not proven it yet.
+	WellSince time.Time `json:"wellSince,omitzero"`
 }
 
 // Cause is why the repair exists: an alert's fingerprint, or a person's request.

@@ -190,6 +190,7 @@ func (f *follower) ended(ctx context.Context, r inspect.Repair) []string {
 		for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
 			if e.ID == r.Record.ID {
 				row[phase], message = string(e.Outcome), e.Why
+				break // the newest: an exhausted repair may have ended again, because its node is well
 			}
 		}
 	}

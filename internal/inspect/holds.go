@@ -210,12 +210,22 @@ func ill(n *corev1.Node, alerts []remediations.Alert) string {
 	switch {
 	case unready(n):
 		return "not Ready"
-	case n.Labels[remediations.PhaseLabel] == string(remediations.PhaseExhausted):
+	case n.Labels[remediations.PhaseLabel] == string(remediations.PhaseExhausted) && !wellAgain(n):
 		return "Exhausted"
 	case len(alerts) > 0:
 		return "alert " + alerts[0].Name
 	}
 	return ""
+}
+
+// wellAgain says that Drydock found the node of an exhausted repair well.
+func wellAgain(n *corev1.Node) bool {
+	r, err := remediations.DecodeRecord(n.Annotations[remediations.NodeRepairKey])
+	if err != nil || r.WellSince.IsZero() {
+		return false
+	}
+	_, _, lost := r.LostGPUs(n)
+	return !lost
 }
 
 // unready says that the Node's own condition is not True. A Node without one has not begun yet.
@@ -235,8 +245,16 @@ func Firing(n *corev1.Node) []remediations.Alert {
 func spent(r *remediations.Record) *Hold {
 	return &Hold{
 		Reason:  remediations.Reason(remediations.PhaseExhausted),
-		Message: fmt.Sprintf("repair %s ran out of steps, and a person must look%s", r.ID, LeftWith(r)),
+		Message: fmt.Sprintf("repair %s ran out of steps, and a person must look%s%s", r.ID, LeftWith(r), wellSince(r)),
 	}
+}
+
+// wellSince says that the node of the exhausted repair is well; empty: it is not, or that is not known.
+func wellSince(r *remediations.Record) string {
+	if r.WellSince.IsZero() {
+		return ""
+	}
+	return "; the node is well since " + Stamp(r.WellSince)
 }
 
 // onceMended is what a person may do about that.

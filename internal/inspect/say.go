@@ -62,6 +62,9 @@ func LeftWith(r *remediations.Record) string {
 func (r Repair) Says() string {
 	switch {
 	case r.Record != nil && r.Record.Phase == remediations.PhaseExhausted:
+		if !r.Record.WellSince.IsZero() {
+			return fmt.Sprintf("the node is well since %s; if it is fixed, `kubectl drydock reset %s`", Stamp(r.Record.WellSince), r.Node)
+		}
 		return fmt.Sprintf("a person must look%s; when the node is fixed, `kubectl drydock reset %s`", LeftWith(r.Record), r.Node)
 	case r.Hold != nil:
 		return r.Hold.Message

@@ -87,6 +87,9 @@ func (g *gathered) history(n Node) {
 			continue
 		}
 		g.collapsed = g.collapsed || e.OnlyHeld()
+		if e.Outcome == remediations.OutcomeExhausted && slices.ContainsFunc(g.repairs, func(r Repair) bool { return r.Node == n.Name && r.ID == e.ID }) {
+			continue // it has ended since, because the node is well: one repair
+		}
 		g.repairs = append(g.repairs, ended(n.Name, &e))
 	}
 	if since := remediations.RemembersSince(read); since.After(g.From) {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
@@ -16,10 +18,15 @@ func (p *pass) end(s *lifecycle.State, d lifecycle.Decision) {
 	if e.Outcome == remediations.OutcomeExhausted && !p.finished(e) {
 		return
 	}
+	r := s.Journal.Record
+	ranOut := r != nil && r.ID == e.ID && r.Phase == remediations.PhaseExhausted // it has ended once, and counted as failed
+	if ranOut && !p.forgetCures(s.Node, r.Policy) {
+		return
+	}
 	if p.persist(s, d) == nil {
 		return
 	}
-	if r := s.Journal.Record; r != nil && r.Silence != "" && p.Silencer != nil {
+	if r != nil && r.Silence != "" && p.Silencer != nil {
 		p.Beside(func() { p.expireSilence(r.Silence) })
 	}
 	p.metrics.over(e)
@@ -37,7 +44,7 @@ func (p *pass) end(s *lifecycle.State, d lifecycle.Decision) {
 	l := p.ledger.Clone()
 	changed := l.Release(e.ID)
 	if len(e.Steps) > 0 { // of a repair that did nothing, nothing can be said of its policy
-		finished, cured := l.Finished(e.Policy, e.ID, e.Outcome), l.Cured(remediations.MachineOf(n), e, p.fleet.Trials(e.ID))
+		finished, cured := !ranOut && l.Finished(e.Policy, e.ID, e.Outcome), l.Cured(remediations.MachineOf(n), e, p.fleet.Trials(e.ID))
 		changed = changed || finished || cured
 		if d.Record != nil && d.Record.Phase == remediations.PhaseExhausted {
 			l.RanOut(n, d.Record)
@@ -60,6 +67,18 @@ func (p *pass) finished(e *remediations.Entry) bool {
 	}
 	l := p.ledger.Clone()
 	return !l.Finished(e.Policy, e.ID, e.Outcome) || p.save(l) == nil
+}
+
+// forgetCures has the ledger forget that the plan of the machine's repair ran out, before the Node says that the repair ended: if that cannot
+// be saved, the end is decided again.
+func (p *pass) forgetCures(n *corev1.Node, policy string) bool {
+	if p.ledger == nil {
+		p.failed = true
+		return false
+	}
+	l := p.ledger.Clone()
+	l.ForgetCures(n, policy)
+	return p.save(l) == nil
 }
 
 // relapsed counts a cure that did not last: as failed for its policy, and for the breakers that it was on trial for, which

@@ -75,6 +75,7 @@ func anyConfig(t *rapid.T) *remediations.Config {
 	p.For = rapid.SampledFrom([]time.Duration{0, 2 * time.Minute}).Draw(t, "for")
 	p.Mode = rapid.SampledFrom([]remediations.Mode{remediations.ModeEnforce, remediations.ModeEnforce, remediations.ModeEnforce, remediations.ModeObserve}).Draw(t, "mode")
 	p.RelapseWindow = rapid.SampledFrom([]time.Duration{0, 10 * time.Minute, time.Hour}).Draw(t, "relapse window")
+	p.EndWhenWell = rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Minute}).Draw(t, "end when well")
 	p.Approval = rapid.IntRange(0, 4).Draw(t, "approval") == 0
 	if rapid.Bool().Draw(t, "several steps") {
 		p.Plan = append([]remediations.Step{{Name: "restart-kubelet", Wait: 2 * time.Minute, Attempts: 1}}, p.Plan...)

@@ -90,7 +90,7 @@ func (p *pass) answer(node string, d lifecycle.Decision, wrote bool) {
 	for _, notice := range d.Notices {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(notice.Message))
-		e := Event{Warning: true, Reason: string(notice.Reason), Action: fmt.Sprintf("Answer-%x", h.Sum32()), Note: notice.Message}
+		e := Event{Warning: notice.Reason != lifecycle.NodeWellAgain, Reason: string(notice.Reason), Action: fmt.Sprintf("Answer-%x", h.Sum32()), Note: notice.Message}
 		switch {
 		case len(d.Consume) == 0:
 			p.emitOnce(node, "", e)

@@ -51,6 +51,8 @@ func (q *quorums) of(n *corev1.Node) *quorum {
 type traits struct {
 	place            place
 	ready, exhausted bool
+	// wellAgain: its repair is exhausted, and it has been well since.
+	wellAgain bool
 	// firing: an alert of a policy is active on it, and not silenced. grown: it is old enough to be judged. excluded: a person took it
 	// out of repair, so its health says nothing about the others.
 	firing, grown, excluded bool
@@ -90,7 +92,7 @@ func (c *counts) add(m *Member, by int) {
 	nodes, unhealthy := 0, 0
 	if m.grown && !m.excluded {
 		nodes = by
-		if !m.ready || m.exhausted || m.firing {
+		if !m.ready || (m.exhausted && !m.wellAgain) || m.firing {
 			unhealthy = by
 		}
 	}

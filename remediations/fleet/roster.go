@@ -270,9 +270,11 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 		m.until = c.WouldUntil(c.PolicyOf(r.Policy, n), r)
 	}
 	if j.Record != nil {
-		if _, had, lost := j.Record.LostGPUs(n); lost {
+		_, had, lost := j.Record.LostGPUs(n)
+		if lost {
 			m.gpus = had
 		}
+		m.wellAgain = !j.Record.WellSince.IsZero() && !lost
 		phase, m.intent = j.Record.Phase, j.Record.Intent
 		if phase != remediations.PhaseExhausted {
 			m.repair = j.Record.ID

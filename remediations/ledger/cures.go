@@ -111,6 +111,13 @@ func (l *Ledger) RanOut(n *corev1.Node, r *remediations.Record) {
 	l.cures(Machine(n), append(slices.DeleteFunc(slices.Clone(l.Cures[Machine(n)]), func(c Cure) bool { return c.Policy == r.Policy }), c))
 }
 
+// ForgetCures forgets how repairs of the policy on the Node's machine ended, also that a plan ran out. What was begun on the machine still counts.
+func (l *Ledger) ForgetCures(n *corev1.Node, policy string) {
+	for _, machine := range []string{remediations.MachineOf(n), Machine(n)} {
+		l.cures(machine, slices.DeleteFunc(slices.Clone(l.Cures[machine]), func(c Cure) bool { return c.Policy == policy }))
+	}
+}
+
 // CureOf is how the policy's last repair of the Node's machine ended, where the next one goes on from it; nil: it begins anew.
 func (l *Ledger) CureOf(n *corev1.Node, policy string) (last *Cure) {
 	for _, machine := range []string{remediations.MachineOf(n), Machine(n)} {

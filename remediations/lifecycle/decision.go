@@ -124,6 +124,8 @@ const (
 	RequestRefused NoticeReason = "RequestRefused"
 	// NodeUncordoned: pods may come to a node that Drydock could not cure, because somebody took the cordon of its policy back.
 	NodeUncordoned NoticeReason = "NodeUncordoned"
+	// NodeWellAgain: a node whose repair tried all steps in vain is well again, and the repair waits for a person.
+	NodeWellAgain NoticeReason = "NodeWellAgain"
 	// BreakGlassExpired: drydock.dev/break-glass was taken off when its hour was over.
 	BreakGlassExpired NoticeReason = "GlassMended"
 )

@@ -150,7 +150,7 @@ func eventReasons(t *testing.T) (out []string) {
 	for _, o := range remediations.Outcomes {
 		out = append(out, "Repair"+string(o))
 	}
-	for _, n := range []lifecycle.NoticeReason{lifecycle.AnnotationInvalid, lifecycle.RequestRefused, lifecycle.NodeUncordoned, lifecycle.BreakGlassExpired} {
+	for _, n := range []lifecycle.NoticeReason{lifecycle.AnnotationInvalid, lifecycle.RequestRefused, lifecycle.NodeUncordoned, lifecycle.NodeWellAgain, lifecycle.BreakGlassExpired} {
 		out = append(out, string(n))
 	}
 	for _, dir := range []string{"cmd/drydock", "remediations", "receiver", "webhook"} {

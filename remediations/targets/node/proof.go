@@ -122,6 +122,9 @@ func (s *state) readyBy() time.Time {
 
 // renewed says that the lease is fresh and, after a restart on the node, that it was renewed since.
 func (s *state) renewed(r *remediations.Record) bool {
+	if r.Intent == nil { // nothing was issued: the repair went on from one whose plan was over
+		return s.Lease.Fresh()
+	}
 	since := func(t time.Time) bool { return t.After(r.Intent.At) }
 	return s.Lease.Fresh() && (!s.Config.Remediation(remediations.LastDone(r).Name).RenewsLease || since(s.Lease.RenewedAt) || since(s.Lease.MovedFrom))
 }

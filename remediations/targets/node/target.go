@@ -149,7 +149,3 @@ func (s *state) acting(now time.Time) (lifecycle.Decision, bool) {
 func (s *state) overdue(r *remediations.Record, now time.Time) bool {
 	return r.Beyond(now) && remediations.ClocksAgree(s.Heartbeats, now)
 }
-
-func (s *state) rest(time.Time) lifecycle.Decision {
-	return lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is fixed", s.Record.ID, remediations.ResetKey)}
-}

@@ -1,0 +1,105 @@
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/lifecycle"
+)
+
+// rest leaves a repair that ran out of steps to a person. It notes since when the node is well, and says so once. It ends the repair only
+// where the policy says after how long.
+func (s *state) rest(now time.Time) lifecycle.Decision {
+	r, p := s.Record, s.policy()
+	d := lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is fixed", r.ID, remediations.ResetKey)}
+	switch {
+	case p == nil || p.Mode == remediations.ModeOff || !p.Takes(s.Node) || !s.sound():
+		s.noteIll(&d)
+		return d
+	case s.Stale():
+		d.Ask.Alerts, d.Well = true, !s.WellSince.IsZero()
+		return d
+	}
+	d.Policy = p
+	settled, due := *p, p.EndWhenWell > 0 && !s.WellSince.IsZero() && !now.Before(s.WellSince.Add(p.EndWhenWell))
+	if due {
+		settled.ProofFor = max(p.ProofFor, p.EndWhenWell)
+	}
+	cure, well := s.wellAgain().Cured(&settled, now)
+	switch {
+	case cure.Verb == lifecycle.VerbEnd && due && s.Ledger != nil:
+		if e := cure.Ended; e.Last == nil && r.After != nil {
+			step := r.After.Step
+			e.Last = &step // the repair issued nothing itself: it went on from one whose plan was over
+		}
+		return cure
+	case cure.Verb == lifecycle.VerbEnd:
+		d.Well = true
+		d.Heard, _ = s.Snapshot.Heard()
+		s.noteWell(&d, p, now)
+	case well:
+		d.Well, d.Heard, d.Ask, d.Recheck = cure.Well, cure.Heard, cure.Ask, cure.Recheck
+	case s.Snapshot.BlindCause(s.Config) == "":
+		s.noteIll(&d)
+	}
+	if end := s.WellSince.Add(p.EndWhenWell); d.Well && p.EndWhenWell > 0 && !s.WellSince.IsZero() && end.After(now) && (d.Recheck.IsZero() || end.Before(d.Recheck)) {
+		d.Recheck = end
+	}
+	return d
+}
+
+// wellAgain is the node as it is asked whether it is well though its repair ran out of steps: no alert about it may be left, and what
+// makes it well is no step of the repair.
+func (s *state) wellAgain() *state {
+	w := of(s.State, s.Record)
+	w.Said = func(cause remediations.Cause) alerts.Verdict {
+		for i := range s.Journal.Alerts {
+			a := &s.Journal.Alerts[i]
+			if p := s.Config.Policy(a.Policy); p == nil || p.Kind != remediations.KindNode {
+				continue
+			}
+			if v := s.verdictOn(remediations.Cause{Alert: a.Fingerprint}); !v.Gone {
+				return v
+			}
+		}
+		return s.verdictOn(cause)
+	}
+	w.Cure = func(p *remediations.Policy) (remediations.Outcome, string) {
+		return remediations.OutcomeSelfRecovered, fmt.Sprintf("the plan ran out of steps at %s, and the node has been well since %s, for endWhenWell (%s)",
+			s.Record.Since.Format(time.RFC3339), s.WellSince.UTC().Format(time.RFC3339), model.Duration(p.EndWhenWell))
+	}
+	return w
+}
+
+// noteWell puts on record since when the node is well, and asks for a reset. A new leader knows only since when it has looked, so what is
+// on record stays.
+func (s *state) noteWell(d *lifecycle.Decision, p *remediations.Policy, now time.Time) {
+	r, since := s.Record, s.WellSince
+	if !r.WellSince.IsZero() {
+		return
+	}
+	if since.IsZero() {
+		since = now
+	}
+	d.Record = r.Clone()
+	d.Record.WellSince = remediations.Instant(since)
+	itself := ""
+	if p.EndWhenWell > 0 {
+		itself = fmt.Sprintf(" The repair ends by itself when the node has been well for %s.", model.Duration(p.EndWhenWell))
+	}
+	notice(d, lifecycle.NodeWellAgain, "the node is well since %s: the node is Ready, its lease is fresh and its alert is gone. Repair %s by policy %s ran out of steps and did not cure the node; a person must look. When the node is fixed: kubectl drydock reset %s.%s",
+		d.Record.WellSince.Format(time.RFC3339), r.ID, r.Policy, s.Node.Name, itself)
+}
+
+// noteIll takes off the record that the node is well.
+func (s *state) noteIll(d *lifecycle.Decision) {
+	if s.Record.WellSince.IsZero() {
+		return
+	}
+	d.Record = s.Record.Clone()
+	d.Record.WellSince = time.Time{}
+}
