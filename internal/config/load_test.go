@@ -71,6 +71,8 @@ func TestFullExampleLoads(t *testing.T) {
 	require.Equal(t, "nvidia.com/gpu.count", gpu.NodeSelector.String())
 	require.Equal(t, []remediations.Step{{Name: "reboot", Wait: 40 * time.Minute, Attempts: 3}}, gpu.Plan)
 	require.Equal(t, remediations.ModeEnforce, gpu.Mode, "taken from the global mode")
+	require.Equal(t, 30*time.Minute, node.EndWhenWell)
+	require.Zero(t, gpu.EndWhenWell, "off")
 	require.Equal(t, []remediations.Step{
 		{Name: "restart-kubelet", Wait: 3 * time.Minute, Attempts: 1},
 		{Name: "reboot", Wait: 10 * time.Minute, Attempts: 2},

@@ -12,6 +12,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
+// leastWell is the shortest endWhenWell: a node that is well for moments between two faults is not well.
+const leastWell = time.Minute
+
 // compilePolicies checks the policies that stand in the list at list, and compiles them.
 func (b *builder) compilePolicies(list pointer, raw []rawPolicy, from string) []PolicyInfo {
 	var out []PolicyInfo
@@ -41,6 +44,9 @@ func (b *builder) policy(at pointer, r *rawPolicy) *remediations.Policy {
 	p.ProofFor, _ = b.Duration(at.To("proofFor"), r.ProofFor, 0)
 	p.Cooldown, _ = b.Duration(at.To("cooldown"), r.Cooldown, 0)
 	p.RelapseWindow, _ = b.Duration(at.To("relapseWindow"), r.RelapseWindow, 0)
+	if r.EndWhenWell != "" {
+		p.EndWhenWell, _ = b.Duration(at.To("endWhenWell"), r.EndWhenWell, leastWell)
+	}
 	clean := true
 	for i, text := range r.Match {
 		m := at.To("match", i)
@@ -87,6 +93,9 @@ func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 	}
 	if t.Namespace != "" && t.Pod == "" {
 		b.Fault(at.To("target", "namespace"), "a %s is in no namespace; write which label names the pod, too, or remove it", cmp.Or(strings.Join(kinds, " and "), "node"))
+	}
+	if r.EndWhenWell != "" && len(kinds) > 0 && kinds[len(kinds)-1] != "node" {
+		b.Fault(at.To("endWhenWell"), "only the exhausted repair of a node ends by itself, and the target is a %s; remove it", kinds[len(kinds)-1])
 	}
 	if r.Witness != nil && (t.APIServer || t.Location != "" || t.Pod != "" || further != nil) {
 		b.Fault(at.To("witness"), "only a policy about nodes has one, and the target is a %s; remove it", kinds[len(kinds)-1])

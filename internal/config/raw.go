@@ -92,6 +92,7 @@ type rawPolicy struct {
 	RelapseWindow string
 	Approval      bool
 	OnExhausted   string
+	EndWhenWell   string
 
 	RepairCordoned bool
 }
