@@ -75,6 +75,46 @@ func TestRelapseGoesOnWithThePlan(t *testing.T) {
 	}
 }
 
+// TestAConditionThatIsFalseOnlyAfterEachBootIsNoCure: node-problem-detector writes all its conditions as False when it starts, before any
+// check has run. The fault of a machine that no reboot cures is seen again some minutes after each boot. The repair that counted as Recovered
+// in between counts as failed, the plan goes on, and it ends Exhausted. Without a relapseWindow, the control, the plan begins again each time.
+func TestAConditionThatIsFalseOnlyAfterEachBootIsNoCure(t *testing.T) {
+	for name, test := range map[string]struct {
+		window time.Duration
+		steps  []string
+	}{
+		"within relapseWindow":          {time.Hour, []string{"reboot:1", "reboot:2"}},
+		"without a window, the control": {0, []string{"reboot:1", "reboot:1", "reboot:1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := relapsing()
+			c.Policies[0].RelapseWindow = test.window
+			inWorld(t, c, 6, func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				for range 3 {
+					w.do(func() { w.breakDown("n0", 1) }) // the check finds the fault; the next boot hides it again
+					w.pass(12 * time.Minute)
+				}
+				var steps []string
+				for _, e := range at(w, func() []remediations.Entry { return w.ended }) {
+					steps = append(steps, e.Steps.Texts()...)
+				}
+				require.Equal(t, test.steps, steps)
+				history := remediations.DecodeHistory(w.nodeOf("n0").Annotations[remediations.HistoryKey])
+				if test.window == 0 {
+					require.Equal(t, remediations.OutcomeRecovered, history[0].Outcome)
+					return
+				}
+				require.Equal(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
+				for _, e := range history {
+					require.NotEqual(t, remediations.OutcomeRecovered, e.Outcome, "%s", e.ID)
+				}
+			})
+		})
+	}
+}
+
 // TestRelapseOfATrialOpensTheBreakerAgain: a cure that did not last says that the storm is not over.
 func TestRelapseOfATrialOpensTheBreakerAgain(t *testing.T) {
 	for name, window := range map[string]time.Duration{"a relapse": time.Hour, "no relapse, the control": 0} {
