@@ -134,6 +134,9 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 	if r.Phase == remediations.PhasePending && !now.Before(r.Deadline) {
 		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
 	}
+	if s.refilled() {
+		return s.exhaust(p, now)
+	}
 	if r.Drained() && !s.Node.Spec.Unschedulable {
 		return s.uncordoned("after its drain: pods may be back, and the plan would go on as if the node were empty", now)
 	}

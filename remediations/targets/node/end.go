@@ -51,11 +51,16 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decisio
 			tried, missing = "these steps were done", fewer // others may be left, for which no alert calls
 		}
 	}
+	refilled := s.refilled()
+	if refilled {
+		tried = "these steps were done"
+		missing += fmt.Sprintf("; the node was uncordoned while Drydock verified %s, so pods may be back, and no other step is taken", remediations.LastDone(r))
+	}
 	d.Message = fmt.Sprintf("%s (%s) and the node is not cured: %s%s", tried, all(r), missing, passedOver(r))
 	d.Ended.Why = text.Line(d.Message, 300)
 	d.Uncordon, d.Untaint, d.Withdraw, d.Ended.Left = false, false, nil, nil
 	disruptive := slices.ContainsFunc(all(r), func(done remediations.Attempt) bool { return s.Config.Remediation(done.Name).Disruptive })
-	if p.CordonExhausted && p.Mode == remediations.ModeEnforce && disruptive && !s.Node.Spec.Unschedulable {
+	if p.CordonExhausted && p.Mode == remediations.ModeEnforce && disruptive && !s.Node.Spec.Unschedulable && !refilled {
 		d.Cordon = true
 		r.Undo = append(r.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(now)})
 	}

@@ -100,6 +100,14 @@ func (s *state) uncordoned(when string, now time.Time) lifecycle.Decision {
 	return d
 }
 
+// refilled says that the drained node was uncordoned while Drydock verified a step that restarts the machine. A system that installs a
+// driver uncordons the node after each boot (admission.Drivers), and an uncordon leaves no entry in managedFields. So it is not known
+// to be a person's word. Pods may be back in any case, so no other step may follow.
+func (s *state) refilled() bool {
+	r := s.Record
+	return r.Phase == remediations.PhaseVerifying && r.Drained() && !s.Node.Spec.Unschedulable && s.Config.Remediation(remediations.LastDone(r).Name).Restarts
+}
+
 // unheard asks whether what a step under way rests on is young enough. One that is not being done, since another process
 // began it, is looked after first; one that is ends when nobody has answered for too long.
 func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (remediations.Reason, *lifecycle.Finding) {
