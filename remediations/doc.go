@@ -93,7 +93,8 @@
 //     TestPeopleBetweenTwoHosts, TestPauseInTheLastMoment.
 //  10. A name from an alert is used only where it equals an existing object's: TestRoute, TestValidNodeName.
 //  11. Everything that arrives is bounded: TestAdmitKeepsTheNodeBounded, TestHistoryIsBounded,
-//     TestHistoryRemembersTenOfEachKind, TestLongestRecordIsReadable, TestJournalIsBounded, TestLongUseKeepsItShort.
+//     TestHistoryRemembersTenOfEachKind, TestLongestRecordIsReadable, TestJournalIsBounded, TestLongUseKeepsItShort,
+//     TestLedgerFitsInAConfigMap, TestAFullLedgerForgetsOldCuresAndTheRepairBegins.
 //
 // The API servers are a target of their own, which package targets/apiserver decides about with a journal that no API server keeps, and
 // with guards of its own. Over it stand TestWhatARescueMayDo, TestWhateverHappensToTheControlPlane and

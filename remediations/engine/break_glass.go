@@ -18,6 +18,7 @@ func (p *pass) glass() {
 		return
 	}
 	was, is, reads := p.ledger.Status.Glass, map[string]ledger.Glass{}, breakGlassReads
+	room := ledger.GlassMost - len(was)
 	for _, member := range p.roster.Glass() {
 		n := member.Node
 		glass, why := was[n.Name], lifecycle.BreakGlassWhy(n)
@@ -26,6 +27,11 @@ func (p *pass) glass() {
 			// A clock that is wrong would mend it at once, or never: the hour begins when the leases agree with it.
 			if p.readHeartbeats(); p.heartbeats == nil || p.heartbeats.ReadAt.Before(p.now) || p.heartbeats.Blind() != "" {
 				continue
+			}
+			if _, known := was[n.Name]; !known {
+				if room--; room < 0 {
+					continue // break-glass holds the node, and its hour begins when others have ended
+				}
 			}
 			glass = ledger.Glass{Since: p.now.UTC().Truncate(time.Second), Why: why}
 		}

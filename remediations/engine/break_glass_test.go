@@ -140,6 +140,30 @@ func TestManyBrokenGlassesAreAnnouncedWithFewReads(t *testing.T) {
 	})
 }
 
+// TestTheLedgerRemembersABoundedNumberOfBrokenGlasses: a person may set break-glass on all nodes at once. The others wait for their hour.
+func TestTheLedgerRemembersABoundedNumberOfBrokenGlasses(t *testing.T) {
+	const more = 5
+	inWorld(t, modelConfig(), ledger.GlassMost+more, func(t *testing.T, w *world) {
+		w.do(func() {
+			for name := range w.nodes {
+				w.breakGlass(name)
+			}
+		})
+		w.start()
+		w.pass(time.Minute)
+		require.Equal(t, ledger.GlassMost, len(at(w, w.book).Status.Glass)) //nolint:testifylint // Len prints all of them
+		w.pass(time.Hour)
+		for range 20 { // a pass takes back what its time allows
+			w.pass(time.Minute)
+		}
+		glasses := at(w, w.book).Status.Glass
+		require.Len(t, glasses, more, "those that were not remembered before")
+		for name := range glasses {
+			require.Contains(t, w.nodeOf(name).Annotations, remediations.BreakGlassKey)
+		}
+	})
+}
+
 // setBy is who set the annotation by the word of the API server.
 type setBy struct {
 	Journal

@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 )
 
@@ -42,4 +44,35 @@ func TestALedgerThatIsTheSameIsNotDecodedAgain(t *testing.T) {
 	load()
 	require.Equal(t, "saved by this one", e.ledger.Status.Stopped["node-not-ready"])
 	require.NotSame(t, own, e.ledger)
+}
+
+// TestAFullLedgerForgetsOldCuresAndTheRepairBegins: the ConfigMap is as long as the API server accepts, so there is no room for a slot.
+func TestAFullLedgerForgetsOldCuresAndTheRepairBegins(t *testing.T) {
+	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		reboot := remediations.StepRef{Name: "reboot", Attempt: 1}
+		var full *ledger.Ledger
+		w.do(func() {
+			full = w.book()
+			e := &remediations.Entry{ID: "r1", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Ended: remediations.Instant(time.Now()), Steps: remediations.Attempts{reboot.Issued()}, Last: &reboot}
+			for _, more := range []int{1000, 100, 10, 1} {
+				for l := full; !tooLong(l.Encode()); {
+					full, l = l, l.Clone()
+					for range more {
+						l.Cured(fmt.Sprintf("machine-%d", len(l.Cures)), e, nil)
+					}
+				}
+			}
+			w.ledger = full.Encode()
+			w.ledgerRV++
+			w.ail("n0", 1)
+			w.post("n0", remediations.StatusFiring)
+		})
+		w.pass(20 * time.Minute)
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
+		is := at(w, w.book)
+		require.Less(t, len(is.Cures), len(full.Cures), "there was no room without that")
+		require.Greater(t, len(is.Cures), len(full.Cures)/2)
+	})
 }

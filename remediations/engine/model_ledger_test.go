@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strconv"
 	"strings"
@@ -26,6 +27,17 @@ func (l ledgerPort) Load(context.Context) (map[string]string, string, error) {
 	return maps.Clone(l.w.ledger), strconv.Itoa(l.w.ledgerRV), nil
 }
 
+// errTooLong is what the API server says of a ConfigMap of more than 1 MiB.
+var errTooLong = errors.New("ConfigMap is invalid: []: Too long: may not be more than 1048576 bytes")
+
+func tooLong(data map[string]string) bool {
+	size := 0
+	for _, value := range data {
+		size += len(value)
+	}
+	return size > 1<<20
+}
+
 func (l ledgerPort) Save(ctx context.Context, data map[string]string, version string) (string, error) {
 	fatal := l.enter("save "+strings.Join(slotsOf(data), ","), true)
 	l.w.mu.Lock()
@@ -37,6 +49,8 @@ func (l ledgerPort) Save(ctx context.Context, data map[string]string, version st
 		return "", ctx.Err()
 	case fault == "lost":
 		return "", errLost
+	case tooLong(data):
+		return "", errTooLong
 	case l.w.ledger == nil && version != "":
 		return "", ErrNotFound
 	case fault == "conflict" || conflict:

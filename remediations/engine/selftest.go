@@ -107,9 +107,13 @@ func withoutArrival(data map[string]string) map[string]string {
 	return data
 }
 
-// trySave is Store.Save, but an arrival in the meantime is no conflict.
+// trySave is Store.Save of a ledger that fits, but an arrival in the meantime is no conflict.
 func (e *Engine) trySave(ctx context.Context, l *ledger.Ledger, version string) (string, error) {
-	v, err := e.Store.Save(ctx, l.Encode(), version)
+	data, forgotten := l.Fit()
+	if forgotten > 0 {
+		e.Log.Info("the ledger is too long for a ConfigMap; the oldest cures are forgotten", "cures", forgotten)
+	}
+	v, err := e.Store.Save(ctx, data, version)
 	if errors.Is(err, ErrConflict) {
 		return e.saveOverArrival(ctx, l, err)
 	}

@@ -1,0 +1,49 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// MostBytes bounds the values of the ConfigMap. The API server refuses more than 1 MiB; the rest is for the arrival, which each replica
+// writes by itself.
+const MostBytes = 1<<20 - 1<<10
+
+// GlassMost bounds the nodes of which the ledger remembers since when break-glass is set. A person may set it on all nodes at once.
+const GlassMost = 1000
+
+// Fit gives the ConfigMap's data, as Encode does. Where they are too long, it first forgets the oldest cures, and says how many. A Node
+// remembers its own cures, so only a Node that is registered again loses something. Slots, orphans and counted repairs are never
+// forgotten: if these alone are too long, the API server refuses the write, and no repair begins.
+func (l *Ledger) Fit() (data map[string]string, forgotten int) {
+	data = l.Encode()
+	size := 0
+	for _, value := range data {
+		size += len(value)
+	}
+	if size <= MostBytes {
+		return data, 0
+	}
+	type known struct {
+		machine string
+		cure    Cure
+	}
+	var all []known
+	for machine, cures := range l.Cures {
+		for _, c := range cures {
+			all = append(all, known{machine, c})
+		}
+	}
+	slices.SortFunc(all, func(a, b known) int { return cmp.Or(a.cure.At.Compare(b.cure.At), cmp.Compare(a.machine, b.machine)) })
+	for _, k := range all {
+		if size <= MostBytes-MostBytes/16 { // room for the next writes, so that not each of them sorts all cures
+			break
+		}
+		l.cures(k.machine, slices.DeleteFunc(slices.Clone(l.Cures[k.machine]), func(c Cure) bool { return c.Repair == k.cure.Repair }))
+		size -= len(remediations.EncodeJSON(k.cure))
+		forgotten++
+	}
+	return l.Encode(), forgotten
+}
