@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
@@ -31,3 +32,7 @@ func Proven(s *lifecycle.State) (bool, string) { return of(s, s.Journal.Record).
 func Remember(s *lifecycle.State, d *lifecycle.Decision) { of(s, s.Journal.Record).remember(d) }
 
 func PolicyOf(s *lifecycle.State) *remediations.Policy { return of(s, s.Journal.Record).policy() }
+
+func Relapse(s *lifecycle.State, p *remediations.Policy, a *remediations.Alert, now time.Time) *ledger.Cure {
+	return of(s, s.Journal.Record).relapse(p, a, now)
+}

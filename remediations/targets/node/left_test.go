@@ -68,3 +68,27 @@ func TestResetOnAHeldNodeLeavesTheCordon(t *testing.T) {
 		})
 	}
 }
+
+// TestALaterRepairThatHasBegunKeepsTheCordon: what an earlier repair left is taken back between repairs, and not in the middle of one.
+func TestALaterRepairThatHasBegunKeepsTheCordon(t *testing.T) {
+	for name, c := range map[string]struct {
+		intent *Intent
+		back   bool
+	}{
+		"it waits for its next attempt": {intent: &Intent{ID: "r2-0-1", At: scene.Noon.Add(-time.Minute), Outcome: CallAccepted}},
+		"it has not begun":              {back: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := (&scene.Scene{Node: scene.Node{Cordoned: true}}).State(t)
+			s.Journal.Record = &Record{
+				V: 1, ID: "r2", Policy: "node-not-ready", Cause: Cause{Alert: scene.FP}, Phase: PhasePending, Step: StepRef{Name: "reboot", Attempt: 1},
+				Began: scene.Noon.Add(-time.Hour), Since: scene.Noon.Add(-time.Minute), Deadline: scene.Noon.Add(time.Hour), Intent: c.intent,
+				Hold: lifecycle.NewHold(ReasonCooldown, lifecycle.Because("a test"), scene.Noon.Add(-time.Minute)),
+			}
+			s.Journal.History = []Entry{{ID: "r1", Ended: scene.Noon.Add(-time.Hour), Left: []Undo{{Kind: UndoCordon, At: scene.Noon.Add(-2 * time.Hour)}}}}
+			d := node.Decide(s, scene.Noon)
+			require.Equal(t, c.back, d.LeftOf == "r1", d.Message)
+			require.Equal(t, c.back, d.Uncordon)
+		})
+	}
+}
