@@ -173,39 +173,6 @@ type called struct {
 	trail Trail
 }
 
-// memory is what the engine remembers of one node between passes. All of it may be lost: the record has what counts.
-type memory struct {
-	repairMemory
-	lookSince time.Time
-	lease     *signs.Lease
-	// work is the repeatable step that this process is doing on the node; nil: none.
-	work *working
-	// survey is what the provider said before a step, replacement and pods what was said about its proof since; asking says
-	// that somebody is being asked.
-	survey      *remediations.Survey
-	replacement *remediations.Replacement
-	pods        *remediations.PodProof
-	asking      bool
-	// read is what was read of the signs of a policy's witness; testifying says that they are being read.
-	read       map[signs.Sign]signs.Testimony
-	testifying bool
-	alerts     uint64
-	// writes is while no write on the Node succeeds.
-	writes outage
-	// written is the Node as this process last wrote it, until the cache has caught up; over is what it wrote that over.
-	written, over *corev1.Node
-	wroteAt       time.Time
-	// journal is what readOf carries, decoded once.
-	journal remediations.Journal
-	readOf  *corev1.Node
-	// standing is the last decision, where it stands for as long as what it rests on; nil: it does not.
-	standing *standing
-	// silence is that of a repair whose Node was gone before its call was answered.
-	silence string
-	// told are the events already sent, by repair and reason.
-	emitted emitted
-}
-
 // New makes an engine.
 func New(o Options) *Engine {
 	core := wholeCore()
@@ -343,13 +310,4 @@ func (e *Engine) answered(c called) {
 	if m := e.remember(c.of.node); m.call == nil || m.call.IntentID == c.call.IntentID {
 		m.call = &c.call // a late answer to an earlier attempt says nothing of the one under way
 	}
-}
-
-func (e *Engine) remember(node string) *memory {
-	m := e.memory[node]
-	if m == nil {
-		m = &memory{emitted: emitted{}}
-		e.memory[node] = m
-	}
-	return m
 }
