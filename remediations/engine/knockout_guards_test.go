@@ -154,8 +154,10 @@ func guardKnockOuts() map[string]knockOut {
 		},
 		"RepairsSpent": {
 			config: func(c *remediations.Config) { c.Limits.RepairsPerNode = 1 },
-			take:   func(h *hands) { h.config(func(c *remediations.Config, _ *remediations.Policy) { c.Limits.RepairsPerNode = 99 }) },
-			tale:   again(10 * time.Minute), speaks: "RepairsSpent: r",
+			take: func(h *hands) {
+				h.config(func(c *remediations.Config, _ *remediations.Policy) { c.Limits.RepairsPerNode = 99 })
+			},
+			tale: again(10 * time.Minute), speaks: "RepairsSpent: r",
 		},
 	}
 }
