@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -170,6 +171,25 @@ func TestRebuiltLedgerHoldsWhatTheNodesShow(t *testing.T) {
 	require.Equal(t, map[string][]ledger.Begun{"civo://n1": {{Repair: "rn1", At: scene.Noon}}, "civo://n2": {{Repair: "r2", At: scene.Noon}}}, l.Repairs)
 	_, err = ledger.Decode(l.Encode())
 	require.NoError(t, err)
+}
+
+// TestASlotWhoseIntentWasNeverWrittenGivesWayToTheNext: a process ends between the two, and the next one's repair has another id. The slot
+// of another machine that had the Node's name stays.
+func TestASlotWhoseIntentWasNeverWrittenGivesWayToTheNext(t *testing.T) {
+	c, l := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
+	another, n := scene.InFlight(scene.Bare("n1"), "reboot"), scene.InFlight(scene.Bare("n1"), "reboot")
+	another.UID, another.Spec.ProviderID = "uid-0", "civo://0"
+	for i, of := range []*corev1.Node{another, n, n} {
+		r, err := DecodeRecord(of.Annotations[NodeRepairKey])
+		require.NoError(t, err)
+		r.ID = fmt.Sprintf("r%d", i)
+		l.Reserve(c, of, r, scene.Noon)
+	}
+	var held []string
+	for _, s := range l.Slots {
+		held = append(held, s.Repair)
+	}
+	require.Equal(t, []string{"r0", "r2"}, held)
 }
 
 // TestReplacementIsInTheLedgerBeforeItsNodeGoes: the record outlives its Node, until somebody ends it.

@@ -61,6 +61,8 @@ func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations
 		return
 	}
 	l.Release(r.ID)
+	// A machine has one repair at a time. Where a process ended between the slot and the intent, the next one has another id.
+	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == remediations.KindNode && s.Of(n) })
 	since := remediations.Instant(now)
 	slot := nodeSlot(c, n, r, since)
 	l.Slots = append(l.Slots, slot)

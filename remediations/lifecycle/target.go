@@ -98,8 +98,8 @@ type Target struct {
 // DecideTarget says what is to be done about such a target now. It is pure, as Decide is. What people write on the Node is Decide's,
 // but for what they say of the target's repair.
 func DecideTarget(t *Target, now time.Time) Decision {
-	if t.Journal.Malformed != nil && (t.Record == nil || t.Record.Intent == nil) {
-		return Decision{Verb: VerbRest} // Decide says so, for the whole node
+	if t.Journal.Malformed != nil && t.Record == nil {
+		return Decision{Verb: VerbRest} // Decide says so, for the whole node. A repair that is on record goes on to its end
 	}
 	right, wrong := t.clampOwn(now)
 	trusts, ask := t.Trusts(now)

@@ -54,7 +54,7 @@ func (s *state) decide(now time.Time) lifecycle.Decision {
 	if d, ok := s.takeBack(now); ok && !s.Cancelled() {
 		return d
 	}
-	if r := s.Record; s.Journal.Malformed != nil && (r == nil || r.Intent == nil || r.Phase == remediations.PhaseExhausted) {
+	if r := s.Record; s.Journal.Malformed != nil && (r == nil || r.Phase == remediations.PhaseExhausted) {
 		return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonRecordMalformed, Message: fmt.Sprintf("%v; nothing is done here until somebody sets %s=true, which drops it", s.Journal.Malformed, remediations.ResetKey)}
 	}
 	return s.Live(now)
