@@ -85,12 +85,13 @@ func TestATwentiethOfTheFleetIsLost(t *testing.T) {
 	require.Greater(t, most(), 1, "the limit is what bounds them, not the loop")
 }
 
-// One whole zone is lost: it is left alone, and a node of another zone is repaired.
-func TestOneZoneIsLost(t *testing.T) {
+// Half of a zone is lost, an eighth of the fleet: the zone is left alone, and a node of another zone is repaired. Were more nodes lost than
+// limits.unhealthy, nothing would be repaired.
+func TestHalfOfAZoneIsLost(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: stormy()})
 	var zone []string
-	for i := 1; i < fleet; i += zones {
+	for i := 1; i < fleet/2; i += zones {
 		zone = append(zone, fmt.Sprintf("node-%d", i))
 	}
 	y.lose(zone...)
