@@ -169,10 +169,11 @@ compares them with the shipped plans.
 {{- define "drydock.shipped.drain" -}}
 cilium-agent-not-ready: [drain, replace]
 gpu-node-disk-pressure: [drain, reboot]
+gpu-node-filesystem-read-only: [drain, reboot]
 gpu-node-problem-detected: [drain, reboot]
 gpu-node-subsystem-not-ready: [drain, reboot]
 node-disk-pressure: [drain, replace]
-node-filesystem-read-only: [drain, replace]
+node-filesystem-read-only: [drain, reboot, replace]
 node-gpu-fault: [drain, reboot]
 node-heartbeat-lost: [drain, replace]
 node-kernel-deadlock: [drain, replace]
