@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // maxMachine bounds what the history keeps of a machine's name.
@@ -15,10 +13,12 @@ const maxMachine = 256
 
 // MachineOf names the machine of the Node: by its spec.providerID, which stays when the machine registers again, else by the UID of
 // the Node.
-func MachineOf(n *corev1.Node) string {
-	switch id := n.Spec.ProviderID; {
+func MachineOf(n *corev1.Node) string { return machineOf(string(n.UID), n.Spec.ProviderID) }
+
+func machineOf(uid, id string) string {
+	switch {
 	case id == "":
-		return string(n.UID)
+		return uid
 	case len(id) > maxMachine:
 		return fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(id)))
 	default:
@@ -34,9 +34,7 @@ func IsMachine(n *corev1.Node, machine string) bool {
 }
 
 // Machine names the machine that the intent is about, as MachineOf does.
-func (i *Intent) Machine() string {
-	return MachineOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{UID: types.UID(i.UID)}, Spec: corev1.NodeSpec{ProviderID: i.ProviderID}})
-}
+func (i *Intent) Machine() string { return machineOf(i.UID, i.ProviderID) }
 
 // speaksOf says that the record under the key is of the Node's machine. The last intent of a node's repair names the machine. Before
 // the first one nothing was done, and all that the record rests on is the repair that it goes on from, which the history has.

@@ -72,7 +72,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 	b.conn.enter(waiting, b.began)
 	n, err = b.ReadCloser.Read(p)
 	b.conn.enter(working, b.began)
-	b.whole = b.whole || err == io.EOF //nolint:errorlint // Readers return it bare
+	b.whole = b.whole || err == io.EOF // Readers return it bare
 	return n, err
 }
 

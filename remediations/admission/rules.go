@@ -3,10 +3,10 @@ package admission
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
@@ -148,7 +148,7 @@ func deleted(ch *Change, busy *repair) *violation {
 // ownersChanged: the garbage collector, which is exempt, deletes a Node whose owners do not exist. A new owner that does not
 // exist and the removal of one that does have the same effect. A Node without owners is safe.
 func ownersChanged(ch *Change, busy *repair) *violation {
-	if ch.New == nil || !busy.inFlight() || ch.works(busy) || len(ch.New.OwnerReferences) == 0 || equality.Semantic.DeepEqual(ch.Old.OwnerReferences, ch.New.OwnerReferences) {
+	if ch.New == nil || !busy.inFlight() || ch.works(busy) || len(ch.New.OwnerReferences) == 0 || reflect.DeepEqual(ch.Old.OwnerReferences, ch.New.OwnerReferences) {
 		return nil
 	}
 	return busy.collision(ReasonOwnerReferences, byBreakGlassOrExempt, "changing its ownerReferences")

@@ -21,12 +21,16 @@ func TestWhatProvesWhoDrydockIsStandsInNoError(t *testing.T) {
 		return config.HTTPClientConfig{OAuth2: &config.OAuth2{ClientID: "drydock", ClientSecret: secret, TokenURL: serve(t, answer)}}
 	}
 	quotes := func(w http.ResponseWriter, r *http.Request) {
-		require.NoError(t, r.ParseForm())
+		if err := r.ParseForm(); err != nil {
+			t.Error(err)
+		}
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = fmt.Fprintf(w, "%s %s %s", r.Header.Get("Authorization"), r.Form.Encode(), strings.Repeat("x", 900<<10))
 	}
 	quotesAsOAuth := func(w http.ResponseWriter, r *http.Request) {
-		require.NoError(t, r.ParseForm())
+		if err := r.ParseForm(); err != nil {
+			t.Error(err)
+		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = fmt.Fprintf(w, `{"error":"invalid_client","error_description":%q}`, r.Header.Get("Authorization")+r.Form.Encode()+secret)

@@ -50,8 +50,8 @@ func (w *world) checkMachine(cur *corev1.Node, c NodeChange) {
 			continue
 		}
 		r, err := modelRegistry.DecodeRecord(*value)
-		if err != nil || r.Intent == nil {
-			continue // checkRecord says the first, and before its first step a repair has done nothing to any machine
+		if err != nil || r.Intent == nil || isPlanted(r.ID) {
+			continue // checkRecord says the first, before its first step a repair has done nothing to any machine, and a planted record names none
 		}
 		switch of, known := w.of[r.ID]; {
 		case !known:

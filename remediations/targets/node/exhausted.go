@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/common/model"
-
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
@@ -70,7 +69,7 @@ func (s *state) wellAgain() *state {
 	}
 	w.Cure = func(p *remediations.Policy) (remediations.Outcome, string) {
 		return remediations.OutcomeSelfRecovered, fmt.Sprintf("the plan ran out of steps at %s, and the node has been well since %s, for endWhenWell (%s)",
-			s.Record.Since.Format(time.RFC3339), s.WellSince.UTC().Format(time.RFC3339), model.Duration(p.EndWhenWell))
+			s.Record.Since.Format(time.RFC3339), s.WellSince.UTC().Format(time.RFC3339), text.Age(p.EndWhenWell))
 	}
 	return w
 }
@@ -89,7 +88,7 @@ func (s *state) noteWell(d *lifecycle.Decision, p *remediations.Policy, now time
 	d.Record.WellSince = remediations.Instant(since)
 	itself := ""
 	if p.EndWhenWell > 0 {
-		itself = fmt.Sprintf(" The repair ends by itself when the node has been well for %s.", model.Duration(p.EndWhenWell))
+		itself = fmt.Sprintf(" The repair ends by itself when the node has been well for %s.", text.Age(p.EndWhenWell))
 	}
 	notice(d, lifecycle.NodeWellAgain, "the node is well since %s: the node is Ready, its lease is fresh and its alert is gone. Repair %s by policy %s ran out of steps and did not cure the node; a person must look. When the node is fixed: kubectl drydock reset %s.%s",
 		d.Record.WellSince.Format(time.RFC3339), r.ID, r.Policy, s.Node.Name, itself)

@@ -13,41 +13,42 @@ import (
 // supersede takes a record off the Node by which nothing goes on: it is of another machine, or its repair has ended. ok is false where
 // there is none.
 func (s *state) supersede(now time.Time) (d lifecycle.Decision, ok bool) {
-	for _, key := range slices.Sorted(maps.Keys(s.Journal.Superseded)) {
-		r := s.Journal.Superseded[key]
-		if s.Ledger == nil {
-			return lifecycle.Decision{Verb: lifecycle.VerbLook, Message: fmt.Sprintf("the ledger is read again before the old record of repair %s is removed", r.ID)}, true
-		}
-		d = lifecycle.Decision{Verb: lifecycle.VerbRest, Superseded: r, NodeWrite: lifecycle.NodeWrite{Prune: []string{key}}}
-		switch {
-		case s.Journal.HasEnded(r):
-			d.Message = fmt.Sprintf("repair %s has ended, and somebody put its old record back on Node %s; the record is removed", r.ID, s.Node.Name)
-			return d, true
-		case s.Ledger.Outlives(r.ID):
-			d.Message = fmt.Sprintf("the record of repair %s is of another machine that had the name %s; the record is removed, and the repair goes on in the ledger", r.ID, s.Node.Name)
-			return d, true
-		}
-		known := s.Journal.Knows(r.ID) // its plan ran out, so that the history has it already
-		d.Message = fmt.Sprintf("the record is of another machine that had the name %s; this machine starts without it%s", s.Node.Name, r.LeftAs())
-		if undo(&d, r); d.Uncordon && s.Node.Spec.Unschedulable {
-			d.Message += "; if the Node stays cordoned, the cordon came with the old record, and somebody must take it away"
-		}
-		if known {
-			return d, true
-		}
-		d.Ended = r.Ended(remediations.OutcomeSuperseded, d.Message, now)
-		if r.Intent != nil {
-			d.Ended.Machine = r.Intent.Machine()
-		}
-		if key != remediations.NodeRepairKey {
-			of := remediations.Subject{Key: key}
-			d.Ended.Target = of.Entry()
-		}
-		describe(d.Ended, r)
-		if d.Ended.Location, d.Ended.Moves = r.Location, r.Moves; r.Pod != nil {
-			d.Ended.Pod = r.Pod.String()
-		}
+	if len(s.Journal.Superseded) == 0 {
+		return d, false
+	}
+	key := slices.Sorted(maps.Keys(s.Journal.Superseded))[0] // the next pass takes the next one
+	r := s.Journal.Superseded[key]
+	if s.Ledger == nil {
+		return lifecycle.Decision{Verb: lifecycle.VerbLook, Message: fmt.Sprintf("the ledger is read again before the old record of repair %s is removed", r.ID)}, true
+	}
+	d = lifecycle.Decision{Verb: lifecycle.VerbRest, Superseded: r, NodeWrite: lifecycle.NodeWrite{Prune: []string{key}}}
+	switch {
+	case s.Journal.HasEnded(r):
+		d.Message = fmt.Sprintf("repair %s has ended, and somebody put its old record back on Node %s; the record is removed", r.ID, s.Node.Name)
+		return d, true
+	case s.Ledger.Outlives(r.ID):
+		d.Message = fmt.Sprintf("the record of repair %s is of another machine that had the name %s; the record is removed, and the repair goes on in the ledger", r.ID, s.Node.Name)
 		return d, true
 	}
-	return d, false
+	known := s.Journal.Knows(r.ID) // its plan ran out, so that the history has it already
+	d.Message = fmt.Sprintf("the record is of another machine that had the name %s; this machine starts without it%s", s.Node.Name, r.LeftAs())
+	if undo(&d, r); d.Uncordon && s.Node.Spec.Unschedulable {
+		d.Message += "; if the Node stays cordoned, the cordon came with the old record, and somebody must take it away"
+	}
+	if known {
+		return d, true
+	}
+	d.Ended = r.Ended(remediations.OutcomeSuperseded, d.Message, now)
+	if r.Intent != nil {
+		d.Ended.Machine = r.Intent.Machine()
+	}
+	if key != remediations.NodeRepairKey {
+		of := remediations.Subject{Key: key}
+		d.Ended.Target = of.Entry()
+	}
+	describe(d.Ended, r)
+	if d.Ended.Location, d.Ended.Moves = r.Location, r.Moves; r.Pod != nil {
+		d.Ended.Pod = r.Pod.String()
+	}
+	return d, true
 }
