@@ -25,6 +25,12 @@ func (r *Record) LostGPUs(n *corev1.Node) (count, had int, lost bool) {
 	return count, had, lost
 }
 
+// WellAgain says that the node of the exhausted repair was found well, and that its machine has all of its GPUs.
+func (r *Record) WellAgain(n *corev1.Node) bool {
+	_, _, lost := r.LostGPUs(n)
+	return !r.WellSince.IsZero() && !lost
+}
+
 // WithGPUsBefore is the Node as a witness must see it: where its machine lost GPUs during the repair, its label promises as many as
 // the machine had. Otherwise it is the Node itself.
 func WithGPUsBefore(n *corev1.Node, r *Record) *corev1.Node {

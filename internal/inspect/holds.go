@@ -221,11 +221,7 @@ func ill(n *corev1.Node, alerts []remediations.Alert) string {
 // wellAgain says that Drydock found the node of an exhausted repair well.
 func wellAgain(n *corev1.Node) bool {
 	r, err := remediations.DecodeRecord(n.Annotations[remediations.NodeRepairKey])
-	if err != nil || r.WellSince.IsZero() {
-		return false
-	}
-	_, _, lost := r.LostGPUs(n)
-	return !lost
+	return err == nil && r.WellAgain(n)
 }
 
 // unready says that the Node's own condition is not True. A Node without one has not begun yet.

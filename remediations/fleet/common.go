@@ -34,7 +34,7 @@ func ofBreaker(s signs.Sign) bool {
 // alike are nodes whose alerts of one policy began so close together that they are one fault.
 type alike struct {
 	key   string // names the group among those of all policies
-	nodes []string
+	count int
 	names string
 }
 
@@ -75,14 +75,13 @@ func (r *Roster) group(policy string, since map[string]time.Time) (out map[strin
 			begin++
 			continue
 		}
-		g := &alike{key: policy + "/" + nodes[begin], nodes: nodes[begin:end], names: text.Line(strings.Join(nodes[begin:min(end, begin+maxNames)], ", "), maxNames)}
-		for _, name := range g.nodes {
-			if out == nil {
-				out = map[string]*alike{}
-			}
-			out[name] = g
+		if out == nil {
+			out = map[string]*alike{}
 		}
-		begin = end
+		g := &alike{key: policy + "/" + nodes[begin], count: end - begin, names: text.Line(strings.Join(nodes[begin:min(end, begin+maxNames)], ", "), maxNames)}
+		for ; begin < end; begin++ {
+			out[nodes[begin]] = g
+		}
 	}
 	return out
 }
@@ -99,12 +98,12 @@ func (r *Roster) trials() map[string]tried {
 	for policy, of := range r.alike {
 		for name, g := range of {
 			m := r.members[name]
-			if m == nil || m.policy != policy || out[g.key].failed {
+			if m == nil || m.own == nil || m.own.Policy != policy || out[g.key].failed {
 				continue
 			}
 			if m.exhausted {
 				out[g.key] = tried{name, true}
-			} else if m.intent != nil && m.hold == "" && (out[g.key].node == "" || name < out[g.key].node) {
+			} else if m.own.Intent != nil && !m.held() && (out[g.key].node == "" || name < out[g.key].node) {
 				out[g.key] = tried{name, false}
 			}
 		}
@@ -138,9 +137,9 @@ func (f *Fleet) Common(policy, node string) *Common {
 	was := f.tried[g.key]
 	for name, place := range f.occupied { // what this pass has begun is in no record yet
 		m := f.roster.members[name]
-		if was.node == "" && of[name] == g && !place.wouldBe && !place.parked && (m.policy == policy || m.policy == "") {
+		if was.node == "" && of[name] == g && !place.wouldBe && !place.parked && (m.own == nil || m.own.Policy == policy) {
 			was.node = name
 		}
 	}
-	return &Common{Count: len(g.nodes), Names: g.names, Tried: was.node, Failed: was.failed}
+	return &Common{Count: g.count, Names: g.names, Tried: was.node, Failed: was.failed}
 }

@@ -50,8 +50,9 @@ type place struct {
 }
 
 // begun is the place with where the node stood when its repair drained it.
-func (p place) begun(i *remediations.Intent) place {
-	if i != nil {
+func (p place) begun(r *remediations.Record) place {
+	if r != nil && r.Intent != nil {
+		i := r.Intent
 		p.slotZone, p.slotPool, p.controlPlane = i.Zone, i.Pool, p.controlPlane || i.ControlPlane
 	}
 	return p
@@ -85,7 +86,7 @@ func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 	}
 	for name, m := range r.occupying {
 		if remediations.InFlightAt(m.from, m.until, now) {
-			f.occupied[name] = m.place.begun(m.intent)
+			f.occupied[name] = m.place.begun(m.own)
 		}
 	}
 	for name, m := range r.leading {

@@ -33,7 +33,7 @@ func (f *Fleet) Park(c *remediations.Config, n *corev1.Node, r *remediations.Rec
 		return
 	}
 	f.Occupy(c, n, false)
-	p := f.occupied[n.Name].begun(r.Intent)
+	p := f.occupied[n.Name].begun(r)
 	p.parked = true
 	f.occupied[n.Name] = p
 }

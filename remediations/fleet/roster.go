@@ -55,12 +55,8 @@ type Member struct {
 	Glass bool
 
 	traits
-	// repair is the node's own repair that has not run out, intent its last one.
-	repair string
-	intent *remediations.Intent
-	// policy is that of the record, hold what keeps the next step of the repair back; empty: nothing does.
-	policy string
-	hold   remediations.Reason
+	// own is the record of the node's own repair; nil: there is none, or it cannot be read.
+	own *remediations.Record
 	// occupies: a disruptive repair is in flight by its record or, as place says, is parked or would be in flight.
 	occupies bool
 	// from and until are when it occupies by its record alone.
@@ -269,22 +265,19 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 		m.occupies, m.place.wouldBe = true, true
 		m.until = c.WouldUntil(c.PolicyOf(r.Policy, n), r)
 	}
-	if j.Record != nil {
-		_, had, lost := j.Record.LostGPUs(n)
-		if lost {
+	if m.own = j.Record; m.own != nil {
+		if _, had, lost := m.own.LostGPUs(n); lost {
 			m.gpus = had
 		}
-		m.wellAgain = !j.Record.WellSince.IsZero() && !lost
-		phase, m.intent = j.Record.Phase, j.Record.Intent
-		if phase != remediations.PhaseExhausted {
-			m.repair = j.Record.ID
-		}
-		if m.policy = j.Record.Policy; phase == remediations.PhasePending && j.Record.Hold != nil {
-			m.hold = j.Record.Hold.Reason
-		}
+		phase, m.wellAgain = m.own.Phase, m.own.WellAgain(n)
 	}
 	m.exhausted, m.leader = phase == remediations.PhaseExhausted, j.Location()
 	m.InFlight = phase.InFlight() || (m.leader != nil && m.leader.Phase.InFlight())
+}
+
+// held says that something keeps the next step of the node's own repair back: a person's word, or a guard.
+func (m *Member) held() bool {
+	return m.own != nil && m.own.Phase == remediations.PhasePending && m.own.Hold != nil
 }
 
 // SidecarsInFlight counts the sidecars that take a place.

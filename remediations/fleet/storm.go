@@ -68,7 +68,7 @@ func (f *Fleet) move(l *ledger.Ledger, scope string, of census, now time.Time) {
 	case b.State == ledger.BreakerHalfOpen && b.Trial != "":
 		switch f.endOf(b.Trial, l) {
 		case "":
-			if f.heldTrial(b.Trial) { // another node may be tried meanwhile
+			if m := f.underWay(b.Trial); m != nil && m.held() { // another node may be tried meanwhile
 				b.Trial = ""
 			}
 			b.Quiet = remediations.Instant(now)
@@ -112,10 +112,8 @@ func (f *Fleet) endOf(repair string, l *ledger.Ledger) remediations.Outcome {
 			return ""
 		}
 	}
-	for _, m := range f.roster.concerned {
-		if m.repair == repair {
-			return ""
-		}
+	if f.underWay(repair) != nil {
+		return ""
 	}
 	for _, m := range f.roster.members {
 		history := m.Node.Annotations[remediations.HistoryKey]
@@ -131,22 +129,20 @@ func (f *Fleet) endOf(repair string, l *ledger.Ledger) remediations.Outcome {
 	return remediations.OutcomeSuperseded
 }
 
-// heldTrial says that something keeps the next step of the repair back: a person's word, or a guard.
-func (f *Fleet) heldTrial(repair string) bool {
+// underWay is the member whose own repair that is, and has not run out of steps; nil: there is none.
+func (f *Fleet) underWay(repair string) *Member {
 	for _, m := range f.roster.concerned {
-		if m.repair == repair {
-			return m.hold != ""
+		if r := m.own; r != nil && r.ID == repair && r.Phase != remediations.PhaseExhausted {
+			return m
 		}
 	}
-	return false
+	return nil
 }
 
 // NodeOf is the node on which the repair is recorded; empty: no Node has it.
 func (f *Fleet) NodeOf(repair string) string {
-	for name, m := range f.roster.concerned {
-		if m.repair == repair {
-			return name
-		}
+	if m := f.underWay(repair); m != nil {
+		return m.Node.Name
 	}
 	return ""
 }

@@ -26,15 +26,14 @@ func (c *Candidate) brokenBy(scope string, b ledger.Breaker) *Finding {
 		if b.Trial == c.Own {
 			return nil
 		}
-		first := "node " + c.Fleet.NodeOf(b.Trial)
-		switch {
-		case b.Trial == "":
-			busy := c.Fleet.Busy(scope, c.Node.Name)
-			if busy == "" {
+		node := c.Fleet.NodeOf(b.Trial)
+		if b.Trial == "" {
+			if node = c.Fleet.Busy(scope, c.Node.Name); node == "" {
 				return nil
 			}
-			first = "node " + busy
-		case first == "node ": // the machine is being replaced, and its Node is gone
+		}
+		first := "node " + node
+		if node == "" { // the machine is being replaced, and its Node is gone
 			first = "the machine of repair " + b.Trial
 		}
 		return Because("the breaker of %s is half-open: %s is repaired first, and the others wait for how that ends", scope, first)
