@@ -26,11 +26,20 @@ func intentID(r *Record, s StepRef) string { return fmt.Sprintf("%s-%d-%d", r.ID
 // Issued is the attempt of the intent, read from its name; false: none was issued. While the repair is Pending, Step already
 // names the next attempt.
 func (r *Record) Issued() (StepRef, bool) {
-	ref := StepRef{Name: LastDone(r).Name}
 	if r.Intent == nil {
 		return StepRef{}, false
 	}
-	if _, err := fmt.Sscanf(r.Intent.ID, r.ID+"-%d-%d", &ref.Index, &ref.Attempt); err != nil {
+	ref, ok := AttemptNamed(r.ID, r.Intent.ID)
+	if ok {
+		ref.Name = LastDone(r).Name
+	}
+	return ref, ok
+}
+
+// AttemptNamed reads the step's index and the attempt from the name of an attempt of the repair; false: it is none of these. The step's name
+// is not in it.
+func AttemptNamed(repair, attempt string) (ref StepRef, ok bool) {
+	if _, err := fmt.Sscanf(attempt, repair+"-%d-%d", &ref.Index, &ref.Attempt); err != nil {
 		return StepRef{}, false
 	}
 	return ref, true

@@ -13,17 +13,26 @@ const maxMachine = 256
 
 // MachineOf names the machine of the Node: by its spec.providerID, which stays when the machine registers again, else by the UID of
 // the Node.
-func MachineOf(n *corev1.Node) string { return machineOf(string(n.UID), n.Spec.ProviderID) }
+func MachineOf(n *corev1.Node) string { return Machine(string(n.UID), n.Spec.ProviderID) }
 
-func machineOf(uid, id string) string {
+// Machine is MachineOf, for a Node of which these two are known.
+func Machine(uid, providerID string) string {
 	switch {
-	case id == "":
+	case providerID == "":
 		return uid
-	case len(id) > maxMachine:
-		return fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(id)))
+	case len(providerID) > maxMachine:
+		return fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(providerID)))
 	default:
-		return id
+		return providerID
 	}
+}
+
+// SameMachine says that the Node is of the machine of a Node that had that UID and spec.providerID: by the latter, where both have one.
+func SameMachine(uid, providerID string, n *corev1.Node) bool {
+	if providerID != "" && n.Spec.ProviderID != "" {
+		return providerID == n.Spec.ProviderID
+	}
+	return uid == string(n.UID)
 }
 
 // IsMachine says that the Node is of the machine with that name. The name may be older than the spec.providerID of the Node: then it
@@ -34,7 +43,7 @@ func IsMachine(n *corev1.Node, machine string) bool {
 }
 
 // Machine names the machine that the intent is about, as MachineOf does.
-func (i *Intent) Machine() string { return machineOf(i.UID, i.ProviderID) }
+func (i *Intent) Machine() string { return Machine(i.UID, i.ProviderID) }
 
 // speaksOf says that the record under the key is of the Node's machine. The last intent of a node's repair names the machine. Before
 // the first one nothing was done, and all that the record rests on is the repair that it goes on from, which the history has.
@@ -45,29 +54,20 @@ func (j Journal) speaksOf(r *Record, n *corev1.Node, key string) bool {
 		return true // it names its pod, or its location
 	case i == nil || i.UID == "" && i.ProviderID == "":
 		return r.After == nil || !slices.ContainsFunc(j.Past, func(e Entry) bool { return e.ID == r.After.ID })
-	case i.ProviderID != "" && n.Spec.ProviderID != "":
-		return i.ProviderID == n.Spec.ProviderID
+	case (i.UID == "" || n.UID == "") && (i.ProviderID == "" || n.Spec.ProviderID == ""):
+		return true // there is nothing to compare
 	}
-	return n.UID == "" || i.UID == "" || i.UID == string(n.UID)
+	return SameMachine(i.UID, i.ProviderID, n)
 }
 
 // readHistory parts the history: what ended on the Node's machine, and what ended on another machine that had a Node of this name.
 func (j *Journal) readHistory(n *corev1.Node) {
-	j.History = DecodeHistory(n.Annotations[HistoryKey])
-	for i := range j.History {
-		if IsMachine(n, j.History[i].Machine) {
-			continue
+	for _, e := range DecodeHistory(n.Annotations[HistoryKey]) {
+		if IsMachine(n, e.Machine) {
+			j.History = append(j.History, e)
+		} else {
+			j.Past = append(j.Past, e)
 		}
-		all := j.History
-		j.History = nil
-		for _, e := range all {
-			if IsMachine(n, e.Machine) {
-				j.History = append(j.History, e)
-			} else {
-				j.Past = append(j.Past, e)
-			}
-		}
-		return
 	}
 }
 
@@ -90,7 +90,7 @@ func (j Journal) Rewritten(own []Entry) []Entry {
 	if len(j.Past) == 0 {
 		return own
 	}
-	return append(append(make([]Entry, 0, len(own)+len(j.Past)), own...), j.Past...)
+	return slices.Concat(own, j.Past)
 }
 
 // HasEnded says that the history has the end of the record's repair, so that the record is an old one that somebody put back. A repair

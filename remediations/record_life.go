@@ -8,6 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// All are the attempts issued by the repair and by those that it went on from, oldest first.
+func (r *Record) All() Attempts {
+	if r.After == nil {
+		return r.Done
+	}
+	return slices.Concat(r.After.Steps, r.Done)
+}
+
 // Ended is the history's entry of a repair that is over; its kind adds what is its own.
 func (r *Record) Ended(o Outcome, why string, now time.Time) *Entry {
 	return &Entry{

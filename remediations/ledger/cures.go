@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -55,14 +54,26 @@ func (l *Ledger) UnseenIn(from, to time.Time) (sum time.Duration) {
 // Cured remembers how a repair of the machine ended: a cure, which may relapse, or anything else, after which the plan
 // begins anew. trials are the breakers that it was on trial for.
 func (l *Ledger) Cured(machine string, e *remediations.Entry, trials []string) bool {
-	before := l.Cures[machine]
-	cures := slices.DeleteFunc(slices.Clone(before), func(c Cure) bool { return c.Policy == e.Policy })
-	changed := len(cures) != len(before)
-	if c := CureOf(*e); c != nil {
-		c.Trials = trials
-		cures, changed = append(cures, *c), true
+	c := CureOf(*e)
+	if c == nil {
+		return l.forgetCure(machine, e.Policy)
 	}
-	if !changed {
+	c.Trials = trials
+	l.remember(machine, *c)
+	return true
+}
+
+// remember keeps the cure in place of the machine's earlier one of that policy.
+func (l *Ledger) remember(machine string, c Cure) {
+	l.forgetCure(machine, c.Policy)
+	l.cures(machine, append(slices.Clone(l.Cures[machine]), c))
+}
+
+// forgetCure drops the machine's cure of that policy; it says whether there was one.
+func (l *Ledger) forgetCure(machine, policy string) bool {
+	before := l.Cures[machine]
+	cures := slices.DeleteFunc(slices.Clone(before), func(c Cure) bool { return c.Policy == policy })
+	if len(cures) == len(before) {
 		return false
 	}
 	l.cures(machine, cures)
@@ -81,19 +92,18 @@ func (l *Ledger) cures(machine string, cures []Cure) {
 // Interrupted remembers, for a machine that may register again, how far the slot's repair was when its Node was deleted: the next repair
 // goes on with the plan, as after a cure that did not last. It says whether there is something to remember.
 func (l *Ledger) Interrupted(c *remediations.Config, s Slot, now time.Time) bool {
-	ref, p := remediations.StepRef{}, c.Policy(s.Policy)
+	p := c.Policy(s.Policy)
 	if s.Kind != remediations.KindNode || s.ProviderID == "" || p == nil {
 		return false
 	}
-	if _, err := fmt.Sscanf(s.Attempt, s.Repair+"-%d-%d", &ref.Index, &ref.Attempt); err != nil || ref.Index < 0 || ref.Index >= len(p.Plan) {
+	ref, ok := remediations.AttemptNamed(s.Repair, s.Attempt)
+	if !ok || ref.Index < 0 || ref.Index >= len(p.Plan) {
 		return false
 	}
 	ref.Name = p.Plan[ref.Index].Name
-	machine := remediations.MachineOf(&corev1.Node{Spec: corev1.NodeSpec{ProviderID: s.ProviderID}})
-	cures := slices.DeleteFunc(slices.Clone(l.Cures[machine]), func(c Cure) bool { return c.Policy == s.Policy })
-	l.cures(machine, append(cures, Cure{
+	l.remember(remediations.Machine(s.UID, s.ProviderID), Cure{
 		Repair: s.Repair, Policy: s.Policy, At: remediations.Instant(now), Step: ref, Steps: remediations.Attempts{ref.Issued()}, Relapsed: true,
-	}))
+	})
 	return true
 }
 
@@ -104,22 +114,17 @@ func (l *Ledger) RanOut(n *corev1.Node, r *remediations.Record) {
 	if !ok || r.Cause.Request != "" {
 		return
 	}
-	c := Cure{Repair: r.ID, Policy: r.Policy, At: r.Since, Step: ref, Steps: r.Done, Relapsed: true}
-	if r.After != nil {
-		c.Steps = slices.Concat(r.After.Steps, r.Done)
-	}
-	l.cures(Machine(n), append(slices.DeleteFunc(slices.Clone(l.Cures[Machine(n)]), func(c Cure) bool { return c.Policy == r.Policy }), c))
+	l.remember(Machine(n), Cure{Repair: r.ID, Policy: r.Policy, At: r.Since, Step: ref, Steps: r.All(), Relapsed: true})
 }
 
 // ForgetCures forgets how repairs of the policy on the Node's machine ended, also that a plan ran out. What was begun on the machine still counts.
 func (l *Ledger) ForgetCures(n *corev1.Node, policy string) {
-	for _, machine := range []string{remediations.MachineOf(n), Machine(n)} {
-		l.cures(machine, slices.DeleteFunc(slices.Clone(l.Cures[machine]), func(c Cure) bool { return c.Policy == policy }))
-	}
+	l.forgetCure(remediations.MachineOf(n), policy)
+	l.forgetCure(Machine(n), policy)
 }
 
-// CureOf is how the policy's last repair of the Node's machine ended, where the next one goes on from it; nil: it begins anew.
-func (l *Ledger) CureOf(n *corev1.Node, policy string) (last *Cure) {
+// LastCure is how the policy's last repair of the Node's machine ended, where the next one goes on from it; nil: it begins anew.
+func (l *Ledger) LastCure(n *corev1.Node, policy string) (last *Cure) {
 	for _, machine := range []string{remediations.MachineOf(n), Machine(n)} {
 		for _, c := range l.Cures[machine] {
 			if c.Policy == policy && (last == nil || c.At.After(last.At)) {
@@ -133,8 +138,7 @@ func (l *Ledger) CureOf(n *corev1.Node, policy string) (last *Cure) {
 // Relapse counts the machine's cure as failed.
 func (l *Ledger) Relapse(machine string, c Cure) {
 	c.Relapsed = true
-	cures := slices.DeleteFunc(slices.Clone(l.Cures[machine]), func(o Cure) bool { return o.Policy == c.Policy })
-	l.cures(machine, append(cures, c))
+	l.remember(machine, c)
 	l.Finished(c.Policy, c.Repair, remediations.OutcomeRelapsed)
 }
 

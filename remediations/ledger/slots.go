@@ -62,7 +62,7 @@ func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations
 	}
 	l.Release(r.ID)
 	// A machine has one repair at a time. Where a process ended between the slot and the intent, the next one has another id.
-	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == remediations.KindNode && s.Of(n) })
+	l.releaseSlot(n)
 	since := remediations.Instant(now)
 	slot := nodeSlot(c, n, r, since)
 	l.Slots = append(l.Slots, slot)
@@ -112,27 +112,17 @@ func (l *Ledger) SlotOf(node string) *Slot {
 
 // ReleaseMachine frees what the repairs of the Node's machine hold whose record nobody can read.
 func (l *Ledger) ReleaseMachine(n *corev1.Node) {
-	for _, s := range slices.Clone(l.Slots) {
-		if s.Kind == remediations.KindNode && s.Of(n) {
-			l.Release(s.Repair)
-		}
-	}
-	for _, o := range slices.Clone(l.Orphans) {
-		if sameMachine(o.UID, o.ProviderID, n) {
-			l.Release(o.Record.ID)
-		}
-	}
+	l.releaseSlot(n)
+	l.Orphans = slices.DeleteFunc(l.Orphans, func(o Orphan) bool { return remediations.SameMachine(o.UID, o.ProviderID, n) })
+}
+
+// releaseSlot frees the slot of the node's own repair, by its machine.
+func (l *Ledger) releaseSlot(n *corev1.Node) {
+	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == remediations.KindNode && s.Of(n) })
 }
 
 // Of says that the slot's repair is of the Node's machine.
-func (s Slot) Of(n *corev1.Node) bool { return sameMachine(s.UID, s.ProviderID, n) }
-
-func sameMachine(uid, providerID string, n *corev1.Node) bool {
-	if providerID != "" && n.Spec.ProviderID != "" {
-		return providerID == n.Spec.ProviderID
-	}
-	return uid == string(n.UID)
-}
+func (s Slot) Of(n *corev1.Node) bool { return remediations.SameMachine(s.UID, s.ProviderID, n) }
 
 // Outlives says that the repair goes on in the ledger when its Node is gone.
 func (l *Ledger) Outlives(repair string) bool {

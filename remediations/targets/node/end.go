@@ -56,10 +56,10 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decisio
 		tried = "these steps were done"
 		missing += fmt.Sprintf("; the node was uncordoned while Drydock verified %s, so pods may be back, and no other step is taken", remediations.LastDone(r))
 	}
-	d.Message = fmt.Sprintf("%s (%s) and the node is not cured: %s%s", tried, all(r), missing, passedOver(r))
+	d.Message = fmt.Sprintf("%s (%s) and the node is not cured: %s%s", tried, r.All(), missing, passedOver(r))
 	d.Ended.Why = text.Line(d.Message, 300)
 	d.Uncordon, d.Untaint, d.Withdraw, d.Ended.Left = false, false, nil, nil
-	disruptive := slices.ContainsFunc(all(r), func(done remediations.Attempt) bool { return s.Config.Remediation(done.Name).Disruptive })
+	disruptive := slices.ContainsFunc(r.All(), func(done remediations.Attempt) bool { return s.Config.Remediation(done.Name).Disruptive })
 	if p.CordonExhausted && p.Mode == remediations.ModeEnforce && disruptive && !s.Node.Spec.Unschedulable && !refilled {
 		d.Cordon = true
 		r.Undo = append(r.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(now)})

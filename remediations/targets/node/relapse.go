@@ -1,7 +1,6 @@
 package node
 
 import (
-	"slices"
 	"time"
 
 	"drydock.dev/drydock/remediations"
@@ -17,20 +16,12 @@ func (s *state) begins(p *remediations.Policy, r *remediations.Record) bool {
 	return ok
 }
 
-// all are the attempts issued by the repair and by those that it went on from, oldest first.
-func all(r *remediations.Record) remediations.Attempts {
-	if r.After == nil {
-		return r.Done
-	}
-	return slices.Concat(r.After.Steps, r.Done)
-}
-
 // lastCure is how the policy's last repair of the machine ended, if that was a cure. The Node's history has it, and the
 // ledger has it for a Node that was deleted and registered again.
 func (s *state) lastCure(policy string) *ledger.Cure {
 	var known *ledger.Cure
 	if s.Ledger != nil {
-		known = s.Ledger.CureOf(s.Node, policy)
+		known = s.Ledger.LastCure(s.Node, policy)
 	}
 	for _, e := range s.Journal.History {
 		if e.Policy != policy || remediations.KindOf(e.Target) != "" || e.DidNothing() {
