@@ -62,6 +62,14 @@ func InFlightAt(from, until, now time.Time) bool {
 	return !from.After(now.Add(ahead)) && now.Before(until)
 }
 
+// Later is the later of two times.
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 func Earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a

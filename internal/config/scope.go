@@ -18,7 +18,7 @@ import (
 // policies that are for GPU nodes alone.
 func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
 	wait := c.rebootWait(p)
-	if p.Mode == remediations.ModeOff || wait == 0 || len(requirementsOn(p, signs.GPUCountLabel)) > 0 {
+	if p.Mode == remediations.ModeOff || wait == 0 || len(requirementsOn(p.NodeSelector, signs.GPUCountLabel)) > 0 {
 		return nil
 	}
 	var patient PolicyInfo
@@ -49,24 +49,24 @@ func (c *Config) rebootWait(p PolicyInfo) (wait time.Duration) {
 	return wait
 }
 
-// requirementsOn are those of the policy's nodeSelector about the label.
-func requirementsOn(p PolicyInfo, label string) []k8slabels.Requirement {
-	if p.NodeSelector == nil {
+// requirementsOn are those of the nodeSelector about the label.
+func requirementsOn(selector k8slabels.Selector, label string) []k8slabels.Requirement {
+	if selector == nil {
 		return nil
 	}
-	all, _ := p.NodeSelector.Requirements()
+	all, _ := selector.Requirements()
 	return slices.DeleteFunc(slices.Clone(all), func(r k8slabels.Requirement) bool { return r.Key() != label })
 }
 
 // forGPUNodes says that the policy is for GPU nodes alone, notForGPUNodes that it is for all others alone.
 func forGPUNodes(p PolicyInfo) bool {
-	return slices.ContainsFunc(requirementsOn(p, signs.GPUCountLabel), func(r k8slabels.Requirement) bool {
+	return slices.ContainsFunc(requirementsOn(p.NodeSelector, signs.GPUCountLabel), func(r k8slabels.Requirement) bool {
 		return r.Operator() != selection.DoesNotExist && r.Operator() != selection.NotIn
 	})
 }
 
 func notForGPUNodes(p PolicyInfo) bool {
-	return slices.ContainsFunc(requirementsOn(p, signs.GPUCountLabel), func(r k8slabels.Requirement) bool { return r.Operator() == selection.DoesNotExist })
+	return slices.ContainsFunc(requirementsOn(p.NodeSelector, signs.GPUCountLabel), func(r k8slabels.Requirement) bool { return r.Operator() == selection.DoesNotExist })
 }
 
 // selectsFewer warns of a person's own policy that selects some nodes only, while other policies do the same to the other nodes for other
@@ -85,7 +85,7 @@ func (c *Config) selectsFewer(p PolicyInfo) []Fault {
 		var sisters []string
 		for _, q := range c.Policies {
 			switch {
-			case q.Name == p.Name || !c.actsBeside(p, q, steps) || len(requirementsOn(q, r.Key())) > 0:
+			case q.Name == p.Name || !c.actsBeside(p, q, steps) || len(requirementsOn(q.NodeSelector, r.Key())) > 0:
 			case q.Match.String() == p.Match.String() && forGPUNodes(p) == forGPUNodes(q):
 				return nil
 			default:
@@ -108,7 +108,7 @@ func (c *Config) unscoped(p PolicyInfo, label string) (steps, scopes []string) {
 			continue
 		}
 		for _, provider := range c.Core.Providers {
-			if !slices.Contains(provider.Steps, s.Name) || len(requirementsOn(PolicyInfo{Policy: &remediations.Policy{NodeSelector: provider.NodeSelector}}, label)) > 0 {
+			if !slices.Contains(provider.Steps, s.Name) || len(requirementsOn(provider.NodeSelector, label)) > 0 {
 				continue
 			}
 			steps, scopes = append(steps, s.Name), append(scopes, "providers."+provider.Name+".nodeSelector")

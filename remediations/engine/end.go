@@ -26,8 +26,8 @@ func (p *pass) end(s *lifecycle.State, d lifecycle.Decision) {
 	if p.persist(s, d) == nil {
 		return
 	}
-	if r != nil && r.Silence != "" && p.Silencer != nil {
-		p.Beside(func() { p.expireSilence(r.Silence) })
+	if r != nil {
+		p.endSilence(r.Silence)
 	}
 	p.metrics.over(e)
 	p.emitOnce(n.Name, e.ID, Event{
@@ -111,6 +111,13 @@ func endNote(e *remediations.Entry, whose, message string) string {
 	return fmt.Sprintf("repair %s%s by policy %s after %s (%s): %s", e.ID, whose, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), did, message)
 }
 
+// endSilence has the repair's silence ended beside the pass; empty: it has none.
+func (p *pass) endSilence(id string) {
+	if id != "" && p.Silencer != nil {
+		p.Beside(func() { p.expireSilence(id) })
+	}
+}
+
 // expireSilence ends the repair's silence; one that could not be ended has an end of its own.
 func (p *pass) expireSilence(id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
@@ -136,9 +143,7 @@ func (p *pass) supersede(s *lifecycle.State, d lifecycle.Decision) {
 		p.metrics.over(d.Ended)
 		p.release(s.Node.Name, r.ID)
 	}
-	if r.Silence != "" && p.Silencer != nil {
-		p.Beside(func() { p.expireSilence(r.Silence) })
-	}
+	p.endSilence(r.Silence)
 	p.Events.Event(s.Node.Name, Event{Warning: true, Reason: "RepairSuperseded", Action: r.ID, Of: trailOf(r), Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, d.Message)})
 	p.again = true // the Node is decided about without the record
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"drydock.dev/drydock/internal/selftest"
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
 )
@@ -54,7 +55,7 @@ func (p *pass) selfTest() alerts.SelfTest {
 	was := c.is
 	c.memory, c.is = c.memory.Judge(p.Config, p.word, c.arrival, posts, was)
 	c.memory.At = p.word.AskedAt
-	p.metrics.setSelfTest(c.is.State, latest(c.arrival, posts.Arrived))
+	p.metrics.setSelfTest(c.is.State, remediations.Later(c.arrival, posts.Arrived))
 	if c.is.State == was.State {
 		return c.is
 	}
@@ -75,16 +76,9 @@ func (p *pass) selfTest() alerts.SelfTest {
 func (e *Engine) awaitsArrival() bool {
 	at := e.connection.arrival
 	if e.Posts != nil {
-		at = latest(at, e.Posts().Arrived)
+		at = remediations.Later(at, e.Posts().Arrived)
 	}
 	return selftest.AwaitsArrival(e.connection.is, at, e.Clock.Now())
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // saveOverArrival saves a ledger once more that met another version, where nothing of it changed but the arrival of the

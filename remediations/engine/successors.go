@@ -141,9 +141,7 @@ func (p *pass) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision)
 	if m := p.orphans[o.Record.ID]; id == "" && m != nil {
 		id = m.silence
 	}
-	if id != "" && p.Silencer != nil {
-		p.Beside(func() { p.expireSilence(id) })
-	}
+	p.endSilence(id)
 	p.again = true
 }
 

@@ -104,15 +104,14 @@ func (s Sign) askCondition(n *corev1.Node, now time.Time) Testimony {
 		}
 		return Well
 	})
-	i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return string(c.Type) == s.Name })
-	if i < 0 {
+	c := conditionOf(n, corev1.NodeConditionType(s.Name))
+	if c == nil {
 		return t
 	}
-	c := n.Status.Conditions[i]
 	if age := now.Sub(c.LastHeartbeatTime.Time); s.StaleAfter > 0 && !now.IsZero() && !c.LastHeartbeatTime.IsZero() && age > s.StaleAfter {
 		return Testimony{Answer: Unknown, Saw: fmt.Sprintf("%s, but nothing has confirmed it for %s (staleAfter: %s)", t.Saw, text.Age(age), text.Age(s.StaleAfter))}
 	}
-	if why := s.Texts.against(c); t.Answer == Ill && why != "" {
+	if why := s.Texts.against(*c); t.Answer == Ill && why != "" {
 		return Testimony{Answer: Unknown, Saw: t.Saw + ", but " + why}
 	}
 	return t
@@ -134,11 +133,10 @@ func (s Sign) String() string {
 }
 
 func conditionSays(n *corev1.Node, kind corev1.NodeConditionType, judge func(corev1.ConditionStatus) Answer) Testimony {
-	i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
-	if i < 0 {
+	c := conditionOf(n, kind)
+	if c == nil {
 		return Testimony{Answer: Unknown, Saw: fmt.Sprintf("the Node has no condition %s", kind)}
 	}
-	c := n.Status.Conditions[i]
 	since := ""
 	if !c.LastTransitionTime.IsZero() {
 		since = " since " + c.LastTransitionTime.UTC().Format(time.RFC3339)
@@ -182,7 +180,9 @@ type weighed struct {
 // counted leaves out the conditions that the Node does not have, where it has another one of the list: an agent sets some of the
 // conditions that a policy names, and what it never sets is no data.
 func counted(signs []Sign, n *corev1.Node) []Sign {
-	absent := func(s Sign) bool { return s.Kind == Condition && !hasCondition(n, s.Name) }
+	absent := func(s Sign) bool {
+		return s.Kind == Condition && conditionOf(n, corev1.NodeConditionType(s.Name)) == nil
+	}
 	present := func(s Sign) bool { return s.Kind == Condition && !absent(s) }
 	if !slices.ContainsFunc(signs, absent) || !slices.ContainsFunc(signs, present) {
 		return signs
@@ -190,8 +190,14 @@ func counted(signs []Sign, n *corev1.Node) []Sign {
 	return slices.DeleteFunc(slices.Clone(signs), absent)
 }
 
-func hasCondition(n *corev1.Node, kind string) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return string(c.Type) == kind })
+// conditionOf is the node's condition of that type; nil: it has none.
+func conditionOf(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == kind {
+			return &n.Status.Conditions[i]
+		}
+	}
+	return nil
 }
 
 // Weigh asks the signs. What was read before since counts as not read. now zero: nobody judges how old the Node's conditions are.

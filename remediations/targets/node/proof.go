@@ -112,8 +112,8 @@ func (s *state) cure(p *remediations.Policy) (remediations.Outcome, string) {
 // readyBy is when the node was well again at the latest: when Drydock first saw it so, or when the kubelet says that it became Ready after
 // the attempt, if nobody could look before.
 func (s *state) readyBy() time.Time {
-	for _, c := range s.Node.Status.Conditions {
-		if at := c.LastTransitionTime.Time; c.Type == corev1.NodeReady && at.After(s.Record.Intent.At) && at.Before(s.WellSince) {
+	if c := remediations.ReadyCondition(s.Node); c != nil {
+		if at := c.LastTransitionTime.Time; at.After(s.Record.Intent.At) && at.Before(s.WellSince) {
 			return at
 		}
 	}

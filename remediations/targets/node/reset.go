@@ -17,10 +17,9 @@ import (
 // that cannot be read is dropped. Else every repair of the node that has run out of steps is forgotten, its own, its
 // leader's and its sidecars', and policies that are stopped here go on. ok is false where there is nothing of that.
 func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
-	v, asked := s.Node.Annotations[remediations.ResetKey]
 	r := s.Record
 	switch {
-	case !asked || s.Ledger == nil || remediations.ParseReset(v) != nil:
+	case !s.asksReset():
 		return d, false
 	case s.Journal.CannotRead(remediations.NodeRepairKey):
 		return s.dropMalformed(now), true
@@ -61,6 +60,12 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	return d, len(said) > 0
 }
 
+// asksReset says that a person asks for a reset that can be done now.
+func (s *state) asksReset() bool {
+	v, asked := s.Node.Annotations[remediations.ResetKey]
+	return asked && s.Ledger != nil && remediations.ParseReset(v) == nil
+}
+
 // dropMalformed forgets the record of the node's own repair, which nobody can read. What it said is kept, cut, in the history.
 func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
 	bytes := s.Node.Annotations[remediations.NodeRepairKey]
@@ -85,8 +90,7 @@ func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
 // dropUnreadable forgets, by a person's reset, the records of the node's other targets that nobody can read. Records that can be read
 // stay, and their repairs go on.
 func (s *state) dropUnreadable(d *lifecycle.Decision, now time.Time) {
-	v, asked := s.Node.Annotations[remediations.ResetKey]
-	if !asked || s.Ledger == nil || remediations.ParseReset(v) != nil {
+	if !s.asksReset() {
 		return
 	}
 	for _, key := range s.Journal.Unreadable {

@@ -115,7 +115,7 @@ func (s *State) hold(c *lifecycle.Candidate, pending *remediations.Record, reaso
 func (s *State) cured() (at time.Time) {
 	for _, e := range s.Journal.History {
 		if e.Pod == s.Name && (e.Outcome == remediations.OutcomeRecovered || e.Outcome == remediations.OutcomeSelfRecovered) {
-			at = latest(at, e.Ended.Add(-cureMargin))
+			at = remediations.Later(at, e.Ended.Add(-cureMargin))
 		}
 	}
 	return at

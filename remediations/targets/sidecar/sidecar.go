@@ -95,10 +95,10 @@ func (g *Observation) Follow(before *Observation) {
 	if before == nil || before.Pod != g.Pod || !before.StartedAt.Equal(g.StartedAt) {
 		return
 	}
-	g.OpenAt = latest(g.OpenAt, before.OpenAt)
+	g.OpenAt = remediations.Later(g.OpenAt, before.OpenAt)
 	switch {
 	case before.Health == HealthReady:
-		g.OpenAt = latest(g.OpenAt, before.At)
+		g.OpenAt = remediations.Later(g.OpenAt, before.At)
 	case before.Health == HealthNotReady && g.Health == HealthNotReady && g.At.Sub(before.At) <= closedByStart:
 		g.ClosedSince = earliest(g.ClosedSince, before.ClosedSince)
 	}
@@ -115,7 +115,7 @@ func (g *Observation) Followed(now time.Time) bool { return now.Sub(g.At) <= clo
 // The alert is firing without a break since it began, but it may have begun late: it begins again after each pause of the source.
 func (g *Observation) deliberate(alertBegan, cured time.Time) (remediations.Reason, *lifecycle.Finding) {
 	at := func(t time.Time) string { return remediations.Instant(t).Format(time.RFC3339) }
-	closed, opened := earliest(alertBegan, g.ClosedSince), latest(g.OpenAt, cured)
+	closed, opened := earliest(alertBegan, g.ClosedSince), remediations.Later(g.OpenAt, cured)
 	switch {
 	case g.StartedAt.IsZero():
 		return remediations.ReasonSidecarUnknown, lifecycle.Because("pod %s does not say since when the container of its sidecar runs, so Drydock cannot know whether a restart closed the gate", g.Pod)
@@ -127,13 +127,6 @@ func (g *Observation) deliberate(alertBegan, cured time.Time) (remediations.Reas
 			g.Pod, at(g.StartedAt), at(closed))
 	}
 	return "", nil
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // earliest is the earlier of two times that are known.
