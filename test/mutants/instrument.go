@@ -75,6 +75,13 @@ func instrumented(of []mutant, first int) []byte {
 			side, end := "mutantSide("+id+", "+or+", ", ")"
 			in.around(m.from, m.to, "mutantNot("+id+", "+side, end+end)
 			in.replace[m.at] = operator{2, end + " " + m.operator.String() + " " + side}
+		case dropped:
+			// The side is not asked when it is left out, so that what it guards is reached.
+			call := "mutantDrops(" + id + ", true, mutantOn == " + id + " || ("
+			if m.operator == token.LOR {
+				call = "mutantDrops(" + id + ", false, mutantOn != " + id + " && ("
+			}
+			in.around(m.from, m.to, call, "))")
 		}
 	}
 	return in.apply(of[0].source)

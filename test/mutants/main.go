@@ -32,8 +32,8 @@ import (
 var core = []string{
 	"remediations/deadlines.go", "remediations/fleet/*.go", "remediations/intent.go",
 	"remediations/kind.go", "remediations/ledger/*.go", "remediations/record_life.go", "remediations/signs/blindness.go", "remediations/signs/witness.go",
-	"remediations/lifecycle/*.go", "remediations/targets/node/decide.go", "remediations/targets/node/last_look.go",
-	"remediations/targets/node/proof.go", "remediations/targets/node/successor.go", "remediations/targets/node/survey.go",
+	"remediations/lifecycle/*.go", "remediations/targets/node/decide.go", "remediations/targets/node/last_look.go", "remediations/targets/node/left.go",
+	"remediations/targets/node/proof.go", "remediations/targets/node/relapse.go", "remediations/targets/node/successor.go", "remediations/targets/node/survey.go",
 	"remediations/targets/node/target.go", "remediations/targets/node/witness.go", "remediations/targets/*/guards.go",
 	"remediations/engine/end.go", "remediations/engine/issue.go", "remediations/engine/kinds.go", "remediations/engine/node_change.go",
 	"remediations/engine/policy_stops.go", "remediations/engine/shutdown.go", "remediations/engine/slots.go", "remediations/engine/targets.go",

@@ -47,6 +47,7 @@ const (
 	flipped // == and !=
 	bounded // < and <=, > and >=
 	joined  // && and ||
+	dropped // one side of && or || is left out
 )
 
 var kinds = map[token.Token]kind{
@@ -60,8 +61,8 @@ var swapped = map[token.Token]token.Token{
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
 }
 
-// mutantsOf are all changes of a file that are tried: a condition that never holds, one that always does, and a comparison
-// or a conjunction that is another one.
+// mutantsOf are all changes of a file that are tried: a condition that never holds, one that always does, a comparison or a
+// conjunction that is another one, and a conjunction without one of its sides.
 func mutantsOf(file string) ([]mutant, error) {
 	source, err := os.ReadFile(file)
 	if err != nil {
@@ -105,6 +106,13 @@ func mutantsOf(file string) ([]mutant, error) {
 			change(e, never, "false && ("+text(e.Pos(), e.End())+")")
 			change(e, always, "true || ("+text(e.Pos(), e.End())+")")
 		}
+		drop := func(e ast.Expr, of token.Token) {
+			if inner, ok := e.(*ast.BinaryExpr); ok && inner.Op == of {
+				return // of a chain each link is left out by itself
+			}
+			left := map[token.Token]string{token.LAND: "true || (", token.LOR: "false && ("}[of]
+			change(e, dropped, left+text(e.Pos(), e.End())+")").operator = of
+		}
 		ast.Inspect(f.Body, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.IfStmt:
@@ -124,6 +132,10 @@ func mutantsOf(file string) ([]mutant, error) {
 					m := change(n, kinds[n.Op], left+text(n.X.End(), n.OpPos)+other.String()+
 						text(n.OpPos+token.Pos(len(n.Op.String())), n.Y.Pos())+right)
 					m.operator, m.at = n.Op, files.Position(n.OpPos).Offset
+				}
+				if n.Op == token.LAND || n.Op == token.LOR {
+					drop(n.X, n.Op)
+					drop(n.Y, n.Op)
 				}
 			}
 			return true

@@ -92,6 +92,13 @@ func mutantSide(id int, or, holds bool) bool {
 	return holds != (mutantOn == id)
 }
 
+func mutantDrops(id int, without, holds bool) bool {
+	if holds != without {
+		mutantMatters(id)
+	}
+	return holds
+}
+
 func mutantNot(id int, holds bool) bool { return holds != (mutantOn == id) }
 
 func mutantEqual[T cmp.Ordered](id int, a, b T) bool {
