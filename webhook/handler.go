@@ -3,11 +3,13 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -53,7 +55,13 @@ func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ct
 	v = judged
 	if !v.Allowed {
 		h.say(nil, "a request is denied", node, req.UserInfo.Username, string(req.Operation), string(v.Reason))
-		return ctrladmission.Denied(v.Message)
+		res = ctrladmission.Denied(v.Message)
+		if v.Reason == admission.ReasonEviction {
+			// To whoever evicts, 403 is final, and 429, a disruption budget's answer, means later. Some upgraders roll back at a 403
+			// (github.com/Azure/AKS/issues/5637).
+			res.Result.Code, res.Result.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
+		}
+		return res
 	}
 	res = ctrladmission.Allowed("").WithWarnings(v.Warnings...)
 	if v.Glass {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"testing"
 
@@ -195,7 +196,10 @@ func TestEvictions(t *testing.T) {
 			UserInfo: authenticationv1.UserInfo{Username: by.Name, Groups: by.Groups},
 		}})
 	}
-	require.False(t, evict("busy", requests.Person).Allowed)
+	refused := evict("busy", requests.Person)
+	require.False(t, refused.Allowed)
+	require.EqualValues(t, http.StatusTooManyRequests, refused.Result.Code, "the repair ends, so it is only too early")
+	require.Equal(t, metav1.StatusReasonTooManyRequests, refused.Result.Reason)
 	require.Equal(t, 1, d.count(denied, admission.ReasonEviction))
 	for _, pod := range []string{"well", "unscheduled", "strange"} {
 		require.True(t, evict(pod, requests.Person).Allowed, pod)

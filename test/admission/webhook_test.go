@@ -65,7 +65,7 @@ func TestPeopleDoNotCollide(t *testing.T) {
 
 	for _, phase := range []remediations.Phase{remediations.PhaseActing, remediations.PhaseVerifying} {
 		y.becomes(n, phase)
-		for _, args := range [][]string{{"cordon", n}, {"drain", n, "--force", "--timeout=60s"}, {"delete", "node", n}, {"taint", "node", n, "maintenance=yes:NoExecute"}} {
+		for _, args := range [][]string{{"cordon", n}, {"drain", n, "--force", "--timeout=10s"}, {"delete", "node", n}, {"taint", "node", n, "maintenance=yes:NoExecute"}} {
 			out := y.isDenied(args...)
 			for _, text := range []string{
 				requests.ID, "node-not-ready", "reboot", "is " + string(phase), "since 2026-11-20T21:00:00Z", "by 2026-11-20T21:10:00Z",
