@@ -66,6 +66,8 @@ func foresee(members []Node, edits []edit, from, to string) error {
 // leader has, and that the others reach, is taken.
 func unreachable(leader, n Node) string {
 	switch {
+	case n.special() != "" && n.special() != leader.special():
+		return "its endpoint is in " + n.special() + ", which the internet does not route, and other locations may not reach it"
 	case n.Public():
 		return ""
 	case leader.Public():

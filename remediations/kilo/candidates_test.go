@@ -99,7 +99,7 @@ func TestAControlPlaneNodeLeadsOnlyWhereThatIsAllowed(t *testing.T) {
 // TestASuccessorIsReachedAsTheLeaderIs: the key lifts a private endpoint over every public one, and Kilo does not ask
 // whether anybody reaches it.
 func TestASuccessorIsReachedAsTheLeaderIs(t *testing.T) {
-	const private, public, host = "10.0.0.9:51820", "203.0.113.9:51820", "vpn.example.com:51820"
+	const private, public, host, carrier = "10.0.0.9:51820", "203.0.113.9:51820", "vpn.example.com:51820", "100.64.12.7:51820"
 	for name, c := range map[string]struct {
 		leader, successor string
 		alive             [2]string
@@ -109,6 +109,12 @@ func TestASuccessorIsReachedAsTheLeaderIs(t *testing.T) {
 		"both public":                        {public, public, [2]string{}, ""},
 		"a public one for a private":         {private, public, [2]string{}, ""},
 		"a private one for a public":         {public, private, [2]string{}, "not public, as the leader's is"},
+		"a carrier's for a public":           {public, carrier, [2]string{}, "100.64.0.0/10, which the internet does not route"},
+		"both a carrier's":                   {carrier, carrier, [2]string{}, ""},
+		"a public one for a carrier's":       {carrier, public, [2]string{}, ""},
+		"a private one for a carrier's":      {carrier, private, [2]string{}, "not public, as the leader's is"},
+		"a link-local one for a public":      {public, "[fe80::9]:51820", [2]string{}, "which the internet does not route"},
+		"a unique local one for a public":    {public, "[fd12::9]:51820", [2]string{}, "which the internet does not route"},
 		"a name for a public":                {public, host, [2]string{}, "not public, as the leader's is"},
 		"a public one for a name":            {host, public, [2]string{}, ""},
 		"a private one for a name":           {host, private, [2]string{}, "one of them is a name"},

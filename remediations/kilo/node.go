@@ -130,6 +130,26 @@ func (n Node) Public() bool {
 	return false
 }
 
+// specials are the ranges that Kilo calls public although the internet does not route them (IANA's registries of special-purpose
+// addresses, RFC 6890). Carriers and Tailscale give out 100.64.0.0/10.
+var specials = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("127.0.0.0/8"),
+	netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("224.0.0.0/3"), netip.MustParsePrefix("::/8"), netip.MustParsePrefix("fc00::/7"), netip.MustParsePrefix("fe80::/9"),
+	netip.MustParsePrefix("ff00::/8"),
+}
+
+// special is the range of specials that the endpoint's address is in; empty: it is in none, or no address.
+func (n Node) special() string {
+	ip := n.Endpoint.Addr().Unmap()
+	for _, p := range specials {
+		if p.Contains(ip) {
+			return p.String()
+		}
+	}
+	return ""
+}
+
 // malformed is the first of a node's annotations that Kilo reads and cannot be read. An empty one says nothing: so Kilo's
 // agents write what they do not know.
 func malformed(a map[string]string) string {
