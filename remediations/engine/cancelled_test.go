@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
@@ -32,6 +33,7 @@ func newDays(t *testing.T, about string) *days {
 	w := newWorld(modelConfig(), 1)
 	n := w.nodes["n0"]
 	n.Status.Conditions[0].Status = gone
+	n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(n.CreationTimestamp.Add(time.Hour))
 	d := &days{t: t, config: w.config, node: n, now: n.CreationTimestamp.Add(2 * time.Hour)}
 	d.word = alerts.Alert{Labels: labelsOf(about), StartsAt: d.now.Add(-time.Minute), Active: true, Receivers: []string{"drydock"}}
 	a := d.config.NewAlert(d.config.Policies[0], d.word.Labels, remediations.StatusFiring, d.word.StartsAt, d.word.StartsAt)
@@ -96,6 +98,10 @@ func TestCancelOutlivesTheHistory(t *testing.T) {
 			require.NotContains(t, d.node.Annotations[remediations.HistoryKey], `"id":"cancld"`, "it fell out long ago")
 			d.word.StartsAt = d.now
 			d.now = d.now.Add(time.Hour)
+			is := d.decide()
+			require.Equal(t, remediations.ReasonPaused, is.Reason, "Prometheus was away for a while, and the node is ill as before")
+			require.Contains(t, is.Message, "the node shows the same fault: Ready is Unknown since")
+			d.node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(d.now.Add(-time.Minute))
 			require.Equal(t, lifecycle.VerbIssue, d.decide().Verb, "it has ended, and fires again")
 		})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 func excluded(c *Candidate) *Finding {
@@ -57,10 +58,18 @@ func cancelled(c *Candidate) *Finding {
 		startsAt = c.Alert.StartsAt
 	}
 	by := c.Journal.Cancelled(c.Alert)
-	if by == nil || remediations.Instant(startsAt).After(by.At) {
+	if by == nil {
 		return nil
 	}
 	f := Because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again", by.ID, by.At.Format(time.RFC3339))
+	if remediations.Instant(startsAt).After(by.At) {
+		// A Prometheus that was away for a while gives the alert another start, and the fault is still the same.
+		still := signs.IllSince(c.Signs(), c.seen(), by.At)
+		if still == "" {
+			return nil
+		}
+		f.Message += "; it has a later start, but the node shows the same fault: " + still
+	}
 	if c.target != nil && c.target.OnRequest {
 		f.Message += fmt.Sprintf(", or by %s=%s%s", remediations.RequestKey, remediations.RequestPolicy, c.Policy.Name)
 	}

@@ -190,6 +190,27 @@ func counted(signs []Sign, n *corev1.Node) []Sign {
 	return slices.DeleteFunc(slices.Clone(signs), absent)
 }
 
+// IllSince is what the first sign saw that has said Ill without a change since the moment or longer, as the conditions of the Node show
+// it; empty: none has, or the Node does not show since when.
+func IllSince(asked []Sign, n *corev1.Node, at time.Time) string {
+	for _, s := range asked {
+		kind := corev1.NodeConditionType(s.Name)
+		if s.Kind == NotReady {
+			kind = corev1.NodeReady
+		} else if s.Kind != Condition {
+			continue
+		}
+		c := conditionOf(n, kind)
+		if c == nil || c.LastTransitionTime.IsZero() || c.LastTransitionTime.After(at) {
+			continue
+		}
+		if t := s.ask(n, time.Time{}); t.Answer == Ill {
+			return t.Saw
+		}
+	}
+	return ""
+}
+
 // conditionOf is the node's condition of that type; nil: it has none.
 func conditionOf(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
 	for i := range n.Status.Conditions {
