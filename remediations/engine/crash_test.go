@@ -24,6 +24,8 @@ type story struct {
 	mesh bool
 	// before is what has happened already, then begin is what happens next.
 	before, begin func(w *world)
+	// meanwhile is what happens while nobody leads; nil: nothing.
+	meanwhile func(t *testing.T, w *world)
 	after         func(t *testing.T, w *world)
 }
 
@@ -162,6 +164,9 @@ func (s story) tell(t *testing.T, crashAt int, after bool) (log []string) {
 		})
 		if crashAt > 0 {
 			require.True(t, w.until(2*time.Hour, func() bool { return first.dead }), "it never came to step %d", crashAt)
+			if s.meanwhile != nil {
+				s.meanwhile(t, w)
+			}
 			w.pass(15 * time.Second) // the lease must run out
 			w.start()
 		}

@@ -87,8 +87,14 @@ func nodeSlot(c *remediations.Config, n *corev1.Node, r *remediations.Record, si
 	}
 }
 
+// orphan leaves out where the node was drained: its slot has that, and an older Drydock, which does not know these fields, would
+// understand nothing of a ledger that has them.
 func orphan(n *corev1.Node, r *remediations.Record) Orphan {
-	return Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r.Clone()}
+	o := Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r.Clone()}
+	if i := o.Record.Intent; i != nil {
+		i.Zone, i.Pool, i.ControlPlane = "", "", false
+	}
+	return o
 }
 
 // Release frees the slot of the repair, and forgets that it replaces a machine; it says whether there was anything. Another machine may
