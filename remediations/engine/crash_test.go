@@ -26,7 +26,7 @@ type story struct {
 	before, begin func(w *world)
 	// meanwhile is what happens while nobody leads; nil: nothing.
 	meanwhile func(t *testing.T, w *world)
-	after         func(t *testing.T, w *world)
+	after     func(t *testing.T, w *world)
 }
 
 func stories() map[string]story {
