@@ -65,9 +65,9 @@ func foresee(members []Node, edits []edit, from, to string) error {
 // lifts a private endpoint over all public ones, which is why this must be asked: only one of the very kind that the
 // leader has, and that the others reach, is taken.
 func unreachable(leader, n Node) string {
-	switch {
-	case n.special() != "" && n.special() != leader.special():
-		return "its endpoint is in " + n.special() + ", which the internet does not route, and other locations may not reach it"
+	switch special := n.special(); {
+	case special != "" && special != leader.special():
+		return "its endpoint is in " + special + ", which the internet does not route, and other locations may not reach it"
 	case n.Public():
 		return ""
 	case leader.Public():

@@ -61,17 +61,19 @@ func cancelled(c *Candidate) *Finding {
 	if by == nil {
 		return nil
 	}
-	f := Because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again", by.ID, by.At.Format(time.RFC3339))
+	still := ""
 	if remediations.Instant(startsAt).After(by.At) {
 		// A Prometheus that was away for a while gives the alert another start, and the fault is still the same.
-		still := signs.IllSince(c.Signs(), c.seen(), by.At)
-		if still == "" {
+		if still = signs.IllSince(c.Signs(), c.seen(), by.At); still == "" {
 			return nil
 		}
-		f.Message += "; it has a later start, but the node shows the same fault: " + still
 	}
+	f := Because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again", by.ID, by.At.Format(time.RFC3339))
 	if c.target != nil && c.target.OnRequest {
 		f.Message += fmt.Sprintf(", or by %s=%s%s", remediations.RequestKey, remediations.RequestPolicy, c.Policy.Name)
+	}
+	if still != "" {
+		f.Message += "; the alert has a later start, but the node shows the same fault: " + still
 	}
 	return f
 }
