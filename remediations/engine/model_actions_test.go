@@ -49,16 +49,23 @@ func (w *world) mend() {
 	}
 }
 
-// tend gives every machine that there is an end of its trouble; of one that the provider took away the Node goes, too.
+// tend gives every machine that there is an end of its trouble; of one that the provider took away the Node goes, too. Where a record
+// cannot be read, a person does what the hold asks for.
 func (w *world) tend() {
 	for _, n := range slices.Sorted(maps.Keys(w.machines)) {
 		m := w.machines[n]
 		m.bootTakes, m.pods = time.Minute, podsOf{}
 		w.unhold(n)
-		w.edit(n, func(n *corev1.Node) { w.leaving(n, false) })
+		w.edit(n, func(n *corev1.Node) {
+			w.leaving(n, false)
+			n.Status.Conditions = slices.DeleteFunc(slices.Clone(n.Status.Conditions), isOthers)
+		})
 		w.heal(n)
 		if !m.recycled.IsZero() {
 			w.leave(n)
+		}
+		if node := w.nodes[n]; node != nil && modelRegistry.ReadJournal(node).Malformed != nil {
+			w.edit(n, edit(remediations.ResetKey, "true"))
 		}
 	}
 }

@@ -119,6 +119,13 @@ func (l *life) people() map[string]func(*rapid.T) {
 				w.edit(n, edit(remediations.NodeRepairKey, rapid.SampledFrom([]string{"{}", `{"v":2}`, ""}).Draw(t, "record")))
 			}
 		}),
+		"somebody writes the Nodes into files": l.do(func(_ *rapid.T, w *world) { l.files = w.snapshot() }),
+		"somebody applies an old file of a Node": l.do(func(t *rapid.T, w *world) {
+			if n := pick(t); w.nodes[n] != nil && l.files.nodes[n] != nil {
+				w.putBackOwned(n, l.files)
+			}
+		}),
+		"somebody deletes a key of Drydock": l.do(func(t *rapid.T, w *world) { w.dropOwned(pick(t), rapid.IntRange(0, 3).Draw(t, "key")) }),
 		"a person approves": l.do(func(t *rapid.T, w *world) {
 			n, id := pick(t), "r9999"
 			if r := w.record(n); r != nil && rapid.IntRange(0, 4).Draw(t, "the right one") > 0 {

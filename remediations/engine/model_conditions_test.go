@@ -93,6 +93,8 @@ func others(of corev1.NodeConditionType, status corev1.ConditionStatus) corev1.N
 	return corev1.NodeCondition{Type: of, Status: status, Reason: "AdminRequested"}
 }
 
+func isOthers(c corev1.NodeCondition) bool { return c.Reason == "AdminRequested" }
+
 // condition puts the condition on the node.
 func (w *world) condition(node string, c corev1.NodeCondition) {
 	w.edit(node, func(n *corev1.Node) {

@@ -113,7 +113,7 @@ func (l *life) calmSidecars() {
 				g.letGo() // somebody wrote a cancel that nobody understood, and the leader came to read it in the calm
 			}
 			if !g.open && p.Mode == remediations.ModeEnforce && w.gates.cancels == 0 && modelRegistry.ReadJournal(n).Malformed == nil && (!n.Spec.Unschedulable || p.RepairCordoned) {
-				w.fail("S0: the sidecar of %s waits since %s", name, g.since)
+				w.fail("S0: the sidecar of %s on %s waits since %s: %v; holds %v", name, g.node, g.since, modelRegistry.ReadJournal(n).Records[podKey(name)], mustLedger(w).Status.Holds)
 			}
 			g.letGo()
 		}

@@ -2,9 +2,12 @@ package engine
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
 )
 
 // snapshot is what the API server's store had at a time.
@@ -38,4 +41,34 @@ func (w *world) putBack(name string, to snapshot) {
 	w.edit(name, func(n *corev1.Node) {
 		n.Annotations, n.Labels = maps.Clone(to.nodes[name].Annotations), maps.Clone(to.nodes[name].Labels)
 	})
+}
+
+// putBackOwned writes Drydock's own keys of the Node as they were, and takes away those that it did not have: all but what people wrote.
+func (w *world) putBackOwned(name string, to snapshot) {
+	w.edit(name, func(n *corev1.Node) {
+		owned := func(key, _ string) bool { return remediations.Owned(key) }
+		maps.DeleteFunc(n.Annotations, owned)
+		for key, text := range to.nodes[name].Annotations {
+			if remediations.Owned(key) {
+				n.Annotations[key] = text
+			}
+		}
+	})
+}
+
+// dropOwned takes one of Drydock's own keys from the Node, as somebody does who cleans it by hand.
+func (w *world) dropOwned(name string, which int) {
+	n := w.nodes[name]
+	if n == nil {
+		return
+	}
+	var owned []string
+	for _, key := range slices.Sorted(maps.Keys(n.Annotations)) {
+		if remediations.Owned(key) {
+			owned = append(owned, key)
+		}
+	}
+	if len(owned) > 0 {
+		w.edit(name, func(n *corev1.Node) { delete(n.Annotations, owned[which%len(owned)]) })
+	}
 }
