@@ -62,6 +62,7 @@ func TestDrainOfANodeThatIsGone(t *testing.T) {
 				w.pass(5 * time.Minute)
 				require.Equal(t, before, w.evicted())
 				require.Empty(t, w.slots(t))
+				require.True(t, at(w, func() bool { return w.toldSuperseded("n0") }), "people hear that the repair is no more, whatever it left")
 			})
 		})
 	}

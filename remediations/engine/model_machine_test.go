@@ -46,6 +46,7 @@ type machine struct {
 	leaseFrozen            time.Time // since when its kubelet renews no lease; zero: it does
 	bootTakes              time.Duration
 	cordonedBy             string
+	stripped               bool
 	announcedBy            map[string]string
 	silenced, inhibited    bool
 	silencedHere           int // a silence that only this replica has heard of; 0: both

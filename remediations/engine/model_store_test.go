@@ -45,6 +45,8 @@ func (w *world) putBack(name string, to snapshot) {
 
 // putBackOwned writes Drydock's own keys of the Node as they were, and takes away those that it did not have: all but what people wrote.
 func (w *world) putBackOwned(name string, to snapshot) {
+	was := w.nodes[name].Annotations[remediations.NodeRepairKey]
+	defer func() { w.stripped(name, was) }()
 	w.edit(name, func(n *corev1.Node) {
 		owned := func(key, _ string) bool { return remediations.Owned(key) }
 		maps.DeleteFunc(n.Annotations, owned)
@@ -69,6 +71,15 @@ func (w *world) dropOwned(name string, which int) {
 		}
 	}
 	if len(owned) > 0 {
+		was := n.Annotations[remediations.NodeRepairKey]
 		w.edit(name, func(n *corev1.Node) { delete(n.Annotations, owned[which%len(owned)]) })
+		w.stripped(name, was)
+	}
+}
+
+// stripped notes that somebody took the node's record away, or put another one there: who does that takes over the cordon, too.
+func (w *world) stripped(name, was string) {
+	if was != "" && w.nodes[name].Annotations[remediations.NodeRepairKey] != was {
+		w.machines[name].stripped = true
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -293,6 +295,13 @@ func (w *world) unhold(name string) {
 		delete(n.Annotations, remediations.PauseKey)
 		delete(n.Annotations, remediations.BreakGlassKey)
 		delete(n.Labels, remediations.ExcludeLabel)
+	})
+}
+
+// toldSuperseded says that people heard of a repair of the node that ended because somebody took its Node or its record away.
+func (w *world) toldSuperseded(name string) bool {
+	return slices.ContainsFunc(w.told, func(e Event) bool {
+		return e.Reason == "RepairSuperseded" && strings.Contains(e.Note, "Node "+name+" ")
 	})
 }
 

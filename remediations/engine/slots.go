@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +52,8 @@ func (p *pass) sweep() {
 				if !p.superseded(slot) {
 					return
 				}
+			} else if !stuck {
+				p.recordGone(slot, p.Config.Registry.ReadJournal(live))
 			}
 			if k := p.kindOf(slot.Kind); k != nil {
 				p.releaseOf(k, slot.Node, slot.Repair)
@@ -105,6 +108,19 @@ func (p *pass) superseded(slot ledger.Slot) bool {
 		Note: fmt.Sprintf("repair %s by policy %s: Node %s was deleted while it was under repair (%s); nothing more is done for it", slot.Repair, slot.Policy, slot.Node, slot.Attempt),
 	})
 	return true
+}
+
+// recordGone tells that a repair which had its slot is on its Node no more, and did not end: what it did there, a cordon above all, stays,
+// and nobody else would say so.
+func (p *pass) recordGone(slot ledger.Slot, j remediations.Journal) {
+	if slices.ContainsFunc(j.History, func(e remediations.Entry) bool { return e.ID == slot.Repair || !e.Ended.Before(slot.Since) }) {
+		return // it has ended, or was reset
+	}
+	p.Events.Event(slot.Node, Event{
+		Warning: true, Reason: "RepairSuperseded", Action: slot.Repair, Of: Trail{Repair: slot.Repair, Policy: slot.Policy},
+		Note: fmt.Sprintf("repair %s by policy %s: its record is not on Node %s (attempt %s): somebody removed it, or Drydock ended before it was written; nothing more is done for it. If the node is cordoned, make sure that it is well, and uncordon it",
+			slot.Repair, slot.Policy, slot.Node, slot.Attempt),
+	})
 }
 
 // vacate takes the Node out of the count, unless another repair has a slot under its name: that of the machine before, which is being
