@@ -68,7 +68,7 @@ func firing(l *lab.Lab) []string {
 	var out []string
 	for _, a := range answer.Data.Alerts {
 		if a.State == "firing" && a.Labels["remediation"] != "" {
-			out = append(out, a.Labels["alertname"]+" "+a.Labels["node"]+" "+a.Labels["remediation"])
+			out = append(out, a.Labels["alertname"]+" "+a.Labels["node"]+" "+strings.TrimSpace(a.Labels["remediation"]+" "+a.Labels["source"]))
 		}
 	}
 	slices.Sort(out)
@@ -144,7 +144,7 @@ func agent(t *testing.T, l *lab.Lab, node string, ready bool) {
 	require.NoError(t, err)
 }
 
-const selfTestFires = "DrydockSelfTest  drydock-self-test"
+const selfTestFires, sourceSeenFires = "DrydockSelfTest  drydock-self-test", "DrydockSelfTest  drydock-self-test seen"
 
 // TestRulesFireOnWhatKubeStateMetricsReallySays: promtool's series are written by hand; these come from a real
 // kube-state-metrics, of real objects.
@@ -201,7 +201,7 @@ func TestRulesFireOnWhatKubeStateMetricsReallySays(t *testing.T) {
 
 	want := []string{
 		"CiliumAgentNotReady agent-sick cilium-agent-not-ready", "CiliumAgentNotReady agent-tainted cilium-agent-not-ready",
-		selfTestFires,
+		selfTestFires, sourceSeenFires,
 		"NodeDiskPressure disk node-disk-pressure", "NodeFilesystemReadOnly read-only node-filesystem-read-only",
 		"NodeGPUCountWrong gpu-lost node-gpu-count", "NodeGPUCountWrong gpu-none node-gpu-count",
 		"NodeGPUFault gpu-no-label node-gpu-fault",

@@ -24,6 +24,7 @@ func newAlertmanager(cfg *config.Config, reg prometheus.Registerer) (*alertmanag
 		o.URLs = append(o.URLs, u.String())
 	}
 	o.Watchdog, o.BlindWhen = cfg.Alertmanager.Selectors()
+	o.SourceSeen = cfg.Alertmanager.SourceSeen.String()
 	return alertmanager.New(o)
 }
 

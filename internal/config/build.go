@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/prometheus/common/model"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -123,6 +125,9 @@ func (b *builder) buildAlertmanager(raw *rawConfig) {
 		b.needsValue(at.To("blindWhen", i), m)
 		out.BlindWhen = append(out.BlindWhen, b.ours(m))
 	}
+	out.SourceSeen = b.ours(labels.Matchers{
+		{Type: labels.MatchEqual, Name: model.AlertNameLabel, Value: "DrydockSelfTest"}, {Type: labels.MatchEqual, Name: "source", Value: "seen"},
+	})
 	b.config.Alertmanager = out
 }
 

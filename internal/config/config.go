@@ -106,6 +106,8 @@ type Alertmanager struct {
 	Watchdog labels.Matchers
 	// BlindWhen selects alerts of which any active one makes us blind: entries are alternatives.
 	BlindWhen []labels.Matchers
+	// SourceSeen selects the shipped alert that fires while a Prometheus sees all nodes.
+	SourceSeen labels.Matchers
 }
 
 // Selectors are Watchdog and BlindWhen as the client of the Alertmanagers takes them; an empty watchdog is not asked for.

@@ -23,7 +23,9 @@ type answer struct {
 	watchdog   bool
 	watchdogAt time.Time
 	blindBy    map[string]bool
-	alerts     map[string]Alert
+	// seenAt and seenUntil are of the alert that the source is seen by.
+	seenAt, seenUntil time.Time
+	alerts            map[string]Alert
 	// selfTests are those that the self-test wants, by fingerprint.
 	selfTests map[string]*SelfTest
 	// kept is what all of these take.
@@ -153,6 +155,10 @@ func (a *answer) add(m *gettable[map[string]string], id written) error {
 	if blinds && len(a.blindBy) < maxBlindBy {
 		a.blindBy[nameOf(set)] = true
 	}
+	seen := a.interests.seen != nil && a.interests.seen.Matches(set)
+	if at := timeOf(m.UpdatedAt); seen && at.After(a.seenAt) {
+		a.seenAt, a.seenUntil = at, timeOf(m.EndsAt)
+	}
 	key := set.Fingerprint().String()
 	selfTest := a.interests.isSelfTest(m.Labels)
 	if selfTest && len(a.selfTests) < maxSelfTests {
@@ -177,7 +183,7 @@ func (a *answer) add(m *gettable[map[string]string], id written) error {
 		}
 	}
 	switch {
-	case !selfTest && !watchdog && !blinds:
+	case !selfTest && !watchdog && !blinds && !seen:
 		return a.take(r, id)
 	case r.alert != nil:
 		return a.keep(r)

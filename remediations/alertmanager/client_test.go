@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/alertmanager/api/v2/models"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/config"
@@ -137,6 +138,39 @@ func TestClientLooksForTheWatchdog(t *testing.T) {
 			require.Equal(t, tc.want, only(t, Options{URLs: []string{tc.url}, Watchdog: tc.matchers}).Watchdog)
 		})
 	}
+}
+
+// TestClientTellsWhenTheSourceWasSeen: of replicas of Prometheus, of shards and of clusters, whichever sees the nodes says so.
+func TestClientTellsWhenTheSourceWasSeen(t *testing.T) {
+	seen := map[string]string{"alertname": "DrydockSelfTest", "source": "seen", "cluster": "prod-1"}
+	o := Options{SourceSeen: `alertname="DrydockSelfTest",source="seen",cluster="prod-1"`, BlindWhen: []string{`alertname="DrydockSourceDown"`}}
+	down := map[string]string{"alertname": "DrydockSourceDown"}
+	for name, c := range map[string]struct {
+		shown []*models.GettableAlert
+		seen  bool
+	}{
+		"seen":                  {[]*models.GettableAlert{shown("active", down), shown("active", seen)}, true},
+		"silenced still proves": {[]*models.GettableAlert{silenced(shown("suppressed", seen), "s1")}, true},
+		"of another cluster":    {[]*models.GettableAlert{shown("active", map[string]string{"alertname": "DrydockSelfTest", "source": "seen", "cluster": "prod-2"})}, false},
+		"the self-test alone":   {[]*models.GettableAlert{shown("active", map[string]string{"alertname": "DrydockSelfTest", "cluster": "prod-1"})}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.URLs = []string{replies(t, c.shown...)}
+			r := only(t, o)
+			require.NoError(t, r.Err)
+			require.Equal(t, c.seen, !r.SourceSeenAt.IsZero())
+			if c.seen {
+				require.Equal(t, began.Add(time.Minute), r.SourceSeenAt)
+				require.True(t, r.SourceSeenUntil.After(r.SourceSeenAt))
+			}
+		})
+	}
+	o.URLs = []string{replies(t, shown("active", down), shown("active", seen))}
+	w := only(t, o)
+	word := w.word()
+	require.True(t, word.SourceDown)
+	require.Empty(t, word.BlindBy)
+	require.NotNil(t, word.SourceSeen)
 }
 
 func TestClientIsBlindByActiveAlertsOnly(t *testing.T) {

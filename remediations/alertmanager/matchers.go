@@ -13,6 +13,7 @@ import (
 type interests struct {
 	watchdog  labels.Matchers // nil: not asked for
 	blindWhen []labels.Matchers
+	seen      labels.Matchers              // nil: not asked for
 	keep      func(map[string]string) bool // nil: all
 	selfTest  func(map[string]string) bool // nil: not asked for
 	receiver  string                       // empty: mute times are not asked for
@@ -26,6 +27,13 @@ func newInterests(o Options) (interests, error) {
 			return interests{}, err
 		}
 		in.watchdog = m
+	}
+	if o.SourceSeen != "" {
+		m, err := parseMatchers(o.SourceSeen, "SourceSeen")
+		if err != nil {
+			return interests{}, err
+		}
+		in.seen = m
 	}
 	for i, s := range o.BlindWhen {
 		m, err := parseMatchers(s, fmt.Sprintf("blindWhen[%d]", i))

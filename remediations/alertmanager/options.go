@@ -33,6 +33,9 @@ type Options struct {
 	// BlindWhen are matchers, one set a string: an active alert that matches all
 	// of one set is named in Replica.BlindBy.
 	BlindWhen []string
+	// SourceSeen are matchers, all of which the alert matches that fires while a Prometheus sees the source of all alerts. Empty: it is not
+	// looked for.
+	SourceSeen string
 	// Receiver is how Alertmanager's configuration names the receiver that posts
 	// to Drydock. With it, each poll asks for that receiver's groups too, and
 	// Alert.MutedBy is filled. Empty: mute times are not asked for. A name that

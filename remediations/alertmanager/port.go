@@ -2,11 +2,15 @@ package alertmanager
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"drydock.dev/drydock/remediations/alerts"
 )
+
+// sourceDown is the shipped alert that Options.SourceSeen answers.
+const sourceDown = "DrydockSourceDown"
 
 // Look asks every replica, and gives what each said in the core's terms. It is engine.AlertSource's.
 func (c *Client) Look(ctx context.Context) []alerts.Replica {
@@ -20,9 +24,13 @@ func (c *Client) Look(ctx context.Context) []alerts.Replica {
 
 func (r *Replica) word() alerts.Replica {
 	w := alerts.Replica{
-		URL: r.URL, Err: r.Err, Watchdog: r.Watchdog, WatchdogAt: r.WatchdogAt, BlindBy: strings.Join(r.BlindBy, ", "), Inhibitors: r.Inhibitors,
+		URL: r.URL, Err: r.Err, Watchdog: r.Watchdog, WatchdogAt: r.WatchdogAt, SourceDown: slices.Contains(r.BlindBy, sourceDown), Inhibitors: r.Inhibitors,
+		BlindBy:    strings.Join(slices.DeleteFunc(slices.Clone(r.BlindBy), func(name string) bool { return name == sourceDown }), ", "),
 		NoReceiver: r.NoReceiver, Akin: r.Akin,
 		Alerts: make(map[string]alerts.Alert, len(r.Alerts)), Silences: make(map[string]alerts.Silence, len(r.Silences)),
+	}
+	if !r.SourceSeenAt.IsZero() {
+		w.SourceSeen = &alerts.Alert{UpdatedAt: r.SourceSeenAt, EndsAt: r.SourceSeenUntil}
 	}
 	for id, s := range r.Silences {
 		w.Silences[id] = alerts.Silence{Author: s.Author, Comment: s.Comment, EndsAt: s.EndsAt}

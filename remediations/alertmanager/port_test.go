@@ -17,7 +17,7 @@ func TestAReplicasAnswerInTheCoresTerms(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	r := Replica{
 		URL: "http://a", Watchdog: true, WatchdogAt: at, BlindBy: []string{"DrydockSourceDown", "Other"}, NoReceiver: true, Akin: []string{"x/drydock"},
-		Inhibitors: map[string]string{"f1": "Big"},
+		SourceSeenAt: at, SourceSeenUntil: at.Add(time.Hour), Inhibitors: map[string]string{"f1": "Big"},
 		Alerts: map[string]Alert{
 			"f0": {Labels: map[string]string{"node": "n0"}, StartsAt: at, EndsAt: at.Add(time.Minute), UpdatedAt: at.Add(time.Second), State: StateActive, Receivers: []string{"drydock"}},
 			"f1": {Labels: map[string]string{"node": "n1"}, State: StateSuppressed, SilencedBy: []string{"s1"}, InhibitedBy: []string{"f9"}, MutedBy: []string{"night"}},
@@ -26,7 +26,7 @@ func TestAReplicasAnswerInTheCoresTerms(t *testing.T) {
 	}
 	w := r.word()
 	require.Equal(t, alerts.Replica{
-		URL: "http://a", Watchdog: true, WatchdogAt: at, BlindBy: "DrydockSourceDown, Other", NoReceiver: true, Akin: []string{"x/drydock"},
+		URL: "http://a", Watchdog: true, WatchdogAt: at, BlindBy: "Other", SourceDown: true, SourceSeen: &alerts.Alert{UpdatedAt: at, EndsAt: at.Add(time.Hour)}, NoReceiver: true, Akin: []string{"x/drydock"},
 		Inhibitors: map[string]string{"f1": "Big"},
 		Alerts: map[string]alerts.Alert{
 			"f0": {Labels: map[string]string{"node": "n0"}, StartsAt: at, EndsAt: at.Add(time.Minute), UpdatedAt: at.Add(time.Second), Active: true, Receivers: []string{"drydock"}},

@@ -103,7 +103,7 @@ func (r *replica) ask(ctx context.Context, in interests) Replica {
 		a.mute(m.by)
 	}
 	out := Replica{
-		URL: r.url, Watchdog: a.watchdog, WatchdogAt: a.watchdogAt, BlindBy: a.blinding(), SelfTest: a.selfTest(),
+		URL: r.url, Watchdog: a.watchdog, WatchdogAt: a.watchdogAt, BlindBy: a.blinding(), SourceSeenAt: a.seenAt, SourceSeenUntil: a.seenUntil, SelfTest: a.selfTest(),
 		Alerts: a.alerts, Inhibitors: a.inhibitors(), Silences: r.getSilences(ctx, a.silenceIDs()),
 	}
 	if a.unrouted() {

@@ -44,6 +44,9 @@ type Replica struct {
 	// BlindBy names (label alertname, else the fingerprint) the active alerts
 	// that one of Options.BlindWhen matches, sorted, each once, at most 16.
 	BlindBy []string
+	// SourceSeenAt is when the replica last received an alert that Options.SourceSeen matches, in whichever state, and SourceSeenUntil
+	// when that alert counts as resolved unless it is sent again; zero: it has none.
+	SourceSeenAt, SourceSeenUntil time.Time
 	// SelfTest are the alerts that Options.SelfTest wants.
 	SelfTest []SelfTest
 	// NoReceiver: none of them is routed to Options.Receiver, and the replica has no receiver of this name. Akin are those

@@ -32,8 +32,12 @@ type Replica struct {
 	Watchdog bool
 	// WatchdogAt is when it last received the Watchdog, by its own clock.
 	WatchdogAt time.Time
-	// BlindBy names an active alert that matches blindWhen; empty: none.
-	BlindBy string
+	// BlindBy names an active alert that matches blindWhen; empty: none. SourceDown says that it matches the shipped one, which is not named
+	// there: one Prometheus that does not see the nodes proves nothing while another one sees them all.
+	BlindBy    string
+	SourceDown bool
+	// SourceSeen is the alert that says so, as it was last sent; nil: the replica has none.
+	SourceSeen *Alert
 	// Alerts by fingerprint: all that are not expired and that a policy might want.
 	Alerts map[string]Alert
 	// Inhibitors are the names of the alerts in InhibitedBy, by fingerprint, where the replica showed them.
@@ -93,8 +97,12 @@ func (s *Snapshot) BlindCause(c *remediations.Config) string {
 			continue
 		}
 		answered++
-		if r.BlindBy != "" {
-			return fmt.Sprintf("the alert %s is active, so the metrics that alerts rest on are missing", r.BlindBy)
+		by := r.BlindBy
+		if by == "" && r.SourceDown && !s.sourceSeen() {
+			by = sourceDown
+		}
+		if by != "" {
+			return fmt.Sprintf("the alert %s is active, so the metrics that alerts rest on are missing", by)
 		}
 	}
 	if c.Watchdog && s.WatchdogMisses < 0 && answered > 0 {
@@ -104,6 +112,15 @@ func (s *Snapshot) BlindCause(c *remediations.Config) string {
 		return fmt.Sprintf("no Alertmanager has shown the Watchdog alert for %d polls", s.WatchdogMisses)
 	}
 	return ""
+}
+
+// sourceDown is the shipped alert of a Prometheus that does not see the nodes.
+const sourceDown = "DrydockSourceDown"
+
+// sourceSeen says that some Prometheus sees all nodes now: it has sent that alert again in time. Of two replicas of Prometheus one may be on
+// the very node that is cut off, and of shards only one has the nodes.
+func (s *Snapshot) sourceSeen() bool {
+	return slices.ContainsFunc(s.Replicas, func(r Replica) bool { return r.Err == nil && r.SourceSeen != nil && !r.SourceSeen.silent(s.AskedAt) })
 }
 
 // Sees says that alerts can be counted by this snapshot: a replica answered, none is blind, and the Watchdog was there this time.

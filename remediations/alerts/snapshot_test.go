@@ -87,6 +87,11 @@ func TestBlindness(t *testing.T) {
 	}
 	alive, dead := alerts.Replica{Watchdog: true}, alerts.Replica{Err: errors.New("refused"), BlindBy: "X"}
 	watched := &remediations.Config{Watchdog: true}
+	down := alerts.Replica{Watchdog: true, SourceDown: true}
+	seen := func(r alerts.Replica, ago time.Duration) alerts.Replica {
+		r.SourceSeen = &alerts.Alert{UpdatedAt: scene.Noon.Add(-ago), EndsAt: scene.Noon.Add(4*time.Minute - ago)}
+		return r
+	}
 	for name, c := range map[string]struct {
 		config *remediations.Config
 		word   *alerts.Snapshot
@@ -102,6 +107,12 @@ func TestBlindness(t *testing.T) {
 		"an alert of blindWhen is active on one":     {&remediations.Config{}, asked(0, alive, alerts.Replica{BlindBy: "X"}), true},
 		"a replica without an answer says nothing":   {watched, asked(0, alive, dead), false},
 		"a dead replica does not lend its blindWhen": {&remediations.Config{}, asked(0, dead), false},
+		"no Prometheus sees the nodes":               {watched, asked(0, down, alive), true},
+		"one of two Prometheus sees them":            {watched, asked(0, seen(down, time.Minute)), false},
+		"it said so to another replica":              {watched, asked(0, down, seen(alive, time.Minute)), false},
+		"it has missed two sendings":                 {watched, asked(0, seen(down, 3*time.Minute)), true},
+		"it said so to a replica that is dead":       {watched, asked(0, down, seen(dead, time.Minute)), true},
+		"an alert of somebody's own blinds whatever": {watched, asked(0, seen(alerts.Replica{Watchdog: true, BlindBy: "X"}, time.Minute)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.blind, c.word.BlindCause(c.config) != "", c.word.BlindCause(c.config))
