@@ -61,6 +61,9 @@ func (p *plugin) cleanup(ctx context.Context, c inspect.Client, yes, force bool)
 	}); err != nil {
 		return err
 	}
+	if name := c.Cluster.String(); name != "" {
+		p.say("Cluster %s", name)
+	}
 	obstacles := obstaclesTo(all, running)
 	if yes && !force && len(obstacles) > 0 {
 		return fmt.Errorf("nothing was removed: %s. `kubectl drydock cleanup --yes --force` removes it all the same", strings.Join(obstacles, "; "))
@@ -76,7 +79,7 @@ func (p *plugin) cleanup(ctx context.Context, c inspect.Client, yes, force bool)
 		default:
 			done, err := p.clean(ctx, c, t.node, force)
 			if err != nil {
-				refused = append(refused, err)
+				refused = append(refused, inCluster{c.Cluster, err})
 				continue
 			}
 			p.say("%s: removed %s", t.node, strings.Join(done, ", "))

@@ -16,10 +16,28 @@ var command = cli.Program{Name: "kubectl drydock", Lines: func(err error) []stri
 	}
 	lines := make([]string, len(several))
 	for i, e := range several {
-		lines[i] = "error: " + plain(inspect.Sentence(e))
+		lines[i] = "error: " + plain(sentence(e))
 	}
 	return lines
 }}
+
+// inCluster is an error of a change, with the cluster that it was for.
+type inCluster struct {
+	inspect.Cluster
+	err error
+}
+
+func (e inCluster) Error() string { return e.err.Error() }
+
+func (e inCluster) Unwrap() error { return e.err }
+
+func sentence(err error) string {
+	var change inCluster
+	if errors.As(err, &change) {
+		return change.Says(inspect.Sentence(change.err))
+	}
+	return inspect.Sentence(err)
+}
 
 // refusals are those of several nodes.
 type refusals []error

@@ -15,12 +15,8 @@ import (
 )
 
 func main() {
-	p := &plugin{
-		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
-		flags:     genericclioptions.NewConfigFlags(true),
-		now:       time.Now,
-	}
-	p.connect = p.connectByFlags
+	p := newPlugin(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, genericclioptions.NewConfigFlags(true))
+	p.now, p.connect = time.Now, p.connectByFlags
 	cli.Main(func(ctx context.Context, args []string) int { return p.execute(ctx, calledAs(os.Args[0], args)) })
 }
 
@@ -39,7 +35,8 @@ func (p *plugin) newRootCommand() *cobra.Command {
 			"passes on your decisions. It writes annotations on Nodes and nothing else, so your rights on nodes decide what you may do.",
 		Version: thisBuild().Details(buildInfo()),
 		// kubectl runs the plugin under the name that people type.
-		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl drydock"},
+		Annotations:      map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl drydock"},
+		PersistentPreRun: func(called *cobra.Command, _ []string) { p.commands = commandsOf(called) },
 	}
 	p.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().Lookup("namespace").Usage = "Namespace of Drydock's ledger; without it, the ledger is looked for in all"

@@ -72,10 +72,10 @@ func (p *plugin) each(ctx context.Context, nodes []string, selector string, a *a
 	for _, node := range nodes {
 		said, err := prepared.Apply(ctx, p.writer(c), node)
 		if err != nil {
-			refused = append(refused, err)
+			refused = append(refused, inCluster{c.Cluster, err})
 			continue
 		}
-		p.say("%s", said)
+		p.wrote(c, said)
 	}
 	if len(refused) == 0 {
 		return nil
@@ -95,9 +95,9 @@ func (p *plugin) one(ctx context.Context, node string, a *actions.Action, given 
 	}
 	said, err := prepared.Apply(ctx, p.writer(c), node)
 	if err != nil {
-		return err
+		return inCluster{c.Cluster, err}
 	}
-	p.say("%s", said)
+	p.wrote(c, said)
 	return nil
 }
 

@@ -20,7 +20,11 @@ import (
 // plugin is what all commands share.
 type plugin struct {
 	genericiooptions.IOStreams
+	// asIs is Out for what is no text for a terminal.
+	asIs  io.Writer
 	flags *genericclioptions.ConfigFlags
+	// commands has the flags of this call.
+	commands inspect.Commands
 	// ledger is the name of the ledger's ConfigMap, lease that of the Lease by which the replicas elect a leader.
 	ledger, lease string
 	dryRun        dryRun
@@ -60,7 +64,19 @@ func (p *plugin) connectByFlags() (inspect.Client, error) {
 	if err != nil {
 		return inspect.Client{}, fmt.Errorf("finding the cluster: %w", err)
 	}
-	return inspect.Client{CoreV1Interface: core, LeasesGetter: coordination, SelfSubjectAccessReviewsGetter: authorization, Clock: clock}, nil
+	return inspect.Client{CoreV1Interface: core, LeasesGetter: coordination, SelfSubjectAccessReviewsGetter: authorization, Clock: clock, Cluster: inspect.NewCluster(p.context(), c.Host)}, nil
+}
+
+// context is the name of the kubeconfig's context that is used; empty: there is none, as in a pod.
+func (p *plugin) context() string {
+	if p.flags.Context != nil && *p.flags.Context != "" {
+		return *p.flags.Context
+	}
+	raw, err := p.flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return ""
+	}
+	return raw.CurrentContext
 }
 
 // say prints one sentence about what was done.
@@ -70,6 +86,9 @@ func (p *plugin) say(format string, args ...any) {
 	}
 	say(p.Out, format, args...)
 }
+
+// wrote says in which cluster something was done.
+func (p *plugin) wrote(c inspect.Client, said string) { p.say("%s", c.Cluster.Says(said)) }
 
 func say(out io.Writer, format string, args ...any) {
 	fmt.Fprintln(out, plain(fmt.Sprintf(format, args...)))

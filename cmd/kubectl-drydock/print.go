@@ -27,10 +27,12 @@ type output struct {
 	// to prints objects; nil: a table is wanted. rows: it prints each repair as an object of its own.
 	to   printers.ResourcePrinter
 	rows bool
+	// called is the command, whose flags say which cluster was asked.
+	called *cobra.Command
 }
 
 func (o *output) bind(cmd *cobra.Command) {
-	o.flags = genericclioptions.NewPrintFlags("")
+	o.called, o.flags = cmd, genericclioptions.NewPrintFlags("")
 	o.flags.NamePrintFlags = nil // there is no object whose name kubectl would take
 	o.flags.OutputFormat = &o.format
 	o.flags.AddFlags(cmd)
@@ -74,11 +76,14 @@ func (o *output) print(v any, out io.Writer) error {
 	if err := json.Unmarshal(data, &object.Object); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
+	commands := commandsOf(o.called)
+	fit := commands.In
 	if o.format == "json" {
 		out = text.JSONWriter{Out: out}
 	} else {
-		object.Object, _ = visible(object.Object).(map[string]any)
+		fit = func(s string) string { return text.Visible(commands.In(s)) }
 	}
+	object.Object, _ = eachText(object.Object, fit).(map[string]any)
 	printed := runtime.Object(object)
 	if o.rows {
 		printed = repairsOf(object)
@@ -102,19 +107,19 @@ func repairsOf(object *unstructured.Unstructured) *unstructured.UnstructuredList
 	return list
 }
 
-// visible makes every text in v, which is decoded JSON, fit for YAML and for a terminal.
-func visible(v any) any {
+// eachText passes every text in v, which is decoded JSON, through fit.
+func eachText(v any, fit func(string) string) any {
 	switch v := v.(type) {
 	case string:
-		return text.Visible(v)
+		return fit(v)
 	case []any:
 		for i := range v {
-			v[i] = visible(v[i])
+			v[i] = eachText(v[i], fit)
 		}
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, one := range v {
-			out[text.Visible(k)] = visible(one)
+			out[fit(k)] = eachText(one, fit)
 		}
 		return out
 	}

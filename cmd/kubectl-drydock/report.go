@@ -38,8 +38,8 @@ func (p *plugin) newReportCommand() *cobra.Command {
 			}
 			write, ok := map[string]func(*report.Report) error{
 				"text": func(r *report.Report) error { return r.Page().Text(p.Out) },
-				"json": func(r *report.Report) error { return r.JSON(p.Out) },
-				"html": func(r *report.Report) error { return r.Page().HTML(p.Out) },
+				"json": func(r *report.Report) error { return r.JSON(p.asIs) },
+				"html": func(r *report.Report) error { return r.Page().HTML(p.asIs) },
 			}[format]
 			if !ok {
 				return cli.Usagef("--output is %q; write %s", format, strings.Join(reportFormats, ", "))

@@ -36,9 +36,9 @@ func (p *plugin) newResetCommand() *cobra.Command {
 			}
 			said, err := actions.ResetPolicy(cmd.Context(), p.reader(c), p.writer(c), policy)
 			if err != nil {
-				return err
+				return inCluster{c.Cluster, err}
 			}
-			p.say("%s", said)
+			p.wrote(c, said)
 			return nil
 		},
 	}

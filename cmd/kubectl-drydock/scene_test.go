@@ -61,13 +61,10 @@ func newDesk(t *testing.T, objects ...runtime.Object) *desk {
 		objects = append(slices.Clone(objects), leaseOf("drydock-0", now.Add(-2*time.Second)))
 	}
 	d := &desk{t: t, cluster: fake.NewClientset(objects...), out: &buffer{}, err: &buffer{}}
-	d.plugin = &plugin{
-		IOStreams: genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: d.out, ErrOut: d.err},
-		flags:     genericclioptions.NewConfigFlags(false),
-		now:       func() time.Time { return now },
-		connect: func() (inspect.Client, error) {
-			return inspect.Client{CoreV1Interface: d.cluster.CoreV1(), LeasesGetter: d.cluster.CoordinationV1()}, nil
-		},
+	d.plugin = newPlugin(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: d.out, ErrOut: d.err}, genericclioptions.NewConfigFlags(false))
+	d.plugin.now = func() time.Time { return now }
+	d.plugin.connect = func() (inspect.Client, error) {
+		return inspect.Client{CoreV1Interface: d.cluster.CoreV1(), LeasesGetter: d.cluster.CoordinationV1()}, nil
 	}
 	return d
 }

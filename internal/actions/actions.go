@@ -101,28 +101,17 @@ func (p *Prepared) Apply(ctx context.Context, w *Writer, node string) (said stri
 
 // Command is the command that asks for the same.
 func (a *Action) Command(node string, given Params) string {
-	words := []string{"kubectl drydock", a.Name, quoted(node)}
+	words := []string{"kubectl drydock", a.Name, text.ShellWord(node)}
 	for _, p := range a.Parameters {
 		switch value := given[p.Name]; {
 		case value == "":
 		case p.Argument:
-			words = append(words, quoted(value))
+			words = append(words, text.ShellWord(value))
 		default:
-			words = append(words, "--"+p.Name, quoted(value))
+			words = append(words, "--"+p.Name, text.ShellWord(value))
 		}
 	}
 	return strings.Join(words, " ")
-}
-
-// quoted is one word for a shell: nothing in it is obeyed, and no character that does not show is copied into a terminal.
-func quoted(word string) string {
-	word = plain(word)
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@", r)
-	}) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 const (

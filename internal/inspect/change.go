@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -16,7 +17,7 @@ func (s *Observation) change(h *Hold, policy string) string {
 	switch h.Reason { //nolint:exhaustive // nobody can do anything at once about the others
 	case NoLeader:
 		namespace, _, _ := strings.Cut(s.leader.Lease, "/")
-		return "kubectl get pods -n " + namespace + " -l " + InstalledBy
+		return "kubectl get pods -n " + text.ShellWord(namespace) + " -l " + InstalledBy
 	case remediations.ReasonRecordMalformed:
 		return "kubectl drydock reset " + node
 	case remediations.ReasonExcluded:
@@ -34,7 +35,7 @@ func (s *Observation) change(h *Hold, policy string) string {
 	case remediations.ReasonRepairsSpent, remediations.ReasonCooldown:
 		return "kubectl drydock history " + node + " -o wide says what was tried"
 	case remediations.ReasonPolicyFailing:
-		return "kubectl drydock reset --policy " + policy + ", once the cause is found"
+		return "kubectl drydock reset --policy " + text.ShellWord(policy) + ", once the cause is found"
 	case remediations.ReasonAwaitingApproval:
 		return "kubectl drydock approve " + node
 	case remediations.ReasonObserving:
@@ -68,7 +69,7 @@ func (s *Observation) unpause(policy string) string {
 	if p := s.policy(policy); p != nil && p.Kind != remediations.KindNode {
 		return "" // nobody can ask for it: it goes on when the alert has ended and fires again
 	}
-	return "kubectl drydock repair " + s.Node.Name + " --policy " + policy // the alert's last repair was cancelled
+	return "kubectl drydock repair " + s.Node.Name + " --policy " + text.ShellWord(policy) // the alert's last repair was cancelled
 }
 
 // silenceNamed finds the first silence in the sentence of a hold, and takes nothing for an id that a person could have written.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
@@ -74,12 +75,12 @@ func (s *Status) fleet(now time.Time) []Line {
 	for _, policy := range slices.Sorted(maps.Keys(st.Exhausted)) {
 		if s.Ledger.Whole.Failing(policy) {
 			out = append(out, Line{Label: "Stopped", Subject: policy, Text: fmt.Sprintf(
-				"policy %s: its last %d repairs all ran out of steps; once the cause is found, `kubectl drydock reset --policy %s`", policy, st.Exhausted[policy], policy)})
+				"policy %s: its last %d repairs all ran out of steps; once the cause is found, `kubectl drydock reset --policy %s`", policy, st.Exhausted[policy], text.ShellWord(policy))})
 		}
 	}
 	for _, policy := range slices.Sorted(maps.Keys(st.Stopped)) {
 		out = append(out, Line{Label: "Stopped", Subject: policy, Text: fmt.Sprintf(
-			"policy %s: %s; once that is fixed, `kubectl drydock reset --policy %s`", policy, st.Stopped[policy], policy)})
+			"policy %s: %s; once that is fixed, `kubectl drydock reset --policy %s`", policy, st.Stopped[policy], text.ShellWord(policy))})
 	}
 	for _, reason := range slices.Sorted(maps.Keys(st.Holds)) {
 		out = append(out, Line{Label: "Held", Subject: string(reason), Text: fmt.Sprintf("%s: %s", reason, st.Holds[reason])})

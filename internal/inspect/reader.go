@@ -20,6 +20,8 @@ type Client struct {
 	authorizationv1client.SelfSubjectAccessReviewsGetter
 	// Clock is nil where no API server is asked.
 	Clock *Clock
+	// Cluster is which one that is, for people.
+	Cluster Cluster
 }
 
 // Reader reads with the rights of its client.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/location"
@@ -66,7 +67,7 @@ var besides = []beside{
 			namespace, pod, _ := strings.Cut(name, "/")
 			return []lifecycle.GuardAnswer{
 				notAsked(remediations.ReasonSidecarUnknown, "the sidecar of %s, which Drydock asks from inside the cluster", name),
-				notAsked(remediations.ReasonSidecarHeld, "whether the owner of pod %s, or a person, closed the gate on purpose; what Drydock found: kubectl events -n %s --for pod/%s", name, namespace, pod),
+				notAsked(remediations.ReasonSidecarHeld, "whether the owner of pod %s, or a person, closed the gate on purpose; what Drydock found: kubectl events -n %s --for pod/%s", name, text.ShellWord(namespace), text.ShellWord(pod)),
 			}
 		},
 	},

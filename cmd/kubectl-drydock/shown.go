@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"drydock.dev/drydock/internal/inspect"
+)
+
+// newPlugin prints through shown, so that no command that it names forgets which cluster was asked.
+func newPlugin(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *plugin {
+	p := &plugin{flags: flags, asIs: streams.Out}
+	p.IOStreams = genericiooptions.IOStreams{In: streams.In, Out: shown{streams.Out, p}, ErrOut: shown{streams.ErrOut, p}}
+	return p
+}
+
+// shown passes on what the plugin prints, with the flags that were given in each command that it names. Each write must hold whole
+// commands.
+type shown struct {
+	out    io.Writer
+	plugin *plugin
+}
+
+// Write is of io.Writer.
+func (s shown) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(s.out, s.plugin.commands.In(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// unshown are kubectl's flags that say neither which cluster nor which user, or that are secret.
+var unshown = map[string]bool{"cache-dir": true, "disable-compression": true, "help": true, "namespace": true, "request-timeout": true, "token": true}
+
+// commandsOf are the commands with the flags that this call was given.
+func commandsOf(called *cobra.Command) inspect.Commands {
+	root, own := called.Root(), map[string][]string{}
+	var out inspect.Commands
+	called.Flags().Visit(func(f *pflag.Flag) {
+		switch persistent := root.PersistentFlags().Lookup(f.Name) != nil; {
+		case persistent && !unshown[f.Name]:
+			out.Kubectl = append(out.Kubectl, wordsOf(f)...)
+		case persistent && f.Name == "namespace", !persistent && (f.Name == "ledger" || f.Name == "lease"):
+			own[f.Name] = wordsOf(f)
+		}
+	})
+	out.Plugin = map[string][]string{}
+	for _, c := range root.Commands() {
+		words := []string{}
+		for _, name := range []string{"namespace", "ledger", "lease"} {
+			if name == "namespace" || c.Flags().Lookup(name) != nil {
+				words = append(words, own[name]...)
+			}
+		}
+		out.Plugin[c.Name()] = words
+	}
+	return out
+}
+
+// wordsOf are the words by which the flag was given.
+func wordsOf(f *pflag.Flag) (words []string) {
+	name := "--" + f.Name
+	if f.Shorthand == "n" {
+		name = "-n"
+	}
+	values := []string{f.Value.String()}
+	if several, is := f.Value.(pflag.SliceValue); is {
+		values = several.GetSlice()
+	}
+	for _, v := range values {
+		switch {
+		case f.NoOptDefVal != "": // its value needs the equals sign
+			words = append(words, fmt.Sprintf("%s=%s", name, v))
+		case f.Name == "server":
+			words = append(words, name, inspect.NewCluster("", v).Server)
+		default:
+			words = append(words, name, v)
+		}
+	}
+	return words
+}

@@ -1,0 +1,61 @@
+package inspect
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"drydock.dev/drydock/internal/text"
+)
+
+// Commands makes the commands that people are shown ask the cluster that was asked. All that the plugin and its page show passes In,
+// because Drydock's own texts in the cluster, for example holds and Events, name commands, too.
+type Commands struct {
+	// Kubectl are the words that name the cluster and the user, for example --context prod.
+	Kubectl []string
+	// Plugin are the further words for the plugin's commands, by the command's name.
+	Plugin map[string][]string
+}
+
+// kubectlCommands are the commands of kubectl that Drydock names.
+var kubectlCommands = []string{
+	"annotate", "apply", "auth", "cordon", "delete", "describe", "drain", "edit", "events", "get", "label", "logs", "patch", "port-forward",
+	"rollout", "taint", "uncordon",
+}
+
+// commandNamed is a command in a text. One that has flags before its first word was given them already.
+var commandNamed = regexp.MustCompile(`\bkubectl( drydock)? ([a-z][a-z-]*[a-z])\b`)
+
+// In returns the text with the flags in each command.
+func (c Commands) In(s string) string { return c.in(s, func(flags string) string { return flags }) }
+
+// Escaped is In for a text in another notation, for example HTML. escape writes the flags in it.
+func (c Commands) Escaped(s string, escape func(string) string) string { return c.in(s, escape) }
+
+func (c Commands) in(s string, escape func(string) string) string {
+	if len(c.Kubectl) == 0 && len(c.Plugin) == 0 {
+		return s
+	}
+	return commandNamed.ReplaceAllStringFunc(s, func(command string) string {
+		words := strings.Split(command, " ")
+		flags := c.Kubectl
+		if words[1] == "drydock" && len(words) > 2 {
+			further, is := c.Plugin[words[2]]
+			if !is {
+				return command
+			}
+			flags = append(slices.Clip(flags), further...)
+		} else if !slices.Contains(kubectlCommands, words[1]) {
+			return command
+		}
+		if len(flags) == 0 {
+			return command
+		}
+		quoted := make([]string, len(flags))
+		for i, f := range flags {
+			quoted[i] = text.ShellWord(f)
+		}
+		last := len(words) - 1
+		return strings.Join(words[:last], " ") + " " + escape(strings.Join(quoted, " ")) + " " + words[last]
+	})
+}
