@@ -35,7 +35,7 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 		"approve":                  "accepts between 1 and 2 arg(s), received 0",
 		"cancel a b c":             "accepts between 1 and 2 arg(s), received 3",
 		"reset":                    "say what is to be reset: a node, or --policy NAME",
-		"reset a b":                "accepts at most 1 arg(s), received 2",
+		"reset a b c":              "accepts at most 2 arg(s), received 3",
 		"break-glass n":            "--why is required",
 		"pause n --why " + strings.Repeat("x", actions.MaxWhy+1): "--why has 257 bytes; give at most 256",
 	} {

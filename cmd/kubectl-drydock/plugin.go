@@ -52,6 +52,7 @@ func (p *plugin) connectByFlags() (inspect.Client, error) {
 	c.WarningHandler = rest.NewWarningWriter(&text.Writer{Out: p.ErrOut}, rest.WarningWriterOptions{Deduplicate: true})
 	clock := &inspect.Clock{}
 	c.Wrap(clock.Wrap)
+	c.Wrap(actions.Once)
 	core, err := corev1client.NewForConfig(c)
 	if err != nil {
 		return inspect.Client{}, fmt.Errorf("finding the cluster: %w", err)

@@ -12,23 +12,23 @@ import (
 func (p *plugin) newResetCommand() *cobra.Command {
 	var policy string
 	cmd := &cobra.Command{
-		Use:   "reset NODE | --policy NAME",
+		Use:   "reset NODE [ID] | --policy NAME",
 		Short: "Remove an exhausted repair, once the node is fixed",
 		Long: "Reset removes the exhausted repair of a node, or a record that cannot be read, together with its counts, so that\n" +
 			"the node can be repaired again; also that of the mesh leader on the node, and those of sidecars. A stopped policy goes on\n" +
-			"after a reset of one of its nodes. With --policy, the plugin resets the first exhausted node of this policy or, where\n" +
+			"after a reset of one of its nodes. With an ID, nothing is reset unless this repair is exhausted. With --policy, the plugin resets the first exhausted node of this policy or, where\n" +
 			"there is none and the policy is stopped, a node that the policy takes.",
 		Example: "  kubectl drydock reset node-3\n  kubectl drydock reset --policy node-not-ready",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case len(args) == 1 && policy != "":
+			case len(args) > 0 && policy != "":
 				return errors.New("a node and --policy were both given, and only one of them can be meant")
 			case len(args) == 0 && policy == "":
 				return cli.Usage(errors.New("say what is to be reset: a node, or --policy NAME"))
 			}
 			if policy == "" {
-				return p.one(cmd.Context(), args[0], actions.Reset(), nil)
+				return p.one(cmd.Context(), args[0], actions.Reset(), byID(args))
 			}
 			c, err := p.connect()
 			if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -72,6 +73,7 @@ func TestEachWordIsOneAnnotationAndOneSentence(t *testing.T) {
 		"cancel a call":          {under("n", record("aaaaaa", remediations.PhaseActing)), "cancel n aaaaaa", remediations.CancelKey, "aaaaaa", "ends when the call that is under way is over"},
 		"cancel what waits":      {under("n", waiting), "cancel n", remediations.CancelKey, "bbbbbb", "Repair bbbbbb of n ends at once"},
 		"reset":                  {exhausted("n", "cccccc", "p"), "reset n", remediations.ResetKey, "true", "The exhausted repair cccccc on n is about to be forgotten, with its counts and the cordon if Drydock set it, and policy p goes on if it was stopped"},
+		"reset by id":            {exhausted("n", "cccccc", "p"), "reset n cccccc", remediations.ResetKey, "true", "The exhausted repair cccccc on n is about to be forgotten"},
 		"reset what is garbled":  {malformed("n"), "reset n", remediations.ResetKey, "true", "What nobody can read on n is about to be dropped"},
 		"reset a policy":         {exhausted("n", "cccccc", "p"), "reset --policy p", remediations.ResetKey, "true", "The exhausted repair cccccc on n is about to be forgotten"},
 		"break-glass":            {node("n", nil), "break-glass n --why now", remediations.BreakGlassKey, "now", "Break-glass is set on n: admission allows every change there"},
@@ -149,6 +151,7 @@ func TestARefusalIsOneSentence(t *testing.T) {
 		"cancel what ran out":       {exhausted("n", "cccccc", "p"), "cancel n", "repair cccccc of n has run out of steps already; `kubectl drydock reset n` when the node is fixed"},
 		"cancel what is garbled":    {malformed("n"), "cancel n", "what is recorded on n cannot be read"},
 		"reset nothing":             {node("n", nil), "reset n", "there is no exhausted repair on n, and none that cannot be read: nothing is there to reset"},
+		"reset another repair":      {exhausted("n", "cccccc", "p"), "reset n dddddd", "there is no exhausted repair dddddd on n: a reset would be of cccccc"},
 		"reset what is under way":   {under("n", record("aaaaaa", remediations.PhaseVerifying)), "reset n", "repair aaaaaa of n is Verifying and not exhausted; to end it, `kubectl drydock cancel n`"},
 		"reset both":                {exhausted("n", "cccccc", "p"), "reset n --policy p", "a node and --policy were both given, and only one of them can be meant"},
 		"reset a policy of none":    {exhausted("n", "cccccc", "p"), "reset --policy q", "no node has an exhausted repair by policy q, and whether the policy is stopped is not known: there is no ConfigMap drydock-ledger"},
@@ -176,12 +179,13 @@ func TestWhatTheAPIServerRefusesIsSaidInItsWords(t *testing.T) {
 		err  error
 		want string
 	}{
-		"forbidden": {apierrors.NewForbidden(nodesResource, "n", errors.New(`User "dev" cannot patch resource "nodes"`)), `error: cancelling the repair of n was refused: nodes "n" is forbidden: User "dev" cannot patch resource "nodes"; the ClusterRole drydock-operator of Drydock's chart has that right`},
-		"a verb":    {apierrors.NewForbidden(nodesResource, "n", errors.New(`ValidatingAdmissionPolicy 'drydock' with binding 'drydock' denied request: drydock.dev/cancel is not set on node n: dev lacks the verb "cancel" on repairs.drydock.dev; the right to patch nodes is not enough. The ClusterRole drydock-operator has it: ask an administrator to bind that role`)), `error: cancelling the repair of n was refused: nodes "n" is forbidden: ValidatingAdmissionPolicy 'drydock' with binding 'drydock' denied request: drydock.dev/cancel is not set on node n: dev lacks the verb "cancel" on repairs.drydock.dev; the right to patch nodes is not enough. The ClusterRole drydock-operator has it: ask an administrator to bind that role`},
-		"denied":    {apierrors.NewForbidden(nodesResource, "n", errors.New("admission webhook \"nodes.drydock.dev\" denied the request:\n  a request is pending\n")), `error: cancelling the repair of n was refused: nodes "n" is forbidden: admission webhook "nodes.drydock.dev" denied the request: a request is pending`},
-		"gone":      {apierrors.NewNotFound(nodesResource, "n"), `error: there is no node "n" in this cluster`},
-		"broken":    {apierrors.NewInternalError(errors.New("etcd is gone")), `error: cancelling the repair of n failed: Internal error occurred: etcd is gone`},
-		"far away":  {&url.Error{Op: "Patch", URL: "https://10.0.0.1:6443/api/v1/nodes/n", Err: errors.New("connect: no route to host")}, `error: the cluster cannot be reached at 10.0.0.1:6443: connect: no route to host`},
+		"forbidden":  {apierrors.NewForbidden(nodesResource, "n", errors.New(`User "dev" cannot patch resource "nodes"`)), `error: cancelling the repair of n was refused: nodes "n" is forbidden: User "dev" cannot patch resource "nodes"; the ClusterRole drydock-operator of Drydock's chart has that right`},
+		"a verb":     {apierrors.NewForbidden(nodesResource, "n", errors.New(`ValidatingAdmissionPolicy 'drydock' with binding 'drydock' denied request: drydock.dev/cancel is not set on node n: dev lacks the verb "cancel" on repairs.drydock.dev; the right to patch nodes is not enough. The ClusterRole drydock-operator has it: ask an administrator to bind that role`)), `error: cancelling the repair of n was refused: nodes "n" is forbidden: ValidatingAdmissionPolicy 'drydock' with binding 'drydock' denied request: drydock.dev/cancel is not set on node n: dev lacks the verb "cancel" on repairs.drydock.dev; the right to patch nodes is not enough. The ClusterRole drydock-operator has it: ask an administrator to bind that role`},
+		"denied":     {apierrors.NewForbidden(nodesResource, "n", errors.New("admission webhook \"nodes.drydock.dev\" denied the request:\n  a request is pending\n")), `error: cancelling the repair of n was refused: nodes "n" is forbidden: admission webhook "nodes.drydock.dev" denied the request: a request is pending`},
+		"gone":       {apierrors.NewNotFound(nodesResource, "n"), `error: there is no node "n" in this cluster`},
+		"broken":     {apierrors.NewInternalError(errors.New("etcd is gone")), "error: not known whether it was written: cancelling the repair of n failed: Internal error occurred: etcd is gone; the node was read again and does not show it. Look at the node before you try again: `kubectl drydock why n`"},
+		"no webhook": {apierrors.NewInternalError(errors.New(`failed calling webhook "w": EOF`)), `error: cancelling the repair of n failed: Internal error occurred: failed calling webhook "w": EOF`},
+		"far away":   {&url.Error{Op: "Patch", URL: "https://10.0.0.1:6443/api/v1/nodes/n", Err: &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connect: no route to host")}}, `error: the cluster cannot be reached at 10.0.0.1:6443: dial tcp: connect: no route to host`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, under("n", record("aaaaaa", remediations.PhaseVerifying)))
@@ -215,7 +219,7 @@ func TestARecordThatChangedMeanwhileIsSaid(t *testing.T) {
 		before, after *corev1.Node
 		args, want    string
 	}{
-		"another repair":  {under("n", record("aaaaaa", remediations.PhaseVerifying)), under("n", record("bbbbbb", remediations.PhaseVerifying)), "cancel n", "n changed while this was being written, and nothing was: its repair is now bbbbbb and no longer aaaaaa; look at `kubectl drydock status` and decide again"},
+		"another repair":  {under("n", record("aaaaaa", remediations.PhaseVerifying)), under("n", record("bbbbbb", remediations.PhaseVerifying)), "cancel n", "n changed while this was being written, and nothing was: it would now be about bbbbbb and no longer about aaaaaa; look at `kubectl drydock status` and decide again"},
 		"no repair":       {under("n", record("aaaaaa", remediations.PhaseVerifying)), node("n", nil), "cancel n", "n changed while this was being written, and nothing was: there is no repair on n"},
 		"it ran out":      {under("n", record("aaaaaa", remediations.PhaseVerifying)), exhausted("n", "aaaaaa", "p"), "cancel n", "n changed while this was being written, and nothing was: repair aaaaaa of n has run out of steps already"},
 		"it has begun":    {under("n", record("bbbbbb", remediations.PhasePending)), under("n", record("bbbbbb", remediations.PhaseActing)), "approve n", "n changed while this was being written, and nothing was: repair bbbbbb of n waits for no approval"},

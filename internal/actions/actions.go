@@ -96,7 +96,8 @@ func (a *Action) Prepare(given Params, now time.Time) (*Prepared, error) {
 
 // Apply asks for it on the node, and says in one sentence what was done.
 func (p *Prepared) Apply(ctx context.Context, w *Writer, node string) (said string, err error) {
-	return p.apply(ctx, w, node)
+	said, err = p.apply(ctx, w, node)
+	return w.saying(said), err
 }
 
 // Command is the command that asks for the same.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/inspect"
@@ -88,21 +87,22 @@ func ends(n *corev1.Node) (ended []string, a annotations) {
 }
 
 func resume(ctx context.Context, w *Writer, node string) (string, error) {
-	doing := "resuming " + node
-	n, err := w.Client.Nodes().Get(ctx, node, metav1.GetOptions{})
-	if err != nil {
-		return "", inspect.Asking(err, doing, node)
-	}
-	ended, a := ends(n)
+	var ended []string
 	excluded := ""
-	if remediations.Excluded(n) {
-		excluded = fmt.Sprintf(", but the label %s=%s still keeps Drydock away", remediations.ExcludeLabel, n.Labels[remediations.ExcludeLabel])
-	}
-	if len(ended) == 0 {
-		return fmt.Sprintf("%s is not paused and has no break-glass set%s; nothing was written.", node, excluded), nil
-	}
-	if _, err := w.write(ctx, node, doing, a); err != nil {
+	err := w.writeAsRead(ctx, node, "resuming "+node, func(n *corev1.Node) (ruling, error) {
+		var a annotations
+		ended, a = ends(n)
+		excluded = ""
+		if remediations.Excluded(n) {
+			excluded = fmt.Sprintf(", but the label %s=%s still keeps Drydock away", remediations.ExcludeLabel, n.Labels[remediations.ExcludeLabel])
+		}
+		return ruling{annotations: a, about: strings.Join(ended, " and ")}, nil
+	})
+	switch {
+	case err != nil:
 		return "", err
+	case len(ended) == 0:
+		return fmt.Sprintf("%s is not paused and has no break-glass set%s; nothing was written.", node, excluded), nil
 	}
 	return fmt.Sprintf("%s: %s ended%s; what waited for that goes on by itself, as `kubectl drydock status -w` shows.", node, strings.Join(ended, " and "), excluded), nil
 }

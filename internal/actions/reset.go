@@ -1,6 +1,7 @@
 package actions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,14 +20,16 @@ import (
 // Reset forgets the repairs that ran out of steps.
 func Reset() *Action {
 	return &Action{
-		Name: "reset", Verb: admission.VerbFor(remediations.ResetKey), Keys: []string{remediations.ResetKey},
+		Name: "reset", Verb: admission.VerbFor(remediations.ResetKey), Keys: []string{remediations.ResetKey}, Parameters: []Parameter{id},
 		Will: "The repair that ran out of steps, or a record that cannot be read, is forgotten with its counts, and its policy goes on if it was stopped.",
 		refuses: func(n *corev1.Node) error {
 			_, err := resettable(n, "")
 			return err
 		},
-		prepare: func(Params, time.Time) (apply, error) {
-			return func(ctx context.Context, w *Writer, node string) (string, error) { return reset(ctx, w, node, "") }, nil
+		prepare: func(given Params, _ time.Time) (apply, error) {
+			return func(ctx context.Context, w *Writer, node string) (string, error) {
+				return reset(ctx, w, node, given["id"], "")
+			}, nil
 		},
 	}
 }
@@ -34,8 +37,8 @@ func Reset() *Action {
 // resets is what a reset writes.
 var resets = annotations{remediations.ResetKey: "true"}
 
-// reset writes the reset, where there is something to forget. of names the policy that it must be of; empty: any.
-func reset(ctx context.Context, w *Writer, node, of string) (string, error) {
+// reset writes the reset, where there is something to forget. id names the repair that it must be of, of the policy; empty: any.
+func reset(ctx context.Context, w *Writer, node, id, of string) (string, error) {
 	var spent []inspect.Repair
 	err := w.writeAsRead(ctx, node, "resetting "+node, func(n *corev1.Node) (ruling, error) {
 		var err error
@@ -45,6 +48,9 @@ func reset(ctx context.Context, w *Writer, node, of string) (string, error) {
 		about := []string{}
 		for _, r := range spent {
 			about = append(about, r.Record.ID)
+		}
+		if id != "" && !slices.Contains(about, id) {
+			return ruling{}, fmt.Errorf("there is no exhausted repair %s on %s: a reset would be of %s", id, n.Name, cmp.Or(strings.Join(about, ", "), "a record that cannot be read"))
 		}
 		if len(about) == 0 {
 			about = []string{"unreadable"}
@@ -127,7 +133,8 @@ func ResetPolicy(ctx context.Context, r *inspect.Reader, w *Writer, policy strin
 	}
 	for _, n := range nodes {
 		if _, err := resettable(n, policy); err == nil {
-			return reset(ctx, w, n.Name, policy)
+			said, err := reset(ctx, w, n.Name, "", policy)
+			return w.saying(said), err
 		}
 	}
 	l, err := r.ReadLedger(ctx)
@@ -204,5 +211,5 @@ func release(ctx context.Context, w *Writer, seen *inspect.Observation, name, po
 	if len(on) > 1 {
 		goes = "policies " + strings.Join(on, ", ") + " go on"
 	}
-	return fmt.Sprintf("%s is reset, which forgets no repair there: %s; `kubectl drydock status` shows when Drydock has taken that.", name, goes), nil
+	return w.saying(fmt.Sprintf("%s is reset, which forgets no repair there: %s; `kubectl drydock status` shows when Drydock has taken that.", name, goes)), nil
 }

@@ -3,11 +3,13 @@
 package actions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,24 +29,54 @@ type Writer struct {
 	Client corev1client.NodesGetter
 	// DryRun: the API server checks rights and admission, and writes nothing.
 	DryRun bool
+	// Tried is what the action was tried for before: it is written for nothing else. Nil: it was not tried.
+	Tried *Subject
+	// Within bounds one request; zero: AnswerWithin.
+	Within time.Duration
+
+	of Subject
+	// lost: the API server's answer was lost, and the Node has what was to be written.
+	lost bool
 }
+
+// Subject is what an action is about.
+type Subject struct {
+	// UID is the Node's: another machine may have its name later.
+	UID types.UID
+	// About is the repair's ID, or what else the action would end; empty: it is about the Node.
+	About string
+}
+
+// Of is what the last action was about.
+func (w *Writer) Of() Subject { return w.of }
 
 // annotations are what is to be written on a Node; nil takes one away.
 type annotations map[string]any
 
 // write puts the annotations on the Node, in one PATCH. doing names it for a refusal.
 func (w *Writer) write(ctx context.Context, node, doing string, a annotations) (*corev1.Node, error) {
-	n, err := w.Patch(ctx, node, annotating(a, ""))
-	return n, inspect.Asking(err, doing, node)
+	meta := map[string]any{"annotations": a}
+	if w.Tried != nil && w.Tried.UID != "" {
+		meta["uid"] = w.Tried.UID
+	}
+	n, err := w.Patch(ctx, node, map[string]any{"metadata": meta})
+	switch {
+	case err == nil:
+		w.of = Subject{UID: n.UID}
+		return n, nil
+	case meta["uid"] != nil && anotherUID(err):
+		return nil, registeredAgain(node)
+	}
+	return w.settle(ctx, node, doing, a, err)
 }
 
-// annotating is the patch that writes the annotations; version: only on the Node as it was read.
-func annotating(a annotations, version string) map[string]any {
-	meta := map[string]any{"annotations": a}
-	if version != "" {
-		meta["resourceVersion"] = version
-	}
-	return map[string]any{"metadata": meta}
+// anotherUID says that the API server refuses to give the Node the UID in the patch.
+func anotherUID(err error) bool {
+	return (apierrors.IsInvalid(err) || apierrors.IsConflict(err)) && strings.Contains(strings.ToLower(err.Error()), "uid")
+}
+
+func registeredAgain(node string) error {
+	return fmt.Errorf("node %s was deleted and registered again after this was tried, and nothing was written; look at the node and decide again", node)
 }
 
 // Patch sends one merge patch.
@@ -57,14 +89,16 @@ func (w *Writer) Patch(ctx context.Context, node string, change map[string]any) 
 	if w.DryRun {
 		o.DryRun = []string{metav1.DryRunAll}
 	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(w.Within, AnswerWithin))
+	defer cancel()
 	return w.Client.Nodes().Patch(ctx, node, types.MergePatchType, text, o) //nolint:wrapcheck // callers say what it was for
 }
 
 // ruling is what an action makes of a Node as it was read: what to write, and which repair that is about.
 type ruling struct {
 	annotations annotations
-	// about is what must still be so when it is written: a repair's id. Nodes change all the time, mostly by their
-	// kubelets; only another repair makes the action mean something else.
+	// about is what must still be so when it is written: a repair's id, or what is ended. Nodes change all the time, mostly by
+	// their kubelets; only another repair makes the action mean something else.
 	about string
 }
 
@@ -86,13 +120,28 @@ func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(
 			return fmt.Errorf("%s changed while this was being written, and nothing was: %w", node, err)
 		case err != nil:
 			return err
-		case attempt > 0 && now.about != first.about:
-			return fmt.Errorf("%s changed while this was being written, and nothing was: its repair is now %s and no longer %s; look at `kubectl drydock status` and decide again", node, now.about, first.about)
+		case attempt == 0 && w.Tried != nil:
+			first.about = w.Tried.About
+		case attempt == 0:
+			first = now
 		}
-		first = now
-		_, err = w.Patch(ctx, node, annotating(now.annotations, n.ResourceVersion))
-		if !apierrors.IsConflict(err) {
-			return inspect.Asking(err, doing, node)
+		switch {
+		case w.Tried != nil && w.Tried.UID != n.UID:
+			return registeredAgain(node)
+		case now.about != first.about:
+			return fmt.Errorf("%s changed while this was being written, and nothing was: it would now be about %s and no longer about %s; look at `kubectl drydock status` and decide again", node, cmp.Or(now.about, "nothing"), cmp.Or(first.about, "nothing"))
+		}
+		w.of = Subject{n.UID, now.about}
+		if len(now.annotations) == 0 {
+			return nil
+		}
+		_, err = w.Patch(ctx, node, map[string]any{"metadata": map[string]any{"annotations": now.annotations, "resourceVersion": n.ResourceVersion}})
+		switch {
+		case err == nil:
+			return nil
+		case !apierrors.IsConflict(err):
+			_, err = w.settle(ctx, node, doing, now.annotations, err)
+			return err
 		}
 	}
 	return fmt.Errorf("%s changed each of the %d times that this was tried, and nothing was written; try again", node, Attempts)

@@ -1,0 +1,107 @@
+package actions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/inspect"
+)
+
+// How long a write may take. Each time is longer than the one before, so that who waits longer learns what became of it.
+const (
+	// ServerWithin is how long the API server may work on a write.
+	ServerWithin = 30 * time.Second
+	// AnswerWithin is how long its answer is waited for.
+	AnswerWithin = ServerWithin + 5*time.Second
+	// readWithin bounds reading the Node again when the answer was lost.
+	readWithin = 5 * time.Second
+)
+
+// Unknown is the error of a write of which nobody knows whether it was done.
+type Unknown struct{ why string }
+
+func (e Unknown) Error() string { return e.why }
+
+// settle finds out what became of a write that ended with err: it was refused, or the Node has it, or that is not known.
+func (w *Writer) settle(ctx context.Context, node, doing string, a annotations, err error) (*corev1.Node, error) {
+	if w.DryRun || refused(err) {
+		return nil, inspect.Asking(err, doing, node)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readWithin)
+	defer cancel()
+	n, unread := w.Client.Nodes().Get(ctx, node, metav1.GetOptions{})
+	if unread == nil && (w.Tried == nil || w.Tried.UID == "" || w.Tried.UID == n.UID) && has(n, a) {
+		w.lost, w.of.UID = true, n.UID
+		return n, nil
+	}
+	found := "the node was read again and does not show it"
+	if unread != nil {
+		found = "the node could not be read again: " + inspect.Sentence(unread)
+	}
+	return nil, Unknown{fmt.Sprintf("not known whether it was written: %s; %s. Look at the node before you try again: `kubectl drydock why %s`",
+		inspect.Sentence(inspect.Asking(err, doing, node)), found, node)}
+}
+
+// saying says how it is known that it was written.
+func (w *Writer) saying(said string) string {
+	if !w.lost || said == "" {
+		return said
+	}
+	return said + " The API server's answer was lost; the node was read again and shows it."
+}
+
+// has says whether the Node has what was to be written.
+func has(n *corev1.Node, a annotations) bool {
+	for key, want := range a {
+		value, there := n.Annotations[key]
+		if there != (want != nil) || there && want != value {
+			return false
+		}
+	}
+	return true
+}
+
+// refused says that the write was certainly not done: the API server said no, or nothing reached it.
+func refused(err error) bool {
+	var dial *net.OpError
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &status):
+		code := int(status.Status().Code)
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout ||
+			apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
+	case errors.As(err, &dial):
+		return dial.Op == "dial"
+	}
+	return false
+}
+
+// Once sends each write at most once and bounds how long the API server works on it. The client itself would send a write again
+// that was answered with Retry-After, seconds after a person decided.
+func Once(next http.RoundTripper) http.RoundTripper { return once{next} }
+
+type once struct{ next http.RoundTripper }
+
+func (o once) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPatch {
+		return o.next.RoundTrip(r) //nolint:wrapcheck // as the transport says it
+	}
+	r = r.Clone(r.Context())
+	q := r.URL.Query()
+	q.Set("timeout", ServerWithin.String())
+	r.URL.RawQuery = q.Encode()
+	res, err := o.next.RoundTrip(r)
+	if err == nil {
+		res.Header.Del("Retry-After")
+	}
+	return res, err //nolint:wrapcheck // as the transport says it
+}
