@@ -84,3 +84,12 @@ func wordsOf(f *pflag.Flag) (words []string) {
 	}
 	return words
 }
+
+// ofPage are the commands that the page shows. It outlives a change of the kubeconfig's current context, so they name theirs.
+func (p *plugin) ofPage(c inspect.Client) inspect.Commands {
+	out := p.commands
+	if c.Cluster.Context != "" && (p.flags.Context == nil || *p.flags.Context == "") {
+		out.Kubectl = append([]string{"--context", c.Cluster.Context}, out.Kubectl...)
+	}
+	return out
+}

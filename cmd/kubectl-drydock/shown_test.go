@@ -25,7 +25,7 @@ import (
 func TestAShownCommandAsksTheClusterThatWasAsked(t *testing.T) {
 	waits := record("bbbbbb", remediations.PhasePending, held(remediations.ReasonAwaitingApproval,
 		"policy p wants a person's approval: kubectl drydock approve n, or kubectl annotate node n drydock.dev/approve=bbbbbb", time.Time{}))
-	d := newDesk(t, exhausted("node-4", "cccccc", "p"), under("n", waits), ledgerOf(calmLedger()))
+	d := newDesk(t, exhausted("node-4", "cccccc", "p"), node("m", nil), under("n", waits), ledgerOf(calmLedger()))
 	flags := []string{"--context", "it's prod", "--kubeconfig", "/tmp/a b", "--as", "ops", "--as-group", "g1", "--as-group", "g2", "-n", "drydock", "--token", "secret"}
 	const all = `--as ops --as-group g1 --as-group g2 --context 'it'\''s prod' --kubeconfig '/tmp/a b'`
 	for args, commands := range map[string][2]string{
@@ -33,7 +33,7 @@ func TestAShownCommandAsksTheClusterThatWasAsked(t *testing.T) {
 		"why n":                              {"kubectl drydock approve n", "kubectl drydock " + all + " -n drydock approve n"},
 		"status n -o wide":                   {"kubectl annotate node n", "kubectl " + all + " annotate node n"},
 		"status n -o jsonpath={.repairs[0].record.hold.message}": {"kubectl annotate node n", "kubectl " + all + " annotate node n"},
-		"pause n":             {"until `kubectl drydock resume`", "until `kubectl drydock " + all + " -n drydock resume`"},
+		"pause m":             {"until `kubectl drydock resume`", "until `kubectl drydock " + all + " -n drydock resume`"},
 		"cancel node-4":       {"`kubectl drydock reset node-4`", "`kubectl drydock " + all + " -n drydock reset node-4`"},
 		"reset --policy mine": {"`kubectl drydock status`", "`kubectl drydock " + all + " -n drydock status`"},
 	} {
@@ -53,7 +53,7 @@ func TestAShownCommandAsksTheClusterThatWasAsked(t *testing.T) {
 	}
 	_, stdout, _ := d.run("why", "node-4", "--ledger", "other")
 	require.Contains(t, stdout, "kubectl drydock reset node-4", "reset has no flag --ledger")
-	_, stdout, _ = d.run("pause", "n", "-n", "drydock")
+	_, stdout, _ = d.run("pause", "m", "-n", "drydock")
 	require.Contains(t, stdout, "`kubectl drydock -n drydock status`")
 }
 

@@ -38,7 +38,7 @@ func (p *plugin) newUICommand() *cobra.Command {
 				return err
 			}
 			token := ui.NewToken()
-			page := ui.New(ui.Options{Reader: p.reader(c), Token: token, ReadOnly: readOnly, Sources: from, After: time.After, Log: logr.Discard()})
+			page := ui.New(ui.Options{Reader: p.reader(c), Token: token, ReadOnly: readOnly, Sources: from, Commands: p.ofPage(c), After: time.After, Log: logr.Discard()})
 			address := ui.Address(listener, token)
 			fmt.Fprintln(p.Out, address)
 			if !quiet {

@@ -30,6 +30,8 @@ type NodePage struct {
 	Events    []Event            `json:"events"`
 	Raw       []Raw              `json:"raw"`
 	Words     []Word             `json:"words"`
+	// Cluster is the one that the page writes to.
+	Cluster inspect.Cluster `json:"cluster"`
 	// ReadOnly: the page changes nothing.
 	ReadOnly bool      `json:"readOnly,omitempty"`
 	Now      time.Time `json:"now"`
@@ -44,6 +46,16 @@ func (p *NodePage) knownAt() uint64 { return p.number }
 func (p *NodePage) Repair() string {
 	for _, r := range p.Repairs {
 		if r.Target == "node" && r.Record != nil {
+			return r.Record.ID
+		}
+	}
+	return ""
+}
+
+// Exhausted is the id of the repair that is on the Node and ran out of steps.
+func (p *NodePage) Exhausted() string {
+	for _, r := range p.Repairs {
+		if r.Target == "node" && r.Record != nil && r.Record.Phase == remediations.PhaseExhausted {
 			return r.Record.ID
 		}
 	}
@@ -129,7 +141,7 @@ func (u *UI) nodePage(ctx context.Context, name string) (*NodePage, error) {
 	}
 	p := &NodePage{
 		Why: s.Why(), Tile: tileOf(s.Node, &s.Ledger, s.Now), Timelines: s.Timelines(), Silences: s.Silences(), Raw: rawOf(s.Node),
-		ReadOnly: u.ReadOnly, Now: s.Now, addresses: u.Sources.Alertmanagers,
+		Cluster: u.Reader.Cluster, ReadOnly: u.ReadOnly, Now: s.Now, addresses: u.Sources.Alertmanagers,
 	}
 	p.Headline = p.Why.Headline(s.Now)
 	if p.Events, err = u.eventsOf(ctx, name); err != nil {

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"html"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -50,7 +51,9 @@ type frame struct {
 	// Here is the page's entry of the navigation.
 	Here       string
 	Connection Connection
-	Version    string
+	// Cluster is the one that the page reads and writes.
+	Cluster inspect.Cluster
+	Version string
 	// Token is what a write carries in its header.
 	Token    string
 	ReadOnly bool
@@ -61,7 +64,7 @@ type frame struct {
 // page answers with the page of that name, or with its facts as JSON where the path ends so.
 func (u *UI) page(w http.ResponseWriter, r *http.Request, code int, name, title string, facts any) {
 	if strings.HasSuffix(r.URL.Path, ".json") {
-		writeJSON(w, code, facts)
+		u.writeJSON(w, code, facts)
 		return
 	}
 	number := u.fleet.now()
@@ -70,7 +73,7 @@ func (u *UI) page(w http.ResponseWriter, r *http.Request, code int, name, title 
 	}
 	var out bytes.Buffer
 	err := templates[name].ExecuteTemplate(&out, "layout", frame{
-		Title: title, Here: name, Connection: u.fleet.connected(), Version: u.version(number), Token: u.door.writing, ReadOnly: u.ReadOnly, Page: facts,
+		Title: title, Here: name, Connection: u.fleet.connected(), Cluster: u.Reader.Cluster, Version: u.version(number), Token: u.door.writing, ReadOnly: u.ReadOnly, Page: facts,
 	})
 	if err != nil {
 		u.Log.Error(err, "a page could not be made", "page", name)
@@ -79,11 +82,10 @@ func (u *UI) page(w http.ResponseWriter, r *http.Request, code int, name, title 
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	// Whatever a template forgot: no character that does not show leaves the server.
-	_, _ = w.Write([]byte(text.Visible(out.String())))
+	_, _ = w.Write([]byte(u.shown(out.String())))
 }
 
-func writeJSON(w http.ResponseWriter, code int, facts any) {
+func (u *UI) writeJSON(w http.ResponseWriter, code int, facts any) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetIndent("", "  ")
@@ -93,7 +95,17 @@ func writeJSON(w http.ResponseWriter, code int, facts any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = text.JSONWriter{Out: w}.Write(out.Bytes())
+	shown := u.Commands.Escaped(out.String(), func(flags string) string {
+		quoted, _ := json.Marshal(flags) // a text has no JSON that fails
+		return string(quoted[1 : len(quoted)-1])
+	})
+	_, _ = text.JSONWriter{Out: w}.Write([]byte(shown))
+}
+
+// shown is HTML as it leaves the server, whatever a template forgot: no character that does not show, and no command without the flags
+// that say which cluster is meant.
+func (u *UI) shown(page string) string {
+	return u.Commands.Escaped(text.Visible(page), html.EscapeString)
 }
 
 // fragment is a part of a page, as the page has it.
@@ -102,12 +114,14 @@ func (u *UI) fragment(name string, of any) (string, error) {
 	if err := common.ExecuteTemplate(&out, name, of); err != nil {
 		return "", fmt.Errorf("making the fragment %s: %w", name, err)
 	}
-	return text.Visible(out.String()), nil
+	return u.shown(out.String()), nil
 }
 
 // Problem is a page that says what is wrong.
 type Problem struct {
 	Problem string `json:"problem"`
+	// Unknown: whether the action was done is not known.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // refuse answers a request that is not let in. Nothing of the cluster is on the page.
@@ -117,7 +131,7 @@ func (u *UI) refuse(w http.ResponseWriter, r *http.Request, why string) {
 
 func (u *UI) problem(w http.ResponseWriter, r *http.Request, code int, title, why string) {
 	if strings.HasSuffix(r.URL.Path, ".json") || r.Method == http.MethodPost {
-		writeJSON(w, code, Problem{why})
+		u.writeJSON(w, code, Problem{Problem: why})
 		return
 	}
 	var out bytes.Buffer
@@ -127,7 +141,7 @@ func (u *UI) problem(w http.ResponseWriter, r *http.Request, code int, title, wh
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = w.Write([]byte(text.Visible(out.String())))
+	_, _ = w.Write([]byte(u.shown(out.String())))
 }
 
 // nodePath is the path of a node's page. One whose name ends like a path of JSON gets a slash behind it.

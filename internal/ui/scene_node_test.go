@@ -145,6 +145,17 @@ func (d *desk) say(node, word, body string) (int, map[string]any) {
 	return res.StatusCode, out
 }
 
+// write does what a person does: tries the word, and writes it with the number that the try was answered with.
+func (d *desk) write(node, word, params string) (int, map[string]any) {
+	d.t.Helper()
+	code, tried := d.say(node, word, `{"params":{`+params+`},"dryRun":true}`)
+	if code != http.StatusOK {
+		return code, tried
+	}
+	click, _ := tried["click"].(string)
+	return d.say(node, word, `{"params":{`+params+`},"click":"`+click+`"}`)
+}
+
 func (d *desk) annotations(name string) map[string]string {
 	d.t.Helper()
 	n, err := d.cluster.CoreV1().Nodes().Get(d.t.Context(), name, metav1.GetOptions{})

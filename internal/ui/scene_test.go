@@ -86,13 +86,21 @@ func openAs(t *testing.T, readOnly bool, objects ...runtime.Object) *desk {
 // openWith lets prepare change what the cluster answers.
 func openWith(t *testing.T, readOnly bool, prepare func(*fake.Clientset), objects ...runtime.Object) *desk {
 	t.Helper()
+	return openBy(t, func(o *Options) { o.ReadOnly = readOnly }, prepare, objects...)
+}
+
+// openBy lets change change the page's options, and prepare what the cluster answers; prepare may be nil.
+func openBy(t *testing.T, change func(*Options), prepare func(*fake.Clientset), objects ...runtime.Object) *desk {
+	t.Helper()
 	d := &desk{t: t, cluster: fake.NewClientset(objects...), ask: make(chan time.Time)}
 	d.cluster.PrependReactor("*", "*", d.reaction)
 	d.cluster.PrependReactor("create", "selfsubjectaccessreviews", d.review)
 	if prepare != nil {
 		prepare(d.cluster)
 	}
-	u := New(Options{Reader: d.reader(), Token: token, ReadOnly: readOnly, After: d.after, Log: logr.Discard()})
+	o := Options{Reader: d.reader(), Token: token, After: d.after, Log: logr.Discard()}
+	change(&o)
+	u := New(o)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); u.Run(ctx) }()

@@ -24,6 +24,8 @@ type Options struct {
 	Token string
 	// ReadOnly: the page changes nothing.
 	ReadOnly bool
+	// Commands are those that the page shows, with the flags that name its cluster.
+	Commands inspect.Commands
 	// Sources are where a node's page looks beside the API server, as `kubectl drydock why` does.
 	Sources inspect.Sources
 	// After is how the pages wait.
@@ -44,6 +46,8 @@ type UI struct {
 	fleet *fleet
 	link  *link
 	door  *door
+	// clicks are what people tried, and may write.
+	clicks clicks
 	// epoch names this process, so that a page of an earlier one is loaded again.
 	epoch string
 	// done is closed when Run ends: every stream ends with it.
@@ -78,7 +82,7 @@ func (u *UI) Run(ctx context.Context) {
 // limits are for one user's browser.
 var limits = httpserver.Limits{
 	Connections: 64, Kept: 32, Patience: time.Second, Bodies: true, HeaderBytes: 16 << 10,
-	Header: 5 * time.Second, Read: 10 * time.Second, Write: time.Minute, Idle: 2 * time.Minute,
+	Header: 5 * time.Second, Read: 10 * time.Second, Write: connectionWithin, Idle: 2 * time.Minute,
 }
 
 // stopWithin is how long a request may take that is under way when the user ends the command.

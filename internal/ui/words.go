@@ -50,6 +50,8 @@ func (u *UI) words(ctx context.Context, n *corev1.Node, verbs bool) []Word {
 type asked struct {
 	Params actions.Params `json:"params"`
 	DryRun bool           `json:"dryRun"`
+	// Click is the number that the try was answered with; a write needs it.
+	Click string `json:"click,omitempty"`
 }
 
 // Answer is what became of a word.
@@ -59,6 +61,8 @@ type Answer struct {
 	DryRun bool   `json:"dryRun"`
 	// Command asks for the same.
 	Command string `json:"command"`
+	// Click is the number by which what was tried is written, once.
+	Click string `json:"click,omitempty"`
 }
 
 // word answers a person's word: POST /nodes/NAME/words/WORD.
@@ -90,20 +94,53 @@ func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 		u.problem(w, r, http.StatusUnprocessableEntity, "Not accepted", inspect.Sentence(err))
 		return
 	}
-	switch denied, err := a.Denied(r.Context(), u.Reader, name, u.Reader.AsksForVerbs(r.Context())); {
+	if in.DryRun {
+		out := u.asks(r.Context(), prepared, a, name, &in, nil)
+		u.writeJSON(w, out.code, out.body)
+		return
+	}
+	of, first := u.clicks.take(in.Click, name, a.Name, in.Params, u.Reader.Now())
+	switch {
+	case of == nil:
+		u.problem(w, r, http.StatusConflict, "Not tried", u.Reader.Cluster.Says("Nothing was written: this was not tried, or too long ago. Try it again."))
+		return
+	case first: // it goes on though the browser may be gone: somebody reads what became of it
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), writeWithin)
+		of.end(u.asks(ctx, prepared, a, name, &in, &of.subject))
+		cancel()
+	}
+	select {
+	case <-of.done:
+		u.writeJSON(w, of.outcome.code, of.outcome.body)
+	case <-r.Context().Done():
+	}
+}
+
+// asks tries the action or writes it, and says what became of it and in which cluster. tried is what it was tried for; nil: it is tried.
+func (u *UI) asks(ctx context.Context, prepared *actions.Prepared, a *actions.Action, node string, in *asked, tried *actions.Subject) outcome {
+	problem := func(code int, why string, unknown bool) outcome {
+		return outcome{code, Problem{plain(u.Reader.Cluster.Says(why)), unknown}}
+	}
+	switch denied, err := a.Denied(ctx, u.Reader, node, u.Reader.AsksForVerbs(ctx)); {
 	case err != nil:
-		u.problem(w, r, http.StatusBadGateway, "Not asked", inspect.Sentence(err))
-		return
+		return problem(http.StatusBadGateway, inspect.Sentence(err), false)
 	case denied != "":
-		u.problem(w, r, http.StatusForbidden, "Not allowed", "Nothing was written: "+denied)
-		return
+		return problem(http.StatusForbidden, "Nothing was written: "+denied, false)
 	}
-	said, err := prepared.Apply(r.Context(), &actions.Writer{Client: u.Reader, DryRun: in.DryRun}, name)
-	if err != nil {
-		u.problem(w, r, refusalOf(err), "Refused", inspect.Sentence(err))
-		return
+	w := &actions.Writer{Client: u.Reader, DryRun: in.DryRun, Tried: tried}
+	said, err := prepared.Apply(ctx, w, node)
+	var unknown actions.Unknown
+	switch {
+	case errors.As(err, &unknown):
+		return problem(http.StatusGatewayTimeout, err.Error(), true)
+	case err != nil:
+		return problem(refusalOf(err), inspect.Sentence(err), false)
 	}
-	writeJSON(w, http.StatusOK, Answer{Said: plain(said), DryRun: in.DryRun, Command: a.Command(name, in.Params)})
+	answer := Answer{Said: plain(u.Reader.Cluster.Says(said)), DryRun: in.DryRun, Command: a.Command(node, in.Params)}
+	if in.DryRun {
+		answer.Click = u.clicks.offer(&click{node: node, word: a.Name, params: in.Params, subject: w.Of(), at: u.Reader.Now()})
+	}
+	return outcome{http.StatusOK, answer}
 }
 
 // refusalOf is the code for an error: the API server's own where it has one, else that the node is not as the action needs it.
@@ -127,5 +164,5 @@ func (u *UI) command(w http.ResponseWriter, r *http.Request) {
 	for _, p := range a.Parameters {
 		given[p.Name] = r.URL.Query().Get(p.Name)
 	}
-	writeJSON(w, http.StatusOK, Answer{Command: a.Command(name, given)})
+	u.writeJSON(w, http.StatusOK, Answer{Command: a.Command(name, given)})
 }

@@ -51,9 +51,14 @@ func TestADryRunWritesNothing(t *testing.T) {
 			require.NotEmpty(t, said["said"])
 			require.Equal(t, before, d.annotations("n"))
 
-			code, said = d.say("n", word, `{"params":{`+c.body+`},"dryRun":false}`)
+			code, refused := d.say("n", word, `{"params":{`+c.body+`},"dryRun":false}`)
+			require.Equal(t, http.StatusConflict, code, "a write needs the number of its try: %v", refused)
+			require.Equal(t, before, d.annotations("n"))
+			click, _ := said["click"].(string)
+			code, said = d.say("n", word, `{"params":{`+c.body+`},"dryRun":false,"click":"`+click+`"}`)
 			require.Equal(t, http.StatusOK, code, said)
 			require.Equal(t, false, said["dryRun"])
+			require.Equal(t, c.shown, said["command"])
 			value, there := d.annotations("n")[c.key]
 			require.Equal(t, c.value, value)
 			require.Equal(t, c.value != "", there)
@@ -77,7 +82,7 @@ func TestWhoLacksARightSeesWhyAndIsRefused(t *testing.T) {
 				html := d.get("/nodes/n")
 				require.NotContains(t, html, `data-open="word-`+word+`"`)
 				require.Regexp(t, `You may not <b>[^<]*`+word+`[^<]*</b>: you lack the verb &#34;`+right+`&#34;`, html)
-				code, said := d.say("n", word, `{"params":{`+c.body+`}}`)
+				code, said := d.say("n", word, `{"params":{`+c.body+`},"dryRun":true}`)
 				require.Equal(t, http.StatusForbidden, code)
 				require.Contains(t, said["problem"], `Nothing was written: you lack the verb "`+right+`"`)
 				require.Equal(t, before, d.annotations("n"))
@@ -131,7 +136,8 @@ func TestAReadOnlyPageRefusesAtTheServer(t *testing.T) {
 
 			d = open(t, append(installed(), node("n", c.node))...)
 			d.allow()
-			code, _ := d.say("n", word, `{"params":{`+c.body+`}}`)
+			d.honest()
+			code, _ := d.write("n", word, c.body)
 			require.Equal(t, http.StatusOK, code, "the control")
 		})
 	}
@@ -151,10 +157,10 @@ func TestARefusalIsInTheWordsOfWhoRefuses(t *testing.T) {
 		says             string
 	}{
 		{"n", "pause", `{"dryRun":true}`, http.StatusForbidden, "pausing n was refused: nodes \"n\" is forbidden: ValidatingAdmissionPolicy 'drydock' denied request: not on a Friday"},
-		{"n", "cancel", `{}`, http.StatusConflict, "there is no repair on n"},
-		{"m", "cancel", `{"params":{"id":"bbbbbb"}}`, http.StatusConflict, "there is no repair bbbbbb on m; the one there is aaaaaa by policy node-not-ready, Verifying"},
-		{"m", "reset", `{}`, http.StatusConflict, "repair aaaaaa of m is Verifying and not exhausted"},
-		{"gone", "pause", `{}`, http.StatusForbidden, ""},
+		{"n", "cancel", `{"dryRun":true}`, http.StatusConflict, "there is no repair on n"},
+		{"m", "cancel", `{"params":{"id":"bbbbbb"},"dryRun":true}`, http.StatusConflict, "there is no repair bbbbbb on m; the one there is aaaaaa by policy node-not-ready, Verifying"},
+		{"m", "reset", `{"dryRun":true}`, http.StatusConflict, "repair aaaaaa of m is Verifying and not exhausted"},
+		{"gone", "pause", `{"dryRun":true}`, http.StatusForbidden, ""},
 		{"n", "pause", `{"params":{"for":"soon"}}`, http.StatusUnprocessableEntity, `--for is "soon"; write how long, for example 30m, 2h or 1d`},
 		{"n", "pause", `{"params":{"with":"reboot"}}`, http.StatusUnprocessableEntity, `pause takes no "with"`},
 		{"n", "break-glass", `{"params":{"why":" "}}`, http.StatusUnprocessableEntity, "--why is required"},

@@ -5,6 +5,9 @@
 const secret = document.querySelector("meta[name=drydock-token]").content;
 let opener;
 
+// waits is how long an answer is waited for: longer than the program takes, and not as long as the connection lasts.
+const waits = 55_000;
+
 function parameters(form) {
   const given = {};
   for (const field of form.querySelectorAll("input, select")) if (field.value.trim() !== "") given[field.name] = field.value.trim();
@@ -20,6 +23,7 @@ function outcome(dialog, kind, text) {
 // changed: what was tried is not what would be written now.
 function changed(dialog) {
   dialog.querySelector("[data-do=write]").disabled = true;
+  delete dialog.dataset.click;
   outcome(dialog, "", "");
   clearTimeout(dialog.later);
   dialog.later = setTimeout(() => show(dialog), 150);
@@ -39,23 +43,27 @@ async function ask(dialog, dryRun) {
   const write = dialog.querySelector("[data-do=write]");
   if (!form.reportValidity()) return;
   const given = parameters(form);
+  const click = dialog.dataset.click; // one number is one asking
+  delete dialog.dataset.click;
   write.disabled = true;
   outcome(dialog, "", dryRun ? "Asking the API server…" : "Writing…");
   try {
     const answer = await fetch(dialog.dataset.path, {
       method: "POST",
       headers: { "Content-Type": "application/json", "X-Drydock-Token": secret },
-      body: JSON.stringify({ params: given, dryRun }),
+      body: JSON.stringify(dryRun ? { params: given, dryRun } : { params: given, dryRun, click }),
+      signal: AbortSignal.timeout(waits),
     });
     const said = await answer.json();
     if (!answer.ok) {
-      outcome(dialog, "refused", said.problem);
+      outcome(dialog, said.unknown ? "unknown" : "refused", said.problem);
       return;
     }
     dialog.querySelector(".command code").textContent = said.command;
     if (dryRun) {
       if (JSON.stringify(parameters(form)) !== JSON.stringify(given)) return;
       outcome(dialog, "tried", "The API server would accept this. Nothing is written yet. Then: " + said.said);
+      dialog.dataset.click = said.click;
       write.disabled = false;
       write.focus();
     } else {
@@ -63,7 +71,10 @@ async function ask(dialog, dryRun) {
       dialog.querySelector("[data-do=close]").focus();
     }
   } catch {
-    outcome(dialog, "refused", "kubectl drydock ui does not answer. Whether anything was written is not known; look at the node.");
+    const cluster = dialog.querySelector(".cluster").textContent;
+    const where = cluster && cluster + ": ";
+    if (dryRun) outcome(dialog, "refused", `${where}kubectl drydock ui did not answer. Nothing was written.`);
+    else outcome(dialog, "unknown", `${where}kubectl drydock ui did not answer. Not known whether it was written: look at the node before you try again.`);
   }
 }
 
@@ -73,7 +84,8 @@ function open(button) {
   opener = button.id;
   form.reset();
   const id = form.querySelector("[name=id]");
-  if (id) id.value = document.getElementById("node").dataset.repair; // what was read is what is meant
+  const read = document.getElementById("node").dataset; // what was read is what is meant
+  if (id) id.value = dialog.id === "word-reset" ? read.exhausted : read.repair;
   changed(dialog);
   dialog.showModal();
   (form.querySelector("input, select") ?? form.querySelector("[data-do=try]")).focus();
