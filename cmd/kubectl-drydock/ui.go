@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,7 +22,7 @@ func (p *plugin) newUICommand() *cobra.Command {
 		Use:   "ui [--port N] [--no-browser] [--read-only] [--alertmanager URL] [--config FILE]",
 		Short: "Show the fleet as a page in your browser",
 		Long: "Ui serves a page on this machine alone, with your own rights: one tile for each node, what Drydock does to it, and what holds\n" +
-			"it. The page changes by itself as the nodes do. The address has a token: whoever has it acts with your rights, so keep it to\n" +
+			"it. The page changes by itself as the nodes do. The printed address opens the page once, with your rights, so keep it to\n" +
 			"yourself. The page ends with the command.",
 		Example: "  kubectl drydock ui\n  kubectl drydock ui --port 8585 --no-browser --read-only",
 		Args:    cobra.NoArgs,
@@ -37,19 +38,28 @@ func (p *plugin) newUICommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			token := ui.NewToken()
-			page := ui.New(ui.Options{Reader: p.reader(c), Token: token, ReadOnly: readOnly, Sources: from, Commands: p.ofPage(c), After: time.After, Log: logr.Discard()})
-			address := ui.Address(listener, token)
-			fmt.Fprintln(p.Out, address)
+			o := ui.Options{Reader: p.reader(c), Token: ui.NewToken(), ReadOnly: readOnly, Sources: from, Commands: p.ofPage(c), After: time.After, Log: logr.Discard()}
+			remove := func() {}
 			if !quiet {
-				browser.Stdout, browser.Stderr = p.ErrOut, p.ErrOut
-				go func() {
-					if err := browser.OpenURL(address); err != nil {
-						say(p.ErrOut, "No browser was opened (%v): open the address yourself.", err)
-					}
-				}()
+				o.FileToken = ui.NewToken()
+				path, done, err := ui.OpeningFile(listener, o.FileToken)
+				if err != nil {
+					return err
+				}
+				remove = sync.OnceFunc(done)
+				defer remove()
+				go p.openBrowser(path)
 			}
-			return page.Serve(cmd.Context(), listener)
+			o.Entered = func(next string) {
+				if remove(); next != "" {
+					say(p.Out, "The page was opened. To open it in another browser, once: %s", ui.Address(listener, next))
+				}
+			}
+			if name := c.Cluster.String(); name != "" {
+				say(p.ErrOut, "Cluster %s", name)
+			}
+			fmt.Fprintln(p.Out, ui.Address(listener, o.Token))
+			return ui.New(o).Serve(cmd.Context(), listener)
 		},
 	}
 	cmd.Flags().IntVar(&port, "port", 0, "port on 127.0.0.1; 0: any that is free")
@@ -60,4 +70,12 @@ func (p *plugin) newUICommand() *cobra.Command {
 	cmd.Flags().StringVar(&p.ledger, "ledger", inspect.LedgerName, "name of the ledger's ConfigMap")
 	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease with which Drydock's replicas elect a leader")
 	return cmd
+}
+
+// openBrowser starts the browser with a file, not with an address: every user of the machine can read a program's arguments.
+func (p *plugin) openBrowser(path string) {
+	browser.Stdout, browser.Stderr = p.ErrOut, p.ErrOut
+	if err := browser.OpenFile(path); err != nil {
+		say(p.ErrOut, "No browser was opened (%v): open the address yourself.", err)
+	}
 }

@@ -1,20 +1,22 @@
 package ui
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
+	"html"
+	"io"
 	"mime"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
+	"sync"
 )
 
 const (
-	// TokenParameter is where the printed address has the token.
+	// TokenParameter is where the printed address has the token, fileParameter where the address in the file has its own.
 	TokenParameter = "token"
+	fileParameter  = "open"
 	// TokenHeader is what a write carries beside the cookie. A page of another site can set no such header.
 	TokenHeader = "X-Drydock-Token"
 	// maxBody bounds what a page sends: a reason and a few words.
@@ -27,22 +29,24 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // door lets in the requests of the user's own browser, and nobody else's.
 type door struct {
-	token string
-	// session is the cookie's value, writing the header's. Both follow from the token, which cannot be computed from them.
+	mu sync.Mutex
+	// token is in the address that was printed last, fileToken in the file that the browser was started with. Each is spent when it is
+	// used first: whoever reads it later learns nothing from it. Empty: there is none.
+	token, fileToken string
+	// session is the cookie's value, writing the header's.
 	session, writing string
+	// root is the beginning of every path. A browser sends a cookie to all ports of a host, but only to paths below the cookie's own:
+	// no other program on this machine knows this one.
+	root string
+	// entered is told that a token was spent, with the one that replaces it; empty: the printed one is still good. It may be nil.
+	entered func(next string)
 	// refuse answers a request that is not let in.
 	refuse func(w http.ResponseWriter, r *http.Request, why string)
 	next   http.Handler
 }
 
 func newDoor(token string, next http.Handler, refuse func(http.ResponseWriter, *http.Request, string)) *door {
-	return &door{token: token, session: derive(token, "session"), writing: derive(token, "writing"), next: next, refuse: refuse}
-}
-
-func derive(token, purpose string) string {
-	h := hmac.New(sha256.New, []byte(token))
-	h.Write([]byte(purpose))
-	return hex.EncodeToString(h.Sum(nil))
+	return &door{token: token, session: NewToken(), writing: NewToken(), root: "/" + NewToken(), next: next, refuse: refuse}
 }
 
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -59,6 +63,10 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, r, "The request names another host than this page's own address. Open the address that the command printed.")
 		return
 	}
+	if r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.Query().Has(fileParameter) && opened(r) {
+		d.enterByFile(w, r, port)
+		return
+	}
 	if why := foreign(r); why != "" {
 		d.refuse(w, r, why)
 		return
@@ -67,8 +75,9 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.enter(w, r, port)
 		return
 	}
-	if c, err := r.Cookie(cookieName(port)); err != nil || !same(c.Value, d.session) {
-		d.refuse(w, r, "This page needs the token of the command that serves it. Open the address that `kubectl drydock ui` printed.")
+	path, within := strings.CutPrefix(r.URL.Path, d.root)
+	if !within || !strings.HasPrefix(path, "/") || !slices.ContainsFunc(r.CookiesNamed(cookieName(port)), func(c *http.Cookie) bool { return same(c.Value, d.session) }) {
+		d.refuse(w, r, "This page needs the token of the command that serves it. Open the address that `kubectl drydock ui` printed last.")
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -78,21 +87,66 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	}
-	d.next.ServeHTTP(w, r)
+	http.StripPrefix(d.root, d.next).ServeHTTP(w, r)
 }
 
 // enter gives the cookie for the token, and the address without it, so that the token stays in no history and no copied address.
 func (d *door) enter(w http.ResponseWriter, r *http.Request, port string) {
 	q := r.URL.Query()
-	if !same(q.Get(TokenParameter), d.token) {
-		d.refuse(w, r, "The token is not the one of the command that serves this page. Open the address that `kubectl drydock ui` printed last.")
+	next := NewToken()
+	if !d.spend(&d.token, q.Get(TokenParameter), next) {
+		d.refuse(w, r, "The token is not good, or was used: an address opens the page once. Open the address that `kubectl drydock ui` printed last.")
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName(port), Value: d.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	d.welcome(w, port, next)
 	q.Del(TokenParameter)
-	// The path is made anew from its segments: one that begins with two slashes would name another host.
-	to := url.URL{Path: "/" + trimSlashes(r.URL.Path), RawQuery: q.Encode()}
+	// The path is built from its segments: one that begins with two slashes would name another host.
+	to := url.URL{Path: d.root + "/" + trimSlashes(r.URL.Path), RawQuery: q.Encode()}
 	http.Redirect(w, r, to.String(), http.StatusSeeOther)
+}
+
+// enterByFile gives the cookie to the browser that was started with a file. That file counts as another site, to which a browser sends
+// no strict cookie after a redirect: the page goes on to the address by itself.
+func (d *door) enterByFile(w http.ResponseWriter, r *http.Request, port string) {
+	if !d.spend(&d.fileToken, r.URL.Query().Get(fileParameter), "") {
+		d.refuse(w, r, "The file opened the page already. Open the address that `kubectl drydock ui` printed last.")
+		return
+	}
+	d.welcome(w, port, "")
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = io.WriteString(w, onward(d.root+"/"))
+}
+
+// onward is a page that goes on to the address.
+func onward(address string) string {
+	address = html.EscapeString(address)
+	return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url=` +
+		address + `"><title>Drydock</title><a href="` + address + `">Open the page of kubectl drydock ui</a></html>` + "\n"
+}
+
+// spend takes the token, once, and puts next in its place.
+func (d *door) spend(token *string, given, next string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if *token == "" || !same(given, *token) {
+		return false
+	}
+	*token = next
+	return true
+}
+
+// welcome gives the cookie.
+func (d *door) welcome(w http.ResponseWriter, port, next string) {
+	http.SetCookie(w, &http.Cookie{Name: cookieName(port), Value: d.session, Path: d.root, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	if d.entered != nil {
+		d.entered(next)
+	}
+}
+
+// opened says that a browser opens the address in a tab, whoever made it do so.
+func opened(r *http.Request) bool {
+	mode, to, origin := r.Header.Get("Sec-Fetch-Mode"), r.Header.Get("Sec-Fetch-Dest"), r.Header.Get("Origin")
+	return (mode == "" || mode == "navigate") && (to == "" || to == "document") && origin == ""
 }
 
 func trimSlashes(path string) string {

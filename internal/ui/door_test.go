@@ -5,6 +5,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,12 +16,9 @@ import (
 
 func TestTheTokenOpensTheDoor(t *testing.T) {
 	t.Parallel()
-	d := open(t, node("node-1"))
-	bare := func(path string) *http.Request {
-		r := d.request(http.MethodGet, path)
-		r.Header.Del("Cookie")
-		return r
-	}
+	var printed []string
+	d := openBy(t, func(o *Options) { o.Entered = func(next string) { printed = append(printed, next) } }, nil, node("node-1"))
+	bare := d.bare
 	res, body := d.do(bare("/"))
 	require.Equal(t, http.StatusForbidden, res.StatusCode)
 	require.Contains(t, body, "kubectl drydock ui")
@@ -31,20 +31,127 @@ func TestTheTokenOpensTheDoor(t *testing.T) {
 
 	res, body = d.do(bare("/nodes/node-1?since=7d&token=" + token))
 	require.Equal(t, http.StatusSeeOther, res.StatusCode)
-	require.Equal(t, "/nodes/node-1?since=7d", res.Header.Get("Location"))
+	require.Equal(t, d.door.root+"/nodes/node-1?since=7d", res.Header.Get("Location"))
 	require.NotContains(t, body, token)
 	require.Len(t, res.Cookies(), 1)
 	c := res.Cookies()[0]
 	require.True(t, c.HttpOnly)
 	require.Equal(t, http.SameSiteStrictMode, c.SameSite)
 	require.NotContains(t, c.Value, token)
+	require.Equal(t, d.door.root, c.Path, "a browser sends it to no other port that does not know this path")
 
-	r := bare("/")
+	r := bare(d.door.root + "/")
 	r.AddCookie(c)
 	res, body = d.do(r)
 	require.Equal(t, http.StatusOK, res.StatusCode)
 	require.Contains(t, body, "node-1")
 	require.NotContains(t, body, token, "the page itself never has it")
+
+	res, body = d.do(bare("/?token=" + token))
+	require.Equal(t, http.StatusForbidden, res.StatusCode, "it is spent")
+	require.Contains(t, body, "an address opens the page once")
+	require.Empty(t, res.Cookies())
+	require.Len(t, printed, 1)
+	res, _ = d.do(bare("/?token=" + printed[0]))
+	require.Equal(t, http.StatusSeeOther, res.StatusCode, "the next one is good")
+	require.Len(t, printed, 2)
+}
+
+// bare is a request without the cookie, at a path that may be outside of the page.
+func (d *desk) bare(path string) *http.Request {
+	d.t.Helper()
+	r := d.request(http.MethodGet, "/")
+	var err error
+	r.URL, err = url.Parse(d.server.URL + path)
+	require.NoError(d.t, err)
+	r.Header.Del("Cookie")
+	return r
+}
+
+// TestTheCookieIsGoodBelowItsPathAlone: at the path that others know, it opens nothing.
+func TestTheCookieIsGoodBelowItsPathAlone(t *testing.T) {
+	t.Parallel()
+	d := open(t, node("node-1"))
+	for path, let := range map[string]bool{"": true, "x": false} {
+		r := d.request(http.MethodGet, "/")
+		r.URL.Path = d.door.root + path + "/"
+		res, _ := d.do(r)
+		require.Equal(t, let, res.StatusCode == http.StatusOK, path)
+	}
+	for _, path := range []string{"/", "/nodes/node-1", "/static/script.js"} {
+		r := d.request(http.MethodGet, path)
+		r.URL.Path = path
+		res, body := d.do(r)
+		require.Equal(t, http.StatusForbidden, res.StatusCode, path)
+		require.NotContains(t, body, d.door.root)
+	}
+	r := d.request(http.MethodGet, "/")
+	tossed := &http.Cookie{Name: cookieName(d.server.URL[strings.LastIndex(d.server.URL, ":")+1:]), Value: "of another program"}
+	r.Header.Set("Cookie", tossed.String()+"; "+r.Header.Get("Cookie"))
+	res, _ := d.do(r)
+	require.Equal(t, http.StatusOK, res.StatusCode, "another program's cookie of the same name closes nothing")
+}
+
+// TestABrowserIsStartedWithAFile: no secret stands in an argument, and what the file has is spent at once.
+func TestABrowserIsStartedWithAFile(t *testing.T) {
+	t.Parallel()
+	l, err := Listen(t.Context(), 0)
+	require.NoError(t, err)
+	defer l.Close()
+	const secret = "of-the-file"
+	path, remove, err := OpeningFile(l, secret)
+	require.NoError(t, err)
+	require.NotContains(t, path, secret)
+	file, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), file.Mode().Perm())
+	dir, err := os.Stat(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o700), dir.Mode().Perm())
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(page), "url=http://"+l.Addr().String()+"/?open="+secret)
+	remove()
+	require.NoDirExists(t, filepath.Dir(path))
+
+	var entered []string
+	d := openBy(t, func(o *Options) {
+		o.FileToken = secret
+		o.Entered = func(next string) { entered = append(entered, next) }
+	}, nil, node("node-1"))
+	byFile := func(token string, change ...func(*http.Request)) (answer, string) {
+		r := d.bare("/?open=" + token)
+		r.Header.Set("Sec-Fetch-Site", "cross-site") // as a browser says it of a file's page
+		r.Header.Set("Sec-Fetch-Mode", "navigate")
+		r.Header.Set("Sec-Fetch-Dest", "document")
+		for _, c := range change {
+			c(r)
+		}
+		return d.do(r)
+	}
+	for name, change := range map[string]func(*http.Request){
+		"a script of a site": func(r *http.Request) { r.Header.Set("Sec-Fetch-Mode", "no-cors") },
+		"a frame of a site":  func(r *http.Request) { r.Header.Set("Sec-Fetch-Dest", "iframe") },
+		"with an Origin":     func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") },
+		"a rebound name":     func(r *http.Request) { r.Host = "evil.example" },
+	} {
+		res, _ := byFile(secret, change)
+		require.Equal(t, http.StatusForbidden, res.StatusCode, name)
+	}
+	for _, wrong := range []string{"", "x", token} {
+		res, _ := byFile(wrong)
+		require.Equal(t, http.StatusForbidden, res.StatusCode, "%q", wrong)
+	}
+	res, body := byFile(secret)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Contains(t, body, `url=`+d.door.root+`/"`)
+	require.Len(t, res.Cookies(), 1)
+	require.Equal(t, []string{""}, entered, "the printed address is still good")
+	res, body = byFile(secret)
+	require.Equal(t, http.StatusForbidden, res.StatusCode, "it is spent")
+	require.NotContains(t, body, d.door.root)
+	res, _ = d.do(d.bare("/?token=" + token))
+	require.Equal(t, http.StatusSeeOther, res.StatusCode)
 }
 
 func TestTheRedirectStaysHere(t *testing.T) {
@@ -59,7 +166,8 @@ func TestTheRedirectStaysHere(t *testing.T) {
 		w := httptest.NewRecorder()
 		d.ServeHTTP(w, r)
 		require.Equal(t, http.StatusSeeOther, w.Code, path)
-		require.Equal(t, want, w.Header().Get("Location"), path)
+		require.Equal(t, d.root+want, w.Header().Get("Location"), path)
+		d.token = token // it was spent
 	}
 }
 
@@ -84,7 +192,7 @@ func TestTheDoor(t *testing.T) {
 		"no port":                       {method: "GET", change: []func(*http.Request){host("127.0.0.1")}},
 		"another address of loopback":   {method: "GET", change: []func(*http.Request){host("127.0.0.2:" + port)}},
 		"no cookie":                     {method: "GET", change: []func(*http.Request){without("Cookie")}},
-		"a cookie of another process":   {method: "GET", change: []func(*http.Request){header("Cookie", cookieName(port)+"="+derive("other", "session"))}},
+		"a cookie of another process":   {method: "GET", change: []func(*http.Request){header("Cookie", cookieName(port)+"="+strings.Repeat("0", len(d.door.session)))}},
 		"the token as cookie":           {method: "GET", change: []func(*http.Request){header("Cookie", cookieName(port)+"="+token)}},
 		"typed by the user":             {method: "GET", change: []func(*http.Request){header("Sec-Fetch-Site", "none")}, let: true},
 		"from the page":                 {method: "GET", change: []func(*http.Request){header("Sec-Fetch-Site", "same-origin")}, let: true},
@@ -103,7 +211,7 @@ func TestTheDoor(t *testing.T) {
 		"a write without type":          {method: "POST", change: []func(*http.Request){without("Content-Type")}},
 		"a write without the header":    {method: "POST", change: []func(*http.Request){without(TokenHeader)}},
 		"a write with the token itself": {method: "POST", change: []func(*http.Request){header(TokenHeader, token)}},
-		"a write with the cookie twice": {method: "POST", change: []func(*http.Request){header(TokenHeader, derive(token, "session"))}},
+		"a write with the cookie twice": {method: "POST", change: []func(*http.Request){header(TokenHeader, d.door.session)}},
 		"another verb":                  {method: "DELETE"},
 	} {
 		// What is let in finds no page there; what is not does not learn even that.
@@ -127,11 +235,13 @@ func TestTheTokenDoesNotOpenForAnotherSite(t *testing.T) {
 		"a link of a site":   func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
 		"a script of a site": func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
 	} {
-		res, _ := d.do(d.request(http.MethodGet, "/?token="+token, change))
+		r := d.bare("/?token=" + token)
+		change(r)
+		res, _ := d.do(r)
 		require.Equal(t, http.StatusForbidden, res.StatusCode, name)
 		require.Empty(t, res.Cookies(), name)
 	}
-	res, _ := d.do(d.request(http.MethodGet, "/?token="+token))
+	res, _ := d.do(d.bare("/?token=" + token))
 	require.Equal(t, http.StatusSeeOther, res.StatusCode)
 }
 

@@ -164,7 +164,7 @@ func TestEachStateIsShown(t *testing.T) {
 	} {
 		tile := tileOf(trim(n), &inspect.Ledger{}, now)
 		require.Equal(t, want, tile.State)
-		html, err := (&UI{}).fragment("tile", tile)
+		html, err := fragments().fragment("tile", tile)
 		require.NoError(t, err)
 		require.Contains(t, html, string(want), "the text says it")
 		require.Contains(t, html, want.look().Shape, "and the shape")
@@ -332,4 +332,11 @@ func TestALedgerThatMayNotBeWatchedIsReadAgain(t *testing.T) {
 	}()
 	t.Cleanup(func() { <-asked })
 	until(t, s, func(c change) bool { return strings.Contains(c.Parts["force"], "no Alertmanager answers") })
+}
+
+// fragments is a page that nobody opens, for its templates.
+func fragments() *UI {
+	u := &UI{door: &door{}}
+	u.common, u.templates = u.parse()
+	return u
 }

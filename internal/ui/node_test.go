@@ -228,7 +228,7 @@ func TestTheQueueIsInTheEnginesOrder(t *testing.T) {
 	require.Equal(t, "kubectl drydock approve old", q.Waiting[0].Change)
 	require.Nil(t, q.Waiting[1].Hold)
 	html := d.get("/queue")
-	require.Less(t, strings.Index(html, `href="/nodes/old"`), strings.Index(html, `href="/nodes/young"`))
+	require.Less(t, strings.Index(html, `href="`+d.door.root+`/nodes/old"`), strings.Index(html, `href="`+d.door.root+`/nodes/young"`))
 }
 
 func TestTheReportIsThatOfTheCommand(t *testing.T) {
@@ -237,7 +237,7 @@ func TestTheReportIsThatOfTheCommand(t *testing.T) {
 	res, html := d.do(d.request(http.MethodGet, "/report?since=36h"))
 	require.Equal(t, http.StatusOK, res.StatusCode)
 	require.Contains(t, html, "node-not-ready")
-	require.Contains(t, html, `<a href="/queue">Queue</a>`)
+	require.Contains(t, html, `<a href="`+d.door.root+`/queue">Queue</a>`)
 	require.Equal(t, reportPolicy, res.Header.Get("Content-Security-Policy"))
 	require.NotContains(t, html, "<script")
 	require.Equal(t, "2026-11-22T09:05:00Z", d.facts("/report.json?since=36h")["from"])

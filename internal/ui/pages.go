@@ -21,29 +21,29 @@ var pageFiles embed.FS
 //go:embed static/*
 var staticFiles embed.FS
 
-// functions are what the templates may call.
-var functions = template.FuncMap{
-	// line makes a text of the cluster fit for one line.
-	"line":     plain,
-	"said":     said,
-	"short":    short,
-	"nodePath": nodePath,
-	"nodeJSON": func(node string) string { return "/nodes/" + url.PathEscape(node) + ".json" },
-	"wordPath": func(node, word string) string { return "/nodes/" + url.PathEscape(node) + "/words/" + word },
-	"stamp":    inspect.Stamp,
-	"states":   func() []Look { return States },
+// parse makes the templates. Every address in them is below the root of this page's door.
+func (u *UI) parse() (common *template.Template, pages map[string]*template.Template) {
+	common = template.Must(template.New("").Funcs(template.FuncMap{
+		// line makes a text of the cluster fit for one line.
+		"line":     plain,
+		"said":     said,
+		"short":    short,
+		"at":       u.at,
+		"nodePath": func(node string) string { return u.at(nodePath(node)) },
+		"nodeJSON": func(node string) string { return u.at("/nodes/" + url.PathEscape(node) + ".json") },
+		"wordPath": func(node, word string) string { return u.at("/nodes/" + url.PathEscape(node) + "/words/" + word) },
+		"stamp":    inspect.Stamp,
+		"states":   func() []Look { return States },
+	}).ParseFS(pageFiles, "pages/layout.html", "pages/tile.html", "pages/overview.html"))
+	pages = map[string]*template.Template{}
+	for _, name := range []string{"fleet", "node", "queue", "problem"} {
+		pages[name] = template.Must(template.Must(common.Clone()).ParseFS(pageFiles, "pages/"+name+".html"))
+	}
+	return common, pages
 }
 
-// common are the templates that every page has, page those of each page with them.
-var common = template.Must(template.New("").Funcs(functions).ParseFS(pageFiles, "pages/layout.html", "pages/tile.html", "pages/overview.html"))
-
-func parse(name string) *template.Template {
-	return template.Must(template.Must(common.Clone()).ParseFS(pageFiles, "pages/"+name+".html"))
-}
-
-var templates = map[string]*template.Template{
-	"fleet": parse("fleet"), "node": parse("node"), "queue": parse("queue"), "problem": parse("problem"),
-}
+// at is the address of a path of this page.
+func (u *UI) at(path string) string { return u.door.root + path }
 
 // frame is what every page has around its own.
 type frame struct {
@@ -72,7 +72,7 @@ func (u *UI) page(w http.ResponseWriter, r *http.Request, code int, name, title 
 		number = p.knownAt()
 	}
 	var out bytes.Buffer
-	err := templates[name].ExecuteTemplate(&out, "layout", frame{
+	err := u.templates[name].ExecuteTemplate(&out, "layout", frame{
 		Title: title, Here: name, Connection: u.fleet.connected(), Cluster: u.Reader.Cluster, Version: u.version(number), Token: u.door.writing, ReadOnly: u.ReadOnly, Page: facts,
 	})
 	if err != nil {
@@ -111,7 +111,7 @@ func (u *UI) shown(page string) string {
 // fragment is a part of a page, as the page has it.
 func (u *UI) fragment(name string, of any) (string, error) {
 	var out bytes.Buffer
-	if err := common.ExecuteTemplate(&out, name, of); err != nil {
+	if err := u.common.ExecuteTemplate(&out, name, of); err != nil {
 		return "", fmt.Errorf("making the fragment %s: %w", name, err)
 	}
 	return u.shown(out.String()), nil
@@ -135,7 +135,7 @@ func (u *UI) problem(w http.ResponseWriter, r *http.Request, code int, title, wh
 		return
 	}
 	var out bytes.Buffer
-	if err := templates["problem"].ExecuteTemplate(&out, "problem", struct{ Title, Why string }{title, why}); err != nil {
+	if err := u.templates["problem"].ExecuteTemplate(&out, "problem", struct{ Title, Why string }{title, why}); err != nil {
 		http.Error(w, why, code)
 		return
 	}

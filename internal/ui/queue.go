@@ -63,9 +63,9 @@ func (u *UI) showReport(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	page := made.Page()
-	page.Links = []report.Link{{Name: "Fleet", Address: "/"}, {Name: "Queue", Address: "/queue"}}
+	page.Links = []report.Link{{Name: "Fleet", Address: u.at("/")}, {Name: "Queue", Address: u.at("/queue")}}
 	for _, l := range reportLengths {
-		page.Links = append(page.Links, report.Link{Name: "Last " + l, Address: "/report?since=" + l, Here: l == since})
+		page.Links = append(page.Links, report.Link{Name: "Last " + l, Address: u.at("/report?since=") + l, Here: l == since})
 	}
 	if err := page.HTML(&out); err != nil {
 		u.Log.Error(err, "the report could not be made")

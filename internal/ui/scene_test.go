@@ -34,6 +34,7 @@ type desk struct {
 	t       *testing.T
 	cluster *fake.Clientset
 	server  *httptest.Server
+	door    *door
 	client  *http.Client
 	// ask makes the page ask whether the API server is there.
 	ask chan time.Time
@@ -101,6 +102,7 @@ func openBy(t *testing.T, change func(*Options), prepare func(*fake.Clientset), 
 	o := Options{Reader: d.reader(), Token: token, After: d.after, Log: logr.Discard()}
 	change(&o)
 	u := New(o)
+	d.door = u.door
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); u.Run(ctx) }()
@@ -139,14 +141,14 @@ func (d *desk) request(method, path string, change ...func(*http.Request)) *http
 	if method == http.MethodPost {
 		body = strings.NewReader(`{}`)
 	}
-	r, err := http.NewRequestWithContext(d.t.Context(), method, d.server.URL+path, body)
+	r, err := http.NewRequestWithContext(d.t.Context(), method, d.server.URL+d.door.root+path, body)
 	require.NoError(d.t, err)
 	port := d.server.URL[strings.LastIndex(d.server.URL, ":")+1:]
-	r.AddCookie(&http.Cookie{Name: cookieName(port), Value: derive(token, "session")})
+	r.AddCookie(&http.Cookie{Name: cookieName(port), Value: d.door.session})
 	if method == http.MethodPost {
 		r.Header.Set("Origin", d.server.URL)
 		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set(TokenHeader, derive(token, "writing"))
+		r.Header.Set(TokenHeader, d.door.writing)
 	}
 	for _, c := range change {
 		c(r)

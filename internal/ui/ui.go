@@ -5,8 +5,11 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"html/template"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -20,8 +23,10 @@ import (
 type Options struct {
 	// Reader reads with the user's own rights. Its clock is the pages', too.
 	Reader *inspect.Reader
-	// Token lets a browser in.
-	Token string
+	// Token lets a browser in, once, and FileToken the browser that is started with the file of OpeningFile; empty: there is no file.
+	Token, FileToken string
+	// Entered is told that a browser was let in, with the token that replaces Token; empty: Token is still good. It may be nil.
+	Entered func(next string)
 	// ReadOnly: the page changes nothing.
 	ReadOnly bool
 	// Commands are those that the page shows, with the flags that name its cluster.
@@ -46,6 +51,9 @@ type UI struct {
 	fleet *fleet
 	link  *link
 	door  *door
+	// templates are those of each page, by its name, common those that every page has.
+	templates map[string]*template.Template
+	common    *template.Template
 	// clicks are what people tried, and may write.
 	clicks clicks
 	// epoch names this process, so that a page of an earlier one is loaded again.
@@ -56,13 +64,15 @@ type UI struct {
 
 // New makes the pages.
 func New(o Options) *UI {
-	u := &UI{Options: o, fleet: newFleet(), epoch: derive(o.Token, "epoch "+o.Reader.Now().String())[:12], done: make(chan struct{})}
+	u := &UI{Options: o, fleet: newFleet(), epoch: NewToken()[:12], done: make(chan struct{})}
 	reader := *o.Reader
 	reader.Known = u.fleet.known
 	u.Reader = &reader
 	u.link = &link{now: o.Reader.Now, lost: map[string]string{}, missing: map[string]string{}, tell: u.fleet.connect, first: make(chan struct{}), awaited: map[string]bool{nodesSource: true, ledgerSource: true}}
 	u.fleet.ledger = inspect.Ledger{Name: o.Reader.Ledger, Problem: "it was not read yet"}
 	u.door = newDoor(o.Token, u.routes(), u.refuse)
+	u.door.fileToken, u.door.entered = o.FileToken, o.Entered
+	u.common, u.templates = u.parse()
 	return u
 }
 
@@ -100,6 +110,22 @@ func Listen(ctx context.Context, port int) (net.Listener, error) {
 // Address is what the user opens.
 func Address(l net.Listener, token string) string {
 	return fmt.Sprintf("http://%s/?%s=%s", l.Addr(), TokenParameter, token)
+}
+
+// OpeningFile writes a page that goes on to this one, which only this user can read: the arguments of a browser that is started with an
+// address can be read by every user of the machine. remove takes it away.
+func OpeningFile(l net.Listener, fileToken string) (path string, remove func(), err error) {
+	dir, err := os.MkdirTemp("", "kubectl-drydock-") // with mode 0700
+	if err != nil {
+		return "", nil, fmt.Errorf("making the file that opens the page: %w", err)
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	path = filepath.Join(dir, "open.html")
+	if err := os.WriteFile(path, []byte(onward(fmt.Sprintf("http://%s/?%s=%s", l.Addr(), fileParameter, fileToken))), 0o600); err != nil {
+		remove()
+		return "", nil, fmt.Errorf("making the file that opens the page: %w", err)
+	}
+	return path, remove, nil
 }
 
 // Serve watches, and serves on the listener, until ctx ends.

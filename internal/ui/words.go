@@ -94,6 +94,14 @@ func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 		u.problem(w, r, http.StatusUnprocessableEntity, "Not accepted", inspect.Sentence(err))
 		return
 	}
+	switch denied, err := a.Denied(r.Context(), u.Reader, name, u.Reader.AsksForVerbs(r.Context())); {
+	case err != nil:
+		u.problem(w, r, http.StatusBadGateway, "Not asked", u.Reader.Cluster.Says(inspect.Sentence(err)))
+		return
+	case denied != "":
+		u.problem(w, r, http.StatusForbidden, "Not allowed", u.Reader.Cluster.Says("Nothing was written: "+denied))
+		return
+	}
 	if in.DryRun {
 		out := u.asks(r.Context(), prepared, a, name, &in, nil)
 		u.writeJSON(w, out.code, out.body)
@@ -120,12 +128,6 @@ func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 func (u *UI) asks(ctx context.Context, prepared *actions.Prepared, a *actions.Action, node string, in *asked, tried *actions.Subject) outcome {
 	problem := func(code int, why string, unknown bool) outcome {
 		return outcome{code, Problem{plain(u.Reader.Cluster.Says(why)), unknown}}
-	}
-	switch denied, err := a.Denied(ctx, u.Reader, node, u.Reader.AsksForVerbs(ctx)); {
-	case err != nil:
-		return problem(http.StatusBadGateway, inspect.Sentence(err), false)
-	case denied != "":
-		return problem(http.StatusForbidden, "Nothing was written: "+denied, false)
 	}
 	w := &actions.Writer{Client: u.Reader, DryRun: in.DryRun, Tried: tried}
 	said, err := prepared.Apply(ctx, w, node)

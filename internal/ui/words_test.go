@@ -82,7 +82,7 @@ func TestWhoLacksARightSeesWhyAndIsRefused(t *testing.T) {
 				html := d.get("/nodes/n")
 				require.NotContains(t, html, `data-open="word-`+word+`"`)
 				require.Regexp(t, `You may not <b>[^<]*`+word+`[^<]*</b>: you lack the verb &#34;`+right+`&#34;`, html)
-				code, said := d.say("n", word, `{"params":{`+c.body+`},"dryRun":true}`)
+				code, said := d.say("n", word, `{"params":{`+c.body+`}}`)
 				require.Equal(t, http.StatusForbidden, code)
 				require.Contains(t, said["problem"], `Nothing was written: you lack the verb "`+right+`"`)
 				require.Equal(t, before, d.annotations("n"))

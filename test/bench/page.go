@@ -39,10 +39,14 @@ func (y *yard) measurePage() error {
 	if err := tab.Open(y.ctx, page.Address); err != nil { // the cookie is there, and the plugin knows all nodes
 		return err
 	}
+	root, err := browser.Eval[string](y.ctx, tab, `location.origin + location.pathname.replace(/[/]$/, "")`)
+	if err != nil {
+		return err
+	}
 	all := fmt.Sprintf(`document.querySelectorAll("a[data-node]").length === %d && performance.getEntriesByName("first-contentful-paint").length > 0`, y.fleet.size)
 	var paints []time.Duration
 	for range y.rounds {
-		if err := tab.Open(y.ctx, page.Origin+"/"); err != nil {
+		if err := tab.Open(y.ctx, root+"/"); err != nil {
 			return err
 		}
 		if err := tab.Await(y.ctx, all); err != nil {
@@ -54,7 +58,7 @@ func (y *yard) measurePage() error {
 		}
 		paints = append(paints, milliseconds(at))
 	}
-	empty, err := y.emptyPaint(tab, page.Origin)
+	empty, err := y.emptyPaint(tab, root)
 	if err != nil {
 		return err
 	}
@@ -62,7 +66,7 @@ func (y *yard) measurePage() error {
 		what: "page: first paint", nodes: y.fleet.size, measured: ms(median(paints)), reference: "a page of the same server without nodes: " + ms(empty),
 		ratio: times(float64(median(paints)), float64(empty)), target: "-",
 	})
-	if err := tab.Open(y.ctx, page.Origin+"/"); err != nil {
+	if err := tab.Open(y.ctx, root+"/"); err != nil {
 		return err
 	}
 	if err := tab.Await(y.ctx, all); err != nil {

@@ -1,14 +1,20 @@
 package ui
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,6 +34,8 @@ type visitor struct {
 	page    *lab.Page
 	client  *http.Client
 	writing string
+	// root is the beginning of the page's addresses.
+	root string
 }
 
 func newVisitor(t *testing.T, p *lab.Page) *visitor {
@@ -35,7 +43,15 @@ func newVisitor(t *testing.T, p *lab.Page) *visitor {
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	v := &visitor{t: t, page: p, client: &http.Client{Jar: jar}}
-	code, body := v.ask(http.MethodGet, p.Address, "", nil)
+	address, err := p.Fresh(t.Context())
+	require.NoError(t, err)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	require.NoError(t, err)
+	res, err := v.client.Do(req)
+	require.NoError(t, err)
+	_ = res.Body.Close()
+	v.root = strings.TrimSuffix(p.Origin+res.Request.URL.Path, "/")
+	code, body := v.ask(http.MethodGet, v.root+"/", "", nil)
 	require.Equal(t, http.StatusOK, code, body)
 	found := writeToken.FindStringSubmatch(body)
 	require.NotNil(t, found, "the page carries the token for its changes")
@@ -64,6 +80,16 @@ func pausing(node string) (path, body string) {
 	return "/nodes/" + node + "/words/pause", `{"params": {"why": "disk"}}`
 }
 
+// tried is the change with the number of its try, so that nothing but the door refuses it.
+func (v *visitor) tried(path, body string) string {
+	v.t.Helper()
+	code, text := v.ask(http.MethodPost, v.root+path, strings.TrimSuffix(body, "}")+`, "dryRun": true}`, v.right)
+	require.Equal(v.t, http.StatusOK, code, text)
+	var said struct{ Click string }
+	require.NoError(v.t, json.Unmarshal([]byte(text), &said))
+	return strings.TrimSuffix(body, "}") + `, "click": "` + said.Click + `"}`
+}
+
 // right is what the page's own script sends.
 func (v *visitor) right(r *http.Request) {
 	r.Header.Set("Origin", v.page.Origin)
@@ -79,24 +105,24 @@ func TestTheDoorLetsNobodyElseIn(t *testing.T) {
 	stranger := &visitor{t: t, page: p, client: &http.Client{}}
 	const elsewhere = "http://evil.example"
 	for _, path := range []string{"/", "/nodes/node-4", "/queue", "/report?since=7d", "/fleet.json", "/nodes/node-4.json", "/queue.json", "/report.json", "/static/script.js"} {
-		code, body := v.ask(http.MethodGet, p.Origin+path, "", nil)
+		code, body := v.ask(http.MethodGet, v.root+path, "", nil)
 		require.Equal(t, http.StatusOK, code, "%s: %s", path, body)
 		for what, refused := range map[string]func() (int, string){
-			"without the token": func() (int, string) { return stranger.ask(http.MethodGet, p.Origin+path, "", nil) },
+			"without the token": func() (int, string) { return stranger.ask(http.MethodGet, v.root+path, "", nil) },
 			"with another token": func() (int, string) {
-				other, err := url.Parse(p.Origin + path)
+				other, err := url.Parse(v.root + path)
 				require.NoError(t, err)
 				other.RawQuery = url.Values{"token": {strings.Repeat("0", 64)}}.Encode()
 				return stranger.ask(http.MethodGet, other.String(), "", nil)
 			},
 			"with another Host": func() (int, string) {
-				return v.ask(http.MethodGet, p.Origin+path, "", func(r *http.Request) { r.Host = "evil.example" })
+				return v.ask(http.MethodGet, v.root+path, "", func(r *http.Request) { r.Host = "evil.example" })
 			},
 			"with another Origin": func() (int, string) {
-				return v.ask(http.MethodGet, p.Origin+path, "", func(r *http.Request) { r.Header.Set("Origin", elsewhere) })
+				return v.ask(http.MethodGet, v.root+path, "", func(r *http.Request) { r.Header.Set("Origin", elsewhere) })
 			},
 			"from another site": func() (int, string) {
-				return v.ask(http.MethodGet, p.Origin+path, "", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") })
+				return v.ask(http.MethodGet, v.root+path, "", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") })
 			},
 		} {
 			code, body := refused()
@@ -112,6 +138,7 @@ func TestAChangeComesFromThePageItself(t *testing.T) {
 	v := newVisitor(t, p)
 	const node = "node-5"
 	path, body := pausing(node)
+	body = v.tried(path, body)
 	for what, wrong := range map[string]func(*http.Request){
 		"without the page's token":       func(r *http.Request) { r.Header.Del(writeHeader) },
 		"with another token":             func(r *http.Request) { r.Header.Set(writeHeader, strings.Repeat("0", 64)) },
@@ -124,15 +151,15 @@ func TestAChangeComesFromThePageItself(t *testing.T) {
 		"from another site":              func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
 		"from another port of this host": func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") },
 	} {
-		code, text := v.ask(http.MethodPost, p.Origin+path, body, func(r *http.Request) { v.right(r); wrong(r) })
+		code, text := v.ask(http.MethodPost, v.root+path, body, func(r *http.Request) { v.right(r); wrong(r) })
 		require.Equal(t, http.StatusForbidden, code, "%s: %s", what, text)
 	}
-	code, text := (&visitor{t: t, page: p, client: &http.Client{}}).ask(http.MethodPost, p.Origin+path, body, v.right)
+	code, text := (&visitor{t: t, page: p, client: &http.Client{}}).ask(http.MethodPost, v.root+path, body, v.right)
 	require.Equal(t, http.StatusForbidden, code, "without the cookie: %s", text)
-	_, _ = v.ask(http.MethodGet, p.Origin+path, "", nil) // what a link does
+	_, _ = v.ask(http.MethodGet, v.root+path, "", nil) // what a link does
 	require.NotContains(t, c.node(node).Annotations, remediations.PauseKey)
 
-	code, text = v.ask(http.MethodPost, p.Origin+path, body, v.right)
+	code, text = v.ask(http.MethodPost, v.root+path, body, v.right)
 	require.Equal(t, http.StatusOK, code, text)
 	require.Contains(t, c.node(node).Annotations, remediations.PauseKey)
 }
@@ -143,10 +170,17 @@ func TestAnotherSiteChangesNothing(t *testing.T) {
 	p := c.ui("")
 	const node = "node-6"
 	path, body := pausing(node)
+	v := newVisitor(t, p)
+	body = v.tried(path, body) // this site knows all but the cookie and the page's own token
+	var mu sync.Mutex
+	cookies := ""
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		cookies += r.Header.Get("Cookie")
+		mu.Unlock()
 		w.Header().Set("Content-Type", "text/html")
 		if r.URL.Path == "/form" {
-			fmt.Fprintf(w, `<!doctype html><form method="post" action="%s" enctype="text/plain"><input name='{"why":"' value='"}'></form><script>document.forms[0].submit()</script>`, p.Origin+path)
+			fmt.Fprintf(w, `<!doctype html><form method="post" action="%s" enctype="text/plain"><input name='{"why":"' value='"}'></form><script>document.forms[0].submit()</script>`, v.root+path)
 			return
 		}
 		fmt.Fprintf(w, `<!doctype html><script>
@@ -156,7 +190,7 @@ const tries = [
   () => fetch(%[3]q, {credentials: "include"}).then(r => r.text()),
 ];
 Promise.all(tries.map(t => t().then(r => typeof r === "string" ? r : "", () => ""))).then(all => { window.read = all.join("") + "." });
-</script>`, p.Origin+path, body, p.Origin+"/fleet.json")
+</script>`, v.root+path, body, v.root+"/fleet.json")
 	}))
 	t.Cleanup(evil.Close)
 
@@ -173,11 +207,14 @@ Promise.all(tries.map(t => t().then(r => typeof r === "string" ? r : "", () => "
 		await(t, at, "the form arrived, and was refused", "location.origin === "+quoted(p.Origin)+` && document.readyState === "complete"`)
 		require.NotContains(t, c.node(node).Annotations, remediations.PauseKey, "from %s", site)
 	}
+	mu.Lock()
+	require.Empty(t, cookies, "a browser sends the page's cookie to no other port")
+	mu.Unlock()
 
 	// The same change from the page itself.
 	c.open(at, p, "/")
 	code, err := browser.Eval[int](t.Context(), at, fmt.Sprintf(`fetch(%q, {method: "POST", body: %q, headers: {"Content-Type": "application/json",
-		%q: document.querySelector('meta[name="drydock-token"]').content}}).then(r => r.status)`, path, body, writeHeader))
+		%q: document.querySelector('meta[name="drydock-token"]').content}}).then(r => r.status)`, v.root+path, body, writeHeader))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, c.node(node).Annotations, remediations.PauseKey)
@@ -198,4 +235,42 @@ func TestTheTokenStaysOutOfSight(t *testing.T) {
 	hidden, err := browser.Eval[string](t.Context(), at, "document.cookie")
 	require.NoError(t, err)
 	require.Empty(t, hidden, "no script can read the cookie")
+}
+
+// A browser that is started finds a file, and no secret stands in its arguments. What opened the page opens it once.
+func TestABrowserIsStartedWithoutASecretInItsArguments(t *testing.T) {
+	c := newCluster(t)
+	program, err := c.lab.PluginProgram(t.Context())
+	require.NoError(t, err)
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho \"$@\" > " + filepath.Join(dir, "arguments.part") + "\nmv " + filepath.Join(dir, "arguments.part") + " " + filepath.Join(dir, "arguments") + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "xdg-open"), []byte(script), 0o700))
+	var out bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program, "ui", "--kubeconfig", c.lab.AdminKubeconfig())
+	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + dir + ":" + os.Getenv("PATH")}
+	cmd.Stdout = &out
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+	})
+	var arguments []byte
+	require.Eventually(t, func() bool {
+		arguments, err = os.ReadFile(filepath.Join(dir, "arguments"))
+		return err == nil
+	}, lab.Patience, pause)
+	address := strings.TrimSpace(string(arguments))
+	require.True(t, strings.HasPrefix(address, "file://"), address)
+	require.NotContains(t, address, "token")
+
+	at := tab(t)
+	require.NoError(t, at.Open(t.Context(), address))
+	await(t, at, "the fleet is shown", tile("node-1"))
+	where, err := browser.Eval[string](t.Context(), at, "location.href + document.referrer")
+	require.NoError(t, err)
+	require.NotContains(t, where, "open=")
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(strings.TrimPrefix(address, "file://"))
+		return os.IsNotExist(err)
+	}, lab.Patience, pause, "the file is gone")
 }

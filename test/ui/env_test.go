@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,6 +50,9 @@ type cluster struct {
 	t    *testing.T
 	lab  *lab.Lab
 	civo *lab.Civo // of the test's Drydock
+	// entered are the tabs that a page let in, roots the beginning of each page's addresses.
+	entered map[*browser.Tab]*lab.Page
+	roots   map[*lab.Page]string
 }
 
 var chromium struct {
@@ -78,7 +82,7 @@ func newCluster(t *testing.T) *cluster {
 
 func settled(t *testing.T, l *lab.Lab) *cluster {
 	t.Helper()
-	c := &cluster{t: t, lab: l}
+	c := &cluster{t: t, lab: l, entered: map[*browser.Tab]*lab.Page{}, roots: map[*lab.Page]string{}}
 	c.settle()
 	return c
 }
@@ -164,13 +168,21 @@ func (c *cluster) ui(kubeconfig string, args ...string) *lab.Page {
 	return p
 }
 
-// open goes to a path of the page, with the token.
+// open goes to a path of the page. A tab that was not let in yet opens an address that the command printed.
 func (c *cluster) open(at *browser.Tab, p *lab.Page, path string) {
 	c.t.Helper()
-	require.NoError(c.t, at.Open(c.t.Context(), p.Address))
-	if path != "/" {
-		require.NoError(c.t, at.Open(c.t.Context(), p.Origin+path))
+	if c.entered[at] != p {
+		address, err := p.Fresh(c.t.Context())
+		require.NoError(c.t, err)
+		require.NoError(c.t, at.Open(c.t.Context(), address))
+		root, err := browser.Eval[string](c.t.Context(), at, `location.origin + location.pathname`)
+		require.NoError(c.t, err)
+		c.entered[at], c.roots[p] = p, strings.TrimSuffix(root, "/")
+		if path == "/" {
+			return
+		}
 	}
+	require.NoError(c.t, at.Open(c.t.Context(), c.roots[p]+path))
 }
 
 // await waits until the expression is true on the page, and shows the page's text where it never is.

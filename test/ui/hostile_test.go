@@ -83,7 +83,7 @@ count: 1
 	c.open(at, p, "/")
 	for _, path := range []string{"/", "/?filter=" + "%3Cscript%3Ealert(6)%3C/script%3E", "/nodes/" + node, "/nodes/" + other, "/nodes/%3Cscript%3Ealert(7)%3C%2Fscript%3E", "/queue", "/report?since=7d", "/report?since=%3Cscript%3Ealert(8)%3C/script%3E"} {
 		at.Forget()
-		require.NoError(t, at.Open(t.Context(), p.Origin+path))
+		require.NoError(t, at.Open(t.Context(), c.roots[p]+path))
 		await(t, at, "the page is whole", `document.readyState === "complete"`)
 		// Something changes while the page is open: what the stream brings is treated alike.
 		c.patch(node, map[string]any{remediations.BreakGlassKey: script + time.Now().String()}, nil)
@@ -105,7 +105,7 @@ count: 1
 		}
 		require.Empty(t, complaints, path)
 	}
-	require.NoError(t, at.Open(t.Context(), p.Origin+"/nodes/"+node))
+	require.NoError(t, at.Open(t.Context(), c.roots[p]+"/nodes/"+node))
 	await(t, at, "the text is there as text", shows("<script>alert(1)</script>", "onerror=alert(2)"))
 	count, err := browser.Eval[int](t.Context(), at, `new Set(document.body.innerText.match(/Alert\d+</g)).size`)
 	require.NoError(t, err)

@@ -161,7 +161,7 @@ func TestWhoMayOnlyLookSeesWhy(t *testing.T) {
 
 	v := newVisitor(t, p)
 	path, body := pausing(node)
-	code, text := v.ask("POST", p.Origin+path, body, v.right)
+	code, text := v.ask("POST", v.root+path, body, v.right)
 	require.Equal(t, 403, code, text)
 	require.Contains(t, text, "nodes")
 	require.NotContains(t, c.node(node).Annotations, remediations.PauseKey)
@@ -187,7 +187,7 @@ func TestAReadOnlyPageChangesNothing(t *testing.T) {
 	require.Zero(t, offered)
 	v := newVisitor(t, p)
 	path, body := pausing(node)
-	code, text := v.ask("POST", p.Origin+path, body, v.right)
+	code, text := v.ask("POST", v.root+path, body, v.right)
 	require.Equal(t, 403, code, text)
 	require.NotContains(t, c.node(node).Annotations, remediations.PauseKey)
 }

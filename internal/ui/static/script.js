@@ -13,7 +13,7 @@ let version = body.dataset.version;
 
 function listen() {
   stream?.close();
-  stream = new EventSource(`/events?page=${body.dataset.page}&since=${encodeURIComponent(version)}`);
+  stream = new EventSource(`${body.dataset.root}/events?page=${body.dataset.page}&since=${encodeURIComponent(version)}`);
   stream.addEventListener("reload", () => { stream.close(); location.reload(); });
   stream.addEventListener("change", (event) => {
     version = event.lastEventId;
