@@ -53,6 +53,7 @@ func (p *plugin) newRootCommand() *cobra.Command {
 		p.writes(p.completes(p.newCancelCommand(), 1, underRepair)),
 		p.writes(p.completes(p.newResetCommand(), 1, underRepair)),
 		p.writes(p.completes(p.newBreakGlassCommand(), 1, "")),
+		p.newCanICommand(),
 		p.writes(p.newCleanupCommand()),
 		p.newVersionCommand(),
 		newOptionsCommand(),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,32 +14,72 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// Denied says which right the user lacks to ask for it on the node; empty: none. verbs: admission asks for verbs of their own on
-// repairs.drydock.dev, as it does unless webhook.rights is false. What is said is not more than what the API server says when it is
-// asked: admission decides about the write itself.
-func (a *Action) Denied(ctx context.Context, reviews authorizationv1client.SelfSubjectAccessReviewsGetter, node string, verbs bool) (why string, err error) {
+// Right is one right that an action needs, and whether the user has it.
+type Right struct {
+	Verb, Resource string
+	Allowed        bool
+	// Why is what the API server says about it, for example which role gives it.
+	Why string
+}
+
+// String names the right and what the API server says about it.
+func (r Right) String() string {
+	s := r.Verb + " " + r.Resource
+	if r.Why != "" {
+		s += " (" + r.Why + ")"
+	}
+	return s
+}
+
+// Rights are those that the action needs on the node (empty: on every node). verbs: admission asks for verbs of their own on
+// repairs.drydock.dev, as it does unless webhook.rights is false.
+func (a *Action) Rights(ctx context.Context, reviews authorizationv1client.SelfSubjectAccessReviewsGetter, node string, verbs bool) ([]Right, error) {
 	needed := []authorizationv1.ResourceAttributes{{Resource: "nodes", Verb: "patch", Name: node}}
 	if verbs && a.Verb != "" {
 		needed = append(needed, authorizationv1.ResourceAttributes{Group: admission.RightsGroup, Resource: admission.RightsResource, Verb: a.Verb, Name: node})
 	}
+	var out []Right
 	for i := range needed {
 		r := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &needed[i]}}
 		r, err := reviews.SelfSubjectAccessReviews().Create(ctx, r, metav1.CreateOptions{})
 		if err != nil {
-			return "", fmt.Errorf("asking which rights you have: %w", err)
+			return nil, fmt.Errorf("asking which rights you have: %w", err)
 		}
-		if r.Status.Allowed && !r.Status.Denied {
+		out = append(out, Right{
+			Verb: needed[i].Verb, Resource: strings.TrimSuffix(needed[i].Resource+"."+needed[i].Group, "."),
+			Allowed: r.Status.Allowed && !r.Status.Denied, Why: text.Line(cmp.Or(r.Status.Reason, r.Status.EvaluationError), 200),
+		})
+	}
+	return out, nil
+}
+
+// Lacking says which of the rights the user lacks; empty: none. It says no more than the API server says when it is asked: admission
+// decides about the write itself.
+func Lacking(rights []Right) string {
+	for _, r := range rights {
+		if r.Allowed {
 			continue
 		}
-		resource := needed[i].Resource
-		if needed[i].Group != "" {
-			resource += "." + needed[i].Group
+		why := fmt.Sprintf("you lack the verb %q on %s", r.Verb, r.Resource)
+		if r.Why != "" {
+			why += " (" + r.Why + ")"
 		}
-		why := fmt.Sprintf("you lack the verb %q on %s", needed[i].Verb, resource)
-		if said := text.Line(cmp.Or(r.Status.Reason, r.Status.EvaluationError), 200); said != "" {
-			why += " (" + said + ")"
-		}
-		return why + "; the ClusterRole drydock-operator of Drydock's chart has it: ask an administrator to bind that role", nil
+		return why + "; the ClusterRole drydock-operator of Drydock's chart has it: ask an administrator to bind that role"
 	}
-	return "", nil
+	return ""
+}
+
+// Given says which rights the user has, and what gives them.
+func Given(rights []Right) string {
+	said := make([]string, len(rights))
+	for i, r := range rights {
+		said[i] = r.String()
+	}
+	return strings.Join(said, "; ")
+}
+
+// Denied says which right the user lacks to ask for it on the node; empty: none.
+func (a *Action) Denied(ctx context.Context, reviews authorizationv1client.SelfSubjectAccessReviewsGetter, node string, verbs bool) (why string, err error) {
+	rights, err := a.Rights(ctx, reviews, node, verbs)
+	return Lacking(rights), err
 }

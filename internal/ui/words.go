@@ -20,6 +20,8 @@ type Word struct {
 	Will       string              `json:"will"`
 	Command    string              `json:"command"`
 	Parameters []actions.Parameter `json:"parameters,omitempty"`
+	// Allowed says which rights the user has for it, and what gives them.
+	Allowed string `json:"allowed,omitempty"`
 	// Denied is the right that the user lacks, Refused why it means nothing now; both empty: it is offered.
 	Denied  string `json:"denied,omitempty"`
 	Refused string `json:"refused,omitempty"`
@@ -37,8 +39,10 @@ func (u *UI) words(ctx context.Context, n *corev1.Node, verbs bool) []Word {
 			w.Refused = err.Error()
 		}
 		if !u.ReadOnly {
-			if denied, err := a.Denied(ctx, u.Reader, n.Name, verbs); err == nil { // else the API server decides when it is asked
-				w.Denied = denied
+			if rights, err := a.Rights(ctx, u.Reader, n.Name, verbs); err == nil { // else the API server decides when it is asked
+				if w.Denied = actions.Lacking(rights); w.Denied == "" {
+					w.Allowed = actions.Given(rights)
+				}
 			}
 		}
 		out = append(out, w)

@@ -89,7 +89,9 @@ func TestWhoLacksARightSeesWhyAndIsRefused(t *testing.T) {
 			}
 			d := open(t, append(installed(), node("n", c.node))...)
 			d.allow()
-			require.Contains(t, d.get("/nodes/n"), `data-open="word-`+word+`"`)
+			html := d.get("/nodes/n")
+			require.Contains(t, html, `data-open="word-`+word+`"`)
+			require.Regexp(t, `data-open="word-`+word+`"[^>]* Your rights: patch nodes`, html)
 		})
 	}
 }
