@@ -144,7 +144,7 @@ func TestARecordThatChangedMeanwhileIsNotCancelled(t *testing.T) {
 	code, stdout, stderr := admin.as("operator", onlyNodes, proxy.URL()).typed("cancel node-3")
 	require.Equal(t, 1, code)
 	require.Empty(t, stdout)
-	require.Equal(t, "error: node-3 changed while this was being written, and nothing was: its repair is now dddddd and no longer cccccc; look at `kubectl drydock status` and decide again\n", stderr)
+	require.Equal(t, "error: Cluster lab ("+proxy.URL()+"): node-3 changed while this was being written, and nothing was: it would now be about dddddd and no longer about cccccc; look at `kubectl drydock status` and decide again\n", stderr)
 	require.NotContains(t, admin.node("node-3").Annotations, remediations.CancelKey)
 
 	// Its control: the same repair, whose node its kubelet wrote in between.
@@ -163,11 +163,12 @@ func TestARecordThatChangedMeanwhileIsNotCancelled(t *testing.T) {
 
 func TestARefusalOfTheClusterOrOfTheNodeIsOneSentence(t *testing.T) {
 	s := newTerminal(t)
+	in := "error: Cluster lab (" + s.lab.APIServerURL() + "): " // a write says in which cluster it was refused
 	for line, want := range map[string]string{
-		"pause node-99":                 `error: there is no node "node-99" in this cluster`,
+		"pause node-99":                 in + `there is no node "node-99" in this cluster`,
 		"history node-99":               `error: there is no node "node-99" in this cluster`,
-		"cancel node-0":                 "error: there is no repair on node-0",
-		"reset node-0":                  "error: there is no exhausted repair on node-0, and none that cannot be read: nothing is there to reset",
+		"cancel node-0":                 in + "there is no repair on node-0",
+		"reset node-0":                  in + "there is no exhausted repair on node-0, and none that cannot be read: nothing is there to reset",
 		"repair node-0 --with prayer":   `error: there is no remediation "prayer" of a node; there are `,
 		"status --server 127.0.0.1:1":   "error: the cluster cannot be reached at 127.0.0.1:1: ",
 		"status --context nowhere":      `error: finding the cluster: context "nowhere" does not exist`,
