@@ -235,6 +235,10 @@ func TestTheTokenStaysOutOfSight(t *testing.T) {
 	hidden, err := browser.Eval[string](t.Context(), at, "document.cookie")
 	require.NoError(t, err)
 	require.Empty(t, hidden, "no script can read the cookie")
+
+	code, body := (&visitor{t: t, page: p, client: &http.Client{}}).ask(http.MethodGet, p.Address, "", nil)
+	require.Equal(t, http.StatusForbidden, code, "whoever reads the address later: %s", body)
+	require.Contains(t, body, "an address opens the page once")
 }
 
 // A browser that is started finds a file, and no secret stands in its arguments. What opened the page opens it once.
