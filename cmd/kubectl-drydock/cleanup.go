@@ -61,12 +61,12 @@ func (p *plugin) cleanup(ctx context.Context, c inspect.Client, yes, force bool)
 	}); err != nil {
 		return err
 	}
-	if name := c.Cluster.String(); name != "" {
-		p.say("Cluster %s", name)
-	}
 	obstacles := obstaclesTo(all, running)
 	if yes && !force && len(obstacles) > 0 {
 		return fmt.Errorf("nothing was removed: %s. `kubectl drydock cleanup --yes --force` removes it all the same", strings.Join(obstacles, "; "))
+	}
+	if name := c.Cluster.String(); name != "" {
+		p.say("Cluster %s", name)
 	}
 	var refused refusals
 	removed := 0
@@ -187,7 +187,11 @@ func (p *plugin) clean(ctx context.Context, c inspect.Client, node string, force
 		if err = t.unannounce(ctx, c, n, p.writer(c).DryRun); err == nil {
 			_, err = p.writer(c).Patch(ctx, node, t.patch(n))
 		}
-		if !apierrors.IsConflict(err) {
+		switch {
+		case apierrors.IsConflict(err):
+		case err != nil && !p.writer(c).DryRun && !actions.Refused(err):
+			return nil, fmt.Errorf("not known whether everything was removed from %s: %s; run the command again", node, inspect.Sentence(inspect.Asking(err, doing, node)))
+		default:
 			return t.removed, inspect.Asking(err, doing, node)
 		}
 	}

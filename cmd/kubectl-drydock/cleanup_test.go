@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,7 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/inspect"
@@ -98,6 +102,20 @@ func TestCleanupRemovesDrydocksConditionsAlone(t *testing.T) {
 	require.Len(t, d.node("node-1").Status.Conditions, before-1)
 	require.Len(t, d.node("node-2").Status.Conditions, before)
 	require.Empty(t, d.node("node-1").Annotations)
+}
+
+// TestACleanupWhoseAnswerIsLostIsNotToldAsRefused. A refusal is the control.
+func TestACleanupWhoseAnswerIsLostIsNotToldAsRefused(t *testing.T) {
+	for want, err := range map[string]error{
+		"error: not known whether everything was removed from n: cleaning n failed: ": apierrors.NewServiceUnavailable("no"),
+		"error: cleaning n was refused: ":                                             apierrors.NewForbidden(nodesResource, "n", errors.New("no")),
+	} {
+		d := newDesk(t, under("n", record("aaaaaa", remediations.PhasePending)), leaseOf("", now), ledgerOf(calmLedger()))
+		d.cluster.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+		code, _, stderr := d.run("cleanup", "--yes")
+		require.Equal(t, cli.ExitFailed, code)
+		require.Contains(t, stderr, want)
+	}
 }
 
 func TestCleanupWaitsForDrydockAndItsRepairs(t *testing.T) {

@@ -33,7 +33,7 @@ func (e Unknown) Error() string { return e.why }
 
 // settle finds out what became of a write that ended with err: it was refused, or the Node has it, or that is not known.
 func (w *Writer) settle(ctx context.Context, node, doing string, a annotations, err error) (*corev1.Node, error) {
-	if w.DryRun || refused(err) {
+	if w.DryRun || Refused(err) {
 		return nil, inspect.Asking(err, doing, node)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readWithin)
@@ -70,8 +70,8 @@ func has(n *corev1.Node, a annotations) bool {
 	return true
 }
 
-// refused says that the write was certainly not done: the API server said no, or nothing reached it.
-func refused(err error) bool {
+// Refused says that the write was certainly not done: the API server said no, or nothing reached it.
+func Refused(err error) bool {
 	var dial *net.OpError
 	var status apierrors.APIStatus
 	switch {

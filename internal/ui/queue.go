@@ -63,6 +63,7 @@ func (u *UI) showReport(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	page := made.Page()
+	page.Summary = u.Reader.Cluster.Says(page.Summary)
 	page.Links = []report.Link{{Name: "Fleet", Address: u.at("/")}, {Name: "Queue", Address: u.at("/queue")}}
 	for _, l := range reportLengths {
 		page.Links = append(page.Links, report.Link{Name: "Last " + l, Address: u.at("/report?since=") + l, Here: l == since})
