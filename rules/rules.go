@@ -17,6 +17,10 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"regexp"
+	"sync"
+
+	"sigs.k8s.io/yaml"
 )
 
 //go:embed *.yaml
@@ -39,3 +43,51 @@ func Read(name string) ([]byte, error) {
 	}
 	return data, nil
 }
+
+// Rule is what one shipped rule says about its alert.
+type Rule struct {
+	Alert string `json:"alert"`
+	// Labels are those that the rule itself sets.
+	Labels map[string]string `json:"labels"`
+	// Waits is how long a fault lasts before the alert fires, in the words of the rule's description, for example "5 minutes". It is
+	// longer than the rule's `for` where the expression looks back, too. Empty: the description names no time.
+	Waits string `json:"-"`
+}
+
+// waits finds the time in a description: "has not been Ready for 5 minutes".
+var waits = regexp.MustCompile(`(?i)\bfor (\d+ (?:minutes?|hours?))\b`)
+
+// Shipped are the shipped rules, sorted by their alerts' names.
+var Shipped = sync.OnceValues(func() ([]Rule, error) {
+	names, err := Names()
+	if err != nil {
+		return nil, err
+	}
+	var out []Rule
+	for _, name := range names {
+		data, err := Read(name)
+		if err != nil {
+			return nil, err
+		}
+		var file struct {
+			Groups []struct {
+				Rules []struct {
+					Rule
+					Annotations struct{ Description string } `json:"annotations"`
+				} `json:"rules"`
+			} `json:"groups"`
+		}
+		if err := yaml.Unmarshal(data, &file); err != nil {
+			return nil, fmt.Errorf("decoding the shipped rule %s: %w", name, err)
+		}
+		for _, g := range file.Groups {
+			for _, r := range g.Rules {
+				if said := waits.FindStringSubmatch(r.Annotations.Description); said != nil {
+					r.Waits = said[1]
+				}
+				out = append(out, r.Rule)
+			}
+		}
+	}
+	return out, nil
+})

@@ -102,6 +102,32 @@ func TestEveryAlertSaysWhatPeopleAndRoutesNeed(t *testing.T) {
 	}
 }
 
+// TestRulesAboutNodesSayHowLongTheyWait: `kubectl drydock why` shows that time for a fault whose alert does not fire yet. It is never
+// shorter than the rule's `for`. An alert about Drydock itself is the control: its description names no time that a node waits for.
+func TestRulesAboutNodesSayHowLongTheyWait(t *testing.T) {
+	all := shipped(t)
+	parsed, err := rules.Shipped()
+	require.NoError(t, err)
+	require.Len(t, parsed, len(all))
+	about := 0
+	for _, r := range parsed {
+		require.Equal(t, all[r.Alert].Labels, r.Labels, r.Alert)
+		if !strings.Contains(all[r.Alert].Annotations["description"], "{{ $labels.node }}") || r.Labels["remediation"] == peopleOnly {
+			continue
+		}
+		about++
+		amount, unit, _ := strings.Cut(r.Waits, " ")
+		waits, err := model.ParseDuration(amount + unit[:1])
+		require.NoError(t, err, "%s waits %q", r.Alert, r.Waits)
+		atLeast, err := model.ParseDuration(all[r.Alert].For)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, waits, atLeast, r.Alert)
+	}
+	require.GreaterOrEqual(t, about, 10)
+	i := slices.IndexFunc(parsed, func(r rules.Rule) bool { return r.Alert == "DrydockRepairInProgress" })
+	require.Empty(t, parsed[i].Waits)
+}
+
 // TestEveryRuleLeadsSomewhere: to a policy, to people alone, or to the self-test; and each policy has a rule.
 func TestEveryRuleLeadsSomewhere(t *testing.T) {
 	all := shipped(t)

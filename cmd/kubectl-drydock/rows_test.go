@@ -161,7 +161,7 @@ func TestAWaitingRowSaysHowTheLastRepairEnded(t *testing.T) {
 	}
 }
 
-// TestStatusShowsTheNodesThatWait: each node with an alert of a policy, and behind a breaker each that is unhealthy.
+// TestStatusShowsTheNodesThatWait: each node with an alert of a policy, and each that is not Ready. A node that is well is the control.
 func TestStatusShowsTheNodesThatWait(t *testing.T) {
 	l := heldBy(remediations.ReasonFleetUnhealthy, "3 of 6 nodes are unhealthy")
 	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Minute), Unhealthy: 3, Nodes: 6, Quiet: now}}
@@ -189,7 +189,7 @@ func TestStatusShowsTheNodesThatWait(t *testing.T) {
 	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, stderr, `there is no node "node-9" in this cluster`)
 
-	require.Equal(t, []string{"node-3", "node-2"}, names(newDesk(t, fleet(calmLedger())...).statusOf()), "the control: no breaker is open")
+	require.Equal(t, []string{"node-3", "node-2", "node-1"}, names(newDesk(t, fleet(calmLedger())...).statusOf()), "a node that is not Ready is shown, whether a breaker is open or not")
 }
 
 // TestNoTimeThatHasPassedIsToCome: of the hold, of the phase, and of the breaker.

@@ -86,6 +86,9 @@ policies:
 // whyTargets is that configuration with providers of the two other kinds of target.
 var whyTargets = strings.Replace(whyConfig, "providers:\n", "providers:\n  sidecars: [{name: sei}]\n  kilo: {prometheus: [\"http://prometheus-operated.monitoring:9090\"]}\n", 1)
 
+// whyNotReady is that configuration with the shipped policies alone.
+var whyNotReady, _, _ = strings.Cut(whyConfig, "policies:\n")
+
 // installedWith is the ConfigMap of the chart.
 func installedWith(config string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
@@ -425,6 +428,37 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		"well": {
 			node: aged("node-3", corev1.ConditionTrue), unasked: true, code: 0,
 			says: []string{"node-3 needs no repair: no alert of a policy fires on it.", "Alert:    none"}, never: []string{"GUARD"},
+		},
+		"not Ready, and no alert yet": {
+			node: aged("node-3", corev1.ConditionFalse), config: whyNotReady, unasked: true, code: 0,
+			says: []string{
+				"Drydock does nothing for node-3 itself now: Ready is False since 2026-11-20T20:52:00Z, and no alert of a policy fires on the Node; " +
+					"Drydock waits for alert NodeNotReady of policy node-not-ready (the shipped rule waits 5 minutes); Alertmanager was not asked, give --alertmanager URL.",
+			},
+			never: []string{"needs no repair"},
+		},
+		"not Ready, and Alertmanager has the alert": {
+			node: aged("node-3", corev1.ConditionFalse), code: 0,
+			says: []string{
+				"Drydock does nothing for node-3 itself now: Alertmanager has alert NodeNotReady for policy node-not-ready since 2026-11-20T20:53:00Z (firing), and the Node does not have it; ",
+			},
+			never: []string{"needs no repair"},
+		},
+		"not Ready, and the policy is not there": {
+			node: aged("node-3", corev1.ConditionFalse), policy: "  mode: \"off\"\n", code: 0,
+			says: []string{
+				"Ready is False since 2026-11-20T20:52:00Z", "no shipped rule has an alert about this that a policy takes; ",
+				"Alertmanager has these alerts about the node, and no policy takes them: NodeDiskSlow, NodeNotReady.",
+			},
+			never: []string{"needs no repair", "Drydock waits for"},
+		},
+		"a condition, and no alert yet": {
+			node: func() *corev1.Node {
+				n := aged("node-3", corev1.ConditionTrue)
+				n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)), LastHeartbeatTime: metav1.NewTime(now)})
+				return n
+			}(), config: whyNotReady, unasked: true, code: 0,
+			says: []string{"DiskPressure is True since 2026-11-20T21:04:00Z", "alert NodeDiskPressure of policy node-disk-pressure (the shipped rule waits 30 minutes)"}, never: []string{"needs no repair", "NodeNotReady"},
 		},
 		"repaired": {
 			node: func() *corev1.Node {

@@ -54,14 +54,14 @@ func concerns(n *corev1.Node) bool {
 	return false
 }
 
-// add adds the Node's rows. One that only says whether it is ill is added where it is asked for, or where a breaker counts it.
+// add adds the Node's rows. One that only says that the node is well is added where it is asked for.
 func (s *Status) add(n *corev1.Node, of Scope, now time.Time) {
 	rows := s.Ledger.RepairsOf(n, now)
 	if of.whole() {
 		s.CountIll(n)
 	}
 	s.CountParked(n, now)
-	if rows[0].Idle() && !of.Well && len(of.Names) == 0 && (rows[0].Ill == "" || len(s.Ledger.breakersOver(n)) == 0) {
+	if rows[0].Idle() && !of.Well && len(of.Names) == 0 && rows[0].Ill == "" {
 		return
 	}
 	s.Repairs = append(s.Repairs, rows...)

@@ -80,7 +80,10 @@ func (r Repair) Says() string {
 		}
 		return "alert " + r.Alert.Name + "; no repair was begun yet"
 	}
-	return r.Ill
+	if r.Ill == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s, and no alert of a policy fires on the Node; `kubectl drydock why %s` shows the alert that Drydock waits for", r.Ill, r.Node)
 }
 
 // CauseOf names the alert or the request of a repair.

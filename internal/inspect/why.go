@@ -38,7 +38,7 @@ type Why struct {
 type Answer struct {
 	// State is one of the three below.
 	State State `json:"state"`
-	// Because is why nothing is to be done although an alert of a policy fires.
+	// Because is why nothing is to be done although an alert of a policy fires, or although a fault is seen.
 	Because string `json:"because,omitempty"`
 	// Hold is what holds the next step, Change what a person may do about it.
 	Hold   *Hold  `json:"hold,omitempty"`
@@ -59,7 +59,7 @@ func nothing() Answer { return Answer{State: Well, Guards: []lifecycle.GuardAnsw
 type State string
 
 const (
-	// Well needs nothing.
+	// Well: there is nothing for Drydock to do now. That does not say that the node is well: see Because.
 	Well State = "NothingToDo"
 	// Held is not repaired, because something holds it.
 	Held State = "Held"
@@ -96,7 +96,7 @@ func (s *Observation) Why() Why {
 	s.judge(&t)
 	t.Leader = s.leader
 	s.lead(&t.Answer)
-	if t.State == Well && s.State != nil {
+	if t.State == Well {
 		t.Because = s.because(t.Alerts, t.Targets, decided)
 	}
 	if s.Config != nil {

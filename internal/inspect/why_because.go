@@ -9,9 +9,12 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// because says why nothing is done for the alerts of policies that fire. Empty: none fires. decided is what the decision about the node
-// says.
+// because says why nothing is done for the alerts of policies that fire or, where none fires, for a fault that is seen. Empty: there is
+// neither. decided is what the decision about the node says.
 func (s *Observation) because(all []Alert, targets []TargetAnswer, decided string) string {
+	if s.State == nil {
+		return s.fault(all)
+	}
 	onNode := map[string]string{}
 	for _, a := range remediations.AlertsOn(s.Node.Annotations) {
 		onNode[a.Fingerprint] = a.Status
@@ -29,7 +32,8 @@ func (s *Observation) because(all []Alert, targets []TargetAnswer, decided strin
 		case p.Mode == remediations.ModeOff:
 			why = fmt.Sprintf("policy %s is off", a.Policy)
 		case !known:
-			why = fmt.Sprintf("alert %s is not on the Node yet", a.Name)
+			why = fmt.Sprintf("Alertmanager has alert %s for policy %s since %s (%s), and the Node does not have it; Drydock writes it there when Alertmanager "+
+				"posts it or when Drydock asks Alertmanager the next time", a.Name, a.Policy, Stamp(a.StartsAt), a.State)
 		case p.Kind != remediations.KindNode:
 			if i := slices.IndexFunc(targets, func(t TargetAnswer) bool { return slices.Contains(t.alerts, a.Fingerprint) }); i >= 0 {
 				why = targets[i].Because
@@ -41,6 +45,9 @@ func (s *Observation) because(all []Alert, targets []TargetAnswer, decided strin
 		if !slices.Contains(out, why) {
 			out = append(out, why)
 		}
+	}
+	if len(out) == 0 {
+		return s.fault(all)
 	}
 	return strings.Join(out, "; ")
 }

@@ -1,0 +1,102 @@
+package inspect
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/routing"
+	"drydock.dev/drydock/remediations/signs"
+	"drydock.dev/drydock/rules"
+)
+
+// readWithin is how old a reading of a sign may be.
+const readWithin = time.Minute
+
+// fault says what is seen to be wrong with a node on which no alert of a policy fires, and for which alert Drydock waits. Empty: nothing
+// is seen.
+func (s *Observation) fault(all []Alert) string {
+	var saw, awaited []string
+	if unready(s.Node) {
+		saw = append(saw, signs.Weigh([]signs.Sign{{Kind: signs.NotReady}}, s.Node, nil, time.Time{}, s.Now).Saw...)
+	}
+	if s.State == nil {
+		if len(saw) == 0 {
+			return ""
+		}
+		return saw[0] + ", and no alert of a policy fires on the Node; which alert Drydock waits for is not known without its configuration"
+	}
+	shipped, err := rules.Shipped()
+	if err != nil {
+		s.lines = append(s.lines, "the shipped rules: "+err.Error())
+	}
+	for _, r := range shipped {
+		p, ill := s.awaits(r)
+		if len(ill) == 0 {
+			continue
+		}
+		for _, one := range ill {
+			if !slices.Contains(saw, one) {
+				saw = append(saw, one)
+			}
+		}
+		says := fmt.Sprintf("alert %s of policy %s", r.Alert, p.Name)
+		if r.Waits != "" {
+			says += fmt.Sprintf(" (the shipped rule waits %s)", r.Waits)
+		}
+		awaited = append(awaited, says)
+	}
+	if len(saw) == 0 {
+		return ""
+	}
+	says := strings.Join(saw, "; ") + ", and no alert of a policy fires on the Node; "
+	if len(awaited) == 0 {
+		says += "no shipped rule has an alert about this that a policy takes"
+	} else {
+		says += "Drydock waits for " + strings.Join(awaited, " or ")
+	}
+	return says + "; " + s.askedFor(all)
+}
+
+// awaits is the policy that takes the rule's alert about the node, with those signs of its witness that say now that the node is ill.
+func (s *Observation) awaits(r rules.Rule) (p *remediations.Policy, ill []string) {
+	core, labels := s.Config.Core, maps.Clone(r.Labels)
+	labels["alertname"], labels["node"] = r.Alert, s.Node.Name
+	if core.ClusterLabel != "" {
+		labels[core.ClusterLabel] = core.ClusterValue
+	}
+	route, why := routing.Of(core, labels, s.State.Fleet.Node)
+	if why != remediations.MisrouteNone || route.Policy.Kind != remediations.KindNode || route.Policy.Witness == nil {
+		return nil, nil
+	}
+	for _, sign := range route.Policy.Witness.Signs {
+		if w := signs.Weigh([]signs.Sign{sign}, s.Node, s.State.Read, s.Now.Add(-readWithin), s.Now); w.Ill {
+			ill = append(ill, w.Saw...)
+		}
+	}
+	return route.Policy, ill
+}
+
+// askedFor says what the Alertmanagers have about the node.
+func (s *Observation) askedFor(all []Alert) string {
+	if !s.Asked {
+		return "Alertmanager was not asked, give --alertmanager URL"
+	}
+	var names []string
+	for _, a := range all {
+		if a.Policy == "" && !slices.Contains(names, a.Name) {
+			names = append(names, a.Name)
+		}
+	}
+	switch {
+	case !slices.ContainsFunc(s.State.Snapshot.Replicas, func(r alerts.Replica) bool { return r.Err == nil }):
+		return "no Alertmanager answered"
+	case len(names) == 0:
+		return "Alertmanager does not have it"
+	}
+	return "Alertmanager has these alerts about the node, and no policy takes them: " + strings.Join(names, ", ")
+}
