@@ -130,8 +130,11 @@ type Engine struct {
 	// orphans are the memories of repairs whose Node is gone, by repair.
 	orphans    map[string]*memory
 	runs       int
-	fleetHolds map[remediations.Reason]string
-	again      bool
+	fleetHolds map[remediations.Reason]toldHold
+	// breakersTold are the breakers as people were last told of them; nil: before the first pass with a ledger.
+	breakersTold map[string]ledger.Breaker
+	long         longHolds
+	again        bool
 	// roster is what is known of the Nodes, once they were listed. wrote are the memories of those whose last write the cache may
 	// not show yet, working names those on which a step is under way that takes its time.
 	roster     *fleet.Roster
@@ -186,8 +189,8 @@ func New(o Options) *Engine {
 		Options: o, core: core, kinds: kindsOf(o), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
 		looked: make(chan looked, 1), calls: make(chan called, 16), enqueued: make(chan func(), 16), over: make(chan struct{}),
 		outside: outside{shown: map[string]version{}, unknownSlots: map[string]bool{}}, attempts: attempts{},
-		roster: fleet.NewRoster(o.Config), wrote: map[string]*memory{}, working: map[string]bool{},
-		memory: map[string]*memory{}, orphans: map[string]*memory{}, targets: map[target]*targetMemory{}, gates: map[string]*sidecar.Observation{}, looks: map[remediations.Kind]int{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
+		long: longHolds{held: map[target]*longHold{}}, roster: fleet.NewRoster(o.Config), wrote: map[string]*memory{}, working: map[string]bool{},
+		memory: map[string]*memory{}, orphans: map[string]*memory{}, targets: map[target]*targetMemory{}, gates: map[string]*sidecar.Observation{}, looks: map[remediations.Kind]int{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]toldHold{},
 	}
 }
 
@@ -256,6 +259,9 @@ func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time) bool {
 		case <-e.expected:
 			e.prefetchLeases(ctx)
 			continue // nothing is to be decided yet
+		case <-e.nextHold():
+			e.tellHold()
+			continue
 		case <-ctx.Done():
 			e.finish(ctx)
 			return false

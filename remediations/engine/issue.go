@@ -22,7 +22,7 @@ func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
 	l := p.ledger.Clone()
 	p.attempts.reserving(l, n, d.Record.Intent.ID, p.now)
 	l.Reserve(p.Config, n, d.Record, p.now)
-	p.fleet.Try(p.Config.Zone(n), d.Record.ID)
+	p.fleet.Try(p.Config.Zone(n), n.Name, d.Record.ID)
 	if p.save(l) != nil {
 		return
 	}

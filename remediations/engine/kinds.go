@@ -123,6 +123,11 @@ func (p *pass) applyBeside(k *kind, t *subject, d lifecycle.Decision) {
 		p.lookAt(k, t, d)
 	}
 	p.recheck(d)
+	var about *remediations.Object
+	if k.about != nil {
+		about = k.about(t)
+	}
+	p.follow(t.of, t.Record, about, d)
 	wrote := false
 	switch d.Verb {
 	case lifecycle.VerbIssue:
@@ -252,7 +257,7 @@ func (p *pass) keepBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool
 	if k.about == nil {
 		action += "-" + id // a Node has repairs of more targets than this one
 	}
-	p.emitOnceOf(k, t, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: action, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(r)})
+	p.emitOnceOf(k, t, id+"/"+string(d.Reason), Event{Warning: heldIsWarning(d.Reason), Reason: "RepairHeld", Action: action, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(r)})
 	return wrote
 }
 

@@ -412,6 +412,9 @@ func (i *instance) Event(regarding string, e Event) {
 	i.w.mu.Lock()
 	defer i.w.mu.Unlock()
 	i.w.told = append(i.w.told, e)
+	if e.Reason == "RepairHeld" && e.About == nil {
+		i.w.toldOn = append(i.w.toldOn, heldOn{regarding, e.Note, time.Now()})
+	}
 	if e.Reason == "RepairRecovered" && regarding == "" && e.About == nil && e.Of.Pod == "" && e.Of.Location == "" && e.Of.Target == "" {
 		i.w.checkNoneNeeded(i, e)
 		i.w.settled(e.Action)

@@ -150,6 +150,8 @@ type world struct {
 	stands    int
 	violation string
 	told      []Event
+	// toldOn are the Events about holds, with the node that each is about; empty: the ledger.
+	toldOn    []heldOn
 	ended     []remediations.Entry
 	begun     map[string][]time.Time // by machine, when its repairs began to act
 	finished  map[string]time.Time   // by node and policy, when the last repair that acted ended

@@ -73,6 +73,7 @@ func (p *pass) node(n *corev1.Node) {
 		p.tally.holds[[2]string{d.Policy.Name, string(remediations.ReasonBlind)}]++
 	}
 	p.count(s.Journal.Record, d)
+	p.follow(target{node: n.Name}, s.Journal.Record, nil, d)
 	p.stand(s, d)
 }
 
@@ -182,6 +183,6 @@ func (p *pass) hold(s *lifecycle.State, d lifecycle.Decision) {
 		return
 	}
 	if d.Record == nil || wrote {
-		p.emitOnce(n.Name, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(cmp.Or(d.Record, was))})
+		p.emitOnce(n.Name, id+"/"+string(d.Reason), Event{Warning: heldIsWarning(d.Reason), Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(cmp.Or(d.Record, was))})
 	}
 }

@@ -13,11 +13,17 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// heldAs counts the Events that say that the reason holds.
+// heldOn is an Event about a hold: the node that it is about, what it says, and when it was sent.
+type heldOn struct {
+	node, note string
+	at         time.Time
+}
+
+// heldAs counts the Events that say that the reason holds, but for those about one node that the fleet holds for long.
 func (w *world) heldAs(reason remediations.Reason) int {
 	return at(w, func() (count int) {
-		for _, e := range w.told {
-			if e.Reason == "RepairHeld" && strings.HasPrefix(e.Note, string(reason)+": ") {
+		for _, h := range w.toldOn {
+			if strings.HasPrefix(h.note, string(reason)+": ") && !strings.Contains(h.note, "(has held since ") {
 				count++
 			}
 		}

@@ -65,6 +65,10 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		l = p.clamp()
 	}
 	p.forgetTorn(&memory{})
+	if e.breakersTold == nil && e.ledger != nil {
+		e.breakersTold = map[string]ledger.Breaker{}
+		maps.Copy(e.breakersTold, e.ledger.Status.Breakers)
+	}
 	p.fleet = e.roster.Fleet(l, p.blind(), now)
 	p.glass()
 	e.passes++
@@ -81,6 +85,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		}
 	}
 	e.forgetTargets()
+	e.forgetHolds()
 	p.successors()
 	p.sweep()
 	p.publish()

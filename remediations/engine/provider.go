@@ -35,9 +35,10 @@ func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 		answer.Step, answer.Provider = step, provider
 		p.enqueue(func() {
 			answer.At = p.Clock.Now() // of the answer: one that took its time is no worse for that
+			known := m.survey != nil && m.survey.Step == answer.Step && m.survey.Trouble == answer.Trouble
 			p.surveys--
 			m.asking, m.survey = false, &answer
-			if answer.Trouble != "" {
+			if answer.Trouble != "" && !known {
 				trailOf(s.Journal.Record).log(p.Log).Info("the step would be refused", "provider", provider, "node", machine.Node, "step", step.String(), "why", answer.Trouble)
 			}
 		})

@@ -34,7 +34,7 @@ func TestWhatCouldOnlyBeRefusedCostsNoAttempt(t *testing.T) {
 				} else {
 					require.Contains(t, w.recordOf("n0").Hold.Message, "two instances")
 				}
-				require.Len(t, w.toldOf("RepairHeld"), 1)
+				require.Equal(t, 1, w.heldAs(remediations.ReasonProviderAbsent))
 				w.do(func() { w.mood = providerMood{} })
 				w.pass(10 * time.Minute)
 				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())

@@ -261,7 +261,7 @@ func (r *Rescue) emit(s *apiserver.State, d apiserver.Decision) {
 	}
 	switch d.Verb {
 	case lifecycle.VerbHold:
-		r.emitOnce("", id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOfRescue(rescue)})
+		r.emitOnce("", id+"/"+string(d.Reason), Event{Warning: heldIsWarning(d.Reason), Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOfRescue(rescue)})
 	case lifecycle.VerbVerify:
 		if t := rescue.Hosts; len(t) > 0 {
 			last := t[len(t)-1]

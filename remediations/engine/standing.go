@@ -145,5 +145,6 @@ func (p *pass) stands(n *corev1.Node) bool {
 	p.recheck(was.d)
 	p.holds[was.d.Reason] = was.d.Message
 	p.count(was.record, was.d)
+	p.follow(target{node: n.Name}, was.record, nil, was.d)
 	return true
 }

@@ -37,6 +37,9 @@ func (e *Engine) Step(ctx context.Context, poll bool, work func() bool) (next ti
 			break
 		}
 	}
+	for len(e.long.due) > 0 {
+		e.tellHold() // no API server is to be spared
+	}
 	return next
 }
 

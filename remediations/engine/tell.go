@@ -96,6 +96,16 @@ func (p *pass) count(r *remediations.Record, d lifecycle.Decision) {
 	}
 }
 
+// holdAgain is how long a hold of the fleet must have been over before people are told of it again: between two passes that hold, one may
+// only look. Kubernetes folds equal Events of six minutes into one, too.
+const holdAgain = 6 * time.Minute
+
+// toldHold is what people were told of a hold of the fleet, and when it last held.
+type toldHold struct {
+	message string
+	held    time.Time
+}
+
 // publish sets the gauges, and puts into the ledger what lies with the fleet where that changed.
 func (p *pass) publish() {
 	blind := p.word.BlindCause(p.Config)
@@ -113,16 +123,19 @@ func (p *pass) publish() {
 		p.holds[remediations.ReasonAlertUnconfirmed] = p.unrouted.says
 	}
 	p.holdStrays()
+	maps.DeleteFunc(p.fleetHolds, func(_ remediations.Reason, told toldHold) bool { return now.Sub(told.held) > holdAgain })
 	for reason, message := range p.holds {
-		if told, is := p.fleetHolds[reason]; !is || (told != message && saysWhich(reason)) {
-			p.Events.Event("", Event{Warning: true, Reason: "RepairHeld", Action: string(reason), Note: string(reason) + ": " + message})
+		told, is := p.fleetHolds[reason]
+		p.fleetHolds[reason] = toldHold{message, now}
+		if !is || (told.message != message && saysWhich(reason)) {
+			p.Events.Event("", Event{Warning: heldIsWarning(reason), Reason: "RepairHeld", Action: string(reason), Note: string(reason) + ": " + message})
 		}
 	}
-	p.fleetHolds = maps.Clone(p.holds)
 	selfTest := p.selfTest()
 	if p.ledger == nil {
 		return
 	}
+	p.tellBreakers()
 	status := ledger.Status{
 		Mode: p.Config.Mode, Limits: p.Config.Limits.Words(), Breakers: maps.Clone(p.fleet.Breakers), Blind: blind,
 		Exhausted: p.ledger.Status.Exhausted, Ends: p.ledger.Status.Ends, Holds: p.holds, Glass: p.ledger.Status.Glass,

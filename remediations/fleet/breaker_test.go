@@ -140,8 +140,8 @@ func TestEndOfTheTrialDecidesAboutTheBreaker(t *testing.T) {
 			s := storm{Config: scene.LimitsAlone()}
 			s.after(0, 3)
 			f := s.after(10*time.Minute, 1)
-			f.Try("", "r1")
-			f.Try("", "r2")
+			f.Try("", "n1", "r1")
+			f.Try("", "n2", "r2")
 			require.Equal(t, "r1", f.Breakers[ledger.ScopeCluster].Trial, "one trial at a time")
 			s.trial = func(n *corev1.Node) {
 				n.Annotations[NodeRepairKey] = strings.ReplaceAll(scene.InFlight(n, "reboot").Annotations[NodeRepairKey], `"id":"rn000"`, `"id":"r1"`)
@@ -263,9 +263,9 @@ func TestBreakerOutlivesTheNodesOfItsZone(t *testing.T) {
 func TestHalfOpenBreakerOfAZone(t *testing.T) {
 	l := &ledger.Ledger{Status: ledger.Status{Breakers: map[string]ledger.Breaker{"zone/a": {State: ledger.BreakerHalfOpen, Since: scene.Noon, Quiet: scene.Noon}}}}
 	f := scene.FleetOf(scene.LimitsAlone(), scene.Herd(30, 1, "a", "b"), l, scene.Noon)
-	f.Try("b", "r1")
+	f.Try("b", "n1", "r1")
 	require.Empty(t, f.Breakers["zone/a"].Trial, "a repair of another zone is no trial of this one")
-	f.Try("a", "r2")
+	f.Try("a", "n2", "r2")
 	require.Equal(t, "r2", f.Breakers["zone/a"].Trial)
 	require.Empty(t, f.BreakersFor("b"))
 	require.Equal(t, []string{"zone/a"}, f.BreakersFor("a"))

@@ -65,7 +65,7 @@ func TestOnlyAHalfOpenBreakerTakesATrial(t *testing.T) {
 	f := &fleet.Fleet{Breakers: map[string]ledger.Breaker{
 		ledger.ScopeCluster: {State: ledger.BreakerOpen}, "zone/a": {State: ledger.BreakerHalfOpen}, "zone/b": {State: ledger.BreakerHalfOpen, Trial: "r2"},
 	}}
-	f.Try("a", "r1")
+	f.Try("a", "n1", "r1")
 	require.Empty(t, f.Breakers[ledger.ScopeCluster].Trial)
 	require.Equal(t, "r1", f.Breakers["zone/a"].Trial)
 	require.Equal(t, []string{"zone/a"}, f.Trials("r1"))

@@ -31,6 +31,8 @@ type Fleet struct {
 
 	// ExpectedGPUs are how many GPUs each GPU node has by its label.
 	ExpectedGPUs map[string]int
+	// trying are the nodes of the repairs that this pass began, by repair.
+	trying map[string]string
 	// Breakers are those in force, by scope. Unjudged: they stand still, because Drydock was blind when it counted.
 	Breakers map[string]ledger.Breaker
 	Unjudged bool

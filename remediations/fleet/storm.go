@@ -141,6 +141,9 @@ func (f *Fleet) underWay(repair string) *Member {
 
 // NodeOf is the node on which the repair is recorded; empty: no Node has it.
 func (f *Fleet) NodeOf(repair string) string {
+	if node := f.trying[repair]; node != "" {
+		return node // its record was written after the Nodes were read
+	}
 	if m := f.underWay(repair); m != nil {
 		return m.Node.Name
 	}
@@ -192,8 +195,12 @@ func (f *Fleet) Busy(scope, except string) (node string) {
 	return node
 }
 
-// Try notes the repair as the one that half-open breakers let through.
-func (f *Fleet) Try(zone, repair string) {
+// Try notes the repair of the node as the one that half-open breakers let through.
+func (f *Fleet) Try(zone, node, repair string) {
+	if f.trying == nil {
+		f.trying = map[string]string{}
+	}
+	f.trying[repair] = node
 	for _, scope := range []string{ledger.ScopeCluster, zoneScope(zone)} {
 		if b, ok := f.Breakers[scope]; ok && b.State == ledger.BreakerHalfOpen && b.Trial == "" {
 			b.Trial = repair

@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// breakersTold are the Events about breakers, in their order.
+func (w *world) breakersTold() (out []Event) {
+	for _, e := range at(w, func() []Event { return w.told }) {
+		if strings.HasPrefix(e.Reason, "Breaker") {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// TestEachChangeOfABreakerIsAnEventAndALine: a storm, the trial that ends it, and a second storm. Each change has an Event of its own,
+// with an action that no other one has, so that Kubernetes folds none of them into another. A change of leaders is no change of a breaker.
+func TestEachChangeOfABreakerIsAnEventAndALine(t *testing.T) {
+	conf := modelConfig()
+	conf.Limits.Concurrent.Value = 3
+	inWorld(t, conf, 6, func(t *testing.T, w *world) {
+		lines := logOf(w)
+		first := w.start()
+		w.pass(16 * time.Second)
+		require.Empty(t, w.breakersTold(), "the control: nothing is unhealthy")
+		storm := func() {
+			w.do(func() {
+				for _, n := range []string{"n1", "n2", "n3", "n4"} {
+					w.ail(n, 1)
+				}
+			})
+			w.pass(3 * time.Minute)
+		}
+		storm()
+		w.do(func() { first.dead = true; first.cancel() })
+		w.start()
+		w.pass(time.Minute)
+		w.do(func() { w.heal("n1"); w.heal("n2") })
+		w.pass(20 * time.Minute)
+		storm()
+		var reasons []string
+		actions := map[string]bool{}
+		for _, e := range w.breakersTold() {
+			reasons = append(reasons, e.Reason)
+			require.False(t, actions[e.Action], "two Events with the action %s", e.Action)
+			actions[e.Action] = true
+			require.Equal(t, e.Reason == "BreakerOpened", e.Warning, e.Reason)
+			require.True(t, slices.ContainsFunc(lines(), func(l map[string]any) bool { return l["reason"] == e.Reason && l["msg"] == e.Note }), e.Note)
+		}
+		require.Equal(t, []string{"BreakerOpened", "BreakerHalfOpen", "BreakerHalfOpen", "BreakerClosed", "BreakerOpened"}, reasons)
+		require.Contains(t, w.breakersTold()[2].Note, " of node n", "the repair that is tried has its node")
+	})
+}
+
+// TestAHoldOfTheFleetThatLastsIsToldOnTheNode: once for each node and reason, after ten minutes, and no two of these Events in one second.
+// A hold that is shorter is the control: the Event about the ledger is enough.
+func TestAHoldOfTheFleetThatLastsIsToldOnTheNode(t *testing.T) {
+	const nodes, ill = 40, 20
+	conf := modelConfig()
+	conf.Limits.Unhealthy.Value = 20
+	inWorld(t, conf, nodes, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() {
+			for i := range ill {
+				w.ail(fmt.Sprintf("n%d", i), 1)
+				w.post(fmt.Sprintf("n%d", i), remediations.StatusFiring)
+			}
+		})
+		onNodes := func() (out []heldOn) {
+			for _, h := range at(w, func() []heldOn { return w.toldOn }) {
+				if h.node != "" && strings.HasPrefix(h.note, string(remediations.ReasonFleetUnhealthy)) {
+					out = append(out, h)
+				}
+			}
+			return out
+		}
+		w.pass(9 * time.Minute)
+		require.Empty(t, onNodes())
+		require.Equal(t, 1, w.heldAs(remediations.ReasonFleetUnhealthy))
+		w.pass(3 * time.Minute)
+		w.pass(2 * time.Hour)
+		told := onNodes()
+		require.Len(t, told, ill)
+		of := map[string]bool{}
+		for i, h := range told {
+			require.False(t, of[h.node], "%s was told twice", h.node)
+			of[h.node] = true
+			require.Contains(t, h.note, "(has held since ")
+			if i > 0 {
+				require.GreaterOrEqual(t, h.at.Sub(told[i-1].at), time.Second)
+			}
+		}
+		require.Less(t, told[len(told)-1].at.Sub(told[0].at), 2*time.Minute)
+		require.Zero(t, w.callCount())
+	})
+}
+
+// TestAShortHoldOfTheFleetIsNotToldOnTheNode, though the node is held again and again.
+func TestAShortHoldOfTheFleetIsNotToldOnTheNode(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		for range 4 {
+			w.do(func() {
+				for _, n := range []string{"n1", "n2", "n3", "n4"} {
+					w.ail(n, 1)
+				}
+			})
+			w.pass(8 * time.Minute)
+			w.do(func() {
+				for _, n := range []string{"n1", "n2", "n3", "n4"} {
+					w.heal(n)
+				}
+			})
+			w.pass(20 * time.Minute)
+		}
+		require.Positive(t, w.heldAs(remediations.ReasonFleetUnhealthy))
+		for _, h := range at(w, func() []heldOn { return w.toldOn }) {
+			require.False(t, h.node != "" && strings.HasPrefix(h.note, string(remediations.ReasonFleetUnhealthy)), "%s: %s", h.node, h.note)
+		}
+	})
+}
+
+// TestHoldsThatEndByThemselvesAreNoWarning: an alert that must fire for longer is the normal course of each repair. An approval that a
+// person must give is the control.
+func TestHoldsThatEndByThemselvesAreNoWarning(t *testing.T) {
+	conf := modelConfig()
+	conf.Policies[0].For, conf.Policies[0].Approval = 5*time.Minute, true
+	inWorld(t, conf, 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
+		w.pass(10 * time.Minute)
+		warns := map[remediations.Reason]bool{}
+		for _, e := range w.toldOf("RepairHeld") {
+			reason, _, _ := strings.Cut(e.Note, ":")
+			warns[remediations.Reason(reason)] = e.Warning
+		}
+		require.Contains(t, warns, remediations.ReasonTooYoung)
+		require.False(t, warns[remediations.ReasonTooYoung])
+		require.True(t, warns[remediations.ReasonAwaitingApproval])
+	})
+}

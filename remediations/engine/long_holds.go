@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
+)
+
+const (
+	// holdTold is after how long a hold that lies with the fleet is told about each node that it holds. Until then the Event about the
+	// ledger is enough: many nodes are held at once, and most holds are short.
+	holdTold = 10 * time.Minute
+	// holdsApart is the least time between two such Events: thousands of nodes may be held for as long.
+	holdsApart = time.Second
+)
+
+// longHold is a hold that lies with the fleet, as it holds one target.
+type longHold struct {
+	reason  remediations.Reason
+	message string
+	since   time.Time
+	of      Trail
+	about   *remediations.Object
+	// pass is the last pass in which it held.
+	pass int
+	// queued: its Event waits to be sent.
+	queued bool
+}
+
+// longHolds are those of all targets, and the queue of those whose Events are due.
+type longHolds struct {
+	held map[target]*longHold
+	due  []target
+	// sent is when the last of these Events was sent, timer runs until the next one may be; nil: none waits.
+	sent  time.Time
+	timer clock.Timer
+}
+
+// follow notes for how long the fleet has held the target, and queues an Event about it once that is long enough. A look between two
+// holds ends none.
+func (p *pass) follow(of target, r *remediations.Record, about *remediations.Object, d lifecycle.Decision) {
+	h := p.long.held[of]
+	switch {
+	case d.Verb == lifecycle.VerbLook && h != nil:
+		h.pass = p.passes
+		return
+	case d.Verb != lifecycle.VerbHold || !d.Fleetwide:
+		return
+	case h == nil || h.reason != d.Reason:
+		h = &longHold{reason: d.Reason, since: p.now}
+		p.long.held[of] = h
+	}
+	if d.Record != nil {
+		r = d.Record
+	}
+	h.message, h.of, h.about, h.pass = d.Message, trailOf(r), about, p.passes
+	if !h.queued && p.now.Sub(h.since) >= holdTold {
+		h.queued = true
+		p.long.due = append(p.long.due, of)
+	}
+}
+
+// forgetHolds drops the holds that did not hold in this pass.
+func (e *Engine) forgetHolds() {
+	maps.DeleteFunc(e.long.held, func(_ target, h *longHold) bool { return h.pass != e.passes })
+	e.long.due = slices.DeleteFunc(e.long.due, func(of target) bool { return e.long.held[of] == nil || !e.long.held[of].queued })
+}
+
+// nextHold is when the next Event about a long hold may be sent; nil: none waits.
+func (e *Engine) nextHold() <-chan time.Time {
+	if e.long.timer == nil {
+		if len(e.long.due) == 0 {
+			return nil
+		}
+		e.long.timer = e.Clock.NewTimer(max(0, e.long.sent.Add(holdsApart).Sub(e.Clock.Now())))
+	}
+	return e.long.timer.C()
+}
+
+// tellHold sends the next Event about a long hold. Each is sent once for each repair and reason.
+func (e *Engine) tellHold() {
+	if e.long.timer != nil {
+		e.long.timer.Stop()
+		e.long.timer = nil
+	}
+	for len(e.long.due) > 0 {
+		of := e.long.due[0]
+		e.long.due = e.long.due[1:]
+		h := e.long.held[of]
+		if h == nil || !e.remember(of.node).emitted.first(fmt.Sprintf("long/%s/%s/%s/%s", h.reason, h.of.Repair, of.kind, of.name), 256) {
+			continue
+		}
+		e.long.sent = e.Clock.Now()
+		e.Events.Event(of.eventsAbout(h.about), Event{
+			Warning: heldIsWarning(h.reason), Reason: "RepairHeld", Action: string(h.reason) + "-" + h.of.Repair, Of: h.of, About: h.about,
+			Note: fmt.Sprintf("%s: %s (has held since %s)", h.reason, h.message, h.since.UTC().Format(time.RFC3339)),
+		})
+		return
+	}
+}
+
+// eventsAbout is the Node of the target; empty: its Events are about another object.
+func (of target) eventsAbout(about *remediations.Object) string {
+	if about != nil {
+		return ""
+	}
+	return of.node
+}
+
+// heldIsWarning says that people should look at a hold with the reason. The others end by themselves, in the normal course of a repair.
+func heldIsWarning(r remediations.Reason) bool {
+	return r != remediations.ReasonTooYoung && r != remediations.ReasonCooldown && r != remediations.ReasonOutsideWindow
+}
