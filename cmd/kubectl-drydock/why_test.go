@@ -70,6 +70,15 @@ func illCause(r *remediations.Record) {
 	}
 }
 
+// setWith are managedFields of a manager that set the key, and changed the Node last at 20:55.
+func setWith(manager, of, key string) []metav1.ManagedFieldsEntry {
+	at := metav1.NewTime(now.Add(-10 * time.Minute))
+	return []metav1.ManagedFieldsEntry{{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Time: &at,
+		FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(`{"f:metadata":{%q:{%q:{}}}}`, of, "f:"+key)),
+	}}
+}
+
 const whyConfig = `
 apiVersion: drydock.dev/v1alpha1
 kind: Config
@@ -234,6 +243,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		silences []string
 		inhibits bool
 		unasked  bool
+		glass    string // why the ledger has break-glass on node-3 since 20:45
 		code     int
 		says     []string
 		never    []string
@@ -399,7 +409,42 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		},
 		"paused": {
 			node: illNode(func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true ticket 12" }), code: 3,
-			says: []string{"Paused holds it.", "(ticket 12)", "To change that: kubectl drydock resume node-3"},
+			says: []string{"Paused holds it.", "Why: paused (ticket 12); the Node does not show who set it; it has no end", "To change that: kubectl drydock resume node-3"},
+		},
+		"paused by a program that the Node names, until then": {
+			node: illNode(func(n *corev1.Node) {
+				n.Annotations[remediations.PauseKey] = "2026-11-20T22:00:00Z"
+				n.ManagedFields = setWith("kubectl-annotate", "f:annotations", remediations.PauseKey)
+			}), code: 3,
+			says: []string{
+				"Paused holds it, until 2026-11-20T22:00:00Z (in 55m).",
+				"Why: paused (no reason was given); set with kubectl-annotate, which last changed the Node at 2026-11-20T20:55:00Z (the API server's audit log names the person)\n",
+			},
+		},
+		"break-glass on a node that is well": {
+			node: func() *corev1.Node {
+				n := aged("node-3", corev1.ConditionTrue)
+				n.Annotations[remediations.BreakGlassKey] = "console is open"
+				n.ManagedFields = setWith("kubectl-drydock", "f:annotations", remediations.BreakGlassKey)
+				return n
+			}(), unasked: true, code: 0,
+			says: []string{
+				"Drydock does nothing for node-3 itself now: drydock.dev/break-glass is set (console is open); set with kubectl-drydock, which last changed the Node at 2026-11-20T20:55:00Z",
+				"it ends 1h after Drydock first saw it; ", "To change that: kubectl drydock resume node-3\n",
+			},
+			never: []string{"needs no repair"},
+		},
+		"break-glass that Drydock counts": {
+			node: func() *corev1.Node {
+				n := aged("node-3", corev1.ConditionTrue)
+				n.Annotations[remediations.BreakGlassKey] = "console is open"
+				return n
+			}(), glass: "console is open", unasked: true, code: 0,
+			says: []string{"drydock.dev/break-glass is set (console is open); the Node does not show who set it; ", ", until 2026-11-20T21:45:00Z"}, never: []string{"after Drydock first saw it"},
+		},
+		"paused while it is under repair": {
+			node: illNode(with(record("aaaaaa", remediations.PhaseVerifying, illCause)), func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true ticket 12" }), code: 4,
+			says: []string{"node-3 is under repair: ", "; nothing new starts on the node: paused (ticket 12); "},
 		},
 		"excluded": {
 			node: illNode(func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "" }), code: 3,
@@ -476,6 +521,11 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			}
 			objects := fleetOf(c.node)
 			objects[1] = installedWith(cmp.Or(c.config, whyConfig) + c.policy)
+			if c.glass != "" {
+				l := calmLedger()
+				l.Status.Glass = map[string]ledger.Glass{"node-3": {Since: now.Add(-20 * time.Minute), Why: c.glass}}
+				objects[0] = ledgerOf(l)
+			}
 			code, stdout, stderr := newDesk(t, objects...).run(args...)
 			require.Empty(t, stderr)
 			require.Equal(t, c.code, code, stdout)

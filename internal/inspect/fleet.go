@@ -11,6 +11,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // Line is one thing that the ledger says of the fleet.
@@ -91,7 +92,8 @@ func (s *Status) fleet(now time.Time) []Line {
 	}
 	for _, node := range slices.Sorted(maps.Keys(st.Glass)) {
 		out = append(out, Line{Label: "Glass", Subject: node, same: Stamp(st.Glass[node].Since), Text: fmt.Sprintf(
-			"%s has break-glass since %s: nothing new is begun there; it ends after an hour, or by `kubectl drydock resume %s`", node, Since(now, st.Glass[node].Since), node)})
+			"%s has break-glass (%s) since %s: nothing new is begun there; it ends at %s, or by `kubectl drydock resume %s`",
+			node, st.Glass[node].Why, Since(now, st.Glass[node].Since), Stamp(st.Glass[node].Since.Add(lifecycle.BreakGlassFor)), node)})
 	}
 	for _, step := range slices.Sorted(maps.Keys(st.Uncovered)) {
 		lack := st.Uncovered[step]

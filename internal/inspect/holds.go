@@ -11,7 +11,6 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
-	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // Hold is what keeps a node's next step back, now.
@@ -26,7 +25,7 @@ type Hold struct {
 // HoldNow is the first guard that holds the node's next step, by what the Node and the ledger say now; nil: none that they know of.
 // A hold on the record is believed only while nothing that can be seen here contradicts it.
 func (l *Ledger) HoldNow(n *corev1.Node, policy string, r *remediations.Record, now time.Time) *Hold {
-	if h := Said(n, now); h != nil {
+	if h := l.Said(n, now); h != nil {
 		return h
 	}
 	if r != nil && r.Hold != nil && !r.Hold.Reason.Fleetwide() && stands(n, r.Hold, now) {
@@ -49,31 +48,6 @@ func (l *Ledger) HoldNow(n *corev1.Node, policy string, r *remediations.Record, 
 
 func recorded(r *remediations.Record) *Hold {
 	return &Hold{Reason: r.Hold.Reason, Message: r.Hold.Message, Until: r.Hold.Until, alert: r.Cause.Alert}
-}
-
-// Said is what people say on the Node.
-func Said(n *corev1.Node, now time.Time) *Hold {
-	if remediations.Excluded(n) {
-		return &Hold{Reason: remediations.ReasonExcluded, Message: fmt.Sprintf("the label %s=%s", remediations.ExcludeLabel, n.Labels[remediations.ExcludeLabel])}
-	}
-	if lifecycle.BreakGlassSet(n) {
-		return &Hold{Reason: remediations.ReasonPaused, Message: fmt.Sprintf("%s is set (%s); `kubectl drydock resume %s` ends it", remediations.BreakGlassKey, lifecycle.BreakGlassWhy(n), n.Name)}
-	}
-	value, set := n.Annotations[remediations.PauseKey]
-	if !set {
-		return nil
-	}
-	p, err := remediations.ParsePause(value)
-	h := &Hold{Reason: remediations.ReasonPaused, Message: strings.TrimSpace("paused " + p.Why)}
-	switch {
-	case err != nil:
-		h.Message = err.Error()
-	case !p.Until.IsZero() && !p.Until.After(now):
-		return nil
-	case !p.Until.IsZero():
-		h.Until = &p.Until
-	}
-	return h
 }
 
 // stands says that nothing on the Node contradicts the hold: its time is not over, and what it rests on is still there.

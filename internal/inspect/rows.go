@@ -119,7 +119,7 @@ func (l *Ledger) RepairsOf(n *corev1.Node, now time.Time) []Repair {
 		row.Alert, row.Hold = &Waiting{a.Name, a.Policy, a.Fingerprint, a.ReceivedAt, endedFor(n, a)}, l.HoldNow(n, a.Policy, nil, now)
 		rows = append(rows, row)
 	case len(rows) == 0:
-		row.Hold = Said(n, now)
+		row.Hold = l.Said(n, now)
 		rows = append(rows, row)
 	}
 	return rows

@@ -99,6 +99,7 @@ func (s *Observation) Why() Why {
 	if t.State == Well {
 		t.Because = s.because(t.Alerts, t.Targets, decided)
 	}
+	s.people(&t)
 	if s.Config != nil {
 		t.Steps = coverage.On(s.Config.Core, s.Node, s.Config.Core.PolicyOf(t.Policy, s.Node))
 	}

@@ -81,6 +81,9 @@ func (c considered) heldBy(reason remediations.Reason) bool {
 }
 
 func (s *Observation) holds(a *Answer, h *Hold, p *remediations.Policy) {
+	if said := s.Ledger.Said(s.Node, s.Now); said != nil && said.Reason == h.Reason {
+		h = said // it knows more than the guard: who, and until when
+	}
 	a.State, a.Hold, a.When = Held, h, "when nothing holds it any more"
 	name := ""
 	if p != nil {

@@ -186,7 +186,7 @@ func TestThePageAndItsJSONSayTheSame(t *testing.T) {
 	d := open(t, ledgerWith(ledger.Status{
 		Mode: remediations.ModeObserve, Limits: map[string]string{"unhealthy": "20%", "concurrent": "1"}, Stopped: map[string]string{"node-not-ready": "the key is refused"},
 		Breakers: map[string]ledger.Breaker{"zone/a": {State: ledger.BreakerOpen, Since: now, Quiet: now, Unhealthy: 2, Nodes: 2}},
-	}), node("node-1", unready, labelled(corev1.LabelTopologyZone, "a")), node("node-2", labelled(corev1.LabelTopologyZone, "b"), annotated(remediations.PauseKey, "true disk swap")),
+	}), node("node-1", unready, labelled(corev1.LabelTopologyZone, "a")), node("node-2", labelled(corev1.LabelTopologyZone, "b"), annotated(remediations.PauseKey, "true disk swap"), setWith("kubectl-annotate", remediations.PauseKey)),
 		node("node-3", record(remediations.PhaseExhausted), labelled(corev1.LabelTopologyZone, "a")))
 	page, p := d.get("/"), d.fleet()
 	require.Len(t, p.Groups, 2)
@@ -198,7 +198,7 @@ func TestThePageAndItsJSONSayTheSame(t *testing.T) {
 			require.Contains(t, html.UnescapeString(page), piece.Text)
 		}
 	}
-	require.Equal(t, []string{"node-2: paused disk swap; `kubectl drydock resume node-2` ends it"}, says["Paused"])
+	require.Equal(t, []string{"node-2: paused (disk swap); set with kubectl-annotate, which last changed the Node at 2026-11-23T20:05:00Z (the API server's audit log names the person); it has no end; `kubectl drydock resume node-2` ends it"}, says["Paused"])
 	require.Contains(t, says["Stopped"][0], "the key is refused")
 	require.Contains(t, says["Breaker"][1], "node-1 (not Ready), node-3 (Exhausted)")
 	for _, g := range p.Groups {

@@ -184,7 +184,7 @@ func (f *fleet) paused(names []string, now time.Time) (out []Fact) {
 	more := 0
 	for _, name := range names {
 		n := f.nodes[name]
-		h := inspect.Said(n, now)
+		h := f.ledger.Said(n, now)
 		switch {
 		case h == nil, f.broken(name):
 			continue

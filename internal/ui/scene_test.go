@@ -221,6 +221,15 @@ func annotated(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Annotations[key] = value }
 }
 
+// setWith says who set the annotation, an hour ago.
+func setWith(manager, key string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		at := metav1.NewTime(now.Add(-time.Hour))
+		fields := metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + key + `":{}}}}`)
+		n.ManagedFields = append(n.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, Time: &at, FieldsV1: fields})
+	}
+}
+
 func labelled(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Labels[key] = value }
 }

@@ -206,8 +206,9 @@ func (u *UI) watchNodes(ctx context.Context) {
 	}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) }, nodes.Watch)
 }
 
-// trim keeps of a Node what the pages show. Most of a real one is images, managed fields and other people's annotations. What a
-// heartbeat changes goes, too, so that two Nodes differ only in what a page may show.
+// trim keeps of a Node what the pages show. Most of a real one is images, managed fields and other people's annotations; of the managed
+// fields those stay that show who keeps Drydock away. What a heartbeat changes goes, too, so that two Nodes differ only in what a page may
+// show.
 func trim(n *corev1.Node) *corev1.Node {
 	t := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, Labels: n.Labels, CreationTimestamp: n.CreationTimestamp, DeletionTimestamp: n.DeletionTimestamp},
@@ -217,6 +218,9 @@ func trim(n *corev1.Node) *corev1.Node {
 		if remediations.Relevant(k) {
 			metav1.SetMetaDataAnnotation(&t.ObjectMeta, k, v)
 		}
+	}
+	if new(inspect.Ledger).Said(t, time.Time{}) != nil {
+		t.ManagedFields = inspect.Setters(n)
 	}
 	for _, c := range n.Status.Conditions {
 		t.Status.Conditions = append(t.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
