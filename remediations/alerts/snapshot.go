@@ -243,7 +243,7 @@ func (h *merged) alert(r *Replica, a Alert) {
 	}
 	h.mutedBy = append(h.mutedBy, a.MutedBy...)
 	for _, fingerprint := range a.InhibitedBy {
-		h.inhibitedBy = append(h.inhibitedBy, nameIn(r, fingerprint))
+		h.inhibitedBy = append(h.inhibitedBy, nameIn(r, fingerprint)+h.sameNode(a, r.Alerts[fingerprint]))
 	}
 	// An alert that nothing but our own silence covers is as good as active.
 	ours := len(a.SilencedBy) > 0 && others == 0 && len(a.InhibitedBy) == 0
@@ -273,6 +273,19 @@ func nameIn(r *Replica, fingerprint string) string {
 		return name + " (" + fingerprint + ")"
 	}
 	return fingerprint
+}
+
+// sameNode says that the two alerts are about one node, as far as the labels that policies go by show it.
+func (h *merged) sameNode(a, by Alert) string {
+	for _, p := range h.config.Policies {
+		if p.Kind != remediations.KindNode || len(p.Labels) != 1 {
+			continue
+		}
+		if node := a.Labels[p.Labels[0]]; node != "" && node == by.Labels[p.Labels[0]] {
+			return " about the same node"
+		}
+	}
+	return ""
 }
 
 // absent is the verdict where too few answered; nil: enough did.
