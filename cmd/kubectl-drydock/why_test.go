@@ -252,7 +252,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			node: illNode(observedAlready(t)), policy: "  mode: observe\n", code: 3,
 			says: []string{
 				"node-3 is not repaired: Observing holds it.", "Why: repair cccccc would have issued reboot:1 at 2026-11-20T20:54:00Z",
-				"To change that: mode: enforce for policy node-not-ready in Drydock's configuration", "NodeNotReady", ": firing\n",
+				"To change that: `mode: enforce` for policy node-not-ready in Drydock's configuration", "NodeNotReady", ": firing\n",
 				"Last:     Observed 60s ago: would reboot:1 by policy node-not-ready (cccccc)\n",
 			},
 			never: []string{"no alert of a policy fires", "no step"},
@@ -312,7 +312,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			config: whyTargets, policy: "- name: sidecar-not-ready\n  mode: observe\n  plan: [{step: mark-ready, provider: sei, wait: 10m}]\n", unasked: true, code: 3,
 			says: []string{
 				"node-3 (sei/rpc-0) is not repaired: Observing holds it.", "Why: would mark ready sei/rpc-0 now",
-				"To change that: mode: enforce for policy sidecar-not-ready in Drydock's configuration",
+				"To change that: `mode: enforce` for policy sidecar-not-ready in Drydock's configuration",
 			},
 		},
 		"a sidecar's repair was observed, and the policy enforces now": {
@@ -356,7 +356,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			node: gated(record("eeeeee", remediations.PhaseExhausted, ofSidecar)), unasked: true, code: 3,
 			says: []string{
 				"node-3 (sei/rpc-0) is not repaired: Exhausted holds it.", "Why: repair eeeeee ran out of steps, and a person must look",
-				"To change that: once the node is fixed: kubectl drydock reset node-3",
+				"To change that: once the node is fixed: `kubectl drydock reset node-3`",
 			},
 			never: []string{"Next:", "needs no repair"},
 		},
@@ -397,7 +397,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		},
 		"a person wrote what looks like a silence": {
 			node: illNode(pending(held(remediations.ReasonSilenced, "covered by silence 8a1 of alice (silence "+silenceID+")", now.Add(55*time.Minute)))), unasked: true, code: 3,
-			says: []string{"To change that: end the silence in Alertmanager: amtool silence expire ID\n"},
+			says: []string{"To change that: end the silence in Alertmanager: `amtool silence expire ID`\n"},
 		},
 		"muted by a time interval": {
 			node: illNode(pending(held(remediations.ReasonSilenced, "muted by Alertmanager's time interval nights", now.Add(55*time.Minute)))), unasked: true, code: 3,

@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// change is what a person may do about the hold; empty: wait, or look at what its sentence names.
+// change is what a person may do about the hold: one command, or a sentence with its commands between backticks. Empty: wait, or look at
+// what the hold's sentence names.
 func (s *Observation) change(h *Hold, policy string) string {
 	node := s.Node.Name
 	switch h.Reason { //nolint:exhaustive // nobody can do anything at once about the others
@@ -29,19 +30,19 @@ func (s *Observation) change(h *Hold, policy string) string {
 	case remediations.ReasonSilenced:
 		return s.unsilence(h)
 	case remediations.ReasonFleetUnhealthy, remediations.ReasonAtLimit, remediations.ReasonCommonCause, remediations.ReasonControlPlaneBusy, remediations.ReasonBlind, remediations.ReasonStoreWentBack:
-		return "kubectl drydock status says more"
+		return "`kubectl drydock status` says more"
 	case remediations.ReasonNodeUnderRepair:
-		return "kubectl drydock status, and kubectl drydock cancel NODE to end the other repair"
+		return "`kubectl drydock status`, and `kubectl drydock cancel NODE` to end the other repair"
 	case remediations.ReasonRepairsSpent, remediations.ReasonCooldown:
-		return "kubectl drydock history " + node + " -o wide says what was tried"
+		return "`kubectl drydock history " + node + " -o wide` says what was tried"
 	case remediations.ReasonPolicyFailing:
-		return "kubectl drydock reset --policy " + text.ShellWord(policy) + ", once the cause is found"
+		return "`kubectl drydock reset --policy " + text.ShellWord(policy) + "`, once the cause is found"
 	case remediations.ReasonAwaitingApproval:
 		return "kubectl drydock approve " + node
 	case remediations.ReasonObserving:
-		return "mode: enforce for policy " + policy + " in Drydock's configuration"
+		return "`mode: enforce` for policy " + policy + " in Drydock's configuration"
 	case remediations.ReasonProviderAbsent:
-		return "drydock check FILE says which provider is missing"
+		return "`drydock check FILE` says which provider is missing"
 	}
 	return ""
 }
@@ -87,7 +88,7 @@ func (s *Observation) unsilence(h *Hold) string {
 	case strings.HasPrefix(h.Message, "muted by "):
 		return "the time intervals of the route in Alertmanager's configuration"
 	}
-	return "end the silence in Alertmanager: amtool silence expire ID"
+	return "end the silence in Alertmanager: `amtool silence expire ID`"
 }
 
 // silences are those of the node's alert with the fingerprint; empty: of all its alerts.

@@ -121,6 +121,7 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 func isOther(message, before, after, name string) bool {
 	_, rest, names := strings.Cut(message, before)
 	named, _, ends := strings.Cut(rest, after)
+	named, _, _ = strings.Cut(named, " (") // who counts there
 	return names && ends && named != name
 }
 
@@ -228,4 +229,4 @@ func wellSince(r *remediations.Record) string {
 }
 
 // onceMended is what a person may do about that.
-func onceMended(node string) string { return "once the node is fixed: kubectl drydock reset " + node }
+func onceMended(node string) string { return "once the node is fixed: `kubectl drydock reset " + node + "`" }

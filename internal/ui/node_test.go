@@ -245,3 +245,20 @@ func TestTheReportIsThatOfTheCommand(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, res.StatusCode)
 	require.Contains(t, body, "write how far the report goes back")
 }
+
+// TestOnlyCommandsLookLikeCommands: what a person may do about a hold is often a sentence around a command.
+func TestOnlyCommandsLookLikeCommands(t *testing.T) {
+	t.Parallel()
+	for change, want := range map[string][]Piece{
+		"kubectl drydock resume node-3":               {{"kubectl drydock resume node-3", true}},
+		"amtool silence expire 8a1":                   {{"amtool silence expire 8a1", true}},
+		"`kubectl drydock status` says more":          {{"kubectl drydock status", true}, {" says more", false}},
+		"the time intervals of the route in a file":   {{"the time intervals of the route in a file", false}},
+		"once it is fixed: `kubectl drydock reset n`": {{"once it is fixed: ", false}, {"kubectl drydock reset n", true}},
+	} {
+		require.Equal(t, want, changed(change))
+	}
+	d := open(t, append(installed(), node("node-3", withAlert(now.Add(-5*time.Minute)), func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true" }))...)
+	d.allow()
+	require.Contains(t, d.get("/nodes/node-3"), "<dd><code>kubectl drydock resume node-3</code></dd>")
+}

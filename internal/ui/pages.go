@@ -27,6 +27,7 @@ func (u *UI) parse() (common *template.Template, pages map[string]*template.Temp
 		// line makes a text of the cluster fit for one line.
 		"line":     plain,
 		"said":     said,
+		"changed":  changed,
 		"short":    short,
 		"at":       u.at,
 		"nodePath": func(node string) string { return u.at(nodePath(node)) },

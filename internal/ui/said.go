@@ -21,6 +21,14 @@ func said(sentence string) (out []Piece) {
 	return out
 }
 
+// changed takes apart what a person may do about a hold: one command, or a sentence.
+func changed(change string) []Piece {
+	if program, _, _ := strings.Cut(change, " "); !strings.Contains(change, "`") && (program == "kubectl" || program == "amtool") {
+		return []Piece{{plain(change), true}}
+	}
+	return said(change)
+}
+
 // short is a time in RFC 3339 for a narrow column. The year stands in the element's datetime.
 func short(at string) string {
 	t, err := time.Parse(time.RFC3339, at)
