@@ -145,10 +145,11 @@ func TestLimitsCountADrainedNodeThatWaits(t *testing.T) {
 			r.Undo = []remediations.Undo{{Kind: remediations.UndoCordon, At: now.Add(-3 * time.Minute)}}
 		}))
 		n.Spec.Unschedulable = cordoned
+		n.Labels[corev1.LabelTopologyZone] = "fra1"
 		return n
 	}
 	_, stdout, _ := newDesk(t, ledgerOf(calmLedger()), parked(true)).run("status")
-	require.Contains(t, stdout, "Limits:   cluster 1 of 1 (node-1 drained and waiting), breaker at 20% unhealthy\n")
+	require.Contains(t, stdout, "Limits:   cluster 1 of 1 (node-1 drained and waiting), zone fra1 1 of 1, breaker at 20% unhealthy\n")
 	_, stdout, _ = newDesk(t, ledgerOf(calmLedger()), parked(false)).run("status")
 	require.Contains(t, stdout, "Limits:   cluster 0 of 1, breaker at 20% unhealthy\n")
 }

@@ -102,7 +102,7 @@ func (s *Status) fleet(now time.Time) []Line {
 	for _, says := range st.Contested {
 		out = append(out, Line{Label: "Others", Subject: says, Text: says})
 	}
-	return append(out, Line{Label: "Limits", Text: limits(s.Ledger.Slots, s.Parked, st.Limits), Calm: true})
+	return append(out, Line{Label: "Limits", Text: limits(s.Ledger.Slots, s.parked, st.Limits), Calm: true})
 }
 
 // steps say who would repair the nodes that were asked for.
@@ -182,8 +182,8 @@ func calm(b ledger.Breaker, limits map[string]string, now time.Time) string {
 	return fmt.Sprintf("%s at the earliest, the storm having been last seen at %s", Stamp(b.Quiet.Add(cooldown)), Stamp(b.Quiet))
 }
 
-// limits says which slots are taken, against what is configured. In which zone and pool a parked Node counts, the configuration alone knows.
-func limits(slots []ledger.Slot, parked []string, configured map[string]string) string {
+// limits says which slots are taken, against what is configured. A parked Node counts without a slot.
+func limits(slots []ledger.Slot, parked []place, configured map[string]string) string {
 	var nodes, locations []string
 	zones, pools := map[string]int{}, map[string]int{}
 	for _, s := range slots {
@@ -199,10 +199,13 @@ func limits(slots []ledger.Slot, parked []string, configured map[string]string) 
 			pools[s.Pool]++
 		}
 	}
-	for _, n := range parked {
-		if !slices.Contains(nodes, n) {
-			nodes = append(nodes, n+" drained and waiting")
+	for _, p := range parked {
+		if slices.Contains(nodes, p.node) {
+			continue
 		}
+		nodes = append(nodes, p.node+" drained and waiting")
+		countOnce(zones, p.zones)
+		countOnce(pools, p.pools)
 	}
 	slices.Sort(nodes)
 	of := func(n int, key string) string {
@@ -230,4 +233,13 @@ func limits(slots []ledger.Slot, parked []string, configured map[string]string) 
 		out = append(out, "breaker at "+share+" unhealthy")
 	}
 	return strings.Join(out, ", ")
+}
+
+// countOnce adds one to each of the places; empty: it is none.
+func countOnce(in map[string]int, places []string) {
+	for i, place := range places {
+		if place != "" && !slices.Contains(places[:i], place) {
+			in[place]++
+		}
+	}
 }

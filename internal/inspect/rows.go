@@ -75,7 +75,18 @@ func (s *Status) CountParked(n *corev1.Node, now time.Time) {
 	}
 	if r, err := remediations.DecodeRecordOf(remediations.NodeRepairKey, value); err == nil && fleet.Parked(n, r, now) {
 		s.Parked = append(s.Parked, n.Name)
+		at := place{node: n.Name, zones: []string{s.Ledger.Zone(n)}, pools: []string{s.Ledger.Pool(n)}}
+		if r.Intent != nil { // a node that was relabelled since its repair began counts in both
+			at.zones, at.pools = append(at.zones, r.Intent.Zone), append(at.pools, r.Intent.Pool)
+		}
+		s.parked = append(s.parked, at)
 	}
+}
+
+// place is where a parked Node counts.
+type place struct {
+	node         string
+	zones, pools []string
 }
 
 // CountIll names the Node with each breaker that is not closed and that counts it.

@@ -39,6 +39,8 @@ type Status struct {
 	Ill map[string][]string `json:"ill,omitempty"`
 	// Parked are the Nodes that are drained and wait for their next step. They count in the limits, and have no slot.
 	Parked []string `json:"parked,omitempty"`
+	// parked are they with their zones and pools.
+	parked []place
 	// Steps are those of the Nodes that were asked for by name, and StepsUnseen is why they are not known.
 	Steps       []Steps `json:"steps,omitempty"`
 	StepsUnseen string  `json:"stepsUnseen,omitempty"`

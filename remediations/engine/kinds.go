@@ -244,7 +244,7 @@ func (p *pass) keepBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool
 	}
 	switch {
 	case d.Fleetwide:
-		p.holds[d.Reason] = d.Message
+		p.holdFleet(d)
 		return wrote
 	case k.quiet != nil && k.quiet(t), d.Record != nil && !wrote:
 		return wrote

@@ -130,9 +130,8 @@ func (p *pass) apply(s *lifecycle.State, d lifecycle.Decision) {
 		p.reset(s, d)
 	case lifecycle.VerbLook:
 		if d.Policy != nil {
-			// No guard holds it: it only looks once more. It keeps its place, so that a younger fault does not pass it.
 			if wouldBe := d.Policy.Mode == remediations.ModeObserve; !wouldBe || !p.spoken(d.Policy, s.Journal.Record) {
-				p.fleet.Occupy(p.Config, s.Node, wouldBe)
+				p.fleet.Next(p.Config, s.Node, wouldBe)
 			}
 		}
 		p.persist(s, d)
@@ -179,7 +178,7 @@ func (p *pass) hold(s *lifecycle.State, d lifecycle.Decision) {
 		}
 	}
 	if d.Fleetwide {
-		p.holds[d.Reason] = d.Message
+		p.holdFleet(d)
 		return
 	}
 	if d.Record == nil || wrote {

@@ -155,3 +155,27 @@ func TestHoldOfTheFleetIsToldOnce(t *testing.T) {
 		require.Equal(t, 5, w.callCount(), "the control")
 	})
 }
+
+// TestTheLedgerNamesWhoHoldsTheLimit: the node that has the slot now, also after the one that had it before.
+func TestTheLedgerNamesWhoHoldsTheLimit(t *testing.T) {
+	conf := modelConfig()
+	conf.Limits.Unhealthy.Value, conf.Limits.Concurrent.Value = 100, 1
+	inWorld(t, conf, 20, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() {
+			for _, n := range []string{"n1", "n2", "n3"} {
+				w.ail(n, 1)
+				w.post(n, remediations.StatusFiring)
+			}
+		})
+		for i := range 2 {
+			require.True(t, w.until(20*time.Minute, func() bool { return len(w.calls) == i+1 }))
+			w.pass(5 * time.Second)
+			slots := w.slots(t)
+			require.Len(t, slots, 1)
+			require.Contains(t, at(w, func() string { return w.book().Status.Holds[remediations.ReasonAtLimit] }), "("+slots[0].Node+")")
+		}
+		require.NotEqual(t, w.callTo(0), w.callTo(1), "the control: another one has the slot")
+	})
+}

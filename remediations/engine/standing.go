@@ -143,7 +143,7 @@ func (p *pass) stands(n *corev1.Node) bool {
 	}
 	p.waiting = true
 	p.recheck(was.d)
-	p.holds[was.d.Reason] = was.d.Message
+	p.holdFleet(was.d)
 	p.count(was.record, was.d)
 	p.follow(target{node: n.Name}, was.record, nil, was.d)
 	return true

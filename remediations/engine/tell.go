@@ -78,6 +78,13 @@ func (p *pass) emitOnce(node, key string, e Event) {
 	}
 }
 
+// holdFleet notes a hold that lies with the fleet, in the words about the node whose turn comes first.
+func (p *pass) holdFleet(d lifecycle.Decision) {
+	if _, noted := p.holds[d.Reason]; !noted {
+		p.holds[d.Reason] = d.Message
+	}
+}
+
 func (p *pass) count(r *remediations.Record, d lifecycle.Decision) {
 	if d.Record != nil {
 		r = d.Record
@@ -151,8 +158,8 @@ func (p *pass) publish() {
 	_ = p.save(p.ledger.Clone())
 }
 
-// sameStatus compares what is worth a write: which scopes are open, whether Drydock is blind, which reasons hold. A
-// count that moved, or a share that is still over its limit, is not.
+// sameStatus compares what is worth a write: which scopes are open, whether Drydock is blind, which reasons hold, who holds a limit. A
+// count that moved is not.
 func sameStatus(a, b ledger.Status) bool {
 	if !maps.Equal(a.Sidecars, b.Sidecars) || (a.WentBack == nil) != (b.WentBack == nil) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) || !maps.Equal(a.Uncovered, b.Uncovered) || !slices.Equal(a.Contested, b.Contested) {
 		return false
@@ -168,7 +175,7 @@ func sameStatus(a, b ledger.Status) bool {
 		}
 	}
 	for r, says := range a.Holds {
-		if said, ok := b.Holds[r]; !ok || (said != says && saysWhich(r)) {
+		if said, ok := b.Holds[r]; !ok || (said != says && (saysWhich(r) || r == remediations.ReasonAtLimit)) {
 			return false
 		}
 	}

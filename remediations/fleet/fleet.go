@@ -48,7 +48,8 @@ type place struct {
 	zone, pool            string
 	slotZone, slotPool    string
 	controlPlane, wouldBe bool
-	parked                bool
+	// parked: its repair is drained and waits. next: its repair is about to begin, and has no slot yet.
+	parked, next bool
 }
 
 // begun is the place with where the node stood when its repair drained it.
@@ -158,74 +159,17 @@ func (f *Fleet) Occupy(c *remediations.Config, n *corev1.Node, wouldBe bool) {
 	f.occupied[n.Name] = place{zone: c.Zone(n), pool: c.Pool(n), controlPlane: remediations.ControlPlane(n), wouldBe: wouldBe}
 }
 
+// Next counts a repair that no guard holds and that only looks once more, so that a younger fault does not pass it.
+func (f *Fleet) Next(c *remediations.Config, n *corev1.Node, wouldBe bool) {
+	was, occupied := f.occupied[n.Name]
+	f.Occupy(c, n, wouldBe)
+	p := f.occupied[n.Name]
+	p.next = !p.wouldBe && (!occupied || was.distance() > 0)
+	f.occupied[n.Name] = p
+}
+
 // Vacate takes a repair out of the count that this pass has just ended.
 func (f *Fleet) Vacate(node string) { delete(f.occupied, node) }
-
-// Share is how much of one limit other repairs have taken.
-type Share struct {
-	taken, most int
-	// of is where the limit counts, limit its key.
-	of, limit string
-	size      remediations.Quantity
-}
-
-func (s Share) String() string {
-	return fmt.Sprintf("%d of at most %d repairs are under way in %s", s.taken, s.most, s.of)
-}
-
-// Shares are those of the limits that bind a disruptive repair on the node: of the cluster first, then of its zone and its pool.
-// Busy is a node that counts in them; empty: none does.
-func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, observing bool) (all []Share, busy string) {
-	zone, pool := c.Zone(n), c.Pool(n)
-	inAll, inZone, inPool := 0, 0, 0
-	for name, p := range f.occupied {
-		if name == n.Name || (p.wouldBe && !observing) || !f.beside(p, n.Name) {
-			continue
-		}
-		inAll++
-		if busy == "" || name < busy {
-			busy = name
-		}
-		if p.inZone(zone) {
-			inZone++
-		}
-		if p.inPool(pool) {
-			inPool++
-		}
-	}
-	l := c.Limits
-	all = append(all, Share{inAll, l.Concurrent.Of(f.nodes), "the cluster", "limits.concurrent", l.Concurrent})
-	if zone != "" {
-		size := 0
-		if z := f.zones[zone]; z != nil {
-			size = z.nodes
-		}
-		all = append(all, Share{inZone, l.ConcurrentPerZone.Of(size), "zone " + zone, "limits.concurrentPerZone", l.ConcurrentPerZone})
-	}
-	if pool != "" {
-		all = append(all, Share{inPool, l.ConcurrentPerPool.Of(f.pools[pool]), "pool " + pool, "limits.concurrentPerPool", l.ConcurrentPerPool})
-	}
-	return all, busy
-}
-
-// AtLimit says which limit a further disruptive repair on the node would exceed; empty: none.
-func (f *Fleet) AtLimit(c *remediations.Config, n *corev1.Node, observing bool) string {
-	all, busy := f.Shares(c, n, observing)
-	for i, s := range all {
-		if s.taken < s.most {
-			continue
-		}
-		who := ""
-		if i == 0 {
-			who = fmt.Sprintf(" (%s)", busy)
-			if f.occupied[busy].parked {
-				who = fmt.Sprintf(" (%s, which is drained and waits for its next step)", busy)
-			}
-		}
-		return fmt.Sprintf("%s%s; %s is %s", s, who, s.limit, s.size)
-	}
-	return ""
-}
 
 // ControlPlaneBusy says why a control-plane node must wait: another one is being repaired, or too few would be left.
 func (f *Fleet) ControlPlaneBusy(n *corev1.Node) string {

@@ -48,6 +48,29 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestALimitNamesWhoHoldsIt: a repair that is under way before one that is drained and waits, before one that is about to begin, before
+// one that only would be done. A node that is about to begin and one in another zone hold no share that the others have.
+func TestALimitNamesWhoHoldsIt(t *testing.T) {
+	conf := scene.LimitsAlone()
+	conf.Limits.Concurrent, conf.Limits.ConcurrentPerZone = Quantity{Value: 3}, Quantity{Value: 1}
+	nodes := scene.Herd(4, 0, "a")
+	nodes[0].Labels[conf.Limits.ZoneLabel] = "b"
+	f := scene.FleetOf(conf, nodes, nil, scene.Noon)
+	require.Empty(t, f.AtLimit(conf, nodes[3], true), "the control")
+	f.Occupy(conf, nodes[0], false)
+	f.Next(conf, nodes[1], true)
+	require.Equal(t, "1 of at most 1 repairs are under way in zone a (n001, which only would be repaired); limits.concurrentPerZone is 1", f.AtLimit(conf, nodes[3], true))
+	f.Next(conf, nodes[1], false)
+	require.Equal(t, "1 of at most 1 repairs are under way in zone a (n001, whose repair is about to begin); limits.concurrentPerZone is 1", f.AtLimit(conf, nodes[3], false))
+	conf.Limits.Concurrent = Quantity{Value: 2}
+	f.Occupy(conf, nodes[2], false)
+	require.Equal(t, "3 of at most 2 repairs are under way in the cluster (n000); limits.concurrent is 2", f.AtLimit(conf, nodes[3], false))
+	f.Vacate("n000")
+	require.Equal(t, "2 of at most 2 repairs are under way in the cluster (n002); limits.concurrent is 2", f.AtLimit(conf, nodes[3], false))
+	f.Next(conf, nodes[2], false)
+	require.Contains(t, f.AtLimit(conf, nodes[3], false), "(n002)", "a look at a repair under way takes nothing from it")
+}
+
 // TestLimitsCountTheHigherOfLedgerAndNodes is invariant 3's arithmetic.
 func TestLimitsCountTheHigherOfLedgerAndNodes(t *testing.T) {
 	c := scene.LimitsAlone()

@@ -1,0 +1,102 @@
+package fleet
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Share is how much of one limit other repairs have taken.
+type Share struct {
+	taken, most int
+	// of is where the limit counts, limit its key.
+	of, limit string
+	size      remediations.Quantity
+	// by is a node that counts in it, the one whose repair is furthest; empty: none does.
+	by    string
+	place place
+}
+
+func (s Share) String() string {
+	return fmt.Sprintf("%d of at most %d repairs are under way in %s", s.taken, s.most, s.of)
+}
+
+// take counts the node in.
+func (s *Share) take(node string, p place) {
+	s.taken++
+	if s.by == "" || p.distance() < s.place.distance() || (p.distance() == s.place.distance() && node < s.by) {
+		s.by, s.place = node, p
+	}
+}
+
+// distance is how far the node's repair is from being under way.
+func (p place) distance() int {
+	switch {
+	case p.wouldBe:
+		return 3
+	case p.next:
+		return 2
+	case p.parked:
+		return 1
+	}
+	return 0
+}
+
+// who names a node that counts in the share, and says why it counts where its repair is not under way.
+func (s Share) who() string {
+	switch {
+	case s.by == "":
+		return ""
+	case s.place.wouldBe:
+		return fmt.Sprintf(" (%s, which only would be repaired)", s.by)
+	case s.place.next:
+		return fmt.Sprintf(" (%s, whose repair is about to begin)", s.by)
+	case s.place.parked:
+		return fmt.Sprintf(" (%s, which is drained and waits for its next step)", s.by)
+	}
+	return fmt.Sprintf(" (%s)", s.by)
+}
+
+// Shares are those of the limits that bind a disruptive repair on the node: of the cluster first, then of its zone and its pool.
+func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, observing bool) []Share {
+	zone, pool, l := c.Zone(n), c.Pool(n), c.Limits
+	inAll := Share{most: l.Concurrent.Of(f.nodes), of: "the cluster", limit: "limits.concurrent", size: l.Concurrent}
+	size := 0
+	if z := f.zones[zone]; z != nil {
+		size = z.nodes
+	}
+	inZone := Share{most: l.ConcurrentPerZone.Of(size), of: "zone " + zone, limit: "limits.concurrentPerZone", size: l.ConcurrentPerZone}
+	inPool := Share{most: l.ConcurrentPerPool.Of(f.pools[pool]), of: "pool " + pool, limit: "limits.concurrentPerPool", size: l.ConcurrentPerPool}
+	for name, p := range f.occupied {
+		if name == n.Name || (p.wouldBe && !observing) || !f.beside(p, n.Name) {
+			continue
+		}
+		inAll.take(name, p)
+		if p.inZone(zone) {
+			inZone.take(name, p)
+		}
+		if p.inPool(pool) {
+			inPool.take(name, p)
+		}
+	}
+	all := []Share{inAll}
+	if zone != "" {
+		all = append(all, inZone)
+	}
+	if pool != "" {
+		all = append(all, inPool)
+	}
+	return all
+}
+
+// AtLimit says which limit a further disruptive repair on the node would exceed; empty: none.
+func (f *Fleet) AtLimit(c *remediations.Config, n *corev1.Node, observing bool) string {
+	for _, s := range f.Shares(c, n, observing) {
+		if s.taken >= s.most {
+			return fmt.Sprintf("%s%s; %s is %s", s, s.who(), s.limit, s.size)
+		}
+	}
+	return ""
+}
