@@ -105,7 +105,7 @@ func (c CommonCause) String() string {
 func (l Limits) Words() map[string]string {
 	return map[string]string{
 		"concurrent": l.Concurrent.String(), "concurrentPerZone": l.ConcurrentPerZone.String(),
-		"concurrentPerPool": l.ConcurrentPerPool.String(), "unhealthy": l.Unhealthy.String(), "stormCooldown": l.StormCooldown.String(),
+		"concurrentPerPool": l.ConcurrentPerPool.String(), "unhealthy": l.Unhealthy.String(), "stormCooldown": l.StormCooldown.String(), "startupGrace": l.StartupGrace.String(),
 		"zoneLabel": l.ZoneLabel, "poolLabels": strings.Join(l.PoolLabels, ","),
 	}
 }

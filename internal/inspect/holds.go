@@ -153,6 +153,18 @@ func (l *Ledger) breakersOver(n *corev1.Node) (scopes []string) {
 	return scopes
 }
 
+// Counts says that the breakers count the Node, well or not: no person has excluded it, and it is not younger than limits.startupGrace.
+func (l *Ledger) Counts(n *corev1.Node, now time.Time) bool {
+	if remediations.Excluded(n) {
+		return false
+	}
+	if l.Status == nil {
+		return true
+	}
+	grace, err := time.ParseDuration(l.Status.Limits["startupGrace"])
+	return err != nil || !n.CreationTimestamp.After(now.Add(-grace))
+}
+
 // poolLabels name a Node's pool where the ledger is older than its poolLabels: they are the default of limits.poolLabels.
 var poolLabels = []string{
 	"kubernetes.civo.com/civo-node-pool", "kubernetes.civo.com/node-pool", "karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup",
@@ -229,4 +241,6 @@ func wellSince(r *remediations.Record) string {
 }
 
 // onceMended is what a person may do about that.
-func onceMended(node string) string { return "once the node is fixed: `kubectl drydock reset " + node + "`" }
+func onceMended(node string) string {
+	return "once the node is fixed: `kubectl drydock reset " + node + "`"
+}

@@ -131,7 +131,7 @@ func TestTheBreakerThatHoldsIsTheNodesOwn(t *testing.T) {
 	require.Empty(t, held(rack("r7-b")))
 	s, ill := &Status{Ledger: *l}, rack("r7")
 	ill.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
-	s.CountIll(ill)
+	s.CountIll(ill, scene.Noon)
 	require.Len(t, s.Ill["zone/r7"], 1)
 
 	l.Status.Breakers["zone/r7-b"] = ledger.Breaker{State: ledger.BreakerOpen, Unhealthy: 2, Nodes: 4}

@@ -58,7 +58,7 @@ func concerns(n *corev1.Node) bool {
 func (s *Status) add(n *corev1.Node, of Scope, now time.Time) {
 	rows := s.Ledger.RepairsOf(n, now)
 	if of.whole() {
-		s.CountIll(n)
+		s.CountIll(n, now)
 	}
 	s.CountParked(n, now)
 	if rows[0].Idle() && !of.Well && len(of.Names) == 0 && rows[0].Ill == "" {
@@ -90,9 +90,9 @@ type place struct {
 }
 
 // CountIll names the Node with each breaker that is not closed and that counts it.
-func (s *Status) CountIll(n *corev1.Node) {
+func (s *Status) CountIll(n *corev1.Node, now time.Time) {
 	behind := s.Ledger.breakersOver(n)
-	if len(behind) == 0 {
+	if len(behind) == 0 || !s.Ledger.Counts(n, now) {
 		return
 	}
 	why := ill(n, Firing(n))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -179,6 +180,24 @@ func TestEachStateIsShown(t *testing.T) {
 		require.False(t, shapes[l.Shape], "%s looks like another state", l.State)
 		shapes[l.Shape] = true
 	}
+}
+
+// TestThePageCountsWhatABreakerCounts: no excluded node and no node that is still starting. Of a breaker that is not closed it shows
+// Drydock's own count. A node of last month that is not Ready is the control.
+func TestThePageCountsWhatABreakerCounts(t *testing.T) {
+	t.Parallel()
+	since := func(ago time.Duration) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(now.Add(-ago)) }
+	}
+	fleet := func(breakers map[string]ledger.Breaker) []Scope {
+		d := open(t, ledgerWith(ledger.Status{Limits: map[string]string{"unhealthy": "40%", "startupGrace": "10m0s"}, Breakers: breakers}),
+			node("node-1", unready, since(30*24*time.Hour)), node("node-2", unready, since(9*time.Minute)), node("node-3", unready, since(11*time.Minute)),
+			node("node-4", unready, since(time.Hour), labelled(remediations.ExcludeLabel, "true")), node("node-5", since(time.Hour)))
+		require.Contains(t, d.get("/"), "It does not count excluded nodes")
+		return d.fleet().Breakers
+	}
+	require.Equal(t, []Scope{{"cluster", "closed", 2, 3, "40%"}}, fleet(nil))
+	require.Equal(t, []Scope{{"cluster", "open", 5, 9, "40%"}}, fleet(map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now, Quiet: now, Unhealthy: 5, Nodes: 9}}))
 }
 
 func TestThePageAndItsJSONSayTheSame(t *testing.T) {

@@ -91,8 +91,8 @@ type Fact struct {
 type Scope struct {
 	Scope string `json:"scope"`
 	State string `json:"state"`
-	// Unhealthy and Nodes are counted from what is watched here; Limit is configured. Drydock's own count leaves out the youngest nodes
-	// and alerts that are silenced.
+	// Unhealthy and Nodes are Drydock's own count where the breaker is not closed, and else what is watched here: the ledger has no count
+	// of a closed one. Neither counts excluded nodes and those younger than limits.startupGrace. Limit is configured.
 	Unhealthy int    `json:"unhealthy"`
 	Nodes     int    `json:"nodes"`
 	Limit     string `json:"limit,omitempty"`
@@ -155,7 +155,7 @@ func (f *fleet) page(now time.Time) FleetPage {
 	for _, key := range slices.SortedFunc(maps.Keys(groups), func(a, b [2]string) int { return cmp.Or(natural(a[0], b[0]), natural(a[1], b[1])) }) {
 		p.Groups = append(p.Groups, *groups[key])
 	}
-	p.Breakers, p.InForce = f.scopes(tiles), f.inForce(now)
+	p.Breakers, p.InForce = f.scopes(tiles, now), f.inForce(now)
 	return p
 }
 
@@ -170,7 +170,7 @@ func (f *fleet) inForce(now time.Time) (out []Fact) {
 	s := inspect.Status{Ledger: f.ledger, Leader: f.leader}
 	names := slices.SortedFunc(maps.Keys(f.nodes), natural)
 	for _, name := range names {
-		s.CountIll(f.nodes[name])
+		s.CountIll(f.nodes[name], now)
 		s.CountParked(f.nodes[name], now)
 	}
 	for _, l := range s.Lines(now) {
@@ -217,7 +217,7 @@ func (f *fleet) broken(name string) bool {
 }
 
 // scopes are the breakers, each with its count. The lock is held.
-func (f *fleet) scopes(tiles []Tile) []Scope {
+func (f *fleet) scopes(tiles []Tile, now time.Time) []Scope {
 	st := f.ledger.Status
 	if st == nil {
 		return nil
@@ -228,6 +228,9 @@ func (f *fleet) scopes(tiles []Tile) []Scope {
 		zone := "zone/" + t.Zone
 		if zones[zone] == nil {
 			zones[zone] = &Scope{Scope: zone}
+		}
+		if !f.ledger.Counts(f.nodes[t.Node], now) {
+			continue
 		}
 		for _, s := range []*Scope{all, zones[zone]} {
 			s.Nodes++
@@ -245,7 +248,7 @@ func (f *fleet) scopes(tiles []Tile) []Scope {
 	for i := range out {
 		out[i].State, out[i].Limit = string(ledger.BreakerClosed), plain(st.Limits["unhealthy"])
 		if b, open := st.Breakers[out[i].Scope]; open {
-			out[i].State = string(b.State)
+			out[i].State, out[i].Unhealthy, out[i].Nodes = string(b.State), b.Unhealthy, b.Nodes
 		}
 	}
 	return out

@@ -241,11 +241,11 @@ func TestStoppedPolicyGoesOn(t *testing.T) {
 func TestLimitsInWords(t *testing.T) {
 	l := Limits{
 		Concurrent: Quantity{Value: 3}, ConcurrentPerZone: Quantity{Value: 10, Percent: true}, ConcurrentPerPool: Quantity{Value: 1},
-		Unhealthy: Quantity{Value: 20, Percent: true}, StormCooldown: 10 * time.Minute,
+		Unhealthy: Quantity{Value: 20, Percent: true}, StormCooldown: 10 * time.Minute, StartupGrace: 10 * time.Minute,
 		ZoneLabel: "example.com/rack", PoolLabels: []string{"example.com/pool", "pool"},
 	}
 	require.Equal(t, map[string]string{
-		"concurrent": "3", "concurrentPerZone": "10%", "concurrentPerPool": "1", "unhealthy": "20%", "stormCooldown": "10m0s",
+		"concurrent": "3", "concurrentPerZone": "10%", "concurrentPerPool": "1", "unhealthy": "20%", "stormCooldown": "10m0s", "startupGrace": "10m0s",
 		"zoneLabel": "example.com/rack", "poolLabels": "example.com/pool,pool",
 	}, l.Words())
 }
