@@ -118,7 +118,7 @@ func (p *pass) recordGone(slot ledger.Slot, j remediations.Journal) {
 	}
 	p.Events.Event(slot.Node, Event{
 		Warning: true, Reason: "RepairSuperseded", Action: slot.Repair, Of: Trail{Repair: slot.Repair, Policy: slot.Policy},
-		Note: fmt.Sprintf("repair %s by policy %s: its record is not on Node %s (attempt %s): somebody removed it, or Drydock ended before it was written; nothing more is done for it. If the node is cordoned, make sure that it is well, and uncordon it",
+		Note: fmt.Sprintf("repair %s by policy %s: its record is not on Node %s (attempt %s): somebody removed it, or Drydock ended before it was written; nothing more is done for it. What it set on the node stays: make sure that the node is well, uncordon it, and remove what announce has put there",
 			slot.Repair, slot.Policy, slot.Node, slot.Attempt),
 	})
 }
