@@ -91,7 +91,7 @@ func TestTheJSONIsWhatThePageShows(t *testing.T) {
 			}
 		}
 	}
-	text, err := browser.Eval[string](t.Context(), at, `fetch("/fleet.json").then(r => r.text())`)
+	text, err := browser.Eval[string](t.Context(), at, `fetch("fleet.json").then(r => r.text())`)
 	require.NoError(t, err)
 	var facts fleetJSON
 	require.NoError(t, json.Unmarshal([]byte(text), &facts))
