@@ -24,8 +24,9 @@ func newSelfTestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "selftest --config FILE",
 		Short: "Wait until alerts are shown to reach Drydock, and fail if they do not",
-		Long: "Selftest reads from the ledger whether alerts get from Prometheus through Alertmanager to Drydock. The exit code is 0 as\n" +
-			"soon as the self-test alert arrives, and 1 if it does not arrive within --timeout. `helm test` runs this command.",
+		Long: "Selftest reads from the ledger whether alerts get from Prometheus through Alertmanager to Drydock, and whether Drydock may\n" +
+			"write on Nodes. The exit code is 0 as soon as the self-test alert arrives, and 1 if it does not arrive within --timeout or\n" +
+			"the API server refuses what Drydock writes. `helm test` runs this command.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
@@ -98,6 +99,8 @@ func selfTestAnswer(ctx context.Context, store kube.LedgerStore) (ok bool, answe
 	}
 	state := l.Status.SelfTest
 	switch {
+	case l.Status.Denied != "":
+		return false, l.Status.Denied
 	case state.State == "":
 		return false, "no leader has judged the self-test yet"
 	case state.State != alerts.SelfTestOK:

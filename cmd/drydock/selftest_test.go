@@ -25,17 +25,21 @@ func TestTheSelfTestSucceedsOnlyWhereAlertsArrive(t *testing.T) {
 		l.Status.SelfTest = alerts.SelfTest{State: state, Message: "as the leader says", Since: time.Now()}
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: l.Encode()}
 	}
+	refused := ledger.Ledger{Arrival: time.Now()}
+	refused.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestOK, Since: time.Now()}
+	refused.Status.Denied = "ValidatingAdmissionPolicy 'other' denied request"
 	for name, tc := range map[string]struct {
 		ledger *corev1.ConfigMap
 		ok     bool
 		says   string
 	}{
-		"it arrives":         {saved(alerts.SelfTestOK, time.Now()), true, "ok, last arrival "},
-		"it is not routed":   {saved(alerts.SelfTestUnrouted, time.Now()), false, "unrouted: as the leader says"},
-		"nobody leads":       {saved(alerts.SelfTestOK, time.Now().Add(-time.Hour)), false, "check that a replica leads"},
-		"nobody judged":      {saved("", time.Time{}), false, "no leader has judged the self-test yet"},
-		"there is no ledger": {nil, false, "the ledger cannot be read"},
-		"it is not a ledger": {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: map[string]string{"v": "99"}}, false, "the ledger cannot be understood"},
+		"it arrives":                   {saved(alerts.SelfTestOK, time.Now()), true, "ok, last arrival "},
+		"Drydock's writes are refused": {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: refused.Encode()}, false, "ValidatingAdmissionPolicy 'other'"},
+		"it is not routed":             {saved(alerts.SelfTestUnrouted, time.Now()), false, "unrouted: as the leader says"},
+		"nobody leads":                 {saved(alerts.SelfTestOK, time.Now().Add(-time.Hour)), false, "check that a replica leads"},
+		"nobody judged":                {saved("", time.Time{}), false, "no leader has judged the self-test yet"},
+		"there is no ledger":           {nil, false, "the ledger cannot be read"},
+		"it is not a ledger":           {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: map[string]string{"v": "99"}}, false, "the ledger cannot be understood"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []runtime.Object

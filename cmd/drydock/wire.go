@@ -92,6 +92,9 @@ var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) {
 		return []manager.Runnable{j.engine, j.posts.arrivals, j.queue, j.linking(j.newInbox(), j.tell)}, nil
 	},
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) {
+		return []manager.Runnable{j.writePath}, nil
+	},
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return nil, j.addWebhook() },
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.ending() },
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.endingReboots() },
@@ -132,7 +135,8 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 			j.carriers[k.of] = carrier
 		}
 	}
-	if j.queue, err = kube.NewQueue(kube.WriteAnnotations(p.clients), clock.RealClock{}, reg, p.log.WithName("receiver")); err != nil {
+	j.writePath = kube.NewWritePath(p.clients, fleet.Nodes, p.cfg.Core, below, clock.RealClock{}, p.log.WithName("engine"))
+	if j.queue, err = kube.NewQueue(j.writePath.Watching(kube.WriteAnnotations(p.clients)), clock.RealClock{}, reg, p.log.WithName("receiver")); err != nil {
 		return nil, err
 	}
 	if j.engine, err = j.newEngine(options); err != nil {
@@ -173,6 +177,8 @@ type joined struct {
 	carriers map[remediations.Kind]kube.Carrier
 	// queue has the alerts that were taken and are not on their Nodes yet.
 	queue *kube.Queue
+	// writePath watches whether the API server takes what Drydock writes on Nodes.
+	writePath *kube.WritePath
 	// room counts what the cache does not show yet of what was queued.
 	room   *kube.Room
 	engine *engine.Engine
@@ -234,7 +240,7 @@ func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 		return waits
 	}
 	o.Adopt = kube.Inbox{Room: j.room, Waiting: j.queue.Waiting, Now: time.Now}.Adopting(j.queue.Offer)
-	o.NewTask, o.NewID, o.Below, o.Posts = newTask, newID, below, j.posts.known
+	o.NewTask, o.NewID, o.Below, o.Posts, o.Writes = newTask, newID, below, j.posts.known, j.writePath.Known
 	o.Config, o.Fleet, o.Journal = cfg.Core, j.fleet, kube.Journal{Client: clients, Keep: j.fleet.Keep}
 	o.Store = kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name}
 	o.Alerts, o.Actuators, o.Events, o.Metrics = j.alerts, actuators, j.tell, j.reg

@@ -586,6 +586,34 @@ func TestWhyTellsOfAlertsThatNoPolicyTakes(t *testing.T) {
 	require.Contains(t, stdout, "policy gpu-node-not-ready does not take it: node node-3 does not match nodeSelector nvidia.com/gpu.count")
 }
 
+// TestWhySaysThatTheNodeCannotShowItsAlerts: "needs no repair" would be a claim that nobody can make.
+func TestWhySaysThatTheNodeCannotShowItsAlerts(t *testing.T) {
+	t.Parallel()
+	const full = "alerts cannot be written on the Node since 2026-11-20T20:55:00Z: metadata.annotations: Too long"
+	const denied = "the API server refuses Drydock's own annotations and labels on Nodes: ValidatingAdmissionPolicy 'other' denied request"
+	for name, tc := range map[string]struct {
+		status func(*ledger.Status)
+		says   string
+	}{
+		"its annotations are full":       {func(s *ledger.Status) { s.Unwritten = map[string]string{"node-3": full} }, "Drydock does nothing for node-3 itself now: " + full + "."},
+		"those of another node are full": {func(s *ledger.Status) { s.Unwritten = map[string]string{"node-4": full} }, "node-3 needs no repair"},
+		"no Node takes a write":          {func(s *ledger.Status) { s.Denied, s.Blind = denied, denied }, "Drydock does nothing for node-3 itself now: " + denied + "."},
+	} {
+		l := calmLedger()
+		tc.status(&l.Status)
+		d := newDesk(t, append(fleetOf(aged("node-3", corev1.ConditionTrue))[1:], ledgerOf(l))...)
+		_, stdout, _ := d.run("why", "node-3")
+		require.Contains(t, stdout, tc.says, name)
+		_, stdout, _ = d.run("status")
+		for _, line := range l.Status.Unwritten {
+			require.Contains(t, stdout, line, name)
+		}
+		if l.Status.Denied != "" {
+			require.Contains(t, stdout, "Blind:    "+denied+"\n", name)
+		}
+	}
+}
+
 // TestWhyInJSONHasWhatTheTextHas.
 func TestWhyInJSONHasWhatTheTextHas(t *testing.T) {
 	t.Parallel()

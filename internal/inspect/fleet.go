@@ -67,6 +67,12 @@ func (s *Status) fleet(now time.Time) []Line {
 	} else {
 		out = append(out, Line{Label: "Blind", Text: st.Blind})
 	}
+	for i, says := range st.Limited {
+		out = append(out, Line{Label: "Writes", Subject: fmt.Sprint(i), Text: says})
+	}
+	for _, node := range slices.Sorted(maps.Keys(st.Unwritten)) {
+		out = append(out, Line{Label: "Unwritten", Subject: node, Text: node + ": " + st.Unwritten[node]})
+	}
 	if b := st.WentBack; b != nil && now.Before(b.Until) {
 		out = append(out, Line{Label: "Store", Text: b.Why + "; nothing that disrupts begins before " + Stamp(b.Until)})
 	}

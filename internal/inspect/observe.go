@@ -90,6 +90,7 @@ func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Obser
 	if s.State.Ledger == nil {
 		s.State.Ledger = &ledger.Ledger{}
 	}
+	s.State.Denied = s.State.Ledger.Status.Denied
 	if err := r.readLeases(ctx, s, nodes); err != nil {
 		return nil, err
 	}

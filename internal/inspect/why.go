@@ -99,6 +99,9 @@ func (s *Observation) Why() Why {
 	if t.State == Well {
 		t.Because = s.because(t.Alerts, t.Targets, decided)
 	}
+	if why := s.unwritten(); t.State == Well && why != "" {
+		t.Because = why // the Node cannot show whether an alert fires
+	}
 	s.people(&t)
 	if s.Config != nil {
 		t.Steps = coverage.On(s.Config.Core, s.Node, s.Config.Core.PolicyOf(t.Policy, s.Node))

@@ -9,6 +9,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
+// unwritten is why no alert can be written on the Node, as the leader put it into the ledger; empty: it can, or that is not known.
+func (s *Observation) unwritten() string {
+	if s.Ledger.Status == nil {
+		return ""
+	}
+	return cmp.Or(s.Ledger.Status.Unwritten[s.Node.Name], s.Ledger.Status.Denied)
+}
+
 // because says why nothing is done for the alerts of policies that fire or, where none fires, for a fault that is seen. Empty: there is
 // neither. decided is what the decision about the node says.
 func (s *Observation) because(all []Alert, targets []TargetAnswer, decided string) string {

@@ -63,10 +63,11 @@ const (
 	blindNodes        = "nodes"
 	blindWrites       = "writes"
 	blindStore        = "store"
+	blindDenied       = "denied"
 )
 
 // BlindCauses are all of them.
-var BlindCauses = []string{blindAlertmanager, blindLeases, blindLedger, blindNodes, blindWrites, blindStore}
+var BlindCauses = []string{blindAlertmanager, blindLeases, blindLedger, blindNodes, blindWrites, blindStore, blindDenied}
 
 func newRepairMetrics(reg prometheus.Registerer, c *remediations.Config) repairMetrics {
 	m := repairMetrics{

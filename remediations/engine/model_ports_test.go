@@ -136,6 +136,14 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 		Adopt:      func(n *corev1.Node, a remediations.Alert) bool { return i.adopt(ctx, n, a) },
 		Conditions: conditions, Targets: strange, Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Reservers: w.reservers, Repairers: w.repairers, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: byProvider, Witnesses: w.witnesses, Workers: workers, Events: i,
 		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset, slept: &i.slept}, Log: w.log, PollInterval: w.pollEvery,
+		Writes: func() Writes {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.writes == nil {
+				return Writes{}
+			}
+			return w.writes()
+		},
 		CallTimeout: callTimeout, NewID: w.newID, Below: w.below,
 	})
 	i.engine.core = w.core

@@ -69,6 +69,8 @@ type world struct {
 	witnesses map[signs.Kind]Witness
 	// reservers are those who share with Drydock who repairs a node.
 	reservers []Reserver
+	// writes says how the API server takes what Drydock writes on Nodes; nil: it takes all.
+	writes func() Writes
 	// repairers are the other systems that were found to repair nodes.
 	repairers func() []coverage.Repairer
 

@@ -57,6 +57,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	now := e.Clock.Now()
 	e.goneBack(l, now)
 	e.stale = e.behind(now)
+	e.readWrites()
 	p := &pass{Engine: e, ctx: ctx, now: now, tally: newTally(), holds: map[remediations.Reason]string{}, next: now.Add(idle)}
 	if (len(l.Status.Breakers) > 0 || e.heartbeats.Blind() != "" || !e.leasesOut.since.IsZero()) && e.beatsOld() {
 		p.readHeartbeats() // where no alert fires nobody else asks, and a breaker closes by what is seen
@@ -173,7 +174,7 @@ func (p *pass) state(n *corev1.Node) *lifecycle.State {
 	m, journal := p.remember(n.Name), p.journal(n)
 	p.forgetTorn(m)
 	return &lifecycle.State{
-		Behind: p.stale, LedgerLost: p.ledgerOut.since, LeasesLost: p.leasesOut.since, LeasesErr: p.leasesOut.err,
+		Behind: p.stale, Denied: p.writes.Denied, LedgerLost: p.ledgerOut.since, LeasesLost: p.leasesOut.since, LeasesErr: p.leasesOut.err,
 		Config: p.Config, Node: n, Journal: journal, Snapshot: p.word, Fleet: p.fleet,
 		Ledger: p.ledger, LedgerErr: p.ledgerErr, Lease: m.lease, Heartbeats: p.heartbeats, Call: m.call,
 		Read: m.read, Survey: m.survey, Replacement: m.replacement, Pods: m.pods, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard, NewID: m.nextID(journal, p.NewID),

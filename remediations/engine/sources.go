@@ -80,6 +80,8 @@ type outside struct {
 	ledgerKnown string
 	// stale is why the cache of Nodes cannot be trusted in this pass; empty: it can.
 	stale string
+	// writes is what is known of how the API server takes writes on Nodes.
+	writes Writes
 	// nodesNew: the cache of Nodes gave something since the last pass.
 	nodesNew bool
 	// back is what is known of a store that went back; nil: it did not.
@@ -157,23 +159,19 @@ func (e *Engine) compare(ctx context.Context, now map[[2]string]adopted, nodes m
 		}
 		e.unshown.refused = at
 		if was.refused.node != at.node {
-			e.Events.Event(n.Name, Event{Warning: true, Reason: "NodeUnwritable", Action: "Alert", Note: fmt.Sprintf("Drydock cannot put alert %s on Node %s since %s, so it cannot repair the node; look for a webhook, a policy or a size limit that refuses the write.", at.alert, at.node, at.since.UTC().Format(time.RFC3339))})
+			e.Log.Error(nil, "an alert cannot be written on its Node, so the node is not repaired", "node", at.node, "alert", at.alert, "why", e.writes.Refused[at.node].Why)
+			e.Events.Event(n.Name, Event{Warning: true, Reason: "NodeUnwritable", Action: "Alert", Note: fmt.Sprintf("Drydock cannot write alert %s on Node %s since %s, so it cannot repair the node%s. Look for a webhook, a policy or a size limit that refuses the write.", at.alert, at.node, instant(at.since), because(e.writes.Refused[at.node].Why))})
 		}
 		return
 	}
 }
 
-// unwritable says that some Node does not take what Drydock writes.
-func (e *Engine) unwritable(now time.Time) bool {
-	if e.unshown.refused.node != "" {
-		return true
+// because joins why to a sentence; nothing where it is not known.
+func because(why string) string {
+	if why == "" {
+		return ""
 	}
-	for _, m := range e.memory {
-		if m.writes.lasting(now) {
-			return true
-		}
-	}
-	return false
+	return ": " + why
 }
 
 // version is that of an object as this process last knew it.

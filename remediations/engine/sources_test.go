@@ -63,8 +63,69 @@ func TestANodeThatTakesNoAlertIsSaid(t *testing.T) {
 		require.True(t, i.blindBy(blindWrites))
 		require.False(t, i.blindBy(blindNodes))
 		require.Len(t, w.toldOf("NodeUnwritable"), 1)
+		require.Contains(t, at(w, func() string { return w.book().Status.Unwritten["n0"] }), "alert NodeNotReady cannot be written on the Node since ")
 		w.do(func() { w.ail("n1", 1) })
 		require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 1 && w.calls[0].node == "n1" }))
+	})
+}
+
+// TestAnAlertThatItsNodeDoesNotTakeIsSaidWithWhy: in the Event and in the ledger.
+func TestAnAlertThatItsNodeDoesNotTakeIsSaidWithWhy(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		var since time.Time
+		w.do(func() {
+			since = time.Now()
+			w.writes = func() Writes {
+				return Writes{Refused: map[string]Refusal{"n0": {Since: since, Why: "metadata.annotations: Too long"}, "gone": {Since: since}}}
+			}
+		})
+		i := w.start()
+		w.pass(30 * time.Second)
+		require.False(t, i.blindBy(blindWrites), "a write may fail for a moment")
+		w.do(func() {
+			adopt := i.engine.Adopt
+			i.engine.Adopt = func(n *corev1.Node, a remediations.Alert) bool { return n.Name == "n0" || adopt(n, a) }
+			w.ail("n0", 1)
+		})
+		w.pass(2 * time.Minute)
+		require.True(t, i.blindBy(blindWrites))
+		require.False(t, i.blindBy(blindDenied), "the other Nodes take writes")
+		told := w.toldOf("NodeUnwritable")
+		require.Len(t, told, 1)
+		require.Contains(t, told[0].Note, "metadata.annotations: Too long")
+		w.do(func() {
+			require.Contains(t, w.book().Status.Unwritten["n0"], "metadata.annotations: Too long")
+			require.Len(t, w.book().Status.Unwritten, 1, "a Node that is gone is not named")
+		})
+	})
+}
+
+// TestWritesThatTheClusterRefusesAreSaidAndHold, and a repair begins when they are taken again. What is only limited holds nothing.
+func TestWritesThatTheClusterRefusesAreSaidAndHold(t *testing.T) {
+	const why = "the API server refuses Drydock's own annotations and labels on Nodes: ValidatingAdmissionPolicy 'other' denied request"
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.do(func() { w.writes = func() Writes { return Writes{Limited: []string{"no cordon"}} } })
+		i := w.start()
+		w.pass(time.Minute)
+		require.False(t, i.blindBy(blindDenied), "the control")
+		w.do(func() {
+			require.Equal(t, []string{"no cordon"}, w.book().Status.Limited)
+			w.writes = func() Writes { return Writes{Denied: why} }
+			w.ail("n0", 1)
+			w.post("n0", remediations.StatusFiring)
+		})
+		w.pass(2 * time.Minute)
+		require.Zero(t, w.callCount())
+		require.True(t, i.blindBy(blindDenied))
+		require.Len(t, w.toldOf("WritesDenied"), 1)
+		w.do(func() {
+			require.Equal(t, why, w.book().Status.Blind)
+			require.Equal(t, why, w.book().Status.Denied)
+			w.writes = func() Writes { return Writes{} }
+		})
+		require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 1 }))
+		require.False(t, i.blindBy(blindDenied))
+		require.Len(t, w.toldOf("WritesTaken"), 1)
 	})
 }
 

@@ -37,7 +37,7 @@ type standing struct {
 
 // sighted says that nothing fleet-wide but a breaker can hold a node in this pass.
 func (p *pass) sighted() bool {
-	return p.ledger != nil && p.ledger.Status.WentBack == nil && p.stale == "" && p.ledgerOut.since.IsZero() && p.leasesOut.since.IsZero() && p.heartbeats != nil && p.heartbeats.Blind() == "" &&
+	return p.ledger != nil && p.ledger.Status.WentBack == nil && p.stale == "" && p.writes.Denied == "" && p.ledgerOut.since.IsZero() && p.leasesOut.since.IsZero() && p.heartbeats != nil && p.heartbeats.Blind() == "" &&
 		p.word != nil && p.word.BlindCause(p.Config) == "" && !p.fleet.Unjudged
 }
 

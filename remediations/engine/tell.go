@@ -117,15 +117,15 @@ type toldHold struct {
 func (p *pass) publish() {
 	blind := p.word.BlindCause(p.Config)
 	now := p.Clock.Now()
-	lost := p.ledger == nil && p.ledgerOut.lasting(now)
+	lost, unwritten := p.ledger == nil && p.ledgerOut.lasting(now), p.unwritten(now)
 	p.metrics.set(p.Config, p.tally, p.fleet, map[string]bool{
 		blindAlertmanager: blind != "", blindLeases: p.heartbeats.Blind() != "" || p.leasesOut.lasting(now) || p.leaseOut.lasting(now), blindLedger: lost,
-		blindNodes: p.stale != "", blindWrites: p.unwritable(now), blindStore: p.back != nil || (p.ledger != nil && p.ledger.Status.WentBack != nil),
+		blindNodes: p.stale != "", blindWrites: len(unwritten) > 0, blindDenied: p.writes.Denied != "", blindStore: p.back != nil || (p.ledger != nil && p.ledger.Status.WentBack != nil),
 	})
 	if lost {
 		p.holds[remediations.ReasonBlind] = lifecycle.LedgerLost(p.ledgerOut.since, p.ledgerErr)
 	}
-	blind = cmp.Or(blind, p.heartbeats.Blind(), p.stale)
+	blind = cmp.Or(p.writes.Denied, blind, p.heartbeats.Blind(), p.stale)
 	if _, told := p.holds[remediations.ReasonAlertUnconfirmed]; !told && p.unrouted.says != "" {
 		p.holds[remediations.ReasonAlertUnconfirmed] = p.unrouted.says
 	}
@@ -147,6 +147,7 @@ func (p *pass) publish() {
 		Mode: p.Config.Mode, Limits: p.Config.Limits.Words(), Breakers: maps.Clone(p.fleet.Breakers), Blind: blind,
 		Exhausted: p.ledger.Status.Exhausted, Ends: p.ledger.Status.Ends, Holds: p.holds, Glass: p.ledger.Status.Glass,
 		WentBack: p.ledger.Status.WentBack, Stopped: p.ledger.Status.Stopped, SelfTest: selfTest, Sidecars: p.tally.sidecars, Uncovered: p.uncovered(), Contested: p.contested(),
+		Denied: p.writes.Denied, Limited: p.writes.Limited, Unwritten: unwritten,
 	}
 	p.ledger.Status = status // goes along with the next write, whatever its reason
 	if !p.ledger.Saw(p.noteBlind(), p.now) && sameStatus(status, p.statusSaved) {
@@ -161,7 +162,7 @@ func (p *pass) publish() {
 // sameStatus compares what is worth a write: which scopes are open, whether Drydock is blind, which reasons hold, who holds a limit. A
 // count that moved is not.
 func sameStatus(a, b ledger.Status) bool {
-	if !maps.Equal(a.Sidecars, b.Sidecars) || (a.WentBack == nil) != (b.WentBack == nil) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) || !maps.Equal(a.Uncovered, b.Uncovered) || !slices.Equal(a.Contested, b.Contested) {
+	if !maps.Equal(a.Sidecars, b.Sidecars) || (a.WentBack == nil) != (b.WentBack == nil) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) || !maps.Equal(a.Uncovered, b.Uncovered) || !slices.Equal(a.Contested, b.Contested) || (a.Denied == "") != (b.Denied == "") || len(a.Limited) != len(b.Limited) || !sameKeys(a.Unwritten, b.Unwritten) {
 		return false
 	}
 	for scope, x := range a.Breakers {
@@ -176,6 +177,19 @@ func sameStatus(a, b ledger.Status) bool {
 	}
 	for r, says := range a.Holds {
 		if said, ok := b.Holds[r]; !ok || (said != says && (saysWhich(r) || r == remediations.ReasonAtLimit)) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameKeys says that both name the same Nodes, whatever they say of them.
+func sameKeys(a, b map[string]string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k := range a {
+		if _, ok := b[k]; !ok {
 			return false
 		}
 	}

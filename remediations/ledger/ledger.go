@@ -67,6 +67,12 @@ type Status struct {
 	SelfTest alerts.SelfTest `json:"selfTest,omitzero"`
 	// Uncovered are, by step, the Nodes that no single provider serves for it.
 	Uncovered map[string]coverage.Lack `json:"uncovered,omitempty"`
+	// Denied is why the API server refuses Drydock's own keys on all Nodes; empty: it takes them. Limited are the other
+	// writes on Nodes that it refuses, each in a sentence.
+	Denied  string   `json:"denied,omitempty"`
+	Limited []string `json:"limited,omitempty"`
+	// Unwritten are the Nodes on which an alert, or Drydock's record, cannot be written, each with why.
+	Unwritten map[string]string `json:"unwritten,omitempty"`
 	// Contested says which other systems repair Nodes that Drydock's policies take, too, each in a sentence.
 	Contested []string `json:"contested,omitempty"`
 }

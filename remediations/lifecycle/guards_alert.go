@@ -24,6 +24,9 @@ func blind(c *Candidate) *Finding {
 	if c.Verdict.Reason == remediations.ReasonBlind {
 		return &Finding{Message: c.Verdict.Message}
 	}
+	if c.Denied != "" {
+		return Because("%s; no repair begins until the API server takes these writes", c.Denied)
+	}
 	if c.Behind != "" {
 		return Because("%s; no repair begins until that ends", c.Behind)
 	}

@@ -29,6 +29,8 @@ type State struct {
 	LeasesErr              error
 	// Behind is why the cache of Nodes cannot be trusted; empty: it can.
 	Behind string
+	// Denied is why the API server refuses Drydock's own keys on all Nodes; empty: it takes them.
+	Denied string
 	// Lease is the node's lease as last read; nil: not read.
 	Lease *signs.Lease
 	// Read is what was read of the signs that the watched Node does not show; a sign without an entry was not read.

@@ -58,6 +58,8 @@ type Scene struct {
 	Pods        *Pods        `json:"pods"`
 	// Behind is why the cache of Nodes cannot be trusted.
 	Behind string `json:"behind"`
+	// Denied is why the API server refuses Drydock's own keys on all Nodes.
+	Denied string `json:"denied"`
 	// WellFor is how long the node has been seen well, Heard how old the Watchdog was then, seen from now.
 	WellFor string `json:"wellFor"`
 	Heard   string `json:"heard"`

@@ -71,7 +71,7 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 		Config: c, Node: n, Journal: remediations.ReadJournal(n), Snapshot: sc.Said(), Call: sc.Call, NewID: "new1",
 		Ledger: &ledger.Ledger{Repairs: map[string][]ledger.Begun{}, Slots: sc.Ledger.Slots, Wide: sc.Ledger.Wide, Orphans: sc.Ledger.Orphans, Status: ledger.Status{Breakers: sc.Ledger.Breakers, Exhausted: sc.Ledger.Exhausted, Stopped: sc.Ledger.Stopped}},
 	}
-	s.Survey, s.Behind = sc.Survey.survey(), sc.Behind
+	s.Survey, s.Behind, s.Denied = sc.Survey.survey(), sc.Behind, sc.Denied
 	if r := sc.Replacement; r != nil {
 		s.Replacement = &remediations.Replacement{Asked: Asked(s, r.Intent, r.Asked), MachineGone: r.MachineGone, NoneNeeded: r.NoneNeeded, Missing: r.Missing, Blocked: r.Blocked, Successors: r.Successors}
 		if r.Successors == nil {

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
+)
+
+const (
+	// maxUnwritten bounds the Nodes that the ledger names because a write on them fails.
+	maxUnwritten = 64
+	// maxUnwrittenText bounds what the ledger says of each.
+	maxUnwrittenText = 300
+)
+
+// Writes is what is known of how the API server takes Drydock's writes on Nodes.
+type Writes struct {
+	// Denied is why the API server refuses Drydock's own keys on all Nodes; empty: it takes them, or that
+	// is not known.
+	Denied string
+	// Limited are the other writes on Nodes that the API server refuses, each in a sentence. They hold no
+	// repair: only some steps need them.
+	Limited []string
+	// Refused are the Nodes on which the last write of an alert failed.
+	Refused map[string]Refusal
+}
+
+// Refusal is the answer to a write that fails, and since when it fails.
+type Refusal struct {
+	Since time.Time
+	Why   string
+}
+
+// readWrites takes over what is known of the writes, and tells people when the API server begins to
+// refuse them, and when it takes them again.
+func (e *Engine) readWrites() {
+	if e.Writes == nil {
+		return
+	}
+	before := e.writes.Denied
+	e.writes = e.Writes()
+	switch {
+	case e.writes.Denied != "" && before == "":
+		e.Events.Event("", Event{Warning: true, Reason: "WritesDenied", Action: "Held", Note: e.writes.Denied + ". No repair begins until the API server takes these writes."})
+	case e.writes.Denied == "" && before != "":
+		e.Events.Event("", Event{Reason: "WritesTaken", Action: "Taken", Note: "the API server takes what Drydock writes on Nodes again"})
+	}
+}
+
+// unwritten are the Nodes on which an alert, or Drydock's record, cannot be written, each with why.
+func (p *pass) unwritten(now time.Time) map[string]string {
+	out := map[string]string{}
+	if on := p.unshown.refused; on.node != "" {
+		out[on.node] = fmt.Sprintf("alert %s cannot be written on the Node since %s", on.alert, instant(on.since))
+	}
+	for node, r := range p.writes.Refused {
+		if lifecycle.Lost(r.Since, now) && p.roster.Node(node) != nil {
+			out[node] = fmt.Sprintf("alerts cannot be written on the Node since %s: %s", instant(r.Since), r.Why)
+		}
+	}
+	for node, m := range p.memory {
+		if m.writes.lasting(now) {
+			out[node] = fmt.Sprintf("Drydock's record cannot be written on the Node since %s: %v", instant(m.writes.since), m.writes.err)
+		}
+	}
+	for i, node := range slices.Sorted(maps.Keys(out)) {
+		if out[node] = text.Line(out[node], maxUnwrittenText); i >= maxUnwritten {
+			delete(out, node)
+		}
+	}
+	return out
+}
+
+func instant(t time.Time) string { return remediations.Instant(t).UTC().Format(time.RFC3339) }

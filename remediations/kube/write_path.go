@@ -1,0 +1,305 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+const (
+	// dryRunEvery is the time between two dry runs, dryRunSoon the time while the last one was refused,
+	// and the least time between any two.
+	dryRunEvery = 5 * time.Minute
+	dryRunSoon  = 30 * time.Second
+	// dryRunNodes is how many Nodes must refuse the same write before the cluster counts as refusing
+	// it. One Node may refuse alone: its annotations are full, or a policy selects it.
+	dryRunNodes = 3
+	// dryRunWithin bounds one dry run on one Node.
+	dryRunWithin = 5 * time.Second
+	// refusalKept is how long the refusal of a write on a Node counts after the last try.
+	refusalKept = 2 * time.Minute
+	// maxRefusalText bounds the answer of the API server that is shown.
+	maxRefusalText = 400
+	// dryRunKey is the part of Drydock's own keys behind the prefix that only a dry run uses.
+	dryRunKey = "dry-run"
+)
+
+// WritePath finds out whether the API server takes what Drydock writes on Nodes. It sends the writes as
+// dry runs, which change nothing and ask every policy and webhook. A dry run runs at the start, with
+// each self-test, soon after a write was refused, and at a period. It is a manager.Runnable.
+type WritePath struct {
+	client kubernetes.Interface
+	nodes  func(context.Context) ([]*corev1.Node, error)
+	// cordons and taints say that the configuration makes Drydock cordon or taint Nodes.
+	cordons, taints bool
+	below           func(int) int
+	clock           clock.Clock
+	log             logr.Logger
+	doubts          chan struct{}
+
+	mu      sync.Mutex
+	denied  string
+	limited []string
+	refused map[string]refusal
+}
+
+type refusal struct {
+	engine.Refusal
+	last time.Time
+}
+
+// NewWritePath makes a WritePath. below gives a random number below its argument.
+func NewWritePath(client kubernetes.Interface, nodes func(context.Context) ([]*corev1.Node, error), c *remediations.Config, below func(int) int, clk clock.Clock, log logr.Logger) *WritePath {
+	w := &WritePath{client: client, nodes: nodes, below: below, clock: clk, log: log, doubts: make(chan struct{}, 1), refused: map[string]refusal{}}
+	for _, p := range c.Policies {
+		if p.Kind != remediations.KindNode || p.Mode != remediations.ModeEnforce {
+			continue
+		}
+		w.cordons = w.cordons || p.CordonExhausted
+		for _, s := range p.Plan {
+			w.cordons = w.cordons || s.Name == "drain"
+			w.taints = w.taints || c.Remediation(s.Name).Replaces
+		}
+	}
+	return w
+}
+
+// Doubt asks for a dry run soon. It never blocks.
+func (w *WritePath) Doubt() {
+	select {
+	case w.doubts <- struct{}{}:
+	default:
+	}
+}
+
+// Watching is write, and notes what it cannot write on which Node.
+func (w *WritePath) Watching(write AnnotationWriter) AnnotationWriter {
+	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
+		err := write(ctx, name, uid, annotations)
+		gone := errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrConflict)
+		now := w.clock.Now()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		switch was, known := w.refused[name]; {
+		case err == nil, gone:
+			delete(w.refused, name)
+		case ctx.Err() != nil: // this process is stopping
+		default:
+			if !known || now.Sub(was.last) > refusalKept {
+				was.Since = now
+			}
+			was.Why, was.last = text.Line(err.Error(), maxRefusalText), now
+			w.refused[name] = was
+			w.Doubt()
+		}
+		return err
+	}
+}
+
+// Known is what is known now.
+func (w *WritePath) Known() engine.Writes {
+	now := w.clock.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := engine.Writes{Denied: w.denied, Limited: slices.Clone(w.limited), Refused: map[string]engine.Refusal{}}
+	maps.DeleteFunc(w.refused, func(_ string, r refusal) bool { return now.Sub(r.last) > refusalKept })
+	for node, r := range w.refused {
+		out.Refused[node] = r.Refusal
+	}
+	return out
+}
+
+// Start runs dry runs until ctx ends.
+func (w *WritePath) Start(ctx context.Context) error {
+	for {
+		w.Try(ctx)
+		began, wait := w.clock.Now(), dryRunEvery
+		if known := w.Known(); known.Denied != "" || len(known.Limited) > 0 {
+			wait = dryRunSoon
+		}
+		if !w.rest(ctx, began, wait) {
+			return nil
+		}
+	}
+}
+
+// rest waits for the next dry run; false: ctx ended.
+func (w *WritePath) rest(ctx context.Context, began time.Time, wait time.Duration) bool {
+	timer := w.clock.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
+	case <-w.doubts:
+	}
+	soon := w.clock.NewTimer(dryRunSoon - w.clock.Since(began))
+	defer soon.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-soon.C():
+		return true
+	}
+}
+
+// Try runs the dry runs once. What cannot be found out now leaves things as they were.
+func (w *WritePath) Try(ctx context.Context) {
+	nodes, err := w.nodes(ctx)
+	if err != nil || len(nodes) == 0 {
+		return
+	}
+	some := w.some(nodes)
+	why, known := w.ask(ctx, some, ownKeys)
+	if !known {
+		return
+	}
+	denied, limited := "", []string(nil)
+	if why != "" {
+		denied = "the API server refuses Drydock's own annotations and labels on Nodes: " + why
+	} else {
+		for _, extra := range []struct {
+			needs bool
+			what  string
+			patch func(*corev1.Node) nodePatch
+		}{{w.cordons, "a cordon by Drydock (spec.unschedulable)", cordoning}, {w.taints, "the taint " + remediations.OutOfServiceTaint + " by Drydock", tainting}} {
+			if !extra.needs {
+				continue
+			}
+			if why, known := w.ask(ctx, some, extra.patch); known && why != "" {
+				limited = append(limited, "the API server refuses "+extra.what+": "+why)
+			}
+		}
+	}
+	w.mu.Lock()
+	before, beforeLimited := w.denied, w.limited
+	w.denied, w.limited = denied, limited
+	w.mu.Unlock()
+	switch {
+	case denied != "" && before == "":
+		w.log.Error(nil, "the API server refuses what Drydock writes on Nodes; no repair begins until it takes these writes", "why", denied)
+	case denied == "" && before != "":
+		w.log.Info("the API server takes what Drydock writes on Nodes again")
+	}
+	if len(limited) > 0 && len(beforeLimited) == 0 {
+		w.log.Error(nil, "the API server refuses a part of what Drydock writes on Nodes", "why", strings.Join(limited, "; "))
+	}
+}
+
+// some picks up to dryRunNodes Nodes at random.
+func (w *WritePath) some(nodes []*corev1.Node) []*corev1.Node {
+	nodes = slices.Clone(nodes)
+	n := min(dryRunNodes, len(nodes))
+	for i := range n {
+		j := i + w.below(len(nodes)-i)
+		nodes[i], nodes[j] = nodes[j], nodes[i]
+	}
+	return nodes[:n]
+}
+
+// ask sends a write as a dry run on one Node after the other, until one takes it. why is the refusal where
+// none takes it; known is false where that could not be found out.
+func (w *WritePath) ask(ctx context.Context, nodes []*corev1.Node, patch func(*corev1.Node) nodePatch) (why string, known bool) {
+	var tried []string
+	for _, n := range nodes {
+		err := w.dryRun(ctx, n.Name, patch(n))
+		switch {
+		case err == nil:
+			return "", true
+		case ctx.Err() != nil:
+			return "", false
+		case !refuses(err):
+			w.log.V(1).Info("a dry run of a write on a Node says nothing", "node", n.Name, "why", text.Line(err.Error(), maxRefusalText))
+		default:
+			if why == "" {
+				why = text.Line(err.Error(), maxRefusalText)
+			}
+			tried = append(tried, n.Name)
+		}
+	}
+	if len(tried) == 0 {
+		return "", false
+	}
+	return fmt.Sprintf("%s (dry run on %s)", why, strings.Join(tried, ", ")), true
+}
+
+func (w *WritePath) dryRun(ctx context.Context, node string, p nodePatch) error {
+	ctx, cancel := context.WithTimeout(ctx, dryRunWithin)
+	defer cancel()
+	body, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encoding a dry run on Node %s: %w", node, err)
+	}
+	_, err = w.client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, body, metav1.PatchOptions{FieldManager: remediations.FieldManager, DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+// refuses says that the answer is the refusal of the write. It is none where the Node is gone or another
+// one, where its annotations are full, where the API server could not answer just now, and where a webhook
+// cannot take part in dry runs.
+func refuses(err error) bool {
+	var s apierrors.APIStatus
+	if !errors.As(err, &s) {
+		return false // no answer of the API server
+	}
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err),
+		apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsUnauthorized(err), otherUID(err), Full(err):
+		return false
+	case s.Status().Code == http.StatusBadRequest && strings.Contains(err.Error(), "does not support dry run"):
+		return false
+	}
+	return true
+}
+
+// Full says that the API server refused a write because the annotations of the object take more than the 256 KiB that they may.
+func Full(err error) bool {
+	var s apierrors.APIStatus
+	return apierrors.IsInvalid(err) && errors.As(err, &s) && s.Status().Details != nil &&
+		slices.ContainsFunc(s.Status().Details.Causes, func(c metav1.StatusCause) bool {
+			return c.Field == "metadata.annotations" && strings.Contains(c.Message, "Too long")
+		})
+}
+
+// ownKeys is a change of each kind of key that Drydock alone writes.
+func ownKeys(n *corev1.Node) nodePatch {
+	phase, value := string(remediations.PhasePending), ""
+	if n.Labels[remediations.PhaseLabel] == phase {
+		phase = string(remediations.PhaseVerifying)
+	}
+	return nodePatch{Metadata: patchMeta{
+		UID:         n.UID,
+		Annotations: map[string]*string{remediations.AlertPrefix + dryRunKey: &value, remediations.RepairPrefix + dryRunKey: &value},
+		Labels:      map[string]*string{remediations.PhaseLabel: &phase},
+	}}
+}
+
+func cordoning(n *corev1.Node) nodePatch {
+	return nodePatch{Metadata: patchMeta{UID: n.UID}, Spec: map[string]any{"unschedulable": !n.Spec.Unschedulable}}
+}
+
+// tainting is bound to the Node's version, because a merge patch replaces all taints.
+func tainting(n *corev1.Node) nodePatch {
+	at := time.Unix(0, 0).UTC()
+	return nodePatch{Metadata: patchMeta{UID: n.UID, ResourceVersion: n.ResourceVersion}, Spec: map[string]any{"taints": taintsAfter(n, engine.NodeChange{OutOfService: &at})}}
+}
