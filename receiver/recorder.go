@@ -41,12 +41,13 @@ const (
 	UnknownLocation Result = "unknown_location" // the mesh has no leader of the location that it names
 	OtherCluster    Result = "other_cluster"    // it is another cluster's
 	NodeFull        Result = "node_full"        // its Node has no room for one more alert
+	NotInCharge     Result = "not_in_charge"    // another Drydock is in charge of the cluster, and this one writes nothing
 	SelfTest        Result = "self_test"        // the alert that always fires: that it arrived is all there is to it
 )
 
 // Results are all of them, in the order of the documentation.
 func Results() []Result {
-	return []Result{Accepted, Unchanged, NoPolicy, NoTarget, UnknownNode, UnknownPod, UnknownLocation, OtherCluster, NodeFull, SelfTest}
+	return []Result{Accepted, Unchanged, NoPolicy, NoTarget, UnknownNode, UnknownPod, UnknownLocation, OtherCluster, NodeFull, NotInCharge, SelfTest}
 }
 
 // taken says whether the alert is on its Node or queued for it, where it has one.

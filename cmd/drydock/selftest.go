@@ -99,6 +99,8 @@ func selfTestAnswer(ctx context.Context, store kube.LedgerStore) (ok bool, answe
 	}
 	state := l.Status.SelfTest
 	switch {
+	case l.Status.Aside != "":
+		return false, l.Status.Aside
 	case l.Status.Denied != "":
 		return false, l.Status.Denied
 	case state.State == "":

@@ -93,7 +93,7 @@ var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 		return []manager.Runnable{j.engine, j.posts.arrivals, j.queue, j.linking(j.newInbox(), j.tell)}, nil
 	},
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) {
-		return []manager.Runnable{j.writePath}, nil
+		return []manager.Runnable{j.charge, j.writePath}, nil
 	},
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return nil, j.addWebhook() },
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.ending() },
@@ -135,8 +135,11 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 			j.carriers[k.of] = carrier
 		}
 	}
+	if err := j.makeCharge(); err != nil {
+		return nil, err
+	}
 	j.writePath = kube.NewWritePath(p.clients, fleet.Nodes, p.cfg.Core, below, clock.RealClock{}, p.log.WithName("engine"))
-	if j.queue, err = kube.NewQueue(j.writePath.Watching(kube.WriteAnnotations(p.clients)), clock.RealClock{}, reg, p.log.WithName("receiver")); err != nil {
+	if j.queue, err = kube.NewQueue(j.charge.Guarding(j.writePath.Watching(kube.WriteAnnotations(p.clients))), clock.RealClock{}, reg, p.log.WithName("receiver")); err != nil {
 		return nil, err
 	}
 	if j.engine, err = j.newEngine(options); err != nil {
@@ -177,6 +180,8 @@ type joined struct {
 	carriers map[remediations.Kind]kube.Carrier
 	// queue has the alerts that were taken and are not on their Nodes yet.
 	queue *kube.Queue
+	// charge is this installation's hold of the cluster's Lease.
+	charge *kube.Charge
 	// writePath watches whether the API server takes what Drydock writes on Nodes.
 	writePath *kube.WritePath
 	// room counts what the cache does not show yet of what was queued.
@@ -239,8 +244,9 @@ func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 		_, waits := j.queue.Waiting(n, key)
 		return waits
 	}
-	o.Adopt = kube.Inbox{Room: j.room, Waiting: j.queue.Waiting, Now: time.Now}.Adopting(j.queue.Offer)
+	o.Adopt = kube.Inbox{Charge: j.charge.Lacking, Room: j.room, Waiting: j.queue.Waiting, Now: time.Now}.Adopting(j.queue.Offer)
 	o.NewTask, o.NewID, o.Below, o.Posts, o.Writes = newTask, newID, below, j.posts.known, j.writePath.Known
+	o.Charge = j.charge.Lacking
 	o.Config, o.Fleet, o.Journal = cfg.Core, j.fleet, kube.Journal{Client: clients, Keep: j.fleet.Keep}
 	o.Store = kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name}
 	o.Alerts, o.Actuators, o.Events, o.Metrics = j.alerts, actuators, j.tell, j.reg

@@ -155,13 +155,13 @@ func externalSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.D
 const endingEvery = 5 * time.Second
 
 // ending has the leader delete the remediation objects whose attempts are over. What fails is tried again.
-func (p *program) ending() ([]manager.Runnable, error) {
-	client, _, err := p.newExternal()
+func (j *joined) ending() ([]manager.Runnable, error) {
+	client, _, err := j.newExternal()
 	if client == nil {
 		return nil, err
 	}
-	e := external.Ender{Client: client, Registry: p.cfg.Core.Registry}
-	return []manager.Runnable{p.again(endingEvery, e.End, "remediation objects that are over are still there")}, nil
+	e := external.Ender{Client: client, Registry: j.cfg.Core.Registry}
+	return []manager.Runnable{j.again(endingEvery, j.charge.While(e.End), "remediation objects that are over are still there")}, nil
 }
 
 // newMetal3 asks the baremetal-operator.
@@ -182,12 +182,12 @@ func metal3Steps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Dur
 }
 
 // endingReboots has the leader take its annotations off BareMetalHosts whose attempts are over. Who only observes writes none.
-func (p *program) endingReboots() ([]manager.Runnable, error) {
-	client, _, err := p.newMetal3()
-	if client == nil || !p.cfg.Enforces() {
+func (j *joined) endingReboots() ([]manager.Runnable, error) {
+	client, _, err := j.newMetal3()
+	if client == nil || !j.cfg.Enforces() {
 		return nil, err
 	}
-	return []manager.Runnable{p.again(endingEvery, metal3.Ender{Client: client, Registry: p.cfg.Core.Registry}.End, "BareMetalHosts still carry annotations of attempts that are over")}, nil
+	return []manager.Runnable{j.again(endingEvery, j.charge.While(metal3.Ender{Client: client, Registry: j.cfg.Core.Registry}.End), "BareMetalHosts still carry annotations of attempts that are over")}, nil
 }
 
 // hostSteps are what is done on the machines behind Nodes.

@@ -31,18 +31,18 @@ func (p *program) newReservers() (all []engine.Reserver, err error) {
 }
 
 // keeping has the leader keep what it took, and give back what is over. Who only observes takes nothing.
-func (p *program) keeping() (all []manager.Runnable, err error) {
-	if !p.cfg.Enforces() {
+func (j *joined) keeping() (all []manager.Runnable, err error) {
+	if !j.cfg.Enforces() {
 		return nil, nil
 	}
-	if p.cfg.Core.Leases {
-		k := medik8s.Keeper{Leases: p.leases(), Registry: p.cfg.Core.Registry}
-		all = append(all, p.again(keepingEvery, k.Keep, "Leases in "+medik8s.Namespace+" are not renewed or not given back"))
+	if j.cfg.Core.Leases {
+		k := medik8s.Keeper{Leases: j.leases(), Registry: j.cfg.Core.Registry}
+		all = append(all, j.again(keepingEvery, j.charge.While(k.Keep), "Leases in "+medik8s.Namespace+" are not renewed or not given back"))
 	}
-	client, _, err := p.newClusterAPI()
+	client, _, err := j.newClusterAPI()
 	if client != nil {
-		s := clusterapi.Share{Client: client, Registry: p.cfg.Core.Registry}
-		all = append(all, p.again(keepingEvery, s.GiveBack, "Machines still carry annotations of repairs that are over"))
+		s := clusterapi.Share{Client: client, Registry: j.cfg.Core.Registry}
+		all = append(all, j.again(keepingEvery, j.charge.While(s.GiveBack), "Machines still carry annotations of repairs that are over"))
 	}
 	return all, err
 }
@@ -62,7 +62,7 @@ func (j *joined) keepingConditions() []manager.Runnable {
 	if j.conditions == nil {
 		return nil
 	}
-	return []manager.Runnable{j.again(keepingEvery, j.conditions.Keep, "conditions of Nodes do not say what Drydock does")}
+	return []manager.Runnable{j.again(keepingEvery, j.charge.While(j.conditions.Keep), "conditions of Nodes do not say what Drydock does")}
 }
 
 // again has the leader do something again and again. What fails is tried again; failing says what that means.

@@ -223,6 +223,7 @@ func TestTheRunbooksPromisesHold(t *testing.T) {
 	l := heldBy(remediations.ReasonAtLimit, "1 of at most 1 repairs are under way in the cluster (node-1)")
 	l.Arrival = now.Add(-20 * time.Minute)
 	l.Status.Blind = "at least three nodes do not renew their leases"
+	l.Status.Unwritten = map[string]string{"node-4": "alerts cannot be written on the Node since 2026-11-20T20:55:00Z: metadata.annotations: Too long"}
 	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Minute), Unhealthy: 2, Nodes: 6, Quiet: now}}
 	l.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestUnrouted, Message: "it is routed elsewhere", Since: now.Add(-2 * time.Minute)}
 	l.Status.Exhausted = map[string]int{"node-not-ready": 3}
@@ -236,6 +237,9 @@ func TestTheRunbooksPromisesHold(t *testing.T) {
 	shows := map[string][]string{
 		"DrydockBlind: `kubectl drydock status` shows the cause in a sentence": {blind},
 		"DrydockBlind: `kubectl drydock status` names":                         {blind},
+		"DrydockBlind: `kubectl drydock status` name the nodes, each with the answer of the API server": {
+			"Unwritten:node-4: alerts cannot be written on the Node since 2026-11-20T20:55:00Z: metadata.annotations: Too long",
+		},
 		"DrydockBreakerOpen: `kubectl drydock status` shows how many nodes are unhealthy, and which ones": {
 			"2 of 6 nodes are unhealthy", "unhealthy now: node-1 (not Ready), node-2 (alert NodeNotReady)",
 		},

@@ -590,6 +590,7 @@ func TestWhyTellsOfAlertsThatNoPolicyTakes(t *testing.T) {
 func TestWhySaysThatTheNodeCannotShowItsAlerts(t *testing.T) {
 	t.Parallel()
 	const full = "alerts cannot be written on the Node since 2026-11-20T20:55:00Z: metadata.annotations: Too long"
+	const another = `another Drydock is in charge of the cluster: "a/drydock" holds Lease kube-system/drydock`
 	const denied = "the API server refuses Drydock's own annotations and labels on Nodes: ValidatingAdmissionPolicy 'other' denied request"
 	for name, tc := range map[string]struct {
 		status func(*ledger.Status)
@@ -597,6 +598,7 @@ func TestWhySaysThatTheNodeCannotShowItsAlerts(t *testing.T) {
 	}{
 		"its annotations are full":       {func(s *ledger.Status) { s.Unwritten = map[string]string{"node-3": full} }, "Drydock does nothing for node-3 itself now: " + full + "."},
 		"those of another node are full": {func(s *ledger.Status) { s.Unwritten = map[string]string{"node-4": full} }, "node-3 needs no repair"},
+		"another Drydock is in charge":   {func(s *ledger.Status) { s.Aside, s.Blind = another, another }, "Drydock does nothing for node-3 itself now: " + another + "."},
 		"no Node takes a write":          {func(s *ledger.Status) { s.Denied, s.Blind = denied, denied }, "Drydock does nothing for node-3 itself now: " + denied + "."},
 	} {
 		l := calmLedger()

@@ -91,7 +91,11 @@ func (b *builder) buildLeaderElection(raw *rawConfig) {
 	b.config.LeaderElection = LeaderElection{
 		Enabled:       l.Enabled,
 		Lease:         ObjectName{b.Namespace(at.To("namespace"), l.Namespace), b.ObjectName(at.To("name"), l.Name)},
+		Cluster:       ObjectName{b.Namespace(at.To("cluster", "namespace"), l.Cluster.Namespace), b.ObjectName(at.To("cluster", "name"), l.Cluster.Name)},
 		LeaseDuration: lease, RenewDeadline: renew, RetryPeriod: retry,
+	}
+	if le := b.config.LeaderElection; le.Lease == le.Cluster {
+		b.Fault(at.To("cluster"), "this is the Lease by which the replicas elect their leader, too; write another name or namespace")
 	}
 }
 

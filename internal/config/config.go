@@ -85,6 +85,8 @@ type Webhook struct {
 type LeaderElection struct {
 	Enabled bool
 	Lease   ObjectName
+	// Cluster is the Lease of the one Drydock that is in charge of the cluster.
+	Cluster ObjectName
 
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }

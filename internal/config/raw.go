@@ -35,6 +35,7 @@ type rawConfig struct {
 		Enabled                                   bool
 		Namespace, Name                           string
 		LeaseDuration, RenewDeadline, RetryPeriod string
+		Cluster                                   struct{ Namespace, Name string }
 	}
 	Ledger struct{ Namespace, Name string }
 

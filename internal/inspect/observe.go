@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -90,7 +91,7 @@ func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Obser
 	if s.State.Ledger == nil {
 		s.State.Ledger = &ledger.Ledger{}
 	}
-	s.State.Denied = s.State.Ledger.Status.Denied
+	s.State.Denied = cmp.Or(s.State.Ledger.Status.Aside, s.State.Ledger.Status.Denied)
 	if err := r.readLeases(ctx, s, nodes); err != nil {
 		return nil, err
 	}

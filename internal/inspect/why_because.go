@@ -9,12 +9,12 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// unwritten is why no alert can be written on the Node, as the leader put it into the ledger; empty: it can, or that is not known.
+// unwritten is why Drydock writes no alert on the Node, as the ledger says; empty: it does, or that is not known.
 func (s *Observation) unwritten() string {
 	if s.Ledger.Status == nil {
 		return ""
 	}
-	return cmp.Or(s.Ledger.Status.Unwritten[s.Node.Name], s.Ledger.Status.Denied)
+	return cmp.Or(s.Ledger.Status.Aside, s.Ledger.Status.Denied, s.Ledger.Status.Unwritten[s.Node.Name])
 }
 
 // because says why nothing is done for the alerts of policies that fire or, where none fires, for a fault that is seen. Empty: there is

@@ -88,13 +88,19 @@ func RenderedConfig(manifests map[string]string) ([]byte, error) {
 // labValues are laid under the values of a lab's release: its Drydock is a process beside the cluster, so there are no
 // pods. The chart sees only the part of the configuration that a test tells it. Where a test names no provider, the
 // release has Civo, so that what enforces may drain; where it names one, the rights are those of that provider alone.
-func labValues(values map[string]any) map[string]any {
-	under := map[string]any{"replicas": 0}
+func labValues(namespace string, values map[string]any) map[string]any {
+	configured := map[string]any{"leaderElection": map[string]any{"cluster": clusterLease(namespace)}}
+	under := map[string]any{"replicas": 0, "config": configured}
 	if config, _ := values["config"].(map[string]any); config["providers"] == nil {
-		under["config"] = map[string]any{"providers": map[string]any{"civo": map[string]any{"clusterID": "lab", "region": "LAB"}}}
+		configured["providers"] = map[string]any{"civo": map[string]any{"clusterID": "lab", "region": "LAB"}}
 		under["secrets"] = map[string]any{"civoAPIKey": map[string]any{"name": "none"}}
 	}
 	return under
+}
+
+// clusterLease is the Lease of the one Drydock that is in charge. In a lab each release has its own, because a lab may have several.
+func clusterLease(namespace string) map[string]any {
+	return map[string]any{"namespace": namespace, "name": "drydock-cluster"}
 }
 
 // webhookTimeout finds how long the API server waits for Drydock's webhook.
@@ -115,7 +121,7 @@ func (l *Lab) InstallChart(ctx context.Context, release, namespace string, value
 			"admission": map[string]any{"policy": map[string]any{"enabled": false}},
 		}
 	}
-	manifests, err := RenderChart(release, namespace, overlay(labValues(values), values))
+	manifests, err := RenderChart(release, namespace, overlay(labValues(namespace, values), values))
 	if err != nil {
 		return err
 	}

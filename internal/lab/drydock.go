@@ -94,6 +94,9 @@ func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map
 		"ledger": map[string]any{"namespace": o.Namespace},
 		"limits": map[string]any{"startupGrace": "0s"},
 	}
+	if o.Program == "" { // an older one knows no such key
+		c["leaderElection"].(map[string]any)["cluster"] = clusterLease(o.Namespace)
+	}
 	if !l.loadsSelfTest() {
 		c["alertmanager"].(map[string]any)["selfTest"] = ""
 	}

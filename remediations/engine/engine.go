@@ -64,6 +64,8 @@ type Options struct {
 	// Adopt takes an alert that only a poll saw for its Node, as the receiver takes those of a post; false: there is no room for it
 	// now, and a later poll tries again. It must not block.
 	Adopt func(n *corev1.Node, a remediations.Alert) bool
+	// Charge says why this installation is not in charge of the cluster, so that it changes nothing; empty: it is. Nil: there is no other.
+	Charge func() string
 	// Writes says how the API server takes Drydock's writes on Nodes; nil: nobody watches that.
 	Writes func() Writes
 	// Posts is what the receiver of this replica knows of the self-test; nil: nothing.

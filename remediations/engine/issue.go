@@ -150,6 +150,9 @@ func (p *pass) mayStill(node string, lets func(ctx context.Context, live *corev1
 		if err := lets(ctx, live); err != nil {
 			return err
 		}
+		if why := p.lacksCharge(); why != "" {
+			return remediations.Withhold(remediations.ReasonBlind, "%s", why)
+		}
 		return p.core.young(since, p.Clock.Now()) // asked last: what was read before may have taken its time
 	}
 }

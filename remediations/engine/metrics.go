@@ -64,10 +64,11 @@ const (
 	blindWrites       = "writes"
 	blindStore        = "store"
 	blindDenied       = "denied"
+	blindCharge       = "charge"
 )
 
 // BlindCauses are all of them.
-var BlindCauses = []string{blindAlertmanager, blindLeases, blindLedger, blindNodes, blindWrites, blindStore, blindDenied}
+var BlindCauses = []string{blindAlertmanager, blindLeases, blindLedger, blindNodes, blindWrites, blindStore, blindDenied, blindCharge}
 
 func newRepairMetrics(reg prometheus.Registerer, c *remediations.Config) repairMetrics {
 	m := repairMetrics{

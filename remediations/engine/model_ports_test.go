@@ -136,6 +136,11 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 		Adopt:      func(n *corev1.Node, a remediations.Alert) bool { return i.adopt(ctx, n, a) },
 		Conditions: conditions, Targets: strange, Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Reservers: w.reservers, Repairers: w.repairers, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: byProvider, Witnesses: w.witnesses, Workers: workers, Events: i,
 		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset, slept: &i.slept}, Log: w.log, PollInterval: w.pollEvery,
+		Charge: func() string {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.charge
+		},
 		Writes: func() Writes {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -328,6 +333,9 @@ func (i *instance) Node(_ context.Context, name string) (*corev1.Node, error) {
 	i.w.mu.Lock()
 	defer i.w.mu.Unlock()
 	i.w.checkName(name)
+	if i.w.lastLook != nil {
+		i.w.lastLook()
+	}
 	if i.fault("node") != "" || name == i.w.unreadable {
 		return nil, errLost
 	}

@@ -71,6 +71,10 @@ type world struct {
 	reservers []Reserver
 	// writes says how the API server takes what Drydock writes on Nodes; nil: it takes all.
 	writes func() Writes
+	// lastLook is called when a Node is read from the API server itself; nil: nothing is.
+	lastLook func()
+	// charge is why this installation is not in charge of the cluster.
+	charge string
 	// repairers are the other systems that were found to repair nodes.
 	repairers func() []coverage.Repairer
 

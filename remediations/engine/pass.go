@@ -34,6 +34,9 @@ const (
 // pass decides about every node that Drydock has anything on, oldest fault first, and says when to pass again.
 func (e *Engine) pass(ctx context.Context) time.Duration {
 	e.again, e.waiting, e.prefetchDue = false, false, false
+	if e.standsAside(ctx) {
+		return later
+	}
 	writesDone := e.writesDone
 	if err := e.readNodes(ctx); err != nil {
 		e.Log.Error(err, "the Nodes cannot be listed; nothing is decided, and nothing goes on")
@@ -220,6 +223,9 @@ func signature(n *corev1.Node) uint64 {
 // write changes a Node and remembers it as written, so that the next decision does not rest on a cache that is behind.
 func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*corev1.Node, error) {
 	m := e.remember(n.Name)
+	if e.lacksCharge() != "" {
+		return nil, errNotInCharge
+	}
 	if !m.writes.due(e.Clock.Now()) {
 		return nil, m.writes.err
 	}

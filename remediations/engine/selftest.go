@@ -103,6 +103,9 @@ func withoutArrival(data map[string]string) map[string]string {
 
 // trySave is Store.Save of a ledger that fits, but an arrival in the meantime is no conflict.
 func (e *Engine) trySave(ctx context.Context, l *ledger.Ledger, version string) (string, error) {
+	if e.lacksCharge() != "" {
+		return "", errNotInCharge
+	}
 	data, forgotten := l.Fit()
 	if forgotten > 0 {
 		e.Log.Info("the ledger is too long for a ConfigMap; the oldest cures are forgotten", "cures", forgotten)

@@ -82,6 +82,10 @@ type outside struct {
 	stale string
 	// writes is what is known of how the API server takes writes on Nodes.
 	writes Writes
+	// aside is while this installation is not in charge of the cluster.
+	aside outage
+	// asideSaid is what the ledger says of that.
+	asideSaid string
 	// nodesNew: the cache of Nodes gave something since the last pass.
 	nodesNew bool
 	// back is what is known of a store that went back; nil: it did not.

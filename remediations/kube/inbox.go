@@ -20,6 +20,8 @@ const (
 	ResultUnchanged = "unchanged"
 	ResultNodeFull  = "node_full"
 	ResultSelfTest  = "self_test"
+	// ResultNotInCharge is an alert that another Drydock, which is in charge of the cluster, is to write.
+	ResultNotInCharge = "not_in_charge"
 )
 
 // Inbox writes received alerts on their Nodes. Every replica has one; two that write the same alert write the same key.
@@ -28,6 +30,8 @@ type Inbox struct {
 	// Patch writes annotations on the Node if it still is the one of that UID, or takes them to be written soon, as Queue.Put
 	// does; a nil value removes the key.
 	Patch func(ctx context.Context, n *corev1.Node, annotations map[string]*string) error
+	// Charge says why this installation is not in charge of the cluster, so that it writes nothing; empty: it is. Nil: there is no other.
+	Charge func() string
 	// Waiting says what will be under that key when all that was taken is written; nil: nothing waits.
 	Waiting func(n *corev1.Node, key string) (value *string, ok bool)
 	// Node looks a Node up in the cache by its exact name; nil: there is none.
@@ -69,6 +73,9 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 			i.Arrived()
 		}
 		return ResultSelfTest, nil // about no node, whatever labels it has
+	}
+	if i.lacksCharge() {
+		return ResultNotInCharge, nil
 	}
 	route, why := routing.Of(i.Config, labels, i.Node)
 	if why != remediations.MisrouteNone {
@@ -135,6 +142,8 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 	return ResultAccepted, nil
 }
 
+func (i Inbox) lacksCharge() bool { return i.Charge != nil && i.Charge() != "" }
+
 // lateEnd says that a is the end of an earlier episode of the alert than the one that fires by old. A slow replica of Alertmanager
 // delivers it when the alert has begun to fire again.
 func lateEnd(a, old remediations.Alert) bool {
@@ -156,6 +165,9 @@ func writing(a remediations.Alert, drop []string) map[string]*string {
 // taken, as by Queue.Offer.
 func (i Inbox) Adopting(offer func(n *corev1.Node, annotations map[string]*string) (taken bool, err error)) func(n *corev1.Node, a remediations.Alert) bool {
 	return func(n *corev1.Node, a remediations.Alert) bool {
+		if i.lacksCharge() {
+			return false
+		}
 		drop, ok := i.Room.take(n, a, i.Now(), i.Waiting)
 		if !ok {
 			return false

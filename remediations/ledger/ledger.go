@@ -67,6 +67,8 @@ type Status struct {
 	SelfTest alerts.SelfTest `json:"selfTest,omitzero"`
 	// Uncovered are, by step, the Nodes that no single provider serves for it.
 	Uncovered map[string]coverage.Lack `json:"uncovered,omitempty"`
+	// Aside is why this installation changes nothing: it is not in charge of the cluster. Empty: it is.
+	Aside string `json:"aside,omitempty"`
 	// Denied is why the API server refuses Drydock's own keys on all Nodes; empty: it takes them. Limited are the other
 	// writes on Nodes that it refuses, each in a sentence.
 	Denied  string   `json:"denied,omitempty"`

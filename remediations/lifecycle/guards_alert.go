@@ -25,7 +25,7 @@ func blind(c *Candidate) *Finding {
 		return &Finding{Message: c.Verdict.Message}
 	}
 	if c.Denied != "" {
-		return Because("%s; no repair begins until the API server takes these writes", c.Denied)
+		return Because("%s; no repair begins until that ends", c.Denied)
 	}
 	if c.Behind != "" {
 		return Because("%s; no repair begins until that ends", c.Behind)

@@ -29,7 +29,7 @@ type State struct {
 	LeasesErr              error
 	// Behind is why the cache of Nodes cannot be trusted; empty: it can.
 	Behind string
-	// Denied is why the API server refuses Drydock's own keys on all Nodes; empty: it takes them.
+	// Denied is why nothing can be written on any Node: the API server refuses Drydock's own keys. Empty: it takes them.
 	Denied string
 	// Lease is the node's lease as last read; nil: not read.
 	Lease *signs.Lease

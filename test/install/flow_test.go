@@ -35,6 +35,7 @@ func TestTheLeaseDoesNotQueueWithTheRest(t *testing.T) {
 				res.Header.Get("X-Kubernetes-Pf-Prioritylevel-Uid") == string(p.UID)
 		}
 	}
+	require.Eventually(t, inFlow("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/drydock", release+"-lease", "leader-election"), lab.Patience, 100*time.Millisecond)
 	lease := "/apis/coordination.k8s.io/v1/namespaces/" + release + "/leases/drydock"
 	require.Eventually(t, inFlow(lease, release+"-lease", "leader-election"), lab.Patience, 100*time.Millisecond)
 	require.Eventually(t, inFlow("/api/v1/nodes", release, release), lab.Patience, 100*time.Millisecond)

@@ -148,13 +148,21 @@ func apply(t *testing.T, l *lab.Lab, release string, manifests map[string]string
 // program runs one of the lab's programs and returns what it said on its standard output.
 func program(t *testing.T, l *lab.Lab, name string, args ...string) string {
 	t.Helper()
+	out, faults, err := try(t, l, name, args...)
+	require.NoError(t, err, "%s %v: %s", name, args, faults)
+	return out
+}
+
+// try is program, where it may fail.
+func try(t *testing.T, l *lab.Lab, name string, args ...string) (out, faults string, err error) {
+	t.Helper()
 	paths, err := programs.Build(t.Context(), os.Stderr, name)
 	require.NoError(t, err)
-	var out, faults bytes.Buffer
+	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), paths[name], args...)
 	home := t.TempDir()
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.AdminKubeconfig(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
-	cmd.Stdout, cmd.Stderr = &out, &faults
-	require.NoError(t, cmd.Run(), "%s %v: %s", name, args, &faults)
-	return out.String()
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	return stdout.String(), stderr.String(), err
 }

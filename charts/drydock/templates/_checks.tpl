@@ -25,6 +25,7 @@
 {{- if not (or .Values.serviceAccount.create .Values.serviceAccount.name) -}}
 {{- fail "serviceAccount.create is false: set serviceAccount.name to the ServiceAccount that Drydock runs as. The chart gives its rights to that account" -}}
 {{- end -}}
+{{- include "drydock.checks.second" . -}}
 {{- include "drydock.checks.rules" . -}}
 {{- range $sidecar := dig "providers" "sidecars" list $c -}}
 {{- with dig "serviceAccount" dict (default dict $sidecar.auth) -}}
@@ -189,4 +190,34 @@ SeiNodeSidecarReadinessLost: {min: 1, max: 10}
 /etc/drydock/metrics/tls.crt
 /etc/drydock/metrics/tls.key
 {{- end }}
+{{- end -}}
+
+{{- /* The Lease of the one Drydock that is in charge of the cluster. */ -}}
+{{- define "drydock.cluster.lease" -}}
+{{- $given := dig "leaderElection" "cluster" dict (default dict .Values.config) | default dict -}}
+{{- dict "namespace" (default "kube-system" $given.namespace) "name" (default "drydock" $given.name) | toYaml -}}
+{{- end -}}
+
+{{- /* Another release in this cluster, by the cluster's Lease. `helm template` and a dry run on the client see none. */ -}}
+{{- define "drydock.checks.second" -}}
+{{- $at := include "drydock.cluster.lease" . | fromYaml -}}
+{{- $lease := lookup "coordination.k8s.io/v1" "Lease" $at.namespace $at.name -}}
+{{- if $lease -}}
+{{- $notes := default dict $lease.metadata.annotations -}}
+{{- $holder := dig "spec" "holderIdentity" "" $lease -}}
+{{- $other := "" -}}
+{{- if get $notes "meta.helm.sh/release-name" -}}
+{{- if or (ne (get $notes "meta.helm.sh/release-name") .Release.Name) (ne (get $notes "meta.helm.sh/release-namespace") .Release.Namespace) -}}
+{{- $other = printf "release %s in namespace %s" (get $notes "meta.helm.sh/release-name") (get $notes "meta.helm.sh/release-namespace") -}}
+{{- end -}}
+{{- else if and $holder (ne (first (splitList "/" $holder)) .Release.Namespace) -}}
+{{- $other = printf "the installation %s" $holder -}}
+{{- end -}}
+{{- if and $other (not .Values.allowSecondRelease) -}}
+{{- fail (printf "this cluster has a Drydock already: %s (Lease %s/%s). Two Drydocks deny each other their writes. Upgrade or uninstall that one, or set allowSecondRelease to true: the second release then changes nothing until the first one is gone" $other $at.namespace $at.name) -}}
+{{- end -}}
+{{- if and $other (or .Values.admission.policy.enabled (include "drydock.webhook" .)) -}}
+{{- fail (printf "this cluster has a Drydock already: %s. Its writes would be denied by the admission of this release: set admission.policy.enabled to false, and remove config.webhook, until the first one is gone" $other) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}

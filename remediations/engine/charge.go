@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
+)
+
+// errNotInCharge: the write was not made, because another installation is in charge of the cluster, or that is not known.
+var errNotInCharge = errors.New("this Drydock is not in charge of the cluster")
+
+// lacksCharge is why this installation changes nothing in the cluster; empty: it is in charge.
+func (e *Engine) lacksCharge() string {
+	if e.Charge == nil {
+		return ""
+	}
+	return e.Charge()
+}
+
+// standsAside says that this installation is not in charge of the cluster. It then decides nothing and ends the work under
+// way. People are told when that lasts: a leader needs a moment to take the Lease.
+func (e *Engine) standsAside(ctx context.Context) bool {
+	now, why := e.Clock.Now(), e.lacksCharge()
+	e.metrics.blind.WithLabelValues(blindCharge).Set(gauge(why != ""))
+	if why == "" {
+		if e.aside.told {
+			e.Events.Event("", Event{Reason: "InCharge", Action: "Held", Note: "this Drydock is in charge of the cluster again"})
+		}
+		e.aside.over()
+		e.asideSaid = ""
+		return false
+	}
+	if e.aside.since.IsZero() {
+		e.aside.since = now
+		e.ledger = nil // what was read may be old when this installation is in charge again
+	}
+	if lifecycle.Lost(e.aside.since, now) {
+		if !e.aside.told {
+			e.aside.told = true
+			e.Events.Event("", Event{Warning: true, Reason: "NotInCharge", Action: "Held", Note: "this Drydock changes nothing: " + why})
+		}
+		e.sayAside(ctx, why)
+	}
+	for _, m := range e.memory {
+		m.stopWork()
+	}
+	return true
+}
+
+// sayAside puts into this installation's own ledger why it is not in charge, so that people who ask are told. Nothing else of the
+// ledger changes, and none is made.
+func (e *Engine) sayAside(ctx context.Context, why string) {
+	if e.asideSaid == why {
+		return
+	}
+	data, version, err := e.Store.Load(ctx)
+	if err != nil {
+		return
+	}
+	l, err := ledger.Decode(data)
+	if err != nil {
+		return
+	}
+	if l.Status.Aside != why {
+		l.Status.Aside, l.Status.Blind = why, why
+		if _, err := e.Store.Save(ctx, l.Encode(), version); err != nil {
+			e.Log.Error(err, "the ledger could not be saved", "why", why)
+			return
+		}
+	}
+	e.asideSaid = why
+}

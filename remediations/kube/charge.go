@@ -1,0 +1,222 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+const (
+	// chargeRenewed is the time between two looks at the cluster's Lease, chargeAgain the time after one
+	// that failed, and chargeWithin bounds one request.
+	chargeRenewed = 10 * time.Second
+	chargeAgain   = 2 * time.Second
+	chargeWithin  = 5 * time.Second
+	// ChargeGood is the least time for which a renewal counts.
+	ChargeGood = 40 * time.Second
+	// chargeMargin is how much longer another installation waits before it takes the Lease. It covers an
+	// intent of the holder that is already written.
+	chargeMargin = 30 * time.Second
+)
+
+// Charge is one installation's hold of the cluster's Lease. Only the installation that holds the Lease
+// changes anything in the cluster. The leader takes and renews the Lease; the other replicas of the
+// installation read it. All replicas of an installation have the same identity, so that a new leader goes
+// on at once. Another installation takes the Lease only when it has not seen the Lease change for the
+// holder's duration and a margin, by its own clock. It is a manager.Runnable of every replica.
+type Charge struct {
+	Client kubernetes.Interface
+	Lease  types.NamespacedName
+	// Identity names the installation: the namespace and the name of the Lease by which its replicas elect their leader.
+	Identity string
+	// Good is how long a renewal counts, at least ChargeGood.
+	Good time.Duration
+	// Elected is closed as soon as this replica leads.
+	Elected <-chan struct{}
+	// Changed is called when the installation comes to be in charge, or no longer is. It must not block.
+	Changed func()
+	Clock   clock.Clock
+	Log     logr.Logger
+
+	mu sync.Mutex
+	// held is when the last renewal that succeeded began; zero: there is none, or another installation holds the Lease.
+	held time.Time
+	why  string
+	// seen is the version of another installation's Lease, and since when it has not changed.
+	seen      string
+	seenSince time.Time
+	was       bool
+	told      string
+}
+
+// NeedLeaderElection says no: every replica writes alerts on Nodes.
+func (c *Charge) NeedLeaderElection() bool { return false }
+
+// Lacking says why this installation is not in charge of the cluster; empty: it is.
+func (c *Charge) Lacking() string {
+	now := c.Clock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// Both clocks: the monotonic one does not count the time that a suspended machine slept.
+	if !c.held.IsZero() && now.Sub(c.held) < c.good() && now.Round(0).Sub(c.held.Round(0)) < c.good() {
+		return ""
+	}
+	return cmp.Or(c.why, "Lease "+c.Lease.String()+" has not been read yet")
+}
+
+func (c *Charge) good() time.Duration { return max(c.Good, ChargeGood) }
+
+// errNotInCharge: the write was not sent.
+var errNotInCharge = errors.New("this Drydock is not in charge of the cluster")
+
+// Guarding is write while this installation is in charge.
+func (c *Charge) Guarding(write AnnotationWriter) AnnotationWriter {
+	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
+		if c.Lacking() != "" {
+			return errNotInCharge
+		}
+		return write(ctx, name, uid, annotations)
+	}
+}
+
+// While does nothing while this installation is not in charge.
+func (c *Charge) While(do func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if c.Lacking() != "" {
+			return nil
+		}
+		return do(ctx)
+	}
+}
+
+// Start holds the Lease until ctx ends. It does not give the Lease back: another replica of the installation goes on with it.
+func (c *Charge) Start(ctx context.Context) error {
+	elected := c.Elected
+	for {
+		wait := chargeRenewed
+		if !c.Look(ctx) {
+			wait = chargeAgain
+		}
+		timer := c.Clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-elected:
+			elected = nil
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// Look reads the Lease once, and takes or renews it where this replica leads. It says whether the look succeeded.
+func (c *Charge) Look(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, chargeWithin)
+	defer cancel()
+	began := c.Clock.Now()
+	held, why, err := c.look(ctx, began)
+	c.mu.Lock()
+	switch {
+	case err != nil:
+		c.why = text.Line(err.Error(), maxRefusalText) // a renewal counts on until its time is over
+	case held:
+		c.held, c.why = began, ""
+	default:
+		c.held, c.why = time.Time{}, why
+	}
+	c.mu.Unlock()
+	c.tell()
+	return err == nil
+}
+
+// tell says in the log, and by Changed, what has changed.
+func (c *Charge) tell() {
+	lacking := c.Lacking()
+	was, told := c.was, c.told
+	c.was, c.told = lacking == "", lacking
+	switch {
+	case lacking == "" && told != "":
+		c.Log.Info("this Drydock is in charge of the cluster", "object", c.Lease.String())
+	case lacking != "" && lacking != told:
+		c.Log.Info("this Drydock is not in charge of the cluster, and changes nothing", "why", lacking)
+	}
+	if c.was != was && c.Changed != nil {
+		c.Changed()
+	}
+}
+
+func (c *Charge) leads() bool {
+	select {
+	case <-c.Elected:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *Charge) look(ctx context.Context, now time.Time) (held bool, why string, err error) {
+	leases := c.Client.CoordinationV1().Leases(c.Lease.Namespace)
+	lease, err := leases.Get(ctx, c.Lease.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && !c.leads():
+		return false, fmt.Sprintf("there is no Lease %s yet, which the leader makes", c.Lease), nil
+	case apierrors.IsNotFound(err):
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: c.Lease.Namespace, Name: c.Lease.Name}}
+		c.hold(lease, now)
+		if _, err = leases.Create(ctx, lease, metav1.CreateOptions{FieldManager: remediations.FieldManager}); err != nil {
+			return false, "", fmt.Errorf("there is no Lease %s, which the chart makes, and Drydock cannot create it: %w", c.Lease, err)
+		}
+		return true, "", nil
+	case err != nil:
+		return false, "", fmt.Errorf("reading Lease %s, which says who is in charge of the cluster: %w", c.Lease, err)
+	}
+	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+	switch {
+	case holder == c.Identity && !c.leads():
+		return true, "", nil
+	case holder == "" && !c.leads():
+		return false, fmt.Sprintf("nobody holds Lease %s yet, which the leader takes", c.Lease), nil
+	case holder != "" && holder != c.Identity && !c.stands(lease, now):
+		return false, fmt.Sprintf("another Drydock is in charge of the cluster: %q holds Lease %s", text.Line(holder, 100), c.Lease), nil
+	}
+	c.hold(lease, now)
+	if _, err := leases.Update(ctx, lease, metav1.UpdateOptions{FieldManager: remediations.FieldManager}); err != nil {
+		return false, "", fmt.Errorf("renewing Lease %s, which says who is in charge of the cluster: %w", c.Lease, err)
+	}
+	return true, "", nil
+}
+
+// stands says that another installation's Lease has not changed for so long, by the clock of this process, that this leader may take it.
+func (c *Charge) stands(lease *coordinationv1.Lease, now time.Time) bool {
+	if version := string(lease.UID) + "/" + lease.ResourceVersion; version != c.seen {
+		c.seen, c.seenSince = version, now
+	}
+	wait := max(c.good(), time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second) + chargeMargin
+	return c.leads() && now.Sub(c.seenSince) >= wait
+}
+
+// hold makes the Lease this installation's.
+func (c *Charge) hold(lease *coordinationv1.Lease, now time.Time) {
+	s := &lease.Spec
+	if ptr.Deref(s.HolderIdentity, "") != c.Identity {
+		s.HolderIdentity, s.AcquireTime = &c.Identity, &metav1.MicroTime{Time: now}
+		s.LeaseTransitions = ptr.To(ptr.Deref(s.LeaseTransitions, 0) + 1)
+	}
+	s.LeaseDurationSeconds, s.RenewTime = ptr.To(int32(c.good()/time.Second)), &metav1.MicroTime{Time: now}
+}

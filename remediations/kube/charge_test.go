@@ -1,0 +1,216 @@
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+	pointer "k8s.io/utils/ptr"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/kube"
+)
+
+// harbour is a cluster with the Lease for which installations compete. Each write gives the Lease another version, as an API server does.
+type harbour struct {
+	t       *testing.T
+	cluster *fake.Clientset
+	version int
+	mu      sync.Mutex
+	fails   map[string]error // by verb
+}
+
+func newHarbour(t *testing.T, lease *coordinationv1.Lease) *harbour {
+	t.Helper()
+	h := &harbour{t: t, cluster: fake.NewClientset(), fails: map[string]error{}}
+	if lease != nil {
+		require.NoError(t, h.cluster.Tracker().Add(lease))
+	}
+	h.cluster.PrependReactor("*", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if err := h.fails[a.GetVerb()]; err != nil {
+			return true, nil, err
+		}
+		if u, ok := a.(clienttesting.UpdateAction); ok && a.GetVerb() == "update" {
+			h.version++
+			u.GetObject().(*coordinationv1.Lease).ResourceVersion = string(rune('a' + h.version%26))
+		}
+		return false, nil, nil
+	})
+	return h
+}
+
+func (h *harbour) fail(verb string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fails[verb] = err
+}
+
+func (h *harbour) holder() string {
+	l, err := h.cluster.CoordinationV1().Leases("kube-system").Get(h.t.Context(), "drydock", metav1.GetOptions{})
+	require.NoError(h.t, err)
+	return pointer.Deref(l.Spec.HolderIdentity, "")
+}
+
+// run runs a replica of the installation until stop; lead makes it the leader.
+func (h *harbour) run(identity string) (c *kube.Charge, lead, stop func()) {
+	elected := make(chan struct{})
+	c = &kube.Charge{
+		Client: h.cluster, Lease: types.NamespacedName{Namespace: "kube-system", Name: "drydock"}, Identity: identity, Elected: elected, Clock: clock.RealClock{}, Log: logr.Discard(),
+	}
+	ctx, cancel := context.WithCancel(h.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Start(ctx) }()
+	return c, sync.OnceFunc(func() { close(elected) }), sync.OnceFunc(func() { cancel(); require.NoError(h.t, <-ended) })
+}
+
+// made is the Lease as the chart makes it.
+func made() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "drydock", UID: "u", ResourceVersion: "1"}}
+}
+
+// TestOneInstallationIsInChargeOfTheCluster: the one that leads first, with all of its replicas and with each later leader of it at once;
+// another one only when the Lease has stood still for its duration and a margin.
+func TestOneInstallationIsInChargeOfTheCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarbour(t, made())
+		first, firstLeads, firstStops := h.run("a/drydock")
+		beside, besideLeads, besideStops := h.run("a/drydock")
+		other, otherLeads, otherStops := h.run("b/drydock")
+		defer besideStops()
+		defer otherStops()
+		time.Sleep(time.Minute)
+		for _, c := range []*kube.Charge{first, beside, other} {
+			require.Contains(t, c.Lacking(), "nobody holds Lease kube-system/drydock yet", "nobody leads")
+		}
+		firstLeads()
+		time.Sleep(11 * time.Second)
+		otherLeads()
+		time.Sleep(time.Hour)
+		require.Empty(t, first.Lacking())
+		require.Empty(t, beside.Lacking(), "it is of the same installation")
+		require.Equal(t, `another Drydock is in charge of the cluster: "a/drydock" holds Lease kube-system/drydock`, other.Lacking())
+
+		firstStops()
+		besideLeads()
+		time.Sleep(time.Second)
+		require.Empty(t, beside.Lacking(), "the next leader of the installation")
+		time.Sleep(time.Hour)
+		require.NotEmpty(t, other.Lacking())
+
+		besideStops()
+		for range 65 { // the Lease counts for 40 s, and stands for 30 s more
+			require.NotEmpty(t, other.Lacking())
+			time.Sleep(time.Second)
+		}
+		require.NotEmpty(t, beside.Lacking(), "long before another one takes the Lease")
+		time.Sleep(30 * time.Second)
+		require.Empty(t, other.Lacking())
+		require.Equal(t, "b/drydock", h.holder())
+	})
+}
+
+// TestAClockThatIsWrongTakesNoLease: only what this process has seen counts, and not the times in the Lease.
+func TestAClockThatIsWrongTakesNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old := made()
+		old.Spec = coordinationv1.LeaseSpec{
+			HolderIdentity: pointer.To("a/drydock"), RenewTime: &metav1.MicroTime{Time: time.Now().Add(-time.Hour)}, LeaseDurationSeconds: pointer.To[int32](120),
+		}
+		h := newHarbour(t, old)
+		c, lead, stop := h.run("b/drydock")
+		defer stop()
+		lead()
+		time.Sleep(145 * time.Second)
+		require.NotEmpty(t, c.Lacking(), "the holder says that it may be silent for 120 s")
+		time.Sleep(20 * time.Second)
+		require.Empty(t, c.Lacking(), "the control")
+	})
+}
+
+// TestALeaseThatCannotBeReadOrWrittenHolds, and what is missing is named: at once where it was never held, else when the last renewal
+// is too old. It is held again as soon as it can be.
+func TestALeaseThatCannotBeReadOrWrittenHolds(t *testing.T) {
+	forbidden := func(verb string) error {
+		return apierrors.NewForbidden(coordinationv1.Resource("leases"), "drydock", errors.New("User cannot "+verb+" it"))
+	}
+	for name, tc := range map[string]struct {
+		lease *coordinationv1.Lease
+		verb  string
+		err   error
+		says  string
+	}{
+		"no right to read it":       {made(), "get", forbidden("get"), "User cannot get it"},
+		"no right to write it":      {made(), "update", forbidden("update"), "User cannot update it"},
+		"no Lease, and none made":   {nil, "create", forbidden("create"), "there is no Lease kube-system/drydock, which the chart makes, and Drydock cannot create it"},
+		"an API server that is ill": {made(), "get", errors.New("away"), "reading Lease kube-system/drydock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarbour(t, tc.lease)
+				h.fail(tc.verb, tc.err)
+				c, lead, stop := h.run("a/drydock")
+				defer stop()
+				lead()
+				time.Sleep(time.Minute)
+				require.Contains(t, c.Lacking(), tc.says)
+				h.fail(tc.verb, nil)
+				time.Sleep(3 * time.Second)
+				require.Empty(t, c.Lacking(), "the control")
+				if tc.verb == "create" {
+					return
+				}
+				h.fail(tc.verb, tc.err)
+				time.Sleep(25 * time.Second)
+				require.Empty(t, c.Lacking(), "the last renewal counts")
+				time.Sleep(30 * time.Second)
+				require.Contains(t, c.Lacking(), tc.says)
+			})
+		})
+	}
+}
+
+// TestWhoIsNotInChargeWritesNoAlert: neither one of a post nor one of a poll, nor one that waits in the queue. The self-test's alert still
+// arrives, because it shows the way to this installation.
+func TestWhoIsNotInChargeWritesNoAlert(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
+	client := fake.NewClientset(n)
+	in := inbox(t, client)
+	in.Node = func(string) *corev1.Node { return n }
+	lacking := "another Drydock is in charge of the cluster"
+	in.Charge = func() string { return lacking }
+	adopted := 0
+	adopt := in.Adopting(func(*corev1.Node, map[string]*string) (bool, error) { adopted++; return true, nil })
+	alert := in.Config.NewAlert(in.Config.Policies[0], about("n1"), remediations.StatusFiring, time.Now(), time.Now())
+	for _, want := range []string{kube.ResultNotInCharge, kube.ResultAccepted} {
+		result, err := in.Record(t.Context(), about("n1"), remediations.StatusFiring, time.Now())
+		require.NoError(t, err)
+		require.Equal(t, want, result)
+		require.Equal(t, lacking == "", len(client.Actions()) > 0)
+		require.Equal(t, lacking == "", adopt(n, alert))
+		lacking = ""
+	}
+	require.Equal(t, 1, adopted)
+
+	c := &kube.Charge{Lease: types.NamespacedName{Namespace: "kube-system", Name: "drydock"}, Clock: clock.RealClock{}}
+	written := 0
+	write := c.Guarding(func(context.Context, string, types.UID, map[string]*string) error { written++; return nil })
+	require.Error(t, write(t.Context(), "n1", "uid", nil))
+	require.NoError(t, c.While(func(context.Context) error { written++; return nil })(t.Context()))
+	require.Zero(t, written)
+}
