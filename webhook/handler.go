@@ -42,6 +42,10 @@ const breakGlassAudit = "break-glass"
 // name in it, and only the API server knows who really asks. A fault lets the request through.
 func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ctrladmission.Response) {
 	began := h.Clock.Now()
+	h.metrics.last.Set(float64(began.Unix()))
+	if h.Asked != nil {
+		h.Asked()
+	}
 	v := admission.Decision{Allowed: true, Reason: panicked}
 	defer func() {
 		if r := recover(); r != nil {

@@ -29,6 +29,7 @@ const (
 type metrics struct {
 	total    *prometheus.CounterVec
 	duration prometheus.Histogram
+	last     prometheus.Gauge
 }
 
 func newMetrics(registerer prometheus.Registerer, certDir string) (*metrics, error) {
@@ -39,6 +40,9 @@ func newMetrics(registerer prometheus.Registerer, certDir string) (*metrics, err
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "drydock_admission_duration_seconds", Help: "Time to judge a request; the API server waits for 2 s.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2},
+		}),
+		last: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "drydock_admission_last_request_timestamp_seconds", Help: "When the last request came to this replica; 0: none has come since its start.",
 		}),
 	}
 	for _, verdict := range []string{allowed, warned, denied} {
@@ -53,7 +57,7 @@ func newMetrics(registerer prometheus.Registerer, certDir string) (*metrics, err
 	if registerer == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.total, m.duration, newCertificateEnd(certDir)} {
+	for _, c := range []prometheus.Collector{m.total, m.duration, m.last, newCertificateEnd(certDir)} {
 		if err := registerer.Register(c); err != nil {
 			return nil, fmt.Errorf("registering the webhook's metrics: %w", err)
 		}

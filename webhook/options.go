@@ -43,6 +43,8 @@ type Options struct {
 	// record of a repair, and costs no more where there are more Nodes: anybody who reaches the port can cause a call.
 	Node             func(name string) *corev1.Node
 	Nodes, Repairing func() []*corev1.Node
+	// Asked is told each time that a request has come. It must not block. Nil: nobody is told.
+	Asked func()
 	// Registerer takes the metrics. Nil: not registered.
 	Registerer prometheus.Registerer
 	Log        logr.Logger

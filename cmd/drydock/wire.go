@@ -124,7 +124,7 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 	p.nodes = fleet.Nodes
 	tell := kube.Events{Recorder: mgr.GetEventRecorder("drydock"), Node: fleet.Cached, Ledger: types.NamespacedName(p.cfg.Ledger)}
 
-	j := &joined{program: p, manager: mgr, fleet: fleet, tell: tell, reg: reg, room: kube.NewRoom(), carriers: map[remediations.Kind]kube.Carrier{}}
+	j := &joined{program: p, manager: mgr, fleet: fleet, tell: tell, reg: reg, room: kube.NewRoom(), carriers: map[remediations.Kind]kube.Carrier{}, asked: &asked{serving: time.Now()}}
 	options := engine.Options{}
 	for _, k := range kinds {
 		carrier, err := k.join(j, &options)
@@ -180,6 +180,8 @@ type joined struct {
 	carriers map[remediations.Kind]kube.Carrier
 	// queue has the alerts that were taken and are not on their Nodes yet.
 	queue *kube.Queue
+	// asked is what came to the webhook.
+	asked *asked
 	// charge is this installation's hold of the cluster's Lease.
 	charge *kube.Charge
 	// writePath watches whether the API server takes what Drydock writes on Nodes.
@@ -247,6 +249,9 @@ func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 	o.Adopt = kube.Inbox{Charge: j.charge.Lacking, Room: j.room, Waiting: j.queue.Waiting, Now: time.Now}.Adopting(j.queue.Offer)
 	o.NewTask, o.NewID, o.Below, o.Posts, o.Writes = newTask, newID, below, j.posts.known, j.writePath.Known
 	o.Charge = j.charge.Lacking
+	if cfg.Webhook != nil {
+		o.Admission = j.asked.known
+	}
 	o.Config, o.Fleet, o.Journal = cfg.Core, j.fleet, kube.Journal{Client: clients, Keep: j.fleet.Keep}
 	o.Store = kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name}
 	o.Alerts, o.Actuators, o.Events, o.Metrics = j.alerts, actuators, j.tell, j.reg

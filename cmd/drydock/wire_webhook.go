@@ -3,13 +3,36 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/webhook"
 )
+
+// asked is what came to the webhook of this process.
+type asked struct {
+	serving time.Time
+	last    atomic.Pointer[time.Time]
+}
+
+func (a *asked) ask() {
+	now := time.Now()
+	a.last.Store(&now)
+}
+
+func (a *asked) known() *ledger.Admission {
+	out := &ledger.Admission{Serving: remediations.Instant(a.serving)}
+	if at := a.last.Load(); at != nil {
+		out.Last = remediations.Instant(*at)
+	}
+	return out
+}
 
 // addWebhook adds the admission server where the configuration has one.
 func (j *joined) addWebhook() error {
@@ -28,6 +51,7 @@ func (j *joined) addWebhook() error {
 			}
 			return nodes
 		},
+		Asked:      j.asked.ask,
 		Registerer: j.reg, Log: j.log.WithName("webhook"), Clock: clock.RealClock{},
 	}
 	if w.Rights {

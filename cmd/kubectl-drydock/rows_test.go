@@ -238,7 +238,7 @@ func TestTheRunbooksPromisesHold(t *testing.T) {
 		"DrydockBlind: `kubectl drydock status` shows the cause in a sentence": {blind},
 		"DrydockBlind: `kubectl drydock status` names":                         {blind},
 		"DrydockBlind: `kubectl drydock status` name the nodes, each with the answer of the API server": {
-			"Unwritten:node-4: alerts cannot be written on the Node since 2026-11-20T20:55:00Z: metadata.annotations: Too long",
+			"Refused:  node-4: alerts cannot be written on the Node since 2026-11-20T20:55:00Z: metadata.annotations: Too long",
 		},
 		"DrydockBreakerOpen: `kubectl drydock status` shows how many nodes are unhealthy, and which ones": {
 			"2 of 6 nodes are unhealthy", "unhealthy now: node-1 (not Ready), node-2 (alert NodeNotReady)",

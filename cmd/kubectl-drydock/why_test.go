@@ -616,6 +616,22 @@ func TestWhySaysThatTheNodeCannotShowItsAlerts(t *testing.T) {
 	}
 }
 
+// TestStatusSaysSinceWhenNoAdmissionRequestHasCome to a replica that has a webhook.
+func TestStatusSaysSinceWhenNoAdmissionRequestHasCome(t *testing.T) {
+	t.Parallel()
+	for says, a := range map[string]*ledger.Admission{
+		"Webhook:  no request has come to the webhook of the leading replica since it began to serve at 2026-11-20T20:05:00Z (60m ago)": {Serving: now.Add(-time.Hour)},
+		"Webhook:  the last request came to the webhook of the leading replica at 2026-11-20T21:00:00Z (5m ago)\n":                      {Serving: now.Add(-time.Hour), Last: now.Add(-5 * time.Minute)},
+		"": nil,
+	} {
+		l := calmLedger()
+		l.Status.Admission = a
+		_, stdout, _ := newDesk(t, append(fleetOf(illNode())[1:], ledgerOf(l))...).run("status")
+		require.Contains(t, stdout, says)
+		require.Equal(t, a != nil, strings.Contains(stdout, "Webhook:"))
+	}
+}
+
 // TestWhyInJSONHasWhatTheTextHas.
 func TestWhyInJSONHasWhatTheTextHas(t *testing.T) {
 	t.Parallel()

@@ -71,13 +71,16 @@ func (s *Status) fleet(now time.Time) []Line {
 		out = append(out, Line{Label: "Writes", Subject: fmt.Sprint(i), Text: says})
 	}
 	for _, node := range slices.Sorted(maps.Keys(st.Unwritten)) {
-		out = append(out, Line{Label: "Unwritten", Subject: node, Text: node + ": " + st.Unwritten[node]})
+		out = append(out, Line{Label: "Refused", Subject: node, Text: node + ": " + st.Unwritten[node]})
 	}
 	if b := st.WentBack; b != nil && now.Before(b.Until) {
 		out = append(out, Line{Label: "Store", Text: b.Why + "; nothing that disrupts begins before " + Stamp(b.Until)})
 	}
 	if st.SelfTest.State != "" {
 		out = append(out, selfTest(st.SelfTest, s.Ledger.Arrival, now))
+	}
+	if a := st.Admission; a != nil {
+		out = append(out, admission(*a, now))
 	}
 	for _, policy := range slices.Sorted(maps.Keys(st.Exhausted)) {
 		if s.Ledger.Whole.Failing(policy) {
@@ -135,6 +138,14 @@ func selfTest(t alerts.SelfTest, arrival *time.Time, now time.Time) Line {
 	}
 	l.Text = fmt.Sprintf("%s since %s: %s; %s", t.State, Since(now, t.Since), t.Message, last)
 	return l
+}
+
+// admission says when a request last came to the webhook of the replica that leads. One more request is no change.
+func admission(a ledger.Admission, now time.Time) Line {
+	if a.Last.IsZero() {
+		return Line{Label: "Webhook", same: "none " + Stamp(a.Serving), Text: fmt.Sprintf("no request has come to the webhook of the leading replica since it began to serve at %s; if nodes were cordoned since, the API server may not reach port 9443 of Drydock's pods: docs/admission.md", Since(now, a.Serving))}
+	}
+	return Line{Label: "Webhook", same: "some", Calm: true, Text: "the last request came to the webhook of the leading replica at " + Since(now, a.Last)}
 }
 
 func breakers(st *ledger.Status, ill map[string][]string, now time.Time) []Line {

@@ -66,6 +66,8 @@ type Options struct {
 	Adopt func(n *corev1.Node, a remediations.Alert) bool
 	// Charge says why this installation is not in charge of the cluster, so that it changes nothing; empty: it is. Nil: there is no other.
 	Charge func() string
+	// Admission is what came to the webhook of this replica. Nil, or a nil answer: it has none.
+	Admission func() *ledger.Admission
 	// Writes says how the API server takes Drydock's writes on Nodes; nil: nobody watches that.
 	Writes func() Writes
 	// Posts is what the receiver of this replica knows of the self-test; nil: nothing.

@@ -147,7 +147,7 @@ func (p *pass) publish() {
 		Mode: p.Config.Mode, Limits: p.Config.Limits.Words(), Breakers: maps.Clone(p.fleet.Breakers), Blind: blind,
 		Exhausted: p.ledger.Status.Exhausted, Ends: p.ledger.Status.Ends, Holds: p.holds, Glass: p.ledger.Status.Glass,
 		WentBack: p.ledger.Status.WentBack, Stopped: p.ledger.Status.Stopped, SelfTest: selfTest, Sidecars: p.tally.sidecars, Uncovered: p.uncovered(), Contested: p.contested(),
-		Denied: p.writes.Denied, Limited: p.writes.Limited, Unwritten: unwritten,
+		Admission: p.admission(), Denied: p.writes.Denied, Limited: p.writes.Limited, Unwritten: unwritten,
 	}
 	p.ledger.Status = status // goes along with the next write, whatever its reason
 	if !p.ledger.Saw(p.noteBlind(), p.now) && sameStatus(status, p.statusSaved) {
@@ -162,7 +162,7 @@ func (p *pass) publish() {
 // sameStatus compares what is worth a write: which scopes are open, whether Drydock is blind, which reasons hold, who holds a limit. A
 // count that moved is not.
 func sameStatus(a, b ledger.Status) bool {
-	if !maps.Equal(a.Sidecars, b.Sidecars) || (a.WentBack == nil) != (b.WentBack == nil) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) || !maps.Equal(a.Uncovered, b.Uncovered) || !slices.Equal(a.Contested, b.Contested) || (a.Aside == "") != (b.Aside == "") || (a.Denied == "") != (b.Denied == "") || len(a.Limited) != len(b.Limited) || !sameKeys(a.Unwritten, b.Unwritten) {
+	if !a.Admission.Same(b.Admission) || !maps.Equal(a.Sidecars, b.Sidecars) || (a.WentBack == nil) != (b.WentBack == nil) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) || !maps.Equal(a.Uncovered, b.Uncovered) || !slices.Equal(a.Contested, b.Contested) || (a.Aside == "") != (b.Aside == "") || (a.Denied == "") != (b.Denied == "") || len(a.Limited) != len(b.Limited) || !sameKeys(a.Unwritten, b.Unwritten) {
 		return false
 	}
 	for scope, x := range a.Breakers {
@@ -181,6 +181,13 @@ func sameStatus(a, b ledger.Status) bool {
 		}
 	}
 	return true
+}
+
+func (p *pass) admission() *ledger.Admission {
+	if p.Admission == nil {
+		return nil
+	}
+	return p.Admission()
 }
 
 // sameKeys says that both name the same Nodes, whatever they say of them.

@@ -67,6 +67,8 @@ type Status struct {
 	SelfTest alerts.SelfTest `json:"selfTest,omitzero"`
 	// Uncovered are, by step, the Nodes that no single provider serves for it.
 	Uncovered map[string]coverage.Lack `json:"uncovered,omitempty"`
+	// Admission is what came to the webhook of the replica that leads; nil: it has none.
+	Admission *Admission `json:"admission,omitempty"`
 	// Aside is why this installation changes nothing: it is not in charge of the cluster. Empty: it is.
 	Aside string `json:"aside,omitempty"`
 	// Denied is why the API server refuses Drydock's own keys on all Nodes; empty: it takes them. Limited are the other
@@ -77,6 +79,23 @@ type Status struct {
 	Unwritten map[string]string `json:"unwritten,omitempty"`
 	// Contested says which other systems repair Nodes that Drydock's policies take, too, each in a sentence.
 	Contested []string `json:"contested,omitempty"`
+}
+
+// Admission says since when the webhook of the replica that leads has served, and when the last request came; zero: none has come.
+type Admission struct {
+	Serving time.Time `json:"serving"`
+	Last    time.Time `json:"last,omitzero"`
+}
+
+// admissionApart is how much later a request must be to be worth a write.
+const admissionApart = 10 * time.Minute
+
+// Same says that nothing differs that is worth a write.
+func (a *Admission) Same(b *Admission) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Serving.Equal(b.Serving) && a.Last.IsZero() == b.Last.IsZero() && a.Last.Sub(b.Last).Abs() < admissionApart
 }
 
 // WentBack is what is known of a store that went back, and until when it holds repairs.
