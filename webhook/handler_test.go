@@ -248,6 +248,17 @@ func TestSeriesAreThereFromTheStart(t *testing.T) {
 	require.Error(t, err, "the control: they are registered")
 }
 
+// TestEachRequestIsNotedWhenItComes, whatever comes of it: since then the API server reaches this replica.
+func TestEachRequestIsNotedWhenItComes(t *testing.T) {
+	d := newDesk(t, remediations.ModeEnforce)
+	asked := 0
+	d.Asked = func() { asked++ }
+	require.Zero(t, testutil.ToFloat64(d.metrics.last), "the control")
+	d.Handle(t.Context(), ctrladmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{UID: "1", Name: requests.Node, Operation: admissionv1.Update}})
+	require.InDelta(t, float64(requests.Now.Unix()), testutil.ToFloat64(d.metrics.last), 0)
+	require.Equal(t, 1, asked)
+}
+
 func TestSelf(t *testing.T) {
 	client := fake.NewClientset()
 	name := requests.Drydock.Name

@@ -140,10 +140,11 @@ func selfTest(t alerts.SelfTest, arrival *time.Time, now time.Time) Line {
 	return l
 }
 
-// admission says when a request last came to the webhook of the replica that leads. One more request is no change.
+// admission says when a request last came to the webhook of the replica that leads. One more request is no change, and none is normal in a
+// quiet cluster.
 func admission(a ledger.Admission, now time.Time) Line {
 	if a.Last.IsZero() {
-		return Line{Label: "Webhook", same: "none " + Stamp(a.Serving), Text: fmt.Sprintf("no request has come to the webhook of the leading replica since it began to serve at %s; if nodes were cordoned since, the API server may not reach port 9443 of Drydock's pods: docs/admission.md", Since(now, a.Serving))}
+		return Line{Label: "Webhook", Calm: true, same: "none " + Stamp(a.Serving), Text: fmt.Sprintf("no request has come to the webhook of the leading replica since it began to serve at %s; if nodes were cordoned since, the API server may not reach port 9443 of Drydock's pods: docs/admission.md", Since(now, a.Serving))}
 	}
 	return Line{Label: "Webhook", same: "some", Calm: true, Text: "the last request came to the webhook of the leading replica at " + Since(now, a.Last)}
 }

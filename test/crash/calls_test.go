@@ -54,13 +54,14 @@ func (c *call) kind() string {
 
 // describe names a request to the API server by what it changes. Two kinds of writes have no name, since no repair
 // rests on them: Events, which are told after the fact and from goroutines of their own; and renewals of the leader's
-// Lease, which come by the clock (that a leader is lost at any time is what TestLeadersAreKilled is about).
+// Lease and of the cluster's, which come by the clock (that a leader is lost at any time is what TestLeadersAreKilled is about).
+// Nor has a dry run, which writes nothing.
 func (y *yard) describe(r *http.Request, body []byte) *call {
 	c := &call{request: r}
 	path := r.URL.Path
 	node, isNode := strings.CutPrefix(path, "/api/v1/nodes/")
 	switch {
-	case r.Method == http.MethodGet || strings.Contains(path, "/events"):
+	case r.Method == http.MethodGet || strings.Contains(path, "/events"), r.URL.Query().Has("dryRun"), strings.HasSuffix(path, "/leases/drydock-cluster"):
 	case strings.Contains(path, "/leases"):
 		if o, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil); err == nil {
 			c.lease, _ = o.(*coordinationv1.Lease)

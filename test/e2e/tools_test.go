@@ -105,7 +105,7 @@ func (y *yard) startAlertmanagers() {
 // killOn kills Drydock when the API server has written that phase on the node, before the answer gets back.
 func killOn(d *lab.Drydock, node string, phase remediations.Phase) func(*http.Response) lab.Verdict {
 	return func(res *http.Response) lab.Verdict {
-		if res.Request.Method != http.MethodPatch || !strings.HasSuffix(res.Request.URL.Path, "/nodes/"+node) {
+		if res.Request.Method != http.MethodPatch || res.Request.URL.Query().Has("dryRun") || !strings.HasSuffix(res.Request.URL.Path, "/nodes/"+node) {
 			return lab.Pass
 		}
 		body, err := io.ReadAll(res.Body)

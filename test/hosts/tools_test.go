@@ -176,7 +176,7 @@ func killOn(d *lab.Drydock, node string, phase remediations.Phase) func(*http.Re
 
 // writes says that the API server has written a repair of the node in that phase.
 func writes(res *http.Response, node string, phase remediations.Phase) bool {
-	if res.Request.Method != http.MethodPatch || !strings.HasSuffix(res.Request.URL.Path, "/nodes/"+node) {
+	if res.Request.Method != http.MethodPatch || res.Request.URL.Query().Has("dryRun") || !strings.HasSuffix(res.Request.URL.Path, "/nodes/"+node) {
 		return false
 	}
 	body, err := io.ReadAll(res.Body)

@@ -214,7 +214,7 @@ SeiNodeSidecarReadinessLost: {min: 1, max: 10}
 {{- $other = printf "the installation %s" $holder -}}
 {{- end -}}
 {{- if and $other (not .Values.allowSecondRelease) -}}
-{{- fail (printf "this cluster has a Drydock already: %s (Lease %s/%s). Two Drydocks deny each other their writes. Upgrade or uninstall that one, or set allowSecondRelease to true: the second release then changes nothing until the first one is gone" $other $at.namespace $at.name) -}}
+{{- fail (printf "this cluster has a Drydock already: %s (Lease %s/%s). Two Drydocks deny each other their writes. Upgrade or uninstall that one, or set allowSecondRelease to true: the second release then changes nothing. When the first one is uninstalled, upgrade the second one without that value" $other $at.namespace $at.name) -}}
 {{- end -}}
 {{- if and $other (or .Values.admission.policy.enabled (include "drydock.webhook" .)) -}}
 {{- fail (printf "this cluster has a Drydock already: %s. Its writes would be denied by the admission of this release: set admission.policy.enabled to false, and remove config.webhook, until the first one is gone" $other) -}}
