@@ -134,5 +134,8 @@ func restConfigOf(kubeconfig string) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
 	}
+	if _, _, err := rest.DefaultServerUrlFor(c); err != nil { // which quotes the address, with a password in it
+		return nil, fmt.Errorf("reading --kubeconfig %s: the API server's address is not a URL", kubeconfig)
+	}
 	return c, nil
 }

@@ -20,6 +20,7 @@ import (
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations/coverage"
 	"drydock.dev/drydock/remediations/medik8s"
 )
@@ -72,7 +73,7 @@ func newCheckCommand() *cobra.Command {
 			if kubeconfig == "" {
 				return nil
 			}
-			plan, against, err := saidOfCluster(cmd.Context(), cfg, kubeconfig, management)
+			plan, against, err := saidOfCluster(cmd.Context(), cmd.ErrOrStderr(), cfg, kubeconfig, management)
 			if err != nil {
 				return err
 			}
@@ -106,12 +107,14 @@ func startable(cfg *config.Config) error {
 
 // saidOfCluster is who would carry out which step on the cluster's Nodes, and what the cluster says against the configuration, one sentence
 // each.
-func saidOfCluster(ctx context.Context, cfg *config.Config, kubeconfig, management string) (plan, against []string, err error) {
+func saidOfCluster(ctx context.Context, stderr io.Writer, cfg *config.Config, kubeconfig, management string) (plan, against []string, err error) {
 	c, err := restConfigOf(kubeconfig)
 	if err != nil {
 		return nil, nil, err
 	}
 	c.Timeout = readNodesWithin
+	// What the API server warns of may be written by others; the client's own way is a log line that quotes it.
+	c.WarningHandler = rest.NewWarningWriter(&text.Writer{Out: stderr}, rest.WarningWriterOptions{Deduplicate: true})
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)

@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -178,6 +179,27 @@ func TestAFaultyProviderEndsRun(t *testing.T) {
 	require.NoError(t, ctx.Err(), "it goes on: %s", problems.String())
 	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, problems.String(), `configuring Redfish: the BMC of node "metal-1": reading the file with the BMC's user name `)
+}
+
+// TestNoCommandQuotesAKubeconfigsPassword: the parser of URLs quotes an address that it cannot read.
+func TestNoCommandQuotesAKubeconfigsPassword(t *testing.T) {
+	file := write(t, "drydock.yaml", strings.Replace(sound, "token}", "/nowhere/token}", 1))
+	for server, says := range map[string]string{
+		"https://u:hunter2%zz@host": "the API server's address is not a URL",
+		"https://u:hunter2 x@host":  "the API server's address is not a URL",
+		"https://u:hunter2@host":    "the API server's address has credentials in it",
+	} {
+		kubeconfig := write(t, "kubeconfig", fmt.Sprintf("{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}\n", server))
+		for _, args := range [][]string{
+			{"check", "--skip-files", file, "--kubeconfig", kubeconfig},
+			{"run", "--config", write(t, "drydock.yaml", strings.Replace(sound, "tokenFile: token", `listen: "127.0.0.1:0"`, 1)), "--kubeconfig", kubeconfig},
+		} {
+			code, stdout, stderr := call(t, args...)
+			require.Equal(t, cli.ExitFailed, code, "%s%s", stdout, stderr)
+			require.Contains(t, stderr, "reading --kubeconfig "+kubeconfig+": "+says, args[0])
+			require.NotContains(t, stdout+stderr, "hunter2", args[0])
+		}
+	}
 }
 
 // TestCheckSkipsFiles: the chart's configuration is checked where its files are not, and the output says what was left out.

@@ -15,6 +15,7 @@ import (
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/internal/logs"
 )
 
@@ -86,6 +87,9 @@ func restConfigOf(kubeconfig string) (*rest.Config, error) {
 		return c, nil
 	}
 	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err == nil {
+		_, err = kubeapi.Address(c) // before a client quotes an address that it cannot read
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
 	}

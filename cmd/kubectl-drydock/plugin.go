@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -47,6 +48,9 @@ func (p *plugin) connectByFlags() (inspect.Client, error) {
 	c, err := p.flags.ToRESTConfig()
 	if err != nil {
 		return inspect.Client{}, fmt.Errorf("finding the cluster: %w", err)
+	}
+	if _, _, err := rest.DefaultServerUrlFor(c); err != nil { // which quotes the address, with a password in it
+		return inspect.Client{}, errors.New("finding the cluster: the API server's address in the kubeconfig is not a URL")
 	}
 	// As kubectl prints them; the client's own way is a log line.
 	c.WarningHandler = rest.NewWarningWriter(&text.Writer{Out: p.ErrOut}, rest.WarningWriterOptions{Deduplicate: true})

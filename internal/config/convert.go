@@ -94,12 +94,12 @@ func (d *document) convertScalar(node *yaml.Node, at pointer) any {
 	default:
 		return d.tagged(node, at)
 	}
-	d.Fault(at, "%q cannot be read as a value of this kind; quote it if it is text", node.Value)
+	d.Fault(at, "cannot be read as a number, or as true or false; quote it if it is text") // it may be a password of digits
 	return nil
 }
 
 func (d *document) tagged(node *yaml.Node, at pointer) any {
-	d.Fault(at, "has the tag %q; tags are not accepted, write the bare value", node.ShortTag())
+	d.Fault(at, "has a tag; tags are not accepted, write the bare value, or put a value that begins with ! into quotes")
 	return nil
 }
 

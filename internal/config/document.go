@@ -73,13 +73,19 @@ func isEmpty(n *yaml.Node) bool {
 	return n.Kind != yaml.DocumentNode || len(n.Content) == 0 || n.Content[0].ShortTag() == "!!null"
 }
 
-var yamlLine = regexp.MustCompile(`^(?:yaml: )?line ([0-9]+): (.*)$`)
+var (
+	yamlLine      = regexp.MustCompile(`^(?:yaml: )?line ([0-9]+): (.*)$`)
+	unknownAnchor = regexp.MustCompile(`^unknown anchor `)
+)
 
 func (d *document) syntax(err error) {
 	line, message := 1, strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		message = m[2]
+	}
+	if unknownAnchor.MatchString(message) { // the name may be a password that begins with *
+		message = "an alias names no anchor; put a value that begins with * into quotes"
 	}
 	d.whole(line, "is not YAML: %s", message)
 }

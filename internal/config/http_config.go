@@ -1,6 +1,9 @@
 package config
 
 import (
+	"cmp"
+	"errors"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -34,6 +37,7 @@ func (b *builder) HTTPConfig(p pointer, tree map[string]any) promconfig.HTTPClie
 var (
 	decoderLine  = regexp.MustCompile(`^\s*line ([0-9]+): (.*)$`)
 	unknownField = regexp.MustCompile(`^field (.+) not found in type `)
+	wrongType    = regexp.MustCompile("(?s)^cannot unmarshal (!![a-z]+)(?: `.*`)? into ")
 )
 
 // httpFaults gives each complaint of the decoder its place: its lines are those of text.
@@ -47,17 +51,36 @@ func (b *builder) httpFaults(p pointer, text string, err error) {
 				continue
 			}
 			n, _ := strconv.Atoi(m[1])
-			at, message := p.To(onLine(parsed.Content[0], n)...), m[2]
-			if unknownField.MatchString(message) {
-				message = "unknown key; known are those of Prometheus' http_config"
-			}
-			b.Fault(at, "%s", message)
+			b.Fault(p.To(onLine(parsed.Content[0], n)...), "%s", decoderSays(m[2]))
 			located = true
 		}
 	}
 	if !located {
-		b.Fault(p, "is not what Prometheus' http_config allows: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		b.httpFault(p, err)
 	}
+}
+
+// decoderSays says what is wrong in a line without its value, which the decoder quotes: it may be a secret.
+func decoderSays(message string) string {
+	if unknownField.MatchString(message) {
+		return "unknown key; known are those of Prometheus' http_config"
+	}
+	if m := wrongType.FindStringSubmatch(message); m != nil {
+		have := map[string]string{"!!str": "text", "!!map": "a mapping", "!!seq": "a list", "!!int": "a number", "!!float": "a number", "!!bool": "true or false", "!!null": "no value"}[m[1]]
+		return "has " + cmp.Or(have, "a value") + ", and Prometheus' http_config has another type there"
+	}
+	return "cannot be read; see Prometheus' http_config"
+}
+
+// httpFault is a complaint about the whole. Prometheus' own sentences are fixed texts, but for what a parser quotes.
+func (b *builder) httpFault(p pointer, err error) {
+	var parser *url.Error
+	message, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), ": ") // behind a colon stands a value
+	if errors.As(err, &parser) || strings.ContainsAny(message, "\"'`@") && !strings.HasSuffix(message, `use "basic_auth" instead`) {
+		b.Fault(p, "is not what Prometheus' http_config allows: a value cannot be read, for example a proxy_url that is not a URL; in a password, write %%25 for %%, and %%20 for a space")
+		return
+	}
+	b.Fault(p, "is not what Prometheus' http_config allows: %s", message)
 }
 
 // onLine returns the way to the last key that stands on the line.

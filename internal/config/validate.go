@@ -97,6 +97,10 @@ func (s *schema) complain(k jsonschema.ErrorKind, value any) string {
 		if value == nil {
 			return fmt.Sprintf("has no value; %s, or remove the key", s.instead())
 		}
+		// It may be a secret: a URL with a password in the place of a list, or a token in the place of a mapping.
+		if _, text := value.(string); text && (slices.Contains(k.Want, "object") || slices.Contains(k.Want, "array")) {
+			return fmt.Sprintf("text is not %s; %s", s.noun(), s.instead())
+		}
 		return fmt.Sprintf("%s is not %s; %s", show(value), s.noun(), s.instead())
 	case *kind.Const:
 		return fmt.Sprintf("%s is not known here; %s", show(value), s.instead())

@@ -93,18 +93,33 @@ func (b *builder) URL(p pointer, text string) *url.URL {
 		b.Fault(p, "has credentials in the URL; take them out and write them to a file that this configuration names")
 		return nil
 	case err != nil || u.Host == "" || u.Opaque != "":
-		b.Fault(p, "%s is not a URL; write for example http://alertmanager:9093", show(text))
+		b.Fault(p, "%s is not a URL; write for example http://alertmanager:9093", showURL(text))
 		return nil
 	case u.Scheme != "http" && u.Scheme != "https":
-		b.Fault(p, "%s is neither http nor https; write one of them", show(text))
+		b.Fault(p, "%s is neither http nor https; write one of them", showURL(text))
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		b.Fault(p, "%s has a query or a fragment; write only scheme, host and path", show(text))
+		b.Fault(p, "%s has a query or a fragment; write only scheme, host and path", showURL(text))
 	case u.Hostname() == "" || !validPort(u.Port()):
-		b.Fault(p, "%s has no host or an impossible port; write for example http://alertmanager:9093", show(text))
+		b.Fault(p, "%s has no host or an impossible port; write for example http://alertmanager:9093", showURL(text))
 	}
 	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), ""
 	u.Host, u.Scheme = strings.ToLower(u.Host), strings.ToLower(u.Scheme)
 	return u
+}
+
+// showURL quotes a URL up to its path: what comes behind the host may be a secret.
+func showURL(text string) string {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		scheme, rest = "", text
+	}
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i] + "/..."
+	}
+	if ok {
+		rest = scheme + "://" + rest
+	}
+	return show(rest)
 }
 
 // urls reads a list of them, each but once.
@@ -119,7 +134,7 @@ func (b *builder) URLs(at pointer, texts []string) []*url.URL {
 		}
 		// net/http dials the Punycode form, and the clients look up the addresses of the name as it is written.
 		if strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
-			b.Fault(p, "the host of %s is not ASCII; write it in Punycode, which begins with xn--", show(text))
+			b.Fault(p, "the host of %s is not ASCII; write it in Punycode, which begins with xn--", showURL(text))
 		}
 		as := *u
 		if as.Port() == "" { // the clients add the scheme's port, so that both spellings are one address
