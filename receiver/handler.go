@@ -86,7 +86,11 @@ func answer(c *gin.Context, r *refusal) {
 // returns nil when it has answered 200.
 func (s *Server) receive(c *gin.Context) *refusal {
 	if s.token != nil {
-		if err := s.token.check(c.Request.Header, s.log); err != nil {
+		err := s.token.check(c.Request.Header, s.log)
+		if errors.Is(err, errNoToken) { // Alertmanager posts again after 503, and never after 401
+			return refuse(http.StatusServiceUnavailable, "%s; post again later", err)
+		}
+		if err != nil {
 			if s.options.Refused != nil {
 				s.options.Refused()
 			}

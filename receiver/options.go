@@ -19,6 +19,10 @@ type Options struct {
 	// TokenFile has the bearer token that posts must carry, white space around it
 	// not counted. It is read again at least once a second. Empty: no token is asked for.
 	TokenFile string
+	// MadeToken gives the token that Drydock makes itself, which counts while
+	// TokenFile does not have it: the kubelet writes the file later. Empty: it is not
+	// made yet, and posts are answered 503. Nil: TokenFile must be there at the start.
+	MadeToken func() string
 	// TLS are the certificates. With a token too, both are needed.
 	TLS TLSFiles
 	// Insecure allows to listen beyond loopback with neither a token nor client

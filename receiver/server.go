@@ -49,7 +49,7 @@ func New(o Options) (*Server, error) {
 		listening: make(chan struct{}),
 	}
 	if o.TokenFile != "" {
-		if s.token, err = newToken(o.TokenFile); err != nil {
+		if s.token, err = newToken(o.TokenFile, o.MadeToken); err != nil {
 			return nil, err
 		}
 	}
@@ -81,11 +81,14 @@ func (s *Server) Addr() net.Addr {
 // Listening is closed once Addr is known and connections are taken.
 func (s *Server) Listening() <-chan struct{} { return s.listening }
 
-// Ready returns nil while the server listens, else an error that says so. It
-// looks at this process only.
+// Ready returns nil while the server listens and knows the token that posts must
+// carry, else an error that says what is missing. It looks at this process only.
 func (s *Server) Ready() error {
 	if s.addr.Load() == nil {
 		return errors.New("the receiver is not listening")
+	}
+	if s.token != nil {
+		return s.token.missing(s.log)
 	}
 	return nil
 }

@@ -25,9 +25,13 @@ import (
 // alerts. So a token is revoked by writing another, not by deleting the file.
 type token struct {
 	path string
+	// made gives the token that Drydock made itself, for as long as the file does
+	// not have it; empty: none yet. Nil: the file alone counts.
+	made func() string
 	now  func() time.Time
 
 	mu      sync.Mutex
+	known   bool
 	digest  [sha256.Size]byte
 	readAt  time.Time
 	trouble secretfile.Trouble
@@ -36,23 +40,50 @@ type token struct {
 // tokenGood is how long a token is good without a look at its file.
 const tokenGood = time.Second
 
-// newToken fails where no good token is there to begin with.
-func newToken(path string) (*token, error) {
-	t := &token{path: path, now: time.Now}
+// errNoToken: there is nothing yet that a post's token could be compared with.
+var errNoToken = errors.New("the receiver's token has not been made yet")
+
+// newToken fails where no good token is there to begin with, unless Drydock makes it.
+func newToken(path string, made func() string) (*token, error) {
+	t := &token{path: path, made: made, now: time.Now}
 	digest, err := t.read()
-	if err != nil {
+	switch {
+	case err == nil:
+		t.digest, t.known = digest, true
+	case made == nil:
 		return nil, err
 	}
-	t.digest = digest
 	return t, nil
 }
 
 func (t *token) read() ([sha256.Size]byte, error) {
 	secret, err := secretfile.Token("the receiver's token file", t.path, maxTokenBytes)
+	if err != nil && t.made != nil {
+		if made := t.made(); made != "" {
+			secret, err = made, nil
+		}
+	}
 	if err != nil {
 		return [sha256.Size]byte{}, err
 	}
 	return sha256.Sum256([]byte(secret)), nil
+}
+
+// missing is errNoToken while no token is known.
+func (t *token) missing(log logr.Logger) error {
+	t.mu.Lock()
+	known := t.known
+	t.mu.Unlock()
+	if !known {
+		t.current(t.now(), log)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		known = t.known
+	}
+	if !known {
+		return errNoToken
+	}
+	return nil
 }
 
 // current is the digest of the token that is valid now. asked is when it is needed.
@@ -60,9 +91,11 @@ func (t *token) current(asked time.Time, log logr.Logger) [sha256.Size]byte {
 	digest, err := t.read()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.trouble.Log(log, err, "the receiver's token file is unusable; the last good token stays valid")
+	if t.known {
+		t.trouble.Log(log, err, "the receiver's token file is unusable; the last good token stays valid")
+	}
 	if err == nil {
-		t.digest, t.readAt = digest, asked
+		t.digest, t.readAt, t.known = digest, asked, true
 	}
 	return t.digest
 }
@@ -86,6 +119,9 @@ func (t *token) check(h http.Header, log logr.Logger) error {
 	got, asked := sha256.Sum256([]byte(strings.TrimSpace(given))), t.now()
 	if t.fresh(got, asked) {
 		return nil
+	}
+	if err := t.missing(log); err != nil {
+		return err
 	}
 	want := t.current(asked, log)
 	if subtle.ConstantTimeCompare(want[:], got[:]) != 1 {

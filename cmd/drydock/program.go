@@ -37,6 +37,9 @@ type program struct {
 	// others are the other systems that repair nodes.
 	others others
 	recv   *receiver.Server
+	// token is the receiver's where Drydock generates it, else nil; secrets are all values that Drydock generates.
+	token   *kube.OwnSecret
+	secrets []*kube.OwnSecret
 	// hosts is nil where nothing is done on hosts.
 	hosts *hosts.Client
 	// rescue is nil where nothing is configured that could be done without an API server.
@@ -95,6 +98,7 @@ func (p *program) makeClients() (err error) {
 			return err
 		}
 	}
+	p.makeSecrets()
 	if err := p.tryProviders(); err != nil {
 		return err
 	}

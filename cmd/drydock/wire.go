@@ -95,6 +95,7 @@ var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) {
 		return []manager.Runnable{j.charge, j.writePath}, nil
 	},
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.keepingSecrets(), nil },
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return nil, j.addWebhook() },
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.ending() },
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.endingReboots() },

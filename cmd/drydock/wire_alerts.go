@@ -57,8 +57,13 @@ func (p *program) newReceiver() (*receiver.Server, error) {
 	if p.rescue != nil {
 		takes = p.rescue.First(takes)
 	}
+	var made func() string
+	if p.token != nil {
+		made = p.token.Value
+	}
 	return receiver.New(receiver.Options{
-		Listen: r.Listen, TokenFile: r.TokenFile, Insecure: r.Insecure, MaxBodyBytes: r.MaxBodyBytes,
+		MadeToken: made,
+		Listen:    r.Listen, TokenFile: r.TokenFile, Insecure: r.Insecure, MaxBodyBytes: r.MaxBodyBytes,
 		TLS:      receiver.TLSFiles{CertFile: r.TLS.CertFile, KeyFile: r.TLS.KeyFile, ClientCAFile: r.TLS.ClientCAFile},
 		Recorder: takes, Refused: p.posts.refuse,
 		Oversized:  func(why string) { p.Event("", postTooLarge(why)) },

@@ -44,7 +44,9 @@ type Receiver struct {
 	Listen string
 	// TokenFile is empty where no bearer token is asked for.
 	TokenFile string
-	TLS       TLS
+	// TokenSecret is where Drydock generates the token of TokenFile; nil: it generates none.
+	TokenSecret *SecretKey
+	TLS         TLS
 	// Insecure lets anybody post.
 	Insecure     bool
 	MaxBodyBytes int64
@@ -89,6 +91,12 @@ type LeaderElection struct {
 	Cluster ObjectName
 
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// SecretKey names one value of a Secret.
+type SecretKey struct {
+	ObjectName
+	Key string
 }
 
 // ObjectName names a namespaced object.

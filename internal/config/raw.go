@@ -15,6 +15,7 @@ type rawConfig struct {
 
 	Receiver struct {
 		Listen, TokenFile string
+		TokenSecret       *rawSecretKey
 		TLS               TLS
 		Insecure          bool
 		MaxBodyBytes      int64
@@ -75,6 +76,8 @@ type rawConfig struct {
 	ControlPlane *rawControlPlane
 	Policies     []rawPolicy
 }
+
+type rawSecretKey struct{ Namespace, Name, Key string }
 
 type rawPolicy struct {
 	Name         string

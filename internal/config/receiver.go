@@ -1,18 +1,47 @@
 package config
 
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
 func (b *builder) buildReceiver(raw *rawConfig) {
 	at, r := pointer{"receiver"}, raw.Receiver
+	made := b.secretKey(at.To("tokenSecret"), r.TokenSecret)
+	if made != nil && r.TokenFile == "" {
+		b.Fault(at.To("tokenFile"), "missing; tokenSecret needs the file in which the Secret is mounted, for example /etc/drydock/token")
+	}
 	b.config.Receiver = Receiver{
 		Listen:       b.listen(at.To("listen"), r.Listen),
-		TokenFile:    b.SecretFile(at.To("tokenFile"), r.TokenFile),
+		TokenFile:    b.tokenFile(at.To("tokenFile"), r.TokenFile, made != nil),
+		TokenSecret:  made,
 		TLS:          b.tls(at.To("tls"), r.TLS),
 		Insecure:     r.Insecure,
 		MaxBodyBytes: r.MaxBodyBytes,
 	}
-	open := r.TokenFile == "" && r.TLS.ClientCAFile == "" && !r.Insecure && !loopback(r.Listen)
+	open := made == nil && r.TokenFile == "" && r.TLS.ClientCAFile == "" && !r.Insecure && !loopback(r.Listen)
 	unclear := b.Faulty(at.To("listen")) || b.Faulty(at.To("tls", "clientCAFile")) || b.Faulty(at.To("insecure"))
 	if open && !unclear {
 		b.Fault(at.To("tokenFile"), "missing; without a token or tls.clientCAFile the receiver starts only on loopback: "+
 			"write tokenFile, or listen: 127.0.0.1:9095, or insecure: true")
 	}
+}
+
+// tokenFile resolves the name of the token's file. Where Drydock generates the token, the file may come later.
+func (b *builder) tokenFile(p pointer, name string, generated bool) string {
+	if resolved := b.resolve(name); generated {
+		if _, err := os.Stat(resolved); errors.Is(err, fs.ErrNotExist) {
+			return resolved
+		}
+	}
+	return b.SecretFile(p, name)
+}
+
+// secretKey reads which value of a Secret is meant; nil: none.
+func (b *builder) secretKey(p pointer, raw *rawSecretKey) *SecretKey {
+	if raw == nil {
+		return nil
+	}
+	return &SecretKey{ObjectName{b.Namespace(p.To("namespace"), raw.Namespace), b.ObjectName(p.To("name"), raw.Name)}, raw.Key}
 }

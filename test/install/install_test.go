@@ -148,7 +148,18 @@ func apply(t *testing.T, l *lab.Lab, release string, manifests map[string]string
 // program runs one of the lab's programs and returns what it said on its standard output.
 func program(t *testing.T, l *lab.Lab, name string, args ...string) string {
 	t.Helper()
-	out, faults, err := try(t, l, name, args...)
+	return programWith(t, l.AdminKubeconfig(), name, args...)
+}
+
+// helmAlone runs Helm without a cluster.
+func helmAlone(t *testing.T, args ...string) string {
+	t.Helper()
+	return programWith(t, "/nowhere", "helm", args...)
+}
+
+func programWith(t *testing.T, kubeconfig, name string, args ...string) string {
+	t.Helper()
+	out, faults, err := tryWith(t, kubeconfig, name, args...)
 	require.NoError(t, err, "%s %v: %s", name, args, faults)
 	return out
 }
@@ -156,12 +167,17 @@ func program(t *testing.T, l *lab.Lab, name string, args ...string) string {
 // try is program, where it may fail.
 func try(t *testing.T, l *lab.Lab, name string, args ...string) (out, faults string, err error) {
 	t.Helper()
+	return tryWith(t, l.AdminKubeconfig(), name, args...)
+}
+
+func tryWith(t *testing.T, kubeconfig, name string, args ...string) (out, faults string, err error) {
+	t.Helper()
 	paths, err := programs.Build(t.Context(), os.Stderr, name)
 	require.NoError(t, err)
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), paths[name], args...)
 	home := t.TempDir()
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.AdminKubeconfig(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = cmd.Run()
 	return stdout.String(), stderr.String(), err

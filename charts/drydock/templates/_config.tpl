@@ -12,6 +12,9 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- end -}}
 {{- if include "drydock.token.secret" . -}}
 {{- include "drydock.under" (list $c.receiver "tokenFile" "/etc/drydock/token") -}}
+{{- if not .Values.secrets.receiverToken.name -}}
+{{- include "drydock.under" (list $c.receiver "tokenSecret" (dict "namespace" .Release.Namespace "name" (include "drydock.token.secret" .) "key" .Values.secrets.receiverToken.key)) -}}
+{{- end -}}
 {{- end -}}
 {{- include "drydock.under" (list $c.alertmanager "urls" (list "http://alertmanager-operated.monitoring:9093")) -}}
 {{- if include "drydock.alertmanagerConfig" . -}}
@@ -58,6 +61,9 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- include "drydock.mapping" (list $c "providers") -}}
 {{- include "drydock.mapping" (list $c.providers "kilo") -}}
 {{- include "drydock.under" (list $c.providers.kilo "job" (include "drydock.agent.job" .)) -}}
+{{- if not .Values.secrets.agentKey.name -}}
+{{- include "drydock.under" (list $c.providers.kilo "keySecret" (dict "namespace" .Release.Namespace "name" (include "drydock.agent.secret" .) "key" .Values.secrets.agentKey.key)) -}}
+{{- end -}}
 {{- end -}}
 {{- range $sidecar := dig "providers" "sidecars" list $c -}}
 {{- if eq $sidecar.name "sei" -}}

@@ -44,14 +44,11 @@ func render(ctx context.Context) error {
 	return writeValuesPage(ctx, filepath.Join(root, "charts", "drydock"))
 }
 
-// deployments are the values of each file in deploy. The token is a Secret of the user's, since one in a file that is
-// written once would be everybody's.
+// deployments are the values of each file in deploy.
 func deployments() map[string]map[string]any {
-	token := map[string]any{"receiverToken": map[string]any{"name": "drydock-token"}}
 	return map[string]map[string]any{
-		"drydock.yaml": {"secrets": token},
+		"drydock.yaml": {},
 		"kube-prometheus-stack.yaml": {
-			"secrets":            token,
 			"prometheusOperator": map[string]any{"enabled": true, "labels": map[string]any{"release": "kube-prometheus-stack"}},
 		},
 	}
