@@ -31,12 +31,12 @@ import (
 
 const notes = "drydock/templates/NOTES.txt"
 
-// RenderChart renders charts/drydock as `helm template --skip-tests` would, with Helm's own library, and returns the
+// RenderChart renders charts/drydock as `helm template --no-hooks` would, with Helm's own library, and returns the
 // manifests by file name.
 func RenderChart(release, namespace string, values map[string]any) (map[string]string, error) {
 	rendered, err := render(release, namespace, values)
 	maps.DeleteFunc(rendered, func(name, text string) bool {
-		return strings.HasPrefix(filepath.Base(name), "_") || strings.Contains(name, "/templates/tests/") || name == notes || strings.TrimSpace(text) == ""
+		return strings.HasPrefix(filepath.Base(name), "_") || strings.Contains(name, "/templates/tests/") || strings.Contains(name, "/templates/hooks/") || name == notes || strings.TrimSpace(text) == ""
 	})
 	return rendered, err
 }

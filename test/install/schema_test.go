@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v4/pkg/chart/common"
 	appsv1 "k8s.io/api/apps/v1"
@@ -100,6 +101,9 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"a threshold that always holds":        {m{"prometheusRule": m{"customRules": m{"MeshForwardingFault": m{"threshold": 0}}}}, "prometheusRule.customRules.MeshForwardingFault.threshold is 0: write a number from 1 to 1000"},
 		"a threshold that never holds":         {m{"prometheusRule": m{"customRules": m{"SeiNodeSidecarReadinessLost": m{"threshold": 11}}}}, "prometheusRule.customRules.SeiNodeSidecarReadinessLost.threshold is 11: write a number from 1 to 10"},
 		"a threshold beside an expression":     {m{"prometheusRule": m{"customRules": m{"NodesNotReady": m{"threshold": 0.5, "expr": "vector(0)"}}}}, "at '/prometheusRule/customRules/NodesNotReady': 'not' failed"},
+		"a label that no operator selects":     {m{"prometheusOperator": m{"enabled": true, "labels": m{"release": ""}}}, "prometheusOperator.labels.release is empty, so no operator would select"},
+		"a name that no Service can have":      {m{"fullnameOverride": "drydock.prod"}, `the objects would be called "drydock.prod"`},
+		"a name that begins with a digit":      {m{"fullnameOverride": "2-drydock"}, "use another release name, or set fullnameOverride"},
 		"rights of nobody":                     {m{"serviceAccount": m{"create": false}}, "set serviceAccount.name to the ServiceAccount that Drydock runs as"},
 		"a log that the program has not":       {m{"log": m{"format": "xml"}}, "at '/log/format': value must be one of 'json', 'text'"},
 		"a toleration that Kubernetes has not": {m{"tolerations": []any{m{"seconds": 3}}}, "tolerations"},
@@ -109,6 +113,53 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 			require.ErrorContains(t, err, tc.says)
 		})
 	}
+}
+
+// TestASectionWithoutAValueIsRefusedOrMeansNothing: Helm takes a section that is null out of the values, and a template must not fail on
+// that with the words of a programming language.
+func TestASectionWithoutAValueIsRefusedOrMeansNothing(t *testing.T) {
+	defaults, err := common.ReadValuesFile(filepath.Join(root(t), "charts", "drydock", "values.yaml"))
+	require.NoError(t, err)
+	tried, bad := 0, []string{}
+	var walk func(path []string, at map[string]any)
+	walk = func(path []string, at map[string]any) {
+		for _, key := range slices.Sorted(maps.Keys(at)) {
+			below := append(slices.Clone(path), key)
+			switch further := at[key].(type) {
+			case map[string]any:
+				walk(below, further)
+			case []any:
+			default:
+				continue
+			}
+			values := m{"agent": m{"enabled": true}, "prometheusOperator": m{"enabled": true}, "grafanaDashboard": m{"enabled": true}, "config": m{"webhook": m{}}}
+			inner := values
+			for _, k := range below[:len(below)-1] {
+				next, ok := inner[k].(m)
+				if !ok {
+					next = m{}
+					inner[k] = next
+				}
+				inner = next
+			}
+			inner[key] = nil
+			tried++
+			if _, err := lab.RenderChart("drydock", "drydock", values); err != nil && !strings.HasPrefix(err.Error(), "reading the chart's values: ") {
+				bad = append(bad, strings.Join(below, "."))
+			}
+		}
+	}
+	walk(nil, defaults)
+	require.Greater(t, tried, 40)
+	require.Empty(t, bad)
+
+	// A file of values in an editor has a part of the sections.
+	text := read(t, "charts", "drydock", "values.schema.json")
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	require.NoError(t, err)
+	compiler := jsonschema.NewCompiler()
+	require.NoError(t, compiler.AddResource("values.json", document))
+	require.NoError(t, compiler.MustCompile("values.json").Validate(map[string]any{"replicas": 3, "image": map[string]any{"tag": "v1"}}))
 }
 
 // routeTo are the values of a route by the operator to a receiver with that TLS.

@@ -1,5 +1,6 @@
 {{- /* What the configuration cannot be with this chart. */ -}}
 {{- define "drydock.config.checks" -}}
+{{- include "drydock.checks.names" . -}}
 {{- $c := include "drydock.config" . | fromYaml -}}
 {{- range $key := list "ledger" "leaderElection" -}}
 {{- if ne (get (get $c $key) "namespace") $.Release.Namespace -}}
@@ -37,6 +38,21 @@
 {{- include "drydock.checks.servers" (list . $c) -}}
 {{- include "drydock.checks.delivery" (list . $c) -}}
 {{- include "drydock.checks.files" . -}}
+{{- end -}}
+
+{{- /* A name that a Service cannot have, and labels by which no operator selects. */ -}}
+{{- define "drydock.checks.names" -}}
+{{- $name := include "drydock.fullname" . -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name) -}}
+{{- fail (printf "the objects would be called %q, and a Service has only lower case letters, digits and dashes in its name, and begins with a letter: use another release name, or set fullnameOverride" $name) -}}
+{{- end -}}
+{{- if .Values.prometheusOperator.enabled -}}
+{{- range $key, $value := .Values.prometheusOperator.labels -}}
+{{- if not $value -}}
+{{- fail (printf "prometheusOperator.labels.%s is empty, so no operator would select the rules, the scrape and the route: set it to the value that your Prometheus selects. For kube-prometheus-stack, release is the name of its own release (helm list -A): --set prometheusOperator.labels.%s=NAME" $key $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- /* A rule that is left out or changed, and that no file of rules/ has. */ -}}

@@ -47,6 +47,15 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- if .Values.image.digest -}}@{{ .Values.image.digest }}{{- else -}}:{{ default .Chart.AppVersion .Values.image.tag }}{{- end -}}
 {{- end -}}
 
+{{- /* The image pull secrets of all pods, as a list: the chart's own, and those that a parent chart sets for all its charts, by name or as {name: …}. */ -}}
+{{- define "drydock.pullSecrets" -}}
+{{- $all := default list .Values.image.pullSecrets -}}
+{{- range default list (dig "imagePullSecrets" list (default dict .Values.global)) -}}
+{{- $all = append $all (kindIs "string" . | ternary (dict "name" .) .) -}}
+{{- end -}}
+{{- uniq $all | toJson -}}
+{{- end -}}
+
 {{- /* The mesh's agent: its objects' name, its pods' labels, its image, and the Secret of its key. */ -}}
 {{- define "drydock.agent" -}}
 {{- include "drydock.fullname" . | trunc 57 | trimSuffix "-" }}-agent

@@ -1,0 +1,119 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/programs"
+)
+
+// hook are the objects that Helm makes before an install or an upgrade.
+func hook(t *testing.T, args ...string) []*unstructured.Unstructured {
+	t.Helper()
+	text := helmAlone(t, append([]string{"template", "drydock", filepath.Join(root(t), "charts", "drydock"), "--namespace", "drydock", "--show-only", "templates/hooks/check.yaml"}, args...)...)
+	return objects(t, map[string]string{"check.yaml": text})
+}
+
+// TestHelmChecksTheConfigurationFirst: a Job runs `drydock check` on the configuration of the pods, without any right, and within the
+// strictest Pod Security Standard. What the schema cannot see is a fault for it: an invalid regular expression, a step that nobody has.
+func TestHelmChecksTheConfigurationFirst(t *testing.T) {
+	l := cluster(t)
+	faulty := func(policies string) (*batchv1.Job, error) {
+		all := hook(t, "--set-json", "config.policies="+policies, "--set-json", `global.imagePullSecrets=["of-the-parent"]`)
+		var checked corev1.ConfigMap
+		find(t, all, "ConfigMap", "drydock-check", &checked)
+		var job batchv1.Job
+		find(t, all, "Job", "drydock-check", &job)
+		for _, o := range all {
+			require.Equal(t, "pre-install,pre-upgrade", o.GetAnnotations()["helm.sh/hook"])
+		}
+		_, _, err := config.Read(strings.NewReader(checked.Data["drydock.yaml"]), config.Options{SkipFiles: true})
+		return &job, err
+	}
+	job, err := faulty(`[{"name":"mine","match":["remediation=\"mine\""],"plan":[{"step":"reboot"}]}]`)
+	require.NoError(t, err)
+	pod := job.Spec.Template
+	require.Equal(t, []string{"check", "--skip-files", "/etc/drydock/config/drydock.yaml"}, pod.Spec.Containers[0].Args)
+	require.Equal(t, []corev1.LocalObjectReference{{Name: "of-the-parent"}}, pod.Spec.ImagePullSecrets)
+	require.False(t, *pod.Spec.AutomountServiceAccountToken)
+	require.Zero(t, *job.Spec.BackoffLimit)
+	require.NotEqual(t, deployment(t, nil).Spec.Selector.MatchLabels["app.kubernetes.io/name"], pod.Labels["app.kubernetes.io/name"])
+	namespace(t, l, "checked")
+	_, err = l.Client().CoreV1().ServiceAccounts("checked").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	require.True(t, err == nil || apierrors.IsAlreadyExists(err), "%v", err)
+	isAdmitted(t, l, metav1.ObjectMeta{Name: job.Name, Namespace: "checked"}, pod)
+
+	_, err = faulty(`[{"name":"mine","match":["remediation=~\"(mine\""],"plan":[{"step":"reboot"}]}]`)
+	require.ErrorContains(t, err, "policies[0].match[0]")
+	_, err = faulty(`[{"name":"mine","match":["remediation=\"mine\""],"plan":[{"step":"rebooot"}]}]`)
+	require.ErrorContains(t, err, "policies[0].plan[0].step: no such remediation")
+}
+
+// TestHelmRefusesWhatTheCheckRefuses: with a Job that failed nothing else is installed. The control: with one that succeeded all is.
+func TestHelmRefusesWhatTheCheckRefuses(t *testing.T) {
+	l := cluster(t)
+	for release, ends := range map[string]batchv1.JobConditionType{"refused": batchv1.JobFailed, "taken": batchv1.JobComplete} {
+		namespace(t, l, release)
+		t.Cleanup(func() { sweep(t, l, release) })
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		go func() {
+			defer cancel()
+			await(t, "the Job", func() bool { return endJob(ctx, l, release, release+"-check", ends) == nil })
+			<-ctx.Done()
+		}()
+		paths, err := programs.Build(t.Context(), os.Stderr, "helm")
+		require.NoError(t, err)
+		cmd := exec.CommandContext(ctx, paths["helm"], "install", release, filepath.Join(root(t), "charts", "drydock"), "--namespace", release, "--set", "admission.policy.enabled=false")
+		home := t.TempDir()
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+l.AdminKubeconfig(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+		var faults bytes.Buffer
+		cmd.Stderr = &faults
+		err = cmd.Run()
+		cancel()
+		_, missing := l.Client().AppsV1().Deployments(release).Get(t.Context(), release, metav1.GetOptions{})
+		if ends == batchv1.JobFailed {
+			require.Error(t, err)
+			require.Contains(t, faults.String(), "refused-check")
+			require.True(t, apierrors.IsNotFound(missing), "%v", missing)
+			continue
+		}
+		require.NoError(t, err, "%s", &faults)
+		require.NoError(t, missing)
+	}
+}
+
+// endJob says of a Job what its controller would.
+func endJob(ctx context.Context, l *lab.Lab, namespace, name string, as batchv1.JobConditionType) error {
+	jobs := l.Client().BatchV1().Jobs(namespace)
+	job, err := jobs.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	now := metav1.Now()
+	job.Status.StartTime = &now
+	before := batchv1.JobFailureTarget
+	if as == batchv1.JobComplete {
+		before = batchv1.JobSuccessCriteriaMet
+		job.Status.CompletionTime, job.Status.Succeeded = &now, 1
+	}
+	for _, c := range []batchv1.JobConditionType{before, as} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: c, Status: corev1.ConditionTrue, Reason: "Test", LastTransitionTime: now})
+	}
+	_, err = jobs.UpdateStatus(ctx, job, metav1.UpdateOptions{})
+	return err
+}
