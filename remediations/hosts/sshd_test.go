@@ -62,6 +62,11 @@ func installAllowing(t testing.TB, reboot string) installed {
 	dir := t.TempDir()
 	in := installed{dir, filepath.Join(dir, "drydock-host")}
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "bin"), 0o755))
+	for _, name := range []string{"flock", "timeout"} {
+		path, err := exec.LookPath(name)
+		require.NoError(t, err)
+		require.NoError(t, os.Symlink(path, filepath.Join(dir, "bin", name)))
+	}
 	for name, body := range standIns {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "bin", name), []byte("#!/bin/sh\ndir="+dir+"\n"+body+"\n"), 0o755))
 	}
