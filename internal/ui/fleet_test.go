@@ -257,7 +257,7 @@ func TestHostileTextIsHarmless(t *testing.T) {
 		node("node-2", record(remediations.PhasePending, func(r *remediations.Record) {
 			r.Policy, r.Hold = evil, &remediations.Hold{Reason: remediations.Reason(evil), Message: strings.Repeat(evil, 100), Since: now}
 		})))
-	for _, path := range []string{"/", "/fleet.json"} {
+	for _, path := range []string{"/", "/fleet", "/fleet.json"} {
 		body := d.get(path)
 		require.Contains(t, body, "node-1", "the control")
 		require.Contains(t, body, "alert(1)", "the control: the text itself is shown")

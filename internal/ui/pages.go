@@ -159,6 +159,7 @@ func (u *UI) routes() http.Handler {
 	static := http.FileServerFS(staticFiles)
 	mux.Handle("GET /static/", static)
 	mux.HandleFunc("GET /{$}", u.showFleet)
+	mux.HandleFunc("GET /fleet", u.showFleet)
 	mux.HandleFunc("GET /fleet.json", u.showFleet)
 	mux.HandleFunc("GET /events", u.events)
 	mux.HandleFunc("GET /nodes/{node}", u.showNode)

@@ -55,7 +55,8 @@ func TestHostileContentIsShownAsText(t *testing.T) {
 	c := newCluster(t)
 	const node, other = "node-7", "node-8"
 	c.hostile(node)
-	c.record(other, remediations.PhaseVerifying, func(r *remediations.Record) { r.Policy = script })
+	policy := script + strings.Repeat("p", 253) // no break in it: it must not make the page wider
+	c.record(other, remediations.PhaseVerifying, func(r *remediations.Record) { r.Policy = policy })
 	c.ledger(&ledger.Ledger{
 		Slots: []ledger.Slot{{Node: script, Repair: script, Attempt: script, Zone: script}},
 		Status: ledger.Status{
@@ -87,7 +88,7 @@ count: 1
 		await(t, at, "the page is whole", `document.readyState === "complete"`)
 		// Something changes while the page is open: what the stream brings is treated alike.
 		c.patch(node, map[string]any{remediations.BreakGlassKey: script + time.Now().String()}, nil)
-		c.record(other, remediations.PhaseVerifying, func(r *remediations.Record) { r.Policy, r.Note = script, time.Now().String() })
+		c.record(other, remediations.PhaseVerifying, func(r *remediations.Record) { r.Policy, r.Note = policy, time.Now().String() })
 		await(t, at, "the page goes on", `document.body.dataset.connection !== "lost"`)
 		foreign, err := browser.Eval[int](t.Context(), at, `document.querySelectorAll("img, svg[onload], iframe, object, embed, script:not([src]), [onerror], [onload], a[href^=javascript]").length`)
 		require.NoError(t, err)
