@@ -103,6 +103,13 @@ func (b *builder) buildAlertmanager(raw *rawConfig) {
 	at, a := pointer{"alertmanager"}, raw.Alertmanager
 	out := Alertmanager{Receiver: a.Receiver, SilenceRepairs: a.SilenceRepairs}
 	out.URLs = b.URLs(at.To("urls"), a.URLs)
+	for i, text := range a.URLs {
+		for _, path := range []string{"/api/v1", "/api/v2", "/api/v1/alerts", "/api/v2/alerts"} {
+			if strings.HasSuffix(strings.TrimRight(text, "/"), path) {
+				b.Fault(at.To("urls", i), "ends with %s, which Drydock appends itself; remove it. A path is for an Alertmanager with --web.route-prefix", path)
+			}
+		}
+	}
 	out.HTTPConfig = b.HTTPConfig(at.To("httpConfig"), a.HTTPConfig)
 	poll, pollOK := b.Duration(at.To("pollInterval"), a.PollInterval, time.Second)
 	stale, staleOK := b.Duration(at.To("maxStaleness"), a.MaxStaleness, time.Second)

@@ -75,6 +75,10 @@ func load(name string, data []byte, o Options) (*Config, []Fault, error) {
 	b := &builder{document: d, dir: filepath.Dir(name), skipFiles: o.SkipFiles, further: o.Further}
 	b.config.further, b.core.Registry = o.Further, o.Further.Remediations
 	var raw rawConfig
+	if below, _ := root["config"].(map[string]any); below != nil && root["apiVersion"] == nil {
+		return nil, nil, Faults{{File: name, Line: 1, Path: documentPath, Message: "is a file of values for the Helm chart and not a configuration; " +
+			"helm install and helm upgrade check it, and here you can check the drydock.yaml of the ConfigMap that helm template renders"}}
+	}
 	if d.tree != nil {
 		if isMapping {
 			d.layOverShipped()

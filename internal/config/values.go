@@ -62,8 +62,16 @@ func (b *builder) matchers(p pointer, text string) labels.Matchers {
 		b.Fault(p, "%s is not a matcher in Alertmanager's syntax (%v); write for example %s", show(text), err, `alertname="NodeNotReady"`)
 		return nil
 	}
+	for _, matcher := range m {
+		if strings.Trim(matcher.Value, typographic) != matcher.Value {
+			b.Fault(p, "the value of %s has typographic quotes around it, which would be part of the value; write straight ones: \" or '", matcher.Name)
+		}
+	}
 	return m
 }
+
+// typographic are the quotes that word processors and chats write in the place of straight ones.
+const typographic = "\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u201b\u00ab\u00bb"
 
 // needsValue refuses matchers that an alert with none of their labels satisfies: they would select nearly everything.
 func (b *builder) needsValue(p pointer, m labels.Matchers) {

@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
 
 	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations"
@@ -53,6 +56,7 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 			out = append(out, c.takesGPUNodes(p)...)
 			out = append(out, c.selectsFewer(p)...)
 			out = append(out, c.idle(p, capabilities)...)
+			out = append(out, c.oddWaits(p)...)
 		}
 	}
 	for _, message := range c.shippedUnwitnessed() {
@@ -90,6 +94,30 @@ func (c *Config) skipped(p PolicyInfo, capabilities map[string]string) []string 
 		why[i] = missing
 	}
 	return why
+}
+
+// longestWait is how long a step may wait for its proof without a warning. The next step, and a person, wait as long.
+const longestWait = 24 * time.Hour
+
+// oddWaits warns of each step whose wait is far from what such a step takes: a typing error in the unit, most likely.
+func (c *Config) oddWaits(p PolicyInfo) []Fault {
+	var out []Fault
+	for i, step := range p.Plan {
+		usual := c.further.remediation(step.Name).Wait
+		odd := ""
+		switch {
+		case step.Wait == 0:
+		case step.Wait < usual/10:
+			odd = "short: Drydock would take the next step before this one can have worked"
+		case step.Wait > longestWait:
+			odd = "long: the node stays ill meanwhile"
+		}
+		if odd != "" {
+			out = append(out, p.source.locate(p.at.To("plan", i, "wait"), true,
+				fmt.Sprintf("a wait of %s for step %s is very %s; the default is %s", model.Duration(step.Wait), step.Name, odd, model.Duration(usual))))
+		}
+	}
+	return out
 }
 
 // preparesNothing is why a step is skipped that nothing else speaks against.
