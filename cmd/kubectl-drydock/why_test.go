@@ -485,9 +485,13 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		"not Ready, and Alertmanager has the alert": {
 			node: aged("node-3", corev1.ConditionFalse), code: 0,
 			says: []string{
-				"Drydock does nothing for node-3 itself now: Alertmanager has alert NodeNotReady for policy node-not-ready since 2026-11-20T20:53:00Z (firing), and the Node does not have it; ",
+				"Drydock does nothing for node-3 itself now: Alertmanager has alert NodeNotReady for policy node-not-ready since 2026-11-20T20:53:00Z, and the Node does not have it; Drydock writes it there when Alertmanager posts it, or when Drydock asks Alertmanager the next time.",
 			},
 			never: []string{"needs no repair"},
+		},
+		"not Ready, and Alertmanager keeps the alert back": {
+			node: aged("node-3", corev1.ConditionFalse), inhibits: true, code: 0,
+			says: []string{"and the Node does not have it; Inhibited: inhibited by the alert RackPowerLost"}, never: []string{"needs no repair", "Drydock writes it there"},
 		},
 		"not Ready, and the policy is not there": {
 			node: aged("node-3", corev1.ConditionFalse), policy: "  mode: \"off\"\n", code: 0,
@@ -714,4 +718,17 @@ func TestWithoutTheConfigurationTheNodeAndTheLedgerSpeak(t *testing.T) {
 	code, _, stderr = d.run("why", "node-77")
 	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, stderr, `there is no node "node-77" in this cluster`)
+}
+
+// TestAFaultIsToldWithoutTheConfiguration, though nobody can say then which alert is awaited. A node that is Ready is the control.
+func TestAFaultIsToldWithoutTheConfiguration(t *testing.T) {
+	t.Parallel()
+	for ready, want := range map[corev1.ConditionStatus]string{
+		corev1.ConditionUnknown: "Drydock does nothing for node-3 itself now: Ready is Unknown since 2026-11-20T20:52:00Z, and no alert of a policy fires on the Node; " +
+			"which alert Drydock waits for is not known without its configuration.\n",
+		corev1.ConditionTrue: "node-3 needs no repair: no alert of a policy fires on it.\n",
+	} {
+		_, stdout, _ := newDesk(t, ledgerOf(calmLedger()), aged("node-3", ready)).run("why", "node-3")
+		require.True(t, strings.HasPrefix(stdout, want), stdout)
+	}
 }

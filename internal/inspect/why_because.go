@@ -40,8 +40,12 @@ func (s *Observation) because(all []Alert, targets []TargetAnswer, decided strin
 		case p.Mode == remediations.ModeOff:
 			why = fmt.Sprintf("policy %s is off", a.Policy)
 		case !known:
-			why = fmt.Sprintf("Alertmanager has alert %s for policy %s since %s (%s), and the Node does not have it; Drydock writes it there when Alertmanager "+
-				"posts it or when Drydock asks Alertmanager the next time", a.Name, a.Policy, Stamp(a.StartsAt), a.State)
+			why = fmt.Sprintf("Alertmanager has alert %s for policy %s since %s, and the Node does not have it; ", a.Name, a.Policy, Stamp(a.StartsAt))
+			if a.State == "firing" {
+				why += "Drydock writes it there when Alertmanager posts it, or when Drydock asks Alertmanager the next time"
+			} else {
+				why += a.State
+			}
 		case p.Kind != remediations.KindNode:
 			if i := slices.IndexFunc(targets, func(t TargetAnswer) bool { return slices.Contains(t.alerts, a.Fingerprint) }); i >= 0 {
 				why = targets[i].Because
