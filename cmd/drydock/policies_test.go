@@ -39,6 +39,7 @@ node-problem-detected           observe   remediation="node-problem-detected"   
 node-subsystem-not-ready        observe   remediation="node-subsystem-not-ready"    !nvidia.com/gpu.count   drain 30m or stop, reboot 10m, replace 20m                          shipped
 apiserver-down                  observe   remediation="apiserver-down"              hosts of API servers    restart-kubelet 1m a host, 10m in all                               shipped
 mesh-leader-degraded            observe   remediation="mesh-leader-degraded"        leaders of the mesh     promote-leader 3m x2                                                shipped
+mesh-pair-unreachable           observe   remediation="mesh-pair-unreachable"       leaders of the mesh     promote-leader 3m                                                   shipped
 sidecar-not-ready               observe   remediation="sidecar-not-ready"           pods of its provider    mark-ready 1m x3                                                    shipped
 `, stdout)
 }

@@ -100,7 +100,7 @@ func TestShippedPolicies(t *testing.T) {
 		"gpu-node-filesystem-read-only", "gpu-node-heartbeat-lost", "gpu-node-kernel-deadlock", "gpu-node-not-ready",
 		"gpu-node-problem-detected", "gpu-node-subsystem-not-ready",
 		"kube-proxy-not-ready", "mesh-forwarding-fault", "node-disk-pressure", "node-filesystem-read-only", "node-gpu-count", "node-gpu-fault", "node-heartbeat-lost", "node-kernel-deadlock", "node-not-ready",
-		"node-problem-detected", "node-subsystem-not-ready", "apiserver-down", "mesh-leader-degraded", "sidecar-not-ready",
+		"node-problem-detected", "node-subsystem-not-ready", "apiserver-down", "mesh-leader-degraded", "mesh-pair-unreachable", "sidecar-not-ready",
 	}, names(c))
 	out, err := c.PoliciesYAML()
 	require.NoError(t, err)
