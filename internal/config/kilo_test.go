@@ -24,6 +24,7 @@ func TestKiloNeedsNothingButToBeNamed(t *testing.T) {
 	require.Equal(t, 10*time.Second, own.Timeout)
 	require.Equal(t, 7*time.Minute, own.MaxAge)
 	require.False(t, own.AllowControlPlane)
+	require.False(t, own.Pairs)
 	require.True(t, own.HTTPConfig.FollowRedirects, "the default of prometheus/common")
 	require.Equal(t, own.TopologyLabel, c.Core.TopologyLabel)
 	require.Equal(t, remediations.LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}, c.Core.Limits.Locations)
@@ -48,6 +49,7 @@ func TestKiloIsConfigured(t *testing.T) {
     timeout: 3s
     maxAge: 8m
     allowControlPlane: true
+    pairs: true
 limits: {leaders: {concurrent: 2, perLocation: 1h}}
 `)
 	own := c.Providers["kilo"].(*kilo.Kilo)
@@ -57,6 +59,7 @@ limits: {leaders: {concurrent: 2, perLocation: 1h}}
 	require.Equal(t, 3*time.Second, own.Timeout)
 	require.Equal(t, 8*time.Minute, own.MaxAge)
 	require.True(t, own.AllowControlPlane)
+	require.True(t, own.Pairs)
 	require.Equal(t, "example.com/site", c.Core.TopologyLabel)
 	require.Equal(t, remediations.LocationLimits{Concurrent: 2, PerLocation: time.Hour}, c.Core.Limits.Locations)
 }

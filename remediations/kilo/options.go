@@ -58,6 +58,8 @@ type Options struct {
 	MaxAge time.Duration
 	// AllowControlPlane lets control-plane nodes be chosen.
 	AllowControlPlane bool
+	// Pairs allows the only member of a location of two nodes to become the leader.
+	Pairs bool
 	// HoldWhen are the marks by which others say that a node is not to be used; nil: the shipped ones.
 	HoldWhen marks.List
 	// Registry has the remediations beside the shipped ones that records on Nodes may name.

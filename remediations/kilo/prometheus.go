@@ -93,7 +93,9 @@ func (m *Mesh) askOne(ctx context.Context, r replica, v view, location string) (
 			return words{}, r.explain(ctx, err, m.options.Timeout)
 		}
 	}
-	return newWords(local, cross, m.options.MaxAge), nil
+	w := newWords(local, cross, m.options.MaxAge)
+	w.pairs = m.options.Pairs
+	return w, nil
 }
 
 // queries are for the raw samples: only they tell which of two series of one pair spoke last. Other jobs than the agents'

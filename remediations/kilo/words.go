@@ -20,6 +20,8 @@ type words struct {
 	// local are the members' own about each other, in maxAge: of whom, by who says it.
 	local  map[string]map[string]word
 	maxAge time.Duration
+	// pairs is Options.Pairs.
+	pairs bool
 	// cross are those of other locations about the members, fresh ones: who was reached, by location of the asking.
 	cross map[string]map[string]tally
 }
@@ -188,9 +190,11 @@ func (w words) accusers(members []member, ignored map[string]bool, lately bool) 
 // That it does not reach a suspect is nothing, for a probe is lost at either end. That it does reach somebody is proof of
 // its own sending, whoever that is: what it began to send came back, signed. So where all siblings are under repair, which
 // is a location of three whose first successor was bad as well, its good word of the leader does; but not where there are
-// siblings that could be asked, nor in a location of two, where nobody can say whose fault it is. What suspects say of it
-// would prove less: an answer of its own, and none that it began.
+// siblings that could be asked. What suspects say of it would prove less: an answer of its own, and none that it began.
 func (w words) candidate(name, leader string, members []member, accusers map[string][]string) (ties int, known bool, why string) {
+	if len(members) == 2 {
+		return w.onlyMember(name, leader)
+	}
 	if by := accusers[name]; len(by) >= suspectBy {
 		return 0, true, fmt.Sprintf("it was a suspect itself in the last %s: %s did not reach it", model.Duration(w.maxAge), named(by, ", "))
 	}
@@ -227,6 +231,31 @@ func (w words) candidate(name, leader string, members []member, accusers map[str
 		return 0, true, fmt.Sprintf("it does not reach the leader %s either, and its siblings are under repair: %s", leader, named(repaired, ", "))
 	}
 	return 0, false, fmt.Sprintf("it has said of no sibling but the leader in the last %s that it reaches it", model.Duration(w.maxAge))
+}
+
+// onlyMember is candidate for the only member of a location of two nodes, where no third node can say which one is at fault.
+//
+// Its last probe of the leader must have succeeded: that is proof of its own sending. If Prometheus is in another location,
+// that probe is from before the fault. So the leader's probe of the member, which Prometheus still has, must have succeeded
+// as well: if the path between the two nodes is at fault, the old leader would be unreachable behind the new one, and the
+// move could only be undone.
+func (w words) onlyMember(name, leader string) (ties int, known bool, why string) {
+	if !w.pairs {
+		return 0, true, "with one member nobody can say which of the two nodes is at fault. Set providers.kilo.pairs: true to allow the move"
+	}
+	to, asked := w.local[name][leader]
+	back, answered := w.local[leader][name]
+	switch {
+	case asked && !to.good:
+		return 0, true, fmt.Sprintf("it does not reach the leader %s: the path between the two nodes is at fault, and a move would not help", leader)
+	case answered && !back.good:
+		return 0, true, fmt.Sprintf("the leader %s does not reach it: the path between the two nodes is at fault, and a move would not help", leader)
+	case !asked:
+		return 0, false, fmt.Sprintf("Prometheus has no probe from it to the leader %s in the last %s", leader, model.Duration(w.maxAge))
+	case !answered:
+		return 0, false, fmt.Sprintf("Prometheus has no probe from the leader %s to it in the last %s", leader, model.Duration(w.maxAge))
+	}
+	return 1, true, ""
 }
 
 // reached says whether the members answer the other locations through their leader, and if not, what is missing. One

@@ -86,6 +86,7 @@ func TestASuccessorPassesProbesToItsSiblings(t *testing.T) {
 		nodes []string // the first leads, the second is asked about
 		// repaired is under repair.
 		repaired string
+		pairs    bool // providers.kilo.pairs
 		but      map[string]string
 		want     string // empty: it may succeed
 		blind    bool
@@ -101,7 +102,7 @@ func TestASuccessorPassesProbesToItsSiblings(t *testing.T) {
 		"it was a suspect lately":          {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"m>t": "0000000" + long, "n>t": "0000000" + long}, want: "a suspect itself"},
 		"a blink lately":                   {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"m>t": "00" + long, "n>t": "00" + long}},
 		"the sibling itself is bad":        {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"t>m": "0", "n>m": "0", "m>t": "0", "m>n": "0"}},
-		"two nodes alone":                  {nodes: []string{"d", "t"}, want: "it has said of no sibling but the leader", blind: true},
+		"two nodes alone":                  {nodes: []string{"d", "t"}, want: "Set providers.kilo.pairs: true to allow the move"},
 		"it was not heard":                 {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>m": "", "t>d": ""}, want: "it has said of no sibling", blind: true},
 		"it was heard, of the leader":      {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>m": ""}, want: "it has said of no sibling", blind: true},
 		"three nodes, and one is bad":      {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>d": "0", "m>d": "0"}},
@@ -115,6 +116,13 @@ func TestASuccessorPassesProbesToItsSiblings(t *testing.T) {
 		"of three the old one is bad":                      {nodes: []string{"d", "t", "o"}, repaired: "o", but: map[string]string{"t>o": "0", "o>t": "0", "d>o": "0", "o>d": "0"}},
 		"what the leader says of it is no proof":           {nodes: []string{"d", "t", "o"}, repaired: "o", but: map[string]string{"t>o": "0", "t>d": ""}, want: "it has said of no sibling but the leader", blind: true},
 		"of three it reaches nobody":                       {nodes: []string{"d", "t", "o"}, repaired: "o", but: map[string]string{"t>o": "0", "t>d": "0"}, want: "it does not reach the leader d either, and its siblings are under repair: o"},
+		"two nodes, and pairs may":                         {nodes: []string{"d", "t"}, pairs: true},
+		"two nodes, and it does not reach the leader":      {nodes: []string{"d", "t"}, pairs: true, but: map[string]string{"t>d": "1110"}, want: "it does not reach the leader d"},
+		"two nodes, and it does not by one protocol":       {nodes: []string{"d", "t"}, pairs: true, but: map[string]string{"t>d/udp": "0"}, want: "it does not reach the leader d"},
+		"two nodes, and it said nothing":                   {nodes: []string{"d", "t"}, pairs: true, but: map[string]string{"t>d": ""}, want: "no probe from it to the leader d in the last 5m", blind: true},
+		"two nodes, and the leader does not reach it":      {nodes: []string{"d", "t"}, pairs: true, but: map[string]string{"d>t": "1110"}, want: "the leader d does not reach it: the path between the two nodes is at fault"},
+		"two nodes, and the leader said nothing":           {nodes: []string{"d", "t"}, pairs: true, but: map[string]string{"d>t": ""}, want: "no probe from the leader d to it in the last 5m", blind: true},
+		"of three pairs change nothing":                    {nodes: []string{"d", "t", "m"}, pairs: true, but: map[string]string{"t>m": ""}, want: "it has said of no sibling", blind: true},
 		"the leader does not speak for those not asked":    {nodes: []string{"d", "t", "o", "m"}, repaired: "o", but: map[string]string{"t>o": "0", "t>m": ""}, want: "it has said of no sibling but the leader", blind: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,6 +133,7 @@ func TestASuccessorPassesProbesToItsSiblings(t *testing.T) {
 				}
 			}
 			w := heard(t, said(c.nodes, c.but), nil)
+			w.pairs = c.pairs
 			_, known, why := w.candidate("t", "d", all, w.accusers(all, suspects(all, "d"), true))
 			require.Equal(t, !c.blind, known)
 			if c.want == "" {

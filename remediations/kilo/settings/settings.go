@@ -35,6 +35,8 @@ type Kilo struct {
 	// Timeout bounds one address, MaxAge is how old a node's last word may be.
 	Timeout, MaxAge   time.Duration
 	AllowControlPlane bool
+	// Pairs allows a move in a location of two nodes.
+	Pairs bool
 }
 
 // KeySecret names one value of a Secret.
@@ -48,6 +50,7 @@ type raw struct {
 	HTTPConfig        map[string]any
 	Timeout, MaxAge   string
 	AllowControlPlane bool
+	Pairs             bool
 }
 
 func read(r section.Reader, at section.Pointer, raw *raw) section.Provider {
@@ -59,6 +62,7 @@ func read(r section.Reader, at section.Pointer, raw *raw) section.Provider {
 		Job:               raw.Job,
 		KeySecret:         raw.KeySecret,
 		AllowControlPlane: raw.AllowControlPlane,
+		Pairs:             raw.Pairs,
 	}
 	if _, err := regexp.Compile(raw.Job); err != nil && !r.Faulty(at.To("job")) {
 		r.Fault(at.To("job"), "is no regular expression: %v", err)
