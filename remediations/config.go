@@ -149,6 +149,9 @@ type Step struct {
 	// from its first restart on.
 	Timeout           time.Duration
 	ContinueOnTimeout bool
+	// WithoutController is what a drain does with pods that have no controller. It is left out of the digest that a person
+	// approves where it is the default, so that the digests of older plans stay the same.
+	WithoutController WithoutController `json:",omitempty"`
 }
 
 // StepOn is what those are asked about who know a machine before a step: the step's remediation, and what of the machine it would

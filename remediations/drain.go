@@ -17,6 +17,18 @@ var drain = Remediation{
 	},
 }
 
+// WithoutController is what a drain does with pods that have no controller: nothing would create them again.
+type WithoutController string
+
+const (
+	// WithoutControllerRefuse does not drain the node while it has such a pod.
+	WithoutControllerRefuse WithoutController = ""
+	// WithoutControllerWait evicts all other pods, and waits until these have ended.
+	WithoutControllerWait WithoutController = "wait"
+	// WithoutControllerEvict evicts them like all others.
+	WithoutControllerEvict WithoutController = "evict"
+)
+
 // GivesUpPods says that the repair has drained the node, and that its policy goes on with the pods that were not evicted in time
 // (`onTimeout: continue`): nobody needs to wait for them again.
 func (p *Policy) GivesUpPods(r *Record) bool {

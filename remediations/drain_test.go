@@ -2,10 +2,12 @@ package remediations_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestPodsAreGivenUpOnlyWhereThePolicySaysSo, and only after the drain had its time.
@@ -20,4 +22,16 @@ func TestPodsAreGivenUpOnlyWhereThePolicySaysSo(t *testing.T) {
 	require.False(t, gives(false, 1, drained, replaced), "onTimeout: stop")
 	require.False(t, gives(true, 1, replaced), "the drain was passed over")
 	require.False(t, gives(true, 0, drained), "the drain comes later")
+}
+
+// TestAnApprovalIsOfWhatADrainDoesWithPodsWithoutAController: a person who approved a plan that refuses has not approved one that
+// evicts. The default is no part of the digest, so that approvals from before an upgrade still count.
+func TestAnApprovalIsOfWhatADrainDoesWithPodsWithoutAController(t *testing.T) {
+	digest := func(w WithoutController) string {
+		p := &Policy{Approval: true, Plan: []Step{{Name: "drain", Timeout: time.Minute, Attempts: 1, WithoutController: w}}}
+		return p.Approved(scene.Bare("n1"))
+	}
+	require.NotEqual(t, digest(WithoutControllerRefuse), digest(WithoutControllerEvict))
+	require.NotEqual(t, digest(WithoutControllerWait), digest(WithoutControllerEvict))
+	require.NotContains(t, EncodeJSON([]Step{{Name: "drain"}}), "WithoutController")
 }

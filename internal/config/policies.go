@@ -201,6 +201,11 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 	if s.Soft = r.Soft; known.Name != "reboot" {
 		b.onlyFor(at, known.Name, "soft")
 	}
+	if known.Name != "drain" {
+		b.onlyFor(at, known.Name, "withoutController")
+	} else if r.WithoutController != "refuse" {
+		s.WithoutController = remediations.WithoutController(r.WithoutController)
+	}
 	if s.Provider = r.Provider; known.Target != remediations.KindSidecar {
 		b.onlyFor(at, known.Name, "provider")
 	}
@@ -240,6 +245,9 @@ func (b *builder) onlyFor(at pointer, name string, senseless ...string) {
 	}
 	if slices.Contains(senseless, "soft") {
 		instead = "only a reboot can be a soft one"
+	}
+	if slices.Contains(senseless, "withoutController") {
+		instead = "only a drain evicts pods"
 	}
 	if slices.Contains(senseless, "provider") {
 		instead = "only a sidecar's step names one"

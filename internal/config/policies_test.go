@@ -93,6 +93,23 @@ func TestChangesAreWhatDiffersFromTheShippedPolicies(t *testing.T) {
 	require.Equal(t, "policies: []\n", string(out))
 }
 
+func TestADrainSaysWhatBecomesOfPodsWithoutAController(t *testing.T) {
+	c, _ := mustLoad(t, base+`policies:
+- {name: a, match: ['a="a"'], plan: [{step: drain}, {step: reboot}]}
+- {name: b, match: ['a="b"'], plan: [{step: drain, withoutController: refuse}, {step: reboot}]}
+- {name: c, match: ['a="c"'], plan: [{step: drain, withoutController: wait}, {step: reboot}]}
+- {name: d, match: ['a="d"'], plan: [{step: drain, withoutController: evict}, {step: reboot}]}
+`)
+	for i, want := range []remediations.WithoutController{
+		remediations.WithoutControllerRefuse, remediations.WithoutControllerRefuse, remediations.WithoutControllerWait, remediations.WithoutControllerEvict,
+	} {
+		require.Equal(t, want, c.Policies[i].Plan[0].WithoutController, c.Policies[i].Name)
+	}
+	require.Equal(t, "drain 30m or stop, reboot 10m", c.Policies[1].Steps())
+	require.Equal(t, "drain 30m or stop (withoutController: wait), reboot 10m", c.Policies[2].Steps())
+	require.Equal(t, "drain 30m or stop (withoutController: evict), reboot 10m", c.Policies[3].Steps())
+}
+
 func TestShippedPolicies(t *testing.T) {
 	c := Shipped()
 	require.Equal(t, []string{

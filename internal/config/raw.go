@@ -107,7 +107,10 @@ type rawStep struct {
 	Soft       bool
 	Timeout    string
 	OnTimeout  string
-	Provider   string
+	// WithoutController has the default of the schema only on a drain.
+	WithoutController string
+
+	Provider string
 
 	Unit, DaemonSet string
 	Template        *remediations.Template

@@ -80,6 +80,7 @@ func (b *builder) rescueStep(at pointer, r *rawStep) remediations.Step {
 		b.Fault(at.To("attempts"), "each host's kubelet is restarted at most once a repair; remove it")
 	}
 	b.onlyFor(at, r.Step, "soft")
+	b.onlyFor(at, r.Step, "withoutController")
 	b.onlyFor(at, r.Step, "provider")
 	if _, present := b.value(at.To("onTimeout")).(string); present {
 		b.Fault(at.To("onTimeout"), "makes no sense on a step of API servers: when its time is over the repair ends; remove it")

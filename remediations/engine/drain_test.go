@@ -265,3 +265,32 @@ func TestDrainThatCannotBeDone(t *testing.T) {
 		})
 	}
 }
+
+// TestTheDrainKnowsWhatItsStepSaysOfPodsWithoutAController: the step of the policy, as the configuration has it now.
+func TestTheDrainKnowsWhatItsStepSaysOfPodsWithoutAController(t *testing.T) {
+	for name, c := range map[string]struct {
+		option remediations.WithoutController
+		end    remediations.Outcome
+	}{
+		"refuse": {remediations.WithoutControllerRefuse, remediations.OutcomeExhausted},
+		"evict":  {remediations.WithoutControllerEvict, remediations.OutcomeRecovered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := wholeConfig()
+			conf.Policies[0].Plan[1].WithoutController = c.option
+			inWorld(t, conf, 6, func(t *testing.T, w *world) {
+				w.do(func() {
+					w.machines["n0"].pods = podsOf{left: 5, blocked: true, refused: c.option != remediations.WithoutControllerRefuse}
+				})
+				w.during(t, "drain")
+				w.do(func() { // it is Ready again, and its alert goes on
+					m := w.machines["n0"]
+					m.broken, m.sick, m.pods.refused, m.pods.blocked = 9, 0, true, false
+					w.report(m)
+				})
+				w.pass(15 * time.Minute)
+				require.Equal(t, []remediations.Outcome{c.end}, w.outcomes())
+			})
+		})
+	}
+}

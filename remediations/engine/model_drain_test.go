@@ -51,7 +51,7 @@ func (d drainer) Work(ctx context.Context, m Machine, mayStill func() error, tel
 		switch {
 		case err != nil:
 			return err
-		case p.refused:
+		case p.refused && m.WithoutController != remediations.WithoutControllerEvict:
 			return errors.New("default/alone has no controller")
 		case p.left == 0 && !p.forever && time.Since(evicted) > at(d.w, func() time.Duration { return d.w.ending(m) }):
 			return nil

@@ -118,6 +118,8 @@ type Machine struct {
 	// GivesUpPods: Drydock has drained the Node, and its policy goes on with the pods that it could not evict. A provider that drains
 	// by itself must not wait for them.
 	GivesUpPods bool
+	// WithoutController is what a drain does with pods that have no controller.
+	WithoutController remediations.WithoutController
 }
 
 // ErrAccount: the provider refuses the account, or it is spent. No call for any machine will succeed until a person acts.

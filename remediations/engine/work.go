@@ -54,6 +54,9 @@ func (p *pass) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record
 	askAgain, stillIll := p.lastWitness(n, d.Signs)
 	machine, run, node, step := machineOf(n), p.runs, n.Name, r.Step.Name
 	machine.Attempt = intent
+	if of, ok := d.Policy.StepAt(r.Step); ok {
+		machine.WithoutController = of.WithoutController
+	}
 	var held atomic.Bool
 	mayStill := func() error {
 		look, cancel := context.WithTimeout(ctx, lastLook)

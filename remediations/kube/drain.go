@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 )
 
@@ -50,8 +51,8 @@ type DrainOptions struct {
 	UID types.UID
 	// KeepEmptyDir refuses a node on which a pod has an emptyDir volume, the content of which an eviction deletes.
 	KeepEmptyDir bool
-	// Unmanaged evicts pods without a controller too, which nobody makes anew. Without it such a pod refuses the drain.
-	Unmanaged bool
+	// WithoutController is what is done with pods that have no controller. By default such a pod refuses the drain.
+	WithoutController remediations.WithoutController
 	// MaxGrace caps how long a pod may take to end, never below a second; zero: as long as the pod says.
 	MaxGrace time.Duration
 	// DeadAfter is how long a terminating pod is waited for where no kubelet ends it; zero: a minute. See overdue.
@@ -117,10 +118,10 @@ func (r *drainRun) round(ctx context.Context) (done bool, err error) {
 	r.listed, r.report.Trouble = true, ""
 	switch {
 	case len(left.unmanaged) > 0:
-		return false, fmt.Errorf("%w: %s: nothing would create again a pod that has no controller; delete it, or let the step evict it", ErrDrainRefused, some(left.unmanaged))
+		return false, fmt.Errorf("%w: %s: nothing would create again a pod that has no controller; delete it, or set withoutController: wait or evict on the plan's step drain", ErrDrainRefused, some(left.unmanaged))
 	case len(left.emptyDir) > 0:
-		return false, fmt.Errorf("%w: %s: its emptyDir volume would be lost; delete it, or let the step evict it", ErrDrainRefused, some(left.emptyDir))
-	case len(left.evict)+len(left.ending) == 0:
+		return false, fmt.Errorf("%w: %s: its emptyDir volume would be lost; delete the pod, or drain without KeepEmptyDir", ErrDrainRefused, some(left.emptyDir))
+	case len(left.evict)+len(left.ending)+len(left.awaited) == 0:
 		r.count(left)
 		r.report.Held, r.report.More = nil, 0
 		return true, nil
@@ -177,7 +178,7 @@ func (r *drainRun) evict(ctx context.Context, pods []corev1.Pod) ([]heldPod, err
 		case a.gone:
 			r.report.Gone++
 		case a.heldBy != nil:
-			held = append(held, heldPod{&pods[i], a.heldBy})
+			held = append(held, heldPod{pod: &pods[i], by: a.heldBy})
 		}
 	}
 	return held, err
@@ -186,7 +187,7 @@ func (r *drainRun) evict(ctx context.Context, pods []corev1.Pod) ([]heldPod, err
 // count brings the report up to what the round has found, and asked for so far.
 func (r *drainRun) count(left podsLeft) {
 	r.report.Stuck, r.report.Terminating, r.report.Returned = len(left.stuck), len(left.ending), some(left.returned)
-	for _, list := range [][]corev1.Pod{left.stuck, left.ending, left.evict} {
+	for _, list := range [][]corev1.Pod{left.stuck, left.ending, left.awaited, left.evict} {
 		for i := range list {
 			r.seen[list[i].UID] = true
 		}
@@ -196,7 +197,7 @@ func (r *drainRun) count(left podsLeft) {
 			r.report.Terminating++
 		}
 	}
-	r.report.Total, r.report.Left = len(r.seen), len(left.ending)+len(left.evict)
+	r.report.Total, r.report.Left = len(r.seen), len(left.ending)+len(left.awaited)+len(left.evict)
 }
 
 // trouble is for reading that failed: missing rights end the drain, the rest is tried again and said. A 401 is no missing right: an API

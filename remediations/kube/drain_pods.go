@@ -21,6 +21,8 @@ type podsLeft struct {
 	stuck  []corev1.Pod // asked for, but there is no kubelet to end them: as good as gone
 	// These came after the first listing and may run on a cordoned node, so an eviction would only bring the next one.
 	returned []corev1.Pod
+	// These have no controller, and are waited for until they end by themselves.
+	awaited []corev1.Pod
 	// These refuse the drain.
 	unmanaged, emptyDir []corev1.Pod
 }
@@ -50,7 +52,9 @@ func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 			left.ending = append(left.ending, pod)
 		case finished(&pod):
 			left.evict = append(left.evict, pod)
-		case !r.Unmanaged && unmanaged(&pod):
+		case r.WithoutController == remediations.WithoutControllerWait && unmanaged(&pod):
+			left.awaited = append(left.awaited, pod)
+		case r.WithoutController != remediations.WithoutControllerEvict && unmanaged(&pod):
 			left.unmanaged = append(left.unmanaged, pod)
 		case r.KeepEmptyDir && hasEmptyDir(&pod):
 			left.emptyDir = append(left.emptyDir, pod)

@@ -88,18 +88,22 @@ func (r DrainReport) String() string {
 	return strings.Join(s, "; ")
 }
 
-// heldPod is a pod whose eviction was put off.
+// heldPod is a pod that does not go. by is the API server's answer to its eviction, why the reason where none was asked for.
 type heldPod struct {
 	pod *corev1.Pod
 	by  error
+	why string
 }
 
 // explain reports why pods do not go, of the first few by name. The budgets are read only for those.
 func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) {
 	for i := range left.ending {
 		if r.Now().Sub(left.ending[i].DeletionTimestamp.Time) > r.DeadAfter {
-			held = append(held, heldPod{pod: &left.ending[i]})
+			held = append(held, heldPod{pod: &left.ending[i], why: overstays(&left.ending[i])})
 		}
+	}
+	for i := range left.awaited {
+		held = append(held, heldPod{pod: &left.awaited[i], why: "has no controller, and is waited for until it ends"})
 	}
 	slices.SortFunc(held, func(a, b heldPod) int { return cmp.Compare(nameOf(a.pod), nameOf(b.pod)) })
 	named := held[:min(len(held), maxNamed)]
@@ -107,7 +111,7 @@ func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) {
 	budgets := map[string][]policyv1.PodDisruptionBudget{}
 	for _, h := range named {
 		if h.by == nil {
-			r.report.Held = append(r.report.Held, Held{Pod: nameOf(h.pod), Why: overstays(h.pod)})
+			r.report.Held = append(r.report.Held, Held{Pod: nameOf(h.pod), Why: h.why})
 			continue
 		}
 		r.report.Held = append(r.report.Held, r.heldBy(ctx, h, budgets))

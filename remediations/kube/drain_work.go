@@ -16,7 +16,7 @@ func (d Drainer) Work(ctx context.Context, m engine.Machine, mayStill func() err
 		return err
 	}
 	_, err := d.Drain(ctx, m.Node, DrainOptions{
-		UID:      types.UID(m.UID),
+		UID: types.UID(m.UID), WithoutController: m.WithoutController,
 		Progress: func(r DrainReport) { tell(r.String(), blockedBy(r)) },
 	})
 	return err

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
 )
@@ -80,6 +82,7 @@ func TestAPodThatNobodyMakesAnewRefusesTheDrainUnlessTheStepMayEvictIt(t *testin
 	require.ErrorContains(t, err, "draining Node "+p.node)
 	require.ErrorContains(t, err, p.ns+"/bare-0, ")
 	require.ErrorContains(t, err, p.ns+"/bare-4 and 2 more")
+	require.ErrorContains(t, err, "set withoutController: wait or evict on the plan's step drain")
 	require.Zero(t, report.Evicted)
 	require.Zero(t, p.asked(), "a node that cannot be emptied is left alone altogether")
 
@@ -90,10 +93,39 @@ func TestAPodThatNobodyMakesAnewRefusesTheDrainUnlessTheStepMayEvictIt(t *testin
 	p.run("bare-last")
 	_, err = p.drain(kube.DrainOptions{})
 	require.ErrorIs(t, err, kube.ErrDrainRefused)
-	report, err = p.drain(kube.DrainOptions{Unmanaged: true})
+	report, err = p.drain(kube.DrainOptions{WithoutController: remediations.WithoutControllerEvict})
 	require.NoError(t, err)
 	require.Equal(t, 3, report.Evicted)
 	require.Empty(t, p.on())
+}
+
+func TestAPodWithoutAControllerIsWaitedForWhereTheStepWaits(t *testing.T) {
+	p := newPlace(t)
+	p.replicas("web", 2)
+	p.run("runner", func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(1)) })
+	p.run("notebook")
+	s := p.start(kube.DrainOptions{WithoutController: remediations.WithoutControllerWait})
+	s.says(p.ns + "/runner has no controller, and is waited for until it ends")
+	s.says("2 of 4 pods are left")
+	p.eventually(func() bool { return len(p.on()) == 2 })
+	require.Equal(t, 2, p.asked(), "all other pods are evicted, and these are not")
+	require.ElementsMatch(t, []string{"runner", "notebook"}, p.on())
+
+	p.finish("runner") // it ended by itself: nothing is lost by its eviction
+	s.says("1 of 4 pods are left; " + p.ns + "/notebook has no controller")
+	require.NoError(t, p.admin.CoreV1().Pods(p.ns).Delete(t.Context(), "notebook", metav1.DeleteOptions{}))
+	report, err := s.ends()
+	require.NoError(t, err)
+	require.Equal(t, 4, report.Total)
+	require.Empty(t, p.on())
+
+	// The drain ends with the step's time, and says what it waited for.
+	p.run("endless")
+	late := p.start(kube.DrainOptions{WithoutController: remediations.WithoutControllerWait})
+	late.says(p.ns + "/endless has no controller")
+	report = late.endsPromptlyWith(errors.New("the time is up"))
+	require.Equal(t, []kube.Held{{Pod: p.ns + "/endless", Why: "has no controller, and is waited for until it ends"}}, report.Held)
+	require.Equal(t, []string{"endless"}, p.on())
 }
 
 func TestAPodThatIsOnItsWayOutIsWaitedForWhoeverMadeIt(t *testing.T) {
@@ -134,7 +166,7 @@ func TestAGracePeriodIsThePodsOwnUnlessItIsCapped(t *testing.T) {
 	for name, own := range asks {
 		p.run(name, func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = &own })
 	}
-	s := p.start(kube.DrainOptions{Unmanaged: true, MaxGrace: 90 * time.Second})
+	s := p.start(kube.DrainOptions{WithoutController: remediations.WithoutControllerEvict, MaxGrace: 90 * time.Second})
 	s.says("2 of 2 pods are left, 2 of them terminating")
 	s.cancel(nil)
 	asks["patient"] = 90
@@ -159,7 +191,7 @@ func TestANodeWithHundredsOfPodsIsReadPageByPage(t *testing.T) {
 		})
 	}
 	require.NoError(t, g.Wait())
-	report, err := p.drain(kube.DrainOptions{Unmanaged: true})
+	report, err := p.drain(kube.DrainOptions{WithoutController: remediations.WithoutControllerEvict})
 	require.NoError(t, err)
 	require.Equal(t, n, report.Total)
 	require.Equal(t, n, report.Evicted)
@@ -218,7 +250,7 @@ func TestAPodOfThatNameThatRunsElsewhereIsNotEvicted(t *testing.T) {
 		})
 		return lab.Pass
 	}, nil)
-	report, err := p.drain(kube.DrainOptions{Unmanaged: true})
+	report, err := p.drain(kube.DrainOptions{WithoutController: remediations.WithoutControllerEvict})
 	require.NoError(t, err)
 	require.Zero(t, report.Evicted)
 	require.Equal(t, 1, p.asked())

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/kube"
 )
 
@@ -96,7 +97,7 @@ func TestAPodThatHasGoneMeanwhileIsGone(t *testing.T) {
 		require.NoError(t, p.admin.CoreV1().Pods(p.ns).Delete(t.Context(), pod, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
 		return lab.Pass
 	}, nil)
-	report, err := p.drain(kube.DrainOptions{Unmanaged: true})
+	report, err := p.drain(kube.DrainOptions{WithoutController: remediations.WithoutControllerEvict})
 	require.NoError(t, err)
 	require.Equal(t, kube.DrainReport{Total: 1, Gone: 1}, report)
 }
@@ -191,7 +192,7 @@ func TestAPodThatDoesNotEndOnAWellNodeIsNamed(t *testing.T) {
 	p := newPlace(t)
 	p.run("stays", withFinalizer)
 	p.run("goes")
-	s := p.start(kube.DrainOptions{Unmanaged: true, MaxGrace: time.Second, DeadAfter: time.Second})
+	s := p.start(kube.DrainOptions{WithoutController: remediations.WithoutControllerEvict, MaxGrace: time.Second, DeadAfter: time.Second})
 	s.says("1 of 2 pods are left, 1 of them terminating; " + p.ns + "/stays should have ended by ")
 	p.unfinalize("stays")
 	report, err := s.ends()
