@@ -1,10 +1,7 @@
 package install
 
 import (
-	"bytes"
 	"context"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,7 +16,6 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/internal/lab/programs"
 )
 
 // hook are the objects that Helm makes before an install or an upgrade.
@@ -40,7 +36,7 @@ func TestHelmChecksTheConfigurationFirst(t *testing.T) {
 		var job batchv1.Job
 		find(t, all, "Job", "drydock-check", &job)
 		for _, o := range all {
-			require.Equal(t, "pre-install,pre-upgrade", o.GetAnnotations()["helm.sh/hook"])
+			require.Equal(t, "pre-upgrade", o.GetAnnotations()["helm.sh/hook"])
 		}
 		_, _, err := config.Read(strings.NewReader(checked.Data["drydock.yaml"]), config.Options{SkipFiles: true})
 		return &job, err
@@ -64,36 +60,33 @@ func TestHelmChecksTheConfigurationFirst(t *testing.T) {
 	require.ErrorContains(t, err, "policies[0].plan[0].step: no such remediation")
 }
 
-// TestHelmRefusesWhatTheCheckRefuses: with a Job that failed nothing else is installed. The control: with one that succeeded all is.
+// TestHelmRefusesWhatTheCheckRefuses: with a Job that failed nothing is upgraded. The control: with one that succeeded all is. An install
+// waits for no Job.
 func TestHelmRefusesWhatTheCheckRefuses(t *testing.T) {
 	l := cluster(t)
 	for release, ends := range map[string]batchv1.JobConditionType{"refused": batchv1.JobFailed, "taken": batchv1.JobComplete} {
 		namespace(t, l, release)
 		t.Cleanup(func() { sweep(t, l, release) })
+		chart := []string{release, filepath.Join(root(t), "charts", "drydock"), "--namespace", release, "--set", "admission.policy.enabled=false,allowSecondRelease=true"}
+		program(t, l, "helm", append([]string{"install"}, chart...)...)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		go func() {
 			defer cancel()
 			await(t, "the Job", func() bool { return endJob(ctx, l, release, release+"-check", ends) == nil })
 			<-ctx.Done()
 		}()
-		paths, err := programs.Build(t.Context(), os.Stderr, "helm")
-		require.NoError(t, err)
-		cmd := exec.CommandContext(ctx, paths["helm"], "install", release, filepath.Join(root(t), "charts", "drydock"), "--namespace", release, "--set", "admission.policy.enabled=false")
-		home := t.TempDir()
-		cmd.Env = append(os.Environ(), "KUBECONFIG="+l.AdminKubeconfig(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
-		var faults bytes.Buffer
-		cmd.Stderr = &faults
-		err = cmd.Run()
+		_, faults, err := try(t, l, "helm", append([]string{"upgrade", "--set", "replicas=3"}, chart...)...)
 		cancel()
-		_, missing := l.Client().AppsV1().Deployments(release).Get(t.Context(), release, metav1.GetOptions{})
+		d, missing := l.Client().AppsV1().Deployments(release).Get(t.Context(), release, metav1.GetOptions{})
+		require.NoError(t, missing)
 		if ends == batchv1.JobFailed {
 			require.Error(t, err)
-			require.Contains(t, faults.String(), "refused-check")
-			require.True(t, apierrors.IsNotFound(missing), "%v", missing)
+			require.Contains(t, faults, "refused-check")
+			require.EqualValues(t, 2, *d.Spec.Replicas)
 			continue
 		}
-		require.NoError(t, err, "%s", &faults)
-		require.NoError(t, missing)
+		require.NoError(t, err, "%s", faults)
+		require.EqualValues(t, 3, *d.Spec.Replicas)
 	}
 }
 
