@@ -168,10 +168,16 @@ func (c *Config) nameDaemonSets() {
 		instead["kube-system/cilium"] = own.CNI
 	}
 	for _, p := range c.Policies {
-		if p.Witness == nil {
+		if p.Witness == nil || p.Witness.None {
 			continue
 		}
+		if own.CNI.Name != "" {
+			p.Witness.Network = own.CNI.String()
+		}
 		for i, s := range p.Witness.Signs {
+			if s.Kind == signs.NotReady || s.Kind == signs.Condition {
+				p.Witness.Signs[i].Network = p.Witness.Network
+			}
 			n := names[s.From]
 			if n.Name == "" && p.witnessAsShipped() {
 				n = instead[s.Name]

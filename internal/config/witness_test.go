@@ -35,8 +35,8 @@ policies:
 - {name: 'off', match: ['a="b"'], mode: 'off', plan: [{step: drain}]}
 `)
 	require.Equal(t, []signs.Sign{
-		{Kind: signs.NotReady}, {Kind: signs.StaleLease},
-		{Kind: signs.Condition, Name: "DiskPressure", Status: "True", StaleAfter: time.Hour}, {Kind: signs.MissingGPUs},
+		{Kind: signs.NotReady, Network: "calico-system/calico-node"}, {Kind: signs.StaleLease},
+		{Kind: signs.Condition, Name: "DiskPressure", Status: "True", StaleAfter: time.Hour, Network: "calico-system/calico-node"}, {Kind: signs.MissingGPUs},
 		{Kind: signs.DaemonSetPod, Name: "kube-system/kube-proxy"},
 		{Kind: signs.DaemonSetPod, Name: "calico-system/calico-node", From: "providers.daemonSets.cni"},
 		{Kind: signs.DaemonSetPod, From: "providers.daemonSets.kubeProxy"}, {Kind: signs.NotRunning},
@@ -104,6 +104,26 @@ func TestAShippedWitnessIsOfTheConfiguredDaemonSet(t *testing.T) {
 				looksAt("mine", fixedCilium)
 			}
 		})
+	}
+}
+
+// TestEveryWitnessKnowsTheConfiguredNetwork: without it a node would be repaired because its network's DaemonSet was deleted.
+func TestEveryWitnessKnowsTheConfiguredNetwork(t *testing.T) {
+	const own = "policies: [{name: mine, match: ['a=\"b\"'], witness: [{ready: false}, {condition: {type: NetworkUnavailable, status: \"True\"}}], plan: [{step: reboot}]}]\n"
+	for providers, network := range map[string]string{"{}": "", "{daemonSets: {cni: net/calico-node}}": "net/calico-node"} {
+		c, _ := mustLoad(t, base+"providers: "+providers+"\n"+own)
+		for _, p := range c.Policies {
+			if p.Witness == nil || p.Witness.None {
+				continue
+			}
+			require.Equal(t, network, p.Witness.Network, p.Name)
+			for _, s := range p.Witness.Whole() {
+				if s.Kind == signs.NotReady || s.Kind == signs.Condition {
+					require.Equal(t, network, s.Network, "%s: %s", p.Name, s)
+				}
+			}
+		}
+		require.Len(t, c.Core.Policy("mine").Witness.Signs, 2)
 	}
 }
 

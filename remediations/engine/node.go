@@ -55,7 +55,7 @@ func (p *pass) node(n *corev1.Node) {
 	if d.Ask.Replacement {
 		p.askProof(m, s.Journal.Record)
 	}
-	if signs := witnessOf(d); d.Ask.Witness && len(signs) > 0 {
+	if signs := witnessOf(d, n); d.Ask.Witness && len(signs) > 0 {
 		p.readWitness(m, n, signs)
 	}
 	m.keepWorking(s, d)

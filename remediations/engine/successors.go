@@ -57,7 +57,7 @@ func (p *pass) successor(o *ledger.Orphan, nodes []*corev1.Node) {
 		s = p.successorState(o, m, n)
 		d = node.DecideSuccessor(s, o, p.now)
 	}
-	if signs := witnessOf(d); d.Ask.Witness && n != nil && len(signs) > 0 {
+	if signs := witnessOf(d, n); d.Ask.Witness && len(signs) > 0 {
 		p.readWitness(p.remember(n.Name), n, signs)
 	}
 	m.found(d, p.now)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -54,10 +53,7 @@ func merged(old, read map[signs.Sign]signs.Testimony) map[signs.Sign]signs.Testi
 // testify reads the signs that the watched Node does not show.
 func (e *Engine) testify(ctx context.Context, n *corev1.Node, asked []signs.Sign) map[signs.Sign]signs.Testimony {
 	read := map[signs.Sign]signs.Testimony{}
-	for _, s := range asked {
-		if s.OnNode() {
-			continue
-		}
+	for _, s := range signs.ToRead(asked, n) {
 		var t signs.Testimony
 		switch w := e.witness(s.Kind, n); {
 		case s.Kind == signs.StaleLease:
@@ -113,16 +109,16 @@ func (e *Engine) lastWitness(n *corev1.Node, asked []signs.Sign) (before func(ct
 		}
 	}
 	still = func(ctx context.Context, live *corev1.Node, intent string) error {
-		read := merged(said, e.testify(ctx, n, quick))
+		read := merged(said, e.testify(ctx, live, quick)) // what must be read depends on what the Node says now
 		return e.core.mayStillAct(e.Config, live, intent, asked, read)
 	}
 	return before, still
 }
 
-// witnessOf are the signs that a decision asks to be read.
-func witnessOf(d lifecycle.Decision) []signs.Sign {
-	if d.Policy == nil || d.Policy.Witness == nil {
+// witnessOf are the signs of the Node that a decision asks to be read.
+func witnessOf(d lifecycle.Decision, n *corev1.Node) []signs.Sign {
+	if d.Policy == nil || d.Policy.Witness == nil || d.Policy.Witness.None || n == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(d.Policy.Witness.Signs), signs.Sign.OnNode)
+	return signs.ToRead(d.Policy.Witness.Whole(), n)
 }

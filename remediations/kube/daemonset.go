@@ -199,7 +199,7 @@ func readDaemonSet(ctx context.Context, client kubernetes.Interface, name types.
 	ds, err := client.AppsV1().DaemonSets(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, findingf("DaemonSet %s does not exist; correct its name in the configuration", name)
+		return nil, findingf("DaemonSet %s does not exist; create it again, or correct its name in the configuration", name)
 	case err != nil:
 		return nil, fmt.Errorf("reading DaemonSet %s: %w", name, err)
 	}

@@ -100,10 +100,8 @@ func (c *Candidate) unread() (names []string) {
 	if w.Ill || !w.Unread {
 		return nil
 	}
-	for _, s := range c.Signs() {
-		if !s.OnNode() {
-			names = append(names, s.String())
-		}
+	for _, s := range signs.ToRead(c.Signs(), c.seen()) {
+		names = append(names, s.String())
 	}
 	return names
 }

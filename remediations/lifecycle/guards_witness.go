@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,11 +24,10 @@ func (c *Candidate) Signs() []signs.Sign {
 	if c.Request != "" || c.Policy.Witness == nil || c.Policy.Witness.None {
 		return nil
 	}
-	asked := c.Policy.Witness.Signs
-	if notReady := (signs.Sign{Kind: signs.NotReady}); c.Acted() && !slices.Contains(asked, notReady) {
-		asked = append(slices.Clone(asked), notReady)
+	if c.Acted() {
+		return c.Policy.Witness.Whole()
 	}
-	return asked
+	return c.Policy.Witness.Signs
 }
 
 // seen is the Node as the witness sees it: with the GPUs that its machine had before the fault.

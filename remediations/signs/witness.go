@@ -17,6 +17,8 @@ type Witness struct {
 	None bool
 	// Signs: any of them that says Ill is enough for a step, and all of them must say Well for a cure.
 	Signs []Sign
+	// Network is the DaemonSet of the cluster's network, as namespace/name. Empty: it is not configured.
+	Network string
 }
 
 // Kind is what an entry of a witness looks at.
@@ -38,6 +40,8 @@ type Sign struct {
 	Name, Status string
 	// From is the key of the configuration that names the DaemonSet, where the policy leaves that to the configuration.
 	From string
+	// Network is the DaemonSet of the cluster's network, as namespace/name. Empty: it is not configured.
+	Network string
 	// StaleAfter is the age from which a condition is no data, counted from its last heartbeat; zero: at any age it is data.
 	StaleAfter time.Duration
 	// Texts select the condition by what it says; nil: whatever it says.
@@ -63,8 +67,16 @@ type Testimony struct {
 	At time.Time
 }
 
-// OnNode says that the watched Node itself shows the sign.
-func (s Sign) OnNode() bool {
+// Whole are the signs of the witness, and NotReady: a node that is not Ready after a step is ill, whatever else its policy looks at.
+func (w *Witness) Whole() []Sign {
+	if slices.ContainsFunc(w.Signs, func(s Sign) bool { return s.Kind == NotReady }) {
+		return w.Signs
+	}
+	return append(slices.Clone(w.Signs), Sign{Kind: NotReady, Network: w.Network})
+}
+
+// onNode says that the watched Node itself shows the sign.
+func (s Sign) onNode() bool {
 	switch s.Kind {
 	case NotReady, Condition, MissingGPUs:
 		return true
@@ -226,10 +238,8 @@ func Weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since, now tim
 	w := weighed{Well: true}
 	for _, s := range counted(signs, n) {
 		t := Testimony{}
-		if s.OnNode() {
-			t = s.ask(n, now)
-		} else {
-			t = read[s]
+		if needed, reads := s.reads(n); reads {
+			t = read[needed]
 			if t.At.IsZero() || t.At.Before(since) {
 				w.Unread, w.Well = true, false
 				continue
@@ -237,6 +247,9 @@ func Weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since, now tim
 			if w.Oldest.IsZero() || t.At.Before(w.Oldest) {
 				w.Oldest = t.At
 			}
+		}
+		if s.onNode() {
+			t = s.withPod(t, s.ask(n, now))
 		}
 		w.Ill, w.Well = w.Ill || t.Answer == Ill, w.Well && t.Answer == Well
 		w.Saw = append(w.Saw, t.Saw)

@@ -109,6 +109,8 @@ func TestTheChartsNetworkAlertKnowsTheConfiguredNetwork(t *testing.T) {
 		rules, _ := shipped(t, values)
 		require.Equal(t, 2, strings.Count(rules["CNIPodNotReady"].Expr, `created_by_name=~"anetd|`), cni)
 		require.Equal(t, 2, strings.Count(rules["CNIPodNotReady"].Expr, end), "%s: %s", cni, rules["CNIPodNotReady"].Expr)
+		missing := strings.TrimSuffix(end, `"`) + `|cilium"`
+		require.Equal(t, 2, strings.Count(rules["CNIDaemonSetMissing"].Expr, missing), "%s: %s", cni, rules["CNIDaemonSetMissing"].Expr)
 	}
 }
 
