@@ -92,6 +92,13 @@ type Would struct {
 // Unnecessary says that the target got well by itself before the step's wait was over.
 func (w *Would) Unnecessary() bool { return !w.WellAt.IsZero() && w.WellAt.Before(w.Until) }
 
+// SameObserved says that both entries say of the same time what a policy would have done for the same alert: each replica looks at the
+// API servers by itself, and all of them write into the histories.
+func (e Entry) SameObserved(o Entry) bool {
+	return e.Outcome == OutcomeObserved && o.Outcome == OutcomeObserved && e.Target == o.Target && e.Policy == o.Policy && e.Cause == o.Cause &&
+		!e.Ended.Before(o.Began) && !o.Ended.Before(e.Began)
+}
+
 // ByPerson in Entry.By: somebody cancelled the repair.
 const ByPerson = "person"
 

@@ -209,6 +209,68 @@ func TestRescueInObserveModeRestartsNothing(t *testing.T) {
 	require.Contains(t, p.told[len(p.told)-1].Note, "would restart the kubelet of cp-1")
 }
 
+// TestAnObservedRescueIsInTheHistory of the Node whose kubelet would have been restarted, once for all replicas. It takes no place of a
+// later rescue that restarts something.
+func TestAnObservedRescueIsInTheHistory(t *testing.T) {
+	for name, test := range map[string]struct {
+		wellAfter   time.Duration
+		unnecessary bool
+		said        string
+	}{
+		"ready before the step's wait was over": {30 * time.Second, true, "it would have been unnecessary"},
+		"ready long after":                      {20 * time.Minute, false, "when the step's wait was over"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := onPlane(t, func(p *plane) {
+				p.config.Policies[0].Mode, p.config.Policies[0].ProofFor = remediations.ModeObserve, 10*time.Second
+				p.down()
+				p.start("a", p.config)
+				p.pass(test.wellAfter)
+				p.do(func() {
+					require.Empty(t, p.history)
+					p.hosts["cp-2"].up, p.apiBack, p.firing = true, true, false
+				})
+				p.pass(5 * time.Minute)
+			})
+			require.Empty(t, p.restarted)
+			require.Empty(t, p.bad)
+			require.Len(t, p.history, 1, "of the host that would have been restarted")
+			require.Len(t, p.history["cp-1"], 1)
+			e := p.history["cp-1"][0]
+			require.Equal(t, remediations.OutcomeObserved, e.Outcome)
+			require.Equal(t, string(remediations.KindAPIServer), e.Target)
+			require.Empty(t, e.Steps)
+			require.Equal(t, "restart-kubelet", e.Would.Step.Name)
+			require.Equal(t, test.unnecessary, e.Would.Unnecessary())
+			require.Contains(t, e.Why, test.said)
+			last := p.told[len(p.told)-1]
+			require.Equal(t, "RepairObserved", last.Reason)
+			require.Contains(t, last.Note, test.said)
+		})
+	}
+}
+
+// TestWhatWasObservedHoldsNoRescue: neither a cooldown nor a limit counts it.
+func TestWhatWasObservedHoldsNoRescue(t *testing.T) {
+	p := onPlane(t, func(p *plane) {
+		p.config.Policies[0].Mode, p.config.Limits.RepairsPerNode = remediations.ModeObserve, 1
+		p.down()
+		g := p.start("a", p.config)
+		p.pass(2 * time.Minute)
+		p.do(func() { p.hosts["cp-1"].up, p.hosts["cp-2"].up, p.hosts["cp-3"].up, p.firing = true, true, true, false })
+		p.pass(3 * time.Minute)
+		g.kill()
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeObserved}, p.outcomes(t, "a"))
+		p.config.Policies[0].Mode = remediations.ModeEnforce
+		p.down()
+		p.start("a", p.config)
+		p.pass(2 * time.Minute)
+		p.guards[1].kill()
+	})
+	require.Len(t, p.restarted, 1)
+	require.Empty(t, p.bad)
+}
+
 // TestPostAloneIsNoReason: a forged post does no more than start a look, and an alert that nobody can confirm holds.
 func TestPostAloneIsNoReason(t *testing.T) {
 	p := onPlane(t, func(p *plane) {

@@ -21,7 +21,7 @@ var _ engine.HistoryWriter = Histories{}
 // historyTries bounds how often an entry is written anew over what somebody else wrote on the Node meanwhile.
 const historyTries = 5
 
-// Write puts the entry into the Node's history, where that has not got it yet. ErrNotFound: there is no such Node.
+// Write puts the entry into the Node's history, where that has not got it yet, also not by another replica that observed the same. ErrNotFound: there is no such Node.
 // ErrConflict: others write on it all the time.
 func (h Histories) Write(ctx context.Context, node string, e remediations.Entry) error {
 	var err error
@@ -31,7 +31,7 @@ func (h Histories) Write(ctx context.Context, node string, e remediations.Entry)
 			return translate("reading Node "+node, getErr)
 		}
 		old := remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])
-		if slices.ContainsFunc(old, func(o remediations.Entry) bool { return o.ID == e.ID && o.Target == e.Target }) {
+		if slices.ContainsFunc(old, func(o remediations.Entry) bool { return o.Target == e.Target && (o.ID == e.ID || o.SameObserved(e)) }) {
 			return nil
 		}
 		value := remediations.EncodeHistory(old, e)

@@ -153,6 +153,11 @@ func (r *Rescue) alert() remediations.Alert {
 // start looks for an alert that no guard holds.
 func (s *State) start(now time.Time) Decision {
 	r := s.Journal.Rescue
+	if r.observing() {
+		if d, over := s.observedOver(now); over {
+			return d
+		}
+	}
 	if r != nil && !now.Before(r.Deadline) {
 		return s.end(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
 	}
@@ -171,7 +176,7 @@ func (s *State) start(now time.Time) Decision {
 			return s.look(p, "asking Alertmanager about "+cmp.Or(a.Name, "alert "+a.Fingerprint))
 		}
 		c := s.candidate(p, a, false, now)
-		if c.Verdict.Gone && (a.Status == remediations.StatusResolved || now.Sub(a.ReceivedAt) >= remediations.UnconfirmedFor) {
+		if c.over(a) {
 			continue
 		}
 		pending := r
@@ -181,7 +186,7 @@ func (s *State) start(now time.Time) Decision {
 				Began: remediations.Instant(now), Since: remediations.Instant(now), Deadline: remediations.Instant(now.Add(remediations.PendingFor)),
 			}
 		}
-		if d := s.act(c, pending); d.Verb != lifecycle.VerbHold {
+		if d := s.givesWay(s.act(c, pending), now); d.Verb != lifecycle.VerbHold {
 			return d
 		} else if held == nil {
 			held = &d
@@ -273,6 +278,9 @@ func (s *State) act(c *rescuer, pending *Rescue) Decision {
 	if was := s.Journal.Rescue; was == nil || was.ID != pending.ID || was.Phase != pending.Phase || was.Hold == nil || was.Hold.Reason != reason {
 		r := pending.clone()
 		r.Hold = lifecycle.NewHold(reason, f, c.Now)
+		if reason == remediations.ReasonObserving {
+			r.observe(c.host, c.Now)
+		}
 		d.Write = []RescueEntry{{Rescue: r}}
 	}
 	return d
@@ -300,7 +308,7 @@ func (s *State) next(c *rescuer, r *Rescue) (host, unknown string, left bool) {
 
 func (s *State) issue(c *rescuer, pending *Rescue) Decision {
 	r := pending.clone()
-	r.Phase, r.Hold = remediations.PhaseActing, nil
+	r.Phase, r.Hold, r.Observed = remediations.PhaseActing, nil, nil
 	r.Since, r.Deadline = remediations.Instant(c.Now), remediations.Instant(c.Now.Add(remediations.ActingFor))
 	if r.Over.IsZero() {
 		r.Over = remediations.Instant(c.Now.Add(rescueFor(c.Policy)))

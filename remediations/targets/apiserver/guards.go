@@ -53,6 +53,11 @@ func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted b
 	return c
 }
 
+// over says that the alert, which is the candidate's, is over.
+func (c *rescuer) over(a *remediations.Alert) bool {
+	return c.Verdict.Gone && (a.Status == remediations.StatusResolved || c.Now.Sub(a.ReceivedAt) >= remediations.UnconfirmedFor)
+}
+
 // choose makes the host the one that would be restarted.
 func (c *rescuer) choose(host, unknown string) {
 	c.host, c.unknown, c.Subject = host, unknown, host

@@ -38,6 +38,8 @@ type Rescue struct {
 	// Issued counts all intents, so that no two of them bear one name: one that was withheld leaves no attempt behind.
 	Issued int                `json:"issued,omitempty"`
 	Hold   *remediations.Hold `json:"hold,omitempty"`
+	// Observed is the restart that would have been issued if the policy did not only observe. Absent: there was none.
+	Observed *HostTry `json:"observed,omitempty"`
 }
 
 // HostTry is one attempt to restart a host's kubelet. Without an outcome it counts as issued.
@@ -56,6 +58,8 @@ type HostTry struct {
 type EndedRescue struct {
 	remediations.Entry
 	Hosts []HostTry `json:"hosts,omitempty"`
+	// ObservedOn is the host whose kubelet would have been restarted if the policy did not only observe.
+	ObservedOn string `json:"observedOn,omitempty"`
 }
 
 // RescueEntry is one line of the journal. It has exactly one of its parts.
@@ -122,6 +126,10 @@ func (e RescueEntry) validate() error {
 		return e.Rescue.validate()
 	case e.Ended != nil && (e.Ended.ID == "" || e.Ended.Policy == "" || !slices.Contains(remediations.Outcomes, e.Ended.Outcome) || e.Ended.Ended.IsZero()):
 		return fmt.Errorf("the ended rescue lacks its id, its policy, its outcome or its end")
+	case e.Ended != nil && (e.Ended.Outcome == remediations.OutcomeObserved) != (e.Ended.ObservedOn != "" && e.Ended.Would != nil):
+		return fmt.Errorf("the ended rescue was observed and does not say what, or the reverse")
+	case e.Ended != nil && e.Ended.ObservedOn != "" && remediations.ValidNodeName(e.Ended.ObservedOn) != nil:
+		return fmt.Errorf("the ended rescue was observed on a host without a name")
 	case e.Ended != nil:
 		return validateTries(e.Ended.Hosts)
 	case e.Told != nil && (e.Told.ID == "" || remediations.ValidNodeName(e.Told.Node) != nil):
@@ -147,6 +155,11 @@ func (r *Rescue) validate() error {
 		return fmt.Errorf("the rescue is %s and has no attempt, or no end", r.Phase)
 	case r.Issued < len(r.Hosts) || len(r.Hosts) > MaxControlPlaneHosts:
 		return fmt.Errorf("the rescue has %d attempts of %d that were issued", len(r.Hosts), r.Issued)
+	}
+	if r.Observed != nil {
+		if err := validateTries([]HostTry{*r.Observed}); err != nil {
+			return err
+		}
 	}
 	for i, t := range r.Hosts {
 		if (t.Outcome == "") != (r.Phase == remediations.PhaseActing && i == len(r.Hosts)-1) {
@@ -186,6 +199,10 @@ func (r *Rescue) clone() *Rescue {
 	if r.Hold != nil {
 		h := *r.Hold
 		c.Hold = &h
+	}
+	if r.Observed != nil {
+		o := *r.Observed
+		c.Observed = &o
 	}
 	return &c
 }
@@ -261,6 +278,9 @@ func (j RescueJournal) begun(host, except string, now time.Time, window time.Dur
 // Untold are the hosts of the ended rescue whose Nodes do not have it in their histories yet.
 func (j RescueJournal) Untold(e EndedRescue) []string {
 	var out []string
+	if on := e.ObservedOn; on != "" && !slices.Contains(j.Told[e.ID], on) {
+		out = append(out, on)
+	}
 	for _, t := range e.Hosts {
 		if !slices.Contains(j.Told[e.ID], t.Host) && !slices.Contains(out, t.Host) {
 			out = append(out, t.Host)

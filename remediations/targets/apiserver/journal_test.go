@@ -49,6 +49,9 @@ func drawRescue(t *rapid.T) *Rescue {
 	if r.Phase == remediations.PhaseExhausted {
 		r.Deadline = time.Time{}
 	}
+	if len(r.Hosts) == 0 && rapid.Bool().Draw(t, "observed") {
+		r.Observed = &HostTry{Host: anyHost.Draw(t, "observed on"), Attempt: "r1-1", At: scene.Noon.Add(-time.Minute)}
+	}
 	if rapid.Bool().Draw(t, "held") {
 		r.Hold = &remediations.Hold{Reason: rapid.SampledFrom(remediations.Reasons).Draw(t, "reason"), Message: "held", Since: scene.Noon.Add(-time.Minute)}
 	}
@@ -61,10 +64,14 @@ func drawJournal(t *rapid.T) RescueJournal {
 	var j RescueJournal
 	for i := range rapid.IntRange(0, 3).Draw(t, "ended") {
 		id := fmt.Sprintf("e%d", i)
-		j = j.With(RescueEntry{Ended: &EndedRescue{Hosts: drawTries(t, scene.Noon.Add(-20*time.Minute)), Entry: remediations.Entry{
+		e := &EndedRescue{Hosts: drawTries(t, scene.Noon.Add(-20*time.Minute)), Entry: remediations.Entry{
 			ID: id, Policy: "apiserver-down", Target: string(remediations.KindAPIServer), Outcome: rapid.SampledFrom(remediations.Outcomes).Draw(t, "outcome"),
 			Steps: remediations.Attempts{}, Began: scene.Noon.Add(-time.Hour), Ended: scene.Noon.Add(time.Duration(i-10) * time.Minute), Cause: scene.FP,
-		}}})
+		}}
+		if e.Outcome == remediations.OutcomeObserved {
+			e.Hosts, e.ObservedOn, e.Would = nil, anyHost.Draw(t, "observed on"), &remediations.Would{Step: remediations.Attempt{Name: "restart-kubelet", Number: 1}, At: scene.Noon.Add(-30 * time.Minute)}
+		}
+		j = j.With(RescueEntry{Ended: e})
 		if rapid.Bool().Draw(t, "told") {
 			j = j.With(RescueEntry{Told: &RescueTold{ID: id, Node: anyHost.Draw(t, "node")}})
 		}
@@ -138,11 +145,15 @@ func TestWhatARescueMayDo(t *testing.T) {
 			ended++
 			require.NotEmpty(t, after.Ended)
 			require.True(t, after.Rescue == nil || (after.Rescue.Phase == remediations.PhaseExhausted && d.Ended.Outcome == remediations.OutcomeExhausted))
+			require.Equal(t, s.Journal.Rescue.observing(), d.Ended.Outcome == remediations.OutcomeObserved, "what was observed is told, and nothing else is")
 			if d.Ended.Outcome == remediations.OutcomeRecovered {
 				require.True(t, slices.ContainsFunc(d.Ended.Hosts, func(h HostTry) bool {
 					return h.Outcome == remediations.CallAccepted && s.Sights[h.Host].State == HostReady && s.Sights[h.Host].At.After(h.At)
 				}), "the host that was restarted answers, and was seen since")
 			}
+		}
+		if r := s.Journal.Rescue; r.observing() && (after.Rescue == nil || after.Rescue.ID != r.ID) {
+			require.Equal(t, r.ID, after.Ended[0].ID, "what was observed is not forgotten")
 		}
 		if d.Verb != lifecycle.VerbIssue {
 			require.Nil(t, d.Try)

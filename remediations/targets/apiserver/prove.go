@@ -62,7 +62,7 @@ func (s *State) waitFor(p *remediations.Policy) time.Duration {
 // well ends the rescue once an API server has been ready for as long as the policy asks.
 func (s *State) well(p *remediations.Policy, host string, now time.Time) Decision {
 	r := s.Journal.Rescue
-	matured := !s.WellSince.IsZero() && !s.Sights[host].At.Before(s.WellSince.Add(p.ProofFor))
+	matured := s.matured(p, host)
 	if !matured && now.Before(r.Over) {
 		d := Decision{Verb: lifecycle.VerbWait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; it counts once that has held for %s", host, p.ProofFor)}
 		return s.again(d, now)
@@ -83,11 +83,18 @@ func (s *State) well(p *remediations.Policy, host string, now time.Time) Decisio
 	return s.end(remediations.OutcomeSelfRecovered, fmt.Sprintf("the API server of %s answers ready; %s", host, why), now)
 }
 
+// matured says that an API server has been ready for as long as the policy asks, that of the host as far as anybody looked.
+func (s *State) matured(p *remediations.Policy, host string) bool {
+	return !s.WellSince.IsZero() && !s.Sights[host].At.Before(s.WellSince.Add(p.ProofFor))
+}
+
 // needless: an API server works, so nothing is restarted.
 func (s *State) needless(p *remediations.Policy, host string, now time.Time) Decision {
 	why := fmt.Sprintf("the API server of %s answers ready, so none is restarted", host)
 	d := Decision{Verb: lifecycle.VerbRest, Policy: p, Message: why}
-	if s.Journal.Rescue != nil {
+	if r := s.Journal.Rescue; r.observing() {
+		return s.observedWell(p, host, now)
+	} else if r != nil {
 		d = s.drop(why)
 	}
 	d.Recheck = now.Add(rescueIdle)

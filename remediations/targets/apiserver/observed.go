@@ -1,0 +1,94 @@
+package apiserver
+
+import (
+	"fmt"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
+)
+
+// observing says that the mode alone held back a restart of this rescue, and that it restarted nothing.
+func (r *Rescue) observing() bool { return r != nil && r.Observed != nil && len(r.Hosts) == 0 }
+
+// observe keeps the restart that the mode alone holds back. The first one stays: what comes after it, nobody can know.
+func (r *Rescue) observe(host string, now time.Time) {
+	if r.Observed == nil && len(r.Hosts) == 0 {
+		r.Observed = &HostTry{Host: host, Attempt: fmt.Sprintf("%s-%d", r.ID, r.Issued+1), At: remediations.Instant(now)}
+	}
+}
+
+// observedOver ends a rescue that was only observed if there is no cause for it any more: its policy is off, its alert is over, or
+// its time is.
+func (s *State) observedOver(now time.Time) (Decision, bool) {
+	r := s.Journal.Rescue
+	p := s.Config.Policy(r.Policy)
+	switch {
+	case !s.serves(p):
+		return s.observed(fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now), true
+	case !now.Before(r.Deadline):
+		return s.observed(fmt.Sprintf("the alert has fired for %s since", remediations.PendingFor), now), true
+	case s.stale(now):
+		return Decision{}, false // it is asked
+	}
+	a := remediations.AlertOf(s.Alerts, r.Cause)
+	if a == nil {
+		own := r.alert()
+		a = &own
+	}
+	switch c := s.candidate(p, a, false, now); {
+	case !c.over(a):
+		return Decision{}, false
+	case s.unseen(now): // whether an API server is ready again belongs to what is told
+		return Decision{Verb: lifecycle.VerbLook, AskSights: true, Policy: p, Message: "looking at the control plane's hosts"}, true
+	}
+	return s.observed("the alert is over", now), true
+}
+
+// givesWay ends a rescue that was only observed if the decision begins another one: there is one at a time.
+func (s *State) givesWay(d Decision, now time.Time) Decision {
+	r := s.Journal.Rescue
+	if !r.observing() || len(d.Write) == 0 || d.Write[0].Rescue == nil || d.Write[0].Rescue.ID == r.ID {
+		return d
+	}
+	return s.observed("it gave way to a rescue by policy "+d.Policy.Name, now)
+}
+
+// observedWell ends a rescue that was only observed once the API server of the host has been ready for as long as the policy asks.
+func (s *State) observedWell(p *remediations.Policy, host string, now time.Time) Decision {
+	if !s.matured(p, host) {
+		d := Decision{Verb: lifecycle.VerbWait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; it counts once that has held for %s", host, p.ProofFor)}
+		return s.again(d, now)
+	}
+	return s.observed("", now)
+}
+
+// observed ends a rescue of which nothing was done. why is what ended it, other than an API server that is ready.
+func (s *State) observed(why string, now time.Time) Decision {
+	r := s.Journal.Rescue
+	p := s.Config.Policy(r.Policy)
+	at, name := r.Observed.At, r.Cause.Alert
+	w := &remediations.Would{Step: remediations.Attempt{Name: restartKubelet.Name, Number: 1}, At: at, Until: at.Add(s.waitFor(p)), IllSince: remediations.Earlier(r.Began, at)}
+	if a := remediations.AlertOf(s.Alerts, r.Cause); a != nil {
+		w.IllSince, name = remediations.Instant(remediations.Earlier(a.StartsAt, w.IllSince)), a.Name
+	}
+	ready := s.ready()
+	if ready != "" && !s.unseen(now) {
+		w.WellAt = remediations.Instant(now)
+	}
+	said := fmt.Sprintf("%s of %s would have been issued at %s, for alert %s", restartKubelet.Name, r.Observed.Host, at.Format(time.RFC3339), name)
+	switch ill := remediations.Instant(now).Sub(w.IllSince); {
+	case w.Unnecessary():
+		said += fmt.Sprintf("; the API server of %s was ready after %s without it, before the step's wait was over: it would have been unnecessary", ready, ill)
+	case !w.WellAt.IsZero():
+		said += fmt.Sprintf("; the API server of %s was ready after %s without it, when the step's wait was over", ready, ill)
+	default:
+		said += fmt.Sprintf("; after %s no API server was seen ready", ill)
+	}
+	if why != "" {
+		said += "; " + why
+	}
+	d := s.end(remediations.OutcomeObserved, said, now)
+	d.Ended.Would, d.Ended.ObservedOn = w, r.Observed.Host
+	return d
+}
