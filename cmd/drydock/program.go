@@ -80,6 +80,7 @@ func newProgram(cfg *config.Config, restConfig *rest.Config, pprof string, log l
 		return nil, err
 	}
 	registerBuildInfo(metrics.Registry)
+	registerInfo(metrics.Registry, cfg)
 	return p, nil
 }
 

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"drydock.dev/drydock/internal/config"
 	build "drydock.dev/drydock/internal/version"
+	civosettings "drydock.dev/drydock/remediations/civo/settings"
 )
 
 // version and commit are set by the linker in a release.
@@ -18,6 +22,20 @@ func registerBuildInfo(reg prometheus.Registerer) {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "drydock_build_info", Help: "1, with the version that runs.",
 		ConstLabels: prometheus.Labels{"version": thisBuild().Now()},
+	})
+	info.Set(1)
+	reg.MustRegister(info)
+}
+
+// registerInfo makes the metric that says which cluster this Drydock repairs.
+func registerInfo(reg prometheus.Registerer, cfg *config.Config) {
+	id := cfg.Core.ClusterValue
+	if c, ok := config.Of[*civosettings.Civo](cfg); ok {
+		id = cmp.Or(c.ClusterID, id)
+	}
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "drydock_info", Help: "1, with the version that runs and the id of the cluster: providers.civo.clusterID, or else cluster.value.",
+		ConstLabels: prometheus.Labels{"version": thisBuild().Now(), "cluster_id": id},
 	})
 	info.Set(1)
 	reg.MustRegister(info)

@@ -10,6 +10,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 //go:embed head.md
@@ -63,6 +64,7 @@ func page(root string) (string, error) {
 	row(&b, "`outcome` of steps", "`accepted`, `refused`, `unknown`: what the provider answered. `refused` includes calls that Drydock [withheld](troubleshooting.md#callwithheld), which cost no attempt")
 	row(&b, "`phase`", quoted([]remediations.Phase{remediations.PhasePending, remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhaseExhausted}))
 	row(&b, "`reason` of holds", quoted(remediations.Reasons)+"; [troubleshooting.md](troubleshooting.md#everything-is-held-why-and-what-do-i-do) explains each")
+	row(&b, "`reason` of signs", quoted(signs.Reasons))
 	row(&b, "`state` of the self-test", quoted(alerts.SelfTestStates))
 	return b.String(), nil
 }

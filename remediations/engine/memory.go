@@ -36,6 +36,8 @@ type memory struct {
 	readOf  *corev1.Node
 	// standing is the last decision, where it stands for as long as what it rests on; nil: it does not.
 	standing *standing
+	// shown are the series of the node after its last decision.
+	shown []nodeSample
 	// silence is that of a repair whose Node was gone before its call was answered.
 	silence string
 	// told are the events already sent, by repair and reason.

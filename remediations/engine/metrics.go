@@ -48,7 +48,8 @@ type metrics struct {
 	gpusAt   int
 	breakers map[string]ledger.BreakerState
 	// was is the tally that repairs and holds show; nil: none yet.
-	was *tally
+	was   *tally
+	nodes nodeMetrics
 }
 
 var phases = []remediations.Phase{remediations.PhasePending, remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhaseExhausted}
@@ -136,8 +137,9 @@ func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 		leader: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "drydock_leader", Help: "1 on the replica that leads.",
 		}),
-		selfTest: newSelfTestMetrics(), uncovered: newUncoveredMetric(), served: servedSteps(c),
+		selfTest: newSelfTestMetrics(), uncovered: newUncoveredMetric(), served: servedSteps(c), nodes: newNodeMetrics(),
 	}
+	reg.MustRegister(m.nodes.collectors()...)
 	reg.MustRegister(m.breaker, m.blind, m.sources, m.gpus, m.leader, m.selfTest.state, m.selfTest.arrival, m.uncovered)
 	return m
 }
@@ -148,10 +150,13 @@ type tally struct {
 	holds   map[[2]string]int
 	// sidecars are the pods whose sidecars ran out of attempts, with their nodes.
 	sidecars map[string]string
+	// nodes are the series about single nodes, of as many nodes as shown says.
+	nodes map[nodeSeries]float64
+	shown int
 }
 
 func newTally() *tally {
-	return &tally{repairs: map[[2]string]int{}, holds: map[[2]string]int{}, sidecars: map[string]string{}}
+	return &tally{repairs: map[[2]string]int{}, holds: map[[2]string]int{}, sidecars: map[string]string{}, nodes: map[nodeSeries]float64{}}
 }
 
 func (m *metrics) set(c *remediations.Config, t *tally, f *fleet.Fleet, blind map[string]bool) {
@@ -171,6 +176,7 @@ func (m *metrics) set(c *remediations.Config, t *tally, f *fleet.Fleet, blind ma
 	}
 	setAll(m.repairs, m.was.repairs, t.repairs)
 	setAll(m.holds, m.was.holds, t.holds)
+	m.nodes.set(t.nodes)
 	m.setBreakers(f.Breakers)
 	for cause, is := range blind {
 		m.blind.WithLabelValues(cause).Set(gauge(is))
@@ -244,6 +250,7 @@ func (m *metrics) reset() {
 	for _, g := range []*prometheus.GaugeVec{m.repairs, m.holds, m.breaker, m.blind, m.sources, m.gpus, m.selfTest.state, m.selfTest.arrival, m.uncovered} {
 		g.Reset()
 	}
+	m.nodes.reset()
 	m.was, m.gpuNodes, m.breakers = nil, nil, nil
 	m.leader.Set(0)
 }

@@ -72,7 +72,8 @@ func (p *pass) node(n *corev1.Node) {
 	if m.writes.lasting(p.now) && d.Policy != nil {
 		p.tally.holds[[2]string{d.Policy.Name, string(remediations.ReasonBlind)}]++
 	}
-	p.count(s.Journal.Record, d)
+	m.shown = p.samples(n, p.count(s.Journal.Record, d), d)
+	p.tally.show(m.shown)
 	p.follow(target{node: n.Name}, s.Journal.Record, nil, d)
 	p.stand(s, d)
 }

@@ -43,7 +43,7 @@ func TestSlotThatNoRepairOccupies(t *testing.T) {
 						superseded++
 					}
 				}
-				require.Equal(t, c.freed, superseded == 1, "the repair of a Node that is gone is told as superseded")
+				require.Equal(t, 1, superseded, "a repair whose record is on no Node is told as superseded, once")
 			})
 		})
 	}

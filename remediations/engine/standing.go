@@ -145,6 +145,7 @@ func (p *pass) stands(n *corev1.Node) bool {
 	p.recheck(was.d)
 	p.holdFleet(was.d)
 	p.count(was.record, was.d)
+	p.tally.show(m.shown)
 	p.follow(target{node: n.Name}, was.record, nil, was.d)
 	return true
 }

@@ -85,7 +85,7 @@ func (p *pass) holdFleet(d lifecycle.Decision) {
 	}
 }
 
-func (p *pass) count(r *remediations.Record, d lifecycle.Decision) {
+func (p *pass) count(r *remediations.Record, d lifecycle.Decision) *remediations.Record {
 	if d.Record != nil {
 		r = d.Record
 	} else if d.Verb == lifecycle.VerbEnd || d.Verb == lifecycle.VerbDrop || d.Verb == lifecycle.VerbReset {
@@ -101,6 +101,7 @@ func (p *pass) count(r *remediations.Record, d lifecycle.Decision) {
 		}
 		p.tally.holds[[2]string{policy, string(d.Reason)}]++
 	}
+	return r
 }
 
 // holdAgain is how long a hold of the fleet must have been over before people are told of it again: between two passes that hold, one may

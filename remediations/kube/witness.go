@@ -28,11 +28,11 @@ func (w PodWitness) Testify(ctx context.Context, m engine.Machine, s signs.Sign)
 	var found finding
 	switch {
 	case errors.As(err, &found):
-		return signs.Testimony{Answer: signs.Unknown, Saw: found.Error()}
+		return signs.Testimony{Answer: signs.Unknown, Reason: signs.DaemonSetMissing, Saw: found.Error()}
 	case err != nil:
 		return signs.Testimony{Answer: signs.Unknown, Saw: fmt.Sprintf("the pods of DaemonSet %s could not be read: %v", s.Name, err)}
 	case len(pods) == 0:
-		return signs.Testimony{Answer: signs.Unknown, Saw: fmt.Sprintf("DaemonSet %s has no pod on the node", s.Name)}
+		return signs.Testimony{Answer: signs.Unknown, Reason: signs.PodMissing, Saw: fmt.Sprintf("DaemonSet %s has no pod on the node", s.Name)}
 	}
 	ill := -1
 	for i := range pods {

@@ -87,18 +87,22 @@ const (
 func gpusSay(n *corev1.Node) Testimony {
 	expected, ok := ExpectedGPUs(n)
 	if !ok {
-		return Testimony{Answer: Unknown, Saw: "the label " + GPUCountLabel + " does not say how many GPUs the node has"}
+		return Testimony{Answer: Unknown, Reason: NonGPUNode, Saw: "the label " + GPUCountLabel + " does not say how many GPUs the node has"}
 	}
 	if len(n.Status.Allocatable) == 0 {
-		return Testimony{Answer: Unknown, Saw: "the Node does not say what it offers"}
+		return Testimony{Answer: Unknown, Reason: GPUCountUnknown, Saw: "the Node does not say what it offers"}
 	}
 	if why := cmp.Or(elsewhere(n), sharedGPUs(n)); why != "" {
-		return Testimony{Answer: Unknown, Saw: "the GPUs of the node cannot be counted: " + why}
+		return Testimony{Answer: Unknown, Reason: GPUCountUnknown, Saw: "the GPUs of the node cannot be counted: " + why}
 	}
 	offered := n.Status.Allocatable[gpuResource]
-	t := Testimony{Answer: Well, Saw: fmt.Sprintf("the node offers %s of %d GPUs", offered.String(), expected)}
-	if offered.Value() < int64(expected) {
-		t.Answer = Ill
+	t := Testimony{Answer: Well, Reason: GPUCountMatch, Saw: fmt.Sprintf("the node offers %s of %d GPUs", offered.String(), expected)}
+	switch {
+	case offered.Value() >= int64(expected):
+	case offered.IsZero():
+		t.Answer, t.Reason = Ill, NoAllocatableGPU
+	default:
+		t.Answer, t.Reason = Ill, GPUCountMismatch
 	}
 	return t
 }

@@ -45,7 +45,7 @@ func (s Sign) withPod(pod, node Testimony) Testimony {
 	if pod.Answer != Unknown || node.Answer != Ill {
 		return node
 	}
-	return Testimony{Answer: Unknown, At: pod.At, Saw: node.Saw + ", and all that the node lacks is its network, which no repair of the node restores: " + pod.Saw}
+	return Testimony{Answer: Unknown, At: pod.At, Reason: NetworkMissing, Saw: node.Saw + ", and all that the node lacks is its network, which no repair of the node restores: " + pod.Saw}
 }
 
 // ToRead are the signs that must be read to judge those that are asked on the Node.

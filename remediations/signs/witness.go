@@ -63,6 +63,8 @@ type Testimony struct {
 	Answer Answer
 	// Saw is what was seen, as a part of a sentence: "Ready is True since 2026-03-04T12:00:00Z".
 	Saw string
+	// Reason tells answers of one kind apart, for metrics: one of Reasons. Empty: the answer tells all.
+	Reason string
 	// At is when it was read, for what the watched Node does not show.
 	At time.Time
 }
@@ -94,7 +96,7 @@ func (s Sign) ask(n *corev1.Node, now time.Time) Testimony {
 				return Well
 			}
 			return Ill
-		})
+		}).because(readyReason(n))
 	case Condition:
 		return s.askCondition(n, now)
 	case MissingGPUs:
@@ -185,6 +187,8 @@ type weighed struct {
 	// Ill: any sign says so. Well: every sign says so. Unread: a sign must be read first.
 	Ill, Well, Unread bool
 	Saw               []string
+	// Said is what each sign said that was read.
+	Said []Said
 	// Oldest is when the oldest of the readings was made; zero: the Node shows all signs.
 	Oldest time.Time
 }
@@ -252,7 +256,7 @@ func Weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since, now tim
 			t = s.withPod(t, s.ask(n, now))
 		}
 		w.Ill, w.Well = w.Ill || t.Answer == Ill, w.Well && t.Answer == Well
-		w.Saw = append(w.Saw, t.Saw)
+		w.Saw, w.Said = append(w.Saw, t.Saw), append(w.Said, Said{s, t})
 	}
 	return w
 }

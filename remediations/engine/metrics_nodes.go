@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
+)
+
+const (
+	// mostShown bounds the nodes that have series of their own. Repairs that have begun come first; of the rest, the totals tell.
+	mostShown = 1000
+	// signShown is how long what was read of a sign is shown.
+	signShown = time.Minute
+)
+
+// The families of series about one node.
+const (
+	nodePhase = iota
+	nodeAttempts
+	nodeHold
+	nodeSign
+	nodeFamilies
+)
+
+// nodeSeries is one series about one node: its family, and the values of its labels.
+type nodeSeries struct {
+	family int
+	labels [5]string
+}
+
+// nodeSample is the value of one series.
+type nodeSample struct {
+	of    nodeSeries
+	value float64
+}
+
+// nodeMetrics are the series about single nodes. A node has them only while a repair or an alert of it is on record.
+type nodeMetrics struct {
+	families [nodeFamilies]*prometheus.GaugeVec
+	// was are the series that are shown.
+	was map[nodeSeries]float64
+}
+
+func newNodeMetrics() nodeMetrics {
+	m := nodeMetrics{was: map[nodeSeries]float64{}}
+	m.families[nodePhase] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "drydock_node_repair_phase", Help: "1 for the phase of the repair on record of the node. A node without a repair has no series; at most 1,000 nodes have one.",
+	}, []string{"node", "policy", "mode", "phase"})
+	m.families[nodeAttempts] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "drydock_node_repair_attempts", Help: "Attempts that the repair on record has issued on the node, by step and result: running, or failed, which means that the node was not cured by it.",
+	}, []string{"node", "policy", "step", "result"})
+	m.families[nodeHold] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "drydock_node_hold", Help: "1 for the reason for which the repair of the node is held.",
+	}, []string{"node", "policy", "reason"})
+	m.families[nodeSign] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "drydock_node_sign", Help: "1 for what a sign of the policy's witness says of a node with a repair or a hold: its answer (ill, well, unknown) and the reason for it.",
+	}, []string{"node", "policy", "sign", "answer", "reason"})
+	return m
+}
+
+func (m *nodeMetrics) collectors() []prometheus.Collector {
+	out := make([]prometheus.Collector, len(m.families))
+	for i, f := range m.families {
+		out[i] = f
+	}
+	return out
+}
+
+// set shows the series of a pass, and changes only what changed.
+func (m *nodeMetrics) set(is map[nodeSeries]float64) {
+	for of := range m.was {
+		if _, still := is[of]; !still {
+			m.families[of.family].DeleteLabelValues(of.values()...)
+			delete(m.was, of)
+		}
+	}
+	for of, value := range is {
+		if was, shown := m.was[of]; !shown || was != value {
+			m.families[of.family].WithLabelValues(of.values()...).Set(value)
+			m.was[of] = value
+		}
+	}
+}
+
+func (m *nodeMetrics) reset() {
+	for _, f := range m.families {
+		f.Reset()
+	}
+	clear(m.was)
+}
+
+// values are the values of the labels that the family has.
+func (s nodeSeries) values() []string {
+	return s.labels[:[nodeFamilies]int{nodePhase: 4, nodeAttempts: 4, nodeHold: 3, nodeSign: 5}[s.family]]
+}
+
+// show counts the series of one node, unless too many nodes have some.
+func (t *tally) show(samples []nodeSample) {
+	if len(samples) == 0 || (t.shown >= mostShown && samples[0].of.family == nodeHold) {
+		return
+	}
+	t.shown++
+	for _, s := range samples {
+		t.nodes[s.of] = s.value
+	}
+}
+
+// samples are the series of the node after the decision. One whose repair has not begun has that of its hold first.
+func (p *pass) samples(n *corev1.Node, r *remediations.Record, d lifecycle.Decision) (out []nodeSample) {
+	add := func(family int, value float64, labels ...string) {
+		s := nodeSample{of: nodeSeries{family: family}, value: value}
+		copy(s.of.labels[:], labels)
+		out = append(out, s)
+	}
+	begun := r != nil && r.Phase != remediations.PhasePending
+	phase := func() {
+		if r != nil {
+			mode := ""
+			if of := p.Config.Policy(r.Policy); of != nil {
+				mode = string(of.Mode)
+			}
+			add(nodePhase, 1, n.Name, r.Policy, mode, string(r.Phase))
+		}
+	}
+	if begun {
+		phase()
+	}
+	if d.Verb == lifecycle.VerbHold {
+		policy := ""
+		if d.Policy != nil {
+			policy = d.Policy.Name
+		}
+		add(nodeHold, 1, n.Name, policy, string(d.Reason))
+	}
+	if !begun {
+		phase()
+	}
+	for of, count := range attemptsOf(r) {
+		add(nodeAttempts, float64(count), n.Name, r.Policy, of[0], of[1])
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	for _, said := range p.said(n, r, d) {
+		add(nodeSign, 1, n.Name, said.policy, said.Sign.Label(), string(said.Answer), cmp.Or(said.Reason, string(said.Answer)))
+	}
+	return out
+}
+
+// attemptsOf counts the attempts on record by their step and result. The last one runs until the repair goes on or ends.
+func attemptsOf(r *remediations.Record) map[[2]string]int {
+	out := map[[2]string]int{}
+	if r == nil {
+		return out
+	}
+	for i, a := range r.Done {
+		result := "failed"
+		if i == len(r.Done)-1 && r.Phase.InFlight() {
+			result = "running"
+		}
+		out[[2]string{a.Name, result}]++
+	}
+	return out
+}
+
+type policySaid struct {
+	signs.Said
+	policy string
+}
+
+// said is what the signs of the repair's policy say of the node, as far as they were read a moment ago.
+func (p *pass) said(n *corev1.Node, r *remediations.Record, d lifecycle.Decision) (out []policySaid) {
+	of := d.Policy
+	if of == nil && r != nil {
+		of = p.Config.Policy(r.Policy)
+	}
+	if of == nil || of.Witness == nil {
+		return nil
+	}
+	for _, s := range signs.Weigh(of.Witness.Signs, remediations.WithGPUsBefore(n, r), p.remember(n.Name).read, p.now.Add(-signShown), p.now).Said {
+		out = append(out, policySaid{s, of.Name})
+	}
+	return out
+}
