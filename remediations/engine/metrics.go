@@ -150,9 +150,9 @@ type tally struct {
 	holds   map[[2]string]int
 	// sidecars are the pods whose sidecars ran out of attempts, with their nodes.
 	sidecars map[string]string
-	// nodes are the series about single nodes, of as many nodes as shown says.
-	nodes map[nodeSeries]float64
-	shown int
+	// nodes are the series about single nodes and sidecars, of as many nodes as shown says, and as many sidecars as gates does.
+	nodes        map[nodeSeries]float64
+	shown, gates int
 }
 
 func newTally() *tally {

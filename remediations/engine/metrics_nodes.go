@@ -10,6 +10,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 const (
@@ -19,12 +20,13 @@ const (
 	signShown = time.Minute
 )
 
-// The families of series about one node.
+// The families of series about one node, or one pod's sidecar.
 const (
 	nodePhase = iota
 	nodeAttempts
 	nodeHold
 	nodeSign
+	sidecarHealth
 	nodeFamilies
 )
 
@@ -61,6 +63,9 @@ func newNodeMetrics() nodeMetrics {
 	m.families[nodeSign] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "drydock_node_sign", Help: "1 for what a sign of the policy's witness says of a node with a repair or a hold: its answer (ill, well, unknown) and the reason for it.",
 	}, []string{"node", "policy", "sign", "answer", "reason"})
+	m.families[sidecarHealth] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "drydock_sidecar_health", Help: "1 for what the last probe of the pod's sidecar found: ready, not_ready, unreachable, probe_error. A sidecar without a repair or an alert has no series; at most 1,000 sidecars have one.",
+	}, []string{"namespace", "pod", "node", "policy", "outcome"})
 	return m
 }
 
@@ -97,7 +102,7 @@ func (m *nodeMetrics) reset() {
 
 // values are the values of the labels that the family has.
 func (s nodeSeries) values() []string {
-	return s.labels[:[nodeFamilies]int{nodePhase: 4, nodeAttempts: 4, nodeHold: 3, nodeSign: 5}[s.family]]
+	return s.labels[:[nodeFamilies]int{nodePhase: 4, nodeAttempts: 4, nodeHold: 3, nodeSign: 5, sidecarHealth: 5}[s.family]]
 }
 
 // show counts the series of one node, unless too many nodes have some.
@@ -109,6 +114,22 @@ func (t *tally) show(samples []nodeSample) {
 	for _, s := range samples {
 		t.nodes[s.of] = s.value
 	}
+}
+
+// sidecarOutcomes are the outcomes of drydock_sidecar_probes_total.
+var sidecarOutcomes = map[sidecar.Health]string{
+	sidecar.HealthReady: "ready", sidecar.HealthNotReady: "not_ready", sidecar.HealthUnreachable: "unreachable", sidecar.HealthProbeError: "probe_error",
+}
+
+// showSidecar counts the series of a pod's sidecar, unless too many have one.
+func (t *tally) showSidecar(of *subject, policy string) {
+	seen, _ := of.m.seen.(*sidecar.Observation)
+	if seen == nil || sidecarOutcomes[seen.Health] == "" || t.gates >= mostShown {
+		return
+	}
+	t.gates++
+	pod := remediations.PodNamed(of.Name)
+	t.nodes[nodeSeries{sidecarHealth, [5]string{pod.Namespace, pod.Name, of.of.node, policy, sidecarOutcomes[seen.Health]}}] = 1
 }
 
 // samples are the series of the node after the decision. One whose repair has not begun has that of its hold first.

@@ -114,3 +114,29 @@ func TestSeriesOfNodesAreBounded(t *testing.T) {
 	require.Len(t, tally.nodes, mostShown+1)
 	require.Contains(t, slices.Collect(maps.Keys(tally.nodes)), acting[0].of)
 }
+
+// TestASidecarHasASeriesWhileItsAlertFires: a sidecar that does not answer is told from one whose gate is closed, with its namespace.
+func TestASidecarHasASeriesWhileItsAlertFires(t *testing.T) {
+	inGates(t, sidecarConfig(), 2, func(t *testing.T, w *world) {
+		i := w.start()
+		shown := func() []string { return nodeSeriesOf(t, &i.engine.metrics.nodes) }
+		w.pass(16 * time.Second)
+		require.Empty(t, shown(), "no alert fires")
+		w.do(func() {
+			for pod := range 2 {
+				w.replacePod(podName(pod), "n0")
+				w.pod(podName(pod)).hidden, w.pod(podName(pod)).held = pod == 0, "a workflow holds it"
+				w.postPod(podName(pod))
+			}
+		})
+		w.pass(20 * time.Second)
+		series := func(pod int, outcome string) string {
+			return "drydock_sidecar_health namespace=sei node=n0 outcome=" + outcome + " pod=" + podName(pod) + " policy=sidecar-not-ready 1"
+		}
+		require.ElementsMatch(t, []string{series(0, "unreachable"), series(1, "not_ready")}, shown())
+		w.do(func() { w.pod(podName(0)).hidden, w.pod(podName(0)).held, w.pod(podName(1)).held = false, "", "" })
+		require.True(t, w.until(2*time.Minute, w.allOpen))
+		w.pass(3 * time.Minute)
+		require.Empty(t, shown(), "both are ready, and their alerts are over")
+	})
+}

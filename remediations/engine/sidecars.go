@@ -98,6 +98,13 @@ func (p *pass) countSidecar(t *subject, r *remediations.Record, d lifecycle.Deci
 	case p.Config.SidecarTakesPlace(t.Record, p.sidecarsCounted) && (d.Record == nil || !d.Record.Phase.InFlight()):
 		p.busySidecars--
 	}
+	policy := ""
+	if r != nil {
+		policy = r.Policy
+	} else if d.Policy != nil {
+		policy = d.Policy.Name
+	}
+	p.tally.showSidecar(t, policy)
 	if r != nil && r.Phase == remediations.PhaseExhausted && len(p.tally.sidecars) < sidecarsNamed {
 		p.tally.sidecars[t.Name] = t.of.node
 	}
