@@ -89,13 +89,10 @@ func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map
 			"urls": l.AlertmanagerURLs(), "pollInterval": "2s", "maxStaleness": "10s",
 		},
 		"leaderElection": map[string]any{
-			"namespace": o.Namespace, "leaseDuration": "60s", "renewDeadline": "50s", "retryPeriod": "500ms",
+			"namespace": o.Namespace, "leaseDuration": "60s", "renewDeadline": "50s", "retryPeriod": "500ms", "cluster": clusterLease(o.Namespace),
 		},
 		"ledger": map[string]any{"namespace": o.Namespace},
 		"limits": map[string]any{"startupGrace": "0s"},
-	}
-	if o.Program == "" { // an older one knows no such key
-		c["leaderElection"].(map[string]any)["cluster"] = clusterLease(o.Namespace)
 	}
 	if !l.loadsSelfTest() {
 		c["alertmanager"].(map[string]any)["selfTest"] = ""
