@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/lab"
@@ -47,8 +48,9 @@ func TestTheREADMELeadsToTheFirstObservation(t *testing.T) {
 	seen := s.watches(typed[2])
 
 	s.prometheusLoads()
-	receiver := s.alertmanagerRoutes()
+	receiver := freeAddress(t)
 	s.kubeletStarts(receiver, civo)
+	s.alertmanagerRoutes(receiver)
 	await(t, "the self-test", func() bool { return s.ledger().Status.SelfTest.State == alerts.SelfTestOK })
 
 	refused := s.asks()
@@ -123,8 +125,15 @@ func (r route) config(more ...string) m {
 	}
 }
 
-// alertmanagerRoutes as the operator has it do by the chart's object; it returns the address that stands for the Service's.
-func (s *terminal) alertmanagerRoutes() (receiver string) {
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	port, err := lab.FreePort()
+	require.NoError(t, err)
+	return fmt.Sprintf("127.0.0.1:%d", port)
+}
+
+// alertmanagerRoutes as the operator has it do by the chart's object; the receiver's address stands for the Service's.
+func (s *terminal) alertmanagerRoutes(receiver string) {
 	s.t.Helper()
 	var object struct {
 		Spec struct {
@@ -149,9 +158,6 @@ func (s *terminal) alertmanagerRoutes() (receiver string) {
 	var service corev1.Service
 	s.reads("service drydock", &service)
 	require.Equal(s.t, fmt.Sprintf("http://%s.%s:%d/v1/alerts", service.Name, service.Namespace, service.Spec.Ports[0].Port), hook.URL)
-	port, err := lab.FreePort()
-	require.NoError(s.t, err)
-	receiver = fmt.Sprintf("127.0.0.1:%d", port)
 	credentials := hook.HTTPConfig.Authorization.Credentials
 	require.NoError(s.t, s.lab.SetWebhook(s.t.Context(), lab.WebhookTarget{Config: m{
 		"route": m{"receiver": "nobody", "routes": []any{object.Spec.Route.config(`namespace="drydock"`)}},
@@ -162,7 +168,6 @@ func (s *terminal) alertmanagerRoutes() (receiver string) {
 			}},
 		}}}},
 	}}))
-	return receiver
 }
 
 // kubeletStarts Drydock as the chart's Deployment says, outside of the cluster: with its ServiceAccount, and with the
@@ -182,10 +187,21 @@ func (s *terminal) kubeletStarts(receiver string, civo *lab.Civo) {
 	s.reads("deployment drydock", &d)
 	pod := d.Spec.Template.Spec
 	mounted := map[string]string{}
+	var later []func() // an optional key is in its file when Drydock has generated it
 	for _, source := range pod.Volumes[0].Projected.Sources {
 		if source.Secret != nil {
-			item := source.Secret.Items[0]
-			mounted[filepath.Join(pod.Containers[0].VolumeMounts[0].MountPath, item.Path)] = s.secret(source.Secret.Name, item.Key)
+			name, item := source.Secret.Name, source.Secret.Items[0]
+			in := filepath.Join(pod.Containers[0].VolumeMounts[0].MountPath, item.Path)
+			if s.generated(name, item.Key) != "" || !ptr.Deref(source.Secret.Optional, false) {
+				mounted[in] = s.secret(name, item.Key)
+				continue
+			}
+			file := filepath.Join(s.dir, "mounted-"+name)
+			mounted[in] = file
+			later = append(later, func() {
+				await(s.t, "the key "+item.Key+" of Secret "+name, func() bool { return s.generated(name, item.Key) != "" })
+				require.NoError(s.t, os.WriteFile(file, []byte(s.generated(name, item.Key)), 0o600))
+			})
 		}
 	}
 	set := func(section m, key string) {
@@ -193,16 +209,11 @@ func (s *terminal) kubeletStarts(receiver string, civo *lab.Civo) {
 		require.True(s.t, found, "%s is mounted nowhere", section[key])
 		section[key] = file
 	}
-	port := func() string {
-		p, err := lab.FreePort()
-		require.NoError(s.t, err)
-		return fmt.Sprintf("127.0.0.1:%d", p)
-	}
-	health := port()
+	health := freeAddress(s.t)
 	provider := c["providers"].(m)["civo"].(m)
 	set(c["receiver"].(m), "tokenFile")
 	set(provider, "apiKeyFile")
-	c["receiver"].(m)["listen"], c["metrics"], c["health"] = receiver, m{"listen": port()}, m{"listen": health}
+	c["receiver"].(m)["listen"], c["metrics"], c["health"] = receiver, m{"listen": freeAddress(s.t)}, m{"listen": health}
 	c["alertmanager"].(m)["urls"] = s.lab.AlertmanagerURLs()
 	provider["apiURL"], provider["clusterID"], provider["region"] = civo.URL(), civo.ClusterID, civo.Region
 	c["limits"] = m{"startupGrace": "0s"}
@@ -219,4 +230,7 @@ func (s *terminal) kubeletStarts(receiver string, civo *lab.Civo) {
 	require.NoError(s.t, err)
 	s.t.Cleanup(p.Kill)
 	s.drydock = p
+	for _, write := range later {
+		write()
+	}
 }

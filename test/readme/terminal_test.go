@@ -118,12 +118,20 @@ func (s *terminal) reads(what string, into any) {
 	require.NoError(s.t, json.Unmarshal([]byte(s.types("kubectl get -n drydock -o json "+what)), into), what)
 }
 
-func (s *terminal) secret(name, key string) string {
+// generated is the value of the key in the Secret; empty: nobody has written it yet.
+func (s *terminal) generated(name, key string) string {
 	s.t.Helper()
 	var secret corev1.Secret
 	s.reads("secret "+name, &secret)
-	require.NotEmpty(s.t, secret.Data[key], "the key %s of Secret %s", key, name)
-	file, err := s.lab.WriteSecret("secret-"+name, string(secret.Data[key]))
+	return string(secret.Data[key])
+}
+
+// secret is a file with the value of the key in the Secret.
+func (s *terminal) secret(name, key string) string {
+	s.t.Helper()
+	value := s.generated(name, key)
+	require.NotEmpty(s.t, value, "the key %s of Secret %s", key, name)
+	file, err := s.lab.WriteSecret("secret-"+name, value)
 	require.NoError(s.t, err)
 	return file
 }
