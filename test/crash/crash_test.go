@@ -183,7 +183,8 @@ func (s story) recordOnce(t *testing.T, at site) []string {
 	var mu sync.Mutex
 	var names []string
 	y.on(func(c *call, when moment) lab.Verdict {
-		if c.name != "" && when == after && c.answer.StatusCode < 300 {
+		// A Drydock that starts writes that it is blind only if it is in charge of the cluster before an Alertmanager has answered.
+		if c.name != "" && !strings.HasSuffix(c.name, " blind") && when == after && c.answer.StatusCode < 300 {
 			mu.Lock()
 			defer mu.Unlock()
 			names = append(names, c.name)

@@ -31,8 +31,6 @@ type view struct {
 	changed chan struct{} // closed and replaced at every change
 	nodes   map[string]*corev1.Node
 	ledger  *ledger.Ledger
-	// wasBlind says that the ledger has said so once, see sees.
-	wasBlind bool
 	// most is the largest number of slots that there ever were.
 	most int
 }
@@ -89,7 +87,6 @@ func (v *view) see(o any) {
 		if len(l.Slots) > v.yard.slots {
 			v.yard.breach("the ledger has %d slots, the limit is %d", len(l.Slots), v.yard.slots)
 		}
-		v.wasBlind = v.wasBlind || l.Status.Blind != ""
 		v.ledger, v.most = l, max(v.most, len(l.Slots))
 	}
 	close(v.changed)

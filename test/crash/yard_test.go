@@ -132,11 +132,12 @@ func (y *yard) start() {
 	y.await("a leader", func(v *view) bool { return v.ledger != nil })
 }
 
-// sees waits until the leader has written that it was blind, as every Drydock is that starts, and that it is so no more.
-// Only where nothing disturbs it does it write both.
+// sees waits until the leader has written its status, and is not blind.
 func (y *yard) sees() {
 	y.t.Helper()
-	y.await("a leader that is not blind", func(v *view) bool { return v.wasBlind && v.ledger.Status.Blind == "" })
+	y.await("a leader that is not blind", func(v *view) bool {
+		return v.ledger != nil && v.ledger.Status.Mode != "" && v.ledger.Status.Blind == ""
+	})
 }
 
 // config is that of every replica.

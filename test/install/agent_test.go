@@ -43,7 +43,8 @@ func TestOneValueInstallsTheAgent(t *testing.T) {
 	}
 	var key corev1.Secret
 	find(t, objects(t, manifests), "Secret", spec.Volumes[0].Secret.SecretName, &key)
-	require.GreaterOrEqual(t, len(key.Data[spec.Volumes[0].Secret.Items[0].Key]), 32)
+	require.Empty(t, key.Data, "Drydock generates it")
+	require.True(t, *spec.Volumes[0].Secret.Optional, "the agents start before it is there")
 	require.Contains(t, c.Args, "--key-file="+c.VolumeMounts[0].MountPath+"/"+spec.Volumes[0].Secret.Items[0].Path)
 	var s corev1.Service
 	find(t, objects(t, manifests), "Service", "drydock-agent", &s)
@@ -53,7 +54,7 @@ func TestOneValueInstallsTheAgent(t *testing.T) {
 
 	text, err := lab.RenderedConfig(manifests)
 	require.NoError(t, err)
-	require.Contains(t, string(text), "providers:\n  kilo:\n    job: drydock-agent|.+[-/]drydock-agent\n")
+	require.Contains(t, string(text), "providers:\n  kilo:\n    job: drydock-agent|.+[-/]drydock-agent\n    keySecret:\n      key: "+spec.Volumes[0].Secret.Items[0].Key+"\n      name: "+key.Name+"\n")
 	text, err = lab.RenderedConfig(render(t, "drydock", nil))
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "kilo")

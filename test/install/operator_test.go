@@ -222,11 +222,13 @@ func TestTheOperatorsRouteReachesDrydock(t *testing.T) {
 	require.True(t, post.SendResolved)
 	require.Zero(t, post.MaxAlerts, "what is cut off comes hours later")
 	var token struct{ Data map[string]string }
-	find(t, all, "Secret", post.HTTPConfig.Authorization.Credentials.Name, &token)
-	require.Contains(t, token.Data, post.HTTPConfig.Authorization.Credentials.Key)
+	credentials := post.HTTPConfig.Authorization.Credentials
+	find(t, all, "Secret", credentials.Name, &token)
+	require.Empty(t, token.Data, "Drydock generates it")
 
 	text, err := lab.RenderedConfig(manifests)
 	require.NoError(t, err)
+	require.Contains(t, string(text), "  tokenSecret:\n    key: "+credentials.Key+"\n    name: "+credentials.Name+"\n")
 	require.Contains(t, string(text), "receiver: "+o.Metadata.Namespace+"/"+o.Metadata.Name+"/"+o.Spec.Receivers[0].Name+"\n")
 	text, err = lab.RenderedConfig(render(t, "drydock", nil))
 	require.NoError(t, err)

@@ -50,7 +50,7 @@ func TestUpgradesKeepTheTokenAndTheKey(t *testing.T) {
 		helm := func(command string, args ...string) {
 			program(t, l, "helm", append([]string{command, release, "--namespace", release, "--no-hooks"}, args...)...)
 		}
-		values := []string{"--set", "agent.enabled=true", "--set", "admission.policy.enabled=false"}
+		values := []string{"--set", "agent.enabled=true", "--set", "admission.policy.enabled=false,allowSecondRelease=true"}
 		helm("install", append([]string{first, "--create-namespace"}, values...)...)
 		token, key := in(t, l, release, release+"-token", "token"), in(t, l, release, release+"-agent-key", "key")
 		if first == present {

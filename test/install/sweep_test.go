@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,7 +16,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// belonging are the objects of every kind that the release's label is on.
+// belonging are the objects of every kind that the release's label is on, and Helm's own record of the release.
 func belonging(t *testing.T, l *lab.Lab, release string) map[string]func() error {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -24,6 +25,12 @@ func belonging(t *testing.T, l *lab.Lab, release string) map[string]func() error
 	lists, err := l.Client().Discovery().ServerPreferredResources()
 	require.NoError(t, err)
 	out := map[string]func() error{}
+	records := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets"))
+	found, err := records.List(ctx, metav1.ListOptions{LabelSelector: "owner=helm,name=" + release})
+	require.NoError(t, err)
+	for _, o := range found.Items {
+		out["Secret "+o.GetNamespace()+"/"+o.GetName()] = remove(ctx, records, o)
+	}
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		require.NoError(t, err)

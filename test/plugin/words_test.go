@@ -218,7 +218,7 @@ spec: {policyName: ` + name + `, validationActions: [` + action + `]}
 	code, stdout, stderr := s.typed("repair node-5 --with reboot")
 	require.Equal(t, 1, code)
 	require.Empty(t, stdout)
-	require.Equal(t, "error: asking for a repair of node-5 was refused: nodes \"node-5\" is forbidden: ValidatingAdmissionPolicy 'request' with binding 'request' denied request: a request waits on node-5 already\n", stderr)
+	require.Equal(t, "error: Cluster lab ("+s.lab.APIServerURL()+"): asking for a repair of node-5 was refused: nodes \"node-5\" is forbidden: ValidatingAdmissionPolicy 'request' with binding 'request' denied request: a request waits on node-5 already\n", stderr)
 
 	code, stdout, stderr = s.typed("pause node-5")
 	require.Equal(t, 0, code)

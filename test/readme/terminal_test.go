@@ -9,10 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/programs"
@@ -91,7 +94,34 @@ func newTerminal(t *testing.T) *terminal {
 		require.NoError(t, programs.Compile(t.Context(), filepath.Join(dir, name), "./cmd/"+name))
 	}
 	env := append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "KUBECONFIG="+l.AdminKubeconfig(), "HELM_CACHE_HOME="+dir, "HELM_CONFIG_HOME="+dir, "HELM_DATA_HOME="+dir)
-	return &terminal{t: t, lab: l, dir: dir, env: env}
+	s := &terminal{t: t, lab: l, dir: dir, env: env}
+	ctx, cancel := context.WithCancel(t.Context())
+	checks := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-checks })
+	go func() { defer close(checks); s.runsChecks(ctx) }()
+	return s
+}
+
+// runsChecks plays the kubelet for the chart's Job before each upgrade: the real drydock checks the ConfigMap that the Job mounts.
+func (s *terminal) runsChecks(ctx context.Context) {
+	const release = "drydock"
+	config := filepath.Join(s.dir, "checked.yaml")
+	_ = wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		job, err := s.lab.Client().BatchV1().Jobs(release).Get(ctx, release+"-check", metav1.GetOptions{})
+		if err != nil || len(job.Status.Conditions) > 0 {
+			return false, nil
+		}
+		mounted, err := s.lab.Client().CoreV1().ConfigMaps(release).Get(ctx, release+"-check", metav1.GetOptions{})
+		if err != nil || os.WriteFile(config, []byte(mounted.Data["drydock.yaml"]), 0o600) != nil {
+			return false, nil
+		}
+		ends := batchv1.JobFailed
+		if exec.CommandContext(ctx, filepath.Join(s.dir, "drydock"), "check", "--skip-files", config).Run() == nil {
+			ends = batchv1.JobComplete
+		}
+		_ = s.lab.EndJob(ctx, release, job.Name, ends) // where the Job changed meanwhile, the next round ends it
+		return false, nil
+	})
 }
 
 func (s *terminal) command(ctx context.Context, line string) *exec.Cmd {
