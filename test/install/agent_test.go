@@ -44,7 +44,7 @@ func TestOneValueInstallsTheAgent(t *testing.T) {
 	var key corev1.Secret
 	find(t, objects(t, manifests), "Secret", spec.Volumes[0].Secret.SecretName, &key)
 	require.Empty(t, key.Data, "Drydock generates it")
-	require.True(t, *spec.Volumes[0].Secret.Optional, "the agents start before it is there")
+	require.Nil(t, spec.Volumes[0].Secret.Optional, "the kubelet starts an agent when the key is there")
 	require.Contains(t, c.Args, "--key-file="+c.VolumeMounts[0].MountPath+"/"+spec.Volumes[0].Secret.Items[0].Path)
 	var s corev1.Service
 	find(t, objects(t, manifests), "Service", "drydock-agent", &s)
