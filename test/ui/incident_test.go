@@ -39,7 +39,7 @@ func TestWhatIsInForceIsTold(t *testing.T) {
 		"the leader":            {"drydock-7c9d8f6b5-x2kqp"},
 		"the slots in use":      {"1 of 3"},
 		"each zone's count":     {"zone/zone-0 1 of 8 unhealthy, limit 20%", "zone/zone-2 0 of 8 unhealthy, limit 20%"},
-		"the open breaker":      {"zone/zone-1 0 of 8 unhealthy, limit 20%, breaker open", "3 of 8 nodes are unhealthy"},
+		"the open breaker":      {"zone/zone-1 3 of 8 unhealthy, limit 20%, breaker open", "3 of 8 nodes are unhealthy"},
 		"blindness":             {"no Alertmanager answers since"},
 		"the self-test":         {"no Watchdog fires", "none has arrived yet"},
 		"a policy that stopped": {"node-disk-pressure", "the quota is reached"},
