@@ -10,14 +10,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/kube"
 )
 
 // prints holds the outputs in the pages against what is really printed, here and by the golden files.
@@ -187,5 +191,10 @@ func (s *terminal) plain(t *testing.T) {
 	require.Contains(t, notes, "Mode: observe")
 	require.Contains(t, notes, "receivers:\n  - name: drydock", "the route is printed")
 	require.Contains(t, notes, "Let Prometheus scrape every pod of drydock.drydock:8080/metrics")
-	require.Len(t, s.types(typed[3]), 43, "the token")
+	drydock, err := s.lab.ClientAs("system:serviceaccount:drydock:drydock", "system:serviceaccounts", "system:serviceaccounts:drydock", "system:authenticated")
+	require.NoError(t, err)
+	own := kube.NewOwnSecret(drydock, types.NamespacedName{Namespace: "drydock", Name: "drydock-token"}, "token", clock.RealClock{}, logr.Discard())
+	go func() { _ = own.Start(t.Context()) }() // what the first pod does
+	await(t, "the generated token", func() bool { return own.Value() != "" })
+	require.Equal(t, own.Value(), s.types(typed[3]), "the token")
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -102,24 +101,27 @@ func newTerminal(t *testing.T) *terminal {
 	return s
 }
 
-// runsChecks plays the kubelet for the chart's Job before each upgrade: the real drydock checks the ConfigMap that the Job mounts.
+// runsChecks plays the kubelet for the pod of the chart's Job before each upgrade: the real drydock checks the ConfigMap that it mounts.
 func (s *terminal) runsChecks(ctx context.Context) {
 	const release = "drydock"
 	config := filepath.Join(s.dir, "checked.yaml")
+	core := s.lab.Client().CoreV1()
 	_ = wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		job, err := s.lab.Client().BatchV1().Jobs(release).Get(ctx, release+"-check", metav1.GetOptions{})
-		if err != nil || len(job.Status.Conditions) > 0 {
+		pods, err := core.Pods(release).List(ctx, metav1.ListOptions{LabelSelector: "job-name=" + release + "-check"})
+		if err != nil {
 			return false, nil
 		}
-		mounted, err := s.lab.Client().CoreV1().ConfigMaps(release).Get(ctx, release+"-check", metav1.GetOptions{})
-		if err != nil || os.WriteFile(config, []byte(mounted.Data["drydock.yaml"]), 0o600) != nil {
-			return false, nil
+		for _, pod := range pods.Items {
+			mounted, err := core.ConfigMaps(release).Get(ctx, release+"-check", metav1.GetOptions{})
+			if pod.Status.Phase != corev1.PodPending || err != nil || os.WriteFile(config, []byte(mounted.Data["drydock.yaml"]), 0o600) != nil {
+				continue
+			}
+			pod.Status.Phase = corev1.PodFailed
+			if exec.CommandContext(ctx, filepath.Join(s.dir, "drydock"), "check", "--skip-files", config).Run() == nil {
+				pod.Status.Phase = corev1.PodSucceeded
+			}
+			_, _ = core.Pods(release).UpdateStatus(ctx, &pod, metav1.UpdateOptions{}) // where the pod changed meanwhile, the next round ends it
 		}
-		ends := batchv1.JobFailed
-		if exec.CommandContext(ctx, filepath.Join(s.dir, "drydock"), "check", "--skip-files", config).Run() == nil {
-			ends = batchv1.JobComplete
-		}
-		_ = s.lab.EndJob(ctx, release, job.Name, ends) // where the Job changed meanwhile, the next round ends it
 		return false, nil
 	})
 }

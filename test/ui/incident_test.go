@@ -44,7 +44,7 @@ func TestWhatIsInForceIsTold(t *testing.T) {
 		"the self-test":         {"no Watchdog fires", "none has arrived yet"},
 		"a policy that stopped": {"node-disk-pressure", "the quota is reached"},
 		"a window":              {"outside its window until " + until.Format(time.RFC3339)},
-		"a pause":               {"firmware update, until " + until.Format(time.RFC3339), "kubectl drydock --context lab --kubeconfig ", " resume node-14"},
+		"a pause":               {"node-14: paused (firmware update)", ", until " + until.Format(time.RFC3339), "kubectl drydock --context lab --kubeconfig ", " resume node-14"},
 	} {
 		await(t, page, what, fmt.Sprintf(`(text => %s.every(s => text.includes(s)))(document.getElementById("force").innerText.replace(/\s+/g, " "))`, quoted(says)))
 	}
