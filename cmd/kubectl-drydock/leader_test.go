@@ -64,7 +64,7 @@ func TestWhyAndStatusSayThatNobodyLeads(t *testing.T) {
 		"a guard holds it, too":    {node: paused, lease: lost, code: 3, none: since, status: since, says: []string{"Paused holds it.", "kubectl drydock resume node-3"}},
 		"a well node": {
 			node: aged("node-3", corev1.ConditionTrue), lease: lost, code: 0, none: since, status: since,
-			says: []string{"Drydock does nothing for node-3 itself now: Alertmanager has alert NodeNotReady for policy node-not-ready since 2026-11-20T20:53:00Z, and the Node does not have it; "},
+			says: []string{"Drydock does not repair node-3 now: Alertmanager has alert NodeNotReady for policy node-not-ready since 2026-11-20T20:53:00Z, and the Node does not have it; "},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

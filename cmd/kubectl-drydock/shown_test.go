@@ -33,7 +33,7 @@ func TestAShownCommandAsksTheClusterThatWasAsked(t *testing.T) {
 		"why n":                              {"kubectl drydock approve n", "kubectl drydock " + all + " -n drydock approve n"},
 		"status n -o wide":                   {"kubectl annotate node n", "kubectl " + all + " annotate node n"},
 		"status n -o jsonpath={.repairs[0].record.hold.message}": {"kubectl annotate node n", "kubectl " + all + " annotate node n"},
-		"pause m":             {"until `kubectl drydock resume`", "until `kubectl drydock " + all + " -n drydock resume`"},
+		"pause m":             {"until `kubectl drydock resume m`", "until `kubectl drydock " + all + " -n drydock resume m`"},
 		"cancel node-4":       {"`kubectl drydock reset node-4`", "`kubectl drydock " + all + " -n drydock reset node-4`"},
 		"reset --policy mine": {"`kubectl drydock status`", "`kubectl drydock " + all + " -n drydock status`"},
 	} {

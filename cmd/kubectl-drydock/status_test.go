@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
@@ -266,10 +268,12 @@ func TestStatusRefuses(t *testing.T) {
 		forbid  [][2]string
 		want    string
 	}{
-		"no Drydock":       {[]runtime.Object{node("node-0", nil)}, nil, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock, nor one with its labels in any other, and no node has the label drydock.dev/phase; check that `drydock run` is up and has become leader, and name its ledger with -n and --ledger where it is elsewhere\n"},
-		"not in drydock":   {nil, [][2]string{{"list", "configmaps"}}, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock (and you may not list ConfigMaps in all namespaces: name Drydock's with -n), and no node has"},
-		"two of them":      {[]runtime.Object{ledgerOf(calmLedger()), ledgerIn("ops", nil)}, nil, "error: there is more than one ledger: drydock/drydock-ledger, ops/drydock-ledger; say which with -n\n"},
-		"nodes unreadable": {nil, [][2]string{{"list", "nodes"}}, "error: listing the nodes was refused: nodes is forbidden: User \"dev\" cannot list nodes\n"},
+		"no Drydock":        {[]runtime.Object{node("node-0", nil)}, nil, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock, nor one with its labels in any other, and no node has the label drydock.dev/phase; check that `drydock run` is up and has become leader, and name its ledger with -n and --ledger where it is elsewhere\n"},
+		"another in charge": {[]runtime.Object{charge("ops/drydock")}, nil, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock, nor one with its labels in any other; the Drydock of namespace ops is in charge of the cluster, and another Drydock changes nothing: look at it with -n ops, and no node"},
+		"itself in charge":  {[]runtime.Object{charge("drydock/drydock")}, nil, "nor one with its labels in any other, and no node"},
+		"not in drydock":    {nil, [][2]string{{"list", "configmaps"}}, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock (and you may not list ConfigMaps in all namespaces: name Drydock's with -n), and no node has"},
+		"two of them":       {[]runtime.Object{ledgerOf(calmLedger()), ledgerIn("ops", nil)}, nil, "error: there is more than one ledger: drydock/drydock-ledger, ops/drydock-ledger; say which with -n\n"},
+		"nodes unreadable":  {nil, [][2]string{{"list", "nodes"}}, "error: listing the nodes was refused: nodes is forbidden: User \"dev\" cannot list nodes\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, c.objects...)
@@ -283,6 +287,11 @@ func TestStatusRefuses(t *testing.T) {
 			require.Regexp(t, `\A[^\n]+\n\z`, stderr, "one sentence")
 		})
 	}
+}
+
+// charge is the Lease of the installation that is in charge of the cluster.
+func charge(holder string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "drydock"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
 }
 
 // Nodes are what people have a right to; the ledger lies in another's namespace.

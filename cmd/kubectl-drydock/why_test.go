@@ -262,7 +262,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		},
 		"policy off": {
 			node: illNode(), policy: "  mode: \"off\"\n", code: 0,
-			says:  []string{"Drydock does nothing for node-3 itself now: policy node-not-ready is off.", ": firing\n"},
+			says:  []string{"Drydock does not repair node-3 now: policy node-not-ready is off.", ": firing\n"},
 			never: []string{"no alert of a policy fires"},
 		},
 		"a sidecar's alert alone": {
@@ -429,7 +429,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 				return n
 			}(), unasked: true, code: 0,
 			says: []string{
-				"Drydock does nothing for node-3 itself now: drydock.dev/break-glass is set (console is open); set with kubectl-drydock, which last changed the Node at 2026-11-20T20:55:00Z",
+				"Drydock does not repair node-3 now: drydock.dev/break-glass is set (console is open); set with kubectl-drydock, which last changed the Node at 2026-11-20T20:55:00Z",
 				"it ends 1h after Drydock first saw it; ", "To change that: kubectl drydock resume node-3\n",
 			},
 			never: []string{"needs no repair"},
@@ -477,7 +477,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		"not Ready, and no alert yet": {
 			node: aged("node-3", corev1.ConditionFalse), config: whyNotReady, unasked: true, code: 0,
 			says: []string{
-				"Drydock does nothing for node-3 itself now: Ready is False since 2026-11-20T20:52:00Z, and no alert of a policy fires on the Node; " +
+				"Drydock does not repair node-3 now: Ready is False since 2026-11-20T20:52:00Z, and no alert of a policy fires on the Node; " +
 					"Drydock waits for alert NodeNotReady of policy node-not-ready (the shipped rule waits 5 minutes); Alertmanager was not asked, give --alertmanager URL.",
 			},
 			never: []string{"needs no repair"},
@@ -485,7 +485,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		"not Ready, and Alertmanager has the alert": {
 			node: aged("node-3", corev1.ConditionFalse), code: 0,
 			says: []string{
-				"Drydock does nothing for node-3 itself now: Alertmanager has alert NodeNotReady for policy node-not-ready since 2026-11-20T20:53:00Z, and the Node does not have it; Drydock writes it there when Alertmanager posts it, or when Drydock asks Alertmanager the next time.",
+				"Drydock does not repair node-3 now: Alertmanager has alert NodeNotReady for policy node-not-ready since 2026-11-20T20:53:00Z, and the Node does not have it; Drydock writes it there when Alertmanager posts it, or when Drydock asks Alertmanager the next time.",
 			},
 			never: []string{"needs no repair"},
 		},
@@ -600,10 +600,10 @@ func TestWhySaysThatTheNodeCannotShowItsAlerts(t *testing.T) {
 		status func(*ledger.Status)
 		says   string
 	}{
-		"its annotations are full":       {func(s *ledger.Status) { s.Unwritten = map[string]string{"node-3": full} }, "Drydock does nothing for node-3 itself now: " + full + "."},
+		"its annotations are full":       {func(s *ledger.Status) { s.Unwritten = map[string]string{"node-3": full} }, "Drydock does not repair node-3 now: " + full + "."},
 		"those of another node are full": {func(s *ledger.Status) { s.Unwritten = map[string]string{"node-4": full} }, "node-3 needs no repair"},
-		"another Drydock is in charge":   {func(s *ledger.Status) { s.Aside, s.Blind = another, another }, "Drydock does nothing for node-3 itself now: " + another + "."},
-		"no Node takes a write":          {func(s *ledger.Status) { s.Denied, s.Blind = denied, denied }, "Drydock does nothing for node-3 itself now: " + denied + "."},
+		"another Drydock is in charge":   {func(s *ledger.Status) { s.Aside, s.Blind = another, another }, "Drydock does not repair node-3 now: " + another + "."},
+		"no Node takes a write":          {func(s *ledger.Status) { s.Denied, s.Blind = denied, denied }, "Drydock does not repair node-3 now: " + denied + "."},
 	} {
 		l := calmLedger()
 		tc.status(&l.Status)
@@ -724,7 +724,7 @@ func TestWithoutTheConfigurationTheNodeAndTheLedgerSpeak(t *testing.T) {
 func TestAFaultIsToldWithoutTheConfiguration(t *testing.T) {
 	t.Parallel()
 	for ready, want := range map[corev1.ConditionStatus]string{
-		corev1.ConditionUnknown: "Drydock does nothing for node-3 itself now: Ready is Unknown since 2026-11-20T20:52:00Z, and no alert of a policy fires on the Node; " +
+		corev1.ConditionUnknown: "Drydock does not repair node-3 now: Ready is Unknown since 2026-11-20T20:52:00Z, and no alert of a policy fires on the Node; " +
 			"which alert Drydock waits for is not known without its configuration.\n",
 		corev1.ConditionTrue: "node-3 needs no repair: no alert of a policy fires on it.\n",
 	} {

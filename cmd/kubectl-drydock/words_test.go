@@ -54,9 +54,9 @@ func TestEachWordIsOneAnnotationAndOneSentence(t *testing.T) {
 		key, value string
 		said       string
 	}{
-		"pause":               {node("n", nil), "pause n", remediations.PauseKey, "true", "n is paused until `kubectl drydock resume`: Drydock starts nothing there; `kubectl drydock status` shows what is held by it."},
-		"pause with a reason": {node("n", nil), "pause n --why disk", remediations.PauseKey, "true disk", "n is paused until `kubectl drydock resume`"},
-		"pause for a while":   {node("n", nil), "pause n --for 1d2h --why disk", remediations.PauseKey, "2026-11-21T23:05:00Z disk", "n is paused until 2026-11-21T23:05:00Z, or `kubectl drydock resume`"},
+		"pause":               {node("n", nil), "pause n", remediations.PauseKey, "true", "n is paused until `kubectl drydock resume n`: Drydock starts no repair there; `kubectl drydock status` shows what the pause holds."},
+		"pause with a reason": {node("n", nil), "pause n --why disk", remediations.PauseKey, "true disk", "n is paused until `kubectl drydock resume n`"},
+		"pause for a while":   {node("n", nil), "pause n --for 1d2h --why disk", remediations.PauseKey, "2026-11-21T23:05:00Z disk", "n is paused until 2026-11-21T23:05:00Z, or `kubectl drydock resume n`"},
 		"pause in mid-repair": {under("n", record("aaaaaa", remediations.PhaseVerifying)), "pause n", remediations.PauseKey, "true", "the reboot that repair aaaaaa has issued is still verified, and nothing new starts"},
 		"pause again":         {node("n", map[string]string{remediations.PauseKey: "true"}), "pause n --for 2h", remediations.PauseKey, "2026-11-20T23:05:00Z", "n is paused until 2026-11-20T23:05:00Z"},
 		"resume":              {node("n", map[string]string{remediations.PauseKey: "true"}), "resume n", remediations.PauseKey, "", "n: the pause ended; what waited for that goes on by itself"},

@@ -32,7 +32,7 @@ func Pause() *Action {
 			if err != nil {
 				return nil, err
 			}
-			value, until := "true", "until `kubectl drydock resume`"
+			value, end := "true", ""
 			if given["for"] != "" {
 				length, err := model.ParseDuration(given["for"])
 				switch {
@@ -41,9 +41,8 @@ func Pause() *Action {
 				case length <= 0:
 					return nil, cli.Usage(errors.New("--for must be longer than nothing, for example 30m, 2h or 1d"))
 				}
-				end := now.Add(time.Duration(length))
-				value = inspect.Stamp(end)
-				until = fmt.Sprintf("until %s, or `kubectl drydock resume`", inspect.Stamp(end))
+				value = inspect.Stamp(now.Add(time.Duration(length)))
+				end = value + ", or "
 			}
 			value = strings.TrimSpace(value + " " + why)
 			return func(ctx context.Context, w *Writer, node string) (string, error) {
@@ -51,10 +50,11 @@ func Pause() *Action {
 				if err != nil {
 					return "", err
 				}
+				until := fmt.Sprintf("until %s`kubectl drydock resume %s`", end, node)
 				if r := remediations.InFlight(n); r != nil {
 					return fmt.Sprintf("%s is paused %s: the %s that repair %s has issued is still verified, and nothing new starts; `kubectl drydock status -w` follows it.", node, until, r.Step.Name, r.ID), nil
 				}
-				return fmt.Sprintf("%s is paused %s: Drydock starts nothing there; `kubectl drydock status` shows what is held by it.", node, until), nil
+				return fmt.Sprintf("%s is paused %s: Drydock starts no repair there; `kubectl drydock status` shows what the pause holds.", node, until), nil
 			}, nil
 		},
 	}

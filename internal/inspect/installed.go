@@ -20,7 +20,7 @@ const (
 )
 
 // configuration is the one in the file or, without a file, the one that Drydock was installed with: in the namespace, in any one where
-// that is empty, or else beside the ledger for who may not list all. Where it cannot be read, it says why. The files that a configuration names are Drydock's, and are not looked at.
+// that is empty, or else beside the ledger where there are several and for who may not list all. Where it cannot be read, it says why. The files that a configuration names are Drydock's, and are not looked at.
 func (r *Reader) configuration(ctx context.Context, file, namespace, beside string) (cfg *config.Config, unseen string, err error) {
 	o := config.Options{SkipFiles: true}
 	if file != "" {
@@ -42,6 +42,9 @@ func (r *Reader) configuration(ctx context.Context, file, namespace, beside stri
 		if data, ok := cm.Data[ConfigKey]; ok {
 			found, text = append(found, cm.Namespace+"/"+cm.Name), data
 		}
+	}
+	if len(found) > 1 && namespace != beside {
+		return r.configuration(ctx, file, beside, beside) // of several installations, the one whose ledger is read
 	}
 	switch len(found) {
 	case 0:

@@ -132,7 +132,7 @@ func (t Why) Headline(now time.Time) string {
 	case t.State == Held:
 		return t.heldBy(t.Node, now)
 	case t.Because != "":
-		return fmt.Sprintf("Drydock does nothing for %s itself now: %s.", t.Node, t.Because)
+		return fmt.Sprintf("Drydock does not repair %s now: %s.", t.Node, t.Because)
 	}
 	return fmt.Sprintf("%s needs no repair: no alert of a policy fires on it.", t.Node)
 }

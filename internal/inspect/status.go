@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 )
@@ -206,7 +207,7 @@ func (r *Reader) ReadLedger(ctx context.Context) (Ledger, error) {
 	l := Ledger{Namespace: namespace, Name: r.Ledger}
 	switch {
 	case apierrors.IsNotFound(err):
-		l.Missing, l.Problem = true, fmt.Sprintf("there is no ConfigMap %s in namespace %s%s", r.Ledger, namespace, where)
+		l.Missing, l.Problem = true, fmt.Sprintf("there is no ConfigMap %s in namespace %s%s%s", r.Ledger, namespace, where, r.inCharge(ctx, namespace))
 		return l, nil
 	case apierrors.IsForbidden(err):
 		l.Problem = fmt.Sprintf("you may not read it, so only the nodes are shown: %v", err)
@@ -216,6 +217,23 @@ func (r *Reader) ReadLedger(ctx context.Context) (Ledger, error) {
 	}
 	return DecodeLedger(cm), nil
 }
+
+// inCharge names the installation that is in charge of the cluster, where it is in another namespace: one that is not in charge has no ledger
+// of its own until it was. What cannot be read is left out.
+func (r *Reader) inCharge(ctx context.Context, namespace string) string {
+	lease, err := r.Leases(metav1.NamespaceSystem).Get(ctx, chargeLease, metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	of, _, is := strings.Cut(*lease.Spec.HolderIdentity, "/")
+	if !is || of == namespace {
+		return ""
+	}
+	return fmt.Sprintf("; the Drydock of namespace %s is in charge of the cluster, and another Drydock changes nothing: look at it with -n %[1]s", text.Line(of, 63))
+}
+
+// chargeLease is the usual name of the Lease in kube-system that says which installation is in charge of the cluster.
+const chargeLease = "drydock"
 
 func namespaces(cms []corev1.ConfigMap) string {
 	var names []string
