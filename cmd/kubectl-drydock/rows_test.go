@@ -57,6 +57,11 @@ func TestARowSaysWhatHoldsTheNodeNow(t *testing.T) {
 	pending := func(reason remediations.Reason, until time.Time) *corev1.Node {
 		return under("n", record("aaaaaa", remediations.PhasePending, held(reason, "as it was recorded", until)))
 	}
+	unwritten := func(node string) *ledger.Ledger {
+		l := calmLedger()
+		l.Status.Unwritten = map[string]string{node: "Drydock's record cannot be written on the Node"}
+		return l
+	}
 	later, before := now.Add(time.Minute), now.Add(-time.Second)
 	blind, breaker, failing := calmLedger(), heldBy(remediations.ReasonFleetUnhealthy, "too many"), heldBy(remediations.ReasonPolicyFailing, "its last 3 repairs failed")
 	blind.Status.Blind = "nobody shows the Watchdog"
@@ -80,6 +85,8 @@ func TestARowSaysWhatHoldsTheNodeNow(t *testing.T) {
 		"waits at a limit":                  {alerted("n", "node-not-ready"), atLimit, remediations.ReasonAtLimit},
 		"waits, nothing holds it":           {alerted("n", "node-not-ready"), calmLedger(), ""},
 		"waits while blind":                 {alerted("n", "node-not-ready"), blind, remediations.ReasonBlind},
+		"waits, and no write is taken":      {alerted("n", "node-not-ready"), unwritten("n"), remediations.ReasonBlind},
+		"another node takes no write":       {alerted("n", "node-not-ready"), unwritten("m"), ""},
 		"waits behind its zone's breaker":   {inZone("a"), breaker, remediations.ReasonFleetUnhealthy},
 		"another zone's breaker":            {inZone("b"), breaker, ""},
 		"behind the breaker of its rack":    {labelled(inZone("a"), "example.com/rack", "r7"), rack, remediations.ReasonFleetUnhealthy},

@@ -620,6 +620,18 @@ func TestWhySaysThatTheNodeCannotShowItsAlerts(t *testing.T) {
 	}
 }
 
+// TestWhySaysThatNoRecordCanBeWritten: a repair that is due does not begin on a Node that takes no write. Another Node's refusal is the control.
+func TestWhySaysThatNoRecordCanBeWritten(t *testing.T) {
+	t.Parallel()
+	const full = "Drydock's record cannot be written on the Node since 2026-11-20T20:55:00Z: metadata.annotations: Too long"
+	for node, says := range map[string]string{"node-3": "node-3 is not repaired: Blind holds it.\nWhy: " + full, "node-4": "node-3 is about to be repaired"} {
+		l := calmLedger()
+		l.Status.Unwritten = map[string]string{node: full}
+		_, stdout, _ := newDesk(t, append(fleetOf(illNode())[1:], ledgerOf(l))...).run("why", "node-3", "--alertmanager", alertmanagerWith(t))
+		require.Contains(t, stdout, says)
+	}
+}
+
 // TestStatusSaysSinceWhenNoAdmissionRequestHasCome to a replica that has a webhook.
 func TestStatusSaysSinceWhenNoAdmissionRequestHasCome(t *testing.T) {
 	t.Parallel()

@@ -75,8 +75,8 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 	message := l.Status.Holds[reason]
 	switch reason { //nolint:exhaustive // the others concern every node
 	case remediations.ReasonBlind:
-		if l.Status.Blind != "" {
-			return l.Status.Blind
+		if why := cmp.Or(l.Status.Blind, l.Status.Unwritten[n.Name]); why != "" {
+			return why
 		}
 	case remediations.ReasonFleetUnhealthy:
 		return l.brokenFor(n, message)

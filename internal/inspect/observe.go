@@ -91,7 +91,8 @@ func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Obser
 	if s.State.Ledger == nil {
 		s.State.Ledger = &ledger.Ledger{}
 	}
-	s.State.Denied = cmp.Or(s.State.Ledger.Status.Aside, s.State.Ledger.Status.Denied)
+	status := s.State.Ledger.Status
+	s.State.Denied = cmp.Or(status.Aside, status.Denied, status.Unwritten[s.Node.Name])
 	if err := r.readLeases(ctx, s, nodes); err != nil {
 		return nil, err
 	}

@@ -66,11 +66,9 @@ func (s *OwnSecret) Start(ctx context.Context) error {
 		next := ownSecretEvery
 		err := s.keep(ctx)
 		switch {
-		case ctx.Err() != nil:
-			return nil
 		case err == nil:
 			failed = ""
-		default:
+		case ctx.Err() == nil: // else the wait below ends at once
 			next = ownSecretAgain
 			if err.Error() != failed {
 				failed = err.Error()

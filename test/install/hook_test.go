@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/internal/lab"
@@ -71,9 +72,9 @@ func TestHelmRefusesWhatTheCheckRefuses(t *testing.T) {
 		program(t, l, "helm", append([]string{"install"}, chart...)...)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		go func() {
-			defer cancel()
-			await(t, "the Job", func() bool { return endJob(ctx, l, release, release+"-check", ends) == nil })
-			<-ctx.Done()
+			_ = wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+				return endJob(ctx, l, release, release+"-check", ends) == nil, nil
+			})
 		}()
 		_, faults, err := try(t, l, "helm", append([]string{"upgrade", "--set", "replicas=3"}, chart...)...)
 		cancel()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,13 +108,13 @@ func (s *terminal) runsChecks(ctx context.Context) {
 	config := filepath.Join(s.dir, "checked.yaml")
 	core := s.lab.Client().CoreV1()
 	_ = wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		pods, err := core.Pods(release).List(ctx, metav1.ListOptions{LabelSelector: "job-name=" + release + "-check"})
-		if err != nil {
-			return false, nil
+		pods, listed := core.Pods(release).List(ctx, metav1.ListOptions{LabelSelector: "job-name=" + release + "-check"})
+		mounted, read := core.ConfigMaps(release).Get(ctx, release+"-check", metav1.GetOptions{})
+		if errors.Join(listed, read) != nil || os.WriteFile(config, []byte(mounted.Data["drydock.yaml"]), 0o600) != nil {
+			return false, nil // the next round reads again
 		}
 		for _, pod := range pods.Items {
-			mounted, err := core.ConfigMaps(release).Get(ctx, release+"-check", metav1.GetOptions{})
-			if pod.Status.Phase != corev1.PodPending || err != nil || os.WriteFile(config, []byte(mounted.Data["drydock.yaml"]), 0o600) != nil {
+			if pod.Status.Phase != corev1.PodPending {
 				continue
 			}
 			pod.Status.Phase = corev1.PodFailed
