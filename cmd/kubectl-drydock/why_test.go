@@ -632,6 +632,16 @@ func TestWhySaysThatNoRecordCanBeWritten(t *testing.T) {
 	}
 }
 
+// TestWhyNamesTheDrydockInCharge where there is no ledger: a second installation that was never in charge has none.
+func TestWhyNamesTheDrydockInCharge(t *testing.T) {
+	t.Parallel()
+	ill := aged("node-3", corev1.ConditionFalse)
+	_, stdout, _ := newDesk(t, ill, charge("ops/drydock")).run("why", "node-3")
+	require.Contains(t, stdout, "Drydock does not repair node-3 now: the Drydock of namespace ops is in charge of the cluster, and another Drydock changes nothing: look at it with -n ops")
+	_, stdout, _ = newDesk(t, ill, charge("drydock/drydock")).run("why", "node-3")
+	require.NotContains(t, stdout, "in charge")
+}
+
 // TestStatusSaysSinceWhenNoAdmissionRequestHasCome to a replica that has a webhook.
 func TestStatusSaysSinceWhenNoAdmissionRequestHasCome(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -91,8 +90,7 @@ func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Obser
 	if s.State.Ledger == nil {
 		s.State.Ledger = &ledger.Ledger{}
 	}
-	status := s.State.Ledger.Status
-	s.State.Denied = cmp.Or(status.Aside, status.Denied, status.Unwritten[s.Node.Name])
+	s.State.Denied = s.unwritten()
 	if err := r.readLeases(ctx, s, nodes); err != nil {
 		return nil, err
 	}

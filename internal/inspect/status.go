@@ -58,6 +58,8 @@ type Ledger struct {
 	// Arrival is when the self-test's alert last arrived.
 	Arrival *time.Time `json:"arrival,omitempty"`
 
+	// Aside is which other installation is in charge of the cluster, where there is no ledger here.
+	Aside string `json:"-"`
 	// Missing says that there is none, Version is of the Drydock that wrote it last, and Whole is all that it says.
 	Missing bool           `json:"-"`
 	Version string         `json:"-"`
@@ -207,7 +209,11 @@ func (r *Reader) ReadLedger(ctx context.Context) (Ledger, error) {
 	l := Ledger{Namespace: namespace, Name: r.Ledger}
 	switch {
 	case apierrors.IsNotFound(err):
-		l.Missing, l.Problem = true, fmt.Sprintf("there is no ConfigMap %s in namespace %s%s%s", r.Ledger, namespace, where, r.inCharge(ctx, namespace))
+		l.Missing, l.Aside = true, r.inCharge(ctx, namespace)
+		l.Problem = fmt.Sprintf("there is no ConfigMap %s in namespace %s%s", r.Ledger, namespace, where)
+		if l.Aside != "" {
+			l.Problem += "; " + l.Aside
+		}
 		return l, nil
 	case apierrors.IsForbidden(err):
 		l.Problem = fmt.Sprintf("you may not read it, so only the nodes are shown: %v", err)
@@ -229,7 +235,7 @@ func (r *Reader) inCharge(ctx context.Context, namespace string) string {
 	if !is || of == namespace {
 		return ""
 	}
-	return fmt.Sprintf("; the Drydock of namespace %s is in charge of the cluster, and another Drydock changes nothing: look at it with -n %[1]s", text.Line(of, 63))
+	return fmt.Sprintf("the Drydock of namespace %s is in charge of the cluster, and another Drydock changes nothing: look at it with -n %[1]s", text.Line(of, 63))
 }
 
 // chargeLease is the usual name of the Lease in kube-system that says which installation is in charge of the cluster.

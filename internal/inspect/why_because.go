@@ -9,10 +9,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// unwritten is why Drydock writes no alert on the Node, as the ledger says; empty: it does, or that is not known.
+// unwritten is why Drydock writes nothing on the Node, as the ledger and the cluster's Lease say; empty: it does, or that is not known.
 func (s *Observation) unwritten() string {
 	if s.Ledger.Status == nil {
-		return ""
+		return s.Ledger.Aside
 	}
 	return cmp.Or(s.Ledger.Status.Aside, s.Ledger.Status.Denied, s.Ledger.Status.Unwritten[s.Node.Name])
 }
