@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,33 +120,50 @@ func (h *Host) Attempts(ctx context.Context, unit string) ([]string, error) {
 	return h.taken(ctx, restartPrefix+unit)
 }
 
-// AwaitAttempt returns as soon as systemd on the host has taken more than so many attempts of Drydock's: it follows the journal.
+// AwaitAttempt returns as soon as systemd on the host has taken more than so many attempts of Drydock's: it follows the journal. A journalctl
+// that ends by itself is started again, and reads all from the beginning.
 func (h *Host) AwaitAttempt(ctx context.Context, unit string, before int) error {
+	for {
+		err := h.follow(ctx, unit, before)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("following the journal of host %s: %w", h.Name, errors.Join(err, ctx.Err()))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (h *Host) follow(ctx context.Context, unit string, before int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cmd, err := h.command(ctx, append([]string{"journalctl", "--follow", "--lines=all"}, takenIn(restartPrefix+unit)...)...)
 	if err != nil {
 		return err
 	}
+	var faults bytes.Buffer
+	cmd.Stderr = &faults
 	journal, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
-		return fmt.Errorf("following the journal of host %s: %w", h.Name, err)
+		return err
 	}
-	defer func() {
-		cancel()
-		_ = journal.Close() // with which journalctl ends
-		_ = cmd.Wait()      // the only error is that it was killed
-	}()
 	lines := bufio.NewScanner(journal)
-	for range before + 1 {
-		if !lines.Scan() {
-			return fmt.Errorf("following the journal of host %s, which has ended: %w", h.Name, errors.Join(lines.Err(), ctx.Err()))
-		}
+	taken := 0
+	for taken <= before && lines.Scan() {
+		taken++
 	}
-	return nil
+	cancel()
+	_ = journal.Close() // with which journalctl ends
+	ended := cmd.Wait()
+	if taken > before {
+		return nil
+	}
+	return fmt.Errorf("journalctl has ended: %w", errors.Join(lines.Err(), ended, errors.New(faults.String())))
 }
 
 // RebootAttempts are those by which Drydock had the host rebooted.
