@@ -110,10 +110,9 @@ func (s *terminal) runsChecks(ctx context.Context) {
 	_ = wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		pods, listed := core.Pods(release).List(ctx, metav1.ListOptions{LabelSelector: "job-name=" + release + "-check"})
 		mounted, read := core.ConfigMaps(release).Get(ctx, release+"-check", metav1.GetOptions{})
-		if errors.Join(listed, read) != nil || os.WriteFile(config, []byte(mounted.Data["drydock.yaml"]), 0o600) != nil {
-			return false, nil // the next round reads again
-		}
-		for _, pod := range pods.Items {
+		ready := errors.Join(listed, read) == nil && os.WriteFile(config, []byte(mounted.Data["drydock.yaml"]), 0o600) == nil
+		for i := 0; ready && i < len(pods.Items); i++ {
+			pod := pods.Items[i]
 			if pod.Status.Phase != corev1.PodPending {
 				continue
 			}
