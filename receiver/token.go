@@ -75,10 +75,7 @@ func (t *token) missing(log logr.Logger) error {
 	known := t.known
 	t.mu.Unlock()
 	if !known {
-		t.current(t.now(), log)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		known = t.known
+		_, known = t.current(t.now(), log)
 	}
 	if !known {
 		return errNoToken
@@ -86,8 +83,8 @@ func (t *token) missing(log logr.Logger) error {
 	return nil
 }
 
-// current is the digest of the token that is valid now. asked is when it is needed.
-func (t *token) current(asked time.Time, log logr.Logger) [sha256.Size]byte {
+// current is the digest of the token that is valid now, where one is known. asked is when it is needed.
+func (t *token) current(asked time.Time, log logr.Logger) (valid [sha256.Size]byte, known bool) {
 	digest, err := t.read()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,7 +94,7 @@ func (t *token) current(asked time.Time, log logr.Logger) [sha256.Size]byte {
 	if err == nil {
 		t.digest, t.readAt, t.known = digest, asked, true
 	}
-	return t.digest
+	return t.digest, t.known
 }
 
 // fresh says whether this is the digest of the token that was in the file less than
@@ -120,10 +117,10 @@ func (t *token) check(h http.Header, log logr.Logger) error {
 	if t.fresh(got, asked) {
 		return nil
 	}
-	if err := t.missing(log); err != nil {
-		return err
+	want, known := t.current(asked, log)
+	if !known {
+		return errNoToken
 	}
-	want := t.current(asked, log)
 	if subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
 		return errors.New("the bearer token is not the right one")
 	}
