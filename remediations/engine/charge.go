@@ -8,8 +8,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// errNotInCharge: the write was not made, because another installation is in charge of the cluster, or that is not known.
-var errNotInCharge = errors.New("this Drydock is not in charge of the cluster")
+// ErrNotInCharge: the write was not made, because another installation is in charge of the cluster, or that is not known.
+var ErrNotInCharge = errors.New("this Drydock is not in charge of the cluster")
 
 // lacksCharge is why this installation changes nothing in the cluster; empty: it is in charge.
 func (e *Engine) lacksCharge() string {

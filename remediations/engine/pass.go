@@ -224,7 +224,7 @@ func signature(n *corev1.Node) uint64 {
 func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*corev1.Node, error) {
 	m := e.remember(n.Name)
 	if e.lacksCharge() != "" {
-		return nil, errNotInCharge
+		return nil, ErrNotInCharge
 	}
 	if !m.writes.due(e.Clock.Now()) {
 		return nil, m.writes.err

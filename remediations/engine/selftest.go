@@ -104,7 +104,7 @@ func withoutArrival(data map[string]string) map[string]string {
 // trySave is Store.Save of a ledger that fits, but an arrival in the meantime is no conflict.
 func (e *Engine) trySave(ctx context.Context, l *ledger.Ledger, version string) (string, error) {
 	if e.lacksCharge() != "" {
-		return "", errNotInCharge
+		return "", ErrNotInCharge
 	}
 	data, forgotten := l.Fit()
 	if forgotten > 0 {

@@ -3,7 +3,6 @@ package kube
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -19,6 +18,7 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
 )
 
 const (
@@ -81,14 +81,11 @@ func (c *Charge) Lacking() string {
 
 func (c *Charge) good() time.Duration { return max(c.Good, ChargeGood) }
 
-// errNotInCharge: the write was not sent.
-var errNotInCharge = errors.New("this Drydock is not in charge of the cluster")
-
 // Guarding is write while this installation is in charge.
 func (c *Charge) Guarding(write AnnotationWriter) AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
 		if c.Lacking() != "" {
-			return errNotInCharge
+			return engine.ErrNotInCharge
 		}
 		return write(ctx, name, uid, annotations)
 	}
