@@ -45,7 +45,7 @@ type Receiver struct {
 	// TokenFile is empty where no bearer token is asked for.
 	TokenFile string
 	// TokenSecret is where Drydock generates the token of TokenFile; nil: it generates none.
-	TokenSecret *SecretKey
+	TokenSecret *section.SecretKey
 	TLS         TLS
 	// Insecure lets anybody post.
 	Insecure     bool
@@ -91,12 +91,6 @@ type LeaderElection struct {
 	Cluster ObjectName
 
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-}
-
-// SecretKey names one value of a Secret.
-type SecretKey struct {
-	ObjectName
-	Key string
 }
 
 // ObjectName names a namespaced object.

@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -15,7 +16,7 @@ type rawConfig struct {
 
 	Receiver struct {
 		Listen, TokenFile string
-		TokenSecret       *rawSecretKey
+		TokenSecret       *section.SecretKey
 		TLS               TLS
 		Insecure          bool
 		MaxBodyBytes      int64
@@ -76,8 +77,6 @@ type rawConfig struct {
 	ControlPlane *rawControlPlane
 	Policies     []rawPolicy
 }
-
-type rawSecretKey struct{ Namespace, Name, Key string }
 
 type rawPolicy struct {
 	Name         string

@@ -8,7 +8,7 @@ import (
 
 func (b *builder) buildReceiver(raw *rawConfig) {
 	at, r := pointer{"receiver"}, raw.Receiver
-	made := b.secretKey(at.To("tokenSecret"), r.TokenSecret)
+	made := r.TokenSecret.Read(b, at.To("tokenSecret"))
 	if made != nil && r.TokenFile == "" {
 		b.Fault(at.To("tokenFile"), "missing; tokenSecret needs the file in which the Secret is mounted, for example /etc/drydock/token")
 	}
@@ -36,12 +36,4 @@ func (b *builder) tokenFile(p pointer, name string, generated bool) string {
 		}
 	}
 	return b.SecretFile(p, name)
-}
-
-// secretKey reads which value of a Secret is meant; nil: none.
-func (b *builder) secretKey(p pointer, raw *rawSecretKey) *SecretKey {
-	if raw == nil {
-		return nil
-	}
-	return &SecretKey{ObjectName{b.Namespace(p.To("namespace"), raw.Namespace), b.ObjectName(p.To("name"), raw.Name)}, raw.Key}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/config/section"
 )
 
 // TestAGeneratedTokensFileMayComeLater: the kubelet writes it after Drydock has generated the token. The control: without tokenSecret the
@@ -28,7 +30,7 @@ receiver:
 	require.ErrorContains(t, err, `token" does not exist`)
 	c, err := load("  tokenSecret: {namespace: drydock, name: drydock-token}\n")
 	require.NoError(t, err)
-	require.Equal(t, &SecretKey{ObjectName{"drydock", "drydock-token"}, "token"}, c.Receiver.TokenSecret)
+	require.Equal(t, &section.SecretKey{Namespace: "drydock", Name: "drydock-token", Key: "token"}, c.Receiver.TokenSecret)
 	_, err = load("  tokenSecret: {namespace: Drydock, name: drydock-token}\n")
 	require.ErrorContains(t, err, `receiver.tokenSecret.namespace: "Drydock" is not a namespace`)
 }

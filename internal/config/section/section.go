@@ -77,6 +77,18 @@ type Reader interface {
 	Selector(p Pointer, s *metav1.LabelSelector) k8slabels.Selector
 }
 
+// SecretKey names one value of a Secret.
+type SecretKey struct{ Namespace, Name, Key string }
+
+// Read checks the names, and returns the SecretKey; nil: none is meant.
+func (k *SecretKey) Read(r Reader, at Pointer) *SecretKey {
+	if k != nil {
+		r.Namespace(at.To("namespace"), k.Namespace)
+		r.ObjectName(at.To("name"), k.Name)
+	}
+	return k
+}
+
 // Reading is Section.Read of a section that is written as Raw says. It has passed the schema, but for what has its fault already,
 // and has all defaults.
 func Reading[Raw any](read func(r Reader, at Pointer, raw *Raw) Provider) func(Reader, Pointer, json.RawMessage) Provider {

@@ -30,7 +30,7 @@ type Kilo struct {
 	// Job is a regular expression for the scrape jobs of the agents.
 	Job string
 	// KeySecret is where Drydock generates the agents' key, in that Key of the Secret; nil: it generates none.
-	KeySecret  *KeySecret
+	KeySecret  *section.SecretKey
 	HTTPConfig promconfig.HTTPClientConfig
 	// Timeout bounds one address, MaxAge is how old a node's last word may be.
 	Timeout, MaxAge   time.Duration
@@ -39,14 +39,11 @@ type Kilo struct {
 	Pairs bool
 }
 
-// KeySecret names one value of a Secret.
-type KeySecret struct{ Namespace, Name, Key string }
-
 type raw struct {
 	TopologyLabel     string
 	Prometheus        []string
 	Job               string
-	KeySecret         *KeySecret
+	KeySecret         *section.SecretKey
 	HTTPConfig        map[string]any
 	Timeout, MaxAge   string
 	AllowControlPlane bool
@@ -60,16 +57,12 @@ func read(r section.Reader, at section.Pointer, raw *raw) section.Provider {
 		Prometheus:        r.URLs(at.To("prometheus"), raw.Prometheus),
 		HTTPConfig:        r.HTTPConfig(at.To("httpConfig"), raw.HTTPConfig),
 		Job:               raw.Job,
-		KeySecret:         raw.KeySecret,
+		KeySecret:         raw.KeySecret.Read(r, at.To("keySecret")),
 		AllowControlPlane: raw.AllowControlPlane,
 		Pairs:             raw.Pairs,
 	}
 	if _, err := regexp.Compile(raw.Job); err != nil && !r.Faulty(at.To("job")) {
 		r.Fault(at.To("job"), "is no regular expression: %v", err)
-	}
-	if k := raw.KeySecret; k != nil {
-		r.Namespace(at.To("keySecret", "namespace"), k.Namespace)
-		r.ObjectName(at.To("keySecret", "name"), k.Name)
 	}
 	out.Timeout = section.LookTimeout(r, at.To("timeout"), raw.Timeout, time.Second)
 	var ok bool
