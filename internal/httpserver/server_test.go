@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -111,34 +112,81 @@ func TestAConnectionThatWaitsStays(t *testing.T) {
 	require.Equal(t, http.StatusOK, code)
 }
 
-// TestAConnectionWhoseRequestIsHandledStays, however many others want its place.
+// pipes is a listener whose connections stand in memory, so that synctest's clock counts their waiting.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	c, open := <-p
+	if !open {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (p pipes) Close() error {
+	close(p)
+	return nil
+}
+
+func (pipes) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
+
+// TestAConnectionWhoseRequestIsHandledStays, however many others want its place, and for however long.
 func TestAConnectionWhoseRequestIsHandledStays(t *testing.T) {
-	l := limits()
-	l.Patience = time.Millisecond
-	begun, release := make(chan struct{}, l.Connections), make(chan struct{})
-	s, addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begun <- struct{}{}
-		<-release
-		fine(w, r)
-	}), l)
-	codes := make(chan int, l.Connections)
-	for range l.Connections {
-		c := dial(t, addr)
-		go func() {
-			code, _ := answered(c)
-			codes <- code
-		}()
-	}
-	for range l.Connections {
-		<-begun
-	}
-	for range l.Connections {
-		dial(t, addr)
-	}
-	require.Equal(t, l.Connections, s.Open())
-	close(release)
-	for range l.Connections {
-		require.Equal(t, http.StatusOK, <-codes)
+	for name, handled := range map[string]bool{"its request is handled": true, "it asks nothing": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := limits()
+				l.Patience, l.Age = time.Second, time.Hour
+				release := make(chan struct{})
+				s := New("the test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					<-release
+					fine(w, r)
+				}), l, logr.Discard())
+				all := make(pipes, 2*l.Connections)
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- s.Serve(ctx, s.Limit(all, nil), 0, func() {}) }()
+				connect := func() net.Conn {
+					ours, theirs := net.Pipe()
+					t.Cleanup(func() { _ = ours.Close() })
+					all <- theirs
+					return ours
+				}
+				codes := make(chan int, l.Connections)
+				for range l.Connections {
+					c := connect()
+					go func() {
+						if !handled {
+							_, _ = c.Read(make([]byte, 1)) // until it is closed
+							codes <- 0
+							return
+						}
+						code, _ := answered(c)
+						codes <- code
+					}()
+				}
+				synctest.Wait()
+				for range l.Connections {
+					connect()
+				}
+				time.Sleep(2 * l.Patience)
+				synctest.Wait()
+				require.Equal(t, l.Connections, s.Open())
+				if !handled { // the control
+					for range l.Connections {
+						require.Zero(t, <-codes)
+					}
+				}
+				close(release)
+				if handled {
+					for range l.Connections {
+						require.Equal(t, http.StatusOK, <-codes)
+					}
+				}
+				stop()
+				require.NoError(t, <-ended)
+			})
+		})
 	}
 }
 
