@@ -149,6 +149,9 @@ type Step struct {
 	// from its first restart on.
 	Timeout           time.Duration
 	ContinueOnTimeout bool
+	// ContinueUnreachable: the plan goes on with the next step where the provider stays unreachable, instead of waiting for it. It is left
+	// out of the digest that a person approves where it is not set.
+	ContinueUnreachable bool `json:",omitempty"`
 	// WithoutController is what a drain does with pods that have no controller. It is left out of the digest that a person
 	// approves where it is the default, so that the digests of older plans stay the same.
 	WithoutController WithoutController `json:",omitempty"`

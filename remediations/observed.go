@@ -20,6 +20,8 @@ type Survey struct {
 	// Trouble is why the step could only be refused; empty: nothing is known against it. Fleetwide: whichever machine.
 	Trouble   string
 	Fleetwide bool
+	// Unreached: the other side of this one machine gave no usable answer, so trouble is not its word about the step.
+	Unreached bool
 	// Reason is that of trouble which is not the provider's, so that no step is passed over for it; empty: it is the provider's.
 	Reason Reason
 	// Again is how long to wait before asking again after trouble.

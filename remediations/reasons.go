@@ -38,6 +38,9 @@ const (
 	// ReasonProviderAbsent is no guard: no step of the plan can be carried out by this installation, or the provider says
 	// beforehand that it would refuse. Whether that is the node's or the fleet's each says for itself.
 	ReasonProviderAbsent Reason = "ProviderAbsent"
+	// ReasonProviderUnreachable is no guard: the provider cannot be asked about this machine, or calls could not be made again and
+	// again. The step waits; it costs no attempt.
+	ReasonProviderUnreachable Reason = "ProviderUnreachable"
 	// ReasonSidecarHeld and ReasonSidecarUnknown speak of a pod, and are asked last before Observing: its owner keeps the sidecar as it
 	// is on purpose, or is at work on it; or nothing can be said of it, which is never a fault.
 	ReasonSidecarHeld    Reason = "SidecarHeld"
@@ -54,7 +57,7 @@ const (
 var Reasons = []Reason{
 	ReasonRecordMalformed, ReasonExcluded, ReasonPaused, ReasonNodeLeaving, ReasonCordonedByOther, ReasonAlertUnconfirmed, ReasonBlind, ReasonStoreWentBack, ReasonSilenced, ReasonInhibited,
 	ReasonAlertResolved, ReasonNotWitnessed, ReasonTooYoung, ReasonFleetUnhealthy, ReasonOutsideWindow, ReasonNodeUnderRepair, ReasonCooldown, ReasonRepairsSpent, ReasonPolicyFailing,
-	ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit, ReasonCommonCause, ReasonAwaitingApproval, ReasonObserving, ReasonCallWithheld, ReasonProviderAbsent, ReasonSidecarHeld, ReasonSidecarUnknown,
+	ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit, ReasonCommonCause, ReasonAwaitingApproval, ReasonObserving, ReasonCallWithheld, ReasonProviderAbsent, ReasonProviderUnreachable, ReasonSidecarHeld, ReasonSidecarUnknown,
 	ReasonLeaderHeld, ReasonLeaderUnknown, ReasonAPIServerUnknown,
 }
 
@@ -67,7 +70,7 @@ func (r Reason) Fleetwide() bool {
 		return true
 	case ReasonRecordMalformed, ReasonExcluded, ReasonPaused, ReasonNodeLeaving, ReasonCordonedByOther, ReasonAlertUnconfirmed, ReasonSilenced, ReasonInhibited,
 		ReasonAlertResolved, ReasonNotWitnessed, ReasonTooYoung, ReasonNodeUnderRepair, ReasonCooldown, ReasonRepairsSpent, ReasonAwaitingApproval, ReasonObserving,
-		ReasonCallWithheld, ReasonProviderAbsent, ReasonSidecarHeld, ReasonSidecarUnknown, ReasonLeaderHeld, ReasonLeaderUnknown, ReasonAPIServerUnknown, ReasonClusterWide:
+		ReasonCallWithheld, ReasonProviderAbsent, ReasonProviderUnreachable, ReasonSidecarHeld, ReasonSidecarUnknown, ReasonLeaderHeld, ReasonLeaderUnknown, ReasonAPIServerUnknown, ReasonClusterWide:
 	}
 	return false
 }

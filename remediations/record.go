@@ -88,6 +88,8 @@ type Record struct {
 	Evidence string   `json:"evidence,omitempty"`
 	// Note is how far a step is that takes its time, and what is in its way.
 	Note string `json:"note,omitempty"`
+	// Unreached is how many calls in a row could not be made for the attempt that comes next.
+	Unreached int `json:"unreached,omitempty"`
 	// Undo is what Drydock did to the Node and must take back.
 	Undo []Undo `json:"undo,omitempty"`
 	// Silence is the id of the silence that Drydock made for this repair.
@@ -284,6 +286,8 @@ func (r *Record) Validate(g Registry) error {
 		return fmt.Errorf("the record's provider %q is not the name of a provider", clip(r.Intent.Provider, 40))
 	case r.Intent != nil && r.Intent.SpentSeconds < 0:
 		return fmt.Errorf("the record's intent has spent %d seconds, which cannot be", r.Intent.SpentSeconds)
+	case r.Unreached < 0:
+		return fmt.Errorf("the record's calls that could not be made are %d, which cannot be", r.Unreached)
 	case r.Step.Index < 0 || r.Step.Attempt < 1:
 		return fmt.Errorf("the record's step %d, attempt %d, cannot be", r.Step.Index, r.Step.Attempt)
 	case r.Phase.InFlight() && (r.Intent == nil || r.Intent.ID == "" || r.Intent.At.IsZero()):

@@ -206,6 +206,9 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 	} else if r.WithoutController != "refuse" {
 		s.WithoutController = remediations.WithoutController(r.WithoutController)
 	}
+	if s.ContinueUnreachable = r.OnUnreachable == "continue"; !known.LooksFirst {
+		b.onlyFor(at, known.Name, "onUnreachable")
+	}
 	if s.Provider = r.Provider; known.Target != remediations.KindSidecar {
 		b.onlyFor(at, known.Name, "provider")
 	}
@@ -245,6 +248,9 @@ func (b *builder) onlyFor(at pointer, name string, senseless ...string) {
 	}
 	if slices.Contains(senseless, "soft") {
 		instead = "only a reboot can be a soft one"
+	}
+	if slices.Contains(senseless, "onUnreachable") {
+		instead = "only a step that its provider is asked about first waits for the provider"
 	}
 	if slices.Contains(senseless, "withoutController") {
 		instead = "only a drain evicts pods"

@@ -44,6 +44,9 @@ func (p PolicyInfo) Steps() string {
 		default:
 			text = fmt.Sprintf("%s %s", s.Name, model.Duration(s.Wait))
 		}
+		if s.ContinueUnreachable {
+			text += " (onUnreachable: continue)"
+		}
 		if s.WithoutController != remediations.WithoutControllerRefuse {
 			text += fmt.Sprintf(" (withoutController: %s)", s.WithoutController)
 		}

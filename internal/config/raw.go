@@ -106,6 +106,8 @@ type rawStep struct {
 	Soft       bool
 	Timeout    string
 	OnTimeout  string
+	// OnUnreachable has the default of the schema only on steps of nodes that a provider is asked about first.
+	OnUnreachable string
 	// WithoutController has the default of the schema only on a drain.
 	WithoutController string
 

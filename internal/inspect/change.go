@@ -41,6 +41,8 @@ func (s *Observation) change(h *Hold, policy string) string {
 		return "kubectl drydock approve " + node
 	case remediations.ReasonObserving:
 		return "`mode: enforce` for policy " + policy + " in Drydock's configuration"
+	case remediations.ReasonProviderUnreachable:
+		return "the fault that the sentence names; Drydock asks again by itself"
 	case remediations.ReasonProviderAbsent:
 		return "`drydock check FILE` says which provider is missing"
 	}

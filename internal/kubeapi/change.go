@@ -7,6 +7,7 @@ import (
 
 	"drydock.dev/drydock/internal/lastlook"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // Change sends what changes something, once, and says what became of it. It asks mayStill last, when the connection stands. done
@@ -17,17 +18,17 @@ func (c *Client) Change(ctx context.Context, r Request, mayStill func() error, d
 	switch {
 	case r.Gate.Withdraw():
 		if no := r.Gate.Forbidden(); no != nil {
-			return remediations.CallRefused, &Error{Why: ForNow, Text: "the request was not sent", Cause: c.Secrets.Error(no)}
+			return remediations.CallRefused, &refusal.Refusal{Why: refusal.Passing, Text: "the request was not sent", Cause: c.Secrets.Error(no)}
 		}
-		return remediations.CallRefused, &Error{Why: ForNow, Text: "the request did not reach " + c.o.Server, Cause: c.Secrets.Error(a.Err)}
+		return remediations.CallRefused, &refusal.Refusal{Why: refusal.Passing, Text: "the request did not reach " + c.o.Server, Cause: c.Secrets.Error(a.Err)}
 	case a.Err != nil:
-		return remediations.CallUnknown, &Error{Why: ForNow, Text: "the request left, and no whole answer came", Cause: c.Secrets.Error(a.Err)}
+		return remediations.CallUnknown, &refusal.Refusal{Why: refusal.Passing, Text: "the request left, and no whole answer came", Cause: c.Secrets.Error(a.Err)}
 	case a.Status/100 == 2 && done(a.Body):
 		return remediations.CallAccepted, nil
 	case a.Own != nil && a.Status/100 == 4 && a.Status != http.StatusRequestTimeout:
 		return remediations.CallRefused, c.Explain(r, a)
 	}
-	return remediations.CallUnknown, &Error{Why: ForNow, Text: fmt.Sprintf("%s was answered with HTTP %d", r, a.Status)}
+	return remediations.CallUnknown, &refusal.Refusal{Why: refusal.Passing, Text: fmt.Sprintf("%s was answered with HTTP %d", r, a.Status)}
 }
 
 // Ended is what became of a call, with its error in a sentence: doing says what was tried on which node, perhaps what may have been

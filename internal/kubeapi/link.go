@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"drydock.dev/drydock/internal/secretfile"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // maxKubeconfig bounds a kubeconfig.
@@ -70,7 +71,7 @@ func (l *link) way(c *Client) (*url.URL, http.RoundTripper, error) {
 	}
 	text, err := secretfile.Read("the kubeconfig", c.o.Kubeconfig, maxKubeconfig)
 	if err != nil {
-		return nil, nil, &Error{Why: ForSetup, Text: fmt.Sprintf("how %s is reached cannot be read: %v", c.o.Server, err)}
+		return nil, nil, &refusal.Refusal{Why: refusal.Setup, Text: fmt.Sprintf("how %s is reached cannot be read: %v", c.o.Server, err)}
 	}
 	if l.at != nil && bytes.Equal(text, l.read) {
 		return l.at, l.http, nil
@@ -80,7 +81,7 @@ func (l *link) way(c *Client) (*url.URL, http.RoundTripper, error) {
 		err = l.open(c, to)
 	}
 	if err != nil {
-		return nil, nil, &Error{Why: ForSetup, Text: fmt.Sprintf("the kubeconfig %s of %s cannot be used: %v", c.o.Kubeconfig, c.o.Server, err)}
+		return nil, nil, &refusal.Refusal{Why: refusal.Setup, Text: fmt.Sprintf("the kubeconfig %s of %s cannot be used: %v", c.o.Kubeconfig, c.o.Server, err)}
 	}
 	l.read = text
 	return l.at, l.http, nil

@@ -19,7 +19,7 @@ import (
 
 	"drydock.dev/drydock/internal/bounded"
 	"drydock.dev/drydock/internal/lastlook"
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 const (
@@ -129,10 +129,7 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 	if err != nil {
 		return Answer{Err: fmt.Errorf("reading the answer: %w", err)}
 	}
-	a := Answer{Status: got.StatusCode, Body: said}
-	if seconds, err := strconv.Atoi(got.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		a.RetryAfter = min(time.Duration(min(seconds, 1<<20))*time.Second, remediations.AskMended)
-	}
+	a := Answer{Status: got.StatusCode, Body: said, RetryAfter: refusal.RetryAfter(got.Header)}
 	var own metav1.Status
 	if json.Unmarshal(said, &own) == nil && own.Kind == "Status" && own.Status == metav1.StatusFailure && int(own.Code) == got.StatusCode {
 		a.Own = &own
@@ -164,7 +161,7 @@ func (c *Client) read(ctx context.Context, r Request, kind string, into Typed) e
 		return c.Explain(r, Answer{Err: err})
 	}
 	if err != nil || into.GetObjectKind().GroupVersionKind().Kind != kind {
-		return &Error{Why: ForSetup, Text: fmt.Sprintf("the answer to %s is no %s of %s; check that nothing answers in the API server's place", r, kind, c.o.APIVersion)}
+		return &refusal.Refusal{Why: refusal.Setup, Text: fmt.Sprintf("the answer to %s is no %s of %s; check that nothing answers in the API server's place", r, kind, c.o.APIVersion)}
 	}
 	return nil
 }
@@ -220,5 +217,5 @@ func List[T any](ctx context.Context, c *Client, path, kind string, selectors ur
 		}
 		query.Set("continue", p.Metadata.Continue)
 	}
-	return nil, &Error{Why: ForSetup, Text: fmt.Sprintf("there are more %s than are read: %d", path, c.Page*maxPages)}
+	return nil, &refusal.Refusal{Why: refusal.Setup, Text: fmt.Sprintf("there are more %s than are read: %d", path, c.Page*maxPages)}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // RefusedError means that the provider certainly did nothing. Error is one
@@ -23,10 +23,13 @@ func (e *RefusedError) Error() string { return e.text }
 // Unwrap returns the cause, for errors.Is with a context's errors or civogo's.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Is makes it the engine's error about what passes in a moment, unless Civo asks to be left alone for longer.
-func (e *RefusedError) Is(target error) bool {
-	return target == engine.ErrPassing && e.Reason.Concern() == Passing && e.again <= engine.ActAgain
+// as is what it says to the engine.
+func (e *RefusedError) as() *refusal.Refusal {
+	return &refusal.Refusal{Why: e.Reason.Concern(), Text: e.text, Again: e.again}
 }
+
+// Is finds the engine's errors.
+func (e *RefusedError) Is(target error) bool { return e.as().Is(target) }
 
 // AccountError means that Civo refuses the key, or the quota is reached: no call
 // for any machine will succeed until a person acts, so whoever gets one stops
@@ -34,9 +37,6 @@ func (e *RefusedError) Is(target error) bool {
 type AccountError struct{ refused *RefusedError }
 
 func (e *AccountError) Error() string { return e.refused.text }
-
-// Is makes it the engine's error about an account.
-func (e *AccountError) Is(target error) bool { return target == engine.ErrAccount }
 
 // Unwrap returns the *RefusedError, which has the reason: Unauthorized or Quota.
 func (e *AccountError) Unwrap() error { return e.refused }
@@ -72,7 +72,7 @@ func (c *Client) refuse(t task, why Reason, cause error, format string, args ...
 	cause = c.keys.Error(cause)
 	refused := &RefusedError{Reason: why, Err: cause, text: c.keys.Hide(fmt.Sprintf("%s: nothing was done: %s%s; %s",
 		t, fmt.Sprintf(format, args...), because(cause), hint))}
-	if why.Concern() == Account {
+	if why.Concern() == refusal.Account {
 		return &AccountError{refused}
 	}
 	return refused

@@ -11,13 +11,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"drydock.dev/drydock/internal/lastlook"
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 var errUnused = errors.New("civogo sent no request")
@@ -140,17 +139,8 @@ func (g *gateway) forward(r *http.Request) (answer, []byte, error) {
 		return answer{}, nil, fmt.Errorf("reading the answer: %w", err)
 	}
 	return answer{
-		status: resp.StatusCode, page: bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")), retryAfter: retryAfter(resp.Header),
+		status: resp.StatusCode, page: bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")), retryAfter: refusal.RetryAfter(resp.Header),
 	}, body, nil
-}
-
-// retryAfter is how long an answer asks to be left alone. A date goes by Civo's clock, which may be wrong, so it says nothing.
-func retryAfter(h http.Header) time.Duration {
-	seconds, err := strconv.Atoi(h.Get("Retry-After"))
-	if err != nil || seconds <= 0 {
-		return 0
-	}
-	return min(time.Duration(min(seconds, 1<<20))*time.Second, remediations.AskMended)
 }
 
 // gated returns a transport for one request, and the request as it is to be sent

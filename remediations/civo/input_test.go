@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // before is what Look says of node1 in the provider's first state.
@@ -36,35 +37,35 @@ func TestBadInputIsToldApart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		wrong   func(*testing.T, *civosim.Server, *Options)
 		why     Reason
-		concern Concern
+		concern refusal.Concern
 		texts   []string
 		but     []string // operations that do without what is wrong
 	}{
 		"unknown cluster": {
 			wrong: func(_ *testing.T, _ *civosim.Server, o *Options) { o.ClusterID = "other" },
-			why:   UnknownCluster, concern: Setup,
+			why:   UnknownCluster, concern: refusal.Setup,
 			texts: []string{"unknown cluster, or wrong region: Civo has no cluster other in region LON1", "check clusterID other and region LON1"},
 		},
 		"region of other clusters": {
 			wrong: func(_ *testing.T, _ *civosim.Server, o *Options) { o.Region = "FRA1" },
-			why:   UnknownCluster, concern: Setup,
+			why:   UnknownCluster, concern: refusal.Setup,
 			texts: []string{"unknown cluster, or wrong region: Civo has no cluster " + clusterID + " in region FRA1"},
 		},
 		"no such region": {
 			wrong: func(_ *testing.T, _ *civosim.Server, o *Options) { o.Region = "XYZ1" },
-			why:   WrongRegion, concern: Setup, texts: []string{"wrong region: Civo has no region XYZ1", "check region XYZ1"},
+			why:   WrongRegion, concern: refusal.Setup, texts: []string{"wrong region: Civo has no region XYZ1", "check region XYZ1"},
 		},
 		"instance no longer exists": {
-			wrong: fault(civosim.Missing("node-1")), why: NotFound, concern: OneMachine,
+			wrong: fault(civosim.Missing("node-1")), why: NotFound, concern: refusal.Machine,
 			texts: []string{"the instance no longer exists: cluster " + clusterID + " has no instance of that ID"}, but: []string{"replaced"},
 		},
 		"two instances of one name": {
-			wrong: fault(civosim.Twice("node-1")), why: Ambiguous, concern: OneMachine,
+			wrong: fault(civosim.Twice("node-1")), why: Ambiguous, concern: refusal.Machine,
 			texts: []string{"two instances of one name: 2 instances have that hostname: i-1, "},
 			but:   []string{"find", "reboot", "soft reboot", "replaced"}, // they go by the ID
 		},
 		"HTML": {
-			wrong: fault(civosim.HTML(200)), why: BadAnswer, concern: Setup,
+			wrong: fault(civosim.HTML(200)), why: BadAnswer, concern: refusal.Setup,
 			texts: []string{"is not Civo's API: it sent an HTML page, HTTP 200", "check that apiURL is Civo's API"},
 		},
 		"silence": {
@@ -72,22 +73,22 @@ func TestBadInputIsToldApart(t *testing.T) {
 				s.Inject(civosim.Any, civosim.Hang())
 				o.Timeout = silence
 			},
-			why: Unreachable, concern: Passing, texts: []string{"the network does not answer: nothing came from Civo at 127.0.0.1"},
+			why: Unreachable, concern: refusal.Passing, texts: []string{"the network does not answer: nothing came from Civo at 127.0.0.1"},
 		},
 		"nobody there": {
 			wrong: func(_ *testing.T, _ *civosim.Server, o *Options) { o.APIURL = nobody },
-			why:   Unreachable, concern: Passing, texts: []string{"the network does not answer", "connection refused"},
+			why:   Unreachable, concern: refusal.Passing, texts: []string{"the network does not answer", "connection refused"},
 		},
 		"Civo is down": {
-			wrong: fault(civosim.HTML(503)), why: Unavailable, concern: Passing,
+			wrong: fault(civosim.HTML(503)), why: Unavailable, concern: refusal.Passing,
 			texts: []string{"Civo's API cannot answer just now: it sent an HTML page, HTTP 503"},
 		},
-		"key refused": {wrong: fault(civosim.Unauthorized()), why: Unauthorized, concern: Account, texts: []string{"Civo refuses the API key with HTTP 401"}},
+		"key refused": {wrong: fault(civosim.Unauthorized()), why: Unauthorized, concern: refusal.Account, texts: []string{"Civo refuses the API key with HTTP 401"}},
 		"no key": {
 			wrong: func(t *testing.T, _ *civosim.Server, o *Options) { o.APIKeyFile = t.TempDir() + "/gone" },
-			why:   Unauthorized, concern: Account, texts: []string{"there is no API key", "/gone"},
+			why:   Unauthorized, concern: refusal.Account, texts: []string{"there is no API key", "/gone"},
 		},
-		"quota": {wrong: fault(civosim.Quota()), why: Quota, concern: Account, texts: []string{"the account's quota at Civo is reached"}},
+		"quota": {wrong: fault(civosim.Quota()), why: Quota, concern: refusal.Account, texts: []string{"the account's quota at Civo is reached"}},
 	} {
 		for operation, call := range operations {
 			t.Run(name+"/"+operation, func(t *testing.T) {
@@ -109,7 +110,7 @@ func TestBadInputIsToldApart(t *testing.T) {
 				}
 				requireRefused(t, err, tc.why, tc.texts...)
 				require.Equal(t, tc.concern, tc.why.Concern())
-				require.Equal(t, tc.concern == Account, errors.As(err, &account), "only the account stops the policy")
+				require.Equal(t, tc.concern == refusal.Account, errors.As(err, &account), "only the account stops the policy")
 				require.Empty(t, sim.Done(civosim.Any))
 			})
 		}

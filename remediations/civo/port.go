@@ -7,6 +7,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/refusal"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -106,17 +107,9 @@ func surveyOf(err error) remediations.Survey {
 	if err == nil {
 		return remediations.Survey{}
 	}
-	s := remediations.Survey{Trouble: err.Error(), Fleetwide: true, Again: remediations.AskPassing}
 	var refused *RefusedError
 	if errors.As(err, &refused) {
-		switch refused.Reason.Concern() {
-		case OneMachine:
-			s.Fleetwide, s.Again = false, remediations.AskMended
-		case Setup, Account:
-			s.Again = remediations.AskMended
-		case Passing:
-			s.Again = max(s.Again, refused.again)
-		}
+		return refused.as().Survey()
 	}
-	return s
+	return (&refusal.Refusal{Why: refusal.Passing, Text: err.Error()}).Survey()
 }

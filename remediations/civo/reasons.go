@@ -1,5 +1,7 @@
 package civo
 
+import "drydock.dev/drydock/remediations/refusal"
+
 // Reason says why Civo, or this package before it, did nothing.
 type Reason string
 
@@ -22,43 +24,27 @@ const (
 	Withheld       Reason = "Withheld"       // the caller's mayStill said no
 )
 
-// Concern says whom a reason is about, and so what else it stops.
-type Concern string
-
-// The concerns, all of them.
-const (
-	// OneMachine: other machines may well be repaired.
-	OneMachine Concern = "machine"
-	// Setup: clusterID, region or apiURL are wrong, so it is the same for every machine until a person corrects them.
-	Setup Concern = "setup"
-	// Account: the key or the quota. It is the same for every machine until a person acts, and asking on does harm:
-	// the error is an *AccountError.
-	Account Concern = "account"
-	// Passing: the same call may succeed in a moment.
-	Passing Concern = "passing"
-)
-
 // reasons say, for each, whom it concerns and what a person can do.
 var reasons = map[Reason]struct {
-	concern Concern
+	concern refusal.Concern
 	advice  string
 }{
-	NotFound:       {OneMachine, "compare the node's spec.providerID and name with the instances of cluster {cluster} in region {region} at Civo"},
-	Ambiguous:      {OneMachine, "find out at Civo which instance is this node's, and correct the node's spec.providerID or remove the other instance"},
-	Changed:        {OneMachine, "it is looked at again"},
-	InTransition:   {OneMachine, "wait until Civo is done with it"},
-	GPUs:           {OneMachine, "a machine with GPUs is scarce; look at the instance at Civo, and replace it by hand if it must be"},
-	Unauthorized:   {Account, "put a valid API key into {key file}"},
-	Quota:          {Account, "raise the account's quota at Civo"},
-	Rejected:       {OneMachine, "look at the instance at Civo"},
-	Unreachable:    {Passing, "check the network between Drydock and Civo, and Civo's status"},
-	Unavailable:    {Passing, "check Civo's status"},
-	BadAnswer:      {Setup, "check that apiURL is Civo's API and no proxy answers in its place, and Civo's status"},
-	UnknownCluster: {Setup, "check clusterID {cluster} and region {region} in Drydock's configuration"},
-	WrongRegion:    {Setup, "check region {region} in Drydock's configuration, and Civo's status"},
-	Busy:           {Passing, "it is tried again when that call is over"},
-	Withheld:       {Passing, "the replica that leads now decides again"},
+	NotFound:       {refusal.Machine, "compare the node's spec.providerID and name with the instances of cluster {cluster} in region {region} at Civo"},
+	Ambiguous:      {refusal.Machine, "find out at Civo which instance is this node's, and correct the node's spec.providerID or remove the other instance"},
+	Changed:        {refusal.Machine, "it is looked at again"},
+	InTransition:   {refusal.Machine, "wait until Civo is done with it"},
+	GPUs:           {refusal.Machine, "a machine with GPUs is scarce; look at the instance at Civo, and replace it by hand if it must be"},
+	Unauthorized:   {refusal.Account, "put a valid API key into {key file}"},
+	Quota:          {refusal.Account, "raise the account's quota at Civo"},
+	Rejected:       {refusal.Machine, "look at the instance at Civo"},
+	Unreachable:    {refusal.Passing, "check the network between Drydock and Civo, and Civo's status"},
+	Unavailable:    {refusal.Passing, "check Civo's status"},
+	BadAnswer:      {refusal.Setup, "check that apiURL is Civo's API and no proxy answers in its place, and Civo's status"},
+	UnknownCluster: {refusal.Setup, "check clusterID {cluster} and region {region} in Drydock's configuration"},
+	WrongRegion:    {refusal.Setup, "check region {region} in Drydock's configuration, and Civo's status"},
+	Busy:           {refusal.Passing, "it is tried again when that call is over"},
+	Withheld:       {refusal.Passing, "the replica that leads now decides again"},
 }
 
 // Concern says whom the reason is about.
-func (r Reason) Concern() Concern { return reasons[r].concern }
+func (r Reason) Concern() refusal.Concern { return reasons[r].concern }

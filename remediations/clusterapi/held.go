@@ -10,17 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"drydock.dev/drydock/internal/kubeapi"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // hold is why Cluster API would not replace the Machine, or why somebody else's word stands against it.
 type hold struct {
-	why  kubeapi.Concern
+	why  refusal.Concern
 	text string
 }
 
 // stays are the concerns of holds: the later ones stay longer, or concern more machines.
-var stays = []kubeapi.Concern{kubeapi.ForWhile, kubeapi.ForNow, kubeapi.ForMachine, kubeapi.ForSetup}
+var stays = []refusal.Concern{refusal.While, refusal.Passing, refusal.Machine, refusal.Setup}
 
 // held names all holds at once; nil: there are none.
 func (c *Client) held(s *sight) error {
@@ -28,7 +28,7 @@ func (c *Client) held(s *sight) error {
 	if len(holds) == 0 {
 		return nil
 	}
-	e := &kubeapi.Error{Why: kubeapi.ForWhile}
+	e := &refusal.Refusal{Why: refusal.While}
 	var all []string
 	for _, h := range holds {
 		all = append(all, h.text)
@@ -43,34 +43,34 @@ func (c *Client) held(s *sight) error {
 func (c *Client) clusterHolds(s *sight) (out []hold) {
 	k := &s.cluster
 	if k.DeletionTimestamp != nil {
-		out = append(out, hold{kubeapi.ForSetup, k.name() + " is being deleted"})
+		out = append(out, hold{refusal.Setup, k.name() + " is being deleted"})
 	}
 	if k.Spec.Paused || k.has(pausedKey) {
-		out = append(out, hold{kubeapi.ForSetup, k.name() + " is paused; Cluster API does nothing until somebody unpauses it"})
+		out = append(out, hold{refusal.Setup, k.name() + " is paused; Cluster API does nothing until somebody unpauses it"})
 	}
 	if p := k.Status.get("RemoteConnectionProbe"); p.Status != "" && p.Status != metav1.ConditionTrue {
-		out = append(out, hold{kubeapi.ForNow, fmt.Sprintf("Cluster API has lost its connection to the Nodes of %s, so what it knows of them is old: %s", k.name(), c.condition(p))})
+		out = append(out, hold{refusal.Passing, fmt.Sprintf("Cluster API has lost its connection to the Nodes of %s, so what it knows of them is old: %s", k.name(), c.condition(p))})
 	}
 	return out
 }
 
 func (c *Client) machineHolds(s *sight) (out []hold) {
 	m := s.machine
-	add := func(why kubeapi.Concern, format string, args ...any) {
+	add := func(why refusal.Concern, format string, args ...any) {
 		out = append(out, hold{why, m.name() + " " + fmt.Sprintf(format, args...)})
 	}
 	if m.has(pausedKey) {
-		add(kubeapi.ForMachine, "is paused (annotation %s); take the annotation away", pausedKey)
+		add(refusal.Machine, "is paused (annotation %s); take the annotation away", pausedKey)
 	}
 	if m.has(skipKey) && !m.kept() {
-		add(kubeapi.ForMachine, "must not be replaced, somebody says (annotation %s); take the annotation away", skipKey)
+		add(refusal.Machine, "must not be replaced, somebody says (annotation %s); take the annotation away", skipKey)
 	}
 	if n := m.Status.get(nodeHealthy); n.Reason == "InternalError" {
-		add(kubeapi.ForMachine, "cannot be told from another Node's, Cluster API says: %s", c.condition(n))
+		add(refusal.Machine, "cannot be told from another Node's, Cluster API says: %s", c.condition(n))
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.Annotations)) {
 		if strings.HasPrefix(key, preDrainHook) || strings.HasPrefix(key, preTerminate) {
-			add(kubeapi.ForMachine, "has a hook that would hold its deletion (annotation %s)", c.Quote(key))
+			add(refusal.Machine, "has a hook that would hold its deletion (annotation %s)", c.Quote(key))
 		}
 	}
 	return out
@@ -79,13 +79,13 @@ func (c *Client) machineHolds(s *sight) (out []hold) {
 // repairHolds: Cluster API is at work on the Machine, or was asked to be.
 func (c *Client) repairHolds(m *machine) (out []hold) {
 	add := func(format string, args ...any) {
-		out = append(out, hold{kubeapi.ForWhile, m.name() + " " + fmt.Sprintf(format, args...)})
+		out = append(out, hold{refusal.While, m.name() + " " + fmt.Sprintf(format, args...)})
 	}
 	if m.DeletionTimestamp != nil {
 		add("is being deleted already: %s", c.condition(m.Status.get(deleting)))
 	}
 	if value, there := m.Annotations[remediateKey]; there {
-		out = append(out, hold{kubeapi.ForMachine, m.name() + fmt.Sprintf(" carries the request of a replacement already (annotation %s, value %s); wait for it, or take the annotation away", remediateKey, c.Quote(value))})
+		out = append(out, hold{refusal.Machine, m.name() + fmt.Sprintf(" carries the request of a replacement already (annotation %s, value %s); wait for it, or take the annotation away", remediateKey, c.Quote(value))})
 	}
 	if update := c.InPlaceUpdate(m.Annotations, m.Status.Conditions); update != "" {
 		add("%s", update)
@@ -105,26 +105,26 @@ func (c *Client) repairHolds(m *machine) (out []hold) {
 
 func (c *Client) ownerHolds(s *sight) (out []hold) {
 	if s.set.DeletionTimestamp != nil {
-		out = append(out, hold{kubeapi.ForMachine, s.set.name() + " is being deleted, and would make no new Machine"})
+		out = append(out, hold{refusal.Machine, s.set.name() + " is being deleted, and would make no new Machine"})
 	}
 	if metav1.HasAnnotation(s.set.ObjectMeta, pausedKey) {
-		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("%s is paused (annotation %s)", s.set.name(), pausedKey)})
+		out = append(out, hold{refusal.Machine, fmt.Sprintf("%s is paused (annotation %s)", s.set.name(), pausedKey)})
 	}
 	if metav1.HasAnnotation(s.set.ObjectMeta, noMachineKey) {
-		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("%s makes no new Machines (annotation %s)", s.set.name(), noMachineKey)})
+		out = append(out, hold{refusal.Machine, fmt.Sprintf("%s makes no new Machines (annotation %s)", s.set.name(), noMachineKey)})
 	}
 	if len(s.owned) > s.set.Wanted() {
-		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("%s is to have %d Machines and has %d, so it would make no new one", s.set.name(), s.set.Wanted(), len(s.owned))})
+		out = append(out, hold{refusal.While, fmt.Sprintf("%s is to have %d Machines and has %d, so it would make no new one", s.set.name(), s.set.Wanted(), len(s.owned))})
 	}
 	d := s.deployment
 	if d == nil {
 		return out
 	}
 	if d.Spec.Paused || d.has(pausedKey) {
-		out = append(out, hold{kubeapi.ForMachine, d.name() + " is paused"})
+		out = append(out, hold{refusal.Machine, d.name() + " is paused"})
 	}
 	if d.Annotations[revisionKey] != s.set.Annotations[revisionKey] {
-		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("%s is an old revision of %s, which replaces its Machines by the rollout", s.set.name(), d.name())})
+		out = append(out, hold{refusal.While, fmt.Sprintf("%s is an old revision of %s, which replaces its Machines by the rollout", s.set.name(), d.name())})
 	}
 	return append(out, inFlightHolds(s)...)
 }
@@ -140,9 +140,9 @@ func inFlightHolds(s *sight) []hold {
 	most, err := intstr.GetScaledValueFromIntOrPercent(limit, ptr.Deref(d.Spec.Replicas, 1), true)
 	switch {
 	case err != nil:
-		return []hold{{kubeapi.ForMachine, fmt.Sprintf("%s has a spec.remediation.maxInFlight that is neither a number nor a percentage", d.name())}}
+		return []hold{{refusal.Machine, fmt.Sprintf("%s has a spec.remediation.maxInFlight that is neither a number nor a percentage", d.name())}}
 	case most <= 0:
-		return []hold{{kubeapi.ForMachine, fmt.Sprintf("%s allows no remediation (spec.remediation.maxInFlight is %s)", d.name(), limit)}}
+		return []hold{{refusal.Machine, fmt.Sprintf("%s allows no remediation (spec.remediation.maxInFlight is %s)", d.name(), limit)}}
 	}
 	var names []string
 	for i := range s.owned {
@@ -154,28 +154,28 @@ func inFlightHolds(s *sight) []hold {
 	if len(names) < most {
 		return nil
 	}
-	return []hold{{kubeapi.ForWhile, fmt.Sprintf("%s allows %d remediations at a time (spec.remediation.maxInFlight), and Machine %s is being replaced", d.name(), most, names[0])}}
+	return []hold{{refusal.While, fmt.Sprintf("%s allows %d remediations at a time (spec.remediation.maxInFlight), and Machine %s is being replaced", d.name(), most, names[0])}}
 }
 
 func (c *Client) checkHolds(s *sight) (out []hold) {
 	if len(s.checks) > 1 {
-		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("%s and %s both select %s, for which Cluster API has no rule; leave one", s.checks[0].name(), s.checks[1].name(), s.machine.name())})
+		out = append(out, hold{refusal.Machine, fmt.Sprintf("%s and %s both select %s, for which Cluster API has no rule; leave one", s.checks[0].name(), s.checks[1].name(), s.machine.name())})
 	}
 	for i := range s.checks {
 		check := &s.checks[i]
 		if t := check.Spec.Remediation.TemplateRef; t.Kind != "" || t.Name != "" {
-			out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("%s has the remediation template %s: it would have that repair the machine, perhaps by a reboot, and not replace it", check.name(), c.Quote(t.Kind+" "+t.Name))})
+			out = append(out, hold{refusal.Machine, fmt.Sprintf("%s has the remediation template %s: it would have that repair the machine, perhaps by a reboot, and not replace it", check.name(), c.Quote(t.Kind+" "+t.Name))})
 		}
 		if check.has(pausedKey) {
-			out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("%s is paused (annotation %s)", check.name(), pausedKey)})
+			out = append(out, hold{refusal.Machine, fmt.Sprintf("%s is paused (annotation %s)", check.name(), pausedKey)})
 		}
 		if check.DeletionTimestamp != nil {
-			out = append(out, hold{kubeapi.ForWhile, check.name() + " is being deleted"})
+			out = append(out, hold{refusal.While, check.name() + " is being deleted"})
 		}
 		if allowed := check.Status.get("RemediationAllowed"); allowed.Status == metav1.ConditionFalse {
-			out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("%s allows no remediation now: %s", check.name(), c.condition(allowed))})
+			out = append(out, hold{refusal.While, fmt.Sprintf("%s allows no remediation now: %s", check.name(), c.condition(allowed))})
 		} else if left := check.Status.RemediationsAllowed; left != nil && *left == 0 {
-			out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("%s allows no further remediation (status.remediationsAllowed is 0): one more unhealthy Machine would stop all its remediations", check.name())})
+			out = append(out, hold{refusal.While, fmt.Sprintf("%s allows no further remediation (status.remediationsAllowed is 0): one more unhealthy Machine would stop all its remediations", check.name())})
 		}
 	}
 	return out

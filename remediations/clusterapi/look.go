@@ -10,6 +10,7 @@ import (
 
 	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // way is how a replacement is asked for.
@@ -68,7 +69,7 @@ func (c *Client) wayTo(s *sight) way {
 func (c *Client) readCluster(ctx context.Context, into *cluster) error {
 	err := c.Get(ctx, "clusters/"+c.o.Cluster.Name, "Cluster", into)
 	if errors.Is(err, kubeapi.ErrNotFound) {
-		return &kubeapi.Error{Why: kubeapi.ForSetup, Text: fmt.Sprintf("Cluster %s does not exist; correct providers.clusterAPI.cluster", c.o.Cluster)}
+		return &refusal.Refusal{Why: refusal.Setup, Text: fmt.Sprintf("Cluster %s does not exist; correct providers.clusterAPI.cluster", c.o.Cluster)}
 	}
 	return err
 }
@@ -76,7 +77,7 @@ func (c *Client) readCluster(ctx context.Context, into *cluster) error {
 // pick is the one Machine that is the node's.
 func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	if m.ProviderID == "" {
-		return nil, &kubeapi.Error{Why: kubeapi.ForMachine, Text: "the Node has no spec.providerID, so its Machine could not be told from another one"}
+		return nil, &refusal.Refusal{Why: refusal.Machine, Text: "the Node has no spec.providerID, so its Machine could not be told from another one"}
 	}
 	var found []*machine
 	for i := range all {
@@ -87,16 +88,16 @@ func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf("no Machine of Cluster %s has the Node's spec.providerID %s or names the Node in status.nodeRef", c.o.Cluster, c.Quote(m.ProviderID))}
+		return nil, &refusal.Refusal{Why: refusal.Machine, Text: fmt.Sprintf("no Machine of Cluster %s has the Node's spec.providerID %s or names the Node in status.nodeRef", c.o.Cluster, c.Quote(m.ProviderID))}
 	case len(found) > 1:
-		return nil, &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf("%s and %s could both be the Node's: each has its spec.providerID or names it in status.nodeRef", found[0].name(), found[1].name())}
+		return nil, &refusal.Refusal{Why: refusal.Machine, Text: fmt.Sprintf("%s and %s could both be the Node's: each has its spec.providerID or names it in status.nodeRef", found[0].name(), found[1].name())}
 	}
 	one := found[0]
 	switch {
 	case one.Spec.ProviderID != m.ProviderID:
-		return nil, &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf("%s names the Node in status.nodeRef, and its spec.providerID is %s, not the Node's %s", one.name(), c.Quote(one.Spec.ProviderID), c.Quote(m.ProviderID))}
+		return nil, &refusal.Refusal{Why: refusal.Machine, Text: fmt.Sprintf("%s names the Node in status.nodeRef, and its spec.providerID is %s, not the Node's %s", one.name(), c.Quote(one.Spec.ProviderID), c.Quote(m.ProviderID))}
 	case one.Status.NodeRef.Name != m.Node:
-		return nil, &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf("%s has the Node's spec.providerID, and its status.nodeRef names the Node %s", one.name(), c.Quote(one.Status.NodeRef.Name))}
+		return nil, &refusal.Refusal{Why: refusal.Machine, Text: fmt.Sprintf("%s has the Node's spec.providerID, and its status.nodeRef names the Node %s", one.name(), c.Quote(one.Status.NodeRef.Name))}
 	}
 	return one, nil
 }
@@ -107,11 +108,11 @@ func (c *Client) readOwners(ctx context.Context, s *sight, all []machine) error 
 	_, control := s.machine.Labels[controlLabel]
 	switch {
 	case control:
-		return &kubeapi.Error{Why: kubeapi.ForMachine, Text: s.machine.name() + " is of the control plane, which is never replaced"}
+		return &refusal.Refusal{Why: refusal.Machine, Text: s.machine.name() + " is of the control plane, which is never replaced"}
 	case owner == nil:
-		return &kubeapi.Error{Why: kubeapi.ForMachine, Text: s.machine.name() + " has no owner that would make another one in its place"}
+		return &refusal.Refusal{Why: refusal.Machine, Text: s.machine.name() + " has no owner that would make another one in its place"}
 	case owner.Kind != "MachineSet" || !ofGroup(owner):
-		return &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf("%s belongs to %s %s; only a MachineSet's Machine is replaced", s.machine.name(), owner.Kind, owner.Name)}
+		return &refusal.Refusal{Why: refusal.Machine, Text: fmt.Sprintf("%s belongs to %s %s; only a MachineSet's Machine is replaced", s.machine.name(), owner.Kind, owner.Name)}
 	}
 	if err := c.readOwner(ctx, "machinesets/", s.machine.name(), owner, &s.set); err != nil {
 		return err
@@ -131,7 +132,7 @@ func (c *Client) readOwner(ctx context.Context, path, of string, owner *metav1.O
 }) error {
 	err := c.Get(ctx, path+owner.Name, owner.Kind, into)
 	if errors.Is(err, kubeapi.ErrNotFound) || err == nil && into.GetUID() != owner.UID {
-		return &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf("%s %s, which %s belongs to, does not exist any more", owner.Kind, owner.Name, of)}
+		return &refusal.Refusal{Why: refusal.Machine, Text: fmt.Sprintf("%s %s, which %s belongs to, does not exist any more", owner.Kind, owner.Name, of)}
 	}
 	return err
 }
@@ -152,7 +153,7 @@ func (c *Client) readChecks(ctx context.Context, s *sight) error {
 		}
 		selector, err := metav1.LabelSelectorAsSelector(&check.Spec.Selector)
 		if err != nil {
-			return &kubeapi.Error{Why: kubeapi.ForSetup, Text: fmt.Sprintf("the selector of %s cannot be read, so nobody knows which Machines it selects", check.name()), Cause: c.Secrets.Error(err)}
+			return &refusal.Refusal{Why: refusal.Setup, Text: fmt.Sprintf("the selector of %s cannot be read, so nobody knows which Machines it selects", check.name()), Cause: c.Secrets.Error(err)}
 		}
 		if selector.Matches(k8slabels.Set(s.machine.Labels)) {
 			s.checks = append(s.checks, check)

@@ -8,6 +8,7 @@ import (
 	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // Replacer is the remediation replace: the Machine's MachineSet deletes it and makes another one.
@@ -48,14 +49,14 @@ func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() err
 func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	var was before
 	if err := was.read(m.Before); err != nil {
-		return remediations.CallRefused, &kubeapi.Error{Why: kubeapi.ForMachine, Text: err.Error()}
+		return remediations.CallRefused, &refusal.Refusal{Why: refusal.Machine, Text: err.Error()}
 	}
 	s, err := c.look(ctx, m)
 	switch {
 	case err != nil:
 		return remediations.CallRefused, err
 	case string(s.machine.UID) != was.UID:
-		return remediations.CallRefused, &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf("%s has the UID %s, and the record has Machine %s of UID %s", s.machine.name(), s.machine.UID, was.Machine, was.UID)}
+		return remediations.CallRefused, &refusal.Refusal{Why: refusal.Machine, Text: fmt.Sprintf("%s has the UID %s, and the record has Machine %s of UID %s", s.machine.name(), s.machine.UID, was.Machine, was.UID)}
 	}
 	if m.GivesUpPods {
 		if err := c.giveUpPods(ctx, s.machine, m.Attempt); err != nil {

@@ -11,6 +11,7 @@ import (
 	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // Replaced says how far the replacement is. That a Machine is not there counts only while its Cluster and its MachineSet are the ones
@@ -19,7 +20,7 @@ import (
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
 	var was before
 	if err := was.read(kept); err != nil {
-		return remediations.Replacement{}, c.Told(&kubeapi.Error{Why: kubeapi.ForMachine, Text: err.Error()}, "looking for the replacement: %s")
+		return remediations.Replacement{}, c.Told(&refusal.Refusal{Why: refusal.Machine, Text: err.Error()}, "looking for the replacement: %s")
 	}
 	r, err := c.replaced(ctx, was)
 	if err != nil {

@@ -26,6 +26,8 @@ type core struct {
 	lookLongest time.Duration
 	calling     func(all attempts, attempt string, now time.Time) string
 	sampling    signs.Sampling
+	// refusesAccount says that the account itself is refused, and not by one machine alone.
+	refusesAccount func(doubted map[string]target, c called) bool
 
 	decide func(*lifecycle.State, time.Time) lifecycle.Decision
 	// stood is told of each decision that is not made again, with what it would be made of. Nil: nobody is told.
@@ -47,7 +49,7 @@ type core struct {
 
 func wholeCore() core {
 	return core{
-		intentGood: intentGood, lookLongest: lookLongest, calling: attempts.calling, sampling: signs.LeaseSampling,
+		intentGood: intentGood, lookLongest: lookLongest, calling: attempts.calling, sampling: signs.LeaseSampling, refusesAccount: refusesAccount,
 		decide: node.Decide, mayStillAct: node.MayStillAct, successorOf: node.SuccessorOf,
 		decidePlain: lifecycle.DecidePlain, decideSidecar: sidecar.Decide, mayStillRepair: lifecycle.MayStillRepair,
 		decideLocation: location.Decide, mayStillMove: location.MayStillMove, mayStillPutBack: location.MayStillPutBack,

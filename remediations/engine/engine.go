@@ -162,6 +162,8 @@ type Engine struct {
 	// outside is what is held against the sources, attempts what no attempt is called twice by.
 	outside
 	attempts attempts
+	// doubted are the machines, by provider, for which a call was refused for the account, and nothing has shown yet that it is.
+	doubted map[string]target
 
 	// targets are what is remembered of sidecars and locations, looks counts the looks at them that are under way. passes counts
 	// the passes, concerned the nodes that the last one had to decide about, busySidecars the sidecars under repair.
@@ -176,10 +178,10 @@ type Engine struct {
 }
 
 type called struct {
-	of    target
-	call  lifecycle.Call
-	step  string
-	trail Trail
+	of             target
+	call           lifecycle.Call
+	step, provider string
+	trail          Trail
 }
 
 // New makes an engine.
@@ -194,7 +196,7 @@ func New(o Options) *Engine {
 	return &Engine{
 		Options: o, core: core, kinds: kindsOf(o), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
 		looked: make(chan looked, 1), calls: make(chan called, 16), enqueued: make(chan func(), 16), over: make(chan struct{}),
-		outside: outside{shown: map[string]version{}, unknownSlots: map[string]bool{}}, attempts: attempts{},
+		outside: outside{shown: map[string]version{}, unknownSlots: map[string]bool{}}, attempts: attempts{}, doubted: map[string]target{},
 		long: longHolds{held: map[target]*longHold{}}, roster: fleet.NewRoster(o.Config), wrote: map[string]*memory{}, working: map[string]bool{},
 		memory: map[string]*memory{}, orphans: map[string]*memory{}, targets: map[target]*targetMemory{}, gates: map[string]*sidecar.Observation{}, looks: map[remediations.Kind]int{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]toldHold{},
 	}
@@ -312,6 +314,7 @@ func (e *Engine) answered(c called) {
 	e.underway--
 	e.metrics.steps.WithLabelValues(c.step, string(c.call.Outcome)).Inc()
 	c.trail.log(e.Log).Info("the provider answered", "node", c.of.node, "step", c.step, "outcome", c.call.Outcome, "why", c.call.Why)
+	c.call.Stop = e.core.refusesAccount(e.doubted, c)
 	if c.of.kind != remediations.KindNode {
 		if m := e.targets[c.of]; m != nil && m.call != nil && m.call.IntentID == c.call.IntentID {
 			m.call = &c.call

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -131,6 +132,15 @@ func (l *lookedLast) withheld() remediations.Reason {
 		return ""
 	}
 	return reason
+}
+
+// givesBack says that certainly nothing was done, so that the attempt is not spent: the call never left, or the other side refused it
+// and may take it later.
+func (l *lookedLast) givesBack(outcome remediations.CallOutcome, err error) bool {
+	if outcome != remediations.CallRefused || errors.Is(err, ErrUnable) {
+		return false
+	}
+	return !l.asked() || errors.Is(err, ErrPassing) || errors.Is(err, ErrLater) || errors.Is(err, ErrAccount)
 }
 
 // mayStill is asked at the very last moment before a call leaves: whether this process leads, the intent of this pass is

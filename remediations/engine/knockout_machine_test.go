@@ -36,6 +36,18 @@ func (w *world) waitsForReplacement(name string) bool {
 // machineKnockOuts are those of records of other machines.
 func machineKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
+		"one machine's answers stop no policy": {
+			take: func(h *hands) {
+				h.w.core.refusesAccount = func(_ map[string]target, c called) bool { return c.call.Stop }
+			},
+			speaks: "PolicyFailing: a policy is stopped",
+			tale: func(_ *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() { w.odd = map[string]error{"n0": ErrAccount}; w.ail("n0", 1) })
+				w.pass(10 * time.Minute)
+			},
+		},
 		"the record of another machine": {
 			config: func(c *remediations.Config) { *c = *wholeConfig() },
 			take: func(h *hands) {

@@ -28,6 +28,19 @@ func (w *world) checkName(name string) {
 	}
 }
 
+// checkStops: what one machine answers stops no policy.
+func (w *world) checkStops(data map[string]string) {
+	l, err := ledger.Decode(data)
+	if err != nil {
+		return
+	}
+	for name := range l.Status.Stopped {
+		if w.config.Policy(name) != nil && len(w.accountRefused) < 2 {
+			w.fail("PolicyFailing: a policy is stopped, and the account was refused for the machines %v alone", slices.Collect(maps.Keys(w.accountRefused)))
+		}
+	}
+}
+
 // checkWrite asks of every write to a Node whether it may be.
 func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	for k, v := range c.Annotations {

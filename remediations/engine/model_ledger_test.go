@@ -56,6 +56,7 @@ func (l ledgerPort) Save(ctx context.Context, data map[string]string, version st
 	case fault == "conflict" || conflict:
 		return "", ErrConflict
 	}
+	l.w.checkStops(data)
 	l.w.ledgerRV++
 	slots := l.w.ledger["slots"]
 	l.w.ledger = maps.Clone(data)

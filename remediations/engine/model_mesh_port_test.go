@@ -50,8 +50,6 @@ func (l leaderPort) Move(ctx context.Context, m remediations.Move, mayStill func
 	now := at(l.w, func() location.Observation { return l.w.sight(m.Location) })
 	as := func(c remediations.Move) bool { return c.To == m.To && sameBefore(c.Before, m.Before) }
 	switch {
-	case mood.refuse:
-		return remediations.CallRefused, errors.New("nodes is forbidden")
 	case at(l.w, func() bool { return l.w.mesh.blindly }):
 	case now.Leader != m.From || now.Held != "" || now.Unknown != "" || !slices.ContainsFunc(now.Candidates, as):
 		return remediations.CallRefused, fmt.Errorf("location %s is not as it was: %s leads it", m.Location, now.Leader)
@@ -66,6 +64,9 @@ func (l leaderPort) Move(ctx context.Context, m remediations.Move, mayStill func
 			if err := mayStill(); err != nil {
 				return err
 			}
+		}
+		if mood.refuse && written == 0 {
+			return errors.New("nodes is forbidden")
 		}
 		if written++; written == 1 {
 			l.w.do(func() { l.w.checkMove(l.instance, m) })

@@ -26,17 +26,26 @@ func (r provider) Act(ctx context.Context, m Machine, mayStill func() error) (re
 		runtime.Goexit()
 	}
 	switch {
-	case mood.refuse:
-		return remediations.CallRefused, errors.New("no quota")
 	case mood.account:
+		r.w.do(func() { r.w.accountRefused[m.Node] = true })
 		return remediations.CallRefused, fmt.Errorf("%w: the key was revoked", ErrAccount)
 	case mood.unread:
 		return remediations.CallRefused, fmt.Errorf("reading the machine of node %s: %w", m.Node, ErrPassing)
+	}
+	if err := at(r.w, func() error { return r.w.odd[m.Node] }); err != nil {
+		r.w.do(func() { r.w.accountRefused[m.Node] = r.w.accountRefused[m.Node] || errors.Is(err, ErrAccount) })
+		return remediations.CallRefused, err
 	}
 	if !at(r.w, func() bool { return r.w.lies.neverAsk }) {
 		if err := mayStill(); err != nil {
 			return remediations.CallRefused, err
 		}
+	}
+	switch {
+	case mood.refuse:
+		return remediations.CallRefused, errors.New("no quota")
+	case mood.later:
+		return remediations.CallRefused, fmt.Errorf("machine %s is still starting: %w", m.Node, ErrLater)
 	}
 	r.w.do(func() {
 		r.w.checkCall(r.instance, r.step, m)

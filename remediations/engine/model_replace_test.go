@@ -39,7 +39,7 @@ func (r provider) Survey(ctx context.Context, m Machine) remediations.Survey {
 	x := r.w.machines[m.Node]
 	switch {
 	case mood.trouble != "":
-		return remediations.Survey{Trouble: mood.trouble, Again: 5 * time.Minute, Fleetwide: mood.fleetwide}
+		return remediations.Survey{Trouble: mood.trouble, Again: 5 * time.Minute, Fleetwide: mood.fleetwide, Unreached: mood.unreached}
 	case x == nil || x.providerID != m.ProviderID || !x.recycled.IsZero():
 		return remediations.Survey{Trouble: "the provider has no such machine", Again: 5 * time.Minute}
 	case r.step != "replace":

@@ -295,8 +295,6 @@ func (s sidecarPort) Approve(ctx context.Context, a Approval, mayStill func() er
 	}
 	saw := at(s.w, func() sidecar.Observation { return s.sighting(a.Pod) })
 	switch {
-	case mood.refuse:
-		return remediations.CallRefused, errors.New("it answered 403")
 	case at(s.w, func() bool { return s.w.gates.blindly }):
 	case saw.Pod.UID != a.Pod.UID || saw.Node != a.Node:
 		return remediations.CallRefused, errors.New("it is another pod")
@@ -307,6 +305,9 @@ func (s sidecarPort) Approve(ctx context.Context, a Approval, mayStill func() er
 		if err := mayStill(); err != nil {
 			return remediations.CallRefused, err
 		}
+	}
+	if mood.refuse {
+		return remediations.CallRefused, errors.New("it answered 403")
 	}
 	s.w.do(func() {
 		s.w.checkApproval(s.instance, a)

@@ -172,6 +172,7 @@ func (p *pass) hold(s *lifecycle.State, d lifecycle.Decision) {
 				m.call = nil // the attempt was given back, and is told again when it is made
 				delete(m.emitted, was.Intent.ID+"|RepairStepIssued")
 			}
+			p.stop(d)
 			p.release(n.Name, was.ID)
 			if p.ledger == nil || p.ledger.SlotOf(n.Name) == nil {
 				p.fleet.Park(p.Config, n, d.Record)

@@ -48,9 +48,13 @@ func TestWhatCouldNotBeReadIsReadAgain(t *testing.T) {
 	}{
 		"two reads fail":            {ErrPassing, 2, false, 3, remediations.CallAccepted},
 		"all reads fail":            {ErrPassing, 1000, false, 10, ""},
-		"it will not pass":          {no, 1, false, 1, remediations.CallRefused},
-		"mayStill was asked before": {ErrPassing, 1, true, 1, remediations.CallRefused},
-		"the account is refused":    {fmt.Errorf("%w: %w", ErrPassing, ErrAccount), 1, false, 1, remediations.CallRefused},
+		"it will not pass":          {no, 1, false, 1, ""},
+		"it can never be done":      {ErrUnable, 1, false, 1, remediations.CallRefused},
+		"mayStill was asked before": {ErrPassing, 1, true, 1, ""},
+		"it may be done later":      {ErrLater, 1, true, 1, ""},
+		"what left was refused":     {no, 1, true, 1, remediations.CallRefused},
+		"the account is refused":    {fmt.Errorf("%w: %w", ErrPassing, ErrAccount), 1, false, 1, ""},
+		"or at the call":            {ErrAccount, 1, true, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
@@ -66,7 +70,7 @@ func TestWhatCouldNotBeReadIsReadAgain(t *testing.T) {
 				}))
 				intent := r.Intent
 				require.Equal(t, c.first, intent.Outcome)
-				require.Equal(t, c.first == "", r.Withheld(), "only what was read in vain until the intent was too old is given back")
+				require.Equal(t, c.first == "", r.Withheld(), "what never left is given back, and what may be done later")
 				require.Equal(t, 1, r.Step.Attempt)
 				require.InDelta(t, c.calls, len(began), 1, "%v", began)
 				if c.calls < 5 {
@@ -84,7 +88,7 @@ func TestWhatCouldNotBeReadIsReadAgain(t *testing.T) {
 }
 
 // TestWhatCannotBeReadForHoursCostsNoAttempt: each try is withheld, says who could not read what, frees its slot and is followed by a
-// pause. When it can be read again, the plan's only attempt is still there.
+// pause. After five it is held as ProviderUnreachable, with longer pauses. When it can be read again, the plan's only attempt is still there.
 func TestWhatCannotBeReadForHoursCostsNoAttempt(t *testing.T) {
 	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -104,17 +108,21 @@ func TestWhatCannotBeReadForHoursCostsNoAttempt(t *testing.T) {
 		began := time.Now()
 		w.pass(5 * time.Hour)
 		tries := len(w.toldOf("RepairStepIssued"))
-		require.LessOrEqual(t, tries, int(time.Since(began)/time.Minute), "a minute is between two tries")
-		require.Greater(t, tries, 200, "it is tried again and again")
+		require.LessOrEqual(t, tries, int(time.Since(began)/(5*time.Minute))+5, "five minutes are between two tries")
+		require.Greater(t, tries, 50, "it is tried again and again")
+		require.Len(t, heldEvents(w, remediations.ReasonProviderUnreachable), 1, "people are told")
 		require.Zero(t, w.callCount())
 		require.Empty(t, w.outcomes())
 		require.Len(t, w.toldOf("RepairStarted"), 1)
-		require.True(t, w.until(2*time.Minute, held))
-		require.LessOrEqual(t, len(w.recordOf("n0").Encode()), size+40, "the record does not grow with each try")
+		require.True(t, w.until(6*time.Minute, held))
+		hold := w.recordOf("n0").Hold
+		require.Equal(t, remediations.ReasonProviderUnreachable, hold.Reason)
+		require.Contains(t, hold.Message, "calls in a row for the step reboot could not be made; the last one: Drydock could not read what it needs for the step reboot: reading the machine of node n0")
+		require.LessOrEqual(t, len(w.recordOf("n0").Encode()), size+120, "the record does not grow with each try")
 		require.Len(t, at(w, func() []ledger.Begun { return w.book().Repairs[w.machines["n0"].providerID] }), 1, "it is one repair for limits.repairsPerNode")
 
 		w.do(func() { w.mood = providerMood{} })
-		w.pass(10 * time.Minute)
+		w.pass(15 * time.Minute)
 		require.Equal(t, 1, w.callCount())
 		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 		require.Equal(t, []string{"reboot:1"}, w.ended[0].Steps.Texts())

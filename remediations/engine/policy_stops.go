@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
@@ -23,6 +24,22 @@ func (p *pass) reset(s *lifecycle.State, d lifecycle.Decision) {
 	}
 	p.emitOnce(s.Node.Name, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message, Of: trailOf(s.Journal.Record)})
 	p.vacate(s.Node.Name)
+}
+
+// refusesAccount says that the provider has refused the account for two machines: what it answers about one may be that machine's
+// alone, or wrong once. A call that it accepts shows that the account is good.
+func refusesAccount(doubted map[string]target, c called) bool {
+	switch first, known := doubted[c.provider]; {
+	case c.call.Outcome == remediations.CallAccepted:
+		delete(doubted, c.provider)
+		return false
+	case !c.call.Stop:
+		return false
+	case known && first != c.of:
+		return true
+	}
+	doubted[c.provider] = c.of
+	return false
 }
 
 // stop stops a policy whose provider refuses the account.

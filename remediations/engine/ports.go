@@ -122,8 +122,15 @@ type Machine struct {
 	WithoutController remediations.WithoutController
 }
 
-// ErrAccount: the provider refuses the account, or it is spent. No call for any machine will succeed until a person acts.
+// ErrAccount: the provider refuses the account, or it is spent. No call for any machine will succeed until a person acts. The engine
+// believes it, and stops the policy, when calls for two machines were refused so.
 var ErrAccount = errors.New("the provider refuses the account")
+
+// ErrLater: the call was refused, certainly nothing was done, and the same call may succeed later. The attempt is given back.
+var ErrLater = errors.New("the same call may succeed later")
+
+// ErrUnable: the machine can never do what this attempt asks, so the attempt is spent though no call left, and the plan goes on.
+var ErrUnable = errors.New("the machine cannot do this")
 
 // ErrPassing: the call was refused before anything was done, because what it needs to know could not be read just now. The same
 // attempt may succeed in a moment.
@@ -137,8 +144,9 @@ type Actuator interface {
 	// Act calls the provider. It asks mayStill at the very last moment before the call that changes something, and
 	// does not make it where that gives an error. The outcome is never empty; the error says why it is not accepted, is
 	// ErrAccount where that concerns more than this machine, and ErrPassing where a read failed that may succeed in a moment. Where
-	// it is ErrPassing and has not asked mayStill, Act is asked again within the same attempt. Where all reads fail while the intent
-	// is young, the attempt is given back: nothing was sent.
+	// it is ErrPassing and has not asked mayStill, Act is asked again within the same attempt. An Act that was refused without asking
+	// mayStill sent nothing: its attempt is given back, unless the error is ErrUnable. After mayStill, only ErrPassing, ErrLater and
+	// ErrAccount give it back.
 	Act(ctx context.Context, m Machine, mayStill func() error) (remediations.CallOutcome, error)
 }
 

@@ -163,11 +163,13 @@ func (p *pass) send(c calling, m *repairMemory) {
 		if c.before != nil {
 			c.before(ctx)
 		}
-		outcome, unread, err := p.act(ctx, c, &look, mayStill)
+		outcome, err := p.act(ctx, c, &look, mayStill)
 		call := lifecycle.Call{IntentID: c.attempt, Outcome: outcome, Withheld: look.withheld()}
-		if unread {
+		if call.Withheld == "" && look.givesBack(outcome, err) {
 			call.Withheld = remediations.ReasonCallWithheld
-			err = fmt.Errorf("%s could not read what it needs for the step %s: %w", cmp.Or(c.provider, "Drydock"), c.step, err)
+			if errors.Is(err, ErrPassing) && !look.asked() {
+				err = fmt.Errorf("%s could not read what it needs for the step %s: %w", cmp.Or(c.provider, "Drydock"), c.step, err)
+			}
 		}
 		if err != nil {
 			call.Why, call.Stop = err.Error(), errors.Is(err, ErrAccount)
@@ -175,17 +177,17 @@ func (p *pass) send(c calling, m *repairMemory) {
 		if c.after != nil {
 			c.after(ctx, &call)
 		}
-		p.calls <- called{of: c.of, call: call, step: c.step, trail: c.trail}
+		p.calls <- called{of: c.of, call: call, step: c.step, provider: c.provider, trail: c.trail}
 	})
 }
 
 // act makes the call. Where it could not read what it needs, it is made again while its intent is young: nothing was done yet, and an
-// API server that is slow for a moment must not cost an attempt. unread: it could not be read in all that time, so nothing was sent.
-func (p *pass) act(ctx context.Context, c calling, look *lookedLast, mayStill func() error) (outcome remediations.CallOutcome, unread bool, err error) {
+// API server that is slow for a moment must not cost an attempt.
+func (p *pass) act(ctx context.Context, c calling, look *lookedLast, mayStill func() error) (outcome remediations.CallOutcome, err error) {
 	for {
 		outcome, err = c.act(ctx, mayStill)
 		if outcome != remediations.CallRefused || !errors.Is(err, ErrPassing) || errors.Is(err, ErrAccount) || look.asked() {
-			return outcome, false, err
+			return outcome, err
 		}
 		c.trail.log(p.Log).Info("the call could not read what it needs", "node", c.of.node, "step", c.step, "why", err.Error())
 		again := p.Clock.NewTimer(ActAgain)
@@ -196,7 +198,7 @@ func (p *pass) act(ctx context.Context, c calling, look *lookedLast, mayStill fu
 		}
 		again.Stop()
 		if p.ctx.Err() != nil || ctx.Err() != nil || p.core.young(p.now, p.Clock.Now()) != nil {
-			return outcome, true, err
+			return outcome, err
 		}
 	}
 }

@@ -23,6 +23,7 @@ func TestConformance(t *testing.T) {
 		DoesNotApply: map[string]string{
 			"testimony":                      "a remediator is not asked whether a machine runs",
 			"replacement":                    "nothing is replaced",
+			"slow":                           "its other side is the API server: where that is slow for seconds, nothing of Drydock works",
 			string(providertest.TwoMachines): "the object names a Node, and no two have one name",
 			"exchanged at the last moment":   "a remediator knows its Node by its name alone; the look right before it is all there is",
 		},

@@ -9,6 +9,7 @@ import (
 
 	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // What is read of OpenShift's Machine API, by which a MachineDeletionRemediation has the machine deleted.
@@ -49,7 +50,7 @@ func (c *Client) machineOf(ctx context.Context, m engine.Machine) (*sight, error
 	}
 	s := &sight{}
 	if s.machine, err = c.core.PickMachine(all, n.Name, n.Spec.ProviderID); errors.Is(err, kubeapi.ErrNotFound) {
-		return nil, refused(kubeapi.ForMachine, "no Machine in namespace %s names the Node in status.nodeRef or has its spec.providerID", machines)
+		return nil, refused(refusal.Machine, "no Machine in namespace %s names the Node in status.nodeRef or has its spec.providerID", machines)
 	} else if err != nil {
 		return nil, err
 	}
@@ -57,24 +58,24 @@ func (c *Client) machineOf(ctx context.Context, m engine.Machine) (*sight, error
 	owner := metav1.GetControllerOf(one)
 	switch {
 	case n.Spec.ProviderID == "":
-		return nil, refused(kubeapi.ForMachine, "the Node has no spec.providerID, so its machine could not be told from another one")
+		return nil, refused(refusal.Machine, "the Node has no spec.providerID, so its machine could not be told from another one")
 	case n.Annotations[machineKey] != machines+"/"+one.Name:
-		return nil, refused(kubeapi.ForMachine, "the Node's annotation %s is %s, and its Machine is %s/%s, so the remediator would delete another one", machineKey, c.core.Quote(n.Annotations[machineKey]), machines, one.Name)
+		return nil, refused(refusal.Machine, "the Node's annotation %s is %s, and its Machine is %s/%s, so the remediator would delete another one", machineKey, c.core.Quote(n.Annotations[machineKey]), machines, one.Name)
 	case one.DeletionTimestamp != nil:
-		return nil, refused(kubeapi.ForWhile, "Machine %s is being deleted already", one.Name)
+		return nil, refused(refusal.While, "Machine %s is being deleted already", one.Name)
 	case owner == nil || owner.Kind != "MachineSet":
-		return nil, refused(kubeapi.ForMachine, "Machine %s does not belong to a MachineSet, so nothing would make another one in its place", one.Name)
+		return nil, refused(refusal.Machine, "Machine %s does not belong to a MachineSet, so nothing would make another one in its place", one.Name)
 	}
 	err = c.machines().Get(ctx, "machinesets/"+owner.Name, "MachineSet", &s.set)
 	switch {
 	case errors.Is(err, kubeapi.ErrNotFound) || err == nil && s.set.UID != owner.UID:
-		return nil, refused(kubeapi.ForMachine, "MachineSet %s, which Machine %s belongs to, does not exist any more", owner.Name, one.Name)
+		return nil, refused(refusal.Machine, "MachineSet %s, which Machine %s belongs to, does not exist any more", owner.Name, one.Name)
 	case err != nil:
 		return nil, err
 	case s.set.DeletionTimestamp != nil:
-		return nil, refused(kubeapi.ForMachine, "MachineSet %s is being deleted, and would make no new Machine", owner.Name)
+		return nil, refused(refusal.Machine, "MachineSet %s is being deleted, and would make no new Machine", owner.Name)
 	case s.set.Status.Replicas > s.set.Wanted():
-		return nil, refused(kubeapi.ForWhile, "MachineSet %s has %d Machines and is to have %d, so it would make no new one", owner.Name, s.set.Status.Replicas, s.set.Wanted())
+		return nil, refused(refusal.While, "MachineSet %s has %d Machines and is to have %d, so it would make no new one", owner.Name, s.set.Status.Replicas, s.set.Wanted())
 	}
 	s.owned = kubeapi.OwnedBy(all, owner.UID)
 	return s, nil

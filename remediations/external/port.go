@@ -10,6 +10,7 @@ import (
 	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // Remediator is the remediation external: a remediation object is made.
@@ -40,7 +41,7 @@ func (c Remediator) act(ctx context.Context, m engine.Machine, mayStill func() e
 // make makes the object, once.
 func (c *Client) make(ctx context.Context, m engine.Machine, made *object, mayStill func() error) (remediations.CallOutcome, error) {
 	if m.Attempt == "" {
-		return remediations.CallRefused, refused(kubeapi.ForMachine, "the attempt has no ID, so nobody could tell whose the object is")
+		return remediations.CallRefused, refused(refusal.Machine, "the attempt has no ID, so nobody could tell whose the object is")
 	}
 	api := c.of(m.Template)
 	r := kubeapi.Request{Method: http.MethodPost, Path: plural(made.Kind), ContentType: "application/json", Body: made}

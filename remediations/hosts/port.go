@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // Nodes reads a Node from the API server itself: the cache has no addresses, and an old one may be another machine's by now.
@@ -136,7 +137,7 @@ func (r Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 
 // passing makes an error the engine's about what may succeed in a moment.
 func passing(err error) error {
-	return &kindError{kind: engine.ErrPassing, cause: err, text: err.Error()}
+	return &refusal.Refusal{Why: refusal.Unreached, Text: err.Error(), Cause: err}
 }
 
 // unreached is passing where the host could not be reached.
@@ -147,12 +148,22 @@ func unreached(err error) error {
 	return err
 }
 
-func surveyOf(err error) remediations.Survey {
-	s := remediations.Survey{Trouble: err.Error(), Fleetwide: errors.Is(err, ErrSetup), Again: remediations.AskPassing}
-	if errors.Is(err, ErrHostKey) || errors.Is(err, ErrDenied) || errors.Is(err, ErrNoUnit) || errors.Is(err, ErrSetup) {
-		s.Again = remediations.AskMended
+func surveyOf(err error) remediations.Survey { return refusalOf(err).Survey() }
+
+// refusalOf says whom an error concerns. Only our own key and known_hosts concern more than the one host.
+func refusalOf(err error) *refusal.Refusal {
+	e := &refusal.Refusal{Why: refusal.While, Text: err.Error(), Cause: err}
+	switch {
+	case errors.Is(err, ErrSetup):
+		e.Why = refusal.Setup
+	case errors.Is(err, ErrUnreachable):
+		e.Why = refusal.Unreached
+	case errors.Is(err, ErrHostKey):
+		e.Why, e.Mended = refusal.Unreached, true
+	case errors.Is(err, ErrDenied), errors.Is(err, ErrNoUnit):
+		e.Why = refusal.Machine
 	}
-	return s
+	return e
 }
 
 // evidenceFor bounds the question for what a kubelet last said. A call is good for ten seconds after its intent, and a restart

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -179,6 +180,10 @@ func (w *wire) attend(c net.Conn) {
 		l.busy++
 	}
 	w.mu.Unlock()
+	if faulty && fault.Kind == providertest.Slow {
+		time.Sleep(providertest.Slowly) // that is the fault
+		faulty = false
+	}
 	var said string
 	if to.Encode(order{fault, faulty}) != nil || from.Decode(&said) != nil {
 		return

@@ -21,6 +21,7 @@ func TestConformance(t *testing.T) {
 	providertest.Run(t, providertest.Provider{
 		Slow: true, PromisesNone: true,
 		DoesNotApply: map[string]string{
+			"slow":                 "its other side is the API server: where that is slow for seconds, nothing of Drydock works",
 			"testimony":            "who replaces machines is not asked whether they run",
 			"an answer with holes": "the NodeClaim is read by its name, so there is no list that could lack it",
 		},

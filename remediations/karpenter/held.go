@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
-	"drydock.dev/drydock/internal/kubeapi"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // maxPodHolds bounds how many pods are named at once.
@@ -19,7 +19,7 @@ const maxPodHolds = 3
 
 // hold is why the NodeClaim is not deleted now.
 type hold struct {
-	why  kubeapi.Concern
+	why  refusal.Concern
 	text string
 }
 
@@ -29,11 +29,11 @@ func (c *Client) held(s *sight) error {
 	if len(holds) == 0 {
 		return nil
 	}
-	e := &kubeapi.Error{Why: kubeapi.ForWhile}
+	e := &refusal.Refusal{Why: refusal.While}
 	var all []string
 	for _, h := range holds {
 		all = append(all, h.text)
-		if h.why == kubeapi.ForMachine {
+		if h.why == refusal.Machine {
 			e.Why = h.why
 		}
 	}
@@ -43,27 +43,27 @@ func (c *Client) held(s *sight) error {
 
 func (c *Client) nodeHolds(s *sight) (out []hold) {
 	if s.claim.DeletionTimestamp != nil {
-		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("NodeClaim %s is being deleted already", s.claim.Name)})
+		out = append(out, hold{refusal.While, fmt.Sprintf("NodeClaim %s is being deleted already", s.claim.Name)})
 	}
 	if at, there := s.claim.Annotations[terminateAt]; there && s.claim.DeletionTimestamp == nil {
-		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("NodeClaim %s has an end of its drain before anybody deletes it, %s, as Karpenter's own node repair sets one (annotation %s): "+
+		out = append(out, hold{refusal.While, fmt.Sprintf("NodeClaim %s has an end of its drain before anybody deletes it, %s, as Karpenter's own node repair sets one (annotation %s): "+
 			"a deletion now would not drain to the end", s.claim.Name, c.Quote(at), terminateAt)})
 	}
 	if s.node.DeletionTimestamp != nil {
-		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("Node %s is being deleted already", s.node.Name)})
+		out = append(out, hold{refusal.While, fmt.Sprintf("Node %s is being deleted already", s.node.Name)})
 	}
 	if slices.ContainsFunc(s.node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == disruptedKey }) {
-		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("Karpenter disrupts Node %s already (taint %s)", s.node.Name, disruptedKey)})
+		out = append(out, hold{refusal.While, fmt.Sprintf("Karpenter disrupts Node %s already (taint %s)", s.node.Name, disruptedKey)})
 	}
 	if slices.ContainsFunc(s.node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == rebootingKey }) {
-		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("Karpenter reboots Node %s (taint %s)", s.node.Name, rebootingKey)})
+		out = append(out, hold{refusal.While, fmt.Sprintf("Karpenter reboots Node %s (taint %s)", s.node.Name, rebootingKey)})
 	}
 	if reboot := s.claim.Status.get(rebooting); reboot.Status == metav1.ConditionTrue {
 		// Karpenter removes the taint when the machine has booted, and waits for the Node for longer.
-		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("Karpenter reboots the instance of NodeClaim %s: %s", s.claim.Name, c.condition(reboot))})
+		out = append(out, hold{refusal.While, fmt.Sprintf("Karpenter reboots the instance of NodeClaim %s: %s", s.claim.Name, c.condition(reboot))})
 	}
 	if !slices.Contains(s.node.Finalizers, finalizer) {
-		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("Node %s lacks the finalizer %s, so Karpenter would end the instance without a drain", s.node.Name, finalizer)})
+		out = append(out, hold{refusal.Machine, fmt.Sprintf("Node %s lacks the finalizer %s, so Karpenter would end the instance without a drain", s.node.Name, finalizer)})
 	}
 	return append(out, c.forbidden(s)...)
 }
@@ -84,24 +84,24 @@ func forbids(kind string, of metav1.Object, key string) []hold {
 	if value, there := of.GetAnnotations()[key]; !there || value == "false" {
 		return nil
 	}
-	return []hold{{kubeapi.ForMachine, fmt.Sprintf("%s %s has the annotation %s, which forbids a replacement; to allow it: kubectl annotate %s %s %s-",
+	return []hold{{refusal.Machine, fmt.Sprintf("%s %s has the annotation %s, which forbids a replacement; to allow it: kubectl annotate %s %s %s-",
 		kind, of.GetName(), key, strings.ToLower(kind), of.GetName(), key)}}
 }
 
 func (c *Client) poolHolds(s *sight) (out []hold) {
 	p := &s.pool
 	if p.DeletionTimestamp != nil {
-		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("NodePool %s is being deleted, and would make no new Node", p.Name)})
+		out = append(out, hold{refusal.Machine, fmt.Sprintf("NodePool %s is being deleted, and would make no new Node", p.Name)})
 	}
 	if ready := p.Status.get(readyPool); ready.Status != metav1.ConditionTrue {
-		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("NodePool %s is not Ready, and would make no new Node: %s", p.Name, c.condition(ready))})
+		out = append(out, hold{refusal.Machine, fmt.Sprintf("NodePool %s is not Ready, and would make no new Node: %s", p.Name, c.condition(ready))})
 	}
 	for _, b := range p.Spec.Disruption.Budgets {
 		switch active, err := b.forbids(c.now()); {
 		case err != nil:
-			out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("NodePool %s has a disruption budget of %s with the schedule %s, which cannot be read", p.Name, b.Nodes, c.Quote(b.Schedule))})
+			out = append(out, hold{refusal.Machine, fmt.Sprintf("NodePool %s has a disruption budget of %s with the schedule %s, which cannot be read", p.Name, b.Nodes, c.Quote(b.Schedule))})
 		case active:
-			out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("NodePool %s allows no disruption now (a budget of %s)", p.Name, b)})
+			out = append(out, hold{refusal.While, fmt.Sprintf("NodePool %s allows no disruption now (a budget of %s)", p.Name, b)})
 		}
 	}
 	return out
@@ -116,20 +116,20 @@ func (c *Client) podHolds(s *sight) (out []hold) {
 		}
 		const forever = "and NodeClaim %s has no terminationGracePeriod, so Karpenter's drain might never end"
 		if value, there := pod.Annotations[doNotDisrupt]; there && value != "false" {
-			out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("Pod %s/%s must not be disrupted (annotation %s), "+forever, pod.Namespace, pod.Name, doNotDisrupt, s.claim.Name)})
+			out = append(out, hold{refusal.Machine, fmt.Sprintf("Pod %s/%s must not be disrupted (annotation %s), "+forever, pod.Namespace, pod.Name, doNotDisrupt, s.claim.Name)})
 			continue
 		}
 		for j := range s.budgets {
 			if b := &s.budgets[j]; blocks(b, pod) {
-				out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("PodDisruptionBudget %s/%s allows no eviction of Pod %s, "+forever, b.Namespace, b.Name, pod.Name, s.claim.Name)})
+				out = append(out, hold{refusal.While, fmt.Sprintf("PodDisruptionBudget %s/%s allows no eviction of Pod %s, "+forever, b.Namespace, b.Name, pod.Name, s.claim.Name)})
 				break
 			}
 		}
 	}
 	if more := len(out) - maxPodHolds; more > 0 {
 		out[maxPodHolds-1].text += fmt.Sprintf(", and %d more pods", more)
-		if slices.ContainsFunc(out, func(h hold) bool { return h.why == kubeapi.ForMachine }) {
-			out[0].why = kubeapi.ForMachine
+		if slices.ContainsFunc(out, func(h hold) bool { return h.why == refusal.Machine }) {
+			out[0].why = refusal.Machine
 		}
 		out = out[:maxPodHolds]
 	}

@@ -11,6 +11,7 @@ import (
 
 	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // sight is a Node's NodeClaim, and what has a say in its replacement.
@@ -25,7 +26,7 @@ type sight struct {
 }
 
 func refused(format string, args ...any) error {
-	return &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf(format, args...)}
+	return &refusal.Refusal{Why: refusal.Machine, Text: fmt.Sprintf(format, args...)}
 }
 
 // look finds the Node's NodeClaim and changes nothing. Its errors say why it may not be deleted now.

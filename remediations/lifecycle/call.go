@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"time"
 
 	"drydock.dev/drydock/internal/text"
@@ -22,16 +23,26 @@ func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remedia
 // clockBehind is what is said of a repair whose last step is in this process's future.
 const clockBehind = "this process's clock is behind the repair's last step; nothing it sees can be told from what was there before"
 
-// withheld says that the last look withheld the call, so that the attempt is given back. Only the process that withheld the
-// call can know: to every other one an intent without an outcome counts as issued. Where the target itself is not the reason
-// (the intent grew too old, the API server did not answer), that goes on for as long as a repair may be held at most.
-func (c *Call) withheld(r *remediations.Record, now time.Time) bool {
+// withheld says that certainly nothing was done, so that the attempt is given back. Only the process that made the call can know: to
+// every other one an intent without an outcome counts as issued. tooLong: the target itself is not the reason (the intent grew too
+// old, the API server or the provider did not answer), and that has lasted for as long as a repair may be held at most.
+func (c *Call) withheld(r *remediations.Record, now time.Time) (back, tooLong bool) {
 	if c == nil || c.Withheld == "" || c.IntentID != r.Intent.ID || c.Outcome != remediations.CallRefused {
-		return false
+		return false, false
 	}
 	passing := c.Withheld == remediations.ReasonCallWithheld || c.Withheld == remediations.ReasonBlind
-	return !passing || now.Before(r.Began.Add(remediations.PendingFor))
+	return true, passing && !now.Before(r.Began.Add(remediations.PendingFor))
 }
+
+const (
+	// unreachableAfter is after how many calls in a row that could not be made the step is held as ProviderUnreachable.
+	unreachableAfter = 5
+	// unreachableAgain is how long Drydock then waits before each further call.
+	unreachableAgain = 5 * time.Minute
+)
+
+// Unreachable says that the calls for the step on record could not be made, again and again.
+func Unreachable(r *remediations.Record) bool { return r != nil && r.Unreached >= unreachableAfter }
 
 // Call is one call to a provider, or one run of a step that takes its time.
 type Call struct {
@@ -41,7 +52,7 @@ type Call struct {
 	Why     string
 	// Withheld is why the last look withheld the call, so that nothing left this process; empty: it did not.
 	Withheld remediations.Reason
-	// Stop: the provider's account is at fault, and no call for any machine will succeed until a person acts.
+	// Stop: the provider refuses the account. The policy is stopped only when calls for two machines were refused so.
 	Stop bool
 	// Note is how far a step is that takes its time; Blocked names what is in its way, and stays while that does.
 	Note, Blocked string
@@ -49,8 +60,9 @@ type Call struct {
 	Silence string
 }
 
-// giveBack takes an attempt off the record that never left this process. The repair waits for a moment, and goes on with
-// the same attempt once no guard holds it.
+// giveBack takes an attempt off the record for which certainly nothing was done. The repair waits for a moment, and goes on with
+// the same attempt once no guard holds it. What cannot be called again and again is held as ProviderUnreachable: it costs no attempt,
+// so the plan does not go on to a step that costs more.
 func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time.Duration, now time.Time) Decision {
 	r = r.Clone()
 	if n := len(r.Done); n > 0 && r.Done[n-1] == r.Step.Issued() {
@@ -64,14 +76,27 @@ func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time
 			r.Intent.Successor = r.Moves[n-2].To
 		}
 	}
-	message := "the call was not made: " + c.Why
+	reason, message := c.Withheld, "the call was not made: "+c.Why
+	if reason == remediations.ReasonCallWithheld {
+		if r.Unreached++; Unreachable(r) {
+			reason, wait = remediations.ReasonProviderUnreachable, max(wait, unreachableAgain)
+			message = fmt.Sprintf("%d calls in a row for the step %s could not be made; the last one: %s", r.Unreached, r.Step.Name, c.Why)
+		}
+	}
 	r.Phase, r.Since, r.Deadline = remediations.PhasePending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor))
-	r.Hold = &remediations.Hold{Reason: c.Withheld, Message: text.Line(message, 400), Since: remediations.Instant(now)}
-	return Decision{Verb: VerbHold, Reason: c.Withheld, Message: message, Fleetwide: c.Withheld.Fleetwide(), Policy: p, Record: r, Recheck: now.Add(wait)}
+	r.Hold = &remediations.Hold{Reason: reason, Message: text.Line(message, 400), Since: remediations.Instant(now)}
+	d := Decision{Verb: VerbHold, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Policy: p, Record: r, Recheck: now.Add(wait)}
+	if c.Stop {
+		d.Stop = text.Line(c.Why, 300)
+	}
+	return d
 }
 
 // AfterWithheld waits before the attempt that was given back: what withheld it may do so again.
 func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Duration, now time.Time) (Decision, bool) {
+	if Unreachable(r) {
+		wait = max(wait, unreachableAgain)
+	}
 	left := r.Since.Add(wait).Sub(now)
 	if !r.Withheld() || r.Hold == nil || left <= 0 || left > wait {
 		return Decision{}, false

@@ -25,7 +25,7 @@ func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
 
 	var listed []Reason
 	for _, r := range Reasons {
-		if !slices.Contains([]Reason{ReasonRecordMalformed, ReasonCallWithheld, ReasonProviderAbsent, ReasonSidecarHeld, ReasonSidecarUnknown, ReasonLeaderHeld, ReasonLeaderUnknown, ReasonAPIServerUnknown}, r) {
+		if !slices.Contains([]Reason{ReasonRecordMalformed, ReasonCallWithheld, ReasonProviderAbsent, ReasonProviderUnreachable, ReasonSidecarHeld, ReasonSidecarUnknown, ReasonLeaderHeld, ReasonLeaderUnknown, ReasonAPIServerUnknown}, r) {
 			listed = append(listed, r)
 		}
 	}

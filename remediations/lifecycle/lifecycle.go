@@ -159,10 +159,16 @@ func (t *Target) Settle(now time.Time) Decision {
 	if underWay {
 		return Decision{Verb: VerbWait, Recheck: old.Deadline, Policy: p, Message: "the call is under way"}
 	}
-	if call.withheld(old, now) {
-		return giveBack(old, call, p, t.apart(), now)
+	if back, tooLong := call.withheld(old, now); back && (!tooLong || t.Kind == remediations.KindNode) {
+		d := giveBack(old, call, p, t.apart(), now)
+		if !tooLong {
+			return d
+		}
+		t.Record = d.Record // what was never done is not in the history
+		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, d.Message), now)
 	}
 	r := old.Clone()
+	r.Unreached = 0
 	d := Decision{Verb: VerbVerify, Record: r, Policy: p}
 	r.Phase, r.Since = remediations.PhaseVerifying, remediations.Instant(now)
 	r.Intent.Outcome, r.Intent.Why = outcome, text.Line(why, 300)
@@ -171,7 +177,7 @@ func (t *Target) Settle(now time.Time) Decision {
 			r.Silence = call.Silence
 		}
 		if call.Stop {
-			d.Stop = text.Line(why, 300)
+			d.Stop = text.Line(why, 300) // unless certainly nothing was done: see giveBack
 		}
 	}
 	r.Deadline = remediations.Instant(r.Intent.At.Add(t.Config.WaitOf(p, r.Step)))

@@ -23,6 +23,7 @@ func TestConformance(t *testing.T) {
 		DoesNotApply: map[string]string{
 			"testimony":   "the operator's word on the power is not asked for as a witness",
 			"replacement": "nothing is replaced",
+			"slow":        "its other side is the API server: where that is slow for seconds, nothing of Drydock works",
 		},
 		Start: func(c testing.TB, timeout time.Duration) providertest.World {
 			if len(ready) == 0 {

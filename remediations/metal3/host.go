@@ -14,6 +14,7 @@ import (
 	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/owners"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 const (
@@ -62,8 +63,8 @@ func (h *host) ours(annotation string) bool {
 	return err == nil && owns
 }
 
-func refused(why kubeapi.Concern, format string, args ...any) error {
-	return &kubeapi.Error{Why: why, Text: fmt.Sprintf(format, args...)}
+func refused(why refusal.Concern, format string, args ...any) error {
+	return &refusal.Refusal{Why: why, Text: fmt.Sprintf(format, args...)}
 }
 
 // look finds the node's host and changes nothing. Its errors say why no reboot may be asked for now.
@@ -71,16 +72,16 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*host, error) {
 	id, is := strings.CutPrefix(m.ProviderID, "metal3://")
 	parts := strings.Split(id, "/")
 	if !is || len(parts) != 3 || parts[0] != c.namespace {
-		return nil, refused(kubeapi.ForMachine, "the Node's spec.providerID is %s, not metal3://%s/HOST/METAL3MACHINE, so its BareMetalHost could not be told from another one", c.Quote(m.ProviderID), c.namespace)
+		return nil, refused(refusal.Machine, "the Node's spec.providerID is %s, not metal3://%s/HOST/METAL3MACHINE, so its BareMetalHost could not be told from another one", c.Quote(m.ProviderID), c.namespace)
 	}
 	machine, err := c.MachineOf(ctx, c.namespace, m.Node, m.ProviderID)
 	switch {
 	case errors.Is(err, kubeapi.ErrNotFound):
-		return nil, refused(kubeapi.ForMachine, "no Machine in namespace %s names the Node in status.nodeRef", c.namespace)
+		return nil, refused(refusal.Machine, "no Machine in namespace %s names the Node in status.nodeRef", c.namespace)
 	case err != nil:
 		return nil, err
 	case machine.Spec.InfrastructureRef.Kind != consumerKind || machine.Spec.InfrastructureRef.Name != parts[2]:
-		return nil, refused(kubeapi.ForMachine, "Machine %s has the infrastructure %s, and the Node's spec.providerID names the %s %s", machine.Name,
+		return nil, refused(refusal.Machine, "Machine %s has the infrastructure %s, and the Node's spec.providerID names the %s %s", machine.Name,
 			c.Quote(machine.Spec.InfrastructureRef.Kind+" "+machine.Spec.InfrastructureRef.Name), consumerKind, c.Quote(parts[2]))
 	}
 	all, err := kubeapi.List[host](ctx, c.Client, "baremetalhosts", "BareMetalHost", nil)
@@ -92,7 +93,7 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*host, error) {
 		return nil, err
 	}
 	if update := c.InPlaceUpdate(machine.Annotations, machine.Status.Conditions); update != "" {
-		return nil, refused(kubeapi.ForWhile, "Machine %s %s", machine.Name, update)
+		return nil, refused(refusal.While, "Machine %s %s", machine.Name, update)
 	}
 	return h, c.held(h)
 }
@@ -107,11 +108,11 @@ func (c *Client) pick(all []host, name, consumer string) (*host, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, refused(kubeapi.ForMachine, "there is no BareMetalHost %s in namespace %s", c.Quote(name), c.namespace)
+		return nil, refused(refusal.Machine, "there is no BareMetalHost %s in namespace %s", c.Quote(name), c.namespace)
 	case len(found) > 1:
-		return nil, refused(kubeapi.ForMachine, "%s and %s could both be the Node's: one has the name in its spec.providerID, or each has the %s %s as its consumer", found[0].name(), found[1].name(), consumerKind, c.Quote(consumer))
+		return nil, refused(refusal.Machine, "%s and %s could both be the Node's: one has the name in its spec.providerID, or each has the %s %s as its consumer", found[0].name(), found[1].name(), consumerKind, c.Quote(consumer))
 	case found[0].Name != name || !found[0].consumes(consumer):
-		return nil, refused(kubeapi.ForMachine, "%s has the consumer %s, and the Node's spec.providerID names the host %s and the %s %s", found[0].name(),
+		return nil, refused(refusal.Machine, "%s has the consumer %s, and the Node's spec.providerID names the host %s and the %s %s", found[0].name(),
 			c.Quote(found[0].Spec.ConsumerRef.Kind+" "+found[0].Spec.ConsumerRef.Name), c.Quote(name), consumerKind, c.Quote(consumer))
 	}
 	return found[0], nil
@@ -125,37 +126,37 @@ func (h *host) consumes(consumer string) bool {
 // held names all at once that stands against a reboot; nil: nothing does.
 func (c *Client) held(h *host) error {
 	var out []string
-	why := kubeapi.ForWhile
-	add := func(of kubeapi.Concern, format string, args ...any) {
+	why := refusal.While
+	add := func(of refusal.Concern, format string, args ...any) {
 		out = append(out, h.name()+" "+fmt.Sprintf(format, args...))
-		if of == kubeapi.ForMachine {
+		if of == refusal.Machine {
 			why = of
 		}
 	}
 	if h.DeletionTimestamp != nil {
-		add(kubeapi.ForMachine, "is being deleted")
+		add(refusal.Machine, "is being deleted")
 	}
 	for _, key := range []string{pausedKey, detachedKey} {
 		if _, there := h.Annotations[key]; there {
-			add(kubeapi.ForMachine, "has the annotation %s, so the baremetal-operator leaves it alone", key)
+			add(refusal.Machine, "has the annotation %s, so the baremetal-operator leaves it alone", key)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(h.Annotations)) {
 		if key == rebootKey || strings.HasPrefix(key, keepsOffKey) {
-			add(kubeapi.ForWhile, "is being rebooted or kept off already (annotation %s)", c.Quote(key))
+			add(refusal.While, "is being rebooted or kept off already (annotation %s)", c.Quote(key))
 		}
 	}
 	switch state := h.Status.Provisioning.State; {
 	case state != "provisioned" && state != "externally provisioned":
-		add(kubeapi.ForMachine, "is in the state %s, in which the baremetal-operator reboots nothing", c.Quote(state))
+		add(refusal.Machine, "is in the state %s, in which the baremetal-operator reboots nothing", c.Quote(state))
 	case !h.Spec.Online:
-		add(kubeapi.ForMachine, "is switched off on purpose (spec.online is false)")
+		add(refusal.Machine, "is switched off on purpose (spec.online is false)")
 	case h.Status.ErrorType != "":
-		add(kubeapi.ForMachine, "has the error %s: %s", c.Quote(h.Status.ErrorType), c.Quote(h.Status.ErrorMessage))
+		add(refusal.Machine, "has the error %s: %s", c.Quote(h.Status.ErrorType), c.Quote(h.Status.ErrorMessage))
 	case h.Status.OperationalStatus == servicing:
-		add(kubeapi.ForWhile, "is being serviced (status.operationalStatus is %s): the baremetal-operator changes its firmware or firmware settings", c.Quote(servicing))
+		add(refusal.While, "is being serviced (status.operationalStatus is %s): the baremetal-operator changes its firmware or firmware settings", c.Quote(servicing))
 	case !h.Status.PoweredOn:
-		add(kubeapi.ForWhile, "is off, the baremetal-operator says, and what is off is not rebooted")
+		add(refusal.While, "is off, the baremetal-operator says, and what is off is not rebooted")
 	}
 	if out == nil {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // Rebooter is the remediation reboot: the baremetal-operator switches the host off and on again.
@@ -31,7 +32,7 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 
 func (c Rebooter) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	if m.Attempt == "" {
-		return remediations.CallRefused, refused(kubeapi.ForMachine, "the attempt has no ID, so nobody could tell whose the annotation is")
+		return remediations.CallRefused, refused(refusal.Machine, "the attempt has no ID, so nobody could tell whose the annotation is")
 	}
 	h, err := c.look(ctx, m)
 	if err != nil {

@@ -117,7 +117,7 @@ func everyLook(t testing.TB, p Provider, f Fault, salt int) {
 		s.requireNothing()
 		s.requirePassing(o, f)
 		if f.Kind != Page { // a page with such a status may be the API's own
-			require.Equal(t, f.refusesAccount(), o.account(), "%v", o.err)
+			require.Equal(t, f.refusesAccount(p), o.account(), "%v", o.err)
 		}
 		if f.Kind == Answer && f.Status == http.StatusUnauthorized {
 			require.Len(t, s.Wire.Requests()[s.asked:], 1, "who was refused asks again, and an account is locked for that")
@@ -156,7 +156,7 @@ func changeCases() []aCase {
 		all = append(all, aCase{"the change: " + f.String(), func(t testing.TB, p Provider) {
 			change := slices.IndexFunc(clean(t, p), changes)
 			holds := func(s *scene, o outcome) {
-				want, account := f.demanded()
+				want, account := f.demanded(p)
 				require.Equal(t, want, o.outcome, "%v", o.err)
 				require.Equal(t, account, o.account(), "%v", o.err)
 				s.requireTrue(o)

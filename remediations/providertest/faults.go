@@ -33,6 +33,8 @@ const (
 	// Redirect: the answer names another place. RedirectHere: it names the place that was asked.
 	Redirect     Kind = "redirect"
 	RedirectHere Kind = "redirect to itself"
+	// Slow: the answer is good, and late.
+	Slow Kind = "slow"
 	// Answer: the API itself answers with an error of that status.
 	Answer Kind = "answer"
 )
@@ -87,16 +89,16 @@ func faults() []Fault {
 }
 
 // demanded is what an Act must make of a fault of the one request that changes something.
-func (f Fault) demanded() (outcome remediations.CallOutcome, account bool) {
+func (f Fault) demanded(p Provider) (outcome remediations.CallOutcome, account bool) {
 	if f.Kind == Gone || f.Kind == Answer && f.Status < http.StatusInternalServerError {
-		return remediations.CallRefused, f.refusesAccount()
+		return remediations.CallRefused, f.refusesAccount(p)
 	}
 	return remediations.CallUnknown, false
 }
 
-// refusesAccount says whether the API itself refuses who asks.
-func (f Fault) refusesAccount() bool {
-	return f.Kind == Answer && (f.Status == http.StatusUnauthorized || f.Status == http.StatusForbidden)
+// refusesAccount says whether the API itself refuses who asks, and is the API of more than one machine.
+func (f Fault) refusesAccount(p Provider) bool {
+	return !p.PerMachine && f.Kind == Answer && (f.Status == http.StatusUnauthorized || f.Status == http.StatusForbidden)
 }
 
 // silent says whether the request has no whole answer for as long as one waits.

@@ -35,6 +35,13 @@ func (r *recorded) send(w http.ResponseWriter) {
 func (h *HTTP) misanswer(w http.ResponseWriter, r *http.Request, sent string, f Fault, done *recorded) {
 	text := f.Text + " You sent " + fmt.Sprint(r.Header) + " " + sent
 	switch f.Kind {
+	case Slow:
+		select {
+		case <-time.After(Slowly):
+		case <-h.closed.Done():
+		}
+		done.send(w)
+		return
 	case Cut, Gone:
 	case Hang:
 		select {

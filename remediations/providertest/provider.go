@@ -19,6 +19,9 @@
 //     provider that comes after a crash, at whichever request, does nothing by itself, and asks mayStill like the first. Where the other
 //     side can tell one attempt from another, the same attempt again does not come to a second change either.
 //   - No error, answer or log line shows a secret, breaks its line or has no bound, whatever the other side puts into its answers.
+//   - What is wrong once (one 401, 403 or 5xx) spends no attempt for which certainly nothing was done, and neither the machine's next call
+//     nor another machine's is refused for it. Between the intent and the change few answers are waited for: the other side may be slow.
+//   - What Act would refuse for, Survey says before.
 //   - A call ends soon after its context, and leaves no goroutine and no request behind.
 package providertest
 
@@ -48,6 +51,11 @@ type Provider struct {
 	Slow bool
 	// Outlives: a call whose request has left goes on by itself for as long as the timeout, to learn what became of it.
 	Outlives bool
+	// PerMachine: each machine has an other side of its own, for example a BMC. What that one answers never concerns the account of all.
+	PerMachine bool
+	// KeepsMachine: Survey keeps the other side's own name of the machine, and Act looks at that one again and at no other. A second
+	// machine that could be meant, and came after the survey, is then not met, and must not be touched.
+	KeepsMachine bool
 	// PromisesNone: as remediations.Provider has it. No other provider may say that no machine is needed.
 	PromisesNone bool
 }
@@ -66,6 +74,9 @@ type World struct {
 	Changed func() []string
 	// Set makes the scene true at the other side. It returns the machine to ask for.
 	Set func(Scene) engine.Machine
+	// Refuses are further states in which Act would refuse the machine, each made true by its function, which returns the machine to ask
+	// for: Survey must say so before. Nil: the Scenes are all.
+	Refuses map[string]func() engine.Machine
 	// Stage takes an accepted replacement of Machine to a stage, and says which successors may be named there. It is needed
 	// where the Actuator is an engine.Replacer.
 	Stage func(Stage) (successors []string)
@@ -165,7 +176,7 @@ func (c aCase) names() []string {
 }
 
 func cases() []aCase {
-	return slices.Concat(plainCases(), identityCases(), lookCases(), changeCases(), onceCases(), crashCases(), contextCases(), replaceCases())
+	return slices.Concat(plainCases(), identityCases(), lookCases(), changeCases(), onceCases(), crashCases(), contextCases(), replaceCases(), unwellCases())
 }
 
 // Run holds the provider against the contract. It watches goroutines, so it must not run beside other tests: the test that calls

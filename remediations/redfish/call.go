@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/stmcginnis/gofish"
-	"github.com/stmcginnis/gofish/schemas"
 
 	"drydock.dev/drydock/internal/redact"
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // call is one call to one BMC, from its first request to the end of its session.
@@ -25,13 +25,14 @@ type call struct {
 	secrets *redact.Keyring
 	with    credentials
 	api     *gofish.APIClient
+	began   time.Time
 }
 
 // open is a call that has not begun.
 func (c *Client) open(m engine.Machine) (*call, error) {
 	b := c.bmcs[m.Node]
 	if b == nil {
-		return nil, &callError{why: forMachine, text: "no BMC is configured for this node; add one under providers.redfish.bmcs"}
+		return nil, &refusal.Refusal{Why: refusal.Machine, Text: "no BMC is configured for this node; add one under providers.redfish.bmcs"}
 	}
 	return &call{client: c, bmc: b, machine: m, wire: newWire(b, c.o.Timeout), secrets: &redact.Keyring{Mark: "[secret]"}}, nil
 }
@@ -43,11 +44,11 @@ func (k *call) quote(s string) string { return strconv.Quote(text.Line(k.secrets
 func (k *call) connect(ctx context.Context) error {
 	var err error
 	if k.with, err = k.bmc.credentials(); err != nil {
-		return &callError{why: forAccount, text: "there are no credentials", cause: err}
+		return &refusal.Refusal{Why: refusal.Unreached, Mended: true, Text: "there are no credentials", Cause: err}
 	}
 	k.secrets.Add(k.with.password)
 	k.secrets.Add(base64.StdEncoding.EncodeToString([]byte(k.with.user + ":" + k.with.password)))
-	if err := k.client.mayTry(k.with); err != nil {
+	if err := k.client.mayTry(k.bmc, k.with); err != nil {
 		return err
 	}
 	err = k.safely(func() error {
@@ -68,7 +69,9 @@ func (k *call) connect(ctx context.Context) error {
 	}
 	session, err := k.api.GetSession()
 	if err != nil || session.Token == "" {
-		return &callError{why: forMachine, text: "the BMC made a session and gave no token or place for it, so that it could not be used or closed; set auth to basic"}
+		e := &refusal.Refusal{Why: refusal.Unreached, Mended: true, Text: "the BMC made a session and gave no token or place for it, so that it could not be used or closed; set auth to basic"}
+		k.client.bars(k.bmc, k.with, true, e.Text) // each try would leave one more session open
+		return e
 	}
 	k.secrets.Add(session.Token)
 	return nil
@@ -100,65 +103,11 @@ func (k *call) safely(use func() error) (err error) {
 	return use()
 }
 
-// failed explains why gofish could not do what it was asked before the reset. Credentials that were refused are remembered.
-func (k *call) failed(err error) *callError {
+// failed explains why gofish could not do what it was asked before the reset.
+func (k *call) failed(err error) *refusal.Refusal {
 	a, there := k.wire.failure()
 	if !there { // an answer that gofish could not read
-		return &callError{why: forMachine, text: "the BMC's answer cannot be read; check its url and firmware", cause: k.secrets.Error(err)}
+		return &refusal.Refusal{Why: refusal.Machine, Text: "the BMC's answer cannot be read; check its url and firmware", Cause: k.secrets.Error(err)}
 	}
-	e := k.explain(a)
-	if e.why == forAccount {
-		k.client.remember(k.with, k.machine.Node)
-	}
-	return e
-}
-
-// system is the one System of the BMC that is the machine.
-func (k *call) system(want wanted) (*schemas.ComputerSystem, error) {
-	var all []*schemas.ComputerSystem
-	if err := k.safely(func() (err error) { all, err = k.api.Service.Systems(); return err }); err != nil {
-		return nil, k.failed(err)
-	}
-	k.client.shows(k.bmc, all)
-	var found []*schemas.ComputerSystem
-	why := "has no systems"
-	for _, s := range all {
-		if not := want.is(s, k.quote); not != "" {
-			why = fmt.Sprintf("has %d systems, none of them the node's: %s %s", len(all), k.quote(s.ID), not)
-			continue
-		}
-		found = append(found, s)
-	}
-	switch {
-	case len(found) == 0:
-		return nil, &callError{why: forMachine, text: "the BMC " + why + "; check which machine its url reaches"}
-	case len(found) > 1:
-		return nil, &callError{why: forMachine, text: fmt.Sprintf("the BMC has %d systems that could be the node's; configure the machine's serialNumber", len(found))}
-	}
-	if why := k.client.unique(k.bmc, found[0]); why != "" {
-		return nil, &callError{why: forMachine, text: why}
-	}
-	return found[0], nil
-}
-
-// mayTry says whether the credentials may be used: one refusal is enough.
-func (c *Client) mayTry(with credentials) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	no, there := c.refused[with.key()]
-	if !there {
-		return nil
-	}
-	if left := c.o.TryAgain - time.Since(no.at); left > 0 {
-		return &callError{why: forAccount, text: fmt.Sprintf("the BMC of node %q refused these credentials, which are not used again for %s or until their files change; correct them",
-			no.node, left.Round(time.Second))}
-	}
-	delete(c.refused, with.key())
-	return nil
-}
-
-func (c *Client) remember(with credentials, node string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.refused[with.key()] = refusal{node: node, at: time.Now()}
+	return k.explain(a)
 }

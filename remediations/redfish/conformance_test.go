@@ -74,6 +74,7 @@ func TestConformance(t *testing.T) {
 					"the same attempt again after a crash": "a reset names no attempt: the record alone keeps a second one from leaving",
 					"exchanged at the last moment":         "a reset names no machine, and takes no condition with it; the look right before it is all there is",
 				},
+				PerMachine: true, KeepsMachine: true,
 				Slow: of.auth == Session, // twice the requests, and the same client
 				Start: func(t testing.TB, timeout time.Duration) providertest.World {
 					return startWorld(t, timeout, of.vendor, of.auth, of.soft)
@@ -125,5 +126,18 @@ func startWorld(t testing.TB, timeout time.Duration, vendor sim.Vendor, auth Aut
 		},
 	}
 	w.Machine.Soft, w.Neighbour.Soft = soft, soft
+	w.Refuses = map[string]func() engine.Machine{}
+	for name, change := range map[string]func(*sim.System){
+		"it is off":                        func(s *sim.System) { s.Power = "Off" },
+		"its reset is asked for elsewhere": func(s *sim.System) { s.Target = "/redfish/v1/Systems/blade-2/Actions/ComputerSystem.Reset" },
+		"it has no reset of ours":          func(s *sim.System) { s.Resets = []string{"On", "PushPowerButton"} },
+	} {
+		w.Refuses[name] = func() engine.Machine {
+			changed := system1
+			change(&changed)
+			side.Set(changed, system2)
+			return w.Machine
+		}
+	}
 	return w
 }

@@ -1,57 +1,28 @@
 package redfish
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
-	"time"
+	"slices"
+	"strings"
 
+	"drydock.dev/drydock/internal/bounded"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/refusal"
 )
-
-// concern is whom a refusal is about, and so when to ask again.
-type concern string
-
-const (
-	forMachine concern = "machine" // until a person acts
-	forNow     concern = "passing"
-	forAccount concern = "account" // the credentials, which other BMCs may have
-)
-
-// callError is one sentence for people: the node, what happened and what to do.
-type callError struct {
-	why   concern
-	text  string
-	again time.Duration // how long the BMC asks to be left alone
-	cause error         // without secrets; may be nil
-}
-
-func (e *callError) Error() string { return e.text }
-
-// Is finds the engine's errors about an account and about what passes in a moment, and what caused this one.
-func (e *callError) Is(target error) bool {
-	switch {
-	case e.why == forAccount && target == engine.ErrAccount, e.why == forNow && e.again <= engine.ActAgain && target == engine.ErrPassing:
-		return true
-	}
-	return e.cause != nil && errors.Is(e.cause, target)
-}
 
 // survey is a refusal as the answer to a question.
 func (c *Client) survey(err error) remediations.Survey {
-	s := remediations.Survey{Trouble: err.Error(), Again: remediations.AskMended}
-	var e *callError
-	if errors.As(err, &e) {
-		switch e.why {
-		case forNow:
-			s.Again = max(remediations.AskPassing, e.again)
-		case forAccount:
-			s.Fleetwide = c.oneAccount()
-		case forMachine:
-		}
+	var e *refusal.Refusal
+	if !errors.As(err, &e) {
+		e = &refusal.Refusal{Why: refusal.Unreached, Text: err.Error()}
 	}
+	s := e.Survey()
+	s.Fleetwide = s.Fleetwide && c.oneAccount()
 	return s
 }
 
@@ -69,26 +40,88 @@ func (c *Client) oneAccount() bool {
 	return true
 }
 
-// explain says what a request that failed before the reset means.
-func (k *call) explain(a answer) *callError {
-	var pin errPin
-	var untrusted *tls.CertificateVerificationError
-	e := &callError{why: forMachine, cause: k.secrets.Error(a.err), again: a.retryAfter}
+// Message IDs of Redfish and of vendors, without their registry.
+var (
+	sessionLimit = []string{"SessionLimitExceeded", "CreateLimitReachedForResource", "RAC0218"}
+	starting     = []string{"ServerPOSTInProgress", "SystemPOSTInProgress", "UnableToModifyDuringSystemPOST"}
+	privilege    = []string{"InsufficientPrivilege", "InsufficientPrivilegeForProperty", "ResourceAtUriInsufficientPrivilege"}
+)
+
+// says whether the BMC's error has one of the messages.
+func (a answer) says(messages []string) bool {
+	return slices.ContainsFunc(a.messages, func(id string) bool {
+		name := id[strings.LastIndex(id, ".")+1:]
+		return slices.ContainsFunc(messages, func(m string) bool { return strings.EqualFold(m, name) })
+	})
+}
+
+// explain says what a request that failed, or a reset that was refused, means. All of it concerns this BMC alone.
+func (k *call) explain(a answer) *refusal.Refusal {
+	if a.err != nil && a.status == 0 {
+		return k.unanswered(a)
+	}
+	e := &refusal.Refusal{Why: refusal.Unreached, Again: a.retryAfter}
 	switch {
-	case errors.As(a.err, &pin), errors.As(a.err, &untrusted):
-		e.text = "the BMC's certificate is not trusted; check caFile or fingerprint, and who answers there"
-	case a.err != nil && a.status == 0:
-		e.why, e.text = forNow, "the BMC did not answer "+a.sent+"; check the network between Drydock and the BMC"
-	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
-		e.why = forAccount
-		e.text = fmt.Sprintf("the BMC refuses user name and password, or what they may do (HTTP %d to %s); these credentials are not used again for %s or until their files change, because accounts are locked after a few tries; correct %s and %s",
-			a.status, a.sent, k.client.o.TryAgain, k.bmc.UsernameFile, k.bmc.PasswordFile)
-	case a.status == http.StatusTooManyRequests || a.status >= http.StatusInternalServerError:
-		e.why, e.text = forNow, fmt.Sprintf("the BMC cannot answer just now (HTTP %d to %s); check whether it has a free session, or must be restarted", a.status, a.sent)
+	case a.says(sessionLimit):
+		e.Text = fmt.Sprintf("the BMC has no free session (HTTP %d to %s); close sessions, or set auth to basic", a.status, a.sent)
+	case a.says(starting):
+		e.Again = max(e.Again, remediations.AskPassing)
+		e.Text = fmt.Sprintf("the machine is still starting, the BMC says (HTTP %d to %s); Drydock asks again", a.status, a.sent)
+	case a.status == http.StatusForbidden, a.status == http.StatusUnauthorized && a.says(privilege):
+		e.Mended = true
+		e.Text = fmt.Sprintf("the BMC does not allow %s to the account (HTTP %d); give the account of %s the role Operator on this BMC (privileges Login and ConfigureComponents)",
+			a.sent, a.status, k.bmc.UsernameFile)
+	case a.status == http.StatusUnauthorized:
+		return k.unauthorized(a)
+	case a.status == http.StatusTooManyRequests || a.status >= http.StatusInternalServerError && a.status != http.StatusNotImplemented:
+		e.Text = fmt.Sprintf("the BMC cannot answer just now (HTTP %d to %s); check whether it has a free session, or must be restarted", a.status, a.sent)
 	case a.page:
-		e.text = fmt.Sprintf("what answers is not Redfish (HTTP %d to %s, and no JSON); check the BMC's url, and that no proxy answers in its place", a.status, a.sent)
+		e.Why = refusal.Machine
+		e.Text = fmt.Sprintf("what answers is not Redfish (HTTP %d to %s, and no JSON); check the BMC's url, and that no proxy answers in its place", a.status, a.sent)
 	default:
-		e.text = fmt.Sprintf("the BMC answered %s with HTTP %d; check its url and firmware", a.sent, a.status)
+		e.Why, e.Text = refusal.Machine, fmt.Sprintf("the BMC answered %s with HTTP %d; check its url and firmware", a.sent, a.status)
 	}
 	return e
 }
+
+// unauthorized is a refusal of the credentials. Some BMCs refuse good ones now and then, so one refusal only has them asked again later.
+func (k *call) unauthorized(a answer) *refusal.Refusal {
+	e := &refusal.Refusal{Why: refusal.Unreached, Again: max(a.retryAfter, remediations.AskPassing)}
+	e.Text = fmt.Sprintf("the BMC refuses user name and password (HTTP 401 to %s); correct %s and %s", a.sent, k.bmc.UsernameFile, k.bmc.PasswordFile)
+	if k.bmc.Auth == Basic {
+		e.Text += "; if the BMC takes no basic authentication, set auth to session"
+	}
+	if k.client.refusedBy(k.bmc, k.with) < timesRefused {
+		e.Text += "; some BMCs refuse good credentials now and then, so Drydock asks this BMC once more"
+		return e
+	}
+	e.Mended, e.Text = true, e.Text+fmt.Sprintf("; accounts are locked after a few tries, so they are not used there again for %s or until their files change", k.client.o.TryAgain)
+	return e
+}
+
+// unanswered says why there is no whole answer: who answers is not trusted, the answer is refused here, or there is none in time.
+func (k *call) unanswered(a answer) *refusal.Refusal {
+	var pin errPin
+	var untrusted *tls.CertificateVerificationError
+	var ours errOurs
+	var late net.Error
+	e := &refusal.Refusal{Why: refusal.Unreached, Cause: k.secrets.Error(a.err), Again: a.retryAfter}
+	switch {
+	case errors.As(a.err, &pin), errors.As(a.err, &untrusted):
+		e.Mended, e.Text = true, "the BMC's certificate is not trusted; check caFile or fingerprint, and who answers there"
+	case strings.Contains(a.err.Error(), "tls: ") || strings.Contains(a.err.Error(), "x509: "):
+		e.Mended, e.Text = true, "there is no TLS connection with the BMC: its certificate cannot be read, or it has no TLS 1.2 with a modern key exchange; renew the certificate, or update its firmware"
+	case errors.As(a.err, &ours), errors.Is(a.err, bounded.ErrTooLarge):
+		e.Why, e.Text = refusal.Machine, "Drydock does not use what the BMC answers to "+a.sent+"; check its url and firmware"
+	case errors.Is(a.err, context.DeadlineExceeded), errors.As(a.err, &late) && late.Timeout():
+		e.Text = "the BMC did not answer " + a.sent + " in time; it is too slow, or the network between Drydock and the BMC is interrupted"
+	default:
+		e.Text = "the BMC did not answer " + a.sent + "; check the network between Drydock and the BMC"
+	}
+	return e
+}
+
+// errOurs is why this package sends a request not, or does not use an answer.
+type errOurs string
+
+func (e errOurs) Error() string { return string(e) }

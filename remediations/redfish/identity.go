@@ -10,6 +10,7 @@ import (
 
 	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // wanted is what a System must show to be the machine.
@@ -33,11 +34,11 @@ func (b *bmc) wanted(m engine.Machine) (wanted, error) {
 	}
 	switch {
 	case unusable == "" && b.uuid != (section.UUID{}) && node.Canonical() != b.uuid.Canonical():
-		return w, &callError{why: forMachine, text: fmt.Sprintf("the Node's status.nodeInfo.systemUUID is %s, and the UUID that is configured is %s; one of them is another machine's", node, b.uuid)}
+		return w, &refusal.Refusal{Why: refusal.Machine, Text: fmt.Sprintf("the Node's status.nodeInfo.systemUUID is %s, and the UUID that is configured is %s; one of them is another machine's", node, b.uuid)}
 	case unusable == "":
 		w.uuid = node
 	case b.uuid == (section.UUID{}) && b.SerialNumber == "":
-		return w, &callError{why: forMachine, text: fmt.Sprintf("the Node's status.nodeInfo.systemUUID %s; configure the machine's uuid or serialNumber", unusable)}
+		return w, &refusal.Refusal{Why: refusal.Machine, Text: fmt.Sprintf("the Node's status.nodeInfo.systemUUID %s; configure the machine's uuid or serialNumber", unusable)}
 	}
 	return w, nil
 }
@@ -66,11 +67,11 @@ func (c *Client) alone(ctx context.Context, m engine.Machine, u section.UUID) er
 	}
 	all, err := c.o.Nodes(ctx)
 	if err != nil {
-		return &callError{why: forNow, text: "whether another Node has the same status.nodeInfo.systemUUID could not be read", cause: err}
+		return &refusal.Refusal{Why: refusal.Unreached, Text: "whether another Node has the same status.nodeInfo.systemUUID could not be read", Cause: err}
 	}
 	for _, n := range all {
 		if other, err := section.ParseUUID(n.Status.NodeInfo.SystemUUID); err == nil && n.Name != m.Node && other.Canonical() == u.Canonical() {
-			return &callError{why: forMachine, text: fmt.Sprintf("Node %q has the same status.nodeInfo.systemUUID %s; configure the uuid or serialNumber of both", n.Name, other)}
+			return &refusal.Refusal{Why: refusal.Machine, Text: fmt.Sprintf("Node %q has the same status.nodeInfo.systemUUID %s; configure the uuid or serialNumber of both", n.Name, other)}
 		}
 	}
 	return nil
@@ -83,7 +84,7 @@ type showing struct {
 }
 
 // shows remembers which UUIDs the BMC has now.
-func (c *Client) shows(b *bmc, all []*schemas.ComputerSystem) {
+func (c *Client) shows(b *bmc, all []*member) {
 	now := showing{node: b.Node}
 	for _, s := range all {
 		if u, err := section.ParseUUID(s.UUID); err == nil {

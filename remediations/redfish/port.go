@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/stmcginnis/gofish/schemas"
 
@@ -11,6 +12,7 @@ import (
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/refusal"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -20,8 +22,17 @@ type Rebooter struct{ *Client }
 // Act is engine.Actuator's.
 func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome := remediations.CallRefused
-	err := c.with(ctx, m, true, func(k *call, s *schemas.ComputerSystem) (err error) {
-		kind, err := k.kind(s, m.Soft)
+	kept := keptBy(m.Before)
+	err := c.with(ctx, m, kept, true, func(k *call, s *member) (err error) {
+		kind := schemas.ResetType(kept.Hard)
+		switch {
+		case kept.System == "":
+			kind, err = k.kind(s, m.Soft)
+		case m.Soft && kept.Soft == "":
+			err = k.offersNone(true, []schemas.ResetType{schemas.GracefulRestartResetType}, []schemas.ResetType{kind})
+		case m.Soft:
+			kind = schemas.ResetType(kept.Soft)
+		}
 		if err != nil {
 			return err
 		}
@@ -39,20 +50,33 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 
 // Survey looks at the machine, so that what could only be refused costs no attempt.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
-	err := c.with(ctx, m, true, func(k *call, s *schemas.ComputerSystem) error {
-		_, err := k.kind(s, false)
+	var found before
+	err := c.with(ctx, m, before{}, true, func(k *call, s *member) (err error) {
+		found, err = k.looked(s)
 		return err
 	})
 	if err != nil {
 		return c.survey(told(err, fmt.Sprintf("the BMC of node %q: %%s", m.Node)))
 	}
-	return remediations.Survey{}
+	if s := remediations.Keeping(found); s.Trouble == "" {
+		return s
+	}
+	return remediations.Survey{} // its places are too long for the record: they are read again
+}
+
+// keptBy is what the survey kept; zero: nothing, or what another provider or version kept.
+func keptBy(b remediations.Before) before {
+	var kept before
+	if b.Read(&kept) != nil {
+		return before{}
+	}
+	return kept
 }
 
 // Testify says whether the machine is powered. A BMC that shows another machine shows nothing.
 func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	t := signs.Testimony{Answer: signs.Unknown}
-	err := c.with(ctx, m, false, func(k *call, s *schemas.ComputerSystem) error {
+	err := c.with(ctx, m, before{}, false, func(k *call, s *member) error {
 		t.Saw = "the BMC says that the machine's power is " + k.quote(string(s.PowerState))
 		switch s.PowerState {
 		case schemas.OnPowerState:
@@ -69,10 +93,10 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 	return t
 }
 
-// with opens a call and finds the machine's System. on: the machine must be on.
-func (c Rebooter) with(ctx context.Context, m engine.Machine, on bool, use func(*call, *schemas.ComputerSystem) error) error {
+// with opens a call and finds the machine's System, or reads the one that the survey kept. on: the machine must be on.
+func (c Rebooter) with(ctx context.Context, m engine.Machine, kept before, on bool, use func(*call, *member) error) error {
 	if why := metal3(m.ProviderID); on && why != "" {
-		return &callError{why: forMachine, text: why}
+		return &refusal.Refusal{Why: refusal.Machine, Text: why}
 	}
 	k, err := c.open(m)
 	if err != nil {
@@ -87,13 +111,20 @@ func (c Rebooter) with(ctx context.Context, m engine.Machine, on bool, use func(
 		return k.clean(err)
 	}
 	if err := k.bmc.takeTurn(ctx); err != nil {
-		return &callError{why: forNow, text: "an earlier call to the BMC is not over: " + err.Error(), cause: err}
+		return &refusal.Refusal{Why: refusal.Unreached, Text: "an earlier call to the BMC is not over: " + err.Error(), Cause: err}
 	}
 	defer k.close(ctx)
+	k.began = time.Now()
+	if kept.System != "" {
+		k.wire.keeps(kept)
+	}
 	if err := k.connect(ctx); err != nil {
 		return k.clean(err)
 	}
-	s, err := k.system(want)
+	s, err := k.find(want, kept)
+	if err == nil {
+		c.takes(k.bmc, k.with)
+	}
 	if err == nil && on {
 		err = k.rebootable(s)
 	}
@@ -103,20 +134,28 @@ func (c Rebooter) with(ctx context.Context, m engine.Machine, on bool, use func(
 	return k.clean(err)
 }
 
+// find finds the machine's System.
+func (k *call) find(want wanted, kept before) (*member, error) {
+	if kept.System != "" {
+		return k.same(want, kept)
+	}
+	return k.system(want)
+}
+
 // clean is the error with its cause, without secrets.
 func (k *call) clean(err error) error {
 	if err == nil {
 		return nil
 	}
-	var e *callError
+	var e *refusal.Refusal
 	if !errors.As(err, &e) {
-		e = &callError{why: forNow, text: "the call failed", cause: k.secrets.Error(err)}
+		e = &refusal.Refusal{Why: refusal.Unreached, Text: "the call failed", Cause: k.secrets.Error(err)}
 	}
 	out := *e
-	if out.cause != nil {
-		out.text += " (" + out.cause.Error() + ")"
+	if out.Cause != nil {
+		out.Text += " (" + out.Cause.Error() + ")"
 	}
-	out.text = k.secrets.Hide(out.text)
+	out.Text = k.secrets.Hide(out.Text)
 	return &out
 }
 
@@ -125,11 +164,11 @@ const longest = 900
 
 // told is an error in a sentence about its node, on one line and of bounded length.
 func told(err error, format string) error {
-	var e *callError
+	var e *refusal.Refusal
 	if !errors.As(err, &e) {
-		e = &callError{why: forNow, text: err.Error()}
+		e = &refusal.Refusal{Why: refusal.Unreached, Text: err.Error()}
 	}
 	out := *e
-	out.text = text.Line(fmt.Sprintf(format, out.text), longest)
+	out.Text = text.Line(fmt.Sprintf(format, out.Text), longest)
 	return &out
 }

@@ -5,16 +5,18 @@
 //   - It has no time limits, follows redirects, and puts a link that a BMC names behind the address of that BMC, so that
 //     "@elsewhere/…" is another host. All requests go through a transport of ours (wire): only to the configured host, never after
 //     a redirect, each with its time limit, an answer of bounded size and a bounded number of them.
-//   - After an answer 412 it sends a POST a second time. The transport lets one reset out, ever, and takes If-Match off it.
-//   - A reset with any 2xx is a success to it, whatever the body. What became of the reset is read from the transport's record.
+//   - Its Reset sends a POST a second time after an answer 412, puts a target that is a whole address behind the BMC's own, and takes any
+//     2xx for a success. The reset is posted here, to a target that was looked at, and the transport lets one out, ever.
+//   - Its list of Systems fails as a whole where one of them does. Here they are read one by one.
 //   - A session without a token is no error to it. Here it is.
 //   - Logout goes on without a context when the call's own is over. Here it has one with a short limit.
 //
 // A BMC is found by configuration alone. Before each reset its System must show that it is the node's: by its UUID, or by the serial
 // number that the configuration pins. The reset itself names no machine, so that look right before it is all there is.
 //
-// Accounts of BMCs are locked after a few wrong passwords, and one account often serves a whole rack: after one 401 or 403 these
-// credentials are not used again, for any BMC, until the files change or half an hour is over.
+// Accounts of BMCs are locked after a few wrong passwords, and one account often serves a whole rack. But some BMCs answer 401 now and
+// then to good ones. So after two 401 a BMC is not sent these credentials again, and after 401 of two BMCs none is, until the files
+// change or half an hour has passed. A 403 concerns the one BMC.
 package redfish
 
 import (
@@ -85,14 +87,9 @@ type Client struct {
 	bmcs   map[string]*bmc // by Node
 
 	mu      sync.Mutex
-	refused map[[sha256.Size]byte]refusal // by credentials
-	shown   map[string]showing            // by the BMC's host
-}
-
-// refusal is what became of credentials.
-type refusal struct {
-	node string
-	at   time.Time
+	refused map[[sha256.Size]byte]map[string]refusals // by credentials, and by the BMC's host
+	barred  map[string]bar                            // by the BMC's host
+	shown   map[string]showing                        // by the BMC's host
 }
 
 type bmc struct {
@@ -101,6 +98,9 @@ type bmc struct {
 	trust
 	uuid  section.UUID // zero: the Node's counts
 	serve chan struct{}
+
+	learning sync.Mutex
+	learned  way
 }
 
 // New checks the options and that all files can be read. It calls no BMC. The error names the Node and the option.
@@ -114,7 +114,7 @@ func New(o Options) (*Client, error) {
 	if o.TryAgain == 0 {
 		o.TryAgain = defaultTryAgain
 	}
-	c := &Client{o: o, logout: min(logoutWithin, o.Timeout), bmcs: map[string]*bmc{}, refused: map[[sha256.Size]byte]refusal{}, shown: map[string]showing{}}
+	c := &Client{o: o, logout: min(logoutWithin, o.Timeout), bmcs: map[string]*bmc{}, refused: map[[sha256.Size]byte]map[string]refusals{}, barred: map[string]bar{}, shown: map[string]showing{}}
 	pinned := map[section.UUID]string{}
 	for _, in := range o.BMCs {
 		b, err := newBMC(in)

@@ -6,7 +6,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"testing"
 	"time"
 
@@ -66,8 +65,10 @@ func requireRefused(t *testing.T, r Rebooter, side *sim.BMC, m engine.Machine, s
 // requireReset: nothing is against it, and it is done once, in that way.
 func requireReset(t *testing.T, r Rebooter, side *sim.BMC, m engine.Machine, kind string) {
 	t.Helper()
-	require.Empty(t, r.Survey(t.Context(), m).Trouble)
+	said := r.Survey(t.Context(), m)
+	require.Empty(t, said.Trouble)
 	require.Empty(t, side.Resets(), "a look changes nothing")
+	m.Before = said.Before
 	outcome, err := r.Act(t.Context(), m, yes)
 	require.NoError(t, err)
 	require.Equal(t, remediations.CallAccepted, outcome)
@@ -104,9 +105,13 @@ func TestTheResetThatIsChosen(t *testing.T) {
 			case tc.refused == "":
 				requireReset(t, r, side, m, tc.kind)
 			case tc.soft: // the survey asks about the hard one, which the plan ends with
-				outcome, err := r.Act(t.Context(), m, yes)
-				require.Equal(t, remediations.CallRefused, outcome)
-				require.ErrorContains(t, err, tc.refused)
+				for _, before := range []remediations.Before{"", r.Survey(t.Context(), m).Before} {
+					m.Before = before
+					outcome, err := r.Act(t.Context(), m, yes)
+					require.Equal(t, remediations.CallRefused, outcome)
+					require.ErrorContains(t, err, tc.refused)
+					require.ErrorIs(t, err, engine.ErrUnable, "the plan goes on with the hard one")
+				}
 				require.Empty(t, side.Resets())
 			default:
 				requireRefused(t, r, side, m, tc.refused)
@@ -162,57 +167,6 @@ func TestOnlyWhatRunsIsRebooted(t *testing.T) {
 	}
 }
 
-// TestCredentialsThatAreRefusedAreTriedOnce, by no BMC again, until their file changes or the time is over.
-func TestCredentialsThatAreRefusedAreTriedOnce(t *testing.T) {
-	t.Parallel()
-	for _, auth := range []Auth{Basic, Session} {
-		t.Run(string(auth), func(t *testing.T) {
-			t.Parallel()
-			side, url := begin(t, sim.Options{Systems: []sim.System{system1, system2}})
-			side.Change(func(o *sim.Options) { o.Password = "another-password" })
-			one := bmcOf(t, "node-1", url, auth)
-			two := one
-			two.Node = "node-2"
-			r := rebooter(t, one, two)
-			outcome, err := r.Act(t.Context(), machine1, yes)
-			require.Equal(t, remediations.CallRefused, outcome)
-			require.ErrorIs(t, err, engine.ErrAccount)
-			for _, m := range []engine.Machine{machine1, machine2} {
-				said := r.Survey(t.Context(), m)
-				require.Contains(t, said.Trouble, `the BMC of node "node-1" refused these credentials`)
-				require.True(t, said.Fleetwide, "all BMCs have these credentials")
-				_, err := r.Act(t.Context(), m, yes)
-				require.ErrorIs(t, err, engine.ErrAccount)
-			}
-			_, _, refused := side.Sessions()
-			require.Equal(t, 1, refused, "one try, and no more")
-
-			require.NoError(t, os.WriteFile(one.PasswordFile, []byte("another-password"), 0o600))
-			requireReset(t, r, side, machine1, "ForceRestart")
-
-			require.NoError(t, os.WriteFile(one.PasswordFile, []byte(password), 0o600))
-			r.o.TryAgain = time.Nanosecond
-			_, err = r.Act(t.Context(), machine1, yes)
-			require.ErrorContains(t, err, "user name and password", "the time is over, so it is tried again")
-			_, _, refused = side.Sessions()
-			require.Equal(t, 2, refused)
-		})
-	}
-}
-
-// TestAnAccountThatMayOnlyLook is refused at the reset, and not tried again.
-func TestAnAccountThatMayOnlyLook(t *testing.T) {
-	t.Parallel()
-	side, url := begin(t, sim.Options{ReadOnly: true})
-	r := rebooter(t, bmcOf(t, "node-1", url, Basic))
-	require.Empty(t, r.Survey(t.Context(), machine1).Trouble, "which cannot be seen beforehand")
-	outcome, err := r.Act(t.Context(), machine1, yes)
-	require.Equal(t, remediations.CallRefused, outcome)
-	require.ErrorIs(t, err, engine.ErrAccount)
-	require.Contains(t, r.Survey(t.Context(), machine1).Trouble, "refused these credentials")
-	require.Empty(t, side.Resets())
-}
-
 // TestSessionsAreClosedOnEveryPath: BMCs have few of them, and forget them slowly.
 func TestSessionsAreClosedOnEveryPath(t *testing.T) {
 	t.Parallel()
@@ -248,7 +202,7 @@ func TestNoFreeSession(t *testing.T) {
 	t.Parallel()
 	_, url := begin(t, sim.Options{Sessions: -1})
 	said := rebooter(t, bmcOf(t, "node-1", url, Session)).Survey(t.Context(), machine1)
-	require.Contains(t, said.Trouble, "cannot answer just now (HTTP 503 to POST /redfish/v1/SessionService/Sessions); check whether it has a free session")
+	require.Contains(t, said.Trouble, "the BMC has no free session (HTTP 503 to POST /redfish/v1/SessionService/Sessions)")
 	require.Equal(t, remediations.AskPassing, said.Again)
 	require.False(t, said.Fleetwide)
 }

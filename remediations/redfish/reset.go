@@ -1,37 +1,41 @@
 package redfish
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/stmcginnis/gofish/schemas"
 
 	"drydock.dev/drydock/internal/lastlook"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // rebootable says why the System cannot be rebooted; nil: it can. One that is off may have been switched off on purpose, and a reset
 // would switch it on.
-func (k *call) rebootable(s *schemas.ComputerSystem) error {
+func (k *call) rebootable(s *member) error {
 	switch s.PowerState {
 	case schemas.OnPowerState:
 		return nil
 	case schemas.OffPowerState:
-		return &callError{why: forMachine, text: "the machine is off, and only what runs is rebooted; switch it on if nobody switched it off on purpose"}
+		return &refusal.Refusal{Why: refusal.Machine, Text: "the machine is off, and only what runs is rebooted; switch it on if nobody switched it off on purpose"}
 	case schemas.PoweringOnPowerState, schemas.PoweringOffPowerState:
-		return &callError{why: forNow, text: "the machine is " + string(s.PowerState) + "; wait until that is over"}
+		return &refusal.Refusal{Why: refusal.While, Text: "the machine is " + string(s.PowerState) + "; wait until that is over"}
 	default:
-		return &callError{why: forMachine, text: "the BMC does not say whether the machine is on, but " + k.quote(string(s.PowerState))}
+		return &refusal.Refusal{Why: refusal.Machine, Text: "the BMC does not say whether the machine is on, but " + k.quote(string(s.PowerState))}
 	}
 }
 
 // kind chooses how to reset. A BMC that lists what it can do is believed; one that lists nothing is asked for what every one must
-// have. Two requests, off and on, are never made of one reboot.
-func (k *call) kind(s *schemas.ComputerSystem, soft bool) (schemas.ResetType, error) {
+// have. Two requests, off and on, are never made of one reboot. Empty: the operating system cannot be asked.
+func (k *call) kind(m *member, soft bool) (schemas.ResetType, error) {
 	var can []schemas.ResetType
-	if err := k.safely(func() (err error) { can, err = s.GetSupportedResetTypes(); return err }); err != nil {
+	if err := k.safely(func() (err error) { can, err = m.GetSupportedResetTypes(); return err }); err != nil {
 		return "", k.failed(err)
 	}
 	want := []schemas.ResetType{schemas.ForceRestartResetType, schemas.PowerCycleResetType}
@@ -45,45 +49,93 @@ func (k *call) kind(s *schemas.ComputerSystem, soft bool) (schemas.ResetType, er
 			return one, nil
 		}
 	}
-	return "", &callError{why: forMachine, text: fmt.Sprintf("the BMC offers none of the resets %q for this machine, but %s", want, k.quote(fmt.Sprint(can)))}
+	return "", k.offersNone(soft, want, can)
+}
+
+// offersNone says that the machine has no such reset. Where only the operating system cannot be asked, the next attempt cuts the power.
+func (k *call) offersNone(soft bool, want, can []schemas.ResetType) error {
+	e := &refusal.Refusal{Why: refusal.Machine, Text: fmt.Sprintf("the BMC offers none of the resets %q for this machine, but %s", want, k.quote(fmt.Sprint(can)))}
+	if soft {
+		e.Why = refusal.Unable
+	}
+	return e
+}
+
+// looked is what speaks against the reset, and else what the reset needs of the survey.
+func (k *call) looked(m *member) (before, error) {
+	out := before{System: m.place, Sessions: k.wire.root().Links.Sessions.ID}
+	if _, err := k.target(m); err != nil {
+		return out, err
+	}
+	hard, err := k.kind(m, false)
+	if err != nil {
+		return out, err
+	}
+	soft, err := k.kind(m, true)
+	if e := (*refusal.Refusal)(nil); errors.As(err, &e) && e.Why != refusal.Unable {
+		return out, err
+	}
+	out.Hard, out.Soft = string(hard), string(soft)
+	return out, nil
 }
 
 // send sends the reset, once, and says what became of it.
-func (k *call) send(ctx context.Context, s *schemas.ComputerSystem, kind schemas.ResetType, mayStill func() error) (remediations.CallOutcome, error) {
+func (k *call) send(ctx context.Context, m *member, kind schemas.ResetType, mayStill func() error) (remediations.CallOutcome, error) {
+	target, err := k.target(m)
+	if err != nil {
+		return remediations.CallRefused, err
+	}
+	match := ""
+	if k.bmc.way(func(w *way) bool { return w.match }) {
+		match = cmp.Or(m.ODataEtag, "*")
+	}
 	gate := lastlook.New(ctx, mayStill)
-	k.wire.arm(gate, s.ODataID)
-	err := k.safely(func() error { _, err := s.Reset(kind); return err })
+	k.wire.arm(gate, target, match)
+	err = k.safely(func() error {
+		resp, err := k.api.Post(target, map[string]any{"ResetType": kind})
+		schemas.DeferredCleanupHTTPResponse(resp)
+		return err
+	})
 	a, tried := k.wire.outcome()
 	switch {
 	case gate.Withdraw():
-		if no := gate.Forbidden(); no != nil {
-			return remediations.CallRefused, &callError{why: forNow, text: "the reset was not sent", cause: k.secrets.Error(no)}
-		}
-		if !tried {
-			if _, there := k.wire.failure(); there {
-				return remediations.CallRefused, k.failed(err)
-			}
-			return remediations.CallRefused, &callError{why: forMachine, text: "the BMC offers no reset of the system", cause: k.secrets.Error(err)}
-		}
-		cause := a.err
-		if ctx.Err() != nil {
-			cause = ctx.Err()
-		}
-		return remediations.CallRefused, &callError{why: forNow, text: "the reset did not reach the BMC", cause: k.secrets.Error(cause)}
+		return remediations.CallRefused, k.unsent(ctx, gate, a, tried, err)
 	case a.status == 0:
 		return k.doubt("the reset left, and no whole answer came", k.secrets.Error(a.err))
 	case a.status == http.StatusOK, a.status == http.StatusAccepted, a.status == http.StatusNoContent:
 		if a.page {
 			return k.doubt(fmt.Sprintf("the answer to the reset, HTTP %d, is no JSON", a.status), nil)
 		}
+		k.client.allows(k.bmc)
 		return remediations.CallAccepted, nil
+	case k.learns(a, target): // nothing was done
+		return remediations.CallRefused, &refusal.Refusal{Why: refusal.Unreached, Again: remediations.AskPassing, Text: fmt.Sprintf("the BMC wants to be asked in another way (HTTP %d to %s); the next call does so", a.status, a.sent)}
 	case a.own && a.refusal():
 		return remediations.CallRefused, k.refusedReset(a)
 	}
-	if a.status == http.StatusUnauthorized || a.status == http.StatusForbidden {
-		k.client.remember(k.with, k.machine.Node)
-	}
 	return k.doubt(fmt.Sprintf("the reset was answered with HTTP %d", a.status), nil)
+}
+
+// slow is how long reading may take before a withheld reset is told as the BMC's slowness.
+const slow = 5 * time.Second
+
+// unsent says why the reset did not leave.
+func (k *call) unsent(ctx context.Context, gate *lastlook.Gate, a answer, tried bool, err error) error {
+	if no := gate.Forbidden(); no != nil {
+		e := &refusal.Refusal{Why: refusal.Unreached, Text: "the reset was not sent", Cause: k.secrets.Error(no)}
+		if took := time.Since(k.began); took > slow {
+			e.Text += fmt.Sprintf("; the BMC is slow: reading its machine took %s", took.Round(time.Second))
+		}
+		return e
+	}
+	if _, there := k.wire.failure(); !tried && there {
+		return k.failed(err)
+	}
+	cause := a.err
+	if ctx.Err() != nil {
+		cause = ctx.Err()
+	}
+	return &refusal.Refusal{Why: refusal.Unreached, Text: "the reset did not reach the BMC", Cause: k.secrets.Error(cause)}
 }
 
 // refusal says whether the BMC's own error means that certainly nothing was done.
@@ -91,21 +143,24 @@ func (a answer) refusal() bool {
 	switch a.status {
 	case http.StatusConflict:
 		return a.state // the error says what is in the way
+	case http.StatusServiceUnavailable:
+		return a.says(starting)
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
-		http.StatusPreconditionFailed, http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusNotImplemented:
+		http.StatusPreconditionFailed, http.StatusPreconditionRequired, http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusNotImplemented:
 		return true
 	}
 	return false
 }
 
-func (k *call) refusedReset(a answer) *callError {
+// refusedReset explains it. What the account may not do is remembered: reading shows it as little the next time.
+func (k *call) refusedReset(a answer) *refusal.Refusal {
 	e := k.explain(a)
-	if e.why == forAccount {
-		k.client.remember(k.with, k.machine.Node)
+	if a.status == http.StatusForbidden && e.Mended {
+		k.client.bars(k.bmc, k.with, false, e.Text)
 	}
 	return e
 }
 
 func (k *call) doubt(what string, cause error) (remediations.CallOutcome, error) {
-	return remediations.CallUnknown, &callError{text: what, cause: cause}
+	return remediations.CallUnknown, &refusal.Refusal{Text: what, Cause: cause}
 }

@@ -24,7 +24,7 @@ func TestWhatTheAnswerToTheResetMeans(t *testing.T) {
 		body    string
 		header  string
 		outcome remediations.CallOutcome
-		account bool
+		later   bool
 	}{
 		"200 with a message":      {status: 200, body: own, outcome: remediations.CallAccepted},
 		"200 without a body":      {status: 200, outcome: remediations.CallAccepted},
@@ -34,8 +34,17 @@ func TestWhatTheAnswerToTheResetMeans(t *testing.T) {
 		"204":                     {status: 204, outcome: remediations.CallAccepted},
 		"201":                     {status: 201, outcome: remediations.CallUnknown},
 		"400":                     {status: 400, body: own, outcome: remediations.CallRefused},
-		"401":                     {status: 401, body: own, outcome: remediations.CallRefused, account: true},
-		"403":                     {status: 403, body: own, outcome: remediations.CallRefused, account: true},
+		"401":                     {status: 401, body: own, outcome: remediations.CallRefused, later: true},
+		"403":                     {status: 403, body: own, outcome: remediations.CallRefused, later: true},
+		"400 while it starts":     {status: 400, body: sim.Error("iLO.2.14.ServerPOSTInProgress", "wait"), outcome: remediations.CallRefused, later: true},
+		"503 while it starts":     {status: 503, body: sim.Error("iLO.2.14.ServerPOSTInProgress", "wait"), outcome: remediations.CallRefused, later: true},
+		"503 of somebody else":    {status: 503, body: `{"message": "ServerPOSTInProgress"}`, outcome: remediations.CallUnknown},
+		"400 without a session":   {status: 400, body: sim.Error("Base.1.12.SessionLimitExceeded", "full"), outcome: remediations.CallRefused, later: true},
+		"428":                     {status: 428, body: own, outcome: remediations.CallRefused, later: true},
+		"428 without a word":      {status: 428, outcome: remediations.CallUnknown},
+		"308 to a slash":          {status: 308, header: "/redfish/v1/Systems/blade-1/Actions/ComputerSystem.Reset/", outcome: remediations.CallRefused, later: true},
+		"308 to somewhere":        {status: 308, header: "/redfish/v1/Systems/blade-2/Actions/ComputerSystem.Reset/", outcome: remediations.CallUnknown},
+		"308 to another host":     {status: 308, header: "https://elsewhere.invalid/redfish/v1/Systems/blade-1/Actions/ComputerSystem.Reset/", outcome: remediations.CallUnknown},
 		"405":                     {status: 405, body: own, outcome: remediations.CallRefused},
 		"412":                     {status: 412, body: own, outcome: remediations.CallRefused},
 		"415":                     {status: 415, body: own, outcome: remediations.CallRefused},
@@ -64,7 +73,8 @@ func TestWhatTheAnswerToTheResetMeans(t *testing.T) {
 			}))
 			outcome, err := rebooter(t, bmcOf(t, "node-1", url, Basic)).Act(t.Context(), machine1, yes)
 			require.Equal(t, tc.outcome, outcome, "%v", err)
-			require.Equal(t, tc.account, errors.Is(err, engine.ErrAccount), "%v", err)
+			require.False(t, errors.Is(err, engine.ErrAccount), "one BMC's answer: %v", err)
+			require.Equal(t, tc.later, tc.outcome == remediations.CallRefused && errors.Is(err, engine.ErrLater), "%v", err)
 			require.Equal(t, 1, posts)
 		})
 	}

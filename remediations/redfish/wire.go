@@ -9,16 +9,16 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"path"
-	"strconv"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/stmcginnis/gofish/schemas"
+
 	"drydock.dev/drydock/internal/bounded"
 	"drydock.dev/drydock/internal/lastlook"
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 const (
@@ -40,12 +40,14 @@ var errStopped = errors.New("nothing more was asked after that")
 
 // answer is what is kept of an answer.
 type answer struct {
-	sent       string // what was asked
-	status     int    // 0: there is no whole answer
-	own        bool   // its body has the form of a Redfish error
-	page       bool   // its body is there and is no JSON
-	state      bool   // its error names a message
-	err        error  // why there is no whole answer
+	sent       string   // what was asked
+	status     int      // 0: there is no whole answer
+	own        bool     // its body has the form of a Redfish error
+	messages   []string // of its error
+	location   string
+	page       bool  // its body is there and is no JSON
+	state      bool  // its error names a message
+	err        error // why there is no whole answer
 	retryAfter time.Duration
 }
 
@@ -60,12 +62,15 @@ type wire struct {
 	mu       sync.Mutex
 	requests int
 	failed   *answer // the first one that failed, before the reset
-	// gate is set when the reset may be sent, below is where its target must be, reset what came of it.
-	gate    *lastlook.Gate
-	below   string
-	resets  int
-	reset   answer
-	closing bool // the session is being ended, whose answer does not count
+	// top is the service root as it was read, or as the survey kept it.
+	top  root
+	kept []byte
+	// gate is set when the reset may be sent, target is where to, match what it carries as If-Match, reset what came of it.
+	gate          *lastlook.Gate
+	target, match string
+	resets        int
+	reset         answer
+	closing       bool // the session is being ended, whose answer does not count
 }
 
 func newWire(b *bmc, timeout time.Duration) *wire {
@@ -79,6 +84,9 @@ func newWire(b *bmc, timeout time.Duration) *wire {
 
 // RoundTrip is http.RoundTripper's.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	if w.kept != nil && req.Method == http.MethodGet && req.URL.Path == schemas.DefaultServiceRoot && req.URL.Host == w.host {
+		return &http.Response{Status: "200 OK", StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(w.kept)), Request: req}, nil
+	}
 	isReset, err := w.admit(req)
 	if err != nil {
 		return nil, err
@@ -89,15 +97,19 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		ctx = w.gate.Trace(ctx)
 	}
 	out := req.Clone(ctx)
-	out.Header.Del("If-Match") // some BMCs refuse it, and gofish would then send the reset again
+	out.Header.Del("If-Match") // some BMCs refuse it
+	if isReset && w.match != "" {
+		out.Header.Set("If-Match", w.match)
+	}
 	out.Header.Set("User-Agent", "drydock")
 	got := answer{sent: req.Method + " " + req.URL.Path}
 	resp, body, err := w.exchange(out)
 	if err != nil {
 		got.err = err
 	} else {
-		got.status, got.retryAfter = resp.StatusCode, retryAfter(resp.Header)
+		got.status, got.retryAfter, got.location = resp.StatusCode, refusal.RetryAfter(resp.Header), resp.Header.Get("Location")
 		got.judge(body)
+		w.learn(req, resp, body)
 	}
 	w.note(got, isReset)
 	if err != nil {
@@ -114,15 +126,15 @@ func (w *wire) admit(req *http.Request) (isReset bool, err error) {
 	isReset = w.gate != nil && req.Method == http.MethodPost && !w.closing
 	switch {
 	case req.URL.Scheme != "https" || req.URL.Host != w.host || req.URL.User != nil:
-		err = errors.New("the BMC names a place on another host, which is not followed")
+		err = errOurs("the BMC names a place on another host, which is not followed")
 	case w.failed != nil && !w.closing:
 		err = errStopped
 	case w.requests >= maxRequests:
 		err = errTooMany
 	case isReset && w.resets > 0:
 		err = errors.New("the reset is sent once only")
-	case isReset && (path.Clean(req.URL.Path) != req.URL.Path || !strings.HasPrefix(req.URL.Path, w.below)):
-		err = fmt.Errorf("the reset's target %.100q is not below the system %.100q", req.URL.Path, w.below)
+	case isReset && req.URL.EscapedPath() != w.target:
+		err = errOurs("the reset would go to another place than its target")
 	}
 	if err != nil {
 		if w.failed == nil {
@@ -149,7 +161,7 @@ func (w *wire) exchange(req *http.Request) (*http.Response, []byte, error) {
 		return nil, nil, fmt.Errorf("reading the answer: %w", err)
 	}
 	if w.together.Add(int64(len(body))) > maxTogether {
-		return nil, nil, fmt.Errorf("the answers of one call are longer than %d bytes together", maxTogether)
+		return nil, nil, errTogether
 	}
 	// gofish begins with all members of a collection at once, whether they may be asked or not.
 	var list struct{ Members []json.RawMessage }
@@ -159,7 +171,9 @@ func (w *wire) exchange(req *http.Request) (*http.Response, []byte, error) {
 	return resp, body, nil
 }
 
-var errTooMany = fmt.Errorf("the BMC has more to list than %d requests", maxRequests)
+var errTogether = errOurs(fmt.Sprintf("the answers of one call are longer than %d bytes together", maxTogether))
+
+var errTooMany = errOurs(fmt.Sprintf("the BMC has more to list than %d requests", maxRequests))
 
 func (w *wire) note(got answer, isReset bool) {
 	w.mu.Lock()
@@ -188,26 +202,62 @@ func (a *answer) judge(body []byte) {
 	if json.Unmarshal(body, &said) == nil && said.Error != nil {
 		a.own = true
 		a.state = said.Error.Code != "" || len(said.Error.Extended) > 0
+		a.messages = []string{said.Error.Code}
+		for _, m := range said.Error.Extended {
+			a.messages = append(a.messages, m.MessageID)
+		}
 	}
 }
 
-// retryAfter is how long an answer asks to be left alone. A date goes by the BMC's clock, which is often wrong, so it says nothing.
-func retryAfter(h http.Header) time.Duration {
-	seconds, err := strconv.Atoi(h.Get("Retry-After"))
-	if err != nil || seconds <= 0 {
-		return 0
+// learn keeps the service root, and finds the place of a new session where the BMC names it only in the body.
+func (w *wire) learn(req *http.Request, resp *http.Response, body []byte) {
+	switch {
+	case resp.StatusCode/100 != 2:
+	case req.Method == http.MethodGet && req.URL.Path == schemas.DefaultServiceRoot:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		_ = json.Unmarshal(body, &w.top) // gofish reads it, too, and fails where nobody can
+	case req.Method == http.MethodPost && resp.Header.Get("X-Auth-Token") != "" && resp.Header.Get("Location") == "":
+		var session odata
+		if json.Unmarshal(body, &session) == nil && session.ID != "" {
+			resp.Header.Set("Location", session.ID)
+		}
 	}
-	return min(time.Duration(min(seconds, 1<<20))*time.Second, remediations.AskMended)
+}
+
+func (w *wire) root() root {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.top
+}
+
+// keeps answers the question for the service root with what the survey kept of it.
+func (w *wire) keeps(b before) {
+	w.kept, _ = json.Marshal(map[string]any{"@odata.id": schemas.DefaultServiceRoot, "Links": map[string]any{"Sessions": odata{b.Sessions}}}) // strings never fail
+}
+
+// goOn lets another System be asked after one that failed. Not after an answer that concerns all of them.
+func (w *wire) goOn() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed == nil {
+		return true
+	}
+	if slices.Contains([]int{http.StatusUnauthorized, http.StatusTooManyRequests}, w.failed.status) || errors.Is(w.failed.err, errTooMany) || errors.Is(w.failed.err, errTogether) {
+		return false
+	}
+	w.failed = nil
+	return true
 }
 
 // CloseIdleConnections is what http.Client looks for.
 func (w *wire) CloseIdleConnections() { w.base.CloseIdleConnections() }
 
-// arm makes the next POST the reset. It goes out where the gate lets it, to a target below the system.
-func (w *wire) arm(g *lastlook.Gate, system string) {
+// arm makes the next POST the reset. It goes out where the gate lets it, to the target alone.
+func (w *wire) arm(g *lastlook.Gate, target, match string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.gate, w.below = g, strings.TrimRight(system, "/")+"/Actions/"
+	w.gate, w.target, w.match = g, target, match
 }
 
 // end lets the session be closed, whatever was refused before.

@@ -73,6 +73,7 @@ type Survey struct {
 	Asked     string              `json:"asked"` // how long ago
 	Trouble   string              `json:"trouble"`
 	Fleetwide bool                `json:"fleetwide"`
+	Unreached bool                `json:"unreached"`
 	Again     string              `json:"again"`
 	Before    remediations.Before `json:"before"`
 	Evidence  string              `json:"evidence"`
@@ -85,7 +86,7 @@ func (v *Survey) survey() *remediations.Survey {
 	case v.Never:
 		return nil
 	}
-	return &remediations.Survey{Step: v.step(), At: Ago(v.Asked, "1s"), Trouble: v.Trouble, Fleetwide: v.Fleetwide, Again: Span(v.Again, "5m"), Before: v.Before, Evidence: v.Evidence}
+	return &remediations.Survey{Step: v.step(), At: Ago(v.Asked, "1s"), Trouble: v.Trouble, Fleetwide: v.Fleetwide, Unreached: v.Unreached, Again: Span(v.Again, "5m"), Before: v.Before, Evidence: v.Evidence}
 }
 
 // step is a remediation's name, and the unit or DaemonSet behind it.

@@ -39,7 +39,7 @@ func (s *state) asked(request string, now time.Time) lifecycle.Decision {
 		return s.Look("asking Alertmanager whether the node is silenced")
 	}
 	d := s.consider(p, nil, request, now)
-	if d.Reason == remediations.ReasonObserving || d.Reason == remediations.ReasonProviderAbsent && !s.passes(d.Record) {
+	if d.Reason == remediations.ReasonObserving || (d.Reason == remediations.ReasonProviderAbsent || d.Reason == remediations.ReasonProviderUnreachable) && !s.passes(d.Record) {
 		return s.refuse("%s: %s", d.Reason, d.Message)
 	}
 	return d

@@ -41,7 +41,38 @@ func (s *state) trouble(c *lifecycle.Candidate) *lifecycle.Finding {
 	if !c.Config.AsksFirst(c.Step.Name) || v == nil || v.Step != ask(c) || v.Provider != provider(c) || v.Trouble == "" || v.At.After(c.Now) {
 		return nil
 	}
-	return &lifecycle.Finding{Message: v.Trouble, Until: v.At.Add(v.Again), Fleetwide: v.Fleetwide, Pass: c.Remediation().PassedOver && !v.Fleetwide && v.Reason == ""}
+	passed := c.Remediation().PassedOver || s.unreachedLong(c)
+	return &lifecycle.Finding{Message: v.Trouble, Until: v.At.Add(v.Again), Fleetwide: v.Fleetwide, Pass: passed && !v.Fleetwide && v.Reason == ""}
+}
+
+// unreachableFor is how long the provider cannot be asked before a step that may be skipped for it is skipped.
+const unreachableFor = 10 * time.Minute
+
+// unreachedLong says that the step may be skipped where its provider is unreachable, and that it has been held so for long enough.
+func (s *state) unreachedLong(c *lifecycle.Candidate) bool {
+	r := s.Record
+	return c.Policy.Plan[c.Step.Index].ContinueUnreachable && r != nil && r.Step == c.Step && r.Hold != nil &&
+		r.Hold.Reason == remediations.ReasonProviderUnreachable && c.Now.Sub(r.Hold.Since) >= unreachableFor
+}
+
+// troubleIs is the reason of what the provider, or somebody else who repairs the node, has against the step.
+func (s *state) troubleIs() remediations.Reason {
+	switch v := s.Survey; {
+	case v.Reason != "":
+		return v.Reason
+	case v.Unreached && !v.Fleetwide:
+		return remediations.ReasonProviderUnreachable
+	}
+	return remediations.ReasonProviderAbsent
+}
+
+// uncallable says that the calls for the step could not be made again and again, so that the plan goes on where the step says so.
+func (s *state) uncallable(c *lifecycle.Candidate) *lifecycle.Finding {
+	r := s.Record
+	if !lifecycle.Unreachable(r) || r.Step != c.Step || !c.Policy.Plan[c.Step.Index].ContinueUnreachable {
+		return nil
+	}
+	return &lifecycle.Finding{Message: fmt.Sprintf("%d calls in a row could not be made; the last one: %s", r.Unreached, r.Intent.Why), Pass: true}
 }
 
 // ask names the candidate's step as Survey.Step does.

@@ -59,16 +59,21 @@ func (s *state) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 		}
 		return nil, "", nil
 	}
+	if f := s.uncallable(c); f != nil {
+		if over := s.passOver(c, pending, remediations.ReasonProviderUnreachable, f); over != nil {
+			return over, "", nil
+		}
+	}
 	trouble := s.trouble(c)
 	if trouble == nil {
 		return nil, "", nil
 	}
 	if trouble.Pass {
-		if over := s.passOver(c, pending, remediations.ReasonProviderAbsent, trouble); over != nil {
+		if over := s.passOver(c, pending, s.troubleIs(), trouble); over != nil {
 			return over, "", nil
 		}
 	}
-	d := s.keep(c, pending, cmp.Or(s.Survey.Reason, remediations.ReasonProviderAbsent), trouble)
+	d := s.keep(c, pending, s.troubleIs(), trouble)
 	d.Ask.Survey, d.AskStep = s.surveyOf(c) == nil, ask(c)
 	return &d, "", nil
 }
@@ -131,6 +136,9 @@ func (s *state) hold(c *lifecycle.Candidate, pending *remediations.Record, reaso
 func (s *state) keep(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
 	d := lifecycle.Held(c, reason, f)
 	hold, was := lifecycle.NewHold(reason, f, c.Now), s.Record
+	if reason == remediations.ReasonProviderUnreachable && was != nil && was.Step == c.Step && was.Hold != nil && was.Hold.Reason == reason {
+		hold.Since = was.Hold.Since // onUnreachable counts from there
+	}
 	// A person's request is consumed with the record of it, whatever holds it.
 	if was.Holds(pending, hold, d.Fleetwide) || (c.Request != "" && (was == nil || was.ID != pending.ID)) {
 		d.Record = pending.Clone()
