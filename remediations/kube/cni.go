@@ -74,7 +74,7 @@ func (c CNI) Act(ctx context.Context, m engine.Machine, mayStill func() error) (
 		if i > 0 {
 			outcome = remediations.CallUnknown
 		}
-		return outcome, fmt.Errorf("applying %s, after %d of %d objects: %w", o, i, len(objects), err)
+		return outcome, written(err, fmt.Sprintf("applying %s, after %d of %d objects", o, i, len(objects)))
 	}
 	return remediations.CallAccepted, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // Who is asked again, and when: what passes by itself, and what somebody must mend.
@@ -65,15 +66,15 @@ type before struct {
 
 // surveyTrouble tells what the API server said of one node from that it said nothing, which concerns them all.
 func surveyTrouble(err error) remediations.Survey {
-	s := remediations.Survey{Trouble: err.Error(), Again: againMended}
 	var found finding
-	if !errors.As(err, &found) {
-		s.Fleetwide = true
-		if !final(err) {
-			s.Again = againPassing
-		}
+	why := refusal.Passing
+	switch {
+	case errors.As(err, &found):
+		why = refusal.Machine
+	case final(err):
+		why = refusal.Setup
 	}
-	return s
+	return (&refusal.Refusal{Why: why, Text: err.Error()}).Survey()
 }
 
 // Act deletes the pod that was there before the intent, and no other of that name.
@@ -96,7 +97,16 @@ func (d DaemonSetPod) Act(ctx context.Context, m engine.Machine, mayStill func()
 	if err == nil {
 		return remediations.CallAccepted, nil
 	}
-	return outcomeOf(err), fmt.Errorf("deleting pod %s of Node %s: %w", nameOf(pod), m.Node, err)
+	return outcomeOf(err), written(err, fmt.Sprintf("deleting pod %s of Node %s", nameOf(pod), m.Node))
+}
+
+// written is the error of a write. What may be wrong once (the API server is busy, or refuses rights that it took a moment ago)
+// spends no attempt.
+func written(err error, doing string) error {
+	if !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return &refusal.Refusal{Why: refusal.Passing, Again: againPassing, Text: doing + ": " + err.Error(), Cause: err}
 }
 
 // delete deletes this very pod. The client is kept from sending it again by itself, which could be long after the intent.

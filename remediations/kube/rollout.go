@@ -94,7 +94,7 @@ func (r Rollouts) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	if err == nil {
 		return remediations.CallAccepted, nil
 	}
-	return outcomeOf(err), fmt.Errorf("restarting the pods of DaemonSet %s: %w", m.DaemonSet, err)
+	return outcomeOf(err), written(err, fmt.Sprintf("restarting the pods of DaemonSet %s", m.DaemonSet))
 }
 
 // Proven says whether the DaemonSet was changed since and all of its pods are of it as it is now, and available.

@@ -130,6 +130,23 @@ func TestAfterTheIntentOneSystemIsRead(t *testing.T) {
 	}
 }
 
+// TestARecordThatNoSurveyKeptIsNotUsed: the record is on the Node, where others may write. All is then read again.
+func TestARecordThatNoSurveyKeptIsNotUsed(t *testing.T) {
+	t.Parallel()
+	for _, forged := range []remediations.Before{
+		`{"system":"/redfish/v1/Systems/blade-1","hard":"ForceOff"}`, `{"system":"/redfish/v1/Systems/blade-1","hard":"ForceRestart","soft":"ForceOff"}`,
+		`{"system":"@elsewhere.invalid/","hard":"ForceRestart"}`, `{"instance":"i-1"}`, `{"system":"/redfish/v1/Systems/blade-1","hard":"ForceRestart"}`,
+	} {
+		side, url := begin(t, sim.Options{})
+		m := machine1
+		m.Before = forged
+		outcome, err := rebooter(t, bmcOf(t, "node-1", url, Basic)).Act(t.Context(), m, yes)
+		require.NoError(t, err, forged)
+		require.Equal(t, remediations.CallAccepted, outcome)
+		require.Equal(t, []sim.Done{{Serial: "SN-1", Kind: "ForceRestart"}}, side.Resets(), forged)
+	}
+}
+
 // TestASlowBMCIsToldAsSlow, and not as a fault of the network.
 func TestASlowBMCIsToldAsSlow(t *testing.T) {
 	t.Parallel()

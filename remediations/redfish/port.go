@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/stmcginnis/gofish/schemas"
@@ -64,10 +66,12 @@ func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Survey{} // its places are too long for the record: they are read again
 }
 
-// keptBy is what the survey kept; zero: nothing, or what another provider or version kept.
+// keptBy is what the survey kept; zero: nothing, or what no survey keeps. The record is on the Node, where others may write.
 func keptBy(b remediations.Before) before {
 	var kept before
-	if b.Read(&kept) != nil {
+	hard := []schemas.ResetType{schemas.ForceRestartResetType, schemas.PowerCycleResetType}
+	soft := []schemas.ResetType{"", schemas.GracefulRestartResetType}
+	if b.Read(&kept) != nil || !strings.HasPrefix(kept.System, "/") || !slices.Contains(hard, schemas.ResetType(kept.Hard)) || !slices.Contains(soft, schemas.ResetType(kept.Soft)) {
 		return before{}
 	}
 	return kept

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"drydock.dev/drydock/internal/redact"
+	"drydock.dev/drydock/remediations/refusal"
 )
 
 // Reason says why nothing was approved.
@@ -32,6 +33,19 @@ func (e *RefusedError) Error() string { return e.text }
 
 // Unwrap returns the cause, for errors.Is.
 func (e *RefusedError) Unwrap() error { return e.Err }
+
+// Is finds the engine's errors. All of it concerns this one pod: also a proxy that refuses the token, which may be wrong once.
+func (e *RefusedError) Is(target error) bool {
+	r := refusal.Refusal{Why: refusal.While, Text: e.text}
+	switch e.Reason {
+	case Unauthorized:
+		r.Why, r.Mended = refusal.Unreached, true
+	case Rejected:
+		r.Why = refusal.Machine
+	case Changed, Withheld, Failed:
+	}
+	return r.Is(target)
+}
 
 // attempt is one approval.
 type attempt struct {

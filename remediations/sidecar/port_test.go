@@ -22,10 +22,13 @@ func TestWhatTheEngineHearsOfAnApproval(t *testing.T) {
 		instead  func(http.ResponseWriter, *http.Request) bool
 		outcome  remediations.CallOutcome
 		posts    int
+		later    bool
 	}{
 		"approved":                {provider: "sei", outcome: remediations.CallAccepted, posts: 1},
 		"a provider without name": {provider: "nobody", outcome: remediations.CallRefused},
-		"withheld":                {provider: "sei", may: withheld, outcome: remediations.CallRefused},
+		"withheld":                {provider: "sei", may: withheld, outcome: remediations.CallRefused, later: true},
+		"it answers 401":          {provider: "sei", instead: answering(http.StatusUnauthorized), outcome: remediations.CallRefused, posts: 1, later: true},
+		"it answers 400":          {provider: "sei", instead: answering(http.StatusBadRequest), outcome: remediations.CallRefused, posts: 1},
 		"it fails while it is at it": {
 			provider: "sei", outcome: remediations.CallUnknown, posts: 1,
 			instead: func(w http.ResponseWriter, r *http.Request) bool {
@@ -53,7 +56,20 @@ func TestWhatTheEngineHearsOfAnApproval(t *testing.T) {
 			require.Equal(t, tc.outcome, outcome, "%v", err)
 			require.Equal(t, outcome == remediations.CallAccepted, err == nil)
 			require.Equal(t, tc.may != nil, errors.Is(err, withheld))
+			require.Equal(t, tc.later, errors.Is(err, engine.ErrLater), "whether the attempt is given back")
+			require.NotErrorIs(t, err, engine.ErrAccount, "one pod's answer")
 			require.Len(t, s.g.Posts(), tc.posts)
 		})
+	}
+}
+
+// answering answers each post with the status.
+func answering(status int) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodGet {
+			return false
+		}
+		w.WriteHeader(status)
+		return true
 	}
 }
