@@ -58,6 +58,21 @@ func TestOneRefusalOfOneBMCIsNothing(t *testing.T) {
 	}
 }
 
+// TestRefusalsNowAndThenDoNotAddUp: between them the BMC takes the credentials.
+func TestRefusalsNowAndThenDoNotAddUp(t *testing.T) {
+	t.Parallel()
+	var looks atomic.Int64
+	side, url := failing(t, 1000, 401, "Base.1.0.NoValidSession", func(r *http.Request) bool {
+		return strings.HasSuffix(r.URL.Path, "/Systems") && looks.Add(1)%2 == 1
+	})
+	r := rebooter(t, bmcOf(t, "node-1", url, Basic))
+	for range 4 {
+		require.Contains(t, r.Survey(t.Context(), machine1).Trouble, "asks this BMC once more")
+		require.Empty(t, r.Survey(t.Context(), machine1).Trouble)
+	}
+	require.Empty(t, side.Resets())
+}
+
 // TestABMCThatRefusesTwiceIsLeftAlone, so that the account is not locked. It concerns that BMC until a second one refuses the same.
 func TestABMCThatRefusesTwiceIsLeftAlone(t *testing.T) {
 	t.Parallel()

@@ -72,7 +72,7 @@ func TestAMachineIsFoundBesideOneThatIsUnwell(t *testing.T) {
 	t.Parallel()
 	for _, unwell := range []string{"blade-1", "blade-2"} {
 		for _, status := range []int{404, 500, 503} {
-			side, _ := begin(t, sim.Options{Systems: []sim.System{system1, system2}})
+			side, _ := begin(t, sim.Options{Systems: []sim.System{system2, system1}}) // the unwell one comes first
 			url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, unwell) {
 					sim.Fail(w, status, "Base.1.0.GeneralError", "not now")
