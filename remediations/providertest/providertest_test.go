@@ -89,6 +89,13 @@ func strange(flaws ...string) providertest.Provider {
 				Machine:   engine.Machine{Node: "node-1", ProviderID: "strange://m-1", Attempt: "abcdef-0-1"},
 				Neighbour: engine.Machine{Node: "node-2", ProviderID: "strange://m-2", Attempt: "fedcba-0-1"}, ID: "m-1", NeighbourID: "m-2",
 				Set: side.set,
+				Refuses: map[string]func() engine.Machine{"it is off": func() engine.Machine {
+					m := side.set("")
+					side.mu.Lock()
+					defer side.mu.Unlock()
+					side.machines = []machine{{"m-1", "node-1", "off"}, {"m-2", "node-2", "on"}}
+					return m
+				}},
 				Changed: func() []string {
 					side.mu.Lock()
 					defer side.mu.Unlock()
@@ -127,6 +134,9 @@ func TestEachFlawIsFound(t *testing.T) {
 		"reads without a bound":                   "the change: endless body after the work",
 		"quotes without a bound":                  "the change: answer 400",
 		"shows its token":                         "every look: page 502",
+		"bars all machines after one refusal":     "wrong once: answer 401",
+		"reads all again after the intent":        "slow: each answer",
+		"does not say before what it refuses":     "survey: what act refuses",
 		"a survey that changes something":         "survey",
 		"a survey that says nothing":              "survey: no such machine",
 		"no answer means that it is off":          "testimony: no such machine",

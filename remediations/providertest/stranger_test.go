@@ -62,7 +62,15 @@ func (s stranger) act(ctx context.Context, m engine.Machine, mayStill func() err
 			return remediations.CallRefused, err
 		}
 	}
+	if s.flaws["reads all again after the intent"] {
+		for range 3 {
+			_, _ = s.find(ctx, m)
+		}
+	}
 	found, err := s.find(ctx, m)
+	if err == nil && found.Power == "off" {
+		err = refusal{error: errors.New("it is off, and only what runs is reset")}
+	}
 	if err != nil {
 		if refused := (refusal{}); !errors.As(err, &refused) && !s.flaws["does not say what passes"] {
 			err = refusal{error: err, passing: true}
@@ -103,6 +111,9 @@ func (s stranger) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	found, err := s.find(ctx, m)
 	if s.flaws["a survey that changes something"] {
 		_, _ = s.send(ctx, ctx, http.MethodPost, "/machines/"+found.ID+"/reset")
+	}
+	if err == nil && found.Power == "off" && !s.flaws["does not say before what it refuses"] {
+		err = errors.New("it is off, and only what runs is reset")
 	}
 	if err == nil || s.flaws["a survey that says nothing"] {
 		return remediations.Survey{}
@@ -176,6 +187,9 @@ func (s stranger) send(ctx, gaveUp context.Context, method, path string) ([]byte
 	if s.flaws["follows redirects"] {
 		c.CheckRedirect = nil
 	}
+	if s.surveyed["barred"] {
+		return nil, refusal{error: errors.New("the token was refused"), account: true}
+	}
 	answer, err := c.Do(req)
 	if err != nil {
 		if strings.Contains(err.Error(), "connection refused") {
@@ -206,6 +220,7 @@ func (s stranger) judge(answer *http.Response, body []byte) error {
 	case bytes.HasPrefix(body, []byte("<")) && !s.flaws["believes a page"]:
 		return said
 	case (status == 401 || status == 403) && !s.flaws["does not know what concerns its account"]:
+		s.surveyed["barred"] = s.flaws["bars all machines after one refusal"]
 		return refusal{error: said, account: true}
 	case status/100 == 4, again > 0 && answer.Request.Method == http.MethodGet:
 		return refusal{error: said, again: again}
