@@ -1,5 +1,5 @@
 // Drydock-backtest says what Drydock would have done in a time of which Prometheus has the record. It is a program of its own, which
-// drydock backtest starts: what reads Prometheus' data has no place in the program that repairs nodes.
+// drydock backtest starts: what evaluates the past has no place in the program that repairs nodes.
 package main
 
 import (
@@ -43,9 +43,11 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // asked is what the flags say.
 type asked struct {
-	config, compare, prometheus, tsdb, rules, alertmanager, since, until, output, cures, resend, state, replica string
-	recorded                                                                                                    bool
-	now                                                                                                         func() time.Time
+	config, compare, prometheus, http, rules, alertmanager, since, until, output, cures, resend, step, state, replica string
+
+	tsdb     string // of an older Drydock
+	recorded bool
+	now      func() time.Time
 }
 
 // formats are the forms of the report.
@@ -54,7 +56,7 @@ var formats = []string{"text", "json", "html"}
 func newCommand(now func() time.Time) *cobra.Command {
 	a := asked{now: now}
 	cmd := &cobra.Command{
-		Use:   "drydock-backtest --config FILE (--prometheus URL | --tsdb DIR)",
+		Use:   "drydock-backtest --config FILE --prometheus URL",
 		Short: "Say what Drydock would have done in the past",
 		Long: "Backtest replays what Prometheus recorded through the same decisions that Drydock makes live, and prints what it would\n" +
 			"have done: as history went, and as if each step had cured its node. It changes nothing. Policies that observe are replayed\n" +
@@ -70,17 +72,20 @@ func newCommand(now func() time.Time) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&a.config, "config", "", "configuration file")
 	f.StringVar(&a.compare, "compare", "", "second configuration file: what it would have done otherwise")
-	f.StringVar(&a.prometheus, "prometheus", "", "URL of a Prometheus to read from")
-	f.StringVar(&a.tsdb, "tsdb", "", "TSDB folder of Prometheus to read from, for example a snapshot; nothing is written to it")
+	f.StringVar(&a.prometheus, "prometheus", "", "URL of a Prometheus to ask, or of another server that has its API: Thanos, Mimir, VictoriaMetrics")
+	f.StringVar(&a.http, "http-config", "", "file with Prometheus' http_config for --prometheus, and sigv4 for AWS")
+	f.StringVar(&a.tsdb, "tsdb", "", "")
+	_ = f.MarkHidden("tsdb")
 	f.StringVar(&a.rules, "rules", "", "folder of rule files, or one such file; without it, the rules that Drydock ships")
-	f.BoolVar(&a.recorded, "recorded", false, "take the alerts that Prometheus recorded, and evaluate no rule")
+	f.BoolVar(&a.recorded, "recorded", false, "take the alerts that Prometheus recorded, and ask about no rule")
 	f.StringVar(&a.alertmanager, "alertmanager", "", "Alertmanager's configuration file, for its routes and inhibition; without it, the shipped example")
 	f.StringVar(&a.since, "since", "30d", "how long before --until to begin")
 	f.StringVar(&a.until, "until", "", "end of the time, in RFC 3339; without it, now")
 	f.StringVar(&a.cures, "cures", "", "how long after its call each step counts as having cured; without it, a usual time for each step")
 	f.StringVar(&a.resend, "resend-delay", model.Duration(backtest.DefaultResend).String(), "how often Prometheus sends an alert again that fires, as its --rules.alert.resend-delay says")
 	f.StringVar(&a.replica, "replica-label", "prometheus_replica", "external label of Prometheus that differs between its replicas; it is dropped from what --prometheus answers")
-	f.StringVar(&a.state, "state", "", "file with the state that one run leaves to the next: only what came since is read, and the report is about all of the time")
+	f.StringVar(&a.step, "step", "", "how finely Nodes and recorded alerts are asked about; without it, the shortest evaluation interval of the rules, or 1m")
+	f.StringVar(&a.state, "state", "", "file that keeps the answers from one run to the next: a run asks only for what the file lacks")
 	f.StringVarP(&a.output, "output", "o", "text", "text, json or html")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	thisBuild().On(cmd)
@@ -91,12 +96,14 @@ func (a *asked) run(ctx context.Context, out, progress io.Writer) error {
 	switch {
 	case a.config == "":
 		return cli.Usage(errors.New("--config is missing: name the configuration file"))
-	case (a.prometheus == "") == (a.tsdb == ""):
-		return cli.Usage(errors.New("name either --prometheus or --tsdb"))
+	case a.tsdb != "":
+		return cli.Usage(errors.New("--tsdb is gone: start a Prometheus over the folder, as docs/backtest.md shows, and name it with --prometheus"))
+	case a.prometheus == "":
+		return cli.Usage(errors.New("--prometheus is missing: name the URL of a Prometheus"))
 	case !slices.Contains(formats, a.output):
 		return cli.Usagef("--output %q is not known: it is text, json or html", a.output)
 	case a.recorded && a.rules != "":
-		return cli.Usage(errors.New("--recorded evaluates no rule: leave out either it or --rules"))
+		return cli.Usage(errors.New("--recorded asks about no rule: leave out either it or --rules"))
 	}
 	from, until, err := a.period()
 	if err != nil {
@@ -111,16 +118,17 @@ func (a *asked) run(ctx context.Context, out, progress io.Writer) error {
 		past.Progress = b.show
 		defer b.end()
 	}
-	var data *history.Past
-	if a.tsdb != "" {
-		data, err = history.OpenTSDB(ctx, a.tsdb, past)
-	} else {
-		data, err = history.OpenPrometheus(a.prometheus, &http.Client{Timeout: 5 * time.Minute}, past)
+	var transport http.RoundTripper
+	if a.http != "" {
+		if transport, err = history.ReadTransport(a.http); err != nil {
+			return err
+		}
 	}
+	data, err := history.OpenPrometheus(a.prometheus, transport, past)
 	if err != nil {
 		return err
 	}
-	found, err := a.backtest(ctx, data, past.Rules, from, until, configs)
+	found, err := backtest.Backtest(ctx, data, from, until, configs...)
 	if err := errors.Join(err, data.Close()); err != nil {
 		return err
 	}
@@ -194,7 +202,15 @@ func (a *asked) inputs() (configs []backtest.Named, past history.Options, err er
 		}
 	}
 	past.Matters = backtest.Matters(configs)
-	past.NodeLabels, past.Recorded, past.ReplicaLabel = backtest.NodeLabels(configs), a.recorded, a.replica
+	past.Recorded, past.ReplicaLabel, past.State = a.recorded, a.replica, a.state
+	backtest.Asks(configs, &past)
+	if a.step != "" {
+		d, err := model.ParseDuration(a.step)
+		if err != nil || d <= 0 {
+			return nil, past, cli.Usagef("--step %q is no duration, for example 30s", a.step)
+		}
+		past.Step = time.Duration(d)
+	}
 	if a.rules != "" {
 		past.Rules, err = history.ReadRules(a.rules)
 	}

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,14 +21,14 @@ import (
 // until is when the past of these tests ends.
 var until = time.Date(2026, 3, 4, 4, 0, 0, 0, time.UTC)
 
-func TestAFolderOfPrometheusIsReplayed(t *testing.T) {
+func TestAPrometheusIsReplayed(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(historytest.Config), 0o600))
-	dir := historytest.Outage(t, until)
+	url := historytest.Outage(t, until).Serve()
 	run := func(more ...string) string {
 		var out, errs bytes.Buffer
-		args := append([]string{"--config", file, "--tsdb", dir, "--rules", "../../rules/NodeNotReady.yaml", "--since", "5h50m", "--until", "2026-03-04T03:55:00Z"}, more...)
+		args := append([]string{"--config", file, "--prometheus", url, "--rules", "../../rules/NodeNotReady.yaml", "--since", "5h50m", "--until", "2026-03-04T03:55:00Z"}, more...)
 		require.Zero(t, execute(t.Context(), args, &out, &errs), "%s", errs.String())
 		require.Empty(t, errs.String(), "no progress, where nobody looks at a terminal")
 		return out.String()
@@ -55,7 +57,7 @@ func TestRecordedAlertsAreReplayed(t *testing.T) {
 		"":   nil,
 	} {
 		var out, errs bytes.Buffer
-		args := []string{"--config", file, "--tsdb", historytest.Outage(t, until, alerts...), "--recorded", "--since", "5h50m", "--until", "2026-03-04T03:55:00Z", "-o", "json"}
+		args := []string{"--config", file, "--prometheus", historytest.Outage(t, until, alerts...).Serve(), "--recorded", "--since", "5h50m", "--until", "2026-03-04T03:55:00Z", "-o", "json"}
 		require.Zero(t, execute(t.Context(), args, &out, &errs), "%s", errs.String())
 		var r backtest.Report
 		require.NoError(t, json.Unmarshal(out.Bytes(), &r))
@@ -79,13 +81,14 @@ func TestTheFormsAreCompleted(t *testing.T) {
 func TestBadFlagsAreRefused(t *testing.T) {
 	t.Parallel()
 	for said, args := range map[string][]string{
-		"--config is missing":                     {"--tsdb", "x"},
-		"name either --prometheus or --tsdb":      {"--config", "x"},
-		`--output "pdf" is not known`:             {"--config", "x", "--tsdb", "x", "-o", "pdf"},
-		`--resend-delay "often" is no duration`:   {"--config", "x", "--tsdb", "x", "--resend-delay", "often"},
-		`--since "soon" is no duration`:           {"--config", "x", "--tsdb", "x", "--since", "soon"},
-		`--until "now" is no time in RFC 3339`:    {"--config", "x", "--tsdb", "x", "--until", "now"},
-		"--recorded evaluates no rule: leave out": {"--config", "x", "--tsdb", "x", "--recorded", "--rules", "x"},
+		"--config is missing":                         {"--prometheus", "x"},
+		"--prometheus is missing":                     {"--config", "x"},
+		"--tsdb is gone: start a Prometheus over the": {"--config", "x", "--tsdb", "x"},
+		`--output "pdf" is not known`:                 {"--config", "x", "--prometheus", "x", "-o", "pdf"},
+		`--resend-delay "often" is no duration`:       {"--config", "x", "--prometheus", "x", "--resend-delay", "often"},
+		`--since "soon" is no duration`:               {"--config", "x", "--prometheus", "x", "--since", "soon"},
+		`--until "now" is no time in RFC 3339`:        {"--config", "x", "--prometheus", "x", "--until", "now"},
+		"--recorded asks about no rule: leave out":    {"--config", "x", "--prometheus", "x", "--recorded", "--rules", "x"},
 	} {
 		var out, errs bytes.Buffer
 		require.NotZero(t, execute(t.Context(), args, &out, &errs))
@@ -97,7 +100,7 @@ func TestBadFlagsAreRefused(t *testing.T) {
 // TestConfigurationsOfTwoClustersAreNotCompared: there is one past, and it is of one cluster.
 func TestConfigurationsOfTwoClustersAreNotCompared(t *testing.T) {
 	t.Parallel()
-	folder, dir := t.TempDir(), historytest.Outage(t, until)
+	folder, url := t.TempDir(), historytest.Outage(t, until).Serve()
 	write := func(name, cluster string) string {
 		file := filepath.Join(folder, name)
 		require.NoError(t, os.WriteFile(file, []byte(historytest.Config+"cluster: {label: cluster, value: "+cluster+"}\n"), 0o600))
@@ -106,7 +109,7 @@ func TestConfigurationsOfTwoClustersAreNotCompared(t *testing.T) {
 	first := write("first", "a")
 	for cluster, refused := range map[string]bool{"a": false, "b": true} {
 		var out, errs bytes.Buffer
-		code := execute(t.Context(), []string{"--config", first, "--compare", write("second-"+cluster, cluster), "--tsdb", dir, "--since", "1h", "--until", "2026-03-04T03:55:00Z"}, &out, &errs)
+		code := execute(t.Context(), []string{"--config", first, "--compare", write("second-"+cluster, cluster), "--prometheus", url, "--since", "1h", "--until", "2026-03-04T03:55:00Z"}, &out, &errs)
 		require.Equal(t, refused, code == cli.ExitUsage, errs.String())
 		require.Equal(t, refused, strings.Contains(errs.String(), "--config and --compare are for different clusters"), errs.String())
 	}
@@ -119,5 +122,65 @@ func TestItSaysWhichBuildItIs(t *testing.T) {
 		require.Zero(t, execute(t.Context(), []string{arg}, &out, &errs), "%s", errs.String())
 		require.Regexp(t, `^drydock backtest version \S+, commit \S+, go go\S+\n$`, out.String())
 		require.Empty(t, errs.String())
+	}
+}
+
+// TestATimeWithoutDataIsSaidAsSuch: and not as a time without a fault.
+func TestATimeWithoutDataIsSaidAsSuch(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(historytest.Config), 0o600))
+	url := historytest.Outage(t, until).Serve()
+	for end, said := range map[string]string{
+		"2026-03-05T12:00:00Z": "The server has no data of kube-state-metrics for any of this time. The report cannot say",
+		"2026-03-04T05:00:00Z": "The server has no data of kube-state-metrics for 55m of this time: nothing is known about it.",
+		"2026-03-04T03:50:00Z": "",
+	} {
+		var out, errs bytes.Buffer
+		require.Zero(t, execute(t.Context(), []string{"--config", file, "--prometheus", url, "--rules", "../../rules/NodeNotReady.yaml", "--since", "5h", "--until", end}, &out, &errs), "%s", errs.String())
+		require.Equal(t, said == "", !strings.Contains(out.String(), "The server has no data"), out.String())
+		require.Contains(t, strings.Join(strings.Fields(out.String()), " "), said)
+	}
+}
+
+// TestHTTPSettingsAreUsed: those of Prometheus' own files, and SigV4.
+func TestHTTPSettingsAreUsed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		return file
+	}
+	config := write("config.yaml", historytest.Config)
+	var token atomic.Value
+	url := historytest.Outage(t, until).ServeWithin(historytest.Limits{Before: func(_ http.ResponseWriter, r *http.Request, _ int64) bool {
+		token.Store(r.Header.Get("Authorization"))
+		return false
+	}})
+	write("token", "s3cret")
+	run := func(settings string) (int, string) {
+		var out, errs bytes.Buffer
+		code := execute(t.Context(), []string{
+			"--config", config, "--prometheus", url, "--http-config", write("http.yaml", settings), "--rules", "../../rules/NodeNotReady.yaml", "--since", "1h", "--until", "2026-03-04T03:50:00Z",
+		}, &out, &errs)
+		return code, errs.String()
+	}
+	for settings, sent := range map[string]string{
+		"authorization: {credentials_file: token}":                           "Bearer s3cret",
+		"basic_auth: {username: ops, password_file: token}":                  "Basic b3BzOnMzY3JldA==",
+		"sigv4: {region: eu-west-1, access_key: AKIDEXAMPLE, secret_key: k}": "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/",
+	} {
+		code, errs := run(settings)
+		require.Zero(t, code, errs)
+		require.Contains(t, token.Load(), sent)
+	}
+	for settings, said := range map[string]string{
+		"authorisation: {}": "authorisation",
+		"sigv4: {region: eu-west-1, access_key: a, secret_key: k}\nbasic_auth: {username: ops}": "keep one",
+	} {
+		code, errs := run(settings)
+		require.NotZero(t, code)
+		require.Contains(t, errs, said)
 	}
 }

@@ -42,7 +42,7 @@ func TestATerminalShowsHowMuchIsRead(t *testing.T) {
 		seen <- string(all)
 	}()
 	var out bytes.Buffer
-	args := []string{"--config", file, "--tsdb", historytest.Outage(t, until), "--since", "5h50m", "--until", "2026-03-04T03:55:00Z"}
+	args := []string{"--config", file, "--prometheus", historytest.Outage(t, until).Serve(), "--rules", "../../rules/NodeNotReady.yaml", "--since", "5h50m", "--until", "2026-03-04T03:55:00Z"}
 	require.Zero(t, execute(t.Context(), args, &out, program))
 	require.NoError(t, program.Close())
 	lines := strings.Split(<-seen, "\r\033[K")

@@ -12,12 +12,12 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// backtester is the program that replays the past. It is apart: what reads Prometheus' data has no place in the one that repairs nodes.
+// backtester is the program that replays the past. It is apart: what evaluates the past has no place in the one that repairs nodes.
 const backtester = "drydock-backtest"
 
 func newBacktestCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "backtest --config FILE (--prometheus URL | --tsdb DIR)",
+		Use:   "backtest --config FILE --prometheus URL",
 		Short: "Say what Drydock would have done in the past",
 		Long: "Backtest starts the program " +
 			backtester +

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/prometheus/common/model"
 
+	"drydock.dev/drydock/internal/backtest/history"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 )
@@ -23,6 +24,8 @@ type alertmanager struct {
 	root      *Route
 	resend    time.Duration
 	rules     []*inhibition
+	// silenced are the nodes about which there is a silence.
+	silenced map[string]bool
 
 	active map[string]*firing
 	groups map[string]*group
@@ -46,6 +49,8 @@ type firing struct {
 	startsAt    time.Time
 	inhibitedBy []string
 	receivers   []string
+	// on is the node that the alert is about; empty: none that there is.
+	on string
 }
 
 // group is what one route posts together.
@@ -66,7 +71,7 @@ type posted struct {
 func newAlertmanager(c *Routing, core *remediations.Config, blindWhen []labels.Matchers, resend time.Duration) *alertmanager {
 	a := &alertmanager{
 		wants: core.Wants, blindWhen: blindWhen, receiver: core.Receiver, root: c.Route, resend: cmp.Or(resend, DefaultResend),
-		active: map[string]*firing{}, groups: map[string]*group{}, log: map[string]*posted{},
+		active: map[string]*firing{}, groups: map[string]*group{}, log: map[string]*posted{}, silenced: map[string]bool{},
 	}
 	for _, r := range c.Inhibit {
 		a.rules = append(a.rules, &inhibition{r, map[string]*firing{}})
@@ -123,6 +128,14 @@ func (a *alertmanager) end(fingerprint string) {
 	}
 }
 
+// silence takes a silence about a node, or its end.
+func (a *alertmanager) silence(s history.Silence) {
+	a.answer = nil
+	if a.silenced[s.Node] = true; s.Ended {
+		delete(a.silenced, s.Node)
+	}
+}
+
 func (a *alertmanager) groupOf(r *Route, set model.LabelSet) *group {
 	key := r.group(set)
 	g := a.groups[key]
@@ -168,14 +181,14 @@ func (a *alertmanager) post(now time.Time, send func(f *firing, status string)) 
 	return any
 }
 
-// loud are those of the alerts that nothing inhibits.
+// loud are those of the alerts that nothing inhibits and nobody has silenced.
 func (a *alertmanager) loud(all map[string]*firing) map[string]*firing {
 	if len(all) == 0 {
 		return nil
 	}
 	out := make(map[string]*firing, len(all))
 	for fp, f := range all {
-		if a.mute(f); len(f.inhibitedBy) == 0 {
+		if a.mute(f); len(f.inhibitedBy) == 0 && !a.silenced[f.on] {
 			out[fp] = f
 		}
 	}
@@ -247,8 +260,13 @@ func (a *alertmanager) look(now time.Time) []alerts.Replica {
 			for _, by := range f.inhibitedBy {
 				w.Inhibitors[by] = a.active[by].labels[model.AlertNameLabel]
 			}
+			var silencedBy []string
+			if a.silenced[f.on] {
+				silencedBy = []string{"recorded"}
+			}
 			w.Alerts[fp] = alerts.Alert{
-				Labels: f.labels, StartsAt: f.startsAt, Active: len(f.inhibitedBy) == 0, InhibitedBy: f.inhibitedBy, Receivers: f.receivers,
+				Labels: f.labels, StartsAt: f.startsAt, Active: len(f.inhibitedBy)+len(silencedBy) == 0, InhibitedBy: f.inhibitedBy, SilencedBy: silencedBy,
+				Receivers: f.receivers,
 			}
 		}
 		a.answer = w

@@ -69,7 +69,7 @@ func TestUnreadyControlPlanesAreInTheRecord(t *testing.T) {
 				}
 				r.Scrape(when, "ksm", historytest.KubeStateMetrics("ksm", machines...))
 			})
-			past, err := history.OpenTSDB(t.Context(), r.Blocks(2*time.Hour), history.Options{Rules: rules})
+			past, err := history.OpenPrometheus(r.Serve(), nil, history.Options{Rules: rules, Step: 30 * time.Second, Interval: 30 * time.Second})
 			require.NoError(t, err)
 			found, err := Backtest(t.Context(), past, historytest.At(10), historytest.At(115), Named{"", optionsOf(t, calm)})
 			require.NoError(t, err)

@@ -9,15 +9,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
+	"drydock.dev/drydock/internal/backtest/history"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/marks"
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// NodeLabels are the names of all labels of Nodes that the configurations use, sorted. kube-state-metrics changes names in a way that can
-// be undone only for names that are known.
-func NodeLabels(configs []Named) []string {
-	out := map[string]bool{signs.GPUCountLabel: true}
+// Asks has the past read what of Nodes the configurations use: the names of labels, the keys of taints, and conditions.
+func Asks(configs []Named, past *history.Options) {
+	labels := map[string]bool{signs.GPUCountLabel: true, remediations.ExcludeLabel: true}
+	taints := map[string]bool{}
+	past.NodeConditions = map[string]bool{}
 	for _, c := range configs {
 		core := c.Config
 		names := slices.Concat(core.Limits.PoolLabels, []string{core.Limits.ZoneLabel, core.TopologyLabel}, core.HoldWhen.Keys(marks.Label))
@@ -28,11 +30,20 @@ func NodeLabels(configs []Named) []string {
 			names = append(names, selectsBy(p.NodeSelector)...)
 		}
 		for _, name := range names {
-			out[name] = true
+			labels[name] = true
+		}
+		for _, key := range core.HoldWhen.Keys(marks.Taint) {
+			taints[key] = true
+		}
+		for _, kind := range core.HoldWhen.Keys(marks.Condition) {
+			past.NodeConditions[kind] = false
+		}
+		for kind, ill := range illWhen(core) {
+			past.NodeConditions[string(kind)] = ill == corev1.ConditionFalse
 		}
 	}
-	delete(out, "") // there is no zone or location
-	return slices.Sorted(maps.Keys(out))
+	delete(labels, "") // there is no zone or location
+	past.NodeLabels, past.NodeTaints = slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(taints))
 }
 
 // selectsBy are the names of the labels that the selector asks for.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"drydock.dev/drydock/internal/backtest/history"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -15,7 +16,9 @@ func TestEachLabelThatAConfigurationUsesIsKnown(t *testing.T) {
 	selecting := strings.Replace(dayConfig, "  for: 2m", "  nodeSelector: {matchExpressions: [{key: example.com/rack, operator: Exists}]}\n  for: 2m", 1)
 	selecting = strings.Replace(selecting, "apiKeyFile: /key}", "apiKeyFile: /key, nodeSelector: {matchLabels: {example.com/vendor: a}}}", 1)
 	selecting = strings.Replace(selecting, "limits: {", "holdWhen: {labels: {example.com/claimed: {by: us, means: it is taken}}}\nlimits: {zoneLabel: example.com/zone, poolLabels: [example.com/pool], ", 1)
-	names := NodeLabels([]Named{{"first.yaml", optionsOf(t, dayConfig)}, {"second.yaml", optionsOf(t, selecting)}})
+	var past history.Options
+	Asks([]Named{{"first.yaml", optionsOf(t, dayConfig)}, {"second.yaml", optionsOf(t, selecting)}}, &past)
+	names := past.NodeLabels
 	for _, name := range []string{"example.com/rack", "example.com/vendor", "example.com/claimed", "example.com/zone", "example.com/pool", signs.GPUCountLabel} {
 		require.Contains(t, names, name)
 	}

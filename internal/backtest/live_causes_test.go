@@ -106,7 +106,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"a silence": {
-		said: "Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.",
+		said: "Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.",
 		happens: func(l *live, with bool) {
 			if oneFault(l); with {
 				l.silence("n01", hours(0, 50), hours(2, 10))
@@ -114,7 +114,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"a pause": {
-		said: "Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.",
+		said: "Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.",
 		happens: func(l *live, with bool) {
 			if oneFault(l); with {
 				l.at(hours(0, 50), func() {
@@ -124,7 +124,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"a request": {
-		said: "Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.",
+		said: "Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.",
 		happens: func(l *live, with bool) {
 			if with {
 				l.at(hours(3, 0), func() {
@@ -134,7 +134,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"break-glass": {
-		said: "Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.",
+		said: "Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.",
 		happens: func(l *live, with bool) {
 			if oneFault(l); with {
 				l.at(hours(0, 50), func() {
@@ -144,7 +144,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"an approval": {
-		said: "Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.", was: "  for: 2m", is: "  for: 2m\n  approval: true",
+		said: "Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.", was: "  for: 2m", is: "  for: 2m\n  approval: true",
 		happens: func(l *live, with bool) {
 			if oneFault(l); with {
 				l.at(hours(1, 20), func() {

@@ -48,7 +48,7 @@ func lately(at time.Time, most time.Duration, times ...time.Time) bool {
 // causes are why the replay of a day may make another call than Drydock made in it, make one at another minute, or hold a node for
 // another reason. There are no others.
 var causes = []cause{
-	{"Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.", func(l *live, a apart) bool {
+	{"Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.", func(l *live, a apart) bool {
 		return slices.ContainsFunc(l.silences[a.node], func(s span) bool { return lately(a.at, s.until.Sub(s.from)+time.Minute, s.from) })
 	}},
 	{"A cordon in the record counts as a person's, also one that Drydock set.", func(l *live, a apart) bool {

@@ -26,6 +26,11 @@ func (r *Report) Page() *report.Page {
 			{Value: strconv.Itoa(len(asWent.Openings)), Name: "breaker openings"}, {Value: strconv.Itoa(t.MostAtOnce), Name: "most repairs at once"},
 		},
 	}
+	if dark := r.dark(); dark == r.Until.Sub(r.From) {
+		p.Summary = "The server has no data of kube-state-metrics for any of this time. The report cannot say what Drydock would have done."
+	} else if dark > 0 {
+		p.Summary += fmt.Sprintf(" The server has no data of kube-state-metrics for %s of this time: nothing is known about it.", report.Duration(dark))
+	}
 	p.Sections = append(p.Sections, report.Section{Title: "What this rests on", List: r.Assumptions})
 	if len(r.Differences) > 0 || len(r.Runs) > 2 {
 		p.Sections = append(p.Sections, r.comparison())
@@ -49,6 +54,14 @@ func (r *Report) Page() *report.Page {
 		p.Sections = append(p.Sections, report.Section{Title: "Policies that were not replayed", List: r.NotReplayed})
 	}
 	return p
+}
+
+// dark is for how long there is no data.
+func (r *Report) dark() (out time.Duration) {
+	for _, g := range r.Gaps {
+		out += g.Until.Sub(g.From)
+	}
+	return out
 }
 
 func (r *Report) runName(i int) string {
@@ -78,7 +91,7 @@ func (r *Answer) sections(name string) []report.Section {
 		steps.Rows = append(steps.Rows, []string{s.Policy, s.Step, strconv.Itoa(s.Issued)})
 	}
 	repairs := &report.Table{
-		Columns: []report.Column{{Name: "repair"}, {Name: "node"}, {Name: "policy"}, {Name: "fault began"}, {Name: "ended in the past"}, {Name: "steps", Long: true}, {Name: "outcome"}, {Name: "verdict"}},
+		Columns: []report.Column{{Name: "repair"}, {Name: "node"}, {Name: "policy"}, {Name: "alert began"}, {Name: "alert ended"}, {Name: "steps decided", Long: true}, {Name: "outcome"}, {Name: "verdict"}},
 		Empty:   "Drydock would have repaired nothing.",
 	}
 	for _, one := range r.Repairs {
@@ -136,7 +149,7 @@ func (r *Repair) verdict() string {
 // comparison is the second configuration beside the first, fault by fault.
 func (r *Report) comparison() report.Section {
 	t := &report.Table{
-		Columns: []report.Column{{Name: "node"}, {Name: "alert"}, {Name: "began"}, {Name: r.Runs[0].Config, Long: true}, {Name: r.Runs[2].Config, Long: true}},
+		Columns: []report.Column{{Name: "node"}, {Name: "alert"}, {Name: "alert began"}, {Name: r.Runs[0].Config, Long: true}, {Name: r.Runs[2].Config, Long: true}},
 		Empty:   "The two configurations would have done the same.",
 	}
 	for _, d := range r.Differences {

@@ -77,7 +77,7 @@ func New(o Options, from time.Time) *Replay {
 	core.SelfTest = nil // whether alerts arrive now says nothing about the past
 	w := &world{
 		simulation: &simulation{now: from.UTC()}, config: &core, alerts: newAlertmanager(o.Alertmanager, &core, o.BlindWhen, o.Resend), ill: illWhen(&core),
-		cures: o.Cures, curing: o.Curing, node: map[string]*node{}, touched: map[string]bool{}, about: map[string]*subject{}, story: newStory(&core),
+		cures: o.Cures, curing: o.Curing, node: map[string]*node{}, touched: map[string]bool{}, about: map[string]*firing{}, story: newStory(&core),
 	}
 	r := &Replay{world: w, poll: o.PollInterval, polled: from.UTC(), due: from.UTC()}
 	ids := 0
@@ -175,7 +175,7 @@ func (r *Replay) stirs(m history.Moment) bool {
 			return true
 		}
 	}
-	return false
+	return len(m.Silences) > 0
 }
 
 // awake has the engine look as it last would have before t: while it had nothing to do, nobody let it.

@@ -199,7 +199,7 @@ func assumptions(o Options) []string {
 		"A lease is renewed for as long as the node's Ready condition is not Unknown.",
 		"The provider finds nothing against a step.",
 		"Alertmanager answers each look, and the Watchdog is never late.",
-		"Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.",
+		"Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.",
 		"A cordon in the record counts as a person's, also one that Drydock set.",
 		"The record has no boot IDs: a reboot that cured is not told from a recovery. It keeps its slot for all of its wait, and a breaker that waits for its proof opens again.",
 		"A breaker keeps the end of a storm to the minute: a call after it may come a minute sooner or later.",

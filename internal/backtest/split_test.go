@@ -18,8 +18,8 @@ import (
 	"drydock.dev/drydock/internal/backtest/history/historytest"
 )
 
-// TestATimeThatIsSplitAnywhereGivesTheSameDecisions: from the samples to the report, by processes that share nothing but the file with the
-// state.
+// TestATimeThatIsSplitAnywhereGivesTheSameDecisions: from the answers to the report, by processes that share nothing but the file with the
+// state, each of which goes further than the one before.
 func TestATimeThatIsSplitAnywhereGivesTheSameDecisions(t *testing.T) {
 	t.Parallel()
 	const first, last = 30.0, 190.0
@@ -41,7 +41,7 @@ func TestATimeThatIsSplitAnywhereGivesTheSameDecisions(t *testing.T) {
 		}
 		r.Scrape(when, "a", historytest.KubeStateMetrics("a", machines...))
 	})
-	dir := r.Blocks(2 * time.Hour)
+	url := r.Serve()
 	rules, err := history.ReadRules("../../rules/NodeNotReady.yaml")
 	require.NoError(t, err)
 	o := optionsOf(t, dayConfig)
@@ -49,13 +49,11 @@ func TestATimeThatIsSplitAnywhereGivesTheSameDecisions(t *testing.T) {
 	reported := func(t require.TestingT, file string, until ...time.Time) string {
 		var found *Report
 		for _, to := range until {
-			past, err := history.OpenTSDB(context.Background(), dir, history.Options{Rules: rules})
+			past, err := history.OpenPrometheus(url, nil, history.Options{Rules: rules, Interval: 30 * time.Second, State: file})
 			require.NoError(t, err)
-			source, err := history.Carry(past, file, nil, historytest.At(first), to)
+			found, err = Backtest(context.Background(), past, historytest.At(first), to, Named{"", o})
 			require.NoError(t, err)
-			found, err = Backtest(context.Background(), source, source.From(), to, Named{"", o})
-			require.NoError(t, err)
-			require.NoError(t, source.Close())
+			require.NoError(t, past.Close())
 		}
 		var text strings.Builder
 		require.NoError(t, found.JSON(&text))

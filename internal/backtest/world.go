@@ -41,7 +41,7 @@ type world struct {
 	touched map[string]bool
 
 	// about are the alerts of the past that fire, by fingerprint.
-	about map[string]*subject
+	about map[string]*firing
 
 	ledger   map[string]string
 	ledgerAt int
@@ -53,12 +53,6 @@ type world struct {
 	asked func(names []string)
 	// decided is told each decision about a node; nil: nobody is told.
 	decided func(node string, d lifecycle.Decision)
-}
-
-// subject is an alert of the past that fires, and the node that it is about; empty: none that there is.
-type subject struct {
-	*firing
-	on string
 }
 
 // node is one Node of the past, and what came to it since.
@@ -95,6 +89,9 @@ func (w *world) apply(m history.Moment) {
 			w.stillFiring(n.Name)
 		}
 	}
+	for _, s := range m.Silences {
+		w.alerts.silence(s)
+	}
 	for _, a := range m.Alerts {
 		w.alert(a)
 	}
@@ -106,7 +103,7 @@ func (w *world) stillFiring(name string) {
 	for fp, about := range w.about {
 		if about.on == "" && w.nodeOf(about.labels) == name { // its Node was not there when it began
 			about.on = name
-			w.story.fault(about.firing, name, time.Time{})
+			w.story.fault(about, name, time.Time{})
 		}
 		if about.on != name {
 			continue
@@ -208,19 +205,18 @@ func (w *world) alert(a history.Alert) {
 		set[model.LabelName(label)] = model.LabelValue(w.config.ClusterValue)
 	}
 	f := &firing{fingerprint: remediations.Fingerprint(labels), labels: labels, set: set, startsAt: a.StartsAt}
-	on := ""
 	if known := w.about[f.fingerprint]; known != nil {
-		on = known.on
+		f.on = known.on
 	} else {
-		on = w.nodeOf(labels)
+		f.on = w.nodeOf(labels)
 	}
-	w.about[f.fingerprint] = &subject{f, on}
-	w.story.fault(f, on, a.EndsAt)
+	w.about[f.fingerprint] = f
+	w.story.fault(f, f.on, a.EndsAt)
 	if !a.EndsAt.IsZero() {
-		w.ended(f.fingerprint, on)
+		w.ended(f.fingerprint, f.on)
 		return
 	}
-	if n := w.node[on]; n != nil {
+	if n := w.node[f.on]; n != nil {
 		n.firing[f.fingerprint] = true
 		if n.cured != nil { // the fault of the past goes on: on a node that was cured this alert would not have come
 			n.cured.hidden[f.fingerprint] = true

@@ -2,6 +2,7 @@ package backtest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/internal/backtest/history"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -85,6 +87,29 @@ func TestANodeThatRegistersAgainHasItsAlerts(t *testing.T) {
 			last := repairs[len(repairs)-1]
 			require.Len(t, last.Steps, 1)
 			require.Equal(t, remediations.OutcomeRecovered, last.Outcome)
+		})
+	}
+}
+
+// TestASilenceOfThePastHoldsAsLong as it was recorded.
+func TestASilenceOfThePastHoldsAsLong(t *testing.T) {
+	t.Parallel()
+	for name, silenced := range map[string]bool{"silenced": true, "not silenced, the control": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := tenWell()
+			p.ill("n01", at(10, 0), at(16, 0))
+			if silenced {
+				p.at(at(10, 5)).Silences = []history.Silence{{Node: "n01"}}
+				p.at(at(12, 0)).Silences = []history.Silence{{Node: "n01", Ended: true}}
+			}
+			r := replay(t, optionsOf(t, dayConfig), p.moments(), midnight, at(24, 0))
+			repairs := of(r, "n01")
+			require.Len(t, repairs, 1)
+			require.NotEmpty(t, repairs[0].Steps)
+			require.Equal(t, silenced, !repairs[0].Steps[0].At.Before(at(12, 0)))
+			held := slices.ContainsFunc(r.story.heldBy(), func(h Held) bool { return h.Reason == remediations.ReasonSilenced })
+			require.Equal(t, silenced, held)
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -30,6 +31,23 @@ func StartTSDB(t testing.TB, dir string, rules ...string) (*Process, string) {
 	}
 	t.Cleanup(process.Kill)
 	return process, address
+}
+
+// WriteTSDB makes a TSDB folder of samples in the OpenMetrics format, with promtool.
+func WriteTSDB(t testing.TB, openMetrics string) string {
+	t.Helper()
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "samples")
+	built, err := programs.Build(t.Context(), t.Output(), "promtool")
+	if err == nil {
+		err = os.WriteFile(file, []byte(openMetrics), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), built["promtool"], "tsdb", "create-blocks-from", "openmetrics", file, dir).CombinedOutput(); err != nil {
+		t.Fatalf("promtool: %v: %s", err, out)
+	}
+	return dir
 }
 
 // serveTSDB starts Prometheus on dir. Its configuration and its log are in own.

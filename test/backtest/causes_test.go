@@ -18,7 +18,7 @@ type cause struct {
 
 // causes are why the replay may decide otherwise. There are no others.
 var causes = []cause{
-	{"Silences, approvals, pauses, requests and break-glass of the past are not in the record: there are none.", (*comparison).people},
+	{"Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.", (*comparison).people},
 	{"Alertmanager answers each look, and the Watchdog is never late.", (*comparison).unanswered},
 	{"A cordon in the record counts as a person's, also one that Drydock set.", (*comparison).cordon},
 	{

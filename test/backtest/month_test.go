@@ -292,7 +292,8 @@ func TestAMonthAtSpeedIsReplayedAsItWasLived(t *testing.T) {
 	m.lived.finish(m.began, until)
 	m.awaitSamples(until)
 	report := m.backtest(until, m.lived.config, "--prometheus", m.lab.PrometheusURL())
-	require.Equal(t, report, m.backtest(until, m.lived.config, "--tsdb", m.snapshot()), "the folder says what the API says")
+	snapshot := lab.ServeTSDB(t, m.snapshot())
+	require.Equal(t, report, m.backtest(until, m.lived.config, "--prometheus", snapshot), "a Prometheus over its folder says the same")
 
 	replayed := read(t, report)
 	found := compare(m.lived, replayed)

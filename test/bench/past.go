@@ -1,15 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
-
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/tsdb"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/programs"
@@ -28,26 +27,45 @@ var (
 	backtestFrom    = backtestSamples.Add(10 * time.Minute)
 )
 
-// writePast writes what Prometheus has of kube-state-metrics and of node-problem-detector. One node in a hundred is not Ready for the
-// second hour of each day.
+// writePast writes what Prometheus has of kube-state-metrics and of node-problem-detector, with promtool. One node in a hundred is not
+// Ready for the second hour of each day.
 func writePast(ctx context.Context, dir string, size int, until time.Time) error {
-	type series struct {
-		labels labels.Labels
-		ref    int
-		value  func(ill bool) float64
+	built, err := programs.Build(ctx, os.Stdout, "promtool")
+	if err != nil {
+		return err
 	}
-	var all []series
+	all := pastSeries(size)
+	for begin := backtestSamples; begin.Before(until); begin = begin.Add(time.Hour) {
+		if err := writeHour(filepath.Join(dir, "samples"), all, begin); err != nil {
+			return err
+		}
+		run := exec.CommandContext(ctx, built["promtool"], "tsdb", "create-blocks-from", "openmetrics", filepath.Join(dir, "samples"), filepath.Join(dir, "tsdb"))
+		if text, err := run.CombinedOutput(); err != nil {
+			return fmt.Errorf("promtool: %w: %s", err, text)
+		}
+	}
+	return os.Remove(filepath.Join(dir, "samples"))
+}
+
+// pastSeriesOf is a series of a node, and what it is.
+type pastSeriesOf struct {
+	name  string
+	node  int
+	value func(ill bool) float64
+}
+
+func pastSeries(size int) (all []pastSeriesOf) {
 	always := func(v float64) func(bool) float64 { return func(bool) float64 { return v } }
 	for i := range size {
 		node := nodeName(i)
-		add := func(value func(bool) float64, name string, more ...string) {
-			all = append(all, series{
-				labels: labels.FromStrings(append([]string{"__name__", name, "job", "kube-state-metrics", "instance", "ksm:8080", "node", node}, more...)...), ref: i, value: value,
+		add := func(value func(bool) float64, name, more string) {
+			all = append(all, pastSeriesOf{
+				name: fmt.Sprintf(`%s{job="kube-state-metrics",instance="ksm:8080",node="%s"%s}`, name, node, more), node: i, value: value,
 			})
 		}
-		add(always(1), "kube_node_info", "provider_id", "civo://"+node, "kubelet_version", "v1.36.3")
-		add(always(float64(backtestSamples.Add(-24*time.Hour).Unix())), "kube_node_created")
-		add(always(0), "kube_node_spec_unschedulable")
+		add(always(1), "kube_node_info", fmt.Sprintf(`,provider_id="civo://%s",kubelet_version="v1.36.3"`, node))
+		add(always(float64(backtestSamples.Add(-24*time.Hour).Unix())), "kube_node_created", "")
+		add(always(0), "kube_node_spec_unschedulable", "")
 		for condition, well := range map[string]string{"Ready": "true", "DiskPressure": "false", "KernelDeadlock": "false"} {
 			for _, status := range []string{"true", "false", "unknown"} {
 				add(func(ill bool) float64 {
@@ -59,34 +77,28 @@ func writePast(ctx context.Context, dir string, size int, until time.Time) error
 						return 1
 					}
 					return 0
-				}, "kube_node_status_condition", "condition", condition, "status", status)
+				}, "kube_node_status_condition", fmt.Sprintf(`,condition="%s",status="%s"`, condition, status))
 			}
 		}
 	}
-	for begin := backtestSamples; begin.Before(until); begin = begin.Add(time.Hour) {
-		w, err := tsdb.NewBlockWriter(slog.New(slog.DiscardHandler), dir, (24 * time.Hour).Milliseconds())
-		if err != nil {
-			return err
-		}
+	return all
+}
+
+// writeHour writes the samples of an hour in the OpenMetrics format.
+func writeHour(path string, all []pastSeriesOf, begin time.Time) (err error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(file, 1<<20)
+	for _, s := range all {
+		value := s.value(s.node%100 == 7 && begin.Hour() == 1)
 		for at := begin; at.Before(begin.Add(time.Hour)); at = at.Add(backtestStep) {
-			app := w.Appender(ctx)
-			for _, s := range all {
-				if _, err := app.Append(0, s.labels, at.UnixMilli(), s.value(s.ref%100 == 7 && begin.Hour() == 1)); err != nil {
-					return err
-				}
-			}
-			if err := app.Commit(); err != nil {
-				return err
-			}
-		}
-		if _, err := w.Flush(ctx); err != nil {
-			return err
-		}
-		if err := w.Close(); err != nil {
-			return err
+			_, _ = fmt.Fprintf(out, "%s %v %d\n", s.name, value, at.Unix()) // Flush gives its error
 		}
 	}
-	return nil
+	_, _ = out.WriteString("# EOF\n")
+	return errors.Join(out.Flush(), file.Close())
 }
 
 // servePast runs Prometheus on the blocks.

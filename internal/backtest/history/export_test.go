@@ -3,20 +3,14 @@ package history
 import (
 	"context"
 	"time"
-
-	"github.com/prometheus/prometheus/rules"
 )
 
-// Evaluated gives the alerts alone, of rules that are evaluated at multiples of their interval from from on, as promtool
-// does it.
+// Evaluated gives the alerts alone, of rules that are evaluated at multiples of their interval from from on, as promtool does it.
 func (p *Past) Evaluated(ctx context.Context, from, until time.Time, yield func(time.Time, Alert)) error {
-	if err := p.begin(); err != nil {
-		return err
-	}
-	p.evaluator.slot = func(_ *rules.Group, at time.Time) time.Time { return at }
-	p.evaluator.start(from)
-	for at := from; at.Before(until); at = at.Add(7 * time.Minute) {
-		changes, err := p.evaluator.run(ctx, at.Add(7*time.Minute))
+	p.begin()
+	p.start = from.UnixMilli()
+	for _, r := range p.rules {
+		changes, err := r.run(ctx, p, from.UnixMilli(), until.UnixMilli())
 		if err != nil {
 			return err
 		}
@@ -26,3 +20,9 @@ func (p *Past) Evaluated(ctx context.Context, from, until time.Time, yield func(
 	}
 	return nil
 }
+
+// ReadAtOnce sets how much is read at once.
+func (p *Past) ReadAtOnce(d time.Duration) { p.options.span = d }
+
+// Patient has the Past wait by this function.
+func (p *Past) Patient(wait func(ctx context.Context, d time.Duration) error) { p.server.wait = wait }

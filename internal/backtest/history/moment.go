@@ -1,10 +1,15 @@
-// Package history reads what Prometheus recorded: which Nodes there were and how they changed, and which alerts fired. It
-// gives both as a stream of moments, so that a month of a large fleet is never in memory at once. It decides nothing: who
+// Package history asks a server with the API of Prometheus what was: which Nodes there were and how they changed, and which alerts fired.
+// It gives both as a stream of moments, so that a month of a large fleet is never in memory at once. It decides nothing: who
 // consumes the moments asks the same code that decides live.
+//
+// Only query_range is asked: each system that answers PromQL has it. The server evaluates the rules' expressions. Of Nodes it is asked
+// for what changed alone. A limit of the server is met by shorter times, then by fewer nodes at once; what it still does not answer is an
+// error or is named, and never counts as if nothing had been there.
 package history
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -29,22 +34,29 @@ type Moment struct {
 	Nodes []*corev1.Node
 	// Gone are the names of the Nodes that were deleted, sorted.
 	Gone []string
-	// Alerts are the alerts that began to fire, changed their annotations, or ended, sorted by their labels.
+	// Alerts are the alerts that began to fire or ended, sorted by their labels.
 	Alerts []Alert
+	// Silences are the nodes whose repairs began or ceased to be held because of a silence.
+	Silences []Silence
 	// Gap says, where it is not nil, that the data ends at At and begins again at Gap.Until. What was known at At is no
 	// longer known, and nothing can be decided. A gap deletes no Node and ends no alert: the first moment after it says what
 	// has changed meanwhile.
 	Gap *Gap
 }
 
-// Alert is an alert as Prometheus sends it to Alertmanager.
+// Alert is an alert as Prometheus sends it to Alertmanager, but for its annotations: they decide nothing.
 type Alert struct {
-	Labels      model.LabelSet
-	Annotations model.LabelSet
-	StartsAt    time.Time
-	EndsAt      time.Time // zero while the alert fires
-	// GeneratorURL is the path and query of the rule's expression in Prometheus' own page.
-	GeneratorURL string
+	Labels   model.LabelSet
+	StartsAt time.Time
+	EndsAt   time.Time // zero while the alert fires
+}
+
+func (a Alert) compare(b Alert) int { return strings.Compare(a.Labels.String(), b.Labels.String()) }
+
+// Silence is a silence about a node that Drydock, which ran then, held a repair for.
+type Silence struct {
+	Node  string
+	Ended bool
 }
 
 // Gap is a time without data.
@@ -56,6 +68,6 @@ type Gap struct {
 // Skip is something in the data that was not used.
 type Skip struct {
 	From, Until time.Time // both zero where it concerns all the time
-	What        string    // the block, metric, or rule
+	What        string    // the metric or rule
 	Why         string
 }

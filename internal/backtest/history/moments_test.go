@@ -7,14 +7,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/tsdb"
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/backtest/history"
@@ -80,7 +78,7 @@ func TestAnAlertIsAsPrometheusSendsIt(t *testing.T) {
 		r.Scrape(when, "a", KubeStateMetrics("a", m))
 	})
 	past := pastOf(t, r, history.Options{
-		Rules: rulesOf(t, unready), ExternalLabels: model.LabelSet{"cluster": "prod", "severity": "none"},
+		Rules: rulesOf(t, unready), ExternalLabels: model.LabelSet{"cluster": "prod"},
 	})
 	var alerts []history.Alert
 	for _, m := range moments(t, past, 10, 60) {
@@ -91,8 +89,6 @@ func TestAnAlertIsAsPrometheusSendsIt(t *testing.T) {
 	require.Equal(t, model.LabelValue("prod"), began.Labels["cluster"], "an external label")
 	require.Equal(t, model.LabelValue("critical"), began.Labels["severity"], "an alert's own label counts more")
 	require.Equal(t, model.LabelValue("one"), began.Labels["node"])
-	require.Equal(t, model.LabelSet{"summary": "one is not Ready"}, began.Annotations)
-	require.Contains(t, began.GeneratorURL, "/graph?g0.expr=kube_node_status_condition")
 	require.WithinRange(t, began.StartsAt, At(22), At(23))
 	require.True(t, began.EndsAt.IsZero())
 	require.Equal(t, began.StartsAt, ended.StartsAt)
@@ -102,42 +98,13 @@ func TestAnAlertIsAsPrometheusSendsIt(t *testing.T) {
 func TestTheSameDataGivesTheSameMoments(t *testing.T) {
 	t.Parallel()
 	r := day(t, 6)
-	dir := r.Blocks(2 * time.Hour)
+	url := r.Serve()
 	o := history.Options{Rules: rulesOf(t, unready)}
-	once := moments(t, openTSDB(t, dir, o), 60, 350)
+	once := moments(t, open(t, url, o), 60, 350)
 	require.Greater(t, len(once), 30)
-	again := openTSDB(t, dir, o)
+	again := open(t, url, o)
 	require.Equal(t, text(t, once), text(t, moments(t, again, 60, 350)))
 	require.Equal(t, text(t, once), text(t, moments(t, again, 60, 350)), "a Past that begins anew")
-}
-
-func TestMomentsOutliveThePast(t *testing.T) {
-	t.Parallel()
-	past, err := history.OpenTSDB(t.Context(), day(t, 6).Blocks(2*time.Hour), history.Options{Rules: rulesOf(t, unready)})
-	require.NoError(t, err)
-	all := moments(t, past, 60, 350)
-	before := text(t, all)
-	require.NoError(t, past.Close())
-	require.Equal(t, before, text(t, all))
-}
-
-// Wherever the time is split, both halves give what the whole gives.
-func TestTimeThatIsSplitGivesTheSameMoments(t *testing.T) {
-	t.Parallel()
-	dir := day(t, 6).Blocks(2 * time.Hour)
-	o := history.Options{Rules: rulesOf(t, unready)}
-	whole := openTSDB(t, dir, o)
-	want := text(t, moments(t, whole, 60, 350))
-	for _, minutes := range []float64{61, 85.5, 86, 87.2501, 88.3, 99.99, 111, 120, 121, 240, 300.123} {
-		past := openTSDB(t, dir, o)
-		got := slices.Concat(moments(t, past, 60, minutes), moments(t, past, minutes, 350))
-		require.Equal(t, want, text(t, got), "split at minute %v", minutes)
-		require.Equal(t, whole.Skipped(), past.Skipped())
-	}
-	// The control: a call that goes on from elsewhere begins anew, with all that is there.
-	past := openTSDB(t, dir, o)
-	moments(t, past, 60, 85.5)
-	require.Len(t, moments(t, past, 86, 90)[0].Nodes, 3)
 }
 
 func TestAnAlertThatChangesDuringAGapIsToldAtItsEnd(t *testing.T) {
@@ -164,97 +131,6 @@ func TestAnAlertThatChangesDuringAGapIsToldAtItsEnd(t *testing.T) {
 	require.Len(t, ended, 1)
 	require.Equal(t, At(30), ended[0].At)
 	require.WithinRange(t, ended[0].Alerts[0].EndsAt, At(20), At(30))
-}
-
-func TestABrokenBlockIsNamedAndSkipped(t *testing.T) {
-	t.Parallel()
-	broken := map[string]func(t *testing.T, block string){
-		"a chunk's bytes": func(t *testing.T, block string) {
-			path := filepath.Join(block, "chunks", "000001")
-			data, err := os.ReadFile(path)
-			require.NoError(t, err)
-			data[len(data)/2] ^= 0xff
-			require.NoError(t, os.WriteFile(path, data, 0o600))
-		},
-		"an index that is cut off": func(t *testing.T, block string) {
-			require.NoError(t, os.Truncate(filepath.Join(block, "index"), 100))
-		},
-		"no meta.json": func(t *testing.T, block string) {
-			require.NoError(t, os.Remove(filepath.Join(block, "meta.json")))
-		},
-	}
-	for name, breakIt := range broken {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := New(t)
-			Every(0, 360, func(when time.Time, _ float64) {
-				r.Scrape(when, "a", KubeStateMetrics("a", Machine{Name: "one"}, Machine{Name: "two"}))
-			})
-			dir := r.Blocks(2 * time.Hour)
-			all, err := filepath.Glob(filepath.Join(dir, "0*"))
-			require.NoError(t, err)
-			require.Len(t, all, 3)
-			o := history.Options{Rules: rulesOf(t, quiet)}
-			require.Len(t, moments(t, openTSDB(t, dir, o), 10, 350), 1, "the control: all blocks are whole")
-			breakIt(t, all[1])
-			past := openTSDB(t, dir, o)
-			got := moments(t, past, 10, 350)
-			require.Len(t, got, 3)
-			require.Equal(t, At(124.5), got[1].At)
-			require.Equal(t, At(240), got[1].Gap.Until)
-			require.Empty(t, got[2].Gone)
-			var what []string
-			for _, s := range past.Skipped() {
-				what = append(what, s.What)
-			}
-			require.Contains(t, what, "block "+filepath.Base(all[1]))
-
-			breakIt(t, all[0])
-			breakIt(t, all[2])
-			_, err = history.OpenTSDB(t.Context(), dir, o)
-			for _, block := range all {
-				require.ErrorContains(t, err, "block "+filepath.Base(block)+": ", "where nothing is left, it says why")
-			}
-		})
-	}
-}
-
-// The folder of a running Prometheus has its last hours in the write-ahead log. It is read, and not changed.
-func TestTheWriteAheadLogIsReadAndNotWritten(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	db, err := tsdb.Open(dir, nil, nil, tsdb.DefaultOptions(), nil)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	for minutes := 0.0; minutes < 120; minutes += 0.25 { // several chunks of each series
-		app := db.Appender(t.Context())
-		for name, v := range KubeStateMetrics("a", Machine{Name: "one"}) {
-			_, err := app.Append(0, Series(t, name), At(minutes).UnixMilli(), v)
-			require.NoError(t, err)
-		}
-		require.NoError(t, app.Commit())
-	}
-	before := files(t, dir)
-	past := openTSDB(t, dir, history.Options{Rules: rulesOf(t, quiet)})
-	got := moments(t, past, 10, 120)
-	require.Len(t, got, 1)
-	require.Equal(t, []string{"one"}, names(got[0].Nodes))
-	require.Empty(t, past.Skipped())
-	require.Equal(t, before, files(t, dir))
-}
-
-func files(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		out[path] = string(data)
-		return err
-	}))
-	return out
 }
 
 func TestRecordedAlertsAreTakenAsTheyAre(t *testing.T) {
@@ -337,21 +213,6 @@ func TestARecordedAlertFiresSinceItBeganTo(t *testing.T) {
 	}
 }
 
-// The rules ran in the live Prometheus, too. What it recorded of them says nothing about the rules that are tried now.
-func TestWhatTheLiveRulesRecordedIsNotRead(t *testing.T) {
-	t.Parallel()
-	for name, fires := range map[string]bool{"Sticky": false, "Another": true} {
-		r := New(t)
-		Every(0, 60, func(when time.Time, _ float64) {
-			r.Scrape(when, "a", KubeStateMetrics("a", Machine{Name: "one"}))
-			r.Scrape(when, "rules", map[string]float64{`ALERTS{alertname="` + name + `",alertstate="firing",node="one"}`: 1})
-		})
-		past := pastOf(t, r, history.Options{Rules: rulesOf(t, `
-groups: [{name: sticky, rules: [{alert: Sticky, expr: 'ALERTS{alertname="`+name+`",alertstate="firing"} == 1'}]}]`)})
-		require.Equal(t, fires, len(moments(t, past, 10, 60)[0].Alerts) == 1, name)
-	}
-}
-
 func TestWhatIsMissingOrFailsIsNamed(t *testing.T) {
 	t.Parallel()
 	r := New(t)
@@ -385,10 +246,11 @@ groups:
 func TestProgressIsOfTheTimeThatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	var told []time.Duration
-	past := openTSDB(t, day(t, 8).Blocks(2*time.Hour), history.Options{Rules: rulesOf(t, strings.Replace(unready, "for: 2m", "for: 3h", 1)), Progress: func(done, all time.Duration) {
+	past := pastOf(t, day(t, 8), history.Options{Rules: rulesOf(t, strings.Replace(unready, "for: 2m", "for: 3h", 1)), Progress: func(done, all time.Duration) {
 		require.Equal(t, 5*time.Hour, all)
 		told = append(told, done.Round(time.Minute))
 	}})
+	past.ReadAtOnce(2 * time.Hour)
 	moments(t, past, 2*60, 7*60)
 	require.True(t, slices.IsSorted(told), "%v", told)
 	require.Equal(t, []time.Duration{0, 2 * time.Hour, 4 * time.Hour, 5 * time.Hour}, slices.Compact(told))
@@ -396,7 +258,7 @@ func TestProgressIsOfTheTimeThatWasAskedFor(t *testing.T) {
 
 func TestAnErrorOfTheConsumerEndsTheReading(t *testing.T) {
 	t.Parallel()
-	past := openTSDB(t, day(t, 6).Blocks(2*time.Hour), history.Options{Rules: rulesOf(t, unready)})
+	past := pastOf(t, day(t, 6), history.Options{Rules: rulesOf(t, unready)})
 	enough, calls := errors.New("enough"), 0
 	err := past.Moments(context.Background(), At(60), At(350), func(history.Moment) error {
 		calls++
@@ -442,30 +304,4 @@ spec:
 	require.ErrorContains(t, err, "ConfigMap")
 	_, err = history.ReadRules(t.TempDir())
 	require.ErrorContains(t, err, "has no file *.yaml or *.yml")
-}
-
-// TestABlockIsUnmappedWhenItIsPassed: a month of blocks takes no more memory than those that are read. What was unmapped can be read again.
-func TestABlockIsUnmappedWhenItIsPassed(t *testing.T) {
-	t.Parallel()
-	const blocks = 12
-	dir := day(t, blocks).Blocks(time.Hour)
-	mapped := func() int {
-		maps, err := os.ReadFile("/proc/self/maps")
-		require.NoError(t, err)
-		return len(regexp.MustCompile(regexp.QuoteMeta(dir)+`/\w+/chunks/`).FindAll(maps, -1))
-	}
-	past := openTSDB(t, dir, history.Options{Rules: rulesOf(t, unready)})
-	require.Equal(t, blocks, mapped(), "each is mapped once, and what was checked is not mapped any more")
-	var last int
-	read := func() (out []history.Moment) {
-		require.NoError(t, past.Moments(t.Context(), At(30), At(blocks*60), func(m history.Moment) error {
-			out, last = append(out, m), mapped()
-			return nil
-		}))
-		return out
-	}
-	all := read()
-	require.LessOrEqual(t, last, 4, "two hours are read at once, and what the rules look back on")
-	require.LessOrEqual(t, mapped(), 1)
-	require.Equal(t, text(t, all), text(t, read()))
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,14 +14,6 @@ import (
 
 // quiet are rules that never fire.
 const quiet = "groups: [{name: quiet, rules: [{alert: Never, expr: 'kube_node_info == 2'}]}]"
-
-func pastOf(t testing.TB, r *Recording, o history.Options) *history.Past {
-	t.Helper()
-	if o.Rules == nil && !o.Recorded {
-		o.Rules = rulesOf(t, quiet)
-	}
-	return openTSDB(t, r.Blocks(2*time.Hour), o)
-}
 
 func names(nodes []*corev1.Node) (out []string) {
 	for _, node := range nodes {
@@ -47,7 +40,7 @@ func TestANodeIsWhatKubeStateMetricsShowed(t *testing.T) {
 			Labels: `,label_topology_kubernetes_io_zone="lon1",label_example_com_pool="x",label_example_org_other="y"`,
 		}))
 	})
-	past := pastOf(t, r, history.Options{NodeLabels: []string{"example.com/pool"}})
+	past := pastOf(t, r, history.Options{NodeLabels: []string{"example.com/pool", "topology.kubernetes.io/zone"}, NodeTaints: []string{"gpu", "other"}, NodeConditions: map[string]bool{"DiskPressure": false}})
 	got := moments(t, past, 10, 30)
 	require.Len(t, got, 1, "nothing changed")
 	require.Equal(t, At(10), got[0].At)
@@ -59,7 +52,6 @@ func TestANodeIsWhatKubeStateMetricsShowed(t *testing.T) {
 	require.Equal(t, "civo://one", node.Spec.ProviderID)
 	require.True(t, node.Spec.Unschedulable)
 	require.Equal(t, []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}, node.Spec.Taints)
-	require.Equal(t, "v1.36.3", node.Status.NodeInfo.KubeletVersion)
 	require.Equal(t, "uuid-one", node.Status.NodeInfo.SystemUUID)
 	require.Equal(t, map[string]string{
 		"topology.kubernetes.io/zone": "lon1", "example.com/pool": "x", "node-role.kubernetes.io/worker": "",
@@ -67,10 +59,6 @@ func TestANodeIsWhatKubeStateMetricsShowed(t *testing.T) {
 	status, _ := ready(node)
 	require.Equal(t, corev1.ConditionTrue, status)
 	require.Len(t, node.Status.Conditions, 2)
-	require.Contains(t, past.Skipped(), history.Skip{
-		What: "kube_node_labels{label_example_org_other}",
-		Why:  "the name that this label has on the Node is not known, so no Node has it",
-	})
 }
 
 func TestNodesAppearChangeAndAreDeleted(t *testing.T) {
@@ -85,7 +73,7 @@ func TestNodesAppearChangeAndAreDeleted(t *testing.T) {
 			nodes[0].Ready = "unknown"
 		}
 		if minutes >= 50 {
-			nodes[0].Version = "v1.37.0"
+			nodes[0].Cordoned = true
 		}
 		r.Scrape(when, "a", KubeStateMetrics("a", nodes...))
 	})
@@ -105,7 +93,7 @@ func TestNodesAppearChangeAndAreDeleted(t *testing.T) {
 	require.Equal(t, At(40), got[4].At)
 	require.Equal(t, []string{"two"}, got[4].Gone)
 	require.Equal(t, At(50), got[5].At)
-	require.Equal(t, "v1.37.0", got[5].Nodes[0].Status.NodeInfo.KubeletVersion)
+	require.True(t, got[5].Nodes[0].Spec.Unschedulable)
 	status, since = ready(got[5].Nodes[0])
 	require.Equal(t, corev1.ConditionTrue, status)
 	require.Equal(t, At(35), since, "the condition did not change")
@@ -140,12 +128,7 @@ func TestKubeStateMetricsThatIsDownIsAGapAndDeletesNothing(t *testing.T) {
 				require.Equal(t, At(30), got[2].At)
 				require.Nil(t, got[2].Gap)
 				require.Equal(t, []string{"two"}, names(got[2].Nodes))
-				if restarted == "a" { // the control: a Node that the same kube-state-metrics no longer shows is gone
-					require.Len(t, got, 3)
-					require.Equal(t, []string{"three"}, got[2].Gone)
-					continue
-				}
-				require.Empty(t, got[2].Gone, "its successor may not know all Nodes yet")
+				require.Empty(t, got[2].Gone, "it may not know all Nodes yet")
 				require.Len(t, got, 4)
 				require.Equal(t, At(35), got[3].At)
 				require.Equal(t, []string{"three"}, got[3].Gone)
@@ -186,4 +169,97 @@ func TestDataThatBeginsLateOrEndsEarlyIsAGap(t *testing.T) {
 	require.Equal(t, []string{"one"}, names(got[1].Nodes))
 	require.Equal(t, At(64.5), got[2].At)
 	require.Equal(t, At(90), got[2].Gap.Until)
+}
+
+// TestWhatANodeHasNoMoreIsTakenFromIt: a role and a taint end, also while kube-state-metrics is down.
+func TestWhatANodeHasNoMoreIsTakenFromIt(t *testing.T) {
+	t.Parallel()
+	for name, down := range map[string]bool{"while it is shown": false, "while kube-state-metrics is down": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := New(t)
+			Every(0, 60, func(when time.Time, minutes float64) {
+				m := Machine{Name: "one", Role: "control-plane", Taint: "gpu"}
+				if minutes >= 25 {
+					m.Role, m.Taint = "worker", ""
+				}
+				if down && minutes >= 20 && minutes < 30 {
+					r.Scrape(when, "a", nil)
+					return
+				}
+				r.Scrape(when, "a", KubeStateMetrics("a", m))
+			})
+			got := moments(t, pastOf(t, r, history.Options{NodeTaints: []string{"gpu"}}), 10, 60)
+			require.Len(t, got[0].Nodes[0].Spec.Taints, 1, "the control")
+			require.Contains(t, got[0].Nodes[0].Labels, "node-role.kubernetes.io/control-plane")
+			last := got[len(got)-1]
+			require.Empty(t, last.Nodes[0].Spec.Taints)
+			require.Equal(t, map[string]string{"node-role.kubernetes.io/worker": ""}, last.Nodes[0].Labels)
+			if down {
+				require.Equal(t, At(35), last.At, "what is there is asked for again after the lookback")
+			} else {
+				require.Equal(t, At(25), last.At)
+			}
+		})
+	}
+}
+
+// TestAMachineThatIsMadeAnewIsAnotherNode, also under its old name, and between two steps.
+func TestAMachineThatIsMadeAnewIsAnotherNode(t *testing.T) {
+	t.Parallel()
+	r := New(t)
+	Every(0, 40, func(when time.Time, minutes float64) {
+		m := Machine{Name: "one"}
+		if minutes >= 20 {
+			m.Created = At(19.75)
+		}
+		r.Scrape(when, "a", KubeStateMetrics("a", m))
+	})
+	got := moments(t, pastOf(t, r, history.Options{}), 10, 40)
+	require.Len(t, got, 2)
+	require.Equal(t, At(20), got[1].At)
+	require.NotEqual(t, got[0].Nodes[0].UID, got[1].Nodes[0].UID)
+}
+
+// TestWhereTwoDisagreeTheNodeIsReady, as in the shipped rules.
+func TestWhereTwoDisagreeTheNodeIsReady(t *testing.T) {
+	t.Parallel()
+	r := New(t)
+	Every(0, 40, func(when time.Time, minutes float64) {
+		one, other := Machine{Name: "one"}, Machine{Name: "one"}
+		if minutes >= 20 {
+			one.Ready = "unknown"
+		}
+		if minutes >= 30 {
+			other.Ready = "unknown"
+		}
+		r.Scrape(when, "a", KubeStateMetrics("a", one))
+		r.Scrape(when, "b", KubeStateMetrics("b", other))
+	})
+	got := moments(t, pastOf(t, r, history.Options{}), 10, 40)
+	require.Len(t, got, 2)
+	require.Equal(t, At(30), got[1].At)
+	status, _ := ready(got[1].Nodes[0])
+	require.Equal(t, corev1.ConditionUnknown, status)
+}
+
+// TestOnlyTheOwnClusterIsAskedFor, where one store has several: by its label, which a store of one cluster does not have.
+func TestOnlyTheOwnClusterIsAskedFor(t *testing.T) {
+	t.Parallel()
+	for label, both := range map[string]bool{`,cluster="b"`: false, "": true} {
+		r := New(t)
+		Every(0, 40, func(when time.Time, _ float64) {
+			for name, v := range KubeStateMetrics("a", Machine{Name: "one", Ready: "false"}) {
+				r.Add(name[:len(name)-1]+`,cluster="a"}`, when, v)
+			}
+			for name, v := range KubeStateMetrics("b", Machine{Name: "two", Ready: "false"}) {
+				r.Add(name[:len(name)-1]+label+"}", when, v)
+			}
+		})
+		past := pastOf(t, r, history.Options{Rules: rulesOf(t, unready), ExternalLabels: model.LabelSet{"cluster": "a"}})
+		got := moments(t, past, 10, 40)
+		require.Equal(t, both, len(got[0].Nodes) == 2, label)
+		require.Equal(t, both, len(got[0].Alerts) == 2, label)
+		require.Equal(t, model.LabelValue("a"), got[0].Alerts[0].Labels["cluster"])
+	}
 }

@@ -2,40 +2,53 @@ package history
 
 import (
 	"cmp"
+	"regexp"
 	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Options say how the past is read.
+// Options say what is asked about the past.
 type Options struct {
-	// Rules are evaluated over the past; none: those that Drydock ships.
+	// Rules are asked about; none: those that Drydock ships.
 	Rules []RuleFile
-	// Recorded takes the alerts that Prometheus recorded, and evaluates nothing.
+	// Recorded takes the alerts that Prometheus recorded, and asks about no rule.
 	Recorded bool
 	// Matters says whether anybody asks for an alert of which these labels are known, its name among them, and others are not. A rule
 	// whose alerts matter to nobody is left out, and Skipped names it. nil: each alert matters.
 	Matters func(fixed model.LabelSet) bool
-	// ExternalLabels are those of Prometheus, which its data does not have: each alert gets them.
+	// ExternalLabels are those of Prometheus. The data of a store for several clusters has them, and only what has them, or has no such
+	// label at all, is asked for. Each alert gets them.
 	ExternalLabels model.LabelSet
-	// ReplicaLabel is the external label that differs between replicas of one Prometheus. It is dropped from what Prometheus answers: two
-	// replicas behind one Service would make two series of each, and two alerts of one. Empty: none is dropped.
+	// ReplicaLabel is the external label that differs between replicas of one Prometheus. It is dropped from what is answered: two
+	// replicas would make two alerts of one. Empty: none is dropped.
 	ReplicaLabel string
 	// Interval is the evaluation interval of groups that name none; 0: Prometheus' default, one minute.
 	Interval time.Duration
-	// Lookback is how long a series without a new sample is still there; 0: Prometheus' default, five minutes.
+	// Step is how finely Nodes, and recorded alerts, are asked about; 0: the shortest evaluation interval.
+	Step time.Duration
+	// Lookback is how long a series without a new sample is still there, as the server has it; 0: Prometheus' default, five minutes.
 	Lookback time.Duration
-	// NodeLabels are the names of labels of Nodes. kube-state-metrics changes each character that is not a letter, digit or _
-	// of a name to _, and only names that are known can be changed back. Those of Kubernetes and of providers are known.
-	NodeLabels []string
+	// NodeLabels, NodeTaints and NodeConditions are what of Nodes is asked for: the names of labels and conditions, and the keys of
+	// taints. A condition is true if its status is well. The condition Ready and the roles are always asked for.
+	NodeLabels, NodeTaints []string
+	NodeConditions         map[string]bool
+	// State is a file that keeps the answers from one run to the next; empty: none does.
+	State string
 	// Progress, where it is not nil, is called with how much of the time that was asked for has been read: first with nothing, lastly with all.
 	Progress func(done, all time.Duration)
+
+	// span is how much is read at once; 0: as much as is usual.
+	span time.Duration
 }
 
 func (o Options) complete() (Options, *rulebook, error) {
 	o.Interval = cmp.Or(o.Interval, time.Minute)
 	o.Lookback = cmp.Or(o.Lookback, 5*time.Minute)
+	o.span = cmp.Or(o.span, 6*time.Hour)
 	if o.Recorded {
+		o.Step = cmp.Or(o.Step, o.Interval)
 		return o, &rulebook{}, nil
 	}
 	if len(o.Rules) == 0 {
@@ -45,6 +58,33 @@ func (o Options) complete() (Options, *rulebook, error) {
 		}
 		o.Rules = rules
 	}
-	book, err := newRulebook(o.Rules, o.Matters)
-	return o, book, err
+	book, err := newRulebook(o)
+	if err != nil {
+		return o, nil, err
+	}
+	if o.Step == 0 {
+		o.Step = o.Interval
+		for _, r := range book.rules {
+			o.Step = min(o.Step, r.interval)
+		}
+	}
+	return o, book, nil
+}
+
+// ours are the matchers that leave the data of other clusters out.
+func (o *Options) ours() (out []*labels.Matcher) {
+	for name, value := range o.ExternalLabels {
+		out = append(out, labels.MustNewMatcher(labels.MatchRegexp, string(name), "("+regexp.QuoteMeta(string(value))+")|"))
+	}
+	return out
+}
+
+// has says that an alert is one of ours.
+func (o *Options) has(alert model.LabelSet) bool {
+	for name, value := range o.ExternalLabels {
+		if alert[name] != value {
+			return false
+		}
+	}
+	return true
 }

@@ -3,94 +3,71 @@ package history
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/common/model"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 )
 
-const (
-	// chunk is how much is read at once: a block of Prometheus, of which the rules read again what they look back on.
-	chunk = 2 * time.Hour
-	// chunkOfSamples is how much is read at once from a server that sends samples, which take ten times the memory.
-	chunkOfSamples = 30 * time.Minute
-)
+// together is how many questions are asked at once.
+const together = 4
 
-// Past is a Source. A call of Moments that begins where the last one ended goes on from there: together they give what one
-// call gives for both times. Any other call begins anew.
+// Past is a Source that asks a server with the API of Prometheus.
 type Past struct {
 	options Options
-	rules   *rulebook
-	data    storage.Queryable
-	closing func() error
-	passed  func(before int64) error // nothing before that time is read again, as long as the reading goes on
-	chunk   func() time.Duration     // how much is read at once
+	book    *rulebook
+	server  *server
+	state   *state
 
 	mu      sync.Mutex
 	skipped []Skip
+	// pending are the answers of this span, which the state may take. whole says that the span is one that a later run asks about, too.
+	pending []pack
+	whole   bool
+	start   int64
 
-	until time.Time // where the last call ended
-	*reading
+	fleet    *fleet
+	rules    []*rule
+	nodes    map[string]*corev1.Node // as given last
+	alerts   map[string]Alert        // that fire, as given last
+	silenced map[string]bool         // the nodes about which there is a silence
+	dark     bool                    // there is a gap
+	gap      *Moment                 // what changes at the end of the gap that there is now
+	before   Moment                  // what is given when this gap began
 }
 
-// reading is how far the past has been read.
-type reading struct {
-	fleet     *fleet
-	evaluator *evaluator
-	recorded  *recorded
-	seen      *seen
-
-	nodes  map[string]*corev1.Node // as given last
-	alerts map[string]Alert        // that fire, as given last
-	gap    *Moment                 // what changes at the end of the gap that there is now
-	before Moment                  // what is given when this gap began
+// pack is an answer for the state.
+type pack struct {
+	key [sha256.Size]byte
+	of  []series
 }
 
-// OpenTSDB opens a TSDB folder of Prometheus: a snapshot, or a data folder, also of a running Prometheus. It writes nothing
-// to it.
-func OpenTSDB(ctx context.Context, dir string, o Options) (*Past, error) {
-	o, rules, err := o.complete()
+// OpenPrometheus asks a server with the API of Prometheus. transport is nil where no HTTP settings are needed.
+func OpenPrometheus(address string, transport http.RoundTripper, o Options) (*Past, error) {
+	o, book, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
-	p := &Past{options: o, rules: rules, chunk: func() time.Duration { return chunk }}
-	f, err := openFolder(ctx, dir, rules.metrics(), p.skip)
+	asks, err := newClient(address, transport)
 	if err != nil {
 		return nil, err
 	}
-	p.data, p.closing, p.passed = f, f.close, f.passed
-	return p, nil
+	p := &Past{options: o, book: book, server: &server{client: asks, drop: model.LabelName(o.ReplicaLabel), wait: sleep}}
+	if o.State != "" {
+		p.state, err = openState(o.State, o.ExternalLabels.String())
+	}
+	return p, err
 }
 
-// OpenPrometheus reads from a running Prometheus, by its API for remote reading.
-func OpenPrometheus(url string, client *http.Client, o Options) (*Past, error) {
-	o, rules, err := o.complete()
-	if err != nil {
-		return nil, err
-	}
-	p := &Past{options: o, rules: rules, closing: func() error { return nil }, passed: func(int64) error { return nil }}
-	server, err := newRemote(url, client, o.ReplicaLabel, p.skip)
-	if err != nil {
-		return nil, err
-	}
-	p.data, p.chunk = server, func() time.Duration {
-		if server.chunks.Load() {
-			return chunk
-		}
-		return chunkOfSamples
-	}
-	return p, nil
-}
-
-// Close frees what the past is read from. The moments stay valid.
-func (p *Past) Close() error {
-	err := p.end()
-	return errors.Join(err, p.closing())
-}
+// Close ends the use of the state.
+func (p *Past) Close() error { return p.state.close() }
 
 func (p *Past) skip(s Skip) {
 	p.mu.Lock()
@@ -103,14 +80,11 @@ func (p *Past) skip(s Skip) {
 // Skipped is part of Source.
 func (p *Past) Skipped() []Skip {
 	p.mu.Lock()
-	all := slices.Clone(p.skipped)
+	all := slices.Concat(p.skipped, p.book.skip())
 	p.mu.Unlock()
-	all = append(all, p.rules.skip()...)
-	if p.reading != nil {
-		all = append(all, p.fleet.missing()...)
-		if p.evaluator != nil {
-			all = append(all, p.evaluator.failing()...)
-			all = append(all, p.seen.missing(p.evaluator)...)
+	for _, r := range p.rules {
+		if r.failed != nil {
+			all = append(all, *r.failed)
 		}
 	}
 	return slices.SortedFunc(slices.Values(all), func(a, b Skip) int {
@@ -118,32 +92,273 @@ func (p *Past) Skipped() []Skip {
 	})
 }
 
-// begin starts reading anew.
-func (p *Past) begin() error {
-	if err := p.end(); err != nil {
-		return err
+// ask answers a question from the state or by the server.
+func (p *Past) ask(ctx context.Context, q question, from, until, step int64) ([]series, error) {
+	if p.state == nil || !p.whole {
+		return p.server.get(ctx, q, from, until, step)
 	}
-	r := &reading{nodes: map[string]*corev1.Node{}, alerts: map[string]Alert{}, fleet: newFleet(p.options, p.skip)}
-	r.seen = &seen{Queryable: p.data, metrics: map[string]bool{}}
-	if p.options.Recorded {
-		r.recorded = newRecorded(p.options, p.skip)
-		p.reading = r
-		return nil
+	key := stateKey(q, from, until, step)
+	if found, known, err := p.state.get(key); known || err != nil {
+		return found, err
 	}
-	evaluator, err := newEvaluator(p.rules, p.options, r.seen, p.skip)
-	if err != nil {
-		return err
+	found, err := p.server.get(ctx, q, from, until, step)
+	if err == nil {
+		p.mu.Lock()
+		p.pending = append(p.pending, pack{key, found})
+		p.mu.Unlock()
 	}
-	r.evaluator = evaluator
-	p.reading = r
+	return found, err
+}
+
+// keep puts the answers of this span into the state, if kube-state-metrics was there at its end: later data may come into a span
+// whose end has none yet.
+func (p *Past) keep() error {
+	for _, one := range p.pending {
+		if !p.whole || len(p.fleet.shows) == 0 {
+			break
+		}
+		if err := p.state.put(one.key, one.of); err != nil {
+			return err
+		}
+	}
+	p.pending = nil
 	return nil
 }
 
-func (p *Past) end() error {
-	if p.reading == nil || p.evaluator == nil {
+// begin starts anew.
+func (p *Past) begin() {
+	p.skipped, p.pending, p.fleet = nil, nil, newFleet(p.options)
+	p.nodes, p.alerts, p.silenced, p.gap, p.dark = map[string]*corev1.Node{}, map[string]Alert{}, map[string]bool{}, nil, true
+	p.rules = nil
+	if p.options.Recorded {
+		p.rules = []*rule{recordedAlerts(p.options)}
+	}
+	p.rules = append(p.rules, recordedSilences(p.options))
+	for _, r := range p.book.rules {
+		one := *r
+		one.active = map[string]*active{}
+		p.rules = append(p.rules, &one)
+	}
+}
+
+// Moments is part of Source.
+func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Moment) error) error {
+	from, until = from.UTC().Truncate(time.Millisecond), until.UTC().Truncate(time.Millisecond)
+	if !from.Before(until) {
+		return errors.New("the time to read is empty: its end is not after its beginning")
+	}
+	p.begin()
+	// All that is there at from has had a sample in the lookback before it. Rules need longer.
+	start := from.Add(-p.options.Lookback)
+	for _, r := range p.rules {
+		if sooner := from.Add(-r.warmUp()); !p.options.Recorded && sooner.Before(start) {
+			start = sooner
+		}
+	}
+	read := func(at time.Time) {
+		if p.options.Progress != nil {
+			p.options.Progress(max(0, at.Sub(from)), until.Sub(from))
+		}
+	}
+	read(from)
+	if err := p.missing(ctx, from, until); err != nil {
+		return err
+	}
+	begun := false
+	first := func() error {
+		begun = true
+		if p.dark {
+			p.gap, p.before = &Moment{}, p.all(from)
+			return nil
+		}
+		return yield(p.all(from))
+	}
+	step, span := p.options.Step.Milliseconds(), p.options.span.Milliseconds()
+	span = max(step, span-span%step)
+	end := ceil(until.UnixMilli(), step)
+	p.start = start.UnixMilli() - start.UnixMilli()%step
+	for at := p.start; at < end; {
+		next := min(end, at-at%span+span)
+		p.whole = at%span == 0 && next%span == 0 && at != p.start
+		err := p.span(ctx, at, next, func(m Moment, ended bool) error {
+			switch {
+			case !m.At.Before(until):
+				return nil
+			case !begun && m.At.After(from):
+				if err := first(); err != nil {
+					return err
+				}
+			}
+			if !begun {
+				p.dark = (p.dark || m.Gap != nil) && !ended
+				p.know(m)
+				return nil
+			}
+			return p.tell(m, ended, yield)
+		})
+		if err != nil {
+			return err
+		}
+		if at = next; at > from.UnixMilli() {
+			read(time.UnixMilli(min(at, until.UnixMilli())))
+		}
+	}
+	if !begun {
+		if err := first(); err != nil {
+			return err
+		}
+	}
+	if p.gap != nil {
+		return yield(p.gapUntil(until))
+	}
+	return nil
+}
+
+const whyGap = "there is no data of kube-state-metrics"
+
+// span reads a part of the time. It calls each with what changed at an instant, and whether a gap ended there.
+func (p *Past) span(ctx context.Context, from, until int64, each func(m Moment, ended bool) error) error {
+	nodes, err := p.fleet.run(ctx, p, from, until)
+	if err != nil {
+		return err
+	}
+	work, within := errgroup.WithContext(ctx)
+	work.SetLimit(together)
+	found := make([][]alertChange, len(p.rules))
+	for i, r := range p.rules {
+		work.Go(func() (err error) {
+			found[i], err = r.run(within, p, from, until)
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return err
+	}
+	if err := p.keep(); err != nil {
+		return err
+	}
+	alerts := slices.Concat(found...)
+	slices.SortStableFunc(alerts, func(a, b alertChange) int { return cmp.Compare(a.at, b.at) })
+	for len(nodes)+len(alerts) > 0 {
+		if err := each(take(&nodes, &alerts)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take takes the changes of the next instant.
+func take(nodes *[]nodeChange, alerts *[]alertChange) (Moment, bool) {
+	var at int64
+	switch {
+	case len(*nodes) == 0:
+		at = (*alerts)[0].at
+	case len(*alerts) == 0:
+		at = (*nodes)[0].at
+	default:
+		at = min((*nodes)[0].at, (*alerts)[0].at)
+	}
+	m, ended := Moment{At: time.UnixMilli(at).UTC()}, false
+	if len(*nodes) > 0 && (*nodes)[0].at == at {
+		change := (*nodes)[0]
+		*nodes = (*nodes)[1:]
+		m.Nodes, m.Gone, ended = change.nodes, change.gone, change.ended
+		if change.began {
+			m.Gap = &Gap{Why: whyGap}
+		}
+	}
+	for len(*alerts) > 0 && (*alerts)[0].at == at {
+		if c := (*alerts)[0]; c.silence {
+			m.Silences = append(m.Silences, Silence{Node: string(c.Labels["node"]), Ended: !c.EndsAt.IsZero()})
+		} else {
+			m.Alerts = append(m.Alerts, c.Alert)
+		}
+		*alerts = (*alerts)[1:]
+	}
+	slices.SortStableFunc(m.Alerts, Alert.compare)
+	return m, ended
+}
+
+// know takes over what changed.
+func (p *Past) know(m Moment) {
+	for _, node := range m.Nodes {
+		p.nodes[node.Name] = node
+	}
+	for _, name := range m.Gone {
+		delete(p.nodes, name)
+	}
+	for _, s := range m.Silences {
+		if p.silenced[s.Node] = true; s.Ended {
+			delete(p.silenced, s.Node)
+		}
+	}
+	for _, alert := range m.Alerts {
+		if alert.EndsAt.IsZero() {
+			p.alerts[alert.Labels.String()] = alert
+		} else {
+			delete(p.alerts, alert.Labels.String())
+		}
+	}
+}
+
+// all is what there is.
+func (p *Past) all(at time.Time) Moment {
+	m := Moment{At: at}
+	for _, name := range sortedKeys(p.nodes) {
+		m.Nodes = append(m.Nodes, p.nodes[name])
+	}
+	m.Alerts = slices.SortedFunc(maps.Values(p.alerts), Alert.compare)
+	for _, name := range sortedKeys(p.silenced) {
+		m.Silences = append(m.Silences, Silence{Node: name})
+	}
+	return m
+}
+
+// tell gives a moment, or keeps it where there is a gap: it is told at the gap's end.
+func (p *Past) tell(m Moment, ended bool, yield func(Moment) error) error {
+	if p.gap == nil && m.Gap == nil {
+		p.know(m)
+		return yield(m)
+	}
+	if p.gap == nil {
+		p.gap, p.before = &Moment{}, Moment{At: m.At}
+	}
+	p.gap.Alerts = append(p.gap.Alerts, m.Alerts...)
+	p.gap.Silences = append(p.gap.Silences, m.Silences...)
+	p.gap.Nodes = append(p.gap.Nodes, m.Nodes...)
+	p.gap.Gone = append(p.gap.Gone, m.Gone...)
+	if !ended {
 		return nil
 	}
-	evaluator := p.evaluator
-	p.reading = nil
-	return evaluator.close()
+	if err := yield(p.gapUntil(m.At)); err != nil {
+		return err
+	}
+	held := *p.gap
+	p.gap = nil
+	held.At = m.At
+	held.Alerts = p.changed(held.Alerts)
+	p.know(held)
+	return yield(held)
+}
+
+func (p *Past) gapUntil(until time.Time) Moment {
+	m := p.before
+	m.Gap = &Gap{Until: until, Why: whyGap}
+	return m
+}
+
+// changed are the alerts that are otherwise after a gap than they were before it.
+func (p *Past) changed(alerts []Alert) []Alert {
+	last := map[string]Alert{}
+	for _, alert := range alerts {
+		last[alert.Labels.String()] = alert
+	}
+	var out []Alert
+	for _, key := range sortedKeys(last) {
+		before, fired := p.alerts[key]
+		if alert := last[key]; fired && (!before.StartsAt.Equal(alert.StartsAt) || !before.EndsAt.Equal(alert.EndsAt)) || !fired && alert.EndsAt.IsZero() {
+			out = append(out, alert)
+		}
+	}
+	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,22 +12,39 @@ import (
 	. "drydock.dev/drydock/internal/backtest/history/historytest"
 )
 
-func openTSDB(t testing.TB, dir string, o history.Options) *history.Past {
+// open asks a server. Where nothing else is said, it is asked about each 30 seconds: so often is scraped.
+func open(t testing.TB, url string, o history.Options) *history.Past {
 	t.Helper()
-	past, err := history.OpenTSDB(context.Background(), dir, o)
+	if o.Rules == nil && !o.Recorded {
+		o.Rules = rulesOf(t, quiet)
+	}
+	if o.Step == 0 {
+		o.Step = 30 * time.Second
+	}
+	past, err := history.OpenPrometheus(url, nil, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, past.Close()) })
 	return past
 }
 
+func pastOf(t testing.TB, r *Recording, o history.Options) *history.Past {
+	t.Helper()
+	return open(t, r.Serve(), o)
+}
+
 func moments(t testing.TB, past *history.Past, from, until float64) []history.Moment {
 	t.Helper()
-	var out []history.Moment
-	require.NoError(t, past.Moments(context.Background(), At(from), At(until), func(m history.Moment) error {
+	out, err := read(past, from, until)
+	require.NoError(t, err)
+	return out
+}
+
+func read(past *history.Past, from, until float64) (out []history.Moment, err error) {
+	err = past.Moments(context.Background(), At(from), At(until), func(m history.Moment) error {
 		out = append(out, m)
 		return nil
-	}))
-	return out
+	})
+	return out, err
 }
 
 func rulesOf(t testing.TB, text string) []history.RuleFile {

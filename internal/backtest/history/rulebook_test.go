@@ -11,15 +11,14 @@ import (
 	. "drydock.dev/drydock/internal/backtest/history/historytest"
 )
 
-// chained has an alert that reads what a recording rule makes, which reads another alert; and two that nobody asks for.
-const chained = `
+// several has one alert that is asked for, one about which nobody knows that, and two that nobody asks for.
+const several = `
 groups:
-- name: chained
+- name: some
   interval: 30s
   rules:
-  - {alert: First, expr: 'kube_node_status_condition{condition="Ready",status="true"} == 0', labels: {kind: first}}
-  - {record: firsts, expr: 'count by (node) (ALERTS{alertname="First",alertstate="firing"})'}
-  - {alert: Asked, expr: firsts > 0, labels: {kind: asked}}
+  - {alert: Asked, expr: 'kube_node_status_condition{condition="Ready",status="true"} == 0', labels: {kind: asked}}
+  - {record: nodes, expr: 'count(kube_node_info)'}
   - {alert: Other, expr: no_such_metric > 0, labels: {kind: other}}
 - name: others
   labels: {kind: other}
@@ -38,39 +37,32 @@ func TestARuleWhoseAlertsMatterToNobodyIsLeftOutAndNamed(t *testing.T) {
 		}
 		r.Scrape(when, "a", KubeStateMetrics("a", m))
 	})
-	dir := r.Blocks(2 * time.Hour)
-	told := func(matters func(model.LabelSet) bool) (asked []history.Alert, all map[string]bool, skipped []history.Skip) {
-		past := openTSDB(t, dir, history.Options{Rules: rulesOf(t, chained), Matters: matters})
+	url := r.Serve()
+	told := func(matters func(model.LabelSet) bool) (all map[string]bool, skipped []history.Skip) {
+		past := open(t, url, history.Options{Rules: rulesOf(t, several), Matters: matters})
 		all = map[string]bool{}
 		for _, m := range moments(t, past, 10, 60) {
 			for _, a := range m.Alerts {
-				if name := string(a.Labels["alertname"]); name != "Asked" {
-					all[name] = true
-					continue
-				}
-				asked = append(asked, a)
+				all[string(a.Labels["alertname"])] = true
 			}
 		}
-		return asked, all, past.Skipped()
+		return all, past.Skipped()
 	}
-	everything, all, skipped := told(nil)
-	require.Len(t, everything, 2)
-	require.Equal(t, map[string]bool{"First": true, "Another": true, "Unknown": true}, all)
+	all, skipped := told(nil)
+	require.Equal(t, map[string]bool{"Asked": true, "Another": true, "Unknown": true}, all)
 	require.Equal(t, []string{"no_such_metric"}, whats(skipped), "the control: no rule is left out")
 
-	asked, all, skipped := told(func(fixed model.LabelSet) bool {
+	all, skipped = told(func(fixed model.LabelSet) bool {
 		kind, known := fixed["kind"]
 		return !known || kind == "asked"
 	})
-	require.Equal(t, everything, asked)
-	require.Equal(t, map[string]bool{"First": true, "Unknown": true}, all, "one is read by a rule that matters, of the other nothing is known")
+	require.Equal(t, map[string]bool{"Asked": true, "Unknown": true}, all)
 	require.Equal(t, []string{"2 rules"}, whats(skipped))
 	require.Contains(t, skipped[0].Why, ": Another, Other")
 
-	none, all, skipped := told(func(model.LabelSet) bool { return false })
-	require.Empty(t, none)
+	all, skipped = told(func(model.LabelSet) bool { return false })
 	require.Empty(t, all)
-	require.Equal(t, []string{"6 rules"}, whats(skipped))
+	require.Equal(t, []string{"4 rules"}, whats(skipped))
 }
 
 func whats(skipped []history.Skip) (out []string) {
@@ -80,18 +72,32 @@ func whats(skipped []history.Skip) (out []string) {
 	return out
 }
 
-// A template that may ask for anything keeps all rules: nobody knows what it reads.
-func TestATemplateThatQueriesKeepsAllRules(t *testing.T) {
+// TestWhatARuleReadsOfOtherRulesIsWhatWasRecorded: of a rule that did not run then, nothing is there, and that is named.
+func TestWhatARuleReadsOfOtherRulesIsWhatWasRecorded(t *testing.T) {
 	t.Parallel()
-	r := New(t)
-	Every(0, 20, func(when time.Time, _ float64) { r.Scrape(when, "a", KubeStateMetrics("a", Machine{Name: "one"})) })
-	dir := r.Blocks(2 * time.Hour)
-	for text, left := range map[string]int{"{{ with query \"firsts\" }}{{ . }}{{ end }}": 0, "{{ $value }}, by no query": 1} {
-		past := openTSDB(t, dir, history.Options{
-			Rules:   rulesOf(t, "groups: [{name: one, rules: [{record: firsts, expr: vector(1)}, {alert: Asked, expr: vector(1), annotations: {a: '"+text+"'}}]}]"),
-			Matters: func(fixed model.LabelSet) bool { return fixed["alertname"] == "Asked" },
+	for name, recorded := range map[string]bool{"it ran": true, "it did not run": false} {
+		r := New(t)
+		Every(0, 60, func(when time.Time, _ float64) {
+			r.Scrape(when, "a", KubeStateMetrics("a", Machine{Name: "one"}))
+			if recorded {
+				r.Scrape(when, "rules", map[string]float64{`ALERTS{alertname="First",alertstate="firing",node="one"}`: 1, `nodes:ready{node="one"}`: 1})
+			}
 		})
-		moments(t, past, 10, 20)
-		require.Len(t, past.Skipped(), left, text)
+		past := pastOf(t, r, history.Options{Rules: rulesOf(t, `
+groups:
+- name: chain
+  interval: 30s
+  rules:
+  - {record: 'nodes:ready', expr: vector(1)}
+  - {alert: First, expr: vector(1) > 2}
+  - {alert: Reads, expr: 'ALERTS{alertname="First",alertstate="firing"} == 1'}
+  - {alert: Counts, expr: 'nodes:ready > 0'}
+`)})
+		require.Equal(t, recorded, len(moments(t, past, 10, 60)[0].Alerts) == 2, name)
+		if recorded {
+			require.Empty(t, past.Skipped())
+			continue
+		}
+		require.Equal(t, []string{`ALERTS{alertname="First"}`, "nodes:ready"}, whats(past.Skipped()))
 	}
 }

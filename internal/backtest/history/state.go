@@ -1,324 +1,126 @@
 package history
 
 import (
-	"context"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/gob"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
-	"net/url"
-	"time"
-
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/timestamp"
-	"github.com/prometheus/prometheus/model/value"
-	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/rules"
-	"github.com/prometheus/prometheus/tsdb"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
-	corev1 "k8s.io/api/core/v1"
+	"io"
+	"os"
+	"strings"
+	"sync"
 )
 
-// readingState is all that a reading knows, in a form that another process can take over. What can be read again is not in it.
-type readingState struct {
-	Alerts    map[string]Alert
-	Gap       *Moment
-	Skipped   []Skip
-	Metrics   map[string]bool
-	Fleet     fleetState
-	Recorded  []seriesState
-	Evaluator *evaluatorState
+// state is a file with answers of whole spans. Each answer is found by all that it depends on: the expression and its times. So another
+// configuration, other rules or another version of Drydock ask anew for what they ask otherwise, and for nothing else. An answer is
+// appended when it is there: a run that is stopped loses none.
+type state struct {
+	path string
+
+	mu    sync.Mutex
+	file  *os.File
+	packs map[[sha256.Size]byte][]byte
 }
 
-func (p *Past) save(ctx context.Context) (*readingState, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := &readingState{
-		Alerts: p.alerts, Gap: p.gap, Skipped: p.skipped, Metrics: p.seen.metrics, Fleet: p.fleet.save(),
+const stateHead = "drydock backtest state 2 of "
+
+// openState opens the state of a cluster in a file, or begins one.
+func openState(path, cluster string) (*state, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the state: %w", err)
 	}
-	if p.recorded != nil {
-		s.Recorded = p.recorded.tracker.save()
-		return s, nil
+	s := &state{path: path, file: file, packs: map[[sha256.Size]byte][]byte{}}
+	if err := s.read(stateHead + cluster + "\n"); err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
-	var err error
-	s.Evaluator, err = p.evaluator.save(ctx)
-	return s, err
+	return s, nil
 }
 
-// restore has the reading go on at that time, where s was saved.
-func (p *Past) restore(ctx context.Context, s *readingState, at time.Time) error {
-	if err := p.begin(); err != nil {
+func (s *state) read(head string) error {
+	data, err := io.ReadAll(s.file)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading the state: %w", err)
+	case len(data) == 0:
+		_, err := s.file.WriteString(head)
 		return err
+	case !strings.HasPrefix(string(data), stateHead):
+		return fmt.Errorf("%s is no state of a backtest, or one of an older Drydock: name another file, or delete this one", s.path)
+	case !strings.HasPrefix(string(data), head):
+		return fmt.Errorf("the state in %s is of another cluster: name another file", s.path)
 	}
-	maps.Copy(p.alerts, s.Alerts)
-	maps.Copy(p.seen.metrics, s.Metrics)
-	for _, skipped := range s.Skipped {
-		p.skip(skipped)
+	whole := len(head)
+	for {
+		rest := data[whole:]
+		if len(rest) < sha256.Size+4 {
+			break
+		}
+		key := [sha256.Size]byte(rest)
+		size := int(binary.BigEndian.Uint32(rest[sha256.Size:]))
+		if rest = rest[sha256.Size+4:]; len(rest) < size {
+			break
+		}
+		s.packs[key] = rest[:size]
+		whole += sha256.Size + 4 + size
 	}
-	p.gap = s.Gap
-	p.fleet.restore(s.Fleet)
-	p.until = at
-	if p.recorded != nil {
-		p.recorded.tracker.restore(s.Recorded, nil)
+	if whole < len(data) { // the last run was stopped while it wrote
+		if err := s.file.Truncate(int64(whole)); err != nil {
+			return fmt.Errorf("writing the state: %w", err)
+		}
+	}
+	return nil
+}
+
+func stateKey(q question, from, until, step int64) [sha256.Size]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%d %d %d %s %t %s", from, until, step, q.offset, q.values, q.text("")))
+}
+
+// get is the answer that the file has; false: it has none.
+func (s *state) get(key [sha256.Size]byte) (out []series, known bool, err error) {
+	s.mu.Lock()
+	pack, known := s.packs[key]
+	s.mu.Unlock()
+	if !known {
+		return nil, false, nil
+	}
+	plain, err := gzip.NewReader(bytes.NewReader(pack))
+	if err == nil {
+		if err = gob.NewDecoder(plain).Decode(&out); err == nil {
+			_, err = io.Copy(io.Discard, plain) // its checksum is at the end
+		}
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("the state in %s is damaged (%w): name another file, or delete this one", s.path, err)
+	}
+	return out, true, nil
+}
+
+func (s *state) put(key [sha256.Size]byte, of []series) error {
+	var pack bytes.Buffer
+	packed := gzip.NewWriter(&pack)
+	if err := errors.Join(gob.NewEncoder(packed).Encode(of), packed.Close()); err != nil {
+		return fmt.Errorf("writing the state: %w", err)
+	}
+	entry := binary.BigEndian.AppendUint32(key[:], uint32(pack.Len())) //nolint:gosec // an answer is far below 4 GiB
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.packs[key]; known {
 		return nil
 	}
-	return p.evaluator.restore(ctx, s.Evaluator, at)
-}
-
-// seriesState is one series of a tracker.
-type seriesState struct {
-	Labels      []string // names and values in turn
-	Last, Since int64
-	Value       float64
-	There       bool
-}
-
-func (t *tracker[T]) save() (out []seriesState) {
-	for _, c := range t.known {
-		out = append(out, seriesState{Labels: pairs(c.labels), Last: c.last, Since: c.since, Value: c.value, There: c.there})
+	s.packs[key] = pack.Bytes()
+	if _, err := s.file.Write(append(entry, pack.Bytes()...)); err != nil {
+		return fmt.Errorf("writing the state: %w", err)
 	}
-	return out
+	return nil
 }
 
-// restore calls there with each series that is there.
-func (t *tracker[T]) restore(all []seriesState, there func(*series[T])) {
-	t.known = map[uint64]*cursor[T]{}
-	for _, s := range all {
-		c := t.cursor(labels.FromStrings(s.Labels...))
-		c.last, c.value, c.there = s.Last, s.Value, s.There
-		c.series.value, c.series.there, c.since = s.Value, s.There, s.Since
-		if s.There && there != nil {
-			there(c.series)
-		}
-	}
-}
-
-func pairs(of labels.Labels) (out []string) {
-	of.Range(func(l labels.Label) { out = append(out, l.Name, l.Value) })
-	return out
-}
-
-// fleetState is what a fleet knows.
-type fleetState struct {
-	Series  []seriesState
-	Nodes   map[string]nodeState
-	Targets map[string]int64 // since when each shows what it shows
-	Checks  []int64
-	Gap     bool
-	Seen    map[string]bool
-}
-
-type nodeState struct {
-	Now    *corev1.Node
-	Target string
-	Lost   int64
-}
-
-func (f *fleet) save() fleetState {
-	s := fleetState{
-		Series: f.tracker.save(), Nodes: map[string]nodeState{}, Targets: map[string]int64{}, Checks: f.checks, Gap: f.gap, Seen: f.seen,
-	}
-	for name, n := range f.nodes {
-		one := nodeState{Now: n.now, Lost: n.lost}
-		if n.target != nil {
-			one.Target = n.target.name
-		}
-		s.Nodes[name] = one
-	}
-	for name, t := range f.targets {
-		s.Targets[name] = t.since
-	}
-	return s
-}
-
-func (f *fleet) restore(s fleetState) {
-	f.tracker.restore(s.Series, func(one *series[fact]) {
-		one.of.node.series = append(one.of.node.series, one)
-		if one.of.metric == metricInfo {
-			one.of.target.shows++
-		}
-	})
-	for name, since := range s.Targets {
-		f.target(name).since = since
-	}
-	for name, one := range s.Nodes {
-		n := f.node(name)
-		if n.now, n.lost = one.Now, one.Lost; one.Target != "" {
-			n.target = f.target(one.Target)
-		}
-		if n.lost != 0 {
-			f.lost[n] = true
-		}
-	}
-	f.checks, f.gap = s.Checks, s.Gap
-	maps.Copy(f.seen, s.Seen)
-}
-
-// evaluatorState is what an evaluator knows beyond what the data says.
-type evaluatorState struct {
-	Groups map[string]groupState // by file and name
-	Made   []madeState
-	Lastly map[string]int64
-	Told   map[string]Alert
-	Now    time.Time
-}
-
-type groupState struct {
-	Evaluated bool
-	Alerts    map[int][]alertState // by the place of the rule
-	Bad       map[int]Skip
-}
-
-// alertState is one alert of a rule that is pending or fires, as Prometheus' rules.Alert has it.
-type alertState struct {
-	Labels, Annotations                            []string
-	State                                          rules.AlertState
-	Value                                          float64
-	ActiveAt, FiredAt, LastSentAt, KeepFiringSince time.Time
-}
-
-// madeState is one series that the rules made.
-type madeState struct {
-	Labels []string
-	At     []int64
-	Values []float64
-}
-
-func (e *evaluator) save(ctx context.Context) (*evaluatorState, error) {
-	s := &evaluatorState{Groups: map[string]groupState{}, Lastly: e.lastly, Told: e.told, Now: e.now}
-	for _, g := range e.groups {
-		of := groupState{Evaluated: g.evaluated, Alerts: map[int][]alertState{}, Bad: map[int]Skip{}}
-		for i, rule := range g.Rules() {
-			if bad := e.bad[rule]; bad != nil {
-				of.Bad[i] = *bad
-			}
-			if alerting, ok := rule.(*rules.AlertingRule); ok {
-				alerting.ForEachActiveAlert(func(a *rules.Alert) {
-					if a.State != rules.StateInactive {
-						of.Alerts[i] = append(of.Alerts[i], alertState{
-							pairs(a.Labels), pairs(a.Annotations), a.State, a.Value, a.ActiveAt, a.FiredAt, a.LastSentAt, a.KeepFiringSince,
-						})
-					}
-				})
-			}
-		}
-		s.Groups[rules.GroupKey(g.File(), g.Name())] = of
-	}
-	var err error
-	s.Made, err = e.saveMade(ctx)
-	return s, err
-}
-
-// saveMade gives what the rules made, as far back as rules look.
-func (e *evaluator) saveMade(ctx context.Context) (out []madeState, err error) {
-	if e.made.NumSeries() == 0 {
-		return nil, nil
-	}
-	from, until := timestamp.FromTime(e.now.Add(-e.look-time.Hour)), int64(math.MaxInt64)
-	querier, err := tsdb.NewBlockQuerier(tsdb.NewRangeHead(e.made, from, until), from, until)
-	if err != nil {
-		return nil, err
-	}
-	defer querier.Close()
-	set := querier.Select(ctx, false, nil, labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+"))
-	var samples chunkenc.Iterator
-	for set.Next() {
-		one := madeState{Labels: pairs(set.At().Labels())}
-		samples = set.At().Iterator(samples)
-		for kind := samples.Next(); kind != chunkenc.ValNone; kind = samples.Next() {
-			if kind != chunkenc.ValFloat {
-				return nil, fmt.Errorf("the rule %s makes native histograms, which a state does not hold", maker(set.At().Labels()))
-			}
-			at, v := samples.At()
-			one.At, one.Values = append(one.At, at), append(one.Values, v)
-		}
-		if err := samples.Err(); err != nil {
-			return nil, err
-		}
-		out = append(out, one)
-	}
-	return out, set.Err()
-}
-
-// restore has each group that was evaluated go on with its last evaluation. That evaluation changes no alert, and what it made is made
-// again: so Prometheus' groups know which of their series end next. Those that ended with it end with the same rule of it.
-func (e *evaluator) restore(ctx context.Context, s *evaluatorState, at time.Time) error {
-	e.start(at)
-	e.now = s.Now
-	maps.Copy(e.lastly, s.Lastly)
-	maps.Copy(e.told, s.Told)
-	again := map[string]map[int64]*group{} // when something is made again, by the name of its rule
-	for _, g := range e.groups {
-		of := s.Groups[rules.GroupKey(g.File(), g.Name())]
-		for i, rule := range g.Rules() {
-			if bad, is := of.Bad[i]; is {
-				e.bad[rule] = &bad
-			}
-			if alerting, ok := rule.(*rules.AlertingRule); ok {
-				if err := restoreAlerts(ctx, alerting, of.Alerts[i]); err != nil {
-					return err
-				}
-			}
-		}
-		if of.Evaluated {
-			g.next, g.ended = g.next.Add(-g.Interval()), map[string][]mark{}
-			for _, rule := range g.Rules() {
-				if again[rule.Name()] == nil {
-					again[rule.Name()] = map[int64]*group{}
-				}
-				again[rule.Name()][timestamp.FromTime(g.next.Add(-g.QueryOffset()))] = g
-			}
-		}
-	}
-	app := e.made.Appender(ctx)
-	for _, one := range s.Made {
-		lset := labels.FromStrings(one.Labels...)
-		for i, at := range one.At {
-			if g := again[maker(lset)][at]; g != nil {
-				if value.IsStaleNaN(one.Values[i]) {
-					g.ended[maker(lset)] = append(g.ended[maker(lset)], mark{lset, at})
-				}
-				continue
-			}
-			if _, err := app.Append(0, lset, at, one.Values[i]); err != nil {
-				return errors.Join(err, app.Rollback())
-			}
-		}
-	}
-	return app.Commit()
-}
-
-// restoreAlerts gives a rule the alerts that it had. Prometheus has no call for that, beyond the time since when an alert is pending. So the
-// rule is evaluated once with an answer that makes these alerts, and each is then set to what it was.
-func restoreAlerts(ctx context.Context, rule *rules.AlertingRule, all []alertState) error {
-	if len(all) == 0 {
+func (s *state) close() error {
+	if s == nil {
 		return nil
 	}
-	was := map[string]alertState{}
-	var answer promql.Vector
-	for _, a := range all {
-		lset := labels.FromStrings(a.Labels...)
-		was[lset.String()] = a
-		answer = append(answer, promql.Sample{Metric: lset, F: a.Value}) // a label may have the value in its text
-	}
-	_, err := rule.Eval(ctx, 0, time.Unix(0, 0), func(_ context.Context, expr string, _ time.Time) (promql.Vector, error) {
-		if expr != rule.Query().String() {
-			return nil, nil // a template asks; its text is set below
-		}
-		return answer, nil
-	}, &url.URL{}, 0)
-	if err != nil {
-		return fmt.Errorf("restoring the alerts of rule %s: %w", rule.Name(), err)
-	}
-	rule.ForEachActiveAlert(func(a *rules.Alert) {
-		of, known := was[a.Labels.String()]
-		if !known {
-			err = fmt.Errorf("restoring the alerts of rule %s: the template of a label gives something else for %s", rule.Name(), a.Labels)
-			return
-		}
-		a.Annotations, a.State = labels.FromStrings(of.Annotations...), of.State
-		a.ActiveAt, a.FiredAt, a.LastSentAt, a.KeepFiringSince = of.ActiveAt, of.FiredAt, of.LastSentAt, of.KeepFiringSince
-	})
-	return err
+	return s.file.Close()
 }

@@ -22,9 +22,9 @@ policies:
   plan: [{step: reboot, wait: 10m}]
 `
 
-// Outage gives the folder of a TSDB with the six hours before until. Of five nodes, n3 is not Ready from four hours before until to three
+// Outage has the six hours before until. Of five nodes, n3 is not Ready from four hours before until to three
 // hours before it. For that hour these series of alerts have the value 1.
-func Outage(t testing.TB, until time.Time, alerts ...string) string {
+func Outage(t testing.TB, until time.Time, alerts ...string) *Recording {
 	t.Helper()
 	r := New(t)
 	for at := until.Add(-6 * time.Hour); at.Before(until); at = at.Add(30 * time.Second) {
@@ -42,5 +42,5 @@ func Outage(t testing.TB, until time.Time, alerts ...string) string {
 		r.Scrape(at, "ksm", KubeStateMetrics("ksm", machines...))
 		r.Scrape(at, "rules", firing)
 	}
-	return r.Blocks(2 * time.Hour)
+	return r
 }

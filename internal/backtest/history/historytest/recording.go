@@ -2,19 +2,17 @@
 package historytest
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/tsdb"
 	"github.com/stretchr/testify/require"
 )
 
@@ -59,37 +57,26 @@ func (r *Recording) Add(series string, when time.Time, v float64) {
 	r.samples[series] = append(r.samples[series], sample{when.UnixMilli(), v})
 }
 
-// Blocks writes the Recording as blocks of so long, and gives their folder.
-func (r *Recording) Blocks(long time.Duration) string {
-	dir := r.t.TempDir()
-	var first, last int64 = math.MaxInt64, 0
-	for _, samples := range r.samples {
-		first, last = min(first, samples[0].at), max(last, samples[len(samples)-1].at)
+// Unmarked is the Recording without staleness markers.
+func (r *Recording) Unmarked() *Recording {
+	out := New(r.t)
+	for name, samples := range r.samples {
+		out.samples[name] = slices.DeleteFunc(slices.Clone(samples), func(s sample) bool { return value.IsStaleNaN(s.v) })
 	}
-	step := long.Milliseconds()
-	for from := first - first%step; from <= last; from += step {
-		writer, err := tsdb.NewBlockWriter(slog.New(slog.DiscardHandler), dir, 10*step)
-		require.NoError(r.t, err)
-		app := writer.Appender(context.Background())
-		count := 0
-		for name, samples := range r.samples {
-			lset := Series(r.t, name)
-			for _, s := range samples {
-				if s.at >= from && s.at < from+step {
-					_, err := app.Append(0, lset, s.at, s.v)
-					require.NoError(r.t, err, name)
-					count++
-				}
+	return out
+}
+
+// OpenMetrics is the Recording in the form that promtool makes a TSDB of. That form has no staleness markers.
+func (r *Recording) OpenMetrics() string {
+	var out strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(r.samples)) {
+		for _, s := range r.samples[name] {
+			if !value.IsStaleNaN(s.v) {
+				fmt.Fprintf(&out, "%s %v %.3f\n", name, s.v, float64(s.at)/1000)
 			}
 		}
-		require.NoError(r.t, app.Commit())
-		if count > 0 {
-			_, err = writer.Flush(context.Background())
-			require.NoError(r.t, err)
-		}
-		require.NoError(r.t, writer.Close())
 	}
-	return dir
+	return out.String() + "# EOF\n"
 }
 
 // Series are the labels of a series.

@@ -2,7 +2,6 @@ package real
 
 import (
 	"encoding/json"
-	"net/http"
 	"testing"
 	"time"
 
@@ -43,45 +42,36 @@ func story(t *testing.T) *Recording {
 	return r
 }
 
-// A TSDB folder and the API of a Prometheus that has the same data give the same moments, byte for byte. The rules read
-// their own alerts, subqueries, offsets and ranges: all that Drydock ships.
-func TestTheAPIAndTheFolderGiveTheSameMoments(t *testing.T) {
+// moments are those that a server gives, and what was not read.
+func moments(t *testing.T, url string, o history.Options) (text string, alerts int, skipped []history.Skip) {
+	t.Helper()
+	past, err := history.OpenPrometheus(url, nil, o)
+	require.NoError(t, err)
+	var all []history.Moment
+	require.NoError(t, past.Moments(t.Context(), At(60), At(350), func(m history.Moment) error {
+		all = append(all, m)
+		return nil
+	}))
+	out, err := json.MarshalIndent(all, "", " ")
+	require.NoError(t, err)
+	for _, m := range all {
+		alerts += len(m.Alerts)
+	}
+	require.NoError(t, past.Close())
+	return string(out), alerts, past.Skipped()
+}
+
+// A real Prometheus gives the moments that the server of the other tests gives of the same samples, byte for byte, of all rules that
+// Drydock ships.
+func TestARealPrometheusAnswersTheSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Prometheus")
 	}
-	dir := story(t).Blocks(2 * time.Hour)
-	read := func(past *history.Past, err error) (string, int, []history.Skip) {
-		require.NoError(t, err)
-		var all []history.Moment
-		require.NoError(t, past.Moments(t.Context(), At(60), At(350), func(m history.Moment) error {
-			all = append(all, m)
-			return nil
-		}))
-		text, err := json.MarshalIndent(all, "", " ")
-		require.NoError(t, err)
-		alerts := 0
-		for _, m := range all {
-			alerts += len(m.Alerts)
-		}
-		skipped := past.Skipped()
-		require.NoError(t, past.Close())
-		return string(text), alerts, skipped
-	}
-	o := history.Options{Interval: 30 * time.Second}
-	folder, alerts, skipped := read(history.OpenTSDB(t.Context(), dir, o))
+	past := story(t).Unmarked()
+	o := history.Options{Interval: 30 * time.Second, NodeTaints: []string{"new"}}
+	want, alerts, skipped := moments(t, past.Serve(), o)
 	require.Greater(t, alerts, 10, "the rules fire")
-
-	api, _, skippedThere := read(history.OpenPrometheus(lab.ServeTSDB(t, dir), http.DefaultClient, o))
-	require.Equal(t, folder, api)
+	got, _, skippedThere := moments(t, lab.ServeTSDB(t, lab.WriteTSDB(t, past.OpenMetrics())), o)
+	require.Equal(t, want, got)
 	require.Equal(t, skipped, skippedThere)
-}
-
-func TestAPrometheusThatDoesNotAnswerIsNamed(t *testing.T) {
-	past, err := history.OpenPrometheus("http://127.0.0.1:1", http.DefaultClient, history.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, past.Close()) })
-	err = past.Moments(t.Context(), At(0), At(10), func(history.Moment) error { return nil })
-	require.ErrorContains(t, err, "reading from Prometheus at http://127.0.0.1:1/api/v1/read")
-	_, err = history.OpenPrometheus("prometheus:9090", http.DefaultClient, history.Options{})
-	require.ErrorContains(t, err, "http://HOST:PORT")
 }

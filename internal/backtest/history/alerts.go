@@ -1,0 +1,312 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/template"
+)
+
+// rule is one alerting rule. The server evaluates its expression; for, keep_firing_for and the labels are applied here, as Prometheus'
+// own rules/alerting.go does it. Annotations decide nothing, and are left out.
+type rule struct {
+	name, expr       string
+	interval, offset time.Duration
+	hold, keep       time.Duration
+	labels           map[string]string
+	templates        bool // a label has one
+	recorded         bool // it stands for all alerts that Prometheus recorded
+	silences         bool // it stands for the silences that Drydock recorded
+	reads            [][]*labels.Matcher
+	active           map[string]*active
+	failed           *Skip
+}
+
+// active is an alert that is pending or fires.
+type active struct {
+	labels model.LabelSet
+	since  int64 // pending since
+	fired  int64 // 0: it is pending
+	// missing is since when it fires on though its expression gives nothing more; 0: it gives something.
+	missing int64
+}
+
+// alertChange is an alert that began to fire or ended.
+type alertChange struct {
+	at int64
+	Alert
+	silence bool // it is a silence about the node of these labels
+}
+
+// recordedAlerts stands for the alerts that Prometheus recorded.
+func recordedAlerts(o Options) *rule {
+	selector := []*labels.Matcher{
+		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, alertsMetric),
+		labels.MustNewMatcher(labels.MatchEqual, stateLabel, "firing"),
+	}
+	selector = append(selector, o.ours()...)
+	return &rule{name: "--recorded", expr: matching(selector), interval: o.Step, recorded: true, reads: [][]*labels.Matcher{selector[:1]}, active: map[string]*active{}}
+}
+
+// recordedSilences stands for the silences for which Drydock held repairs, as its metrics say.
+func recordedSilences(o Options) *rule {
+	return &rule{
+		name: "silences", expr: "group by (node) (" + o.selector("drydock_node_hold", `,reason="Silenced"`) + ")", interval: o.Step, silences: true,
+		active: map[string]*active{},
+	}
+}
+
+// matching is a selector as text.
+func matching(selector []*labels.Matcher) string {
+	var all []string
+	for _, m := range selector {
+		all = append(all, m.String())
+	}
+	return "{" + strings.Join(all, ",") + "}"
+}
+
+func (r *rule) question() question {
+	name := "rule " + r.name
+	if r.recorded {
+		name = alertsMetric
+	}
+	return question{name: name, text: func(string) string { return r.expr }, values: r.templates, offset: r.offset}
+}
+
+// warmUp is how long before a time the rule has to be asked about so that its state is right then.
+func (r *rule) warmUp() time.Duration { return r.hold + r.keep + 4*r.interval }
+
+// shortest is how many evaluations are asked for at once at least, where some of them fail.
+const shortest = 60
+
+// run gives the changes of the evaluations from from (included) until until (excluded).
+func (r *rule) run(ctx context.Context, p *Past, from, until int64) ([]alertChange, error) {
+	step := r.interval.Milliseconds()
+	first, last := ceil(from, step), ceil(until, step)-step
+	if first > last {
+		return nil, nil
+	}
+	found, failed, err := r.evaluated(ctx, p, first, last)
+	if err != nil {
+		return nil, err
+	}
+	if r.recorded && from == p.start {
+		if err := r.before(ctx, p, first, found); err != nil {
+			return nil, err
+		}
+	}
+	r.judge(p, failed, last)
+	all := r.alerts(ctx, p, found)
+	for key, a := range r.active {
+		if all[key] == nil {
+			all[key] = &series{Labels: a.labels}
+		}
+	}
+	var out []alertChange
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, r.walk(key, all[key], failed, first, last)...)
+	}
+	return out, nil
+}
+
+// evaluated asks about the expression. failed are the times in which the server could not evaluate it.
+func (r *rule) evaluated(ctx context.Context, p *Past, from, until int64) (found []series, failed []run, err error) {
+	step := r.interval.Milliseconds()
+	found, err = p.ask(ctx, r.question(), from, until, step)
+	var f *fault
+	switch n := (until-from)/step + 1; {
+	case err == nil || !errors.As(err, &f):
+		return found, nil, err
+	case n <= shortest:
+		if r.failed == nil {
+			r.failed = &Skip{From: time.UnixMilli(from).UTC(), What: "rule " + r.name, Why: f.text}
+		}
+		return nil, []run{{From: from, Until: until}}, nil
+	default:
+		middle := from + n/2*step
+		first, failed, err := r.evaluated(ctx, p, from, middle-step)
+		if err != nil {
+			return nil, nil, err
+		}
+		second, more, err := r.evaluated(ctx, p, middle, until)
+		return append(first, second...), append(failed, more...), err
+	}
+}
+
+// judge names the time in which the rule could not be evaluated.
+func (r *rule) judge(p *Past, failed []run, last int64) {
+	if r.failed == nil {
+		return
+	}
+	if len(failed) > 0 {
+		r.failed.Until = time.UnixMilli(failed[len(failed)-1].Until).UTC()
+	}
+	if len(failed) == 0 || failed[len(failed)-1].Until < last {
+		p.skip(*r.failed)
+		r.failed = nil
+	}
+}
+
+// alerts gives when which alert is there, by its labels.
+func (r *rule) alerts(ctx context.Context, p *Past, found []series) map[string]*series {
+	out := map[string]*series{}
+	of := &answer{step: r.interval.Milliseconds()}
+	for _, s := range found {
+		for _, one := range s.Runs {
+			labels := r.labelsOf(ctx, p, s.Labels, one)
+			if !p.options.has(labels) {
+				continue
+			}
+			key := labels.String()
+			if out[key] == nil {
+				out[key] = &series{Labels: labels}
+			}
+			for _, other := range out[key].Runs {
+				if other.From <= one.Until && one.From <= other.Until {
+					p.skip(Skip{What: "rule " + r.name, Why: "several series give an alert of the same labels: Prometheus evaluates no such rule"})
+				}
+			}
+			out[key].Runs = append(out[key].Runs, run{one.From, one.Until, 1})
+		}
+	}
+	for _, s := range out {
+		s.merge(of)
+	}
+	return out
+}
+
+func (r *rule) labelsOf(ctx context.Context, p *Past, of model.LabelSet, at run) model.LabelSet {
+	out := of.Clone()
+	if r.silences {
+		return p.options.ExternalLabels.Merge(out)
+	}
+	if r.recorded {
+		delete(out, stateLabel)
+		return p.options.ExternalLabels.Merge(out)
+	}
+	for name, value := range r.labels {
+		if strings.Contains(value, "{{") {
+			value = r.expand(ctx, p, value, of, at)
+		}
+		if delete(out, model.LabelName(name)); value != "" {
+			out[model.LabelName(name)] = model.LabelValue(value)
+		}
+	}
+	out[model.AlertNameLabel] = model.LabelValue(r.name)
+	return p.options.ExternalLabels.Merge(out)
+}
+
+// expand is the text of a label's template, by Prometheus' own code. A template that asks for more names that in its text.
+func (r *rule) expand(ctx context.Context, p *Past, text string, of model.LabelSet, at run) string {
+	plain := make(map[string]string, len(of))
+	for name, value := range of {
+		plain[string(name)] = string(value)
+	}
+	external := make(map[string]string, len(p.options.ExternalLabels))
+	for name, value := range p.options.ExternalLabels {
+		external[string(name)] = string(value)
+	}
+	const names = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}{{$value := .Value}}"
+	data := template.AlertTemplateData(plain, external, "", promql.Sample{Metric: labels.FromMap(plain), F: at.Value})
+	asks := func(context.Context, string, time.Time) (promql.Vector, error) {
+		return nil, errors.New("a backtest asks no query of a template")
+	}
+	out, err := template.NewTemplateExpander(ctx, names+text, "__alert_"+r.name, data, model.Time(at.From), asks, nil, nil).Expand()
+	if err != nil {
+		p.skip(Skip{What: "rule " + r.name, Why: "the template of a label cannot be expanded: " + err.Error()})
+		return fmt.Sprintf("<error expanding template: %s>", err)
+	}
+	return out
+}
+
+// walk follows one alert through the evaluations.
+func (r *rule) walk(key string, s *series, failed []run, first, last int64) (out []alertChange) {
+	step := r.interval.Milliseconds()
+	a, runs := r.active[key], s.Runs
+	tell := func(at, ended int64) {
+		c := alertChange{at, Alert{Labels: s.Labels, StartsAt: time.UnixMilli(a.fired).UTC()}, r.silences}
+		if ended != 0 {
+			c.EndsAt = time.UnixMilli(ended).UTC()
+		}
+		out = append(out, c)
+	}
+	for at := first; at <= last; at += step {
+		for len(runs) > 0 && runs[0].Until < at {
+			runs = runs[1:]
+		}
+		if a == nil { // nothing happens until the next run
+			if len(runs) == 0 {
+				break
+			}
+			at = max(at, runs[0].From)
+			a = &active{labels: s.Labels, since: min(at, runs[0].From)}
+			r.active[key] = a
+		}
+		if i, _ := slices.BinarySearchFunc(failed, at, func(f run, at int64) int { return cmp.Compare(f.Until, at) }); i < len(failed) && failed[i].From <= at {
+			continue // an evaluation that fails changes nothing
+		}
+		if len(runs) > 0 && runs[0].From <= at {
+			if a.missing = 0; a.fired == 0 && at-a.since >= r.hold.Milliseconds() {
+				a.fired = a.since
+				if !r.recorded {
+					a.fired = at
+				}
+				tell(at, 0)
+			}
+			continue
+		}
+		if a.fired != 0 && r.keep > 0 {
+			a.missing = cmp.Or(a.missing, at)
+			if at-a.missing < r.keep.Milliseconds() {
+				continue
+			}
+		}
+		if a.fired != 0 {
+			tell(at, at)
+		}
+		delete(r.active, key)
+		a = nil
+	}
+	return out
+}
+
+// before gives the recorded alerts that fire at the beginning the time since when they fire, as far as it is known.
+func (r *rule) before(ctx context.Context, p *Past, first int64, found []series) error {
+	step := r.interval.Milliseconds()
+	open := map[string]*run{}
+	for i := range found {
+		if len(found[i].Runs) > 0 && found[i].Runs[0].From == first {
+			open[found[i].Labels.String()] = &found[i].Runs[0]
+		}
+	}
+	span := p.options.span.Milliseconds()
+	for until := first - step; len(open) > 0; until -= span {
+		earlier, err := p.ask(ctx, r.question(), until-span+step, until, step)
+		if err != nil {
+			return err
+		}
+		still := map[string]*run{}
+		for _, s := range earlier {
+			one := open[s.Labels.String()]
+			if last := s.Runs[len(s.Runs)-1]; one != nil && last.Until == until {
+				if one.From = last.From; last.From == until-span+step {
+					still[s.Labels.String()] = one
+				}
+			}
+		}
+		open = still
+	}
+	return nil
+}
+
+// ceil is the first multiple of step from at on.
+func ceil(at, step int64) int64 { return at + (step-at%step)%step }

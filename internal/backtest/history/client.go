@@ -1,0 +1,237 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/sigv4"
+	"go.yaml.in/yaml/v3"
+
+	"drydock.dev/drydock/internal/redact"
+)
+
+// httpSettings is the file of --http-config: Prometheus' own http_config, and sigv4 as in its remote_write.
+type httpSettings struct {
+	HTTP  config.HTTPClientConfig `yaml:",inline"` // embedded, it would read all of the file itself
+	SigV4 *sigv4.SigV4Config      `yaml:"sigv4"`
+}
+
+// ReadTransport reads the HTTP settings in a file: TLS, sign-in, headers, proxies, and AWS' SigV4.
+func ReadTransport(path string) (http.RoundTripper, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the HTTP settings: %w", err)
+	}
+	defer file.Close()
+	settings := httpSettings{HTTP: config.DefaultHTTPClientConfig}
+	decoder := yaml.NewDecoder(file)
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&settings); err != nil {
+		return nil, fmt.Errorf("reading the HTTP settings of %s: %w", path, err)
+	}
+	settings.HTTP.SetDirectory(filepath.Dir(path))
+	if err := settings.HTTP.Validate(); err != nil {
+		return nil, fmt.Errorf("reading the HTTP settings of %s: %w", path, err)
+	}
+	transport, err := config.NewRoundTripperFromConfig(settings.HTTP, "drydock-backtest")
+	if err == nil && settings.SigV4 != nil {
+		if settings.HTTP.BasicAuth != nil || settings.HTTP.Authorization != nil || settings.HTTP.OAuth2 != nil {
+			return nil, fmt.Errorf("the HTTP settings of %s have sigv4 and another way to sign in: keep one", path)
+		}
+		if err = settings.SigV4.Validate(); err == nil {
+			transport, err = sigv4.NewSigV4RoundTripper(settings.SigV4, transport)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the HTTP settings of %s: %w", path, err)
+	}
+	return transport, nil
+}
+
+// wholeAnswers has Thanos and VictoriaMetrics fail where they would otherwise answer with a part of the data, and has VictoriaMetrics
+// keep the times that were asked for. Prometheus ignores these parameters.
+var wholeAnswers = map[string]string{"partial_response": "false", "deny_partial_response": "1", "nocache": "1"}
+
+// patience is how long one query may take. A server's own limit is usually two minutes.
+const patience = 5 * time.Minute
+
+// client asks one server, and says what kind of fault an answer has.
+type client struct {
+	api    v1.API
+	shown  string      // the URL without its password
+	spoken atomic.Bool // it has answered before
+	// secrets are what proves to the server who asks. No text shows them.
+	secrets redact.Keyring
+}
+
+func newClient(address string, transport http.RoundTripper) (*client, error) {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" {
+		return nil, errors.New("the address of Prometheus is no URL as http://HOST:PORT") // it may have a password
+	}
+	c := &client{shown: parsed.Redacted(), secrets: redact.Keyring{Mark: "[secret]"}}
+	query := parsed.Query()
+	for name, value := range wholeAnswers {
+		query.Set(name, value)
+	}
+	parsed.RawQuery = query.Encode()
+	if transport == nil {
+		transport = api.DefaultRoundTripper
+	}
+	asks, err := api.NewClient(api.Config{Address: parsed.String(), RoundTripper: noting{transport}})
+	if err != nil {
+		return nil, errors.New("the address of Prometheus is no URL as http://HOST:PORT")
+	}
+	c.api = v1.NewAPI(asks)
+	return c, nil
+}
+
+// noted is what the API's client drops of an answer.
+type noted struct {
+	status int
+	after  string // Retry-After
+}
+
+type notedKey struct{}
+
+// noting keeps of each answer what noted has.
+type noting struct{ http.RoundTripper }
+
+func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := n.RoundTripper.RoundTrip(r)
+	if seen, ok := r.Context().Value(notedKey{}).(*noted); ok && err == nil {
+		seen.status, seen.after = answer.StatusCode, answer.Header.Get("Retry-After")
+	}
+	return answer, err
+}
+
+// kind is what can be done about a fault.
+type kind int
+
+const (
+	refused kind = iota // nothing
+	busy                // ask again later
+	partial             // the same: a part of the store did not answer
+	cut                 // ask again, or for less
+	large               // ask for less
+	invalid             // the expression cannot be evaluated on this data
+)
+
+// fault is an answer that is none.
+type fault struct {
+	kind  kind
+	after time.Duration // how long the server asks to wait
+	text  string
+}
+
+func (f *fault) Error() string { return f.text }
+
+// tooLarge are the words of Prometheus, Thanos, Mimir, Cortex and VictoriaMetrics for a query that takes more than they give.
+var tooLarge = regexp.MustCompile(`(?i)maximum resolution|too many|too large|exceed|limit|larger than|timed? ?out|deadline`)
+
+// tooMany are those about the number of series.
+var tooMany = regexp.MustCompile(`(?i)(too many|number of|limit.*|max.*) ?(time ?)?series`)
+
+// ofSeries says that the query has too many series: a shorter time has as many. A limit of points is one for each series.
+func (f *fault) ofSeries() bool {
+	return tooMany.MatchString(f.text) && !strings.Contains(f.text, "points")
+}
+
+// quoted are the labels that an error quotes.
+var quoted = regexp.MustCompile(`\{\w*=[^}]*\}`)
+
+// ask is one query. Its error is a *fault, unless ctx has ended.
+func (c *client) ask(ctx context.Context, text string, of v1.Range) (model.Matrix, error) {
+	seen := &noted{}
+	within, cancel := context.WithTimeout(context.WithValue(c.secrets.Trace(ctx), notedKey{}, seen), patience)
+	defer cancel()
+	value, warnings, _, err := c.api.QueryRange(within, text, of)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, c.fault(err, seen)
+	}
+	c.spoken.Store(true)
+	for _, remark := range warnings {
+		if !strings.HasPrefix(remark, "PromQL ") { // that would be about the expression
+			return nil, &fault{kind: partial, text: "its answer is not complete: " + c.secrets.Text(remark)}
+		}
+	}
+	matrix, is := value.(model.Matrix)
+	if !is {
+		return nil, &fault{kind: refused, text: fmt.Sprintf("it answered a range query with a %T", value)}
+	}
+	return matrix, nil
+}
+
+func (c *client) fault(err error, seen *noted) *fault {
+	text := err.Error()
+	var said *v1.Error
+	if errors.As(err, &said) {
+		text = strings.TrimSuffix(said.Msg+": "+said.Detail, ": ")
+	}
+	f := &fault{text: c.secrets.Text(text)}
+	if seen.status != 0 && seen.status != http.StatusOK {
+		f.text = fmt.Sprintf("it answered %d %s: %s", seen.status, http.StatusText(seen.status), f.text)
+	}
+	plain := quoted.ReplaceAllString(text, "")
+	switch {
+	case seen.status == http.StatusTooManyRequests:
+		f.kind, f.after = busy, after(seen.after)
+	case seen.status == http.StatusUnauthorized, seen.status == http.StatusForbidden, seen.status == http.StatusNotFound:
+	case errors.Is(err, context.DeadlineExceeded), seen.status == http.StatusRequestTimeout, seen.status == http.StatusGatewayTimeout,
+		seen.status == http.StatusRequestEntityTooLarge, seen.status != 0 && tooLarge.MatchString(plain):
+		f.kind = large
+	case seen.status == http.StatusOK && said != nil && said.Type != v1.ErrBadResponse:
+		f.kind = invalid
+	case seen.status == http.StatusOK && strings.Contains(text, "invalid character '<'"):
+		f.text = "it answered with a page, not with the API of Prometheus"
+	case seen.status == http.StatusOK:
+		f.kind, f.text = cut, "its answer is cut off or damaged: "+f.text
+	case seen.status == http.StatusBadRequest, seen.status == http.StatusUnprocessableEntity:
+		f.kind = invalid
+	case seen.status == 0 && !c.spoken.Load(): // the address may be wrong
+	case seen.status == 0, seen.status >= http.StatusInternalServerError:
+		f.kind, f.after = busy, after(seen.after)
+	}
+	return f
+}
+
+// after reads Retry-After, in seconds or as a date; 0: it has neither.
+func after(header string) time.Duration {
+	if seconds, err := strconv.Atoi(header); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return max(0, time.Until(at))
+	}
+	return 0
+}
+
+// sleep waits, unless ctx ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(cmp.Or(d, time.Millisecond))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,96 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// looks is at how many moments the server is asked whether it has what is read.
+const looks = 300
+
+// missing names the metrics that the server does not have, or does not have all the time. A rule without data did not fire, and that says
+// nothing.
+func (p *Past) missing(ctx context.Context, from, until time.Time) error {
+	readers := map[string][]string{}
+	for _, metric := range []string{metricCreated, metricLabels, metricRole, metricUnschedulable, metricCondition} {
+		readers[metric] = nil
+	}
+	for _, r := range p.rules {
+		for _, selector := range r.reads {
+			if what := named(selector); what != "" && !slices.Contains(readers[what], r.name) {
+				readers[what] = append(readers[what], r.name)
+			}
+		}
+	}
+	step := p.options.Step.Milliseconds()
+	first, last := ceil(from.UnixMilli(), step), ceil(until.UnixMilli(), step)-step
+	coarse := ceil(max(step, (last-first)/looks), step)
+	long := max(coarse, p.options.Lookback.Milliseconds())
+	for _, what := range sortedKeys(readers) {
+		always := !strings.HasPrefix(what, alertsMetric) // that is there only while an alert is
+		q := question{name: what, splits: true, text: func(by string) string {
+			if !always {
+				return fmt.Sprintf("group(present_over_time(%s[%dms]))", p.options.selector(what, by), long)
+			}
+			return "group(" + p.options.selector(what, by) + ")"
+		}}
+		found, err := p.server.get(ctx, q, first, last, coarse)
+		var f *fault
+		if errors.As(err, &f) {
+			continue // who reads it says why
+		}
+		if err != nil {
+			return err
+		}
+		why := "Nodes lack what it says"
+		if by := readers[what]; len(by) > 0 {
+			slices.Sort(by)
+			why = "it is read by " + strings.Join(by, ", ")
+		}
+		if len(found) == 0 {
+			p.skip(Skip{What: what, Why: "no series in the data: " + why})
+			continue
+		}
+		at := first
+		for _, r := range append(found[0].Runs, run{From: last + coarse}) {
+			if r.From-at > long && always && !strings.HasPrefix(what, "kube_node_") { // without kube-state-metrics there is a gap
+				p.skip(Skip{From: time.UnixMilli(at).UTC(), Until: time.UnixMilli(min(r.From, until.UnixMilli())).UTC(), What: what, Why: "no series in this time: " + why})
+			}
+			at = r.Until + coarse
+		}
+	}
+	return nil
+}
+
+// selector selects what is named so, of this cluster.
+func (o *Options) selector(what, by string) string {
+	metric, more, _ := strings.Cut(strings.TrimSuffix(what, "}"), "{")
+	for _, m := range o.ours() {
+		more += "," + m.String()
+	}
+	return metric + "{" + strings.TrimPrefix(more+by, ",") + "}"
+}
+
+// named is what a selector selects by the name of a metric, and for alerts by theirs; empty: it names no metric.
+func named(selector []*labels.Matcher) string {
+	what, alert := "", ""
+	for _, m := range selector {
+		switch {
+		case m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual:
+			what = m.Value
+		case m.Name == labels.AlertName && m.Type == labels.MatchEqual:
+			alert = "{" + m.String() + "}"
+		}
+	}
+	if what == alertsMetric {
+		what += alert
+	}
+	return what
+}

@@ -1,0 +1,231 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+)
+
+const (
+	// points is how many steps of a query are asked for at once: Prometheus gives 11,000 at most.
+	points = 10_000
+	// deepest is how often a question is divided by the names of the nodes.
+	deepest = 20
+	// tries is how often a server that is busy is asked again, and longest how long it is left alone in between at most.
+	tries   = 6
+	longest = 2 * time.Minute
+)
+
+// question is an expression that is asked about a time.
+type question struct {
+	// name is how messages call it.
+	name string
+	// text is the expression. by are further matchers of each selector, where splits is true.
+	text   func(by string) string
+	splits bool
+	// values says that the value of a series matters, and not only that it is there.
+	values bool
+	// offset is how long before its evaluation a rule looks.
+	offset time.Duration
+}
+
+// series is what is there of one series.
+type series struct {
+	Labels model.LabelSet
+	Runs   []run
+}
+
+// run is a time in which a series is there at each step, From and Until included. If values matter, it has one value.
+type run struct {
+	From, Until int64
+	Value       float64
+}
+
+// server answers questions however long the time is, and however little of it the server takes at once.
+type server struct {
+	*client
+	// drop is a label that is left out of all answers.
+	drop model.LabelName
+	wait func(ctx context.Context, d time.Duration) error
+
+	mu sync.Mutex
+	// most is how many steps of a question the server answers at once, where it refused more.
+	most map[string]int64
+}
+
+// get answers a question about each step from from until until, both included.
+func (s *server) get(ctx context.Context, q question, from, until, step int64) ([]series, error) {
+	all := &answer{step: step, values: q.values, series: map[model.Fingerprint]*series{}}
+	if err := s.collect(ctx, q, "", 0, from, until, all); err != nil {
+		return nil, err
+	}
+	return all.sorted(), nil
+}
+
+func (s *server) collect(ctx context.Context, q question, by string, depth int, from, until int64, all *answer) error {
+	for at := from; at <= until; {
+		n := min(s.mostOf(q), (until-at)/all.step+1)
+		end := at + (n-1)*all.step
+		matrix, err := s.patiently(ctx, q.text(by), v1.Range{
+			Start: time.UnixMilli(at).Add(-q.offset), End: time.UnixMilli(end).Add(-q.offset), Step: time.Duration(all.step) * time.Millisecond,
+		})
+		var f *fault
+		switch {
+		case err == nil:
+			all.add(matrix, q.offset, s.drop)
+			at = end + all.step
+		case !errors.As(err, &f):
+			return err
+		case f.kind == large && q.splits && depth < deepest && (n == 1 || f.ofSeries()):
+			for _, half := range halves(depth) {
+				if err := s.collect(ctx, q, by+half, depth+1, at, end, all); err != nil {
+					return err
+				}
+			}
+			at = end + all.step
+		case f.kind == large && n > 1:
+			s.learn(q, (n+1)/2)
+		case f.kind == large:
+			return fmt.Errorf("Prometheus at %s does not answer %s for even one moment: %s. Raise this limit of the server, or its timeout, and run the backtest again", s.shown, q.name, f.text)
+		default:
+			return s.say(q, f)
+		}
+	}
+	return nil
+}
+
+// halves are matchers that divide the nodes in two by one bit of one of the last four characters of their names.
+func halves(depth int) []string {
+	const letters = "0123456789abcdefghijklmnopqrstuvwxyz"
+	var some []byte
+	for i := range len(letters) {
+		if i>>(depth/4)&1 == 1 {
+			some = append(some, letters[i])
+		}
+	}
+	pattern := fmt.Sprintf(`"(.*[%s].{%d})"`, some, depth%4)
+	return []string{",node=~" + pattern, ",node!~" + pattern}
+}
+
+func (s *server) mostOf(q question) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.most[q.name], points)
+}
+
+func (s *server) learn(q question, most int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.most == nil {
+		s.most = map[string]int64{}
+	}
+	s.most[q.name] = min(most, cmp.Or(s.most[q.name], points))
+}
+
+// say is the sentence about a fault that nothing here can do anything about.
+func (s *server) say(q question, f *fault) error {
+	const late = "Ask again later: with --state, the next run goes on from where this one stopped"
+	switch f.kind {
+	case busy:
+		return fmt.Errorf("Prometheus at %s is busy or down, and was asked %d times about %s: %s. %s", s.shown, tries, q.name, f.text, late)
+	case partial:
+		return fmt.Errorf("Prometheus at %s has only a part of the data, asked about %s: %s. %s", s.shown, q.name, f.text, late)
+	case invalid:
+		return &fault{kind: invalid, text: fmt.Sprintf("Prometheus at %s cannot evaluate %s: %s", s.shown, q.name, f.text)}
+	}
+	return fmt.Errorf("Prometheus at %s does not answer %s: %s. Look at --prometheus and --http-config", s.shown, q.name, f.text)
+}
+
+// patiently asks again while the server is busy.
+func (s *server) patiently(ctx context.Context, text string, of v1.Range) (model.Matrix, error) {
+	for try := 1; ; try++ {
+		matrix, err := s.ask(ctx, text, of)
+		var f *fault
+		if !errors.As(err, &f) {
+			return matrix, err
+		}
+		switch {
+		case f.kind == cut && try > 1:
+			f.kind = large // perhaps something between here and there cuts what is long
+			return nil, f
+		case f.kind == refused, f.kind == large, f.kind == invalid, try == tries:
+			return nil, f
+		}
+		if err := s.wait(ctx, min(longest, cmp.Or(f.after, time.Second<<(try-1)))); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// answer joins what is answered piece by piece.
+type answer struct {
+	step   int64
+	values bool
+	series map[model.Fingerprint]*series
+}
+
+func (a *answer) add(matrix model.Matrix, offset time.Duration, drop model.LabelName) {
+	for _, stream := range matrix {
+		labels := model.LabelSet(stream.Metric)
+		delete(labels, model.MetricNameLabel)
+		delete(labels, drop)
+		key := labels.Fingerprint()
+		s := a.series[key]
+		if s == nil {
+			s = &series{Labels: labels}
+			a.series[key] = s
+		}
+		before := len(s.Runs)
+		for _, p := range stream.Values {
+			s.point(a, int64(p.Timestamp)+offset.Milliseconds(), float64(p.Value))
+		}
+		for _, p := range stream.Histograms {
+			s.point(a, int64(p.Timestamp)+offset.Milliseconds(), 0)
+		}
+		if before > 0 && before < len(s.Runs) && s.Runs[before].From <= s.Runs[before-1].Until {
+			s.merge(a) // two replicas have it
+		}
+	}
+}
+
+func (s *series) point(a *answer, at int64, value float64) {
+	if !a.values {
+		value = 1
+	}
+	if last := len(s.Runs) - 1; last >= 0 && s.Runs[last].Until+a.step == at && s.Runs[last].Value == value {
+		s.Runs[last].Until = at
+		return
+	}
+	s.Runs = append(s.Runs, run{at, at, value})
+}
+
+// merge makes one of runs that overlap. Of two values at one step the first counts.
+func (s *series) merge(a *answer) {
+	slices.SortStableFunc(s.Runs, func(a, b run) int { return cmp.Compare(a.From, b.From) })
+	out := s.Runs[:1]
+	for _, r := range s.Runs[1:] {
+		last := &out[len(out)-1]
+		if r.From = max(r.From, last.Until+a.step); r.Value == last.Value && r.From == last.Until+a.step {
+			last.Until = max(last.Until, r.Until)
+		} else if r.From <= r.Until {
+			out = append(out, r)
+		}
+	}
+	s.Runs = out
+}
+
+func (a *answer) sorted() []series {
+	out := make([]series, 0, len(a.series))
+	for _, s := range a.series {
+		out = append(out, *s)
+	}
+	slices.SortFunc(out, func(a, b series) int { return cmp.Compare(a.Labels.String(), b.Labels.String()) })
+	return out
+}
