@@ -129,6 +129,9 @@ func get(t *testing.T, address string) string {
 func told(rules map[model.LabelValue]clockRule, at []time.Time, from, until time.Time) (out []string) {
 	for name, rule := range rules {
 		for _, a := range rule.fires(at) {
+			if a.StartsAt = seen(a.StartsAt); !a.EndsAt.IsZero() {
+				a.EndsAt = seen(a.EndsAt)
+			}
 			a.Labels = model.LabelSet{model.AlertNameLabel: name, "node": "one"}
 			if a.StartsAt.Before(until) && (a.EndsAt.IsZero() || a.EndsAt.After(from)) {
 				out = append(out, line(history.Alert{Labels: a.Labels, StartsAt: a.StartsAt}))
@@ -142,12 +145,11 @@ func told(rules map[model.LabelValue]clockRule, at []time.Time, from, until time
 	return out
 }
 
-// line is what matters of an alert. It is asked about each second, and what came within one is seen at its end.
+// seen is when something is seen that is asked about each second.
+func seen(at time.Time) time.Time { return at.Add(time.Second - 1).Truncate(time.Second) }
+
+// line is what matters of an alert.
 func line(a history.Alert) string {
-	seen := func(at time.Time) time.Time { return at.Add(time.Second - 1).Truncate(time.Second) }
-	if a.StartsAt = seen(a.StartsAt); !a.EndsAt.IsZero() {
-		a.EndsAt = seen(a.EndsAt)
-	}
 	ends := "goes on"
 	if !a.EndsAt.IsZero() {
 		ends = a.EndsAt.UTC().Format("15:04:05.000")
