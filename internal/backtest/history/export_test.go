@@ -26,3 +26,6 @@ func (p *Past) ReadAtOnce(d time.Duration) { p.options.span = d }
 
 // Patient has the Past wait by this function.
 func (p *Past) Patient(wait func(ctx context.Context, d time.Duration) error) { p.server.wait = wait }
+
+// AskAboutEveryNode has the Past ask about all Nodes at each step.
+func (p *Past) AskAboutEveryNode() { p.options.everyNode = true }

@@ -39,8 +39,9 @@ type fact struct {
 	missing func(f *fleet, there []series) []string
 }
 
-func (f *fact) question(of asks, what string) question {
-	return question{name: what + f.name, text: func(by string) string { return of(by, "") }, splits: true, values: f.values}
+// question asks for it, of the nodes of a matcher.
+func (f *fact) question(of asks, what, nodes string) question {
+	return question{name: what + f.name, text: func(by string) string { return of(nodes+by, "") }, splits: true, values: f.values}
 }
 
 // selector selects series of kube-state-metrics.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -265,6 +266,70 @@ func TestAnyChunkingGivesTheSameMoments(t *testing.T) {
 		past.ReadAtOnce(time.Duration(rapid.IntRange(15, 300).Draw(d, "minutes")) * time.Minute)
 		require.Equal(d, want, text(t, moments(t, past, 30, 230)))
 	})
+}
+
+// TestNoChangeOfANodeIsMissed: whatever comes to the Nodes, and wherever the spans end, asking about the nodes that changed alone gives what
+// asking about all of them gives.
+func TestNoChangeOfANodeIsMissed(t *testing.T) {
+	t.Parallel()
+	asked, all := 0, 0
+	rapid.Check(t, func(d *rapid.T) {
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(d, "seed"), 0))
+		machines := make([]Machine, 12)
+		gone := make([]bool, len(machines))
+		for i := range machines {
+			machines[i] = Machine{Name: fmt.Sprintf("node-%d", i), Labels: `,label_pool="a"`}
+		}
+		r := New(t)
+		Every(0, 150, func(when time.Time, minutes float64) {
+			if random.IntN(12) == 0 {
+				m := &machines[random.IntN(4)] // the others stay as they are
+				switch random.IntN(7) {
+				case 0:
+					m.Ready = []string{"", "false", "unknown"}[random.IntN(3)]
+				case 1:
+					m.Cordoned = !m.Cordoned
+				case 2:
+					m.Taint = []string{"", "gpu"}[random.IntN(2)]
+				case 3:
+					m.Role = []string{"", "control-plane"}[random.IntN(2)]
+				case 4:
+					m.Labels = []string{`,label_pool="a"`, `,label_pool="b"`}[random.IntN(2)]
+				case 5:
+					m.Created = At(minutes)
+				case 6:
+					gone[random.IntN(4)] = random.IntN(2) == 0
+				}
+			}
+			var shown []Machine
+			for i, m := range machines {
+				if !gone[i] {
+					shown = append(shown, m)
+				}
+			}
+			r.Scrape(when, "a", KubeStateMetrics("a", shown...))
+		})
+		span := time.Duration(10+random.IntN(60)) * time.Minute
+		o := history.Options{NodeLabels: []string{"pool"}, NodeTaints: []string{"gpu"}, NodeConditions: map[string]bool{"DiskPressure": false}}
+		got := make([]string, 2)
+		for i, n := range []*int{&asked, &all} {
+			var mu sync.Mutex
+			past := open(t, r.ServeWithin(Limits{Asked: func(query string, _, _ time.Time) {
+				mu.Lock()
+				defer mu.Unlock()
+				if strings.Contains(query, "offset") && !strings.Contains(query, `node=~"node`) {
+					*n++
+				}
+			}}), o)
+			past.ReadAtOnce(span)
+			if i == 1 {
+				past.AskAboutEveryNode()
+			}
+			got[i] = text(t, moments(t, past, 20, 140))
+		}
+		require.Equal(d, got[1], got[0])
+	})
+	require.Less(t, asked, all/4, "the control: it asks about few nodes")
 }
 
 // TestReplicasAreOne: some stores answer for both replicas of a Prometheus, each with a label of its own.

@@ -66,6 +66,10 @@ func (f *fleet) run(ctx context.Context, p *Past, from, until int64) ([]nodeChan
 	if err != nil {
 		return nil, err
 	}
+	by, none, err := f.moved(ctx, p, shown, from, last)
+	if err != nil {
+		return nil, err
+	}
 	work, within := errgroup.WithContext(ctx)
 	work.SetLimit(together)
 	for i := range facts {
@@ -74,13 +78,16 @@ func (f *fleet) run(ctx context.Context, p *Past, from, until int64) ([]nodeChan
 			first += step
 			work.Go(func() (err error) {
 				if facts[i].whole != nil {
-					began[i], err = p.ask(within, facts[i].question(facts[i].whole, "all of "), from, from, step)
+					began[i], err = p.ask(within, facts[i].question(facts[i].whole, "all of ", ""), from, from, step)
 				}
 				return err
 			})
 		}
+		if none {
+			continue
+		}
 		work.Go(func() (err error) {
-			found[i], err = p.ask(within, facts[i].question(facts[i].changes, "changes of "), first, last, step)
+			found[i], err = p.ask(within, facts[i].question(facts[i].changes, "changes of ", by), first, last, step)
 			return err
 		})
 	}
@@ -157,7 +164,7 @@ func (f *fleet) check(ctx context.Context, p *Past, facts []fact, until int64) (
 			if facts[i].missing == nil {
 				continue
 			}
-			found, err := p.ask(ctx, facts[i].question(facts[i].whole, "all of "), at, at, f.options.Step.Milliseconds())
+			found, err := p.ask(ctx, facts[i].question(facts[i].whole, "all of ", ""), at, at, f.options.Step.Milliseconds())
 			if err != nil {
 				return nil, err
 			}

@@ -41,6 +41,8 @@ type Options struct {
 
 	// span is how much is read at once; 0: as much as is usual.
 	span time.Duration
+	// everyNode asks about all Nodes at each step, also where nothing changed.
+	everyNode bool
 }
 
 func (o Options) complete() (Options, *rulebook, error) {

@@ -1,0 +1,85 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// mostMoved is how many nodes are asked about by their names. Where more of them changed, all are asked about.
+const mostMoved = 500
+
+// moved finds the nodes of which anything may have changed from from until last, by one question about all of that time for each metric.
+// It is answered by a single pass over the samples, where a question about each step takes many times as long. by is the matcher of those
+// nodes; it is empty for all nodes. none: nothing changed.
+//
+// A series that was there all the time has as many samples as most series of kube_node_info of the same kube-state-metrics.
+func (f *fleet) moved(ctx context.Context, p *Past, shown []series, from, last int64) (by string, none bool, err error) {
+	if f.options.everyNode || !f.steady(shown, from, last) {
+		return "", false, nil
+	}
+	step := f.options.Step.Milliseconds()
+	window := fmt.Sprintf("[%dms]", last-from+step+f.options.Lookback.Milliseconds())
+	usual := f.selector(metricInfo)
+	var mu sync.Mutex
+	names := map[string]bool{}
+	work, within := errgroup.WithContext(ctx)
+	work.SetLimit(together)
+	for _, w := range f.watched() {
+		q := question{name: "nodes that changed by " + w.name, splits: true, text: func(by string) string {
+			counts := func(of asks) string { return "count_over_time(" + of(by, window) + ")" }
+			other := counts(w.whole) + " != on (job,instance) group_left quantile by (job,instance) (0.5, " + counts(usual) + ")"
+			if w.values {
+				other += " or changes(" + w.whole(by, window) + ") > 0"
+			}
+			return "group by (node) (" + other + ")"
+		}}
+		work.Go(func() error {
+			found, err := p.ask(within, q, last, last, step)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, s := range found {
+				names[string(s.Labels["node"])] = true
+			}
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return "", false, err
+	}
+	if len(names) > mostMoved {
+		return "", false, nil
+	}
+	return fmt.Sprintf(",node=~%q", either(slices.Sorted(maps.Keys(names)))), len(names) == 0, nil
+}
+
+// steady says that the same kube-state-metrics showed Nodes all the time. A question about one moment does not say when one was down.
+func (f *fleet) steady(shown []series, from, last int64) bool {
+	if f.shows != nil && len(shown) != len(f.shows) {
+		return false
+	}
+	return len(shown) > 0 && !slices.ContainsFunc(shown, func(s series) bool {
+		return len(s.Runs) != 1 || s.Runs[0].From > from || s.Runs[0].Until < last || f.shows != nil && !f.shows[s.Labels.String()]
+	})
+}
+
+// watched are the series of which the facts are made.
+func (f *fleet) watched() []fact {
+	out := []fact{
+		{name: metricInfo, whole: f.selector(metricInfo)},
+		{name: metricCreated, whole: f.selector(metricCreated), values: true},
+		{name: metricUnschedulable, whole: f.selector(metricUnschedulable), values: true},
+		{name: metricDeletion, whole: f.selector(metricDeletion)},
+		{name: metricLabels, whole: f.selector(metricLabels)},
+		{name: metricRole, whole: f.selector(metricRole)},
+		{name: metricCondition, whole: f.selector(metricCondition, fmt.Sprintf("condition=~%q", either(append(sortedKeys(f.options.NodeConditions), "Ready")))), values: true},
+	}
+	if len(f.options.NodeTaints) > 0 {
+		out = append(out, fact{name: metricTaint, whole: f.selector(metricTaint, fmt.Sprintf("key=~%q", either(f.options.NodeTaints)))})
+	}
+	return out
+}
