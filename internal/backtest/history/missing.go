@@ -13,7 +13,7 @@ import (
 )
 
 // looks is at how many moments the server is asked whether it has what is read.
-const looks = 300
+const looks = 120
 
 // missing names the metrics that the server does not have, or does not have all the time. A rule without data did not fire, and that says
 // nothing.
