@@ -33,8 +33,8 @@ func (f *fleet) moved(ctx context.Context, p *Past, shown []series, from, last i
 		q := question{name: "nodes that changed by " + w.name, splits: true, text: func(by string) string {
 			counts := func(of asks) string { return "count_over_time(" + of(by, window) + ")" }
 			other := counts(w.whole) + " != on (job,instance) group_left quantile by (job,instance) (0.5, " + counts(usual) + ")"
-			if w.values {
-				other += " or changes(" + w.whole(by, window) + ") > 0"
+			if w.changes != nil {
+				other += " or changes(" + w.changes(by, window) + ") > 0"
 			}
 			return "group by (node) (" + other + ")"
 		}}
@@ -67,16 +67,19 @@ func (f *fleet) steady(shown []series, from, last int64) bool {
 	})
 }
 
-// watched are the series of which the facts are made.
+// watched are the series of which the facts are made: those that come and go, and those whose value changes. A condition whose status
+// changes changes two of its three series.
 func (f *fleet) watched() []fact {
+	condition := fmt.Sprintf("condition=~%q", either(append(sortedKeys(f.options.NodeConditions), "Ready")))
+	created, cordoned := f.selector(metricCreated), f.selector(metricUnschedulable)
 	out := []fact{
 		{name: metricInfo, whole: f.selector(metricInfo)},
-		{name: metricCreated, whole: f.selector(metricCreated), values: true},
-		{name: metricUnschedulable, whole: f.selector(metricUnschedulable), values: true},
+		{name: metricCreated, whole: created, changes: created},
+		{name: metricUnschedulable, whole: cordoned, changes: cordoned},
 		{name: metricDeletion, whole: f.selector(metricDeletion)},
 		{name: metricLabels, whole: f.selector(metricLabels)},
 		{name: metricRole, whole: f.selector(metricRole)},
-		{name: metricCondition, whole: f.selector(metricCondition, fmt.Sprintf("condition=~%q", either(append(sortedKeys(f.options.NodeConditions), "Ready")))), values: true},
+		{name: metricCondition, whole: f.selector(metricCondition, condition, `status="true"`), changes: f.selector(metricCondition, condition, `status!="false"`)},
 	}
 	if len(f.options.NodeTaints) > 0 {
 		out = append(out, fact{name: metricTaint, whole: f.selector(metricTaint, fmt.Sprintf("key=~%q", either(f.options.NodeTaints)))})
