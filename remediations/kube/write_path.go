@@ -59,17 +59,17 @@ type WritePath struct {
 	mu      sync.Mutex
 	denied  string
 	limited []string
-	refused map[string]refusal
+	refused map[string]refusedWrite
 }
 
-type refusal struct {
+type refusedWrite struct {
 	engine.Refusal
 	last time.Time
 }
 
 // NewWritePath makes a WritePath. below gives a random number below its argument.
 func NewWritePath(client kubernetes.Interface, nodes func(context.Context) ([]*corev1.Node, error), c *remediations.Config, below func(int) int, clk clock.Clock, log logr.Logger) *WritePath {
-	w := &WritePath{client: client, nodes: nodes, below: below, clock: clk, log: log, doubts: make(chan struct{}, 1), refused: map[string]refusal{}}
+	w := &WritePath{client: client, nodes: nodes, below: below, clock: clk, log: log, doubts: make(chan struct{}, 1), refused: map[string]refusedWrite{}}
 	for _, p := range c.Policies {
 		if p.Kind != remediations.KindNode || p.Mode != remediations.ModeEnforce {
 			continue
@@ -121,7 +121,7 @@ func (w *WritePath) Known() engine.Writes {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := engine.Writes{Denied: w.denied, Limited: slices.Clone(w.limited), Refused: map[string]engine.Refusal{}}
-	maps.DeleteFunc(w.refused, func(_ string, r refusal) bool { return now.Sub(r.last) > refusalKept })
+	maps.DeleteFunc(w.refused, func(_ string, r refusedWrite) bool { return now.Sub(r.last) > refusalKept })
 	for node, r := range w.refused {
 		out.Refused[node] = r.Refusal
 	}
