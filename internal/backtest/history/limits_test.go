@@ -331,29 +331,3 @@ func TestNoChangeOfANodeIsMissed(t *testing.T) {
 	})
 	require.Less(t, asked, all/4, "the control: it asks about few nodes")
 }
-
-// TestReplicasAreOne: some stores answer for both replicas of a Prometheus, each with a label of its own.
-func TestReplicasAreOne(t *testing.T) {
-	t.Parallel()
-	for drop, alerts := range map[string]int{"prometheus_replica": 1, "": 2} {
-		r := New(t)
-		Every(0, 30, func(when time.Time, minutes float64) {
-			shown := KubeStateMetrics("a", Machine{Name: "one"})
-			shown[`ALERTS{alertname="A",alertstate="firing",node="one"}`] = 1
-			for i, replica := range []string{"prometheus-0", "prometheus-1"} {
-				for series, v := range shown {
-					if minutes < 20 || i == 1 { // one of the two is down later
-						r.Add(strings.TrimSuffix(series, "}")+`,prometheus_replica="`+replica+`"}`, when, v)
-					}
-				}
-			}
-		})
-		got := map[string]bool{}
-		for _, m := range moments(t, pastOf(t, r, history.Options{Recorded: true, ReplicaLabel: drop}), 10, 30) {
-			for _, a := range m.Alerts {
-				got[a.Labels.String()] = true
-			}
-		}
-		require.Len(t, got, alerts, drop)
-	}
-}
