@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -141,7 +142,7 @@ func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
 
 // The host is in another boot when the command arrives than when the intent was written, so it is not rebooted. A boot takes longer than
 // an intent is good for, so the host loses the boot ID that its machine has mounted, and shows the kernel's. With the first one back a
-// later attempt reboots: on a busy machine one in between may be refused, because the API server is too slow to answer in the intent's time.
+// later call reboots: it is the same attempt, or a later one where the machine was too busy to answer in the intent's time.
 func TestAHostThatHasBootedMeanwhileIsNotRebooted(t *testing.T) {
 	y := newYard(t)
 	proxy, err := y.lab.NewProxy()
@@ -179,10 +180,10 @@ func TestAHostThatHasBootedMeanwhileIsNotRebooted(t *testing.T) {
 	require.NoError(t, run("mount --bind /run/first "+file))
 	e := y.ended("worker-1")
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
-	require.Greater(t, len(e.Steps), 1)
 	boots, attempts = reboots()
 	require.Equal(t, 1, boots)
-	require.Equal(t, []string{fmt.Sprintf("%s-1-%d", e.ID, len(e.Steps)-1)}, attempts)
+	require.Len(t, attempts, 1)
+	require.True(t, strings.HasPrefix(attempts[0], e.ID+"-"), attempts)
 }
 
 // A command that arrives again, on its way down or after the boot, reboots nothing.
