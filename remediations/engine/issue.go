@@ -20,7 +20,8 @@ func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
 	if !p.remember(n.Name).writes.due(p.now) {
 		return // its slot would be taken for an intent that cannot be written
 	}
-	l := p.ledger.Clone()
+	before := p.ledger
+	l := before.Clone()
 	p.attempts.reserving(l, n, d.Record.Intent.ID, p.now)
 	l.Reserve(p.Config, n, d.Record, p.now)
 	p.fleet.Try(p.Config.Zone(n), n.Name, d.Record.ID)
@@ -32,7 +33,10 @@ func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
 		return // an intent that is too old to act upon is not even written
 	}
 	if p.persist(s, d) == nil {
-		return // the slot stays until sweep has seen that nothing came of it
+		if p.unreserve(before, n.Name) {
+			p.vacate(n.Name)
+		}
+		return
 	}
 	if p.Config.Remediation(step.Name).Once {
 		p.begin(n, d)

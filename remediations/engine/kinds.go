@@ -194,9 +194,9 @@ func (p *pass) lookAt(k *kind, t *subject, d lifecycle.Decision) {
 // issueBeside takes the slot, where the kind has any, writes the intent, and lets the call go out; each only after the one before
 // is durable.
 func (p *pass) issueBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
-	r := d.Record
+	r, before := d.Record, p.ledger
 	if k.slots != nil {
-		l := p.ledger.Clone()
+		l := before.Clone()
 		l.Reserve(p.Config, t.Node, r, p.now)
 		if p.save(l) != nil {
 			return false
@@ -207,6 +207,9 @@ func (p *pass) issueBeside(k *kind, t *subject, d lifecycle.Decision) (wrote boo
 		}
 	}
 	if !p.putOf(t.State, t.Key, d) {
+		if k.slots != nil && p.unreserve(before, t.of.node) {
+			k.slots.vacate(p.fleet, t.of.node)
+		}
 		return false
 	}
 	if k.about == nil && (t.Record == nil || t.Record.Intent == nil) {

@@ -28,6 +28,8 @@ type memory struct {
 	alerts     uint64
 	// writes is while no write on the Node succeeds.
 	writes outage
+	// unwritten says that the last write on the Node was refused for sure.
+	unwritten bool
 	// written is the Node as this process last wrote it, until the cache has caught up; over is what it wrote that over.
 	written, over *corev1.Node
 	wroteAt       time.Time

@@ -24,6 +24,8 @@ func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*co
 		return nil, ctx.Err()
 	case fault == "lost" || n.Name == i.w.unwritable:
 		return nil, errLost
+	case n.Name == i.w.refuses:
+		return nil, ErrUnwritten
 	case cur == nil:
 		return nil, ErrNotFound
 	case fault == "conflict" || cur.UID != n.UID || (cur.ResourceVersion != n.ResourceVersion && !i.w.lies.ignoreNodeVersion):

@@ -143,6 +143,7 @@ type world struct {
 	replacing   map[string]string    // by providerID, the repair that has it replaced
 	faults      map[string][]string  // by operation: conflict, lost, written, empty
 	unwritable  string               // the Node on which no write succeeds
+	refuses     string               // the Node on which the API server refuses every write
 	unreadable  string               // the Node that the API server does not give
 	always      map[string]string    // a fault that does not end
 	// dice pick the sample of the leases.

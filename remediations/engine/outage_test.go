@@ -172,6 +172,44 @@ func TestResetIsToldWhenItIsDone(t *testing.T) {
 	})
 }
 
+// TestANodeThatRefusesWritesTakesNoSlot: the others are repaired meanwhile, and nobody hears of a record that was removed. A write
+// that may have been done keeps the slot for a while.
+func TestANodeThatRefusesWritesTakesNoSlot(t *testing.T) {
+	for name, refused := range map[string]bool{"it is refused": true, "its answer is lost": false} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				w.start()
+				slots := func() []ledger.Slot { return w.book().Slots }
+				w.do(func() { w.ail("n1", 1) })
+				require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 1 }))
+				w.do(func() { w.ail("n0", 9) }) // it waits for the only slot
+				require.True(t, w.until(time.Minute, func() bool { return len(remediations.ReadJournal(w.nodes["n0"]).Alerts) > 0 }))
+				w.do(func() {
+					if refused {
+						w.refuses = "n0"
+					} else {
+						w.unwritable = "n0"
+					}
+				})
+				if !refused { // the control
+					require.True(t, w.until(10*time.Minute, func() bool { return len(slots()) == 1 && slots()[0].Node == "n0" }))
+					return
+				}
+				require.True(t, w.until(10*time.Minute, func() bool { return slices.ContainsFunc(w.told, func(e Event) bool { return e.Reason == "NodeUnwritable" }) }))
+				require.Empty(t, at(w, slots))
+				w.do(func() { w.ail("n2", 1) })
+				require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 2 && w.calls[1].node == "n2" }), "the only slot is free")
+				w.pass(10 * time.Minute)
+				require.Empty(t, w.toldOf("RepairSuperseded"))
+				require.Empty(t, at(w, slots))
+				require.Len(t, at(w, func() []providerCall { return w.calls }), 2)
+				w.do(func() { w.refuses = "" })
+				require.True(t, w.until(10*time.Minute, func() bool { return len(w.calls) == 3 }), "once it takes writes it is repaired")
+			})
+		})
+	}
+}
+
 // TestPolicyIsToldToBeStoppedWhenItIs: a stop that is not in the ledger stops nothing. No other answer stops a policy.
 func TestPolicyIsToldToBeStoppedWhenItIs(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {

@@ -230,6 +230,7 @@ func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*core
 		return nil, m.writes.err
 	}
 	written, err := e.Journal.Write(ctx, n, c)
+	m.unwritten = errors.Is(err, ErrUnwritten)
 	switch {
 	case err == nil:
 		e.writesDone++

@@ -15,6 +15,9 @@ import (
 // ErrConflict: the object changed since it was read; nothing was written. Decide again.
 var ErrConflict = errors.New("the object was changed by somebody else in the meantime")
 
+// ErrUnwritten: the API server refused the write, and certainly nothing was written.
+var ErrUnwritten = errors.New("the API server refused the write")
+
 // ErrNotFound: the object does not exist.
 var ErrNotFound = errors.New("the object does not exist")
 
@@ -58,7 +61,7 @@ type NodeChange struct {
 // Journal writes Drydock's word on Nodes.
 type Journal interface {
 	// Write applies the change to the Node as it was read. ErrConflict: the Node is not as it was any more.
-	// ErrNotFound: it is gone. Any other error: it may have been written or not; read before deciding again.
+	// ErrNotFound: it is gone. ErrUnwritten: it is refused. Any other error: it may have been written or not; read before deciding again.
 	Write(ctx context.Context, n *corev1.Node, c NodeChange) (*corev1.Node, error)
 	// OwnsCordon asks managedFields whether the cordon is Drydock's own. One live read.
 	OwnsCordon(ctx context.Context, node string) (bool, error)

@@ -118,9 +118,20 @@ func (p *pass) recordGone(slot ledger.Slot, j remediations.Journal) {
 	}
 	p.Events.Event(slot.Node, Event{
 		Warning: true, Reason: "RepairSuperseded", Action: slot.Repair, Of: Trail{Repair: slot.Repair, Policy: slot.Policy},
-		Note: fmt.Sprintf("repair %s by policy %s: its record is not on Node %s (attempt %s): somebody removed it, or Drydock ended before it was written; nothing more is done for it. What it set on the node stays: make sure that the node is well, uncordon it, and remove what announce has put there",
+		Note: fmt.Sprintf("repair %s by policy %s: its record is not on Node %s (attempt %s): it was never written, or somebody removed it; nothing more is done for it. If it had begun, what it set on the node stays: a cordon, and what announce puts there. Make sure that the node is well before you take that away",
 			slot.Repair, slot.Policy, slot.Node, slot.Attempt),
 	})
+}
+
+// unreserve puts the ledger back to what it was before a slot was taken for an intent that was certainly not written, so that nobody
+// waits for a repair that does not go on. It says whether it did: what may have been written keeps its slot until sweep has seen that
+// nothing came of it.
+func (p *pass) unreserve(before *ledger.Ledger, node string) bool {
+	if !p.remember(node).unwritten || p.save(before.Clone()) != nil {
+		return false
+	}
+	p.again = true // somebody may wait for the slot
+	return true
 }
 
 // vacate takes the Node out of the count, unless another repair has a slot under its name: that of the machine before, which is being

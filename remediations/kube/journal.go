@@ -3,10 +3,13 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -61,9 +64,19 @@ func patchNode(ctx context.Context, client kubernetes.Interface, name string, p 
 	}
 	written, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: remediations.FieldManager})
 	if err != nil {
-		return nil, translate("writing on Node "+name, err)
+		return nil, translate("writing on Node "+name, unwritten(err))
 	}
 	return written, nil
+}
+
+// unwritten adds engine.ErrUnwritten where the API server's answer is that it did nothing: a policy, a webhook, a limit of size or a
+// missing right stands against it, or it has no time.
+func unwritten(err error) error {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Code < http.StatusBadRequest || status.Status().Code >= http.StatusInternalServerError {
+		return err
+	}
+	return fmt.Errorf("%w: %w", engine.ErrUnwritten, err)
 }
 
 // OwnsCordon says whether Drydock is an owner of the Node's spec.unschedulable.
