@@ -11,6 +11,8 @@ const (
 	ReasonCordonedByOther  Reason = "CordonedByOther"
 	ReasonAlertUnconfirmed Reason = "AlertUnconfirmed"
 	ReasonBlind            Reason = "Blind"
+	// ReasonWritesDenied: the API server refuses what Drydock writes on Nodes, or on this one.
+	ReasonWritesDenied     Reason = "WritesDenied"
 	ReasonStoreWentBack    Reason = "StoreWentBack"
 	ReasonSilenced         Reason = "Silenced"
 	ReasonInhibited        Reason = "Inhibited"
@@ -55,7 +57,7 @@ const (
 
 // Reasons is the closed list, in guard order, for metrics and docs.
 var Reasons = []Reason{
-	ReasonRecordMalformed, ReasonExcluded, ReasonPaused, ReasonNodeLeaving, ReasonCordonedByOther, ReasonAlertUnconfirmed, ReasonBlind, ReasonStoreWentBack, ReasonSilenced, ReasonInhibited,
+	ReasonRecordMalformed, ReasonExcluded, ReasonPaused, ReasonNodeLeaving, ReasonCordonedByOther, ReasonAlertUnconfirmed, ReasonBlind, ReasonWritesDenied, ReasonStoreWentBack, ReasonSilenced, ReasonInhibited,
 	ReasonAlertResolved, ReasonNotWitnessed, ReasonTooYoung, ReasonFleetUnhealthy, ReasonOutsideWindow, ReasonNodeUnderRepair, ReasonCooldown, ReasonRepairsSpent, ReasonPolicyFailing,
 	ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit, ReasonCommonCause, ReasonAwaitingApproval, ReasonObserving, ReasonCallWithheld, ReasonProviderAbsent, ReasonProviderUnreachable, ReasonSidecarHeld, ReasonSidecarUnknown,
 	ReasonLeaderHeld, ReasonLeaderUnknown, ReasonAPIServerUnknown,
@@ -66,7 +68,7 @@ var Reasons = []Reason{
 // writes on Nodes.
 func (r Reason) Fleetwide() bool {
 	switch r {
-	case ReasonBlind, ReasonStoreWentBack, ReasonFleetUnhealthy, ReasonCommonCause, ReasonOutsideWindow, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonAtLimit:
+	case ReasonBlind, ReasonWritesDenied, ReasonStoreWentBack, ReasonFleetUnhealthy, ReasonCommonCause, ReasonOutsideWindow, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonAtLimit:
 		return true
 	case ReasonRecordMalformed, ReasonExcluded, ReasonPaused, ReasonNodeLeaving, ReasonCordonedByOther, ReasonAlertUnconfirmed, ReasonSilenced, ReasonInhibited,
 		ReasonAlertResolved, ReasonNotWitnessed, ReasonTooYoung, ReasonNodeUnderRepair, ReasonCooldown, ReasonRepairsSpent, ReasonAwaitingApproval, ReasonObserving,

@@ -208,7 +208,7 @@ func TestTheRulesNameWhatDrydockKnows(t *testing.T) {
 var heldOnPurpose = map[remediations.Reason]string{
 	remediations.ReasonObserving: "", remediations.ReasonPaused: "", remediations.ReasonExcluded: "", remediations.ReasonSilenced: "",
 	remediations.ReasonOutsideWindow: "",
-	remediations.ReasonBlind:         "DrydockBlind", remediations.ReasonStoreWentBack: "DrydockBlind", remediations.ReasonFleetUnhealthy: "DrydockBreakerOpen", remediations.ReasonPolicyFailing: "DrydockPolicyStopped",
+	remediations.ReasonBlind:         "DrydockBlind", remediations.ReasonWritesDenied: "DrydockBlind", remediations.ReasonStoreWentBack: "DrydockBlind", remediations.ReasonFleetUnhealthy: "DrydockBreakerOpen", remediations.ReasonPolicyFailing: "DrydockPolicyStopped",
 }
 
 // TestEachReasonOfAHoldHasARule, so that no repair is held for days and nobody is told.

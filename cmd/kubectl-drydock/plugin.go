@@ -41,6 +41,7 @@ func (p *plugin) reader(c inspect.Client) *inspect.Reader {
 
 // writer writes with the rights of the client.
 func (p *plugin) writer(c inspect.Client) *actions.Writer {
+	p.commands = p.bound(c)
 	return &actions.Writer{Client: c, DryRun: bool(p.dryRun)}
 }
 

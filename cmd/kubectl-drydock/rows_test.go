@@ -85,7 +85,7 @@ func TestARowSaysWhatHoldsTheNodeNow(t *testing.T) {
 		"waits at a limit":                  {alerted("n", "node-not-ready"), atLimit, remediations.ReasonAtLimit},
 		"waits, nothing holds it":           {alerted("n", "node-not-ready"), calmLedger(), ""},
 		"waits while blind":                 {alerted("n", "node-not-ready"), blind, remediations.ReasonBlind},
-		"waits, and no write is taken":      {alerted("n", "node-not-ready"), unwritten("n"), remediations.ReasonBlind},
+		"waits, and no write is taken":      {alerted("n", "node-not-ready"), unwritten("n"), remediations.ReasonWritesDenied},
 		"another node takes no write":       {alerted("n", "node-not-ready"), unwritten("m"), ""},
 		"waits behind its zone's breaker":   {inZone("a"), breaker, remediations.ReasonFleetUnhealthy},
 		"another zone's breaker":            {inZone("b"), breaker, ""},
@@ -245,7 +245,7 @@ func TestTheRunbooksPromisesHold(t *testing.T) {
 		"DrydockBlind: `kubectl drydock status` shows the cause in a sentence": {blind},
 		"DrydockBlind: `kubectl drydock status` names":                         {blind},
 		"DrydockBlind: `kubectl drydock status` name the nodes, each with the answer of the API server": {
-			"Refused:  node-4: alerts cannot be written on the Node since 2026-11-20T20:55:00Z: metadata.annotations: Too long",
+			"Writes:   node-4 is not repaired: alerts cannot be written on the Node since 2026-11-20T20:55:00Z: metadata.annotations: Too long",
 		},
 		"DrydockBreakerOpen: `kubectl drydock status` shows how many nodes are unhealthy, and which ones": {
 			"2 of 6 nodes are unhealthy", "unhealthy now: node-1 (not Ready), node-2 (alert NodeNotReady)",

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -85,10 +86,11 @@ func wordsOf(f *pflag.Flag) (words []string) {
 	return words
 }
 
-// ofPage are the commands that the page shows. It outlives a change of the kubeconfig's current context, so they name theirs.
-func (p *plugin) ofPage(c inspect.Client) inspect.Commands {
+// bound are the commands with the context that is used, also where no flag names it. The page and the answer to a write may be read
+// after the kubeconfig's current context has changed.
+func (p *plugin) bound(c inspect.Client) inspect.Commands {
 	out := p.commands
-	if c.Cluster.Context != "" && (p.flags.Context == nil || *p.flags.Context == "") {
+	if c.Cluster.Context != "" && !slices.Contains(out.Kubectl, "--context") {
 		out.Kubectl = append([]string{"--context", c.Cluster.Context}, out.Kubectl...)
 	}
 	return out

@@ -38,7 +38,7 @@ func (p *plugin) newUICommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o := ui.Options{Reader: p.reader(c), Token: ui.NewToken(), ReadOnly: readOnly, Sources: from, Commands: p.ofPage(c), After: time.After, Log: logr.Discard()}
+			o := ui.Options{Reader: p.reader(c), Token: ui.NewToken(), ReadOnly: readOnly, Sources: from, Commands: p.bound(c), After: time.After, Log: logr.Discard()}
 			remove := func() {}
 			if !quiet {
 				o.FileToken = ui.NewToken()

@@ -43,11 +43,11 @@ func (w *Writer) settle(ctx context.Context, node, doing string, a annotations, 
 		w.lost, w.of.UID = true, n.UID
 		return n, nil
 	}
-	found := "the node was read again and does not show it"
+	found := fmt.Sprintf("the node was read again and does not show it; the API server may still write it within %s", ServerWithin)
 	if unread != nil {
 		found = "the node could not be read again: " + inspect.Sentence(unread)
 	}
-	return nil, Unknown{fmt.Sprintf("not known whether it was written: %s; %s. Look at the node before you try again: `kubectl drydock why %s`",
+	return nil, Unknown{fmt.Sprintf("not known whether it was written: %s; %s. Look at the node then, before you repeat it: `kubectl drydock why %s`",
 		inspect.Sentence(inspect.Asking(err, doing, node)), found, node)}
 }
 

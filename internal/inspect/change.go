@@ -29,8 +29,16 @@ func (s *Observation) change(h *Hold, policy string) string {
 		return "kubectl uncordon " + node
 	case remediations.ReasonSilenced:
 		return s.unsilence(h)
-	case remediations.ReasonFleetUnhealthy, remediations.ReasonAtLimit, remediations.ReasonCommonCause, remediations.ReasonControlPlaneBusy, remediations.ReasonBlind, remediations.ReasonStoreWentBack:
-		return "`kubectl drydock status` says more"
+	case remediations.ReasonBlind:
+		return "make the source that the sentence names answer again; Drydock continues by itself"
+	case remediations.ReasonWritesDenied:
+		return "allow these writes of Drydock's ServiceAccount where the sentence says that they are refused, or make room on the Node; Drydock tries again by itself"
+	case remediations.ReasonFleetUnhealthy:
+		return "find what the unhealthy nodes have in common (`kubectl drydock status` names them); repairs start again by themselves when fewer are unhealthy"
+	case remediations.ReasonCommonCause:
+		return "find what the nodes have in common (`kubectl drydock status` names the one that is repaired first)"
+	case remediations.ReasonControlPlaneBusy, remediations.ReasonAtLimit:
+		return "wait for the repairs in progress (`kubectl drydock status` names them), or end one: `kubectl drydock cancel NODE`"
 	case remediations.ReasonNodeUnderRepair:
 		return "`kubectl drydock status`, and `kubectl drydock cancel NODE` to end the other repair"
 	case remediations.ReasonRepairsSpent, remediations.ReasonCooldown:
@@ -86,7 +94,13 @@ func (s *Observation) unsilence(h *Hold) string {
 	}
 	switch {
 	case len(ids) > 0:
-		return "amtool silence expire " + strings.Join(ids, " ")
+		said := "amtool silence expire " + strings.Join(ids, " ")
+		for _, known := range s.Silences() {
+			if slices.Contains(ids, known.ID) && known.URL != "" {
+				return said + " --alertmanager.url=" + text.ShellWord(known.URL)
+			}
+		}
+		return said
 	case strings.HasPrefix(h.Message, "muted by "):
 		return "the time intervals of the route in Alertmanager's configuration"
 	}

@@ -54,6 +54,9 @@ func (s *Status) fleet(now time.Time) []Line {
 	}
 	st := s.Ledger.Status
 	out := []Line{{Label: "Ledger", Text: name, Calm: true}}
+	if st.Aside != "" { // all else in this ledger is from before
+		return append(out, Line{Label: "Charge", Text: st.Aside + "; this Drydock changes nothing in the cluster"})
+	}
 	switch st.Mode {
 	case "":
 	case remediations.ModeObserve:
@@ -67,11 +70,14 @@ func (s *Status) fleet(now time.Time) []Line {
 	} else {
 		out = append(out, Line{Label: "Blind", Text: st.Blind})
 	}
+	if st.Denied != "" {
+		out = append(out, Line{Label: "Writes", Subject: "denied", Text: st.Denied + "; no repair starts until the API server takes these writes"})
+	}
 	for i, says := range st.Limited {
 		out = append(out, Line{Label: "Writes", Subject: fmt.Sprint(i), Text: says})
 	}
 	for _, node := range slices.Sorted(maps.Keys(st.Unwritten)) {
-		out = append(out, Line{Label: "Refused", Subject: node, Text: node + ": " + st.Unwritten[node]})
+		out = append(out, Line{Label: "Writes", Subject: node, Text: node + " is not repaired: " + st.Unwritten[node]})
 	}
 	if b := st.WentBack; b != nil && now.Before(b.Until) {
 		out = append(out, Line{Label: "Store", Text: b.Why + "; nothing that disrupts begins before " + Stamp(b.Until)})

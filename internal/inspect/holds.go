@@ -22,10 +22,34 @@ type Hold struct {
 	alert string
 }
 
+// NotInCharge is the hold where another installation of Drydock is in charge of the cluster. No guard says it: this one asks none.
+const NotInCharge = remediations.Reason("NotInCharge")
+
+// Unwritten is why Drydock writes nothing on the Node, as the ledger and the cluster's Lease say; nil: it does, or that is not known.
+// It comes before all other holds, because without a record on the Node nothing is done.
+func (l *Ledger) Unwritten(n *corev1.Node) *Hold {
+	aside, denied := l.Aside, ""
+	if l.Status != nil {
+		aside, denied = cmp.Or(l.Status.Aside, aside), l.denied(n)
+	}
+	switch {
+	case aside != "":
+		return &Hold{Reason: NotInCharge, Message: aside}
+	case denied != "":
+		return &Hold{Reason: remediations.ReasonWritesDenied, Message: denied}
+	}
+	return nil
+}
+
+// denied is why the API server refuses what Drydock writes on this Node, or on all; empty: it takes that.
+func (l *Ledger) denied(n *corev1.Node) string {
+	return cmp.Or(l.Status.Denied, l.Status.Unwritten[n.Name])
+}
+
 // HoldNow is the first guard that holds the node's next step, by what the Node and the ledger say now; nil: none that they know of.
 // A hold on the record is believed only while nothing that can be seen here contradicts it.
 func (l *Ledger) HoldNow(n *corev1.Node, policy string, r *remediations.Record, now time.Time) *Hold {
-	if h := l.Said(n, now); h != nil {
+	if h := cmp.Or(l.Unwritten(n), l.Said(n, now)); h != nil {
 		return h
 	}
 	if r != nil && r.Hold != nil && !r.Hold.Reason.Fleetwide() && stands(n, r.Hold, now) {
@@ -75,9 +99,11 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 	message := l.Status.Holds[reason]
 	switch reason { //nolint:exhaustive // the others concern every node
 	case remediations.ReasonBlind:
-		if why := cmp.Or(l.Status.Blind, l.Status.Unwritten[n.Name]); why != "" {
-			return why
+		if l.Status.Blind != "" {
+			return l.Status.Blind
 		}
+	case remediations.ReasonWritesDenied:
+		return l.denied(n)
 	case remediations.ReasonFleetUnhealthy:
 		return l.brokenFor(n, message)
 	case remediations.ReasonPolicyFailing:

@@ -90,7 +90,9 @@ func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Obser
 	if s.State.Ledger == nil {
 		s.State.Ledger = &ledger.Ledger{}
 	}
-	s.State.Denied = s.unwritten()
+	if h := s.Ledger.Unwritten(s.Node); h != nil && h.Reason == remediations.ReasonWritesDenied {
+		s.State.Denied = h.Message
+	}
 	if err := r.readLeases(ctx, s, nodes); err != nil {
 		return nil, err
 	}

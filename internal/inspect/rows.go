@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -130,7 +131,9 @@ func (l *Ledger) RepairsOf(n *corev1.Node, now time.Time) []Repair {
 		row.Alert, row.Hold = &Waiting{a.Name, a.Policy, a.Fingerprint, a.ReceivedAt, endedFor(n, a)}, l.HoldNow(n, a.Policy, nil, now)
 		rows = append(rows, row)
 	case len(rows) == 0:
-		row.Hold = l.Said(n, now)
+		if row.Hold = l.Said(n, now); row.Ill != "" {
+			row.Hold = cmp.Or(l.Unwritten(n), row.Hold)
+		}
 		rows = append(rows, row)
 	}
 	return rows

@@ -3,12 +3,14 @@ package inspect
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // Stamp is a time as people and scripts read it.
@@ -83,7 +85,7 @@ func (r Repair) Says() string {
 	if r.Ill == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s, and no alert of a policy fires on the Node; `kubectl drydock why %s` shows the alert that Drydock waits for", r.Ill, r.Node)
+	return fmt.Sprintf("%s, and Drydock has no alert of a policy for it yet; `kubectl drydock why %s` shows the alert that it waits for", r.Ill, r.Node)
 }
 
 // CauseOf names the alert or the request of a repair.
@@ -150,9 +152,46 @@ func (t TargetAnswer) Headline(now time.Time) string {
 }
 
 func (a Answer) heldBy(subject string, now time.Time) string {
-	until := YetToCome(a.Hold.Until, now)
-	if until != "" {
-		until = fmt.Sprintf(", until %s (in %s)", until, duration.HumanDuration(a.Hold.Until.Sub(now)))
+	reasons, until := a.holding(now)
+	by, end := reasons[0]+" holds it", ""
+	if last := len(reasons) - 1; last > 0 {
+		by = strings.Join(reasons[:last], ", ") + " and " + reasons[last] + " hold it"
 	}
-	return fmt.Sprintf("%s is not repaired: %s holds it%s.", subject, a.Hold.Reason, until)
+	if until != nil {
+		end = fmt.Sprintf(", until %s (in %s)", Stamp(*until), in(until.Sub(now)))
+		if len(reasons) > 1 {
+			end += " at the earliest"
+		}
+	}
+	return fmt.Sprintf("%s is not repaired: %s%s.", subject, by, end)
+}
+
+// holding are the reasons that hold the step, the first one first, and the latest time that one of them ends; nil: none says when.
+func (a Answer) holding(now time.Time) (reasons []string, until *time.Time) {
+	add := func(reason remediations.Reason, end *time.Time) {
+		if !slices.Contains(reasons, string(reason)) {
+			reasons = append(reasons, string(reason))
+		}
+		if YetToCome(end, now) != "" && (until == nil || end.After(*until)) {
+			until = end
+		}
+	}
+	add(a.Hold.Reason, a.Hold.Until)
+	for _, g := range a.Guards {
+		if g.Standing == lifecycle.GuardHolds {
+			add(g.Reason, g.Until)
+		}
+	}
+	return reasons, until
+}
+
+// in is a time to come, in hours and minutes or in minutes and seconds.
+func in(d time.Duration) string {
+	if d = d.Round(time.Second); d >= time.Hour {
+		d = d.Round(time.Minute)
+	}
+	if said, whole := strings.CutSuffix(d.String(), "m0s"); whole {
+		return said + "m"
+	}
+	return d.String()
 }

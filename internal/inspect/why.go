@@ -99,14 +99,29 @@ func (s *Observation) Why() Why {
 	if t.State == Well {
 		t.Because = s.because(t.Alerts, t.Targets, decided)
 	}
-	if why := s.unwritten(); t.State == Well && why != "" {
-		t.Because = why // the Node cannot show whether an alert fires
+	if h := s.Ledger.Unwritten(s.Node); h != nil {
+		s.unwritable(&t.Answer, h)
 	}
 	s.people(&t)
 	if s.Config != nil {
 		t.Steps = coverage.On(s.Config.Core, s.Node, s.Config.Core.PolicyOf(t.Policy, s.Node))
 	}
 	return t
+}
+
+// unwritable holds what is wanted for the node, where Drydock cannot write on it. Where nothing is wanted it says so too: the Node cannot
+// show whether an alert fires. Where another Drydock is in charge, that one decides.
+func (s *Observation) unwritable(a *Answer, h *Hold) {
+	switch {
+	case h.Reason == NotInCharge:
+		*a = nothing()
+		a.Because = h.Message
+	case a.State == Well && a.Because == "":
+		a.Because = h.Message
+	default:
+		s.holds(a, h, s.policy(a.Policy))
+		a.Because = ""
+	}
 }
 
 // NoLeader is the hold where no replica of Drydock leads. No guard says it: each is asked by the leader.

@@ -9,14 +9,6 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// unwritten is why Drydock writes nothing on the Node, as the ledger and the cluster's Lease say; empty: it does, or that is not known.
-func (s *Observation) unwritten() string {
-	if s.Ledger.Status == nil {
-		return s.Ledger.Aside
-	}
-	return cmp.Or(s.Ledger.Status.Aside, s.Ledger.Status.Denied, s.Ledger.Status.Unwritten[s.Node.Name])
-}
-
 // because says why nothing is done for the alerts of policies that fire or, where none fires, for a fault that is seen. Empty: there is
 // neither. decided is what the decision about the node says.
 func (s *Observation) because(all []Alert, targets []TargetAnswer, decided string) string {

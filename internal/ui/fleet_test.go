@@ -81,8 +81,8 @@ func TestAChangeIsSentForItsTileAlone(t *testing.T) {
 	require.Equal(t, []string{"node-2"}, c.Nodes)
 	require.Len(t, c.Tiles, 1)
 	require.Equal(t, "node-2", c.Tiles[0].Node)
-	require.Equal(t, Ill, c.Tiles[0].State)
-	require.Contains(t, c.Tiles[0].HTML, `data-state="ill"`)
+	require.Equal(t, Unhealthy, c.Tiles[0].State)
+	require.Contains(t, c.Tiles[0].HTML, `data-state="unhealthy"`)
 	require.Empty(t, c.Gone)
 	require.Contains(t, d.get("/"), c.Tiles[0].HTML, "a reload shows the same")
 
@@ -116,7 +116,7 @@ func TestManyTilesAreSquares(t *testing.T) {
 	require.NoError(t, err)
 	c := until(t, s, ofNodes)
 	require.Equal(t, "dense", c.Density, "a page that has its tiles otherwise is loaded again")
-	require.Contains(t, c.Tiles[0].HTML, `aria-label="node-7: ill"`)
+	require.Contains(t, c.Tiles[0].HTML, `aria-label="node-7: unhealthy"`)
 	require.Contains(t, d.get("/"), c.Tiles[0].HTML, "a reload shows the same")
 }
 
@@ -136,7 +136,7 @@ func TestTheLedgersChangeIsSentWithWhatItHolds(t *testing.T) {
 	t.Parallel()
 	calm := ledger.Status{Mode: remediations.ModeEnforce, Limits: map[string]string{"unhealthy": "20%"}}
 	d := open(t, ledgerWith(calm), node("node-1", unready, record(remediations.PhasePending)), node("node-2"))
-	require.Equal(t, Ill, d.fleet().Concern[0].State)
+	require.Equal(t, Unhealthy, d.fleet().Concern[0].State)
 	s := d.listen()
 	blind := calm
 	blind.Blind = "no Alertmanager answers since 21:01"
@@ -156,7 +156,7 @@ func TestEachStateIsShown(t *testing.T) {
 	}
 	for want, n := range map[State]*corev1.Node{
 		Well:      node("n"),
-		Ill:       node("n", unready),
+		Unhealthy: node("n", unready),
 		Held:      node("n", unready, record(remediations.PhasePending, held)),
 		Repairing: node("n", record(remediations.PhaseVerifying)),
 		Exhausted: node("n", record(remediations.PhaseExhausted)),
@@ -358,4 +358,18 @@ func fragments() *UI {
 	u := &UI{door: &door{}}
 	u.common, u.templates = u.parse()
 	return u
+}
+
+// TestNobodyCountsNodesThatMayNotBeRead: no row says that none is unhealthy.
+func TestNobodyCountsNodesThatMayNotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, denied := range []bool{true, false} {
+		page := openWith(t, false, func(c *fake.Clientset) {
+			c.PrependReactor("list", "nodes", func(clientgotesting.Action) (bool, runtime.Object, error) {
+				return denied, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no right"))
+			})
+		}, node("node-1")).get("/")
+		require.Equal(t, denied, strings.Contains(page, "How many nodes are well is not known."))
+		require.Equal(t, denied, !strings.Contains(page, `data-count="well"`))
+	}
 }

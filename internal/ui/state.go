@@ -8,7 +8,7 @@ const (
 	Repairing State = "repairing"
 	Paused    State = "paused"
 	Held      State = "held"
-	Ill       State = "ill"
+	Unhealthy State = "unhealthy"
 	Cordoned  State = "cordoned"
 	Well      State = "well"
 )
@@ -28,7 +28,7 @@ var States = []Look{
 	{Repairing, "↻", "A step was issued, and Drydock waits for its proof."},
 	{Paused, "‖", "A person keeps Drydock away: pause, break-glass or the exclude label."},
 	{Held, "◆", "Drydock would act, and a guard holds it."},
-	{Ill, "▲", "Not Ready, or an alert fires. Drydock has not begun."},
+	{Unhealthy, "▲", "Not Ready, or an alert fires. Drydock has not begun."},
 	{Cordoned, "⊘", "Somebody cordoned the node. It is well otherwise."},
 	{Well, "●", "Ready, and no alert fires."},
 }

@@ -90,7 +90,7 @@ func stateOf(n *corev1.Node, r inspect.Repair) State {
 	case r.Hold != nil, r.Problem != "":
 		return Held
 	case !r.Idle(), r.Ill != "":
-		return Ill
+		return Unhealthy
 	case n.Spec.Unschedulable:
 		return Cordoned
 	}

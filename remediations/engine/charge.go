@@ -64,7 +64,7 @@ func (e *Engine) sayAside(ctx context.Context, why string) {
 		return
 	}
 	if l.Status.Aside != why {
-		l.Status.Aside, l.Status.Blind = why, why
+		l.Status.Aside = why
 		if _, err := e.Store.Save(ctx, l.Encode(), version); err != nil {
 			e.Log.Error(err, "the ledger could not be saved", "why", why)
 			return

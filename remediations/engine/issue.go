@@ -165,7 +165,7 @@ func (p *pass) mayStill(node string, lets func(ctx context.Context, live *corev1
 			return err
 		}
 		if why := p.lacksCharge(); why != "" {
-			return remediations.Withhold(remediations.ReasonBlind, "%s", why)
+			return remediations.Withhold(remediations.ReasonCallWithheld, "%s", why)
 		}
 		return p.core.young(since, p.Clock.Now()) // asked last: what was read before may have taken its time
 	}

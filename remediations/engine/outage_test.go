@@ -195,7 +195,9 @@ func TestANodeThatRefusesWritesTakesNoSlot(t *testing.T) {
 					require.True(t, w.until(10*time.Minute, func() bool { return len(slots()) == 1 && slots()[0].Node == "n0" }))
 					return
 				}
-				require.True(t, w.until(10*time.Minute, func() bool { return slices.ContainsFunc(w.told, func(e Event) bool { return e.Reason == "NodeUnwritable" }) }))
+				require.True(t, w.until(10*time.Minute, func() bool {
+					return slices.ContainsFunc(w.told, func(e Event) bool { return e.Reason == "NodeUnwritable" })
+				}))
 				require.Empty(t, at(w, slots))
 				w.do(func() { w.ail("n2", 1) })
 				require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 2 && w.calls[1].node == "n2" }), "the only slot is free")

@@ -126,7 +126,7 @@ func (p *pass) publish() {
 	if lost {
 		p.holds[remediations.ReasonBlind] = lifecycle.LedgerLost(p.ledgerOut.since, p.ledgerErr)
 	}
-	blind = cmp.Or(p.writes.Denied, blind, p.heartbeats.Blind(), p.stale)
+	blind = cmp.Or(blind, p.heartbeats.Blind(), p.stale)
 	if _, told := p.holds[remediations.ReasonAlertUnconfirmed]; !told && p.unrouted.says != "" {
 		p.holds[remediations.ReasonAlertUnconfirmed] = p.unrouted.says
 	}

@@ -39,6 +39,6 @@ func TestReasonsAreTheNodesOrTheFleets(t *testing.T) {
 			fleetwide = append(fleetwide, r)
 		}
 	}
-	require.Equal(t, []Reason{ReasonBlind, ReasonStoreWentBack, ReasonFleetUnhealthy, ReasonOutsideWindow, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonAtLimit, ReasonCommonCause}, fleetwide)
+	require.Equal(t, []Reason{ReasonBlind, ReasonWritesDenied, ReasonStoreWentBack, ReasonFleetUnhealthy, ReasonOutsideWindow, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonAtLimit, ReasonCommonCause}, fleetwide)
 	require.False(t, Reason("no such reason").Fleetwide())
 }

@@ -59,6 +59,7 @@ var guards = []Guard{
 	{remediations.ReasonAlertUnconfirmed, ofAll, whatever, OnAlerts, confirmedAs(remediations.ReasonAlertUnconfirmed), confirmed},
 	{remediations.ReasonBlind, onNodes, whatever, OnAlerts, blind, answered},
 	{remediations.ReasonBlind, onNodesButSidecars, whatever, OnLeases, leasesBlind, leasesFresh}, // a sidecar is asked itself
+	{remediations.ReasonWritesDenied, onNodes, whatever, OnLedger, writesDenied, saying("the API server takes what Drydock writes on Nodes")},
 	{remediations.ReasonStoreWentBack, onNodes, disruptive, OnLedger, storeWentBack, saying("the API server's store did not go back to an older state")},
 	{remediations.ReasonSilenced, ofAll, whatever, OnAlerts, confirmedAs(remediations.ReasonSilenced), saying("no silence and no mute time covers the alert")},
 	{remediations.ReasonInhibited, ofAll, whatever, OnAlerts, confirmedAs(remediations.ReasonInhibited), saying("no other alert inhibits the alert")},

@@ -24,13 +24,17 @@ func blind(c *Candidate) *Finding {
 	if c.Verdict.Reason == remediations.ReasonBlind {
 		return &Finding{Message: c.Verdict.Message}
 	}
-	if c.Denied != "" {
-		return Because("%s; no repair begins until that ends", c.Denied)
-	}
 	if c.Behind != "" {
 		return Because("%s; no repair begins until that ends", c.Behind)
 	}
 	return nil
+}
+
+func writesDenied(c *Candidate) *Finding {
+	if c.Denied == "" {
+		return nil
+	}
+	return Because("%s; no repair starts until the API server takes these writes", c.Denied)
 }
 
 // storeWentBack holds what disrupts for as long as a step may take after the store went back: what was done since may not be on

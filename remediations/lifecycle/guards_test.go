@@ -50,6 +50,7 @@ history: [{id: r0, policy: node-not-ready, outcome: Recovered, steps: ["reboot:1
 leader: {v: 1, id: r9, policy: mesh, cause: {alert: "aa"}, location: eu, phase: Verifying, step: {index: 0, name: promote-leader, attempt: 1},
   began: "<now-1m>", since: "<now-1m>", deadline: "<now+1m>", intent: {id: r9-0-1, at: "<now-1m>", successor: n2},
   moves: [{location: eu, from: n1, to: n2, before: {n1: "", n2: null}}]}
+denied: nodes are forbidden
 word: {watchdogMisses: 3, replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"}]}
 ledger: {begun: [20h], exhausted: {node-not-ready: 3}, wentBack: 10m}
 fleet: {unhealthy: 3, inFlight: 1, controlPlane: 2, controlPlaneDown: 1, common: 3, tried: Exhausted}
@@ -83,6 +84,7 @@ func remediesOf(sc *scene.Scene) map[Reason]func() {
 			sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", ""
 		},
 		ReasonBlind:            func() { sc.Word.WatchdogMisses = 0 },
+		ReasonWritesDenied:     func() { sc.Denied = "" },
 		ReasonStoreWentBack:    func() { sc.Ledger.WentBack = "" },
 		ReasonSilenced:         func() { sc.Word.Replicas[0].Alert = "active" },
 		ReasonInhibited:        func() { sc.Word.Replicas[1].Alert = "active" },

@@ -53,7 +53,7 @@ func Quiet(string) bool { return false }
 
 // DesignOrder is the order that the design gives.
 var DesignOrder = []remediations.Reason{
-	remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving, remediations.ReasonCordonedByOther, remediations.ReasonAlertUnconfirmed, remediations.ReasonBlind, remediations.ReasonStoreWentBack, remediations.ReasonSilenced, remediations.ReasonInhibited, remediations.ReasonAlertResolved, remediations.ReasonNotWitnessed,
+	remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving, remediations.ReasonCordonedByOther, remediations.ReasonAlertUnconfirmed, remediations.ReasonBlind, remediations.ReasonWritesDenied, remediations.ReasonStoreWentBack, remediations.ReasonSilenced, remediations.ReasonInhibited, remediations.ReasonAlertResolved, remediations.ReasonNotWitnessed,
 	remediations.ReasonTooYoung, remediations.ReasonFleetUnhealthy, remediations.ReasonOutsideWindow, remediations.ReasonNodeUnderRepair, remediations.ReasonCooldown, remediations.ReasonRepairsSpent, remediations.ReasonPolicyFailing,
 	remediations.ReasonControlPlaneBusy, remediations.ReasonClusterWide, remediations.ReasonAtLimit, remediations.ReasonCommonCause, remediations.ReasonAwaitingApproval, remediations.ReasonObserving,
 }

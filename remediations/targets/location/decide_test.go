@@ -18,7 +18,7 @@ func TestDecideLeaderGoldens(t *testing.T) {
 
 // bindsLeaders are the guards that hold the move of a leader. The others speak of the machine, or of the nodes' limits.
 var bindsLeaders = map[Reason]bool{
-	ReasonExcluded: true, ReasonPaused: true, ReasonNodeLeaving: true, ReasonCordonedByOther: true, ReasonAlertUnconfirmed: true, ReasonBlind: true, ReasonStoreWentBack: true, ReasonSilenced: true,
+	ReasonExcluded: true, ReasonPaused: true, ReasonNodeLeaving: true, ReasonCordonedByOther: true, ReasonAlertUnconfirmed: true, ReasonBlind: true, ReasonWritesDenied: true, ReasonStoreWentBack: true, ReasonSilenced: true,
 	ReasonInhibited: true, ReasonAlertResolved: true, ReasonTooYoung: true, ReasonOutsideWindow: true, ReasonNodeUnderRepair: true, ReasonCooldown: true, ReasonPolicyFailing: true,
 	ReasonAtLimit: true, ReasonAwaitingApproval: true, ReasonObserving: true,
 }
@@ -49,6 +49,7 @@ node:
   cordoned: true
 record: {v: 1, id: r9, policy: node-not-ready, cause: {alert: "aa"}, phase: Verifying, step: {index: 0, name: reboot, attempt: 1},
   began: "<now-1m>", since: "<now-1m>", deadline: "<now+1m>", intent: {id: r9-0-1, at: "<now-1m>"}}
+denied: nodes are forbidden
 word: {watchdogMisses: 3, replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"}]}
 moved: {r0: 5m}
 ledger: {exhausted: {mesh-leader-degraded: 3}, wentBack: 10m}
@@ -70,6 +71,7 @@ func TestEachHoldOfALeaderSpeaksBeforeThoseBehindIt(t *testing.T) {
 		{ReasonCordonedByOther, func() { sc.Policy.RepairCordoned = true }},
 		{ReasonAlertUnconfirmed, func() { sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", "" }},
 		{ReasonBlind, func() { sc.Word.WatchdogMisses = 0 }},
+		{ReasonWritesDenied, func() { sc.Denied = "" }},
 		{ReasonStoreWentBack, func() { sc.Ledger.WentBack = "" }},
 		{ReasonSilenced, func() { sc.Word.Replicas[0].Alert = "active" }},
 		{ReasonInhibited, func() { sc.Word.Replicas[1].Alert = "active" }},

@@ -19,7 +19,7 @@ func TestDecideSidecarGoldens(t *testing.T) {
 // bindsSidecars are the guards that hold an approval, which disrupts nothing. The others speak of disruption alone.
 // A policy about sidecars asks nobody for approval: its repairs are on no record before they begin.
 var bindsSidecars = map[Reason]bool{
-	ReasonExcluded: true, ReasonPaused: true, ReasonNodeLeaving: true, ReasonCordonedByOther: true, ReasonAlertUnconfirmed: true, ReasonBlind: true, ReasonSilenced: true,
+	ReasonExcluded: true, ReasonPaused: true, ReasonNodeLeaving: true, ReasonCordonedByOther: true, ReasonAlertUnconfirmed: true, ReasonBlind: true, ReasonWritesDenied: true, ReasonSilenced: true,
 	ReasonInhibited: true, ReasonAlertResolved: true, ReasonTooYoung: true, ReasonNodeUnderRepair: true, ReasonObserving: true,
 }
 
@@ -51,6 +51,7 @@ node:
 leader: {v: 1, id: r9, policy: mesh, cause: {alert: "aa"}, location: eu, phase: Verifying, step: {index: 0, name: promote-leader, attempt: 1},
   began: "<now-1m>", since: "<now-1m>", deadline: "<now+1m>", intent: {id: r9-0-1, at: "<now-1m>", successor: n2},
   moves: [{location: eu, from: n1, to: n2, before: {n1: "", n2: null}}]}
+denied: nodes are forbidden
 word: {watchdogMisses: 3, replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"}]}
 sighting: {unknown: "no answer", held: "SeiNode sei/a is paused", health: Ready}
 `
@@ -69,6 +70,7 @@ func TestEachHoldOfASidecarSpeaksBeforeThoseBehindIt(t *testing.T) {
 		{ReasonCordonedByOther, func() { sc.Policy.RepairCordoned = true }},
 		{ReasonAlertUnconfirmed, func() { sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", "" }},
 		{ReasonBlind, func() { sc.Word.WatchdogMisses = 0 }},
+		{ReasonWritesDenied, func() { sc.Denied = "" }},
 		{ReasonSilenced, func() { sc.Word.Replicas[0].Alert = "active" }},
 		{ReasonInhibited, func() { sc.Word.Replicas[1].Alert = "active" }},
 		{ReasonTooYoung, func() { sc.Policy.For = "1m" }},
