@@ -92,7 +92,7 @@ func (k *call) send(ctx context.Context, m *member, kind schemas.ResetType, mayS
 	gate := lastlook.New(ctx, mayStill)
 	k.wire.arm(gate, target, match)
 	err = k.safely(func() error {
-		resp, err := k.api.Post(target, map[string]any{"ResetType": kind})
+		resp, err := k.api.Post(target, map[string]any{"ResetType": kind}) //nolint:bodyclose // the next line closes it
 		schemas.DeferredCleanupHTTPResponse(resp)
 		return err
 	})

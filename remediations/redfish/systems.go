@@ -119,7 +119,7 @@ func (k *call) places() (all []string, err error) {
 // get reads what is at the place.
 func (k *call) get(place string, into any) *refusal.Refusal {
 	err := k.safely(func() error {
-		resp, err := k.api.Get(place)
+		resp, err := k.api.Get(place) //nolint:bodyclose // the next line closes it
 		defer schemas.DeferredCleanupHTTPResponse(resp)
 		if err != nil {
 			return err

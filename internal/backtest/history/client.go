@@ -213,25 +213,19 @@ func (c *client) fault(err error, seen *noted) *fault {
 	return f
 }
 
-// after reads Retry-After, in seconds or as a date; 0: it has neither.
+// after reads Retry-After in seconds; 0: it has none. A date depends on the server's clock, which may be wrong, so it counts as nothing.
 func after(header string) time.Duration {
-	if seconds, err := strconv.Atoi(header); err == nil {
-		return time.Duration(seconds) * time.Second
+	seconds, err := strconv.Atoi(header)
+	if err != nil {
+		return 0
 	}
-	if at, err := http.ParseTime(header); err == nil {
-		return max(0, time.Until(at))
-	}
-	return 0
+	return time.Duration(max(0, seconds)) * time.Second
 }
 
 // sleep waits, unless ctx ends before.
 func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(cmp.Or(d, time.Millisecond))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	wait, over := context.WithTimeout(ctx, cmp.Or(d, time.Millisecond))
+	defer over()
+	<-wait.Done()
+	return ctx.Err()
 }

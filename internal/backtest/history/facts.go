@@ -130,10 +130,7 @@ func (f *fleet) facts() []fact {
 		}
 		return out
 	}
-	labels := []string{"node"}
-	for _, name := range sortedKeys(f.labels) {
-		labels = append(labels, name)
-	}
+	labels := append([]string{"node"}, sortedKeys(f.labels)...)
 	out := []fact{
 		node,
 		f.valued(metricCreated, func(n *nodePast, v float64) { n.created = v }),

@@ -58,7 +58,7 @@ func ranged(r *http.Request) time.Duration {
 func later(t *testing.T, url string, r *http.Request) []byte {
 	t.Helper()
 	_ = r.FormValue("query")                                            // reads the form
-	answer, err := http.PostForm(url+"/api/v1/query_range", r.PostForm) //nolint:gosec,noctx // a server of this test
+	answer, err := http.PostForm(url+"/api/v1/query_range", r.PostForm) //nolint:gosec // a server of this test
 	if err != nil {
 		t.Error(err)
 		return nil

@@ -93,7 +93,7 @@ func (s *server) collect(ctx context.Context, q question, by string, depth int, 
 		case f.kind == large && n > 1:
 			s.learn(q, (n+1)/2)
 		case f.kind == large:
-			return fmt.Errorf("Prometheus at %s does not answer %s for even one moment: %s. Raise this limit of the server, or its timeout, and run the backtest again", s.shown, q.name, f.text)
+			return fmt.Errorf("the Prometheus at %s does not answer %s for even one moment: %s. Raise this limit of the server, or its timeout, and run the backtest again", s.shown, q.name, f.text)
 		default:
 			return s.say(q, f)
 		}
@@ -134,13 +134,14 @@ func (s *server) say(q question, f *fault) error {
 	const late = "Ask again later: with --state, the next run goes on from where this one stopped"
 	switch f.kind {
 	case busy:
-		return fmt.Errorf("Prometheus at %s is busy or down, and was asked %d times about %s: %s. %s", s.shown, tries, q.name, f.text, late)
+		return fmt.Errorf("the Prometheus at %s is busy or down, and was asked %d times about %s: %s. %s", s.shown, tries, q.name, f.text, late)
 	case partial:
-		return fmt.Errorf("Prometheus at %s has only a part of the data, asked about %s: %s. %s", s.shown, q.name, f.text, late)
+		return fmt.Errorf("the Prometheus at %s has only a part of the data, asked about %s: %s. %s", s.shown, q.name, f.text, late)
 	case invalid:
-		return &fault{kind: invalid, text: fmt.Sprintf("Prometheus at %s cannot evaluate %s: %s", s.shown, q.name, f.text)}
+		return &fault{kind: invalid, text: fmt.Sprintf("the Prometheus at %s cannot evaluate %s: %s", s.shown, q.name, f.text)}
+	case refused, cut, large:
 	}
-	return fmt.Errorf("Prometheus at %s does not answer %s: %s. Look at --prometheus and --http-config", s.shown, q.name, f.text)
+	return fmt.Errorf("the Prometheus at %s does not answer %s: %s. Look at --prometheus and --http-config", s.shown, q.name, f.text)
 }
 
 // patiently asks again while the server is busy.

@@ -44,7 +44,7 @@ func (r *Recording) ServeWithin(l Limits) string {
 	for _, name := range slices.Sorted(maps.Keys(r.samples)) {
 		one := &memorySeries{labels: Series(r.t, name)}
 		for _, s := range r.samples[name] {
-			one.samples = append(one.samples, point{s.at, s.v})
+			one.samples = append(one.samples, point(s))
 		}
 		slices.SortStableFunc(one.samples, func(a, b point) int { return int(a.at - b.at) })
 		m.series = append(m.series, one)
