@@ -240,7 +240,7 @@ func TestTheRunbooksPromisesHold(t *testing.T) {
 	leader.Labels[remediations.PhaseLabel] = "Pending"
 	d := newDesk(t, ledgerOf(l), is(node("node-1", nil), corev1.ConditionFalse), alerted("node-2", "node-not-ready"), leader, under("node-9", record("ffffff", remediations.PhaseVerifying)))
 	_, out, _ := d.run("status", "-o", "wide")
-	blind := "Blind:    at least three nodes do not renew their leases\n"
+	blind := "Blind:    yes: at least three nodes do not renew their leases\n"
 	shows := map[string][]string{
 		"DrydockBlind: `kubectl drydock status` shows the cause in a sentence": {blind},
 		"DrydockBlind: `kubectl drydock status` names":                         {blind},

@@ -269,7 +269,7 @@ func TestStatusRefuses(t *testing.T) {
 		want    string
 	}{
 		"no Drydock":        {[]runtime.Object{node("node-0", nil)}, nil, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock, nor one with its labels in any other, and no node has the label drydock.dev/phase; check that `drydock run` is up and has become leader, and name its ledger with -n and --ledger where it is elsewhere\n"},
-		"another in charge": {[]runtime.Object{charge("ops/drydock")}, nil, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock, nor one with its labels in any other; the Drydock of namespace ops is in charge of the cluster, and another Drydock changes nothing: look at it with -n ops, and no node"},
+		"another in charge": {[]runtime.Object{charge("ops/drydock")}, nil, "error: no ledger was found: there is no ConfigMap drydock-ledger in namespace drydock, nor one with its labels in any other; you asked about namespace drydock, and the Drydock that is in charge of the cluster is in namespace ops: use -n ops"},
 		"itself in charge":  {[]runtime.Object{charge("drydock/drydock")}, nil, "nor one with its labels in any other, and no node"},
 		"not in drydock":    {nil, [][2]string{{"list", "configmaps"}}, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock (and you may not list ConfigMaps in all namespaces: name Drydock's with -n), and no node has"},
 		"two of them":       {[]runtime.Object{ledgerOf(calmLedger()), ledgerIn("ops", nil)}, nil, "error: there is more than one ledger: drydock/drydock-ledger, ops/drydock-ledger; say which with -n\n"},

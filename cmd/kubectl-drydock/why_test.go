@@ -644,7 +644,7 @@ func TestWhyNamesTheDrydockInCharge(t *testing.T) {
 	t.Parallel()
 	ill := aged("node-3", corev1.ConditionFalse)
 	_, stdout, _ := newDesk(t, ill, charge("ops/drydock")).run("why", "node-3")
-	require.Contains(t, stdout, "Drydock does not repair node-3 now: the Drydock of namespace ops is in charge of the cluster, and another Drydock changes nothing: look at it with -n ops")
+	require.Contains(t, stdout, "Drydock does not repair node-3 now: you asked about namespace drydock, and the Drydock that is in charge of the cluster is in namespace ops: use -n ops")
 	_, stdout, _ = newDesk(t, ill, charge("drydock/drydock")).run("why", "node-3")
 	require.NotContains(t, stdout, "in charge")
 }

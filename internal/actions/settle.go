@@ -43,12 +43,12 @@ func (w *Writer) settle(ctx context.Context, node, doing string, a annotations, 
 		w.lost, w.of.UID = true, n.UID
 		return n, nil
 	}
-	found := fmt.Sprintf("the node was read again and does not show it; the API server may still write it within %s", ServerWithin)
+	found := "the node was read again and does not show it"
 	if unread != nil {
 		found = "the node could not be read again: " + inspect.Sentence(unread)
 	}
-	return nil, Unknown{fmt.Sprintf("not known whether it was written: %s; %s. Look at the node then, before you repeat it: `kubectl drydock why %s`",
-		inspect.Sentence(inspect.Asking(err, doing, node)), found, node)}
+	return nil, Unknown{fmt.Sprintf("not known whether it was written: %s; %s. Wait %s, then look at the node, and repeat it only if it is not there: `kubectl drydock why %s`",
+		inspect.Sentence(inspect.Asking(err, doing, node)), found, ServerWithin, node)}
 }
 
 // saying says how it is known that it was written.

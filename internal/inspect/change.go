@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,11 +31,17 @@ func (s *Observation) change(h *Hold, policy string) string {
 	case remediations.ReasonSilenced:
 		return s.unsilence(h)
 	case remediations.ReasonBlind:
-		return "make the source that the sentence names answer again; Drydock continues by itself"
+		if strings.Contains(h.Message, "Watchdog") {
+			return "make the Watchdog alert fire in Alertmanager; Drydock continues by itself"
+		}
+		return "correct what the sentence names; Drydock continues by itself"
 	case remediations.ReasonWritesDenied:
-		return "allow these writes of Drydock's ServiceAccount where the sentence says that they are refused, or make room on the Node; Drydock tries again by itself"
+		if strings.Contains(h.Message, "Too long") {
+			return "remove large annotations of the Node (`kubectl get node " + node + " -o yaml`): all together may have 256 KiB; Drydock tries again by itself"
+		}
+		return "allow Drydock's ServiceAccount these writes, in the policy, the webhook or the role that the sentence names; Drydock tries again by itself"
 	case remediations.ReasonFleetUnhealthy:
-		return "find what the unhealthy nodes have in common (`kubectl drydock status` names them); repairs start again by themselves when fewer are unhealthy"
+		return "find what the unhealthy nodes have in common: `kubectl drydock status` names them"
 	case remediations.ReasonCommonCause:
 		return "find what the nodes have in common (`kubectl drydock status` names the one that is repaired first)"
 	case remediations.ReasonControlPlaneBusy, remediations.ReasonAtLimit:
@@ -94,17 +101,31 @@ func (s *Observation) unsilence(h *Hold) string {
 	}
 	switch {
 	case len(ids) > 0:
-		said := "amtool silence expire " + strings.Join(ids, " ")
-		for _, known := range s.Silences() {
-			if slices.Contains(ids, known.ID) && known.URL != "" {
-				return said + " --alertmanager.url=" + text.ShellWord(known.URL)
-			}
-		}
-		return said
+		return s.expire(ids)
 	case strings.HasPrefix(h.Message, "muted by "):
 		return "the time intervals of the route in Alertmanager's configuration"
 	}
 	return "end the silence in Alertmanager: `amtool silence expire ID`"
+}
+
+// expire is the command that ends the silences; several, where they are in Alertmanagers that do not share them.
+func (s *Observation) expire(ids []string) string {
+	at := map[string][]string{}
+	for _, id := range ids {
+		where := ""
+		if i := slices.IndexFunc(s.Silences(), func(known Silence) bool { return known.ID == id && known.URL != "" }); i >= 0 {
+			where = " --alertmanager.url=" + text.ShellWord(s.Silences()[i].URL)
+		}
+		at[where] = append(at[where], id)
+	}
+	var commands []string
+	for _, where := range slices.Sorted(maps.Keys(at)) {
+		commands = append(commands, "amtool silence expire "+strings.Join(at[where], " ")+where)
+	}
+	if len(commands) == 1 {
+		return commands[0]
+	}
+	return "`" + strings.Join(commands, "`, and `") + "`"
 }
 
 // silences are those of the node's alert with the fingerprint; empty: of all its alerts.

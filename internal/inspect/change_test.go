@@ -24,15 +24,15 @@ var waysOut = map[remediations.Reason]string{
 	remediations.ReasonNodeLeaving:         wait,
 	remediations.ReasonCordonedByOther:     "kubectl uncordon node-3",
 	remediations.ReasonAlertUnconfirmed:    wait,
-	remediations.ReasonBlind:               "make the source that the sentence names answer again; Drydock continues by itself",
-	remediations.ReasonWritesDenied:        "allow these writes of Drydock's ServiceAccount where the sentence says that they are refused, or make room on the Node; Drydock tries again by itself",
+	remediations.ReasonBlind:               "correct what the sentence names; Drydock continues by itself",
+	remediations.ReasonWritesDenied:        "allow Drydock's ServiceAccount these writes, in the policy, the webhook or the role that the sentence names; Drydock tries again by itself",
 	remediations.ReasonStoreWentBack:       wait,
 	remediations.ReasonSilenced:            "end the silence in Alertmanager: `amtool silence expire ID`",
 	remediations.ReasonInhibited:           wait,
 	remediations.ReasonAlertResolved:       wait,
 	remediations.ReasonNotWitnessed:        wait,
 	remediations.ReasonTooYoung:            wait,
-	remediations.ReasonFleetUnhealthy:      "find what the unhealthy nodes have in common (`kubectl drydock status` names them); repairs start again by themselves when fewer are unhealthy",
+	remediations.ReasonFleetUnhealthy:      "find what the unhealthy nodes have in common: `kubectl drydock status` names them",
 	remediations.ReasonOutsideWindow:       wait,
 	remediations.ReasonNodeUnderRepair:     "`kubectl drydock status`, and `kubectl drydock cancel NODE` to end the other repair",
 	remediations.ReasonCooldown:            "`kubectl drydock history node-3 -o wide` says what was tried",
@@ -62,6 +62,14 @@ func TestEachHoldNamesItsWayOut(t *testing.T) {
 		s := onNode(map[string]string{remediations.PauseKey: "true"})
 		require.Equal(t, want, s.change(&Hold{Reason: reason}, "node-not-ready"), reason)
 	}
+}
+
+// TestWhatIsToBeDoneDependsOnTheCause where one reason has several.
+func TestWhatIsToBeDoneDependsOnTheCause(t *testing.T) {
+	t.Parallel()
+	s := onNode(nil)
+	require.Contains(t, s.change(&Hold{Reason: remediations.ReasonBlind, Message: "no Alertmanager has shown the Watchdog alert yet"}, ""), "make the Watchdog alert fire")
+	require.Contains(t, s.change(&Hold{Reason: remediations.ReasonWritesDenied, Message: "metadata.annotations: Too long"}, ""), "remove large annotations")
 }
 
 // TestThePauseIsEndedWhereItStands: the command takes away what a person wrote, or asks for what they cancelled.

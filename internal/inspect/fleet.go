@@ -68,7 +68,7 @@ func (s *Status) fleet(now time.Time) []Line {
 	if st.Blind == "" {
 		out = append(out, Line{Label: "Blind", Text: "no", Calm: true})
 	} else {
-		out = append(out, Line{Label: "Blind", Text: st.Blind})
+		out = append(out, Line{Label: "Blind", Text: "yes: " + st.Blind})
 	}
 	if st.Denied != "" {
 		out = append(out, Line{Label: "Writes", Subject: "denied", Text: st.Denied + "; no repair starts until the API server takes these writes"})

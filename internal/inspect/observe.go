@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -83,6 +84,7 @@ func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Obser
 		return nil, err
 	}
 	core := s.Config.Core
+	s.compareLimits()
 	s.State = &lifecycle.State{
 		Config: core, Node: s.Node, Journal: core.Registry.ReadJournal(s.Node), NewID: "REPAIR-ID", Ledger: s.Ledger.Whole,
 		Read: map[signs.Sign]signs.Testimony{},
@@ -166,6 +168,20 @@ func (r *Reader) readLeases(ctx context.Context, s *Observation, nodes []*corev1
 	}
 	s.State.Heartbeats = h
 	return nil
+}
+
+// compareLimits says that the configuration that was read is not the one that Drydock runs with, where the limits in the ledger differ.
+func (s *Observation) compareLimits() {
+	if s.Ledger.Status == nil {
+		return
+	}
+	read := s.Config.Core.Limits.Words()
+	for _, name := range slices.Sorted(maps.Keys(read)) {
+		if runs, known := s.Ledger.Status.Limits[name]; known && runs != read[name] {
+			s.lines = append(s.lines, fmt.Sprintf("the configuration that Drydock runs with: limits.%s is %s in the one that was read, and %s by the ledger; give the right one with --config FILE", name, read[name], runs))
+			return
+		}
+	}
 }
 
 // askWithin bounds one question to an Alertmanager. It is longer than the engine's: a person waits for the answer, and no other node does.

@@ -131,7 +131,7 @@ func (l *Ledger) RepairsOf(n *corev1.Node, now time.Time) []Repair {
 		row.Alert, row.Hold = &Waiting{a.Name, a.Policy, a.Fingerprint, a.ReceivedAt, endedFor(n, a)}, l.HoldNow(n, a.Policy, nil, now)
 		rows = append(rows, row)
 	case len(rows) == 0:
-		if row.Hold = l.Said(n, now); row.Ill != "" {
+		if row.Hold = l.Said(n, now); row.Ill != "" && l.Status != nil {
 			row.Hold = cmp.Or(l.Unwritten(n), row.Hold)
 		}
 		rows = append(rows, row)

@@ -117,6 +117,9 @@ func (r *Reader) Status(ctx context.Context, of Scope) (*Status, error) {
 		return cmp.Or(a.rank()-b.rank(), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Target, b.Target))
 	})
 	if s.Ledger.Missing && !slices.ContainsFunc(s.Repairs, func(r Repair) bool { return r.Record != nil || r.Problem != "" || r.Alert != nil }) {
+		if s.Ledger.Aside != "" {
+			return nil, fmt.Errorf("no ledger was found: %s", s.Ledger.Problem)
+		}
 		return nil, fmt.Errorf("no Drydock was found: %s, and no node has the label %s; check that `drydock run` is up and has become leader, and name its ledger with -n and --ledger where it is elsewhere",
 			s.Ledger.Problem, remediations.PhaseLabel)
 	}
@@ -235,7 +238,7 @@ func (r *Reader) inCharge(ctx context.Context, namespace string) string {
 	if !is || of == namespace {
 		return ""
 	}
-	return fmt.Sprintf("the Drydock of namespace %s is in charge of the cluster, and another Drydock changes nothing: look at it with -n %[1]s", text.Line(of, 63))
+	return fmt.Sprintf("you asked about namespace %s, and the Drydock that is in charge of the cluster is in namespace %s: use -n %[2]s", namespace, text.Line(of, 63))
 }
 
 // chargeLease is the usual name of the Lease in kube-system that says which installation is in charge of the cluster.

@@ -98,6 +98,9 @@ func (s *Observation) Why() Why {
 	s.lead(&t.Answer)
 	if t.State == Well {
 		t.Because = s.because(t.Alerts, t.Targets, decided)
+		if st := s.Ledger.Status; t.Because != "" && st != nil && st.Blind != "" {
+			t.Because += "; besides, Drydock is blind: " + st.Blind
+		}
 	}
 	if h := s.Ledger.Unwritten(s.Node); h != nil {
 		s.unwritable(&t.Answer, h)

@@ -49,7 +49,7 @@ func TestThePictureShowsWhatThePluginPrints(t *testing.T) {
 		}
 	}
 	require.Equal(t, printed, seen)
-	for _, text := range []string{"$ kubectl drydock status", "$ kubectl drydock why node-3 --alertmanager http://localhost:9093", "node-3 is not repaired: Silenced holds it, until 2026-11-20T22:00:00Z (in 55m)."} {
+	for _, text := range []string{"$ kubectl drydock status", "$ kubectl drydock why node-3 --alertmanager http://localhost:9093", "node-3 is not repaired: Silenced and AtLimit hold it, until 2026-11-20T22:00:00Z (in 55m) at the earliest."} {
 		require.Contains(t, seen, text)
 	}
 }

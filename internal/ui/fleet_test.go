@@ -145,7 +145,7 @@ func TestTheLedgersChangeIsSentWithWhatItHolds(t *testing.T) {
 	c := until(t, s, func(c change) bool { return strings.Contains(c.Parts["force"], blind.Blind) })
 	require.True(t, c.Force)
 	p := d.fleet()
-	require.Contains(t, p.InForce, Fact{"Blind", blind.Blind, false})
+	require.Contains(t, p.InForce, Fact{"Blind", "yes: " + blind.Blind, false})
 	require.NotContains(t, p.InForce, Fact{"Blind", "no", true})
 }
 

@@ -34,7 +34,7 @@ func writesDenied(c *Candidate) *Finding {
 	if c.Denied == "" {
 		return nil
 	}
-	return Because("%s; no repair starts until the API server takes these writes", c.Denied)
+	return Because("%s; nothing is done on this node until the API server takes these writes", c.Denied)
 }
 
 // storeWentBack holds what disrupts for as long as a step may take after the store went back: what was done since may not be on

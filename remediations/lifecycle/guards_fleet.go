@@ -46,7 +46,7 @@ func (c *Candidate) brokenBy(scope string, b ledger.Breaker) *Finding {
 
 // StormGoesOn is what the open breaker of a scope says in which so many of its nodes are unhealthy.
 func StormGoesOn(c *remediations.Config, scope string, unhealthy, nodes int) string {
-	return fmt.Sprintf("the breaker of %s is open: %d of %d nodes are unhealthy, limits.unhealthy is %s; it lets go %s after that ends",
+	return fmt.Sprintf("the breaker of %s is open: %d of %d nodes are unhealthy, limits.unhealthy is %s; disruptive repairs start again %s after fewer are",
 		scope, unhealthy, nodes, c.Limits.Unhealthy, c.Limits.StormCooldown)
 }
 

@@ -137,8 +137,8 @@ func TestCleanupLeavesNothingOfDrydockOnTheNodes(t *testing.T) {
 	code, stdout, stderr = s.typed("cleanup --yes --force")
 	require.Equal(t, 0, code, stderr)
 	require.Contains(t, stdout, "node-3: removed repair.drydock.dev/node (repair aaaaaa by policy node-not-ready, Verifying), label drydock.dev/phase\n")
-	require.Contains(t, stdout, "kubectl delete configmap drydock-ledger -n drydock\n")
-	require.Contains(t, stdout, "kubectl delete lease drydock -n drydock\n")
+	require.Contains(t, stdout, "kubectl --context lab delete configmap drydock-ledger -n drydock\n")
+	require.Contains(t, stdout, "kubectl --context lab delete lease drydock -n drydock\n")
 
 	nodes, err := admin.lab.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)

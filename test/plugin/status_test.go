@@ -162,7 +162,7 @@ func TestWatchFollowsARepair(t *testing.T) {
 	s.record("node-1", "aaaaaa", remediations.PhaseVerifying)
 	sees("node-1", "aaaaaa", "Verifying")
 	s.ledger(&ledger.Ledger{Status: ledger.Status{Mode: remediations.ModeEnforce, Blind: "nobody shows the Watchdog"}})
-	sees("Blind: nobody shows the Watchdog")
+	sees("Blind: yes: nobody shows the Watchdog")
 	s.patch("node-1", map[string]any{
 		remediations.NodeRepairKey: nil,
 		remediations.HistoryKey:    remediations.EncodeHistory(nil, remediations.Entry{ID: "aaaaaa", Outcome: remediations.OutcomeRecovered}),

@@ -61,6 +61,7 @@ var alike = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
 	{regexp.MustCompile(`^(node-\d+) [a-z2-9]{6} `), "$1 ID "},
 	{regexp.MustCompile(`^Cluster \S+ \(\S+\): `), "Cluster: "},
+	{regexp.MustCompile(`--context \S+ `), "--context NAME "},
 	{regexp.MustCompile(`^drydock \S+_[0-9a-f-]{36} `), "drydock HOLDER "},
 	{regexp.MustCompile(`\b(\d+[smhd])+\b`), "AGE"},
 }
