@@ -247,7 +247,7 @@ func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 		_, waits := j.queue.Waiting(n, key)
 		return waits
 	}
-	o.Adopt = kube.Inbox{Charge: j.charge.Lacking, Room: j.room, Waiting: j.queue.Waiting, Now: time.Now}.Adopting(j.queue.Offer)
+	o.Adopt = kube.Inbox{Charge: j.charge.Lacks, Room: j.room, Waiting: j.queue.Waiting, Now: time.Now}.Adopting(j.queue.Offer)
 	o.NewTask, o.NewID, o.Below, o.Posts, o.Writes = newTask, newID, below, j.posts.known, j.writePath.Known
 	o.Charge = j.charge.Lacking
 	if cfg.Webhook != nil {

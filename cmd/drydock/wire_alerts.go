@@ -37,7 +37,7 @@ func kept(c *remediations.Config) func(alert map[string]string) bool {
 // newInbox writes the alerts that were taken on their Nodes.
 func (j *joined) newInbox() kube.Inbox {
 	return kube.Inbox{
-		Config: j.cfg.Core, Charge: j.charge.Lacking, Patch: j.queue.Put, Waiting: j.queue.Waiting, Node: j.fleet.Cached, Carriers: j.carriers, Now: time.Now,
+		Config: j.cfg.Core, Charge: j.charge.Lacks, Patch: j.queue.Put, Waiting: j.queue.Waiting, Node: j.fleet.Cached, Carriers: j.carriers, Now: time.Now,
 		Arrived: func() {
 			j.posts.arrivals.Arrived()
 			j.writePath.Doubt()

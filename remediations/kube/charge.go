@@ -3,6 +3,7 @@ package kube
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -57,6 +58,8 @@ type Charge struct {
 	// held is when the last renewal that succeeded began; zero: there is none, or another installation holds the Lease.
 	held time.Time
 	why  string
+	// another says that the last look found another installation in charge.
+	another bool
 	// seen is the version of another installation's Lease, and since when it has not changed.
 	seen      string
 	seenSince time.Time
@@ -69,14 +72,21 @@ func (c *Charge) NeedLeaderElection() bool { return false }
 
 // Lacking says why this installation is not in charge of the cluster; empty: it is.
 func (c *Charge) Lacking() string {
+	why, _ := c.Lacks()
+	return why
+}
+
+// Lacks says why this installation is not in charge of the cluster, and whether another one is. Where none is, or that is not known,
+// this one may be in a moment. Empty: this one is.
+func (c *Charge) Lacks() (why string, another bool) {
 	now := c.Clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// Both clocks: the monotonic one does not count the time that a suspended machine slept.
 	if !c.held.IsZero() && now.Sub(c.held) < c.good() && now.Round(0).Sub(c.held.Round(0)) < c.good() {
-		return ""
+		return "", false
 	}
-	return cmp.Or(c.why, "Lease "+c.Lease.String()+" has not been read yet")
+	return cmp.Or(c.why, "Lease "+c.Lease.String()+" has not been read yet"), c.another
 }
 
 func (c *Charge) good() time.Duration { return max(c.Good, ChargeGood) }
@@ -129,7 +139,10 @@ func (c *Charge) Look(ctx context.Context) bool {
 	began := c.Clock.Now()
 	held, why, err := c.look(ctx, began)
 	c.mu.Lock()
+	c.another = errors.Is(err, errAnother)
 	switch {
+	case c.another:
+		c.held, c.why, err = time.Time{}, text.Line(err.Error(), maxRefusalText), nil
 	case err != nil:
 		c.why = text.Line(err.Error(), maxRefusalText) // a renewal counts on until its time is over
 	case held:
@@ -157,6 +170,9 @@ func (c *Charge) tell() {
 		c.Changed()
 	}
 }
+
+// errAnother is what a look finds where another installation holds the Lease.
+var errAnother = errors.New("another Drydock is in charge of the cluster")
 
 func (c *Charge) leads() bool {
 	select {
@@ -190,7 +206,7 @@ func (c *Charge) look(ctx context.Context, now time.Time) (held bool, why string
 	case holder == "" && !c.leads():
 		return false, fmt.Sprintf("nobody holds Lease %s yet, which the leader takes", c.Lease), nil
 	case holder != "" && holder != c.Identity && !c.stands(lease, now):
-		return false, fmt.Sprintf("another Drydock is in charge of the cluster: %q holds Lease %s", text.Line(holder, 100), c.Lease), nil
+		return false, "", fmt.Errorf("%w: %q holds Lease %s", errAnother, text.Line(holder, 100), c.Lease)
 	}
 	c.hold(lease, now)
 	if _, err := leases.Update(ctx, lease, metav1.UpdateOptions{FieldManager: remediations.FieldManager}); err != nil {

@@ -185,6 +185,47 @@ func TestALeaseThatCannotBeReadOrWrittenHolds(t *testing.T) {
 	}
 }
 
+// TestAnAlertWaitsForTheFirstLeader: while nobody is in charge, or that is not known, an alert is no other Drydock's to write. Its post
+// is refused, so that it comes again.
+func TestAnAlertWaitsForTheFirstLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
+		h := newHarbour(t, made())
+		c, lead, stop := h.run("a/drydock")
+		defer stop()
+		other, _, otherStops := h.run("b/drydock")
+		defer otherStops()
+		record := func(c *kube.Charge) (string, error) {
+			in := inbox(t, fake.NewClientset(n))
+			in.Node = func(string) *corev1.Node { return n }
+			in.Charge = c.Lacks
+			return in.Record(t.Context(), about("n1"), remediations.StatusFiring, time.Now())
+		}
+		_, err := record(c)
+		require.ErrorContains(t, err, "not in charge of the cluster yet: Lease kube-system/drydock has not been read yet")
+		time.Sleep(time.Second)
+		for _, replica := range []*kube.Charge{c, other} {
+			_, err = record(replica)
+			require.ErrorContains(t, err, "not in charge of the cluster yet: nobody holds Lease kube-system/drydock yet")
+		}
+		lead()
+		time.Sleep(11 * time.Second)
+		result, err := record(c)
+		require.NoError(t, err)
+		require.Equal(t, kube.ResultAccepted, result)
+		result, err = record(other)
+		require.NoError(t, err)
+		require.Equal(t, kube.ResultNotInCharge, result)
+
+		h.fail("get", errors.New("away"))
+		time.Sleep(time.Minute)
+		for _, replica := range []*kube.Charge{c, other} {
+			_, err = record(replica)
+			require.ErrorContains(t, err, "reading Lease kube-system/drydock")
+		}
+	})
+}
+
 // TestWhoIsNotInChargeWritesNoAlert: neither one of a post nor one of a poll, nor one that waits in the queue. The self-test's alert still
 // arrives, because it shows the way to this installation.
 func TestWhoIsNotInChargeWritesNoAlert(t *testing.T) {
@@ -192,8 +233,8 @@ func TestWhoIsNotInChargeWritesNoAlert(t *testing.T) {
 	client := fake.NewClientset(n)
 	in := inbox(t, client)
 	in.Node = func(string) *corev1.Node { return n }
-	lacking := "another Drydock is in charge of the cluster"
-	in.Charge = func() string { return lacking }
+	lacking, another := "another Drydock is in charge of the cluster", true
+	in.Charge = func() (string, bool) { return lacking, another }
 	adopted := 0
 	adopt := in.Adopting(func(*corev1.Node, map[string]*string) (bool, error) { adopted++; return true, nil })
 	alert := in.Config.NewAlert(in.Config.Policies[0], about("n1"), remediations.StatusFiring, time.Now(), time.Now())
@@ -203,7 +244,7 @@ func TestWhoIsNotInChargeWritesNoAlert(t *testing.T) {
 		require.Equal(t, want, result)
 		require.Equal(t, lacking == "", len(client.Actions()) > 0)
 		require.Equal(t, lacking == "", adopt(n, alert))
-		lacking = ""
+		lacking, another = "", false
 	}
 	require.Equal(t, 1, adopted)
 

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -30,8 +31,9 @@ type Inbox struct {
 	// Patch writes annotations on the Node if it still is the one of that UID, or takes them to be written soon, as Queue.Put
 	// does; a nil value removes the key.
 	Patch func(ctx context.Context, n *corev1.Node, annotations map[string]*string) error
-	// Charge says why this installation is not in charge of the cluster, so that it writes nothing; empty: it is. Nil: there is no other.
-	Charge func() string
+	// Charge says why this installation is not in charge of the cluster, so that it writes nothing, and whether another one is; empty:
+	// this one is. Nil: there is no other.
+	Charge func() (why string, another bool)
 	// Waiting says what will be under that key when all that was taken is written; nil: nothing waits.
 	Waiting func(n *corev1.Node, key string) (value *string, ok bool)
 	// Node looks a Node up in the cache by its exact name; nil: there is none.
@@ -74,8 +76,11 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 		}
 		return ResultSelfTest, nil // about no node, whatever labels it has
 	}
-	if i.lacksCharge() {
+	switch why, another := i.lacksCharge(); {
+	case another:
 		return ResultNotInCharge, nil
+	case why != "": // a first leader is elected in a moment, and the alert is posted again
+		return "", fmt.Errorf("this Drydock is not in charge of the cluster yet: %s", why)
 	}
 	route, why := routing.Of(i.Config, labels, i.Node)
 	if why != remediations.MisrouteNone {
@@ -142,7 +147,12 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 	return ResultAccepted, nil
 }
 
-func (i Inbox) lacksCharge() bool { return i.Charge != nil && i.Charge() != "" }
+func (i Inbox) lacksCharge() (why string, another bool) {
+	if i.Charge == nil {
+		return "", false
+	}
+	return i.Charge()
+}
 
 // lateEnd says that a is the end of an earlier episode of the alert than the one that fires by old. A slow replica of Alertmanager
 // delivers it when the alert has begun to fire again.
@@ -165,7 +175,7 @@ func writing(a remediations.Alert, drop []string) map[string]*string {
 // taken, as by Queue.Offer.
 func (i Inbox) Adopting(offer func(n *corev1.Node, annotations map[string]*string) (taken bool, err error)) func(n *corev1.Node, a remediations.Alert) bool {
 	return func(n *corev1.Node, a remediations.Alert) bool {
-		if i.lacksCharge() {
+		if why, _ := i.lacksCharge(); why != "" {
 			return false
 		}
 		drop, ok := i.Room.take(n, a, i.Now(), i.Waiting)
