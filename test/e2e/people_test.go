@@ -263,66 +263,98 @@ func several(c map[string]any) map[string]any {
 	return c
 }
 
-// relay passes Alertmanager's posts on, and keeps them.
+// relay passes Alertmanager's posts on, and keeps those that were delivered.
 type relay struct {
 	*httptest.Server
-	mu     sync.Mutex
-	bodies [][]byte
+	t     *testing.T
+	mu    sync.Mutex
+	posts []post
 }
 
-func newRelay(t *testing.T, to string) *relay {
-	t.Helper()
-	r := &relay{}
+// post is what one Alertmanager said: of the group, and of each node.
+type post struct {
+	Status      string `json:"status"`
+	ExternalURL string `json:"externalURL"`
+	Alerts      []struct {
+		Status string            `json:"status"`
+		Labels map[string]string `json:"labels"`
+	} `json:"alerts"`
+}
+
+func (p post) of(node string) (status string) {
+	for _, a := range p.Alerts {
+		if a.Labels["node"] == node {
+			status = a.Status
+		}
+	}
+	return status
+}
+
+// relay lets the posts for Drydock pass by it. over are keys for Alertmanager's configuration.
+func (y *yard) relay(d *lab.Drydock, over map[string]any) *relay {
+	y.t.Helper()
+	r := &relay{t: y.t}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
-		body, err := io.ReadAll(in.Body)
+		status, err := r.deliver(in, d.ReceiverURL)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 			return
 		}
-		out, err := http.NewRequestWithContext(in.Context(), in.Method, to, bytes.NewReader(body))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		out.Header = in.Header.Clone()
-		res, err := http.DefaultClient.Do(out)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		defer func() { _ = res.Body.Close() }()
-		r.mu.Lock()
-		r.bodies = append(r.bodies, body)
-		r.mu.Unlock()
-		w.WriteHeader(res.StatusCode)
+		w.WriteHeader(status)
 	}))
-	t.Cleanup(r.Close)
+	y.t.Cleanup(r.Close)
+	require.NoError(y.t, y.lab.SetWebhook(y.t.Context(), lab.WebhookTarget{URL: r.URL, TokenFile: y.token, Config: over}))
 	return r
 }
 
-// said tells whether a post of that group status came, and gives the nodes of its alerts by their own status.
-func (r *relay) said(t *testing.T, wanted func(status string, nodes map[string]string) bool) bool {
-	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, body := range r.bodies {
-		var p struct {
-			Status string `json:"status"`
-			Alerts []struct {
-				Status string            `json:"status"`
-				Labels map[string]string `json:"labels"`
-			} `json:"alerts"`
-		}
-		require.NoError(t, json.Unmarshal(body, &p))
-		nodes := map[string]string{}
-		for _, a := range p.Alerts {
-			nodes[a.Labels["node"]] = a.Status
-		}
-		if wanted(p.Status, nodes) {
-			return true
-		}
+func (r *relay) deliver(in *http.Request, to string) (status int, err error) {
+	body, err := io.ReadAll(in.Body)
+	if err != nil {
+		return 0, err
 	}
-	return false
+	out, err := http.NewRequestWithContext(in.Context(), in.Method, to, bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	out.Header = in.Header.Clone()
+	res, err := http.DefaultClient.Do(out)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	var p post
+	if err := json.Unmarshal(body, &p); err != nil {
+		return 0, err
+	}
+	if res.StatusCode == http.StatusOK {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.posts = append(r.posts, p)
+	}
+	return res.StatusCode, nil
+}
+
+// await waits until so many Alertmanagers have delivered such a post.
+func (r *relay) await(what string, alertmanagers int, wanted func(post) bool) {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		by := map[string]bool{}
+		for _, p := range r.posts {
+			if wanted(p) {
+				by[p.ExternalURL] = true
+			}
+		}
+		return len(by) >= alertmanagers
+	}, lab.Patience, 100*time.Millisecond, what)
+}
+
+// fromBoth waits until both Alertmanagers have posted the node's alert. One that is silenced before its post still has news when
+// the silence ends.
+func (r *relay) fromBoth(node string) {
+	r.t.Helper()
+	r.await("a post about "+node+" from each Alertmanager", 2, func(p post) bool { return p.of(node) == "firing" })
 }
 
 // inhibits is the rule by which a rack without power keeps a node's alert quiet.

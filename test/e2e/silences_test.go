@@ -59,8 +59,10 @@ func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
 	const node = "node-51"
 	comeBack := y.away(helpedAgain(node))
 	d := y.run(lab.DrydockOptions{Config: config(twice(soon, nil))})
+	posts := y.relay(d, nil)
 	y.fail(node)
 	y.record(node, "the first reboot verified", verifying)
+	posts.fromBoth(node)
 	expire := y.silenceBoth("I am at it", "node="+node)
 	r := y.held(node, remediations.ReasonSilenced)
 	require.Equal(t, remediations.PhasePending, r.Phase)
@@ -102,7 +104,9 @@ func TestASilenceEndsAndNothingIsSent(t *testing.T) {
 	const node = "node-53"
 	comeBack := y.away(nil)
 	d := y.run(lab.DrydockOptions{Config: config(asking())})
+	posts := y.relay(d, nil)
 	approve := y.waiting(node)
+	posts.fromBoth(node)
 	expire := y.silenceBoth("not now", "node="+node)
 	y.held(node, remediations.ReasonSilenced)
 	approve()
@@ -119,7 +123,9 @@ func TestResolvedAndFiredAgainUnderASilence(t *testing.T) {
 	const node = "node-54"
 	comeBack := y.away(nil)
 	d := y.run(lab.DrydockOptions{Config: config(asking())})
+	posts := y.relay(d, nil)
 	approve := y.waiting(node)
+	posts.fromBoth(node)
 	expire := y.silenceBoth("not now", "node="+node)
 	y.held(node, remediations.ReasonSilenced)
 	approve()
@@ -144,10 +150,7 @@ func TestAGroupThatSaysResolved(t *testing.T) {
 	y := newYard(t)
 	const quiet, other = "node-55", "node-56"
 	d := y.run(lab.DrydockOptions{Config: config(asking())})
-	posts := newRelay(t, d.ReceiverURL)
-	require.NoError(t, y.lab.SetWebhook(t.Context(), lab.WebhookTarget{
-		URL: posts.URL, TokenFile: y.token, Config: map[string]any{"route": map[string]any{"group_by": []string{"alertname"}}},
-	}))
+	posts := y.relay(d, map[string]any{"route": map[string]any{"group_by": []string{"alertname"}}})
 	approve := y.waiting(quiet)
 	expire := y.silenceBoth("not now", "node="+quiet)
 	held := y.held(quiet, remediations.ReasonSilenced)
@@ -156,11 +159,9 @@ func TestAGroupThatSaysResolved(t *testing.T) {
 	approveOther := y.waiting(other)
 	approveOther()
 	y.recovers(other, 1)
-	require.Eventually(t, func() bool {
-		return posts.said(t, func(status string, nodes map[string]string) bool {
-			return status == "resolved" && nodes[other] == "resolved" && nodes[quiet] == ""
-		})
-	}, lab.Patience, 100*time.Millisecond, "the post of the group")
+	posts.await("the post of the group", 1, func(p post) bool {
+		return p.Status == "resolved" && p.of(other) == "resolved" && p.of(quiet) == ""
+	})
 	r := remediations.ReadJournal(y.node(quiet)).Record
 	require.NotNil(t, r, "the group's word is not its alerts'")
 	require.Equal(t, held.ID, r.ID)
@@ -178,8 +179,9 @@ func TestResolvedAndFiredAgainBetweenTwoFlushes(t *testing.T) {
 	const node = "node-57"
 	comeBack := y.away(nil)
 	d := y.run(lab.DrydockOptions{Config: config(asking())})
-	y.configure(d, map[string]any{"route": map[string]any{"group_interval": "1h"}})
+	posts := y.relay(d, map[string]any{"route": map[string]any{"group_interval": "1h"}})
 	approve := y.waiting(node)
+	posts.fromBoth(node)
 	first := remediations.AlertsOn(y.node(node).Annotations)[0].StartsAt
 	before := y.learnt(d)
 
