@@ -99,7 +99,7 @@ func TestWhatCannotBeReadForHoursCostsNoAttempt(t *testing.T) {
 		w.pass(time.Second)
 		r := w.recordOf("n0")
 		require.Equal(t, remediations.ReasonCallWithheld, r.Hold.Reason)
-		require.Equal(t, "the call was not made: Drydock could not read what it needs for the step reboot: reading the machine of node n0: it could not be read just now", r.Hold.Message)
+		require.Equal(t, "nothing was done: Drydock could not read what it needs for the step reboot: reading the machine of node n0: it could not be read just now", r.Hold.Message)
 		require.Empty(t, r.Done)
 		require.Empty(t, w.slots(t))
 		require.Empty(t, at(w, func() map[string]string { return w.book().Status.Stopped }))
@@ -117,7 +117,7 @@ func TestWhatCannotBeReadForHoursCostsNoAttempt(t *testing.T) {
 		require.True(t, w.until(6*time.Minute, held))
 		hold := w.recordOf("n0").Hold
 		require.Equal(t, remediations.ReasonProviderUnreachable, hold.Reason)
-		require.Contains(t, hold.Message, "calls in a row for the step reboot could not be made; the last one: Drydock could not read what it needs for the step reboot: reading the machine of node n0")
+		require.Contains(t, hold.Message, "calls in a row for the step reboot failed; the last one: Drydock could not read what it needs for the step reboot: reading the machine of node n0")
 		require.LessOrEqual(t, len(w.recordOf("n0").Encode()), size+120, "the record does not grow with each try")
 		require.Len(t, at(w, func() []ledger.Begun { return w.book().Repairs[w.machines["n0"].providerID] }), 1, "it is one repair for limits.repairsPerNode")
 

@@ -93,7 +93,7 @@ func TestACallThatWasWithheldCostsNoAttempt(t *testing.T) {
 				w.do(func() { c.holds(w) })
 				require.True(t, w.until(20*time.Second, func() bool { return w.record("n0").Phase == remediations.PhasePending }))
 				require.Equal(t, c.reason, w.recordOf("n0").Hold.Reason)
-				require.Contains(t, w.recordOf("n0").Hold.Message, "the call was not made: ")
+				require.Contains(t, w.recordOf("n0").Hold.Message, "nothing was done: ")
 				if name == "paused" {
 					w.pass(time.Second)
 					require.Empty(t, w.slots(t), "its slot is free at once, and not only when a sweep finds it")

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"drydock.dev/drydock/internal/text"
@@ -76,11 +77,14 @@ func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time
 			r.Intent.Successor = r.Moves[n-2].To
 		}
 	}
-	reason, message := c.Withheld, "the call was not made: "+c.Why
+	reason, message := c.Withheld, c.Why
+	if !strings.Contains(message, "nothing was done") { // as a provider's sentence may say
+		message = "nothing was done: " + message
+	}
 	if reason == remediations.ReasonCallWithheld {
 		if r.Unreached++; Unreachable(r) {
 			reason, wait = remediations.ReasonProviderUnreachable, max(wait, unreachableAgain)
-			message = fmt.Sprintf("%d calls in a row for the step %s could not be made; the last one: %s", r.Unreached, r.Step.Name, c.Why)
+			message = fmt.Sprintf("%d calls in a row for the step %s failed; the last one: %s", r.Unreached, r.Step.Name, c.Why)
 		}
 	}
 	r.Phase, r.Since, r.Deadline = remediations.PhasePending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor))

@@ -72,7 +72,7 @@ func (s *state) uncallable(c *lifecycle.Candidate) *lifecycle.Finding {
 	if !lifecycle.Unreachable(r) || r.Step != c.Step || !c.Policy.Plan[c.Step.Index].ContinueUnreachable {
 		return nil
 	}
-	return &lifecycle.Finding{Message: fmt.Sprintf("%d calls in a row could not be made; the last one: %s", r.Unreached, r.Intent.Why), Pass: true}
+	return &lifecycle.Finding{Message: fmt.Sprintf("%d calls in a row failed; the last one: %s", r.Unreached, r.Intent.Why), Pass: true}
 }
 
 // ask names the candidate's step as Survey.Step does.
