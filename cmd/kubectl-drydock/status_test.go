@@ -316,7 +316,7 @@ func TestAMissingProviderIsSaidBeforehand(t *testing.T) {
 	objects := fleetOf(n)
 	objects[0] = ledgerOf(ledger)
 	for _, c := range []struct{ id, steps, never string }{
-		{"civo://3", "reboot by civo", "reboot by nobody"},
+		{"civo://3", "reboot by civo", "reboot not possible"},
 		{"aws:///3", "- reboot: no provider serves Node node-3 for the step reboot: its spec.providerID is \"aws:///3\"", "reboot by civo"},
 	} {
 		n.Spec.ProviderID = c.id

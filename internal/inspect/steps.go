@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -36,15 +37,12 @@ func (s Steps) Lines(subject string) []Line {
 	var by []string
 	var why []Line
 	for _, step := range s.Steps {
-		who := step.Provider
-		switch {
-		case step.Against != "":
-			who = "nobody"
+		if step.Against != "" {
+			by = append(by, step.Step+" not possible")
 			why = append(why, Line{Label: "Steps", Subject: s.Node + " " + step.Step, Text: fmt.Sprintf("- %s: %s", step.Step, step.Against)})
-		case who == "":
-			who = "Drydock"
+			continue
 		}
-		by = append(by, step.Step+" by "+who)
+		by = append(by, step.Step+" by "+cmp.Or(step.Provider, "Drydock"))
 	}
 	return append([]Line{{Label: "Steps", Subject: s.Node, Text: subject + strings.Join(by, ", ")}}, why...)
 }

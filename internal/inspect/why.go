@@ -124,6 +124,9 @@ func (s *Observation) unwritable(a *Answer, h *Hold) {
 	default:
 		s.holds(a, h, s.policy(a.Policy))
 		a.Because = ""
+		if a.Next == "" {
+			a.When = ""
+		}
 	}
 }
 
