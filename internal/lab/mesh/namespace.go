@@ -103,5 +103,5 @@ func (n *namespace) set(values map[string]string) error {
 // router lets packets through, on whatever way they come.
 var router = map[string]string{"ipv4/ip_forward": "1", "ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0"}
 
-// router6 does so by IPv6, where an address serves at once: nobody else has it.
+// router6 does so by IPv6, where the link's own address serves soon: nobody else has it.
 var router6 = map[string]string{"ipv6/conf/all/forwarding": "1", "ipv6/conf/all/accept_dad": "0", "ipv6/conf/default/accept_dad": "0"}

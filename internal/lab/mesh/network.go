@@ -3,6 +3,7 @@ package mesh
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"sync"
 
 	"drydock.dev/drydock/internal/lab"
@@ -120,12 +121,12 @@ func (n *Network) add(node *Node, bridge string) (err error) {
 		fmt.Sprintf("addr add %s/24 dev eth0", node.HostIP()),
 		"route add default via " + node.gateway(),
 		fmt.Sprintf("link add %s address %s type vxlan id 1 dstport %d local %s dev eth0 nolearning", vxlan, node.mac(vxlan), vxlanPort, node.HostIP()),
-		fmt.Sprintf("addr add %s dev %s", node.overlay(), vxlan),
+		node.address(node.overlay(), vxlan),
 		"link set " + vxlan + " up",
 		// Up on leaders only, and that is Kilo's to do.
 		fmt.Sprintf("link add %s address %s mtu %d type vxlan id 2 dstport %d local %s dev eth0 nolearning", tunnel, node.mac(tunnel), tunnelMTU, tunnelPort, node.HostIP()),
 		fmt.Sprintf("link add pod mtu %d type veth peer name eth0 mtu %d netns %s", tunnelMTU, tunnelMTU, node.pod.path()),
-		fmt.Sprintf("addr add %s/%d dev pod", node.podGateway(), node.PodCIDR().Bits()), "link set pod up",
+		node.address(netip.PrefixFrom(node.podGateway(), node.PodCIDR().Bits()), "pod"), "link set pod up",
 	}); err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (n *Network) add(node *Node, bridge string) (err error) {
 	}
 	return node.pod.ip([]string{
 		"link set lo up", "link set eth0 up",
-		fmt.Sprintf("addr add %s/%d dev eth0", node.PodIP(), node.PodCIDR().Bits()),
+		node.address(netip.PrefixFrom(node.PodIP(), node.PodCIDR().Bits()), "eth0"),
 		fmt.Sprintf("route add default via %s", node.podGateway()),
 	})
 }

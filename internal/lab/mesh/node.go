@@ -72,6 +72,15 @@ func (n *Node) between() netip.Prefix {
 	return n.prefix(n.wireGuardIP()+"/16", fmt.Sprintf("fd04::%x/64", n.location))
 }
 
+// address is ip's command for one of the pods' family. An IPv6 address serves at once: the kernel would look for another owner first, also
+// where accept_dad is 0, though then it ends that in a moment.
+func (n *Node) address(of netip.Prefix, device string) string {
+	if n.ipv6 {
+		return fmt.Sprintf("addr replace %s dev %s nodad", of, device)
+	}
+	return fmt.Sprintf("addr replace %s dev %s", of, device)
+}
+
 // mac is the address of the node's end of the VXLAN, or of the tunnel between leaders.
 func (n *Node) mac(device string) string {
 	if device == tunnel {

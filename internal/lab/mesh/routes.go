@@ -13,7 +13,7 @@ func (n *Network) routes(node *Node, ready map[string]bool, leads map[string]str
 	var lines []string
 	leading := leads[node.Location] == node.Name
 	if leading {
-		lines = append(lines, "link set "+tunnel+" up", fmt.Sprintf("addr replace %s dev %s", node.between(), tunnel))
+		lines = append(lines, "link set "+tunnel+" up", node.address(node.between(), tunnel))
 		for _, other := range n.nodes {
 			if other.Location != node.Location && leads[other.Location] == other.Name {
 				lines = append(lines, fmt.Sprintf("neigh replace %s lladdr %s nud permanent dev %s", other.between().Addr(), other.mac(tunnel), tunnel))
