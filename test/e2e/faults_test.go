@@ -23,17 +23,19 @@ type fault struct {
 	before, after lab.Verdict
 	// kills: Drydock dies then, and is started again.
 	kills bool
-	// attempts is how many the repair takes: a second one where the first request changed nothing.
+	// attempts is how many the repair takes: a second one where nobody knows that the first request changed nothing.
 	attempts int
-	// told is what people learn of the first attempt; empty: Drydock died before it could know.
-	told string
+	// again: the first attempt is given back, since the request was refused, and it is made again.
+	again bool
+	// told is what people learn of the first attempt, by the Event of that reason; empty: Drydock died before it could know.
+	reason, told string
 }
 
 var faults = map[string]fault{
-	"lost":    {after: lab.Reset, attempts: 1, told: "may have been"},
+	"lost":    {after: lab.Reset, attempts: 1, reason: "RepairVerifying", told: "may have been"},
 	"killed":  {after: lab.Reset, kills: true, attempts: 1},
 	"unsent":  {before: lab.Reset, kills: true, attempts: 2},
-	"refused": {before: lab.TooManyRequests, attempts: 2, told: "nothing was done"},
+	"refused": {before: lab.TooManyRequests, attempts: 1, again: true, reason: "RepairHeld", told: "nothing was done"},
 }
 
 // requested is how a node's machine is rebooted by a request through the API server.
@@ -118,10 +120,14 @@ func (y *yard) suffers(r requested, f fault) remediations.Entry {
 	require.Equal(y.t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(y.t, slices.Repeat([]string{fmt.Sprint(r.step("")["step"], ":1")}, f.attempts), e.Steps.Texts())
 	require.NotEqual(y.t, before, y.node(r.node).Status.NodeInfo.BootID)
-	require.EqualValues(y.t, f.attempts, requests.Load(), "one request for each attempt")
+	sent := f.attempts
+	if f.again {
+		sent++
+	}
+	require.EqualValues(y.t, sent, requests.Load(), "one request for each attempt, and one that was refused")
 	require.Empty(y.t, y.civo.Done(civosim.Any))
 	if f.told != "" {
-		y.told(r.node, "RepairVerifying", f.told)
+		y.told(r.node, f.reason, f.told)
 	}
 	return e
 }
