@@ -90,6 +90,7 @@ func TestEveryObjectHasTheCommonLabels(t *testing.T) {
 		"serviceAccount":     m{"annotations": m{"example.com/a": "account"}},
 		"prometheusOperator": m{"enabled": true, "labels": m{"team": "operator"}}, "agent": m{"enabled": true},
 		"grafanaDashboard": m{"enabled": true, "namespace": "grafana", "folder": "Nodes", "labels": m{"grafana_dashboard": "1", "team": "grafana"}},
+		"admission":        m{"webhook": m{"annotations": m{"example.com/a": "webhook"}}},
 		"config":           m{"webhook": m{"evictions": true}, "providers": m{"karpenter": m{}, "sidecars": []any{m{"name": "sei"}}}}, "flowSchema": m{"enabled": true},
 	}
 	teams := map[string]string{}
@@ -107,6 +108,7 @@ func TestEveryObjectHasTheCommonLabels(t *testing.T) {
 	require.Equal(t, "service service", teams["Service/drydock"])
 	require.Equal(t, "nodes account", teams["ServiceAccount/drydock"])
 	require.Equal(t, "operator all", teams["PrometheusRule/drydock"])
+	require.Equal(t, "nodes webhook", teams["ValidatingWebhookConfiguration/drydock"])
 	require.Equal(t, "grafana all", teams["ConfigMap/drydock-dashboard"])
 	d := deployment(t, common)
 	require.Equal(t, "pods", d.Spec.Template.Labels["team"])
