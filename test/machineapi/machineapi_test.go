@@ -152,7 +152,7 @@ func TestAnAPIServerThatFailsForLongerCostsNoAttempt(t *testing.T) {
 	reads, requests := behindAFault(e, math.MaxInt32)
 	e.Fail(e.Nodes[0])
 	e.Held(e.Nodes[0], func(message string) bool {
-		return strings.Contains(message, "nothing was done: external could not read what it needs for the step external-replace") &&
+		return strings.Contains(message, "external could not read what it needs for the step external-replace") && strings.Contains(message, "nothing was done") &&
 			strings.Contains(message, "machinesets")
 	})
 
