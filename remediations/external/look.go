@@ -20,33 +20,33 @@ func refused(why refusal.Concern, format string, args ...any) error {
 	return &refusal.Refusal{Why: why, Text: fmt.Sprintf(format, args...)}
 }
 
-// look is the object that would be made for the node. It changes nothing. Its errors say why none may be made now.
-func (c *Client) look(ctx context.Context, m engine.Machine) (*object, error) {
+// look is the object that would be made for the node, and the Node. It changes nothing. Its errors say why none may be made now.
+func (c *Client) look(ctx context.Context, m engine.Machine) (*object, *corev1.Node, error) {
 	if m.Template == (remediations.Template{}) {
-		return nil, refused(refusal.Machine, "nobody says which template; ask for a policy whose plan has this step")
+		return nil, nil, refused(refusal.Machine, "nobody says which template; ask for a policy whose plan has this step")
 	}
 	n, err := c.node(ctx, m)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if n.Labels[excludeKey] == "true" {
-		return nil, refused(refusal.Machine, "the Node has the label %s=true, so a remediator leaves it alone; remove the label", excludeKey)
+		return nil, nil, refused(refusal.Machine, "the Node has the label %s=true, so a remediator leaves it alone; remove the label", excludeKey)
 	}
 	t := m.Template
 	if kindOf(t) == selfNode && n.Annotations[rebootableKey] != "true" {
-		return nil, refused(refusal.Machine, "the Node's annotation %s is %s, so its agent would never reboot it; check that the agent runs on the Node",
+		return nil, nil, refused(refusal.Machine, "the Node's annotation %s is %s, so its agent would never reboot it; check that the agent runs on the Node",
 			rebootableKey, c.core.Quote(n.Annotations[rebootableKey]))
 	}
 	api := c.of(t)
 	var template object
 	if err := api.Get(ctx, plural(t.Kind)+"/"+t.Name, t.Kind, &template); errors.Is(err, kubeapi.ErrNotFound) {
-		return nil, refused(refusal.Setup, "%s does not exist; create it, or correct the plan", t)
+		return nil, nil, refused(refusal.Setup, "%s does not exist; create it, or correct the plan", t)
 	} else if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	spec, err := specOf(&template)
 	if err != nil {
-		return nil, refused(refusal.Setup, "%s", err)
+		return nil, nil, refused(refusal.Setup, "%s", err)
 	}
 	made := &object{
 		TypeMeta: metav1.TypeMeta{APIVersion: t.APIVersion, Kind: kindOf(t)},
@@ -58,10 +58,10 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*object, error) {
 	}
 	if made.Kind == metal3 {
 		if err := c.own(ctx, made, n, t); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return made, c.alone(ctx, t, made.Name, n)
+	return made, n, c.alone(ctx, t, made.Name, n)
 }
 
 // node is the Node, which must be the one that is meant.

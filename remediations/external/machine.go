@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/kubeapi"
-	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/refusal"
 )
 
@@ -39,11 +39,7 @@ func (c *Client) listMachines(ctx context.Context) ([]kubeapi.Machine, error) {
 
 // machineOf finds the Node's Machine, which must be the one that the remediator would delete. It changes nothing. Its errors say why it may
 // not be deleted now.
-func (c *Client) machineOf(ctx context.Context, m engine.Machine) (*sight, error) {
-	n, err := c.node(ctx, m)
-	if err != nil {
-		return nil, err
-	}
+func (c *Client) machineOf(ctx context.Context, n *corev1.Node) (*sight, error) {
 	all, err := c.listMachines(ctx)
 	if err != nil {
 		return nil, err

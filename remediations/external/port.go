@@ -18,7 +18,7 @@ type Remediator struct{ *Client }
 
 // Survey names all that stands against the object.
 func (c Remediator) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
-	if _, err := c.look(ctx, m); err != nil {
+	if _, _, err := c.look(ctx, m); err != nil {
 		return c.core.Told(err, fmt.Sprintf("the remediation of node %q: %%s", m.Node)).Survey()
 	}
 	return remediations.Survey{}
@@ -31,7 +31,7 @@ func (c Remediator) Act(ctx context.Context, m engine.Machine, mayStill func() e
 }
 
 func (c Remediator) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
-	made, err := c.look(ctx, m)
+	made, _, err := c.look(ctx, m)
 	if err != nil {
 		return remediations.CallRefused, err
 	}

@@ -34,11 +34,11 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 
 // sight is the Machine, and the object that would be made for it.
 func (c Replacer) sight(ctx context.Context, m engine.Machine) (*sight, *object, error) {
-	made, err := c.look(ctx, m)
+	made, n, err := c.look(ctx, m)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := c.machineOf(ctx, m)
+	s, err := c.machineOf(ctx, n)
 	return s, made, err
 }
 

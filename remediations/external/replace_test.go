@@ -63,6 +63,9 @@ func TestConformanceOfReplace(t *testing.T) {
 	var ready chan *world
 	providertest.Run(t, providertest.Provider{
 		Slow: true,
+		// The Node, the template, whether the kind has an object about the Node, the Machines, the MachineSet: a machine is deleted, so
+		// each is read again. All are answers of API servers, which are rarely slow.
+		AnswersBefore: 5,
 		DoesNotApply: map[string]string{
 			"testimony":                    "a remediator is not asked whether a machine runs",
 			"exchanged at the last moment": "a remediator knows its Node by its name alone; the look right before it is all there is",

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -16,8 +17,8 @@ import (
 const (
 	// Slowly is how late the answers of a slow other side are.
 	Slowly = 100 * time.Millisecond
-	// answersBefore is how many answers an Act may wait for before its change: an intent is good for ten seconds, and a slow other
-	// side takes three for each.
+	// answersBefore is how many answers an Act may wait for before its change, unless the provider says another number: an intent is
+	// good for ten seconds, and a slow other side takes three for each.
 	answersBefore = 3
 )
 
@@ -30,7 +31,7 @@ func unwellCases() []aCase {
 	}
 	return append(all,
 		aCase{"slow: each answer", func(t testing.TB, p Provider) {
-			require.LessOrEqual(t, slices.IndexFunc(clean(t, p), changes), answersBefore, "between the intent and the change a slow other side is asked too much; use what the survey saw")
+			require.LessOrEqual(t, slices.IndexFunc(clean(t, p), changes), cmp.Or(p.AnswersBefore, answersBefore), "between the intent and the change a slow other side is asked too much; use what the survey saw")
 			in(t, p, patience, func(s *scene) {
 				o := s.actWith(0, -1, Fault{Kind: Slow, Done: true})
 				require.Equal(t, remediations.CallAccepted, o.outcome, "%v", o.err)

@@ -49,6 +49,9 @@ type Provider struct {
 	// Slow: its other side takes long, as a whole API server does. A third of the cases are run, others each time; all of them
 	// where DRYDOCK_SOAK is set.
 	Slow bool
+	// AnswersBefore is how many answers an Act waits for before its change, where three are not enough to be sure that it still may.
+	// While its other side is slow, the call is withheld then, and the step is held as ProviderUnreachable. Zero: three.
+	AnswersBefore int
 	// Outlives: a call whose request has left goes on by itself for as long as the timeout, to learn what became of it.
 	Outlives bool
 	// PerMachine: each machine has an other side of its own, for example a BMC. What that one answers never concerns the account of all.
