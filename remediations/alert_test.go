@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 var anyAlert = rapid.Custom(func(t *rapid.T) Alert {

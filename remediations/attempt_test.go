@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestAnAttemptIsReadOnceAndWrittenAsItWas: whatever stands in a history is written back as it was, and what Drydock writes is read into

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestPodsAreGivenUpOnlyWhereThePolicySaysSo, and only after the drain had its time.

@@ -11,8 +11,8 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/routing"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/signs"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 func TestExpectedGPUsAreToldByTheLabelAlone(t *testing.T) {

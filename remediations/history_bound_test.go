@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestTheHistorySaysSinceWhenItLacksNothing: whatever was forgotten ended before that.

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 func TestWhoseKeyItIs(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/routing"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // moving is a node whose location's leadership is about to go to n2 by the intent r1-0-1.

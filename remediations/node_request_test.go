@@ -10,8 +10,8 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/apiserver"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 func requestConfig() *Config {

@@ -10,7 +10,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/announce"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestWhateverIsWrittenCanBeRead: a record that Drydock writes is one that it reads back, however long the plan is and

@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/logs"
 	"drydock.dev/drydock/internal/mesh/probe"
-	"drydock.dev/drydock/remediations/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo"
 )
 
 // options are run's flags.

@@ -27,7 +27,7 @@ import (
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/remediations/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo"
 )
 
 const (

@@ -22,7 +22,7 @@ import (
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations/coverage"
-	"drydock.dev/drydock/remediations/medik8s"
+	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
 // readNodesWithin bounds one request for Nodes.

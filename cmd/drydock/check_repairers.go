@@ -9,9 +9,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"drydock.dev/drydock/internal/config"
-	"drydock.dev/drydock/remediations/clusterapi"
-	clusterapisettings "drydock.dev/drydock/remediations/clusterapi/settings"
 	"drydock.dev/drydock/remediations/coverage"
+	"drydock.dev/drydock/remediations/providers/clusterapi"
+	clusterapisettings "drydock.dev/drydock/remediations/providers/clusterapi/settings"
 )
 
 // repairersOf are the other systems that repair nodes of the cluster, and a sentence about each kind that could not be read.

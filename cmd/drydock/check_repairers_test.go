@@ -21,7 +21,7 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations/coverage"
-	"drydock.dev/drydock/remediations/medik8s"
+	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
 type object = map[string]any

@@ -20,9 +20,9 @@ import (
 	"drydock.dev/drydock/receiver"
 	"drydock.dev/drydock/remediations/alertmanager"
 	"drydock.dev/drydock/remediations/engine"
-	"drydock.dev/drydock/remediations/hosts"
-	hostsettings "drydock.dev/drydock/remediations/hosts/settings"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/providers/hosts"
+	hostsettings "drydock.dev/drydock/remediations/providers/hosts/settings"
 )
 
 // program is what one process is made of. What is made with it needs no API server and lasts as long as the process; what

@@ -15,8 +15,8 @@ import (
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/config"
-	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/internal/logs"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
 func newRunCommand() *cobra.Command {

@@ -7,7 +7,7 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	build "drydock.dev/drydock/internal/version"
-	civosettings "drydock.dev/drydock/remediations/civo/settings"
+	civosettings "drydock.dev/drydock/remediations/providers/civo/settings"
 )
 
 // version and commit are set by the linker in a release.

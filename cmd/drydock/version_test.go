@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations"
-	civosettings "drydock.dev/drydock/remediations/civo/settings"
+	civosettings "drydock.dev/drydock/remediations/providers/civo/settings"
 )
 
 // TestInfoNamesTheCluster: by the id that its provider knows, or else by the label of its alerts.

@@ -7,9 +7,9 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations/engine"
-	"drydock.dev/drydock/remediations/kilo"
-	kilosettings "drydock.dev/drydock/remediations/kilo/settings"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/providers/kilo"
+	kilosettings "drydock.dev/drydock/remediations/providers/kilo/settings"
 )
 
 var _ engine.Locations = (*kilo.Mesh)(nil)

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
-	kilo "drydock.dev/drydock/remediations/kilo/settings"
+	kilo "drydock.dev/drydock/remediations/providers/kilo/settings"
 )
 
 // TestAMoveOfALeaderHasItsTime: Nodes are listed for 30 s at most, leases for 10, and a key is written for 10. With Prometheus

@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"drydock.dev/drydock/remediations/clusterapi"
 	"drydock.dev/drydock/remediations/coverage"
-	"drydock.dev/drydock/remediations/karpenter"
-	"drydock.dev/drydock/remediations/medik8s"
+	"drydock.dev/drydock/remediations/providers/clusterapi"
+	"drydock.dev/drydock/remediations/providers/karpenter"
+	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
 // repairers find the other systems that the cluster's objects show. What is not installed is none.

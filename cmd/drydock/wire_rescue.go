@@ -10,9 +10,9 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations/engine"
-	"drydock.dev/drydock/remediations/hosts"
-	hostsettings "drydock.dev/drydock/remediations/hosts/settings"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/providers/hosts"
+	hostsettings "drydock.dev/drydock/remediations/providers/hosts/settings"
 	"drydock.dev/drydock/remediations/statefile"
 )
 

@@ -6,10 +6,10 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"drydock.dev/drydock/remediations/clusterapi"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
-	"drydock.dev/drydock/remediations/medik8s"
+	"drydock.dev/drydock/remediations/providers/clusterapi"
+	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
 // keepingEvery is how often the leader looks which of the nodes that it took are to be given back.

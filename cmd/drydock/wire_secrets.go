@@ -7,8 +7,8 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/internal/config/section"
-	kilosettings "drydock.dev/drydock/remediations/kilo/settings"
 	"drydock.dev/drydock/remediations/kube"
+	kilosettings "drydock.dev/drydock/remediations/providers/kilo/settings"
 )
 
 // makeSecrets makes the values that the configuration lets Drydock generate. They are not read yet.

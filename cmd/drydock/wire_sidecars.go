@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
-	"drydock.dev/drydock/remediations/sidecar"
-	sidecarsettings "drydock.dev/drydock/remediations/sidecar/settings"
+	"drydock.dev/drydock/remediations/providers/sidecar"
+	sidecarsettings "drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
 // sidecars gives the engine the configured providers of sidecars in the core's terms.

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/types"
 
-	clusterapi "drydock.dev/drydock/remediations/clusterapi/settings"
+	clusterapi "drydock.dev/drydock/remediations/providers/clusterapi/settings"
 )
 
 // TestTheExampleOfAManagementClusterElsewhereLoads: the values that people copy from docs/cluster-api-elsewhere.md. A kubeconfig that is not

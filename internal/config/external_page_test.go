@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"drydock.dev/drydock/remediations"
-	external "drydock.dev/drydock/remediations/external/settings"
+	external "drydock.dev/drydock/remediations/providers/external/settings"
 )
 
 // TestTheExampleOfTheExternalPageLoads: the values that people copy from docs/external.md are taken, and name the template.

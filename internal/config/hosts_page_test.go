@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
-	hostsettings "drydock.dev/drydock/remediations/hosts/settings"
+	hostsettings "drydock.dev/drydock/remediations/providers/hosts/settings"
 )
 
 // TestTheValuesOfTheHostsPageLoad: what people copy from docs/hosts.md is taken, and carries out what the page says.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations"
-	hostsettings "drydock.dev/drydock/remediations/hosts/settings"
 	kube "drydock.dev/drydock/remediations/kube/settings"
+	hostsettings "drydock.dev/drydock/remediations/providers/hosts/settings"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 

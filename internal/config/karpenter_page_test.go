@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
-	karpenter "drydock.dev/drydock/remediations/karpenter/settings"
+	karpenter "drydock.dev/drydock/remediations/providers/karpenter/settings"
 )
 
 // TestTheExampleOfTheKarpenterPageLoads: the values that people copy from docs/karpenter.md are taken, and serve Karpenter's nodes.

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"drydock.dev/drydock/remediations"
-	civo "drydock.dev/drydock/remediations/civo/settings"
+	civo "drydock.dev/drydock/remediations/providers/civo/settings"
 )
 
 // base is a configuration that lacks nothing; tests write what they are about after it.

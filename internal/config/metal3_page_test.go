@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	metal3 "drydock.dev/drydock/remediations/metal3/settings"
+	metal3 "drydock.dev/drydock/remediations/providers/metal3/settings"
 )
 
 // TestTheExampleOfTheMetal3PageLoads: the values that people copy from docs/metal3.md are taken, and serve the nodes that the page says.

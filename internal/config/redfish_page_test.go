@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	redfish "drydock.dev/drydock/remediations/redfish/settings"
+	redfish "drydock.dev/drydock/remediations/providers/redfish/settings"
 )
 
 // TestTheExampleOfTheRedfishPageLoads: the values that people copy from docs/redfish.md are taken, name what they mount, and serve

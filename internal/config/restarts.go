@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
-	hosts "drydock.dev/drydock/remediations/hosts/settings"
 	kube "drydock.dev/drydock/remediations/kube/settings"
+	hosts "drydock.dev/drydock/remediations/providers/hosts/settings"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
-	hosts "drydock.dev/drydock/remediations/hosts/settings"
+	hosts "drydock.dev/drydock/remediations/providers/hosts/settings"
 )
 
 //go:embed schema.json

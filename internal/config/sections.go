@@ -7,16 +7,16 @@ import (
 	"strings"
 
 	"drydock.dev/drydock/internal/config/section"
-	civo "drydock.dev/drydock/remediations/civo/settings"
-	clusterapi "drydock.dev/drydock/remediations/clusterapi/settings"
-	external "drydock.dev/drydock/remediations/external/settings"
-	hosts "drydock.dev/drydock/remediations/hosts/settings"
-	karpenter "drydock.dev/drydock/remediations/karpenter/settings"
-	kilo "drydock.dev/drydock/remediations/kilo/settings"
 	kube "drydock.dev/drydock/remediations/kube/settings"
-	metal3 "drydock.dev/drydock/remediations/metal3/settings"
-	redfish "drydock.dev/drydock/remediations/redfish/settings"
-	sidecar "drydock.dev/drydock/remediations/sidecar/settings"
+	civo "drydock.dev/drydock/remediations/providers/civo/settings"
+	clusterapi "drydock.dev/drydock/remediations/providers/clusterapi/settings"
+	external "drydock.dev/drydock/remediations/providers/external/settings"
+	hosts "drydock.dev/drydock/remediations/providers/hosts/settings"
+	karpenter "drydock.dev/drydock/remediations/providers/karpenter/settings"
+	kilo "drydock.dev/drydock/remediations/providers/kilo/settings"
+	metal3 "drydock.dev/drydock/remediations/providers/metal3/settings"
+	redfish "drydock.dev/drydock/remediations/providers/redfish/settings"
+	sidecar "drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
 // sections are the providers that own their part of the configuration. A new provider is one line here.

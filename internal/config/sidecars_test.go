@@ -8,7 +8,7 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"drydock.dev/drydock/remediations"
-	sidecar "drydock.dev/drydock/remediations/sidecar/settings"
+	sidecar "drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
 // sidecarsOf is the one kind of sidecars that the configuration has.

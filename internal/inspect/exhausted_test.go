@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestAnExhaustedNodeThatIsWellIsShownSo, with what a person may do, and it is not among the nodes that a breaker counts. The control: a node

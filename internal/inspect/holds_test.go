@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
 	nodes "drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // ledgerSaying is a ledger in which the reason holds something with the message.

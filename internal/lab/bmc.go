@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock.dev/drydock/remediations/redfish/sim"
+	"drydock.dev/drydock/remediations/providers/redfish/sim"
 )
 
 // BMCOptions say how the BMC of a node behaves.

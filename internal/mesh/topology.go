@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock.dev/drydock/remediations/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo"
 )
 
 // Role is what a node is in its location.

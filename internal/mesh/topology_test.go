@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"drydock.dev/drydock/remediations/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo"
 )
 
 func TestTheTopologyIsKilos(t *testing.T) {

@@ -29,7 +29,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/mesh/probe"
-	"drydock.dev/drydock/remediations/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo"
 )
 
 // site is a test's own mesh in the shared API server: Nodes whose names begin with its prefix, and a Service.

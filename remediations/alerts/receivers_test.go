@@ -7,7 +7,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestAlertCountsOnlyWhereItIsRoutedToDrydock: whoever can post into Alertmanager's own API, without credentials in most

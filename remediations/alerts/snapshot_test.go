@@ -10,7 +10,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestWhatTheAlertmanagersTogetherSay is invariant 5: one replica that says active, and shows the Watchdog, is enough;

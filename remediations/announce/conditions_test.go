@@ -10,7 +10,7 @@ import (
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/announce"
 	"drydock.dev/drydock/remediations/marks"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestConditionsDue is the whole table: what the record says of the node, and what the node's conditions say already.

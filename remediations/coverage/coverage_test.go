@@ -11,7 +11,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/coverage"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestUncoveredNamesTheNodesBeforehand: those without a provider, those with two, and those that a provider names and nobody has. A

@@ -10,7 +10,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/coverage"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestPlanSaysWhoCarriesOutEachStepOnHowManyNodes: a line for each step, however many Nodes there are and in whatever order. The Nodes

@@ -8,7 +8,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/coverage"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestContestedNodesAreNamed: those that a cloud's own repair and a policy take, by the label that shows it. A node of no such cloud, one

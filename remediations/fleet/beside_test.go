@@ -11,7 +11,7 @@ import (
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestLeadersDoNotCountAgainstNodes: neither in limits, nor in the breaker, nor against a machine. They are counted for

@@ -10,7 +10,7 @@ import (
 
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestZoneHasABreakerOnlyBesideAnotherZone: in a cluster of one zone the cluster's breaker counts

@@ -10,8 +10,8 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/fleet"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/signs"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 var three = CommonCause{Nodes: 3, Within: 5 * time.Minute}

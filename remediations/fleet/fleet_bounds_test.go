@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	. "drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestShareOfAZoneAndOfAPool: a percentage counts all nodes of the zone or the pool.

@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestFleetKnowsWhoseLeadershipMoves: what a record, a slot, and the pass itself say of it, and what only would be.

@@ -15,8 +15,8 @@ import (
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/signs"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // drawNode is a Node of the name with anything on it that a roster reads.

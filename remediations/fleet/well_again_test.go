@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	. "drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/signs"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestAnExhaustedNodeCountsAsUnhealthyUntilItIsWell: what is on record says that it is well. A node that is not Ready counts all the same, and so

@@ -16,7 +16,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
-	"drydock.dev/drydock/remediations/refusal"
+	"drydock.dev/drydock/remediations/providers/kit"
 )
 
 // Who is asked again, and when: what passes by itself, and what somebody must mend.
@@ -67,14 +67,14 @@ type before struct {
 // surveyTrouble tells what the API server said of one node from that it said nothing, which concerns them all.
 func surveyTrouble(err error) remediations.Survey {
 	var found finding
-	why := refusal.Passing
+	why := kit.Passing
 	switch {
 	case errors.As(err, &found):
-		why = refusal.Machine
+		why = kit.Machine
 	case final(err):
-		why = refusal.Setup
+		why = kit.Setup
 	}
-	return (&refusal.Refusal{Why: why, Text: err.Error()}).Survey()
+	return (&kit.Refusal{Why: why, Text: err.Error()}).Survey()
 }
 
 // Act deletes the pod that was there before the intent, and no other of that name.
@@ -106,7 +106,7 @@ func written(err error, doing string) error {
 	if !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return &refusal.Refusal{Why: refusal.Passing, Again: againPassing, Text: doing + ": " + err.Error(), Cause: err}
+	return &kit.Refusal{Why: kit.Passing, Again: againPassing, Text: doing + ": " + err.Error(), Cause: err}
 }
 
 // delete deletes this very pod. The client is kept from sending it again by itself, which could be long after the intent.

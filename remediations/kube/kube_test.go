@@ -25,8 +25,8 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
-	"drydock.dev/drydock/remediations/kilo"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/providers/kilo"
 	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/sidecar"
@@ -510,7 +510,7 @@ func TestTrimKeepsWhatDecisionsRestOn(t *testing.T) {
 	require.NotNil(t, remediations.ReadyCondition(small))
 }
 
-// TestTrimKeepsWhatKilosElectionRestsOn: neither more of Kilo's annotations than remediations/kilo reads, nor fewer.
+// TestTrimKeepsWhatKilosElectionRestsOn: neither more of Kilo's annotations than remediations/providers/kilo reads, nor fewer.
 func TestTrimKeepsWhatKilosElectionRestsOn(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{"kilo.squat.ai/discovered-endpoints": "{}"}}, Spec: corev1.NodeSpec{PodCIDR: "10.42.0.0/24"}}
 	want := map[string]string{}

@@ -11,7 +11,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestLedgerWritesThePartsThatItHas: each part comes back, and an empty part is not written.

@@ -13,7 +13,7 @@ import (
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 var anyLedger = rapid.Custom(func(t *rapid.T) *ledger.Ledger {

@@ -8,11 +8,11 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
 	"drydock.dev/drydock/remediations/targets/sidecar"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // aheadBy puts a scene's node into the hands of a leader whose clock was ahead by so much for a moment.

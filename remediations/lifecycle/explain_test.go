@@ -11,10 +11,10 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
 	"drydock.dev/drydock/remediations/targets/sidecar"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // explained is a decision with what the guards say of each candidate that it considered, and by which of them it is held.

@@ -8,8 +8,8 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestHoldThatIsTheFleetsIsWrittenOnNoNode: a thousand nodes held by one cause are not a thousand writes.

@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestOneBadNodeNeverChangesTheWholeCluster: whatever is configured, a step that changes the whole cluster is taken only

@@ -8,8 +8,8 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestSignThatHoldsIsReadAgainInTime: after half a minute, and not before.

@@ -7,7 +7,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestWhatARepairTriedCountsForThePlanOfItsOwnPolicyOnly: the plan of another policy may have the same step at the same place.

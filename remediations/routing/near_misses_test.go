@@ -9,7 +9,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/routing"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestNearMisses says of each policy that nearly takes an alert what keeps it from that, and Route takes what is left.

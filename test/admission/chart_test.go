@@ -13,9 +13,9 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations/admission"
-	clusterapi "drydock.dev/drydock/remediations/clusterapi/settings"
-	external "drydock.dev/drydock/remediations/external/settings"
-	karpenter "drydock.dev/drydock/remediations/karpenter/settings"
+	clusterapi "drydock.dev/drydock/remediations/providers/clusterapi/settings"
+	external "drydock.dev/drydock/remediations/providers/external/settings"
+	karpenter "drydock.dev/drydock/remediations/providers/karpenter/settings"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
-	"drydock.dev/drydock/remediations/redfish/sim"
+	"drydock.dev/drydock/remediations/providers/redfish/sim"
 	"drydock.dev/drydock/test/owners"
 )
 

@@ -29,7 +29,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/medik8s"
+	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
 // patience is how long a step's proof may take where it is to come: on a busy machine, too, nothing but a fault uses it up. A step that

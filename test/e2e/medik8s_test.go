@@ -16,7 +16,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/medik8s"
+	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
 // A node whose Lease somebody else holds is not repaired, and the hold names who. When that Lease is gone the same node is rebooted, once:

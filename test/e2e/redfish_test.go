@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/redfish/sim"
+	"drydock.dev/drydock/remediations/providers/redfish/sim"
 )
 
 // bmc simulates the BMC of a node.

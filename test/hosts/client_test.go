@@ -11,7 +11,7 @@ import (
 
 	lab "drydock.dev/drydock/internal/lab/hosts"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/hosts"
+	"drydock.dev/drydock/remediations/providers/hosts"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 

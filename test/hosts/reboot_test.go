@@ -13,7 +13,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
-	client "drydock.dev/drydock/remediations/hosts"
+	client "drydock.dev/drydock/remediations/providers/hosts"
 )
 
 // rebooting is Drydock's configuration with hosts that serve the step reboot for the nodes of these names, and Civo for all others.

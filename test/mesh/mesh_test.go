@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/internal/lab/mesh"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo"
 )
 
 // The main job, with every interval as it is shipped and as Kilo has it: the leader of west loses its members' new flows.

@@ -25,7 +25,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/mesh"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo"
 )
 
 // yard is what one test has: a mesh that is well, with leaders west-1, east-1 and cloud-1, and Drydock as it configures it.

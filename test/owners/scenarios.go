@@ -19,7 +19,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/soak"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/redfish/sim"
+	"drydock.dev/drydock/remediations/providers/redfish/sim"
 )
 
 // ReplacedWhereNoRebootHelps is the whole chain of a machine that no reboot cures: alert, witness, intent, the reset by its BMC, a new boot

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/remediations/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo"
 )
 
 // Kilo stands in for Kilo's agents on the nodes of a network: for each node it

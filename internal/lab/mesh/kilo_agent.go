@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock.dev/drydock/remediations/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo"
 )
 
 // join writes what is there before any election.

@@ -11,7 +11,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/mesh"
-	"drydock.dev/drydock/remediations/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo"
 )
 
 // start is a mesh of the test's own, with an API server and Kilo.

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/remediations"
-	civo "drydock.dev/drydock/remediations/civo/settings"
+	civo "drydock.dev/drydock/remediations/providers/civo/settings"
 )
 
 // rendered is what the chart makes of the values for Civo, with these two values set.

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/routing"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 var anyHost = rapid.SampledFrom([]string{"cp-1", "cp-2", "cp-3"})

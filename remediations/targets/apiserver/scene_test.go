@@ -13,7 +13,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // rescueScene is an State in a form that a person can read. What it leaves out is as on the worst of days: none of

@@ -7,8 +7,8 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestDecideLeaderGoldens pins every decision about the leader of a location.

@@ -11,9 +11,9 @@ import (
 	"drydock.dev/drydock/internal/text"
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestLongestRecordOfALeaderIsReadable: the longest names, all moves, and what others say in bytes that JSON writes twice

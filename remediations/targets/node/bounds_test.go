@@ -9,8 +9,8 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestDecideAtTheLastMoment pins on which side of each limit the limit itself is.

@@ -8,8 +8,8 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // exhaustedAndWell is a node whose repair ran out of steps an hour ago, and that has been well for 40 minutes: it is Ready with a fresh

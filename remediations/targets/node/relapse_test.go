@@ -8,8 +8,8 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestAnAlertCameBackAtTheFirstTimeAfterTheCure: a time from before the cure is that of the alert that was cured, and says nothing about

@@ -7,8 +7,8 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestPeopleAreWarnedOnceThatAnExhaustedNodeWasUncordoned: whoever takes the cordon of onExhausted back, pods may come to a node that is not

@@ -7,8 +7,8 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/sidecar"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestDecideSidecarGoldens pins every decision about a pod's sidecar.

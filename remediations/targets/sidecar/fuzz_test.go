@@ -9,9 +9,9 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 	"drydock.dev/drydock/remediations/targets/sidecar"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestLongestRecordOfASidecarIsReadable: the longest names, and what others say in bytes that JSON writes six times as

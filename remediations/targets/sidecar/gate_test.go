@@ -8,8 +8,8 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/sidecar"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestAGateThatAStartClosedIsOpenedAfterItsAlertLapsed: the start of an alert is made by the source of the alert, which may pause. What

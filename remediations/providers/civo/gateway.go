@@ -1,0 +1,159 @@
+package civo
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"drydock.dev/drydock/remediations/providers/kit"
+)
+
+var errUnused = errors.New("civogo sent no request")
+
+const (
+	// maxRequest bounds what civogo may send; its bodies are two short strings.
+	maxRequest = 64 << 10
+	// dialTimeout bounds the connection and, again, its TLS handshake.
+	dialTimeout = 10 * time.Second
+)
+
+// gateway takes exactly one request from civogo and passes it on to Civo. It is
+// civogo's only way out; the package comment says why it is there.
+type gateway struct {
+	ctx    context.Context // ends the request to Civo; a request's context is not ours to choose
+	api    *url.URL
+	key    string
+	token  string // what civogo has for an API key
+	gate   *kit.Gate
+	server *http.Server
+	url    string
+
+	mu     sync.Mutex
+	used   bool
+	answer answer
+	err    error // why there is no whole answer
+}
+
+// answer is what is kept of Civo's answer.
+type answer struct {
+	status int  // 0 if there is no whole answer
+	page   bool // it is HTML, so not the API's
+	// retryAfter is how long Civo, or a proxy in between, asks to be left alone; zero: it does not.
+	retryAfter time.Duration
+}
+
+func openGateway(ctx context.Context, api *url.URL, key string, g *kit.Gate) (*gateway, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		var errV6 error
+		if listener, errV6 = new(net.ListenConfig).Listen(ctx, "tcp", "[::1]:0"); errV6 != nil {
+			return nil, fmt.Errorf("listening on the loopback interface: %w", err)
+		}
+	}
+	gw := &gateway{
+		ctx: ctx, api: api, key: key, token: rand.Text(), gate: g,
+		url: "http://" + listener.Addr().String(), err: errUnused,
+	}
+	gw.server = &http.Server{Handler: gw, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+	go func() { _ = gw.server.Serve(listener) }()
+	return gw, nil
+}
+
+// close also ends the idle connection that civogo keeps, with two goroutines,
+// for every call it ever made.
+func (g *gateway) close() { _ = g.server.Close() }
+
+// result is Civo's answer, or why there is no whole one.
+func (g *gateway) result() (answer, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.answer, g.err
+}
+
+func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// Others on this host can reach the port too; only civogo has the token,
+	// and only its first request counts.
+	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("bearer "+g.token)) != 1 || !g.first() {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	got, body, err := g.forward(r)
+	g.mu.Lock()
+	g.answer, g.err = got, err
+	g.mu.Unlock()
+	status := got.status
+	if err != nil || status < http.StatusOK {
+		status = http.StatusBadGateway // for civogo; the outcome is taken from result
+	}
+	// No header of Civo's is passed on: a Location would make civogo repeat the request.
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+func (g *gateway) first() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	first := !g.used
+	g.used = true
+	return first
+}
+
+// forward sends the request to Civo and returns its whole answer.
+func (g *gateway) forward(r *http.Request) (answer, []byte, error) {
+	sent, err := io.ReadAll(io.LimitReader(r.Body, maxRequest))
+	if err != nil {
+		return answer{}, nil, fmt.Errorf("reading civogo's request: %w", err)
+	}
+	target := *g.api
+	target.Path = strings.TrimRight(target.Path, "/") + r.URL.Path
+	target.RawQuery = r.URL.RawQuery
+	// A body in memory leaves together with the headers, or not at all.
+	req, err := http.NewRequestWithContext(g.ctx, r.Method, target.String(), bytes.NewReader(sent))
+	if err != nil {
+		return answer{}, nil, fmt.Errorf("building the request: %w", err)
+	}
+	req.Header = r.Header.Clone()
+	req.Header.Del("Connection")
+	req.Header.Del("Accept-Encoding") // ours to ask for, so that the limit is on the plain answer
+	req.Header.Set("Authorization", "bearer "+g.key)
+	transport, req := g.gated(req)
+	resp, err := transport.RoundTrip(req) // not a Client, which would follow redirects
+	if err != nil {
+		return answer{}, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := answers.ReadAll(g.ctx, resp.Body)
+	if err != nil {
+		return answer{}, nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	return answer{
+		status: resp.StatusCode, page: bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")), retryAfter: kit.RetryAfter(resp.Header),
+	}, body, nil
+}
+
+// gated returns a transport for one request, and the request as it is to be sent
+// on it, with the gate's last look.
+func (g *gateway) gated(req *http.Request) (*http.Transport, *http.Request) {
+	http1 := new(http.Protocols)
+	http1.SetHTTP1(true)
+	transport := &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout:    dialTimeout,
+		MaxResponseHeaderBytes: 64 << 10,
+		DisableKeepAlives:      true, // no reused connection, hence no silent second try
+		Protocols:              http1,
+	}
+	return transport, req.WithContext(g.gate.Trace(req.Context()))
+}

@@ -1,0 +1,157 @@
+package civo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/civo/civogo"
+
+	"drydock.dev/drydock/internal/bounded"
+	"drydock.dev/drydock/remediations/providers/kit"
+)
+
+// readVerdict judges a call that changes nothing: nil or a *RefusedError. A
+// question was answered only by what civogo could read of a 2xx.
+func (c *Client) readVerdict(t task, o outcome, asked string) error {
+	switch {
+	case o.keyError != nil:
+		return c.refuse(t, Unauthorized, o.keyError, "there is no API key")
+	case errors.Is(o.transport, bounded.ErrTooLarge):
+		return c.refuse(t, BadAnswer, o.transport, "Civo's %s is none", asked)
+	case o.transport != nil:
+		return c.refuse(t, Unreachable, o.transport, "the network does not answer: nothing came from Civo at %s", c.api.Host)
+	case o.unavailable():
+		err := c.refuse(t, Unavailable, o.err, "Civo's API cannot answer just now: %s", o.kind())
+		var refused *RefusedError
+		if errors.As(err, &refused) {
+			refused.again = o.retryAfter
+		}
+		return err
+	case o.err == nil:
+		return nil
+	case o.status == http.StatusUnauthorized, o.status/100 == 4 && !unreadable(o):
+		return c.rejection(t, o)
+	}
+	return c.refuse(t, BadAnswer, o.err, "what answers at %s is not Civo's API: %s, and not the %s", c.api.Host, o.kind(), asked)
+}
+
+// kind says what sort of answer it is.
+func (o outcome) kind() string {
+	if o.page {
+		return fmt.Sprintf("it sent an HTML page, HTTP %d", o.status)
+	}
+	return fmt.Sprintf("it sent HTTP %d", o.status)
+}
+
+// rejection is a 4xx of Civo's own, in words that tell the cases apart.
+func (c *Client) rejection(t task, o outcome) error {
+	why := c.reasonOf(o)
+	switch why {
+	case UnknownCluster:
+		// Civo says the same of a cluster that is in another region.
+		return c.refuse(t, why, o.err, "unknown cluster, or wrong region: Civo has no cluster %s in region %s", c.o.ClusterID, c.o.Region)
+	case WrongRegion:
+		return c.refuse(t, why, o.err, "wrong region: Civo has no region %s, or not just now", c.o.Region)
+	case NotFound:
+		return c.refuse(t, why, o.err, "the instance no longer exists, says Civo with HTTP %d", o.status)
+	case Unauthorized:
+		return c.refuse(t, why, o.err, "Civo refuses the API key with HTTP %d", o.status)
+	case Quota:
+		return c.refuse(t, why, o.err, "the account's quota at Civo is reached")
+	default:
+		return c.refuse(t, why, o.err, "Civo answered with HTTP %d", o.status)
+	}
+}
+
+// writeVerdict judges a write: nil, *RefusedError, or *UnknownError wherever it
+// is not certain that nothing was done.
+func (c *Client) writeVerdict(issue context.Context, t task, g *kit.Gate, o outcome) error {
+	switch {
+	case o.keyError != nil:
+		return c.refuse(t, Unauthorized, o.keyError, "there is no API key")
+	case g.Withdraw(): // true: it has not left
+		if no := g.Forbidden(); no != nil {
+			return c.refuse(t, Withheld, no, "the request was not sent")
+		}
+		cause := o.transport
+		if issue.Err() != nil {
+			cause = issue.Err()
+		}
+		return c.refuse(t, Unreachable, cause, "the request did not reach Civo at %s", c.api.Host)
+	case o.transport != nil:
+		return c.doubt(t, o.transport, "the request left and no whole answer came")
+	case unreadable(o):
+		// Whoever wrote this is not Civo's API, so its status proves nothing.
+		return c.doubt(t, o.err, "the answer cannot be read: %s", o.kind())
+	case o.status/100 == 4 && o.status != http.StatusRequestTimeout: // a proxy may send it when the request has reached Civo
+		return c.rejection(t, o)
+	case o.status/100 != 2:
+		return c.doubt(t, o.err, "Civo answered with HTTP %d", o.status)
+	case o.err != nil:
+		return c.doubt(t, o.err, "the answer cannot be read: %s", o.kind())
+	case o.result.Result != civogo.ResultSuccess:
+		return c.resultVerdict(t, o)
+	}
+	return nil
+}
+
+// resultVerdict judges an HTTP 200 that is no success. An answer without a result
+// is not Civo's, and proves nothing.
+func (c *Client) resultVerdict(t task, o outcome) error {
+	r := o.result
+	if r.Result == "" {
+		return c.doubt(t, nil, "the answer, HTTP %d, has no result", o.status)
+	}
+	why := Rejected
+	if r.ErrorCode == "quota_limit_reached" {
+		why = Quota
+	}
+	said := c.quote(fmt.Sprintf("%s %s %s %s", r.Result, r.ErrorCode, r.ErrorReason, r.ErrorDetails))
+	return c.refuse(t, why, nil, "Civo's result is no success but %s", said)
+}
+
+// unreadable reports an error answer that civogo could not take apart.
+func unreadable(o outcome) bool {
+	return o.panicked || errors.Is(o.err, civogo.ResponseDecodeFailedError)
+}
+
+var sentinels = []struct {
+	err    error
+	reason Reason
+}{
+	{civogo.QuotaLimitReachedError, Quota},
+	{civogo.AuthenticationError, Unauthorized},
+	{civogo.AuthenticationFailedError, Unauthorized},
+	{civogo.AuthenticationInvalidKeyError, Unauthorized},
+	{civogo.AuthenticationAccessDeniedError, Unauthorized},
+	{civogo.DatabaseAccountNotFoundError, Unauthorized}, // what the real API says to a key of nobody
+	{civogo.DatabaseAccountAccessDeniedError, Unauthorized},
+	{civogo.AccountNotEnabledIncCardError, Unauthorized},
+	{civogo.AccountNotEnabledWithoutCardError, Unauthorized},
+	{civogo.DatabaseKubernetesClusterNotFoundError, UnknownCluster},
+	{civogo.RegionUnavailableError, WrongRegion},
+	{civogo.DatabaseInstanceNotFoundError, NotFound},
+	{civogo.OpenstackInstanceFindError, NotFound},
+	{civogo.DatabaseKubernetesNodeNotFoundError, NotFound},
+}
+
+// reasonOf sorts a 4xx answer that civogo could read.
+func (c *Client) reasonOf(o outcome) Reason {
+	for _, s := range sentinels {
+		if errors.Is(o.err, s.err) {
+			return s.reason
+		}
+	}
+	switch {
+	case strings.Contains(o.err.Error(), "database_region_not_found"): // civogo has no name for it
+		return WrongRegion
+	case o.status == http.StatusTooManyRequests:
+		return Unavailable
+	case o.status == http.StatusUnauthorized || o.status == http.StatusForbidden:
+		return Unauthorized
+	}
+	return Rejected
+}

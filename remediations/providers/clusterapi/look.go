@@ -1,0 +1,163 @@
+package clusterapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kit"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+// way is how a replacement is asked for.
+type way string
+
+const (
+	annotate way = "annotation"
+	mark     way = "conditions"
+	remove   way = "delete"
+)
+
+// sight is a Machine, and what has a say in its replacement.
+type sight struct {
+	cluster    cluster
+	machine    *machine
+	owned      []machine // the MachineSet's Machines, this one among them
+	set        machineSet
+	deployment *machineDeployment // nil: the MachineSet has none
+	checks     []healthCheck      // those that select the Machine
+	way        way
+}
+
+// look finds the node's Machine and changes nothing. Its errors say why no replacement may be asked for now.
+func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
+	s := &sight{}
+	if err := c.readCluster(ctx, &s.cluster); err != nil {
+		return nil, err
+	}
+	all, err := kubeapi.List[machine](ctx, c.Client, "machines", "Machine", nil)
+	if err != nil {
+		return nil, err
+	}
+	if s.machine, err = c.pick(m, all); err != nil {
+		return nil, err
+	}
+	if err := c.readOwners(ctx, s, all); err != nil {
+		return nil, err
+	}
+	if err := c.readChecks(ctx, s); err != nil {
+		return nil, err
+	}
+	s.way = c.wayTo(s)
+	return s, c.held(s)
+}
+
+func (c *Client) wayTo(s *sight) way {
+	switch {
+	case len(s.checks) > 0:
+		return annotate
+	case c.o.Delete:
+		return remove
+	}
+	return mark
+}
+
+func (c *Client) readCluster(ctx context.Context, into *cluster) error {
+	err := c.Get(ctx, "clusters/"+c.o.Cluster.Name, "Cluster", into)
+	if errors.Is(err, kubeapi.ErrNotFound) {
+		return &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("Cluster %s does not exist; correct providers.clusterAPI.cluster", c.o.Cluster)}
+	}
+	return err
+}
+
+// pick is the one Machine that is the node's.
+func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
+	if m.ProviderID == "" {
+		return nil, &kit.Refusal{Why: kit.Machine, Text: "the Node has no spec.providerID, so its Machine could not be told from another one"}
+	}
+	var found []*machine
+	for i := range all {
+		one := &all[i]
+		if one.Spec.ClusterName == c.o.Cluster.Name && (one.Spec.ProviderID == m.ProviderID || one.Status.NodeRef.Name == m.Node) {
+			found = append(found, one)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return nil, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("no Machine of Cluster %s has the Node's spec.providerID %s or names the Node in status.nodeRef", c.o.Cluster, c.Quote(m.ProviderID))}
+	case len(found) > 1:
+		return nil, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("%s and %s could both be the Node's: each has its spec.providerID or names it in status.nodeRef", found[0].name(), found[1].name())}
+	}
+	one := found[0]
+	switch {
+	case one.Spec.ProviderID != m.ProviderID:
+		return nil, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("%s names the Node in status.nodeRef, and its spec.providerID is %s, not the Node's %s", one.name(), c.Quote(one.Spec.ProviderID), c.Quote(m.ProviderID))}
+	case one.Status.NodeRef.Name != m.Node:
+		return nil, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("%s has the Node's spec.providerID, and its status.nodeRef names the Node %s", one.name(), c.Quote(one.Status.NodeRef.Name))}
+	}
+	return one, nil
+}
+
+// readOwners reads the MachineSet that would make the new Machine, and whose it is.
+func (c *Client) readOwners(ctx context.Context, s *sight, all []machine) error {
+	owner := metav1.GetControllerOf(s.machine)
+	_, control := s.machine.Labels[controlLabel]
+	switch {
+	case control:
+		return &kit.Refusal{Why: kit.Machine, Text: s.machine.name() + " is of the control plane, which is never replaced"}
+	case owner == nil:
+		return &kit.Refusal{Why: kit.Machine, Text: s.machine.name() + " has no owner that would make another one in its place"}
+	case owner.Kind != "MachineSet" || !ofGroup(owner):
+		return &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("%s belongs to %s %s; only a MachineSet's Machine is replaced", s.machine.name(), owner.Kind, owner.Name)}
+	}
+	if err := c.readOwner(ctx, "machinesets/", s.machine.name(), owner, &s.set); err != nil {
+		return err
+	}
+	s.owned = kubeapi.OwnedBy(all, owner.UID)
+	if above := metav1.GetControllerOf(&s.set); above != nil && above.Kind == "MachineDeployment" && ofGroup(above) {
+		s.deployment = &machineDeployment{}
+		return c.readOwner(ctx, "machinedeployments/", s.set.name(), above, s.deployment)
+	}
+	return nil
+}
+
+// readOwner reads an owner, which must be the one that is meant.
+func (c *Client) readOwner(ctx context.Context, path, of string, owner *metav1.OwnerReference, into interface {
+	kubeapi.Typed
+	metav1.Object
+}) error {
+	err := c.Get(ctx, path+owner.Name, owner.Kind, into)
+	if errors.Is(err, kubeapi.ErrNotFound) || err == nil && into.GetUID() != owner.UID {
+		return &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("%s %s, which %s belongs to, does not exist any more", owner.Kind, owner.Name, of)}
+	}
+	return err
+}
+
+func ofGroup(o *metav1.OwnerReference) bool {
+	return len(o.APIVersion) > len(group) && o.APIVersion[:len(group)+1] == group+"/"
+}
+
+// readChecks reads the MachineHealthChecks that select the Machine.
+func (c *Client) readChecks(ctx context.Context, s *sight) error {
+	all, err := kubeapi.List[healthCheck](ctx, c.Client, "machinehealthchecks", "MachineHealthCheck", nil)
+	if err != nil {
+		return err
+	}
+	for _, check := range all {
+		if check.Spec.ClusterName != c.o.Cluster.Name {
+			continue
+		}
+		selector, err := metav1.LabelSelectorAsSelector(&check.Spec.Selector)
+		if err != nil {
+			return &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("the selector of %s cannot be read, so nobody knows which Machines it selects", check.name()), Cause: c.Secrets.Error(err)}
+		}
+		if selector.Matches(k8slabels.Set(s.machine.Labels)) {
+			s.checks = append(s.checks, check)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package clusterapi
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"drydock.dev/drydock/remediations/owners"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+// What is read of Cluster API's objects, cluster.x-k8s.io/v1beta2.
+
+const (
+	group      = "cluster.x-k8s.io"
+	apiVersion = group + "/v1beta2"
+
+	remediateKey  = group + "/remediate-machine"
+	skipKey       = group + "/skip-remediation"
+	pausedKey     = group + "/paused"
+	noDrainKey    = "machine." + group + "/exclude-node-draining"
+	noMachineKey  = group + "/disable-machine-create"
+	controlLabel  = group + "/control-plane"
+	revisionKey   = "machinedeployment.clusters.x-k8s.io/revision"
+	preDrainHook  = "pre-drain.delete.hook.machine." + group
+	preTerminate  = "pre-terminate.delete.hook.machine." + group
+	healthy       = "HealthCheckSucceeded"
+	ownerRemedied = "OwnerRemediated"
+	elseRemedied  = "ExternallyRemediated"
+	nodeHealthy   = "NodeHealthy"
+	deleting      = "Deleting"
+
+	// keptLabel finds the Machines on which something of Drydock's must be removed when the repair has ended.
+	keptLabel = "drydock.dev/under-repair"
+)
+
+type object struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta `json:"metadata"`
+}
+
+func (o *object) name() string { return o.Kind + " " + o.Namespace + "/" + o.Name }
+
+func (o *object) has(annotation string) bool { _, there := o.Annotations[annotation]; return there }
+
+type conditions struct {
+	Conditions []metav1.Condition `json:"conditions"`
+}
+
+func (c conditions) get(kind string) metav1.Condition {
+	for _, one := range c.Conditions {
+		if one.Type == kind {
+			return one
+		}
+	}
+	return metav1.Condition{}
+}
+
+type cluster struct {
+	object
+	Spec struct {
+		Paused bool `json:"paused"`
+	} `json:"spec"`
+	Status conditions `json:"status"`
+}
+
+type machine struct {
+	object
+	Spec struct {
+		ClusterName string `json:"clusterName"`
+		ProviderID  string `json:"providerID"`
+	} `json:"spec"`
+	Status struct {
+		conditions
+		Initialization struct {
+			InfrastructureProvisioned bool `json:"infrastructureProvisioned"`
+		} `json:"initialization"`
+		NodeRef struct {
+			Name string `json:"name"`
+		} `json:"nodeRef"`
+	} `json:"status"`
+}
+
+// ours says that Drydock has set the annotation on the Machine, and nobody else has.
+func (m *machine) ours(annotation string) bool {
+	owns, err := owners.Annotation(&corev1.Node{ObjectMeta: m.ObjectMeta}, annotation)
+	return err == nil && owns && m.Labels[keptLabel] == "true"
+}
+
+// kept says that Drydock keeps the MachineHealthCheck off the Machine, and nobody else does.
+func (m *machine) kept() bool { return m.ours(skipKey) }
+
+// marked says that Drydock has asked for the replacement by conditions. The MachineSet may have changed the second one since.
+func (m *machine) marked() bool {
+	said := m.Status.get(healthy)
+	return said.Status == metav1.ConditionFalse && strings.HasPrefix(said.Message, markedBy)
+}
+
+// asked says that Drydock has asked for the replacement.
+func (m *machine) asked() bool { return m.marked() || m.ours(remediateKey) }
+
+// up says that Cluster API has brought the machine up, and that a Node is its own.
+func (m *machine) up() bool {
+	return m.DeletionTimestamp == nil && m.Spec.ProviderID != "" && m.Status.Initialization.InfrastructureProvisioned && m.Status.NodeRef.Name != ""
+}
+
+type machineSet struct{ kubeapi.MachineSet }
+
+func (s *machineSet) name() string { return s.Kind + " " + s.Namespace + "/" + s.Name }
+
+type machineDeployment struct {
+	object
+	Spec struct {
+		Paused      bool `json:"paused"`
+		Replicas    *int `json:"replicas"`
+		Remediation struct {
+			MaxInFlight *intstr.IntOrString `json:"maxInFlight"`
+		} `json:"remediation"`
+	} `json:"spec"`
+}
+
+type healthCheck struct {
+	object
+	Spec struct {
+		ClusterName string               `json:"clusterName"`
+		Selector    metav1.LabelSelector `json:"selector"`
+		Remediation struct {
+			TemplateRef struct {
+				Kind string `json:"kind"`
+				Name string `json:"name"`
+			} `json:"templateRef"`
+		} `json:"remediation"`
+	} `json:"spec"`
+	Status struct {
+		conditions
+		RemediationsAllowed *int `json:"remediationsAllowed"`
+	} `json:"status"`
+}

@@ -1,0 +1,67 @@
+package clusterapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kit"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+// Replacer is the remediation replace: the Machine's MachineSet deletes it and makes another one.
+type Replacer struct{ *Client }
+
+// before is what goes on record with the intent.
+type before struct {
+	kubeapi.SetBefore
+	// Cluster is the UID of the Cluster object, which is another one where the Machines were moved to another management cluster.
+	Cluster string `json:"cluster"`
+}
+
+func (b *before) read(kept remediations.Before) error {
+	if err := kept.Read(b); err != nil {
+		return err
+	}
+	if b.Cluster == "" {
+		return errors.New("the record does not say which Cluster there was before")
+	}
+	return b.Whole()
+}
+
+// Survey finds the Machine, and names all that stands against its replacement.
+func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+	s, err := c.look(ctx, m)
+	if err != nil {
+		return c.Told(err, fmt.Sprintf("the Machine of node %q: %%s", m.Node)).Survey()
+	}
+	return remediations.Keeping(before{kubeapi.BeforeOf(s.machine, s.machine.Spec.ProviderID, &s.set.MachineSet, s.owned), string(s.cluster.UID)})
+}
+
+// Act is engine.Actuator's.
+func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	outcome, err := c.act(ctx, m, mayStill)
+	return c.Ended(outcome, err, fmt.Sprintf("replacing node %q through Cluster API", m.Node), "it may have been asked for")
+}
+
+func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	var was before
+	if err := was.read(m.Before); err != nil {
+		return remediations.CallRefused, &kit.Refusal{Why: kit.Machine, Text: err.Error()}
+	}
+	s, err := c.look(ctx, m)
+	switch {
+	case err != nil:
+		return remediations.CallRefused, err
+	case string(s.machine.UID) != was.UID:
+		return remediations.CallRefused, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("%s has the UID %s, and the record has Machine %s of UID %s", s.machine.name(), s.machine.UID, was.Machine, was.UID)}
+	}
+	if m.GivesUpPods {
+		if err := c.giveUpPods(ctx, s.machine, m.Attempt); err != nil {
+			return remediations.CallRefused, err
+		}
+	}
+	return c.ask(ctx, s, m.Attempt, mayStill)
+}

@@ -1,0 +1,100 @@
+package clusterapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kit"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+// Replaced says how far the replacement is. That a Machine is not there counts only while its Cluster and its MachineSet are the ones
+// that there were, nobody has paused the Cluster, as is done before it moves to another management cluster, and all Machines are there
+// that the MachineSet has last seen.
+func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
+	var was before
+	if err := was.read(kept); err != nil {
+		return remediations.Replacement{}, c.Told(&kit.Refusal{Why: kit.Machine, Text: err.Error()}, "looking for the replacement: %s")
+	}
+	r, err := c.replaced(ctx, was)
+	if err != nil {
+		return remediations.Replacement{}, c.Told(err, fmt.Sprintf("looking for the replacement of Machine %q: %%s", was.Machine))
+	}
+	return r, nil
+}
+
+func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Replacement, err error) {
+	var of cluster
+	switch err := c.Get(ctx, "clusters/"+c.o.Cluster.Name, "Cluster", &of); {
+	case errors.Is(err, kubeapi.ErrNotFound), err == nil && string(of.UID) != was.Cluster:
+		r.Missing = fmt.Sprintf("Cluster %s is gone, or another one has its name, so nobody knows what became of its Machines", c.o.Cluster)
+		return r, nil
+	case err != nil:
+		return r, err
+	case of.Spec.Paused || of.has(pausedKey):
+		r.Missing = of.name() + " is paused, perhaps because it moves to another management cluster"
+		return r, nil
+	}
+	var set machineSet
+	switch err := c.Get(ctx, "machinesets/"+was.Set, "MachineSet", &set); {
+	case errors.Is(err, kubeapi.ErrNotFound), err == nil && string(set.UID) != was.SetUID:
+		r.Missing = fmt.Sprintf("MachineSet %s/%s is gone, or another one has its name, so it makes no new Machine", c.o.Cluster.Namespace, was.Set)
+		return r, nil
+	case err != nil:
+		return r, err
+	}
+	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", nil)
+	if err != nil {
+		return r, err
+	}
+	return c.compare(was, &set, all), nil
+}
+
+// compare says what the Machines that there are prove.
+func (c Replacer) compare(was before, set *machineSet, all []machine) remediations.Replacement {
+	var old, blocked string
+	for i := range all {
+		if one := &all[i]; string(one.UID) == was.UID {
+			old = fmt.Sprintf("the old %s is still there: %s", one.name(), c.progress(one))
+			blocked = c.blocked(one)
+		}
+	}
+	var members []kubeapi.Member
+	for _, one := range kubeapi.OwnedBy(all, set.UID) {
+		members = append(members, kubeapi.Member{ProviderID: one.Spec.ProviderID, Made: one.CreationTimestamp.Time, Up: one.up()})
+	}
+	r := was.Succession(&set.MachineSet, set.name(), old).Replacement(members)
+	r.Blocked = blocked
+	return r
+}
+
+// progress is how far Cluster API is with the Machine, and what holds it up.
+func (c *Client) progress(m *machine) string {
+	if m.DeletionTimestamp != nil {
+		return c.condition(m.Status.get(deleting))
+	}
+	for _, kind := range []string{ownerRemedied, healthy} {
+		if said := m.Status.get(kind); said.Status == metav1.ConditionFalse {
+			return c.condition(said)
+		}
+	}
+	return "Cluster API has not begun"
+}
+
+// waits are the reasons by which the deletion of a Machine waits for others: for pods, for volumes, for hooks.
+var waits = []string{"DrainingNode", "WaitingForPreDrainHook", "WaitingForVolumeDetach", "WaitingForPreTerminateHook"}
+
+// blocked is what holds up the deletion of the Machine; empty: Cluster API names nothing.
+func (c *Client) blocked(m *machine) string {
+	said := m.Status.get(deleting)
+	if m.DeletionTimestamp == nil || said.Status != metav1.ConditionTrue || said.Message == "" || !slices.Contains(waits, said.Reason) {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s: %s", m.name(), said.Reason, text.Line(c.Secrets.Hide(said.Message), 400))
+}

@@ -1,0 +1,118 @@
+package clusterapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+// markedBy begins the message of the conditions by which Drydock asks for a replacement.
+const markedBy = "Drydock asks for a replacement, attempt "
+
+// fieldManager is under whose name Drydock writes.
+const fieldManager = "drydock"
+
+// asking is the one request of that way. It names the Machine by its UID.
+func asking(w way, m *machine, attempt string, now time.Time) kubeapi.Request {
+	r := kubeapi.Request{Method: http.MethodPatch, Path: "machines/" + m.Name, Query: url.Values{"fieldManager": {fieldManager}}}
+	switch w {
+	case remove:
+		return kubeapi.Deletion(r.Path, m.UID)
+	case mark:
+		r.Path, r.ContentType, r.Body = r.Path+"/status", "application/json-patch+json", marking(m, attempt, now)
+	case annotate:
+		r.ContentType = "application/merge-patch+json"
+		about := map[string]any{"uid": m.UID, "labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{remediateKey: attempt}}
+		if m.kept() { // or the MachineHealthCheck would leave it alone
+			about["annotations"] = map[string]any{remediateKey: attempt, skipKey: nil}
+		}
+		r.Body = map[string]any{"metadata": about}
+	}
+	return r
+}
+
+// change is one part of a JSON patch.
+type change struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// marking sets the two conditions by which the MachineSet knows whom to replace, and leaves all others alone. The API server takes no
+// UID as a precondition of what is applied or merged into a status, but it does make a test.
+func marking(m *machine, attempt string, now time.Time) []change {
+	out := []change{{"test", "/metadata/uid", m.UID}}
+	if len(m.Status.Conditions) == 0 {
+		out = append(out, change{"add", "/status/conditions", []any{}})
+	}
+	for kind, reason := range map[string]string{healthy: "UnhealthyNode", ownerRemedied: "WaitingForRemediation"} {
+		of := metav1.Condition{
+			Type: kind, Status: metav1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.NewTime(now),
+			Message: markedBy + attempt,
+		}
+		i := slices.IndexFunc(m.Status.Conditions, func(c metav1.Condition) bool { return c.Type == kind })
+		if i < 0 {
+			out = append(out, change{"add", "/status/conditions/-", of})
+			continue
+		}
+		at := fmt.Sprintf("/status/conditions/%d", i)
+		out = append(out, change{"test", at + "/type", kind}, change{"replace", at, of})
+	}
+	return out
+}
+
+// unmarking removes the two conditions, if the Machine is still as it was read.
+func unmarking(m *machine) []change {
+	out := []change{{"test", "/metadata/uid", m.UID}, {"test", "/metadata/resourceVersion", m.ResourceVersion}}
+	for i, of := range slices.Backward(m.Status.Conditions) {
+		if of.Type == healthy || of.Type == ownerRemedied {
+			out = append(out, change{"remove", fmt.Sprintf("/status/conditions/%d", i), nil})
+		}
+	}
+	return out
+}
+
+// giveUpPods keeps Cluster API from draining the Node again, so that a pod which may not be evicted does not hold the replacement for
+// ever. It is written before the request: a DELETE can carry no annotation, and a status none either. If nothing comes of the
+// request, Share.GiveBack takes it away. One that somebody else has set stays theirs.
+func (c *Client) giveUpPods(ctx context.Context, m *machine, attempt string) error {
+	if m.has(noDrainKey) {
+		return nil
+	}
+	marks := map[string]any{"labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{noDrainKey: attempt}}
+	if err := c.change(ctx, m, marks, "keeping Cluster API from draining the Node of %s again: %%s"); err != nil {
+		return err
+	}
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, noDrainKey, attempt)
+	return nil
+}
+
+// ask asks for the replacement, once, and says what became of that.
+func (c *Client) ask(ctx context.Context, s *sight, attempt string, mayStill func() error) (remediations.CallOutcome, error) {
+	r := asking(s.way, s.machine, attempt, time.Now())
+	return c.Change(ctx, r, mayStill, func(body []byte) bool { return granted(s, attempt, body) })
+}
+
+// granted says that the answer shows the Machine as it was asked for.
+func granted(s *sight, attempt string, body []byte) bool {
+	var shown machine
+	if s.way == remove {
+		return kubeapi.Deleted(body, "Machine", s.machine.UID, &shown)
+	}
+	if json.Unmarshal(body, &shown) != nil || shown.Kind != "Machine" || shown.UID != s.machine.UID {
+		return false
+	}
+	if s.way == mark {
+		return shown.Status.get(ownerRemedied).Status == metav1.ConditionFalse
+	}
+	return shown.Annotations[remediateKey] == attempt
+}

@@ -1,0 +1,202 @@
+package clusterapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+// Share keeps the MachineHealthCheck off a Machine while Drydock repairs its node in another way, such as a reboot by its BMC: by the
+// annotation skip-remediation. It would have the machine replaced under the repair. It also takes back a replacement that Drydock asked
+// for and that has not begun when the repair ends. A label finds such Machines again, also after a crash.
+type Share struct {
+	*Client
+	// Registry has the remediations that records may name.
+	Registry remediations.Registry
+}
+
+// itself is the provider whose steps are Cluster API's own.
+const itself = "clusterAPI"
+
+// Free is engine.Reserver's.
+func (c Share) Free(ctx context.Context, m engine.Machine, by string) error {
+	_, err := c.shared(ctx, m, by)
+	return err
+}
+
+// Take is engine.Reserver's. Before Cluster API's own step the Machine gets the label, if the request will be conditions: a write to the
+// status carries no label.
+func (c Share) Take(ctx context.Context, m engine.Machine, by string) error {
+	if by == itself {
+		return c.label(ctx, m)
+	}
+	one, err := c.shared(ctx, m, by)
+	if err != nil || one == nil || one.has(skipKey) {
+		return err
+	}
+	return c.change(ctx, one, map[string]any{"labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{skipKey: m.Attempt}}, "keeping the MachineHealthCheck off %s: %%s")
+}
+
+// label has GiveBack find the node's Machine.
+func (c Share) label(ctx context.Context, m engine.Machine) error {
+	told := func(err error) error { return c.Told(err, fmt.Sprintf("the Machine of node %q: %%s", m.Node)) }
+	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", nil)
+	if err != nil {
+		return told(err)
+	}
+	s := &sight{}
+	if s.machine, err = c.pick(m, all); err != nil {
+		return told(err)
+	}
+	if err := c.readChecks(ctx, s); err != nil {
+		return told(err)
+	}
+	if c.wayTo(s) != mark || s.machine.Labels[keptLabel] == "true" {
+		return nil
+	}
+	return c.change(ctx, s.machine, map[string]any{"labels": map[string]any{keptLabel: "true"}}, "labelling %s before its replacement is asked for: %%s")
+}
+
+// shared is the node's Machine, of which Cluster API could have the machine replaced by itself; nil: there is none. It must not be at
+// that already.
+func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machine, error) {
+	if by == itself {
+		return nil, nil
+	}
+	told := func(err error) error { return c.Told(err, fmt.Sprintf("the Machine of node %q: %%s", m.Node)) }
+	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", nil)
+	if err != nil {
+		return nil, told(err)
+	}
+	if !c.names(m, all) {
+		return nil, nil
+	}
+	s := &sight{}
+	if s.machine, err = c.pick(m, all); err != nil {
+		return nil, told(err)
+	}
+	var holds []string
+	for _, h := range c.repairHolds(s.machine) {
+		holds = append(holds, h.text)
+	}
+	if len(holds) > 0 {
+		return nil, fmt.Errorf("%w: %s", engine.ErrTaken, strings.Join(holds, "; "))
+	}
+	if err := c.readChecks(ctx, s); err != nil {
+		return nil, told(err)
+	}
+	if len(s.checks) == 0 {
+		return nil, nil
+	}
+	return s.machine, nil
+}
+
+// names says that a Machine of the Cluster could be the node's.
+func (c Share) names(m engine.Machine, all []machine) bool {
+	for i := range all {
+		one := &all[i]
+		if one.Spec.ClusterName == c.o.Cluster.Name && (m.ProviderID != "" && one.Spec.ProviderID == m.ProviderID || one.Status.NodeRef.Name == m.Node) {
+			return true
+		}
+	}
+	return false
+}
+
+// GiveBack goes once through the Machines with Drydock's label. If the repair of a Machine's node has ended, it removes what Drydock
+// set: the MachineHealthCheck looks at the Machine again, Cluster API would drain its Node, and a replacement that has not begun is not
+// asked for any more. What somebody else set, or changed since, stays. So does all on a Machine that is being deleted, since a drain would
+// begin again, and a request for a Machine whose Node is gone: that repair goes on without its Node. Its error joins those of all Machines.
+func (c Share) GiveBack(ctx context.Context) error {
+	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", url.Values{"labelSelector": {keptLabel + "=true"}})
+	if err != nil {
+		return c.Told(err, "listing the Machines with the label "+keptLabel+": %s")
+	}
+	var out []error
+	for i := range all {
+		one := &all[i]
+		one.Kind = "Machine" // which lists do not repeat
+		if one.DeletionTimestamp != nil {
+			continue
+		}
+		over, err := c.over(ctx, one)
+		if err != nil || !over {
+			out = append(out, err)
+			continue
+		}
+		out = append(out, c.giveBack(ctx, one))
+	}
+	return errors.Join(out...)
+}
+
+// giveBack removes from the Machine what Drydock set. The label goes last: it finds the Machine again after a crash.
+func (c Share) giveBack(ctx context.Context, one *machine) error {
+	if one.marked() {
+		r := kubeapi.Request{
+			Method: http.MethodPatch, Path: "machines/" + one.Name + "/status", Query: url.Values{"fieldManager": {fieldManager}},
+			ContentType: "application/json-patch+json", Body: unmarking(one),
+		}
+		if err := c.write(ctx, one, r, "taking the request of a replacement back from %s: %%s"); err != nil {
+			return err
+		}
+	}
+	change := map[string]any{"resourceVersion": one.ResourceVersion, "labels": map[string]any{keptLabel: nil}}
+	marks := map[string]any{}
+	for _, key := range []string{skipKey, noDrainKey, remediateKey} {
+		if one.ours(key) {
+			marks[key] = nil
+		}
+	}
+	change["annotations"] = marks
+	return c.change(ctx, one, change, "taking Drydock's annotations off %s: %%s")
+}
+
+// over says that no repair of the Machine's node is under way, not even between two steps.
+func (c Share) over(ctx context.Context, one *machine) (bool, error) {
+	if one.Status.NodeRef.Name == "" {
+		return !one.asked(), nil
+	}
+	var n corev1.Node
+	if err := c.nodes.Get(ctx, "nodes/"+one.Status.NodeRef.Name, "Node", &n); errors.Is(err, kubeapi.ErrNotFound) {
+		return !one.asked(), nil
+	} else if err != nil {
+		return false, c.Told(err, fmt.Sprintf("reading the Node of %s: %%s", one.name()))
+	}
+	j := c.Registry.ReadJournal(&n)
+	// A record that nobody can read may be of a repair under way.
+	underWay := j.Malformed != nil || j.Record != nil && (j.Record.Phase.InFlight() || j.Record.Phase == remediations.PhasePending && j.Record.Intent != nil)
+	if underWay {
+		return false, nil
+	}
+	return true, nil
+}
+
+// change changes the Machine's metadata, and none of another Machine of its name.
+func (c *Client) change(ctx context.Context, one *machine, metadata map[string]any, doing string) error {
+	metadata["uid"] = one.UID
+	r := kubeapi.Request{
+		Method: http.MethodPatch, Path: "machines/" + one.Name, Query: url.Values{"fieldManager": {fieldManager}},
+		ContentType: "application/merge-patch+json", Body: map[string]any{"metadata": metadata},
+	}
+	return c.write(ctx, one, r, doing)
+}
+
+// write sends the change, and reads from the answer which version the Machine has then.
+func (c *Client) write(ctx context.Context, one *machine, r kubeapi.Request, doing string) error {
+	a := c.Send(ctx, r)
+	var shown machine
+	if a.Err == nil && a.Status == http.StatusOK && json.Unmarshal(a.Body, &shown) == nil && shown.UID == one.UID {
+		one.ResourceVersion = shown.ResourceVersion
+		return nil
+	}
+	return c.Told(c.Explain(r, a), fmt.Sprintf(doing, one.name()))
+}

@@ -1,0 +1,85 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+// stopWithin is how long a remediator has to stop after it was told that it timed out.
+const stopWithin = time.Minute
+
+// Ender ends what is over: it deletes the objects whose attempts are no longer under way. It looks at what there is, so that one that
+// a crash left behind is ended like any other.
+type Ender struct {
+	*Client
+	// Registry has the remediations that records may name.
+	Registry remediations.Registry
+}
+
+// End goes through all objects once. Its error joins those of all objects.
+func (e Ender) End(ctx context.Context) error {
+	var all []error
+	for _, t := range e.o.Templates {
+		all = append(all, e.endAll(ctx, t))
+	}
+	return errors.Join(all...)
+}
+
+func (e Ender) endAll(ctx context.Context, t remediations.Template) error {
+	api, kind := e.of(t), kindOf(t)
+	objects, err := kubeapi.List[object](ctx, api, plural(kind), kind, url.Values{"labelSelector": {madeLabel + "=" + madeBy}})
+	if err != nil {
+		return e.core.Told(err, "listing the remediations that Drydock made: %s")
+	}
+	var all []error
+	for i := range objects {
+		one := &objects[i]
+		one.Kind = kind
+		if one.Annotations[attemptKey] == "" || one.DeletionTimestamp != nil {
+			continue // somebody else's, or on its way
+		}
+		if err := e.end(ctx, api, one); err != nil {
+			all = append(all, e.core.Told(err, fmt.Sprintf("ending %s: %%s", one.name())))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// end deletes the object if its attempt is over. A remediator that may still be at work is told first that it timed out.
+func (e Ender) end(ctx context.Context, api *kubeapi.Client, one *object) error {
+	over, cured, err := e.core.Over(ctx, e.Registry, one.about(), one.Annotations[attemptKey])
+	switch {
+	case err != nil || !over:
+		return err
+	case cured, one.Status.get("Succeeded").Status == metav1.ConditionTrue, one.Status.get("Processing").Status == metav1.ConditionFalse,
+		one.Status.Conditions == nil && one.Status.Phase == "", e.stopped(one):
+		return done(api.Send(ctx, kubeapi.Deletion(plural(one.Kind)+"/"+one.Name, one.UID)), api)
+	case one.Annotations[timedOutKey] != "":
+		return nil
+	}
+	change := map[string]any{"metadata": map[string]any{"uid": one.UID, "annotations": map[string]string{timedOutKey: e.o.Now().UTC().Format(time.RFC3339)}}}
+	return done(api.Send(ctx, kubeapi.Request{Method: http.MethodPatch, Path: plural(one.Kind) + "/" + one.Name, ContentType: "application/merge-patch+json", Body: change}), api)
+}
+
+// done is nil where the request was carried out, or nothing is left to carry it out on.
+func done(a kubeapi.Answer, api *kubeapi.Client) error {
+	if a.Err == nil && (a.Status/100 == 2 || a.Own != nil && (a.Status == http.StatusNotFound || a.Status == http.StatusConflict)) {
+		return nil
+	}
+	return api.Explain(kubeapi.Request{Method: "the change"}, a)
+}
+
+// stopped says that the remediator had its time to stop.
+func (e Ender) stopped(one *object) bool {
+	at, err := time.Parse(time.RFC3339, one.Annotations[timedOutKey])
+	return err == nil && e.o.Now().Sub(at) >= stopWithin
+}

@@ -1,0 +1,79 @@
+// Package external has machines rebooted by remediators that the cluster has: SelfNodeRemediation and FenceAgentsRemediation of
+// Medik8s, Metal3Remediation, and others of the same contract. MachineDeletionRemediation of Medik8s replaces them.
+//
+// A remediator acts for as long as a remediation object exists. Drydock makes it from the template that the plan's step names: its
+// kind is the template's without "Template", its namespace is the template's, its name is the Node's, and its spec is the template's
+// spec.template.spec. The annotations say which Node is meant, which template it is of, and which attempt of Drydock's made it. A
+// Metal3Remediation has the name of the Node's Machine, and belongs to it.
+//
+// Two objects of one name cannot exist, so the object is made at most once. Any object about the Node that another attempt or
+// somebody else made is a hold, of whichever kind that the plans name a template for. What the object's status says is the remediator's
+// opinion; the proof is the Node's new boot ID, or the Machine that came for the old one.
+//
+// When the attempt is over, Ender stops a remediator that is still at work, by the annotation that says that it timed out, and deletes
+// the object. The deletion also undoes: remediators take their taints off.
+package external
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+// Options configure a Client.
+type Options struct {
+	// API is how the API server is reached.
+	API *rest.Config
+	// Timeout bounds one request. Zero: 5 s.
+	Timeout time.Duration
+	// Now is the time.
+	Now func() time.Time
+	// Templates are those of the plans.
+	Templates []remediations.Template
+}
+
+// Client makes and deletes remediation objects. It is safe for concurrent use.
+type Client struct {
+	core *kubeapi.Client
+	o    Options
+}
+
+// New checks the options. It asks nobody.
+func New(o Options) (*Client, error) {
+	core, err := kubeapi.New(kubeapi.Options{
+		REST: o.API, APIVersion: "v1", Needs: "check that nothing answers in its place", Docs: "docs/external.md", Timeout: o.Timeout,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("configuring external remediators: %w", err)
+	}
+	o.Templates = places(o.Templates)
+	return &Client{core, o}, nil
+}
+
+// Requests is how many requests one attempt sends at most: at most six before an object is made, and one after a refusal. The objects of
+// each further kind of the plans are listed, and for Metal3's the Machines.
+func (c *Client) Requests() int { return 8 + 2*max(0, len(c.o.Templates)-1) }
+
+// places are the templates without those whose objects are listed with another one's.
+func places(templates []remediations.Template) (out []remediations.Template) {
+	for _, t := range templates {
+		if !slices.ContainsFunc(out, func(o remediations.Template) bool { return samePlace(o, t) }) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func samePlace(a, b remediations.Template) bool {
+	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Namespace == b.Namespace
+}
+
+// of is a client of the template's group and namespace.
+func (c *Client) of(t remediations.Template) *kubeapi.Client {
+	return c.core.In(t.APIVersion, t.Namespace, "the remediator that the template belongs to must be installed")
+}

@@ -1,0 +1,153 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kit"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+func refused(why kit.Concern, format string, args ...any) error {
+	return &kit.Refusal{Why: why, Text: fmt.Sprintf(format, args...)}
+}
+
+// look is the object that would be made for the node, and the Node. It changes nothing. Its errors say why none may be made now.
+func (c *Client) look(ctx context.Context, m engine.Machine) (*object, *corev1.Node, error) {
+	if m.Template == (remediations.Template{}) {
+		return nil, nil, refused(kit.Machine, "nobody says which template; ask for a policy whose plan has this step")
+	}
+	n, err := c.node(ctx, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n.Labels[excludeKey] == "true" {
+		return nil, nil, refused(kit.Machine, "the Node has the label %s=true, so a remediator leaves it alone; remove the label", excludeKey)
+	}
+	t := m.Template
+	if kindOf(t) == selfNode && n.Annotations[rebootableKey] != "true" {
+		return nil, nil, refused(kit.Machine, "the Node's annotation %s is %s, so its agent would never reboot it; check that the agent runs on the Node",
+			rebootableKey, c.core.Quote(n.Annotations[rebootableKey]))
+	}
+	api := c.of(t)
+	var template object
+	if err := api.Get(ctx, plural(t.Kind)+"/"+t.Name, t.Kind, &template); errors.Is(err, kubeapi.ErrNotFound) {
+		return nil, nil, refused(kit.Setup, "%s does not exist; create it, or correct the plan", t)
+	} else if err != nil {
+		return nil, nil, err
+	}
+	spec, err := specOf(&template)
+	if err != nil {
+		return nil, nil, refused(kit.Setup, "%s", err)
+	}
+	made := &object{
+		TypeMeta: metav1.TypeMeta{APIVersion: t.APIVersion, Kind: kindOf(t)},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: n.Name, Namespace: t.Namespace, Labels: map[string]string{madeLabel: madeBy},
+			Annotations: map[string]string{nodeKey: n.Name, templateKey: t.Name, attemptKey: m.Attempt},
+		},
+		Spec: spec,
+	}
+	if made.Kind == metal3 {
+		if err := c.own(ctx, made, n, t); err != nil {
+			return nil, nil, err
+		}
+	}
+	return made, n, c.alone(ctx, t, made.Name, n)
+}
+
+// node is the Node, which must be the one that is meant.
+func (c *Client) node(ctx context.Context, m engine.Machine) (*corev1.Node, error) {
+	var n corev1.Node
+	err := c.core.Get(ctx, "nodes/"+m.Node, "Node", &n)
+	switch {
+	case errors.Is(err, kubeapi.ErrNotFound) || err == nil && string(n.UID) != m.UID:
+		return nil, refused(kit.Machine, "the Node is gone, or another one has its name")
+	case err != nil:
+		return nil, err
+	case n.Spec.ProviderID != m.ProviderID:
+		return nil, refused(kit.Machine, "the Node's spec.providerID is %s by now, not %s", c.core.Quote(n.Spec.ProviderID), c.core.Quote(m.ProviderID))
+	}
+	return &n, nil
+}
+
+// alone makes sure that the name is free, and that no kind that the plans name has an object about the Node: each is another's word about
+// the same machine.
+func (c *Client) alone(ctx context.Context, own remediations.Template, name string, n *corev1.Node) error {
+	if err := c.free(ctx, own, name, n); err != nil {
+		return err
+	}
+	for _, t := range c.o.Templates {
+		if samePlace(t, own) {
+			continue
+		}
+		if err := c.free(ctx, t, "", n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// free makes sure that the template's kind has no object about the Node or of that name. The name is empty for a kind that is not made now.
+func (c *Client) free(ctx context.Context, t remediations.Template, name string, n *corev1.Node) error {
+	kind := kindOf(t)
+	all, err := kubeapi.List[object](ctx, c.of(t), plural(kind), kind, nil)
+	if err != nil {
+		if name == "" && c.unserved(ctx, t) {
+			return nil
+		}
+		return err
+	}
+	if name == "" && kind == metal3 && len(all) > 0 {
+		// An object that Cluster API made has the Machine's name, and no annotation that names the Node.
+		switch machine, err := c.core.MachineOf(ctx, t.Namespace, n.Name, n.Spec.ProviderID); {
+		case err == nil:
+			name = machine.Name
+		case !errors.Is(err, kubeapi.ErrNotFound):
+			return err
+		}
+	}
+	for i := range all {
+		one := &all[i]
+		one.Kind = kind // which lists do not repeat
+		switch {
+		case one.Name != name && one.about() != n.Name:
+		case one.Annotations[attemptKey] != "":
+			return refused(kit.While, "%s of attempt %s is still there; Drydock deletes it, and its remediator must let it go", one.name(), c.core.Quote(one.Annotations[attemptKey]))
+		default:
+			return refused(kit.While, "%s is there already, and Drydock did not make it; who made it has the machine repaired", one.name())
+		}
+	}
+	return nil
+}
+
+// unserved reports that the API server does not serve the template's kind, so no object of it can be there.
+func (c *Client) unserved(ctx context.Context, t remediations.Template) bool {
+	a := c.of(t).Send(ctx, kubeapi.Request{Method: http.MethodGet, Path: plural(kindOf(t)), Query: url.Values{"limit": {"1"}}})
+	return a.Err == nil && a.Own == nil && a.Status == http.StatusNotFound
+}
+
+// own names the object as the Node's Machine, and makes it the Machine's: Metal3 finds its host by that alone.
+func (c *Client) own(ctx context.Context, made *object, n *corev1.Node, t remediations.Template) error {
+	one, err := c.core.MachineOf(ctx, t.Namespace, n.Name, n.Spec.ProviderID)
+	switch {
+	case errors.Is(err, kubeapi.ErrNotFound):
+		return refused(kit.Machine, "no Machine in namespace %s names the Node in status.nodeRef; Metal3 finds its host by the Machine, and the template must be in its namespace", t.Namespace)
+	case err != nil:
+		return err
+	}
+	made.Name = one.Name
+	if update := c.core.InPlaceUpdate(one.Annotations, one.Status.Conditions); update != "" {
+		return refused(kit.While, "Machine %s %s", one.Name, update)
+	}
+	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: kubeapi.MachineVersion, Kind: "Machine", Name: one.Name, UID: one.UID}}
+	return nil
+}

@@ -1,0 +1,104 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kit"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+// Replacer is the remediation external-replace: a MachineDeletionRemediation is made. Its remediator deletes the Node's Machine, and the
+// Machine's MachineSet makes another one.
+type Replacer struct{ *Client }
+
+// read is what went on record with the intent.
+func read(kept remediations.Before) (was kubeapi.SetBefore, err error) {
+	if err := kept.Read(&was); err != nil {
+		return was, err
+	}
+	return was, was.Whole()
+}
+
+// Survey finds the Machine, and names all that stands against its deletion.
+func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+	s, _, err := c.sight(ctx, m)
+	if err != nil {
+		return c.core.Told(err, fmt.Sprintf("the replacement of node %q: %%s", m.Node)).Survey()
+	}
+	return remediations.Keeping(kubeapi.BeforeOf(s.machine, s.machine.Spec.ProviderID, &s.set, s.owned))
+}
+
+// sight is the Machine, and the object that would be made for it.
+func (c Replacer) sight(ctx context.Context, m engine.Machine) (*sight, *object, error) {
+	made, n, err := c.look(ctx, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := c.machineOf(ctx, n)
+	return s, made, err
+}
+
+// Act is engine.Actuator's.
+func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	outcome, err := c.act(ctx, m, mayStill)
+	return c.core.Ended(outcome, err, fmt.Sprintf("asking for the replacement of node %q by %s", m.Node, m.Template), "the object may have been made")
+}
+
+func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	was, err := read(m.Before)
+	if err != nil {
+		return remediations.CallRefused, refused(kit.Machine, "%s", err)
+	}
+	s, made, err := c.sight(ctx, m)
+	switch {
+	case err != nil:
+		return remediations.CallRefused, err
+	case string(s.machine.UID) != was.UID:
+		return remediations.CallRefused, refused(kit.Machine, "Machine %s has the UID %s, and the record has Machine %s of UID %s", s.machine.Name, s.machine.UID, was.Machine, was.UID)
+	}
+	return c.make(ctx, m, made, mayStill)
+}
+
+// Replaced says how far the replacement is, by the Machines alone: the object's Succeeded is its remediator's opinion.
+func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
+	was, err := read(kept)
+	if err != nil {
+		return remediations.Replacement{}, c.core.Told(refused(kit.Machine, "%s", err), "looking for the replacement: %s")
+	}
+	r, err := c.replaced(ctx, was)
+	if err != nil {
+		return remediations.Replacement{}, c.core.Told(err, fmt.Sprintf("looking for the replacement of Machine %q: %%s", was.Machine))
+	}
+	return r, nil
+}
+
+func (c Replacer) replaced(ctx context.Context, was kubeapi.SetBefore) (r remediations.Replacement, err error) {
+	var set kubeapi.MachineSet
+	switch err := c.machines().Get(ctx, "machinesets/"+was.Set, "MachineSet", &set); {
+	case errors.Is(err, kubeapi.ErrNotFound), err == nil && string(set.UID) != was.SetUID:
+		r.Missing = fmt.Sprintf("MachineSet %s is gone, or another one has its name, so it makes no new Machine", was.Set)
+		return r, nil
+	case err != nil:
+		return r, err
+	}
+	all, err := c.listMachines(ctx)
+	if err != nil {
+		return r, err
+	}
+	old := ""
+	for i := range all {
+		if one := &all[i]; string(one.UID) == was.UID {
+			old = fmt.Sprintf("the old Machine %s is still there: %s", one.Name, c.progress(one))
+		}
+	}
+	var members []kubeapi.Member
+	for _, one := range kubeapi.OwnedBy(all, set.UID) {
+		up := one.DeletionTimestamp == nil && one.Spec.ProviderID != "" && one.Status.NodeRef.Name != ""
+		members = append(members, kubeapi.Member{ProviderID: one.Spec.ProviderID, Made: one.CreationTimestamp.Time, Up: up})
+	}
+	return was.Succession(&set, "MachineSet "+was.Set, old).Replacement(members), nil
+}

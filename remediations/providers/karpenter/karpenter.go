@@ -1,0 +1,53 @@
+// Package karpenter has the machines behind Nodes replaced by Karpenter, which runs in this cluster.
+//
+// Drydock deletes the Node's NodeClaim, once, by its UID. Karpenter then drains the Node, ends the instance, and deletes the Node and
+// the NodeClaim. It makes a new one where pods need it.
+//
+// A NodeClaim is the Node's only where the Node's ownerReference names it with its UID, both have the same provider ID, and the
+// NodeClaim's status.nodeName names the Node. A second NodeClaim or Node that claims the same is a reason to refuse.
+//
+// A deletion by hand passes over what Karpenter itself respects, so Drydock respects it: do-not-disrupt, a disruption under way, and
+// a budget that allows no disruption.
+package karpenter
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+// Options configure a Client.
+type Options struct {
+	// API is how the API server is reached.
+	API *rest.Config
+	// Timeout bounds one request. Zero: 5 s.
+	Timeout time.Duration
+	// Now is the clock by which budgets have their schedules.
+	Now func() time.Time
+	// Registry has the remediations beside the shipped ones that a record on the Node may name.
+	Registry remediations.Registry
+}
+
+// Client asks Karpenter. It is safe for concurrent use.
+type Client struct {
+	*kubeapi.Client
+	core, policy *kubeapi.Client
+	now          func() time.Time
+	registry     remediations.Registry
+}
+
+// New checks the options. It asks nobody.
+func New(o Options) (*Client, error) {
+	api, err := kubeapi.New(kubeapi.Options{
+		REST: o.API, APIVersion: apiVersion, Timeout: o.Timeout,
+		Needs: "Karpenter 1.0 or later must be installed in this cluster", Docs: "docs/karpenter.md",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("configuring Karpenter: %w", err)
+	}
+	return &Client{Client: api, core: api.Of("v1"), policy: api.Of("policy/v1"), now: o.Now, registry: o.Registry}, nil
+}

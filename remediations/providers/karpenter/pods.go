@@ -1,0 +1,95 @@
+package karpenter
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+// displacedBefore is how long before the fault was first seen a pod may have been displaced by it: an alert has a time of its own before
+// it fires, and clocks differ.
+const displacedBefore = 30 * time.Minute
+
+// displacedSince is when a pod that had to leave the ill Node may have been made again, at the earliest. One that has waited for longer
+// never ran there.
+func (c *Client) displacedSince(n *corev1.Node) time.Time {
+	since := c.now()
+	journal := c.registry.ReadJournal(n)
+	if r := journal.Record; r != nil {
+		since = remediations.Earlier(since, r.Began)
+	}
+	for _, a := range journal.Alerts {
+		since = remediations.Earlier(since, a.StartsAt)
+	}
+	if ready := remediations.ReadyCondition(n); ready != nil && ready.Status != corev1.ConditionTrue && !ready.LastTransitionTime.IsZero() {
+		since = remediations.Earlier(since, ready.LastTransitionTime.Time)
+	}
+	return since.Add(-displacedBefore).UTC().Truncate(time.Second)
+}
+
+// waiting names the pods for which another machine may be needed; none: each has a node.
+//
+// A pod of the old Node that is still there has not been made again yet, as the pods of a StatefulSet. A pod without a node counts
+// whichever NodePool it could go to: it may have had to give way to one that was displaced. Those that were there before the fault do
+// not count, nor do those that no machine helps: a DaemonSet's, which is for one node, and one that a scheduling gate holds.
+func (c *Client) waiting(ctx context.Context, was before, nodeGone bool) (texts []string, err error) {
+	if nodeGone {
+		left, err := kubeapi.List[corev1.Pod](ctx, c.core, "pods", "Pod", url.Values{"fieldSelector": {"spec.nodeName=" + was.Node}})
+		if err != nil {
+			return nil, err
+		}
+		for i := range left {
+			if pod := &left[i]; !over(pod) && !ofOneNode(pod) {
+				texts = append(texts, fmt.Sprintf("Pod %s/%s of the old Node is still there", pod.Namespace, pod.Name))
+			}
+		}
+	}
+	pods, err := kubeapi.List[corev1.Pod](ctx, c.core, "pods", "Pod", url.Values{"fieldSelector": {"spec.nodeName="}})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(pods, func(a, b corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for i := range pods {
+		pod := &pods[i]
+		if over(pod) || pod.DeletionTimestamp != nil || ofOneNode(pod) || len(pod.Spec.SchedulingGates) > 0 || pod.CreationTimestamp.Time.Before(was.Since) {
+			continue
+		}
+		texts = append(texts, c.waits(pod))
+	}
+	if more := len(texts) - maxPodHolds; more > 0 {
+		texts = append(texts[:maxPodHolds], fmt.Sprintf("%d more pods", more))
+	}
+	return texts, nil
+}
+
+// waits says why the pod has no node.
+func (c *Client) waits(pod *corev1.Pod) string {
+	said := fmt.Sprintf("Pod %s/%s has had no node since %s", pod.Namespace, pod.Name, pod.CreationTimestamp.UTC().Format(time.RFC3339))
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Reason != "" {
+			return said + ": " + c.condition(metav1.Condition{Type: string(condition.Type), Status: metav1.ConditionStatus(condition.Status), Reason: condition.Reason, Message: condition.Message})
+		}
+	}
+	return said + ", and no scheduler has looked at it"
+}
+
+// over says that the pod has ended, and needs no node.
+func over(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// ofOneNode says that the pod is for one node, and would run on no other: a DaemonSet's, or one that the node's kubelet made.
+func ofOneNode(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" || o.Kind == "Node" })
+}

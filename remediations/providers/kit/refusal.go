@@ -1,0 +1,94 @@
+// Package kit is what providers share: how one says that it did nothing (Refusal), and the gate through which the one request leaves
+// that changes something (Gate).
+package kit
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// Concern is whom a refusal is about, and so when to ask again.
+type Concern string
+
+// The concerns, all of them.
+const (
+	// Machine: this machine, until a person acts.
+	Machine Concern = "machine"
+	// Unable: this machine can never do what this attempt asks. The plan goes on.
+	Unable Concern = "unable"
+	// While: this machine, until what is under way is over.
+	While Concern = "while"
+	// Unreached: this machine. Its own controller or host gives no usable answer, or asks to be left alone.
+	Unreached Concern = "unreached"
+	// Passing: all machines, for a moment.
+	Passing Concern = "passing"
+	// Setup: all machines, until a person corrects the configuration.
+	Setup Concern = "setup"
+	// Account: all machines. The provider refuses Drydock's account or its rights.
+	Account Concern = "account"
+)
+
+// Refusal is one sentence for people about a call that certainly did nothing: whom it concerns, and when to ask again. What one machine
+// answers (its BMC, its host) concerns that machine. The engine stops a policy only when a second call was refused for the account, too.
+type Refusal struct {
+	Why  Concern
+	Text string
+	// Again is how long the other side asks to be left alone; zero: it does not say.
+	Again time.Duration
+	// Mended: though it is Unreached, only a person can change it, for example a certificate that is not trusted.
+	Mended bool
+	// Cause is without secrets; it may be nil.
+	Cause error
+}
+
+func (e *Refusal) Error() string { return e.Text }
+
+// Is finds the engine's errors, and what caused this one.
+func (e *Refusal) Is(target error) bool {
+	switch target {
+	case engine.ErrAccount:
+		return e.Why == Account
+	case engine.ErrUnable:
+		return e.Why == Unable
+	case engine.ErrLater:
+		return e.Why == While || e.Why == Unreached || e.Why == Passing
+	case engine.ErrPassing:
+		return (e.Why == Passing || e.Why == Unreached && !e.Mended) && e.Again <= engine.ActAgain
+	}
+	return e.Cause != nil && errors.Is(e.Cause, target)
+}
+
+// Survey is the refusal as the answer to a question before a step.
+func (e *Refusal) Survey() remediations.Survey {
+	s := remediations.Survey{Trouble: e.Text, Again: remediations.AskMended}
+	switch e.Why {
+	case Passing:
+		s.Fleetwide, s.Again = true, max(remediations.AskPassing, e.Again)
+	case Setup, Account:
+		s.Fleetwide = true
+	case While:
+		s.Again = max(remediations.AskPassing, e.Again)
+	case Unreached:
+		s.Unreached = true
+		if !e.Mended {
+			s.Again = max(remediations.AskPassing, e.Again)
+		}
+	case Machine, Unable:
+	}
+	return s
+}
+
+// RetryAfter is how long an answer asks to be left alone. A date depends on the other side's clock, which may be wrong, so a date
+// counts as nothing.
+func RetryAfter(h http.Header) time.Duration {
+	seconds, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil || seconds <= 0 {
+		return 0
+	}
+	return min(time.Duration(min(seconds, 1<<20))*time.Second, remediations.AskMended)
+}

@@ -1,0 +1,43 @@
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kit"
+)
+
+// Change sends what changes something, once, and says what became of it. It asks mayStill last, when the connection stands. done
+// says whether the body of a success shows what was asked for.
+func (c *Client) Change(ctx context.Context, r Request, mayStill func() error, done func(body []byte) bool) (remediations.CallOutcome, error) {
+	r.Gate = kit.NewGate(ctx, mayStill)
+	a := c.Send(ctx, r)
+	switch {
+	case r.Gate.Withdraw():
+		if no := r.Gate.Forbidden(); no != nil {
+			return remediations.CallRefused, &kit.Refusal{Why: kit.Passing, Text: "the request was not sent", Cause: c.Secrets.Error(no)}
+		}
+		return remediations.CallRefused, &kit.Refusal{Why: kit.Passing, Text: "the request did not reach " + c.o.Server, Cause: c.Secrets.Error(a.Err)}
+	case a.Err != nil:
+		return remediations.CallUnknown, &kit.Refusal{Why: kit.Passing, Text: "the request left, and no whole answer came", Cause: c.Secrets.Error(a.Err)}
+	case a.Status/100 == 2 && done(a.Body):
+		return remediations.CallAccepted, nil
+	case a.Own != nil && a.Status/100 == 4 && a.Status != http.StatusRequestTimeout:
+		return remediations.CallRefused, c.Explain(r, a)
+	}
+	return remediations.CallUnknown, &kit.Refusal{Why: kit.Passing, Text: fmt.Sprintf("%s was answered with HTTP %d", r, a.Status)}
+}
+
+// Ended is what became of a call, with its error in a sentence: doing says what was tried on which node, perhaps what may have been
+// done where that is not known.
+func (c *Client) Ended(outcome remediations.CallOutcome, err error, doing, perhaps string) (remediations.CallOutcome, error) {
+	switch {
+	case err == nil:
+		return outcome, nil
+	case outcome == remediations.CallUnknown:
+		return outcome, c.Told(err, doing+": "+perhaps+": %s")
+	}
+	return outcome, c.Told(err, doing+": nothing was done: %s")
+}

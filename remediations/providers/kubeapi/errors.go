@@ -1,0 +1,68 @@
+// Package kubeapi sends what a provider asks of the API server about machines: one bounded request at a time, never repeated and
+// never redirected, with the last look before one that changes something. client-go asks again by itself, follows redirects, and
+// reads answers of any size; only who Drydock is to the API server is its part. An error says whom it concerns.
+package kubeapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"drydock.dev/drydock/internal/bounded"
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations/providers/kit"
+)
+
+// longest bounds what is said of one call.
+const longest = 900
+
+// Told is an error in a sentence about its node, on one line, of bounded length and without secrets.
+func (c *Client) Told(err error, format string) *kit.Refusal {
+	var e *kit.Refusal
+	if !errors.As(err, &e) {
+		e = &kit.Refusal{Why: kit.Passing, Text: "the call failed", Cause: c.Secrets.Error(err)}
+	}
+	out := *e
+	if out.Cause != nil {
+		out.Text += " (" + out.Cause.Error() + ")"
+	}
+	out.Text = text.Line(c.Secrets.Hide(fmt.Sprintf(format, out.Text)), longest)
+	return &out
+}
+
+// Explain says what an answer means that is no success.
+func (c *Client) Explain(r Request, a Answer) *kit.Refusal {
+	e := &kit.Refusal{Why: kit.Setup, Again: a.RetryAfter}
+	if a.Err != nil && errors.As(a.Err, &e) {
+		return e
+	}
+	switch said := ""; {
+	case errors.Is(a.Err, bounded.ErrTooLarge):
+		e.Text, e.Cause = fmt.Sprintf("the answer to %s is not used; check that nothing answers in the place of %s", r, c.o.Server), c.Secrets.Error(a.Err)
+	case a.Err != nil:
+		e.Why, e.Text, e.Cause = kit.Passing, c.o.Server+" did not answer "+r.String(), c.Secrets.Error(a.Err)
+	case a.Own == nil && a.Status == http.StatusNotFound:
+		e.Text = fmt.Sprintf("%s does not serve %s (HTTP 404 to %s); %s", c.o.Server, c.o.APIVersion, r, c.o.Needs)
+	case a.Own == nil && a.Status < http.StatusInternalServerError:
+		e.Text = fmt.Sprintf("what answers is not %s (HTTP %d to %s); check that nothing answers in its place", c.o.Server, a.Status, r)
+	case a.Own == nil:
+		e.Why, e.Text = kit.Passing, fmt.Sprintf("%s cannot answer just now (HTTP %d to %s)", c.o.Server, a.Status, r)
+	default:
+		said = c.Quote(a.Own.Message)
+		switch {
+		case strings.HasPrefix(a.Own.Message, "admission webhook "):
+			e.Why, e.Text = kit.Machine, fmt.Sprintf("a webhook of the cluster denies %s: %s", r, said)
+		case a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden:
+			e.Why, e.Text = kit.Account, fmt.Sprintf("%s refuses Drydock's account or its rights (HTTP %d to %s): %s; %s has the rights that it needs", c.o.Server, a.Status, r, said, c.o.Docs)
+		case a.Status == http.StatusTooManyRequests || a.Status >= http.StatusInternalServerError:
+			e.Why, e.Text = kit.Passing, fmt.Sprintf("%s cannot answer just now (HTTP %d to %s): %s", c.o.Server, a.Status, r, said)
+		default:
+			e.Why, e.Text = kit.Machine, fmt.Sprintf("%s refuses %s (HTTP %d): %s", c.o.Server, r, a.Status, said)
+		}
+	}
+	return e
+}
+
+// Quote is foreign text in a sentence.
+func (c *Client) Quote(s string) string { return fmt.Sprintf("%q", text.Line(c.Secrets.Hide(s), 200)) }

@@ -1,0 +1,102 @@
+package kubeapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"drydock.dev/drydock/internal/secretfile"
+	"drydock.dev/drydock/remediations/providers/kit"
+)
+
+// maxKubeconfig bounds a kubeconfig.
+const maxKubeconfig = 1 << 20
+
+// link is how the API server is reached. All clients of one have the same.
+type link struct {
+	mu   sync.Mutex
+	read []byte // the kubeconfig that it is made from, if it is from one
+	at   *url.URL
+	http http.RoundTripper
+	base *http.Transport
+}
+
+func (l *link) open(c *Client, to *rest.Config) error {
+	at, err := Address(to)
+	if err != nil {
+		return err
+	}
+	if to.Proxy != nil {
+		if by, err := to.Proxy(&http.Request{URL: at}); err == nil && by != nil && by.User != nil {
+			password, _ := by.User.Password()
+			c.Secrets.AddPassword(by.User.Username(), password)
+		}
+	}
+	wrapped, base, err := c.transport(to)
+	if err != nil {
+		return err
+	}
+	if l.base != nil {
+		l.base.CloseIdleConnections()
+	}
+	l.at, l.http, l.base = at, wrapped, base
+	return nil
+}
+
+// Address is where the API server is. Its errors quote nothing, for a password may be in it.
+func Address(to *rest.Config) (*url.URL, error) {
+	at, _, err := rest.DefaultServerUrlFor(to)
+	switch {
+	case err != nil:
+		return nil, errors.New("the API server's address is not a URL")
+	case at.User != nil:
+		return nil, errors.New("the API server's address has credentials in it; use a token or a client certificate")
+	}
+	return at, nil
+}
+
+// way is the way to the API server, by the kubeconfig as it is now. A file that cannot be used is an error: what it said before does
+// not count, for somebody may have taken it back.
+func (l *link) way(c *Client) (*url.URL, http.RoundTripper, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.o.Kubeconfig == "" {
+		return l.at, l.http, nil
+	}
+	text, err := secretfile.Read("the kubeconfig", c.o.Kubeconfig, maxKubeconfig)
+	if err != nil {
+		return nil, nil, &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("how %s is reached cannot be read: %v", c.o.Server, err)}
+	}
+	if l.at != nil && bytes.Equal(text, l.read) {
+		return l.at, l.http, nil
+	}
+	to, err := usable(text)
+	if err == nil {
+		err = l.open(c, to)
+	}
+	if err != nil {
+		return nil, nil, &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("the kubeconfig %s of %s cannot be used: %v", c.o.Kubeconfig, c.o.Server, err)}
+	}
+	l.read = text
+	return l.at, l.http, nil
+}
+
+// usable reads a kubeconfig. Its errors quote nothing of it, for it holds secrets.
+func usable(text []byte) (*rest.Config, error) {
+	to, err := clientcmd.RESTConfigFromKubeConfig(text)
+	switch {
+	case err != nil:
+		return nil, errors.New("it is no kubeconfig with a current context")
+	case to.ExecProvider != nil || to.AuthProvider != nil:
+		return nil, errors.New("it asks a program or a plugin for its credentials; put a token or a client certificate into it")
+	case to.Insecure:
+		return nil, errors.New("it does not check the server's certificate (insecure-skip-tls-verify); put certificate-authority-data into it")
+	}
+	return to, nil
+}

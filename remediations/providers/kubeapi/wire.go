@@ -1,0 +1,220 @@
+package kubeapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"drydock.dev/drydock/internal/bounded"
+	"drydock.dev/drydock/remediations/providers/kit"
+)
+
+const (
+	// maxAnswer bounds one answer. A Machine has some 6 kB.
+	maxAnswer = 8 << 20
+	// maxValues bounds what it becomes: a pod, the largest object of a list, has some 700 values with its managedFields, and a page has
+	// perPage objects. What is read of a value takes 128 bytes at most, with the growth of its list or map.
+	maxValues = 300_000
+	// perPage and maxPages bound what is listed: 10,000 objects.
+	perPage  = 250
+	maxPages = 40
+	// maxDepth is far above that of any object that is read.
+	maxDepth = 64
+)
+
+// transport is the only way out. It speaks HTTP/1.1, over connections that no other client has, so that a request that may not leave
+// can have its connection closed.
+func (c *Client) transport(to *rest.Config) (http.RoundTripper, *http.Transport, error) {
+	tls, err := rest.TLSConfigFor(to)
+	if err != nil {
+		return nil, nil, err
+	}
+	http1 := new(http.Protocols)
+	http1.SetHTTP1(true)
+	base := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: c.o.Timeout}).DialContext, TLSClientConfig: tls, TLSHandshakeTimeout: c.o.Timeout,
+		MaxResponseHeaderBytes: 64 << 10, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, Protocols: http1,
+	}
+	if to.Proxy != nil {
+		base.Proxy = to.Proxy
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(to, hearing{base, c})
+	return wrapped, base, err
+}
+
+// hearing learns what proves who Drydock is, so that no text shows it.
+type hearing struct {
+	*http.Transport
+	client *Client
+}
+
+func (h hearing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if secret := r.Header.Get("Authorization"); secret != "" {
+		h.client.Secrets.Header("Authorization", secret)
+	}
+	return h.Transport.RoundTrip(r)
+}
+
+// Request is one to the client's group.
+type Request struct {
+	Method, Path string
+	Query        url.Values
+	Body         any
+	ContentType  string
+	Gate         *kit.Gate // of what changes something
+}
+
+func (r Request) String() string { return r.Method + " " + r.Path }
+
+// Answer is what came of a request.
+type Answer struct {
+	Status     int // 0: there is no whole answer
+	Body       []byte
+	Own        *metav1.Status // the API server's own error; nil: what answered is not known to be the API server
+	RetryAfter time.Duration
+	Err        error // why there is no whole answer
+}
+
+// Send sends it once.
+func (c *Client) Send(ctx context.Context, r Request) Answer {
+	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	if err := ctx.Err(); err != nil {
+		return Answer{Err: err}
+	}
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = json.Marshal(r.Body); err != nil {
+			return Answer{Err: err}
+		}
+	}
+	at, way, err := c.link.way(c)
+	if err != nil {
+		return Answer{Err: err}
+	}
+	to := at.JoinPath(c.place(), r.Path)
+	to.RawQuery = r.Query.Encode()
+	if r.Gate != nil {
+		ctx = r.Gate.Trace(ctx)
+	}
+	out, err := http.NewRequestWithContext(ctx, r.Method, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return Answer{Err: err}
+	}
+	out.Header.Set("Accept", "application/json")
+	out.Header.Set("User-Agent", "drydock")
+	if r.ContentType != "" {
+		out.Header.Set("Content-Type", r.ContentType)
+	}
+	got, err := way.RoundTrip(out) // which follows no redirect
+	if err != nil {
+		return Answer{Err: err}
+	}
+	defer func() { _ = got.Body.Close() }()
+	said, err := bounded.Limits{Bytes: maxAnswer, Values: maxValues, Depth: maxDepth}.ReadAll(ctx, got.Body)
+	if err != nil {
+		return Answer{Err: fmt.Errorf("reading the answer: %w", err)}
+	}
+	a := Answer{Status: got.StatusCode, Body: said, RetryAfter: kit.RetryAfter(got.Header)}
+	var own metav1.Status
+	if json.Unmarshal(said, &own) == nil && own.Kind == "Status" && own.Status == metav1.StatusFailure && int(own.Code) == got.StatusCode {
+		a.Own = &own
+	}
+	return a
+}
+
+// ErrNotFound: the API server says that there is no such object.
+var ErrNotFound = errors.New("it does not exist")
+
+// Typed is an object, or a list, that says of what kind it is.
+type Typed interface{ GetObjectKind() schema.ObjectKind }
+
+// Get reads one object of that kind.
+func (c *Client) Get(ctx context.Context, path, kind string, into Typed) error {
+	return c.read(ctx, Request{Method: http.MethodGet, Path: path}, kind, into)
+}
+
+func (c *Client) read(ctx context.Context, r Request, kind string, into Typed) error {
+	a := c.Send(ctx, r)
+	if a.Own != nil && a.Own.Reason == metav1.StatusReasonNotFound && a.Own.Details != nil && a.Own.Details.Name != "" {
+		return ErrNotFound
+	}
+	if a.Err != nil || a.Status != http.StatusOK {
+		return c.Explain(r, a)
+	}
+	err := json.Unmarshal(a.Body, into)
+	if errors.Is(err, bounded.ErrTooLarge) {
+		return c.Explain(r, Answer{Err: err})
+	}
+	if err != nil || into.GetObjectKind().GroupVersionKind().Kind != kind {
+		return &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("the answer to %s is no %s of %s; check that nothing answers in the API server's place", r, kind, c.o.APIVersion)}
+	}
+	return nil
+}
+
+// page is one page of a list.
+type page[T any] struct {
+	metav1.TypeMeta
+	Metadata struct {
+		Continue string `json:"continue"`
+	} `json:"metadata"`
+	Items items[T] `json:"items"`
+}
+
+// items are the objects of a page. Each is read by itself, so that an answer with more of them than were asked for is refused before they
+// are made: an empty one takes three bytes, and a kilobyte when it is read.
+type items[T any] struct {
+	all  []T
+	most int
+}
+
+// UnmarshalJSON is json.Unmarshaler's.
+func (i *items[T]) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
+		return err // null: there are none
+	}
+	for d.More() {
+		if len(i.all) == i.most {
+			return fmt.Errorf("%w: it has more than the %d objects that were asked for", bounded.ErrTooLarge, i.most)
+		}
+		var one T
+		if err := d.Decode(&one); err != nil {
+			return err
+		}
+		i.all = append(i.all, one)
+	}
+	return nil
+}
+
+// List reads all objects of a kind that the selectors select, in the client's namespace where it has one.
+func List[T any](ctx context.Context, c *Client, path, kind string, selectors url.Values) ([]T, error) {
+	var all []T
+	query := url.Values{"limit": {strconv.Itoa(c.Page)}}
+	maps.Copy(query, selectors)
+	for range maxPages {
+		p := page[T]{Items: items[T]{most: c.Page}}
+		if err := c.read(ctx, Request{Method: http.MethodGet, Path: path, Query: query}, kind+"List", &p); err != nil {
+			return nil, err
+		}
+		all = append(all, p.Items.all...)
+		if p.Metadata.Continue == "" {
+			return all, nil
+		}
+		query.Set("continue", p.Metadata.Continue)
+	}
+	return nil, &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("there are more %s than are read: %d", path, c.Page*maxPages)}
+}

@@ -1,0 +1,49 @@
+// Package metal3 has machines of Metal3 rebooted by the baremetal-operator, which owns their BMCs: by the annotation reboot.metal3.io on
+// the BareMetalHost, as the operator documents it. The operator switches the host off, takes the annotation away, and switches the
+// host on again.
+//
+// A BareMetalHost is the Node's only where all of these name each other: the Node's spec.providerID and the host, the host's
+// spec.consumerRef and the Metal3Machine, the Machine's infrastructureRef and that Metal3Machine, the Machine and the Node. The
+// annotation is written to the host with that UID and version, so it is written at most once, and never over somebody else's.
+// Beside it stand the attempt's ID and the Node's name. When the attempt is over, Ender takes away what is left of Drydock's.
+package metal3
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+// apiVersion is of BareMetalHosts.
+const apiVersion = "metal3.io/v1alpha1"
+
+// Options configure a Client.
+type Options struct {
+	// API is how the API server is reached.
+	API *rest.Config
+	// Namespace has the BareMetalHosts and the Machines.
+	Namespace string
+	// Timeout bounds one request. Zero: 5 s.
+	Timeout time.Duration
+}
+
+// Client asks the baremetal-operator. It is safe for concurrent use.
+type Client struct {
+	*kubeapi.Client
+	namespace string
+}
+
+// New checks the options. It asks nobody.
+func New(o Options) (*Client, error) {
+	api, err := kubeapi.New(kubeapi.Options{
+		REST: o.API, APIVersion: apiVersion, Namespace: o.Namespace, Timeout: o.Timeout,
+		Needs: "Metal3's baremetal-operator must be installed in this cluster", Docs: "docs/metal3.md",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("configuring Metal3: %w", err)
+	}
+	return &Client{api, o.Namespace}, nil
+}

@@ -1,0 +1,105 @@
+package redfish
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/remediations/providers/kit"
+)
+
+// timesRefused is how often one BMC refuses credentials before they are not used there again.
+const timesRefused = 2
+
+// refusals are those of one BMC: how often it refused credentials, for which node last, and when.
+type refusals struct {
+	times int
+	node  string
+	at    time.Time
+}
+
+// bar is what a BMC refuses to these credentials until a person acts, and how often it did.
+type bar struct {
+	with  credentials
+	at    time.Time
+	why   string
+	times int
+}
+
+// refusedBy counts one more refusal of the credentials by the BMC, and says how many there were.
+func (c *Client) refusedBy(b *bmc, with credentials) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	by := c.refused[with.key()]
+	if by == nil {
+		by = map[string]refusals{}
+		c.refused[with.key()] = by
+	}
+	one := by[b.url.Host]
+	if time.Since(one.at) >= c.o.TryAgain {
+		one = refusals{}
+	}
+	by[b.url.Host] = refusals{one.times + 1, b.Node, time.Now()}
+	return one.times + 1
+}
+
+// takes forgets that the BMC refused the credentials once: it takes them.
+func (c *Client) takes(b *bmc, with credentials) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.refused[with.key()], b.url.Host)
+}
+
+// bars remembers why the BMC refuses what the credentials ask for. It counts from the second time on, or at once.
+func (c *Client) bars(b *bmc, with credentials, atOnce bool, why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := bar{with, time.Now(), why, 1}
+	if was := c.barred[b.url.Host]; was.with == with {
+		now.times += was.times
+	}
+	if atOnce {
+		now.times = timesRefused
+	}
+	c.barred[b.url.Host] = now
+}
+
+// allows forgets what the BMC refused to the credentials: it did what they asked for.
+func (c *Client) allows(b *bmc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.barred, b.url.Host)
+}
+
+// mayTry says whether the credentials may be used at the BMC. What one BMC refuses concerns that one. Where two refuse the same
+// credentials, these are at fault, and no BMC is sent them: accounts are locked after a few tries.
+func (c *Client) mayTry(b *bmc, with credentials) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var nodes []string
+	var last time.Time
+	maps.DeleteFunc(c.refused[with.key()], func(_ string, by refusals) bool { return time.Since(by.at) >= c.o.TryAgain })
+	for _, by := range c.refused[with.key()] {
+		nodes = append(nodes, strconv.Quote(by.node))
+		if by.at.After(last) {
+			last = by.at
+		}
+	}
+	slices.Sort(nodes)
+	left := func(at time.Time) time.Duration { return (c.o.TryAgain - time.Since(at)).Round(time.Second) }
+	own := c.refused[with.key()][b.url.Host]
+	switch at := c.barred[b.url.Host]; {
+	case len(nodes) > 1:
+		return &kit.Refusal{Why: kit.Account, Text: fmt.Sprintf("the BMCs of nodes %s refused these credentials, which are not used again for %s or until their files change; correct them",
+			strings.Join(nodes, " and "), left(last))}
+	case own.times >= timesRefused:
+		return &kit.Refusal{Why: kit.Unreached, Mended: true, Text: fmt.Sprintf("the BMC refused these credentials %d times, which are not used there again for %s or until their files change; correct %s and %s",
+			own.times, left(own.at), b.UsernameFile, b.PasswordFile)}
+	case at.times >= timesRefused && at.with == with && left(at.at) > 0:
+		return &kit.Refusal{Why: kit.Unreached, Mended: true, Text: fmt.Sprintf("%s (asked again in %s, or when the credentials change)", at.why, left(at.at))}
+	}
+	return nil
+}

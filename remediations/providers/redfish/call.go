@@ -1,0 +1,113 @@
+package redfish
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/stmcginnis/gofish"
+
+	"drydock.dev/drydock/internal/redact"
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kit"
+)
+
+// call is one call to one BMC, from its first request to the end of its session.
+type call struct {
+	client  *Client
+	bmc     *bmc
+	machine engine.Machine
+	wire    *wire
+	secrets *redact.Keyring
+	with    credentials
+	api     *gofish.APIClient
+	began   time.Time
+}
+
+// open is a call that has not begun.
+func (c *Client) open(m engine.Machine) (*call, error) {
+	b := c.bmcs[m.Node]
+	if b == nil {
+		return nil, &kit.Refusal{Why: kit.Machine, Text: "no BMC is configured for this node; add one under providers.redfish.bmcs"}
+	}
+	return &call{client: c, bmc: b, machine: m, wire: newWire(b, c.o.Timeout), secrets: &redact.Keyring{Mark: "[secret]"}}, nil
+}
+
+// quote is foreign text in a sentence.
+func (k *call) quote(s string) string { return strconv.Quote(text.Line(k.secrets.Hide(s), 60)) }
+
+// connect makes a connection and, where it is configured, a session, for the holder of the turn. close must follow.
+func (k *call) connect(ctx context.Context) error {
+	var err error
+	if k.with, err = k.bmc.credentials(); err != nil {
+		return &kit.Refusal{Why: kit.Unreached, Mended: true, Text: "there are no credentials", Cause: err}
+	}
+	k.secrets.Add(k.with.password)
+	k.secrets.Add(base64.StdEncoding.EncodeToString([]byte(k.with.user + ":" + k.with.password)))
+	if err := k.client.mayTry(k.bmc, k.with); err != nil {
+		return err
+	}
+	err = k.safely(func() error {
+		api, err := gofish.ConnectContext(ctx, gofish.ClientConfig{
+			Endpoint: k.bmc.url.String(), Username: k.with.user, Password: k.with.password, BasicAuth: k.bmc.Auth == Basic,
+			HTTPClient: &http.Client{Transport: k.wire, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+			// One connection for all requests of a call: a handshake takes a BMC a second.
+			ReuseConnections: true, NoModifyTransport: true,
+		})
+		k.api = api
+		return err
+	})
+	if err != nil {
+		return k.failed(err)
+	}
+	if k.bmc.Auth == Basic {
+		return nil
+	}
+	session, err := k.api.GetSession()
+	if err != nil || session.Token == "" {
+		e := &kit.Refusal{Why: kit.Unreached, Mended: true, Text: "the BMC made a session and gave no token or place for it, so that it could not be used or closed; set auth to basic"}
+		k.client.bars(k.bmc, k.with, true, e.Text) // each try would leave one more session open
+		return e
+	}
+	k.secrets.Add(session.Token)
+	return nil
+}
+
+// close ends the session, if there is one, and the connection. It waits no longer than the client's logout.
+func (k *call) close(ctx context.Context) {
+	defer k.bmc.giveTurn()
+	defer k.wire.CloseIdleConnections()
+	if k.api == nil || k.bmc.Auth != Session {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.client.logout)
+	defer cancel()
+	k.wire.end()
+	_ = k.safely(func() error {
+		k.api.WithContext(ctx).Logout()
+		return nil
+	})
+}
+
+// safely runs gofish, which may panic on what a BMC answers.
+func (k *call) safely(use func() error) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("gofish panicked: %v", reason)
+		}
+	}()
+	return use()
+}
+
+// failed explains why gofish could not do what it was asked before the reset.
+func (k *call) failed(err error) *kit.Refusal {
+	a, there := k.wire.failure()
+	if !there { // an answer that gofish could not read
+		return &kit.Refusal{Why: kit.Machine, Text: "the BMC's answer cannot be read; check its url and firmware", Cause: k.secrets.Error(err)}
+	}
+	return k.explain(a)
+}

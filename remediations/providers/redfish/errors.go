@@ -1,0 +1,127 @@
+package redfish
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"drydock.dev/drydock/internal/bounded"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kit"
+)
+
+// survey is a refusal as the answer to a question.
+func (c *Client) survey(err error) remediations.Survey {
+	var e *kit.Refusal
+	if !errors.As(err, &e) {
+		e = &kit.Refusal{Why: kit.Unreached, Text: err.Error()}
+	}
+	s := e.Survey()
+	s.Fleetwide = s.Fleetwide && c.oneAccount()
+	return s
+}
+
+// oneAccount says whether all BMCs have the same credentials.
+func (c *Client) oneAccount() bool {
+	var first *bmc
+	for _, b := range c.bmcs {
+		if first == nil {
+			first = b
+		}
+		if b.UsernameFile != first.UsernameFile || b.PasswordFile != first.PasswordFile {
+			return false
+		}
+	}
+	return true
+}
+
+// Message IDs of Redfish and of vendors, without their registry.
+var (
+	sessionLimit = []string{"SessionLimitExceeded", "CreateLimitReachedForResource", "RAC0218"}
+	starting     = []string{"ServerPOSTInProgress", "SystemPOSTInProgress", "UnableToModifyDuringSystemPOST"}
+	privilege    = []string{"InsufficientPrivilege", "InsufficientPrivilegeForProperty", "ResourceAtUriInsufficientPrivilege"}
+)
+
+// says whether the BMC's error has one of the messages.
+func (a answer) says(messages []string) bool {
+	return slices.ContainsFunc(a.messages, func(id string) bool {
+		name := id[strings.LastIndex(id, ".")+1:]
+		return slices.ContainsFunc(messages, func(m string) bool { return strings.EqualFold(m, name) })
+	})
+}
+
+// explain says what a request that failed, or a reset that was refused, means. All of it concerns this BMC alone.
+func (k *call) explain(a answer) *kit.Refusal {
+	if a.err != nil && a.status == 0 {
+		return k.unanswered(a)
+	}
+	e := &kit.Refusal{Why: kit.Unreached, Again: a.retryAfter}
+	switch {
+	case a.says(sessionLimit):
+		e.Text = fmt.Sprintf("the BMC has no free session (HTTP %d to %s); close sessions, or set auth to basic", a.status, a.sent)
+	case a.says(starting):
+		e.Again = max(e.Again, remediations.AskPassing)
+		e.Text = fmt.Sprintf("the machine is still starting, the BMC says (HTTP %d to %s); Drydock asks again", a.status, a.sent)
+	case a.status == http.StatusForbidden, a.status == http.StatusUnauthorized && a.says(privilege):
+		e.Mended = true
+		e.Text = fmt.Sprintf("the BMC does not allow %s to the account (HTTP %d); give the account of %s the role Operator on this BMC (privileges Login and ConfigureComponents)",
+			a.sent, a.status, k.bmc.UsernameFile)
+	case a.status == http.StatusUnauthorized:
+		return k.unauthorized(a)
+	case a.status == http.StatusTooManyRequests || a.status >= http.StatusInternalServerError && a.status != http.StatusNotImplemented:
+		e.Text = fmt.Sprintf("the BMC cannot answer just now (HTTP %d to %s); check whether it has a free session, or must be restarted", a.status, a.sent)
+	case a.page:
+		e.Why = kit.Machine
+		e.Text = fmt.Sprintf("what answers is not Redfish (HTTP %d to %s, and no JSON); check the BMC's url, and that no proxy answers in its place", a.status, a.sent)
+	default:
+		e.Why, e.Text = kit.Machine, fmt.Sprintf("the BMC answered %s with HTTP %d; check its url and firmware", a.sent, a.status)
+	}
+	return e
+}
+
+// unauthorized is a refusal of the credentials. Some BMCs refuse good ones now and then, so one refusal only has them asked again later.
+func (k *call) unauthorized(a answer) *kit.Refusal {
+	e := &kit.Refusal{Why: kit.Unreached, Again: max(a.retryAfter, remediations.AskPassing)}
+	e.Text = fmt.Sprintf("the BMC refuses user name and password (HTTP 401 to %s); correct %s and %s", a.sent, k.bmc.UsernameFile, k.bmc.PasswordFile)
+	if k.bmc.Auth == Basic {
+		e.Text += "; if the BMC takes no basic authentication, set auth to session"
+	}
+	if k.client.refusedBy(k.bmc, k.with) < timesRefused {
+		e.Text += "; some BMCs refuse good credentials now and then, so Drydock asks this BMC once more"
+		return e
+	}
+	e.Mended, e.Text = true, e.Text+fmt.Sprintf("; accounts are locked after a few tries, so they are not used there again for %s or until their files change", k.client.o.TryAgain)
+	return e
+}
+
+// unanswered says why there is no whole answer: who answers is not trusted, the answer is refused here, or there is none in time.
+func (k *call) unanswered(a answer) *kit.Refusal {
+	var pin errPin
+	var untrusted *tls.CertificateVerificationError
+	var ours errOurs
+	var late net.Error
+	e := &kit.Refusal{Why: kit.Unreached, Cause: k.secrets.Error(a.err), Again: a.retryAfter}
+	switch {
+	case errors.As(a.err, &pin), errors.As(a.err, &untrusted):
+		e.Mended, e.Text = true, "the BMC's certificate is not trusted; check caFile or fingerprint, and who answers there"
+	case strings.Contains(a.err.Error(), "tls: ") || strings.Contains(a.err.Error(), "x509: "):
+		e.Mended, e.Text = true, "there is no TLS connection with the BMC: its certificate cannot be read, or it has no TLS 1.2 with a modern key exchange; renew the certificate, or update its firmware"
+	case errors.As(a.err, &ours), errors.Is(a.err, bounded.ErrTooLarge):
+		e.Why, e.Text = kit.Machine, "Drydock does not use what the BMC answers to "+a.sent+"; check its url and firmware"
+	case errors.Is(a.err, context.DeadlineExceeded), errors.As(a.err, &late) && late.Timeout():
+		e.Text = "the BMC did not answer " + a.sent + " in time; it is too slow, or the network between Drydock and the BMC is interrupted"
+	default:
+		e.Text = "the BMC did not answer " + a.sent + "; check the network between Drydock and the BMC"
+	}
+	return e
+}
+
+// errOurs is why this package sends a request not, or does not use an answer.
+type errOurs string
+
+func (e errOurs) Error() string { return string(e) }

@@ -1,0 +1,178 @@
+package redfish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stmcginnis/gofish/schemas"
+
+	"drydock.dev/drydock/internal/config/section"
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kit"
+	"drydock.dev/drydock/remediations/signs"
+)
+
+// Rebooter is the remediation reboot: it resets a machine, or asks its operating system.
+type Rebooter struct{ *Client }
+
+// Act is engine.Actuator's.
+func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	outcome := remediations.CallRefused
+	kept := keptBy(m.Before)
+	err := c.with(ctx, m, kept, true, func(k *call, s *member) (err error) {
+		kind := schemas.ResetType(kept.Hard)
+		switch {
+		case kept.System == "":
+			kind, err = k.kind(s, m.Soft)
+		case m.Soft && kept.Soft == "":
+			err = k.offersNone(true, []schemas.ResetType{schemas.GracefulRestartResetType}, []schemas.ResetType{kind})
+		case m.Soft:
+			kind = schemas.ResetType(kept.Soft)
+		}
+		if err != nil {
+			return err
+		}
+		outcome, err = k.send(ctx, s, kind, mayStill)
+		return err
+	})
+	switch {
+	case err == nil:
+		return outcome, nil
+	case outcome == remediations.CallUnknown:
+		return outcome, told(err, fmt.Sprintf("rebooting node %q through its BMC: it may have been done: %%s; take it as done and look whether the machine boots", m.Node))
+	}
+	return outcome, told(err, fmt.Sprintf("rebooting node %q through its BMC: nothing was done: %%s", m.Node))
+}
+
+// Survey looks at the machine, so that what could only be refused costs no attempt.
+func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+	var found before
+	err := c.with(ctx, m, before{}, true, func(k *call, s *member) (err error) {
+		found, err = k.looked(s)
+		return err
+	})
+	if err != nil {
+		return c.survey(told(err, fmt.Sprintf("the BMC of node %q: %%s", m.Node)))
+	}
+	if s := remediations.Keeping(found); s.Trouble == "" {
+		return s
+	}
+	return remediations.Survey{} // its places are too long for the record: they are read again
+}
+
+// keptBy is what the survey kept; zero: nothing, or what no survey keeps. The record is on the Node, where others may write.
+func keptBy(b remediations.Before) before {
+	var kept before
+	hard := []schemas.ResetType{schemas.ForceRestartResetType, schemas.PowerCycleResetType}
+	soft := []schemas.ResetType{"", schemas.GracefulRestartResetType}
+	if b.Read(&kept) != nil || !strings.HasPrefix(kept.System, "/") || !slices.Contains(hard, schemas.ResetType(kept.Hard)) || !slices.Contains(soft, schemas.ResetType(kept.Soft)) {
+		return before{}
+	}
+	return kept
+}
+
+// Testify says whether the machine is powered. A BMC that shows another machine shows nothing.
+func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
+	t := signs.Testimony{Answer: signs.Unknown}
+	err := c.with(ctx, m, before{}, false, func(k *call, s *member) error {
+		t.Saw = "the BMC says that the machine's power is " + k.quote(string(s.PowerState))
+		switch s.PowerState {
+		case schemas.OnPowerState:
+			t.Answer = signs.Well
+		case schemas.OffPowerState:
+			t.Answer = signs.Ill
+		default: // on its way, or nothing that is known
+		}
+		return nil
+	})
+	if err != nil {
+		t.Saw = told(err, "the BMC did not say whether the machine is on: %s").Error()
+	}
+	return t
+}
+
+// with opens a call and finds the machine's System, or reads the one that the survey kept. on: the machine must be on.
+func (c Rebooter) with(ctx context.Context, m engine.Machine, kept before, on bool, use func(*call, *member) error) error {
+	if why := metal3(m.ProviderID); on && why != "" {
+		return &kit.Refusal{Why: kit.Machine, Text: why}
+	}
+	k, err := c.open(m)
+	if err != nil {
+		return err
+	}
+	want, err := k.bmc.wanted(m)
+	pinned := want.serial != "" || k.bmc.uuid != (section.UUID{}) // what the configuration says outranks what another kubelet says of itself
+	if err == nil && !pinned {
+		err = c.alone(ctx, m, want.uuid)
+	}
+	if err != nil {
+		return k.clean(err)
+	}
+	if err := k.bmc.takeTurn(ctx); err != nil {
+		return &kit.Refusal{Why: kit.Unreached, Text: "an earlier call to the BMC is not over: " + err.Error(), Cause: err}
+	}
+	defer k.close(ctx)
+	k.began = time.Now()
+	if kept.System != "" {
+		k.wire.keeps(kept)
+	}
+	if err := k.connect(ctx); err != nil {
+		return k.clean(err)
+	}
+	s, err := k.find(want, kept)
+	if err == nil {
+		c.takes(k.bmc, k.with)
+	}
+	if err == nil && on {
+		err = k.rebootable(s)
+	}
+	if err == nil {
+		err = use(k, s)
+	}
+	return k.clean(err)
+}
+
+// find finds the machine's System.
+func (k *call) find(want wanted, kept before) (*member, error) {
+	if kept.System != "" {
+		return k.same(want, kept)
+	}
+	return k.system(want)
+}
+
+// clean is the error with its cause, without secrets.
+func (k *call) clean(err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *kit.Refusal
+	if !errors.As(err, &e) {
+		e = &kit.Refusal{Why: kit.Unreached, Text: "the call failed", Cause: k.secrets.Error(err)}
+	}
+	out := *e
+	if out.Cause != nil {
+		out.Text += " (" + out.Cause.Error() + ")"
+	}
+	out.Text = k.secrets.Hide(out.Text)
+	return &out
+}
+
+// longest bounds what is said of one call.
+const longest = 900
+
+// told is an error in a sentence about its node, on one line and of bounded length.
+func told(err error, format string) error {
+	var e *kit.Refusal
+	if !errors.As(err, &e) {
+		e = &kit.Refusal{Why: kit.Unreached, Text: err.Error()}
+	}
+	out := *e
+	out.Text = text.Line(fmt.Sprintf(format, out.Text), longest)
+	return &out
+}

@@ -1,0 +1,216 @@
+package redfish
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/stmcginnis/gofish/schemas"
+
+	"drydock.dev/drydock/remediations/providers/kit"
+)
+
+// member is one System of the BMC, and the place where it was read.
+type member struct {
+	*schemas.ComputerSystem
+	place string
+}
+
+// root is what is used of the service root.
+type root struct {
+	ID      string `json:"@odata.id"`
+	Systems odata
+	Links   struct{ Sessions odata }
+}
+
+type odata struct {
+	ID string `json:"@odata.id"`
+}
+
+// system is the one System of the BMC that is the machine. Where one is, a failure of the others says nothing: boards with GPUs
+// are Systems of their own, and may be unwell for hours.
+func (k *call) system(want wanted) (*member, error) {
+	places, err := k.places()
+	if err != nil {
+		return nil, err
+	}
+	var all, found []*member
+	var failed *kit.Refusal
+	why := "has no systems"
+	for _, place := range places {
+		m, e := k.member(place)
+		if e != nil {
+			if failed == nil {
+				failed = e
+			}
+			if !k.wire.goOn() {
+				break
+			}
+			continue
+		}
+		all = append(all, m)
+		if not := want.is(m.ComputerSystem, k.quote); not != "" {
+			why = fmt.Sprintf("has %d systems, none of them the node's: %s %s", len(places), k.quote(m.ID), not)
+			continue
+		}
+		found = append(found, m)
+	}
+	k.client.shows(k.bmc, all)
+	switch {
+	case len(found) == 0 && failed != nil:
+		return nil, failed
+	case len(found) == 0:
+		return nil, &kit.Refusal{Why: kit.Machine, Text: "the BMC " + why + "; check which machine its url reaches"}
+	case len(found) > 1:
+		return nil, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("the BMC has %d systems that could be the node's; configure the machine's serialNumber", len(found))}
+	}
+	return found[0], k.alone(found[0])
+}
+
+// alone says why another machine could be meant; nil: none could.
+func (k *call) alone(m *member) error {
+	if why := k.client.unique(k.bmc, m.ComputerSystem); why != "" {
+		return &kit.Refusal{Why: kit.Machine, Text: why}
+	}
+	return nil
+}
+
+// same reads the System that the survey found, and nothing else. It must still be the machine.
+func (k *call) same(want wanted, kept before) (*member, error) {
+	m, e := k.member(kept.System)
+	if e != nil {
+		return nil, e
+	}
+	if not := want.is(m.ComputerSystem, k.quote); not != "" {
+		return nil, &kit.Refusal{Why: kit.While, Text: fmt.Sprintf("the system %s is not the node's any more: it %s", k.quote(kept.System), not)}
+	}
+	return m, k.alone(m)
+}
+
+// places are those of all Systems.
+func (k *call) places() (all []string, err error) {
+	next := k.wire.root().Systems.ID
+	if next == "" {
+		return nil, nil
+	}
+	for next != "" {
+		var page struct {
+			Members []odata
+			Next    string `json:"Members@odata.nextLink"`
+		}
+		if e := k.get(next, &page); e != nil {
+			return nil, e
+		}
+		for _, m := range page.Members {
+			all = append(all, m.ID)
+		}
+		if len(all) > maxRequests {
+			return nil, k.explain(answer{sent: "GET " + next, err: errTooMany})
+		}
+		next = page.Next
+	}
+	return all, nil
+}
+
+// get reads what is at the place.
+func (k *call) get(place string, into any) *kit.Refusal {
+	err := k.safely(func() error {
+		resp, err := k.api.Get(place) //nolint:bodyclose // the next line closes it
+		defer schemas.DeferredCleanupHTTPResponse(resp)
+		if err != nil {
+			return err
+		}
+		return json.NewDecoder(resp.Body).Decode(into)
+	})
+	if err != nil {
+		return k.failed(err)
+	}
+	return nil
+}
+
+// member reads one System.
+func (k *call) member(place string) (*member, *kit.Refusal) {
+	var s *schemas.ComputerSystem
+	if err := k.safely(func() (err error) { s, err = schemas.GetComputerSystem(k.api, place); return err }); err != nil {
+		return nil, k.failed(err)
+	}
+	return &member{s, place}, nil
+}
+
+// target is where the System's reset is asked for, as the BMC writes it: below the System, on this BMC. A slash at its end or two for
+// one, another letter case, and the BMC's own address before it are vendors' habits.
+func (k *call) target(m *member) (string, error) {
+	var shown struct {
+		Actions struct {
+			Reset struct{ Target string } `json:"#ComputerSystem.Reset"`
+		}
+	}
+	if err := json.Unmarshal(m.RawData, &shown); err != nil || shown.Actions.Reset.Target == "" {
+		return "", &kit.Refusal{Why: kit.Machine, Text: "the BMC offers no reset of the system"}
+	}
+	named := shown.Actions.Reset.Target
+	to := named
+	if strings.HasPrefix(to, "//") {
+		to = "/" + strings.TrimLeft(to, "/")
+	}
+	at, err := url.Parse(to)
+	switch {
+	case err != nil, at.User != nil, at.Host == "" && !strings.HasPrefix(at.Path, "/"), at.Host != "" && !k.bmc.at(at):
+		return "", &kit.Refusal{Why: kit.Machine, Text: "the BMC names a place on another host as the reset's target, which is not followed: " + k.quote(named)}
+	}
+	system, parts := path.Clean("/"+strings.TrimLeft(m.place, "/")), strings.Split(at.Path, "/")
+	if !strings.HasPrefix(strings.ToLower(path.Clean(at.Path)), strings.ToLower(system)+"/actions/") || slices.Contains(parts, "..") || slices.Contains(parts, ".") ||
+		at.RawQuery != "" || at.Fragment != "" {
+		return "", &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("the reset's target %s is not below the system %s", k.quote(named), k.quote(m.place))}
+	}
+	out := at.EscapedPath()
+	if k.bmc.way(func(w *way) bool { return w.slash }) && !strings.HasSuffix(out, "/") {
+		out += "/"
+	}
+	return out, nil
+}
+
+// at says whether the address is the BMC's own.
+func (b *bmc) at(u *url.URL) bool {
+	host := func(h string) string { return strings.TrimSuffix(strings.ToLower(h), ":443") }
+	return strings.EqualFold(u.Scheme, "https") && host(u.Host) == host(b.url.Host)
+}
+
+// way is what was learned of how a BMC wants to be asked for a reset. It may be forgotten.
+type way struct {
+	// match: it demands If-Match. slash: it sends whoever asks without a slash at the end to the place with one.
+	match, slash bool
+}
+
+// way reads, or changes, what was learned.
+func (b *bmc) way(use func(*way) bool) bool {
+	b.learning.Lock()
+	defer b.learning.Unlock()
+	return use(&b.learned)
+}
+
+// learns says that the BMC did nothing and said how it wants to be asked: the next call does so.
+func (k *call) learns(a answer, target string) bool {
+	slash := false
+	if a.status == http.StatusPermanentRedirect || a.status == http.StatusTemporaryRedirect {
+		to, err := url.Parse(a.location)
+		slash = err == nil && (to.Host == "" || k.bmc.at(to)) && to.EscapedPath() == target+"/" && to.RawQuery == ""
+	}
+	return k.bmc.way(func(w *way) bool {
+		learned := slash && !w.slash || a.own && a.status == http.StatusPreconditionRequired && !w.match
+		w.slash, w.match = w.slash || slash, w.match || a.own && a.status == http.StatusPreconditionRequired
+		return learned
+	})
+}
+
+// before is what a survey keeps for the reset, so that after the intent one System is read and nothing else.
+type before struct {
+	System   string `json:"system"`
+	Sessions string `json:"sessions,omitempty"`
+	Hard     string `json:"hard"`
+	Soft     string `json:"soft,omitempty"`
+}

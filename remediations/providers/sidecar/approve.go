@@ -1,0 +1,123 @@
+package sidecar
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"drydock.dev/drydock/remediations/providers/sidecar/settings"
+)
+
+var errNoWord = errors.New("the caller has no last word to give")
+
+// Approve looks once more, requires that Look allows it and that it is still that pod on that node, asks mayStill at the
+// very last moment, and asks for the approval, once. Nil: it was accepted, which is all that the answer says; the next
+// look tells whether the gate is open. A *RefusedError: certainly nothing was approved. Any other error: perhaps.
+//
+// The taskID is a UUID that was never used before: a sidecar remembers the ones that it has seen, for ever, and answers
+// a known one as if it were new, without doing anything.
+func (c *Client) Approve(ctx context.Context, p Pod, taskID string, mayStill func() error) error {
+	a := &attempt{pod: p, tokens: c.tokens}
+	if id, err := uuid.Parse(taskID); err != nil || id.String() != taskID {
+		return a.refuse(Rejected, nil, "the task's id %q is not a UUID in its usual form", clip(taskID))
+	}
+	if mayStill == nil {
+		return a.refuse(Withheld, errNoWord, "it was not asked whether it still may be")
+	}
+	var at target
+	a.saw, at = c.look(ctx, p.Namespace, p.Name)
+	if against := a.saw.against(p); against != "" {
+		return a.refuse(Changed, nil, "%s", against)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.o.ApproveTimeout)
+	defer cancel()
+	if c.o.Via == settings.ViaSeiNodeTask {
+		return c.createTask(ctx, a, taskID, mayStill)
+	}
+	return c.post(ctx, a, at, taskID, mayStill)
+}
+
+// post approves by HTTP. Until its last few lines nothing has left but a TCP connection, so everything before is certain.
+func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string, mayStill func() error) error {
+	body := strings.ReplaceAll(c.o.ApproveBody, settings.Placeholder, taskID)
+	req, err := http.NewRequestWithContext(ctx, c.o.ApproveMethod, c.url(at, c.o.ApprovePath), strings.NewReader(body))
+	if err != nil {
+		return a.refuse(Rejected, err, "the request cannot be made")
+	}
+	if json.Valid([]byte(body)) {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.o.Token != nil {
+		token, err := c.token(ctx)
+		if err != nil {
+			return a.refuse(Unauthorized, err, "there is no token to send")
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	conn, err := c.connect(ctx, at)
+	if err != nil {
+		return a.refuse(Failed, err, "there is no connection to %s", at.addr)
+	}
+	if err := lastWord(ctx, mayStill); err != nil {
+		_ = conn.Close()
+		return a.refuse(Withheld, err, "it may not be any more")
+	}
+	got, err := exchange(conn, req)
+	if err != nil {
+		return a.doubt(err, "no answer came from %s", at.addr)
+	}
+	return c.verdict(a, got)
+}
+
+// lastWord asks mayStill, and whether there still is time.
+func lastWord(ctx context.Context, mayStill func() error) error {
+	if err := mayStill(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// verdict is what the answer to an approval means. Its code is enough: it comes before the rest.
+func (c *Client) verdict(a *attempt, got reply) error {
+	text := said(answerText(c.tokens, got.body))
+	switch {
+	case slices.Contains(c.o.ApproveCodes, got.status):
+		return nil
+	case got.status == http.StatusUnauthorized:
+		return a.refuse(Unauthorized, nil, "it answered 401%s; %s", text, c.unauthorized(a))
+	case got.status == http.StatusForbidden:
+		return a.refuse(Unauthorized, nil, "it answered 403%s; %s", text, forbidden(a))
+	case got.status >= 400 && got.status < 500:
+		return a.refuse(Rejected, nil, "it answered %d%s", got.status, text)
+	}
+	return a.doubt(nil, "it answered %d%s", got.status, text)
+}
+
+func (c *Client) unauthorized(a *attempt) string {
+	if c.o.Token == nil {
+		return "it wants a token, and the sidecar provider " + c.o.Name + " has none configured"
+	}
+	return "it does not accept the token of the sidecar provider " + c.o.Name + ": check whose it is and for which audience, and that the pod's proxy may review tokens" + ownerHint(a)
+}
+
+func forbidden(a *attempt) string {
+	if a.saw.Owner == (Owner{}) {
+		return "the token's ServiceAccount lacks the right that the pod's proxy asks for"
+	}
+	return fmt.Sprintf("the token's ServiceAccount lacks the right to create seinodetasks.sei.io of the name %s in namespace %s, which the pod's proxy asks for",
+		a.saw.Owner.Name, a.saw.Owner.Namespace)
+}
+
+// ownerHint names the right that comes next.
+func ownerHint(a *attempt) string {
+	if a.saw.Owner == (Owner{}) {
+		return ""
+	}
+	return fmt.Sprintf("; its ServiceAccount needs the right to create seinodetasks.sei.io of the name %s", a.saw.Owner.Name)
+}

@@ -1,0 +1,41 @@
+package sidecar
+
+import (
+	"context"
+
+	"drydock.dev/drydock/internal/secretfile"
+	"drydock.dev/drydock/remediations/providers/sidecar/settings"
+)
+
+// maxTokenBytes bounds a token's file.
+const maxTokenBytes = 64 << 10
+
+// Token gives a bearer token, each time that one is needed.
+type Token func(context.Context) (string, error)
+
+// Configured makes the Clients of the configuration's section, with what else they need. asked gives the tokens of a ServiceAccount.
+func Configured(all settings.Sidecars, o Options, asked func(settings.TokenFor) Token) (Clients, error) {
+	out := Clients{}
+	for _, s := range all {
+		o.Sidecar, o.Token = s, tokenOf(s, asked)
+		client, err := New(o)
+		if err != nil {
+			return nil, err
+		}
+		out[s.Name] = client
+	}
+	return out, nil
+}
+
+// tokenOf is where the provider's token comes from; nil: none is sent.
+func tokenOf(s settings.Sidecar, asked func(settings.TokenFor) Token) Token {
+	switch {
+	case s.TokenFor != nil:
+		return asked(*s.TokenFor)
+	case s.TokenFile != "":
+		return func(context.Context) (string, error) {
+			return secretfile.Token("the sidecar provider "+s.Name+"'s token file", s.TokenFile, maxTokenBytes)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"drydock.dev/drydock/remediations/providers/sidecar/settings"
+)
+
+// seiNodeLabel names the SeiNode that a pod is the node of.
+const seiNodeLabel = "sei.io/node"
+
+var (
+	seiNodes     = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodes"}
+	seiNodeTasks = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodetasks"}
+)
+
+// errNoSeiNodes: the cluster has no such kind of object, so no pod can have one for an owner.
+var errNoSeiNodes = errors.New("the API server knows no SeiNodes")
+
+// ownerSays is what a pod's SeiNode says about an approval: nothing, that it holds, or something that cannot be understood; and what
+// its controller saw of the gate.
+type ownerSays struct {
+	owner               Owner
+	held, unknown       string
+	closedSince, openAt time.Time
+}
+
+// readOwner reads the SeiNode that the pod's label names. What cannot be read is unknown, never allowed.
+func (c *Client) readOwner(ctx context.Context, pod *corev1.Pod) ownerSays {
+	unknown := func(format string, args ...any) ownerSays { return ownerSays{unknown: fmt.Sprintf(format, args...)} }
+	name, labelled := pod.Labels[seiNodeLabel]
+	if c.o.Owner != settings.OwnerSeiNode || !labelled {
+		return ownerSays{}
+	}
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return unknown("the label %s of pod %s/%s names no SeiNode: %q", seiNodeLabel, pod.Namespace, pod.Name, clip(name))
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.apiTimeout)
+	defer cancel()
+	node, err := c.seiNode(ctx, pod.Namespace, name)
+	switch {
+	case errors.Is(err, errNoSeiNodes):
+		return ownerSays{}
+	case apierrors.IsNotFound(err):
+		return unknown("there is no SeiNode %s/%s, which the label %s of pod %s names", pod.Namespace, name, seiNodeLabel, pod.Name)
+	case err != nil:
+		return unknown("reading SeiNode %s/%s: %s", pod.Namespace, name, clip(err.Error()))
+	case node.GetNamespace() != pod.Namespace || node.GetName() != name:
+		return unknown("reading SeiNode %s/%s: the API server answered with another object", pod.Namespace, name)
+	}
+	owner := Owner{
+		APIVersion: seiNodes.GroupVersion().String(), Kind: "SeiNode",
+		Namespace: pod.Namespace, Name: name, UID: string(node.GetUID()),
+	}
+	held, why := seiNodeSays(node.Object, pod)
+	says := ownerSays{owner: owner, held: about(owner, held), unknown: about(owner, why)}
+	says.closedSince, says.openAt = seiNodeSaw(node.Object)
+	return says
+}
+
+func about(o Owner, text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("SeiNode %s/%s %s", o.Namespace, o.Name, text)
+}
+
+// seiNode reads a SeiNode. A server that does not know the kind answers "not found" too, but not about this object.
+func (c *Client) seiNode(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
+	node, err := c.o.Dynamic.Resource(seiNodes).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return node, err
+	}
+	groups, err := c.o.Client.Discovery().ServerGroupsWithContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking the API server whether it knows SeiNodes: %w", err)
+	}
+	if slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == seiNodes.Group }) {
+		// A newer version of the API, which may hold what this one cannot read.
+		return nil, fmt.Errorf("the API server knows the group %s, but not SeiNodes of version %s", seiNodes.Group, seiNodes.Version)
+	}
+	return nil, errNoSeiNodes
+}

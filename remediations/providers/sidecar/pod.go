@@ -1,0 +1,140 @@
+package sidecar
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"drydock.dev/drydock/remediations/providers/sidecar/settings"
+)
+
+// target is where a pod's sidecar listens.
+type target struct {
+	pod  string
+	addr netip.AddrPort
+}
+
+// readPod reads the pod. Nil and an empty text: there is none.
+func (c *Client) readPod(ctx context.Context, namespace, name string) (*corev1.Pod, string) {
+	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return nil, fmt.Sprintf("%q in namespace %q cannot be a pod's name", clip(name), clip(namespace))
+	}
+	if len(c.o.Namespaces) > 0 && !slices.Contains(c.o.Namespaces, namespace) {
+		return nil, fmt.Sprintf("pod %s/%s is not in a namespace of the sidecar provider %s", namespace, name, c.o.Name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.apiTimeout)
+	defer cancel()
+	pod, err := c.o.Client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, ""
+	case err != nil:
+		return nil, fmt.Sprintf("reading pod %s/%s: %s", namespace, name, clip(err.Error()))
+	case pod.Namespace != namespace || pod.Name != name || pod.UID == "":
+		return nil, fmt.Sprintf("reading pod %s/%s: the API server answered with another object", namespace, name)
+	}
+	return pod, ""
+}
+
+// notSelected says why the pod is none of this kind. Empty: it is one.
+func (c *Client) notSelected(pod *corev1.Pod) string {
+	if c.o.Selector.Matches(labels.Set(pod.Labels)) {
+		return ""
+	}
+	return fmt.Sprintf("pod %s/%s is not one that the sidecar provider %s selects (%s)", pod.Namespace, pod.Name, c.o.Name, clip(c.o.Selector.String()))
+}
+
+// locate finds the sidecar's address, or says why there is none.
+func (c *Client) locate(pod *corev1.Pod) (target, string) {
+	name := pod.Namespace + "/" + pod.Name
+	if pod.Status.Phase != corev1.PodRunning {
+		return target{}, fmt.Sprintf("pod %s is %s and not Running", name, clip(string(pod.Status.Phase)))
+	}
+	if pod.Status.PodIP == "" {
+		return target{}, fmt.Sprintf("pod %s has no address yet", name)
+	}
+	ip, err := netip.ParseAddr(pod.Status.PodIP)
+	if err != nil || !canBePods(ip) {
+		return target{}, fmt.Sprintf("the address %q of pod %s cannot be a pod's", clip(pod.Status.PodIP), name)
+	}
+	port, unknown := c.port(pod)
+	if unknown != "" {
+		return target{}, fmt.Sprintf("pod %s %s", name, unknown)
+	}
+	return target{pod: name, addr: netip.AddrPortFrom(ip, port)}, ""
+}
+
+// canBePods leaves out what another host answers for, such as a cloud's metadata service.
+func canBePods(ip netip.Addr) bool {
+	ip = ip.Unmap()
+	return ip.Zone() == "" && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLinkLocalUnicast() && ip != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}
+
+// port is the configured number, or that of the one container port of the configured name.
+func (c *Client) port(pod *corev1.Pod) (uint16, string) {
+	if n, err := strconv.ParseUint(c.o.Port, 10, 16); err == nil {
+		return uint16(n), ""
+	}
+	found := int32(0)
+	for _, container := range running(pod) {
+		for _, p := range container.Ports {
+			if p.Name != c.o.Port || (p.Protocol != corev1.ProtocolTCP && p.Protocol != "") {
+				continue
+			}
+			if found != 0 && found != p.ContainerPort {
+				return 0, fmt.Sprintf("has two container ports of the name %s, %d and %d", c.o.Port, found, p.ContainerPort)
+			}
+			found = p.ContainerPort
+		}
+	}
+	if found < 1 || found > 65535 {
+		return 0, fmt.Sprintf("has no container port of the name %s", c.o.Port)
+	}
+	return uint16(found), ""
+}
+
+// running are the containers that run as long as their pod.
+func running(pod *corev1.Pod) []corev1.Container {
+	all := slices.Clone(pod.Spec.Containers)
+	for _, init := range pod.Spec.InitContainers {
+		if restarts(init) {
+			all = append(all, init)
+		}
+	}
+	return all
+}
+
+// startedAt is the last start of the container that has the gate. A SeiNode's pod says which one that is by its name. Of any
+// other pod it is the last start of a container that may have the gate: any that runs as long as its pod, but for the one that
+// waits behind the gate; the port may be that of a proxy. Zero: the pod's status does not say.
+func (c *Client) startedAt(pod *corev1.Pod) time.Time {
+	names := map[string]bool{}
+	for _, container := range running(pod) {
+		names[container.Name] = container.Name != seidContainer
+	}
+	if c.o.Owner == settings.OwnerSeiNode && names[gateContainer] {
+		// The start of another container closes no gate, so it must not explain one that a person has closed.
+		names = map[string]bool{gateContainer: true}
+	}
+	var last time.Time
+	for _, s := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
+		if names[s.Name] && s.State.Running != nil && s.State.Running.StartedAt.After(last) {
+			last = s.State.Running.StartedAt.Time
+		}
+	}
+	return last
+}
+
+// restarts says whether an init container is a sidecar in Kubernetes' sense: it runs as long as its pod.
+func restarts(c corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
