@@ -26,6 +26,7 @@ import (
 	"drydock.dev/drydock/remediations/alertmanager"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/providers/daemonsets"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -256,7 +257,7 @@ func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 	o.Config, o.Fleet, o.Journal = cfg.Core, j.fleet, kube.Journal{Client: clients, Keep: j.fleet.Keep}
 	o.Store = kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name}
 	o.Alerts, o.Actuators, o.Events, o.Metrics = j.alerts, actuators, j.tell, j.reg
-	o.Witnesses = map[signs.Kind]engine.Witness{signs.DaemonSetPod: kube.PodWitness{Client: clients}}
+	o.Witnesses = map[signs.Kind]engine.Witness{signs.DaemonSetPod: daemonsets.PodWitness{Client: clients}}
 	o.Workers = map[string]engine.Worker{"drain": kube.Drainer{Client: clients, Now: time.Now}}
 	if o.Reservers, err = j.newReservers(); err != nil {
 		return nil, err

@@ -11,12 +11,12 @@ import (
 	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
-	"drydock.dev/drydock/remediations/kube"
-	kubesettings "drydock.dev/drydock/remediations/kube/settings"
 	"drydock.dev/drydock/remediations/providers/civo"
 	civosettings "drydock.dev/drydock/remediations/providers/civo/settings"
 	"drydock.dev/drydock/remediations/providers/clusterapi"
 	clusterapisettings "drydock.dev/drydock/remediations/providers/clusterapi/settings"
+	"drydock.dev/drydock/remediations/providers/daemonsets"
+	kubesettings "drydock.dev/drydock/remediations/providers/daemonsets/settings"
 	"drydock.dev/drydock/remediations/providers/external"
 	externalsettings "drydock.dev/drydock/remediations/providers/external/settings"
 	"drydock.dev/drydock/remediations/providers/hosts"
@@ -221,7 +221,7 @@ func daemonSetSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.
 	steps := map[string]engine.Actuator{}
 	for step, name := range map[string]types.NamespacedName{"restart-kube-proxy": c.KubeProxy, "restart-cni": c.CNI} {
 		if name.Name != "" {
-			steps[step] = kube.DaemonSetPod{Client: p.clients, DaemonSet: name}
+			steps[step] = daemonsets.Pod{Client: p.clients, DaemonSet: name}
 		}
 	}
 	return steps, 0, nil
@@ -235,10 +235,10 @@ func clusterWideSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, tim
 	}
 	steps := map[string]engine.Actuator{}
 	if len(wide.RolloutRestart) > 0 {
-		steps["rollout-restart"] = kube.Rollouts{Client: p.clients, Allowed: wide.RolloutRestart, Now: time.Now}
+		steps["rollout-restart"] = daemonsets.Rollouts{Client: p.clients, Allowed: wide.RolloutRestart, Now: time.Now}
 	}
 	if c := wide.CNI; c != nil {
-		steps["apply-cni"] = kube.CNI{
+		steps["apply-cni"] = daemonsets.CNI{
 			Client: p.clients, File: c.File, ConfigMap: c.ConfigMap, Key: c.ConfigMapKey, DaemonSet: c.DaemonSet,
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations"
-	kube "drydock.dev/drydock/remediations/kube/settings"
+	daemonsets "drydock.dev/drydock/remediations/providers/daemonsets/settings"
 	hostsettings "drydock.dev/drydock/remediations/providers/hosts/settings"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
@@ -155,7 +155,7 @@ func TestTheShippedPolicyOfAPIServersHasTenMinutes(t *testing.T) {
 
 func TestStepsOfOneNodesPodsNeedTheirDaemonSet(t *testing.T) {
 	c, _ := mustLoad(t, base+"providers: {daemonSets: {cni: calico-system/calico-node}}\n")
-	require.Equal(t, &kube.DaemonSets{CNI: types.NamespacedName{Namespace: "calico-system", Name: "calico-node"}}, c.Providers["daemonSets"])
+	require.Equal(t, &daemonsets.DaemonSets{CNI: types.NamespacedName{Namespace: "calico-system", Name: "calico-node"}}, c.Providers["daemonSets"])
 	require.True(t, c.Core.Provided["restart-cni"])
 	require.False(t, c.Core.Provided["restart-kube-proxy"])
 }
@@ -179,9 +179,9 @@ func TestClusterWideStepsAreTakenOnlyByLeave(t *testing.T) {
   clusterWide: {rolloutRestart: [kube-system/kube-proxy], cni: {configMap: kube-system/cni-manifest/calico.yaml, daemonSet: kube-system/calico-node}}
 `)
 	require.NotContains(t, lines(warnings), "policy wide")
-	require.Equal(t, &kube.ClusterWide{
+	require.Equal(t, &daemonsets.ClusterWide{
 		RolloutRestart: []types.NamespacedName{{Namespace: "kube-system", Name: "kube-proxy"}},
-		CNI: &kube.CNIManifest{
+		CNI: &daemonsets.CNIManifest{
 			ConfigMap: types.NamespacedName{Namespace: "kube-system", Name: "cni-manifest"}, ConfigMapKey: "calico.yaml",
 			DaemonSet: types.NamespacedName{Namespace: "kube-system", Name: "calico-node"},
 		},

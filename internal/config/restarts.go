@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
-	kube "drydock.dev/drydock/remediations/kube/settings"
+	daemonsets "drydock.dev/drydock/remediations/providers/daemonsets/settings"
 	hosts "drydock.dev/drydock/remediations/providers/hosts/settings"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
@@ -34,7 +34,7 @@ func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 	if r.Step != "rollout-restart" {
 		b.onlyFor(at, r.Step, "daemonSet")
 	} else if p := at.To("daemonSet"); !b.Faulty(p) {
-		c, configured := Of[*kube.ClusterWide](&b.config)
+		c, configured := Of[*daemonsets.ClusterWide](&b.config)
 		switch {
 		case r.DaemonSet == "":
 			b.Fault(p, "missing; write one of providers.clusterWide.rolloutRestart")

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"drydock.dev/drydock/internal/config/section"
-	kube "drydock.dev/drydock/remediations/kube/settings"
 	civo "drydock.dev/drydock/remediations/providers/civo/settings"
 	clusterapi "drydock.dev/drydock/remediations/providers/clusterapi/settings"
+	daemonsets "drydock.dev/drydock/remediations/providers/daemonsets/settings"
 	external "drydock.dev/drydock/remediations/providers/external/settings"
 	hosts "drydock.dev/drydock/remediations/providers/hosts/settings"
 	karpenter "drydock.dev/drydock/remediations/providers/karpenter/settings"
@@ -24,8 +24,8 @@ var sections = []section.Section{
 	civo.Section,
 	kilo.Section,
 	hosts.Section,
-	kube.DaemonSetsSection,
-	kube.ClusterWideSection,
+	daemonsets.DaemonSetsSection,
+	daemonsets.ClusterWideSection,
 	redfish.Section,
 	clusterapi.Section,
 	karpenter.Section,

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations"
-	kube "drydock.dev/drydock/remediations/kube/settings"
+	daemonsets "drydock.dev/drydock/remediations/providers/daemonsets/settings"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -158,7 +158,7 @@ func (b *builder) faultyUnder(at pointer) bool {
 // nameDaemonSets fills in the DaemonSets that witnesses leave to the configuration. A shipped witness that names a DaemonSet itself
 // looks at the configured one instead: the alerts count Cilium in any system namespace, and kube-proxy by other names.
 func (c *Config) nameDaemonSets() {
-	own, ok := Of[*kube.DaemonSets](c)
+	own, ok := Of[*daemonsets.DaemonSets](c)
 	if !ok {
 		return
 	}

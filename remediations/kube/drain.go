@@ -16,6 +16,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kit"
 )
 
 // ErrNotCordoned: somebody uncordoned the node, or nobody cordoned it; a drain would refill as fast as it empties.
@@ -29,8 +30,6 @@ const (
 	drainEvery = 5 * time.Second
 	// deadAfter is how long a pod that cannot end is waited for.
 	deadAfter = time.Minute
-	// podsPerPage bounds one answer of the API server; a node has 110 pods unless somebody allowed it more.
-	podsPerPage = 100
 	// evictAtOnce bounds how much of the API server, and of people's webhooks, one drain takes.
 	evictAtOnce = 8
 	// callTimeout bounds one call; the API server itself gives up after a minute, most of which a slow webhook may take.
@@ -207,7 +206,7 @@ func (r *drainRun) trouble(ctx context.Context, doing string, err error) error {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	if ctx.Err() == nil {
-		r.report.Trouble = doing + ": " + brief(err)
+		r.report.Trouble = doing + ": " + kit.Brief(err)
 	}
 	return nil
 }

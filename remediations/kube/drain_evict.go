@@ -2,15 +2,15 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations/providers/kit"
 )
 
 // answer is what came of one eviction; none of it where nobody knows, which the next round's list will show.
@@ -31,8 +31,8 @@ func (r *drainRun) evictOne(ctx context.Context, pod *corev1.Pod) (answer, error
 		return answer{gone: true}, nil
 	case apierrors.IsConflict(err), ctx.Err() != nil:
 		return answer{}, nil // another pod of that name, or cut short
-	case final(err):
-		return answer{}, fmt.Errorf("%w: %s: %s", ErrDrainRefused, nameOf(pod), brief(err))
+	case kit.Final(err):
+		return answer{}, fmt.Errorf("%w: %s: %s", ErrDrainRefused, kit.NameOf(pod), kit.Brief(err))
 	}
 	return answer{heldBy: err}, nil
 }
@@ -49,22 +49,4 @@ func (r *drainRun) send(ctx context.Context, pod *corev1.Pod) error {
 	e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, DeleteOptions: &o}
 	return r.Client.PolicyV1().RESTClient().Post().AbsPath("/api/v1").Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
 		MaxRetries(0).Body(e).Do(ctx).Error()
-}
-
-// final says that the API server's answer would be the same the next time: missing rights, or somebody's admission
-// policy or webhook, which denies with 403, 422 or another code of its own.
-func final(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	switch code := int(status.Status().Code); code {
-	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests: // for 401 see trouble
-		return false
-	case http.StatusForbidden:
-		// In a namespace that is being deleted nothing may be evicted, but its pods are deleted in a moment.
-		return !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
-	default:
-		return code >= 400 && code < 500
-	}
 }

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"drydock.dev/drydock/remediations/providers/kit"
 )
 
 func TestAPodIsOverdueByWhatItsNodeIs(t *testing.T) {
@@ -99,10 +101,10 @@ func TestOnlyAnAnswerThatWouldComeAgainIsFinal(t *testing.T) {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: c}}
 	}
 	for _, c := range []int32{400, 403, 405, 413, 422} {
-		require.True(t, final(code(c)), c)
+		require.True(t, kit.Final(code(c)), c)
 	}
 	for _, c := range []int32{401, 408, 429, 500, 502, 503, 504} {
-		require.False(t, final(code(c)), c)
+		require.False(t, kit.Final(code(c)), c)
 	}
 	for _, err := range []error{apierrors.NewUnauthorized("Unauthorized"), code(503), errors.New("connection refused")} {
 		r := &drainRun{}
@@ -110,11 +112,11 @@ func TestOnlyAnAnswerThatWouldComeAgainIsFinal(t *testing.T) {
 		require.Contains(t, r.report.Trouble, "reading the Node: ")
 	}
 	require.Error(t, (&drainRun{}).trouble(t.Context(), "reading the Node", apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", errors.New("no rights"))))
-	require.False(t, final(errors.New("connection refused")))
+	require.False(t, kit.Final(errors.New("connection refused")))
 	leaving := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-0", errors.New("the namespace is being deleted"))
-	require.True(t, final(leaving))
+	require.True(t, kit.Final(leaving))
 	leaving.ErrStatus.Details.Causes = append(leaving.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
-	require.False(t, final(leaving), "its pods go in a moment")
+	require.False(t, kit.Final(leaving), "its pods go in a moment")
 }
 
 func TestAReportIsASentenceThatIsNotTooLong(t *testing.T) {
@@ -131,7 +133,7 @@ func TestAReportIsASentenceThatIsNotTooLong(t *testing.T) {
 	} {
 		require.Equal(t, want, r.String())
 	}
-	long := brief(fmt.Errorf("denied: %s", strings.Repeat("ä", 5000)))
-	require.LessOrEqual(t, len(long), maxSaid+len("…"))
+	long := kit.Brief(fmt.Errorf("denied: %s", strings.Repeat("ä", 5000)))
+	require.LessOrEqual(t, len(long), 200+len("…"))
 	require.True(t, strings.HasSuffix(long, "ä…"), "cut between characters")
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/kubectl/pkg/drain"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kit"
 )
 
 // podsLeft are the pods of a node that have to go, by what is to be done about them.
@@ -35,7 +36,7 @@ func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 	defer cancel()
 	var left podsLeft
 	h := drain.Helper{
-		Ctx: ctx, Client: r.Client, ChunkSize: podsPerPage, GracePeriodSeconds: -1,
+		Ctx: ctx, Client: r.Client, ChunkSize: kit.PodsPerPage, GracePeriodSeconds: -1,
 		Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
 	}
 	list, errs := h.GetPodsForDeletion(n.Name)
@@ -50,7 +51,7 @@ func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 			left.stuck = append(left.stuck, pod)
 		case pod.DeletionTimestamp != nil:
 			left.ending = append(left.ending, pod)
-		case finished(&pod):
+		case kit.Finished(&pod):
 			left.evict = append(left.evict, pod)
 		case r.WithoutController == remediations.WithoutControllerWait && unmanaged(&pod):
 			left.awaited = append(left.awaited, pod)
@@ -113,8 +114,4 @@ func hasEmptyDir(pod *corev1.Pod) bool {
 		}
 	}
 	return false
-}
-
-func finished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

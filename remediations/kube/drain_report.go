@@ -9,20 +9,19 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"drydock.dev/drydock/remediations/providers/kit"
 )
 
 const (
 	// maxNamed is how many pods are named where there may be hundreds.
 	maxNamed = 5
-	// maxSaid bounds what is repeated of an error that others worded.
-	maxSaid = 200
 	// pdbsPerPage bounds the answer for one namespace.
 	pdbsPerPage = 500
 )
@@ -105,13 +104,13 @@ func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) {
 	for i := range left.awaited {
 		held = append(held, heldPod{pod: &left.awaited[i], why: "has no controller, and is waited for until it ends"})
 	}
-	slices.SortFunc(held, func(a, b heldPod) int { return cmp.Compare(nameOf(a.pod), nameOf(b.pod)) })
+	slices.SortFunc(held, func(a, b heldPod) int { return cmp.Compare(kit.NameOf(a.pod), kit.NameOf(b.pod)) })
 	named := held[:min(len(held), maxNamed)]
 	r.report.Held, r.report.More = nil, len(held)-len(named)
 	budgets := map[string][]policyv1.PodDisruptionBudget{}
 	for _, h := range named {
 		if h.by == nil {
-			r.report.Held = append(r.report.Held, Held{Pod: nameOf(h.pod), Why: h.why})
+			r.report.Held = append(r.report.Held, Held{Pod: kit.NameOf(h.pod), Why: h.why})
 			continue
 		}
 		r.report.Held = append(r.report.Held, r.heldBy(ctx, h, budgets))
@@ -120,7 +119,7 @@ func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) {
 
 // heldBy names the budget behind the API server's answer, which says its name in a sentence only, if at all.
 func (r *drainRun) heldBy(ctx context.Context, h heldPod, budgets map[string][]policyv1.PodDisruptionBudget) Held {
-	ns, out := h.pod.Namespace, Held{Pod: nameOf(h.pod)}
+	ns, out := h.pod.Namespace, Held{Pod: kit.NameOf(h.pod)}
 	budget := apierrors.HasStatusCause(h.by, policyv1.DisruptionBudgetCause)
 	var status apierrors.APIStatus
 	if budget || errors.As(h.by, &status) && status.Status().Code == http.StatusInternalServerError {
@@ -149,7 +148,7 @@ func (r *drainRun) heldBy(ctx context.Context, h heldPod, budgets map[string][]p
 	case budget && len(match) == 1:
 		out.Budget, out.Why = match[0], fmt.Sprintf("is held back by PodDisruptionBudget %s (needs %d healthy, has %d)", match[0], b.Status.DesiredHealthy, b.Status.CurrentHealthy)
 	default:
-		out.Why = "could not be evicted yet: " + brief(h.by)
+		out.Why = "could not be evicted yet: " + kit.Brief(h.by)
 	}
 	return out
 }
@@ -163,13 +162,11 @@ func overstays(pod *corev1.Pod) string {
 	return s
 }
 
-func nameOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
-
 // some names a few pods out of many.
 func some(pods []corev1.Pod) string {
 	names := make([]string, len(pods))
 	for i := range pods {
-		names[i] = nameOf(&pods[i])
+		names[i] = kit.NameOf(&pods[i])
 	}
 	slices.Sort(names)
 	return first(names)
@@ -180,25 +177,4 @@ func first(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
 	}
 	return strings.Join(names, ", ")
-}
-
-// brief is what was said, with the causes that make it specific, but not at any length.
-func brief(err error) string {
-	said := err.Error()
-	var status apierrors.APIStatus
-	if errors.As(err, &status) && status.Status().Details != nil {
-		for _, c := range status.Status().Details.Causes {
-			if c.Message != "" && !strings.Contains(said, c.Message) {
-				said += " " + c.Message
-			}
-		}
-	}
-	if len(said) <= maxSaid {
-		return said
-	}
-	cut := maxSaid
-	for !utf8.RuneStart(said[cut]) {
-		cut--
-	}
-	return said[:cut] + "…"
 }

@@ -1,4 +1,4 @@
-package kube
+package daemonsets
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kit"
 )
 
 // CNI applies the manifest of the cluster's CNI again. Nothing is fetched: the manifest is a file's, or under a key of a
@@ -133,10 +134,10 @@ func (c CNI) try(ctx context.Context, o manifestObject) error {
 	switch {
 	case err == nil:
 		return nil
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), !final(err) && !apierrors.IsInternalError(err):
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), !kit.Final(err) && !apierrors.IsInternalError(err):
 		return fmt.Errorf("trying to apply %s: %w", o, err)
 	}
-	return findingf("the API server would refuse %s: %s", o, brief(err))
+	return findingf("the API server would refuse %s: %s", o, kit.Brief(err))
 }
 
 // mustBeThere refuses a manifest for which a person would have to change rights or kinds first.

@@ -1,4 +1,4 @@
-package kube
+package daemonsets
 
 import (
 	"context"
@@ -25,17 +25,17 @@ const (
 	againMended  = 5 * time.Minute
 )
 
-// DaemonSetPod restarts a node's own pod of one DaemonSet: it is deleted, and the DaemonSet's controller makes another, of
+// Pod restarts a node's own pod of one DaemonSet: it is deleted, and the DaemonSet's controller makes another, of
 // the DaemonSet as it is now. It is an engine.Actuator, an engine.Surveyor and an engine.PodProver.
-type DaemonSetPod struct {
+type Pod struct {
 	Client    kubernetes.Interface
 	DaemonSet types.NamespacedName
 }
 
 var (
-	_ engine.Actuator  = DaemonSetPod{}
-	_ engine.Surveyor  = DaemonSetPod{}
-	_ engine.PodProver = DaemonSetPod{}
+	_ engine.Actuator  = Pod{}
+	_ engine.Surveyor  = Pod{}
+	_ engine.PodProver = Pod{}
 )
 
 // finding is why something is not done, which asking again would not change: the API server has spoken.
@@ -46,7 +46,7 @@ func (f finding) Error() string { return f.text }
 func findingf(format string, args ...any) error { return finding{fmt.Sprintf(format, args...)} }
 
 // Survey finds the pod, so that one that is not there costs no attempt, and so that its UID is on record before it goes.
-func (d DaemonSetPod) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+func (d Pod) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	pod, err := d.own(ctx, m.Node)
 	if err != nil {
 		return surveyTrouble(err)
@@ -71,14 +71,14 @@ func surveyTrouble(err error) remediations.Survey {
 	switch {
 	case errors.As(err, &found):
 		why = kit.Machine
-	case final(err):
+	case kit.Final(err):
 		why = kit.Setup
 	}
 	return (&kit.Refusal{Why: why, Text: err.Error()}).Survey()
 }
 
 // Act deletes the pod that was there before the intent, and no other of that name.
-func (d DaemonSetPod) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+func (d Pod) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	pod, err := d.own(ctx, m.Node)
 	if err != nil {
 		return remediations.CallRefused, err
@@ -88,7 +88,7 @@ func (d DaemonSetPod) Act(ctx context.Context, m engine.Machine, mayStill func()
 	case err != nil:
 		return remediations.CallRefused, fmt.Errorf("restarting the pod of DaemonSet %s on Node %s: %w", d.DaemonSet, m.Node, err)
 	case was.Instance != string(pod.UID):
-		return remediations.CallRefused, fmt.Errorf("pod %s of Node %s is another one than before: it was restarted in the meantime", nameOf(pod), m.Node)
+		return remediations.CallRefused, fmt.Errorf("pod %s of Node %s is another one than before: it was restarted in the meantime", kit.NameOf(pod), m.Node)
 	}
 	if err := mayStill(); err != nil {
 		return remediations.CallRefused, err
@@ -97,7 +97,7 @@ func (d DaemonSetPod) Act(ctx context.Context, m engine.Machine, mayStill func()
 	if err == nil {
 		return remediations.CallAccepted, nil
 	}
-	return outcomeOf(err), written(err, fmt.Sprintf("deleting pod %s of Node %s", nameOf(pod), m.Node))
+	return outcomeOf(err), written(err, fmt.Sprintf("deleting pod %s of Node %s", kit.NameOf(pod), m.Node))
 }
 
 // written is the error of a write. What may be wrong once (the API server is busy, or refuses rights that it took a moment ago)
@@ -110,7 +110,7 @@ func written(err error, doing string) error {
 }
 
 // delete deletes this very pod. The client is kept from sending it again by itself, which could be long after the intent.
-func (d DaemonSetPod) delete(ctx context.Context, pod *corev1.Pod) error {
+func (d Pod) delete(ctx context.Context, pod *corev1.Pod) error {
 	o := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 	return d.Client.CoreV1().RESTClient().Delete().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
 		MaxRetries(0).Body(&o).Do(ctx).Error()
@@ -118,14 +118,14 @@ func (d DaemonSetPod) delete(ctx context.Context, pod *corev1.Pod) error {
 
 // outcomeOf says what a failed write came to: refused where the API server certainly changed nothing.
 func outcomeOf(err error) remediations.CallOutcome {
-	if apierrors.IsTooManyRequests(err) || apierrors.IsNotFound(err) || final(err) {
+	if apierrors.IsTooManyRequests(err) || apierrors.IsNotFound(err) || kit.Final(err) {
 		return remediations.CallRefused
 	}
 	return remediations.CallUnknown
 }
 
 // Proven says whether another pod of the DaemonSet runs on the node in the old one's place.
-func (d DaemonSetPod) Proven(ctx context.Context, kept remediations.Before) (remediations.PodProof, error) {
+func (d Pod) Proven(ctx context.Context, kept remediations.Before) (remediations.PodProof, error) {
 	var b before
 	if err := kept.Read(&b); err != nil {
 		return remediations.PodProof{}, err
@@ -156,7 +156,7 @@ func (d DaemonSetPod) Proven(ctx context.Context, kept remediations.Before) (rem
 }
 
 // own is the one pod that the DaemonSet has on the node.
-func (d DaemonSetPod) own(ctx context.Context, node string) (*corev1.Pod, error) {
+func (d Pod) own(ctx context.Context, node string) (*corev1.Pod, error) {
 	pods, err := d.onNode(ctx, node)
 	if err != nil {
 		return nil, err
@@ -167,14 +167,14 @@ func (d DaemonSetPod) own(ctx context.Context, node string) (*corev1.Pod, error)
 	case len(pods) > 1:
 		return nil, findingf("DaemonSet %s has %d pods on Node %s, one of which may be on its way out; nothing is deleted while that is so", d.DaemonSet, len(pods), node)
 	case pods[0].DeletionTimestamp != nil:
-		return nil, findingf("pod %s of Node %s is on its way out already", nameOf(&pods[0]), node)
+		return nil, findingf("pod %s of Node %s is on its way out already", kit.NameOf(&pods[0]), node)
 	}
 	return &pods[0], nil
 }
 
 // onNode are all pods of the DaemonSet on the node: those that it owns by its UID, since labels are anybody's. An error is
 // no answer; it never means that there are none.
-func (d DaemonSetPod) onNode(ctx context.Context, node string) ([]corev1.Pod, error) {
+func (d Pod) onNode(ctx context.Context, node string) ([]corev1.Pod, error) {
 	ds, err := readDaemonSet(ctx, d.Client, d.DaemonSet)
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (d DaemonSetPod) onNode(ctx context.Context, node string) ([]corev1.Pod, er
 		return nil, findingf("reading the selector of DaemonSet %s: %v", d.DaemonSet, err)
 	}
 	var out []corev1.Pod
-	o := metav1.ListOptions{LabelSelector: selector.String(), FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), Limit: podsPerPage}
+	o := metav1.ListOptions{LabelSelector: selector.String(), FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), Limit: kit.PodsPerPage}
 	for {
 		page, err := d.Client.CoreV1().Pods(d.DaemonSet.Namespace).List(ctx, o)
 		if err != nil {
@@ -195,7 +195,7 @@ func (d DaemonSetPod) onNode(ctx context.Context, node string) ([]corev1.Pod, er
 		}
 		for i := range page.Items {
 			// One that has ended by itself has left the node in all but name.
-			if p := &page.Items[i]; metav1.IsControlledBy(p, ds) && !finished(p) {
+			if p := &page.Items[i]; metav1.IsControlledBy(p, ds) && !kit.Finished(p) {
 				out = append(out, *p)
 			}
 		}

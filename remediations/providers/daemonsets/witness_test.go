@@ -1,4 +1,4 @@
-package kube_test
+package daemonsets_test
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"drydock.dev/drydock/remediations/engine"
-	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/providers/daemonsets"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -22,7 +22,7 @@ func ownPod(ds *appsv1.DaemonSet, name string, ready bool, change ...func(*corev
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: ds.Namespace, Name: name, Labels: ds.Spec.Selector.MatchLabels,
-			OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: ds.Name, UID: ds.UID, Controller: ptr(true)}},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: ds.Name, UID: ds.UID, Controller: new(true)}},
 		},
 		Spec: corev1.PodSpec{NodeName: "n1"},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{
@@ -41,7 +41,7 @@ func TestANodesOwnPodTestifies(t *testing.T) {
 	ds := daemonSet("cilium", "cilium:1")
 	ds.UID = "cilium-uid"
 	leaving := func(p *corev1.Pod) {
-		p.DeletionTimestamp, p.Finalizers = ptr(metav1.Now()), []string{"example.com/slow"}
+		p.DeletionTimestamp, p.Finalizers = new(metav1.Now()), []string{"example.com/slow"}
 	}
 	for name, test := range map[string]struct {
 		pods   []runtime.Object
@@ -65,7 +65,7 @@ func TestANodesOwnPodTestifies(t *testing.T) {
 			if test.away {
 				client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("away") })
 			}
-			said := kube.PodWitness{Client: client}.Testify(t.Context(), engine.Machine{Node: "n1"}, signs.Sign{Kind: signs.DaemonSetPod, Name: "kube-system/cilium"})
+			said := daemonsets.PodWitness{Client: client}.Testify(t.Context(), engine.Machine{Node: "n1"}, signs.Sign{Kind: signs.DaemonSetPod, Name: "kube-system/cilium"})
 			require.Equal(t, test.answer, said.Answer, said.Saw)
 			require.Contains(t, said.Saw, test.saw)
 		})

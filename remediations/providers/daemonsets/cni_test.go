@@ -1,4 +1,4 @@
-package kube_test
+package daemonsets_test
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
-	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/providers/daemonsets"
 )
 
 const cniParts = `---
@@ -55,7 +55,7 @@ func TestAManifestIsAppliedAgainButNeverAnOlderOne(t *testing.T) {
 		rule("apps", "daemonsets", []string{"get", "patch"}, name.Name), rule("", "serviceaccounts", []string{"create", "patch"}, "cni"),
 		rule("", "configmaps", []string{"create", "patch"}, "cni-config"), rule("", "configmaps", []string{"get"}, "cni-manifest"),
 	)
-	cni := kube.CNI{Client: bounded, File: file, DaemonSet: name}
+	cni := daemonsets.CNI{Client: bounded, File: file, DaemonSet: name}
 	m := engine.Machine{Node: "node-0"}
 	passedOver := func(why string) {
 		t.Helper()
@@ -126,7 +126,7 @@ func TestAManifestIsAppliedAgainButNeverAnOlderOne(t *testing.T) {
 	// A newer one, out of a ConfigMap.
 	_, err = client.CoreV1().ConfigMaps("kube-system").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cni-manifest"}, Data: map[string]string{"cni.yaml": manifestOf(t, "cni:v3.26.0")}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	cni = kube.CNI{Client: bounded, ConfigMap: types.NamespacedName{Namespace: "kube-system", Name: "cni-manifest"}, Key: "other.yaml", DaemonSet: name}
+	cni = daemonsets.CNI{Client: bounded, ConfigMap: types.NamespacedName{Namespace: "kube-system", Name: "cni-manifest"}, Key: "other.yaml", DaemonSet: name}
 	passedOver("ConfigMap kube-system/cni-manifest has no key other.yaml")
 	cni.Key = "cni.yaml"
 	m.Before = ""

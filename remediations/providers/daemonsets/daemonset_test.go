@@ -1,4 +1,4 @@
-package kube_test
+package daemonsets_test
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
-	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/providers/daemonsets"
 )
 
 func still() error { return nil }
@@ -149,7 +149,7 @@ func TestANodesOwnPodIsRestartedAndItsSuccessorIsTheProof(t *testing.T) {
 	l := newDaemonSets(t)
 	name := l.create(daemonSet("kube-proxy", "kube-proxy:v1.36.3"))
 	bounded := l.only(nil, rule("apps", "daemonsets", []string{"get"}, name.Name), rule("", "pods", []string{"list", "delete"}))
-	own := kube.DaemonSetPod{Client: bounded, DaemonSet: name}
+	own := daemonsets.Pod{Client: bounded, DaemonSet: name}
 	before, others := l.pods(name, "node-0"), l.pods(name, "node-1")
 	require.Len(t, before, 1)
 
@@ -256,7 +256,7 @@ func kept(t *testing.T, s remediations.Survey) (out keptBefore) {
 func TestNoPodOrSeveralAreARefusalThatSaysSo(t *testing.T) {
 	client := lab.Shared(t).Client()
 	ds := alone(t, "cni", "cni:v1.0.0")
-	own := kube.DaemonSetPod{Client: client, DaemonSet: types.NamespacedName{Namespace: ds.Namespace, Name: ds.Name}}
+	own := daemonsets.Pod{Client: client, DaemonSet: types.NamespacedName{Namespace: ds.Namespace, Name: ds.Name}}
 	refused := func(node, why string) {
 		t.Helper()
 		m := engine.Machine{Node: node, Before: remediations.Before(fmt.Sprintf(`{"instance":"x","hostname":%q,"pool":"","count":0}`, node))}
@@ -288,7 +288,7 @@ func TestNoPodOrSeveralAreARefusalThatSaysSo(t *testing.T) {
 	refused("node-0", "DaemonSet kube-system/cni has 2 pods on Node node-0")
 
 	going := podOf(t, ds, "cni-c", "node-1", true)
-	require.NoError(t, client.CoreV1().Pods(ds.Namespace).Delete(t.Context(), going.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr(int64(600))}))
+	require.NoError(t, client.CoreV1().Pods(ds.Namespace).Delete(t.Context(), going.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(600))}))
 	refused("node-1", "pod kube-system/cni-c of Node node-1 is on its way out already")
 
 	own.DaemonSet.Name = "no-such"
@@ -309,11 +309,11 @@ func TestOnlyWhatWasLookedAtIsTouched(t *testing.T) {
 		require.True(t, apierrors.IsConflict(err), "%v", err)
 		require.Equal(t, remediations.CallRefused, outcome)
 	}
-	now := metav1.DeleteOptions{GracePeriodSeconds: ptr(int64(0))}
+	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 
 	podOf(t, ds, "raced-a", "node-0", true)
 	var successor *corev1.Pod
-	refused(kube.DaemonSetPod{Client: client, DaemonSet: name}, engine.Machine{Node: "node-0"}, func() error {
+	refused(daemonsets.Pod{Client: client, DaemonSet: name}, engine.Machine{Node: "node-0"}, func() error {
 		require.NoError(t, client.CoreV1().Pods(ds.Namespace).Delete(t.Context(), "raced-a", now))
 		successor = podOf(t, ds, "raced-a", "node-0", true)
 		return nil
@@ -326,7 +326,7 @@ func TestOnlyWhatWasLookedAtIsTouched(t *testing.T) {
 	ds.Status = appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 1, UpdatedNumberScheduled: 1}
 	_, err = client.AppsV1().DaemonSets(ds.Namespace).UpdateStatus(t.Context(), ds, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	refused(kube.Rollouts{Client: client, Allowed: []types.NamespacedName{name}, Now: time.Now}, engine.Machine{Node: "node-0", DaemonSet: name.String()}, func() error {
+	refused(daemonsets.Rollouts{Client: client, Allowed: []types.NamespacedName{name}, Now: time.Now}, engine.Machine{Node: "node-0", DaemonSet: name.String()}, func() error {
 		_, err := client.AppsV1().DaemonSets(ds.Namespace).Patch(t.Context(), ds.Name, types.MergePatchType, []byte(`{"spec":{"template":{"metadata":{"annotations":{"a":"b"}}}}}`), metav1.PatchOptions{})
 		return err
 	})
@@ -335,7 +335,7 @@ func TestOnlyWhatWasLookedAtIsTouched(t *testing.T) {
 	text, err := yaml.Marshal(daemonSet("raced", "raced:v1.1.0"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(manifest, text, 0o600))
-	refused(kube.CNI{Client: client, File: manifest, DaemonSet: name}, engine.Machine{Node: "node-0"}, func() error {
+	refused(daemonsets.CNI{Client: client, File: manifest, DaemonSet: name}, engine.Machine{Node: "node-0"}, func() error {
 		_, err := client.AppsV1().DaemonSets(ds.Namespace).Patch(t.Context(), ds.Name, types.StrategicMergePatchType, []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"raced","image":"raced:v2.0.0"}]}}}}`), metav1.PatchOptions{})
 		return err
 	})
@@ -349,7 +349,7 @@ func TestAnAPIServerThatDoesNotAnswerIsNoFinding(t *testing.T) {
 	l := lab.Shared(t)
 	unknown := func(client kubernetes.Interface, again time.Duration) {
 		t.Helper()
-		own := kube.DaemonSetPod{Client: client, DaemonSet: types.NamespacedName{Namespace: "kube-system", Name: "any"}}
+		own := daemonsets.Pod{Client: client, DaemonSet: types.NamespacedName{Namespace: "kube-system", Name: "any"}}
 		s := own.Survey(t.Context(), engine.Machine{Node: "node-0"})
 		require.True(t, s.Fleetwide, s.Trouble)
 		require.Equal(t, again, s.Again)

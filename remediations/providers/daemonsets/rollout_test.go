@@ -1,4 +1,4 @@
-package kube_test
+package daemonsets_test
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
-	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/providers/daemonsets"
 )
 
 func TestARolloutRestartMakesEveryPodAnewOnce(t *testing.T) {
@@ -21,7 +21,7 @@ func TestARolloutRestartMakesEveryPodAnewOnce(t *testing.T) {
 	name := l.create(daemonSet("kube-proxy", "kube-proxy:v1.36.3"))
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	bounded := l.only(nil, rule("apps", "daemonsets", []string{"get", "patch"}, name.Name))
-	rollouts := kube.Rollouts{Client: bounded, Allowed: []types.NamespacedName{name}, Now: func() time.Time { return now }}
+	rollouts := daemonsets.Rollouts{Client: bounded, Allowed: []types.NamespacedName{name}, Now: func() time.Time { return now }}
 	before := map[string]map[string]types.UID{}
 	for _, node := range []string{"node-0", "node-1", "node-2"} {
 		before[node] = l.pods(name, node)
@@ -86,7 +86,7 @@ func TestARolloutThatCannotBeIsRefusedBeforehand(t *testing.T) {
 		ds.Status = appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 3, UpdatedNumberScheduled: 3, NumberUnavailable: 3}
 	})
 	missing := types.NamespacedName{Namespace: "kube-system", Name: "no-such-daemon-set"}
-	rollouts := kube.Rollouts{Client: client, Allowed: []types.NamespacedName{onDelete, rolling, unseen, nowhere, broken, missing}, Now: time.Now}
+	rollouts := daemonsets.Rollouts{Client: client, Allowed: []types.NamespacedName{onDelete, rolling, unseen, nowhere, broken, missing}, Now: time.Now}
 	for of, why := range map[string]string{
 		onDelete.String(): "DaemonSet kube-system/on-delete has the update strategy OnDelete",
 		rolling.String():  "is being rolled out already",

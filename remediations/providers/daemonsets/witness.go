@@ -1,4 +1,4 @@
-package kube
+package daemonsets
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kit"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -23,7 +24,7 @@ var _ engine.Witness = PodWitness{}
 // there.
 func (w PodWitness) Testify(ctx context.Context, m engine.Machine, s signs.Sign) signs.Testimony {
 	namespace, name, _ := strings.Cut(s.Name, "/")
-	d := DaemonSetPod{Client: w.Client, DaemonSet: types.NamespacedName{Namespace: namespace, Name: name}}
+	d := Pod{Client: w.Client, DaemonSet: types.NamespacedName{Namespace: namespace, Name: name}}
 	pods, err := d.onNode(ctx, m.Node)
 	var found finding
 	switch {
@@ -38,15 +39,15 @@ func (w PodWitness) Testify(ctx context.Context, m engine.Machine, s signs.Sign)
 	for i := range pods {
 		switch p := &pods[i]; {
 		case podReady(p) && p.DeletionTimestamp == nil:
-			return signs.Testimony{Answer: signs.Well, Saw: "pod " + nameOf(p) + " is Ready" + readySince(p)}
+			return signs.Testimony{Answer: signs.Well, Saw: "pod " + kit.NameOf(p) + " is Ready" + readySince(p)}
 		case !podReady(p):
 			ill = i
 		}
 	}
 	if ill < 0 {
-		return signs.Testimony{Answer: signs.Unknown, Saw: "pod " + nameOf(&pods[0]) + " is Ready and being deleted"}
+		return signs.Testimony{Answer: signs.Unknown, Saw: "pod " + kit.NameOf(&pods[0]) + " is Ready and being deleted"}
 	}
-	return signs.Testimony{Answer: signs.Ill, Saw: "pod " + nameOf(&pods[ill]) + " is not Ready" + readySince(&pods[ill])}
+	return signs.Testimony{Answer: signs.Ill, Saw: "pod " + kit.NameOf(&pods[ill]) + " is not Ready" + readySince(&pods[ill])}
 }
 
 func readySince(p *corev1.Pod) string {
