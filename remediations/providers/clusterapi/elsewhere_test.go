@@ -21,7 +21,7 @@ import (
 // rights gives a service account of the namespace what deploy/cluster-api-management.yaml gives, and returns its kubeconfig.
 func rights(t *testing.T, namespace string) *clientcmdapi.Config {
 	t.Helper()
-	file, err := os.ReadFile("../../deploy/cluster-api-management.yaml")
+	file, err := os.ReadFile("../../../deploy/cluster-api-management.yaml")
 	require.NoError(t, err)
 	l := lab.Shared(t)
 	ctx := t.Context()

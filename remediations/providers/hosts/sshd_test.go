@@ -23,7 +23,7 @@ import (
 )
 
 // script is what a host lets through, as it is shipped.
-const script = "../../deploy/hosts/drydock-host"
+const script = "../../../deploy/hosts/drydock-host"
 
 // standIns are what the script calls on a host without systemd: they keep in a folder what systemd keeps, and write down
 // each word that they were called with.
@@ -132,7 +132,7 @@ func newSSHD(t *testing.T, in installed) (Options, Host) {
 	require.NoError(t, err)
 	hostKey, hostPEM := newSigner(t)
 	userKey, userPEM := newSigner(t)
-	line, err := os.ReadFile("../../deploy/hosts/authorized_keys")
+	line, err := os.ReadFile("../../../deploy/hosts/authorized_keys")
 	require.NoError(t, err)
 	authorized := strings.NewReplacer("/usr/local/sbin/drydock-host", in.script, "ssh-ed25519 AAAA...", strings.TrimSpace(string(ssh.MarshalAuthorizedKey(userKey.PublicKey())))).Replace(string(line))
 	path := func(name string) string { return filepath.Join(in.dir, name) }
