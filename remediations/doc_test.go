@@ -99,6 +99,10 @@ func TestArchitectureNamesWhatThereIs(t *testing.T) {
 	for _, m := range cited {
 		files, err := filepath.Glob("../" + strings.TrimSuffix(m[1], "/"))
 		require.NoError(t, err)
+		if len(files) == 0 { // the table of the house names folders as seen from remediations, where this test stands
+			files, err = filepath.Glob(strings.TrimSuffix(m[1], "/"))
+			require.NoError(t, err)
+		}
 		require.NotEmpty(t, files, "%s is not there", m[1])
 		if m[2] == "" || !strings.HasSuffix(m[1], ".go") {
 			continue
