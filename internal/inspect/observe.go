@@ -198,7 +198,7 @@ func (r *Reader) ask(ctx context.Context, s *Observation, urls []string) (*alert
 		}
 		return &alerts.Snapshot{AskedAt: at, Replicas: []alerts.Replica{r}}, nil
 	}
-	o := alertmanager.Options{URLs: urls, Timeout: askWithin, Receiver: core.Receiver, SelfTest: core.IsSelfTest, Now: r.Now, Keep: func(labels map[string]string) bool {
+	o := alertmanager.Options{URLs: urls, Timeout: askWithin, Receiver: core.Receiver, SelfTest: core.IsSelfTest, Keep: func(labels map[string]string) bool {
 		return core.Wants(labels) || s.names(labels)
 	}}
 	o.Watchdog, o.BlindWhen = s.Config.Alertmanager.Selectors()

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"drydock.dev/drydock/internal/text"
@@ -201,10 +202,10 @@ func show(c *remediations.Config, w *alerts.Snapshot) (sight, string) {
 			switch {
 			case !slices.Contains(a.Receivers, c.Receiver):
 				others = append(others, a.Receivers...)
-			case a.Quiet == "":
+			case quietBy(a) == "":
 				return sightRouted, ""
 			default:
-				quiet = a.Quiet
+				quiet = quietBy(a)
 			}
 		}
 		if len(r.SelfTest) > 0 {
@@ -221,6 +222,19 @@ func show(c *remediations.Config, w *alerts.Snapshot) (sight, string) {
 		return sightQuiet, fmt.Sprintf("the alert %s is %s, so nothing can be said", c.SelfTest, quiet)
 	}
 	return sightUnrouted, unrouted(c, others, akin, noReceiver)
+}
+
+// quietBy says what keeps the alert's notifications back: a silence, another alert, a time interval; empty: nothing.
+func quietBy(a alerts.Alert) string {
+	switch {
+	case len(a.SilencedBy) > 0:
+		return "silenced by " + strings.Join(a.SilencedBy, ", ")
+	case len(a.InhibitedBy) > 0:
+		return "inhibited by the alert " + strings.Join(a.InhibitedBy, ", ")
+	case len(a.MutedBy) > 0:
+		return "muted by the time interval " + strings.Join(a.MutedBy, ", ")
+	}
+	return ""
 }
 
 func unrouted(c *remediations.Config, others, akin []string, noReceiver bool) string {

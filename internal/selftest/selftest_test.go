@@ -29,16 +29,16 @@ func selfTestConfig(t testing.TB) *remediations.Config {
 	return &remediations.Config{SelfTest: labels.Matchers{m}, Receiver: "drydock"}
 }
 
-func shows(firing ...alerts.SelfTestAlert) alerts.Replica {
+func shows(firing ...alerts.Alert) alerts.Replica {
 	return alerts.Replica{URL: "http://a", SelfTest: firing}
 }
 
 var (
 	noReply  = alerts.Replica{URL: "http://a", Err: errors.New("refused")}
 	without  = shows()
-	astray   = shows(alerts.SelfTestAlert{Receivers: []string{"pager"}})
-	routed   = shows(alerts.SelfTestAlert{Receivers: []string{"drydock", "pager"}})
-	silenced = shows(alerts.SelfTestAlert{Receivers: []string{"drydock"}, Quiet: "silenced by s1"})
+	astray   = shows(alerts.Alert{Receivers: []string{"pager"}})
+	routed   = shows(alerts.Alert{Receivers: []string{"drydock", "pager"}})
+	silenced = shows(alerts.Alert{Receivers: []string{"drydock"}, SilencedBy: []string{"s1"}})
 )
 
 // every is the word that comes every 15 s, the shipped interval, over so long a time.
@@ -93,7 +93,7 @@ func TestSelfTestSaysHowFarTheAlertGets(t *testing.T) {
 		"nobody has it, within a minute":                    {fresh, every(45*time.Second, of(without)), alerts.SelfTestMissing},
 		"the one that answers does not have it":             {fresh, every(45*time.Second, of(without, noReply)), alerts.SelfTestMissing},
 		"routed elsewhere, within a minute":                 {fresh, every(45*time.Second, of(astray)), alerts.SelfTestUnrouted},
-		"silenced and routed elsewhere":                     {fresh, every(45*time.Second, of(shows(alerts.SelfTestAlert{Receivers: []string{"pager"}, Quiet: "silenced by s1"}))), alerts.SelfTestUnrouted},
+		"silenced and routed elsewhere":                     {fresh, every(45*time.Second, of(shows(alerts.Alert{Receivers: []string{"pager"}, SilencedBy: []string{"s1"}}))), alerts.SelfTestUnrouted},
 		"missing, then routed elsewhere":                    {fresh, words(every(minute, of(without)), every(30*time.Second, of(astray))), alerts.SelfTestUnrouted},
 		"now missing, now routed elsewhere":                 {fresh, words(of(without).twice(of(astray)), of(without).twice(of(astray))), alerts.SelfTestUnknown},
 		"gone within 45 s of the last poll that had it":     {fresh, words(every(minute, of(routed).arrived(0)), every(45*time.Second, of(without).arrived(0))), alerts.SelfTestMissing},
@@ -151,7 +151,7 @@ func TestSelfTestNamesWhatToLookAt(t *testing.T) {
 	}{
 		"missing":                       {every(time.Minute, of(without)), []string{`{alertname="DrydockSelfTest"}`, "ruleSelector", "release"}},
 		"unrouted":                      {every(time.Minute, of(astray)), []string{`to "pager" and not to "drydock" (alertmanager.receiver)`, "its own namespace"}},
-		"routed to nobody":              {every(time.Minute, of(shows(alerts.SelfTestAlert{}))), []string{"to nobody"}},
+		"routed to nobody":              {every(time.Minute, of(shows(alerts.Alert{}))), []string{"to nobody"}},
 		"no receiver of the name":       {every(time.Minute, of(none)), []string{`no receiver of this name: write one`, "namespace/name/receiver"}},
 		"a receiver of a longer name":   {every(time.Minute, of(named)), []string{`no receiver of this name, but "monitoring/drydock/drydock"`}},
 		"one replica has the receiver":  {every(time.Minute, of(none, astray)), []string{"look at its route"}},
@@ -162,7 +162,7 @@ func TestSelfTestNamesWhatToLookAt(t *testing.T) {
 		"silenced":                      {every(15*time.Second, of(silenced)), []string{"silenced by s1"}},
 		"awaited":                       {every(15*time.Second, of(routed)), []string{"awaited"}},
 		"who was refused in old days":   {every(20*time.Minute, look{replicas: []alerts.Replica{routed}, posts: Posts{Refused: noon}}), []string{"the URL"}},
-		"receivers beyond any sentence": {every(time.Minute, of(shows(alerts.SelfTestAlert{Receivers: manyReceivers(500)}))), []string{`"r0", `}},
+		"receivers beyond any sentence": {every(time.Minute, of(shows(alerts.Alert{Receivers: manyReceivers(500)}))), []string{`"r0", `}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := judged(selfTestConfig(t), alerts.SelfTest{}, c.looks)
@@ -239,5 +239,17 @@ func TestSelfTestIsNeverOKWithoutCause(t *testing.T) {
 	})
 	for _, s := range alerts.SelfTestStates {
 		require.NotZero(t, seen[s], s)
+	}
+}
+
+// TestWhoKeepsTheSelfTestQuietIsNamed: a silence before an inhibition, and that before a time interval; of nobody, nothing is said.
+func TestWhoKeepsTheSelfTestQuietIsNamed(t *testing.T) {
+	for quiet, a := range map[string]alerts.Alert{
+		"":                               {},
+		"silenced by s1, s2":             {SilencedBy: []string{"s1", "s2"}, InhibitedBy: []string{"f"}},
+		"inhibited by the alert f":       {InhibitedBy: []string{"f"}, MutedBy: []string{"night"}},
+		"muted by the time interval day": {MutedBy: []string{"day"}},
+	} {
+		require.Equal(t, quiet, quietBy(a))
 	}
 }

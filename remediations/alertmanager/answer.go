@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-openapi/strfmt"
@@ -13,7 +14,12 @@ import (
 	"github.com/prometheus/common/model"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 )
+
+// stateActive is Alertmanager's state of an alert that it has processed, and that neither a silence
+// nor an inhibition covers. A newer Alertmanager may say states that are not known here.
+const stateActive = "active"
 
 // answer collects what is of interest while a replica's list of alerts streams
 // in.
@@ -22,12 +28,13 @@ type answer struct {
 
 	watchdog   bool
 	watchdogAt time.Time
+	// blindBy are the names of the alerts that blind, but for alerts.SourceDown.
 	blindBy    map[string]bool
-	// seenAt and seenUntil are of the alert that the source is seen by.
-	seenAt, seenUntil time.Time
-	alerts            map[string]Alert
+	sourceDown bool
+	sourceSeen alerts.Alert
+	alerts     map[string]alerts.Alert
 	// selfTests are those that the self-test wants, by fingerprint.
-	selfTests map[string]*SelfTest
+	selfTests map[string]alerts.Alert
 	// kept is what all of these take.
 	kept kept
 	// names are those of alerts of no interest, by fingerprint: one of them may inhibit one that is.
@@ -41,7 +48,7 @@ type answer struct {
 }
 
 func newAnswer(in interests, known readings) *answer {
-	return &answer{known: known, readings: readings{}, interests: in, blindBy: map[string]bool{}, alerts: map[string]Alert{}, selfTests: map[string]*SelfTest{}, names: map[string]string{}, routes: routes{}}
+	return &answer{known: known, readings: readings{}, interests: in, blindBy: map[string]bool{}, alerts: map[string]alerts.Alert{}, selfTests: map[string]alerts.Alert{}, names: map[string]string{}, routes: routes{}}
 }
 
 // gettable is what is read of models.GettableAlert, whose own decoding reads each
@@ -143,7 +150,7 @@ func genuine[L map[string]string | json.RawMessage](m *gettable[L]) error {
 
 // add looks at one alert and keeps it if it is of interest.
 func (a *answer) add(m *gettable[map[string]string], id written) error {
-	set, state := labelSet(m.Labels), m.Status.State
+	set := labelSet(m.Labels)
 	watchdog := a.interests.watchdog != nil && a.interests.watchdog.Matches(set)
 	if watchdog {
 		a.watchdog = true
@@ -151,36 +158,26 @@ func (a *answer) add(m *gettable[map[string]string], id written) error {
 			a.watchdogAt = at
 		}
 	}
-	blinds := state == StateActive && a.interests.blinds(set)
-	if blinds && len(a.blindBy) < maxBlindBy {
-		a.blindBy[nameOf(set)] = true
+	blinds := m.Status.State == stateActive && a.interests.blinds(set)
+	if blinds {
+		a.blind(nameOf(set))
 	}
 	seen := a.interests.seen != nil && a.interests.seen.Matches(set)
-	if at := timeOf(m.UpdatedAt); seen && at.After(a.seenAt) {
-		a.seenAt, a.seenUntil = at, timeOf(m.EndsAt)
+	if at := timeOf(m.UpdatedAt); seen && at.After(a.sourceSeen.UpdatedAt) {
+		a.sourceSeen = alerts.Alert{UpdatedAt: at, EndsAt: timeOf(m.EndsAt)}
 	}
 	key := set.Fingerprint().String()
 	selfTest := a.interests.isSelfTest(m.Labels)
 	if selfTest && len(a.selfTests) < maxSelfTests {
-		s := newSelfTest(m, a.routes.of(m.Receivers))
-		a.selfTests[key] = s
-		if err := a.kept.add(slices.Concat(s.Receivers, s.SilencedBy, s.InhibitedBy, s.MutedBy)...); err != nil {
+		one := a.whole(m)
+		a.selfTests[key] = *one
+		if err := a.kept.alert(one); err != nil {
 			return err
 		}
 	}
 	r := reading{fingerprint: key, name: nameOf(set)}
 	if !selfTest && a.interests.keeps(m.Labels) {
-		r.alert = &Alert{
-			Labels:      m.Labels,
-			StartsAt:    timeOf(m.StartsAt),
-			EndsAt:      timeOf(m.EndsAt),
-			UpdatedAt:   timeOf(m.UpdatedAt),
-			State:       state,
-			SilencedBy:  m.Status.SilencedBy,
-			InhibitedBy: m.Status.InhibitedBy,
-			MutedBy:     m.Status.MutedBy,
-			Receivers:   a.routes.of(m.Receivers),
-		}
+		r.alert = a.whole(m)
 	}
 	switch {
 	case !selfTest && !watchdog && !blinds && !seen:
@@ -192,23 +189,58 @@ func (a *answer) add(m *gettable[map[string]string], id written) error {
 	return nil
 }
 
+// whole is all that is kept of an alert.
+func (a *answer) whole(m *gettable[map[string]string]) *alerts.Alert {
+	return &alerts.Alert{
+		Labels:      m.Labels,
+		StartsAt:    timeOf(m.StartsAt),
+		EndsAt:      timeOf(m.EndsAt),
+		UpdatedAt:   timeOf(m.UpdatedAt),
+		Active:      m.Status.State == stateActive,
+		SilencedBy:  m.Status.SilencedBy,
+		InhibitedBy: m.Status.InhibitedBy,
+		MutedBy:     m.Status.MutedBy,
+		Receivers:   a.routes.of(m.Receivers),
+	}
+}
+
+// blind notes the name of an alert that blinds.
+func (a *answer) blind(name string) {
+	if name == alerts.SourceDown {
+		a.sourceDown = true
+	} else if len(a.blindBy) < maxBlindBy {
+		a.blindBy[name] = true
+	}
+}
+
+// replica is the answer as the core reads it.
+func (a *answer) replica() alerts.Replica {
+	out := alerts.Replica{
+		Watchdog: a.watchdog, WatchdogAt: a.watchdogAt, BlindBy: strings.Join(slices.Sorted(maps.Keys(a.blindBy)), ", "), SourceDown: a.sourceDown,
+		Alerts: a.alerts, Inhibitors: a.inhibitors(), SelfTest: a.selfTest(),
+	}
+	if seen := a.sourceSeen; !seen.UpdatedAt.IsZero() {
+		out.SourceSeen = &seen
+	}
+	return out
+}
+
 // mute says of each alert who mutes it. An alert that only the groups show came
 // between the two requests: the next poll has it.
 func (a *answer) mute(by map[string][]string) {
-	for key, alert := range a.alerts {
-		alert.MutedBy = by[key]
-		a.alerts[key] = alert
-	}
-	for key, s := range a.selfTests {
-		s.MutedBy = by[key]
+	for _, all := range []map[string]alerts.Alert{a.alerts, a.selfTests} {
+		for key, one := range all {
+			one.MutedBy = by[key]
+			all[key] = one
+		}
 	}
 }
 
 // selfTest are the self-test's alerts, in a stable order.
-func (a *answer) selfTest() []SelfTest {
-	var out []SelfTest
+func (a *answer) selfTest() []alerts.Alert {
+	var out []alerts.Alert
 	for _, key := range slices.Sorted(maps.Keys(a.selfTests)) {
-		out = append(out, *a.selfTests[key])
+		out = append(out, a.selfTests[key])
 	}
 	return out
 }
@@ -237,14 +269,6 @@ func (a *answer) inhibitors() map[string]string {
 		}
 	}
 	return out
-}
-
-// blinding are the alerts that blind, sorted.
-func (a *answer) blinding() []string {
-	if len(a.blindBy) == 0 {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(a.blindBy))
 }
 
 // nameOf is how people know the alert, cut to what fits in a sentence.

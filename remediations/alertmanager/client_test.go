@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 func node(name string) map[string]string {
@@ -35,16 +38,17 @@ func TestClientReportsEveryState(t *testing.T) {
 	r := only(t, Options{URLs: []string{url}})
 	require.NoError(t, r.Err)
 	require.Len(t, r.Alerts, 5)
-	require.Equal(t, Alert{
-		Labels: node("n1"), State: StateActive,
+	require.Equal(t, alerts.Alert{
+		Labels: node("n1"), Active: true,
 		StartsAt: began, EndsAt: began.Add(time.Hour), UpdatedAt: began.Add(time.Minute),
 		SilencedBy: []string{}, InhibitedBy: []string{}, MutedBy: []string{}, Receivers: []string{"drydock"},
 	}, r.Alerts[keyOf(node("n1"))])
-	require.Equal(t, StateSuppressed, r.Alerts[keyOf(node("n2"))].State)
+	require.False(t, r.Alerts[keyOf(node("n2"))].Active)
 	require.Equal(t, []string{"f1b1c9b0-0000-4000-8000-000000000001"}, r.Alerts[keyOf(node("n2"))].SilencedBy)
 	require.Equal(t, []string{"9f2c0e5b6d1a4c33"}, r.Alerts[keyOf(node("n3"))].InhibitedBy)
-	require.Equal(t, StateUnprocessed, r.Alerts[keyOf(node("n4"))].State)
-	require.Equal(t, "pondering", r.Alerts[keyOf(node("n5"))].State)
+	for _, name := range []string{"n3", "n4", "n5"} {
+		require.False(t, r.Alerts[keyOf(node(name))].Active, "%s: only the state active is", name)
+	}
 }
 
 // TestTimesThatJSONCannotHoldAreBroughtIntoItsYears: Alertmanager takes such a time from whoever posts it, and writing it on a
@@ -114,7 +118,8 @@ func TestClientKeepsWhatIsOfInterestAndJudgesTheRest(t *testing.T) {
 	require.NoError(t, r.Err)
 	require.True(t, r.Watchdog)
 	require.Equal(t, began.Add(time.Minute), r.WatchdogAt, "when it was last received")
-	require.Equal(t, []string{"DrydockSourceDown"}, r.BlindBy)
+	require.True(t, r.SourceDown)
+	require.Empty(t, r.BlindBy)
 	require.Len(t, r.Alerts, 1)
 	require.Contains(t, r.Alerts, keyOf(node("n1")))
 }
@@ -158,29 +163,37 @@ func TestClientTellsWhenTheSourceWasSeen(t *testing.T) {
 			o.URLs = []string{replies(t, c.shown...)}
 			r := only(t, o)
 			require.NoError(t, r.Err)
-			require.Equal(t, c.seen, !r.SourceSeenAt.IsZero())
 			if c.seen {
-				require.Equal(t, began.Add(time.Minute), r.SourceSeenAt)
-				require.True(t, r.SourceSeenUntil.After(r.SourceSeenAt))
+				require.Equal(t, &alerts.Alert{UpdatedAt: began.Add(time.Minute), EndsAt: began.Add(time.Hour)}, r.SourceSeen)
+			} else {
+				require.Nil(t, r.SourceSeen)
 			}
 		})
 	}
 	o.URLs = []string{replies(t, shown("active", down), shown("active", seen))}
-	w := only(t, o)
-	word := w.word()
-	require.True(t, word.SourceDown)
-	require.Empty(t, word.BlindBy)
-	require.NotNil(t, word.SourceSeen)
+	r := only(t, o)
+	require.True(t, r.SourceDown)
+	require.Empty(t, r.BlindBy)
+	require.NotNil(t, r.SourceSeen)
 }
 
 func TestClientIsBlindByActiveAlertsOnly(t *testing.T) {
 	down := map[string]string{"alertname": "DrydockSourceDown"}
 	nameless := map[string]string{"job": "kube-state-metrics"}
+	other := func(instance string) *models.GettableAlert {
+		return shown("active", map[string]string{"alertname": "ATargetIsDown", "job": "kube-state-metrics", "instance": instance})
+	}
 	options := Options{BlindWhen: []string{`alertname="DrydockSourceDown"`, `job=~"kube-state-.*"`}}
-	options.URLs = []string{replies(t, shown("active", nameless), shown("active", down), shown("suppressed", node("n1")))}
-	require.Equal(t, []string{"DrydockSourceDown", keyOf(nameless)}, only(t, options).BlindBy)
+	options.URLs = []string{replies(t, shown("active", nameless), other("a"), shown("active", down), other("b"), shown("suppressed", node("n1")))}
+	r := only(t, options)
+	require.True(t, r.SourceDown)
+	names := []string{"ATargetIsDown", keyOf(nameless)}
+	slices.Sort(names)
+	require.Equal(t, strings.Join(names, ", "), r.BlindBy, "sorted, each once")
 	options.URLs = []string{replies(t, silenced(shown("suppressed", down), "s1"), shown("unprocessed", nameless))}
-	require.Empty(t, only(t, options).BlindBy)
+	r = only(t, options)
+	require.False(t, r.SourceDown)
+	require.Empty(t, r.BlindBy)
 }
 
 func TestClientRefusesWhatIsNotAnAnswer(t *testing.T) {
@@ -239,11 +252,11 @@ func TestClientRefusesAHugeAnswer(t *testing.T) {
 	require.EqualValues(t, 64<<20, c.answerBytes)
 
 	c.answerBytes = int64(len(whole))
-	require.NoError(t, c.Poll(t.Context()).Replicas[0].Err, "exactly the limit")
+	require.NoError(t, c.Look(t.Context())[0].Err, "exactly the limit")
 
 	c.Close() // the next poll makes its replica anew, with the limit of then
 	c.answerBytes--
-	r := c.Poll(t.Context()).Replicas[0]
+	r := c.Look(t.Context())[0]
 	require.ErrorContains(t, r.Err, fmt.Sprintf("the answer is longer than %d bytes", len(whole)-1))
 	require.Nil(t, r.Alerts)
 }
@@ -280,9 +293,9 @@ func TestMetricFollowsTheReplicas(t *testing.T) {
 		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(help+strings.Join(lines, "\n")+"\n")))
 	}
 	series := func(url string, v int) string { return fmt.Sprintf("drydock_alertmanager_up{url=%q} %d", url, v) }
-	c.Poll(t.Context())
+	c.Look(t.Context())
 	expect(series(up, 1), series(down, 0), series(up+"/prefix", 1))
 	delete(known, "gone.test")
-	c.Poll(t.Context())
+	c.Look(t.Context())
 	expect(series(up, 1), series(down, 0), series("http://gone.test:"+portOf(t, up)+"/prefix", 0))
 }

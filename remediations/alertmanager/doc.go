@@ -1,11 +1,11 @@
 // Package alertmanager asks Alertmanager's API v2 what is really firing,
 // silenced, inhibited and muted, and by whom. A webhook post is a hint that may
-// be late, lost or forged; a Snapshot of this package is what a decision may rest
+// be late, lost or forged; the replicas' own answers are what a decision may rest
 // on. It also makes and ends Drydock's own silence.
 //
 // Every address of every configured host name is a replica of its own, because
 // replicas converge only eventually and a silence on one of them must be seen.
-// Each replica's reply stands alone in the Snapshot: what a disagreement or a
+// Each replica's reply is an alerts.Replica of its own: what a disagreement or a
 // missing reply means is the caller's to decide.
 //
 // What always holds, with the test that guards it:
@@ -15,7 +15,7 @@
 //     (TestClientRefusesWhatIsNotAnAnswer, TestClientRefusesTooManyAlerts). Where
 //     mute times are asked for, the same goes for the groups: not to know whether
 //     an alert is muted is not to know anything (TestUnknownMuteTimesFailTheReplica).
-//   - All replies of a Snapshot were asked for after Poll was called
+//   - All replies were asked for after Look was called
 //     (TestPollAsksAfterTheCall), by one poll a replica at a time
 //     (TestPollKeepsOneRequestAReplica).
 //   - A replica that hangs costs its timeout and nothing else

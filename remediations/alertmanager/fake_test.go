@@ -15,6 +15,8 @@ import (
 	"github.com/go-openapi/strfmt"
 	"github.com/prometheus/alertmanager/api/v2/models"
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 var began = time.Date(2026, 11, 20, 20, 55, 0, 0, time.UTC)
@@ -146,11 +148,11 @@ func newClient(t testing.TB, o Options) *Client {
 }
 
 // only polls a client of one replica.
-func only(t testing.TB, o Options) Replica {
+func only(t testing.TB, o Options) alerts.Replica {
 	t.Helper()
-	s := newClient(t, o).Poll(t.Context())
-	require.Len(t, s.Replicas, 1)
-	return s.Replicas[0]
+	replicas := newClient(t, o).Look(t.Context())
+	require.Len(t, replicas, 1)
+	return replicas[0]
 }
 
 // names gives host names addresses.

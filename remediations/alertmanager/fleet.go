@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // knownReplicas are those of the last poll, so that connections are reused.
@@ -43,10 +45,10 @@ func (k *knownReplicas) keepOnly(current map[*replica]bool) {
 	}
 }
 
-// seat is a place in the Snapshot: a replica to ask, or why there is none.
+// seat is a place in the answer to a poll: a replica to ask, or why there is none.
 type seat struct {
 	replica *replica
-	failed  Replica
+	failed  alerts.Replica
 }
 
 // seats looks every name up and returns whom to ask, in a stable order. An
@@ -69,7 +71,7 @@ func (c *Client) seats(ctx context.Context) []seat {
 	taken := map[string]bool{}
 	for i, e := range c.endpoints {
 		if found[i].err != nil {
-			seats = append(seats, seat{failed: Replica{URL: e.display, Err: found[i].err}})
+			seats = append(seats, seat{failed: alerts.Replica{URL: e.display, Err: found[i].err}})
 			continue
 		}
 		for _, address := range found[i].addresses {
@@ -87,32 +89,31 @@ func (c *Client) seats(ctx context.Context) []seat {
 func (c *Client) seatAt(e *endpoint, address, url string) seat {
 	r, err := c.known.get(e, address, func() (*replica, error) { return newReplica(e, address, c.timeout, c.answerBytes) })
 	if err != nil {
-		return seat{failed: Replica{URL: url, Err: fmt.Errorf("preparing to ask Alertmanager %s: %w", url, err)}}
+		return seat{failed: alerts.Replica{URL: url, Err: fmt.Errorf("preparing to ask Alertmanager %s: %w", url, err)}}
 	}
 	return seat{replica: r}
 }
 
 // askAll is one poll.
-func (c *Client) askAll(ctx context.Context) Snapshot {
-	s := Snapshot{At: c.now()}
+func (c *Client) askAll(ctx context.Context) []alerts.Replica {
 	seats := c.seats(ctx)
-	s.Replicas = make([]Replica, len(seats))
+	replicas := make([]alerts.Replica, len(seats))
 	current := map[*replica]bool{}
 	var wg sync.WaitGroup
 	for i, seat := range seats {
 		if seat.replica == nil {
-			s.Replicas[i] = seat.failed
+			replicas[i] = seat.failed
 			continue
 		}
 		current[seat.replica] = true
-		wg.Go(func() { s.Replicas[i] = seat.replica.ask(ctx, c.interests) })
+		wg.Go(func() { replicas[i] = seat.replica.ask(ctx, c.interests) })
 	}
 	wg.Wait()
 	// Nobody waits any more, so the errors are our own cancelling: they say
 	// nothing of the replicas.
 	if ctx.Err() == nil {
 		c.known.keepOnly(current)
-		c.up.set(s.Replicas)
+		c.up.set(replicas)
 	}
-	return s
+	return replicas
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/alertmanager/api/v2/models"
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // group is one as a replica shows it: muted by what its alerts say.
@@ -47,7 +49,7 @@ func TestMuteTimesAreThoseOfTheReceiver(t *testing.T) {
 	require.NoError(t, r.Err)
 	require.Len(t, r.Alerts, 2)
 	require.Equal(t, []string{"holidays", "nights", "weekends"}, r.Alerts[keyOf(node("n1"))].MutedBy)
-	require.Equal(t, StateActive, r.Alerts[keyOf(node("n1"))].State, "the alert's own state knows no mute time")
+	require.True(t, r.Alerts[keyOf(node("n1"))].Active, "the alert's own state knows no mute time")
 	require.Empty(t, r.Alerts[keyOf(node("n2"))].MutedBy)
 	require.Equal(t, url.Values{
 		"receiver": {`^(?:dry\.dock)$`}, "active": {"true"}, "silenced": {"true"}, "inhibited": {"true"}, "muted": {"true"},
@@ -144,7 +146,7 @@ func TestUnknownMuteTimesFailTheReplica(t *testing.T) {
 			r := only(t, Options{URLs: []string{am}, Receiver: "drydock", Timeout: patience})
 			require.ErrorContains(t, r.Err, "asking Alertmanager "+am+` for the groups of the receiver "drydock": `)
 			require.ErrorContains(t, r.Err, tc.want)
-			require.Equal(t, Replica{URL: am, Err: r.Err}, r)
+			require.Equal(t, alerts.Replica{URL: am, Err: r.Err}, r)
 		})
 	}
 }
@@ -154,10 +156,10 @@ func TestGroupsAreBoundedAsAlertsAre(t *testing.T) {
 	am := parts(t, list(t, shown("active", node("n1"))), map[string]http.HandlerFunc{"GET /alerts/groups": jsonly(whole)})
 	c := newClient(t, Options{URLs: []string{am}, Receiver: "drydock"})
 	c.answerBytes = int64(len(whole))
-	require.NoError(t, c.Poll(t.Context()).Replicas[0].Err, "exactly the limit")
+	require.NoError(t, c.Look(t.Context())[0].Err, "exactly the limit")
 	c.Close()
 	c.answerBytes--
-	require.ErrorContains(t, c.Poll(t.Context()).Replicas[0].Err, "the answer is longer than")
+	require.ErrorContains(t, c.Look(t.Context())[0].Err, "the answer is longer than")
 
 	many := func(groups, alerts int) http.HandlerFunc {
 		var all []string

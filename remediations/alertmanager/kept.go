@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"drydock.dev/drydock/internal/bounded"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // kept counts the memory for what is kept of an answer, in bytes.
@@ -24,13 +25,13 @@ func (k *kept) add(all ...string) error {
 }
 
 // alert counts an alert.
-func (k *kept) alert(a *Alert) error {
+func (k *kept) alert(a *alerts.Alert) error {
 	for name, value := range a.Labels {
 		if err := k.add(name, value); err != nil {
 			return err
 		}
 	}
-	for _, list := range [][]string{{a.State}, a.SilencedBy, a.InhibitedBy, a.MutedBy, a.Receivers} {
+	for _, list := range [][]string{a.SilencedBy, a.InhibitedBy, a.MutedBy, a.Receivers} {
 		if err := k.add(list...); err != nil {
 			return err
 		}

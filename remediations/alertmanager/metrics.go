@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // upMetric has one series a replica of the last poll. The series of a replica
@@ -22,7 +24,7 @@ func newUpMetric() *upMetric {
 	}, []string{"url"})}
 }
 
-func (m *upMetric) set(replicas []Replica) {
+func (m *upMetric) set(replicas []alerts.Replica) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	current := make(map[string]bool, len(replicas))

@@ -41,7 +41,7 @@ type Options struct {
 	// Alert.MutedBy is filled. Empty: mute times are not asked for. A name that
 	// Alertmanager does not have mutes nothing.
 	Receiver string
-	// Keep says which alerts are of interest, to bound what a Snapshot holds. It
+	// Keep says which alerts are of interest, to bound what a Replica holds. It
 	// is called at the same time for several replicas and answers, and must neither
 	// keep nor change the labels. Nil keeps all.
 	Keep func(labels map[string]string) bool
@@ -52,8 +52,6 @@ type Options struct {
 	// when its context ends. Nil means net.DefaultResolver. Tests give names
 	// addresses with it.
 	Resolver func(ctx context.Context, host string) ([]string, error)
-	// Now is the clock that Snapshot.At is read from. Default time.Now.
-	Now func() time.Time
 	// Registerer takes the metric drydock_alertmanager_up. Nil: not registered.
 	Registerer prometheus.Registerer
 }
@@ -64,7 +62,6 @@ type Client struct {
 	endpoints []*endpoint
 	timeout   time.Duration
 	lookups   func(ctx context.Context, host string) ([]string, error)
-	now       func() time.Time
 	interests interests
 	up        *upMetric
 	// answerBytes is maxAnswerBytes, but for tests.
@@ -88,7 +85,6 @@ func New(o Options) (*Client, error) {
 		endpoints:   endpoints,
 		timeout:     o.Timeout,
 		lookups:     o.Resolver,
-		now:         o.Now,
 		interests:   interests,
 		up:          newUpMetric(),
 		answerBytes: maxAnswerBytes,
@@ -101,9 +97,6 @@ func New(o Options) (*Client, error) {
 	}
 	if c.lookups == nil {
 		c.lookups = net.DefaultResolver.LookupHost
-	}
-	if c.now == nil {
-		c.now = time.Now
 	}
 	// Said now rather than at the first poll: a missing file or a wrong key.
 	for _, e := range endpoints {

@@ -96,6 +96,14 @@ func (c *Client) Expire(ctx context.Context, id string) error {
 	return errors.Join(failed...)
 }
 
+// Repairs makes Drydock's own silences. It is an engine.Silencer.
+type Repairs struct{ *Client }
+
+// Silence silences the alerts with these labels from now until then.
+func (r Repairs) Silence(ctx context.Context, labels map[string]string, until time.Time, comment string) (id string, err error) {
+	return r.Client.Silence(ctx, NewSilence{Matchers: labels, StartsAt: time.Now(), EndsAt: until, Author: "drydock", Comment: comment})
+}
+
 // postable refuses a silence that is not narrow, does not end, or that nobody
 // could make sense of.
 func (s NewSilence) postable() (*models.PostableSilence, error) {

@@ -138,7 +138,7 @@ func TestASilenceWithoutAnAnswerIsNotMadeAgain(t *testing.T) {
 			var posts, others atomic.Int32
 			c := newClient(t, Options{URLs: []string{counting(t, &posts, h), takes(t, &others)}, Timeout: patience})
 			// A connection that a poll left open must make no difference.
-			_ = c.Poll(t.Context())
+			_ = c.Look(t.Context())
 			id, err := c.Silence(t.Context(), rebooting)
 			require.ErrorIs(t, err, ErrSilenceMayExist)
 			require.ErrorContains(t, err, "making a silence on Alertmanager http://127.0.0.1:")
@@ -191,4 +191,23 @@ func TestExpireTakesIdsOnly(t *testing.T) {
 	for _, id := range []string{"", "s1", "../silences"} {
 		require.ErrorContains(t, newClient(t, Options{URLs: []string{url}}).Expire(t.Context(), id), "not the id of a silence")
 	}
+}
+
+// TestARepairsSilenceIsDrydocksOwn, from now until the end that the engine gives it; the replica that is asked keeps it.
+func TestARepairsSilenceIsDrydocksOwn(t *testing.T) {
+	asked := make(chan []byte, 1)
+	url := parts(t, nil, map[string]http.HandlerFunc{"POST /silences": func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		asked <- body
+		jsonly([]byte(`{"silenceID":"`+silenceID(1)+`"}`))(w, r)
+	}})
+	id, err := Repairs{newClient(t, Options{URLs: []string{url}})}.Silence(t.Context(), map[string]string{"node": "n1"}, time.Now().Add(time.Hour), "repair abc234")
+	require.NoError(t, err)
+	require.Equal(t, silenceID(1), id)
+	body := string(<-asked)
+	require.Contains(t, body, `"createdBy":"drydock"`)
+	require.Contains(t, body, `"comment":"repair abc234"`)
 }

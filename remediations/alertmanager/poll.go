@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // rounds lets many callers share few polls: one round runs, and at most one more
@@ -22,28 +24,30 @@ type round struct {
 	cancel   context.CancelFunc
 	waiting  int
 	done     chan struct{}
-	snapshot Snapshot // set before done is closed
+	replicas []alerts.Replica // set before done is closed
 }
 
-// Poll asks all replicas at once, and returns what each said. It never fails as
-// a whole: every failure is a replica's. All replies were asked for at or after
-// the call. Callers at the same time share one poll, and no replica is polled
-// twice at once. It returns within twice the timeout plus, for a call during
-// another's poll, the rest of that one.
+// Look asks all replicas at once, and returns what each said, in the order of
+// the URLs and then of the addresses: a URL whose host name gave no address has
+// one entry, so the answer is never empty. It is engine.AlertSource's. It never
+// fails as a whole: every failure is a replica's. All replies were asked for
+// after the call. Callers at the same time share one poll, and no replica is
+// polled twice at once. It returns within twice the timeout plus, for a call
+// during another's poll, the rest of that one.
 //
-// When ctx ends first, the snapshot has one replica a URL, each with ctx's error.
-func (c *Client) Poll(ctx context.Context) Snapshot {
+// When ctx ends first, the answer has one replica a URL, each with ctx's error.
+func (c *Client) Look(ctx context.Context) []alerts.Replica {
 	r := c.join(ctx)
 	select {
 	case <-r.done:
-		return r.snapshot
+		return r.replicas
 	case <-ctx.Done():
 		c.leave(r)
-		s := c.unasked(ctx)
+		replicas := c.unasked(ctx)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // a caller that stops says nothing of the replicas
-			c.up.set(s.Replicas)
+			c.up.set(replicas)
 		}
-		return s
+		return replicas
 	}
 }
 
@@ -88,7 +92,7 @@ func (c *Client) leave(r *round) {
 
 func (c *Client) run(r *round) {
 	defer r.cancel()
-	r.snapshot = c.askAll(r.ctx)
+	r.replicas = c.askAll(r.ctx)
 	close(r.done)
 
 	c.rounds.mu.Lock()
@@ -106,15 +110,14 @@ func (c *Client) advance() {
 	}
 }
 
-// unasked is the snapshot of a caller that left: it says of every URL that
-// nothing is known.
-func (c *Client) unasked(ctx context.Context) Snapshot {
-	s := Snapshot{At: c.now()}
+// unasked is the answer to a caller that left: it says of every URL that nothing
+// is known.
+func (c *Client) unasked(ctx context.Context) (replicas []alerts.Replica) {
 	for _, e := range c.endpoints {
-		s.Replicas = append(s.Replicas, Replica{
+		replicas = append(replicas, alerts.Replica{
 			URL: e.display,
 			Err: fmt.Errorf("waiting for Alertmanager %s: %w", e.display, context.Cause(ctx)),
 		})
 	}
-	return s
+	return replicas
 }

@@ -2,6 +2,7 @@ package alertmanager
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -11,9 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab/atonce"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
-// gated is a replica that holds every request until the test lets it go.
+// gated is a replica that holds every request until the test lets it go. The node of its only alert is the number of the request.
 type gated struct {
 	url     string
 	arrived chan struct{}
@@ -27,7 +29,7 @@ func newGated(t *testing.T) *gated {
 	g.url = serve(t, func(w http.ResponseWriter, r *http.Request) {
 		g.polls.Enter()
 		defer g.polls.Leave()
-		g.total.Add(1)
+		number := g.total.Add(1)
 		g.arrived <- struct{}{}
 		select {
 		case <-g.release:
@@ -35,10 +37,13 @@ func newGated(t *testing.T) *gated {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte("[]"))
+		_, _ = fmt.Fprintf(w, `[{"labels":{"node":"%d"},"startsAt":"2026-11-20T20:55:00Z","status":{"state":"active"}}]`, number)
 	})
 	return g
 }
+
+// answerTo is the key of the alert in the answer to the request of that number.
+func answerTo(number int) string { return keyOf(map[string]string{"node": fmt.Sprint(number)}) }
 
 // waitingForNext says how many callers wait for the round after the running one.
 func (c *Client) waitingForNext() int {
@@ -52,33 +57,31 @@ func (c *Client) waitingForNext() int {
 
 func TestPollAsksAfterTheCall(t *testing.T) {
 	g := newGated(t)
-	var clock atomic.Int64
-	now := func() time.Time { return began.Add(time.Duration(clock.Add(1)) * time.Second) }
-	c := newClient(t, Options{URLs: []string{g.url}, Timeout: time.Minute, Now: now})
+	c := newClient(t, Options{URLs: []string{g.url}, Timeout: time.Minute})
 
-	first := make(chan Snapshot, 1)
-	go func() { first <- c.Poll(t.Context()) }()
+	first := make(chan []alerts.Replica, 1)
+	go func() { first <- c.Look(t.Context()) }()
 	<-g.arrived
 
 	// Ten come while the first is under way: none may have its answer.
 	const callers = 10
-	called := now()
 	var wg sync.WaitGroup
-	later := make(chan Snapshot, callers)
+	later := make(chan []alerts.Replica, callers)
 	for range callers {
-		wg.Go(func() { later <- c.Poll(t.Context()) })
+		wg.Go(func() { later <- c.Look(t.Context()) })
 	}
 	require.Eventually(t, func() bool { return c.waitingForNext() == callers }, time.Minute, time.Millisecond)
+	require.EqualValues(t, 1, g.total.Load(), "every later request comes after the calls")
 
 	g.release <- struct{}{}
-	require.True(t, (<-first).At.Before(called))
+	require.Contains(t, (<-first)[0].Alerts, answerTo(1))
 	<-g.arrived
 	g.release <- struct{}{}
 	wg.Wait()
 	close(later)
-	for s := range later {
-		require.NoError(t, s.Replicas[0].Err)
-		require.True(t, s.At.After(called), "a reply was asked for before the call")
+	for replicas := range later {
+		require.NoError(t, replicas[0].Err)
+		require.Contains(t, replicas[0].Alerts, answerTo(2), "a reply was asked for before the call")
 	}
 	require.EqualValues(t, 2, g.total.Load(), "ten callers share one poll")
 }
@@ -101,9 +104,8 @@ func TestPollKeepsOneRequestAReplica(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 20 {
-				s := c.Poll(t.Context())
-				if s.Replicas[0].Err != nil {
-					t.Error(s.Replicas[0].Err)
+				if err := c.Look(t.Context())[0].Err; err != nil {
+					t.Error(err)
 				}
 			}
 		})
@@ -117,22 +119,21 @@ func TestACallerThatLeavesKnowsNothing(t *testing.T) {
 	g := newGated(t)
 	c := newClient(t, Options{URLs: []string{g.url}, Timeout: time.Minute})
 	ctx, cancel := context.WithCancel(t.Context())
-	left := make(chan Snapshot, 1)
-	go func() { left <- c.Poll(ctx) }()
+	left := make(chan []alerts.Replica, 1)
+	go func() { left <- c.Look(ctx) }()
 	<-g.arrived
 
-	stays := make(chan Snapshot, 1)
-	go func() { stays <- c.Poll(t.Context()) }()
+	stays := make(chan []alerts.Replica, 1)
+	go func() { stays <- c.Look(t.Context()) }()
 	require.Eventually(t, func() bool { return c.waitingForNext() == 1 }, time.Minute, time.Millisecond)
 
 	// The first poll has no other caller, so it is given up and the next begins.
 	cancel()
-	s := <-left
-	require.Len(t, s.Replicas, 1)
-	require.ErrorIs(t, s.Replicas[0].Err, context.Canceled)
+	replicas := <-left
+	require.Len(t, replicas, 1)
+	require.ErrorIs(t, replicas[0].Err, context.Canceled)
 	<-g.arrived
 	require.Eventually(t, func() bool { return g.polls.Now() == 1 }, time.Minute, time.Millisecond, "the one that was given up is over there, too")
 	g.release <- struct{}{}
-	s = <-stays
-	require.NoError(t, s.Replicas[0].Err, "one caller's leaving is not another's")
+	require.NoError(t, (<-stays)[0].Err, "one caller's leaving is not another's")
 }

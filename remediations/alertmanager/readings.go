@@ -1,6 +1,10 @@
 package alertmanager
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+
+	"drydock.dev/drydock/remediations/alerts"
+)
 
 // readings are alerts as they were read, by what the replica wrote of them. In a storm it shows thousands, each written as
 // before until Prometheus sends it again, once a minute or so: what was read once needs no reading at the next poll.
@@ -13,7 +17,7 @@ type written [2]uint64
 type reading struct {
 	fingerprint, name string
 	// alert is nil where it is of no interest.
-	alert *Alert
+	alert *alerts.Alert
 }
 
 var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}

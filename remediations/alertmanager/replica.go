@@ -20,12 +20,13 @@ import (
 
 	"drydock.dev/drydock/internal/promhttp"
 	"drydock.dev/drydock/internal/redact"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // replica is one address to ask, with the connections to it.
 type replica struct {
 	endpoint *endpoint
-	url      string // as the Snapshot and the metric name it
+	url      string // as alerts.Replica and the metric name it
 	timeout  time.Duration
 	client   *http.Client
 	// secrets are what proves who Drydock is. No text shows them.
@@ -69,7 +70,7 @@ func newReplica(e *endpoint, address string, timeout time.Duration, answerBytes 
 }
 
 // ask is one replica's part of a poll. It returns within the timeout.
-func (r *replica) ask(ctx context.Context, in interests) Replica {
+func (r *replica) ask(ctx context.Context, in interests) alerts.Replica {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	var groups sync.WaitGroup
@@ -91,21 +92,19 @@ func (r *replica) ask(ctx context.Context, in interests) Replica {
 		err = fmt.Errorf("asking Alertmanager %s: %w", r.url, r.explain(ctx, err))
 		cancel()
 		groups.Wait()
-		return Replica{URL: r.url, Err: err}
+		return alerts.Replica{URL: r.url, Err: err}
 	}
 	r.readings.Store(&a.readings)
 	groups.Wait()
 	if groupsErr != nil {
 		// Whether an alert is muted is not known then, so nothing is.
-		return Replica{URL: r.url, Err: groupsErr}
+		return alerts.Replica{URL: r.url, Err: groupsErr}
 	}
 	if in.receiver != "" {
 		a.mute(m.by)
 	}
-	out := Replica{
-		URL: r.url, Watchdog: a.watchdog, WatchdogAt: a.watchdogAt, BlindBy: a.blinding(), SourceSeenAt: a.seenAt, SourceSeenUntil: a.seenUntil, SelfTest: a.selfTest(),
-		Alerts: a.alerts, Inhibitors: a.inhibitors(), Silences: r.getSilences(ctx, a.silenceIDs()),
-	}
+	out := a.replica()
+	out.URL, out.Silences = r.url, r.getSilences(ctx, a.silenceIDs())
 	if a.unrouted() {
 		if all, err := r.getReceivers(ctx, in.receiver); err == nil {
 			out.NoReceiver, out.Akin = !all.found, all.akin

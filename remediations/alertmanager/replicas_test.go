@@ -21,16 +21,16 @@ func TestPollHearsTheReplicaThatLives(t *testing.T) {
 	deadURL := "http://" + dead.Listener.Addr().String()
 	dead.Close()
 
-	s := newClient(t, Options{URLs: []string{deadURL, alive}}).Poll(t.Context())
-	require.Len(t, s.Replicas, 2)
-	require.ErrorContains(t, s.Replicas[0].Err, deadURL)
-	require.ErrorContains(t, s.Replicas[0].Err, "connection refused")
-	require.NoError(t, s.Replicas[1].Err)
-	require.Len(t, s.Replicas[1].Alerts, 1)
+	s := newClient(t, Options{URLs: []string{deadURL, alive}}).Look(t.Context())
+	require.Len(t, s, 2)
+	require.ErrorContains(t, s[0].Err, deadURL)
+	require.ErrorContains(t, s[0].Err, "connection refused")
+	require.NoError(t, s[1].Err)
+	require.Len(t, s[1].Alerts, 1)
 
-	s = newClient(t, Options{URLs: []string{deadURL}}).Poll(t.Context())
-	require.Len(t, s.Replicas, 1)
-	require.Error(t, s.Replicas[0].Err)
+	s = newClient(t, Options{URLs: []string{deadURL}}).Look(t.Context())
+	require.Len(t, s, 1)
+	require.Error(t, s[0].Err)
 }
 
 func TestPollOutlivesAHungReplica(t *testing.T) {
@@ -50,10 +50,10 @@ func TestPollOutlivesAHungReplica(t *testing.T) {
 			})
 			alive := replies(t, shown("active", node("n1")))
 			c := newClient(t, Options{URLs: []string{hung, alive}, Timeout: patience})
-			s := c.Poll(t.Context())
-			require.ErrorContains(t, s.Replicas[0].Err, "asking Alertmanager "+hung+": no whole answer within "+patience.String())
-			require.ErrorIs(t, s.Replicas[0].Err, context.DeadlineExceeded)
-			require.NoError(t, s.Replicas[1].Err)
+			s := c.Look(t.Context())
+			require.ErrorContains(t, s[0].Err, "asking Alertmanager "+hung+": no whole answer within "+patience.String())
+			require.ErrorIs(t, s[0].Err, context.DeadlineExceeded)
+			require.NoError(t, s[1].Err)
 		})
 	}
 }
@@ -76,19 +76,19 @@ func TestEveryAddressOfANameIsAReplica(t *testing.T) {
 	known := names{"am.test": {"127.0.0.2", "127.0.0.1", "127.0.0.2"}}
 	c := newClient(t, Options{URLs: []string{"http://am.test:" + port}, Resolver: known.resolve})
 
-	s := c.Poll(t.Context())
-	require.Len(t, s.Replicas, 2)
-	require.Equal(t, "http://127.0.0.1:"+port, s.Replicas[0].URL)
-	require.Contains(t, s.Replicas[0].Alerts, keyOf(node("n1")))
-	require.Equal(t, "http://127.0.0.2:"+port, s.Replicas[1].URL)
-	require.Contains(t, s.Replicas[1].Alerts, keyOf(node("n2")))
+	s := c.Look(t.Context())
+	require.Len(t, s, 2)
+	require.Equal(t, "http://127.0.0.1:"+port, s[0].URL)
+	require.Contains(t, s[0].Alerts, keyOf(node("n1")))
+	require.Equal(t, "http://127.0.0.2:"+port, s[1].URL)
+	require.Contains(t, s[1].Alerts, keyOf(node("n2")))
 	require.Equal(t, "am.test:"+port, <-host)
 	require.Equal(t, "am.test:"+port, <-host)
 
 	known["am.test"] = []string{"127.0.0.2"}
-	s = c.Poll(t.Context())
-	require.Len(t, s.Replicas, 1, "names are looked up again on each poll")
-	require.Equal(t, "http://127.0.0.2:"+port, s.Replicas[0].URL)
+	s = c.Look(t.Context())
+	require.Len(t, s, 1, "names are looked up again on each poll")
+	require.Equal(t, "http://127.0.0.2:"+port, s[0].URL)
 }
 
 func TestTLSChecksTheNameAndNotTheAddress(t *testing.T) {
@@ -147,9 +147,9 @@ func TestTwoNamesOfOneAddressAreOneReplica(t *testing.T) {
 	url := replies(t)
 	port := portOf(t, url)
 	known := names{"a.test": {"127.0.0.1"}, "b.test": {"127.0.0.1"}}
-	s := newClient(t, Options{URLs: []string{"http://a.test:" + port, "http://b.test:" + port}, Resolver: known.resolve}).Poll(t.Context())
-	require.Len(t, s.Replicas, 1)
-	require.NoError(t, s.Replicas[0].Err)
+	s := newClient(t, Options{URLs: []string{"http://a.test:" + port, "http://b.test:" + port}, Resolver: known.resolve}).Look(t.Context())
+	require.Len(t, s, 1)
+	require.NoError(t, s[0].Err)
 }
 
 func TestAProxyDoesTheResolving(t *testing.T) {
@@ -166,4 +166,12 @@ func TestAProxyDoesTheResolving(t *testing.T) {
 	require.NoError(t, r.Err)
 	require.Equal(t, "http://am.test:9093", r.URL)
 	require.Equal(t, "am.test:9093", <-asked)
+}
+
+// TestLookAsksEveryReplica: also one that does not answer is in the answer, with its error.
+func TestLookAsksEveryReplica(t *testing.T) {
+	replicas := newClient(t, Options{URLs: []string{gone(t), gone(t)}}).Look(t.Context())
+	require.Len(t, replicas, 2)
+	require.Error(t, replicas[0].Err)
+	require.Error(t, replicas[1].Err)
 }

@@ -11,21 +11,6 @@ import (
 	"github.com/prometheus/alertmanager/api/v2/models"
 )
 
-// SelfTest is one alert that Options.SelfTest wants.
-type SelfTest struct {
-	// Receivers are those that the replica's routes lead it to, sorted, each once.
-	Receivers []string
-	// SilencedBy, InhibitedBy and MutedBy are as an Alert's.
-	SilencedBy, InhibitedBy, MutedBy []string
-}
-
-// routedTo says that the alert goes to the receiver, muted or not.
-func (s SelfTest) routedTo(receiver string) bool { return slices.Contains(s.Receivers, receiver) }
-
-func newSelfTest(m *gettable[map[string]string], receivers []string) *SelfTest {
-	return &SelfTest{Receivers: receivers, SilencedBy: m.Status.SilencedBy, InhibitedBy: m.Status.InhibitedBy, MutedBy: m.Status.MutedBy}
-}
-
 // routes share the lists of receivers of one answer: thousands of alerts go the same few ways.
 type routes map[string][]string
 
@@ -66,7 +51,7 @@ func (a *answer) unrouted() bool {
 		return false
 	}
 	for _, s := range a.selfTests {
-		if s.routedTo(a.interests.receiver) {
+		if slices.Contains(s.Receivers, a.interests.receiver) {
 			return false
 		}
 	}

@@ -5,9 +5,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/alertmanager/api/v2/models"
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 var selfTestLabels = map[string]string{"alertname": "DrydockSelfTest", "node": "n1", "remediation": "node-not-ready"}
@@ -47,10 +50,11 @@ func TestSelfTestShowsWhereItIsRouted(t *testing.T) {
 	require.NoError(t, r.Err)
 	require.Len(t, r.Alerts, 1)
 	require.NotContains(t, r.Alerts, keyOf(selfTestLabels))
-	require.ElementsMatch(t, []SelfTest{
-		{Receivers: []string{"drydock", "pager"}, SilencedBy: []string{}, InhibitedBy: []string{}},
-		{SilencedBy: []string{"s1"}, InhibitedBy: []string{"9f2c0e5b6d1a4c33"}},
-	}, r.SelfTest)
+	times := alerts.Alert{StartsAt: began, EndsAt: began.Add(time.Hour), UpdatedAt: began.Add(time.Minute)}
+	ours, others := times, times
+	ours.Labels, ours.Active, ours.Receivers, ours.SilencedBy, ours.InhibitedBy = selfTestLabels, true, []string{"drydock", "pager"}, []string{}, []string{}
+	others.Labels, others.SilencedBy, others.InhibitedBy = map[string]string{"alertname": "DrydockSelfTest", "cluster": "b"}, []string{"s1"}, []string{"9f2c0e5b6d1a4c33"}
+	require.ElementsMatch(t, []alerts.Alert{ours, others}, r.SelfTest)
 	require.False(t, r.NoReceiver)
 
 	r = only(t, Options{URLs: []string{url}, Receiver: "drydock"})

@@ -4,27 +4,19 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/go-openapi/strfmt"
 	"github.com/prometheus/alertmanager/api/v2/client/silence"
 	"github.com/prometheus/alertmanager/api/v2/models"
 
 	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations/alerts"
 )
-
-// Silence is who silences, why and until when, as one replica says.
-type Silence struct {
-	ID string
-	// Author and Comment are as people wrote them, cut to 256 bytes.
-	Author, Comment  string
-	StartsAt, EndsAt time.Time
-}
 
 // getSilences asks for the details of silences. They are for people to read, so
 // whatever is wrong with one is left out and nothing is said: that its id
 // silences is known without them.
-func (r *replica) getSilences(ctx context.Context, ids []string) map[string]Silence {
+func (r *replica) getSilences(ctx context.Context, ids []string) map[string]alerts.Silence {
 	var asked []string
 	for _, id := range ids {
 		// Alertmanager's ids are all of this form. Nothing else gets into a path.
@@ -35,7 +27,7 @@ func (r *replica) getSilences(ctx context.Context, ids []string) map[string]Sile
 	if len(asked) == 0 {
 		return nil
 	}
-	found := make([]*Silence, len(asked))
+	found := make([]*alerts.Silence, len(asked))
 	turns := make(chan struct{}, silencesAtOnce)
 	var wg sync.WaitGroup
 	for i, id := range asked {
@@ -48,16 +40,16 @@ func (r *replica) getSilences(ctx context.Context, ids []string) map[string]Sile
 		})
 	}
 	wg.Wait()
-	silences := map[string]Silence{}
-	for _, s := range found {
+	silences := map[string]alerts.Silence{}
+	for i, s := range found {
 		if s != nil {
-			silences[s.ID] = *s
+			silences[asked[i]] = *s
 		}
 	}
 	return silences
 }
 
-func (r *replica) getSilence(ctx context.Context, id string) (*Silence, error) {
+func (r *replica) getSilence(ctx context.Context, id string) (*alerts.Silence, error) {
 	ok, err := r.api(object{}).Silence.GetSilence(
 		silence.NewGetSilenceParamsWithTimeout(r.timeout).
 			WithContext(ctx).
@@ -69,18 +61,12 @@ func (r *replica) getSilence(ctx context.Context, id string) (*Silence, error) {
 	return newSilence(ok.Payload, id)
 }
 
-// newSilence refuses what is not the silence that was asked for, whole.
-func newSilence(m *models.GettableSilence, id string) (*Silence, error) {
+// newSilence refuses what is not the silence that was asked for, whole. What people wrote is cut to maxWords.
+func newSilence(m *models.GettableSilence, id string) (*alerts.Silence, error) {
 	if m == nil || m.ID == nil || *m.ID != id || m.CreatedBy == nil || m.Comment == nil || m.StartsAt == nil || m.EndsAt == nil {
 		return nil, errors.New("the answer is not the silence that was asked for")
 	}
-	return &Silence{
-		ID:       id,
-		Author:   clip(*m.CreatedBy),
-		Comment:  clip(*m.Comment),
-		StartsAt: timeOf(m.StartsAt),
-		EndsAt:   timeOf(m.EndsAt),
-	}, nil
+	return &alerts.Silence{Author: clip(*m.CreatedBy), Comment: clip(*m.Comment), EndsAt: timeOf(m.EndsAt)}, nil
 }
 
 // clip makes a text of people's fit for others to see: one line of bounded length.

@@ -12,6 +12,8 @@ import (
 	"github.com/go-openapi/strfmt"
 	"github.com/prometheus/alertmanager/api/v2/models"
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 func silenceID(n int) string { return fmt.Sprintf("f1b1c9b0-0000-4000-8000-%012d", n) }
@@ -49,9 +51,9 @@ func TestSilencesSayWhoWhyAndUntilWhen(t *testing.T) {
 	r := only(t, Options{URLs: []string{url}, Keep: func(l map[string]string) bool { return l["node"] != "not-ours" }})
 	require.NoError(t, r.Err)
 	end := began.Add(2 * time.Hour)
-	require.Equal(t, map[string]Silence{
-		silenceID(1): {ID: silenceID(1), Author: "ada", Comment: "disk swap", StartsAt: began, EndsAt: end},
-		silenceID(2): {ID: silenceID(2), Author: long[:255] + "…", Comment: long[:255] + "…", StartsAt: began, EndsAt: end},
+	require.Equal(t, map[string]alerts.Silence{
+		silenceID(1): {Author: "ada", Comment: "disk swap", EndsAt: end},
+		silenceID(2): {Author: long[:255] + "…", Comment: long[:255] + "…", EndsAt: end},
 	}, r.Silences)
 }
 
@@ -116,7 +118,7 @@ func TestASilenceWithoutDetailsStillSilences(t *testing.T) {
 			r := only(t, Options{URLs: []string{url}, Timeout: patience})
 			require.NoError(t, r.Err)
 			require.Equal(t, []string{one, two}, r.Alerts[keyOf(node("n1"))].SilencedBy)
-			require.Equal(t, StateSuppressed, r.Alerts[keyOf(node("n1"))].State)
+			require.False(t, r.Alerts[keyOf(node("n1"))].Active)
 			require.NotContains(t, r.Silences, one)
 			require.Equal(t, "bob", r.Silences[two].Author, "one that fails does not cost another")
 		})
@@ -137,8 +139,8 @@ func TestFewSilencesAreAskedForAndFewerAtOnce(t *testing.T) {
 		},
 	})
 	c := newClient(t, Options{URLs: []string{url}, Timeout: time.Minute})
-	polled := make(chan Replica, 1)
-	go func() { polled <- c.Poll(t.Context()).Replicas[0] }()
+	polled := make(chan alerts.Replica, 1)
+	go func() { polled <- c.Look(t.Context())[0] }()
 	for range silencesAtOnce {
 		<-arrived
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/config"
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // TestATokenThatNeverComesCostsOnePoll: the library asks for tokens without the poll's context, and a lock makes every
@@ -35,12 +37,12 @@ func TestATokenThatNeverComesCostsOnePoll(t *testing.T) {
 		URLs: []string{replies(t, shown("active", node("n1")))}, Timeout: patience, Registerer: reg,
 		HTTPConfig: config.HTTPClientConfig{OAuth2: &config.OAuth2{ClientID: "drydock", ClientSecret: "s", TokenURL: tokens}},
 	})
-	poll := func() Replica {
+	poll := func() alerts.Replica {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 		defer cancel()
-		s := c.Poll(ctx)
-		require.Len(t, s.Replicas, 1)
-		return s.Replicas[0]
+		replicas := c.Look(ctx)
+		require.Len(t, replicas, 1)
+		return replicas[0]
 	}
 	require.NoError(t, poll().Err, "the control")
 	require.InDelta(t, 1, testutil.ToFloat64(c.up.gauge), 0)
@@ -65,13 +67,13 @@ func TestAPollThatHangsIsLeft(t *testing.T) {
 		}
 		return []string{"127.0.0.1"}, nil
 	}})
-	require.NoError(t, c.Poll(t.Context()).Replicas[0].Err, "the control")
+	require.NoError(t, c.Look(t.Context())[0].Err, "the control")
 	hangs.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, c.Poll(ctx).Replicas[0].Err, context.DeadlineExceeded)
+	require.ErrorIs(t, c.Look(ctx)[0].Err, context.DeadlineExceeded)
 	require.InDelta(t, 0, testutil.ToFloat64(c.up.gauge), 0)
 	hangs.Store(false)
-	require.NoError(t, c.Poll(t.Context()).Replicas[0].Err)
+	require.NoError(t, c.Look(t.Context())[0].Err)
 	require.InDelta(t, 1, testutil.ToFloat64(c.up.gauge), 0)
 }

@@ -33,11 +33,3 @@ type SelfTest struct {
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 }
-
-// SelfTestAlert is one alert that the self-test's matchers select, as one replica has it.
-type SelfTestAlert struct {
-	// Receivers are those that the replica's routes lead it to.
-	Receivers []string
-	// Quiet is what keeps its notifications back: a silence, another alert, a time interval; empty: nothing.
-	Quiet string
-}

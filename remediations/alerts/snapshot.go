@@ -17,70 +17,11 @@ import (
 // Snapshot is what the Alertmanagers said when they were last asked.
 type Snapshot struct {
 	// AskedAt is when asking began: what happened later, the snapshot knows nothing of. Zero: never asked.
-	AskedAt  time.Time
+	AskedAt time.Time
+	// Replicas has an entry for each address of each configured URL, and one for a URL whose host name has no address.
 	Replicas []Replica
 	// WatchdogMisses counts the polls in a row in which no replica showed the Watchdog; negative: never seen yet.
 	WatchdogMisses int
-}
-
-// Replica is one replica's answer.
-type Replica struct {
-	URL string
-	// Err is why the replica gave no answer; the rest means nothing then.
-	Err error
-	// Watchdog says that the replica shows the Watchdog as active.
-	Watchdog bool
-	// WatchdogAt is when it last received the Watchdog, by its own clock.
-	WatchdogAt time.Time
-	// BlindBy names an active alert that matches blindWhen; empty: none. SourceDown says that it matches the shipped one, which is not named
-	// there: one Prometheus that does not see the nodes proves nothing while another one sees them all.
-	BlindBy    string
-	SourceDown bool
-	// SourceSeen is the alert that says so, as it was last sent; nil: the replica has none.
-	SourceSeen *Alert
-	// Alerts by fingerprint: all that are not expired and that a policy might want.
-	Alerts map[string]Alert
-	// Inhibitors are the names of the alerts in InhibitedBy, by fingerprint, where the replica showed them.
-	Inhibitors map[string]string
-	// SelfTest are the alerts that are always on their way here, as this replica has them. Where none of them is routed
-	// here, NoReceiver says that the replica has no receiver of the configured name, and Akin names those that end in it.
-	SelfTest   []SelfTestAlert
-	NoReceiver bool
-	Akin       []string
-	// Silences by id: those of the silences in SilencedBy whose details the replica gave.
-	Silences map[string]Silence
-}
-
-// Silence is what people said when they made it.
-type Silence struct {
-	Author, Comment string
-	EndsAt          time.Time
-}
-
-// Alert is one alert as a replica has it.
-type Alert struct {
-	Labels   map[string]string
-	StartsAt time.Time
-	// EndsAt is when it counts as resolved unless it is sent again, UpdatedAt when it was last sent; zero: not known.
-	EndsAt, UpdatedAt time.Time
-	// Active is Alertmanager's state "active": neither silenced nor inhibited, and processed.
-	Active                           bool
-	SilencedBy, InhibitedBy, MutedBy []string
-	// Receivers are those that the replica's routes lead the alert to, by their whole names.
-	Receivers []string
-}
-
-// RoutedHere says that Alertmanager sends the alert to Drydock's receiver. Only the whole name counts: the Prometheus operator
-// writes namespace/name/ before it, and a tenant may call a receiver of its own as Drydock's is called.
-func (a Alert) RoutedHere(c *remediations.Config) bool {
-	return c.Receiver == "" || slices.Contains(a.Receivers, c.Receiver)
-}
-
-// silent says that whoever sends the alert has missed two of the times at which it would have sent it again: Prometheus
-// gives an alert an end of four such times with each sending, so an alert outlives its dead source by minutes.
-func (a Alert) silent(now time.Time) bool {
-	life := a.EndsAt.Sub(a.UpdatedAt)
-	return !a.EndsAt.IsZero() && !a.UpdatedAt.IsZero() && life > 0 && now.Sub(a.UpdatedAt) > life/2
 }
 
 // watchdogMissLimit is how many polls in a row may lack the Watchdog before Drydock calls itself blind.
@@ -99,7 +40,7 @@ func (s *Snapshot) BlindCause(c *remediations.Config) string {
 		answered++
 		by := r.BlindBy
 		if by == "" && r.SourceDown && !s.sourceSeen() {
-			by = sourceDown
+			by = SourceDown
 		}
 		if by != "" {
 			return fmt.Sprintf("the alert %s is active, so the metrics that alerts rest on are missing", by)
@@ -114,8 +55,8 @@ func (s *Snapshot) BlindCause(c *remediations.Config) string {
 	return ""
 }
 
-// sourceDown is the shipped alert of a Prometheus that does not see the nodes.
-const sourceDown = "DrydockSourceDown"
+// SourceDown is the shipped alert of a Prometheus that does not see the nodes.
+const SourceDown = "DrydockSourceDown"
 
 // sourceSeen says that some Prometheus sees all nodes now: it has sent that alert again in time. Of two replicas of Prometheus one may be on
 // the very node that is cut off, and of shards only one has the nodes.

@@ -21,7 +21,7 @@ func TestTheLedgerIsReadForAnArrivalOnlyWhenOneIsAwaited(t *testing.T) {
 	for name, again := range map[string]bool{"another replica noted a later one": true, "nobody did": false} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, selfTestConfig(t), 6, func(t *testing.T, w *world) {
-				w.do(func() { w.selfTest = []alerts.SelfTestAlert{{Receivers: []string{"drydock"}}} })
+				w.do(func() { w.selfTest = []alerts.Alert{{Receivers: []string{"drydock"}}} })
 				i := w.start()
 				w.pass(time.Second)
 				w.do(func() { w.arrive(time.Now()) })

@@ -117,7 +117,7 @@ type world struct {
 	lastSent   []sent
 	crowd      int // so many more alerts fire on n0
 	blindBy    string
-	selfTest   []alerts.SelfTestAlert // what both Alertmanagers show
+	selfTest   []alerts.Alert // what both Alertmanagers show
 	looks      []lookAnswer
 	// leasesFrozen is since when no lease is renewed; zero: they are.
 	leasesFrozen time.Time

@@ -68,7 +68,7 @@ func (w *world) selfTestState() alerts.SelfTestState {
 func TestSelfTestIsToldOnce(t *testing.T) {
 	inWorld(t, selfTestConfig(t), 6, func(t *testing.T, w *world) {
 		route := func(receivers ...string) {
-			w.do(func() { w.selfTest = []alerts.SelfTestAlert{{Receivers: receivers}} })
+			w.do(func() { w.selfTest = []alerts.Alert{{Receivers: receivers}} })
 		}
 		became := func(state alerts.SelfTestState, within time.Duration) {
 			t.Helper()
@@ -128,10 +128,10 @@ func TestSelfTestHoldsNothing(t *testing.T) {
 		state   alerts.SelfTestState
 	}{
 		"missing":     {func(*world) {}, alerts.SelfTestMissing},
-		"unrouted":    {func(w *world) { w.selfTest = []alerts.SelfTestAlert{{Receivers: []string{"pager"}}} }, alerts.SelfTestUnrouted},
-		"not arrived": {func(w *world) { w.selfTest = []alerts.SelfTestAlert{{Receivers: []string{"drydock"}}} }, alerts.SelfTestNotArrived},
+		"unrouted":    {func(w *world) { w.selfTest = []alerts.Alert{{Receivers: []string{"pager"}}} }, alerts.SelfTestUnrouted},
+		"not arrived": {func(w *world) { w.selfTest = []alerts.Alert{{Receivers: []string{"drydock"}}} }, alerts.SelfTestNotArrived},
 		"unreadable": {func(w *world) {
-			w.selfTest = []alerts.SelfTestAlert{{Receivers: []string{"drydock"}}}
+			w.selfTest = []alerts.Alert{{Receivers: []string{"drydock"}}}
 			w.ledger[ledger.KeyArrival] = "yesterday"
 			w.ledgerRV++
 		}, alerts.SelfTestNotArrived},

@@ -24,8 +24,8 @@ func selfTestSays(t *testing.T) (out []string) {
 	loaded, _, err := config.Load(filepath.Join(root(t), "internal", "config", "examples", "smallest.yaml"), config.Options{SkipFiles: true})
 	require.NoError(t, err)
 	now := time.Date(2026, 11, 20, 21, 5, 0, 0, time.UTC)
-	alert := func(receivers ...string) []alerts.SelfTestAlert {
-		return []alerts.SelfTestAlert{{Receivers: receivers}}
+	alert := func(receivers ...string) []alerts.Alert {
+		return []alerts.Alert{{Receivers: receivers}}
 	}
 	for _, c := range []struct {
 		receiver       string

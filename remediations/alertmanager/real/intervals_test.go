@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/remediations/alertmanager"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 const untimed = `
@@ -44,7 +44,7 @@ func TestGroupsAreAskedForWhereTimesMute(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, res.Body.Close())
 	require.Equal(t, http.StatusOK, res.StatusCode)
-	w.eventually(muted, func(a alertmanager.Alert) bool { return slices.Equal([]string{"always"}, a.MutedBy) })
+	w.eventually(muted, func(a alerts.Alert) bool { return slices.Equal([]string{"always"}, a.MutedBy) })
 	require.True(t, askedForGroups(t, url), "the control")
 }
 

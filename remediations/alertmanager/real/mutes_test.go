@@ -8,6 +8,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations/alertmanager"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 func TestMuteTimesMuteTheReceiversGroups(t *testing.T) {
@@ -16,14 +17,14 @@ func TestMuteTimesMuteTheReceiversGroups(t *testing.T) {
 	// The first control is muted for the pager, and goes to Drydock as well.
 	others := alert("others", "mute=others")
 	w.fire(muted, inactive, plain, others)
-	by := func(names ...string) func(alertmanager.Alert) bool {
-		return func(a alertmanager.Alert) bool { return slices.Equal(names, a.MutedBy) }
+	by := func(names ...string) func(alerts.Alert) bool {
+		return func(a alerts.Alert) bool { return slices.Equal(names, a.MutedBy) }
 	}
 	w.eventually(muted, by("always"))
 	w.eventually(inactive, by("long-ago"))
 	w.pager().eventually(others, by("always")) // so the pager's group was flushed, and is muted
 	for _, r := range w.poll() {
-		require.Equal(t, alertmanager.StateActive, of(t, r, muted).State, "a mute time is not in the alert's own state")
+		require.True(t, of(t, r, muted).Active, "a mute time is not in the alert's own state")
 		require.Empty(t, of(t, r, others).MutedBy, "the pager's mute time is not Drydock's")
 		require.Empty(t, of(t, r, plain).MutedBy)
 	}
@@ -38,7 +39,7 @@ func TestAMuteTimeIsAsOldAsTheLastFlush(t *testing.T) {
 	w := newWorld(t)
 	late, muted := alert("late", "mute=late"), alert("late-not", "mute=mute")
 	w.fire(late, muted)
-	w.eventually(muted, func(a alertmanager.Alert) bool { return len(a.MutedBy) > 0 })
+	w.eventually(muted, func(a alerts.Alert) bool { return len(a.MutedBy) > 0 })
 	for _, r := range w.poll() {
 		require.Empty(t, of(t, r, late).MutedBy)
 	}

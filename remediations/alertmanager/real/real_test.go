@@ -16,6 +16,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/remediations/alertmanager"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // receiver has characters that mean something else in a regular expression.
@@ -98,14 +99,14 @@ func alert(node string, more ...string) map[string]string {
 }
 
 // fire sends alerts to all replicas, as Prometheus does.
-func (w *world) fire(alerts ...map[string]string) {
+func (w *world) fire(fired ...map[string]string) {
 	w.t.Helper()
 	type posted struct {
 		Labels map[string]string `json:"labels"`
 		EndsAt time.Time         `json:"endsAt"`
 	}
 	var all []posted
-	for _, labels := range alerts {
+	for _, labels := range fired {
 		all = append(all, posted{labels, time.Now().Add(time.Hour).UTC()})
 	}
 	body, err := json.Marshal(all)
@@ -131,18 +132,18 @@ func (w *world) run(replica int, args ...string) string {
 }
 
 // poll returns all replicas, who must have answered.
-func (w *world) poll() []alertmanager.Replica {
+func (w *world) poll() []alerts.Replica {
 	w.t.Helper()
-	s := w.client.Poll(w.t.Context())
-	require.Len(w.t, s.Replicas, len(w.urls))
-	for _, r := range s.Replicas {
+	replicas := w.client.Look(w.t.Context())
+	require.Len(w.t, replicas, len(w.urls))
+	for _, r := range replicas {
 		require.NoError(w.t, r.Err)
 	}
-	return s.Replicas
+	return replicas
 }
 
 // of is what a replica says of the alert; it must have it.
-func of(t *testing.T, r alertmanager.Replica, labels map[string]string) alertmanager.Alert {
+func of(t *testing.T, r alerts.Replica, labels map[string]string) alerts.Alert {
 	t.Helper()
 	key := fingerprint(labels)
 	require.Contains(t, r.Alerts, key)
@@ -159,7 +160,7 @@ func fingerprint(labels map[string]string) string {
 }
 
 // eventually polls until all replicas say so of the alert.
-func (w *world) eventually(labels map[string]string, so func(alertmanager.Alert) bool) {
+func (w *world) eventually(labels map[string]string, so func(alerts.Alert) bool) {
 	w.t.Helper()
 	var last string
 	for end := time.Now().Add(lab.Patience); ; {
