@@ -75,7 +75,7 @@ func TestNothingOfTheControllerIsLinkedIn(t *testing.T) {
 				// the page on the user's own machine
 				"internal/ui", "internal/httpserver",
 				// what a decision about a node rests on, for why
-				"internal/bounded", "internal/config", "internal/config/section", "internal/promhttp", "internal/redact", "internal/secretfile", "remediations/admission", "remediations/alertmanager",
+				"internal/bounded", "internal/config", "internal/config/section", "internal/promhttp", "internal/redact", "internal/replicas", "internal/secretfile", "remediations/admission", "remediations/alertmanager",
 				"remediations/alerts", "remediations/announce", "remediations/coverage", "remediations/fleet", "remediations/ledger", "remediations/lifecycle",
 				"remediations/marks", "remediations/owners", "remediations/routing", "remediations/signs", "rules",
 				"remediations/targets/apiserver", "remediations/targets/location", "remediations/targets/node", "remediations/targets/sidecar",

@@ -254,7 +254,6 @@ func TestClientRefusesAHugeAnswer(t *testing.T) {
 	c.answerBytes = int64(len(whole))
 	require.NoError(t, c.Look(t.Context())[0].Err, "exactly the limit")
 
-	c.Close() // the next poll makes its replica anew, with the limit of then
 	c.answerBytes--
 	r := c.Look(t.Context())[0]
 	require.ErrorContains(t, r.Err, fmt.Sprintf("the answer is longer than %d bytes", len(whole)-1))

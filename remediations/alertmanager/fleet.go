@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"drydock.dev/drydock/internal/replicas"
 	"drydock.dev/drydock/remediations/alerts"
 )
 
@@ -15,10 +16,10 @@ type knownReplicas struct {
 }
 
 // get returns the replica at an address, the one of the last poll if there was one.
-func (k *knownReplicas) get(e *endpoint, address string, prepare func() (*replica, error)) (*replica, error) {
+func (k *knownReplicas) get(e *replicas.Endpoint, address string, prepare func() (*replica, error)) (*replica, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	id := e.display + " " + address
+	id := e.String() + " " + address
 	if r := k.byID[id]; r != nil {
 		return r, nil
 	}
@@ -39,7 +40,7 @@ func (k *knownReplicas) keepOnly(current map[*replica]bool) {
 	defer k.mu.Unlock()
 	for id, r := range k.byID {
 		if !current[r] {
-			r.close()
+			r.at.Close()
 			delete(k.byID, id)
 		}
 	}
@@ -63,7 +64,7 @@ func (c *Client) seats(ctx context.Context) []seat {
 	defer cancel()
 	var wg sync.WaitGroup
 	for i, e := range c.endpoints {
-		wg.Go(func() { found[i].addresses, found[i].err = e.addresses(ctx, c.lookups) })
+		wg.Go(func() { found[i].addresses, found[i].err = e.Addresses(ctx) })
 	}
 	wg.Wait()
 
@@ -71,11 +72,11 @@ func (c *Client) seats(ctx context.Context) []seat {
 	taken := map[string]bool{}
 	for i, e := range c.endpoints {
 		if found[i].err != nil {
-			seats = append(seats, seat{failed: alerts.Replica{URL: e.display, Err: found[i].err}})
+			seats = append(seats, seat{failed: alerts.Replica{URL: e.String(), Err: found[i].err}})
 			continue
 		}
 		for _, address := range found[i].addresses {
-			url := e.withHost(address)
+			url := e.At(address)
 			if taken[url] {
 				continue
 			}
@@ -86,8 +87,8 @@ func (c *Client) seats(ctx context.Context) []seat {
 	return seats
 }
 
-func (c *Client) seatAt(e *endpoint, address, url string) seat {
-	r, err := c.known.get(e, address, func() (*replica, error) { return newReplica(e, address, c.timeout, c.answerBytes) })
+func (c *Client) seatAt(e *replicas.Endpoint, address, url string) seat {
+	r, err := c.known.get(e, address, func() (*replica, error) { return newReplica(e, address, c.timeout) })
 	if err != nil {
 		return seat{failed: alerts.Replica{URL: url, Err: fmt.Errorf("preparing to ask Alertmanager %s: %w", url, err)}}
 	}
@@ -97,23 +98,23 @@ func (c *Client) seatAt(e *endpoint, address, url string) seat {
 // askAll is one poll.
 func (c *Client) askAll(ctx context.Context) []alerts.Replica {
 	seats := c.seats(ctx)
-	replicas := make([]alerts.Replica, len(seats))
+	said := make([]alerts.Replica, len(seats))
 	current := map[*replica]bool{}
 	var wg sync.WaitGroup
 	for i, seat := range seats {
 		if seat.replica == nil {
-			replicas[i] = seat.failed
+			said[i] = seat.failed
 			continue
 		}
 		current[seat.replica] = true
-		wg.Go(func() { replicas[i] = seat.replica.ask(ctx, c.interests) })
+		wg.Go(func() { said[i] = seat.replica.ask(ctx, c.interests) })
 	}
 	wg.Wait()
 	// Nobody waits any more, so the errors are our own cancelling: they say
 	// nothing of the replicas.
 	if ctx.Err() == nil {
 		c.known.keepOnly(current)
-		c.up.set(replicas)
+		c.up.set(said)
 	}
-	return replicas
+	return said
 }

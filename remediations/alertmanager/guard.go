@@ -8,50 +8,27 @@ import (
 	"net/http"
 
 	"drydock.dev/drydock/internal/bounded"
-	"drydock.dev/drydock/internal/redact"
+	"drydock.dev/drydock/internal/replicas"
 )
 
-// guard lets pass only what can be Alertmanager's answer, and no more of it than
-// limit bytes. It stands outermost, so it judges what the decoder would read.
-type guard struct {
-	next    http.RoundTripper
-	limit   int64
-	secrets *redact.Keyring // learns what proves who Drydock is
-}
-
-// RoundTrip refuses every status but 200, redirects with them, and every type of
-// content but JSON. The body is not quoted: it may be a login page.
-func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := g.next.RoundTrip(req.WithContext(g.secrets.Trace(req.Context())))
-	if err != nil {
-		return nil, err
-	}
+// judge lets pass only what can be Alertmanager's answer, and no more of it than
+// answerBytes. It refuses every status but 200, and every type of content but
+// JSON. The body is not quoted: it may be a login page.
+func (c *Client) judge(req *http.Request, resp *http.Response) error {
 	judge := judgeContent
 	if req.Method == http.MethodDelete {
 		judge = judgeEmpty
 	}
 	if err := judge(resp); err != nil {
-		_ = resp.Body.Close()
-		return nil, err
+		return err
 	}
-	resp.Body = bounded.Limits{Bytes: g.limit, Depth: maxDepth}.Body(req.Context(), resp.Body)
-	return resp, nil
-}
-
-// statusError is an answer with another status than 200.
-type statusError struct{ code int }
-
-func (e *statusError) Error() string {
-	said := fmt.Sprintf("it answered %d %s", e.code, http.StatusText(e.code))
-	if e.code >= 300 && e.code < 400 {
-		said += ", and redirects are not followed"
-	}
-	return said
+	resp.Body = bounded.Limits{Bytes: c.answerBytes, Depth: maxDepth}.Body(req.Context(), resp.Body)
+	return nil
 }
 
 func judgeContent(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK {
-		return &statusError{resp.StatusCode}
+		return &replicas.StatusError{Code: resp.StatusCode}
 	}
 	content := resp.Header.Get("Content-Type")
 	if kind, _, err := mime.ParseMediaType(content); err != nil || kind != "application/json" {
@@ -64,7 +41,7 @@ func judgeContent(resp *http.Response) error {
 // nothing else. A page in the answer is a proxy's, which knows of no silence.
 func judgeEmpty(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound {
-		return &statusError{resp.StatusCode}
+		return &replicas.StatusError{Code: resp.StatusCode}
 	}
 	switch n, err := io.ReadFull(resp.Body, make([]byte, 1)); {
 	case n > 0:
@@ -72,7 +49,7 @@ func judgeEmpty(resp *http.Response) error {
 	case !errors.Is(err, io.EOF):
 		return err
 	case resp.StatusCode == http.StatusNotFound:
-		return &statusError{resp.StatusCode}
+		return &replicas.StatusError{Code: resp.StatusCode}
 	}
 	return nil
 }

@@ -41,12 +41,9 @@ const (
 	// maxWords bounds what is kept of an author's name and of a comment.
 	maxWords = 256
 
-	// maxURLs bounds the configured URLs.
-	maxURLs = 64
-
-	// maxAddresses bounds the replicas behind one name. Alertmanager's gossip is
-	// not run with more than a handful.
-	maxAddresses = 64
+	// maxReplicas bounds the configured URLs, and the replicas behind one name.
+	// Alertmanager's gossip is not run with more than a handful.
+	maxReplicas = 64
 
 	// maxSelfTests bounds the self-test's alerts kept of one replica: one a cluster that shares it, and a few more.
 	maxSelfTests = 64

@@ -1,15 +1,15 @@
 package alertmanager
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/config"
+
+	"drydock.dev/drydock/internal/replicas"
 )
 
 // Options say whom to ask and what to look for. The zero value of every field
@@ -59,9 +59,8 @@ type Options struct {
 // Client asks all replicas. It is made by New, and its methods may be called at
 // the same time.
 type Client struct {
-	endpoints []*endpoint
+	endpoints []*replicas.Endpoint
 	timeout   time.Duration
-	lookups   func(ctx context.Context, host string) ([]string, error)
 	interests interests
 	up        *upMetric
 	// answerBytes is maxAnswerBytes, but for tests.
@@ -77,34 +76,20 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	endpoints, err := newEndpoints(o.URLs, o.HTTPConfig)
-	if err != nil {
-		return nil, err
+	if o.Timeout < 0 {
+		return nil, fmt.Errorf("the timeout of a replica is %s; it must be positive", o.Timeout)
 	}
 	c := &Client{
-		endpoints:   endpoints,
-		timeout:     o.Timeout,
-		lookups:     o.Resolver,
+		timeout:     cmp.Or(o.Timeout, defaultTimeout),
 		interests:   interests,
 		up:          newUpMetric(),
 		answerBytes: maxAnswerBytes,
 	}
-	if o.Timeout < 0 {
-		return nil, fmt.Errorf("the timeout of a replica is %s; it must be positive", o.Timeout)
-	}
-	if c.timeout == 0 {
-		c.timeout = defaultTimeout
-	}
-	if c.lookups == nil {
-		c.lookups = net.DefaultResolver.LookupHost
-	}
-	// Said now rather than at the first poll: a missing file or a wrong key.
-	for _, e := range endpoints {
-		r, err := newReplica(e, "", c.timeout, c.answerBytes)
-		if err != nil {
-			return nil, fmt.Errorf("reading the HTTP configuration for Alertmanager %s: %w", e.display, err)
-		}
-		r.close()
+	c.endpoints, err = replicas.New(replicas.Options{
+		Of: "Alertmanager", URLs: o.URLs, HTTP: o.HTTPConfig, Most: maxReplicas, Timeout: c.timeout, Idle: idleConnections, Lookup: o.Resolver, Judge: c.judge,
+	})
+	if err != nil {
+		return nil, err
 	}
 	if o.Registerer != nil {
 		if err := o.Registerer.Register(c.up.gauge); err != nil {
@@ -116,55 +101,3 @@ func New(o Options) (*Client, error) {
 
 // Close closes idle connections. Polls under way end as they would have.
 func (c *Client) Close() { c.known.keepOnly(nil) }
-
-// newEndpoints reads every URL, or says which one is at fault.
-func newEndpoints(urls []string, cfg config.HTTPClientConfig) ([]*endpoint, error) {
-	if len(urls) == 0 {
-		return nil, errors.New("no URL of an Alertmanager is given; at least one is needed")
-	}
-	if len(urls) > maxURLs {
-		return nil, fmt.Errorf("%d URLs of Alertmanagers are given; at most %d are allowed", len(urls), maxURLs)
-	}
-	if err := validateHTTPConfig(&cfg); err != nil {
-		return nil, err
-	}
-	seen := map[string]bool{}
-	endpoints := make([]*endpoint, 0, len(urls))
-	for i, raw := range urls {
-		e, err := newEndpoint(raw, cfg)
-		if err != nil {
-			return nil, fmt.Errorf("reading URL %d of Alertmanager: %w", i+1, err)
-		}
-		if seen[e.display] {
-			return nil, fmt.Errorf("the URL %s of Alertmanager is given twice", e.display)
-		}
-		seen[e.display] = true
-		endpoints = append(endpoints, e)
-	}
-	return endpoints, nil
-}
-
-// validateHTTPConfig refuses what the library refuses. Its check also moves
-// deprecated fields to their successors, which is why cfg is a copy.
-func validateHTTPConfig(cfg *config.HTTPClientConfig) error {
-	if err := cfg.Validate(); err != nil {
-		return fmt.Errorf("reading the HTTP configuration of Alertmanager: %w", err)
-	}
-	// The library reads the proxy's URL only when it dials.
-	if cfg.ProxyURL.URL != nil && cfg.ProxyURL.Host == "" {
-		return errors.New("reading the HTTP configuration of Alertmanager: the proxy URL names no host")
-	}
-	return nil
-}
-
-// throughProxy says whether requests leave by a proxy, which then does the
-// resolving and dialling.
-func throughProxy(cfg *config.HTTPClientConfig, e *endpoint) bool {
-	proxy := cfg.Proxy()
-	if proxy == nil {
-		return false
-	}
-	u, err := proxy(&http.Request{URL: e.base()})
-	// An error is said again, with its cause, by the first request.
-	return err != nil || u != nil
-}

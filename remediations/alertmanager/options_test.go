@@ -19,7 +19,7 @@ func TestNewRefusesFaultyOptions(t *testing.T) {
 		want    string
 	}{
 		"no URL":               {Options{}, "at least one is needed"},
-		"too many URLs":        {Options{URLs: make([]string, maxURLs+1)}, "at most 64"},
+		"too many URLs":        {Options{URLs: make([]string, maxReplicas+1)}, "at most 64"},
 		"no scheme":            {Options{URLs: []string{"am:9093"}}, "URL 1 of Alertmanager: it must begin with http"},
 		"no host":              {Options{URLs: []string{"http://:9093"}}, "it names no host"},
 		"a query":              {Options{URLs: []string{"http://am?x=1"}}, "has a query"},

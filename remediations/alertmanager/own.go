@@ -15,6 +15,8 @@ import (
 	"github.com/go-openapi/strfmt"
 	"github.com/prometheus/alertmanager/api/v2/client/silence"
 	"github.com/prometheus/alertmanager/api/v2/models"
+
+	"drydock.dev/drydock/internal/replicas"
 )
 
 // ErrSilenceMayExist is in the error of Silence when a replica may have made the
@@ -144,16 +146,16 @@ func (r *replica) postSilence(ctx context.Context, s *models.PostableSilence) (s
 			WithContext(traced).
 			WithHTTPClient(r.client).
 			WithSilence(s))
-	var status *statusError
+	var status *replicas.StatusError
 	switch {
 	case err == nil && ok.Payload != nil && strfmt.IsUUID(ok.Payload.SilenceID):
 		return ok.Payload.SilenceID, nil
 	case err == nil:
 		return "", fmt.Errorf("the answer has no id of a silence; %w", ErrSilenceMayExist)
-	case !connected.Load() || errors.As(err, &status) && status.code >= 300 && status.code < 500:
-		return "", r.explain(ctx, err)
+	case !connected.Load() || errors.As(err, &status) && status.Code >= 300 && status.Code < 500:
+		return "", r.at.Explain(ctx, err)
 	default:
-		return "", fmt.Errorf("%w; %w", r.explain(ctx, err), ErrSilenceMayExist)
+		return "", fmt.Errorf("%w; %w", r.at.Explain(ctx, err), ErrSilenceMayExist)
 	}
 }
 
@@ -166,13 +168,13 @@ func (r *replica) deleteSilence(ctx context.Context, id string) (known bool, err
 			WithContext(ctx).
 			WithHTTPClient(r.client).
 			WithSilenceID(strfmt.UUID(id)))
-	var status *statusError
+	var status *replicas.StatusError
 	switch {
 	case err == nil:
 		return true, nil
-	case errors.As(err, &status) && status.code == http.StatusNotFound:
+	case errors.As(err, &status) && status.Code == http.StatusNotFound:
 		return false, nil
 	default:
-		return false, r.explain(ctx, err)
+		return false, r.at.Explain(ctx, err)
 	}
 }

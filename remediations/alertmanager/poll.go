@@ -115,8 +115,8 @@ func (c *Client) advance() {
 func (c *Client) unasked(ctx context.Context) (replicas []alerts.Replica) {
 	for _, e := range c.endpoints {
 		replicas = append(replicas, alerts.Replica{
-			URL: e.display,
-			Err: fmt.Errorf("waiting for Alertmanager %s: %w", e.display, context.Cause(ctx)),
+			URL: e.String(),
+			Err: fmt.Errorf("waiting for Alertmanager %s: %w", e, context.Cause(ctx)),
 		})
 	}
 	return replicas

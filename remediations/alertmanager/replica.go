@@ -2,9 +2,7 @@ package alertmanager
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -16,57 +14,29 @@ import (
 	"github.com/go-openapi/strfmt"
 	"github.com/prometheus/alertmanager/api/v2/client"
 	"github.com/prometheus/alertmanager/api/v2/client/alert"
-	"github.com/prometheus/common/config"
 
-	"drydock.dev/drydock/internal/promhttp"
-	"drydock.dev/drydock/internal/redact"
+	"drydock.dev/drydock/internal/replicas"
 	"drydock.dev/drydock/remediations/alerts"
 )
 
 // replica is one address to ask, with the connections to it.
 type replica struct {
-	endpoint *endpoint
-	url      string // as alerts.Replica and the metric name it
-	timeout  time.Duration
-	client   *http.Client
-	// secrets are what proves who Drydock is. No text shows them.
-	secrets *redact.Keyring
+	at      *replicas.Replica
+	client  *http.Client // at's
+	base    *url.URL     // the endpoint's, with the host name
+	url     string       // as alerts.Replica and the metric name it
+	timeout time.Duration
 	// readings are the alerts of its last answer.
 	readings atomic.Pointer[readings]
 }
 
-// newReplica prepares to ask the endpoint at address. The request's URL keeps
-// the host name, so the Host header and the name that TLS checks stay right;
-// only the dialling differs. Behind a proxy nothing differs.
-func newReplica(e *endpoint, address string, timeout time.Duration, answerBytes int64) (*replica, error) {
-	dialer := &net.Dialer{
-		// net/http dials on after the request's context has ended, so without its
-		// own limit each poll would leave one more dial to a black hole behind.
-		Timeout: timeout,
-	}
-	origin, target := e.origin(), net.JoinHostPort(address, e.port)
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if addr == origin && !e.asGiven {
-			addr = target
-		}
-		return dialer.DialContext(ctx, network, addr)
-	}
-	rt, err := promhttp.New(e.http, "alertmanager", timeout, dial, config.WithIdleConnTimeout(idleConnections))
+// newReplica prepares to ask the endpoint at address.
+func newReplica(e *replicas.Endpoint, address string, timeout time.Duration) (*replica, error) {
+	at, err := e.Replica(address)
 	if err != nil {
 		return nil, err
 	}
-	secrets := &redact.Keyring{Mark: "[secret]"}
-	return &replica{
-		secrets:  secrets,
-		endpoint: e,
-		url:      e.withHost(address),
-		timeout:  timeout,
-		client: &http.Client{
-			Transport: guard{next: rt, limit: answerBytes, secrets: secrets},
-			// The guard refuses redirects already; this is for whoever changes it.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}, nil
+	return &replica{at: at, client: at.Client, base: e.URL(), url: e.At(address), timeout: timeout}, nil
 }
 
 // ask is one replica's part of a poll. It returns within the timeout.
@@ -79,7 +49,7 @@ func (r *replica) ask(ctx context.Context, in interests) alerts.Replica {
 	if in.receiver != "" {
 		groups.Go(func() {
 			if err := r.getMutes(ctx, m); err != nil {
-				groupsErr = fmt.Errorf("asking Alertmanager %s for the groups of the receiver %q: %w", r.url, in.receiver, r.explain(ctx, err))
+				groupsErr = fmt.Errorf("asking Alertmanager %s for the groups of the receiver %q: %w", r.url, in.receiver, r.at.Explain(ctx, err))
 			}
 		})
 	}
@@ -89,7 +59,7 @@ func (r *replica) ask(ctx context.Context, in interests) alerts.Replica {
 	}
 	a := newAnswer(in, known)
 	if err := r.getAlerts(ctx, a); err != nil {
-		err = fmt.Errorf("asking Alertmanager %s: %w", r.url, r.explain(ctx, err))
+		err = fmt.Errorf("asking Alertmanager %s: %w", r.url, r.at.Explain(ctx, err))
 		cancel()
 		groups.Wait()
 		return alerts.Replica{URL: r.url, Err: err}
@@ -126,37 +96,9 @@ func (r *replica) getAlerts(ctx context.Context, a *answer) error {
 
 // api is the generated client, with a reader of our own for the answer.
 func (r *replica) api(reader runtime.Consumer) *client.AlertmanagerAPI {
-	e := r.endpoint
-	transport := httptransport.New(e.origin(), e.path+client.DefaultBasePath, []string{e.scheme})
+	transport := httptransport.New(r.base.Host, r.base.Path+client.DefaultBasePath, []string{r.base.Scheme})
 	// The environment variable DEBUG would print requests, credentials and all.
 	transport.Debug = false
 	transport.Consumers = map[string]runtime.Consumer{runtime.JSONMime: reader}
 	return client.New(transport, strfmt.Default)
-}
-
-// explain drops the request's own URL from an error, because the sentence has
-// named the replica, and says a timeout in words. What the replica wrote stands
-// in it in bounds, and without what proves who Drydock is.
-func (r *replica) explain(ctx context.Context, err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
-	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		// What net/http says instead is at times only that a connection is closed.
-		return fmt.Errorf("no whole answer within %s: %w", r.timeout, context.DeadlineExceeded)
-	}
-	if refused := redact.TokenRefused(err); refused != nil {
-		return refused
-	}
-	return r.secrets.Error(err)
-}
-
-func (r *replica) close() { r.client.CloseIdleConnections() }
-
-// CloseIdleConnections lets http.Client reach the connections below the guard.
-func (g guard) CloseIdleConnections() {
-	if c, ok := g.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
 }

@@ -113,7 +113,7 @@ func TestTLSChecksTheNameAndNotTheAddress(t *testing.T) {
 }
 
 func TestANameWithoutAddressIsAReplicaThatFailed(t *testing.T) {
-	many := make([]string, maxAddresses+1)
+	many := make([]string, maxReplicas+1)
 	for i := range many {
 		many[i] = fmt.Sprintf("10.0.0.%d", i)
 	}

@@ -27,8 +27,8 @@ const (
 	maxAnswerBytes = 32 << 20
 	// maxSeries bounds its series: 240 nodes about each other by two protocols are 115,000.
 	maxSeries = 150_000
-	// maxURLs and maxAddresses bound whom to ask.
-	maxURLs, maxAddresses = 16, 16
+	// maxReplicas bounds the URLs of Prometheus, and the addresses of each name.
+	maxReplicas = 16
 	// maxText bounds what is quoted of others, maxNamed how many nodes a sentence names.
 	maxText, maxNamed = 200, 5
 	// maxCandidates is how many are proposed; a repair tries a few at most.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"net/url"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"drydock.dev/drydock/internal/replicas"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/marks"
 )
@@ -73,7 +74,7 @@ type Options struct {
 // Mesh knows a cluster's Kilo mesh, and moves its leaders. Its methods may be called at the same time.
 type Mesh struct {
 	options   Options
-	endpoints []*endpointOf
+	endpoints []*replicas.Endpoint
 	// page is how many Nodes one answer of the API server holds; pageSize, but for tests.
 	page int64
 	// one is held by whoever reads all Nodes live, which one at a time is enough of.
@@ -102,12 +103,16 @@ func New(o Options) (*Mesh, error) {
 	if o.Timeout < 0 || o.MaxAge < time.Second {
 		return nil, fmt.Errorf("making the Kilo provider: the timeout %s or the age %s of a word is too short", o.Timeout, o.MaxAge)
 	}
-	if o.Resolver == nil {
-		o.Resolver = net.DefaultResolver.LookupHost
+	for i, text := range o.Prometheus {
+		if u, err := url.Parse(text); err == nil && u.User != nil {
+			return nil, fmt.Errorf("making the Kilo provider: URL %d of providers.kilo.prometheus has credentials in it; give them in providers.kilo.httpConfig", i+1)
+		}
 	}
-	endpoints, err := newEndpoints(o.Prometheus, o.HTTPConfig)
+	endpoints, err := replicas.New(replicas.Options{
+		Of: "Prometheus", URLs: o.Prometheus, HTTP: o.HTTPConfig, Most: maxReplicas, Timeout: o.Timeout, Lookup: o.Resolver, Judge: judge,
+	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("making the Kilo provider (providers.kilo.prometheus, providers.kilo.httpConfig): %w", err)
 	}
 	return &Mesh{options: o, endpoints: endpoints, page: pageSize, one: make(chan struct{}, 1)}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +12,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"drydock.dev/drydock/internal/redact"
+	"drydock.dev/drydock/internal/replicas"
 )
 
 // turns bounds how long all are asked together, in timeouts of one.
@@ -52,18 +51,18 @@ func (m *Mesh) ask(ctx context.Context, v view, location string) (words, error) 
 
 // replica is one address of one Prometheus.
 type replica struct {
-	*endpointOf
+	*replicas.Endpoint
 	address string
 }
 
-func (r replica) String() string { return r.at(r.address) }
+func (r replica) String() string { return r.Name(r.address) }
 
 // inTurn are all of them, the one first that answered last.
 func (m *Mesh) inTurn(ctx context.Context, trouble *[]string) []replica {
 	var out []replica
 	for _, e := range m.endpoints {
 		lookup, cancel := context.WithTimeout(ctx, m.options.Timeout)
-		found, err := e.addresses(lookup, m.options.Resolver)
+		found, err := e.Addresses(lookup)
 		cancel()
 		if err != nil {
 			*trouble = append(*trouble, err.Error())
@@ -79,18 +78,18 @@ func (m *Mesh) inTurn(ctx context.Context, trouble *[]string) []replica {
 // askOne asks both questions of one. Its clock decides what is old: an answer needs no agreement of clocks. A word counts
 // where the Nodes of the view say that its agent and the node that it is about are.
 func (m *Mesh) askOne(ctx context.Context, r replica, v view, location string) (words, error) {
-	client, err := r.client(r.address)
+	at, err := r.Replica(r.address) // a changed file of the configuration counts from now on
 	if err != nil {
 		return words{}, fmt.Errorf("reading the HTTP configuration: %w", err)
 	}
-	defer client.CloseIdleConnections()
+	defer at.Close()
 	ctx, cancel := context.WithTimeout(ctx, m.options.Timeout)
 	defer cancel()
 	local, cross := newEar(v, location, true), newEar(v, location, false)
 	asked := queries(m.options.Job, location, m.options.MaxAge)
 	for i, e := range []*ear{local, cross} {
-		if err := query(ctx, client, r.url.JoinPath("api/v1/query"), asked[i], e.hear); err != nil {
-			return words{}, r.explain(ctx, err, m.options.Timeout)
+		if err := query(ctx, at.Client, r.URL().JoinPath("api/v1/query"), asked[i], e.hear); err != nil {
+			return words{}, errors.New(clip(at.Explain(ctx, err).Error()))
 		}
 	}
 	w := newWords(local, cross, m.options.MaxAge)
@@ -108,43 +107,8 @@ func queries(job, location string, maxAge time.Duration) [2]string {
 	}
 }
 
-// explain drops the request's own URL, since the sentence names it, and says a timeout in words.
-func (r replica) explain(ctx context.Context, err error, timeout time.Duration) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("no whole answer within %s: %w", timeout, context.DeadlineExceeded)
-	}
-	if refused := redact.TokenRefused(err); refused != nil {
-		return refused
-	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
-	}
-	return r.secrets.Error(err)
-}
-
-// guard lets no redirect pass, learns what proves who Drydock is, and reads of an answer only what makes sense.
-type guard struct {
-	next    http.RoundTripper
-	secrets *redact.Keyring
-}
-
-func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := g.next.RoundTrip(req.WithContext(g.secrets.Trace(req.Context())))
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
-		_ = resp.Body.Close()
-		return nil, fmt.Errorf("it answered %d %s, and redirects are not followed", resp.StatusCode, http.StatusText(resp.StatusCode))
-	}
+// judge bounds what is read of an answer.
+func judge(req *http.Request, resp *http.Response) error {
 	resp.Body = answers.Body(req.Context(), resp.Body)
-	return resp, nil
-}
-
-// CloseIdleConnections lets http.Client reach the connections below.
-func (g guard) CloseIdleConnections() {
-	if c, ok := g.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
+	return nil
 }
