@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,12 +16,6 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/providers/kit"
-)
-
-// Who is asked again, and when: what passes by itself, and what somebody must mend.
-const (
-	againPassing = 30 * time.Second
-	againMended  = 5 * time.Minute
 )
 
 // Pod restarts a node's own pod of one DaemonSet: it is deleted, and the DaemonSet's controller makes another, of
@@ -106,7 +99,7 @@ func written(err error, doing string) error {
 	if !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return &kit.Refusal{Why: kit.Passing, Again: againPassing, Text: doing + ": " + err.Error(), Cause: err}
+	return &kit.Refusal{Why: kit.Passing, Again: remediations.AskPassing, Text: doing + ": " + err.Error(), Cause: err}
 }
 
 // delete deletes this very pod. The client is kept from sending it again by itself, which could be long after the intent.

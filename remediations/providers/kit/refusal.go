@@ -1,5 +1,5 @@
-// Package kit is what providers share: how one says that it did nothing (Refusal), and the gate through which the one request leaves
-// that changes something (Gate).
+// Package kit is what providers share: how one says that it did nothing (Refusal), the gate through which the one request leaves that
+// changes something (Gate), what an API server's answers mean (Final, Brief), and how objects of other systems are listed (List).
 package kit
 
 import (
