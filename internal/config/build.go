@@ -26,7 +26,6 @@ type builder struct {
 	*document
 	dir       string
 	skipFiles bool
-	further   Further
 
 	config   Config
 	core     remediations.Config

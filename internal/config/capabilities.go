@@ -43,7 +43,7 @@ func Capabilities(c *Config) map[string]string {
 		able[a.remediation] = append(able[a.remediation], "providers."+a.provider+a.needs)
 		out[a.remediation] = absent(able[a.remediation])
 	}
-	for _, name := range c.further.Remediations.Names() {
+	for _, name := range c.Core.Registry.Names() {
 		if _, named := out[name]; !named {
 			out[name] = fmt.Sprintf("this version cannot %s (ProviderAbsent)", name)
 		}

@@ -33,8 +33,7 @@ type Config struct {
 	StateDir     string
 
 	// Core is what decisions rest on, compiled.
-	Core    *remediations.Config
-	further Further
+	Core *remediations.Config
 	// Policies describes Core.Policies for people, in the same order.
 	Policies []PolicyInfo
 }

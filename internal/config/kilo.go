@@ -14,7 +14,7 @@ func (b *builder) aboutLeaders(at pointer, r *rawPolicy) {
 	}
 	moves := 0
 	for i, step := range r.Plan {
-		if step.Attempts != nil && b.further.remediation(step.Step).Target == remediations.KindLocation {
+		if step.Attempts != nil && b.core.Remediation(step.Step).Target == remediations.KindLocation {
 			moves += *step.Attempts
 		}
 		if moves > maxMoves && !b.Faulty(at.To("plan", i, "attempts")) {

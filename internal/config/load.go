@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"drydock.dev/drydock/remediations"
 )
 
 // Options say how a configuration is loaded.
@@ -14,8 +16,8 @@ type Options struct {
 	// Capabilities says of each remediation why this installation cannot carry it out; empty: it can.
 	// Nil: what Capabilities says of the configuration.
 	Capabilities map[string]string
-	// Further is what the configuration may name beside what Drydock comes with.
-	Further Further
+	// Registry has the remediations that a plan may name in addition to those that Drydock ships.
+	Registry remediations.Registry
 }
 
 // Load reads and checks the configuration in the file. The faults that it returns are warnings: the configuration can
@@ -70,10 +72,10 @@ func cause(err error) string {
 
 func load(name string, data []byte, o Options) (*Config, []Fault, error) {
 	d := parse(name, data, "")
-	s := o.Further.schema()
+	s := schemaFor(o.Registry)
 	root, isMapping := d.tree.(map[string]any)
-	b := &builder{document: d, dir: filepath.Dir(name), skipFiles: o.SkipFiles, further: o.Further}
-	b.config.further, b.core.Registry = o.Further, o.Further.Remediations
+	b := &builder{document: d, dir: filepath.Dir(name), skipFiles: o.SkipFiles}
+	b.core.Registry = o.Registry
 	var raw rawConfig
 	if below, _ := root["config"].(map[string]any); below != nil && root["apiVersion"] == nil {
 		return nil, nil, Faults{{File: name, Line: 1, Path: documentPath, Message: "is a file of values for the Helm chart and not a configuration; " +

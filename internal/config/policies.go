@@ -84,10 +84,6 @@ func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 			kinds = append(kinds, kind.key)
 		}
 	}
-	further, label := b.furtherTarget(at)
-	if further != nil {
-		kinds = append(kinds, string(further.Kind))
-	}
 	if len(kinds) > 1 {
 		b.Fault(at.To("target", kinds[len(kinds)-1]), "the target is a %s already; a policy is about one of node, pod, location and apiserver, remove the others", kinds[0])
 	}
@@ -97,7 +93,7 @@ func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 	if r.EndWhenWell != "" && len(kinds) > 0 && kinds[len(kinds)-1] != "node" {
 		b.Fault(at.To("endWhenWell"), "only the exhausted repair of a node ends by itself, and the target is a %s; remove it", kinds[len(kinds)-1])
 	}
-	if r.Witness != nil && (t.APIServer || t.Location != "" || t.Pod != "" || further != nil) {
+	if r.Witness != nil && (t.APIServer || t.Location != "" || t.Pod != "") {
 		b.Fault(at.To("witness"), "only a policy about nodes has one, and the target is a %s; remove it", kinds[len(kinds)-1])
 	}
 	p.Labels = []string{cmp.Or(t.Node, "node")}
@@ -108,11 +104,6 @@ func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 	case t.Location != "":
 		p.Kind, p.Labels, p.CordonExhausted = remediations.KindLocation, []string{t.Location}, false
 		b.aboutLeaders(at, r)
-	case further != nil:
-		p.Kind, p.Labels, p.CordonExhausted = further.Kind, []string{label}, false
-		if r.NodeSelector != nil {
-			b.Fault(at.To("nodeSelector"), "a policy about a %s selects no nodes; remove it", further.Kind)
-		}
 	case t.Pod != "":
 		p.Kind, p.Labels = remediations.KindSidecar, []string{cmp.Or(t.Namespace, "namespace"), t.Pod}
 		b.aboutPods(at, r)
@@ -124,7 +115,7 @@ func (b *builder) stepOn(at pointer, p *remediations.Policy, name string) {
 	if b.Faulty(at) {
 		return
 	}
-	switch target := b.further.remediation(name).Target; {
+	switch target := b.core.Remediation(name).Target; {
 	case p.Kind == remediations.KindAPIServer && name != "restart-kubelet":
 		b.Fault(at, "%s is done through the API server, and the policy is about that; only restart-kubelet can be done there", name)
 	case target == remediations.KindSidecar && p.Kind != target:
@@ -133,10 +124,6 @@ func (b *builder) stepOn(at pointer, p *remediations.Policy, name string) {
 		b.Fault(at, "%s is about a location's leader; write target: {location: location}, the alert's label that names the location", name)
 	case p.Kind == remediations.KindSidecar && target != p.Kind:
 		b.Fault(at, "%s is about a node, and the policy is about a pod's sidecar; only mark-ready can be done there", name)
-	case target != p.Kind && b.further.ofFurther(target):
-		b.Fault(at, "%s is about a %[2]s; write target: {%[2]s: %[2]s}, the alert's label that names the %[2]s", name, target)
-	case target != p.Kind && b.further.ofFurther(p.Kind):
-		b.Fault(at, "%s is about a node, and the policy is about a %s", name, p.Kind)
 	case p.Kind == remediations.KindLocation && target != p.Kind:
 		b.Fault(at, "%s is about a node, and the policy is about a location's leader; only promote-leader can be done there", name)
 	}
@@ -188,9 +175,9 @@ func (b *builder) selects(at pointer, s *metav1.LabelSelector) {
 
 func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 	s := remediations.Step{Name: r.Step, Attempts: 1, ContinueOnTimeout: r.OnTimeout == "continue"}
-	known, ok := b.further.Remediations.Of(r.Step)
+	known, ok := b.core.Registry.Of(r.Step)
 	if !ok {
-		names := b.further.Remediations.Names()
+		names := b.core.Registry.Names()
 		hint := "known are " + list(names)
 		if near := nearest(r.Step, names); near != "" {
 			hint += "; did you mean \"" + near + "\"?"

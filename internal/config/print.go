@@ -64,7 +64,7 @@ func (c *Config) PoliciesYAML() ([]byte, error) {
 	for i, p := range c.Policies {
 		list[i] = p.tree
 	}
-	return encodePolicies(c.further.schema().policies.ordered(list))
+	return encodePolicies(schemaFor(c.Core.Registry).policies.ordered(list))
 }
 
 func encodePolicies(list *yaml.Node) ([]byte, error) {

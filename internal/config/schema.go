@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"drydock.dev/drydock/remediations"
 	hosts "drydock.dev/drydock/remediations/providers/hosts/settings"
 )
 
@@ -20,21 +21,21 @@ import (
 var schemaFile []byte
 
 // schemaJSON is the JSON Schema (draft 2020-12) of the configuration: the file, with what the remediations say of themselves in the place that its comment marks.
-var schemaJSON = sync.OnceValue(func() []byte { return schemaWith(Further{}) })
+var schemaJSON = sync.OnceValue(func() []byte { return schemaWith(nil) })
 
-// schemaWith is the schema of a configuration that may name more.
-func schemaWith(f Further) []byte {
+// schemaWith is the schema of a configuration whose plans may name what the registry has.
+func schemaWith(g remediations.Registry) []byte {
 	const place, addresses = `{"$comment": "remediations: wait, attempts and timeout, from their registry"}`, `{"$comment": "hosts: how many addresses one has"}`
 	var steps []string
-	for _, name := range f.Remediations.Names() {
-		known := f.remediation(name)
+	for _, name := range g.Names() {
+		known, _ := g.Of(name)
 		defaults := fmt.Sprintf(`"wait": {"default": "%s"}, "attempts": {"default": %d}`, model.Duration(known.Wait), known.Attempts)
 		if !known.Once {
 			defaults = fmt.Sprintf(`"timeout": {"default": "%s"}`, model.Duration(known.Timeout))
 		}
 		steps = append(steps, fmt.Sprintf(`{"if": {"properties": {"step": {"const": "%s"}}}, "then": {"properties": {%s}}}`, name, defaults))
 	}
-	schema := f.withKinds(withSections(schemaFile))
+	schema := withSections(schemaFile)
 	schema = bytes.Replace(schema, []byte(addresses), []byte(strconv.Itoa(hosts.MaxAddresses)), 1)
 	return bytes.Replace(schema, []byte(place), []byte(strings.Join(steps, ",\n        ")), 1)
 }
@@ -84,12 +85,12 @@ type compiled struct {
 // loadSchema panics on a schema that does not compile: it is embedded, and a test loads it.
 var loadSchema = sync.OnceValue(func() compiled { return compileSchema(schemaJSON()) })
 
-// schema is that of a configuration that may name them.
-func (f Further) schema() compiled {
-	if f.none() {
+// schemaFor compiles the schema of a configuration whose plans may name what the registry has.
+func schemaFor(g remediations.Registry) compiled {
+	if len(g) == 0 {
 		return loadSchema()
 	}
-	return compileSchema(schemaWith(f))
+	return compileSchema(schemaWith(g))
 }
 
 func compileSchema(text []byte) compiled {

@@ -42,7 +42,7 @@ func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
 // rebootWait is the longest time that a policy about nodes gives a machine to boot; zero: it boots none.
 func (c *Config) rebootWait(p PolicyInfo) (wait time.Duration) {
 	for _, s := range p.Plan {
-		if p.Kind == remediations.KindNode && c.further.remediation(s.Name).Restarts {
+		if p.Kind == remediations.KindNode && c.Core.Remediation(s.Name).Restarts {
 			wait = max(wait, s.Wait)
 		}
 	}
@@ -104,7 +104,7 @@ func (c *Config) selectsFewer(p PolicyInfo) []Fault {
 // theirs is, and the keys that would limit these providers.
 func (c *Config) unscoped(p PolicyInfo, label string) (steps, scopes []string) {
 	for _, s := range p.Plan {
-		if r := c.further.remediation(s.Name); !r.Restarts && !r.Replaces {
+		if r := c.Core.Remediation(s.Name); !r.Restarts && !r.Replaces {
 			continue
 		}
 		for _, provider := range c.Core.Providers {

@@ -15,7 +15,7 @@ import (
 
 // provide notes in the core which remediations can be carried out.
 func (c *Config) provide(capabilities map[string]string) {
-	c.Core.Kinds, c.Core.Providers = c.further.allKinds(), c.providers()
+	c.Core.Kinds, c.Core.Providers = kinds, c.providers()
 	c.Core.Provided = map[string]bool{}
 	for name, missing := range capabilities {
 		if missing == "" {
@@ -88,7 +88,7 @@ func (c *Config) skipped(p PolicyInfo, capabilities map[string]string) []string 
 			missing = fmt.Sprintf("providers.sidecars has none of the name %q (ProviderAbsent)", step.Provider)
 		case p.Kind == remediations.KindAPIServer && c.ControlPlane == nil:
 			missing = "controlPlane is not configured (ProviderAbsent)"
-		case !c.further.remediation(step.Name).Once && i < len(p.Plan)-1 && !possible(p.Plan[i+1:], capabilities):
+		case !c.Core.Remediation(step.Name).Once && i < len(p.Plan)-1 && !possible(p.Plan[i+1:], capabilities):
 			missing = preparesNothing
 		}
 		why[i] = missing
@@ -103,7 +103,7 @@ const longestWait = 24 * time.Hour
 func (c *Config) oddWaits(p PolicyInfo) []Fault {
 	var out []Fault
 	for i, step := range p.Plan {
-		usual := c.further.remediation(step.Name).Wait
+		usual := c.Core.Remediation(step.Name).Wait
 		odd := ""
 		switch {
 		case step.Wait == 0:

@@ -36,7 +36,7 @@ policies:
 
 func TestCapabilitiesAreAParameter(t *testing.T) {
 	all := map[string]string{}
-	for _, name := range (Further{}).Remediations.Names() {
+	for _, name := range (remediations.Registry{}).Names() {
 		all[name] = ""
 	}
 	c, warnings, err := load("drydock.yaml", []byte(base+"providers: {daemonSets: {cni: kube-system/cilium}}\n"), Options{SkipFiles: true, Capabilities: all})

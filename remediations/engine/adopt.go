@@ -29,7 +29,7 @@ func (e *Engine) adopt(ctx context.Context) {
 	lost, answered := map[string]alerts.Alert{}, false
 	unshown, nodes := map[[2]string]adopted{}, map[[2]string]*corev1.Node{}
 	carriers := map[remediations.Kind]func(fingerprint, name string) string{}
-	for _, k := range e.kinds {
+	for _, k := range kinds {
 		carriers[k.of] = k.carrier(e, ctx)
 	}
 	for _, r := range e.word.Replicas {

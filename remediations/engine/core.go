@@ -35,7 +35,6 @@ type core struct {
 	mayStillAct func(c *remediations.Config, live *corev1.Node, intent string, signs []signs.Sign, read map[signs.Sign]signs.Testimony) error
 	successorOf func(*ledger.Orphan, *remediations.Replacement, []*corev1.Node) *corev1.Node
 
-	decidePlain    func(*lifecycle.PlainState, time.Time) lifecycle.Decision
 	decideSidecar  func(*sidecar.State, time.Time) lifecycle.Decision
 	mayStillRepair func(c *remediations.Config, live *corev1.Node, key, intent string) error
 
@@ -51,7 +50,7 @@ func wholeCore() core {
 	return core{
 		intentGood: intentGood, lookLongest: lookLongest, calling: attempts.calling, sampling: signs.LeaseSampling, refusesAccount: refusesAccount,
 		decide: node.Decide, mayStillAct: node.MayStillAct, successorOf: node.SuccessorOf,
-		decidePlain: lifecycle.DecidePlain, decideSidecar: sidecar.Decide, mayStillRepair: lifecycle.MayStillRepair,
+		decideSidecar: sidecar.Decide, mayStillRepair: lifecycle.MayStillRepair,
 		decideLocation: location.Decide, mayStillMove: location.MayStillMove, mayStillPutBack: location.MayStillPutBack,
 		decideAPIServer: apiserver.Decide, mayStillRescue: apiserver.MayStillRescue,
 	}

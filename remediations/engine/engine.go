@@ -39,8 +39,6 @@ type Options struct {
 	Sidecars Sidecars
 	// Locations is nil where no mesh is configured whose leaders could be moved.
 	Locations Locations
-	// Targets look at the targets of further kinds, and repair them.
-	Targets map[remediations.Kind]Targets
 	// Reservers are those who share with Drydock which of them repairs a node: Config.Reserves.
 	Reservers []Reserver
 	// Conditions show what Drydock does in the Nodes' conditions; nil: nobody does.
@@ -85,7 +83,6 @@ type Options struct {
 type Engine struct {
 	Options
 	core    core
-	kinds   []*kind
 	metrics *metrics
 	notice  chan struct{}
 	news    chan struct{}
@@ -194,7 +191,7 @@ func New(o Options) *Engine {
 	}
 	o.Events = loggedEvents{o.Events, o.Log}
 	return &Engine{
-		Options: o, core: core, kinds: kindsOf(o), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
+		Options: o, core: core, metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
 		looked: make(chan looked, 1), calls: make(chan called, 16), enqueued: make(chan func(), 16), over: make(chan struct{}),
 		outside: outside{shown: map[string]version{}, unknownSlots: map[string]bool{}}, attempts: attempts{}, doubted: map[string]target{},
 		long: longHolds{held: map[target]*longHold{}}, roster: fleet.NewRoster(o.Config), wrote: map[string]*memory{}, working: map[string]bool{},

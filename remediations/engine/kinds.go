@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,17 +52,8 @@ type slots struct {
 // kinds are those of every engine, in the order in which a pass decides about the targets of one node.
 var kinds = []*kind{&locations, &sidecars}
 
-// kindsOf are those of one engine, with the plain ones that it was given a port for.
-func kindsOf(o Options) []*kind {
-	out := slices.Clone(kinds)
-	for _, of := range slices.Sorted(maps.Keys(o.Targets)) {
-		out = append(out, plain(of, o.Targets[of]))
-	}
-	return out
-}
-
-func (e *Engine) kindOf(of remediations.Kind) *kind {
-	for _, k := range e.kinds {
+func kindOf(of remediations.Kind) *kind {
+	for _, k := range kinds {
 		if k.of == of {
 			return k
 		}

@@ -86,9 +86,6 @@ func (w *world) sending() []sent {
 	for _, nonsense := range w.nonsense {
 		out = append(out, sent{labels: labelsOf(nonsense), starts: time.Now().Add(-time.Hour), at: at})
 	}
-	if w.volume != nil {
-		out = append(out, w.volume.sent(at)...)
-	}
 	return append(append(out, w.sidecarsSent(at)...), w.meshSent(at)...)
 }
 

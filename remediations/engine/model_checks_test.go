@@ -97,10 +97,6 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 			w.checkLeaderEnd(i, cur, e)
 			return
 		}
-		if e.Target != "" {
-			w.checkVolumeEnd(cur, e)
-			return
-		}
 		w.ended = append(w.ended, e)
 		w.settled(e.ID)
 		w.checkEnd(i, cur, e)

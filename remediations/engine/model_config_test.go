@@ -7,17 +7,15 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// modelKinds are those that Drydock knows, and the stranger's.
-var modelKinds = []*remediations.TargetKind{&location.Kind, &sidecar.Kind, lifecycle.PlainKind(kindVolume)}
+var modelKinds = []*remediations.TargetKind{&location.Kind, &sidecar.Kind}
 
-// modelRegistry has the remediations that Drydock knows, and the strangers'.
-var modelRegistry = remediations.Registry{polish.Name: polish, remount.Name: remount}
+// modelRegistry has the remediations that Drydock ships, and one of a stranger.
+var modelRegistry = remediations.Registry{polish.Name: polish}
 
 // modelConfig is one policy that reboots twice, on a fleet that repairs one node at a time.
 func modelConfig() *remediations.Config {

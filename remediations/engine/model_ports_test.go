@@ -123,10 +123,6 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	if w.mesh != nil && c.Provided["promote-leader"] {
 		leaders = leaderPort{i}
 	}
-	var strange map[remediations.Kind]Targets
-	if w.volume != nil {
-		strange = map[remediations.Kind]Targets{kindVolume: w.volume}
-	}
 	var conditions Conditions
 	if c.Conditions {
 		conditions = i
@@ -134,7 +130,7 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	ctx, cancel := context.WithCancel(context.Background())
 	i.engine = New(Options{
 		Adopt:      func(n *corev1.Node, a remediations.Alert) bool { return i.adopt(ctx, n, a) },
-		Conditions: conditions, Targets: strange, Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Reservers: w.reservers, Repairers: w.repairers, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: byProvider, Witnesses: w.witnesses, Workers: workers, Events: i,
+		Conditions: conditions, Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Reservers: w.reservers, Repairers: w.repairers, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: byProvider, Witnesses: w.witnesses, Workers: workers, Events: i,
 		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset, slept: &i.slept}, Log: w.log, PollInterval: w.pollEvery,
 		Charge: func() string {
 			w.mu.Lock()

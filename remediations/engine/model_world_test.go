@@ -68,8 +68,6 @@ type world struct {
 	log logr.Logger
 	// actuators and witnesses are those that the world does not know.
 	actuators map[string]Actuator
-	// volume is that of a stranger; nil: there is none.
-	volume    *volume
 	witnesses map[signs.Kind]Witness
 	// reservers are those who share with Drydock who repairs a node.
 	reservers []Reserver

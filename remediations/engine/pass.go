@@ -84,7 +84,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 			return later
 		}
 		p.node(n)
-		for _, k := range e.kinds {
+		for _, k := range kinds {
 			p.beside(k, e.latest(n))
 		}
 	}

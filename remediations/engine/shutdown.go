@@ -24,7 +24,7 @@ func (e *Engine) settleOnly(ctx context.Context, c called) error {
 
 // outcomeOf is what is written of it; nil: nothing.
 func (e *Engine) outcomeOf(s *lifecycle.State, c called) *NodeChange {
-	if k := e.kindOf(c.of.kind); k != nil {
+	if k := kindOf(c.of.kind); k != nil {
 		for _, one := range e.Config.Subjects(k.of, s.Journal) {
 			if r := one.Record; one.Name == c.of.name && r != nil && r.Phase == remediations.PhaseActing && r.Back == nil {
 				return change(s, one.Key, k.decide(e, &subject{State: s, Subject: one, of: c.of, m: &targetMemory{}}, e.Clock.Now()))

@@ -26,7 +26,7 @@ func (p *pass) sweep() {
 		outlives[o.Record.ID] = true
 	}
 	for _, slot := range p.ledger.Slots {
-		if slot.Kind != remediations.KindNode && p.kindOf(slot.Kind) == nil {
+		if slot.Kind != remediations.KindNode && kindOf(slot.Kind) == nil {
 			p.unknownSlot(slot)
 			continue
 		}
@@ -55,7 +55,7 @@ func (p *pass) sweep() {
 			} else if !stuck {
 				p.recordGone(slot, p.Config.Registry.ReadJournal(live))
 			}
-			if k := p.kindOf(slot.Kind); k != nil {
+			if k := kindOf(slot.Kind); k != nil {
 				p.releaseOf(k, slot.Node, slot.Repair)
 				return
 			}

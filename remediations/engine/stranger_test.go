@@ -41,9 +41,8 @@ func (p *polisher) Act(_ context.Context, m Machine, mayStill func() error) (rem
 	return remediations.CallAccepted, nil
 }
 
-// configured is the policy of a configuration that says this of it, beside its name. Without further it is what a Drydock says that
-// does not know the strangers'.
-func configured(t *testing.T, policy string, further config.Further) (*remediations.Config, error) {
+// configured reads a configuration whose one policy has the step, with the remediations that the registry has beside the shipped ones.
+func configured(t *testing.T, step string, with remediations.Registry) (*remediations.Config, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(`
@@ -51,13 +50,13 @@ apiVersion: drydock.dev/v1alpha1
 kind: Config
 receiver: {listen: "127.0.0.1:9095"}
 alertmanager: {urls: ["http://127.0.0.1:9093"]}
-policies: [{name: strange, `+policy+`}]
+policies: [{name: strange, match: ['a="b"'], witness: none, plan: [{step: `+step+`}]}]
 `), 0o600))
 	capabilities := map[string]string{}
-	for name := range further.Remediations {
+	for name := range with {
 		capabilities[name] = ""
 	}
-	c, _, err := config.Load(file, config.Options{SkipFiles: true, Capabilities: capabilities, Further: further})
+	c, _, err := config.Load(file, config.Options{SkipFiles: true, Capabilities: capabilities, Registry: with})
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +66,9 @@ policies: [{name: strange, `+policy+`}]
 // planOf is the plan of a policy that has the step, as the configuration reads it.
 func planOf(t *testing.T, step remediations.Remediation) []remediations.Step {
 	t.Helper()
-	policy := `match: ['a="b"'], witness: none, plan: [{step: ` + step.Name + `}]`
-	_, err := configured(t, policy, config.Further{})
+	_, err := configured(t, step.Name, nil)
 	require.ErrorContains(t, err, "no such remediation", "the control")
-	c, err := configured(t, policy, config.Further{Remediations: remediations.Registry{step.Name: step}})
+	c, err := configured(t, step.Name, remediations.Registry{step.Name: step})
 	require.NoError(t, err)
 	return c.Policy("strange").Plan
 }

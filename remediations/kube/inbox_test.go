@@ -19,7 +19,6 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/kube"
-	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten: the repair asks Alertmanager itself, and is told to do so at once.
@@ -75,7 +74,7 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestAnAlertAboutAnyKindIsWhereItsCarrierSays, also one of a kind that Drydock does not know; without a carrier it is nowhere.
+// TestAnAlertAboutAnyKindIsWhereItsCarrierSays, also one of a kind that a test adds to the list; without a carrier it is nowhere.
 func TestAnAlertAboutAnyKindIsWhereItsCarrierSays(t *testing.T) {
 	const volume remediations.Kind = "volume"
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
@@ -83,7 +82,15 @@ func TestAnAlertAboutAnyKindIsWhereItsCarrierSays(t *testing.T) {
 	in.Node = func(name string) *corev1.Node { return map[string]*corev1.Node{n.Name: n}[name] }
 	remount := remediations.Remediation{Name: "remount", Once: true, Target: volume}
 	in.Config.Registry, in.Config.Provided = remediations.Registry{remount.Name: remount}, map[string]bool{remount.Name: true}
-	in.Config.Kinds = append(in.Config.Kinds, lifecycle.PlainKind(volume))
+	in.Config.Kinds = append(in.Config.Kinds, &remediations.TargetKind{
+		Kind: volume,
+		Name: func(p *remediations.Policy, labels map[string]string) (string, error) {
+			if name := labels[p.Labels[0]]; name != "" {
+				return name, nil
+			}
+			return "", errors.New("the alert names no volume")
+		},
+	})
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "volume-stuck")
 	require.NoError(t, err)
 	in.Config.Policies = append(in.Config.Policies, &remediations.Policy{

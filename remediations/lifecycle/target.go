@@ -43,10 +43,9 @@ type Target struct {
 	First    func(now time.Time) (Decision, bool)
 	Likely   func(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.StepOn
 	Consider func(p *remediations.Policy, a *remediations.Alert, now time.Time) Decision
-	// Named writes the target into a new record of its repair; nil: its name is the record's target.
+	// Named writes the target into a new record of its repair; nil with a Consider of its own.
 	Named func(r *remediations.Record)
-	// Begun: something was done already, so that the repair does not give way where only another alert may go on; nil: an attempt
-	// is on record.
+	// Begun: something was done already, so that the repair does not give way where only another alert may go on.
 	Begun func(r *remediations.Record) bool
 	// Elsewhere says why the target is not this node's any more, by what was seen; empty: it is. Nil with an Examine and a Hold that ask
 	// for it.
@@ -63,7 +62,7 @@ type Target struct {
 	// Intend adds to the decision, and to the record's new intent, what the kind must know of the attempt.
 	Intend func(c *Candidate, pending *remediations.Record, d *Decision)
 	// Hold is the decision that something holds the candidate; nil: it is written where it is news. Until is how long it may be held
-	// so; nil: as any repair.
+	// so; nil with a Hold of its own.
 	Hold  func(c *Candidate, pending *remediations.Record, reason remediations.Reason, f *Finding) Decision
 	Until func(c *Candidate, pending *remediations.Record, reason remediations.Reason) time.Time
 	// Acting goes on with what is under way beside calls of the plan; nil, or false: nothing is.
@@ -90,8 +89,7 @@ type Target struct {
 	Said func(cause remediations.Cause) alerts.Verdict
 	// Closing adds to the end of the repair, and to the history's entry, what is the kind's own; nil: nothing.
 	Closing func(d *Decision, now time.Time)
-	// Tidy takes off the Node, in the decision's write, what has had its effect or is over; nil: the approval that the repair begins
-	// by, and alerts about the target that are over.
+	// Tidy takes off the Node, in the decision's write, what has had its effect or is over. The node's own is Decide's.
 	Tidy func(d *Decision, now time.Time)
 }
 
@@ -111,11 +109,7 @@ func DecideTarget(t *Target, now time.Time) Decision {
 	if d.Ended != nil && d.Ended.By == remediations.ByPerson {
 		d.Consume = append(d.Consume, remediations.CancelKey)
 	}
-	if t.Tidy != nil {
-		t.Tidy(&d, now)
-	} else {
-		t.Tidied(&d, t.Record, t.causes(), now)
-	}
+	t.Tidy(&d, now)
 	return d
 }
 
@@ -166,10 +160,7 @@ func (t *Target) causes() []*remediations.Alert {
 
 // untouched: nothing was done yet, so that the repair gives way where only another alert may go on.
 func (t *Target) untouched(r *remediations.Record) bool {
-	if t.Begun != nil {
-		return r.Phase == remediations.PhasePending && !t.Begun(r)
-	}
-	return r.Phase == remediations.PhasePending && len(r.Done) == 0
+	return r.Phase == remediations.PhasePending && !t.Begun(r)
 }
 
 func (t *Target) End(o remediations.Outcome, why string, now time.Time) Decision {

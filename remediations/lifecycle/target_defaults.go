@@ -37,11 +37,7 @@ func (t *Target) consider(p *remediations.Policy, a *remediations.Alert, now tim
 	if r == nil || r.Cause.Alert != a.Fingerprint || r.Policy != p.Name || !r.AsksFor(p, t.Node) {
 		r = t.NewRecord(p, remediations.Cause{Alert: a.Fingerprint}, now)
 		r.Step = step
-		if t.Named != nil {
-			t.Named(r)
-		} else {
-			r.Target = t.Name
-		}
+		t.Named(r)
 	}
 	r = r.Clone()
 	r.Plan = p.Approved(t.Node)
@@ -101,9 +97,7 @@ func (t *Target) HoldBack(c *Candidate, pending *remediations.Record, reason rem
 	d.Ask.Heartbeats = reason == remediations.ReasonBlind && t.Heartbeats.Blind() != "" && t.Uncounted(c.Now)
 	if hold := NewHold(reason, f, c.Now); t.Record.Holds(pending, hold, d.Fleetwide) {
 		d.Record = pending.Clone()
-		if d.Record.Hold = hold; t.Until != nil {
-			d.Record.Deadline = t.Until(c, pending, reason)
-		}
+		d.Record.Hold, d.Record.Deadline = hold, t.Until(c, pending, reason)
 	}
 	// What holds it may be this node's, and the target another's by now. A repair that a person cancelled stays cancelled though,
 	// whoever has its target since; and what is being put back is put back.
