@@ -34,13 +34,15 @@ func TestWhenABudgetForbids(t *testing.T) {
 		{"0", "*/30 * * * *", "2m", true},
 		{"0", "@daily", "11h", true},
 		{"0", "@daily", "10h", false},
+		{"0", "0 0 1 jan *", "7900h", true},
+		{"0", "0 0 31 feb *", "1h", true}, // a time that never comes: Karpenter reads the budget as active
 	} {
 		got, err := budget{Nodes: c.nodes, Schedule: c.schedule, Duration: c.duration}.forbids(monday.In(time.FixedZone("x", 7200)))
 		require.NoError(t, err, c)
 		require.Equal(t, c.forbids, got, c)
 	}
-	for _, bad := range []string{"", " ", "0 10 * *", "60 * * * *", "0 10 * * 7", "5-1 * * * *", "*/0 * * * *", "x * * * *", "1-x * * * *", "* * 0 * *", "@often"} {
-		_, err := parseSchedule(bad)
+	for _, bad := range []string{" ", "0 10 * *", "60 * * * *", "0 10 * * 7", "5-1 * * * *", "*/0 * * * *", "x * * * *", "1-x * * * *", "* * 0 * *", "@often", "TZ=Asia/Tokyo 0 10 * * *"} {
+		_, err := budget{Nodes: "0", Schedule: bad, Duration: "1h"}.forbids(monday)
 		require.Error(t, err, bad)
 	}
 	_, err := budget{Nodes: "0", Schedule: "* * * * *", Duration: "long"}.forbids(monday)
