@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -48,7 +49,7 @@ func (c *Client) clusterHolds(s *sight) (out []hold) {
 	if k.Spec.Paused || k.has(pausedKey) {
 		out = append(out, hold{kit.Setup, k.name() + " is paused; Cluster API does nothing until somebody unpauses it"})
 	}
-	if p := k.Status.get("RemoteConnectionProbe"); p.Status != "" && p.Status != metav1.ConditionTrue {
+	if p := k.Status.get("RemoteConnectionProbe"); p != nil && p.Status != metav1.ConditionTrue {
 		out = append(out, hold{kit.Passing, fmt.Sprintf("Cluster API has lost its connection to the Nodes of %s, so what it knows of them is old: %s", k.name(), c.condition(p))})
 	}
 	return out
@@ -65,7 +66,7 @@ func (c *Client) machineHolds(s *sight) (out []hold) {
 	if m.has(skipKey) && !m.kept() {
 		add(kit.Machine, "must not be replaced, somebody says (annotation %s); take the annotation away", skipKey)
 	}
-	if n := m.Status.get(nodeHealthy); n.Reason == "InternalError" {
+	if n := m.Status.get(nodeHealthy); n != nil && n.Reason == "InternalError" {
 		add(kit.Machine, "cannot be told from another Node's, Cluster API says: %s", c.condition(n))
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.Annotations)) {
@@ -90,15 +91,14 @@ func (c *Client) repairHolds(m *machine) (out []hold) {
 	if update := c.InPlaceUpdate(m.Annotations, m.Status.Conditions); update != "" {
 		add("%s", update)
 	}
-	checked := m.Status.get(healthy)
-	if checked.Status == metav1.ConditionFalse {
-		add("is marked as unhealthy already: %s", c.condition(checked))
+	if m.Status.isFalse(healthy) {
+		add("is marked as unhealthy already: %s", c.condition(m.Status.get(healthy)))
 	}
-	if owner := m.Status.get(ownerRemedied); owner.Status == metav1.ConditionFalse {
-		add("is to be replaced already: %s", c.condition(owner))
+	if m.Status.isFalse(ownerRemedied) {
+		add("is to be replaced already: %s", c.condition(m.Status.get(ownerRemedied)))
 	}
-	if other := m.Status.get(elseRemedied); other.Status == metav1.ConditionFalse && checked.Status != metav1.ConditionTrue {
-		add("is being repaired by an external remediation: %s", c.condition(other)) // the condition stays when it is over
+	if m.Status.isFalse(elseRemedied) && !meta.IsStatusConditionTrue(m.Status.Conditions, healthy) {
+		add("is being repaired by an external remediation: %s", c.condition(m.Status.get(elseRemedied))) // the condition stays when it is over
 	}
 	return out
 }
@@ -147,7 +147,7 @@ func inFlightHolds(s *sight) []hold {
 	var names []string
 	for i := range s.owned {
 		one := &s.owned[i]
-		if one.UID != s.machine.UID && (one.DeletionTimestamp != nil || one.Status.get(ownerRemedied).Status == metav1.ConditionFalse) {
+		if one.UID != s.machine.UID && (one.DeletionTimestamp != nil || one.Status.isFalse(ownerRemedied)) {
 			names = append(names, one.Namespace+"/"+one.Name)
 		}
 	}
@@ -172,8 +172,8 @@ func (c *Client) checkHolds(s *sight) (out []hold) {
 		if check.DeletionTimestamp != nil {
 			out = append(out, hold{kit.While, check.name() + " is being deleted"})
 		}
-		if allowed := check.Status.get("RemediationAllowed"); allowed.Status == metav1.ConditionFalse {
-			out = append(out, hold{kit.While, fmt.Sprintf("%s allows no remediation now: %s", check.name(), c.condition(allowed))})
+		if check.Status.isFalse(allowed) {
+			out = append(out, hold{kit.While, fmt.Sprintf("%s allows no remediation now: %s", check.name(), c.condition(check.Status.get(allowed)))})
 		} else if left := check.Status.RemediationsAllowed; left != nil && *left == 0 {
 			out = append(out, hold{kit.While, fmt.Sprintf("%s allows no further remediation (status.remediationsAllowed is 0): one more unhealthy Machine would stop all its remediations", check.name())})
 		}
@@ -182,8 +182,8 @@ func (c *Client) checkHolds(s *sight) (out []hold) {
 }
 
 // condition is what a condition says.
-func (c *Client) condition(of metav1.Condition) string {
-	if of.Type == "" {
+func (c *Client) condition(of *metav1.Condition) string {
+	if of == nil {
 		return "Cluster API says nothing of it yet"
 	}
 	said := fmt.Sprintf("%s is %s, %s", of.Type, of.Status, of.Reason)

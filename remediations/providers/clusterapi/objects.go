@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -31,6 +32,7 @@ const (
 	elseRemedied  = "ExternallyRemediated"
 	nodeHealthy   = "NodeHealthy"
 	deleting      = "Deleting"
+	allowed       = "RemediationAllowed"
 
 	// keptLabel finds the Machines on which something of Drydock's must be removed when the repair has ended.
 	keptLabel = "drydock.dev/under-repair"
@@ -49,14 +51,11 @@ type conditions struct {
 	Conditions []metav1.Condition `json:"conditions"`
 }
 
-func (c conditions) get(kind string) metav1.Condition {
-	for _, one := range c.Conditions {
-		if one.Type == kind {
-			return one
-		}
-	}
-	return metav1.Condition{}
+func (c conditions) get(kind string) *metav1.Condition {
+	return meta.FindStatusCondition(c.Conditions, kind)
 }
+
+func (c conditions) isFalse(kind string) bool { return meta.IsStatusConditionFalse(c.Conditions, kind) }
 
 type cluster struct {
 	object
@@ -95,7 +94,7 @@ func (m *machine) kept() bool { return m.ours(skipKey) }
 // marked says that Drydock has asked for the replacement by conditions. The MachineSet may have changed the second one since.
 func (m *machine) marked() bool {
 	said := m.Status.get(healthy)
-	return said.Status == metav1.ConditionFalse && strings.HasPrefix(said.Message, markedBy)
+	return said != nil && said.Status == metav1.ConditionFalse && strings.HasPrefix(said.Message, markedBy)
 }
 
 // asked says that Drydock has asked for the replacement.

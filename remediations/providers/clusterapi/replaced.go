@@ -80,8 +80,8 @@ func (c *Client) progress(m *machine) string {
 		return c.condition(m.Status.get(deleting))
 	}
 	for _, kind := range []string{ownerRemedied, healthy} {
-		if said := m.Status.get(kind); said.Status == metav1.ConditionFalse {
-			return c.condition(said)
+		if m.Status.isFalse(kind) {
+			return c.condition(m.Status.get(kind))
 		}
 	}
 	return "Cluster API has not begun"
@@ -93,7 +93,7 @@ var waits = []string{"DrainingNode", "WaitingForPreDrainHook", "WaitingForVolume
 // blocked is what holds up the deletion of the Machine; empty: Cluster API names nothing.
 func (c *Client) blocked(m *machine) string {
 	said := m.Status.get(deleting)
-	if m.DeletionTimestamp == nil || said.Status != metav1.ConditionTrue || said.Message == "" || !slices.Contains(waits, said.Reason) {
+	if m.DeletionTimestamp == nil || said == nil || said.Status != metav1.ConditionTrue || said.Message == "" || !slices.Contains(waits, said.Reason) {
 		return ""
 	}
 	return fmt.Sprintf("%s: %s: %s", m.name(), said.Reason, text.Line(c.Secrets.Hide(said.Message), 400))

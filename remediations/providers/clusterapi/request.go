@@ -112,7 +112,7 @@ func granted(s *sight, attempt string, body []byte) bool {
 		return false
 	}
 	if s.way == mark {
-		return shown.Status.get(ownerRemedied).Status == metav1.ConditionFalse
+		return shown.Status.isFalse(ownerRemedied)
 	}
 	return shown.Annotations[remediateKey] == attempt
 }

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/providers/kubeapi"
@@ -60,7 +60,7 @@ func (e Ender) end(ctx context.Context, api *kubeapi.Client, one *object) error 
 	switch {
 	case err != nil || !over:
 		return err
-	case cured, one.Status.get("Succeeded").Status == metav1.ConditionTrue, one.Status.get("Processing").Status == metav1.ConditionFalse,
+	case cured, meta.IsStatusConditionTrue(one.Status.Conditions, "Succeeded"), meta.IsStatusConditionFalse(one.Status.Conditions, "Processing"),
 		one.Status.Conditions == nil && one.Status.Phase == "", e.stopped(one):
 		return done(api.Send(ctx, kubeapi.Deletion(plural(one.Kind)+"/"+one.Name, one.UID)), api)
 	case one.Annotations[timedOutKey] != "":

@@ -47,15 +47,6 @@ type status struct {
 	Phase      string             `json:"phase,omitempty"`
 }
 
-func (s status) get(kind string) metav1.Condition {
-	for _, one := range s.Conditions {
-		if one.Type == kind {
-			return one
-		}
-	}
-	return metav1.Condition{}
-}
-
 func (o *object) name() string { return o.Kind + " " + o.Namespace + "/" + o.Name }
 
 // about is the Node that the object is about, as its remediator takes it.

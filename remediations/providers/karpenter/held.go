@@ -58,9 +58,9 @@ func (c *Client) nodeHolds(s *sight) (out []hold) {
 	if slices.ContainsFunc(s.node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == rebootingKey }) {
 		out = append(out, hold{kit.While, fmt.Sprintf("Karpenter reboots Node %s (taint %s)", s.node.Name, rebootingKey)})
 	}
-	if reboot := s.claim.Status.get(rebooting); reboot.Status == metav1.ConditionTrue {
+	if s.claim.Status.is(rebooting) {
 		// Karpenter removes the taint when the machine has booted, and waits for the Node for longer.
-		out = append(out, hold{kit.While, fmt.Sprintf("Karpenter reboots the instance of NodeClaim %s: %s", s.claim.Name, c.condition(reboot))})
+		out = append(out, hold{kit.While, fmt.Sprintf("Karpenter reboots the instance of NodeClaim %s: %s", s.claim.Name, c.condition(s.claim.Status.get(rebooting)))})
 	}
 	if !slices.Contains(s.node.Finalizers, finalizer) {
 		out = append(out, hold{kit.Machine, fmt.Sprintf("Node %s lacks the finalizer %s, so Karpenter would end the instance without a drain", s.node.Name, finalizer)})
@@ -93,8 +93,8 @@ func (c *Client) poolHolds(s *sight) (out []hold) {
 	if p.DeletionTimestamp != nil {
 		out = append(out, hold{kit.Machine, fmt.Sprintf("NodePool %s is being deleted, and would make no new Node", p.Name)})
 	}
-	if ready := p.Status.get(readyPool); ready.Status != metav1.ConditionTrue {
-		out = append(out, hold{kit.Machine, fmt.Sprintf("NodePool %s is not Ready, and would make no new Node: %s", p.Name, c.condition(ready))})
+	if !p.Status.is(readyPool) {
+		out = append(out, hold{kit.Machine, fmt.Sprintf("NodePool %s is not Ready, and would make no new Node: %s", p.Name, c.condition(p.Status.get(readyPool)))})
 	}
 	for _, b := range p.Spec.Disruption.Budgets {
 		switch active, err := b.forbids(c.now()); {
@@ -167,8 +167,8 @@ func blocks(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
 }
 
 // condition is what a condition says.
-func (c *Client) condition(of metav1.Condition) string {
-	if of.Type == "" {
+func (c *Client) condition(of *metav1.Condition) string {
+	if of == nil {
 		return "Karpenter says nothing of it yet"
 	}
 	said := fmt.Sprintf("%s is %s, %s", of.Type, of.Status, of.Reason)

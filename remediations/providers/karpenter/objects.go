@@ -3,6 +3,7 @@ package karpenter
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -31,16 +32,11 @@ type conditions struct {
 	Conditions []metav1.Condition `json:"conditions"`
 }
 
-func (c conditions) get(kind string) metav1.Condition {
-	for _, one := range c.Conditions {
-		if one.Type == kind {
-			return one
-		}
-	}
-	return metav1.Condition{}
+func (c conditions) get(kind string) *metav1.Condition {
+	return meta.FindStatusCondition(c.Conditions, kind)
 }
 
-func (c conditions) is(kind string) bool { return c.get(kind).Status == metav1.ConditionTrue }
+func (c conditions) is(kind string) bool { return meta.IsStatusConditionTrue(c.Conditions, kind) }
 
 type nodeClaim struct {
 	metav1.TypeMeta

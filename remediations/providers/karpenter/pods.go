@@ -78,7 +78,7 @@ func (c *Client) waits(pod *corev1.Pod) string {
 	said := fmt.Sprintf("Pod %s/%s has had no node since %s", pod.Namespace, pod.Name, pod.CreationTimestamp.UTC().Format(time.RFC3339))
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Reason != "" {
-			return said + ": " + c.condition(metav1.Condition{Type: string(condition.Type), Status: metav1.ConditionStatus(condition.Status), Reason: condition.Reason, Message: condition.Message})
+			return said + ": " + c.condition(&metav1.Condition{Type: string(condition.Type), Status: metav1.ConditionStatus(condition.Status), Reason: condition.Reason, Message: condition.Message})
 		}
 	}
 	return said + ", and no scheduler has looked at it"

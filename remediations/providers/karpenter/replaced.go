@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/providers/kubeapi"
@@ -102,8 +101,8 @@ func (c *Client) compare(was before, all []nodeClaim, r *remediations.Replacemen
 // onItsWay is how far Karpenter is with a new NodeClaim.
 func (c *Client) onItsWay(n *nodeClaim) string {
 	for _, kind := range []string{"Launched", registered} {
-		if said := n.Status.get(kind); said.Status != metav1.ConditionTrue {
-			return c.condition(said)
+		if !n.Status.is(kind) {
+			return c.condition(n.Status.get(kind))
 		}
 	}
 	return c.condition(n.Status.get(initialized))
@@ -115,8 +114,8 @@ func (c *Client) progress(n *nodeClaim) string {
 		return "nobody deletes it"
 	}
 	for _, kind := range []string{"Drained", "VolumesDetached", "InstanceTerminating"} {
-		if said := n.Status.get(kind); said.Status != metav1.ConditionTrue {
-			return c.condition(said)
+		if !n.Status.is(kind) {
+			return c.condition(n.Status.get(kind))
 		}
 	}
 	return "the instance is being ended"

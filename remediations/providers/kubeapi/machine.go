@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations/providers/kit"
@@ -47,10 +48,8 @@ const (
 // InPlaceUpdate says that Cluster API updates the Machine in place, as the end of a sentence about the Machine; empty: it does not.
 func (c *Client) InPlaceUpdate(annotations map[string]string, conditions []metav1.Condition) string {
 	const says = "is being updated in place"
-	for _, one := range conditions {
-		if one.Type == updating && one.Status == metav1.ConditionTrue {
-			return fmt.Sprintf(says+": %s is %s, %s, %s", one.Type, one.Status, one.Reason, c.Quote(one.Message))
-		}
+	if one := meta.FindStatusCondition(conditions, updating); one != nil && one.Status == metav1.ConditionTrue {
+		return fmt.Sprintf(says+": %s is %s, %s, %s", one.Type, one.Status, one.Reason, c.Quote(one.Message))
 	}
 	for _, key := range []string{updateKey, moveKey, pendingHooksKey} {
 		value, there := annotations[key]
