@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
@@ -20,10 +22,11 @@ var errNoWord = errors.New("the caller has no last word to give")
 // very last moment, and asks for the approval, once. Nil: it was accepted, which is all that the answer says; the next
 // look tells whether the gate is open. A *RefusedError: certainly nothing was approved. Any other error: perhaps.
 //
-// The taskID is a UUID that was never used before: a sidecar remembers the ones that it has seen, for ever, and answers
+// Its task is a UUID that was never used before: a sidecar remembers the ones that it has seen, for ever, and answers
 // a known one as if it were new, without doing anything.
-func (c *Client) Approve(ctx context.Context, p Pod, taskID string, mayStill func() error) error {
-	a := &attempt{pod: p, tokens: c.tokens}
+func (c *Client) Approve(ctx context.Context, asked engine.Approval, mayStill func() error) error {
+	taskID := asked.Task
+	a := &attempt{pod: asked.Pod, tokens: c.tokens}
 	if id, err := uuid.Parse(taskID); err != nil || id.String() != taskID {
 		return a.refuse(Rejected, nil, "the task's id %q is not a UUID in its usual form", clip(taskID))
 	}
@@ -31,9 +34,9 @@ func (c *Client) Approve(ctx context.Context, p Pod, taskID string, mayStill fun
 		return a.refuse(Withheld, errNoWord, "it was not asked whether it still may be")
 	}
 	var at target
-	a.saw, at = c.look(ctx, p.Namespace, p.Name)
-	if against := a.saw.against(p); against != "" {
-		return a.refuse(Changed, nil, "%s", against)
+	a.saw, at = c.look(ctx, asked.Pod)
+	if why := against(&a.saw, asked); why != "" {
+		return a.refuse(Changed, nil, "%s", why)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.o.ApproveTimeout)
 	defer cancel()
@@ -107,7 +110,7 @@ func (c *Client) unauthorized(a *attempt) string {
 }
 
 func forbidden(a *attempt) string {
-	if a.saw.Owner == (Owner{}) {
+	if a.saw.Owner == (remediations.Object{}) {
 		return "the token's ServiceAccount lacks the right that the pod's proxy asks for"
 	}
 	return fmt.Sprintf("the token's ServiceAccount lacks the right to create seinodetasks.sei.io of the name %s in namespace %s, which the pod's proxy asks for",
@@ -116,7 +119,7 @@ func forbidden(a *attempt) string {
 
 // ownerHint names the right that comes next.
 func ownerHint(a *attempt) string {
-	if a.saw.Owner == (Owner{}) {
+	if a.saw.Owner == (remediations.Object{}) {
 		return ""
 	}
 	return fmt.Sprintf("; its ServiceAccount needs the right to create seinodetasks.sei.io of the name %s", a.saw.Owner.Name)

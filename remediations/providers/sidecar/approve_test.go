@@ -18,26 +18,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/providers/sidecar/settings"
+	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 func TestAPodThatWasReplacedIsNotApproved(t *testing.T) {
 	for name, tc := range map[string]struct {
 		now  func(*corev1.Pod) // how the pod is when it comes to the approval
-		asks func(*Pod)
+		asks func(*engine.Approval)
 		text string
 	}{
 		"another UID":       {now: func(p *corev1.Pod) { p.UID = "uid-2" }, text: "another pod of that name, with the UID uid-2"},
 		"another node":      {now: func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, text: `it is on node "node-2"`},
 		"being deleted":     {now: func(p *corev1.Pod) { p.DeletionTimestamp = &p.CreationTimestamp }, text: "is being deleted"},
 		"not selected":      {now: func(p *corev1.Pod) { p.Labels = nil }, text: "is not one that"},
-		"asked without UID": {asks: func(p *Pod) { p.UID = "" }, text: "another pod"},
-		"asked for node":    {asks: func(p *Pod) { p.Node = "" }, text: "it is on node"},
+		"asked without UID": {asks: func(a *engine.Approval) { a.Pod.UID = "" }, text: "another pod"},
+		"asked for node":    {asks: func(a *engine.Approval) { a.Node = "" }, text: "it is on node"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := closed(t)
-			require.Equal(t, NotReady, s.look(t).Health)
-			asked := thePod
+			require.Equal(t, kind.HealthNotReady, s.look(t).Health)
+			asked := asking()
 			if tc.asks != nil {
 				tc.asks(&asked)
 			}
@@ -46,11 +48,11 @@ func TestAPodThatWasReplacedIsNotApproved(t *testing.T) {
 				tc.now(pod)
 				require.NoError(t, s.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), pod, namespace))
 			}
-			err := s.Approve(t.Context(), asked, newID(), yes)
+			err := s.Approve(t.Context(), asked, yes)
 			requireRefused(t, err, Changed, "approving the sidecar of pod pacific-1/rpc-1-0", tc.text)
 			var refused *RefusedError
 			require.ErrorAs(t, err, &refused)
-			require.Equal(t, options().Now(), refused.Sighting.At)
+			require.Equal(t, options().Now(), refused.Saw.At)
 			require.Empty(t, s.g.Posts())
 		})
 	}
@@ -62,7 +64,7 @@ func TestAPodThatWasReplacedIsNotApproved(t *testing.T) {
 
 func TestAnApprovalLooksOnceMoreAndProbesItself(t *testing.T) {
 	s := closed(t)
-	require.Equal(t, NotReady, s.look(t).Health)
+	require.Equal(t, kind.HealthNotReady, s.look(t).Health)
 	s.g.mu.Lock()
 	s.g.open = true
 	s.g.mu.Unlock()
@@ -84,7 +86,7 @@ func TestTheCallersLastWordComesAfterTheConnectionAndBeforeTheRequest(t *testing
 				o.Via = via
 				o.Token = func(context.Context) (string, error) { tokens++; return token, nil }
 			})
-			err := s.Approve(t.Context(), thePod, newID(), func() error {
+			err := s.Approve(t.Context(), asking(), func() error {
 				asked++
 				require.Len(t, g.Probes(), 1, "it has looked")
 				require.Equal(t, via == settings.ViaHTTP, tokens == 1)
@@ -99,9 +101,9 @@ func TestTheCallersLastWordComesAfterTheConnectionAndBeforeTheRequest(t *testing
 				require.Eventually(t, func() bool { return length(&connected) == 2 }, time.Minute, time.Millisecond, "the connection was there")
 			}
 
-			requireRefused(t, s.Approve(t.Context(), thePod, newID(), nil), Withheld)
+			requireRefused(t, s.Approve(t.Context(), asking(), nil), Withheld)
 			ctx, cancel := context.WithCancel(t.Context())
-			err = s.Approve(ctx, thePod, newID(), func() error { cancel(); return nil })
+			err = s.Approve(ctx, asking(), func() error { cancel(); return nil })
 			requireRefused(t, err, Withheld)
 			require.ErrorIs(t, err, context.Canceled)
 			require.Empty(t, g.Posts())
@@ -191,7 +193,7 @@ func TestARefusedConnectionIsCertain(t *testing.T) {
 	pod := seiPod(t, g)
 	pod.Spec.InitContainers[1].Ports[0].ContainerPort = int32(l.Addr().(*net.TCPAddr).Port)
 	s := newScene(t, g, pod, seiNode())
-	err = s.Approve(t.Context(), thePod, newID(), func() error { t.Error("there is nothing to ask about"); return nil })
+	err = s.Approve(t.Context(), asking(), func() error { t.Error("there is nothing to ask about"); return nil })
 	requireRefused(t, err, Failed, "there is no connection to 127.0.0.1:")
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
@@ -348,7 +350,7 @@ func TestOtherSidecarsAreReachedAsConfigured(t *testing.T) {
 		o.HealthPath, o.ReadyCode, o.NotReadyCode = "/-/healthy", 204, 425
 		o.ApproveMethod, o.ApprovePath, o.ApproveBody, o.ApproveCodes = "PUT", "/-/go?by=drydock", "go {id} {id}", []int{418}
 	})
-	require.Equal(t, NotReady, s.look(t).Health)
+	require.Equal(t, kind.HealthNotReady, s.look(t).Health)
 	id := newID()
 	require.NoError(t, s.approveAs(t, id))
 	require.Equal(t, "PUT /-/go?by=drydock", got.Method+" "+got.RequestURI)

@@ -4,7 +4,9 @@ import (
 	"fmt"
 
 	"drydock.dev/drydock/internal/redact"
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/providers/kit"
+	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // Reason says why nothing was approved.
@@ -23,10 +25,10 @@ const (
 // what to do.
 type RefusedError struct {
 	Reason Reason
-	// Sighting is the look that came before; its At is zero if there was none.
-	Sighting Sighting
-	Err      error // the cause; may be nil
-	text     string
+	// Saw is the look that came before; its At is zero if there was none.
+	Saw  kind.Observation
+	Err  error // the cause; may be nil
+	text string
 }
 
 func (e *RefusedError) Error() string { return e.text }
@@ -49,15 +51,15 @@ func (e *RefusedError) Is(target error) bool {
 
 // attempt is one approval.
 type attempt struct {
-	pod    Pod
-	saw    Sighting
+	pod    remediations.Pod
+	saw    kind.Observation
 	tokens *redact.Keyring // to keep them out of texts
 }
 
 func (a *attempt) refuse(why Reason, cause error, format string, args ...any) error {
 	cause = a.tokens.Error(cause)
 	text := fmt.Sprintf("approving the sidecar of pod %s: nothing was approved: %s%s", a.pod, fmt.Sprintf(format, args...), because(cause))
-	return &RefusedError{Reason: why, Sighting: a.saw, Err: cause, text: text}
+	return &RefusedError{Reason: why, Saw: a.saw, Err: cause, text: text}
 }
 
 // doubt is every other error: the approval may have arrived.

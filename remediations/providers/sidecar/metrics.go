@@ -5,13 +5,19 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // outcomes are the metric's words for what a probe said.
-var outcomes = map[Health]string{Ready: "ready", NotReady: "not_ready", Unreachable: "unreachable", ProbeError: "probe_error"}
+var outcomes = map[kind.Health]string{
+	kind.HealthReady: "ready", kind.HealthNotReady: "not_ready", kind.HealthUnreachable: "unreachable", kind.HealthProbeError: "probe_error",
+}
 
 // probes counts one provider's probes. Nil counts nothing.
-type probes struct{ counters map[Health]prometheus.Counter }
+type probes struct {
+	counters map[kind.Health]prometheus.Counter
+}
 
 // newProbes makes all series at once, so that the first probe is an increase to Prometheus.
 func newProbes(r prometheus.Registerer, provider string) (*probes, error) {
@@ -32,14 +38,14 @@ func newProbes(r prometheus.Registerer, provider string) (*probes, error) {
 			return nil, fmt.Errorf("registering the metric drydock_sidecar_probes_total: %w", err)
 		}
 	}
-	p := &probes{counters: map[Health]prometheus.Counter{}}
+	p := &probes{counters: map[kind.Health]prometheus.Counter{}}
 	for health, outcome := range outcomes {
 		p.counters[health] = total.WithLabelValues(provider, outcome)
 	}
 	return p, nil
 }
 
-func (p *probes) count(h Health) {
+func (p *probes) count(h kind.Health) {
 	if p != nil {
 		p.counters[h].Inc()
 	}

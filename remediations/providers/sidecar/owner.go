@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
@@ -31,7 +32,7 @@ var errNoSeiNodes = errors.New("the API server knows no SeiNodes")
 // ownerSays is what a pod's SeiNode says about an approval: nothing, that it holds, or something that cannot be understood; and what
 // its controller saw of the gate.
 type ownerSays struct {
-	owner               Owner
+	owner               remediations.Object
 	held, unknown       string
 	closedSince, openAt time.Time
 }
@@ -59,7 +60,7 @@ func (c *Client) readOwner(ctx context.Context, pod *corev1.Pod) ownerSays {
 	case node.GetNamespace() != pod.Namespace || node.GetName() != name:
 		return unknown("reading SeiNode %s/%s: the API server answered with another object", pod.Namespace, name)
 	}
-	owner := Owner{
+	owner := remediations.Object{
 		APIVersion: seiNodes.GroupVersion().String(), Kind: "SeiNode",
 		Namespace: pod.Namespace, Name: name, UID: string(node.GetUID()),
 	}
@@ -69,7 +70,7 @@ func (c *Client) readOwner(ctx context.Context, pod *corev1.Pod) ownerSays {
 	return says
 }
 
-func about(o Owner, text string) string {
+func about(o remediations.Object, text string) string {
 	if text == "" {
 		return ""
 	}

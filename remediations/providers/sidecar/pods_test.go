@@ -116,16 +116,18 @@ func TestAnAddressThatIsNoPodsIsNotContacted(t *testing.T) {
 
 func TestAPodThatIsNotThereOrCannotBeRead(t *testing.T) {
 	s := closed(t)
-	got := s.Look(t.Context(), namespace, "rpc-2-0")
-	require.Equal(t, Sighting{At: options().Now(), Pod: Pod{Namespace: namespace, Name: "rpc-2-0"}}, got, "there is no such pod, and nothing is unknown")
-	requireRefused(t, s.Approve(t.Context(), Pod{Namespace: namespace, Name: "rpc-2-0", UID: "uid-1", Node: "node-1"}, newID(), yes), Changed, "no such pod")
+	none := asking()
+	none.Pod.Name = "rpc-2-0"
+	got := s.Look(t.Context(), none.Pod)
+	require.Equal(t, kind.Observation{At: options().Now(), Pod: remediations.Pod{Namespace: namespace, Name: "rpc-2-0"}}, got, "there is no such pod, and nothing is unknown")
+	requireRefused(t, s.Approve(t.Context(), none, yes), Changed, "no such pod")
 
 	before := len(s.kube.Actions())
 	for _, name := range []string{"", "..", "a/b", "Rpc-1-0", "rpc-1-0/log", "rpc-1-0\n", strings.Repeat("a", 300)} {
-		got := s.Look(t.Context(), namespace, name)
+		got := s.Look(t.Context(), remediations.Pod{Namespace: namespace, Name: name})
 		require.Contains(t, got.Unknown, "cannot be a pod's name")
 		requireText(t, got.Unknown)
-		require.Contains(t, s.Look(t.Context(), name, "rpc-1-0").Unknown, "cannot be a pod's name")
+		require.Contains(t, s.Look(t.Context(), remediations.Pod{Namespace: name, Name: "rpc-1-0"}).Unknown, "cannot be a pod's name")
 	}
 	require.Len(t, s.kube.Actions(), before, "such a name never reaches the API server")
 
@@ -152,9 +154,9 @@ func TestAddressesOfEitherFamily(t *testing.T) {
 		g := newGated(t, on(t, addr))
 		s := newScene(t, g, seiPod(t, g), seiNode())
 		got := s.look(t)
-		require.Equal(t, NotReady, got.Health, got)
+		require.Equal(t, kind.HealthNotReady, got.Health, got)
 		require.NoError(t, s.approve(t))
-		require.Equal(t, Ready, s.look(t).Health)
+		require.Equal(t, kind.HealthReady, s.look(t).Health)
 		require.Equal(t, strings.TrimPrefix(g.URL, "http://"), g.Posts()[0].Host)
 	}
 }
@@ -181,7 +183,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	s := closed(t)
 	s.g.answer(endless(503, "GET"))
 	got := s.look(t)
-	require.Equal(t, NotReady, got.Health, "the code is enough")
+	require.Equal(t, kind.HealthNotReady, got.Health, "the code is enough")
 	require.Contains(t, got.Detail, "answers 503: é [31m é [31m")
 	require.LessOrEqual(t, len(got.Detail), 300)
 	s.g.Config.SetKeepAlivesEnabled(false)
@@ -201,7 +203,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		w.WriteHeader(503)
 		return true
 	})
-	require.Equal(t, Unreachable, header.look(t).Health)
+	require.Equal(t, kind.HealthUnreachable, header.look(t).Health)
 }
 
 func caFile(t *testing.T, certs ...*x509.Certificate) string {
@@ -226,32 +228,32 @@ func TestTLSIsAsConfigured(t *testing.T) {
 	scene := func(cfg promconfig.TLSConfig) *scene { return newScene(t, g, seiPod(t, g), seiNode(), https(cfg)) }
 
 	s := scene(promconfig.TLSConfig{CAFile: path})
-	require.Equal(t, NotReady, s.look(t).Health)
+	require.Equal(t, kind.HealthNotReady, s.look(t).Health)
 	require.NoError(t, s.approve(t))
 	require.Equal(t, "HTTP/1.1", g.Posts()[0].Proto)
 	require.NotNil(t, g.Posts()[0].TLS)
 	g.restart()
 
-	require.Equal(t, NotReady, scene(promconfig.TLSConfig{CAFile: path, ServerName: "example.com"}).look(t).Health)
-	require.Equal(t, NotReady, scene(promconfig.TLSConfig{InsecureSkipVerify: true}).look(t).Health)
+	require.Equal(t, kind.HealthNotReady, scene(promconfig.TLSConfig{CAFile: path, ServerName: "example.com"}).look(t).Health)
+	require.Equal(t, kind.HealthNotReady, scene(promconfig.TLSConfig{InsecureSkipVerify: true}).look(t).Health)
 	for name, cfg := range map[string]promconfig.TLSConfig{
 		"unknown authority": {},
 		"another name":      {CAFile: path, ServerName: "pod.example.org"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scene(cfg)
-			require.Equal(t, Unreachable, s.look(t).Health)
+			require.Equal(t, kind.HealthUnreachable, s.look(t).Health)
 			require.Contains(t, s.look(t).Detail, "speaking TLS with")
 		})
 	}
 
 	require.NoError(t, os.WriteFile(path, []byte("no certificate"), 0o600))
-	require.Equal(t, Unreachable, s.look(t).Health, "the file is read again")
+	require.Equal(t, kind.HealthUnreachable, s.look(t).Health, "the file is read again")
 	require.Contains(t, s.look(t).Detail, "reading the TLS configuration")
 
 	plain := newGated(t)
 	s = newScene(t, plain, seiPod(t, plain), seiNode(), https(promconfig.TLSConfig{}))
-	require.Equal(t, Unreachable, s.look(t).Health)
+	require.Equal(t, kind.HealthUnreachable, s.look(t).Health)
 	require.Empty(t, plain.Probes())
 }
 
@@ -312,7 +314,7 @@ func TestWhatTheControllerSawOfTheGateIsRead(t *testing.T) {
 			g := newGated(t)
 			s := newScene(t, g, seiPod(t, g), set(seiNode(), tc.conditions, "status", "conditions"))
 			saw := Clients{"sei": s.Client}.Look(t.Context(), "sei", remediations.Pod{Namespace: namespace, Name: thePod.Name})
-			require.Equal(t, kind.Health(NotReady), saw.Health, saw.Unknown)
+			require.Equal(t, kind.HealthNotReady, saw.Health, saw.Unknown)
 			require.Equal(t, tc.closedSince, saw.ClosedSince)
 			require.Equal(t, tc.open, saw.OpenAt)
 		})

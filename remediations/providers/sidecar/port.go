@@ -19,16 +19,7 @@ func (c Clients) Look(ctx context.Context, provider string, p remediations.Pod) 
 	if client == nil {
 		return kind.Observation{Pod: p, Unknown: unnamed(provider).Error()}
 	}
-	saw := client.Look(ctx, p.Namespace, p.Name)
-	g := kind.Observation{
-		Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name, UID: saw.Pod.UID}, Node: saw.Pod.Node, StartedAt: saw.StartedAt,
-		ClosedSince: saw.ClosedSince, OpenAt: saw.OpenAt,
-		Health: kind.Health(saw.Health), Held: saw.Held, Unknown: saw.Unknown, Detail: saw.Detail,
-	}
-	if o := saw.Owner; o.Name != "" {
-		g.Owner = remediations.Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
-	}
-	return g
+	return client.Look(ctx, p)
 }
 
 // Approve is engine.Sidecars'. An error that is not certainly a refusal means that it may have been approved.
@@ -37,7 +28,7 @@ func (c Clients) Approve(ctx context.Context, a engine.Approval, mayStill func()
 	if client == nil {
 		return remediations.CallRefused, unnamed(a.Provider)
 	}
-	err := client.Approve(ctx, Pod{Namespace: a.Pod.Namespace, Name: a.Pod.Name, UID: a.Pod.UID, Node: a.Node}, a.Task, mayStill)
+	err := client.Approve(ctx, a, mayStill)
 	var refused *RefusedError
 	switch {
 	case err == nil:

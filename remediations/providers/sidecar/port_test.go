@@ -44,12 +44,13 @@ func TestWhatTheEngineHearsOfAnApproval(t *testing.T) {
 			s := closed(t)
 			s.g.instead = tc.instead
 			clients := Clients{"sei": s.Client}
-			a := engine.Approval{Provider: tc.provider, Pod: remediations.Pod{Namespace: namespace, Name: thePod.Name, UID: thePod.UID}, Node: thePod.Node, Task: newID()}
+			a := asking()
+			a.Provider = tc.provider
 			saw := clients.Look(t.Context(), tc.provider, a.Pod)
 			require.Equal(t, tc.provider != "sei", saw.Unknown != "", saw.Unknown)
 			if tc.provider == "sei" {
-				require.Equal(t, kind.Health(NotReady), saw.Health)
-				require.Equal(t, thePod.Node, saw.Node)
+				require.Equal(t, kind.HealthNotReady, saw.Health)
+				require.Equal(t, theNode, saw.Node)
 				require.NotEmpty(t, saw.Owner.Name)
 			}
 			outcome, err := clients.Approve(t.Context(), a, func() error { return tc.may })

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+
+	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // probe asks the sidecar how it is. Only a whole answer counts, and only its code.
-func (c *Client) probe(ctx context.Context, at target) (Health, string) {
+func (c *Client) probe(ctx context.Context, at target) (kind.Health, string) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.HealthTimeout)
 	defer cancel()
 	got, err := c.get(ctx, at)
@@ -15,14 +17,14 @@ func (c *Client) probe(ctx context.Context, at target) (Health, string) {
 		err = got.torn
 	}
 	if err != nil {
-		return Unreachable, fmt.Sprintf("the sidecar of pod %s does not answer at %s: %s", at.pod, at.addr, c.tokens.Error(err))
+		return kind.HealthUnreachable, fmt.Sprintf("the sidecar of pod %s does not answer at %s: %s", at.pod, at.addr, c.tokens.Error(err))
 	}
-	health := ProbeError
+	health := kind.HealthProbeError
 	switch got.status {
 	case c.o.ReadyCode:
-		health = Ready
+		health = kind.HealthReady
 	case c.o.NotReadyCode:
-		health = NotReady
+		health = kind.HealthNotReady
 	}
 	return health, fmt.Sprintf("the sidecar of pod %s answers %d%s", at.pod, got.status, said(answerText(c.tokens, got.body)))
 }

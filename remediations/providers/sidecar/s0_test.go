@@ -12,18 +12,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 func TestS0_1AReplacedPodWaitsUntilItIsApproved(t *testing.T) {
 	s := closed(t)
 	require.NoError(t, s.approve(t))
-	require.Equal(t, Ready, s.look(t).Health)
+	require.Equal(t, kind.HealthReady, s.look(t).Health)
 
 	s.g.restart()
-	require.Equal(t, NotReady, s.look(t).Health)
-	require.Equal(t, NotReady, s.look(t).Health, "looking opens no gate")
+	require.Equal(t, kind.HealthNotReady, s.look(t).Health)
+	require.Equal(t, kind.HealthNotReady, s.look(t).Health, "looking opens no gate")
 	require.NoError(t, s.approve(t))
-	require.Equal(t, Ready, s.look(t).Health)
+	require.Equal(t, kind.HealthReady, s.look(t).Health)
 	require.Len(t, s.g.Posts(), 2)
 }
 
@@ -46,7 +49,7 @@ func TestS0_1To4OnlyA503OfARunningNodeIsApprovedAndOnlyOnce(t *testing.T) {
 				seen, err := s.look(t), s.approve(t)
 				if answer == "503" && phase == "Running" {
 					require.NoError(t, err)
-					require.Equal(t, NotReady, seen.Health)
+					require.Equal(t, kind.HealthNotReady, seen.Health)
 					require.Len(t, g.Posts(), 1)
 					return
 				}
@@ -61,21 +64,21 @@ func TestS0_1To4OnlyA503OfARunningNodeIsApprovedAndOnlyOnce(t *testing.T) {
 func TestS0_2EveryAnswerIsWhatItIs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer func(http.ResponseWriter, *http.Request) bool
-		health Health
+		health kind.Health
 		detail string
 	}{
-		"200":             {status(200), Ready, "answers 200"},
-		"503":             {status(503), NotReady, "answers 503"},
-		"204":             {status(204), ProbeError, "answers 204"},
-		"500":             {status(500), ProbeError, "answers 500"},
-		"401":             {status(401), ProbeError, "answers 401"},
-		"404":             {status(404), ProbeError, "answers 404"},
-		"early hints":     {func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(103); return false }, NotReady, "answers 503"},
-		"no answer":       {func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }, Unreachable, "does not answer"},
-		"half an answer":  {half, Unreachable, "unexpected EOF"},
-		"garbage":         {raw("garbage\r\n\r\n"), Unreachable, "malformed"},
-		"another 503":     {raw("HTTP/1.1 5030 x\r\n\r\n"), Unreachable, "malformed"},
-		"a 503 in a text": {func(w http.ResponseWriter, _ *http.Request) bool { fmt.Fprint(w, "503"); return true }, Ready, "answers 200: 503"},
+		"200":             {status(200), kind.HealthReady, "answers 200"},
+		"503":             {status(503), kind.HealthNotReady, "answers 503"},
+		"204":             {status(204), kind.HealthProbeError, "answers 204"},
+		"500":             {status(500), kind.HealthProbeError, "answers 500"},
+		"401":             {status(401), kind.HealthProbeError, "answers 401"},
+		"404":             {status(404), kind.HealthProbeError, "answers 404"},
+		"early hints":     {func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(103); return false }, kind.HealthNotReady, "answers 503"},
+		"no answer":       {func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }, kind.HealthUnreachable, "does not answer"},
+		"half an answer":  {half, kind.HealthUnreachable, "unexpected EOF"},
+		"garbage":         {raw("garbage\r\n\r\n"), kind.HealthUnreachable, "malformed"},
+		"another 503":     {raw("HTTP/1.1 5030 x\r\n\r\n"), kind.HealthUnreachable, "malformed"},
+		"a 503 in a text": {func(w http.ResponseWriter, _ *http.Request) bool { fmt.Fprint(w, "503"); return true }, kind.HealthReady, "answers 200: 503"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := closed(t)
@@ -86,7 +89,8 @@ func TestS0_2EveryAnswerIsWhatItIs(t *testing.T) {
 			require.Empty(t, got.Held+got.Unknown)
 			require.Equal(t, options().Now(), got.At)
 			require.Equal(t, thePod, got.Pod)
-			require.Equal(t, Owner{APIVersion: "sei.io/v1alpha1", Kind: "SeiNode", Namespace: namespace, Name: seiName, UID: "sei-uid"}, got.Owner)
+			require.Equal(t, theNode, got.Node)
+			require.Equal(t, remediations.Object{APIVersion: "sei.io/v1alpha1", Kind: "SeiNode", Namespace: namespace, Name: seiName, UID: "sei-uid"}, got.Owner)
 		})
 	}
 }
@@ -115,7 +119,7 @@ func TestS0_2NobodyListening(t *testing.T) {
 	s := closed(t)
 	s.g.Close()
 	got := s.look(t)
-	require.Equal(t, Unreachable, got.Health)
+	require.Equal(t, kind.HealthUnreachable, got.Health)
 	require.Contains(t, got.Detail, "connection refused")
 	requireRefused(t, s.approve(t), Changed, "does not wait for an approval (Unreachable)")
 }
@@ -149,7 +153,7 @@ func TestS0_3AHangIsNotAnAnswer(t *testing.T) {
 			g.answer(hang(begin))
 			s := newScene(t, g, seiPod(t, g), seiNode(), func(o *Options) { o.HealthTimeout = 2 * time.Second })
 			got := s.look(t)
-			require.Equal(t, Unreachable, got.Health)
+			require.Equal(t, kind.HealthUnreachable, got.Health)
 			require.Contains(t, got.Detail, "deadline exceeded")
 			requireRefused(t, s.approve(t), Changed)
 			require.Empty(t, g.Posts())
@@ -178,11 +182,11 @@ func TestS0_6AcceptedIsSuccessAndTheNextLookProves(t *testing.T) {
 		s := closed(t)
 		s.g.answer(to(code, "half an answ"))
 		require.NoError(t, s.approve(t))
-		require.Equal(t, NotReady, s.look(t).Health, "it is not claimed that the gate is open")
+		require.Equal(t, kind.HealthNotReady, s.look(t).Health, "it is not claimed that the gate is open")
 	}
 	s := closed(t)
 	require.NoError(t, s.approve(t))
-	require.Equal(t, Ready, s.look(t).Health)
+	require.Equal(t, kind.HealthReady, s.look(t).Health)
 	requireRefused(t, s.approve(t), Changed, "does not wait for an approval (Ready)")
 	require.Len(t, s.g.Posts(), 1)
 }
@@ -194,7 +198,7 @@ func TestS0_7AFailedAttemptIsFollowedByAnother(t *testing.T) {
 	require.Len(t, s.g.Posts(), 1, "one request an attempt, whatever its end")
 	s.g.answer(nil)
 	require.NoError(t, s.approve(t))
-	require.Equal(t, Ready, s.look(t).Health)
+	require.Equal(t, kind.HealthReady, s.look(t).Health)
 }
 
 func TestS0_9AKnownIDDoesNothingSilentlyAndANewOneWorks(t *testing.T) {
@@ -206,9 +210,9 @@ func TestS0_9AKnownIDDoesNothingSilentlyAndANewOneWorks(t *testing.T) {
 
 	s.g.restart() // the ids are on the volume
 	require.NoError(t, s.approveAs(t, first), "no error says that the id was known")
-	require.Equal(t, NotReady, s.look(t).Health)
+	require.Equal(t, kind.HealthNotReady, s.look(t).Health)
 	require.NoError(t, s.approve(t))
-	require.Equal(t, Ready, s.look(t).Health)
+	require.Equal(t, kind.HealthReady, s.look(t).Health)
 }
 
 func TestS0_9AnIDThatIsNoUUIDIsRefused(t *testing.T) {
@@ -262,7 +266,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 		}
 		s := closed(t)
 		s.g.answer(redirect)
-		require.Equal(t, ProbeError, s.look(t).Health)
+		require.Equal(t, kind.HealthProbeError, s.look(t).Health)
 
 		s.g.answer(func(w http.ResponseWriter, r *http.Request) bool { return r.Method != http.MethodGet && redirect(w, r) })
 		requirePerhaps(t, s.approve(t), fmt.Sprint(code))

@@ -24,7 +24,10 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/providers/sidecar/settings"
+	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // gated is a sidecar as Sei's behaves: its gate is in the memory of its process, the ids that it has seen are on the
@@ -172,7 +175,14 @@ const (
 	token     = "eyJhbGciOiJSUzI1NiJ9.correct/horse+battery=staple&<x>.c2lnbmF0dXJl"
 )
 
-var thePod = Pod{Namespace: namespace, Name: "rpc-1-0", UID: "uid-1", Node: "node-1"}
+var thePod = remediations.Pod{Namespace: namespace, Name: "rpc-1-0", UID: "uid-1"}
+
+const theNode = "node-1"
+
+// asking asks for an approval of the pod's sidecar, with an id that was never used before.
+func asking() engine.Approval {
+	return engine.Approval{Provider: "sei", Pod: thePod, Node: theNode, Task: newID()}
+}
 
 // seiPod is the pod of a SeiNode, as its controller makes it: the proxy is a restartable init container.
 func seiPod(t *testing.T, g *gated) *corev1.Pod {
@@ -286,9 +296,9 @@ func closed(t *testing.T, adjust ...func(*Options)) *scene {
 	return newScene(t, g, seiPod(t, g), seiNode(), adjust...)
 }
 
-func (s *scene) look(t *testing.T) Sighting {
+func (s *scene) look(t *testing.T) kind.Observation {
 	t.Helper()
-	got := s.Look(t.Context(), namespace, thePod.Name)
+	got := s.Look(t.Context(), thePod)
 	require.False(t, got.Held != "" && got.Unknown != "", "one of them: %+v", got)
 	requireText(t, got.Held+got.Unknown+got.Detail)
 	return got
@@ -298,7 +308,9 @@ func (s *scene) approve(t *testing.T) error { t.Helper(); return s.approveAs(t, 
 
 func (s *scene) approveAs(t *testing.T, id string) error {
 	t.Helper()
-	return s.Approve(t.Context(), thePod, id, yes)
+	a := asking()
+	a.Task = id
+	return s.Approve(t.Context(), a, yes)
 }
 
 func newID() string { return uuid.NewString() }

@@ -21,6 +21,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
+
+	"drydock.dev/drydock/remediations"
+	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // nodeCase is a SeiNode that differs from one that allows it in one thing; without that, it is the case's control.
@@ -62,7 +65,7 @@ func requireHolds(t *testing.T, tc nodeCase) {
 	require.Empty(t, g.Probes(), "a held one is left alone")
 
 	s = newScene(t, g, seiPod(t, g), set(seiNode(), control, path...))
-	require.Equal(t, NotReady, s.look(t).Health, "the control")
+	require.Equal(t, kind.HealthNotReady, s.look(t).Health, "the control")
 	require.NoError(t, s.approve(t))
 	require.Len(t, g.Posts(), 1)
 }
@@ -241,14 +244,14 @@ func TestAPodWithoutAnOwnerIsLookedAtForItself(t *testing.T) {
 		pod := seiPod(t, g)
 		pod.Labels = map[string]string{"app": "gated"}
 		s := newScene(t, g, pod, held, func(o *Options) { o.Selector = labelled("app", "gated") })
-		require.Equal(t, NotReady, s.look(t).Health)
+		require.Equal(t, kind.HealthNotReady, s.look(t).Health)
 		require.Empty(t, s.look(t).Owner)
 		require.NoError(t, s.approve(t))
 	})
 	t.Run("no owner configured", func(t *testing.T) {
 		g := newGated(t)
 		s := newScene(t, g, seiPod(t, g), held, func(o *Options) { o.Owner, o.Dynamic = "", nil })
-		require.Equal(t, NotReady, s.look(t).Health)
+		require.Equal(t, kind.HealthNotReady, s.look(t).Health)
 	})
 }
 
@@ -320,8 +323,8 @@ func TestAClusterWithoutSeiNodesHoldsNothingAndOneOfANewerKindHolds(t *testing.T
 			got := s.look(t)
 			require.Contains(t, got.Unknown, tc.unknown)
 			require.Equal(t, tc.unknown == "", got.Unknown == "")
-			require.Equal(t, tc.unknown == "", got.Health == NotReady)
-			require.Equal(t, name == "the kind and this one", got.Owner != Owner{})
+			require.Equal(t, tc.unknown == "", got.Health == kind.HealthNotReady)
+			require.Equal(t, name == "the kind and this one", got.Owner != remediations.Object{})
 		})
 	}
 }

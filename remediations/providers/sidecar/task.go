@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"drydock.dev/drydock/remediations"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 // createTask approves through the SeiNode's own controller.
 func (c *Client) createTask(ctx context.Context, a *attempt, taskID string, mayStill func() error) error {
 	owner := a.saw.Owner
-	if owner == (Owner{}) {
+	if owner == (remediations.Object{}) {
 		return a.refuse(Rejected, nil, "the pod has no SeiNode, which a SeiNodeTask needs; configure via: http for it")
 	}
 	task := &unstructured.Unstructured{Object: map[string]any{

@@ -47,18 +47,18 @@ const (
 type Observation struct {
 	// At is when looking began.
 	At time.Time
-	// Pod is as it is now; its UID is empty where there is no such pod.
+	// Pod has a UID if the pod was read. Without one, and with Unknown empty, there is no such pod.
 	Pod remediations.Pod
 	// Node hosts the pod.
 	Node string
-	// Owner is the object that the pod is a part of, where it has one that decides about the sidecar.
+	// Owner is the object that decides about the sidecar; zero: the pod has none, or it could not be read.
 	Owner remediations.Object
 	// StartedAt is the last start of a container that may have the gate; zero: not known.
 	StartedAt time.Time
 	// ClosedSince is since when the gate is known to be closed without a break; zero: not known. OpenAt is when it was last seen
 	// open; zero: never, as far as is known.
 	ClosedSince, OpenAt time.Time
-	// Health is empty where it was not asked for.
+	// Health is empty where the sidecar was not asked: Held or Unknown says why.
 	Health Health
 	// Held says why the sidecar is rightly as it is; Unknown why nothing can be said; Detail what the sidecar answered.
 	Held, Unknown, Detail string

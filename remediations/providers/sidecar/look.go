@@ -1,0 +1,67 @@
+package sidecar
+
+import (
+	"context"
+	"fmt"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	kind "drydock.dev/drydock/remediations/targets/sidecar"
+)
+
+// Look reads the pod, its owner and, unless something holds, its health. It does not fail: what it could not find out is
+// in the answer.
+func (c *Client) Look(ctx context.Context, p remediations.Pod) kind.Observation {
+	s, _ := c.look(ctx, p)
+	return s
+}
+
+// look also says where the sidecar is, if it was probed.
+func (c *Client) look(ctx context.Context, p remediations.Pod) (kind.Observation, target) {
+	s := kind.Observation{At: c.o.Now(), Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name}}
+	pod, unknown := c.readPod(ctx, p.Namespace, p.Name)
+	if pod == nil {
+		s.Unknown = unknown
+		return s, target{}
+	}
+	s.Pod.UID, s.Node, s.StartedAt = string(pod.UID), pod.Spec.NodeName, c.startedAt(pod)
+	if s.Unknown = c.notSelected(pod); s.Unknown != "" {
+		return s, target{}
+	}
+	says := c.readOwner(ctx, pod)
+	s.Owner, s.Held, s.Unknown, s.ClosedSince, s.OpenAt = says.owner, says.held, says.unknown, says.closedSince, says.openAt
+	if pod.DeletionTimestamp != nil {
+		// Certain, whatever else is not.
+		s.Held, s.Unknown = fmt.Sprintf("pod %s is being deleted", s.Pod), ""
+	}
+	if s.Held != "" || s.Unknown != "" {
+		return s, target{}
+	}
+	at, unknown := c.locate(pod)
+	if unknown != "" {
+		s.Unknown = unknown
+		return s, target{}
+	}
+	s.Health, s.Detail = c.probe(ctx, at)
+	c.probes.count(s.Health)
+	return s, at
+}
+
+// against says why what was seen does not allow this approval. Empty: it does.
+func against(s *kind.Observation, a engine.Approval) string {
+	switch {
+	case s.Unknown != "":
+		return s.Unknown
+	case s.Pod.UID == "":
+		return "there is no such pod any more"
+	case a.Pod.UID == "" || s.Pod.UID != a.Pod.UID:
+		return fmt.Sprintf("it is another pod of that name, with the UID %s", s.Pod.UID)
+	case s.Node != a.Node:
+		return fmt.Sprintf("it is on node %q", s.Node)
+	case s.Held != "":
+		return s.Held
+	case s.Health != kind.HealthNotReady:
+		return fmt.Sprintf("its sidecar does not wait for an approval (%s): %s", s.Health, s.Detail)
+	}
+	return ""
+}
