@@ -50,8 +50,8 @@ func civoSteps(p *program, late lateAnswer) (map[string]engine.Actuator, time.Du
 	client, err := civo.New(civo.Options{
 		APIURL: c.APIURL.String(), ClusterID: c.ClusterID, Region: c.Region, APIKeyFile: c.APIKeyFile,
 		Timeout: c.Timeout, UserAgentVersion: thisBuild().Now(),
-		Late: func(m civo.Machine, outcome remediations.CallOutcome, why error) {
-			late(m.NodeName, m.Ref, outcome, why)
+		Late: func(m engine.Machine, outcome remediations.CallOutcome, why error) {
+			late(m.Node, m.Attempt, outcome, why)
 		},
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"drydock.dev/drydock/internal/lab/atonce"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
@@ -146,7 +147,7 @@ func TestWriteThatMayNotBeIssuedAnyMore(t *testing.T) {
 }
 
 type lateAnswer struct {
-	machine Machine
+	machine engine.Machine
 	outcome remediations.CallOutcome
 	err     error
 }
@@ -163,7 +164,9 @@ func TestLateAnswers(t *testing.T) {
 			sim.OnReboot(func() { <-hold.Done() })
 			late := make(chan lateAnswer, 1)
 			c := client(t, sim.URL(), func(o *Options) {
-				o.Late = func(m Machine, outcome remediations.CallOutcome, err error) { late <- lateAnswer{m, outcome, err} }
+				o.Late = func(m engine.Machine, outcome remediations.CallOutcome, err error) {
+					late <- lateAnswer{m, outcome, err}
+				}
 			})
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
@@ -206,7 +209,7 @@ func TestAHangDoesNotHoldUpOthersForEver(t *testing.T) {
 	sim := provider(t)
 	sim.InjectNext(civosim.HardReboots, 1, civosim.Hang())
 	c := client(t, sim.URL(), func(o *Options) {
-		o.Late = func(_ Machine, _ remediations.CallOutcome, err error) {
+		o.Late = func(_ engine.Machine, _ remediations.CallOutcome, err error) {
 			t.Errorf("no answer came, but Late heard of %v", err)
 		}
 	})
@@ -214,7 +217,7 @@ func TestAHangDoesNotHoldUpOthersForEver(t *testing.T) {
 	requireUnknown(t, err)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	patient(t, c)
-	require.NoError(t, c.Reboot(t.Context(), Machine{NodeName: "node-10"}, nil))
+	require.NoError(t, c.Reboot(t.Context(), engine.Machine{Node: "node-10"}, nil))
 	require.Len(t, sim.Done(civosim.HardReboots), 1)
 }
 

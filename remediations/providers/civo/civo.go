@@ -47,6 +47,7 @@ import (
 	"drydock.dev/drydock/internal/bounded"
 	"drydock.dev/drydock/internal/redact"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
 )
 
 const (
@@ -85,17 +86,8 @@ type Options struct {
 	// Late, if set, is told of an answer that came after a write had given up with
 	// an UnknownError: what the write would have come to, and why that is not an
 	// acceptance. It is not called if no answer comes within another Timeout. It
-	// runs on a goroutine of its own.
-	Late func(m Machine, outcome remediations.CallOutcome, why error)
-}
-
-// Machine identifies the machine behind a Node.
-type Machine struct {
-	NodeName   string // the Node's name
-	ProviderID string // its spec.providerID; a reboot does without, a replacement does not
-	// Ref is the caller's own name for the call, such as its intent's ID. Late
-	// gets it back; it is used for nothing else.
-	Ref string
+	// runs on a goroutine of its own. The machine's Attempt says which call it was.
+	Late func(m engine.Machine, outcome remediations.CallOutcome, why error)
 }
 
 // Client calls Civo, one call at a time. It is safe for concurrent use.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations/engine"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 	apiKey    = "correct-horse-battery-staple"
 )
 
-var node1 = Machine{NodeName: "node-1", ProviderID: "civo://i-1"}
+var node1 = engine.Machine{Node: "node-1", ProviderID: "civo://i-1"}
 
 func provider(t testing.TB, adjust ...func(*civosim.Options)) *civosim.Server {
 	t.Helper()
@@ -110,9 +111,9 @@ func requireText(t *testing.T, err error, texts ...string) {
 
 func TestRebootIsOneHardRebootOfThatInstance(t *testing.T) {
 	t.Parallel()
-	for name, m := range map[string]Machine{
+	for name, m := range map[string]engine.Machine{
 		"by provider ID": node1,
-		"by hostname":    {NodeName: "node-1"},
+		"by hostname":    {Node: "node-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim := provider(t)
@@ -136,7 +137,7 @@ func TestRebootIsOneHardRebootOfThatInstance(t *testing.T) {
 func TestFindLooksAndTouchesNothing(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)
-	in, err := client(t, sim.URL()).Find(t.Context(), Machine{NodeName: "node-10"})
+	in, err := client(t, sim.URL()).Find(t.Context(), engine.Machine{Node: "node-10"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"i-10", "node-10", "ACTIVE"}, []string{in.ID, in.Hostname, in.Status})
 	require.False(t, in.CreatedAt.IsZero())
@@ -146,41 +147,41 @@ func TestFindLooksAndTouchesNothing(t *testing.T) {
 func TestOnlyTheMachineOfTheNodeIsRebooted(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		machine Machine
+		machine engine.Machine
 		fault   civosim.Fault
 		why     Reason
 		text    string
 		noCall  bool
 	}{
 		"hostname gone, a longer one there": {
-			machine: Machine{NodeName: "node-1"}, fault: civosim.Missing("node-1"), why: NotFound, text: "exactly that hostname",
+			machine: engine.Machine{Node: "node-1"}, fault: civosim.Missing("node-1"), why: NotFound, text: "exactly that hostname",
 		},
 		"ID gone, hostname of another": {
-			machine: Machine{NodeName: "node-10", ProviderID: "civo://i-9"}, why: NotFound, text: "no instance of that ID",
+			machine: engine.Machine{Node: "node-10", ProviderID: "civo://i-9"}, why: NotFound, text: "no instance of that ID",
 		},
 		"ID gone, a longer one there": {
 			machine: node1, fault: civosim.Missing("node-1"), why: NotFound, text: "(instance i-1)",
 		},
 		"part of an ID": {
-			machine: Machine{NodeName: "node-1", ProviderID: "civo://i-"}, why: NotFound, text: "no instance of that ID",
+			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-"}, why: NotFound, text: "no instance of that ID",
 		},
 		"two of one hostname": {
-			machine: Machine{NodeName: "node-1"}, fault: civosim.Twice("node-1"), why: Ambiguous, text: "2 instances have that hostname: i-1, ",
+			machine: engine.Machine{Node: "node-1"}, fault: civosim.Twice("node-1"), why: Ambiguous, text: "2 instances have that hostname: i-1, ",
 		},
 		"ID of another host": {
-			machine: Machine{NodeName: "node-1", ProviderID: "civo://i-10"}, why: Ambiguous, text: `another host, "node-10"`,
+			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-10"}, why: Ambiguous, text: `another host, "node-10"`,
 		},
 		"another provider": {
-			machine: Machine{NodeName: "node-1", ProviderID: "aws:///i-1"}, why: NotFound, text: `"aws:///i-1" is not of the form civo://`, noCall: true,
+			machine: engine.Machine{Node: "node-1", ProviderID: "aws:///i-1"}, why: NotFound, text: `"aws:///i-1" is not of the form civo://`, noCall: true,
 		},
 		"ID that is a path": {
-			machine: Machine{NodeName: "node-1", ProviderID: "civo://i-10/hard_reboots?"}, why: NotFound, noCall: true,
+			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-10/hard_reboots?"}, why: NotFound, noCall: true,
 		},
-		"empty ID":    {machine: Machine{NodeName: "node-1", ProviderID: "civo://"}, why: NotFound, noCall: true},
-		"no name":     {machine: Machine{ProviderID: "civo://i-1"}, why: NotFound, noCall: true},
+		"empty ID":    {machine: engine.Machine{Node: "node-1", ProviderID: "civo://"}, why: NotFound, noCall: true},
+		"no name":     {machine: engine.Machine{ProviderID: "civo://i-1"}, why: NotFound, noCall: true},
 		"null list":   {machine: node1, fault: civosim.Answer(200, nil), why: NotFound},
-		"no own ID":   {machine: Machine{NodeName: "n"}, fault: civosim.Answer(200, []any{map[string]any{"hostname": "n"}}), why: BadAnswer},
-		"evil own ID": {machine: Machine{NodeName: "n"}, fault: civosim.Answer(200, []any{map[string]any{"hostname": "n", "id": "../i-1"}}), why: BadAnswer},
+		"no own ID":   {machine: engine.Machine{Node: "n"}, fault: civosim.Answer(200, []any{map[string]any{"hostname": "n"}}), why: BadAnswer},
+		"evil own ID": {machine: engine.Machine{Node: "n"}, fault: civosim.Answer(200, []any{map[string]any{"hostname": "n", "id": "../i-1"}}), why: BadAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim := provider(t)
@@ -188,7 +189,7 @@ func TestOnlyTheMachineOfTheNodeIsRebooted(t *testing.T) {
 				sim.Inject(civosim.ListInstances, tc.fault)
 			}
 			err := client(t, sim.URL()).Reboot(t.Context(), tc.machine, nil)
-			requireRefused(t, err, tc.why, `rebooting node "`+tc.machine.NodeName+`"`, tc.text)
+			requireRefused(t, err, tc.why, `rebooting node "`+tc.machine.Node+`"`, tc.text)
 			require.Empty(t, sim.CallsTo(civosim.HardReboots))
 			require.Equal(t, tc.noCall, len(sim.Calls()) == 0)
 		})

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
@@ -56,15 +57,15 @@ func (e *UnknownError) Unwrap() error { return e.Err }
 // task is what an error is about.
 type task struct {
 	verb     string
-	machine  Machine
+	machine  engine.Machine
 	instance string // empty while it is not known
 }
 
 func (t task) String() string {
 	if t.instance == "" {
-		return fmt.Sprintf("%s node %q through Civo", t.verb, t.machine.NodeName)
+		return fmt.Sprintf("%s node %q through Civo", t.verb, t.machine.Node)
 	}
-	return fmt.Sprintf("%s node %q (instance %s) through Civo", t.verb, t.machine.NodeName, t.instance)
+	return fmt.Sprintf("%s node %q (instance %s) through Civo", t.verb, t.machine.Node, t.instance)
 }
 
 func (c *Client) refuse(t task, why Reason, cause error, format string, args ...any) error {

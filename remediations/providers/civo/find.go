@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/civo/civogo"
+
+	"drydock.dev/drydock/remediations/engine"
 )
 
 // scheme begins the provider IDs that Civo's cloud controller manager sets.
@@ -51,16 +53,16 @@ func asInstance(in civogo.Instance) Instance {
 
 // Find looks up the machine, and changes nothing. Its errors are *RefusedError:
 // what it cannot find, Reboot cannot either.
-func (c *Client) Find(ctx context.Context, m Machine) (Instance, error) {
+func (c *Client) Find(ctx context.Context, m engine.Machine) (Instance, error) {
 	return c.lookUp(ctx, m, c.find)
 }
 
 // FindForReboot is Find, and refuses an instance that Reboot refuses.
-func (c *Client) FindForReboot(ctx context.Context, m Machine) (Instance, error) {
+func (c *Client) FindForReboot(ctx context.Context, m engine.Machine) (Instance, error) {
 	return c.lookUp(ctx, m, c.findForReboot)
 }
 
-func (c *Client) lookUp(ctx context.Context, m Machine, find func(context.Context, task) (Instance, error)) (Instance, error) {
+func (c *Client) lookUp(ctx context.Context, m engine.Machine, find func(context.Context, task) (Instance, error)) (Instance, error) {
 	t := task{verb: "finding", machine: m}
 	if err := c.takeTurn(ctx, t); err != nil {
 		return Instance{}, err
@@ -103,7 +105,7 @@ func (c *Client) find(ctx context.Context, t task) (Instance, error) {
 
 // instanceID takes the ID out of the provider ID; it is empty if that is.
 func (c *Client) instanceID(t task) (string, error) {
-	if t.machine.NodeName == "" {
+	if t.machine.Node == "" {
 		return "", c.refuse(t, NotFound, nil, "the node has no name")
 	}
 	if t.machine.ProviderID == "" {
@@ -126,7 +128,7 @@ func (c *Client) pickByID(t task, id string, listed []civogo.Instance) (Instance
 		}
 		// Civo's cloud controller manager sets provider IDs with civogo's
 		// finder, partial matches included, so an ID alone may be a neighbour's.
-		if in.Hostname != "" && !strings.EqualFold(in.Hostname, t.machine.NodeName) {
+		if in.Hostname != "" && !strings.EqualFold(in.Hostname, t.machine.Node) {
 			return Instance{}, c.refuse(t, Ambiguous, nil, "its spec.providerID names the instance of another host, %s", c.quote(in.Hostname))
 		}
 		return asInstance(in), nil
@@ -137,7 +139,7 @@ func (c *Client) pickByID(t task, id string, listed []civogo.Instance) (Instance
 func (c *Client) pickByHostname(t task, listed []civogo.Instance) (Instance, error) {
 	var found []civogo.Instance
 	for _, in := range listed {
-		if in.Hostname == t.machine.NodeName {
+		if in.Hostname == t.machine.Node {
 			found = append(found, in)
 		}
 	}

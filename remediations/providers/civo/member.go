@@ -44,7 +44,7 @@ func (c *Client) member(ctx context.Context, t task, id string) (in Instance, fo
 	switch {
 	case err != nil && (o.status == http.StatusUnauthorized || o.retryAfter > 0):
 		return Instance{}, false, err
-	case err != nil, got == nil, got.ID != id, !strings.EqualFold(got.Hostname, t.machine.NodeName):
+	case err != nil, got == nil, got.ID != id, !strings.EqualFold(got.Hostname, t.machine.Node):
 		return Instance{}, false, nil
 	}
 	return asInstance(*got), true, nil

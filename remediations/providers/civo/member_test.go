@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations/engine"
 )
 
 // listedOnce is a client that has seen the cluster's list, whose calls so far are not counted any more.
@@ -33,7 +34,7 @@ func TestAMachineOfTheListIsAskedForByItsIDAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"i-1", "node-1", "ACTIVE"}, []string{in.ID, in.Hostname, in.Status})
 	require.NoError(t, c.Reboot(t.Context(), node1, nil))
-	require.NoError(t, c.Reboot(t.Context(), Machine{NodeName: "node-10", ProviderID: "civo://i-10"}, nil))
+	require.NoError(t, c.Reboot(t.Context(), engine.Machine{Node: "node-10", ProviderID: "civo://i-10"}, nil))
 	require.Equal(t, []civosim.Op{civosim.GetInstance, civosim.GetInstance, civosim.HardReboots, civosim.GetInstance, civosim.HardReboots}, since())
 	require.Equal(t, "hard reboot i-10", sim.Done(civosim.HardReboots)[1].Done)
 }
@@ -45,7 +46,7 @@ func TestAMachineOfAnotherClusterIsNotRebooted(t *testing.T) {
 		o.Elsewhere = []civosim.Instance{{ID: "i-5", Hostname: "node-5", Status: "ACTIVE"}}
 	})
 	c, since := listedOnce(t, sim)
-	m := Machine{NodeName: "node-5", ProviderID: "civo://i-5"}
+	m := engine.Machine{Node: "node-5", ProviderID: "civo://i-5"}
 	requireRefused(t, c.Reboot(t.Context(), m, nil), NotFound, "no instance of that ID")
 	require.Equal(t, []civosim.Op{civosim.ListInstances}, since(), "it is not even asked for")
 }

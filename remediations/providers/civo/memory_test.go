@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/bounded"
+	"drydock.dev/drydock/remediations/engine"
 )
 
 // TestAnAnswerTakesNoMoreMemoryThanIsPromised: what is allocated in all is bounded, most of which the collector takes back in
@@ -51,7 +52,7 @@ func TestAnAnswerTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 			client := client(t, server.URL)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := client.Find(t.Context(), Machine{NodeName: "node-1"})
+			_, err := client.Find(t.Context(), engine.Machine{Node: "node-1"})
 			runtime.ReadMemStats(&after)
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(promised*garbage))
 			if c.refused {

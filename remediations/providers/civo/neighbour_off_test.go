@@ -48,7 +48,7 @@ func TestANeighbourThatIsOffDoesNotKeepAReplacementFromBeingProved(t *testing.T)
 			sim.Inject(civosim.ListInstances, civosim.Answer(200, tc.pool))
 			sim.Inject(civosim.ListPools, civosim.Answer(200, []civogo.KubernetesPool{pool}))
 			r := replaced(t, client(t, sim.URL()), seen)
-			require.True(t, r.OldGone)
+			require.True(t, r.MachineGone)
 			if tc.missing == "" {
 				require.Empty(t, r.Missing)
 				require.Len(t, r.Successors, 1)

@@ -17,22 +17,22 @@ type Rebooter struct{ *Client }
 // Act is engine.Actuator's.
 func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	if m.Soft {
-		return Outcome(c.SoftReboot(ctx, machineOf(m), mayStill))
+		return Outcome(c.SoftReboot(ctx, m, mayStill))
 	}
-	return Outcome(c.Reboot(ctx, machineOf(m), mayStill))
+	return Outcome(c.Reboot(ctx, m, mayStill))
 }
 
 // Survey finds the machine, so that one that is not there or that Civo is building or deleting, or an API that does not answer, costs
 // no attempt.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
-	_, err := c.FindForReboot(ctx, machineOf(m))
+	_, err := c.FindForReboot(ctx, m)
 	return surveyOf(err)
 }
 
 // Testify says whether the machine's instance runs. One that Civo is building or deleting, or whose status this version does not
 // know, shows nothing.
 func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
-	in, err := c.Find(ctx, machineOf(m))
+	in, err := c.Find(ctx, m)
 	if err != nil {
 		return signs.Testimony{Answer: signs.Unknown, Saw: "Civo did not say whether the instance runs: " + err.Error()}
 	}
@@ -56,12 +56,12 @@ func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	if err := m.Before.Read(&before); err != nil {
 		return remediations.CallRefused, fmt.Errorf("replacing node %q through Civo: nothing was done: %w", m.Node, err)
 	}
-	return Outcome(c.Recycle(ctx, machineOf(m), before, mayStill))
+	return Outcome(c.Recycle(ctx, m, before, mayStill))
 }
 
 // Survey finds the machine and its pool, which the record keeps: what the replacement is told by.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
-	b, err := c.Look(ctx, machineOf(m))
+	b, err := c.Look(ctx, m)
 	if err != nil {
 		return surveyOf(err)
 	}
@@ -74,19 +74,7 @@ func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (remediat
 	if err := b.Read(&before); err != nil {
 		return remediations.Replacement{}, err
 	}
-	r, err := c.Client.Replaced(ctx, before)
-	if err != nil {
-		return remediations.Replacement{}, err
-	}
-	out := remediations.Replacement{MachineGone: r.OldGone, Missing: r.Missing}
-	for _, in := range r.Successors {
-		out.Successors = append(out.Successors, ProviderID(in.ID))
-	}
-	return out, nil
-}
-
-func machineOf(m engine.Machine) Machine {
-	return Machine{NodeName: m.Node, ProviderID: m.ProviderID, Ref: m.Attempt}
+	return c.Client.Replaced(ctx, before)
 }
 
 // Outcome makes of a write's error one of the three outcomes that a record knows. An error that is not certainly a refusal means

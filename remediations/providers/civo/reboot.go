@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/civo/civogo"
+
+	"drydock.dev/drydock/remediations/engine"
 )
 
 // Reboot hard-reboots the machine: as if its power were cut. Nil means that Civo
@@ -14,13 +16,13 @@ import (
 // mayStill is asked at the last moment, with the connection standing and before
 // the first byte of the request leaves; where it gives an error the request does
 // not leave. Nil: nobody is asked.
-func (c *Client) Reboot(ctx context.Context, m Machine, mayStill func() error) error {
+func (c *Client) Reboot(ctx context.Context, m engine.Machine, mayStill func() error) error {
 	return c.reboot(ctx, task{verb: "rebooting", machine: m}, mayStill, (*civogo.Client).HardRebootInstance)
 }
 
 // SoftReboot asks the machine's operating system to restart, which one that
 // hangs does not do; for the rest it is as Reboot.
-func (c *Client) SoftReboot(ctx context.Context, m Machine, mayStill func() error) error {
+func (c *Client) SoftReboot(ctx context.Context, m engine.Machine, mayStill func() error) error {
 	return c.reboot(ctx, task{verb: "soft-rebooting", machine: m}, mayStill, (*civogo.Client).SoftRebootInstance)
 }
 

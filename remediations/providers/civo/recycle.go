@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/civo/civogo"
+
+	"drydock.dev/drydock/remediations/engine"
 )
 
 // Statuses of an instance, as Civo writes them.
@@ -37,7 +39,7 @@ type Before struct {
 // exact hostname are of one instance, no second one bears that hostname, Civo is
 // not building or deleting it, it has no GPUs, and one pool lists it. Its errors are
 // *RefusedError.
-func (c *Client) Look(ctx context.Context, m Machine) (Before, error) {
+func (c *Client) Look(ctx context.Context, m engine.Machine) (Before, error) {
 	t := task{verb: "looking up", machine: m}
 	if err := c.takeTurn(ctx, t); err != nil {
 		return Before{}, err
@@ -59,7 +61,7 @@ func (c *Client) Look(ctx context.Context, m Machine) (Before, error) {
 // drain. It is recycled only while it is the one that Look saw, which is looked
 // up once more right before the call. Errors and mayStill are as for Reboot;
 // accepted means that Civo has begun, and Replaced says when it is done.
-func (c *Client) Recycle(ctx context.Context, m Machine, before Before, mayStill func() error) error {
+func (c *Client) Recycle(ctx context.Context, m engine.Machine, before Before, mayStill func() error) error {
 	lookUp := func(ctx context.Context, t task) (Instance, error) {
 		in, _, err := c.pickForRecycling(ctx, t)
 		if err == nil && (in.ID != before.InstanceID || in.Hostname != before.Hostname) {
@@ -94,9 +96,9 @@ func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civo
 		return fail(err)
 	}
 	t.instance = id
-	namesakes := slices.DeleteFunc(slices.Clone(listed), func(i civogo.Instance) bool { return !strings.EqualFold(i.Hostname, t.machine.NodeName) })
+	namesakes := slices.DeleteFunc(slices.Clone(listed), func(i civogo.Instance) bool { return !strings.EqualFold(i.Hostname, t.machine.Node) })
 	switch {
-	case in.Hostname != t.machine.NodeName:
+	case in.Hostname != t.machine.Node:
 		return fail(c.refuse(t, Ambiguous, nil, "its hostname at Civo is %s, which is not exactly the node's name", c.quote(in.Hostname)))
 	case len(namesakes) > 1:
 		return fail(c.twoOfOneName(t, namesakes))

@@ -11,6 +11,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
 )
 
 // TestSoftRebootIsTheOtherCall: both are there, and which is which shows at the provider.
@@ -60,12 +61,12 @@ func TestOnlyTheMachineThatWasLookedAtIsRecycled(t *testing.T) {
 		return map[string]any{"id": id, "hostname": hostname, "status": status}
 	}
 	for name, tc := range map[string]struct {
-		machine Machine
+		machine engine.Machine
 		fault   civosim.Fault
 		why     Reason
 		text    string
 	}{
-		"no provider ID": {machine: Machine{NodeName: "node-1"}, why: NotFound, text: "no spec.providerID"},
+		"no provider ID": {machine: engine.Machine{Node: "node-1"}, why: NotFound, text: "no spec.providerID"},
 		"partial match":  {machine: node1, fault: civosim.Missing("node-1"), why: NotFound, text: "no longer exists"},
 		"two of one hostname": {
 			machine: node1, fault: civosim.Twice("node-1"), why: Ambiguous, text: "2 instances have that hostname: i-1, ",
@@ -78,7 +79,7 @@ func TestOnlyTheMachineThatWasLookedAtIsRecycled(t *testing.T) {
 			machine: node1, fault: list(instance("i-1", "Node-1", active)), why: Ambiguous, text: `"Node-1", which is not exactly`,
 		},
 		"no hostname":   {machine: node1, fault: list(instance("i-1", "", active)), why: Ambiguous, text: "not exactly the node's name"},
-		"another's ID":  {machine: Machine{NodeName: "node-1", ProviderID: "civo://i-10"}, why: Ambiguous, text: "another host"},
+		"another's ID":  {machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-10"}, why: Ambiguous, text: "another host"},
 		"being deleted": {machine: node1, fault: list(instance("i-1", "node-1", deleting)), why: InTransition, text: "the instance is DELETING"},
 		"being built":   {machine: node1, fault: list(instance("i-1", "node-1", building)), why: InTransition, text: "the instance is BUILDING"},
 		"it has GPUs": {
@@ -86,7 +87,7 @@ func TestOnlyTheMachineThatWasLookedAtIsRecycled(t *testing.T) {
 			fault: list(map[string]any{"id": "i-1", "hostname": "node-1", "status": active, "gpu_count": 8}),
 		},
 		"successor, same name": {
-			machine: Machine{NodeName: "node-1", ProviderID: "civo://i-2"}, fault: list(instance("i-2", "node-1", active)), why: Changed,
+			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-2"}, fault: list(instance("i-2", "node-1", active)), why: Changed,
 			text: `the machine that was looked at is instance "i-1"`,
 		},
 	} {
@@ -199,15 +200,17 @@ func TestAnAnswerAfterWeLeftIsTold(t *testing.T) {
 	sim.On(civosim.Recycle, func() { leave(); <-left })
 	late := make(chan lateAnswer, 1)
 	c := client(t, sim.URL(), func(o *Options) {
-		o.Timeout, o.Late = 2*time.Minute, func(m Machine, outcome remediations.CallOutcome, err error) { late <- lateAnswer{m, outcome, err} }
+		o.Timeout, o.Late = 2*time.Minute, func(m engine.Machine, outcome remediations.CallOutcome, err error) {
+			late <- lateAnswer{m, outcome, err}
+		}
 	})
 	m := node1
-	m.Ref = "n7q4k2-3-1"
+	m.Attempt = "n7q4k2-3-1"
 	requireUnknown(t, c.Recycle(ctx, m, before, nil), `recycling node "node-1" (instance i-1)`)
 	close(left)
 	answer := <-late
 	require.NoError(t, answer.err)
-	require.Equal(t, "n7q4k2-3-1", answer.machine.Ref)
+	require.Equal(t, "n7q4k2-3-1", answer.machine.Attempt)
 	require.Len(t, sim.Done(civosim.Recycle), 1)
 }
 

@@ -7,51 +7,42 @@ import (
 	"strings"
 
 	"github.com/civo/civogo"
-)
 
-// Replacement is how far Civo is with a machine that was recycled.
-type Replacement struct {
-	// OldGone: the old instance is in no list of Civo's any more. One that is
-	// DELETING is not gone: its disks may still be written to.
-	OldGone bool
-	// Successors are the pool's ACTIVE instances that are younger than all that
-	// there were before; empty where Civo does not say when they were created.
-	Successors []Instance
-	// Missing is what the proof still lacks, for people; empty: the provider
-	// proves that the machine was replaced.
-	Missing string
-}
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
 
 // Replaced asks Civo whether the machine was replaced: the old instance gone,
 // the pool's count what it was, and that many of its instances ACTIVE, without
 // those that were there before and are off. What could not be asked is a
 // *RefusedError, and proves nothing.
-func (c *Client) Replaced(ctx context.Context, before Before) (Replacement, error) {
-	t := task{verb: "looking at the replacement of", machine: Machine{NodeName: before.Hostname}, instance: before.InstanceID}
+func (c *Client) Replaced(ctx context.Context, before Before) (remediations.Replacement, error) {
+	t := task{verb: "looking at the replacement of", machine: engine.Machine{Node: before.Hostname}, instance: before.InstanceID}
 	if before.InstanceID == "" || before.PoolID == "" || before.PoolCount < 1 {
-		return Replacement{}, c.refuse(t, NotFound, nil, "the record does not say which instance and pool there were before")
+		return remediations.Replacement{}, c.refuse(t, NotFound, nil, "the record does not say which instance and pool there were before")
 	}
 	if err := c.takeTurn(ctx, t); err != nil {
-		return Replacement{}, err
+		return remediations.Replacement{}, err
 	}
 	defer c.giveTurn()
 	all, err := c.instances(ctx, t)
 	if err != nil {
-		return Replacement{}, err
+		return remediations.Replacement{}, err
 	}
 	pools, err := c.pools(ctx, t)
 	if err != nil {
-		return Replacement{}, err
+		return remediations.Replacement{}, err
 	}
-	var r Replacement
+	var r remediations.Replacement
 	var lacks, also []string
-	r.OldGone, lacks = c.oldGone(before, all, pools)
+	r.MachineGone, lacks = c.oldGone(before, all, pools)
 	r.Successors, also = c.poolWhole(before, all, pools)
 	r.Missing = strings.Join(append(lacks, also...), "; ")
 	return r, nil
 }
 
 // oldGone says whether the old instance is gone, and else why that is not known.
+// One that is DELETING is not gone: its disks may still be written to.
 // That a list does not have it counts only if the list has what it must have.
 func (c *Client) oldGone(before Before, all []civogo.Instance, pools []civogo.KubernetesPool) (bool, []string) {
 	unlisted := 0
@@ -76,8 +67,9 @@ func (c *Client) oldGone(before Before, all []civogo.Instance, pools []civogo.Ku
 	return true, nil
 }
 
-// poolWhole returns the pool's new instances, and what the pool lacks of what it was.
-func (c *Client) poolWhole(before Before, all []civogo.Instance, pools []civogo.KubernetesPool) (successors []Instance, lacks []string) {
+// poolWhole returns the provider IDs of the pool's new instances, and what the pool lacks of what it was. New are those that
+// are ACTIVE and younger than all that there were before: none, where Civo does not say when they were created.
+func (c *Client) poolWhole(before Before, all []civogo.Instance, pools []civogo.KubernetesPool) (successors, lacks []string) {
 	i := slices.IndexFunc(pools, func(p civogo.KubernetesPool) bool { return p.ID == before.PoolID })
 	if i < 0 {
 		return nil, []string{fmt.Sprintf("node pool %s no longer exists", before.PoolID)}
@@ -93,7 +85,7 @@ func (c *Client) poolWhole(before Before, all []civogo.Instance, pools []civogo.
 		case active:
 			up++
 			if young {
-				successors = append(successors, asInstance(*in))
+				successors = append(successors, ProviderID(in.ID))
 			}
 		case shutOff, stopped, failed:
 			// An instance that was there before is not what this replacement has to bring. Without the

@@ -2,6 +2,7 @@ package civo
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,9 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations"
 )
 
-func replaced(t *testing.T, c *Client, b Before) Replacement {
+func replaced(t *testing.T, c *Client, b Before) remediations.Replacement {
 	t.Helper()
 	r, err := c.Replaced(t.Context(), b)
 	require.NoError(t, err)
@@ -39,27 +41,29 @@ func TestAReplacementIsProvedStepByStep(t *testing.T) {
 			seen, err := c.Look(t.Context(), node1)
 			require.NoError(t, err)
 			r := replaced(t, c, seen)
-			require.False(t, r.OldGone, "nothing was done yet")
+			require.False(t, r.MachineGone, "nothing was done yet")
 			require.Contains(t, r.Missing, "still has the old instance i-1")
 
 			require.NoError(t, c.Recycle(t.Context(), node1, seen, nil))
 			r = replaced(t, c, seen)
-			require.False(t, r.OldGone, "DELETING is not gone")
+			require.False(t, r.MachineGone, "DELETING is not gone")
 			require.Contains(t, r.Missing, `the old instance i-1, "DELETING"`)
 			require.Contains(t, r.Missing, "has 1 ACTIVE instances, and had to have 2")
 
 			deletion <- time.Time{} // the new one is not yet built
-			require.Eventually(t, func() bool { r = replaced(t, c, seen); return r.OldGone }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { r = replaced(t, c, seen); return r.MachineGone }, time.Minute, time.Millisecond)
 			require.Equal(t, "node pool pool-1 has 1 ACTIVE instances, and had to have 2; node pool pool-1 has no new instance that is ACTIVE", r.Missing)
 			require.Empty(t, r.Successors)
 
 			built <- time.Time{}
 			<-joined
 			r = replaced(t, c, seen)
-			require.Equal(t, Replacement{OldGone: true, Successors: r.Successors}, r, "nothing is missing")
+			require.Equal(t, remediations.Replacement{MachineGone: true, Successors: r.Successors}, r, "nothing is missing")
 			require.Len(t, r.Successors, 1)
-			require.NotEqual(t, "i-1", r.Successors[0].ID)
-			require.Equal(t, rename != nil, r.Successors[0].Hostname == "node-1")
+			require.NotEqual(t, "civo://i-1", r.Successors[0])
+			i := slices.IndexFunc(sim.Instances(), func(in civosim.Instance) bool { return ProviderID(in.ID) == r.Successors[0] })
+			require.GreaterOrEqual(t, i, 0)
+			require.Equal(t, rename != nil, sim.Instances()[i].Hostname == "node-1")
 			requireRefused(t, c.Reboot(t.Context(), node1, nil), NotFound, "no instance of that ID") // nor is the successor rebooted for it
 		})
 	}
@@ -109,7 +113,7 @@ func TestWhatProvesNothing(t *testing.T) {
 			sim.Inject(civosim.ListInstances, civosim.Answer(200, tc.instances))
 			sim.Inject(civosim.ListPools, civosim.Answer(200, tc.pools))
 			r := replaced(t, client(t, sim.URL()), seen)
-			require.Equal(t, tc.oldGone, r.OldGone)
+			require.Equal(t, tc.oldGone, r.MachineGone)
 			if tc.missing == "" {
 				require.Empty(t, r.Missing)
 				return
@@ -125,7 +129,7 @@ func TestCivoDoesNotSayWhenTheyWereCreated(t *testing.T) {
 	sim := provider(t)
 	sim.Inject(civosim.ListInstances, civosim.Answer(200, []civogo.Instance{{ID: "i-10", Status: active}, {ID: "i-11", Status: active}}))
 	sim.Inject(civosim.ListPools, civosim.Answer(200, []civogo.KubernetesPool{{ID: "pool-1", Count: 2, Instances: []civogo.KubernetesInstance{{ID: "i-10"}, {ID: "i-11"}}}}))
-	require.Equal(t, Replacement{OldGone: true}, replaced(t, client(t, sim.URL()), before))
+	require.Equal(t, remediations.Replacement{MachineGone: true}, replaced(t, client(t, sim.URL()), before))
 }
 
 func TestARecordWithoutItsBeforeProvesNothing(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
 )
 
 // everyText is all that an error or a value could put into a log or an event.
@@ -93,7 +94,7 @@ func TestTheKeyIsInNoText(t *testing.T) {
 		late := make(chan error, 1)
 		c, err := New(Options{
 			APIURL: sim.URL(), ClusterID: clusterID, Region: region, APIKeyFile: path, Backoff: time.Millisecond,
-			Timeout: 200 * time.Millisecond, Late: func(_ Machine, _ remediations.CallOutcome, err error) { late <- err },
+			Timeout: 200 * time.Millisecond, Late: func(_ engine.Machine, _ remediations.CallOutcome, err error) { late <- err },
 		})
 		require.NoError(r, err)
 		operation := rapid.SampledFrom(slices.Sorted(maps.Keys(operations))).Draw(r, "operation")
@@ -154,7 +155,7 @@ func TestTheKeyAsAName(t *testing.T) {
 		return civosim.Answer(200, []any{map[string]any{"id": id, "hostname": hostname, "status": active}})
 	}
 	sim.InjectNext(civosim.ListInstances, 1, named(apiKey, "node-1"))
-	err := c.Reboot(t.Context(), Machine{NodeName: "node-1"}, nil)
+	err := c.Reboot(t.Context(), engine.Machine{Node: "node-1"}, nil)
 	require.ErrorContains(t, err, "(instance [API key])")
 	require.NotContains(t, everyText(err), apiKey)
 
