@@ -34,6 +34,8 @@ type still struct {
 	words  []alerts.Replica
 	// changed are those that were written since somebody asked.
 	changed []*corev1.Node
+	// stale is how many leases have not been renewed for an hour.
+	stale int
 }
 
 // newStill makes a fleet as the cache holds it, of which the first ones have an alert firing.
@@ -83,8 +85,12 @@ func (w *still) Leases(ctx context.Context, _ []string) (map[string]signs.Lease,
 }
 func (w *still) Heartbeats(context.Context) (map[string]signs.Lease, error) {
 	out := make(map[string]signs.Lease, len(w.nodes))
-	for _, n := range w.nodes {
-		out[n.Name] = signs.Lease{ReadAt: time.Now(), RenewedAt: time.Now(), Duration: time.Minute}
+	for i, n := range w.nodes {
+		l := signs.Lease{ReadAt: time.Now(), RenewedAt: time.Now(), Duration: time.Minute}
+		if i < w.stale {
+			l.RenewedAt = l.ReadAt.Add(-time.Hour)
+		}
+		out[n.Name] = l
 	}
 	return out, nil
 }
@@ -255,6 +261,45 @@ func TestADecisionStandsUntilAlertmanagerSaysOtherwise(t *testing.T) {
 	require.Equal(t, nodes-2, stood, "a node that changed is decided about again")
 	poll()
 	require.Equal(t, 2*nodes-3, stood, "and then that stands")
+}
+
+// TestADecisionByTimesFromTheFutureDoesNotStand: the times on a Node are set right as soon as most leases agree with this clock, which
+// may be while neither the Node nor its alert changes.
+func TestADecisionByTimesFromTheFutureDoesNotStand(t *testing.T) {
+	for name, ended := range map[string]time.Duration{"a month ahead": 30 * 24 * time.Hour, "a day ago, the control": -24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const nodes = 20
+				e, w, _, poll := storming(t, nodes)
+				stood, reasons := map[string]int{}, map[string]remediations.Reason{}
+				e.core.stood = func(s *lifecycle.State, _ lifecycle.Decision, _ time.Time) { stood[s.Node.Name]++ }
+				e.Decided = func(node string, d lifecycle.Decision) { reasons[node] = d.Reason }
+				w.stale = nodes / 2 // too few for blindness, too many for trust in this clock
+				at := remediations.Instant(time.Now().Add(ended))
+				n := w.nodes[3].DeepCopy()
+				w.at++
+				n.ResourceVersion = strconv.Itoa(w.at + 1)
+				n.Annotations[remediations.HistoryKey] = remediations.EncodeHistory(nil, remediations.Entry{
+					ID: "r1", Policy: "another", Began: at, Ended: at, Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "drain", Number: 1}},
+				})
+				w.nodes[3], w.changed = n, append(w.changed, n)
+				time.Sleep(remediations.LookFor + time.Second)
+				poll()
+				require.Equal(t, remediations.ReasonFleetUnhealthy, reasons[n.Name])
+				clear(stood)
+				poll()
+				require.Equal(t, remediations.ReasonFleetUnhealthy, reasons[n.Name])
+				require.Equal(t, 1, stood["node-4"], "the control: the decision about a node without such times stands")
+				require.Equal(t, ended < 0, stood[n.Name] == 1)
+				w.stale = 0
+				time.Sleep(remediations.LookFor + time.Second)
+				poll()
+				history := remediations.DecodeHistory(w.nodes[3].Annotations[remediations.HistoryKey])
+				require.False(t, history[0].Ended.After(time.Now()), "%s", history[0].Ended)
+				time.Sleep(2 * time.Hour) // the one repair's call ends
+			})
+		})
+	}
 }
 
 // TestADecisionStandsWhileTheStormMoves: a count of the breaker's that moves changes the words of a decision, and nothing else of it,
