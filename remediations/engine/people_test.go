@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -47,6 +48,32 @@ func TestCancelledRepairStaysCancelled(t *testing.T) {
 		w.do(func() { w.ail("n0", 1) })
 		w.pass(20 * time.Minute)
 		require.Greater(t, w.callCount(), 1, "the alert ended and fires again")
+	})
+}
+
+// TestAPostedEndDoesNotUndoACancel: whoever has the receiver's token can post that the alert has ended and fires again. The history has
+// forgotten the repair by then, so that the alert alone knows of the cancel.
+func TestAPostedEndDoesNotUndoACancel(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.ail("n0", 9); w.post("n0", remediations.StatusFiring) })
+		require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 1 }))
+		w.pass(time.Minute)
+		w.do(func() { cancel(w) })
+		w.pass(10 * time.Minute)
+		w.do(func() { w.edit("n0", func(n *corev1.Node) { delete(n.Annotations, remediations.HistoryKey) }) })
+		for range 3 {
+			w.do(func() { w.post("n0", remediations.StatusResolved) })
+			w.pass(20 * time.Second)
+			w.do(func() { w.post("n0", remediations.StatusFiring) })
+			w.pass(10 * time.Minute)
+		}
+		require.Equal(t, 1, w.callCount())
+		w.do(func() { w.heal("n0") })
+		w.pass(10 * time.Minute)
+		w.do(func() { w.ail("n0", 1) })
+		w.pass(10 * time.Minute)
+		require.Equal(t, 2, w.callCount(), "the control: Alertmanager says that the alert ended, and it fires again")
 	})
 }
 
