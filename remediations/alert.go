@@ -122,8 +122,12 @@ const aheadMost = 2 * time.Minute
 // receiver's token can post both. Only Alertmanager ends an episode: once it has no such alert, the key goes, and what fires
 // again counts from the beginning that Alertmanager gives.
 func (a Alert) SeenSince(old Alert) Alert {
-	if a.Fingerprint == old.Fingerprint && old.ReceivedAt.Before(a.ReceivedAt) {
-		a.ReceivedAt, a.Cancelled = old.ReceivedAt, old.Cancelled
+	if a.Fingerprint != old.Fingerprint {
+		return a
+	}
+	a.Cancelled = old.Cancelled
+	if old.ReceivedAt.Before(a.ReceivedAt) { // otherwise a clock that was ahead noted it
+		a.ReceivedAt = old.ReceivedAt
 	}
 	return a
 }

@@ -91,6 +91,28 @@ func TestAlertsComeOldestFirst(t *testing.T) {
 	})
 }
 
+// TestAPostChangesNeitherTheArrivalNorTheCancel, whatever it says, and whatever a clock that was ahead noted.
+func TestAPostChangesNeitherTheArrivalNorTheCancel(t *testing.T) {
+	cancel := &CancelledRepair{ID: "r1", At: scene.Noon}
+	old := Alert{Fingerprint: scene.FP, Status: StatusFiring, ReceivedAt: scene.Noon, Cancelled: cancel}
+	for name, c := range map[string]struct {
+		posted Alert
+		first  time.Time
+		cancel *CancelledRepair
+	}{
+		"it fires":                      {Alert{Fingerprint: scene.FP, Status: StatusFiring, ReceivedAt: scene.Noon.Add(time.Hour)}, scene.Noon, cancel},
+		"it has ended":                  {Alert{Fingerprint: scene.FP, Status: StatusResolved, ReceivedAt: scene.Noon.Add(time.Hour)}, scene.Noon, cancel},
+		"in the same second":            {Alert{Fingerprint: scene.FP, Status: StatusFiring, ReceivedAt: scene.Noon}, scene.Noon, cancel},
+		"a clock was ahead":             {Alert{Fingerprint: scene.FP, Status: StatusFiring, ReceivedAt: scene.Noon.Add(-time.Hour)}, scene.Noon.Add(-time.Hour), cancel},
+		"another alert, as the control": {Alert{Fingerprint: "ffffffffffffffff", Status: StatusFiring, ReceivedAt: scene.Noon.Add(time.Hour)}, scene.Noon.Add(time.Hour), nil},
+	} {
+		got := c.posted.SeenSince(old)
+		require.Equal(t, c.first, got.ReceivedAt, name)
+		require.Equal(t, c.cancel, got.Cancelled, name)
+		require.Equal(t, c.posted.Status, got.Status, name)
+	}
+}
+
 func TestFingerprintIsThatOfAlertmanager(t *testing.T) {
 	// FNV-1a over the sorted names and values, each followed by 0xff.
 	h := fnv.New64a()
