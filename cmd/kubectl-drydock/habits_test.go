@@ -141,8 +141,16 @@ func TestVersionSaysWhetherThePluginFits(t *testing.T) {
 		{"v1.2.3", "v1.2.4", "a patch release apart, which is supported"},
 		{"v1.2.3", "v1.3.0", "the plugin is older than Drydock"},
 		{"v2.0.0", "v1.3.0", "the plugin is newer than Drydock"},
+		{"v1.2.0-rc.1", "v1.3.0", "the plugin is older than Drydock"},
 		{"(devel)", "v1.3.0", "unknown: "},
+		{"v0.0.0-20261129033309-be831bcd0f3a", "v1.3.0", "unknown: at least one of them is no release"},
+		{"v0.0.0-20261129033309-be831bcd0f3a+dirty", "v1.3.0", "unknown: "},
+		{"v1.2.1-0.20261129033309-be831bcd0f3a", "v1.3.0", "unknown: "},
+		{"v1.3.0", "v1.2.0-rc.1.0.20261129033309-be831bcd0f3a", "unknown: "},
+		{"v1.2.0+dirty", "v1.3.0", "unknown: "},
+		{"v1.2.0-140-gbe831bc", "v1.3.0", "unknown: "},
+		{"v1.2.0-140-gbe831bc-dirty", "v1.3.0", "unknown: "},
 	} {
-		require.Contains(t, skew(c.client, c.server), c.want)
+		require.Contains(t, skew(c.client, c.server), c.want, "%s with %s", c.client, c.server)
 	}
 }

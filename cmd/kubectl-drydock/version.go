@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -99,6 +100,10 @@ func (p *plugin) serverVersion(ctx context.Context, v *versions) error {
 	return nil
 }
 
+// betweenReleases matches the version that the go command or git describe gives to a build that has no tag of its own. Its number
+// is that of a tag before it, or 0.0.0, so it does not say which release the build is older or newer than.
+var betweenReleases = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}(\+|$)|-\d+-g[0-9a-f]+(-|$)|[-+.]dirty$`)
+
 // skew says in a sentence whether the plugin fits the Drydock in the cluster. A patch release changes nothing that both read.
 func skew(client, server string) string {
 	if client == server {
@@ -107,7 +112,7 @@ func skew(client, server string) string {
 	c, errC := semver.ParseSemantic(client)
 	s, errS := semver.ParseSemantic(server)
 	switch {
-	case errC != nil || errS != nil:
+	case errC != nil || errS != nil || betweenReleases.MatchString(client) || betweenReleases.MatchString(server):
 		return "unknown: at least one of them is no release; use the plugin of the same version as Drydock"
 	case c.Major() == s.Major() && c.Minor() == s.Minor():
 		return "a patch release apart, which is supported"
