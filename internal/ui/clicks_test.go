@@ -227,4 +227,22 @@ func TestThePageNamesItsCluster(t *testing.T) {
 	d.allow("patch")
 	_, said = d.say("n", "pause", `{"dryRun":true}`)
 	require.Contains(t, said["problem"], name+"Nothing was written: you lack")
+	for _, c := range []struct {
+		word, body string
+		code       int
+		says       string
+	}{
+		{"dance", `{}`, http.StatusNotFound, "There is no such action"},
+		{"pause", `{"more":1}`, http.StatusBadRequest, "What the page sent is not what it should send"},
+		{"pause", `{} {}`, http.StatusBadRequest, "What the page sent has more than one value"},
+		{"pause", `{"params":{"for":"soon"}}`, http.StatusUnprocessableEntity, "--for is"},
+	} {
+		code, said = d.say("n", c.word, c.body)
+		require.Equal(t, c.code, code, said)
+		require.Contains(t, said["problem"], name+c.says)
+	}
+	d = openBy(t, func(o *Options) { prod(o); o.ReadOnly = true }, nil, append(installed(), node("n"))...)
+	code, said = d.say("n", "pause", `{}`)
+	require.Equal(t, http.StatusForbidden, code)
+	require.Contains(t, said["problem"], name+"The page was started with --read-only")
 }

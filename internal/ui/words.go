@@ -71,14 +71,17 @@ type Answer struct {
 
 // word answers a person's word: POST /nodes/NAME/words/WORD.
 func (u *UI) word(w http.ResponseWriter, r *http.Request) {
+	refuse := func(code int, title, why string) {
+		u.problem(w, r, code, title, u.Reader.Cluster.Says(why))
+	}
 	name, _, ok := nodeName(r)
 	a := actions.Named(r.PathValue("word"))
 	if !ok || a == nil {
-		u.problem(w, r, http.StatusNotFound, "No such action", "There is no such action on a node.")
+		refuse(http.StatusNotFound, "No such action", "There is no such action on a node.")
 		return
 	}
 	if u.ReadOnly {
-		u.problem(w, r, http.StatusForbidden, "Read only",
+		refuse(http.StatusForbidden, "Read only",
 			"The page was started with --read-only: it changes nothing. Start it without that flag, or run the command.")
 		return
 	}
@@ -86,24 +89,24 @@ func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil {
-		u.problem(w, r, http.StatusBadRequest, "Not understood", "What the page sent is not what it should send: "+plain(err.Error()))
+		refuse(http.StatusBadRequest, "Not understood", "What the page sent is not what it should send: "+plain(err.Error()))
 		return
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		u.problem(w, r, http.StatusBadRequest, "Not understood", "What the page sent has more than one value.")
+		refuse(http.StatusBadRequest, "Not understood", "What the page sent has more than one value.")
 		return
 	}
 	prepared, err := a.Prepare(in.Params, u.Reader.Now())
 	if err != nil {
-		u.problem(w, r, http.StatusUnprocessableEntity, "Not accepted", inspect.Sentence(err))
+		refuse(http.StatusUnprocessableEntity, "Not accepted", inspect.Sentence(err))
 		return
 	}
 	switch denied, err := a.Denied(r.Context(), u.Reader, name, u.Reader.AsksForVerbs(r.Context())); {
 	case err != nil:
-		u.problem(w, r, http.StatusBadGateway, "Not asked", u.Reader.Cluster.Says(inspect.Sentence(err)))
+		refuse(http.StatusBadGateway, "Not asked", inspect.Sentence(err))
 		return
 	case denied != "":
-		u.problem(w, r, http.StatusForbidden, "Not allowed", u.Reader.Cluster.Says("Nothing was written: "+denied))
+		refuse(http.StatusForbidden, "Not allowed", "Nothing was written: "+denied)
 		return
 	}
 	if in.DryRun {
@@ -114,7 +117,7 @@ func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	of, first := u.clicks.take(in.Click, name, a.Name, in.Params, u.Reader.Now())
 	switch {
 	case of == nil:
-		u.problem(w, r, http.StatusConflict, "Not tried", u.Reader.Cluster.Says("Nothing was written: this was not tried, or too long ago. Try it again."))
+		refuse(http.StatusConflict, "Not tried", "Nothing was written: this was not tried, or too long ago. Try it again.")
 		return
 	case first: // it goes on though the browser may be gone: somebody reads what became of it
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), writeWithin)
