@@ -131,23 +131,44 @@ func TestAShortHoldOfTheFleetIsNotToldOnTheNode(t *testing.T) {
 	})
 }
 
-// TestHoldsThatEndByThemselvesAreNoWarning: an alert that must fire for longer is the normal course of each repair. An approval that a
-// person must give is the control.
+// TestHoldsThatEndByThemselvesAreNoWarning: they are the normal course of a repair. The control in each case is the hold that follows:
+// only a person's approval ends it.
 func TestHoldsThatEndByThemselvesAreNoWarning(t *testing.T) {
-	conf := modelConfig()
-	conf.Policies[0].For, conf.Policies[0].Approval = 5*time.Minute, true
-	inWorld(t, conf, 6, func(t *testing.T, w *world) {
-		w.start()
-		w.pass(16 * time.Second)
-		w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
-		w.pass(10 * time.Minute)
-		warns := map[remediations.Reason]bool{}
-		for _, e := range w.toldOf("RepairHeld") {
-			reason, _, _ := strings.Cut(e.Note, ":")
-			warns[remediations.Reason(reason)] = e.Warning
-		}
-		require.Contains(t, warns, remediations.ReasonTooYoung)
-		require.False(t, warns[remediations.ReasonTooYoung])
-		require.True(t, warns[remediations.ReasonAwaitingApproval])
-	})
+	for reason, set := range map[remediations.Reason]func(*remediations.Config){
+		remediations.ReasonTooYoung:      func(c *remediations.Config) { c.Policies[0].For = 5 * time.Minute },
+		remediations.ReasonCooldown:      func(c *remediations.Config) { c.Policies[0].Cooldown = 5 * time.Minute },
+		remediations.ReasonOutsideWindow: func(c *remediations.Config) { c.Windows = fromFivePastMidnight() },
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			conf := modelConfig()
+			conf.Policies[0].Approval, conf.Policies[0].Cooldown = true, 0
+			set(conf)
+			inWorld(t, conf, 6, func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() {
+					w.edit("n0", edit(remediations.HistoryKey, remediations.EncodeEntries([]remediations.Entry{{
+						ID: "abc234", Policy: conf.Policies[0].Name, Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}},
+						Began: time.Now().Add(-time.Minute), Ended: time.Now(), Cause: "f00df00df00df00d",
+					}})))
+					w.ail("n0", 1)
+					w.post("n0", remediations.StatusFiring)
+				})
+				w.pass(15 * time.Minute)
+				warns := map[remediations.Reason]bool{}
+				for _, e := range w.toldOf("RepairHeld") {
+					said, _, _ := strings.Cut(e.Note, ":")
+					warns[remediations.Reason(said)] = e.Warning
+				}
+				require.Contains(t, warns, reason)
+				require.False(t, warns[reason])
+				require.True(t, warns[remediations.ReasonAwaitingApproval], "the control: %v", warns)
+			})
+		})
+	}
+}
+
+// fromFivePastMidnight is a window that opens five minutes after a world begins.
+func fromFivePastMidnight() []remediations.Window {
+	return []remediations.Window{{From: remediations.WallTime{Minute: 5}, To: remediations.WallTime{Hour: 12}, Location: time.UTC}}
 }

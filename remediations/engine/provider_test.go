@@ -44,6 +44,36 @@ func TestWhatCouldOnlyBeRefusedCostsNoAttempt(t *testing.T) {
 	}
 }
 
+// TestWhatWouldBeRefusedIsOneLine in the log, though the provider is asked again and again. Another reason is a line of its own.
+func TestWhatWouldBeRefusedIsOneLine(t *testing.T) {
+	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
+		lines := logOf(w)
+		why := func() (out []string) {
+			for _, l := range lines() {
+				if l["msg"] == "the step would be refused" {
+					require.Equal(t, "n0", l["node"], l)
+					require.Equal(t, "reboot", l["step"], l)
+					said, _ := l["why"].(string)
+					out = append(out, said)
+				}
+			}
+			return out
+		}
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() { w.mood.trouble = "two instances have that name"; w.ail("n0", 1) })
+		w.pass(time.Hour)
+		require.Equal(t, []string{"two instances have that name"}, why())
+		w.do(func() { w.mood.trouble = "the instance is being deleted" })
+		w.pass(time.Hour)
+		require.Equal(t, []string{"two instances have that name", "the instance is being deleted"}, why())
+		w.do(func() { w.mood = providerMood{} })
+		w.pass(10 * time.Minute)
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes(), "the control")
+		require.Len(t, why(), 2)
+	})
+}
+
 // TestProviderThatSaysNothingBeforehandHoldsTheRepair until it does.
 func TestProviderThatSaysNothingBeforehandHoldsTheRepair(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
