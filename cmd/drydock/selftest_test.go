@@ -28,6 +28,9 @@ func TestTheSelfTestSucceedsOnlyWhereAlertsArrive(t *testing.T) {
 	refused := ledger.Ledger{Arrival: time.Now()}
 	refused.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestOK, Since: time.Now()}
 	refused.Status.Denied = "ValidatingAdmissionPolicy 'other' denied request"
+	aside := ledger.Ledger{Arrival: time.Now()}
+	aside.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestOK, Since: time.Now()}
+	aside.Status.Aside = "another Drydock is in charge of this cluster: other/drydock"
 	for name, tc := range map[string]struct {
 		ledger *corev1.ConfigMap
 		ok     bool
@@ -35,6 +38,7 @@ func TestTheSelfTestSucceedsOnlyWhereAlertsArrive(t *testing.T) {
 	}{
 		"it arrives":                   {saved(alerts.SelfTestOK, time.Now()), true, "ok, last arrival "},
 		"Drydock's writes are refused": {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: refused.Encode()}, false, "ValidatingAdmissionPolicy 'other'"},
+		"another Drydock is in charge": {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: aside.Encode()}, false, "another Drydock is in charge of this cluster"},
 		"it is not routed":             {saved(alerts.SelfTestUnrouted, time.Now()), false, "unrouted: as the leader says"},
 		"nobody leads":                 {saved(alerts.SelfTestOK, time.Now().Add(-time.Hour)), false, "check that a replica leads"},
 		"nobody judged":                {saved("", time.Time{}), false, "no leader has judged the self-test yet"},
