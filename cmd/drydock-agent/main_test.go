@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -61,6 +63,18 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 			require.Contains(t, stderr, "drydock-agent: "+c.want)
 			require.Contains(t, stderr, "--help")
 		})
+	}
+}
+
+// TestNoErrorQuotesAKubeconfigsPassword: the parser of URLs quotes an address that it cannot read.
+func TestNoErrorQuotesAKubeconfigsPassword(t *testing.T) {
+	for _, server := range []string{"https://u:hunter2%zz@host", "https://u:hunter2 x@host"} {
+		kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+		require.NoError(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, "{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}\n", server), 0o600))
+		code, stdout, stderr := call(t, "run", "--node-name", "n1", "--namespace", "drydock", "--key-file", "/nowhere/key", "--kubeconfig", kubeconfig)
+		require.Equal(t, cli.ExitFailed, code, stdout)
+		require.Contains(t, stderr, "reading --kubeconfig "+kubeconfig+": the API server's address is not a URL")
+		require.NotContains(t, stdout+stderr, "hunter2")
 	}
 }
 

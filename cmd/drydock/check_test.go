@@ -7,6 +7,8 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -200,6 +202,24 @@ func TestNoCommandQuotesAKubeconfigsPassword(t *testing.T) {
 			require.NotContains(t, stdout+stderr, "hunter2", args[0])
 		}
 	}
+}
+
+// TestAServersWarningSteersNoTerminal: others may have written it.
+func TestAServersWarningSteersNoTerminal(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path != "/api/v1/nodes" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Warning", "299 - \"a policy says \u202esey\"")
+		_, _ = io.WriteString(w, `{"kind":"NodeList","apiVersion":"v1","items":[]}`)
+	}))
+	t.Cleanup(server.Close)
+	kubeconfig := write(t, "kubeconfig", fmt.Sprintf("{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}\n", server.URL))
+	code, _, stderr := call(t, "check", write(t, "drydock.yaml", sound), "--kubeconfig", kubeconfig)
+	require.Equal(t, cli.ExitOK, code, stderr)
+	require.Equal(t, "Warning: a policy says \ufffdsey\n", stderr)
 }
 
 // TestCheckSkipsFiles: the chart's configuration is checked where its files are not, and the output says what was left out.

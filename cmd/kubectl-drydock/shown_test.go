@@ -102,3 +102,48 @@ func TestAWriteSaysInWhichCluster(t *testing.T) {
 	require.Equal(t, "prod (https://host:6443)", inspect.NewCluster("prod", "https://user:secret@host:6443").String())
 	require.Equal(t, "prod", inspect.NewCluster("prod", "https://user:secret%zz@host:6443").String())
 }
+
+// TestAServersWarningSteersNoTerminal: it is shown as kubectl shows it. Others may have written it, for example in an admission policy.
+func TestAServersWarningSteersNoTerminal(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Warning", "299 - \"a policy says \u202esey\"")
+		n := node("n", nil)
+		n.TypeMeta = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}
+		_ = json.NewEncoder(w).Encode(n)
+	}))
+	t.Cleanup(server.Close)
+	d := newDesk(t)
+	d.plugin.connect = d.plugin.connectByFlags
+	code, _, stderr := d.run("pause", "n", "--kubeconfig", kubeconfigOf(t, server.URL))
+	require.Equal(t, cli.ExitOK, code, stderr)
+	require.Equal(t, "Warning: a policy says \ufffdsey\n", stderr)
+}
+
+// TestNoErrorQuotesAKubeconfigsPassword: it may be in the API server's address, and the parser of URLs quotes an address that it cannot
+// read.
+func TestNoErrorQuotesAKubeconfigsPassword(t *testing.T) {
+	for server, says := range map[string]string{
+		"https://u:hunter2%zz@host":     "finding the cluster: the API server's address in the kubeconfig is not a URL",
+		"https://u:hunter2 x@host":      "finding the cluster: the API server's address in the kubeconfig is not a URL",
+		"https://u:hunter2@127.0.0.1:1": "connection refused",
+	} {
+		for _, args := range [][]string{{"pause", "n"}, {"status"}, {"why", "n"}, {"can-i"}, {"version"}} {
+			d := newDesk(t)
+			d.plugin.connect = d.plugin.connectByFlags
+			code, stdout, stderr := d.run(append(args, "--kubeconfig", kubeconfigOf(t, server))...)
+			require.Equal(t, cli.ExitFailed, code, "%s %s", args, stdout)
+			require.Contains(t, stderr, says, args)
+			require.NotContains(t, stdout+stderr, "hunter2", args)
+		}
+	}
+}
+
+// kubeconfigOf is a file with one context for that server.
+func kubeconfigOf(t *testing.T, server string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":%q}}],
+"users":[{"name":"u","user":{}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}]}`, server), 0o600))
+	return file
+}
