@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/report"
 )
 
 // TestATimelineThatIsCutSaysSo: the page has the first nodes by name, and says how many there are.
@@ -26,4 +28,24 @@ func TestATimelineThatIsCutSaysSo(t *testing.T) {
 		require.Len(t, shown, 100)
 		require.Equal(t, "n099", shown[99].Name)
 	}
+}
+
+// TestTheTimesOfAnAlertAreCalledThat: an alert begins some minutes after its fault. A step is decided, and nothing is done.
+func TestTheTimesOfAnAlertAreCalledThat(t *testing.T) {
+	t.Parallel()
+	columns := func(s report.Section) (out []string) {
+		for _, c := range s.Table.Columns {
+			out = append(out, c.Name)
+		}
+		return out
+	}
+	r := &Report{Runs: []Answer{{}, {Curing: true}, {}}}
+	r.Runs[0].Repairs = []*Repair{{Fault: Fault{Node: "n", Began: at(1, 0), Ended: at(2, 0)}, Recorded: at(1, 5), Steps: []Step{{Name: "reboot", At: at(1, 10)}}}}
+	for _, s := range r.Runs[0].sections("as it went") {
+		if s.Title == "Repairs, as it went" {
+			require.Equal(t, []string{"repair", "node", "policy", "alert began", "alert ended", "steps decided", "outcome", "verdict"}, columns(s))
+			require.Equal(t, []string{report.Stamp(at(1, 0)), report.Stamp(at(2, 0))}, s.Table.Rows[0][3:5])
+		}
+	}
+	require.Equal(t, []string{"node", "alert", "alert began"}, columns(r.comparison())[:3])
 }
