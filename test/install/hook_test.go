@@ -61,6 +61,42 @@ func TestHelmChecksTheConfigurationFirst(t *testing.T) {
 	require.ErrorContains(t, err, "policies[0].plan[0].step: no such remediation")
 }
 
+// TestEveryPodPullsWithTheSecretsOfAParentChart: Drydock's pods, the agents', that of `helm test` and that of the check before an upgrade.
+// The control: without those values none has any.
+func TestEveryPodPullsWithTheSecretsOfAParentChart(t *testing.T) {
+	pods := func(args ...string) map[string][]corev1.LocalObjectReference {
+		text := helmAlone(t, append([]string{"template", "drydock", filepath.Join(root(t), "charts", "drydock"), "--set", "agent.enabled=true"}, args...)...)
+		out := map[string][]corev1.LocalObjectReference{}
+		for _, o := range objects(t, map[string]string{"all": text}) {
+			var pod corev1.PodSpec
+			switch o.GetKind() {
+			case "Pod":
+				var p corev1.Pod
+				find(t, []*unstructured.Unstructured{o}, "Pod", o.GetName(), &p)
+				pod = p.Spec
+			case "Deployment", "DaemonSet", "Job":
+				var owner struct {
+					Spec struct{ Template corev1.PodTemplateSpec }
+				}
+				find(t, []*unstructured.Unstructured{o}, o.GetKind(), o.GetName(), &owner)
+				pod = owner.Spec.Template.Spec
+			default:
+				continue
+			}
+			require.NotEmpty(t, pod.Containers, o.GetName())
+			out[o.GetKind()+" "+o.GetName()] = pod.ImagePullSecrets
+		}
+		return out
+	}
+	both := []corev1.LocalObjectReference{{Name: "own"}, {Name: "by-name"}, {Name: "by-object"}}
+	want := map[string][]corev1.LocalObjectReference{"Deployment drydock": both, "DaemonSet drydock-agent": both, "Pod drydock-selftest": both, "Job drydock-check": both}
+	require.Equal(t, want, pods("--set-json", `image.pullSecrets=[{"name":"own"}]`, "--set-json", `global.imagePullSecrets=["by-name",{"name":"by-object"}]`))
+	for name := range want {
+		want[name] = nil
+	}
+	require.Equal(t, want, pods())
+}
+
 // TestHelmRefusesWhatTheCheckRefuses: with a Job that failed nothing is upgraded. The control: with one that succeeded all is. An install
 // waits for no Job.
 func TestHelmRefusesWhatTheCheckRefuses(t *testing.T) {
