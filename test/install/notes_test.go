@@ -51,3 +51,25 @@ func TestTheNotesSayWhatAdmissionDoes(t *testing.T) {
 		require.Contains(t, notes, tc.says, name)
 	}
 }
+
+// TestTheNotesPromiseNoConnection: at an install nothing has arrived yet. They name the labels that the operator must select, or say that
+// there are none.
+func TestTheNotesPromiseNoConnection(t *testing.T) {
+	const none = "(no labels; by default kube-prometheus-stack selects only objects with its label release)"
+	for name, tc := range map[string]struct {
+		values m
+		says   []string
+	}{
+		"no operator": {m{}, []string{"Alerts         NOT by this chart."}},
+		"labels":      {m{"prometheusOperator": m{"enabled": true, "labels": m{"release": "kps"}}}, []string{"PrometheusRule drydock (release=kps)", "ServiceMonitor drydock (release=kps)"}},
+		"no labels":   {m{"prometheusOperator": m{"enabled": true}, "agent": m{"enabled": true}}, []string{"PrometheusRule drydock " + none, "ServiceMonitor drydock " + none, "lets Prometheus scrape it " + none + "."}},
+	} {
+		notes, err := lab.RenderNotes("drydock", "drydock", tc.values)
+		require.NoError(t, err, name)
+		require.NotContains(t, notes, "Connected:", name)
+		require.Contains(t, notes, "shows within a minute or two whether alerts reach Drydock", name)
+		for _, text := range tc.says {
+			require.Contains(t, notes, text, name)
+		}
+	}
+}

@@ -102,6 +102,12 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"a threshold that never holds":         {m{"prometheusRule": m{"customRules": m{"SeiNodeSidecarReadinessLost": m{"threshold": 11}}}}, "prometheusRule.customRules.SeiNodeSidecarReadinessLost.threshold is 11: write a number from 1 to 10"},
 		"a threshold beside an expression":     {m{"prometheusRule": m{"customRules": m{"NodesNotReady": m{"threshold": 0.5, "expr": "vector(0)"}}}}, "at '/prometheusRule/customRules/NodesNotReady': 'not' failed"},
 		"a label that no operator selects":     {m{"prometheusOperator": m{"enabled": true, "labels": m{"release": ""}}}, "prometheusOperator.labels.release is empty, so no operator would select"},
+		"a label without a value":              {m{"prometheusOperator": m{"enabled": true, "labels": m{"release": nil}}}, "prometheusOperator.labels.release is empty, so no operator would select"},
+		"rules that no operator selects":       {m{"prometheusOperator": m{"enabled": true, "labels": m{"release": "kps"}}, "prometheusRule": m{"labels": m{"release": ""}}}, "prometheusRule.labels.release is empty, so no operator would select the rules"},
+		"a scrape that no operator selects":    {m{"prometheusOperator": m{"enabled": true}, "serviceMonitor": m{"labels": m{"release": ""}}}, "serviceMonitor.labels.release is empty, so no operator would select the scrape"},
+		"a route that no operator selects":     {m{"prometheusOperator": m{"enabled": true}, "alertmanagerConfig": m{"labels": m{"release": nil}}}, "alertmanagerConfig.labels.release is empty, so no operator would select the route"},
+		"probes that no operator selects":      {m{"prometheusOperator": m{"enabled": true}, "sidecarProbes": m{"labels": m{"release": ""}}}, "sidecarProbes.labels.release is empty, so no operator would select the probes"},
+		"agents that no operator selects":      {m{"prometheusOperator": m{"enabled": true}, "agent": m{"enabled": true, "podMonitor": m{"labels": m{"release": ""}}}}, "--set agent.podMonitor.labels.release=NAME"},
 		"a name that no Service can have":      {m{"fullnameOverride": "drydock.prod"}, `the objects would be called "drydock.prod"`},
 		"a name that begins with a digit":      {m{"fullnameOverride": "2-drydock"}, "use another release name, or set fullnameOverride"},
 		"rights of nobody":                     {m{"serviceAccount": m{"create": false}}, "set serviceAccount.name to the ServiceAccount that Drydock runs as"},
@@ -113,6 +119,44 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 			require.ErrorContains(t, err, tc.says)
 		})
 	}
+}
+
+// TestAnExampleAsItIsConnectsNothing: the label that the user's Prometheus selects is empty in it, and the chart refuses that. The control:
+// with the label it renders.
+func TestAnExampleAsItIsConnectsNothing(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root(t), "charts", "drydock", "examples", "*-values.yaml"))
+	require.NoError(t, err)
+	tried := 0
+	for _, file := range files {
+		values, err := common.ReadValuesFile(file)
+		require.NoError(t, err)
+		operator, ok := values["prometheusOperator"].(m)
+		if !ok { // for a Prometheus without the operator
+			continue
+		}
+		tried++
+		if civo, ok := at(values, "config", "providers", "civo"); ok { // its values are the user's, too
+			civo["clusterID"], civo["region"] = "4711", "LON1"
+		}
+		_, err = lab.RenderChart("drydock", "drydock", values)
+		require.ErrorContains(t, err, "prometheusOperator.labels.release is empty, so no operator would select", filepath.Base(file))
+		operator["labels"] = m{"release": "kps"}
+		_, err = lab.RenderChart("drydock", "drydock", values)
+		require.NoError(t, err, filepath.Base(file))
+	}
+	require.GreaterOrEqual(t, tried, 5)
+}
+
+// at is the section at that path.
+func at(values m, path ...string) (m, bool) {
+	for _, key := range path {
+		below, ok := values[key].(m)
+		if !ok {
+			return nil, false
+		}
+		values = below
+	}
+	return values, true
 }
 
 // TestASectionWithoutAValueIsRefusedOrMeansNothing: Helm takes a section that is null out of the values, and a template must not fail on

@@ -47,9 +47,21 @@
 {{- fail (printf "the objects would be called %q, and a Service has only lower case letters, digits and dashes in its name, and begins with a letter: use another release name, or set fullnameOverride" $name) -}}
 {{- end -}}
 {{- if .Values.prometheusOperator.enabled -}}
-{{- range $key, $value := .Values.prometheusOperator.labels -}}
-{{- if not $value -}}
-{{- fail (printf "prometheusOperator.labels.%s is empty, so no operator would select the rules, the scrape and the route: set it to the value that your Prometheus selects. For kube-prometheus-stack, release is the name of its own release (helm list -A): --set prometheusOperator.labels.%s=NAME" $key $key) -}}
+{{- range list
+  (list "prometheusOperator" true .Values.prometheusOperator "the rules, the scrape and the route")
+  (list "prometheusRule" .Values.prometheusRule.enabled .Values.prometheusRule "the rules")
+  (list "serviceMonitor" .Values.serviceMonitor.enabled .Values.serviceMonitor "the scrape")
+  (list "alertmanagerConfig" .Values.alertmanagerConfig.enabled .Values.alertmanagerConfig "the route")
+  (list "sidecarProbes" (default dict .Values.sidecarProbes).enabled (default dict .Values.sidecarProbes) "the probes of the sidecars")
+  (list "agent.podMonitor" (and .Values.agent.enabled .Values.agent.podMonitor.enabled) .Values.agent.podMonitor "the scrape of the agents")
+-}}
+{{- $path := index . 0 -}}
+{{- $made := index . 1 -}}
+{{- $selected := index . 3 -}}
+{{- range $key, $value := (index . 2).labels -}}
+{{- if and $made (not $value) -}}
+{{- fail (printf "%s.labels.%s is empty, so no operator would select %s: set it to the value that your Prometheus selects. For kube-prometheus-stack, release is the name of its own release (helm list -A): --set %s.labels.%s=NAME" $path $key $selected $path $key) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

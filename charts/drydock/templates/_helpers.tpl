@@ -39,7 +39,8 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- /* list ROOT LABELS: those labels in words, without the chart's own. */ -}}
 {{- define "drydock.operator.only" -}}
 {{- $all := include "drydock.operator.own" . | fromYaml -}}
-{{- range $i, $key := keys $all | sortAlpha }}{{ if $i }}, {{ end }}{{ $key }}={{ get $all $key }}{{ end -}}
+{{- range $i, $key := keys $all | sortAlpha }}{{ if $i }}, {{ end }}{{ $key }}={{ get $all $key }}
+{{- else }}no labels; by default kube-prometheus-stack selects only objects with its label release{{ end -}}
 {{- end -}}
 
 {{- define "drydock.image" -}}
