@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
@@ -38,6 +39,11 @@ func (o *outage) over() { *o = outage{} }
 // due says that it may be tried now. A time that lies further ahead than any wait is that of a clock that was wrong.
 func (o *outage) due(now time.Time) bool {
 	return !now.Before(o.again) || o.again.Sub(now) > o.wait
+}
+
+// idle says that it has not been tried for some time, because nothing needs it any more.
+func (o *outage) idle(now time.Time) bool {
+	return now.Sub(o.again) > 2*remediations.OutageFor
 }
 
 // retry has the next pass come when what fails is due. What was due already in this pass was tried, or nobody needed it: a

@@ -25,8 +25,11 @@ func (p *pass) readLease(node string) {
 		renewed, duration = time.Time{}, 0
 	}
 	lease := signs.Lease{ReadAt: p.Clock.Now(), RenewedAt: renewed, Duration: duration}
-	if err == nil {
+	switch {
+	case err == nil:
 		lease = p.leases.follow(node, lease)
+	case !errors.Is(err, ErrNotFound):
+		lease.Unread = err.Error()
 	}
 	p.remember(node).lease = &lease
 }
@@ -116,17 +119,20 @@ type toldHold struct {
 
 // publish sets the gauges, and puts into the ledger what lies with the fleet where that changed.
 func (p *pass) publish() {
-	blind := p.word.BlindCause(p.Config)
 	now := p.Clock.Now()
+	if p.leaseOut.idle(now) {
+		p.leaseOut.over()
+	}
+	blind, unread := p.word.BlindCause(p.Config), p.unreadLeases(now)
 	lost, unwritten := p.ledger == nil && p.ledgerOut.lasting(now), p.unwritten(now)
 	p.metrics.set(p.Config, p.tally, p.fleet, map[string]bool{
-		blindAlertmanager: blind != "", blindLeases: p.heartbeats.Blind() != "" || p.leasesOut.lasting(now) || p.leaseOut.lasting(now), blindLedger: lost,
+		blindAlertmanager: blind != "", blindLeases: p.heartbeats.Blind() != "" || unread != "", blindLedger: lost,
 		blindNodes: p.stale != "", blindWrites: len(unwritten) > 0, blindDenied: p.writes.Denied != "", blindStore: p.back != nil || (p.ledger != nil && p.ledger.Status.WentBack != nil),
 	})
 	if lost {
 		p.holds[remediations.ReasonBlind] = lifecycle.LedgerLost(p.ledgerOut.since, p.ledgerErr)
 	}
-	blind = cmp.Or(blind, p.heartbeats.Blind(), p.stale)
+	blind = cmp.Or(blind, p.heartbeats.Blind(), unread, p.stale)
 	if _, told := p.holds[remediations.ReasonAlertUnconfirmed]; !told && p.unrouted.says != "" {
 		p.holds[remediations.ReasonAlertUnconfirmed] = p.unrouted.says
 	}
@@ -152,12 +158,23 @@ func (p *pass) publish() {
 	}
 	p.ledger.Status = status // goes along with the next write, whatever its reason
 	if !p.ledger.Saw(p.noteBlind(), p.now) && sameStatus(status, p.statusSaved) {
-		if now.Sub(p.ledgerOut.again) > 2*remediations.OutageFor {
+		if p.ledgerOut.idle(now) {
 			p.ledgerOut.over() // nothing has waited to be saved for some time
 		}
 		return
 	}
 	_ = p.save(p.ledger.Clone())
+}
+
+// unreadLeases says which leases Drydock cannot read, and since when; empty: it can read them, or has failed for a short time only.
+func (p *pass) unreadLeases(now time.Time) string {
+	switch {
+	case p.leaseOut.lasting(now):
+		return lifecycle.LeaseLost(p.leaseOut.since, p.leaseOut.err)
+	case p.leasesOut.lasting(now):
+		return lifecycle.LeasesLost(p.leasesOut.since, p.leasesOut.err)
+	}
+	return ""
 }
 
 // sameStatus compares what is worth a write: which scopes are open, whether Drydock is blind, which reasons hold, who holds a limit. A

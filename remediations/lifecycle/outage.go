@@ -31,7 +31,17 @@ func (s *State) leasesLost(now time.Time) *Finding {
 	if !Lost(s.LeasesLost, now) {
 		return nil
 	}
-	return &Finding{Message: fmt.Sprintf("the nodes' leases cannot be listed since %s (%s); nothing begins without them", remediations.Instant(s.LeasesLost).Format(time.RFC3339), text.Line(fmt.Sprint(s.LeasesErr), 200)), Fleetwide: true}
+	return &Finding{Message: LeasesLost(s.LeasesLost, s.LeasesErr), Fleetwide: true}
+}
+
+// LeasesLost is what people are told of leases that could not be listed for some time.
+func LeasesLost(since time.Time, err error) string {
+	return fmt.Sprintf("the nodes' leases cannot be listed since %s (%s); nothing begins without them", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
+}
+
+// LeaseLost is what people are told of the lease of one node that could not be read for some time.
+func LeaseLost(since time.Time, err error) string {
+	return fmt.Sprintf("a node's lease cannot be read since %s (%s); no cure is proven without it", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
 // Lost says that what began to fail then has failed for long enough to hold repairs; a zero time: it does not fail.

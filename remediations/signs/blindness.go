@@ -14,6 +14,8 @@ type Lease struct {
 	// StoodFrom is when this renewal was read first. MovedFrom is when the renewal before it was read last: the kubelet has renewed the
 	// lease since. Both are times of the clock that reads; zero: no earlier reading says so.
 	StoodFrom, MovedFrom time.Time
+	// Unread is why the lease could not be read; empty: it was read, or the node has none.
+	Unread string
 }
 
 // After adds what an earlier reading of the same lease shows. The kubelet stamps its lease with the node's own clock, which may be

@@ -117,10 +117,12 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 	var cure lifecycle.Decision
 	if c.Resolved() {
 		var well bool
-		if cure, well = s.Cured(p, now); cure.Verb == lifecycle.VerbEnd {
+		cure, well = s.Cured(p, now)
+		switch pending := r.Phase == remediations.PhasePending; {
+		case cure.Verb == lifecycle.VerbEnd:
 			return cure
-		} else if well && r.Phase == remediations.PhasePending && now.Before(r.Deadline) {
-			return cure
+		case well && pending && now.Before(r.Deadline), well && !pending && s.Ledger != nil && s.unreadLease() != "":
+			return s.proving(c, cure)
 		}
 		if !well {
 			if s.fewerGPUs() != "" {
@@ -146,11 +148,7 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 	if p.Moved(r.Step) {
 		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("the plan of policy %s was changed, and step %d of it is not %s any more: where this repair would go on is not known", p.Name, r.Step.Index+1, r.Step.Name), now)
 	}
-	// A step that was issued is never issued again under the same attempt, whatever became of the plan since.
-	step, ok := r.Step, true
-	if (r.Intent.Of(r, step) && !s.interrupted(r)) || !s.Doable(p, r, step) {
-		step, ok = s.NextStep(p, r, step)
-	}
+	step, ok := s.following(p)
 	next := r.Between(now)
 	if ok {
 		c.Step, next.Step = step, step
@@ -166,6 +164,16 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 	d.Well, d.Heard, d.Ask.Lease = cure.Well, cure.Heard, cure.Ask.Lease
 	d.Ask.Witness = d.Ask.Witness || cure.Ask.Witness
 	return d
+}
+
+// following is the step with which the repair on record goes on; false: its plan has none left. A step that was issued is never issued
+// again under the same attempt, whatever became of the plan since.
+func (s *state) following(p *remediations.Policy) (remediations.StepRef, bool) {
+	r := s.Record
+	if (r.Intent.Of(r, r.Step) && !s.interrupted(r)) || !s.Doable(p, r, r.Step) {
+		return s.NextStep(p, r, r.Step)
+	}
+	return r.Step, true
 }
 
 // acted is the candidate that goes on with the repair on record.

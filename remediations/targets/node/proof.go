@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
@@ -69,7 +70,7 @@ func (s *state) evidence(d *lifecycle.Decision, p *remediations.Policy, due, now
 		return false, ""
 	}
 	if !s.renewed(r) {
-		*d = lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: s.Lease.ReadAt.Add(leaseAgain), Message: "the kubelet's lease is stale"}
+		*d = lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: s.Lease.ReadAt.Add(leaseAgain), Message: cmp.Or(s.unreadLease(), "the kubelet's lease is stale")}
 		return false, ""
 	}
 	if why := s.fewerGPUs(); why != "" {
@@ -84,6 +85,37 @@ func (s *state) evidence(d *lifecycle.Decision, p *remediations.Policy, due, now
 		return false, "the alert is gone, the fault is not: " + saw
 	}
 	return true, ""
+}
+
+// unreadLease says that the node is Ready, and why its lease cannot be read; empty: it can be, or the node is not Ready.
+func (s *state) unreadLease() string {
+	if s.Lease == nil || s.Lease.Unread == "" || !s.sound() {
+		return ""
+	}
+	return fmt.Sprintf("the node is Ready, but its lease cannot be read (%s); no cure is proven without it", text.Line(s.Lease.Unread, 200))
+}
+
+// proving waits for the proof of a cure after the attempt's time. A lease that cannot be read holds the repair; when it can be read again,
+// the repair is held by what else holds it.
+func (s *state) proving(c *lifecycle.Candidate, cure lifecycle.Decision) lifecycle.Decision {
+	r, unread := s.Record, s.unreadLease()
+	if s.Ledger == nil || (unread == "" && (r.Hold == nil || r.Hold.Reason != remediations.ReasonBlind)) {
+		return cure
+	}
+	reason, f := c.HeldBy(nil)
+	if unread != "" && (f == nil || reason == remediations.ReasonAlertResolved || reason == remediations.ReasonObserving) {
+		reason, f = remediations.ReasonBlind, &lifecycle.Finding{Message: unread}
+	}
+	if f == nil {
+		return cure
+	}
+	next := r.Between(c.Now)
+	if step, ok := s.following(c.Policy); ok && next.Phase != r.Phase {
+		next.Step = step
+	}
+	d := s.keep(c, next, reason, f)
+	d.Recheck, d.Ask, d.Well, d.Heard = cure.Recheck, cure.Ask, cure.Well, cure.Heard
+	return d
 }
 
 // fewerGPUs says that the machine lost GPUs during the repair; empty: it did not. A GPU that fell off its bus may not come back, and

@@ -133,6 +133,8 @@ func (s *state) orphanOver(o *ledger.Orphan, p *remediations.Policy, now time.Ti
 		missing = r.WithoutPolicy()
 	case s.Node == nil && s.answers().Machine.NoneNeeded:
 		missing = NoneNeeded + ", but that has not held for long enough, or its alert is not gone"
+	case s.Node != nil && s.unreadLease() != "":
+		missing = s.unreadLease()
 	default:
 		missing = "no Node of the new machine is well"
 	}

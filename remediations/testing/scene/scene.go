@@ -208,6 +208,7 @@ type Beats struct {
 type Lease struct {
 	Read    string `json:"read"`    // how long ago
 	Renewed string `json:"renewed"` // how long ago
+	Unread  string `json:"unread"`  // why it could not be read
 }
 
 type Ledger struct {

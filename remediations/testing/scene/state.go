@@ -133,7 +133,10 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 		s.Read[SignOf(text)] = signs.Testimony{Answer: said.Answer, Saw: fmt.Sprintf("%s is %s", text, said.Answer), At: Ago(said.Asked, "1s")}
 	}
 	if sc.Lease != nil {
-		s.Lease = &signs.Lease{ReadAt: Ago(sc.Lease.Read, "0s"), RenewedAt: Ago(sc.Lease.Renewed, "4s"), Duration: 40 * time.Second}
+		s.Lease = &signs.Lease{ReadAt: Ago(sc.Lease.Read, "0s"), RenewedAt: Ago(sc.Lease.Renewed, "4s"), Duration: 40 * time.Second, Unread: sc.Lease.Unread}
+		if s.Lease.Unread != "" {
+			s.Lease.RenewedAt = time.Time{}
+		}
 	}
 	return s
 }
