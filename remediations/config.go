@@ -256,6 +256,16 @@ func (c *Config) Names(alert map[string]string, node string) bool {
 	return false
 }
 
+// NodeLabels are the labels of alerts by which policies know the node.
+func (c *Config) NodeLabels() (out []string) {
+	for _, p := range c.Policies {
+		if p.Kind == KindNode && len(p.Labels) == 1 && !slices.Contains(out, p.Labels[0]) {
+			out = append(out, p.Labels[0])
+		}
+	}
+	return out
+}
+
 // matches is Matchers.Matches without a copy of the labels.
 func matches(all labels.Matchers, alert map[string]string) bool {
 	for _, m := range all {

@@ -18,7 +18,7 @@ import (
 func newAlertmanager(cfg *config.Config, reg prometheus.Registerer) (*alertmanager.Client, error) {
 	o := alertmanager.Options{
 		HTTPConfig: cfg.Alertmanager.HTTPConfig, Registerer: reg,
-		Keep: kept(cfg.Core), SelfTest: cfg.Core.IsSelfTest, Receiver: cfg.Alertmanager.Receiver,
+		Keep: kept(cfg.Core), SelfTest: cfg.Core.IsSelfTest, Receiver: cfg.Alertmanager.Receiver, NodeLabels: cfg.Core.NodeLabels(),
 	}
 	for _, u := range cfg.Alertmanager.URLs {
 		o.URLs = append(o.URLs, u.String())

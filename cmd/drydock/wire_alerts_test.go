@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/engine"
 )
 
@@ -99,4 +102,33 @@ func TestWhatWasMeantForDrydockIsLookedAt(t *testing.T) {
 		require.Equal(t, looked, keep(map[string]string{"alertname": "NodeNotReady", "remediation": value, "node": "n1"}), "%q", value)
 	}
 	require.False(t, keep(map[string]string{"alertname": "Watchdog"}))
+}
+
+// TestAnInhibitionByTheNodesOwnAlertIsSaidByTheProcess, though no policy takes the alert that inhibits.
+func TestAnInhibitionByTheNodesOwnAlertIsSaidByTheProcess(t *testing.T) {
+	at := time.Now().UTC().Format(time.RFC3339)
+	by := map[string]string{"alertname": "KubeNodeNotReady", "node": "n1"}
+	ill := map[string]string{"alertname": "NodeNotReady", "node": "n1", "remediation": "node-not-ready", "severity": "critical"}
+	alert := func(labels map[string]string, state string, inhibitedBy ...string) map[string]any {
+		return map[string]any{
+			"labels": labels, "startsAt": at, "receivers": []any{map[string]string{"name": "drydock"}},
+			"status": map[string]any{"state": state, "inhibitedBy": inhibitedBy},
+		}
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		var answer any = []any{}
+		if strings.HasSuffix(r.URL.Path, "/alerts") {
+			answer = []any{alert(ill, "suppressed", remediations.Fingerprint(by)), alert(by, "active"), alert(map[string]string{"alertname": "Watchdog"}, "active")}
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(server.Close)
+	cfg, _, err := config.Load(write(t, "config.yaml", strings.ReplaceAll(sound, "http://alertmanager:9093", server.URL)), config.Options{SkipFiles: true})
+	require.NoError(t, err)
+	client, err := newAlertmanager(cfg, prometheus.NewRegistry())
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	said := &alerts.Snapshot{AskedAt: time.Now(), Replicas: client.Look(t.Context())}
+	require.Equal(t, "inhibited by the alert KubeNodeNotReady ("+remediations.Fingerprint(by)+") about the same node", said.VerdictFor(remediations.Fingerprint(ill), cfg.Core, "").Message)
 }

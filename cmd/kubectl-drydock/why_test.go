@@ -123,18 +123,21 @@ func fleetOf(ill *corev1.Node) []runtime.Object {
 // alertmanagerWith has the node's alert, silenced or not, and the Watchdog.
 func alertmanagerWith(t *testing.T, silences ...string) string {
 	t.Helper()
-	return alertmanagerOf(t, silences, false)
+	return alertmanagerOf(t, silences, nil)
 }
 
-// inhibitor is an alert about no node.
-var inhibitor = map[string]string{"alertname": "RackPowerLost", "severity": "critical"}
+// inhibitor is an alert about no node, ownInhibitor one about node-3. No policy takes them.
+var (
+	inhibitor    = map[string]string{"alertname": "RackPowerLost", "severity": "critical"}
+	ownInhibitor = map[string]string{"alertname": "KubeNodeNotReady", "node": "node-3"}
+)
 
-// alertmanagerOf has the inhibitor as well, which inhibits the node's alert or does not.
-func alertmanagerOf(t *testing.T, silences []string, inhibits bool) string {
+// alertmanagerOf has the alert that inhibits the node's alert as well; nil: it has the inhibitor, which inhibits nothing.
+func alertmanagerOf(t *testing.T, silences []string, inhibits map[string]string) string {
 	t.Helper()
-	inhibitedBy := []string{}
-	if inhibits {
-		inhibitedBy = append(inhibitedBy, remediations.Fingerprint(inhibitor))
+	inhibitedBy, also := []string{}, inhibitor
+	if inhibits != nil {
+		inhibitedBy, also = append(inhibitedBy, remediations.Fingerprint(inhibits)), inhibits
 	}
 	alert := func(labels map[string]string, silencedBy, inhibitedBy []string) map[string]any {
 		state := "active"
@@ -154,7 +157,7 @@ func alertmanagerOf(t *testing.T, silences []string, inhibits bool) string {
 		case strings.HasSuffix(r.URL.Path, "/alerts"):
 			answer = []any{
 				alert(illLabels, silences, inhibitedBy), alert(map[string]string{"alertname": "Watchdog"}, nil, nil),
-				alert(map[string]string{"alertname": "NodeDiskSlow", "node": "node-3"}, nil, nil), alert(inhibitor, nil, nil),
+				alert(map[string]string{"alertname": "NodeDiskSlow", "node": "node-3"}, nil, nil), alert(also, nil, nil),
 				alert(gatedLabels, silences, nil),
 			}
 		case strings.Contains(r.URL.Path, "/silence/"):
@@ -241,7 +244,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		config   string // empty: whyConfig
 		policy   string // added to the configuration of the policy
 		silences []string
-		inhibits bool
+		inhibits map[string]string
 		unasked  bool
 		glass    string // why the ledger has break-glass on node-3 since 20:45
 		code     int
@@ -368,8 +371,12 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			says: []string{"node-3 is about to be repaired.", "Next:     reboot:1 by civo"}, never: []string{"Exhausted holds"},
 		},
 		"inhibited by another alert": {
-			node: illNode(), inhibits: true, code: 3,
-			says: []string{"node-3 is not repaired: Inhibited holds it.", "Why: inhibited by the alert RackPowerLost"},
+			node: illNode(), inhibits: inhibitor, code: 3,
+			says: []string{"node-3 is not repaired: Inhibited holds it.", "Why: inhibited by the alert RackPowerLost"}, never: []string{"about the same node"},
+		},
+		"inhibited by an alert about the node that no policy takes": {
+			node: illNode(), inhibits: ownInhibitor, code: 3,
+			says: []string{"Why: inhibited by the alert KubeNodeNotReady (" + remediations.Fingerprint(ownInhibitor) + ") about the same node"},
 		},
 		"silenced": {
 			node: illNode(pending()), silences: []string{silenceID}, code: 3,
@@ -490,7 +497,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			never: []string{"needs no repair"},
 		},
 		"not Ready, and Alertmanager keeps the alert back": {
-			node: aged("node-3", corev1.ConditionFalse), inhibits: true, code: 0,
+			node: aged("node-3", corev1.ConditionFalse), inhibits: inhibitor, code: 0,
 			says: []string{"and the Node does not have it; Inhibited: inhibited by the alert RackPowerLost"}, never: []string{"needs no repair", "Drydock writes it there"},
 		},
 		"not Ready, and the policy is not there": {

@@ -246,7 +246,7 @@ func (a *alertmanager) mute(f *firing) {
 // look is Alertmanager's answer. Its map of alerts is not changed when alerts change: it is made anew.
 func (a *alertmanager) look(now time.Time) []alerts.Replica {
 	if a.answer == nil {
-		w := &alerts.Replica{URL: "history", Watchdog: true, Alerts: map[string]alerts.Alert{}, Inhibitors: map[string]string{}}
+		w := &alerts.Replica{URL: "history", Watchdog: true, Alerts: map[string]alerts.Alert{}, Inhibitors: map[string]map[string]string{}}
 		for fp, f := range a.active {
 			for _, m := range a.blindWhen {
 				if name := f.labels[model.AlertNameLabel]; m.Matches(f.set) && (w.BlindBy == "" || name < w.BlindBy) {
@@ -258,7 +258,7 @@ func (a *alertmanager) look(now time.Time) []alerts.Replica {
 			}
 			a.mute(f)
 			for _, by := range f.inhibitedBy {
-				w.Inhibitors[by] = a.active[by].labels[model.AlertNameLabel]
+				w.Inhibitors[by] = a.active[by].labels
 			}
 			var silencedBy []string
 			if a.silenced[f.on] {

@@ -200,7 +200,7 @@ func (r *Reader) ask(ctx context.Context, s *Observation, urls []string) (*alert
 	}
 	o := alertmanager.Options{URLs: urls, Timeout: askWithin, Receiver: core.Receiver, SelfTest: core.IsSelfTest, Keep: func(labels map[string]string) bool {
 		return core.Wants(labels) || s.names(labels)
-	}}
+	}, NodeLabels: core.NodeLabels()}
 	o.Watchdog, o.BlindWhen = s.Config.Alertmanager.Selectors()
 	client, err := alertmanager.New(o)
 	if err != nil {

@@ -37,8 +37,8 @@ type answer struct {
 	selfTests map[string]alerts.Alert
 	// kept is what all of these take.
 	kept kept
-	// names are those of alerts of no interest, by fingerprint: one of them may inhibit one that is.
-	names map[string]string
+	// others are the alerts of no interest, by fingerprint: one of them may inhibit one that is.
+	others map[string]reading
 	// known are the alerts of the answer before, readings those of this one; but for those that also say something about Alertmanager
 	// itself.
 	known, readings readings
@@ -48,7 +48,7 @@ type answer struct {
 }
 
 func newAnswer(in interests, known readings) *answer {
-	return &answer{known: known, readings: readings{}, interests: in, blindBy: map[string]bool{}, alerts: map[string]alerts.Alert{}, selfTests: map[string]alerts.Alert{}, names: map[string]string{}, routes: routes{}}
+	return &answer{known: known, readings: readings{}, interests: in, blindBy: map[string]bool{}, alerts: map[string]alerts.Alert{}, selfTests: map[string]alerts.Alert{}, others: map[string]reading{}, routes: routes{}}
 }
 
 // gettable is what is read of models.GettableAlert, whose own decoding reads each
@@ -102,8 +102,8 @@ func (a *answer) read(d *json.Decoder) error {
 	return a.add(alert, id)
 }
 
-// take notes an alert of which nothing else need be known: its name, and all of it where it is of interest. There may be too many of no
-// interest; then it is not noted.
+// take notes an alert of which nothing else need be known: its name and its node, and all of it where it is of interest. There may be
+// too many of no interest; then it is not noted.
 func (a *answer) take(r reading, id written) error {
 	if r.alert != nil {
 		if err := a.keep(r); err != nil {
@@ -116,12 +116,12 @@ func (a *answer) take(r reading, id written) error {
 	return nil
 }
 
-// pass notes the name of an alert of no interest; false: there are too many.
+// pass notes the name and the node of an alert of no interest; false: there are too many.
 func (a *answer) pass(r reading) bool {
-	if len(a.names) >= maxAlerts {
+	if len(a.others) >= maxAlerts {
 		return false
 	}
-	a.names[r.fingerprint] = r.name
+	a.others[r.fingerprint] = r
 	return true
 }
 
@@ -175,7 +175,7 @@ func (a *answer) add(m *gettable[map[string]string], id written) error {
 			return err
 		}
 	}
-	r := reading{fingerprint: key, name: nameOf(set)}
+	r := reading{fingerprint: key, name: nameOf(set), nodes: a.interests.nodesOf(m.Labels)}
 	if !selfTest && a.interests.keeps(m.Labels) {
 		r.alert = a.whole(m)
 	}
@@ -256,15 +256,15 @@ func (a *answer) silenceIDs() []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// inhibitors names the alerts that inhibit those of interest, where the replica showed them.
-func (a *answer) inhibitors() map[string]string {
-	out := map[string]string{}
+// inhibitors are the alerts that inhibit those of interest, where the replica showed them.
+func (a *answer) inhibitors() map[string]map[string]string {
+	out := map[string]map[string]string{}
 	for _, alert := range a.alerts {
 		for _, key := range alert.InhibitedBy {
 			if by, ok := a.alerts[key]; ok {
-				out[key] = by.Labels[model.AlertNameLabel]
-			} else if name, ok := a.names[key]; ok {
-				out[key] = name
+				out[key] = a.interests.inhibitor(by.Labels[model.AlertNameLabel], a.interests.nodesOf(by.Labels))
+			} else if by, ok := a.others[key]; ok {
+				out[key] = a.interests.inhibitor(by.name, by.nodes)
 			}
 		}
 	}

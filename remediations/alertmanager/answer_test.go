@@ -1,12 +1,14 @@
 package alertmanager
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 )
 
@@ -32,11 +34,12 @@ func TestAReplicasAnswerInTheCoresTerms(t *testing.T) {
 	r := only(t, Options{
 		URLs: []string{url}, Receiver: "drydock", Watchdog: `alertname="Watchdog"`, BlindWhen: []string{`alertname=~"DrydockSourceDown|Other"`},
 		SourceSeen: `alertname="SourceSeen"`, SelfTest: isSelfTest, Keep: func(l map[string]string) bool { return l["node"] != "" },
+		NodeLabels: []string{"node"},
 	})
 	received, end := began.Add(time.Minute), began.Add(time.Hour)
 	require.Equal(t, alerts.Replica{
 		URL: url, Watchdog: true, WatchdogAt: received, BlindBy: "Other", SourceDown: true, SourceSeen: &alerts.Alert{UpdatedAt: received, EndsAt: end},
-		Inhibitors: map[string]string{keyOf(named("Big")): "Big", keyOf(node("n0")): "NodeNotReady"},
+		Inhibitors: map[string]map[string]string{keyOf(named("Big")): named("Big"), keyOf(node("n0")): {"alertname": "NodeNotReady", "node": "n0"}},
 		Alerts: map[string]alerts.Alert{
 			keyOf(node("n0")): {
 				Labels: node("n0"), StartsAt: began, EndsAt: end, UpdatedAt: received, Active: true,
@@ -54,4 +57,31 @@ func TestAReplicasAnswerInTheCoresTerms(t *testing.T) {
 		NoReceiver: true, Akin: []string{"x/drydock"},
 		Silences: map[string]alerts.Silence{silenceID(1): {Author: "ann", Comment: "why", EndsAt: began.Add(2 * time.Hour)}},
 	}, r)
+}
+
+// TestAnInhibitionByAnAlertOfNoPolicyNamesItsNode: the answer has that alert, though it is of no interest but for this.
+func TestAnInhibitionByAnAlertOfNoPolicyNamesItsNode(t *testing.T) {
+	c := &remediations.Config{Policies: []*remediations.Policy{{Name: "p", Labels: []string{"instance"}}, {Name: "q", Labels: []string{"node"}}}}
+	for name, say := range map[string]struct {
+		by   map[string]string
+		want string
+	}{
+		"the same node": {map[string]string{"alertname": "KubeNodeNotReady", "node": "n3"}, " about the same node"},
+		"another node":  {map[string]string{"alertname": "KubeNodeNotReady", "node": "n4"}, ""},
+		"another label": {map[string]string{"alertname": "KubeNodeNotReady", "instance": "n3"}, ""},
+		"no node":       {map[string]string{"alertname": "ClusterDown"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := newClient(t, Options{
+				URLs:       []string{replies(t, inhibited(shown("suppressed", node("n3")), keyOf(say.by)), shown(stateActive, say.by))},
+				Keep:       func(labels map[string]string) bool { return labels["remediation"] != "" },
+				NodeLabels: c.NodeLabels(),
+			})
+			for _, poll := range []string{"first", "second, from what is known"} {
+				w := &alerts.Snapshot{AskedAt: began, Replicas: client.Look(t.Context())}
+				require.NotContains(t, w.Replicas[0].Alerts, keyOf(say.by), poll)
+				require.Equal(t, fmt.Sprintf("inhibited by the alert %s (%s)%s", say.by["alertname"], keyOf(say.by), say.want), w.VerdictFor(keyOf(node("n3")), c, "").Message, poll)
+			}
+		})
+	}
 }

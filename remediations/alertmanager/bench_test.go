@@ -39,7 +39,7 @@ func listOf(t testing.TB, n int) []byte {
 func interested(t testing.TB) interests {
 	in, err := newInterests(Options{
 		Watchdog: `alertname="Watchdog"`, BlindWhen: []string{`alertname="DrydockSourceDown"`},
-		Keep: func(labels map[string]string) bool { return labels["remediation"] != "" },
+		Keep: func(labels map[string]string) bool { return labels["remediation"] != "" }, NodeLabels: []string{"node"},
 	})
 	require.NoError(t, err)
 	return in

@@ -17,10 +17,11 @@ type interests struct {
 	keep      func(map[string]string) bool // nil: all
 	selfTest  func(map[string]string) bool // nil: not asked for
 	receiver  string                       // empty: mute times are not asked for
+	nodes     []string                     // labels that name nodes
 }
 
 func newInterests(o Options) (interests, error) {
-	in := interests{keep: o.Keep, selfTest: o.SelfTest, receiver: o.Receiver}
+	in := interests{keep: o.Keep, selfTest: o.SelfTest, receiver: o.Receiver, nodes: o.NodeLabels}
 	if o.Watchdog != "" {
 		m, err := parseMatchers(o.Watchdog, "watchdog")
 		if err != nil {
@@ -62,6 +63,32 @@ func parseMatchers(input, option string) (labels.Matchers, error) {
 
 // keeps says whether an alert is of interest.
 func (in interests) keeps(ls map[string]string) bool { return in.keep == nil || in.keep(ls) }
+
+// nodesOf are the values of the labels that name a node, in the order of interests.nodes; nil: the alert has none of them.
+func (in interests) nodesOf(ls map[string]string) []string {
+	const longest = 253
+	var out []string
+	for i, label := range in.nodes {
+		if node := ls[label]; node != "" && len(node) <= longest {
+			if out == nil {
+				out = make([]string, len(in.nodes))
+			}
+			out[i] = node
+		}
+	}
+	return out
+}
+
+// inhibitor gives the labels by which people know an alert that inhibits others: its name, and those that name a node.
+func (in interests) inhibitor(name string, nodes []string) map[string]string {
+	out := map[string]string{model.AlertNameLabel: name}
+	for i, node := range nodes {
+		if node != "" {
+			out[in.nodes[i]] = node
+		}
+	}
+	return out
+}
 
 // isSelfTest says whether an alert is the self-test's.
 func (in interests) isSelfTest(ls map[string]string) bool {

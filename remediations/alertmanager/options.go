@@ -45,6 +45,8 @@ type Options struct {
 	// is called at the same time for several replicas and answers, and must neither
 	// keep nor change the labels. Nil keeps all.
 	Keep func(labels map[string]string) bool
+	// NodeLabels are the labels that name an alert's node. Replica.Inhibitors has them. Empty: it has names alone.
+	NodeLabels []string
 	// SelfTest says which alerts are always on their way to Drydock: they are in Replica.SelfTest, and not in Alerts,
 	// whatever Keep says. It is called as Keep is. Nil: none.
 	SelfTest func(labels map[string]string) bool

@@ -13,9 +13,10 @@ type readings map[written]reading
 // written is an alert as it stands in an answer: 128 bits that nobody can foresee, in place of a kilobyte.
 type written [2]uint64
 
-// reading is an alert that was read: its name, because it may inhibit another one, and all of it where it is of interest.
+// reading is an alert that was read: its name and its node, because it may inhibit another one, and all of it where it is of interest.
 type reading struct {
 	fingerprint, name string
+	nodes             []string
 	// alert is nil where it is of no interest.
 	alert *alerts.Alert
 }

@@ -15,6 +15,7 @@ import (
 func TestWhatIsKnownChangesNoAnswer(t *testing.T) {
 	in := interested(t)
 	in.selfTest = func(l map[string]string) bool { return l["alertname"] == "DrydockSelfTest" }
+	in.nodes = []string{"node"}
 	skipped := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		var pool []*models.GettableAlert
@@ -25,6 +26,9 @@ func TestWhatIsKnownChangesNoAnswer(t *testing.T) {
 			}
 			if rapid.Bool().Draw(rt, "of interest") {
 				labels["remediation"] = "node-not-ready"
+			}
+			if rapid.Bool().Draw(rt, "of a node") {
+				labels["node"] = "n1"
 			}
 			a := shown(stateActive, labels)
 			if by := rapid.IntRange(-1, i-1).Draw(rt, "inhibited by"); by >= 0 {
@@ -53,7 +57,7 @@ func TestWhatIsKnownChangesNoAnswer(t *testing.T) {
 			with, without := read(known), read(nil)
 			require.Equal(rt, without.alerts, with.alerts)
 			require.Equal(rt, without.replica(), with.replica())
-			require.Equal(rt, without.names, with.names)
+			require.Equal(rt, without.others, with.others)
 			require.Equal(rt, without.readings, with.readings)
 			for id := range with.readings {
 				if _, ok := known[id]; ok {

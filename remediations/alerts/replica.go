@@ -32,9 +32,9 @@ type Replica struct {
 	SourceSeen *Alert
 	// Alerts are those that a policy might want, by fingerprint.
 	Alerts map[string]Alert
-	// Inhibitors are the names of the alerts in InhibitedBy, by fingerprint, where the replica
-	// showed them.
-	Inhibitors map[string]string
+	// Inhibitors are the alerts in InhibitedBy, by fingerprint, where the replica showed them, of interest to anybody
+	// or not: the labels alertname and Config.NodeLabels.
+	Inhibitors map[string]map[string]string
 	// SelfTest are the alerts that always fire, as this replica has them. They are not in Alerts.
 	// Where none of them is routed to the configured receiver, NoReceiver says that the replica has
 	// no receiver of that name, and Akin are the receivers whose names end in it, behind a slash.

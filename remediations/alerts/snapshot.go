@@ -184,7 +184,11 @@ func (h *merged) alert(r *Replica, a Alert) {
 	}
 	h.mutedBy = append(h.mutedBy, a.MutedBy...)
 	for _, fingerprint := range a.InhibitedBy {
-		h.inhibitedBy = append(h.inhibitedBy, nameIn(r, fingerprint)+h.sameNode(a, r.Alerts[fingerprint]))
+		by := r.Alerts[fingerprint].Labels
+		if by == nil {
+			by = r.Inhibitors[fingerprint]
+		}
+		h.inhibitedBy = append(h.inhibitedBy, nameOf(fingerprint, by)+h.sameNode(a.Labels, by))
 	}
 	// An alert that nothing but our own silence covers is as good as active.
 	ours := len(a.SilencedBy) > 0 && others == 0 && len(a.InhibitedBy) == 0
@@ -204,25 +208,18 @@ func (h *merged) alert(r *Replica, a Alert) {
 	}
 }
 
-// nameIn is how people know an alert, where the replica told us of it.
-func nameIn(r *Replica, fingerprint string) string {
-	name := r.Alerts[fingerprint].Labels[model.AlertNameLabel]
-	if name == "" {
-		name = r.Inhibitors[fingerprint]
-	}
-	if name != "" {
+// nameOf is how people know an alert, where the replica told us of it.
+func nameOf(fingerprint string, labels map[string]string) string {
+	if name := labels[model.AlertNameLabel]; name != "" {
 		return name + " (" + fingerprint + ")"
 	}
 	return fingerprint
 }
 
 // sameNode says that the two alerts are about one node, as far as the labels that policies go by show it.
-func (h *merged) sameNode(a, by Alert) string {
-	for _, p := range h.config.Policies {
-		if p.Kind != remediations.KindNode || len(p.Labels) != 1 {
-			continue
-		}
-		if node := a.Labels[p.Labels[0]]; node != "" && node == by.Labels[p.Labels[0]] {
+func (h *merged) sameNode(a, by map[string]string) string {
+	for _, label := range h.config.NodeLabels() {
+		if node := a[label]; node != "" && node == by[label] {
 			return " about the same node"
 		}
 	}

@@ -195,6 +195,9 @@ func TestAnInhibitionByTheNodesOwnAlertIsSaid(t *testing.T) {
 		r.Alerts["i1"] = alerts.Alert{Labels: map[string]string{"alertname": "KubeNodeNotReady", "node": node}, Active: true}
 		w := &alerts.Snapshot{AskedAt: scene.Noon, Replicas: []alerts.Replica{r}}
 		require.Equal(t, want, w.VerdictFor(scene.FP, c, "").Message)
+		w.Replicas[0].Inhibitors = map[string]map[string]string{"i1": r.Alerts["i1"].Labels}
+		delete(r.Alerts, "i1")
+		require.Equal(t, want, w.VerdictFor(scene.FP, c, "").Message, "no policy takes the alert that inhibits")
 	}
 }
 
@@ -219,7 +222,7 @@ func TestSilenceOfAnotherNodeHoldsNoRequest(t *testing.T) {
 // TestInhibitingAlertOfNoPolicyIsNamed: the replica showed it, though no policy wants it.
 func TestInhibitingAlertOfNoPolicyIsNamed(t *testing.T) {
 	r := replica(alerts.Alert{InhibitedBy: []string{"i1"}})
-	r.Inhibitors = map[string]string{"i1": "ClusterDown"}
+	r.Inhibitors = map[string]map[string]string{"i1": {"alertname": "ClusterDown"}}
 	w := &alerts.Snapshot{AskedAt: scene.Noon, Replicas: []alerts.Replica{r}}
 	require.Equal(t, "inhibited by the alert ClusterDown (i1)", w.VerdictFor(scene.FP, &remediations.Config{}, "").Message)
 }
