@@ -65,6 +65,11 @@ func newCheckCommand() *cobra.Command {
 					return fmt.Errorf("printing the providers, %w", err)
 				}
 			}
+			if cfg.Unused != "" {
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", name, cfg.Unused); err != nil {
+					return fmt.Errorf("printing what is not used, %w", err)
+				}
+			}
 			for _, w := range warnings {
 				if _, err := fmt.Fprintln(cmd.OutOrStdout(), w); err != nil {
 					return fmt.Errorf("printing the warnings, %w", err)

@@ -37,6 +37,20 @@ func TestCheckSaysOkAndWarnings(t *testing.T) {
 	require.Less(t, strings.Count(stdout, "\n"), 10, "what is shipped does not hide what the person wrote")
 }
 
+// TestCheckWarnsOfShippedPoliciesOnlyWhereNothingIsRepaired: what one installation has no provider for is one line that is no warning.
+func TestCheckWarnsOfShippedPoliciesOnlyWhereNothingIsRepaired(t *testing.T) {
+	for providers, says := range map[string]struct{ has, never string }{
+		"":                             {"warning: policies: reboot will be skipped in shipped policies: ", "not used"},
+		"providers: {karpenter: {}}\n": {": not used, because no provider for them is configured: shipped policies ", "warning: "},
+		"providers: {hosts: {user: d, keyFile: token, knownHostsFile: token}}\n": {": not used, because no provider for them is configured: shipped policies ", "warning: "},
+	} {
+		code, stdout, _ := call(t, "check", "--skip-files", write(t, "drydock.yaml", sound+providers))
+		require.Equal(t, cli.ExitOK, code, stdout)
+		require.Contains(t, stdout, says.has)
+		require.NotContains(t, stdout, says.never)
+	}
+}
+
 // TestCheckReadsStandardInput: the same configuration by file and by -, sound and faulty.
 func TestCheckReadsStandardInput(t *testing.T) {
 	file := write(t, "drydock.yaml", sound)

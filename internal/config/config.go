@@ -36,6 +36,9 @@ type Config struct {
 	Core *remediations.Config
 	// Policies describes Core.Policies for people, in the same order.
 	Policies []PolicyInfo
+	// Unused says which shipped policies have no effect in this installation, and which of their steps are skipped; empty: none. Other
+	// shipped policies repair nodes, so it is no warning.
+	Unused string
 }
 
 // Receiver is the server that takes Alertmanager's posts.

@@ -104,5 +104,6 @@ func load(name string, data []byte, o Options) (*Config, []Fault, error) {
 	}
 	c.provide(caps)
 	c.nameDaemonSets()
+	c.Unused = c.unused(caps)
 	return c, c.warnings(d, caps), nil
 }

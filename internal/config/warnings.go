@@ -11,6 +11,7 @@ import (
 
 	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // provide notes in the core which remediations can be carried out.
@@ -59,13 +60,63 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 			out = append(out, c.oddWaits(p)...)
 		}
 	}
-	for _, message := range c.shippedUnwitnessed() {
-		warn(pointer{"policies"}, "%s", message)
-	}
-	for _, message := range c.shippedIdle(capabilities) {
-		warn(pointer{"policies"}, "%s", message)
+	if !c.shippedRepair(capabilities) {
+		for _, message := range append(c.shippedUnwitnessed(), c.shippedIdle(capabilities)...) {
+			warn(pointer{"policies"}, "%s", message)
+		}
 	}
 	return out
+}
+
+// shippedInUse are the shipped policies that are on and about something that this installation has.
+func (c *Config) shippedInUse() (out []PolicyInfo) {
+	for _, p := range c.Policies {
+		if p.From == shippedFrom && p.Mode != remediations.ModeOff && !c.unasked(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// shippedRepair says that a shipped policy about nodes has a step that can be carried out. What the others lack is then no fault of the
+// configuration: hardly any installation has everything that some shipped policy could use.
+func (c *Config) shippedRepair(capabilities map[string]string) bool {
+	return slices.ContainsFunc(c.shippedInUse(), func(p PolicyInfo) bool {
+		return p.Kind == remediations.KindNode && slices.Contains(c.skipped(p, capabilities), "")
+	})
+}
+
+// unused is Config.Unused.
+func (c *Config) unused(capabilities map[string]string) string {
+	if !c.shippedRepair(capabilities) {
+		return "" // the warnings say more
+	}
+	var steps, idle []string
+	for _, p := range c.shippedInUse() {
+		why := c.skipped(p, capabilities)
+		for i, missing := range why {
+			if missing != "" && missing != preparesNothing {
+				steps = append(steps, p.Plan[i].Name)
+			}
+		}
+		seen := p.Witness == nil || p.Witness.None || slices.ContainsFunc(p.Witness.Signs, func(s signs.Sign) bool { return c.mute(s) == "" })
+		if !seen || !slices.Contains(why, "") {
+			idle = append(idle, p.Name)
+		}
+	}
+	var said []string
+	for _, of := range []struct {
+		what  string
+		names []string
+	}{{"shipped policies ", idle}, {"steps of shipped policies ", steps}} {
+		if slices.Sort(of.names); len(of.names) > 0 {
+			said = append(said, of.what+strings.Join(slices.Compact(of.names), ", "))
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return "not used, because no provider for them is configured: " + strings.Join(said, "; ")
 }
 
 // planned says that a policy which is not off has the step in its plan.
@@ -148,10 +199,7 @@ func (c *Config) idle(p PolicyInfo, capabilities map[string]string) []Fault {
 // a line for each step would hide what else there is to say.
 func (c *Config) shippedIdle(capabilities map[string]string) []string {
 	lacks, unable := map[string][]string{}, []string(nil)
-	for _, p := range c.Policies {
-		if p.From != shippedFrom || p.Mode == remediations.ModeOff || c.unasked(p) {
-			continue
-		}
+	for _, p := range c.shippedInUse() {
 		why := c.skipped(p, capabilities)
 		for i, missing := range why {
 			lacks[missing] = append(lacks[missing], p.Plan[i].Name)
