@@ -59,9 +59,18 @@ func (s *Observation) change(h *Hold, policy string) string {
 	case remediations.ReasonProviderUnreachable:
 		return "the fault that the sentence names; Drydock asks again by itself"
 	case remediations.ReasonProviderAbsent:
+		if !lacksProvider(h.Message) {
+			return "correct what the sentence names; Drydock asks again by itself"
+		}
 		return "`drydock check FILE` says which provider is missing"
 	}
 	return ""
+}
+
+// lacksProvider says that the sentence of a hold is about a provider that is not configured, and not the answer of one that is, or
+// about one that does not answer.
+func lacksProvider(message string) bool {
+	return message == "" || strings.HasPrefix(message, "no step of policy ") || strings.HasPrefix(message, "no provider serves ")
 }
 
 // EndOf is the command that ends what people say on the Node, a hold of Said.

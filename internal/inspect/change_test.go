@@ -70,6 +70,14 @@ func TestWhatIsToBeDoneDependsOnTheCause(t *testing.T) {
 	s := onNode(nil)
 	require.Contains(t, s.change(&Hold{Reason: remediations.ReasonBlind, Message: "no Alertmanager has shown the Watchdog alert yet"}, ""), "make the Watchdog alert fire")
 	require.Contains(t, s.change(&Hold{Reason: remediations.ReasonWritesDenied, Message: "metadata.annotations: Too long"}, ""), "remove large annotations")
+	for message, want := range map[string]string{
+		"no step of policy node-not-ready can be carried out by this installation":                                                                      "`drydock check FILE` says which provider is missing",
+		`no provider serves Node n1 for the step reboot: its spec.providerID is "civo://n1"`:                                                            "`drydock check FILE` says which provider is missing",
+		"the network does not answer: nothing came from Civo at api.civo.com within 10s; check the network between Drydock and Civo, and Civo's status": "correct what the sentence names; Drydock asks again by itself",
+		"Civo refuses the API key": "correct what the sentence names; Drydock asks again by itself",
+	} {
+		require.Equal(t, want, s.change(&Hold{Reason: remediations.ReasonProviderAbsent, Message: message}, ""), message)
+	}
 }
 
 // TestThePauseIsEndedWhereItStands: the command takes away what a person wrote, or asks for what they cancelled.
