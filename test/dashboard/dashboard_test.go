@@ -27,6 +27,7 @@ type panel struct {
 	Type, Title, Description string
 	GridPos                  struct{ X, Y, W, H int }
 	Targets                  []target
+	Collapsed                bool
 	Panels                   []panel
 }
 
@@ -35,6 +36,16 @@ type dashboard struct {
 	SchemaVersion int
 	Templating    struct {
 		List []struct{ Name, Type, AllValue string }
+	}
+	Links []struct {
+		Title, URL  string
+		TargetBlank bool
+	}
+	Annotations struct {
+		List []struct {
+			Name, Expr, TitleFormat, TextFormat string
+			Enable                              bool
+		}
 	}
 	Panels []panel
 }
@@ -120,6 +131,57 @@ func TestNoDatasourceIsNamed(t *testing.T) {
 	}
 	walk(tree)
 	require.Greater(t, seen, 40)
+}
+
+// TestARowThatIsEmptyInMostInstallsIsFolded: the default install has no webhook.
+func TestARowThatIsEmptyInMostInstallsIsFolded(t *testing.T) {
+	d, _ := read(t)
+	for _, p := range d.Panels {
+		admission := strings.HasPrefix(p.Title, "Admission")
+		require.Equal(t, admission, p.Collapsed, p.Title)
+		require.Equal(t, admission, len(p.Panels) > 0, "%s: Grafana shows the panels of a folded row only where the row has them", p.Title)
+		for _, q := range append(p.Targets, targetsOf(p.Panels)...) {
+			require.Equal(t, admission, strings.Contains(q.Expr, "drydock_admission_") || strings.Contains(q.Expr, "drydock_webhook_"), "%s: %s", p.Title, q.Expr)
+		}
+	}
+}
+
+func targetsOf(panels []panel) (out []target) {
+	for _, p := range panels {
+		out = append(out, p.Targets...)
+	}
+	return out
+}
+
+// TestLinksLeadToPagesThatExist, in a tab of their own.
+func TestLinksLeadToPagesThatExist(t *testing.T) {
+	d, _ := read(t)
+	var to []string
+	for _, l := range d.Links {
+		_, name, ok := strings.Cut(l.URL, "https://github.com/drydock-dev/drydock/")
+		require.True(t, ok, l.URL)
+		name = strings.TrimPrefix(strings.TrimPrefix(name, "blob/main/"), "tree/main/")
+		_, err := os.Stat(filepath.Join("..", "..", name))
+		require.NoError(t, err, l.Title)
+		require.True(t, l.TargetBlank, l.Title)
+		to = append(to, name)
+	}
+	require.Equal(t, []string{"docs/troubleshooting.md", "rules/runbooks", "docs/metrics.md"}, to)
+}
+
+// TestEndsOfRepairsAndBlindnessAreAnnotated in all panels.
+func TestEndsOfRepairsAndBlindnessAreAnnotated(t *testing.T) {
+	d, _ := read(t)
+	for i, of := range []string{"drydock_repairs_total{", "drydock_blind{"} {
+		a := d.Annotations.List[i]
+		require.True(t, a.Enable, a.Name)
+		require.Contains(t, a.Expr, of)
+		require.Contains(t, a.Expr, `{cluster=~"$cluster"}`)
+		for _, label := range regexp.MustCompile(`{{(\w+)}}`).FindAllStringSubmatch(a.TitleFormat+a.TextFormat, -1) {
+			require.Regexp(t, `by \([a-z, ]*\b`+label[1]+`\b`, a.Expr, "%s: the query has the label", a.Name)
+		}
+	}
+	require.Contains(t, d.Annotations.List[1].Expr, "max by", "a gauge of the leader's")
 }
 
 // fleet are the gauges that the leader alone has; after it has changed, the old one's are around for as long as Prometheus
