@@ -214,75 +214,53 @@ func TestAnApprovalIsForThePlanThatWasShown(t *testing.T) {
 	}
 }
 
-// TestAnApprovalOfATargetIsForThePlanThatWasShown: the plan about a target other than a node is edited before the approved repair begins,
-// and the new plan asks again. Nobody approves repairs of sidecars.
-func TestAnApprovalOfATargetIsForThePlanThatWasShown(t *testing.T) {
-	for kind, c := range map[string]struct {
-		config func(*testing.T) *remediations.Config
-		there  func(*world)
-		begins func(*world)
-		record func(*world) *remediations.Record
-		calls  func(*world) int
-	}{
-		"a location": {
-			func(*testing.T) *remediations.Config { return leaderConfig() },
-			func(w *world) { w.spread() },
-			func(w *world) { w.darken("n0", true) },
-			func(w *world) *remediations.Record { return w.leaderRecords()["n0"] },
-			func(w *world) int { return len(w.mesh.moved) },
-		},
-		"a stranger's target": {
-			volumeConfig,
-			func(w *world) { w.volume = &volume{w: w, node: "n0"} },
-			func(w *world) { w.volume.ail(1) },
-			func(w *world) *remediations.Record { return w.volume.record() },
-			func(w *world) int { return len(w.volume.calls) },
-		},
-	} {
-		for name, edited := range map[string]bool{"edited": true, "the same, the control": false} {
-			t.Run(kind+", "+name, func(t *testing.T) {
-				conf := func(edited bool) *remediations.Config {
-					conf := c.config(t)
-					p := conf.Policies[1]
-					if p.Approval = true; edited {
-						p.Plan[0].Attempts++
-					}
-					return conf
+// TestAnApprovalOfALocationIsForThePlanThatWasShown: the plan about a location is edited before the approved repair begins, and the
+// new plan asks again.
+func TestAnApprovalOfALocationIsForThePlanThatWasShown(t *testing.T) {
+	for name, edited := range map[string]bool{"edited": true, "the same, the control": false} {
+		t.Run(name, func(t *testing.T) {
+			conf := func(edited bool) *remediations.Config {
+				conf := leaderConfig()
+				p := conf.Policies[1]
+				if p.Approval = true; edited {
+					p.Plan[0].Attempts++
 				}
-				inWorld(t, conf(false), 6, func(t *testing.T, w *world) {
-					w.do(func() { c.there(w) })
-					record := func() *remediations.Record { return at(w, func() *remediations.Record { return c.record(w) }) }
-					calls := func() int { return at(w, func() int { return c.calls(w) }) }
-					w.start()
-					w.pass(16 * time.Second)
-					w.do(func() { c.begins(w) })
-					w.pass(5 * time.Minute)
-					old := record()
-					require.Equal(t, remediations.ReasonAwaitingApproval, old.Hold.Reason)
-					w.do(func() {
-						w.hold("n0", edit(remediations.PauseKey, "true"))
-						w.edit("n0", edit(remediations.ApproveKey, old.ID))
-					})
-					w.pass(time.Minute)
-					require.Zero(t, calls())
-					w.restart(conf(edited))
-					w.do(func() { w.unhold("n0") })
-					w.pass(2 * time.Minute)
-					if !edited {
-						require.Equal(t, 1, calls())
-						return
-					}
-					require.Zero(t, calls())
-					asks := record()
-					require.NotEqual(t, old.ID, asks.ID)
-					require.Equal(t, remediations.ReasonAwaitingApproval, asks.Hold.Reason)
-					w.do(func() { w.edit("n0", edit(remediations.ApproveKey, asks.ID)) })
-					w.pass(2 * time.Minute)
-					require.Equal(t, 1, calls(), "approved again")
+				return conf
+			}
+			inWorld(t, conf(false), 6, func(t *testing.T, w *world) {
+				w.do(func() { w.spread() })
+				record := func() *remediations.Record { return at(w, func() *remediations.Record { return w.leaderRecords()["n0"] }) }
+				calls := func() int { return at(w, func() int { return len(w.mesh.moved) }) }
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() { w.darken("n0", true) })
+				w.pass(5 * time.Minute)
+				old := record()
+				require.Equal(t, remediations.ReasonAwaitingApproval, old.Hold.Reason)
+				w.do(func() {
+					w.hold("n0", edit(remediations.PauseKey, "true"))
+					w.edit("n0", edit(remediations.ApproveKey, old.ID))
 				})
+				w.pass(time.Minute)
+				require.Zero(t, calls())
+				w.restart(conf(edited))
+				w.do(func() { w.unhold("n0") })
+				w.pass(2 * time.Minute)
+				if !edited {
+					require.Equal(t, 1, calls())
+					return
+				}
+				require.Zero(t, calls())
+				asks := record()
+				require.NotEqual(t, old.ID, asks.ID)
+				require.Equal(t, remediations.ReasonAwaitingApproval, asks.Hold.Reason)
+				w.do(func() { w.edit("n0", edit(remediations.ApproveKey, asks.ID)) })
+				w.pass(2 * time.Minute)
+				require.Equal(t, 1, calls(), "approved again")
 			})
-		}
+		})
 	}
+}
 }
 
 // TestAMachineThatRegistersAgainInMidRepairGoesOnWithThePlan: a cloud controller deletes the Node of a machine that reboots, and the
