@@ -78,6 +78,9 @@ func (e *Engine) adopt(ctx context.Context) {
 			}
 			alert := e.Config.NewAlert(route.Policy, a.Labels, remediations.StatusFiring, a.StartsAt, e.Clock.Now())
 			if old, err := remediations.DecodeAlert(alert.Key(), n.Annotations[alert.Key()]); err == nil {
+				if e.endedSince(old, alert) {
+					continue
+				}
 				alert = alert.SeenSince(old)
 			}
 			alert, key, since := e.unshown.readopt(n, alert, e.Clock.Now())
@@ -136,4 +139,10 @@ func (e *Engine) carries(n *corev1.Node, fingerprint, policy string) bool {
 	return slices.ContainsFunc(e.journal(n).Alerts, func(a remediations.Alert) bool {
 		return a.Fingerprint == fingerprint && a.Status == remediations.StatusFiring && a.Policy == policy && !a.FromTheFuture(e.Clock.Now())
 	})
+}
+
+// endedSince says that the end of the alert on the Node came after the poll was asked, which still shows it as firing.
+func (e *Engine) endedSince(old, polled remediations.Alert) bool {
+	asked := e.word.AskedAt.Truncate(time.Second) // as an arrival is noted
+	return old.Status == remediations.StatusResolved && !old.ReceivedAt.Before(asked) && !old.FromTheFuture(e.Clock.Now()) && !polled.StartsAt.After(old.StartsAt)
 }

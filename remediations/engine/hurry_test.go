@@ -17,6 +17,7 @@ func TestPassesThatWriteNothingComeLessOften(t *testing.T) {
 		begins func(*world)
 	}{
 		"an answer":                  {modelConfig(), func(w *world) { w.edit("n2", edit(remediations.ApproveKey, "zzzzzz")) }},
+		"an intent":                  {modelConfig(), func(w *world) { w.ail("n0", 1) }},
 		"an intent about a location": {leaderConfig(), func(w *world) { w.darken("n0", true) }},
 	} {
 		t.Run(name, func(t *testing.T) {

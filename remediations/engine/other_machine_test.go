@@ -229,7 +229,9 @@ func TestAnApprovalOfALocationIsForThePlanThatWasShown(t *testing.T) {
 			}
 			inWorld(t, conf(false), 6, func(t *testing.T, w *world) {
 				w.do(func() { w.spread() })
-				record := func() *remediations.Record { return at(w, func() *remediations.Record { return w.leaderRecords()["n0"] }) }
+				record := func() *remediations.Record {
+					return at(w, func() *remediations.Record { return w.leaderRecords()["n0"] })
+				}
 				calls := func() int { return at(w, func() int { return len(w.mesh.moved) }) }
 				w.start()
 				w.pass(16 * time.Second)
@@ -260,7 +262,6 @@ func TestAnApprovalOfALocationIsForThePlanThatWasShown(t *testing.T) {
 			})
 		})
 	}
-}
 }
 
 // TestAMachineThatRegistersAgainInMidRepairGoesOnWithThePlan: a cloud controller deletes the Node of a machine that reboots, and the
