@@ -20,7 +20,7 @@ func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
 	if !p.remember(n.Name).writes.due(p.now) {
 		return // its slot would be taken for an intent that cannot be written
 	}
-	before, writes := p.ledger, p.writesDone
+	before := p.ledger
 	l := before.Clone()
 	p.attempts.reserving(l, n, d.Record.Intent.ID, p.now)
 	l.Reserve(p.Config, n, d.Record, p.now)
@@ -36,7 +36,6 @@ func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
 		if p.unreserve(before, n.Name) {
 			p.vacate(n.Name)
 		}
-		p.writesDone = writes // a slot for an intent that was not written is no progress
 		return
 	}
 	if p.Config.Remediation(step.Name).Once {

@@ -183,7 +183,7 @@ func (p *pass) lookAt(k *kind, t *subject, d lifecycle.Decision) {
 // issueBeside takes the slot, where the kind has any, writes the intent, and lets the call go out; each only after the one before
 // is durable.
 func (p *pass) issueBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
-	r, before, writes := d.Record, p.ledger, p.writesDone
+	r, before := d.Record, p.ledger
 	if k.slots != nil {
 		l := before.Clone()
 		l.Reserve(p.Config, t.Node, r, p.now)
@@ -199,7 +199,6 @@ func (p *pass) issueBeside(k *kind, t *subject, d lifecycle.Decision) (wrote boo
 		if k.slots != nil && p.unreserve(before, t.of.node) {
 			k.slots.vacate(p.fleet, t.of.node)
 		}
-		p.writesDone = writes // as in issue
 		return false
 	}
 	if k.about == nil && (t.Record == nil || t.Record.Intent == nil) {

@@ -93,15 +93,13 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	p.successors()
 	p.sweep()
 	p.publish()
-	if e.writesDone > writesDone {
-		e.hurries = 0
-	}
 	switch {
 	case p.failed:
 		return later
 	case e.again:
-		return e.hurry()
+		return e.hurry(writesDone)
 	}
+	e.hurries = 0
 	if e.ledger == nil {
 		p.retry(e.ledgerOut)
 	}
@@ -109,7 +107,10 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 }
 
 // hurry is when to go again. Passes that change nothing come ever less often: what they wait for does not come by passes.
-func (e *Engine) hurry() time.Duration {
+func (e *Engine) hurry(writesBefore int) time.Duration {
+	if e.writesDone > writesBefore {
+		e.hurries = 0
+	}
 	e.hurries++
 	return min(soon<<min(e.hurries/patientAfter, 10), later)
 }

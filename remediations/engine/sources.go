@@ -92,8 +92,7 @@ type outside struct {
 	back *ledger.WentBack
 	// unknownSlots are those that people were told of.
 	unknownSlots map[string]bool
-	// writesDone counts the writes that succeeded, but for a slot whose intent could not be written. hurries counts the passes that asked
-	// for another one at once since the last that wrote.
+	// writesDone counts the writes that succeeded, hurries the passes in a row that asked for another one at once and wrote nothing.
 	writesDone, hurries int
 }
 
