@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -48,6 +50,39 @@ func WriteTSDB(t testing.TB, openMetrics string) string {
 		t.Fatalf("promtool: %v: %s", err, out)
 	}
 	return dir
+}
+
+// ServeVictoriaMetrics runs VictoriaMetrics until the test ends, with samples in the OpenMetrics format, and returns its address. It looks
+// back for a sample as far as Prometheus does: samples in that format have no staleness markers, so that it would otherwise guess how far.
+func ServeVictoriaMetrics(t testing.TB, openMetrics string) string {
+	t.Helper()
+	built, err := programs.Build(t.Context(), t.Output(), "victoria-metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	process, err := StartProcess(t.Context(), Spec{
+		Name: "victoria-metrics", Path: built["victoria-metrics"], Log: filepath.Join(t.TempDir(), "log"), ReadyURL: "http://" + address + "/health",
+		Args: []string{"-storageDataPath=" + t.TempDir(), "-httpListenAddr=" + address, "-retentionPeriod=100y", "-search.minStalenessInterval=5m"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(process.Kill)
+	for _, send := range []struct{ path, body string }{{"/api/v1/import/prometheus", openMetrics}, {"/internal/force_flush", ""}} {
+		answer, err := http.Post("http://"+address+send.path, "text/plain", strings.NewReader(send.body)) //nolint:noctx // ends with the process
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Body.Close(); answer.StatusCode/100 != 2 {
+			t.Fatalf("victoria-metrics: %s: %s", send.path, answer.Status)
+		}
+	}
+	return "http://" + address
 }
 
 // serveTSDB starts Prometheus on dir. Its configuration and its log are in own.

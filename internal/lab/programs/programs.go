@@ -62,6 +62,7 @@ var all = map[string]program{
 	"kured":                   {tool: "kured", module: "github.com/kubereboot/kured", pkg: "cmd/kured"},
 	"controller-gen":          {tool: "metal3", module: "sigs.k8s.io/controller-tools", pkg: "cmd/controller-gen"},
 	"karpenter":               {tool: "karpenter", module: "sigs.k8s.io/karpenter", pkg: "kwok"},
+	"victoria-metrics":        {tool: "victoriametrics", module: "github.com/VictoriaMetrics/VictoriaMetrics", pkg: "app/victoria-metrics"},
 	"gotestsum":               {tool: "gotestsum", module: "gotest.tools/gotestsum"},
 	"golangci-lint":           {tool: "golangci-lint", module: "github.com/golangci/golangci-lint/v2", pkg: "cmd/golangci-lint"},
 }

@@ -1,2 +1,2 @@
-// Package real tests package history against the real Prometheus. It has tests only.
+// Package real tests package history against real servers. It has tests only.
 package real

@@ -61,17 +61,22 @@ func moments(t *testing.T, url string, o history.Options) (text string, alerts i
 	return string(out), alerts, past.Skipped()
 }
 
-// A real Prometheus gives the moments that the server of the other tests gives of the same samples, byte for byte, of all rules that
-// Drydock ships.
-func TestARealPrometheusAnswersTheSame(t *testing.T) {
+// TestOtherServersAnswerTheSame: a real Prometheus, and VictoriaMetrics, which is another implementation of the API and of PromQL, give the
+// moments that the server of the other tests gives of the same samples, byte for byte, of all rules that Drydock ships.
+func TestOtherServersAnswerTheSame(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts Prometheus")
+		t.Skip("starts Prometheus and VictoriaMetrics")
 	}
 	past := story(t).Unmarked()
 	o := history.Options{Interval: 30 * time.Second, NodeTaints: []string{"new"}}
 	want, alerts, skipped := moments(t, past.Serve(), o)
 	require.Greater(t, alerts, 10, "the rules fire")
-	got, _, skippedThere := moments(t, lab.ServeTSDB(t, lab.WriteTSDB(t, past.OpenMetrics())), o)
-	require.Equal(t, want, got)
-	require.Equal(t, skipped, skippedThere)
+	for name, serve := range map[string]func() string{
+		"Prometheus":      func() string { return lab.ServeTSDB(t, lab.WriteTSDB(t, past.OpenMetrics())) },
+		"VictoriaMetrics": func() string { return lab.ServeVictoriaMetrics(t, past.OpenMetrics()) },
+	} {
+		got, _, skippedThere := moments(t, serve(), o)
+		require.Equal(t, want, got, name)
+		require.Equal(t, skipped, skippedThere, name)
+	}
 }
