@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
@@ -46,7 +47,10 @@ func TestGPUGaugeFollowsTheNodes(t *testing.T) {
 		var nodes []*corev1.Node
 		for name, count := range gpus {
 			labels := map[string]string{signs.GPUCountLabel: strconv.Itoa(count)}
-			nodes = append(nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+			nodes = append(nodes, &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+				Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")}},
+			})
 		}
 		roster.Read(nodes)
 		m.set(c, newTally(), roster.Fleet(&ledger.Ledger{}, false, time.Now()), nil)
@@ -57,8 +61,123 @@ func TestGPUGaugeFollowsTheNodes(t *testing.T) {
 	pass(map[string]int{"gpu1": 7})
 	require.Equal(t, map[string]float64{"gpu1": 7}, gpuSeries(t, reg), "the label changed, and a node that is gone takes its series along")
 
+	seen := &ledger.Ledger{GPUs: map[string]int{ledger.GPUMachine(roster.Node("gpu1")): 8}}
+	m.set(c, newTally(), roster.Fleet(seen, false, time.Now()), nil)
+	require.Equal(t, map[string]float64{"gpu1": 8}, gpuSeries(t, reg), "the ledger has seen more")
+	seen.GPUs = nil
+	m.set(c, newTally(), roster.Fleet(seen, false, time.Now()), nil)
+	require.Equal(t, map[string]float64{"gpu1": 7}, gpuSeries(t, reg), "a person reset the number")
+
 	m.reset()
 	require.Empty(t, gpuSeries(t, reg), "a replica that no longer leads shows none")
 	pass(map[string]int{"gpu1": 8})
 	require.Equal(t, map[string]float64{"gpu1": 8}, gpuSeries(t, reg), "nor does it forget to, when it leads again")
+}
+
+// hasGPUs makes the node say that its machine has, and offers, so many GPUs.
+func (w *world) hasGPUs(node string, count int) {
+	w.edit(node, func(n *corev1.Node) {
+		if n.Labels == nil {
+			n.Labels = map[string]string{}
+		}
+		n.Labels[signs.GPUCountLabel] = strconv.Itoa(count)
+		n.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(count), resource.DecimalSI)}
+	})
+}
+
+// remembersGPUs is how many GPUs the ledger says that the node's machine had.
+func (w *world) remembersGPUs(node string) int {
+	n := w.nodeOf(node)
+	return at(w, func() int { return w.book().GPUs[ledger.GPUMachine(n)] })
+}
+
+// TestAMachineThatLostAGPUBeforeItsRepairIsNotCured: the label and the offer of n0 shrank together before any alert fired. n1 always had
+// seven GPUs, and is the control.
+func TestAMachineThatLostAGPUBeforeItsRepairIsNotCured(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.hasGPUs("n0", 8); w.hasGPUs("n1", 7) })
+		w.pass(2 * time.Minute)
+		require.Equal(t, []int{8, 7, 0}, []int{w.remembersGPUs("n0"), w.remembersGPUs("n1"), w.remembersGPUs("n2")})
+
+		w.do(func() { w.hasGPUs("n0", 7) })
+		w.pass(2 * time.Minute)
+		w.restart(w.config)
+		w.pass(2 * time.Minute)
+		require.Equal(t, 8, w.remembersGPUs("n0"), "another leads")
+
+		w.do(func() { w.ail("n1", 1) })
+		require.True(t, w.until(time.Hour, func() bool { return w.record("n1") == nil && len(w.calls) == 1 }), "the control is cured")
+		w.pass(10 * time.Minute)
+		w.do(func() { w.ail("n0", 1) })
+		require.True(t, w.until(time.Hour, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.PhaseExhausted }))
+		require.Contains(t, w.recordOf("n0").Note+w.toldOf("RepairExhausted")[0].Note, "7 of the 8 GPUs that it had")
+
+		w.do(func() { w.edit("n0", edit(remediations.ResetKey, "true")) })
+		w.pass(2 * time.Minute)
+		require.Equal(t, 7, w.remembersGPUs("n0"), "a person accepts the number")
+	})
+}
+
+// TestAResetAcceptsFewerGPUsWithoutARepair: nobody must wait for a repair to fail where the GPU was removed on purpose. A reset of a machine
+// that lost none is refused, which is the control.
+func TestAResetAcceptsFewerGPUsWithoutARepair(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.hasGPUs("n0", 8) })
+		w.pass(2 * time.Minute)
+		reset := func() {
+			w.do(func() { w.edit("n0", edit(remediations.ResetKey, "true")) })
+			w.pass(2 * time.Minute)
+			require.NotContains(t, w.nodeOf("n0").Annotations, remediations.ResetKey)
+		}
+		reset()
+		require.Len(t, w.toldOf("AnnotationInvalid"), 1)
+		require.Equal(t, 8, w.remembersGPUs("n0"))
+
+		w.do(func() { w.hasGPUs("n0", 6) })
+		w.pass(2 * time.Minute)
+		reset()
+		require.Len(t, w.toldOf("AnnotationInvalid"), 1, "it is accepted")
+		require.Equal(t, 6, w.remembersGPUs("n0"))
+	})
+}
+
+// TestGPUsAreRememberedOfTheMachine: another machine under the name of the Node starts with nothing, and the machine that is gone is
+// forgotten when the ledger is next written for a GPU. A Node of the same machine goes on with its number, which is the control.
+func TestGPUsAreRememberedOfTheMachine(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.hasGPUs("n0", 8) })
+		w.pass(2 * time.Minute)
+		w.do(func() { w.remake("n0", "civo://m0"); w.hasGPUs("n0", 7) })
+		w.pass(2 * time.Minute)
+		require.Equal(t, 8, w.remembersGPUs("n0"), "the control: the same machine")
+
+		w.do(func() { w.remake("n0", "civo://another"); w.hasGPUs("n0", 7) })
+		w.pass(2 * time.Minute)
+		require.Equal(t, 7, w.remembersGPUs("n0"))
+		require.Len(t, at(w, func() map[string]int { return w.book().GPUs }), 1, "the machine that is gone")
+	})
+}
+
+// TestTheLedgerIsWrittenForAGPUOnlyWhenANumberGrows: kubelets and device plugins change these numbers often.
+func TestTheLedgerIsWrittenForAGPUOnlyWhenANumberGrows(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.hasGPUs("n0", 7) })
+		w.pass(10 * time.Minute)
+		written := func() int { return at(w, func() int { return w.ledgerRV }) }
+		before := written()
+		for range 5 {
+			w.do(func() { w.hasGPUs("n0", 6) })
+			w.pass(time.Minute)
+			w.do(func() { w.hasGPUs("n0", 7) })
+			w.pass(time.Minute)
+		}
+		require.Equal(t, before, written())
+		w.do(func() { w.hasGPUs("n0", 8) })
+		w.pass(time.Minute)
+		require.Equal(t, before+1, written(), "the control")
+	})
 }

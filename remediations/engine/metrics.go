@@ -132,7 +132,7 @@ func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 			Name: "drydock_source_last_answer_timestamp_seconds", Help: "When the source last answered; loop: when Drydock last went through all nodes.",
 		}, []string{"source"}),
 		gpus: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "drydock_node_expected_gpus", Help: "GPUs that the node has by its label nvidia.com/gpu.count.",
+			Name: "drydock_node_expected_gpus", Help: "GPUs that the node has by its label nvidia.com/gpu.count, or the most that Drydock saw on its machine.",
 		}, []string{"node"}),
 		leader: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "drydock_leader", Help: "1 on the replica that leads.",

@@ -204,7 +204,7 @@ func (p *pass) said(n *corev1.Node, r *remediations.Record, d lifecycle.Decision
 	if of == nil || of.Witness == nil {
 		return nil
 	}
-	for _, s := range signs.Weigh(of.Witness.Signs, remediations.WithGPUsBefore(n, r), p.remember(n.Name).read, p.now.Add(-signShown), p.now).Said {
+	for _, s := range signs.Weigh(of.Witness.Signs, remediations.WithGPUsBefore(n, r, p.ledger.GPUsOf(n)), p.remember(n.Name).read, p.now.Add(-signShown), p.now).Said {
 		out = append(out, policySaid{s, of.Name})
 	}
 	return out

@@ -75,6 +75,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	}
 	p.fleet = e.roster.Fleet(l, p.blind(), now)
 	p.glass()
+	p.rememberGPUs()
 	e.passes++
 	e.busySidecars, e.sidecarsCounted = e.roster.SidecarsInFlight(now), now
 	order := e.order()

@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
@@ -54,11 +56,15 @@ func (p *pass) stop(d lifecycle.Decision) {
 	}
 }
 
-// allow lets stopped policies go on; it says whether that is durable, so that the wish may be taken off the Node.
-func (p *pass) allow(d lifecycle.Decision) bool {
+// allow lets stopped policies go on, and accepts that the machine has fewer GPUs. It says whether that is durable, so that the wish may be
+// taken off the Node.
+func (p *pass) allow(n *corev1.Node, d lifecycle.Decision) bool {
 	l := p.ledger.Clone()
 	for _, policy := range d.Allow {
 		l.Allow(policy)
+	}
+	if d.FewerGPUs {
+		l.ForgetGPUs(n)
 	}
 	return p.save(l) == nil
 }

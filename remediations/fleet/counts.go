@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"container/heap"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,10 +16,12 @@ type counts struct {
 	zones   map[string]*census
 	pools   map[string]int
 	quorums quorums
-	// gpus are how many GPUs each GPU node has by its label. shown is the copy that was handed out, which is not changed any more;
-	// nil: there is none of how they are now.
-	gpus, shown map[string]int
-	gpusVersion int
+	// gpus are how many GPUs each GPU node has by its label or its record.
+	gpus map[string]int
+	// shown are how many are expected of it, by the ledger, too, which had seen those of ledgerGPUs. It was handed out and is not changed
+	// any more; nil: something changed since.
+	shown, ledgerGPUs map[string]int
+	gpusVersion       int
 	// young are the nodes that were younger than startupGrace when ages were last compared. grown is the latest creation of a
 	// node that was not.
 	young youngest
@@ -119,15 +120,6 @@ func (c *counts) add(m *Member, by int) {
 
 func (x *census) add(nodes, unhealthy, all int) {
 	x.nodes, x.unhealthy, x.all = x.nodes+nodes, x.unhealthy+unhealthy, x.all+all
-}
-
-// expectedGPUs are a copy, made when they have changed.
-func (c *counts) expectedGPUs() map[string]int {
-	if c.shown == nil {
-		c.shown = maps.Clone(c.gpus)
-		c.gpusVersion++
-	}
-	return c.shown
 }
 
 // age counts those who are old enough by now. A clock that was set back makes some young again.

@@ -29,7 +29,7 @@ type Fleet struct {
 	quorums quorums
 	tried   map[string]tried
 
-	// ExpectedGPUs are how many GPUs each GPU node has by its label.
+	// ExpectedGPUs are how many GPUs each GPU node has by its label, or had before.
 	ExpectedGPUs map[string]int
 	// trying are the nodes of the repairs that this pass began, by repair.
 	trying map[string]string
@@ -85,7 +85,7 @@ func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 	r.age(now)
 	f := &Fleet{
 		nodes: len(r.members), roster: r, occupied: map[string]place{}, leading: map[string]leading{}, zones: r.zones, pools: r.pools, total: r.total,
-		quorums: r.quorums, tried: r.trials(), ExpectedGPUs: r.expectedGPUs(),
+		quorums: r.quorums, tried: r.trials(), ExpectedGPUs: r.expectedGPUs(l),
 	}
 	for name, m := range r.occupying {
 		if remediations.InFlightAt(m.from, m.until, now) {

@@ -266,7 +266,7 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 		m.until = c.WouldUntil(c.PolicyOf(r.Policy, n), r)
 	}
 	if m.own = j.Record; m.own != nil {
-		if _, had, lost := m.own.LostGPUs(n); lost {
+		if _, had, lost := m.own.LostGPUs(n, 0); lost {
 			m.gpus = had
 		}
 		phase, m.wellAgain = m.own.Phase, m.own.WellAgain(n)

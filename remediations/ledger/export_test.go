@@ -9,6 +9,7 @@ import (
 // What the tests of the ledger ask that nobody else does.
 
 const (
+	KeyGPUs    = ledgerGPUs
 	KeyMoves   = keyMoves
 	KeyOrphans = keyOrphans
 	KeyRepairs = keyRepairs

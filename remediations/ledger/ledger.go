@@ -32,6 +32,8 @@ type Ledger struct {
 	// was blind, which do not count for that.
 	Cures  map[string][]Cure
 	Unseen []Span
+	// GPUs holds, by GPUMachine, the most GPUs that each machine was seen with.
+	GPUs map[string]int
 	// Arrival is when the self-test's alert last reached any replica; zero: never. Each replica writes it, so it is no part
 	// of what the compare-and-swap fences, and one that cannot be read counts as never: it must hold no repair.
 	Arrival time.Time
@@ -119,6 +121,7 @@ const (
 	keyWide      = "wide"
 	ledgerCures  = "cures"
 	ledgerUnseen = "unseen"
+	ledgerGPUs   = "gpus"
 	keyOrphans   = "orphans"
 	KeyStatus    = "status"
 )
@@ -146,6 +149,9 @@ func (l *Ledger) Encode() map[string]string {
 	}
 	if len(l.Unseen) > 0 {
 		data[ledgerUnseen] = remediations.EncodeJSON(l.Unseen)
+	}
+	if len(l.GPUs) > 0 {
+		data[ledgerGPUs] = remediations.EncodeJSON(l.GPUs)
 	}
 	if !l.Arrival.IsZero() {
 		data[KeyArrival] = EncodeArrival(l.Arrival)
@@ -181,8 +187,8 @@ func Decode(data map[string]string) (*Ledger, error) {
 	for _, part := range []struct {
 		key  string
 		into any
-	}{{keyMoves, &l.Moves}, {keyWide, &l.Wide}, {ledgerCures, &l.Cures}, {ledgerUnseen, &l.Unseen}, {KeySlots, &l.Slots}, {keyRepairs, &l.Repairs}, {keyOrphans, &l.Orphans}, {KeyStatus, &l.Status}} {
-		if _, there := data[part.key]; !there && slices.Contains([]string{keyMoves, keyWide, ledgerCures, ledgerUnseen}, part.key) {
+	}{{keyMoves, &l.Moves}, {keyWide, &l.Wide}, {ledgerCures, &l.Cures}, {ledgerUnseen, &l.Unseen}, {ledgerGPUs, &l.GPUs}, {KeySlots, &l.Slots}, {keyRepairs, &l.Repairs}, {keyOrphans, &l.Orphans}, {KeyStatus, &l.Status}} {
+		if _, there := data[part.key]; !there && slices.Contains([]string{keyMoves, keyWide, ledgerCures, ledgerUnseen, ledgerGPUs}, part.key) {
 			continue // not every ledger has those
 		}
 		if err := remediations.DecodeStrict(data[part.key], part.into); err != nil {
@@ -203,7 +209,7 @@ func Decode(data map[string]string) (*Ledger, error) {
 
 // Clone copies the ledger, so that a change that was not saved is not remembered either.
 func (l *Ledger) Clone() *Ledger {
-	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Arrival: l.Arrival, Status: l.Status}
+	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), GPUs: maps.Clone(l.GPUs), Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Arrival: l.Arrival, Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
 	c.Status.Ends = maps.Clone(l.Status.Ends)
 	c.Status.Glass, c.Status.Stopped, c.Status.Sidecars = maps.Clone(l.Status.Glass), maps.Clone(l.Status.Stopped), maps.Clone(l.Status.Sidecars)

@@ -146,11 +146,12 @@ func (l *Ledger) Replacing(n *corev1.Node) *Orphan {
 	return nil
 }
 
-// Forget drops what was counted against the Node's machine, when a person resets it.
+// Forget drops what was counted against the Node's machine, and how many GPUs it had, when a person resets it.
 func (l *Ledger) Forget(n *corev1.Node) {
 	delete(l.Repairs, Machine(n))
 	delete(l.Cures, remediations.MachineOf(n))
 	delete(l.Cures, Machine(n))
+	l.ForgetGPUs(n)
 }
 
 // Begun are the disruptive repairs that began on the machine in the window, other than the repair named.

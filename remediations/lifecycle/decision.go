@@ -106,6 +106,8 @@ type LedgerWrite struct {
 	// Stop is why the policy is stopped until a person resets it; Allow are stopped policies that a person lets go on.
 	Stop  string
 	Allow []string
+	// FewerGPUs: a person accepts that the machine has fewer GPUs than the ledger remembers.
+	FewerGPUs bool
 }
 
 // Notice is an answer to a person, or a warning to people, sent as an Event.

@@ -31,7 +31,9 @@ func (c *Candidate) Signs() []signs.Sign {
 }
 
 // seen is the Node as the witness sees it: with the GPUs that its machine had before the fault.
-func (c *Candidate) seen() *corev1.Node { return remediations.WithGPUsBefore(c.Node, c.Journal.Record) }
+func (c *Candidate) seen() *corev1.Node {
+	return remediations.WithGPUsBefore(c.Node, c.Journal.Record, c.Ledger.GPUsOf(c.Node))
+}
 
 // notWitnessed holds what only an alert speaks for. What was not read yet is asked for once no other guard holds.
 func notWitnessed(c *Candidate) *Finding {

@@ -76,6 +76,7 @@ const (
 	gpuSharing    = "nvidia.com/gpu.sharing-strategy"
 	gpuProduct    = "nvidia.com/gpu.product"
 	sharedProduct = "-SHARED"
+	migProduct    = "-MIG-"
 	// workloadConfig and deviceplugin are labels of the GPU Operator, migState is one of its MIG manager.
 	workloadConfig = "nvidia.com/gpu.workload.config"
 	deviceplugin   = "nvidia.com/gpu.deploy.device-plugin"
@@ -111,6 +112,17 @@ func gpusSay(n *corev1.Node) Testimony {
 func PromisedGPUs(n *corev1.Node) (int, bool) {
 	count, ok := ExpectedGPUs(n)
 	return count, ok && (len(n.Status.Allocatable) == 0 || elsewhere(n) == "")
+}
+
+// WholeGPUs is how many GPUs the label says that the machine has. False: nothing says so, or the number may fall without a fault, because
+// the GPUs are partitioned, shared or offered under other names. With MIG's strategy "single" the label counts partitions. What the
+// node offers is not asked: with time slices it offers more than it has, and the label that says so comes later.
+func WholeGPUs(n *corev1.Node) (int, bool) {
+	count, ok := ExpectedGPUs(n)
+	if !ok || strings.Contains(n.Labels[gpuProduct], migProduct) || sharedGPUs(n) != "" || elsewhere(n) != "" {
+		return 0, false
+	}
+	return count, true
 }
 
 // LostGPUs compares what the label says now with how many GPUs the machine had before its fault. A machine that no longer finds a GPU

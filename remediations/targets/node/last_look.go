@@ -32,5 +32,5 @@ func MayStillAct(c *remediations.Config, n *corev1.Node, intentID string, signs 
 	if err := lifecycle.LetsAct(c.HoldWhen, n, j, r.Intent.At); err != nil {
 		return err
 	}
-	return lifecycle.StillWitnessed(remediations.WithGPUsBefore(n, r), signs, read)
+	return lifecycle.StillWitnessed(remediations.WithGPUsBefore(n, r, 0), signs, read)
 }

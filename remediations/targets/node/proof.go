@@ -118,10 +118,10 @@ func (s *state) proving(c *lifecycle.Candidate, cure lifecycle.Decision) lifecyc
 	return d
 }
 
-// fewerGPUs says that the machine lost GPUs during the repair; empty: it did not. A GPU that fell off its bus may not come back, and
+// fewerGPUs says that the machine has fewer GPUs than it had; empty: it did not. A GPU that fell off its bus may not come back, and
 // then the label promises fewer as well, so the alert is over.
 func (s *state) fewerGPUs() string {
-	count, had, lost := s.Record.LostGPUs(s.Node)
+	count, had, lost := s.Record.LostGPUs(s.Node, s.Ledger.GPUsOf(s.Node))
 	if !lost {
 		return ""
 	}

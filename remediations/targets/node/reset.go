@@ -41,6 +41,10 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	} else if d.Allow = s.stoppedHere(); len(d.Allow) > 0 {
 		said = append(said, "the policies stopped here go on: "+strings.Join(d.Allow, ", "))
 	}
+	if count, had, lost := s.Record.LostGPUs(s.Node, s.Ledger.GPUsOf(s.Node)); lost {
+		d.FewerGPUs = true
+		said = append(said, fmt.Sprintf("Drydock expects %d GPUs of the machine from now on, not %d", count, had))
+	}
 	for _, key := range slices.Sorted(maps.Keys(s.Journal.Records)) {
 		other := s.Journal.Records[key]
 		if other.Phase != remediations.PhaseExhausted {

@@ -87,7 +87,7 @@ func (s *state) intend(c *lifecycle.Candidate, pending *remediations.Record, d *
 	n, r, spent := s.Node, d.Record, s.taken(pending, c.Step)
 	r.Also = s.also(r)
 	r.Intent.BootID, r.Intent.UID, r.Intent.ProviderID = n.Status.NodeInfo.BootID, string(n.UID), n.Spec.ProviderID
-	r.Intent.GPUs = pending.GPUsToKeep(n)
+	r.Intent.GPUs = max(pending.GPUsToKeep(n), s.Ledger.GPUsOf(n))
 	if r.Drained() {
 		r.Intent.Zone, r.Intent.Pool, r.Intent.ControlPlane = s.Config.Zone(n), s.Config.Pool(n), remediations.ControlPlane(n)
 		if was := pending.Intent; was != nil { // it counts where it was drained

@@ -14,7 +14,7 @@ func (s *state) faultGone(p *remediations.Policy, r *remediations.Record, since,
 	if p.Witness == nil || p.Witness.None {
 		return true, false, ""
 	}
-	w := signs.Weigh(p.Witness.Signs, remediations.WithGPUsBefore(s.Node, r), s.Read, since, now)
+	w := signs.Weigh(p.Witness.Signs, remediations.WithGPUsBefore(s.Node, r, s.Ledger.GPUsOf(s.Node)), s.Read, since, now)
 	if w.Unread {
 		return false, true, ""
 	}

@@ -1,0 +1,34 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
+)
+
+// GPUsMost bounds the machines whose number of GPUs the ledger remembers: at 17 bytes each, they take a sixth of it.
+const GPUsMost = 10_000
+
+// GPUMachine names the machine of the Node among Ledger.GPUs. It is short, because a providerID may be long.
+func GPUMachine(n *corev1.Node) string {
+	sum := sha256.Sum256([]byte(remediations.MachineOf(n)))
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
+}
+
+// GPUsOf is the most GPUs that the Node's machine was seen with. Zero: nothing is known, or its GPUs cannot be compared with that now.
+func (l *Ledger) GPUsOf(n *corev1.Node) int {
+	if l == nil || len(l.GPUs) == 0 {
+		return 0
+	}
+	if _, whole := signs.WholeGPUs(n); !whole {
+		return 0
+	}
+	return l.GPUs[GPUMachine(n)]
+}
+
+// ForgetGPUs forgets how many GPUs the Node's machine had, when a person accepts the number that it has now.
+func (l *Ledger) ForgetGPUs(n *corev1.Node) { delete(l.GPUs, GPUMachine(n)) }
