@@ -104,6 +104,37 @@ func TestOtherRepairersAreFoundByTheirObjects(t *testing.T) {
 	require.Empty(t, names, "nothing is installed, or it is off")
 }
 
+// TestCivosNodeAgentIsFound, unless it only monitors or has no replicas. Velero's Deployment of the same name is the other control.
+func TestCivosNodeAgentIsFound(t *testing.T) {
+	agent := func(namespace string, replicas int32, env ...corev1.EnvVar) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "node-agent"},
+			Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Env: env}}}}},
+		}
+	}
+	node := func(name, providerID string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: providerID}}
+	}
+	nodes := []*corev1.Node{node("w1", "civo://1"), node("w2", "aws:///2")}
+	key, only := corev1.EnvVar{Name: "CIVO_API_KEY"}, corev1.EnvVar{Name: "CIVO_NODE_AGENT_MONITOR_ONLY", Value: "true"}
+	acts := corev1.EnvVar{Name: only.Name, Value: "false"}
+	for name, c := range map[string]struct {
+		agent *appsv1.Deployment
+		found bool
+	}{
+		"acts": {agent("kube-system", 1, key, acts), true}, "an old one": {agent("kube-system", 1, key), true}, "monitors": {agent("kube-system", 1, key, only), false},
+		"no replicas": {agent("kube-system", 0, key, acts), false}, "Velero's": {agent("velero", 1), false}, "another's": {agent("kube-system", 1), false},
+	} {
+		names, unread := contested(t, nodes, []runtime.Object{c.agent})
+		require.Empty(t, unread)
+		if c.found {
+			require.Equal(t, map[string][]string{"Civo's node-agent (Deployment kube-system/node-agent)": {"w1"}}, names, name)
+		} else {
+			require.Empty(t, names, name)
+		}
+	}
+}
+
 // TestWhatIsNotInstalledRepairsNothing: an API server without the kind is an answer; one that refuses is none, and is said.
 func TestWhatIsNotInstalledRepairsNothing(t *testing.T) {
 	for name, c := range map[string]struct {

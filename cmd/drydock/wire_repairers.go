@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"drydock.dev/drydock/remediations/coverage"
+	"drydock.dev/drydock/remediations/providers/civo"
 	"drydock.dev/drydock/remediations/providers/clusterapi"
 	"drydock.dev/drydock/remediations/providers/karpenter"
 	"drydock.dev/drydock/remediations/providers/medik8s"
@@ -33,6 +34,9 @@ var repairers = []struct {
 	}},
 	{"Karpenter's own node repair", func(ctx context.Context, client kubernetes.Interface, _ dynamic.Interface) ([]coverage.Repairer, error) {
 		return karpenter.NodeRepairs(ctx, client)
+	}},
+	{"Deployments of Civo's node-agent", func(ctx context.Context, client kubernetes.Interface, _ dynamic.Interface) ([]coverage.Repairer, error) {
+		return civo.NodeAgents(ctx, client)
 	}},
 }
 

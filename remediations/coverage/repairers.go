@@ -17,11 +17,12 @@ type Repairer struct {
 	Repairs func(*corev1.Node) bool
 }
 
-// Managed are the node repairs of clouds whose Nodes show by a label that they are repaired. docs/neighbours.md names the sources.
+// Managed are the node repairs whose Nodes show by a label that they are repaired: those of clouds, and Gardener's. docs/neighbours.md names the sources.
 func Managed() []Repairer {
 	return []Repairer{
 		{"AKS node auto-repair (label kubernetes.azure.com/cluster)", func(n *corev1.Node) bool { return n.Labels["kubernetes.azure.com/cluster"] != "" }},
 		{"EKS Auto Mode (label eks.amazonaws.com/compute-type=auto)", func(n *corev1.Node) bool { return n.Labels["eks.amazonaws.com/compute-type"] == "auto" }},
+		{"Gardener's machine-controller-manager (label node.gardener.cloud/machine-name)", func(n *corev1.Node) bool { return n.Labels["node.gardener.cloud/machine-name"] != "" }},
 		{"GKE node auto-repair, unless it is off for the node pool (label cloud.google.com/gke-nodepool),", func(n *corev1.Node) bool { return n.Labels["cloud.google.com/gke-nodepool"] != "" }},
 	}
 }

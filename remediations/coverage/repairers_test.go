@@ -23,6 +23,7 @@ func TestContestedNodesAreNamed(t *testing.T) {
 		node("aks-2", "kubernetes.azure.com/cluster", "MC_a"), node("aks-1", "kubernetes.azure.com/cluster", "MC_a"),
 		node("auto", "eks.amazonaws.com/compute-type", "auto"), node("hybrid", "eks.amazonaws.com/compute-type", "hybrid"),
 		node("gke", "cloud.google.com/gke-nodepool", "p1"), node("metal", "pool", "p1"),
+		node("garden", "node.gardener.cloud/machine-name", "shoot--a--b-z1-5c9d7"),
 	}
 	c := &remediations.Config{
 		Provided: map[string]bool{"reboot": true},
@@ -32,9 +33,10 @@ func TestContestedNodesAreNamed(t *testing.T) {
 	require.Equal(t, []string{
 		"two systems may repair the same node: AKS node auto-repair (label kubernetes.azure.com/cluster) repairs 2 Nodes that Drydock's policies take, too: aks-1, aks-2" + ends,
 		"two systems may repair the same node: EKS Auto Mode (label eks.amazonaws.com/compute-type=auto) repairs 1 Nodes that Drydock's policies take, too: auto" + ends,
+		"two systems may repair the same node: Gardener's machine-controller-manager (label node.gardener.cloud/machine-name) repairs 1 Nodes that Drydock's policies take, too: garden" + ends,
 		"two systems may repair the same node: GKE node auto-repair, unless it is off for the node pool (label cloud.google.com/gke-nodepool), repairs 1 Nodes that Drydock's policies take, too: gke" + ends,
 	}, coverage.Contested(c, nodes, coverage.Managed()))
-	require.Empty(t, coverage.Contested(c, nodes[5:], coverage.Managed()), "a node of no cloud")
+	require.Empty(t, coverage.Contested(c, nodes[5:6], coverage.Managed()), "a node of no cloud")
 	require.Empty(t, coverage.Contested(c, nodes, nil))
 
 	c.Policies[0].Mode = remediations.ModeOff
@@ -42,5 +44,5 @@ func TestContestedNodesAreNamed(t *testing.T) {
 	c.Policies[0].Mode, c.Provided = remediations.ModeObserve, nil
 	require.Empty(t, coverage.Contested(c, nodes, coverage.Managed()), "no provider carries its step out")
 	c.Provided = map[string]bool{"reboot": true}
-	require.Len(t, coverage.Contested(c, nodes, coverage.Managed()), 3, "observing: said before it enforces")
+	require.Len(t, coverage.Contested(c, nodes, coverage.Managed()), 4, "observing: said before it enforces")
 }
