@@ -222,3 +222,20 @@ func TestConditionIsSelectedByReasonAndMessage(t *testing.T) {
 		require.Equal(t, signs.Well, sign.AskAt(n, noon).Answer, "%s: it is well whatever it says", name)
 	}
 }
+
+// TestAConditionWhoseReasonAlternatesIsOneFault: an agent that finds two reasons in turn sets lastTransitionTime each time, though the
+// status stays. The status counts.
+func TestAConditionWhoseReasonAlternatesIsOneFault(t *testing.T) {
+	sign := signs.Sign{Kind: signs.Condition, Name: "AcceleratedHardwareReady", Status: "False"}
+	n := bare("n1")
+	for minute := range 10 {
+		at := noon.Add(time.Duration(minute) * time.Minute)
+		n.Status.Conditions = []corev1.NodeCondition{{
+			Type: "AcceleratedHardwareReady", Status: "False", Reason: []string{"DCGMError", "NvidiaXID79Error"}[minute%2],
+			LastTransitionTime: metav1.NewTime(at), LastHeartbeatTime: metav1.NewTime(at),
+		}}
+		require.Equal(t, signs.Ill, sign.AskAt(n, at).Answer, minute)
+	}
+	n.Status.Conditions[0].Status = corev1.ConditionTrue
+	require.Equal(t, signs.Well, sign.AskAt(n, noon.Add(9*time.Minute)).Answer, "the control")
+}
