@@ -39,7 +39,8 @@ func newCheckCommand() *cobra.Command {
 			"configuration names. On a machine without these files, for example a workstation with the configuration that the\n" +
 			"chart installed, use --skip-files. With - it reads the configuration from standard input. With\n" +
 			"--kubeconfig it also reads the cluster's Nodes. It says for each step on how many Nodes each provider carries it out,\n" +
-			"and names the Nodes without exactly one provider, and those that another system also repairs.",
+			"and names the Nodes without exactly one provider, those that another system also repairs, and those with a role that may be\n" +
+			"of the control plane under a name that Drydock does not know.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := config.Options{SkipFiles: skipFiles}
@@ -136,7 +137,7 @@ func saidOfCluster(ctx context.Context, stderr io.Writer, cfg *config.Config, ku
 	elsewhere, unreadElsewhere := repairersElsewhere(ctx, cfg, management)
 	return coverage.Plan(cfg.Core, nodes), slices.Concat(
 		coverage.Uncovered(cfg.Core, nodes), coverage.Contested(cfg.Core, nodes, append(others, elsewhere...)),
-		medik8s.Unshared(ctx, client, cfg.Core.Leases), unread, unreadElsewhere,
+		coverage.UnknownRoles(nodes), medik8s.Unshared(ctx, client, cfg.Core.Leases), unread, unreadElsewhere,
 	), nil
 }
 
