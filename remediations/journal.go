@@ -199,7 +199,7 @@ func InFlight(n *corev1.Node) *Record { return Registry(nil).InFlight(n) }
 func (j Journal) Cancelled(a *Alert) *CancelledRepair {
 	for _, e := range j.History {
 		switch {
-		case e.Cause != a.Fingerprint || (e.By == "" && len(e.Steps) == 0):
+		case e.Reset || e.Cause != a.Fingerprint || (e.By == "" && len(e.Steps) == 0):
 		case e.By == ByPerson:
 			return &CancelledRepair{ID: e.ID, At: e.Ended}
 		default:

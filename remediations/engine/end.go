@@ -51,6 +51,7 @@ func (p *pass) end(s *lifecycle.State, d lifecycle.Decision) {
 			changed = true
 		}
 	}
+	changed = p.endedOn(l, n, e) || changed
 	if changed {
 		_ = p.save(l) // a failure is logged, and the ledger read again
 	}

@@ -68,6 +68,7 @@ func (p *pass) node(n *corev1.Node) {
 	p.recheck(d)
 	before := m.written
 	p.apply(s, d)
+	p.rememberEnds(n, d)
 	p.answer(n.Name, d, m.written != nil && m.written != before)
 	if m.writes.lasting(p.now) && d.Policy != nil {
 		p.tally.holds[[2]string{d.Policy.Name, string(remediations.ReasonBlind)}]++

@@ -14,8 +14,8 @@ const MostBytes = 1<<20 - 1<<10
 // GlassMost bounds the nodes of which the ledger remembers since when break-glass is set. A person may set it on all nodes at once.
 const GlassMost = 1000
 
-// Fit gives the ConfigMap's data, as Encode does. Where they are too long, it first forgets the oldest cures, and says how many. A Node
-// remembers its own cures, so only a Node that is registered again loses something. Slots, orphans and counted repairs are never
+// Fit gives the ConfigMap's data, as Encode does. Where they are too long, it first forgets the oldest cures, then the oldest
+// ends and cancels, and says how many. A Node remembers its own, so only a Node that is registered again loses something. Slots, orphans and counted repairs are never
 // forgotten: if these alone are too long, the API server refuses the write, and no repair begins.
 func (l *Ledger) Fit() (data map[string]string, forgotten int) {
 	data = l.Encode()
@@ -45,5 +45,32 @@ func (l *Ledger) Fit() (data map[string]string, forgotten int) {
 		size -= len(remediations.EncodeJSON(k.cure))
 		forgotten++
 	}
+	forgotten += l.forgetEnds(size)
 	return l.Encode(), forgotten
+}
+
+// forgetEnds forgets the oldest ends and cancels, until what takes that many bytes has room for the next writes.
+func (l *Ledger) forgetEnds(size int) (forgotten int) {
+	type known struct {
+		machine string
+		end     End
+	}
+	var all []known
+	for machine, ends := range l.Ends {
+		for _, e := range ends {
+			all = append(all, known{machine, e})
+		}
+	}
+	slices.SortFunc(all, func(a, b known) int {
+		return cmp.Or(a.end.since().Compare(b.end.since()), cmp.Compare(a.machine, b.machine))
+	})
+	for _, k := range all {
+		if size <= MostBytes-MostBytes/16 {
+			break
+		}
+		l.setEnds(k.machine, slices.DeleteFunc(slices.Clone(l.Ends[k.machine]), func(e End) bool { return e == k.end }))
+		size -= len(remediations.EncodeJSON(k.end))
+		forgotten++
+	}
+	return forgotten
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"time"
 
 	"drydock.dev/drydock/remediations"
@@ -25,6 +26,13 @@ func (l *Ledger) Clamp(now time.Time) (changed bool) {
 		begun(all)
 	}
 	begun(l.Wide)
+	for machine, ends := range l.Ends {
+		l.Ends[machine] = slices.Clone(ends)
+		for i := range ends {
+			clamp(&l.Ends[machine][i].At)
+			clamp(&l.Ends[machine][i].Seen)
+		}
+	}
 	for i := range l.Orphans {
 		o := &l.Orphans[i]
 		o.Record = *o.Record.Clone()

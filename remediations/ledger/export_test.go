@@ -9,13 +9,15 @@ import (
 // What the tests of the ledger ask that nobody else does.
 
 const (
-	KeyGPUs    = ledgerGPUs
-	KeyMoves   = keyMoves
-	KeyOrphans = keyOrphans
-	KeyRepairs = keyRepairs
-	KeyVersion = keyVersion
-	KeyWide    = keyWide
-	UnseenMost = unseenMost
+	CancelsMost = cancelsMost
+	KeyEnds     = keyEnds
+	KeyGPUs     = keyGPUs
+	KeyMoves    = keyMoves
+	KeyOrphans  = keyOrphans
+	KeyRepairs  = keyRepairs
+	KeyVersion  = keyVersion
+	KeyWide     = keyWide
+	UnseenMost  = unseenMost
 )
 
 func (l *Ledger) Prune(c *remediations.Config, now time.Time) { l.prune(c, now) }

@@ -18,6 +18,7 @@ func TestTimesFromTheFutureAreClamped(t *testing.T) {
 		begun := []ledger.Begun{{Repair: "r1", At: when}}
 		return &ledger.Ledger{
 			Slots: []ledger.Slot{{Node: "n1", Since: when}}, Repairs: map[string][]ledger.Begun{"m1": begun}, Moves: map[string][]ledger.Begun{"a": {begun[0]}}, Wide: []ledger.Begun{begun[0]},
+			Ends:    map[string][]ledger.End{"m1": {{Repair: "r1", At: when, Seen: when}}},
 			Orphans: []ledger.Orphan{{Node: "n1", Record: Record{Began: when, Since: when, Intent: &Intent{At: when}}}},
 			Status: ledger.Status{
 				Breakers: map[string]ledger.Breaker{ledger.ScopeCluster: {State: ledger.BreakerOpen, Since: when, Quiet: when, Seen: when}},

@@ -34,6 +34,8 @@ type Ledger struct {
 	Unseen []Span
 	// GPUs holds, by GPUMachine, the most GPUs that each machine was seen with.
 	GPUs map[string]int
+	// Ends holds, by machine, how the last repair of each policy ended, and the cancels of its alerts.
+	Ends map[string][]End
 	// Arrival is when the self-test's alert last reached any replica; zero: never. Each replica writes it, so it is no part
 	// of what the compare-and-swap fences, and one that cannot be read counts as never: it must hold no repair.
 	Arrival time.Time
@@ -121,7 +123,8 @@ const (
 	keyWide      = "wide"
 	ledgerCures  = "cures"
 	ledgerUnseen = "unseen"
-	ledgerGPUs   = "gpus"
+	keyGPUs      = "gpus"
+	keyEnds      = "ends"
 	keyOrphans   = "orphans"
 	KeyStatus    = "status"
 )
@@ -151,7 +154,10 @@ func (l *Ledger) Encode() map[string]string {
 		data[ledgerUnseen] = remediations.EncodeJSON(l.Unseen)
 	}
 	if len(l.GPUs) > 0 {
-		data[ledgerGPUs] = remediations.EncodeJSON(l.GPUs)
+		data[keyGPUs] = remediations.EncodeJSON(l.GPUs)
+	}
+	if len(l.Ends) > 0 {
+		data[keyEnds] = remediations.EncodeJSON(l.Ends)
 	}
 	if !l.Arrival.IsZero() {
 		data[KeyArrival] = EncodeArrival(l.Arrival)
@@ -187,8 +193,8 @@ func Decode(data map[string]string) (*Ledger, error) {
 	for _, part := range []struct {
 		key  string
 		into any
-	}{{keyMoves, &l.Moves}, {keyWide, &l.Wide}, {ledgerCures, &l.Cures}, {ledgerUnseen, &l.Unseen}, {ledgerGPUs, &l.GPUs}, {KeySlots, &l.Slots}, {keyRepairs, &l.Repairs}, {keyOrphans, &l.Orphans}, {KeyStatus, &l.Status}} {
-		if _, there := data[part.key]; !there && slices.Contains([]string{keyMoves, keyWide, ledgerCures, ledgerUnseen, ledgerGPUs}, part.key) {
+	}{{keyMoves, &l.Moves}, {keyWide, &l.Wide}, {ledgerCures, &l.Cures}, {ledgerUnseen, &l.Unseen}, {keyEnds, &l.Ends}, {keyGPUs, &l.GPUs}, {KeySlots, &l.Slots}, {keyRepairs, &l.Repairs}, {keyOrphans, &l.Orphans}, {KeyStatus, &l.Status}} {
+		if _, there := data[part.key]; !there && slices.Contains([]string{keyMoves, keyWide, ledgerCures, ledgerUnseen, keyEnds, keyGPUs}, part.key) {
 			continue // not every ledger has those
 		}
 		if err := remediations.DecodeStrict(data[part.key], part.into); err != nil {
@@ -209,7 +215,7 @@ func Decode(data map[string]string) (*Ledger, error) {
 
 // Clone copies the ledger, so that a change that was not saved is not remembered either.
 func (l *Ledger) Clone() *Ledger {
-	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), GPUs: maps.Clone(l.GPUs), Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Arrival: l.Arrival, Status: l.Status}
+	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), Ends: maps.Clone(l.Ends), GPUs: maps.Clone(l.GPUs), Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Arrival: l.Arrival, Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
 	c.Status.Ends = maps.Clone(l.Status.Ends)
 	c.Status.Glass, c.Status.Stopped, c.Status.Sidecars = maps.Clone(l.Status.Glass), maps.Clone(l.Status.Stopped), maps.Clone(l.Status.Sidecars)
@@ -254,6 +260,7 @@ func Rebuild(c *remediations.Config, nodes []*corev1.Node, now time.Time) *Ledge
 		j := c.Registry.ReadJournal(n)
 		r := j.Record
 		l.rebuildMoves(c, n, j)
+		l.rebuildEnds(c, n, j, now)
 		l.rebuildWide(c, j)
 		for _, e := range j.History {
 			if !e.Reset && remediations.KindOf(e.Target) == "" && slices.ContainsFunc(e.Steps, func(done remediations.Attempt) bool { return c.Remediation(done.Name).Disruptive }) {

@@ -67,6 +67,23 @@ func TestLedgerFitsInAConfigMap(t *testing.T) {
 	require.Equal(t, data, again)
 }
 
+// TestEndsAreForgottenAfterCures: the oldest first, and only as many as must be.
+func TestEndsAreForgottenAfterCures(t *testing.T) {
+	l := fleet(8000, 10)
+	l.Ends = map[string][]ledger.End{}
+	for i := range 2000 {
+		l.Ends[fmt.Sprintf("civo://6b6c7c0e-5d5c-4e0b-9f7e-%012d", i)] = []ledger.End{{Repair: "r1", Policy: "node-not-ready", At: scene.Noon.Add(time.Duration(i) * time.Second)}}
+	}
+	data, forgotten := l.Fit()
+	require.LessOrEqual(t, bytesOf(data), ledger.MostBytes)
+	require.Empty(t, l.Cures)
+	require.Len(t, l.Ends, 2000-(forgotten-10))
+	require.NotEmpty(t, l.Ends)
+	require.NotContains(t, l.Ends, "civo://6b6c7c0e-5d5c-4e0b-9f7e-000000000000")
+	require.Contains(t, l.Ends, "civo://6b6c7c0e-5d5c-4e0b-9f7e-000000001999")
+	require.Len(t, l.Repairs, 8000)
+}
+
 // TestLedgerThatFitsForgetsNothing is the control.
 func TestLedgerThatFitsForgetsNothing(t *testing.T) {
 	l := fleet(3000, 3000)
@@ -102,7 +119,14 @@ func TestSizesThatTheDocumentationPromises(t *testing.T) {
 		})
 		glass.Status.Glass[node] = ledger.Glass{Since: scene.Noon, Why: strings.Repeat("a", 80)}
 	}
-	t.Logf("a machine's repair %d, with its cure %d, a slot %d, a break-glass %d", repairs, cured, each(slots), each(glass))
+	ended := &ledger.Ledger{}
+	for i := range machines {
+		n := scene.Bare("n1")
+		n.Spec.ProviderID = fmt.Sprintf("civo://6b6c7c0e-5d5c-4e0b-9f7e-%012d", i)
+		ended.Ended(&Config{Policies: []*Policy{{Cooldown: time.Hour}}}, n, ledger.End{Repair: fmt.Sprintf("r%011d", i), Policy: "node-not-ready", At: scene.Noon, Outcome: OutcomeRecovered, Restarted: true}, scene.Noon)
+	}
+	t.Logf("a machine's repair %d, with its cure %d, its end %d, a slot %d, a break-glass %d", repairs, cured, each(ended), each(slots), each(glass))
+	require.InDelta(t, 180, each(ended), 20)
 	require.InDelta(t, 100, repairs, 20)
 	require.InDelta(t, 300, cured, 20)
 	require.InDelta(t, 280, each(slots), 20)

@@ -108,6 +108,10 @@ type LedgerWrite struct {
 	Allow []string
 	// FewerGPUs: a person accepts that the machine has fewer GPUs than the ledger remembers.
 	FewerGPUs bool
+	// Ends are ends of repairs and cancels that the Node says and the ledger lacks. Uncancel are the alerts, by fingerprint, whose
+	// cancel is over.
+	Ends     []ledger.End
+	Uncancel []string
 }
 
 // Notice is an answer to a person, or a warning to people, sent as an Event.

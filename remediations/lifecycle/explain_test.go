@@ -146,7 +146,7 @@ func TestWhatWasNotSeenIsNeverPassed(t *testing.T) {
 		lifecycle.OnAlerts: {ReasonAlertUnconfirmed, ReasonBlind, ReasonSilenced, ReasonInhibited, ReasonAlertResolved, ReasonClusterWide, ReasonCommonCause},
 		lifecycle.OnLeases: {ReasonBlind},
 		lifecycle.OnFleet:  {ReasonFleetUnhealthy, ReasonNodeUnderRepair, ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit, ReasonCommonCause},
-		lifecycle.OnLedger: {ReasonFleetUnhealthy, ReasonNodeUnderRepair, ReasonRepairsSpent, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit, ReasonWritesDenied, ReasonStoreWentBack},
+		lifecycle.OnLedger: {ReasonFleetUnhealthy, ReasonNodeUnderRepair, ReasonCooldown, ReasonRepairsSpent, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonClusterWide, ReasonAtLimit, ReasonWritesDenied, ReasonStoreWentBack},
 	}
 	for source, reasons := range rests {
 		s := scene.Read(t, []byte("{}")).State(t)

@@ -73,7 +73,7 @@ var guards = []Guard{
 	{remediations.ReasonNodeUnderRepair, onNodesBesideNodes, whatever, OnNode, hostUnderRepair, saying("the node itself is not under repair")},
 	{remediations.ReasonNodeUnderRepair, onNodesBesideNodes, whatever, OnFleet | OnLedger, ofItsKind(remediations.ReasonNodeUnderRepair), saying("no other repair of the same target is under way")},
 	{remediations.ReasonNodeUnderRepair, onNodes, whatever, OnLedger, beingReplaced, saying("no machine of this node is being replaced")},
-	{remediations.ReasonCooldown, ofNodes, disruptive, OnNode, cooldown, cooled},
+	{remediations.ReasonCooldown, ofNodes, disruptive, OnNode | OnLedger, cooldown, cooled},
 	{remediations.ReasonCooldown, besideNodes, disruptive, OnLedger, ofItsKind(remediations.ReasonCooldown), saying("no repair of the target ended too short a time ago")},
 	{remediations.ReasonRepairsSpent, ofNodesAndOfAPIServers, disruptive, OnLedger, repairsSpent, repairsLeft},
 	{remediations.ReasonPolicyFailing, onNodesButSidecars, whatever, OnLedger, policyFailing, policyWorks},

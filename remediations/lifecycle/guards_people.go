@@ -57,7 +57,7 @@ func cancelled(c *Candidate) *Finding {
 	if startsAt.IsZero() {
 		startsAt = c.Alert.StartsAt
 	}
-	by := c.Journal.Cancelled(c.Alert)
+	by := c.CancelOf(c.Alert, c.Now)
 	if by == nil {
 		return nil
 	}
@@ -76,6 +76,27 @@ func cancelled(c *Candidate) *Finding {
 		f.Message += "; the alert has a later start, but the node shows the same fault: " + still
 	}
 	return f
+}
+
+// CancelOf is the last repair of the alert, if a person cancelled it: by what the Node says, or by the ledger where the Node has lost
+// that. A repair of the alert that acted or was cancelled later counts before the ledger.
+func (s *State) CancelOf(a *remediations.Alert, now time.Time) *remediations.CancelledRepair {
+	by := s.Journal.Cancelled(a)
+	if s.Ledger == nil {
+		return by
+	}
+	known := s.Ledger.CancelKnown(s.Node, a.Fingerprint, now, s.Config.Limits.RepairsWindow)
+	if known == nil || by != nil && !by.At.Before(known.At) || s.actedSince(a, known.At) {
+		return by
+	}
+	return &remediations.CancelledRepair{ID: known.Repair, At: known.At}
+}
+
+// actedSince says that a repair of the alert has ended since by what the history says, and a person did not cancel it.
+func (s *State) actedSince(a *remediations.Alert, since time.Time) bool {
+	return slices.ContainsFunc(s.Journal.History, func(e remediations.Entry) bool {
+		return e.Cause == a.Fingerprint && e.By == "" && len(e.Steps) > 0 && e.Ended.After(since)
+	})
 }
 
 func Aside(why string) string {

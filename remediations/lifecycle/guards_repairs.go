@@ -81,20 +81,45 @@ func bootedLately(c *Candidate) *Finding {
 	for _, e := range c.remembered() {
 		restarted := slices.ContainsFunc(e.Steps, func(a remediations.Attempt) bool { return c.Config.Remediation(a.Name).Restarts })
 		if over := e.Ended.Add(wait); restarted && remediations.KindOf(e.Target) == c.Kind && e.Policy != c.Policy.Name && c.Now.Before(over) {
-			return &Finding{Message: fmt.Sprintf("a repair by policy %s restarted the machine and ended at %s; what it brought up is given as long as a %s of policy %s, %s", e.Policy, e.Ended.Format(time.RFC3339), c.Step.Name, c.Policy.Name, wait), Until: over}
+			return c.restartedLately(e.Policy, e.Ended, wait)
+		}
+	}
+	for _, e := range c.endsKnown() {
+		if over := e.At.Add(wait); e.Restarted && e.Policy != c.Policy.Name && c.Now.Before(over) {
+			return c.restartedLately(e.Policy, e.At, wait)
 		}
 	}
 	return nil
 }
 
-// lastRepair is the last repair of the node by the policy that counts for it; nil: none is on record.
-func (c *Candidate) lastRepair() *remediations.Entry {
+func (c *Candidate) restartedLately(policy string, ended time.Time, wait time.Duration) *Finding {
+	return &Finding{Message: fmt.Sprintf("a repair by policy %s restarted the machine and ended at %s; what it brought up is given as long as a %s of policy %s, %s", policy, ended.Format(time.RFC3339), c.Step.Name, c.Policy.Name, wait), Until: ended.Add(wait)}
+}
+
+// endsKnown are the ends of repairs of the Node's machine that the ledger has. They hold the next repair where the Node has lost its
+// history.
+func (c *Candidate) endsKnown() []ledger.End {
+	if c.Kind != remediations.KindNode {
+		return nil
+	}
+	return slices.DeleteFunc(c.Ledger.EndsOf(c.Node, c.Now, c.Config.Limits.RepairsWindow), func(e ledger.End) bool { return e.Alert != "" })
+}
+
+// lastRepair is the last repair of the node by the policy that counts for it, by the Node's history or by the ledger, whichever ended
+// later; nil: none is on record.
+func (c *Candidate) lastRepair() (last *remediations.Entry) {
 	for _, e := range c.remembered() {
 		if e.Policy == c.Policy.Name && remediations.KindOf(e.Target) == c.Kind && c.counts(e) {
-			return &e
+			last = &e
+			break
 		}
 	}
-	return nil
+	for _, e := range c.endsKnown() {
+		if e.Policy == c.Policy.Name && (last == nil || e.At.After(last.Ended)) {
+			last = &remediations.Entry{ID: e.Repair, Policy: e.Policy, Outcome: e.Outcome, Ended: e.At}
+		}
+	}
+	return last
 }
 
 // remembered are the ended repairs that may hold the next one: those of the Node's machine. Without a spec.providerID the same machine

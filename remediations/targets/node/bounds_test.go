@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/node"
 	"drydock.dev/drydock/remediations/testing/scene"
@@ -89,5 +91,45 @@ func TestCancelIsRememberedOnItsAlert(t *testing.T) {
 		if c.writes {
 			require.Equal(t, &by, d.Alerts[0].Cancelled, name)
 		}
+	}
+}
+
+// TestTheLedgerIsToldWhatItLacks: the last end of each policy, and cancels. What is over is taken out of it.
+func TestTheLedgerIsToldWhatItLacks(t *testing.T) {
+	reboot := Attempts{{Name: "reboot", Number: 1}}
+	ended := []Entry{{ID: "r2", Policy: "p", Ended: scene.Noon, Steps: reboot}, {ID: "r1", Policy: "p", Ended: scene.Noon.Add(-time.Minute), Steps: reboot}, {ID: "r0", Policy: "unknown", Ended: scene.Noon, Steps: reboot}}
+	by := &CancelledRepair{ID: "r1", At: scene.Noon}
+	alert := Alert{Fingerprint: scene.FP, Policy: "p", Cancelled: by}
+	knows := func(l *ledger.Ledger, n *corev1.Node, c *Config) {
+		l.Ended(c, n, ledger.CancelOf(alert, *by, scene.Noon), scene.Noon)
+	}
+	for name, c := range map[string]struct {
+		journal  Journal
+		knows    func(*ledger.Ledger, *corev1.Node, *Config)
+		prune    []string
+		verb     lifecycle.Verb
+		ends     []string
+		uncancel []string
+	}{
+		"the last end of the policy":            {journal: Journal{History: ended}, ends: []string{"r2"}},
+		"a reset writes nothing":                {journal: Journal{History: ended}, verb: lifecycle.VerbReset},
+		"a cancel on the alert":                 {journal: Journal{Alerts: []Alert{alert}}, ends: []string{"r1"}},
+		"a cancel that the ledger has":          {journal: Journal{Alerts: []Alert{alert}}, knows: knows},
+		"a cancel that the Node has lost":       {journal: Journal{Alerts: []Alert{{Fingerprint: scene.FP, Policy: "p"}}}, knows: knows},
+		"the alert is over":                     {journal: Journal{Alerts: []Alert{alert}}, knows: knows, prune: []string{alert.Key()}, uncancel: []string{scene.FP}},
+		"a repair of the alert has acted since": {journal: Journal{Alerts: []Alert{{Fingerprint: scene.FP, Policy: "p"}}, History: []Entry{{ID: "r3", Policy: "unknown", Cause: scene.FP, Ended: scene.Noon.Add(time.Second), Steps: reboot}}}, knows: knows, uncancel: []string{scene.FP}},
+	} {
+		config, n, l := &Config{Policies: []*Policy{{Name: "p", Cooldown: time.Hour}}}, scene.Bare("n1"), &ledger.Ledger{}
+		if c.knows != nil {
+			c.knows(l, n, config)
+		}
+		d := lifecycle.Decision{Verb: c.verb, NodeWrite: lifecycle.NodeWrite{Prune: c.prune}}
+		node.RememberEnds(&lifecycle.State{Config: config, Node: n, Ledger: l, Journal: c.journal}, &d, scene.Noon)
+		var ends []string
+		for _, e := range d.Ends {
+			ends = append(ends, e.Repair)
+		}
+		require.Equal(t, c.ends, ends, name)
+		require.Equal(t, c.uncancel, d.Uncancel, name)
 	}
 }

@@ -39,6 +39,7 @@ func Decide(known *lifecycle.State, now time.Time) lifecycle.Decision {
 	s.consume(&d, now)
 	s.prune(&d, now)
 	s.remember(&d)
+	s.rememberEnds(&d, now)
 	s.relapsed(&d)
 	s.uncordonedAfterwards(&d)
 	return d

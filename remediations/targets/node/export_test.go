@@ -31,6 +31,10 @@ func Proven(s *lifecycle.State) (bool, string) { return of(s, s.Journal.Record).
 
 func Remember(s *lifecycle.State, d *lifecycle.Decision) { of(s, s.Journal.Record).remember(d) }
 
+func RememberEnds(s *lifecycle.State, d *lifecycle.Decision, now time.Time) {
+	of(s, s.Journal.Record).rememberEnds(d, now)
+}
+
 func PolicyOf(s *lifecycle.State) *remediations.Policy { return of(s, s.Journal.Record).policy() }
 
 func Relapse(s *lifecycle.State, p *remediations.Policy, a *remediations.Alert, now time.Time) *ledger.Cure {

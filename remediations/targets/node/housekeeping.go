@@ -8,6 +8,7 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
@@ -71,7 +72,7 @@ func (s *state) consume(d *lifecycle.Decision, now time.Time) {
 		d.Consume = append(d.Consume, remediations.ResetKey)
 		if err := remediations.ParseReset(v); err != nil {
 			notice(d, lifecycle.AnnotationInvalid, "%v", err)
-		} else if d.Verb != lifecycle.VerbReset && len(d.Allow) == 0 && len(d.Prune) == 0 && !d.FewerGPUs {
+		} else if d.Verb != lifecycle.VerbReset && len(d.Allow)+len(d.Prune)+len(d.Uncancel) == 0 && !d.FewerGPUs {
 			notice(d, lifecycle.AnnotationInvalid, "%s: there is no exhausted or malformed repair on this node to forget", remediations.ResetKey)
 		}
 	}
@@ -173,10 +174,47 @@ func notice(d *lifecycle.Decision, reason lifecycle.NoticeReason, format string,
 func (s *state) remember(d *lifecycle.Decision) {
 	for _, a := range s.Journal.Alerts {
 		by := s.Journal.Cancelled(&a)
-		if by == nil || (a.Cancelled != nil && *a.Cancelled == *by) || slices.Contains(d.Prune, a.Key()) {
+		if by == nil || (a.Cancelled != nil && *a.Cancelled == *by) || slices.Contains(d.Prune, a.Key()) || slices.Contains(d.Uncancel, a.Fingerprint) {
 			continue
 		}
 		a.Cancelled = by
 		d.Alerts = append(d.Alerts, a)
+	}
+}
+
+// rememberEnds names what holds the next repair by what the Node says, and the ledger lacks: others can delete the Node's keys. It also
+// names the alerts whose cancel is over.
+func (s *state) rememberEnds(d *lifecycle.Decision, now time.Time) {
+	if s.Ledger == nil || d.Verb == lifecycle.VerbReset {
+		return
+	}
+	last := map[string]bool{}
+	for _, e := range s.Journal.History {
+		end, ok := ledger.EndOf(s.Config, e)
+		if !ok || last[e.Policy] || s.Config.Policy(e.Policy) == nil {
+			continue
+		}
+		if last[e.Policy] = true; s.Ledger.Lacks(s.Config, s.Node, end, now) {
+			d.Ends = append(d.Ends, end)
+		}
+	}
+	for _, a := range s.Journal.Alerts {
+		if slices.Contains(d.Uncancel, a.Fingerprint) {
+			continue // a person's reset ends it
+		}
+		known := s.Ledger.CancelKnown(s.Node, a.Fingerprint, now, 0)
+		by := s.CancelOf(&a, now)
+		if by == nil || slices.Contains(d.Prune, a.Key()) {
+			if known != nil {
+				d.Uncancel = append(d.Uncancel, a.Fingerprint)
+			}
+			continue
+		}
+		if known == nil && s.Journal.Cancelled(&a) == nil {
+			continue // it is known by the Node's name alone, and counts for limits.repairsWindow
+		}
+		if end := ledger.CancelOf(a, *by, now); s.Ledger.Lacks(s.Config, s.Node, end, now) {
+			d.Ends = append(d.Ends, end)
+		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // reset is what a person's drydock.dev/reset does here, all of it at once or nothing: without the ledger it waits. A record
 // that cannot be read is dropped. Else every repair of the node that has run out of steps is forgotten, its own, its
-// leader's and its sidecars', and policies that are stopped here go on. ok is false where there is nothing of that.
+// leader's and its sidecars', cancels of its alerts end, and policies that are stopped here go on. ok is false where there is nothing of that.
 func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	r := s.Record
 	switch {
@@ -45,6 +45,7 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 		d.FewerGPUs = true
 		said = append(said, fmt.Sprintf("Drydock expects %d GPUs of the machine from now on, not %d", count, had))
 	}
+	said = append(said, s.resetCancels(&d, now)...)
 	for _, key := range slices.Sorted(maps.Keys(s.Journal.Records)) {
 		other := s.Journal.Records[key]
 		if other.Phase != remediations.PhaseExhausted {
@@ -62,6 +63,30 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	}
 	d.Message = text.Line(strings.Join(said, "; "), 900)
 	return d, len(said) > 0
+}
+
+// resetCancels forgets that a person cancelled repairs of the node's alerts. It says which.
+func (s *state) resetCancels(d *lifecycle.Decision, now time.Time) (said []string) {
+	for _, a := range s.Journal.Alerts {
+		by := s.CancelOf(&a, now)
+		if by == nil {
+			continue
+		}
+		said = append(said, fmt.Sprintf("the cancel of repair %s was forgotten", by.ID))
+		d.Uncancel = append(d.Uncancel, a.Fingerprint)
+		if a.Cancelled != nil {
+			a.Cancelled = nil
+			d.Alerts = append(d.Alerts, a)
+		}
+	}
+	if len(said) == 0 || d.History != nil { // all of it was reset
+		return said
+	}
+	for _, e := range s.Journal.History {
+		e.Reset = e.Reset || e.By == remediations.ByPerson && slices.Contains(d.Uncancel, e.Cause)
+		d.History = append(d.History, e)
+	}
+	return said
 }
 
 // asksReset says that a person asks for a reset that can be done now.

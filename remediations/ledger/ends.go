@@ -1,0 +1,187 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// cancelsMost bounds the cancels that the ledger keeps of one machine. The oldest is forgotten first.
+const cancelsMost = 16
+
+// cancelSeenApart is how much time passes before the ledger notes again that the alert of a cancel is still on the Node.
+const cancelSeenApart = 12 * time.Hour
+
+// End is what holds the next repair of a machine after one has ended: the end of the policy's last repair, for its cooldown, or a
+// person's cancel of an alert's repair. The Node has the same in its history and on its alerts, but others can delete those.
+type End struct {
+	Repair  string               `json:"repair"`
+	Policy  string               `json:"policy"`
+	At      time.Time            `json:"at"`
+	Outcome remediations.Outcome `json:"outcome,omitempty"`
+	// Restarted: a step of the repair restarted the machine.
+	Restarted bool `json:"restarted,omitempty"`
+	// Alert is the fingerprint of the alert whose repair a person cancelled; empty: this is no cancel. Seen is when that alert was
+	// last seen on the Node.
+	Alert string    `json:"alert,omitempty"`
+	Seen  time.Time `json:"seen,omitzero"`
+	// UID is that of the Node, where the Node has no spec.providerID.
+	UID string `json:"uid,omitempty"`
+}
+
+// EndOf is what the entry says of the end of a node's repair that took a step; ok is false for all other entries.
+func EndOf(c *remediations.Config, e remediations.Entry) (end End, ok bool) {
+	if remediations.KindOf(e.Target) != remediations.KindNode || len(e.Steps) == 0 || e.Reset {
+		return End{}, false
+	}
+	restarted := slices.ContainsFunc(e.Steps, func(a remediations.Attempt) bool { return c.Remediation(a.Name).Restarts })
+	return End{Repair: e.ID, Policy: e.Policy, At: e.Ended, Outcome: e.Outcome, Restarted: restarted}, true
+}
+
+// CancelOf is a person's cancel of the repair of that alert.
+func CancelOf(a remediations.Alert, by remediations.CancelledRepair, now time.Time) End {
+	return End{Repair: by.ID, Policy: a.Policy, At: by.At, Alert: a.Fingerprint, Seen: remediations.Instant(now)}
+}
+
+// replaces says that the ledger keeps one of the two: the ends of one policy's repairs, or the cancels of one alert's.
+func (e End) replaces(o End) bool {
+	return e.Alert == o.Alert && (e.Alert != "" || e.Policy == o.Policy)
+}
+
+// of says that the entry under the name of the Node is about the Node's machine. Without a spec.providerID, another Node of the name may
+// be the same machine, so the entry counts for the window.
+func (e End) of(n *corev1.Node, now time.Time, window time.Duration) bool {
+	return e.UID == string(n.UID) || n.Spec.ProviderID == "" && now.Sub(e.At) < window
+}
+
+// EndsOf are the ends of repairs of the Node's machine, and the cancels of its alerts.
+func (l *Ledger) EndsOf(n *corev1.Node, now time.Time, window time.Duration) (ends []End) {
+	if l == nil {
+		return nil
+	}
+	if n.Spec.ProviderID != "" {
+		ends = slices.Clone(l.Ends[n.Spec.ProviderID])
+	}
+	for _, e := range l.Ends[n.Name] {
+		if e.UID != "" && e.of(n, now, window) {
+			ends = append(ends, e)
+		}
+	}
+	return ends
+}
+
+// CancelKnown is the cancel of the alert's repair that the ledger has for the Node's machine; nil: there is none.
+func (l *Ledger) CancelKnown(n *corev1.Node, alert string, now time.Time, window time.Duration) (last *End) {
+	for _, e := range l.EndsOf(n, now, window) {
+		if e.Alert == alert && alert != "" && (last == nil || e.At.After(last.At)) {
+			last = &e
+		}
+	}
+	return last
+}
+
+// Lacks says that the ledger must be written for the end or the cancel to be in it.
+func (l *Ledger) Lacks(c *remediations.Config, n *corev1.Node, e End, now time.Time) bool {
+	if remediations.FromTheFuture(e.At, now) || now.Sub(e.since()) >= e.keptFor(c) {
+		return false
+	}
+	return !slices.ContainsFunc(l.EndsOf(n, now, 0), func(o End) bool {
+		return e.replaces(o) && !o.At.Before(e.At) && e.Seen.Sub(o.Seen) < cancelSeenApart
+	})
+}
+
+// Ended notes the end or the cancel in place of an earlier one.
+func (l *Ledger) Ended(c *remediations.Config, n *corev1.Node, e End, now time.Time) {
+	machine := Machine(n)
+	e.UID = ""
+	if n.Spec.ProviderID == "" {
+		e.UID = string(n.UID)
+	}
+	kept := slices.DeleteFunc(slices.Clone(l.Ends[machine]), func(o End) bool { return e.replaces(o) && !o.At.After(e.At) })
+	l.setEnds(machine, append(kept, e))
+	l.pruneEnds(c, now)
+}
+
+// Uncancel forgets that a person cancelled a repair of the alert. It says whether the ledger knew that.
+func (l *Ledger) Uncancel(n *corev1.Node, alert string) (changed bool) {
+	for _, machine := range []string{n.Spec.ProviderID, n.Name} {
+		before := l.Ends[machine]
+		kept := slices.DeleteFunc(slices.Clone(before), func(e End) bool { return e.Alert == alert && alert != "" })
+		if len(kept) != len(before) {
+			l.setEnds(machine, kept)
+			changed = true
+		}
+	}
+	return changed
+}
+
+func (l *Ledger) setEnds(machine string, ends []End) {
+	cancels := 0
+	for _, e := range ends {
+		if e.Alert != "" {
+			cancels++
+		}
+	}
+	ends = slices.DeleteFunc(ends, func(e End) bool { // the oldest stand first
+		if e.Alert == "" || cancels <= cancelsMost {
+			return false
+		}
+		cancels--
+		return true
+	})
+	if l.Ends == nil {
+		l.Ends = map[string][]End{}
+	}
+	if l.Ends[machine] = ends; len(ends) == 0 {
+		delete(l.Ends, machine)
+	}
+}
+
+// since is from when the time counts for which the ledger keeps the entry.
+func (e End) since() time.Time {
+	if e.Alert != "" {
+		return e.Seen
+	}
+	return e.At
+}
+
+// keptFor is how long the ledger keeps the entry: an end as long as any cooldown and any wait may rest on it, a cancel until its alert
+// has not been on the Node for limits.repairsWindow, or for a day.
+func (e End) keptFor(c *remediations.Config) time.Duration {
+	if e.Alert != "" {
+		return max(c.Limits.RepairsWindow, remediations.PendingFor)
+	}
+	longest := time.Duration(0)
+	for _, p := range c.Policies {
+		longest = max(longest, p.Cooldown)
+		for _, step := range p.Plan {
+			if e.Restarted {
+				longest = max(longest, step.Wait)
+			}
+		}
+	}
+	return longest
+}
+
+func (l *Ledger) pruneEnds(c *remediations.Config, now time.Time) {
+	for machine, ends := range l.Ends {
+		l.setEnds(machine, slices.DeleteFunc(slices.Clone(ends), func(e End) bool { return now.Sub(e.since()) >= e.keptFor(c) }))
+	}
+}
+
+// rebuildEnds is the part of Rebuild that speaks of ended repairs.
+func (l *Ledger) rebuildEnds(c *remediations.Config, n *corev1.Node, j remediations.Journal, now time.Time) {
+	for _, e := range slices.Backward(j.History) {
+		if end, ok := EndOf(c, e); ok {
+			l.Ended(c, n, end, now)
+		}
+	}
+	for _, a := range j.Alerts {
+		if by := j.Cancelled(&a); by != nil {
+			l.Ended(c, n, CancelOf(a, *by, now), now)
+		}
+	}
+}
