@@ -305,6 +305,20 @@ func TestWhoMayNotReadTheLedgerSeesTheNodes(t *testing.T) {
 	require.Regexp(t, `node-1 +aaaaaa +node-not-ready +Verifying`, stdout)
 }
 
+// TestUnknownFieldsOfTheLedgerAreShown: a newer Drydock wrote them.
+func TestUnknownFieldsOfTheLedgerAreShown(t *testing.T) {
+	t.Parallel()
+	l := calmLedger()
+	objects := fleetOf(aged("node-3", corev1.ConditionTrue))
+	objects[0] = ledgerOf(l)
+	_, stdout, _ := newDesk(t, objects...).run("status")
+	require.NotContains(t, stdout, "does not know", "the control")
+	l.Others, l.Status.Unknown = map[string]string{"later": "1"}, `{"newer":1}`
+	objects[0] = ledgerOf(l)
+	_, stdout, _ = newDesk(t, objects...).run("status")
+	require.Contains(t, stdout, "has fields that this plugin does not know: later, status.newer;")
+}
+
 // TestAMissingProviderIsSaidBeforehand: status counts the nodes without the configuration, and names the provider of each step of a node
 // that is asked for, as why does.
 func TestAMissingProviderIsSaidBeforehand(t *testing.T) {

@@ -54,6 +54,9 @@ func (s *Status) fleet(now time.Time) []Line {
 	}
 	st := s.Ledger.Status
 	out := []Line{{Label: "Ledger", Text: name, Calm: true}}
+	if fields := s.Ledger.Whole.UnknownFields(); len(fields) > 0 {
+		out[0] = Line{Label: "Ledger", Text: fmt.Sprintf("%s: has fields that this plugin does not know: %s; Drydock keeps them, and an older Drydock does not look at them", name, strings.Join(fields, ", "))}
+	}
 	if st.Aside != "" { // all else in this ledger is from before
 		return append(out, Line{Label: "Charge", Text: st.Aside + "; this Drydock changes nothing in the cluster"})
 	}

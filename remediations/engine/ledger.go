@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"drydock.dev/drydock/remediations/ledger"
 )
@@ -40,6 +41,7 @@ func (e *Engine) loadLedger(ctx context.Context) {
 			return
 		}
 		e.decoded = l
+		e.unknownFields(l.UnknownFields())
 	}
 	l := e.decoded.Clone()
 	e.metrics.answered(sourceLedger, e.Clock.Now())
@@ -68,4 +70,13 @@ func (e *Engine) saveLedger(ctx context.Context, l *ledger.Ledger, version strin
 	e.metrics.answered(sourceLedger, e.Clock.Now())
 	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.ledgerRead, e.stored, e.decoded = l, nil, v, l.Status, e.Clock.Now(), l.Encode(), nil
 	return nil
+}
+
+// unknownFields says once which fields of the ledger are kept that this version does not know.
+func (e *Engine) unknownFields(fields []string) {
+	said := strings.Join(fields, ", ")
+	if said != "" && said != e.fieldsSaid {
+		e.Log.Error(nil, "the ledger has fields that this version of Drydock does not know; they are kept, and no decision rests on them", "fields", said)
+	}
+	e.fieldsSaid = said
 }

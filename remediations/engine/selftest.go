@@ -108,7 +108,7 @@ func (e *Engine) trySave(ctx context.Context, l *ledger.Ledger, version string) 
 	}
 	data, forgotten := l.Fit()
 	if forgotten > 0 {
-		e.Log.Info("the ledger is too long for a ConfigMap; the oldest cures are forgotten", "cures", forgotten)
+		e.Log.Info("the ledger is too long for a ConfigMap; the oldest cures and ends are forgotten", "cures", forgotten)
 	}
 	v, err := e.Store.Save(ctx, data, version)
 	if errors.Is(err, ErrConflict) {

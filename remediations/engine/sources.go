@@ -92,6 +92,8 @@ type outside struct {
 	back *ledger.WentBack
 	// unknownSlots are those that people were told of.
 	unknownSlots map[string]bool
+	// fieldsSaid are the unknown fields of the ledger that people were told of.
+	fieldsSaid string
 	// writesDone counts the writes that succeeded, hurries the passes in a row that asked for another one at once and wrote nothing.
 	writesDone, hurries int
 }

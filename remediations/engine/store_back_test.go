@@ -2,9 +2,11 @@ package engine
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
@@ -121,6 +123,36 @@ func TestASlotOfAnUnknownKindIsKeptAndSteppedOver(t *testing.T) {
 		require.Equal(t, []remediations.Kind{"rack"}, kindsOfSlots(w.slots(t)), "the one behind it is freed")
 		require.Len(t, w.toldOf("SlotUnknown"), 1)
 		require.Less(t, at(w, func() int { return i.asked["node"] }), 20)
+	})
+}
+
+// TestUnknownFieldsOfTheLedgerHoldNothing: a newer Drydock wrote them. The repair goes on, and each write of the ledger keeps them.
+func TestUnknownFieldsOfTheLedgerHoldNothing(t *testing.T) {
+	c := modelConfig()
+	c.Limits.Concurrent = remediations.Quantity{Value: 2} // the slot counts
+	var said []string
+	inWorld(t, c, 6, func(t *testing.T, w *world) {
+		w.do(func() {
+			data := (&ledger.Ledger{Others: map[string]string{"later": "{}"}}).Encode()
+			data[ledger.KeyStatus] = `{"newer":{"a":1.0}}`
+			data[ledger.KeySlots] = `[{"kind":"rack","node":"n4","policy":"p","repair":"r4","attempt":"a","since":"2000-01-01T00:00:00Z","lane":7}]`
+			w.ledger, w.ledgerRV = data, 7
+			w.log = funcr.New(func(_, line string) {
+				if strings.Contains(line, "fields that this version of Drydock does not know") {
+					said = append(said, line)
+				}
+			}, funcr.Options{})
+		})
+		w.start()
+		w.pass(2 * time.Minute)
+		w.do(func() { w.ail("n0", 1) })
+		w.pass(10 * time.Minute)
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
+		l := at(w, func() *ledger.Ledger { return mustLedger(w) })
+		require.Equal(t, []string{"later", "slots.lane", "status.newer"}, l.UnknownFields())
+		require.Contains(t, l.Encode()[ledger.KeyStatus], `"newer":{"a":1.0}`)
+		require.Len(t, said, 1)
+		require.Contains(t, said[0], "later, slots.lane, status.newer")
 	})
 }
 

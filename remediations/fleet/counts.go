@@ -18,9 +18,9 @@ type counts struct {
 	quorums quorums
 	// gpus are how many GPUs each GPU node has by its label or its record.
 	gpus map[string]int
-	// shown are how many are expected of it, by the ledger, too, which had seen those of keyGPUs. It was handed out and is not changed
+	// shown are how many are expected of it, by the ledger, too, which had seen those of ledgerGPUs. It was handed out and is not changed
 	// any more; nil: something changed since.
-	shown, keyGPUs map[string]int
+	shown, ledgerGPUs map[string]int
 	gpusVersion    int
 	// young are the nodes that were younger than startupGrace when ages were last compared. grown is the latest creation of a
 	// node that was not.

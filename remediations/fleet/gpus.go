@@ -10,10 +10,10 @@ import (
 // expectedGPUs are how many GPUs each GPU node must offer: as many as its label or its record says, or as the ledger has seen on its
 // machine.
 func (r *Roster) expectedGPUs(l *ledger.Ledger) map[string]int {
-	if r.shown != nil && maps.Equal(r.keyGPUs, l.GPUs) {
+	if r.shown != nil && maps.Equal(r.ledgerGPUs, l.GPUs) {
 		return r.shown
 	}
-	r.keyGPUs, r.shown = l.GPUs, make(map[string]int, len(r.gpus))
+	r.ledgerGPUs, r.shown = l.GPUs, make(map[string]int, len(r.gpus))
 	for name, gpus := range r.gpus {
 		r.shown[name] = max(gpus, l.GPUsOf(r.members[name].Node))
 	}

@@ -16,6 +16,8 @@ const unseenMost = 16
 type Span struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to,omitzero"`
+	// Unknown are fields that a newer Drydock wrote.
+	Unknown Unknown `json:"-"`
 }
 
 // Saw notes since when Drydock has been blind, or that it is blind no more; since is zero then. It says whether that is new.
@@ -169,6 +171,8 @@ const endsMost = 16
 type RepairEnd struct {
 	Repair string `json:"repair,omitempty"`
 	Failed bool   `json:"failed,omitempty"`
+	// Unknown are fields that a newer Drydock wrote.
+	Unknown Unknown `json:"-"`
 }
 
 // Finished counts how a repair of the policy ended, each repair once: what is said of it again is written over. A stopped
@@ -233,6 +237,8 @@ type Cure struct {
 	Trials []string `json:"trials,omitempty"`
 	// Relapsed: its alert came back, and that was counted; or it was no cure, because its Node was deleted or its plan ran out.
 	Relapsed bool `json:"relapsed,omitempty"`
+	// Unknown are fields that a newer Drydock wrote.
+	Unknown Unknown `json:"-"`
 }
 
 // CureOf is what the entry says of a cure; nil: it was none, or another machine has come since.

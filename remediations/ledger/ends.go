@@ -30,6 +30,8 @@ type End struct {
 	Seen  time.Time `json:"seen,omitzero"`
 	// UID is that of the Node, where the Node has no spec.providerID.
 	UID string `json:"uid,omitempty"`
+	// Unknown are fields that a newer Drydock wrote.
+	Unknown Unknown `json:"-"`
 }
 
 // EndOf is what the entry says of the end of a node's repair that took a step; ok is false for all other entries.

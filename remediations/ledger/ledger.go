@@ -39,6 +39,8 @@ type Ledger struct {
 	// Arrival is when the self-test's alert last reached any replica; zero: never. Each replica writes it, so it is no part
 	// of what the compare-and-swap fences, and one that cannot be read counts as never: it must hold no repair.
 	Arrival time.Time
+	// Others are the keys of the ConfigMap that this version does not know. They are written again.
+	Others map[string]string
 	// Status is told to people; no decision rests on it but the breaker's, and when a broken glass is mended.
 	Status Status
 }
@@ -83,6 +85,8 @@ type Status struct {
 	Unwritten map[string]string `json:"unwritten,omitempty"`
 	// Contested says which other systems repair Nodes that Drydock's policies take, too, each in a sentence.
 	Contested []string `json:"contested,omitempty"`
+	// Unknown are fields that a newer Drydock wrote.
+	Unknown Unknown `json:"-"`
 }
 
 // Admission says since when the webhook of the replica that leads has served, and when the last request came; zero: none has come.
@@ -132,15 +136,22 @@ const (
 // KeyArrival is the one data key that every replica writes, not the leader alone: an RFC 3339 time.
 const KeyArrival = "arrival"
 
+// keys are all data keys that this version knows.
+var keys = []string{keyVersion, KeySlots, keyRepairs, keyMoves, keyWide, ledgerCures, ledgerUnseen, keyEnds, keyGPUs, keyOrphans, KeyStatus, KeyArrival}
+
 // Encode gives the ConfigMap's data.
 func (l *Ledger) Encode() map[string]string {
-	data := map[string]string{
+	data := maps.Clone(l.Others)
+	if data == nil {
+		data = map[string]string{}
+	}
+	maps.Copy(data, map[string]string{
 		keyVersion: strconv.Itoa(remediations.RecordVersion),
 		KeySlots:   remediations.EncodeJSON(append([]Slot{}, l.Slots...)),
 		keyRepairs: remediations.EncodeJSON(l.Repairs),
 		keyOrphans: remediations.EncodeJSON(append([]Orphan{}, l.Orphans...)),
 		KeyStatus:  remediations.EncodeJSON(l.Status),
-	}
+	})
 	if len(l.Moves) > 0 {
 		data[keyMoves] = remediations.EncodeJSON(l.Moves)
 	}
@@ -184,7 +195,8 @@ func DecodeArrival(data map[string]string) (time.Time, error) {
 // ErrMalformed: what the ledger holds is not what Drydock writes. A person must mend or delete it.
 var ErrMalformed = errors.New("the ledger cannot be understood")
 
-// Decode reads the ConfigMap's data. An error holds every repair until a person mends or deletes the ConfigMap.
+// Decode reads the ConfigMap's data. Fields and keys that this version does not know are kept and not looked at. An error holds every
+// repair until a person corrects or deletes the ConfigMap.
 func Decode(data map[string]string) (*Ledger, error) {
 	if v := data[keyVersion]; v != strconv.Itoa(remediations.RecordVersion) {
 		return nil, fmt.Errorf("%w: it has version %q, this Drydock knows version %d", ErrMalformed, text.Line(v, 20), remediations.RecordVersion)
@@ -209,13 +221,21 @@ func Decode(data map[string]string) (*Ledger, error) {
 	if l.Repairs == nil {
 		l.Repairs = map[string][]Begun{}
 	}
+	for key, value := range data {
+		if !slices.Contains(keys, key) {
+			if l.Others == nil {
+				l.Others = map[string]string{}
+			}
+			l.Others[key] = value
+		}
+	}
 	l.Arrival, _ = DecodeArrival(data) // whatever is wrong with it, no repair may be held by it
 	return l, nil
 }
 
 // Clone copies the ledger, so that a change that was not saved is not remembered either.
 func (l *Ledger) Clone() *Ledger {
-	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), Ends: maps.Clone(l.Ends), GPUs: maps.Clone(l.GPUs), Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Arrival: l.Arrival, Status: l.Status}
+	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), Ends: maps.Clone(l.Ends), GPUs: maps.Clone(l.GPUs), Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Others: l.Others, Arrival: l.Arrival, Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
 	c.Status.Ends = maps.Clone(l.Status.Ends)
 	c.Status.Glass, c.Status.Stopped, c.Status.Sidecars = maps.Clone(l.Status.Glass), maps.Clone(l.Status.Stopped), maps.Clone(l.Status.Sidecars)

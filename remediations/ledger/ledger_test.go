@@ -68,7 +68,7 @@ func TestLedgerThatIsNotUnderstoodIsAnError(t *testing.T) {
 		"no version":                 func(d map[string]string) { delete(d, ledger.KeyVersion) },
 		"no slots":                   func(d map[string]string) { delete(d, ledger.KeySlots) },
 		"no repairs":                 func(d map[string]string) { delete(d, ledger.KeyRepairs) },
-		"an unknown field in a slot": func(d map[string]string) { d[ledger.KeySlots] = `[{"node":"n1","lane":3}]` },
+		"a slot of another type":     func(d map[string]string) { d[ledger.KeySlots] = `[{"node":3}]` },
 		"something behind the slots": func(d map[string]string) { d[ledger.KeySlots] = `[] []` },
 		"a bracket behind the slots": func(d map[string]string) { d[ledger.KeySlots] = `[]]` },
 		"a brace behind the repairs": func(d map[string]string) { d[ledger.KeyRepairs] = `{}}` },

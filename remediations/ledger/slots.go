@@ -28,12 +28,16 @@ type Slot struct {
 	// Wide: its step changes the whole cluster. ControlPlane: the node had that role.
 	Wide         bool `json:"wide,omitempty"`
 	ControlPlane bool `json:"controlPlane,omitempty"`
+	// Unknown are fields that a newer Drydock wrote.
+	Unknown Unknown `json:"-"`
 }
 
 // Begun is one disruptive repair that began on a machine.
 type Begun struct {
 	Repair string    `json:"repair"`
 	At     time.Time `json:"at"`
+	// Unknown are fields that a newer Drydock wrote.
+	Unknown Unknown `json:"-"`
 }
 
 // Orphan is a repair that replaces the machine of a Node, with what must be known when the Node is gone.
@@ -42,6 +46,8 @@ type Orphan struct {
 	UID        string              `json:"uid"`
 	ProviderID string              `json:"providerID,omitempty"`
 	Record     remediations.Record `json:"record"`
+	// Unknown are fields that a newer Drydock wrote.
+	Unknown Unknown `json:"-"`
 }
 
 // Machine identifies the machine behind a Node across re-registrations, for what limits its repairs: its providerID, else the Node's

@@ -261,12 +261,17 @@ func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
 	saved := (&ledger.Ledger{}).Encode()
 	_, err = ledger.Decode(saved)
 	require.NoError(t, err)
-	for key, newer := range map[string]string{"v": "2", "status": `{"new":1}`} {
+	for key, newer := range map[string]string{"v": "2", "status": `{"mode":1}`} {
 		data := (&ledger.Ledger{}).Encode()
 		data[key] = newer
 		_, err := ledger.Decode(data)
 		require.ErrorIs(t, err, ledger.ErrMalformed, key)
 	}
+	data := (&ledger.Ledger{}).Encode()
+	data["status"] = `{"new":1}`
+	newer, err := ledger.Decode(data)
+	require.NoError(t, err, "an unknown field holds nothing")
+	require.Contains(t, newer.Encode()["status"], `"new":1`)
 	versions := section(t, "docs/upgrade.md", "Which versions are on record?")
 	require.Contains(t, versions, `"v":1`)
 	require.Contains(t, versions, "key `v` | `"+saved["v"]+"`")

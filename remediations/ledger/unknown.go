@@ -1,0 +1,258 @@
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+// Unknown are the fields of one entry that this version does not know, as one JSON object; empty: there are none. A newer Drydock wrote
+// them. They stay with their entry and are written again. No decision rests on them. For what stands deeper in the entry, the object has
+// the name of the known field, the number in the list, or the key of the map.
+type Unknown string
+
+var (
+	unmarshaler     = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshaler = reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()
+)
+
+// decodeEntry reads one entry into the struct and gives the fields that the struct does not have.
+func decodeEntry(data []byte, into any) (Unknown, error) {
+	if remediations.DecodeStrict(string(data), into) == nil {
+		return "", nil // as nearly all of them
+	}
+	reflect.ValueOf(into).Elem().SetZero()
+	known, unknown, err := separate(data, reflect.TypeOf(into).Elem(), false)
+	if err != nil {
+		return "", err
+	}
+	if err := remediations.DecodeStrict(string(known), into); err != nil {
+		return "", err
+	}
+	if unknown == nil {
+		return "", nil
+	}
+	return Unknown(unknown), nil
+}
+
+// encodeEntry writes the struct and the fields that it does not have.
+func encodeEntry(entry any, unknown Unknown) ([]byte, error) {
+	data := []byte(remediations.EncodeJSON(entry))
+	if unknown == "" {
+		return data, nil
+	}
+	return merge(data, []byte(unknown), reflect.TypeOf(entry))
+}
+
+// separate parts the JSON value into what the type has and what it has not; unknown is nil where there is nothing of that.
+func separate(data json.RawMessage, t reflect.Type, leaf bool) (known, unknown json.RawMessage, err error) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if leaf && readsItself(t) || string(data) == "null" {
+		return data, nil, nil
+	}
+	parts, others := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	part := func(name string, value json.RawMessage, of reflect.Type) error {
+		in, out, err := separate(value, of, true)
+		if parts[name] = in; out != nil {
+			others[name] = out
+		}
+		return err
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		var all map[string]json.RawMessage
+		if err := json.Unmarshal(data, &all); err != nil {
+			return nil, nil, err
+		}
+		fields := fieldsOf(t)
+		for name, value := range all {
+			of, has := fields[name]
+			if !has {
+				others[name] = value
+			} else if err := part(name, value, of); err != nil {
+				return nil, nil, err
+			}
+		}
+	case reflect.Map:
+		var all map[string]json.RawMessage
+		if err := json.Unmarshal(data, &all); err != nil {
+			return nil, nil, err
+		}
+		for name, value := range all {
+			if err := part(name, value, t.Elem()); err != nil {
+				return nil, nil, err
+			}
+		}
+	case reflect.Slice:
+		var all []json.RawMessage
+		if err := json.Unmarshal(data, &all); err != nil {
+			return nil, nil, err
+		}
+		for i, value := range all {
+			if err := part(strconv.Itoa(i), value, t.Elem()); err != nil {
+				return nil, nil, err
+			}
+			all[i] = parts[strconv.Itoa(i)]
+		}
+		return json.RawMessage(remediations.EncodeJSON(all)), objectOf(others), nil
+	default:
+		return data, nil, nil
+	}
+	if len(others) == 0 {
+		return data, nil, nil
+	}
+	return json.RawMessage(remediations.EncodeJSON(parts)), objectOf(others), nil
+}
+
+// merge puts the unknown fields back, those whose place is still there.
+func merge(data, unknown json.RawMessage, t reflect.Type) (json.RawMessage, error) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	var others map[string]json.RawMessage
+	if err := json.Unmarshal(unknown, &others); err != nil {
+		return nil, err
+	}
+	if t.Kind() == reflect.Slice {
+		var all []json.RawMessage
+		if err := json.Unmarshal(data, &all); err != nil {
+			return nil, err
+		}
+		for i, value := range all {
+			if other := others[strconv.Itoa(i)]; other != nil {
+				var err error
+				if all[i], err = merge(value, other, t.Elem()); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return json.RawMessage(remediations.EncodeJSON(all)), nil
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(data, &all); err != nil || all == nil {
+		return data, err
+	}
+	var fields map[string]reflect.Type
+	if t.Kind() == reflect.Struct {
+		fields = fieldsOf(t)
+	}
+	for name, other := range others {
+		of, known := fields[name]
+		if t.Kind() == reflect.Map {
+			of, known = t.Elem(), true
+		}
+		value, there := all[name]
+		switch {
+		case !known:
+			all[name] = other
+		case there:
+			var err error
+			if all[name], err = merge(value, other, of); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return json.RawMessage(remediations.EncodeJSON(all)), nil
+}
+
+// objectOf writes the object by the order of its names; nil: it has none.
+func objectOf(fields map[string]json.RawMessage) json.RawMessage {
+	if len(fields) == 0 {
+		return nil
+	}
+	return json.RawMessage(remediations.EncodeJSON(fields))
+}
+
+// readsItself says that the type reads its own JSON, so that nothing in it can be told apart here.
+func readsItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(unmarshaler) || p.Implements(textUnmarshaler)
+}
+
+// fieldsOf are the fields of the struct by their names in JSON.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-" || !f.IsExported() && !f.Anonymous:
+		case f.Anonymous && name == "":
+			maps.Copy(fields, fieldsOf(f.Type))
+		case name == "":
+			fields[f.Name] = f.Type
+		default:
+			fields[name] = f.Type
+		}
+	}
+	return fields
+}
+
+// UnknownFields names what the ledger has and this version does not know: keys of the ConfigMap, and fields of entries with the part in
+// which they stand. It names at most ten.
+func (l *Ledger) UnknownFields() []string {
+	if l == nil {
+		return nil
+	}
+	all := map[string]bool{}
+	for key := range l.Others {
+		all[key] = true
+	}
+	note := func(part string, unknown Unknown) {
+		var fields map[string]json.RawMessage
+		if unknown != "" && json.Unmarshal([]byte(unknown), &fields) == nil {
+			for name := range fields {
+				all[part+"."+name] = true
+			}
+		}
+	}
+	for _, s := range l.Slots {
+		note(KeySlots, s.Unknown)
+	}
+	begun := func(part string, all []Begun) {
+		for _, b := range all {
+			note(part, b.Unknown)
+		}
+	}
+	for _, b := range l.Repairs {
+		begun(keyRepairs, b)
+	}
+	for _, b := range l.Moves {
+		begun(keyMoves, b)
+	}
+	begun(keyWide, l.Wide)
+	for _, o := range l.Orphans {
+		note(keyOrphans, o.Unknown)
+	}
+	for _, cures := range l.Cures {
+		for _, c := range cures {
+			note(ledgerCures, c.Unknown)
+		}
+	}
+	for _, s := range l.Unseen {
+		note(ledgerUnseen, s.Unknown)
+	}
+	for _, ends := range l.Ends {
+		for _, e := range ends {
+			note(keyEnds, e.Unknown)
+		}
+	}
+	note(KeyStatus, l.Status.Unknown)
+	names := slices.Sorted(maps.Keys(all))
+	for i := range names {
+		names[i] = text.Line(names[i], 80)
+	}
+	if more := len(names) - 10; more > 0 {
+		names = append(names[:10], fmt.Sprintf("and %d more", more))
+	}
+	return names
+}

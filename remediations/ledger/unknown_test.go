@@ -1,0 +1,160 @@
+package ledger_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/testing/scene"
+)
+
+// wholeLedger has each part and each kind of entry.
+func wholeLedger() *ledger.Ledger {
+	begun := []ledger.Begun{{Repair: "r1", At: scene.Noon}, {Repair: "r2", At: scene.Noon}}
+	r := ReadJournal(scene.InFlight(scene.Bare("n2"), "reboot")).Record
+	return &ledger.Ledger{
+		Slots:   []ledger.Slot{{Node: "n1", Repair: "r1", Since: scene.Noon}, {Kind: "later", Node: "n2", Repair: "r2", Since: scene.Noon}},
+		Repairs: map[string][]ledger.Begun{"m1": begun, "m2": begun}, Moves: map[string][]ledger.Begun{"eu": begun}, Wide: begun,
+		Orphans: []ledger.Orphan{{Node: "n2", UID: "uid-2", Record: *r}},
+		Cures:   map[string][]ledger.Cure{"m1": {{Repair: "r1", Policy: "p", At: scene.Noon, Step: StepRef{Name: "reboot", Attempt: 1}, Steps: Attempts{{Name: "reboot", Number: 1}}}}},
+		Unseen:  []ledger.Span{{From: scene.Noon}}, Ends: map[string][]ledger.End{"m1": {{Repair: "r1", Policy: "p", At: scene.Noon}}}, Arrival: scene.Noon,
+		Status: ledger.Status{
+			Mode: "enforce", Breakers: map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen}}, Glass: map[string]ledger.Glass{"n1": {Since: scene.Noon, Why: "<&>"}},
+			Ends: map[string][]ledger.RepairEnd{"p": {{Repair: "r1", Failed: true}, {Repair: "r2"}}}, WentBack: &ledger.WentBack{Why: "w"},
+			SelfTest: alerts.SelfTest{State: alerts.SelfTestOK, Since: scene.Noon}, Admission: &ledger.Admission{Serving: scene.Noon},
+		},
+	}
+}
+
+// objects are where fields may stand in a part of the ledger: a path each, in which * stands for each key or each entry.
+var objects = map[string][][]string{
+	"slots": {{"*"}}, "repairs": {{"*", "*"}}, "moves": {{"*", "*"}}, "wide": {{"*"}}, "cures": {{"*", "*"}, {"*", "*", "step"}}, "unseen": {{"*"}}, "ends": {{"*", "*"}},
+	"orphans": {{"*"}, {"*", "record"}, {"*", "record", "intent"}, {"*", "record", "step"}},
+	"status":  {{}, {"breakers", "*"}, {"glass", "*"}, {"ends", "*", "*"}, {"wentBack"}, {"selfTest"}, {"admission"}},
+}
+
+func visit(v any, path []string, f func(map[string]any)) {
+	if len(path) == 0 {
+		if object, is := v.(map[string]any); is {
+			f(object)
+		}
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for name, in := range v {
+			if path[0] == "*" || path[0] == name {
+				visit(in, path[1:], f)
+			}
+		}
+	case []any:
+		for _, in := range v {
+			visit(in, path[1:], f)
+		}
+	}
+}
+
+// TestUnknownFieldsAreKept: whatever fields a newer Drydock added, wherever they stand, a decode and an encode loses none of them, and
+// changes no field that is known.
+func TestUnknownFieldsAreKept(t *testing.T) {
+	value := rapid.SampledFrom([]string{`1`, `1.0`, `12345678901234567890123`, `"<&>"`, `null`, `[]`, `{}`, `{"a":[{"node":"n9"}],"b":"\u00e9"}`, `true`, `""`})
+	name := rapid.SampledFrom([]string{"lane", "newer", "x-1", "0", "node2", "unknown"})
+	rapid.Check(t, func(t *rapid.T) {
+		data := wholeLedger().Encode()
+		added := 0
+		for part, paths := range objects {
+			var v any
+			require.NoError(t, json.Unmarshal([]byte(data[part]), &v))
+			for _, path := range paths {
+				found := false
+				visit(v, path, func(object map[string]any) {
+					found = true
+					for range rapid.IntRange(0, 2).Draw(t, "fields") {
+						object[name.Draw(t, "name")] = json.RawMessage(value.Draw(t, "value"))
+						added++
+					}
+				})
+				require.True(t, found, "%s %s: nothing is there", part, path)
+			}
+			data[part] = EncodeJSON(v)
+		}
+		if rapid.Bool().Draw(t, "key") {
+			data["later"], added = "not JSON {", added+1
+		}
+		l, err := ledger.Decode(data)
+		require.NoError(t, err)
+		require.Equal(t, added > 0, len(l.UnknownFields()) > 0)
+		for _, of := range []*ledger.Ledger{l, l.Clone()} {
+			again := of.Encode()
+			require.Len(t, again, len(data))
+			for key, was := range data {
+				if key == "later" || key == ledger.KeyVersion || key == ledger.KeyArrival {
+					require.Equal(t, was, again[key])
+				} else {
+					require.Equal(t, ordered(t, was), ordered(t, again[key]), key)
+				}
+			}
+		}
+	})
+}
+
+// ordered is the JSON with the names of each object in their order, and each number as it was written.
+func ordered(t require.TestingT, text string) string {
+	var raw json.RawMessage
+	require.NoError(t, json.Unmarshal([]byte(text), &raw))
+	var object map[string]json.RawMessage
+	if json.Unmarshal(raw, &object) == nil && object != nil {
+		for name, in := range object {
+			object[name] = json.RawMessage(ordered(t, string(in)))
+		}
+		return EncodeJSON(object)
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil && list != nil {
+		for i, in := range list {
+			list[i] = json.RawMessage(ordered(t, string(in)))
+		}
+		return EncodeJSON(list)
+	}
+	return text
+}
+
+// TestUnknownFieldsStayWithTheirEntry: other entries come and go, and the status is written anew.
+func TestUnknownFieldsStayWithTheirEntry(t *testing.T) {
+	data := (&ledger.Ledger{}).Encode()
+	data[ledger.KeySlots] = `[{"node":"n1","policy":"p","repair":"r1","attempt":"a","since":"2026-01-01T00:00:00Z"},{"node":"n2","policy":"p","repair":"r2","attempt":"a","since":"2026-01-01T00:00:00Z","lane":1.0}]`
+	data[ledger.KeyStatus] = `{"breakers":{"cluster":{"state":"open","since":"2026-01-01T00:00:00Z","unhealthy":1,"nodes":2,"quiet":"2026-01-01T00:00:00Z","share":3}}}`
+	l, err := ledger.Decode(data)
+	require.NoError(t, err)
+	require.Equal(t, []string{"slots.lane", "status.breakers"}, l.UnknownFields())
+	l.Release("r1")
+	l.Slots = append(l.Slots, ledger.Slot{Node: "n3", Repair: "r3", Since: scene.Noon})
+	again := l.Encode()
+	require.Contains(t, again[ledger.KeySlots], `"lane":1.0`)
+	read, err := ledger.Decode(again)
+	require.NoError(t, err)
+	require.Equal(t, `{"lane":1.0}`, string(read.Slots[0].Unknown))
+	require.Empty(t, read.Slots[1].Unknown)
+	require.Contains(t, again[ledger.KeyStatus], `"share":3`)
+	delete(l.Status.Breakers, "cluster")
+	require.NotContains(t, l.Encode()[ledger.KeyStatus], `"share":3`, "what it was about is gone")
+}
+
+// TestUnknownFieldsAreNamedBriefly: a log and a status line are short.
+func TestUnknownFieldsAreNamedBriefly(t *testing.T) {
+	l := &ledger.Ledger{Others: map[string]string{}}
+	require.Empty(t, l.UnknownFields())
+	for i := range 30 {
+		l.Others[fmt.Sprintf("k%02d%0200d", i, 0)] = ""
+	}
+	names := l.UnknownFields()
+	require.Len(t, names, 11)
+	require.Equal(t, "and 20 more", names[10])
+	require.LessOrEqual(t, len(names[0]), 90)
+}
