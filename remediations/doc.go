@@ -88,7 +88,7 @@
 //     TestOutOfServiceOnlyWhereTheMachineIsGone, TestLeadershipMovesOnlyWhereEverythingSaysSo.
 //  9. A person's word wins, also in mid-repair: TestPersonsWord, TestSilenceBetweenTwoAttemptsHoldsTheSecond,
 //     TestLastLookBeforeTheCall, TestApprovedRepairBegins, TestCancelledRepairStaysCancelled, TestCancelOutlivesTheHistory,
-//     TestRequestedRebootNeedsNoAlert, TestBrokenGlassIsMendedAfterAnHour, TestAdmissionTable,
+//     TestACancelHoldsWithoutTheNodesKeys, TestRequestedRebootNeedsNoAlert, TestBrokenGlassIsMendedAfterAnHour, TestAdmissionTable,
 //     TestSomebodyUncordonsInMidDrain, TestSomebodyCancelsInMidDrain, TestPauseBetweenIntentAndApprovalStopsIt,
 //     TestPeopleBetweenTwoHosts, TestPauseInTheLastMoment.
 //  10. A name from an alert is used only where it equals an existing object's: TestRoute, TestValidNodeName.

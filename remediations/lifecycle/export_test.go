@@ -7,6 +7,7 @@ const WitnessAgain = witnessAgain
 var (
 	GuardAtLimit        = atLimit
 	GuardCancelled      = cancelled
+	GuardCooldown       = cooldown
 	GuardFleetUnhealthy = fleetUnhealthy
 )
 

@@ -8,6 +8,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/testing/scene"
 )
@@ -55,5 +56,90 @@ func TestCancelledAlertHoldsUntilItFiresAgain(t *testing.T) {
 		a := &Alert{Fingerprint: scene.FP, StartsAt: c.own, Cancelled: &CancelledRepair{ID: "r1", At: scene.Noon.Add(-30 * time.Minute)}}
 		held := lifecycle.GuardCancelled(&lifecycle.Candidate{State: &lifecycle.State{}, Alert: a, Policy: &Policy{}, Verdict: alerts.Verdict{StartsAt: c.said}})
 		require.Equal(t, c.held, held != nil, name)
+	}
+}
+
+// TestTheCooldownRestsOnTheStricterOfHistoryAndLedger: each of the two holds alone. Without a spec.providerID, so does what ended under the
+// Node's name, for limits.repairsWindow.
+func TestTheCooldownRestsOnTheStricterOfHistoryAndLedger(t *testing.T) {
+	entry := Entry{ID: "r1", Policy: "p", Outcome: OutcomeRecovered, Ended: scene.Noon.Add(-30 * time.Minute), Steps: Attempts{{Name: "reboot", Number: 1}}}
+	earlier := entry
+	earlier.ID, earlier.Ended = "r0", scene.Noon.Add(-50*time.Minute)
+	for name, c := range map[string]struct {
+		providerID   string
+		history      []Entry
+		past         []Entry
+		ledger       []Entry
+		window, held time.Duration
+	}{
+		"neither":                           {window: time.Hour},
+		"the history":                       {history: []Entry{entry}, window: time.Hour, held: 30 * time.Minute},
+		"the ledger":                        {ledger: []Entry{entry}, window: time.Hour, held: 30 * time.Minute},
+		"the ledger is later":               {history: []Entry{earlier}, ledger: []Entry{entry}, window: time.Hour, held: 30 * time.Minute},
+		"the history is later":              {history: []Entry{entry}, ledger: []Entry{earlier}, window: time.Hour, held: 30 * time.Minute},
+		"another machine of the name":       {past: []Entry{entry}, window: time.Hour, held: 30 * time.Minute},
+		"another machine, too long ago":     {past: []Entry{entry}, window: 30 * time.Minute},
+		"another machine, by providerID":    {providerID: "civo://1", past: []Entry{entry}, window: time.Hour},
+		"the ledger, whatever the window":   {providerID: "civo://1", ledger: []Entry{entry}, window: time.Minute, held: 30 * time.Minute},
+		"the ledger, of another policy yet": {ledger: []Entry{{ID: "r2", Policy: "q", Ended: scene.Noon, Steps: entry.Steps}}, window: time.Hour},
+	} {
+		p := &Policy{Name: "p", Cooldown: time.Hour}
+		conf := &Config{Policies: []*Policy{p}, Limits: Limits{RepairsWindow: c.window}}
+		n, l := scene.Bare("n1"), &ledger.Ledger{}
+		n.Spec.ProviderID = c.providerID
+		for _, e := range c.ledger {
+			end, ok := ledger.EndOf(conf, e)
+			require.True(t, ok)
+			end.Restarted = false
+			l.Ended(conf, n, end, scene.Noon)
+		}
+		s := &lifecycle.State{Config: conf, Node: n, Ledger: l, Journal: Journal{History: c.history, Past: c.past}}
+		f := lifecycle.GuardCooldown(&lifecycle.Candidate{State: s, Now: scene.Noon, Policy: p, Step: StepRef{Name: "drain", Attempt: 1}})
+		require.Equal(t, c.held != 0, f != nil, name)
+		if f != nil {
+			require.Equal(t, scene.Noon.Add(c.held), f.Until, name)
+		}
+	}
+}
+
+// TestARestartHoldsByTheLedgerAlone: what another policy's repair restarted is given its time, though the Node has lost its history.
+func TestARestartHoldsByTheLedgerAlone(t *testing.T) {
+	p := &Policy{Name: "p", Plan: []Step{{Name: "reboot", Wait: time.Hour, Attempts: 1}}}
+	conf := &Config{Policies: []*Policy{p, {Name: "q"}}, Limits: Limits{RepairsWindow: time.Hour}}
+	for _, restarted := range []bool{true, false} {
+		l := &ledger.Ledger{}
+		l.Ended(conf, scene.Bare("n1"), ledger.End{Repair: "r1", Policy: "q", At: scene.Noon.Add(-time.Minute), Restarted: restarted}, scene.Noon)
+		c := &lifecycle.Candidate{State: &lifecycle.State{Config: conf, Node: scene.Bare("n1"), Ledger: l}, Now: scene.Noon, Policy: p, Step: StepRef{Name: "reboot", Attempt: 1}}
+		require.Equal(t, restarted, lifecycle.GuardCooldown(c) != nil)
+	}
+}
+
+// TestTheLastCancelOfNodeAndLedgerCounts, unless a repair of the alert has acted since.
+func TestTheLastCancelOfNodeAndLedgerCounts(t *testing.T) {
+	earlier, later := CancelledRepair{ID: "r1", At: scene.Noon.Add(-time.Hour)}, CancelledRepair{ID: "r2", At: scene.Noon.Add(-time.Minute)}
+	acted := Entry{ID: "r3", Cause: scene.FP, Ended: scene.Noon.Add(-time.Second), Steps: Attempts{{Name: "reboot", Number: 1}}}
+	held, reset := acted, Entry{ID: "r2", Cause: scene.FP, By: ByPerson, Ended: later.At, Reset: true}
+	held.Steps = nil
+	for name, c := range map[string]struct {
+		node, ledger *CancelledRepair
+		history      []Entry
+		want         *CancelledRepair
+	}{
+		"neither":                        {},
+		"the Node":                       {node: &earlier, want: &earlier},
+		"the ledger":                     {ledger: &earlier, want: &earlier},
+		"the ledger is later":            {node: &earlier, ledger: &later, want: &later},
+		"the Node is later":              {node: &later, ledger: &earlier, want: &later},
+		"a repair has acted since":       {ledger: &later, history: []Entry{acted}},
+		"a repair was only held since":   {ledger: &later, history: []Entry{held}, want: &later},
+		"a person has reset the history": {history: []Entry{reset}},
+	} {
+		conf, n, l := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, scene.Bare("n1"), &ledger.Ledger{}
+		a := &Alert{Fingerprint: scene.FP, Policy: "p", Cancelled: c.node}
+		if c.ledger != nil {
+			l.Ended(conf, n, ledger.CancelOf(*a, *c.ledger, scene.Noon), scene.Noon)
+		}
+		s := &lifecycle.State{Config: conf, Node: n, Ledger: l, Journal: Journal{History: c.history}}
+		require.Equal(t, c.want, s.CancelOf(a, scene.Noon), name)
 	}
 }
