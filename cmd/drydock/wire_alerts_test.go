@@ -7,17 +7,26 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/kube"
 )
 
 // eventsTold keeps the Events.
@@ -131,4 +140,30 @@ func TestAnInhibitionByTheNodesOwnAlertIsSaidByTheProcess(t *testing.T) {
 	t.Cleanup(client.Close)
 	said := &alerts.Snapshot{AskedAt: time.Now(), Replicas: client.Look(t.Context())}
 	require.Equal(t, "inhibited by the alert KubeNodeNotReady ("+remediations.Fingerprint(by)+") about the same node", said.VerdictFor(remediations.Fingerprint(ill), cfg.Core, "").Message)
+}
+
+// TestTheSelfTestsAlertBringsADryRun of Drydock's writes soon. The control is the same time without the alert.
+func TestTheSelfTestsAlertBringsADryRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+		client, dryRuns := fake.NewClientset(node), atomic.Int32{}
+		client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			dryRuns.Add(1)
+			return true, node, nil
+		})
+		cfg := &config.Config{Core: &remediations.Config{Registry: remediations.Shipped()}}
+		j := &joined{program: &program{cfg: cfg, posts: newPosts(cfg, client, logr.Discard())}}
+		j.writePath = kube.NewWritePath(client, func(context.Context) ([]*corev1.Node, error) { return []*corev1.Node{node}, nil }, cfg.Core, below, clock.RealClock{}, logr.Discard())
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = j.writePath.Start(ctx) }()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.EqualValues(t, 1, dryRuns.Load(), "the one at the start, and the control")
+		j.newInbox().Arrived()
+		synctest.Wait()
+		require.EqualValues(t, 2, dryRuns.Load())
+		require.False(t, j.posts.known().Arrived.IsZero())
+		cancel()
+		synctest.Wait()
+	})
 }
