@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,10 +110,19 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 	old.Status = ledger.Status{}
 	paused := under("node-1", record("aaaaaa", remediations.PhasePending, held(remediations.ReasonPaused, "paused", time.Time{})))
 	paused.Annotations[remediations.PauseKey] = "true (\x1b[2J\nnode-9 is fine)"
+	byPerson := func(name, key, value string) *corev1.Node { return node(name, map[string]string{key: value}) }
+	excluded := node("node-4", nil)
+	excluded.Labels[remediations.ExcludeLabel] = "true"
+	pauses := []runtime.Object{
+		ledgerOf(calmLedger()), node("node-0", nil), byPerson("node-1", remediations.PauseKey, "true disk swap"), byPerson("node-2", remediations.PauseKey, "2026-11-20T22:00:00Z ticket 12"),
+		byPerson("node-3", remediations.PauseKey, "2026-11-20T20:00:00Z is over"), excluded, byPerson("node-5", remediations.BreakGlassKey, "true at the console"),
+	}
 	for name, c := range map[string]struct {
 		objects []runtime.Object
 		args    []string
 	}{
+		"status-paused":      {pauses, nil},
+		"status-paused-json": {pauses, []string{"-o", "json"}},
 		"status":             {storm(), nil},
 		"status-wide":        {storm(), []string{"-o", "wide"}},
 		"status-json":        {storm(), []string{"-o", "json"}},
@@ -137,6 +147,23 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 			golden(t, name, stdout)
 		})
 	}
+}
+
+// TestStatusNamesTenPausedNodes, and counts the others. A Node whose break-glass the ledger has is not named twice.
+func TestStatusNamesTenPausedNodes(t *testing.T) {
+	l := calmLedger()
+	l.Status.Glass = map[string]ledger.Glass{"node-00": {Why: "true", Since: now}}
+	objects := []runtime.Object{ledgerOf(l), node("node-00", map[string]string{remediations.BreakGlassKey: "true"})}
+	for i := range 12 {
+		objects = append(objects, node(fmt.Sprintf("node-%02d", i+1), map[string]string{remediations.PauseKey: "true"}))
+	}
+	_, stdout, _ := newDesk(t, objects...).run("status")
+	require.Contains(t, stdout, "Glass:    node-00 has break-glass")
+	require.NotContains(t, stdout, "node-00: ")
+	require.Contains(t, stdout, "\nPaused:   node-01: paused (no reason was given)")
+	require.Contains(t, stdout, "node-10: paused")
+	require.NotContains(t, stdout, "node-11")
+	require.Contains(t, stdout, "\n          and 2 more nodes: `kubectl drydock status --all` shows them")
 }
 
 // TestLimitsCountADrainedNodeThatWaits: others are held on its account. As soon as its node takes pods again, it does not count.

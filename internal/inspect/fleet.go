@@ -40,7 +40,7 @@ func (l Line) sameness() string {
 
 // Lines say whether Drydock runs, and what the ledger says. What depends on when it is said alone counts for no change.
 func (s *Status) Lines(now time.Time) []Line {
-	return slices.Concat(s.Leader.lines(), s.fleet(now), s.steps())
+	return slices.Concat(s.Leader.lines(), s.fleet(now), s.paused(now), s.steps())
 }
 
 // fleet is what the ledger says.

@@ -62,6 +62,7 @@ func (s *Status) add(n *corev1.Node, of Scope, now time.Time) {
 		s.CountIll(n, now)
 	}
 	s.CountParked(n, now)
+	s.CountPaused(n, now)
 	if rows[0].Idle() && !of.Well && len(of.Names) == 0 && rows[0].Ill == "" {
 		return
 	}

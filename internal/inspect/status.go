@@ -42,6 +42,8 @@ type Status struct {
 	Parked []string `json:"parked,omitempty"`
 	// parked are they with their zones and pools.
 	parked []place
+	// Paused are the Nodes on which a person holds repairs.
+	Paused []PausedNode `json:"paused,omitempty"`
 	// Steps are those of the Nodes that were asked for by name, and StepsUnseen is why they are not known.
 	Steps       []Steps `json:"steps,omitempty"`
 	StepsUnseen string  `json:"stepsUnseen,omitempty"`
@@ -96,7 +98,7 @@ func (r *Reader) Status(ctx context.Context, of Scope) (*Status, error) {
 	s := &Status{APIVersion: APIVersion, Kind: "Status", Repairs: []Repair{}}
 	var nodes []*corev1.Node // in a large fleet most Nodes are well, and none of these is kept
 	err := r.each(ctx, of, func(n *corev1.Node) {
-		if of.Well || len(of.Names) > 0 || concerns(n) {
+		if of.Well || len(of.Names) > 0 || concerns(n) || marked(n) {
 			nodes = append(nodes, n.DeepCopy())
 		}
 	})

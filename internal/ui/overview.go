@@ -2,10 +2,8 @@ package ui
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"drydock.dev/drydock/internal/inspect"
@@ -122,8 +120,6 @@ const (
 	maxConcern = 50
 	// fewConcern is how many rows of it are shown before a person asks for the others, as static/style.css does it.
 	fewConcern = 5
-	// maxPaused is how many paused nodes are named.
-	maxPaused = 10
 )
 
 // page is the Fleet page now.
@@ -168,52 +164,15 @@ func (f *fleet) inForce(now time.Time) (out []Fact) {
 		out = append(out, Fact{"Leader", plain(f.leader.Holder), true})
 	}
 	s := inspect.Status{Ledger: f.ledger, Leader: f.leader}
-	names := slices.SortedFunc(maps.Keys(f.nodes), natural)
-	for _, name := range names {
+	for _, name := range slices.SortedFunc(maps.Keys(f.nodes), natural) {
 		s.CountIll(f.nodes[name], now)
 		s.CountParked(f.nodes[name], now)
+		s.CountPaused(f.nodes[name], now)
 	}
 	for _, l := range s.Lines(now) {
 		out = append(out, Fact{l.Label, plain(l.Text), l.Calm})
 	}
-	return append(out, f.paused(names, now)...)
-}
-
-// paused are the nodes from which people keep Drydock away. The lock is held.
-func (f *fleet) paused(names []string, now time.Time) (out []Fact) {
-	more := 0
-	for _, name := range names {
-		n := f.nodes[name]
-		h := f.ledger.Said(n, now)
-		switch {
-		case h == nil, f.broken(name):
-			continue
-		case len(out) == maxPaused:
-			more++
-			continue
-		}
-		says := name + ": " + h.Message
-		if until := inspect.YetToCome(h.Until, now); until != "" {
-			says += ", until " + until
-		}
-		if end := inspect.EndOf(n, h); !strings.Contains(says, end) {
-			says += "; `" + end + "` ends it"
-		}
-		out = append(out, Fact{What: "Paused", Says: plain(says)})
-	}
-	if more > 0 {
-		out = append(out, Fact{What: "Paused", Says: fmt.Sprintf("and %d more nodes: filter by state:paused", more)})
-	}
 	return out
-}
-
-// broken says that the ledger has the node's broken glass already. The lock is held.
-func (f *fleet) broken(name string) bool {
-	if f.ledger.Status == nil {
-		return false
-	}
-	_, known := f.ledger.Status.Glass[name]
-	return known
 }
 
 // scopes are the breakers, each with its count. The lock is held.

@@ -1,0 +1,68 @@
+package inspect
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// maxPaused is how many paused nodes have a line each.
+const maxPaused = 10
+
+// PausedNode is a Node on which a person holds repairs: by a pause, by break-glass, or by the label that excludes it.
+type PausedNode struct {
+	Node string `json:"node"`
+	Hold
+	// End is the command that ends it.
+	End string `json:"end"`
+}
+
+// marked says that a person wrote on the Node to hold repairs. Said says whether that holds now.
+func marked(n *corev1.Node) bool {
+	_, paused := n.Annotations[remediations.PauseKey]
+	_, broken := n.Annotations[remediations.BreakGlassKey]
+	return paused || broken || remediations.Excluded(n)
+}
+
+// CountPaused names the Node where a person holds repairs on it.
+func (s *Status) CountPaused(n *corev1.Node, now time.Time) {
+	if h := s.Ledger.Said(n, now); h != nil {
+		s.Paused = append(s.Paused, PausedNode{n.Name, *h, EndOf(n, h)})
+	}
+}
+
+// paused has a line for each paused Node, except for those whose break-glass the ledger has already.
+func (s *Status) paused(now time.Time) (out []Line) {
+	more := 0
+	for _, p := range s.Paused {
+		if s.Ledger.Status != nil {
+			if _, known := s.Ledger.Status.Glass[p.Node]; known {
+				continue
+			}
+		}
+		if len(out) == maxPaused {
+			more++
+			continue
+		}
+		l := Line{Label: "Paused", Subject: p.Node, Text: p.Node + ": " + p.Message}
+		l.same = l.Text
+		if p.Until != nil {
+			l.same += Stamp(*p.Until)
+		}
+		if until := YetToCome(p.Until, now); until != "" {
+			l.Text += ", until " + until
+		}
+		if !strings.Contains(l.Text, p.End) {
+			l.Text += "; `" + p.End + "` ends it"
+		}
+		out = append(out, l)
+	}
+	if more > 0 {
+		out = append(out, Line{Label: "Paused", Text: fmt.Sprintf("and %d more nodes: `kubectl drydock status --all` shows them, and on the page the filter state:paused", more)})
+	}
+	return out
+}
