@@ -104,7 +104,7 @@ func clientOf[S section.Provider, C any](p *program, of func(S) (*C, error)) (cl
 // newClusterAPI asks Cluster API.
 func (p *program) newClusterAPI() (*clusterapi.Client, *clusterapisettings.ClusterAPI, error) {
 	return clientOf(p, func(c *clusterapisettings.ClusterAPI) (*clusterapi.Client, error) {
-		return clusterapi.New(clusterapi.Options{API: p.rest, Kubeconfig: c.Kubeconfig, Cluster: c.Cluster, Delete: c.Delete, Timeout: c.Timeout})
+		return clusterapi.New(clusterapi.Options{API: p.rest, Kubeconfig: c.Kubeconfig, Cluster: c.Cluster, Delete: c.Delete(), Timeout: c.Timeout})
 	})
 }
 

@@ -43,7 +43,7 @@ func TestTheExampleOfTheClusterAPIPageLoads(t *testing.T) {
 		c, _ := mustLoad(t, asTheChart(t, values.Config))
 		p := c.Providers["clusterAPI"].(*clusterapi.ClusterAPI)
 		require.Equal(t, types.NamespacedName{Namespace: "capi-workload", Name: "prod-1"}, p.Cluster)
-		require.Equal(t, deletes, p.Delete)
+		require.Equal(t, deletes, p.Delete())
 		require.Empty(t, Capabilities(c)["replace"])
 		require.NotEmpty(t, Capabilities(c)["reboot"])
 		serves := p.Serves()

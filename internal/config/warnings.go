@@ -43,11 +43,11 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 		warn(pointer{"receiver", "insecure"}, "anybody who reaches the receiver can post alerts, and a policy enforces; set tokenFile or mutual TLS")
 	}
 	for _, s := range sections {
-		if p := c.Providers[s.Key]; p != nil {
+		if p, ok := c.Providers[s.Key].(section.Warner); ok {
 			p.Warn(pointer{"providers", s.Key}, warn)
-			if p, ok := p.(section.Planned); ok {
-				p.WarnOfPlans(pointer{"providers", s.Key}, c.planned, warn)
-			}
+		}
+		if p, ok := c.Providers[s.Key].(section.Planned); ok {
+			p.WarnOfPlans(pointer{"providers", s.Key}, c.planned, warn)
 		}
 	}
 	sortFaults(out)

@@ -34,7 +34,11 @@ type Section struct {
 type Provider interface {
 	// Serves says which steps it carries out as it is configured, and on which Nodes.
 	Serves() remediations.Provider
-	// Warn says what a person should know, though it can be used. at is the section's own place.
+}
+
+// Warner is a provider of which a person should know something, though it can be used.
+type Warner interface {
+	// Warn says it. at is the section's own place.
 	Warn(at Pointer, say func(p Pointer, format string, args ...any))
 }
 

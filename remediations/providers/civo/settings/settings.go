@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"drydock.dev/drydock/internal/config/section"
@@ -17,32 +16,17 @@ import (
 var schema string
 
 // Section is providers.civo.
-var Section = section.Section{Key: "civo", Schema: schema, Steps: map[string]string{"reboot": "", "replace": ""}, Read: section.Reading(read)}
+var Section = section.Section{Key: "civo", Schema: schema, Steps: map[string]string{"reboot": "", "replace": ""}, Read: section.Declared[Civo]()}
 
 // Civo is the Civo provider.
 type Civo struct {
-	APIURL                        *url.URL
-	ClusterID, Region, APIKeyFile string
-	Timeout                       time.Duration
+	APIURL     *url.URL      `json:"apiURL"`
+	ClusterID  string        `json:"clusterID"`
+	Region     string        `json:"region"`
+	APIKeyFile string        `json:"apiKeyFile" as:"file"`
+	Timeout    time.Duration `json:"timeout"`
 	// NodeSelector says which Nodes it serves; nil: those whose spec.providerID is Civo's.
-	NodeSelector k8slabels.Selector
-}
-
-type raw struct {
-	APIURL, ClusterID, Region, APIKeyFile, Timeout string
-
-	NodeSelector *metav1.LabelSelector
-}
-
-func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
-	timeout, _ := r.Duration(at.To("timeout"), c.Timeout, time.Second)
-	return &Civo{
-		APIURL:    r.URL(at.To("apiURL"), c.APIURL),
-		ClusterID: c.ClusterID, Region: c.Region,
-		APIKeyFile:   r.SecretFile(at.To("apiKeyFile"), c.APIKeyFile),
-		Timeout:      timeout,
-		NodeSelector: r.Nodes(at.To("nodeSelector"), c.NodeSelector),
-	}
+	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
 // Serves is section.Provider's.
@@ -53,7 +37,7 @@ func (c *Civo) Serves() remediations.Provider {
 // Testifies is section.Testifier's: Civo knows whether an instance runs.
 func (c *Civo) Testifies() bool { return true }
 
-// Warn is section.Provider's.
+// Warn is section.Warner's.
 func (c *Civo) Warn(at section.Pointer, say func(p section.Pointer, format string, args ...any)) {
 	if c.APIURL.Scheme != "https" && !section.Loopback(c.APIURL.Hostname()) {
 		say(at.To("apiURL"), "is not https: the API key travels in clear text")

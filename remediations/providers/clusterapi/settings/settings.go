@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,40 +16,24 @@ import (
 var schema string
 
 // Section is providers.clusterAPI.
-var Section = section.Section{Key: "clusterAPI", Schema: schema, Steps: map[string]string{"replace": ""}, Read: section.Reading(read)}
+var Section = section.Section{Key: "clusterAPI", Schema: schema, Steps: map[string]string{"replace": ""}, Read: section.Declared[ClusterAPI]()}
 
 // ClusterAPI is the Cluster API provider.
 type ClusterAPI struct {
-	Cluster types.NamespacedName
-	// Delete: a Machine that no MachineHealthCheck selects is deleted.
-	Delete  bool
-	Timeout time.Duration
+	Cluster types.NamespacedName `json:"cluster"`
+	// WithoutHealthCheck says what becomes of a Machine that no MachineHealthCheck selects.
+	WithoutHealthCheck string        `json:"withoutHealthCheck"`
+	Timeout            time.Duration `json:"timeout"`
 	// Kubeconfig is the file by which the management cluster is reached; empty: this cluster is its own.
-	Kubeconfig string
+	Kubeconfig string `json:"kubeconfig" as:"file"`
 	// NodeSelector says which Nodes it serves; nil: any that no other provider knows.
-	NodeSelector k8slabels.Selector
+	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 	// Users are as whom Cluster API works on Nodes.
-	Users []string
+	Users []string `json:"users"`
 }
 
-type raw struct {
-	Cluster, Kubeconfig, WithoutHealthCheck, Timeout string
-
-	NodeSelector *metav1.LabelSelector
-	Users        []string
-}
-
-func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
-	timeout, _ := r.Duration(at.To("timeout"), c.Timeout, time.Second)
-	return &ClusterAPI{
-		Cluster:      r.NamespacedName(at.To("cluster"), c.Cluster),
-		Delete:       c.WithoutHealthCheck == "delete",
-		Timeout:      timeout,
-		Kubeconfig:   r.SecretFile(at.To("kubeconfig"), c.Kubeconfig),
-		NodeSelector: r.Nodes(at.To("nodeSelector"), c.NodeSelector),
-		Users:        c.Users,
-	}
-}
+// Delete: a Machine that no MachineHealthCheck selects is deleted.
+func (c *ClusterAPI) Delete() bool { return c.WithoutHealthCheck == "delete" }
 
 // Serves is section.Provider's.
 func (c *ClusterAPI) Serves() remediations.Provider {
@@ -59,6 +42,3 @@ func (c *ClusterAPI) Serves() remediations.Provider {
 
 // Configure is section.Configurer's: while Drydock repairs a machine in another way, its MachineHealthCheck is kept off.
 func (*ClusterAPI) Configure(c *remediations.Config) { c.Reserves = true }
-
-// Warn is section.Provider's.
-func (c *ClusterAPI) Warn(section.Pointer, func(p section.Pointer, format string, args ...any)) {}

@@ -22,7 +22,7 @@ var (
 // The sections are providers.daemonSets and providers.clusterWide.
 var (
 	DaemonSetsSection = section.Section{
-		Key: "daemonSets", Schema: daemonSets, Read: section.Reading(readDaemonSets),
+		Key: "daemonSets", Schema: daemonSets, Read: section.Declared[DaemonSets](),
 		Steps: map[string]string{"restart-kube-proxy": ".kubeProxy", "restart-cni": ".cni"},
 	}
 	ClusterWideSection = section.Section{
@@ -32,17 +32,19 @@ var (
 )
 
 // DaemonSets are those of which a node's own pod may be restarted; one without a name is not configured.
-type DaemonSets struct{ KubeProxy, CNI types.NamespacedName }
+type DaemonSets struct {
+	KubeProxy types.NamespacedName `json:"kubeProxy"`
+	CNI       types.NamespacedName `json:"cni"`
+}
 
-func readDaemonSets(r section.Reader, at section.Pointer, d *struct{ KubeProxy, CNI string }) section.Provider {
-	out := &DaemonSets{KubeProxy: r.NamespacedName(at.To("kubeProxy"), d.KubeProxy), CNI: r.NamespacedName(at.To("cni"), d.CNI)}
+// Check is section.Checker's.
+func (d *DaemonSets) Check(r section.Reader, at section.Pointer) {
 	switch {
-	case d.KubeProxy == "" && d.CNI == "" && !r.Faulty(at.To("kubeProxy")) && !r.Faulty(at.To("cni")):
+	case d.KubeProxy.Name == "" && d.CNI.Name == "" && !r.Faulty(at.To("kubeProxy")) && !r.Faulty(at.To("cni")):
 		r.Fault(at, "names none; write kubeProxy or cni, or remove it")
 	case d.KubeProxy == d.CNI:
 		r.Fault(at.To("cni"), "is the same as kubeProxy; remove one of them, its pod is restarted once")
 	}
-	return out
 }
 
 // Serves is section.Provider's.
@@ -55,9 +57,6 @@ func (d *DaemonSets) Serves() (p remediations.Provider) {
 	}
 	return p
 }
-
-// Warn is section.Provider's.
-func (*DaemonSets) Warn(section.Pointer, func(section.Pointer, string, ...any)) {}
 
 // ClusterWide allows steps that reach every node at once.
 type ClusterWide struct {
@@ -122,9 +121,6 @@ func (c *ClusterWide) Serves() (p remediations.Provider) {
 
 // Configure is section.Configurer's.
 func (c *ClusterWide) Configure(core *remediations.Config) { core.ClusterWide = c.Bounds }
-
-// Warn is section.Provider's.
-func (*ClusterWide) Warn(section.Pointer, func(section.Pointer, string, ...any)) {}
 
 // Rolls says that rollout-restart may be asked for the DaemonSet.
 func (c *ClusterWide) Rolls(daemonSet string) bool {

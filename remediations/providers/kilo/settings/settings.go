@@ -17,59 +17,33 @@ import (
 var schema string
 
 // Section is providers.kilo.
-var Section = section.Section{Key: "kilo", Schema: schema, Steps: map[string]string{"promote-leader": ""}, Read: section.Reading(read)}
-
-// maxWordAge bounds how much Prometheus is asked for, and how long ago a node may last have been heard that is chosen.
-const maxWordAge = 15 * time.Minute
+var Section = section.Section{Key: "kilo", Schema: schema, Steps: map[string]string{"promote-leader": ""}, Read: section.Declared[Kilo]()}
 
 // Kilo is the Kilo mesh and the Prometheus that has the agents' words about it.
 type Kilo struct {
-	TopologyLabel string
+	TopologyLabel string `json:"topologyLabel" as:"label"`
 	// Prometheus' URLs have no slash at the end.
-	Prometheus []*url.URL
+	Prometheus []*url.URL `json:"prometheus"`
 	// Job is a regular expression for the scrape jobs of the agents.
-	Job string
+	Job string `json:"job"`
 	// KeySecret is where Drydock generates the agents' key, in that Key of the Secret; nil: it generates none.
-	KeySecret  *section.SecretKey
-	HTTPConfig promconfig.HTTPClientConfig
-	// Timeout bounds one address, MaxAge is how old a node's last word may be.
-	Timeout, MaxAge   time.Duration
-	AllowControlPlane bool
+	KeySecret  *section.SecretKey          `json:"keySecret"`
+	HTTPConfig promconfig.HTTPClientConfig `json:"httpConfig"`
+	// Timeout bounds one address.
+	Timeout time.Duration `json:"timeout" as:"look"`
+	// MaxAge is how old a node's last word may be. It bounds how much Prometheus is asked for, and how long ago a node may last
+	// have been heard that is chosen.
+	MaxAge            time.Duration `json:"maxAge" least:"1m" most:"15m, an older word says nothing of a node now"`
+	AllowControlPlane bool          `json:"allowControlPlane"`
 	// Pairs allows a move in a location of two nodes.
-	Pairs bool
+	Pairs bool `json:"pairs"`
 }
 
-type raw struct {
-	TopologyLabel     string
-	Prometheus        []string
-	Job               string
-	KeySecret         *section.SecretKey
-	HTTPConfig        map[string]any
-	Timeout, MaxAge   string
-	AllowControlPlane bool
-	Pairs             bool
-}
-
-func read(r section.Reader, at section.Pointer, raw *raw) section.Provider {
-	r.LabelKey(at.To("topologyLabel"), raw.TopologyLabel)
-	out := &Kilo{
-		TopologyLabel:     raw.TopologyLabel,
-		Prometheus:        r.URLs(at.To("prometheus"), raw.Prometheus),
-		HTTPConfig:        r.HTTPConfig(at.To("httpConfig"), raw.HTTPConfig),
-		Job:               raw.Job,
-		KeySecret:         raw.KeySecret.Read(r, at.To("keySecret")),
-		AllowControlPlane: raw.AllowControlPlane,
-		Pairs:             raw.Pairs,
-	}
-	if _, err := regexp.Compile(raw.Job); err != nil && !r.Faulty(at.To("job")) {
+// Check is section.Checker's.
+func (k *Kilo) Check(r section.Reader, at section.Pointer) {
+	if _, err := regexp.Compile(k.Job); err != nil && !r.Faulty(at.To("job")) {
 		r.Fault(at.To("job"), "is no regular expression: %v", err)
 	}
-	out.Timeout = section.LookTimeout(r, at.To("timeout"), raw.Timeout, time.Second)
-	var ok bool
-	if out.MaxAge, ok = r.Duration(at.To("maxAge"), raw.MaxAge, time.Minute); ok && out.MaxAge > maxWordAge {
-		r.Fault(at.To("maxAge"), "%s is too long; write at most 15m, an older word says nothing of a node now", raw.MaxAge)
-	}
-	return out
 }
 
 // Serves is section.Provider's.
@@ -79,6 +53,3 @@ func (*Kilo) Serves() remediations.Provider {
 
 // Configure is section.Configurer's.
 func (k *Kilo) Configure(core *remediations.Config) { core.TopologyLabel = k.TopologyLabel }
-
-// Warn is section.Provider's.
-func (*Kilo) Warn(section.Pointer, func(section.Pointer, string, ...any)) {}

@@ -121,6 +121,3 @@ func (c *Redfish) Serves() remediations.Provider {
 
 // Testifies is section.Testifier's: a BMC knows whether its machine is powered.
 func (c *Redfish) Testifies() bool { return true }
-
-// Warn is section.Provider's.
-func (c *Redfish) Warn(section.Pointer, func(p section.Pointer, format string, args ...any)) {}

@@ -196,7 +196,7 @@ func (all Sidecars) Configure(core *remediations.Config) {
 	}
 }
 
-// Warn is section.Provider's.
+// Warn is section.Warner's.
 func (all Sidecars) Warn(at section.Pointer, say func(section.Pointer, string, ...any)) {
 	for i, s := range all {
 		if s.Scheme == "https" || (s.TokenFor == nil && s.TokenFile == "") {

@@ -4,7 +4,6 @@ package settings
 import (
 	"net/url"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"drydock.dev/drydock/internal/config/section"
@@ -22,27 +21,15 @@ const schema = `{
 }`
 
 // Section is providers.bmc.
-var Section = section.Section{Key: "bmc", Schema: schema, Steps: map[string]string{"reboot": ""}, Read: section.Reading(read)}
+var Section = section.Section{Key: "bmc", Schema: schema, Steps: map[string]string{"reboot": ""}, Read: section.Declared[BMC]()}
 
 // BMC is the provider as it is configured.
 type BMC struct {
-	URL          *url.URL
-	NodeSelector k8slabels.Selector
-}
-
-type raw struct {
-	URL          string
-	NodeSelector *metav1.LabelSelector
-}
-
-func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
-	return &BMC{URL: r.URL(at.To("url"), c.URL), NodeSelector: r.Nodes(at.To("nodeSelector"), c.NodeSelector)}
+	URL          *url.URL           `json:"url"`
+	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
 // Serves is section.Provider's.
 func (b *BMC) Serves() remediations.Provider {
 	return remediations.Provider{Steps: []string{"reboot"}, Scheme: "bmc://", NodeSelector: b.NodeSelector}
 }
-
-// Warn is section.Provider's.
-func (b *BMC) Warn(section.Pointer, func(section.Pointer, string, ...any)) {}
