@@ -67,14 +67,7 @@ func redfishSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Du
 	if !ok {
 		return nil, 0, nil
 	}
-	o := redfish.Options{Timeout: c.Timeout, Nodes: p.nodes}
-	for _, b := range c.BMCs {
-		o.BMCs = append(o.BMCs, redfish.BMC{
-			Node: b.Node, URL: b.URL.String(), UsernameFile: b.UsernameFile, PasswordFile: b.PasswordFile, Auth: redfish.Auth(b.Auth),
-			CAFile: b.CAFile, Fingerprint: b.Fingerprint, UUID: b.UUID, SerialNumber: b.SerialNumber,
-		})
-	}
-	client, err := redfish.New(o)
+	client, err := redfish.New(redfish.Options{BMCs: c.BMCs, Timeout: c.Timeout, Nodes: p.nodes})
 	if err != nil {
 		return nil, 0, err
 	}

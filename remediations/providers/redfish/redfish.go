@@ -31,6 +31,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/internal/config/section"
+	"drydock.dev/drydock/remediations/providers/redfish/settings"
 )
 
 const (
@@ -42,31 +43,17 @@ const (
 	logoutWithin = 2 * time.Second
 )
 
-// Auth is how a BMC is told who asks.
-type Auth string
-
-const (
-	// Basic sends name and password with each request, and leaves nothing behind. It is the default.
-	Basic Auth = "basic"
-	// Session makes a session for each call and closes it. BMCs have few of them.
-	Session Auth = "session"
+// A BMC is used as the configuration declares it.
+type (
+	BMC  = settings.BMC
+	Auth = settings.Auth
 )
 
-// BMC is the management controller of one Node's machine.
-type BMC struct {
-	// Node is the Node's name. URL is https://host, with a port where it is not 443.
-	Node, URL string
-	// UsernameFile and PasswordFile are read again for each call.
-	UsernameFile, PasswordFile string
-	Auth                       Auth
-	// CAFile holds the certificates that the BMC's must be signed by. Fingerprint is the SHA-256 of the BMC's own certificate, in
-	// hexadecimal. Exactly one of the two is set.
-	CAFile, Fingerprint string
-	// UUID is the machine's. Empty: the Node's status.nodeInfo.systemUUID.
-	UUID string
-	// SerialNumber is the machine's. Set, it must match, and the UUID need not be there or be unique.
-	SerialNumber string
-}
+// The values of Auth.
+const (
+	Basic   = settings.Basic
+	Session = settings.Session
+)
 
 // Options configure a Client.
 type Options struct {

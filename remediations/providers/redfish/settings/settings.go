@@ -4,7 +4,6 @@ package settings
 import (
 	"cmp"
 	_ "embed"
-	"net/url"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,13 +19,31 @@ var schema string
 // Section is providers.redfish.
 var Section = section.Section{Key: "redfish", Schema: schema, Steps: map[string]string{"reboot": ""}, Read: section.Reading(read)}
 
-// BMC is the controller of one Node's machine.
+// Auth is how Drydock logs in to a BMC.
+type Auth string
+
+const (
+	// Basic sends name and password with each request, and leaves nothing behind. It is the default.
+	Basic Auth = "basic"
+	// Session makes a session for each call and closes it. BMCs have few of them.
+	Session Auth = "session"
+)
+
+// BMC is the management controller of one Node's machine, as it is written and as it is used.
 type BMC struct {
-	Node                             string
-	URL                              *url.URL
-	UsernameFile, PasswordFile, Auth string
-	CAFile, Fingerprint              string
-	UUID, SerialNumber               string
+	// Node is the Node's name. URL is https://host, with a port where it is not 443.
+	Node, URL string
+	// UsernameFile and PasswordFile are read again for each call.
+	UsernameFile, PasswordFile string
+	// Auth is Basic or Session. Empty: Basic.
+	Auth Auth
+	// CAFile holds the certificates that the BMC's must be signed by. Fingerprint is the SHA-256 of the BMC's own certificate, in
+	// hexadecimal. Exactly one of the two is set.
+	CAFile, Fingerprint string
+	// UUID is the machine's. Empty: the Node's status.nodeInfo.systemUUID.
+	UUID string
+	// SerialNumber is the machine's. Set, it must match, and the UUID need not be there or be unique.
+	SerialNumber string
 }
 
 // Redfish is the Redfish provider.
@@ -36,17 +53,11 @@ type Redfish struct {
 	NodeSelector k8slabels.Selector
 }
 
-type rawBMC struct {
-	Node, URL                        string
-	UsernameFile, PasswordFile, Auth string
-	CAFile, Fingerprint              string
-	UUID, SerialNumber               string
-}
-
 type raw struct {
-	BMCs                                     []rawBMC
-	UsernameFile, PasswordFile, Auth, CAFile string
-	Timeout                                  string
+	BMCs                               []BMC
+	UsernameFile, PasswordFile, CAFile string
+	Auth                               Auth
+	Timeout                            string
 
 	NodeSelector *metav1.LabelSelector
 }
@@ -71,13 +82,16 @@ func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 			r.Fault(here.To("node"), "node %q has a BMC already", b.Node)
 		}
 		nodes[b.Node] = true
-		one := BMC{Node: b.Node, URL: r.URL(here.To("url"), b.URL), Auth: cmp.Or(b.Auth, c.Auth), UUID: b.UUID, SerialNumber: b.SerialNumber, Fingerprint: b.Fingerprint}
-		switch {
-		case one.URL == nil:
-		case one.URL.Scheme != "https":
-			r.Fault(here.To("url"), "must be https: a BMC is sent a password")
-		case !section.Origin(one.URL):
-			r.Fault(here.To("url"), "%q has a path; write only https, the host and its port, for example https://192.0.2.21", b.URL)
+		one := b
+		one.Auth, one.CAFile = cmp.Or(b.Auth, c.Auth), ""
+		if u := r.URL(here.To("url"), b.URL); u != nil {
+			one.URL = u.String()
+			switch {
+			case u.Scheme != "https":
+				r.Fault(here.To("url"), "must be https: a BMC is sent a password")
+			case !section.Origin(u):
+				r.Fault(here.To("url"), "%q has a path; write only https, the host and its port, for example https://192.0.2.21", b.URL)
+			}
 		}
 		if u, err := section.ParseUUID(b.UUID); err == nil { // the schema refuses what is no UUID
 			other, taken := uuids[u.Canonical()]
