@@ -11,40 +11,61 @@ import (
 // the loop, right before a call.
 type shared struct {
 	mu    sync.RWMutex
-	nodes map[string][]string
+	nodes map[string][]holder
 }
 
-// move has the Node have the value after, instead of before; empty: none.
-func (x *shared) move(name, before, after string) {
+// holder is a Node that has a value. The holders of a value stand in the order in which they took it.
+type holder struct {
+	name string
+	// changed: the Node was known with another value before, former; empty: with none.
+	changed bool
+	former  string
+}
+
+// follows says that h took the value of first after first had it. Nodes whose value changed together, from one that they shared, do
+// not follow each other: they are containers of one host.
+func (h holder) follows(first holder) bool {
+	together := first.changed && h.former != "" && h.former == first.former
+	return h.changed && !together
+}
+
+// move has the Node have the value after, instead of before; empty: none. known: the Node was there before.
+func (x *shared) move(name, before, after string, known bool) {
 	if before == after {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if before != "" {
-		x.nodes[before] = slices.DeleteFunc(x.nodes[before], func(n string) bool { return n == name })
+		x.nodes[before] = slices.DeleteFunc(x.nodes[before], func(h holder) bool { return h.name == name })
 		if len(x.nodes[before]) == 0 {
 			delete(x.nodes, before)
 		}
 	}
 	if after != "" {
 		if x.nodes == nil {
-			x.nodes = map[string][]string{}
+			x.nodes = map[string][]holder{}
 		}
-		x.nodes[after] = append(x.nodes[after], name)
+		x.nodes[after] = append(x.nodes[after], holder{name, known, before})
 	}
 }
 
-// other is the name of another Node with that value, the first by name; empty: there is none.
-func (x *shared) other(name, value string) (other string) {
+// other is the name of another Node with that value, the first by name; empty: there is none. ranked: a Node that took the value when
+// this one had it does not count.
+func (x *shared) other(name, value string, ranked bool) (other string) {
 	if value == "" {
 		return ""
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	for _, n := range x.nodes[value] {
-		if n != name && (other == "" || n < other) {
-			other = n
+	holders := x.nodes[value]
+	own := slices.IndexFunc(holders, func(h holder) bool { return h.name == name })
+	for at, h := range holders {
+		if h.name == name || ranked && own >= 0 && own < at && h.follows(holders[own]) {
+			continue
+		}
+		if other == "" || h.name < other {
+			other = h.name
 		}
 	}
 	return other
@@ -54,8 +75,8 @@ func (x *shared) other(name, value string) (other string) {
 func (r *Roster) identify(name string, was *Member, now *corev1.Node) {
 	machineBefore, bootBefore := identity(was.Node)
 	machine, boot := identity(now)
-	r.machines.move(name, machineBefore, machine)
-	r.boots.move(name, bootBefore, boot)
+	r.machines.move(name, machineBefore, machine, was.Node != nil)
+	r.boots.move(name, bootBefore, boot, was.Node != nil)
 }
 
 func identity(n *corev1.Node) (machine, boot string) {
@@ -68,14 +89,15 @@ func identity(n *corev1.Node) (machine, boot string) {
 // Twin is the name of another Node with the same spec.providerID, the first by name; empty: there is none. Two Nodes of one machine are
 // what is left when a machine registers under another name.
 func (r *Roster) Twin(n *corev1.Node) (twin string) {
-	return r.machines.other(n.Name, n.Spec.ProviderID)
+	return r.machines.other(n.Name, n.Spec.ProviderID, false)
 }
 
 // Twin is the Roster's.
 func (f *Fleet) Twin(n *corev1.Node) string { return f.roster.Twin(n) }
 
 // SameBoot is the name of another Node with the same boot ID, the first by name; empty: there is none. Nodes that are containers have
-// the boot ID of their host.
+// the boot ID of their host. Of two Nodes the one that took the boot ID later does not count for the other: a kubelet that writes
+// another Node's boot ID into its own status does not hold that Node.
 func (f *Fleet) SameBoot(n *corev1.Node) string {
-	return f.roster.boots.other(n.Name, n.Status.NodeInfo.BootID)
+	return f.roster.boots.other(n.Name, n.Status.NodeInfo.BootID, true)
 }

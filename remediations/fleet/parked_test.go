@@ -147,6 +147,43 @@ func TestNodesWithOneBootID(t *testing.T) {
 	require.Empty(t, same(node("c", ""), node("c", ""), node("d", "")), "no boot ID is no boot")
 }
 
+// TestANodeThatTakesABootIDLaterDoesNotHoldItsHolder: a kubelet may write another Node's boot ID into its own status. The controls are
+// Nodes that nobody saw without the shared boot ID, and containers whose host booted.
+func TestANodeThatTakesABootIDLaterDoesNotHoldItsHolder(t *testing.T) {
+	node := func(name, boot string) *corev1.Node {
+		n := scene.Bare(name)
+		n.Status.NodeInfo.BootID = boot
+		return n
+	}
+	type shown = []*corev1.Node
+	for name, c := range map[string]struct {
+		then              []shown
+		ofHolder, ofOther string
+	}{
+		"it had another one":               {[]shown{{node("holder", "x"), node("a", "y")}, {node("a", "x")}}, "", "holder"},
+		"it had none":                      {[]shown{{node("holder", "x"), node("a", "")}, {node("a", "x")}}, "", "holder"},
+		"it goes on after the holder":      {[]shown{{node("holder", "w"), node("a", "y")}, {node("holder", "x")}, {node("a", "x")}}, "", "holder"},
+		"both are seen at once":            {[]shown{{node("holder", "x"), node("a", "x")}}, "a", "holder"},
+		"it comes new":                     {[]shown{{node("holder", "x")}, {node("a", "x")}}, "a", "holder"},
+		"the holder took it later":         {[]shown{{node("holder", "y"), node("a", "x")}, {node("holder", "x")}}, "a", ""},
+		"containers, whose host booted":    {[]shown{{node("holder", "w"), node("a", "w")}, {node("holder", "x")}, {node("a", "x")}}, "a", "holder"},
+		"the two no longer have one alike": {[]shown{{node("holder", "x"), node("a", "y")}, {node("a", "x")}, {node("a", "y")}}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, now := fleet.NewRoster(scene.LimitsAlone()), map[string]*corev1.Node{}
+			for _, nodes := range c.then {
+				r.Change(nodes, nil)
+				for _, n := range nodes {
+					now[n.Name] = n
+				}
+			}
+			f := r.Fleet(&ledger.Ledger{}, false, scene.Noon)
+			require.Equal(t, c.ofHolder, f.SameBoot(now["holder"]))
+			require.Equal(t, c.ofOther, f.SameBoot(now["a"]))
+		})
+	}
+}
+
 // TestTwins are the Nodes of one machine, as they come, change and go.
 func TestTwins(t *testing.T) {
 	r := fleet.NewRoster(scene.LimitsAlone())
