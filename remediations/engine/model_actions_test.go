@@ -41,6 +41,7 @@ func toggled(t time.Time) time.Time {
 // mend makes well what is nobody's machine.
 func (w *world) mend() {
 	w.replicas, w.blindBy, w.lookTakes, w.mood, w.leasesFrozen = [2]replicaState{}, "", 0, providerMood{}, time.Time{}
+	w.writes = nil
 	w.reviveSource()
 	w.mendSidecars()
 	w.mendMesh()
@@ -52,6 +53,7 @@ func (w *world) mend() {
 // tend gives every machine that there is an end of its trouble; of one that the provider took away the Node goes, too. Where a record
 // cannot be read, a person does what the hold asks for.
 func (w *world) tend() {
+	w.forgetUnknown()
 	for _, n := range slices.Sorted(maps.Keys(w.machines)) {
 		m := w.machines[n]
 		m.bootTakes, m.pods = time.Minute, podsOf{}

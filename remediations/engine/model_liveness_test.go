@@ -101,6 +101,18 @@ func (l *life) outages() map[string]func(*rapid.T) {
 			w.edit(pick(t), func(n *corev1.Node) { n.Labels["zone"], n.Labels["pool"] = zone, pool })
 			w.judge()
 		}),
+		"another policy denies Drydock's writes": func(t *rapid.T) {
+			l.w.do(func() { l.w.deny() })
+			l.w.pass(lasts(t))
+			l.w.do(func() { l.w.writes = nil })
+		},
+		"a watch stands still": func(t *rapid.T) {
+			i := l.w.last()
+			l.w.do(func() { i.still = true })
+			l.w.pass(lasts(t))
+			l.w.do(func() { i.still = false; l.w.notice() })
+		},
+		"a newer version leaves what this one does not know": l.do(func(t *rapid.T, w *world) { w.leaveUnknown(pick(t)) }),
 		"a clock is ahead for minutes": func(t *rapid.T) {
 			if at(l.w, func() bool { return l.w.ledger == nil }) {
 				return

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // snapshot is what the API server's store had at a time.
@@ -82,4 +83,37 @@ func (w *world) stripped(name, was string) {
 	if was != "" && w.nodes[name].Annotations[remediations.NodeRepairKey] != was {
 		w.machines[name].stripped = true
 	}
+}
+
+// deny has another admission policy refuse Drydock's keys on all Nodes.
+func (w *world) deny() {
+	w.writes = func() Writes { return Writes{Denied: "ValidatingAdmissionPolicy 'other' denied request"} }
+}
+
+// unknownKind is a kind of target that only a newer version of Drydock has.
+const unknownKind remediations.Kind = "rack"
+
+// leaveUnknown has a newer version leave a slot of an unknown kind, and a record of it on the Node.
+func (w *world) leaveUnknown(name string) {
+	n, l := w.nodes[name], w.book()
+	if n == nil || l == nil || w.ledger == nil || slices.ContainsFunc(l.Slots, isUnknown) {
+		return
+	}
+	l.Slots = append(l.Slots, ledger.Slot{Kind: unknownKind, Node: name, UID: string(n.UID), Policy: "node-not-ready", Repair: "runknown", Attempt: "runknown-0-1", Since: time.Now()})
+	w.ledgerRV++
+	w.ledger = l.Encode()
+	w.edit(name, edit(remediations.RepairPrefix+string(unknownKind), `{"v":1}`))
+}
+
+func isUnknown(s ledger.Slot) bool { return s.Kind == unknownKind }
+
+// forgetUnknown is what a person does who goes back to the older version for good.
+func (w *world) forgetUnknown() {
+	l := w.book()
+	if l == nil || !slices.ContainsFunc(l.Slots, isUnknown) {
+		return
+	}
+	l.Slots = slices.DeleteFunc(l.Slots, isUnknown)
+	w.ledgerRV++
+	w.ledger = l.Encode()
 }
