@@ -48,6 +48,22 @@ func TestAWatchThatSaysNothingIsSaidAndHolds(t *testing.T) {
 	})
 }
 
+// TestALedgerThatCannotBeReadIsSaid by the metric, and holds what disrupts.
+func TestALedgerThatCannotBeReadIsSaid(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		i := w.start()
+		w.pass(time.Minute)
+		require.False(t, i.blindBy(blindLedger), "the control")
+		w.do(func() { w.always["load"], w.always["save"] = "lost", "lost"; w.ail("n0", 1) })
+		w.pass(5 * time.Minute)
+		require.True(t, i.blindBy(blindLedger))
+		require.Zero(t, w.callCount())
+		w.do(func() { clear(w.always) })
+		require.True(t, w.until(5*time.Minute, func() bool { return len(w.calls) == 1 }))
+		require.False(t, i.blindBy(blindLedger))
+	})
+}
+
 // TestANodeThatTakesNoAlertIsSaid, and does not hold the others.
 func TestANodeThatTakesNoAlertIsSaid(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
