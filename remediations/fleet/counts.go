@@ -21,7 +21,7 @@ type counts struct {
 	// shown are how many are expected of it, by the ledger, too, which had seen those of ledgerGPUs. It was handed out and is not changed
 	// any more; nil: something changed since.
 	shown, ledgerGPUs map[string]int
-	gpusVersion    int
+	gpusVersion       int
 	// young are the nodes that were younger than startupGrace when ages were last compared. grown is the latest creation of a
 	// node that was not.
 	young youngest
