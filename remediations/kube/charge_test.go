@@ -201,7 +201,7 @@ func TestAnAlertWaitsForTheFirstLeader(t *testing.T) {
 			in.Charge = c.Lacks
 			return in.Record(t.Context(), about("n1"), remediations.StatusFiring, time.Now())
 		}
-		_, err := record(c)
+		_, err := record(&kube.Charge{Lease: types.NamespacedName{Namespace: "kube-system", Name: "drydock"}, Clock: clock.RealClock{}})
 		require.ErrorContains(t, err, "not in charge of the cluster yet: Lease kube-system/drydock has not been read yet")
 		time.Sleep(time.Second)
 		for _, replica := range []*kube.Charge{c, other} {
