@@ -19,8 +19,15 @@ import (
 // readsOnly is somebody who may look at everything and write nothing.
 const readsOnly = readsAll
 
-// say does on the node's page what a person does: opens the word's dialog, types, tries it on the server, and writes it.
+// say does on the node's page what a person does: opens the word's dialog, types, and tries it on the server. write is the second half.
 func (c *cluster) say(at *browser.Tab, word string, typed map[string]string) {
+	c.t.Helper()
+	c.try(at, word, typed)
+	await(c.t, at, "the dry run of "+word+" is answered", fmt.Sprintf(`document.querySelector(%q).disabled === false`, "#word-"+word+" [data-do=write]"))
+}
+
+// try is say without the answer.
+func (c *cluster) try(at *browser.Tab, word string, typed map[string]string) {
 	c.t.Helper()
 	await(c.t, at, "the word "+word+" is offered", fmt.Sprintf(`document.getElementById(%q)`, "open-"+word))
 	require.NoError(c.t, at.Click(c.t.Context(), "#open-"+word))
@@ -35,9 +42,7 @@ func (c *cluster) say(at *browser.Tab, word string, typed map[string]string) {
 			require.NoError(c.t, at.Type(c.t.Context(), input, text))
 		}
 	}
-	dialog := "#word-" + word
-	require.NoError(c.t, at.Click(c.t.Context(), dialog+" [data-do=try]"))
-	await(c.t, at, "the dry run of "+word+" is answered", fmt.Sprintf(`document.querySelector(%q).disabled === false`, dialog+" [data-do=write]"))
+	require.NoError(c.t, at.Click(c.t.Context(), "#word-"+word+" [data-do=try]"))
 }
 
 // write is the second half of say.

@@ -75,3 +75,52 @@ func TestAWriteWhoseAnswerIsLostIsShownAsItIs(t *testing.T) {
 		require.Equal(t, f.there, there, f.name)
 	}
 }
+
+// The page's own program ends after the click, before it has answered: nobody knows whether the write was done. Without a write, nothing was
+// written, which is the control.
+func TestAWriteWhosePageEndsIsNotKnown(t *testing.T) {
+	for _, f := range []struct {
+		name       string
+		tries      bool // the dry run is the last that it answers
+		kind, says string
+	}{
+		{"after the dry run", true, "unknown", "kubectl drydock ui did not answer. Not known whether it was written: look at the node before you try again."},
+		{"before the dry run", false, "refused", "kubectl drydock ui did not answer. Nothing was written."},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			c := newCluster(t)
+			proxy, err := c.lab.NewProxy()
+			require.NoError(t, err)
+			p := c.ui(c.account("patches", strings.Replace(readsAll, "verbs: [get, list, watch]", "verbs: [get, list, watch, patch]", 1), proxy.URL()))
+			at := tab(t)
+			c.open(at, p, "/nodes/node-17")
+			await(t, at, "the header names the cluster", `document.getElementById("cluster").innerText.includes("lab") && `+shows(proxy.URL()))
+			if f.tries {
+				c.say(at, "pause", map[string]string{"why": "disk"})
+			}
+			asked := make(chan struct{}, 10)
+			proxy.Before(func(r *http.Request) lab.Verdict {
+				if r.Method != http.MethodPatch {
+					return lab.Pass
+				}
+				asked <- struct{}{}
+				<-r.Context().Done()
+				return lab.Reset
+			})
+			t.Cleanup(func() { proxy.Before(nil) })
+			if f.tries {
+				c.write(at, "pause")
+			} else {
+				c.try(at, "pause", map[string]string{"why": "disk"})
+			}
+			<-asked
+			p.Stop()
+			const place = `document.querySelector("#word-pause .outcome")`
+			await(t, at, f.name, place+`.dataset.kind === "`+f.kind+`"`)
+			said, err := browser.Eval[string](t.Context(), at, place+".innerText")
+			require.NoError(t, err)
+			require.Equal(t, "In cluster lab ("+proxy.URL()+"): "+f.says, said)
+			require.NotContains(t, c.node("node-17").Annotations, remediations.PauseKey)
+		})
+	}
+}
