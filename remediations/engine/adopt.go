@@ -27,6 +27,7 @@ func (e *Engine) adopt(ctx context.Context) {
 	unhealthy := map[string]time.Time{} // of those that fire, without what the Node itself denies
 	onsets := fleet.Onsets{}
 	lost, answered := map[string]alerts.Alert{}, false
+	ends := map[[2]string]time.Time{}
 	unshown, nodes := map[[2]string]adopted{}, map[[2]string]*corev1.Node{}
 	carriers := map[remediations.Kind]func(fingerprint, name string) string{}
 	for _, k := range kinds {
@@ -78,7 +79,7 @@ func (e *Engine) adopt(ctx context.Context) {
 			}
 			alert := e.Config.NewAlert(route.Policy, a.Labels, remediations.StatusFiring, a.StartsAt, e.Clock.Now())
 			if old, err := remediations.DecodeAlert(alert.Key(), n.Annotations[alert.Key()]); err == nil {
-				if e.endedSince(old, alert) {
+				if e.askedBeforeItsEnd(n, old, alert, ends) {
 					continue
 				}
 				alert = alert.SeenSince(old)
@@ -94,6 +95,7 @@ func (e *Engine) adopt(ctx context.Context) {
 			}
 		}
 	}
+	e.endsMet = ends
 	e.compare(ctx, unshown, nodes)
 	e.roster.Fire(unhealthy)
 	e.keepOnsets(onsets)
@@ -141,8 +143,18 @@ func (e *Engine) carries(n *corev1.Node, fingerprint, policy string) bool {
 	})
 }
 
-// endedSince says that the end of the alert on the Node came after the poll was asked, which still shows it as firing.
-func (e *Engine) endedSince(old, polled remediations.Alert) bool {
-	asked := e.word.AskedAt.Truncate(time.Second) // as an arrival is noted
-	return old.Status == remediations.StatusResolved && !old.ReceivedAt.Before(asked) && !old.FromTheFuture(e.Clock.Now()) && !polled.StartsAt.After(old.StartsAt)
+// askedBeforeItsEnd says that the Node has the polled alert as ended, and that the poll may have been asked before that end: then
+// Alertmanager is asked again at once. ends has when this process first met each such end.
+func (e *Engine) askedBeforeItsEnd(n *corev1.Node, ended, polled remediations.Alert, ends map[[2]string]time.Time) bool {
+	if ended.Status != remediations.StatusResolved || polled.StartsAt.After(ended.StartsAt) {
+		return false
+	}
+	of := [2]string{string(n.UID), polled.Fingerprint}
+	met, known := e.endsMet[of]
+	if !known {
+		met = e.Clock.Now()
+	}
+	ends[of] = met
+	e.lookAgain = e.lookAgain || !known
+	return e.word.AskedAt.Before(met)
 }

@@ -75,6 +75,8 @@ func replicasOf(word *alerts.Snapshot) []alerts.Replica {
 // outside is what the engine remembers of its sources, to hold against what they give next. All of it may be lost.
 type outside struct {
 	unshown unshown
+	// endsMet are the ends of alerts on Nodes that the last poll contradicted, by UID and fingerprint, and since when they are known.
+	endsMet map[[2]string]time.Time
 	// shown are the versions that the cache of Nodes gave last, ledgerKnown is that of the ledger.
 	shown       map[string]version
 	ledgerKnown string
