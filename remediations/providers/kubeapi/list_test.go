@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +41,7 @@ func TestAListTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(c.body)) }))
 			t.Cleanup(server.Close)
-			client, err := New(Options{REST: &rest.Config{Host: server.URL}, APIVersion: "v1"})
+			client, err := New(Options{REST: &rest.Config{Host: server.URL}, APIVersion: "v1", Timeout: time.Minute})
 			require.NoError(t, err)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
