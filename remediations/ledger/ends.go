@@ -90,9 +90,16 @@ func (l *Ledger) Lacks(c *remediations.Config, n *corev1.Node, e End, now time.T
 	if remediations.FromTheFuture(e.At, now) || now.Sub(e.since()) >= e.keptFor(c) {
 		return false
 	}
-	return !slices.ContainsFunc(l.EndsOf(n, now, 0), func(o End) bool {
-		return e.replaces(o) && !o.At.Before(e.At) && e.Seen.Sub(o.Seen) < cancelSeenApart
-	})
+	others := 0 // cancels of other alerts: where there is no room, two that take each other's place would be written for ever
+	for _, o := range l.EndsOf(n, now, 0) {
+		switch {
+		case !e.replaces(o) && o.Alert != "":
+			others++
+		case e.replaces(o) && !o.At.Before(e.At) && e.Seen.Sub(o.Seen) < cancelSeenApart:
+			return false
+		}
+	}
+	return e.Alert == "" || others < cancelsMost
 }
 
 // Ended notes the end or the cancel in place of an earlier one.

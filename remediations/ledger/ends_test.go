@@ -140,6 +140,14 @@ func TestTheLedgerKeepsABoundedNumberOfCancels(t *testing.T) {
 	require.Equal(t, "r000000001", l.Ends["n1"][0].Repair)
 	require.Equal(t, fmt.Sprintf("%016x", 100-ledger.CancelsMost), l.Ends["n1"][1].Alert)
 	require.LessOrEqual(t, len(l.Encode()[ledger.KeyEnds]), 4<<10, "docs/scale.md calculates with it")
+
+	now := scene.Noon.Add(time.Hour)
+	cancel := func(i int, seen time.Duration) ledger.End {
+		at := scene.Noon.Add(time.Duration(i) * time.Second)
+		return ledger.CancelOf(Alert{Fingerprint: fmt.Sprintf("%016x", i), Policy: "node-not-ready"}, CancelledRepair{ID: "r000000001", At: at}, at.Add(seen))
+	}
+	require.False(t, l.Lacks(c, n, cancel(0, time.Hour), now), "one that had to make room does not come back at each pass")
+	require.True(t, l.Lacks(c, n, cancel(99, 13*time.Hour), now), "one that is kept is noted again, the control")
 }
 
 // TestARebuiltLedgerHasEndsAndCancels: both are on the Node.
