@@ -143,8 +143,8 @@ func TestAResetAcceptsFewerGPUsWithoutARepair(t *testing.T) {
 	})
 }
 
-// TestGPUsAreRememberedOfTheMachine: another machine under the name of the Node starts with nothing, and the machine that is gone is
-// forgotten when the ledger is next written for a GPU. A Node of the same machine goes on with its number, which is the control.
+// TestGPUsAreRememberedOfTheMachine: another machine under the name of the Node starts with nothing. A Node of the same machine goes
+// on with its number, also when the Node was away for a while.
 func TestGPUsAreRememberedOfTheMachine(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -157,7 +157,14 @@ func TestGPUsAreRememberedOfTheMachine(t *testing.T) {
 		w.do(func() { w.remake("n0", "civo://another"); w.hasGPUs("n0", 7) })
 		w.pass(2 * time.Minute)
 		require.Equal(t, 7, w.remembersGPUs("n0"))
-		require.Len(t, at(w, func() map[string]int { return w.book().GPUs }), 1, "the machine that is gone")
+
+		w.do(func() { w.leave("n0") })
+		w.pass(time.Minute)
+		w.do(func() { w.hasGPUs("n1", 4) })
+		w.pass(2 * time.Minute)
+		w.do(func() { w.join("n0", "civo://another"); w.hasGPUs("n0", 6) })
+		w.pass(2 * time.Minute)
+		require.Equal(t, []int{7, 4}, []int{w.remembersGPUs("n0"), w.remembersGPUs("n1")}, "its Node was away while another machine's number grew")
 	})
 }
 

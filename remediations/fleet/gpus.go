@@ -21,8 +21,8 @@ func (r *Roster) expectedGPUs(l *ledger.Ledger) map[string]int {
 	return r.shown
 }
 
-// SeenGPUs is what the ledger must remember instead, because a machine has more GPUs than it remembers; nil: none has. It leaves out the
-// machines that have no Node any more.
+// SeenGPUs is what the ledger must remember instead, because a machine has more GPUs than it remembers; nil: none has. Where there is
+// no room for all, it leaves out the machines that have no Node. A cloud may delete the Node of a machine that restarts and comes back.
 func (r *Roster) SeenGPUs(l *ledger.Ledger) map[string]int {
 	known, grown := map[string]int{}, map[string]int{}
 	for name := range r.gpus {
@@ -34,9 +34,13 @@ func (r *Roster) SeenGPUs(l *ledger.Ledger) map[string]int {
 	if len(grown) == 0 {
 		return nil
 	}
-	for _, m := range r.members {
-		if machine := ledger.GPUMachine(m.Node); l.GPUs[machine] > 0 {
-			known[machine] = l.GPUs[machine]
+	if len(l.GPUs)+len(grown) <= ledger.GPUsMost {
+		maps.Copy(known, l.GPUs)
+	} else {
+		for _, m := range r.members {
+			if machine := ledger.GPUMachine(m.Node); l.GPUs[machine] > 0 {
+				known[machine] = l.GPUs[machine]
+			}
 		}
 	}
 	news := false
