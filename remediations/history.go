@@ -151,6 +151,11 @@ func forgetOldest(entries []Entry, of func(Entry) bool, most int) []Entry {
 // EncodeEntries writes a history of which nothing but outcomes has changed.
 func EncodeEntries(entries []Entry) string { return EncodeJSON(entries) }
 
+// Restarted says that a step of the repair restarted the machine.
+func (e Entry) Restarted(c *Config) bool {
+	return slices.ContainsFunc(e.Steps, func(a Attempt) bool { return c.Remediation(a.Name).Restarts })
+}
+
 // OnlyHeld says that the repair issued nothing, and that no person ended it.
 func (e Entry) OnlyHeld() bool {
 	return e.Outcome == OutcomeCancelled && e.By == "" && len(e.Steps) == 0

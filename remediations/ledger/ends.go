@@ -39,8 +39,7 @@ func EndOf(c *remediations.Config, e remediations.Entry) (end End, ok bool) {
 	if remediations.KindOf(e.Target) != remediations.KindNode || len(e.Steps) == 0 || e.Reset {
 		return End{}, false
 	}
-	restarted := slices.ContainsFunc(e.Steps, func(a remediations.Attempt) bool { return c.Remediation(a.Name).Restarts })
-	return End{Repair: e.ID, Policy: e.Policy, At: e.Ended, Outcome: e.Outcome, Restarted: restarted}, true
+	return End{Repair: e.ID, Policy: e.Policy, At: e.Ended, Outcome: e.Outcome, Restarted: e.Restarted(c)}, true
 }
 
 // CancelOf is a person's cancel of the repair of that alert.

@@ -79,8 +79,7 @@ func bootedLately(c *Candidate) *Finding {
 	}
 	wait := c.Config.WaitOf(c.Policy, c.Step)
 	for _, e := range c.remembered() {
-		restarted := slices.ContainsFunc(e.Steps, func(a remediations.Attempt) bool { return c.Config.Remediation(a.Name).Restarts })
-		if over := e.Ended.Add(wait); restarted && remediations.KindOf(e.Target) == c.Kind && e.Policy != c.Policy.Name && c.Now.Before(over) {
+		if over := e.Ended.Add(wait); e.Restarted(c.Config) && remediations.KindOf(e.Target) == c.Kind && e.Policy != c.Policy.Name && c.Now.Before(over) {
 			return c.restartedLately(e.Policy, e.Ended, wait)
 		}
 	}
