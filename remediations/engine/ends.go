@@ -32,12 +32,14 @@ func (p *pass) rememberEnds(n *corev1.Node, d lifecycle.Decision) {
 	if p.ledger == nil || len(d.Ends)+len(d.Uncancel) == 0 {
 		return
 	}
-	l := p.ledger.Clone()
+	l, changed := p.ledger.Clone(), len(d.Ends) > 0
 	for _, e := range d.Ends {
 		l.Ended(p.Config, n, e, p.now)
 	}
 	for _, alert := range d.Uncancel {
-		l.Uncancel(n, alert)
+		changed = l.Uncancel(n, alert) || changed
 	}
-	_ = p.save(l)
+	if changed {
+		_ = p.save(l)
+	}
 }

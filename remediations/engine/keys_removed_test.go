@@ -88,6 +88,27 @@ func TestACancelHoldsWithoutTheNodesKeys(t *testing.T) {
 	}
 }
 
+// TestAResetIsInTheLedgerBeforeItIsOnTheNode: the ledger cannot be saved when a person resets the node whose repair was cancelled. The
+// person's word stays on the Node until it is done.
+func TestAResetIsInTheLedgerBeforeItIsOnTheNode(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(2 * time.Minute)
+		w.do(func() { w.hold("n0", edit(remediations.PauseKey, "true")); w.ail("n0", 1) })
+		require.True(t, w.until(5*time.Minute, func() bool { return w.record("n0") != nil }))
+		w.do(func() { w.edit("n0", edit(remediations.CancelKey, w.record("n0").ID)); w.unhold("n0") })
+		w.pass(30 * time.Minute)
+		w.do(func() { w.always["save"] = "lost"; w.edit("n0", edit(remediations.ResetKey, "true")) })
+		w.pass(10 * time.Minute)
+		require.Contains(t, w.nodeOf("n0").Annotations, remediations.ResetKey)
+		require.Zero(t, w.callCount(), "the control")
+		w.do(func() { clear(w.always) })
+		w.pass(20 * time.Minute)
+		require.Equal(t, 1, w.callCount())
+		require.NotContains(t, w.nodeOf("n0").Annotations, remediations.ResetKey)
+	})
+}
+
 // TestAResetEndsACancelThatOnlyTheLedgerKnows: a person lets the repair of the alert begin. Without the reset it is held, which is the control.
 func TestAResetEndsACancelThatOnlyTheLedgerKnows(t *testing.T) {
 	for _, lost := range []bool{true, false} {

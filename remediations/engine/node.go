@@ -142,7 +142,7 @@ func (p *pass) apply(s *lifecycle.State, d lifecycle.Decision) {
 			p.emitOnce(s.Node.Name, d.Record.ID+d.Record.Note, Event{Warning: true, Of: trailOf(d.Record), Reason: "RepairBlocked", Action: d.Record.Intent.ID, Note: fmt.Sprintf("%s of repair %s: %s", d.Record.Step.Name, d.Record.ID, d.Message)})
 		}
 	case lifecycle.VerbDrop, lifecycle.VerbRest:
-		if (len(d.Allow) == 0 && !d.FewerGPUs) || p.allow(s.Node, d) {
+		if !d.Forgets() || p.forget(s.Node, d) {
 			if p.persist(s, d) != nil && d.LeftOf != "" {
 				p.Events.Event(s.Node.Name, Event{Reason: "RepairUndone", Action: d.LeftOf, Note: d.Message, Of: Trail{Repair: d.LeftOf}})
 			}

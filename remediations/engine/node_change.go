@@ -121,7 +121,7 @@ func markedAt(journal remediations.Journal, d lifecycle.Decision) (at *time.Time
 func tidies(s *lifecycle.State, d lifecycle.Decision) bool {
 	r := s.Journal.Record
 	verb := d.Verb == lifecycle.VerbHold || d.Verb == lifecycle.VerbDrop || d.Verb == lifecycle.VerbRest
-	return verb && len(d.Consume) == 0 && len(d.Allow) == 0 && !d.FewerGPUs && (r == nil || !r.Phase.InFlight())
+	return verb && len(d.Consume) == 0 && len(d.Allow) == 0 && (r == nil || !r.Phase.InFlight())
 }
 
 // persist writes what the decision asks to be written; nil: nothing was, and the next pass decides again.

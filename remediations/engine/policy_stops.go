@@ -56,15 +56,18 @@ func (p *pass) stop(d lifecycle.Decision) {
 	}
 }
 
-// allow lets stopped policies go on, and accepts that the machine has fewer GPUs. It says whether that is durable, so that the wish may be
-// taken off the Node.
-func (p *pass) allow(n *corev1.Node, d lifecycle.Decision) bool {
+// forget lets stopped policies go on, accepts that the machine has fewer GPUs, and ends cancels. It says whether that is durable, so that
+// the wish may be taken off the Node.
+func (p *pass) forget(n *corev1.Node, d lifecycle.Decision) bool {
 	l := p.ledger.Clone()
 	for _, policy := range d.Allow {
 		l.Allow(policy)
 	}
 	if d.FewerGPUs {
 		l.ForgetGPUs(n)
+	}
+	for _, alert := range d.Uncancel {
+		l.Uncancel(n, alert)
 	}
 	return p.save(l) == nil
 }

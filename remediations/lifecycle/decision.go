@@ -114,6 +114,9 @@ type LedgerWrite struct {
 	Uncancel []string
 }
 
+// Forgets says that the ledger must forget something before the Node may be written: a reset that only the Node had would not be done.
+func (w LedgerWrite) Forgets() bool { return len(w.Allow)+len(w.Uncancel) > 0 || w.FewerGPUs }
+
 // Notice is an answer to a person, or a warning to people, sent as an Event.
 type Notice struct {
 	Reason  NoticeReason `json:"reason"`
