@@ -3,6 +3,7 @@ package ledger
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -31,4 +32,9 @@ func (l *Ledger) GPUsOf(n *corev1.Node) int {
 }
 
 // ForgetGPUs forgets how many GPUs the Node's machine had, when a person accepts the number that it has now.
-func (l *Ledger) ForgetGPUs(n *corev1.Node) { delete(l.GPUs, GPUMachine(n)) }
+func (l *Ledger) ForgetGPUs(n *corev1.Node) {
+	if machine := GPUMachine(n); l.GPUs[machine] > 0 {
+		l.GPUs = maps.Clone(l.GPUs)
+		delete(l.GPUs, machine)
+	}
+}

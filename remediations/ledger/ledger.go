@@ -32,7 +32,7 @@ type Ledger struct {
 	// was blind, which do not count for that.
 	Cures  map[string][]Cure
 	Unseen []Span
-	// GPUs holds, by GPUMachine, the most GPUs that each machine was seen with.
+	// GPUs holds, by GPUMachine, the most GPUs that each machine was seen with. Copies of the ledger share it: who changes it makes it anew.
 	GPUs map[string]int
 	// Ends holds, by machine, how the last repair of each policy ended, and the cancels of its alerts.
 	Ends map[string][]End
@@ -136,8 +136,22 @@ const (
 // KeyArrival is the one data key that every replica writes, not the leader alone: an RFC 3339 time.
 const KeyArrival = "arrival"
 
-// keys are all data keys that this version knows.
-var keys = []string{keyVersion, KeySlots, keyRepairs, keyMoves, keyWide, ledgerCures, ledgerUnseen, keyEnds, keyGPUs, keyOrphans, KeyStatus, KeyArrival}
+// part is what one data key has: value points to it. entries counts those of an optional part, which no key has if it is empty.
+type part struct {
+	key      string
+	value    any
+	optional bool
+	entries  int
+}
+
+// parts are all of the ledger but its version, its arrival and Others.
+func (l *Ledger) parts() []part {
+	return []part{
+		{keyMoves, &l.Moves, true, len(l.Moves)}, {keyWide, &l.Wide, true, len(l.Wide)}, {ledgerCures, &l.Cures, true, len(l.Cures)},
+		{ledgerUnseen, &l.Unseen, true, len(l.Unseen)}, {keyEnds, &l.Ends, true, len(l.Ends)}, {keyGPUs, &l.GPUs, true, len(l.GPUs)},
+		{key: KeySlots, value: &l.Slots}, {key: keyRepairs, value: &l.Repairs}, {key: keyOrphans, value: &l.Orphans}, {key: KeyStatus, value: &l.Status},
+	}
+}
 
 // Encode gives the ConfigMap's data.
 func (l *Ledger) Encode() map[string]string {
@@ -145,31 +159,14 @@ func (l *Ledger) Encode() map[string]string {
 	if data == nil {
 		data = map[string]string{}
 	}
-	maps.Copy(data, map[string]string{
-		keyVersion: strconv.Itoa(remediations.RecordVersion),
-		KeySlots:   remediations.EncodeJSON(append([]Slot{}, l.Slots...)),
-		keyRepairs: remediations.EncodeJSON(l.Repairs),
-		keyOrphans: remediations.EncodeJSON(append([]Orphan{}, l.Orphans...)),
-		KeyStatus:  remediations.EncodeJSON(l.Status),
-	})
-	if len(l.Moves) > 0 {
-		data[keyMoves] = remediations.EncodeJSON(l.Moves)
+	whole := *l
+	whole.Slots, whole.Orphans = append([]Slot{}, l.Slots...), append([]Orphan{}, l.Orphans...) // a list without entries is [], not null
+	for _, p := range whole.parts() {
+		if !p.optional || p.entries > 0 {
+			data[p.key] = remediations.EncodeJSON(p.value)
+		}
 	}
-	if len(l.Wide) > 0 {
-		data[keyWide] = remediations.EncodeJSON(l.Wide)
-	}
-	if len(l.Cures) > 0 {
-		data[ledgerCures] = remediations.EncodeJSON(l.Cures)
-	}
-	if len(l.Unseen) > 0 {
-		data[ledgerUnseen] = remediations.EncodeJSON(l.Unseen)
-	}
-	if len(l.GPUs) > 0 {
-		data[keyGPUs] = remediations.EncodeJSON(l.GPUs)
-	}
-	if len(l.Ends) > 0 {
-		data[keyEnds] = remediations.EncodeJSON(l.Ends)
-	}
+	data[keyVersion] = strconv.Itoa(remediations.RecordVersion)
 	if !l.Arrival.IsZero() {
 		data[KeyArrival] = EncodeArrival(l.Arrival)
 	}
@@ -202,16 +199,20 @@ func Decode(data map[string]string) (*Ledger, error) {
 		return nil, fmt.Errorf("%w: it has version %q, this Drydock knows version %d", ErrMalformed, text.Line(v, 20), remediations.RecordVersion)
 	}
 	l := &Ledger{}
-	for _, part := range []struct {
-		key  string
-		into any
-	}{{keyMoves, &l.Moves}, {keyWide, &l.Wide}, {ledgerCures, &l.Cures}, {ledgerUnseen, &l.Unseen}, {keyEnds, &l.Ends}, {keyGPUs, &l.GPUs}, {KeySlots, &l.Slots}, {keyRepairs, &l.Repairs}, {keyOrphans, &l.Orphans}, {KeyStatus, &l.Status}} {
-		if _, there := data[part.key]; !there && slices.Contains([]string{keyMoves, keyWide, ledgerCures, ledgerUnseen, keyEnds, keyGPUs}, part.key) {
-			continue // not every ledger has those
+	others := maps.Clone(data)
+	delete(others, keyVersion)
+	delete(others, KeyArrival)
+	for _, p := range l.parts() {
+		value, there := data[p.key]
+		if delete(others, p.key); !there && p.optional {
+			continue
 		}
-		if err := remediations.DecodeStrict(data[part.key], part.into); err != nil {
-			return nil, fmt.Errorf("%w: its %q is not readable: %w", ErrMalformed, part.key, err)
+		if err := remediations.DecodeStrict(value, p.value); err != nil {
+			return nil, fmt.Errorf("%w: its %q is not readable: %w", ErrMalformed, p.key, err)
 		}
+	}
+	if len(others) > 0 {
+		l.Others = others
 	}
 	for _, o := range l.Orphans {
 		if err := o.Record.Validate(nil); err != nil {
@@ -221,21 +222,13 @@ func Decode(data map[string]string) (*Ledger, error) {
 	if l.Repairs == nil {
 		l.Repairs = map[string][]Begun{}
 	}
-	for key, value := range data {
-		if !slices.Contains(keys, key) {
-			if l.Others == nil {
-				l.Others = map[string]string{}
-			}
-			l.Others[key] = value
-		}
-	}
 	l.Arrival, _ = DecodeArrival(data) // whatever is wrong with it, no repair may be held by it
 	return l, nil
 }
 
 // Clone copies the ledger, so that a change that was not saved is not remembered either.
 func (l *Ledger) Clone() *Ledger {
-	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), Ends: maps.Clone(l.Ends), GPUs: maps.Clone(l.GPUs), Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Others: l.Others, Arrival: l.Arrival, Status: l.Status}
+	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), Ends: maps.Clone(l.Ends), GPUs: l.GPUs, Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Others: l.Others, Arrival: l.Arrival, Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
 	c.Status.Ends = maps.Clone(l.Status.Ends)
 	c.Status.Glass, c.Status.Stopped, c.Status.Sidecars = maps.Clone(l.Status.Glass), maps.Clone(l.Status.Stopped), maps.Clone(l.Status.Sidecars)
