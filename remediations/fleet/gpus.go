@@ -23,11 +23,12 @@ func (r *Roster) expectedGPUs(l *ledger.Ledger) map[string]int {
 
 // SeenGPUs is what the ledger must remember instead, because a machine has more GPUs than it remembers; nil: none has. Where there is
 // no room for all, it leaves out the machines that have no Node. A cloud may delete the Node of a machine that restarts and comes back.
+// What a Node says of a machine that another Node has, too, does not count: a kubelet may have copied that Node's spec.providerID.
 func (r *Roster) SeenGPUs(l *ledger.Ledger) map[string]int {
 	known, grown := map[string]int{}, map[string]int{}
 	for name := range r.gpus {
 		n := r.members[name].Node
-		if gpus, whole := signs.WholeGPUs(n); whole && gpus > l.GPUsOf(n) {
+		if gpus, whole := signs.WholeGPUs(n); whole && gpus > l.GPUsOf(n) && r.Twin(n) == "" {
 			grown[ledger.GPUMachine(n)] = gpus
 		}
 	}

@@ -45,3 +45,19 @@ func TestTheLedgerRemembersTheGPUsOfABoundedNumberOfMachines(t *testing.T) {
 	require.Equal(t, 8, l.GPUsOf(late), "another machine is gone")
 	require.Zero(t, l.GPUsOf(nodes[1]))
 }
+
+// TestTheGPUsOfAMachineWithTwoNodesAreNotRemembered: a kubelet that registers with another Node's spec.providerID says nothing about that
+// Node's machine.
+func TestTheGPUsOfAMachineWithTwoNodesAreNotRemembered(t *testing.T) {
+	node := func(name, count string) *corev1.Node {
+		n := scene.Bare(name)
+		n.Spec.ProviderID = "civo://m1"
+		n.Labels[signs.GPUCountLabel], n.Status.Allocatable = count, corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")}
+		return n
+	}
+	r, l := fleet.NewRoster(scene.LimitsAlone()), &ledger.Ledger{}
+	r.Read([]*corev1.Node{node("n1", "8"), node("copied", "64")})
+	require.Nil(t, r.SeenGPUs(l))
+	r.Change(nil, []string{"copied"})
+	require.Equal(t, 8, (&ledger.Ledger{GPUs: r.SeenGPUs(l)}).GPUsOf(r.Node("n1")), "the control")
+}
