@@ -69,7 +69,7 @@ func (c *Client) wayTo(s *sight) way {
 func (c *Client) readCluster(ctx context.Context, into *cluster) error {
 	err := c.Get(ctx, "clusters/"+c.o.Cluster.Name, "Cluster", into)
 	if errors.Is(err, kubeapi.ErrNotFound) {
-		return &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("Cluster %s does not exist; correct providers.clusterAPI.cluster", c.o.Cluster)}
+		return kit.Refuse(kit.Setup, "Cluster %s does not exist; correct providers.clusterAPI.cluster", c.o.Cluster)
 	}
 	return err
 }
@@ -88,16 +88,16 @@ func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("no Machine of Cluster %s has the Node's spec.providerID %s or names the Node in status.nodeRef", c.o.Cluster, c.Quote(m.ProviderID))}
+		return nil, kit.Refuse(kit.Machine, "no Machine of Cluster %s has the Node's spec.providerID %s or names the Node in status.nodeRef", c.o.Cluster, c.Quote(m.ProviderID))
 	case len(found) > 1:
-		return nil, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("%s and %s could both be the Node's: each has its spec.providerID or names it in status.nodeRef", found[0].name(), found[1].name())}
+		return nil, kit.Refuse(kit.Machine, "%s and %s could both be the Node's: each has its spec.providerID or names it in status.nodeRef", found[0].name(), found[1].name())
 	}
 	one := found[0]
 	switch {
 	case one.Spec.ProviderID != m.ProviderID:
-		return nil, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("%s names the Node in status.nodeRef, and its spec.providerID is %s, not the Node's %s", one.name(), c.Quote(one.Spec.ProviderID), c.Quote(m.ProviderID))}
+		return nil, kit.Refuse(kit.Machine, "%s names the Node in status.nodeRef, and its spec.providerID is %s, not the Node's %s", one.name(), c.Quote(one.Spec.ProviderID), c.Quote(m.ProviderID))
 	case one.Status.NodeRef.Name != m.Node:
-		return nil, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("%s has the Node's spec.providerID, and its status.nodeRef names the Node %s", one.name(), c.Quote(one.Status.NodeRef.Name))}
+		return nil, kit.Refuse(kit.Machine, "%s has the Node's spec.providerID, and its status.nodeRef names the Node %s", one.name(), c.Quote(one.Status.NodeRef.Name))
 	}
 	return one, nil
 }
@@ -112,7 +112,7 @@ func (c *Client) readOwners(ctx context.Context, s *sight, all []machine) error 
 	case owner == nil:
 		return &kit.Refusal{Why: kit.Machine, Text: s.machine.name() + " has no owner that would make another one in its place"}
 	case owner.Kind != "MachineSet" || !ofGroup(owner):
-		return &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("%s belongs to %s %s; only a MachineSet's Machine is replaced", s.machine.name(), owner.Kind, owner.Name)}
+		return kit.Refuse(kit.Machine, "%s belongs to %s %s; only a MachineSet's Machine is replaced", s.machine.name(), owner.Kind, owner.Name)
 	}
 	if err := c.readOwner(ctx, "machinesets/", s.machine.name(), owner, &s.set); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (c *Client) readOwner(ctx context.Context, path, of string, owner *metav1.O
 }) error {
 	err := c.Get(ctx, path+owner.Name, owner.Kind, into)
 	if errors.Is(err, kubeapi.ErrNotFound) || err == nil && into.GetUID() != owner.UID {
-		return &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("%s %s, which %s belongs to, does not exist any more", owner.Kind, owner.Name, of)}
+		return kit.Refuse(kit.Machine, "%s %s, which %s belongs to, does not exist any more", owner.Kind, owner.Name, of)
 	}
 	return err
 }

@@ -56,7 +56,7 @@ func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() err
 	case err != nil:
 		return remediations.CallRefused, err
 	case string(s.machine.UID) != was.UID:
-		return remediations.CallRefused, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("%s has the UID %s, and the record has Machine %s of UID %s", s.machine.name(), s.machine.UID, was.Machine, was.UID)}
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "%s has the UID %s, and the record has Machine %s of UID %s", s.machine.name(), s.machine.UID, was.Machine, was.UID)
 	}
 	if m.GivesUpPods {
 		if err := c.giveUpPods(ctx, s.machine, m.Attempt); err != nil {

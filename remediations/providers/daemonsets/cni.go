@@ -109,7 +109,7 @@ func (c CNI) look(ctx context.Context) (*manifest, *appsv1.DaemonSet, error) {
 		return nil, nil, err
 	}
 	if installed.DeletionTimestamp != nil {
-		return nil, nil, findingf("DaemonSet %s is being deleted", c.DaemonSet)
+		return nil, nil, kit.Refuse(kit.Machine, "DaemonSet %s is being deleted", c.DaemonSet)
 	}
 	if _, err := neverOlder(installed, wanted.daemonSet); err != nil {
 		return nil, nil, err
@@ -137,7 +137,7 @@ func (c CNI) try(ctx context.Context, o manifestObject) error {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), !kit.Final(err) && !apierrors.IsInternalError(err):
 		return fmt.Errorf("trying to apply %s: %w", o, err)
 	}
-	return findingf("the API server would refuse %s: %s", o, kit.Brief(err))
+	return kit.Refuse(kit.Machine, "the API server would refuse %s: %s", o, kit.Brief(err))
 }
 
 // mustBeThere refuses a manifest for which a person would have to change rights or kinds first.
@@ -145,7 +145,7 @@ func (c CNI) mustBeThere(ctx context.Context, o manifestObject) error {
 	text, err := c.request("GET", o).SetHeader("Accept", "application/json").Do(ctx).Raw()
 	switch {
 	case apierrors.IsNotFound(err):
-		return findingf("%s is not in the cluster, and Drydock makes nothing of that kind; apply the manifest yourself", o)
+		return kit.Refuse(kit.Machine, "%s is not in the cluster, and Drydock makes nothing of that kind; apply the manifest yourself", o)
 	case err != nil:
 		return fmt.Errorf("reading %s: %w", o, err)
 	}
@@ -156,7 +156,7 @@ func (c CNI) mustBeThere(ctx context.Context, o manifestObject) error {
 	want := o.DeepCopy().Object
 	unstructured.RemoveNestedField(want, "metadata")
 	if at := differs("", want, live.Object); at != "" {
-		return findingf("%s is not as the manifest has it, at %s, and Drydock changes nothing of that kind; apply the manifest yourself", o, at[1:])
+		return kit.Refuse(kit.Machine, "%s is not as the manifest has it, at %s, and Drydock changes nothing of that kind; apply the manifest yourself", o, at[1:])
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (c CNI) pin(ctx context.Context, o manifestObject, installed *appsv1.Daemon
 		return err
 	}
 	if now.UID != installed.UID || now.Generation != installed.Generation {
-		return findingf("DaemonSet %s was changed in the meantime, which may have been somebody's cure", c.DaemonSet)
+		return kit.Refuse(kit.Machine, "DaemonSet %s was changed in the meantime, which may have been somebody's cure", c.DaemonSet)
 	}
 	o.SetUID(now.UID)
 	o.SetResourceVersion(now.ResourceVersion)
@@ -208,7 +208,7 @@ func (m *manifest) applied() []manifestObject {
 	return slices.DeleteFunc(slices.Clone(m.objects), func(o manifestObject) bool { return !o.kind.applied })
 }
 
-// manifest reads it as it is now. What is in it is a finding; that it cannot be read concerns every node.
+// manifest reads it as it is now. A refusal is about what is in it; that it cannot be read concerns every node.
 func (c CNI) manifest(ctx context.Context) (*manifest, error) {
 	if c.File == "" {
 		found, err := c.Client.CoreV1().ConfigMaps(c.ConfigMap.Namespace).Get(ctx, c.ConfigMap.Name, metav1.GetOptions{})
@@ -217,7 +217,7 @@ func (c CNI) manifest(ctx context.Context) (*manifest, error) {
 		}
 		text, ok := found.Data[c.Key]
 		if !ok {
-			return nil, findingf("ConfigMap %s has no key %s with the manifest", c.ConfigMap, c.Key)
+			return nil, kit.Refuse(kit.Machine, "ConfigMap %s has no key %s with the manifest", c.ConfigMap, c.Key)
 		}
 		return readManifest([]byte(text), c.DaemonSet)
 	}

@@ -31,13 +31,6 @@ var (
 	_ engine.PodProver = Pod{}
 )
 
-// finding is why something is not done, which asking again would not change: the API server has spoken.
-type finding struct{ text string }
-
-func (f finding) Error() string { return f.text }
-
-func findingf(format string, args ...any) error { return finding{fmt.Sprintf(format, args...)} }
-
 // Survey finds the pod, so that one that is not there costs no attempt, and so that its UID is on record before it goes.
 func (d Pod) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	pod, err := d.own(ctx, m.Node)
@@ -59,11 +52,11 @@ type before struct {
 
 // surveyTrouble tells what the API server said of one node from that it said nothing, which concerns them all.
 func surveyTrouble(err error) remediations.Survey {
-	var found finding
+	var found *kit.Refusal
 	why := kit.Passing
 	switch {
 	case errors.As(err, &found):
-		why = kit.Machine
+		why = found.Why
 	case kit.Final(err):
 		why = kit.Setup
 	}
@@ -156,11 +149,11 @@ func (d Pod) own(ctx context.Context, node string) (*corev1.Pod, error) {
 	}
 	switch {
 	case len(pods) == 0:
-		return nil, findingf("DaemonSet %s has no pod on Node %s; look at its Events, and at the node's labels and taints", d.DaemonSet, node)
+		return nil, kit.Refuse(kit.Machine, "DaemonSet %s has no pod on Node %s; look at its Events, and at the node's labels and taints", d.DaemonSet, node)
 	case len(pods) > 1:
-		return nil, findingf("DaemonSet %s has %d pods on Node %s, one of which may be on its way out; nothing is deleted while that is so", d.DaemonSet, len(pods), node)
+		return nil, kit.Refuse(kit.Machine, "DaemonSet %s has %d pods on Node %s, one of which may be on its way out; nothing is deleted while that is so", d.DaemonSet, len(pods), node)
 	case pods[0].DeletionTimestamp != nil:
-		return nil, findingf("pod %s of Node %s is on its way out already", kit.NameOf(&pods[0]), node)
+		return nil, kit.Refuse(kit.Machine, "pod %s of Node %s is on its way out already", kit.NameOf(&pods[0]), node)
 	}
 	return &pods[0], nil
 }
@@ -173,11 +166,11 @@ func (d Pod) onNode(ctx context.Context, node string) ([]corev1.Pod, error) {
 		return nil, err
 	}
 	if ds.DeletionTimestamp != nil {
-		return nil, findingf("DaemonSet %s is being deleted: nobody would make another pod", d.DaemonSet)
+		return nil, kit.Refuse(kit.Machine, "DaemonSet %s is being deleted: nobody would make another pod", d.DaemonSet)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
 	if err != nil {
-		return nil, findingf("reading the selector of DaemonSet %s: %v", d.DaemonSet, err)
+		return nil, kit.Refuse(kit.Machine, "reading the selector of DaemonSet %s: %v", d.DaemonSet, err)
 	}
 	var out []corev1.Pod
 	o := metav1.ListOptions{LabelSelector: selector.String(), FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), Limit: kit.PodsPerPage}
@@ -202,7 +195,7 @@ func readDaemonSet(ctx context.Context, client kubernetes.Interface, name types.
 	ds, err := client.AppsV1().DaemonSets(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, findingf("DaemonSet %s does not exist; create it again, or correct its name in the configuration", name)
+		return nil, kit.Refuse(kit.Machine, "DaemonSet %s does not exist; create it again, or correct its name in the configuration", name)
 	case err != nil:
 		return nil, fmt.Errorf("reading DaemonSet %s: %w", name, err)
 	}

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/remediations/providers/kit"
 )
 
 const (
@@ -69,10 +71,10 @@ type manifest struct {
 	daemonSet *appsv1.DaemonSet
 }
 
-// readManifest reads a manifest and refuses what may never be applied. Its errors are findings.
+// readManifest reads a manifest and refuses what may never be applied. Its errors are refusals.
 func readManifest(data []byte, daemonSet types.NamespacedName) (*manifest, error) {
 	if len(data) > maxManifest {
-		return nil, findingf("the manifest is larger than %d bytes", maxManifest)
+		return nil, kit.Refuse(kit.Machine, "the manifest is larger than %d bytes", maxManifest)
 	}
 	m := &manifest{}
 	seen := map[string]bool{}
@@ -85,31 +87,31 @@ func readManifest(data []byte, daemonSet types.NamespacedName) (*manifest, error
 			break
 		}
 		if err != nil {
-			return nil, findingf("document %d of the manifest cannot be read: %v", n, err)
+			return nil, kit.Refuse(kit.Machine, "document %d of the manifest cannot be read: %v", n, err)
 		}
 		o, err := readObject(buffer[:size], daemonSet.Namespace)
 		if err != nil {
-			return nil, findingf("document %d of the manifest: %v", n, err)
+			return nil, kit.Refuse(kit.Machine, "document %d of the manifest: %v", n, err)
 		}
 		switch {
 		case o == nil:
 			continue
 		case seen[o.String()]:
-			return nil, findingf("the manifest has %s twice", o)
+			return nil, kit.Refuse(kit.Machine, "the manifest has %s twice", o)
 		case len(m.objects) == maxObjects:
-			return nil, findingf("the manifest has more than %d objects", maxObjects)
+			return nil, kit.Refuse(kit.Machine, "the manifest has more than %d objects", maxObjects)
 		}
 		seen[o.String()] = true
 		m.objects = append(m.objects, *o)
 		if o.kind.Kind == "DaemonSet" && o.GetNamespace() == daemonSet.Namespace && o.GetName() == daemonSet.Name {
 			m.daemonSet = &appsv1.DaemonSet{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, m.daemonSet); err != nil {
-				return nil, findingf("%s of the manifest cannot be read: %v", o, err)
+				return nil, kit.Refuse(kit.Machine, "%s of the manifest cannot be read: %v", o, err)
 			}
 		}
 	}
 	if m.daemonSet == nil {
-		return nil, findingf("the manifest has no DaemonSet %s, so its version cannot be compared with the cluster's", daemonSet)
+		return nil, kit.Refuse(kit.Machine, "the manifest has no DaemonSet %s, so its version cannot be compared with the cluster's", daemonSet)
 	}
 	slices.SortStableFunc(m.objects, func(a, b manifestObject) int { return rankOf(a.kind) - rankOf(b.kind) })
 	return m, nil

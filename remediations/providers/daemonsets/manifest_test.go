@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/remediations/providers/kit"
 )
 
 var calico = types.NamespacedName{Namespace: "kube-system", Name: "calico-node"}
@@ -74,7 +76,7 @@ func TestAManifestMayHoldNoMoreThanItMust(t *testing.T) {
 	} {
 		_, err := readManifest([]byte(text), calico)
 		require.ErrorContains(t, err, why, "%.80s", text)
-		require.ErrorAs(t, err, new(finding))
+		require.ErrorAs(t, err, new(*kit.Refusal))
 	}
 	var many strings.Builder
 	many.WriteString(calicoNode)
@@ -130,7 +132,7 @@ func TestNothingIsEverMadeOlder(t *testing.T) {
 			continue
 		}
 		require.ErrorContains(t, err, tc.why, name)
-		require.ErrorAs(t, err, new(finding), name)
+		require.ErrorAs(t, err, new(*kit.Refusal), name)
 	}
 }
 

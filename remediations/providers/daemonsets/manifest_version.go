@@ -7,6 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"drydock.dev/drydock/remediations/providers/kit"
 )
 
 // versionLabel is by which a DaemonSet says what version it is.
@@ -58,15 +60,15 @@ func neverOlder(installed, wanted *appsv1.DaemonSet) (string, error) {
 		case ours == nil && theirs == nil && sameImage(installed, wanted, where):
 			continue
 		case ours == nil || theirs == nil:
-			return "", findingf("the version of %s cannot be compared: it is %s in the cluster and %s in the manifest", where, versionText(theirs), versionText(ours))
+			return "", kit.Refuse(kit.Machine, "the version of %s cannot be compared: it is %s in the cluster and %s in the manifest", where, versionText(theirs), versionText(ours))
 		case ours.LessThan(theirs):
-			return "", findingf("%s is %s in the cluster and %s in the manifest: nothing is ever made older", where, theirs, ours)
+			return "", kit.Refuse(kit.Machine, "%s is %s in the cluster and %s in the manifest: nothing is ever made older", where, theirs, ours)
 		case said == "" || strings.HasPrefix(where, "the label"):
 			said = fmt.Sprintf("%s, %s in the cluster", ours, theirs)
 		}
 	}
 	if said == "" {
-		return "", findingf("DaemonSet %s/%s shows no version in the cluster and the manifest that could be compared; set the label %s on both", wanted.Namespace, wanted.Name, versionLabel)
+		return "", kit.Refuse(kit.Machine, "DaemonSet %s/%s shows no version in the cluster and the manifest that could be compared; set the label %s on both", wanted.Namespace, wanted.Name, versionLabel)
 	}
 	return said, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kit"
 )
 
 const (
@@ -133,14 +134,14 @@ func (r Rollouts) look(ctx context.Context, text string) (*appsv1.DaemonSet, err
 		return nil, err
 	}
 	if !slices.Contains(r.Allowed, name) {
-		return nil, findingf("DaemonSet %s is not one that may be restarted; add it to providers.clusterWide.rolloutRestart", name)
+		return nil, kit.Refuse(kit.Machine, "DaemonSet %s is not one that may be restarted; add it to providers.clusterWide.rolloutRestart", name)
 	}
 	ds, err := readDaemonSet(ctx, r.Client, name)
 	if err != nil {
 		return nil, err
 	}
 	if problem := rollable(ds); problem != "" {
-		return nil, findingf("DaemonSet %s %s", name, problem)
+		return nil, kit.Refuse(kit.Machine, "DaemonSet %s %s", name, problem)
 	}
 	return ds, nil
 }
@@ -176,7 +177,7 @@ func unfinished(ds *appsv1.DaemonSet) string {
 func namespacedName(text string) (types.NamespacedName, error) {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok || namespace == "" || name == "" {
-		return types.NamespacedName{}, findingf("%q is no DaemonSet's namespace/name", text)
+		return types.NamespacedName{}, kit.Refuse(kit.Machine, "%q is no DaemonSet's namespace/name", text)
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }

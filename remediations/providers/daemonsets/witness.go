@@ -26,7 +26,7 @@ func (w PodWitness) Testify(ctx context.Context, m engine.Machine, s signs.Sign)
 	namespace, name, _ := strings.Cut(s.Name, "/")
 	d := Pod{Client: w.Client, DaemonSet: types.NamespacedName{Namespace: namespace, Name: name}}
 	pods, err := d.onNode(ctx, m.Node)
-	var found finding
+	var found *kit.Refusal
 	switch {
 	case errors.As(err, &found):
 		return signs.Testimony{Answer: signs.Unknown, Reason: signs.DaemonSetMissing, Saw: found.Error()}

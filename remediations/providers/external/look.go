@@ -3,7 +3,6 @@ package external
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 
@@ -16,37 +15,33 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-func refused(why kit.Concern, format string, args ...any) error {
-	return &kit.Refusal{Why: why, Text: fmt.Sprintf(format, args...)}
-}
-
 // look is the object that would be made for the node, and the Node. It changes nothing. Its errors say why none may be made now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*object, *corev1.Node, error) {
 	if m.Template == (remediations.Template{}) {
-		return nil, nil, refused(kit.Machine, "nobody says which template; ask for a policy whose plan has this step")
+		return nil, nil, kit.Refuse(kit.Machine, "nobody says which template; ask for a policy whose plan has this step")
 	}
 	n, err := c.node(ctx, m)
 	if err != nil {
 		return nil, nil, err
 	}
 	if n.Labels[excludeKey] == "true" {
-		return nil, nil, refused(kit.Machine, "the Node has the label %s=true, so a remediator leaves it alone; remove the label", excludeKey)
+		return nil, nil, kit.Refuse(kit.Machine, "the Node has the label %s=true, so a remediator leaves it alone; remove the label", excludeKey)
 	}
 	t := m.Template
 	if kindOf(t) == selfNode && n.Annotations[rebootableKey] != "true" {
-		return nil, nil, refused(kit.Machine, "the Node's annotation %s is %s, so its agent would never reboot it; check that the agent runs on the Node",
+		return nil, nil, kit.Refuse(kit.Machine, "the Node's annotation %s is %s, so its agent would never reboot it; check that the agent runs on the Node",
 			rebootableKey, c.core.Quote(n.Annotations[rebootableKey]))
 	}
 	api := c.of(t)
 	var template object
 	if err := api.Get(ctx, plural(t.Kind)+"/"+t.Name, t.Kind, &template); errors.Is(err, kubeapi.ErrNotFound) {
-		return nil, nil, refused(kit.Setup, "%s does not exist; create it, or correct the plan", t)
+		return nil, nil, kit.Refuse(kit.Setup, "%s does not exist; create it, or correct the plan", t)
 	} else if err != nil {
 		return nil, nil, err
 	}
 	spec, err := specOf(&template)
 	if err != nil {
-		return nil, nil, refused(kit.Setup, "%s", err)
+		return nil, nil, kit.Refuse(kit.Setup, "%s", err)
 	}
 	made := &object{
 		TypeMeta: metav1.TypeMeta{APIVersion: t.APIVersion, Kind: kindOf(t)},
@@ -70,11 +65,11 @@ func (c *Client) node(ctx context.Context, m engine.Machine) (*corev1.Node, erro
 	err := c.core.Get(ctx, "nodes/"+m.Node, "Node", &n)
 	switch {
 	case errors.Is(err, kubeapi.ErrNotFound) || err == nil && string(n.UID) != m.UID:
-		return nil, refused(kit.Machine, "the Node is gone, or another one has its name")
+		return nil, kit.Refuse(kit.Machine, "the Node is gone, or another one has its name")
 	case err != nil:
 		return nil, err
 	case n.Spec.ProviderID != m.ProviderID:
-		return nil, refused(kit.Machine, "the Node's spec.providerID is %s by now, not %s", c.core.Quote(n.Spec.ProviderID), c.core.Quote(m.ProviderID))
+		return nil, kit.Refuse(kit.Machine, "the Node's spec.providerID is %s by now, not %s", c.core.Quote(n.Spec.ProviderID), c.core.Quote(m.ProviderID))
 	}
 	return &n, nil
 }
@@ -121,9 +116,9 @@ func (c *Client) free(ctx context.Context, t remediations.Template, name string,
 		switch {
 		case one.Name != name && one.about() != n.Name:
 		case one.Annotations[attemptKey] != "":
-			return refused(kit.While, "%s of attempt %s is still there; Drydock deletes it, and its remediator must let it go", one.name(), c.core.Quote(one.Annotations[attemptKey]))
+			return kit.Refuse(kit.While, "%s of attempt %s is still there; Drydock deletes it, and its remediator must let it go", one.name(), c.core.Quote(one.Annotations[attemptKey]))
 		default:
-			return refused(kit.While, "%s is there already, and Drydock did not make it; who made it has the machine repaired", one.name())
+			return kit.Refuse(kit.While, "%s is there already, and Drydock did not make it; who made it has the machine repaired", one.name())
 		}
 	}
 	return nil
@@ -140,13 +135,13 @@ func (c *Client) own(ctx context.Context, made *object, n *corev1.Node, t remedi
 	one, err := c.core.MachineOf(ctx, t.Namespace, n.Name, n.Spec.ProviderID)
 	switch {
 	case errors.Is(err, kubeapi.ErrNotFound):
-		return refused(kit.Machine, "no Machine in namespace %s names the Node in status.nodeRef; Metal3 finds its host by the Machine, and the template must be in its namespace", t.Namespace)
+		return kit.Refuse(kit.Machine, "no Machine in namespace %s names the Node in status.nodeRef; Metal3 finds its host by the Machine, and the template must be in its namespace", t.Namespace)
 	case err != nil:
 		return err
 	}
 	made.Name = one.Name
 	if update := c.core.InPlaceUpdate(one.Annotations, one.Status.Conditions); update != "" {
-		return refused(kit.While, "Machine %s %s", one.Name, update)
+		return kit.Refuse(kit.While, "Machine %s %s", one.Name, update)
 	}
 	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: kubeapi.MachineVersion, Kind: "Machine", Name: one.Name, UID: one.UID}}
 	return nil

@@ -46,7 +46,7 @@ func (c *Client) machineOf(ctx context.Context, n *corev1.Node) (*sight, error) 
 	}
 	s := &sight{}
 	if s.machine, err = c.core.PickMachine(all, n.Name, n.Spec.ProviderID); errors.Is(err, kubeapi.ErrNotFound) {
-		return nil, refused(kit.Machine, "no Machine in namespace %s names the Node in status.nodeRef or has its spec.providerID", machines)
+		return nil, kit.Refuse(kit.Machine, "no Machine in namespace %s names the Node in status.nodeRef or has its spec.providerID", machines)
 	} else if err != nil {
 		return nil, err
 	}
@@ -54,24 +54,24 @@ func (c *Client) machineOf(ctx context.Context, n *corev1.Node) (*sight, error) 
 	owner := metav1.GetControllerOf(one)
 	switch {
 	case n.Spec.ProviderID == "":
-		return nil, refused(kit.Machine, "the Node has no spec.providerID, so its machine could not be told from another one")
+		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its machine could not be told from another one")
 	case n.Annotations[machineKey] != machines+"/"+one.Name:
-		return nil, refused(kit.Machine, "the Node's annotation %s is %s, and its Machine is %s/%s, so the remediator would delete another one", machineKey, c.core.Quote(n.Annotations[machineKey]), machines, one.Name)
+		return nil, kit.Refuse(kit.Machine, "the Node's annotation %s is %s, and its Machine is %s/%s, so the remediator would delete another one", machineKey, c.core.Quote(n.Annotations[machineKey]), machines, one.Name)
 	case one.DeletionTimestamp != nil:
-		return nil, refused(kit.While, "Machine %s is being deleted already", one.Name)
+		return nil, kit.Refuse(kit.While, "Machine %s is being deleted already", one.Name)
 	case owner == nil || owner.Kind != "MachineSet":
-		return nil, refused(kit.Machine, "Machine %s does not belong to a MachineSet, so nothing would make another one in its place", one.Name)
+		return nil, kit.Refuse(kit.Machine, "Machine %s does not belong to a MachineSet, so nothing would make another one in its place", one.Name)
 	}
 	err = c.machines().Get(ctx, "machinesets/"+owner.Name, "MachineSet", &s.set)
 	switch {
 	case errors.Is(err, kubeapi.ErrNotFound) || err == nil && s.set.UID != owner.UID:
-		return nil, refused(kit.Machine, "MachineSet %s, which Machine %s belongs to, does not exist any more", owner.Name, one.Name)
+		return nil, kit.Refuse(kit.Machine, "MachineSet %s, which Machine %s belongs to, does not exist any more", owner.Name, one.Name)
 	case err != nil:
 		return nil, err
 	case s.set.DeletionTimestamp != nil:
-		return nil, refused(kit.Machine, "MachineSet %s is being deleted, and would make no new Machine", owner.Name)
+		return nil, kit.Refuse(kit.Machine, "MachineSet %s is being deleted, and would make no new Machine", owner.Name)
 	case s.set.Status.Replicas > s.set.Wanted():
-		return nil, refused(kit.While, "MachineSet %s has %d Machines and is to have %d, so it would make no new one", owner.Name, s.set.Status.Replicas, s.set.Wanted())
+		return nil, kit.Refuse(kit.While, "MachineSet %s has %d Machines and is to have %d, so it would make no new one", owner.Name, s.set.Status.Replicas, s.set.Wanted())
 	}
 	s.owned = kubeapi.OwnedBy(all, owner.UID)
 	return s, nil

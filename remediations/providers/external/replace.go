@@ -51,14 +51,14 @@ func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() err
 func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	was, err := read(m.Before)
 	if err != nil {
-		return remediations.CallRefused, refused(kit.Machine, "%s", err)
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "%s", err)
 	}
 	s, made, err := c.sight(ctx, m)
 	switch {
 	case err != nil:
 		return remediations.CallRefused, err
 	case string(s.machine.UID) != was.UID:
-		return remediations.CallRefused, refused(kit.Machine, "Machine %s has the UID %s, and the record has Machine %s of UID %s", s.machine.Name, s.machine.UID, was.Machine, was.UID)
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "Machine %s has the UID %s, and the record has Machine %s of UID %s", s.machine.Name, s.machine.UID, was.Machine, was.UID)
 	}
 	return c.make(ctx, m, made, mayStill)
 }
@@ -67,7 +67,7 @@ func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() err
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
 	was, err := read(kept)
 	if err != nil {
-		return remediations.Replacement{}, c.core.Told(refused(kit.Machine, "%s", err), "looking for the replacement: %s")
+		return remediations.Replacement{}, c.core.Told(kit.Refuse(kit.Machine, "%s", err), "looking for the replacement: %s")
 	}
 	r, err := c.replaced(ctx, was)
 	if err != nil {

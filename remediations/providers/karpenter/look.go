@@ -3,7 +3,6 @@ package karpenter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,24 +24,20 @@ type sight struct {
 	budgets []policyv1.PodDisruptionBudget
 }
 
-func refused(format string, args ...any) error {
-	return &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf(format, args...)}
-}
-
 // look finds the Node's NodeClaim and changes nothing. Its errors say why it may not be deleted now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	if m.ProviderID == "" {
-		return nil, refused("the Node has no spec.providerID, so its NodeClaim could not be told from another one")
+		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its NodeClaim could not be told from another one")
 	}
 	s := &sight{}
 	err := c.core.Get(ctx, "nodes/"+m.Node, "Node", &s.node)
 	switch {
 	case errors.Is(err, kubeapi.ErrNotFound) || err == nil && string(s.node.UID) != m.UID:
-		return nil, refused("the Node is gone, or another one has its name")
+		return nil, kit.Refuse(kit.Machine, "the Node is gone, or another one has its name")
 	case err != nil:
 		return nil, err
 	case s.node.Spec.ProviderID != m.ProviderID:
-		return nil, refused("the Node's spec.providerID is %s by now, not %s", c.Quote(s.node.Spec.ProviderID), c.Quote(m.ProviderID))
+		return nil, kit.Refuse(kit.Machine, "the Node's spec.providerID is %s by now, not %s", c.Quote(s.node.Spec.ProviderID), c.Quote(m.ProviderID))
 	}
 	all, err := kubeapi.List[nodeClaim](ctx, c.Client, "nodeclaims", nodeClaimKind, nil)
 	if err != nil {
@@ -64,7 +59,7 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 func (c *Client) pick(n *corev1.Node, all []nodeClaim) (*nodeClaim, error) {
 	of := owners(n.OwnerReferences, nodeClaimKind)
 	if len(of) != 1 {
-		return nil, refused("the Node has %d NodeClaims as its owners, and Karpenter's Nodes have one", len(of))
+		return nil, kit.Refuse(kit.Machine, "the Node has %d NodeClaims as its owners, and Karpenter's Nodes have one", len(of))
 	}
 	var found *nodeClaim
 	for i := range all {
@@ -73,18 +68,18 @@ func (c *Client) pick(n *corev1.Node, all []nodeClaim) (*nodeClaim, error) {
 		case one.UID == of[0].UID && one.Name == of[0].Name:
 			found = one
 		case one.Status.ProviderID == n.Spec.ProviderID || one.Status.NodeName == n.Name:
-			return nil, refused("NodeClaim %s has the Node's provider ID or names the Node in status.nodeName, and the Node belongs to NodeClaim %s", one.Name, of[0].Name)
+			return nil, kit.Refuse(kit.Machine, "NodeClaim %s has the Node's provider ID or names the Node in status.nodeName, and the Node belongs to NodeClaim %s", one.Name, of[0].Name)
 		}
 	}
 	switch {
 	case found == nil:
-		return nil, refused("NodeClaim %s of UID %s, which the Node belongs to, does not exist any more", of[0].Name, of[0].UID)
+		return nil, kit.Refuse(kit.Machine, "NodeClaim %s of UID %s, which the Node belongs to, does not exist any more", of[0].Name, of[0].UID)
 	case found.Status.ProviderID != n.Spec.ProviderID:
-		return nil, refused("NodeClaim %s has the provider ID %s, not the Node's %s", found.Name, c.Quote(found.Status.ProviderID), c.Quote(n.Spec.ProviderID))
+		return nil, kit.Refuse(kit.Machine, "NodeClaim %s has the provider ID %s, not the Node's %s", found.Name, c.Quote(found.Status.ProviderID), c.Quote(n.Spec.ProviderID))
 	case found.Status.NodeName != n.Name:
-		return nil, refused("NodeClaim %s names the Node %s in status.nodeName", found.Name, c.Quote(found.Status.NodeName))
+		return nil, kit.Refuse(kit.Machine, "NodeClaim %s names the Node %s in status.nodeName", found.Name, c.Quote(found.Status.NodeName))
 	case !found.Status.is(registered):
-		return nil, refused("NodeClaim %s has no Node of its own, Karpenter says: %s", found.Name, c.condition(found.Status.get(registered)))
+		return nil, kit.Refuse(kit.Machine, "NodeClaim %s has no Node of its own, Karpenter says: %s", found.Name, c.condition(found.Status.get(registered)))
 	}
 	return found, nil
 }
@@ -93,11 +88,11 @@ func (c *Client) pick(n *corev1.Node, all []nodeClaim) (*nodeClaim, error) {
 func (c *Client) readPool(ctx context.Context, s *sight, all []nodeClaim) error {
 	name, of := s.claim.Labels[poolLabel], owners(s.claim.OwnerReferences, "NodePool")
 	if name == "" || len(of) != 1 || of[0].Name != name {
-		return refused("NodeClaim %s does not belong to one NodePool, so nothing would make another one in its place", s.claim.Name)
+		return kit.Refuse(kit.Machine, "NodeClaim %s does not belong to one NodePool, so nothing would make another one in its place", s.claim.Name)
 	}
 	err := c.Get(ctx, "nodepools/"+name, "NodePool", &s.pool)
 	if errors.Is(err, kubeapi.ErrNotFound) || err == nil && s.pool.UID != of[0].UID {
-		return refused("NodePool %s, which NodeClaim %s belongs to, does not exist any more", name, s.claim.Name)
+		return kit.Refuse(kit.Machine, "NodePool %s, which NodeClaim %s belongs to, does not exist any more", name, s.claim.Name)
 	}
 	if err != nil {
 		return err
@@ -118,11 +113,11 @@ func (c *Client) readPool(ctx context.Context, s *sight, all []nodeClaim) error 
 		}
 		for _, of := range owners(other.OwnerReferences, nodeClaimKind) {
 			if of.UID == s.claim.UID {
-				return refused("Node %s belongs to NodeClaim %s as well", other.Name, s.claim.Name)
+				return kit.Refuse(kit.Machine, "Node %s belongs to NodeClaim %s as well", other.Name, s.claim.Name)
 			}
 		}
 		if other.Spec.ProviderID == s.node.Spec.ProviderID {
-			return refused("Node %s has the same spec.providerID %s", other.Name, c.Quote(other.Spec.ProviderID))
+			return kit.Refuse(kit.Machine, "Node %s has the same spec.providerID %s", other.Name, c.Quote(other.Spec.ProviderID))
 		}
 	}
 	return nil

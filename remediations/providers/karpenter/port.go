@@ -8,6 +8,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kit"
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
@@ -67,14 +68,14 @@ func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() err
 func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	var was before
 	if err := was.read(m.Before); err != nil {
-		return remediations.CallRefused, refused("%s", err)
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "%s", err)
 	}
 	s, err := c.look(ctx, m)
 	switch {
 	case err != nil:
 		return remediations.CallRefused, err
 	case string(s.claim.UID) != was.UID:
-		return remediations.CallRefused, refused("NodeClaim %s has the UID %s, and the record has NodeClaim %s of UID %s", s.claim.Name, s.claim.UID, was.Claim, was.UID)
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "NodeClaim %s has the UID %s, and the record has NodeClaim %s of UID %s", s.claim.Name, s.claim.UID, was.Claim, was.UID)
 	}
 	return c.Change(ctx, kubeapi.Deletion("nodeclaims/"+s.claim.Name, s.claim.UID), mayStill, func(body []byte) bool {
 		return kubeapi.Deleted(body, nodeClaimKind, s.claim.UID, &nodeClaim{})

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kit"
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
@@ -19,7 +20,7 @@ import (
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
 	var was before
 	if err := was.read(kept); err != nil {
-		return remediations.Replacement{}, c.Told(refused("%s", err), "looking for the replacement: %s")
+		return remediations.Replacement{}, c.Told(kit.Refuse(kit.Machine, "%s", err), "looking for the replacement: %s")
 	}
 	r, err := c.replaced(ctx, was)
 	if err != nil {

@@ -4,6 +4,7 @@ package kit
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -44,6 +45,11 @@ type Refusal struct {
 	Mended bool
 	// Cause is without secrets; it may be nil.
 	Cause error
+}
+
+// Refuse is a refusal of that one sentence.
+func Refuse(why Concern, format string, args ...any) *Refusal {
+	return &Refusal{Why: why, Text: fmt.Sprintf(format, args...)}
 }
 
 func (e *Refusal) Error() string { return e.Text }

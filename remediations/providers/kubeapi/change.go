@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"drydock.dev/drydock/remediations"
@@ -27,7 +26,7 @@ func (c *Client) Change(ctx context.Context, r Request, mayStill func() error, d
 	case a.Own != nil && a.Status/100 == 4 && a.Status != http.StatusRequestTimeout:
 		return remediations.CallRefused, c.Explain(r, a)
 	}
-	return remediations.CallUnknown, &kit.Refusal{Why: kit.Passing, Text: fmt.Sprintf("%s was answered with HTTP %d", r, a.Status)}
+	return remediations.CallUnknown, kit.Refuse(kit.Passing, "%s was answered with HTTP %d", r, a.Status)
 }
 
 // Ended is what became of a call, with its error in a sentence: doing says what was tried on which node, perhaps what may have been

@@ -3,7 +3,6 @@ package kubeapi
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"sync"
@@ -71,7 +70,7 @@ func (l *link) way(c *Client) (*url.URL, http.RoundTripper, error) {
 	}
 	text, err := secretfile.Read("the kubeconfig", c.o.Kubeconfig, maxKubeconfig)
 	if err != nil {
-		return nil, nil, &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("how %s is reached cannot be read: %v", c.o.Server, err)}
+		return nil, nil, kit.Refuse(kit.Setup, "how %s is reached cannot be read: %v", c.o.Server, err)
 	}
 	if l.at != nil && bytes.Equal(text, l.read) {
 		return l.at, l.http, nil
@@ -81,7 +80,7 @@ func (l *link) way(c *Client) (*url.URL, http.RoundTripper, error) {
 		err = l.open(c, to)
 	}
 	if err != nil {
-		return nil, nil, &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("the kubeconfig %s of %s cannot be used: %v", c.o.Kubeconfig, c.o.Server, err)}
+		return nil, nil, kit.Refuse(kit.Setup, "the kubeconfig %s of %s cannot be used: %v", c.o.Kubeconfig, c.o.Server, err)
 	}
 	l.read = text
 	return l.at, l.http, nil

@@ -82,10 +82,10 @@ func (c *Client) PickMachine(all []Machine, node, providerID string) (*Machine, 
 	case len(found) == 0:
 		return nil, ErrNotFound
 	case len(found) > 1:
-		return nil, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("Machines %s and %s could both be the Node's", found[0].Name, found[1].Name)}
+		return nil, kit.Refuse(kit.Machine, "Machines %s and %s could both be the Node's", found[0].Name, found[1].Name)
 	case found[0].Status.NodeRef.Name != node || found[0].Spec.ProviderID != providerID:
-		return nil, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("Machine %s and the Node do not name each other: it has the Node %s and the provider ID %s", found[0].Name,
-			c.Quote(found[0].Status.NodeRef.Name), c.Quote(found[0].Spec.ProviderID))}
+		return nil, kit.Refuse(kit.Machine, "Machine %s and the Node do not name each other: it has the Node %s and the provider ID %s", found[0].Name,
+			c.Quote(found[0].Status.NodeRef.Name), c.Quote(found[0].Spec.ProviderID))
 	}
 	return found[0], nil
 }

@@ -160,7 +160,7 @@ func (c *Client) read(ctx context.Context, r Request, kind string, into Typed) e
 		return c.Explain(r, Answer{Err: err})
 	}
 	if err != nil || into.GetObjectKind().GroupVersionKind().Kind != kind {
-		return &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("the answer to %s is no %s of %s; check that nothing answers in the API server's place", r, kind, c.o.APIVersion)}
+		return kit.Refuse(kit.Setup, "the answer to %s is no %s of %s; check that nothing answers in the API server's place", r, kind, c.o.APIVersion)
 	}
 	return nil
 }
@@ -216,5 +216,5 @@ func List[T any](ctx context.Context, c *Client, path, kind string, selectors ur
 		}
 		query.Set("continue", p.Metadata.Continue)
 	}
-	return nil, &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("there are more %s than are read: %d", path, c.Page*maxPages)}
+	return nil, kit.Refuse(kit.Setup, "there are more %s than are read: %d", path, c.Page*maxPages)
 }

@@ -63,25 +63,21 @@ func (h *host) ours(annotation string) bool {
 	return err == nil && owns
 }
 
-func refused(why kit.Concern, format string, args ...any) error {
-	return &kit.Refusal{Why: why, Text: fmt.Sprintf(format, args...)}
-}
-
 // look finds the node's host and changes nothing. Its errors say why no reboot may be asked for now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*host, error) {
 	id, is := strings.CutPrefix(m.ProviderID, "metal3://")
 	parts := strings.Split(id, "/")
 	if !is || len(parts) != 3 || parts[0] != c.namespace {
-		return nil, refused(kit.Machine, "the Node's spec.providerID is %s, not metal3://%s/HOST/METAL3MACHINE, so its BareMetalHost could not be told from another one", c.Quote(m.ProviderID), c.namespace)
+		return nil, kit.Refuse(kit.Machine, "the Node's spec.providerID is %s, not metal3://%s/HOST/METAL3MACHINE, so its BareMetalHost could not be told from another one", c.Quote(m.ProviderID), c.namespace)
 	}
 	machine, err := c.MachineOf(ctx, c.namespace, m.Node, m.ProviderID)
 	switch {
 	case errors.Is(err, kubeapi.ErrNotFound):
-		return nil, refused(kit.Machine, "no Machine in namespace %s names the Node in status.nodeRef", c.namespace)
+		return nil, kit.Refuse(kit.Machine, "no Machine in namespace %s names the Node in status.nodeRef", c.namespace)
 	case err != nil:
 		return nil, err
 	case machine.Spec.InfrastructureRef.Kind != consumerKind || machine.Spec.InfrastructureRef.Name != parts[2]:
-		return nil, refused(kit.Machine, "Machine %s has the infrastructure %s, and the Node's spec.providerID names the %s %s", machine.Name,
+		return nil, kit.Refuse(kit.Machine, "Machine %s has the infrastructure %s, and the Node's spec.providerID names the %s %s", machine.Name,
 			c.Quote(machine.Spec.InfrastructureRef.Kind+" "+machine.Spec.InfrastructureRef.Name), consumerKind, c.Quote(parts[2]))
 	}
 	all, err := kubeapi.List[host](ctx, c.Client, "baremetalhosts", "BareMetalHost", nil)
@@ -93,7 +89,7 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*host, error) {
 		return nil, err
 	}
 	if update := c.InPlaceUpdate(machine.Annotations, machine.Status.Conditions); update != "" {
-		return nil, refused(kit.While, "Machine %s %s", machine.Name, update)
+		return nil, kit.Refuse(kit.While, "Machine %s %s", machine.Name, update)
 	}
 	return h, c.held(h)
 }
@@ -108,11 +104,11 @@ func (c *Client) pick(all []host, name, consumer string) (*host, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, refused(kit.Machine, "there is no BareMetalHost %s in namespace %s", c.Quote(name), c.namespace)
+		return nil, kit.Refuse(kit.Machine, "there is no BareMetalHost %s in namespace %s", c.Quote(name), c.namespace)
 	case len(found) > 1:
-		return nil, refused(kit.Machine, "%s and %s could both be the Node's: one has the name in its spec.providerID, or each has the %s %s as its consumer", found[0].name(), found[1].name(), consumerKind, c.Quote(consumer))
+		return nil, kit.Refuse(kit.Machine, "%s and %s could both be the Node's: one has the name in its spec.providerID, or each has the %s %s as its consumer", found[0].name(), found[1].name(), consumerKind, c.Quote(consumer))
 	case found[0].Name != name || !found[0].consumes(consumer):
-		return nil, refused(kit.Machine, "%s has the consumer %s, and the Node's spec.providerID names the host %s and the %s %s", found[0].name(),
+		return nil, kit.Refuse(kit.Machine, "%s has the consumer %s, and the Node's spec.providerID names the host %s and the %s %s", found[0].name(),
 			c.Quote(found[0].Spec.ConsumerRef.Kind+" "+found[0].Spec.ConsumerRef.Name), c.Quote(name), consumerKind, c.Quote(consumer))
 	}
 	return found[0], nil
@@ -161,5 +157,5 @@ func (c *Client) held(h *host) error {
 	if out == nil {
 		return nil
 	}
-	return refused(why, "%s", strings.Join(out, "; "))
+	return kit.Refuse(why, "%s", strings.Join(out, "; "))
 }

@@ -93,8 +93,8 @@ func (c *Client) mayTry(b *bmc, with credentials) error {
 	own := c.refused[with.key()][b.url.Host]
 	switch at := c.barred[b.url.Host]; {
 	case len(nodes) > 1:
-		return &kit.Refusal{Why: kit.Account, Text: fmt.Sprintf("the BMCs of nodes %s refused these credentials, which are not used again for %s or until their files change; correct them",
-			strings.Join(nodes, " and "), left(last))}
+		return kit.Refuse(kit.Account, "the BMCs of nodes %s refused these credentials, which are not used again for %s or until their files change; correct them",
+			strings.Join(nodes, " and "), left(last))
 	case own.times >= timesRefused:
 		return &kit.Refusal{Why: kit.Unreached, Mended: true, Text: fmt.Sprintf("the BMC refused these credentials %d times, which are not used there again for %s or until their files change; correct %s and %s",
 			own.times, left(own.at), b.UsernameFile, b.PasswordFile)}

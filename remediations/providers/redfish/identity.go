@@ -34,11 +34,11 @@ func (b *bmc) wanted(m engine.Machine) (wanted, error) {
 	}
 	switch {
 	case unusable == "" && b.uuid != (section.UUID{}) && node.Canonical() != b.uuid.Canonical():
-		return w, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("the Node's status.nodeInfo.systemUUID is %s, and the UUID that is configured is %s; one of them is another machine's", node, b.uuid)}
+		return w, kit.Refuse(kit.Machine, "the Node's status.nodeInfo.systemUUID is %s, and the UUID that is configured is %s; one of them is another machine's", node, b.uuid)
 	case unusable == "":
 		w.uuid = node
 	case b.uuid == (section.UUID{}) && b.SerialNumber == "":
-		return w, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("the Node's status.nodeInfo.systemUUID %s; configure the machine's uuid or serialNumber", unusable)}
+		return w, kit.Refuse(kit.Machine, "the Node's status.nodeInfo.systemUUID %s; configure the machine's uuid or serialNumber", unusable)
 	}
 	return w, nil
 }
@@ -71,7 +71,7 @@ func (c *Client) alone(ctx context.Context, m engine.Machine, u section.UUID) er
 	}
 	for _, n := range all {
 		if other, err := section.ParseUUID(n.Status.NodeInfo.SystemUUID); err == nil && n.Name != m.Node && other.Canonical() == u.Canonical() {
-			return &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("Node %q has the same status.nodeInfo.systemUUID %s; configure the uuid or serialNumber of both", n.Name, other)}
+			return kit.Refuse(kit.Machine, "Node %q has the same status.nodeInfo.systemUUID %s; configure the uuid or serialNumber of both", n.Name, other)
 		}
 	}
 	return nil

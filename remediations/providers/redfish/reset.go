@@ -53,7 +53,7 @@ func (k *call) kind(m *member, soft bool) (schemas.ResetType, error) {
 
 // offersNone says that the machine has no such reset. Where only the operating system cannot be asked, the next attempt cuts the power.
 func (k *call) offersNone(soft bool, want, can []schemas.ResetType) error {
-	e := &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("the BMC offers none of the resets %q for this machine, but %s", want, k.quote(fmt.Sprint(can)))}
+	e := kit.Refuse(kit.Machine, "the BMC offers none of the resets %q for this machine, but %s", want, k.quote(fmt.Sprint(can)))
 	if soft {
 		e.Why = kit.Unable
 	}

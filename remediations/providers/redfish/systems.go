@@ -66,7 +66,7 @@ func (k *call) system(want wanted) (*member, error) {
 	case len(found) == 0:
 		return nil, &kit.Refusal{Why: kit.Machine, Text: "the BMC " + why + "; check which machine its url reaches"}
 	case len(found) > 1:
-		return nil, &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("the BMC has %d systems that could be the node's; configure the machine's serialNumber", len(found))}
+		return nil, kit.Refuse(kit.Machine, "the BMC has %d systems that could be the node's; configure the machine's serialNumber", len(found))
 	}
 	return found[0], k.alone(found[0])
 }
@@ -86,7 +86,7 @@ func (k *call) same(want wanted, kept before) (*member, error) {
 		return nil, e
 	}
 	if not := want.is(m.ComputerSystem, k.quote); not != "" {
-		return nil, &kit.Refusal{Why: kit.While, Text: fmt.Sprintf("the system %s is not the node's any more: it %s", k.quote(kept.System), not)}
+		return nil, kit.Refuse(kit.While, "the system %s is not the node's any more: it %s", k.quote(kept.System), not)
 	}
 	return m, k.alone(m)
 }
@@ -165,7 +165,7 @@ func (k *call) target(m *member) (string, error) {
 	system, parts := path.Clean("/"+strings.TrimLeft(m.place, "/")), strings.Split(at.Path, "/")
 	if !strings.HasPrefix(strings.ToLower(path.Clean(at.Path)), strings.ToLower(system)+"/actions/") || slices.Contains(parts, "..") || slices.Contains(parts, ".") ||
 		at.RawQuery != "" || at.Fragment != "" {
-		return "", &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("the reset's target %s is not below the system %s", k.quote(named), k.quote(m.place))}
+		return "", kit.Refuse(kit.Machine, "the reset's target %s is not below the system %s", k.quote(named), k.quote(m.place))
 	}
 	out := at.EscapedPath()
 	if k.bmc.way(func(w *way) bool { return w.slash }) && !strings.HasSuffix(out, "/") {
