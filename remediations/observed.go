@@ -31,13 +31,16 @@ type Survey struct {
 // NodeFacts is what a step's proof is judged by.
 type NodeFacts struct{ BootID, UID, ProviderID string }
 
+// RolePrefix is how the label and the taint of a node's role begin.
+const RolePrefix = "node-role.kubernetes.io/"
+
 // etcdRole marks a node that runs a member of etcd, where roles are split (RKE, RKE2, K3s). Control-plane nodes of kubeadm have a
 // member without it.
-const etcdRole = "node-role.kubernetes.io/etcd"
+const etcdRole = RolePrefix + "etcd"
 
 // controlPlaneRoles are the labels of nodes that the control plane needs. RKE writes controlplane in one word.
 var controlPlaneRoles = []string{
-	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/controlplane", etcdRole,
+	RolePrefix + "control-plane", RolePrefix + "master", RolePrefix + "controlplane", etcdRole,
 }
 
 // ControlPlane says whether the node has a role of the control plane. The role of etcd alone is one.

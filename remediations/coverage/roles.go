@@ -12,9 +12,6 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// rolePrefix is how the label and the taint of a role begin.
-const rolePrefix = "node-role.kubernetes.io/"
-
 // UnknownRoles names the roles that may be of the control plane under a name that Drydock does not know: a taint of the role keeps pods away
 // from the node. Each sentence is about one role. Drydock treats such nodes as workers.
 func UnknownRoles(nodes []*corev1.Node) (out []string) {
@@ -24,7 +21,7 @@ func UnknownRoles(nodes []*corev1.Node) (out []string) {
 			continue
 		}
 		for _, t := range n.Spec.Taints {
-			if role, is := strings.CutPrefix(t.Key, rolePrefix); is && !slices.Contains(of[role], n.Name) {
+			if role, is := strings.CutPrefix(t.Key, remediations.RolePrefix); is && !slices.Contains(of[role], n.Name) {
 				of[role] = append(of[role], n.Name)
 			}
 		}
@@ -32,7 +29,7 @@ func UnknownRoles(nodes []*corev1.Node) (out []string) {
 	for _, role := range slices.Sorted(maps.Keys(of)) {
 		slices.Sort(of[role])
 		out = append(out, fmt.Sprintf("%d Nodes have a taint of the role %s, which is no role of the control plane to Drydock, so it repairs them as workers: %s; if they are the control plane, add the label %scontrol-plane to them",
-			len(of[role]), text.Line(role, 63), someOf(of[role], maxNamed), rolePrefix))
+			len(of[role]), text.Line(role, 63), someOf(of[role], maxNamed), remediations.RolePrefix))
 	}
 	return out
 }

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-)
 
-const roleLabel = "node-role.kubernetes.io/"
+	"drydock.dev/drydock/remediations"
+)
 
 // nodePast is what is known of one Node.
 type nodePast struct {
@@ -58,7 +58,7 @@ func (n *nodePast) build() *corev1.Node {
 	}
 	for _, of := range n.has(metricRole) {
 		if role := of["role"]; role != "" {
-			node.Labels[roleLabel+string(role)] = ""
+			node.Labels[remediations.RolePrefix+string(role)] = ""
 		}
 	}
 	node.Spec = corev1.NodeSpec{ProviderID: string(n.info["provider_id"]), PodCIDR: string(n.info["pod_cidr"]), Unschedulable: n.cordoned}
