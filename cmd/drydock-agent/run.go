@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/logs"
 	"drydock.dev/drydock/internal/mesh/probe"
-	"drydock.dev/drydock/remediations/providers/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // options are run's flags.
@@ -59,7 +59,7 @@ func newRunCommand() *cobra.Command {
 	f.StringVar(&o.listen, "listen", ":9099", "address of the probe port, for TCP and UDP")
 	f.StringVar(&o.metrics, "metrics", ":9100", "address of /metrics, /healthz and /readyz")
 	f.StringVar(&o.keyFile, "key-file", "", "file with the key that all agents share; while it is changed, with two, one on a line")
-	f.StringVar(&o.topologyLabel, "topology-label", kilo.DefaultTopologyLabel, "label of Nodes that names their location: the same as Kilo's")
+	f.StringVar(&o.topologyLabel, "topology-label", election.DefaultTopologyLabel, "label of Nodes that names their location: the same as Kilo's")
 	f.DurationVar(&o.interval, "interval", 10*time.Second, "time between two rounds of probes")
 	f.IntVar(&o.payload, "payload", probe.DefaultPayload, "bytes of the long probe: near what a packet carries on the mesh's path, less 48 for headers")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; without it the agent runs as its pod's ServiceAccount")

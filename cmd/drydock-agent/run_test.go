@@ -27,7 +27,7 @@ import (
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/remediations/providers/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 const (
@@ -153,10 +153,10 @@ func join(t *testing.T, node, location, address string, port int) {
 	t.Helper()
 	client := lab.Shared(t).Client()
 	_, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{kilo.DefaultTopologyLabel: location}, Annotations: map[string]string{
-			kilo.EndpointKey: "10.1.0.1:51820", kilo.InternalIPKey: "10.1.0.1/32", kilo.GranularityKey: "location",
-			kilo.PublicKeyKey: base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)),
-			kilo.LastSeenKey:  strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10), // only its age counts, and the test may take long
+		ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{election.DefaultTopologyLabel: location}, Annotations: map[string]string{
+			election.EndpointKey: "10.1.0.1:51820", election.InternalIPKey: "10.1.0.1/32", election.GranularityKey: "location",
+			election.PublicKeyKey: base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)),
+			election.LastSeenKey:  strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10), // only its age counts, and the test may take long
 		}},
 		Spec: corev1.NodeSpec{PodCIDR: "10.244.1.0/24"},
 	}, metav1.CreateOptions{})

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/remediations/providers/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 func TestMain(m *testing.M) {
@@ -26,16 +26,16 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 func kiloNode(name, location string, seen time.Time, change ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{
-			kilo.EndpointKey:    "10.1.0.1:51820",
-			kilo.InternalIPKey:  "10.1.0.1/32",
-			kilo.PublicKeyKey:   base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)),
-			kilo.LastSeenKey:    strconv.FormatInt(seen.Unix(), 10),
-			kilo.GranularityKey: "location",
+			election.EndpointKey:    "10.1.0.1:51820",
+			election.InternalIPKey:  "10.1.0.1/32",
+			election.PublicKeyKey:   base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)),
+			election.LastSeenKey:    strconv.FormatInt(seen.Unix(), 10),
+			election.GranularityKey: "location",
 		}},
 		Spec: corev1.NodeSpec{PodCIDR: "10.244.1.0/24"},
 	}
 	if location != "" {
-		n.Labels[kilo.DefaultTopologyLabel] = location
+		n.Labels[election.DefaultTopologyLabel] = location
 	}
 	for _, c := range change {
 		c(n)
@@ -43,7 +43,7 @@ func kiloNode(name, location string, seen time.Time, change ...func(*corev1.Node
 	return n
 }
 
-func leads(n *corev1.Node) { n.Annotations[kilo.LeaderKey] = "" }
+func leads(n *corev1.Node) { n.Annotations[election.LeaderKey] = "" }
 func without(key string) func(*corev1.Node) {
 	return func(n *corev1.Node) { delete(n.Annotations, key) }
 }
@@ -51,10 +51,10 @@ func annotated(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Annotations[key] = value }
 }
 
-func read(nodes ...*corev1.Node) []kilo.Node {
-	var out []kilo.Node
+func read(nodes ...*corev1.Node) []election.Node {
+	var out []election.Node
 	for _, n := range nodes {
-		out = append(out, kilo.Read(n, kilo.DefaultTopologyLabel))
+		out = append(out, election.Read(n, election.DefaultTopologyLabel))
 	}
 	return out
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock.dev/drydock/remediations/providers/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // Role is what a node is in its location.
@@ -43,16 +43,16 @@ type Topology struct {
 type Agents map[string][]netip.AddrPort
 
 // NewTopology tells locations and roles by Kilo's rule, as of now.
-func NewTopology(self string, nodes []kilo.Node, agents Agents, now time.Time) Topology {
+func NewTopology(self string, nodes []election.Node, agents Agents, now time.Time) Topology {
 	t := Topology{Self: self, Nodes: map[string]Node{}, Locations: map[string][]string{}}
-	for location, members := range kilo.Locations(nodes, now) {
+	for location, members := range election.Locations(nodes, now) {
 		if location == "" {
 			for _, n := range members {
 				t.Unplaced = append(t.Unplaced, n.Name)
 			}
 			continue
 		}
-		leader := kilo.Elect(members)
+		leader := election.Elect(members)
 		for _, n := range members {
 			role := Member
 			if n.Name == leader {

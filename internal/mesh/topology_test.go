@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"drydock.dev/drydock/remediations/providers/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 func TestTheTopologyIsKilos(t *testing.T) {
@@ -17,10 +17,10 @@ func TestTheTopologyIsKilos(t *testing.T) {
 	}
 	top := NewTopology("a1", read(
 		kiloNode("a1", "a", noon), kiloNode("a2", "a", noon, leads),
-		kiloNode("b1", "b", noon), kiloNode("b2", "x", noon, annotated(kilo.LocationKey, "b")),
-		kiloNode("alone", "b", noon, without(kilo.InternalIPKey)),
+		kiloNode("b1", "b", noon), kiloNode("b2", "x", noon, annotated(election.LocationKey, "b")),
+		kiloNode("alone", "b", noon, without(election.InternalIPKey)),
 		kiloNode("nowhere", "", noon), kiloNode("late", "a", noon.Add(-2*time.Minute)),
-		kiloNode("malformed", "a", noon, annotated(kilo.EndpointKey, "somewhere")), kiloNode("wild", "a", noon, annotated(kilo.LastSeenKey, "today")),
+		kiloNode("malformed", "a", noon, annotated(election.EndpointKey, "somewhere")), kiloNode("wild", "a", noon, annotated(election.LastSeenKey, "today")),
 		kiloNode("agentless", "b", noon),
 	), agents, noon)
 

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"drydock.dev/drydock/remediations/providers/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // settle is how long news is gathered before the topology is told anew: where a watch begins again, the Nodes come one
@@ -128,11 +128,11 @@ func (w *Watch) tell() {
 	w.mu.Lock()
 	heard := w.heard
 	w.mu.Unlock()
-	var nodes []kilo.Node
-	var self *kilo.Node
+	var nodes []election.Node
+	var self *election.Node
 	for _, o := range w.nodes.GetStore().List() {
 		if n, ok := o.(*corev1.Node); ok {
-			k := kilo.Read(n, w.options.TopologyLabel)
+			k := election.Read(n, w.options.TopologyLabel)
 			nodes = append(nodes, k)
 			if n.Name == w.options.Node {
 				self = &k
@@ -159,14 +159,14 @@ const (
 	unplaced
 )
 
-func (w *Watch) remark(t Topology, self *kilo.Node, now time.Time) remark {
+func (w *Watch) remark(t Topology, self *election.Node, now time.Time) remark {
 	switch {
 	case self == nil:
 		return remark{nodeless, w.noSuchNode()}
 	case self.NotReady(now) != "":
 		return remark{uncounted, "Kilo does not count this node: " + self.NotReady(now)}
 	case slices.Contains(t.Unplaced, self.Name):
-		return remark{unplaced, fmt.Sprintf("this node has no location: neither the annotation %s nor the label %s", kilo.LocationKey, w.options.TopologyLabel)}
+		return remark{unplaced, fmt.Sprintf("this node has no location: neither the annotation %s nor the label %s", election.LocationKey, w.options.TopologyLabel)}
 	}
 	return remark{}
 }

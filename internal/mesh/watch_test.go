@@ -29,7 +29,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/mesh/probe"
-	"drydock.dev/drydock/remediations/providers/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // site is a test's own mesh in the shared API server: Nodes whose names begin with its prefix, and a Service.
@@ -100,7 +100,7 @@ func (s *site) watch(node string, change ...func(*WatchOptions)) *Watch {
 	s.Helper()
 	o := WatchOptions{
 		Config: s.lab.AdminConfig(), Node: node, Namespace: "default", Service: s.service, Port: 9099,
-		TopologyLabel: kilo.DefaultTopologyLabel, Now: time.Now, Log: logr.Discard(),
+		TopologyLabel: election.DefaultTopologyLabel, Now: time.Now, Log: logr.Discard(),
 	}
 	for _, c := range change {
 		c(&o)
@@ -147,11 +147,11 @@ func TestTheWatchFollowsNodesAndSlices(t *testing.T) {
 	require.Equal(t, map[string]string{"a1": "10.99.0.11:9099", "a2": "invalid AddrPort", "b1": "10.99.0.21:9099", "b2": "10.99.0.22:9099"}, agents,
 		"one that leaves is none; one that is not ready is one")
 
-	s.annotate("b2", map[string]any{kilo.LeaderKey: ""})
+	s.annotate("b2", map[string]any{election.LeaderKey: ""})
 	within(t, "leadership moves", func() bool { return leaders(w)["b"] == "b2" })
-	s.annotate("b2", map[string]any{kilo.LeaderKey: nil})
+	s.annotate("b2", map[string]any{election.LeaderKey: nil})
 	within(t, "and back", func() bool { return leaders(w)["b"] == "b1" })
-	s.annotate("b2", map[string]any{kilo.LocationKey: "c"})
+	s.annotate("b2", map[string]any{election.LocationKey: "c"})
 	within(t, "a node moves", func() bool { return leaders(w)["c"] == "b2" })
 	require.NoError(t, s.client.CoreV1().Nodes().Delete(t.Context(), "b2", metav1.DeleteOptions{}))
 	within(t, "a node goes", func() bool { return leaders(w)["c"] == "" })
@@ -164,7 +164,7 @@ func TestWhyANodeTakesNoPart(t *testing.T) {
 	s := newSite(t)
 	s.add(
 		living("placed", "a"), living("nowhere", ""), kiloNode("late", "a", time.Now().Add(-48*time.Hour)),
-		living("malformed", "a", annotated(kilo.PublicKeyKey, "?")),
+		living("malformed", "a", annotated(election.PublicKeyKey, "?")),
 	)
 	for node, want := range map[string]string{
 		"placed":    "",
@@ -338,7 +338,7 @@ func TestProbingGoesOnWithoutTheAPIServer(t *testing.T) {
 
 	back()
 	asked := time.Now()
-	s.annotate("b2", map[string]any{kilo.LeaderKey: ""})
+	s.annotate("b2", map[string]any{election.LeaderKey: ""})
 	within(t, "the move is seen", func() bool {
 		_, series := y.gauge("a1", "drydock_mesh_probe_success", map[string]string{"dst_node": "b2", "dst_role": "leader", "path": "cross"})
 		return series == 2
@@ -369,7 +369,7 @@ func TestHeartbeatsThatDoNotComeAreNoNews(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "a1", "b": "b1"}, leaders(w))
 	require.Greater(t, w.Age(), 50*time.Minute)
 
-	beat := map[string]any{kilo.LastSeenKey: strconv.FormatInt(now().Unix(), 10)}
+	beat := map[string]any{election.LastSeenKey: strconv.FormatInt(now().Unix(), 10)}
 	s.annotate("a2", beat)
 	s.annotate("b1", beat)
 	within(t, "the silent one is counted out", func() bool {

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/providers/kilo"
+	kilo "drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // inMesh runs f on a world of two locations of three nodes each: n0 leads l0, n3 leads l1.

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/providers/kilo"
+	kilo "drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // anyLeaders adds the policy about leaders, as an operator might write it.

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/providers/kilo"
+	kilo "drydock.dev/drydock/remediations/providers/kilo/election"
 	"drydock.dev/drydock/remediations/targets/location"
 )
 

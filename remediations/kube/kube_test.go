@@ -26,7 +26,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
-	"drydock.dev/drydock/remediations/providers/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/sidecar"
@@ -510,21 +510,21 @@ func TestTrimKeepsWhatDecisionsRestOn(t *testing.T) {
 	require.NotNil(t, remediations.ReadyCondition(small))
 }
 
-// TestTrimKeepsWhatKilosElectionRestsOn: neither more of Kilo's annotations than remediations/providers/kilo reads, nor fewer.
+// TestTrimKeepsWhatKilosElectionRestsOn: neither more of Kilo's annotations than remediations/providers/kilo/election reads, nor fewer.
 func TestTrimKeepsWhatKilosElectionRestsOn(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{"kilo.squat.ai/discovered-endpoints": "{}"}}, Spec: corev1.NodeSpec{PodCIDR: "10.42.0.0/24"}}
 	want := map[string]string{}
 	for k, v := range map[string]string{
-		kilo.LeaderKey: "", kilo.LocationKey: "fra1", kilo.EndpointKey: "203.0.113.1:51820", kilo.ForceEndpointKey: "203.0.113.2:51820",
-		kilo.InternalIPKey: "10.0.0.1/24", kilo.ForceInternalIPKey: "10.0.0.2/24", kilo.PublicKeyKey: "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=",
-		kilo.LastSeenKey: "1", kilo.WireGuardIPKey: "10.4.0.1/16", kilo.GranularityKey: "location", kilo.KeepaliveKey: "10",
+		election.LeaderKey: "", election.LocationKey: "fra1", election.EndpointKey: "203.0.113.1:51820", election.ForceEndpointKey: "203.0.113.2:51820",
+		election.InternalIPKey: "10.0.0.1/24", election.ForceInternalIPKey: "10.0.0.2/24", election.PublicKeyKey: "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=",
+		election.LastSeenKey: "1", election.WireGuardIPKey: "10.4.0.1/16", election.GranularityKey: "location", election.KeepaliveKey: "10",
 	} {
 		n.Annotations[k], want[k] = v, v
 	}
 	small := kube.Trim(n)
 	require.Equal(t, want, small.Annotations)
-	require.Equal(t, kilo.Read(n, "region"), kilo.Read(small, "region"))
-	require.Empty(t, kilo.Read(small, "region").NotReady(time.Unix(2, 0)))
+	require.Equal(t, election.Read(n, "region"), election.Read(small, "region"))
+	require.Empty(t, election.Read(small, "region").NotReady(time.Unix(2, 0)))
 }
 
 func TestOnlyWhatCouldChangeADecisionMatters(t *testing.T) {
@@ -541,9 +541,9 @@ func TestOnlyWhatCouldChangeADecisionMatters(t *testing.T) {
 		"its deletion":        func(n *corev1.Node) { n.DeletionTimestamp = ptr(metav1.Now()) },
 		"a pod CIDR":          func(n *corev1.Node) { n.Spec.PodCIDR = "10.42.9.0/24" },
 		"a mesh leader": func(n *corev1.Node) {
-			n.Annotations = map[string]string{kilo.LeaderKey: "", kilo.LastSeenKey: "2"}
+			n.Annotations = map[string]string{election.LeaderKey: "", election.LastSeenKey: "2"}
 		},
-		"another mesh key": func(n *corev1.Node) { n.Annotations = map[string]string{kilo.PublicKeyKey: "k"} },
+		"another mesh key": func(n *corev1.Node) { n.Annotations = map[string]string{election.PublicKeyKey: "k"} },
 		"another machine":  func(n *corev1.Node) { n.Spec.ProviderID = "civo://another" },
 	} {
 		one, other := base.DeepCopy(), base.DeepCopy()
@@ -557,10 +557,10 @@ func TestOnlyWhatCouldChangeADecisionMatters(t *testing.T) {
 	beat.ResourceVersion = "9"
 	beat.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
 	require.False(t, kube.Matters(base, beat), "a heartbeat")
-	beat.Annotations = map[string]string{kilo.LastSeenKey: "1"}
+	beat.Annotations = map[string]string{election.LastSeenKey: "1"}
 	require.False(t, kube.Matters(base, beat), "Kilo's first")
 	again := beat.DeepCopy()
-	again.Annotations[kilo.LastSeenKey] = "2"
+	again.Annotations[election.LastSeenKey] = "2"
 	require.False(t, kube.Matters(beat, again), "Kilo's next")
 	require.False(t, kube.Matters(again, base), "Kilo's last")
 }

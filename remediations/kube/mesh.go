@@ -5,7 +5,7 @@ import "slices"
 // meshSeen is when a node's Kilo agent last wrote. It changes twice a minute on each node.
 const meshSeen = "kilo.squat.ai/last-seen"
 
-// meshKeys are Kilo's annotations by which it chooses the leader of a location; remediations/providers/kilo reads them.
+// meshKeys are Kilo's annotations by which it chooses the leader of a location; remediations/providers/kilo/election reads them.
 var meshKeys = []string{
 	"kilo.squat.ai/endpoint", "kilo.squat.ai/force-endpoint", "kilo.squat.ai/force-internal-ip", "kilo.squat.ai/granularity",
 	"kilo.squat.ai/internal-ip", "kilo.squat.ai/key", meshSeen, "kilo.squat.ai/leader", "kilo.squat.ai/location",

@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/internal/lab/mesh"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/providers/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // The main job, with every interval as it is shipped and as Kilo has it: the leader of west loses its members' new flows.
@@ -56,7 +56,7 @@ func (y *yard) deniedToOthers() {
 	})
 	for node, value := range map[string]any{"west-1": "true", "west-2": nil, "west-3": "true"} {
 		y.await("nobody else changes who leads, on "+node, func() bool {
-			err := y.try(node, map[string]any{"metadata": map[string]any{"annotations": map[string]any{kilo.LeaderKey: value}}}, metav1.DryRunAll)
+			err := y.try(node, map[string]any{"metadata": map[string]any{"annotations": map[string]any{election.LeaderKey: value}}}, metav1.DryRunAll)
 			return err != nil && strings.Contains(err.Error(), "mesh-leader-degraded")
 		})
 	}
@@ -117,15 +117,15 @@ func TestADarkLocationGetsAnotherLeader(t *testing.T) {
 	require.Equal(t, []string{"promote-leader:1"}, entry.Steps.Texts())
 	require.Equal(t, "west", entry.Location)
 	require.Equal(t, []string{"west-2"}, y.annotated("west"))
-	require.NotEmpty(t, y.node("west-2").Annotations[kilo.WireGuardIPKey])
-	require.Empty(t, y.node("west-1").Annotations[kilo.WireGuardIPKey])
+	require.NotEmpty(t, y.node("west-2").Annotations[election.WireGuardIPKey])
+	require.Empty(t, y.node("west-1").Annotations[election.WireGuardIPKey])
 	require.NotContains(t, y.node("west-1").Annotations, remediations.LocationKey, "the record's end is in the history")
 	for _, n := range []string{"west-2", "west-3"} {
 		require.Empty(t, y.entries(n))
 	}
 	for _, n := range y.nodes() {
 		require.False(t, n.Spec.Unschedulable, "a move cordons nobody")
-		require.NotContains(t, n.Annotations, kilo.LocationKey)
+		require.NotContains(t, n.Annotations, election.LocationKey)
 	}
 	y.unmoved("east", "east-1")
 	y.unmoved("cloud", "cloud-1")

@@ -25,7 +25,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/mesh"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/providers/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // yard is what one test has: a mesh that is well, with leaders west-1, east-1 and cloud-1, and Drydock as it configures it.
@@ -72,7 +72,7 @@ func (y *yard) known() {
 	y.await("the leaders alone have an address in the mesh", func() bool {
 		var addressed []string
 		for _, n := range y.nodes() {
-			if n.Annotations[kilo.WireGuardIPKey] != "" {
+			if n.Annotations[election.WireGuardIPKey] != "" {
 				addressed = append(addressed, n.Name)
 			}
 		}
@@ -195,7 +195,7 @@ func (y *yard) try(name string, patch map[string]any, dryRun ...string) error {
 func (y *yard) annotated(location string) []string {
 	var out []string
 	for _, n := range y.nodes() {
-		if _, ok := n.Annotations[kilo.LeaderKey]; ok && n.Labels[corev1.LabelTopologyRegion] == location {
+		if _, ok := n.Annotations[election.LeaderKey]; ok && n.Labels[corev1.LabelTopologyRegion] == location {
 			out = append(out, n.Name)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/remediations/providers/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // Kilo stands in for Kilo's agents on the nodes of a network: for each node it
@@ -163,7 +163,7 @@ func (k *Kilo) Lead(ctx context.Context, node string) error {
 		} else if n.Location != leader.Location {
 			continue
 		}
-		if err := k.patch(ctx, n, map[string]any{"metadata": map[string]any{"annotations": map[string]any{kilo.LeaderKey: value}}}); err != nil {
+		if err := k.patch(ctx, n, map[string]any{"metadata": map[string]any{"annotations": map[string]any{election.LeaderKey: value}}}); err != nil {
 			return err
 		}
 	}

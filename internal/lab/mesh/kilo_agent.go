@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock.dev/drydock/remediations/providers/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // join writes what is there before any election.
@@ -27,12 +27,12 @@ func (k *Kilo) join(ctx context.Context, node *Node) error {
 	patch := map[string]any{
 		"spec": map[string]any{"podCIDR": node.PodCIDR().String(), "podCIDRs": []string{node.PodCIDR().String()}},
 		"metadata": map[string]any{"annotations": map[string]any{
-			kilo.LeaderKey: nil, kilo.WireGuardIPKey: nil,
-			kilo.EndpointKey:    fmt.Sprintf("%s:%d", node.HostIP(), tunnelPort),
-			kilo.InternalIPKey:  node.HostIP().String() + "/24",
-			kilo.PublicKeyKey:   base64.StdEncoding.EncodeToString(key),
-			kilo.GranularityKey: "location",
-			kilo.LastSeenKey:    strconv.FormatInt(time.Now().Unix(), 10),
+			election.LeaderKey: nil, election.WireGuardIPKey: nil,
+			election.EndpointKey:    fmt.Sprintf("%s:%d", node.HostIP(), tunnelPort),
+			election.InternalIPKey:  node.HostIP().String() + "/24",
+			election.PublicKeyKey:   base64.StdEncoding.EncodeToString(key),
+			election.GranularityKey: "location",
+			election.LastSeenKey:    strconv.FormatInt(time.Now().Unix(), 10),
 		}},
 	}
 	return k.patch(ctx, node, patch)
@@ -74,7 +74,7 @@ func (k *Kilo) checkIns(ctx context.Context, node *Node, first time.Duration) {
 			address = node.wireGuardIP() + "/16"
 		}
 		k.note(k.patch(ctx, node, map[string]any{"metadata": map[string]any{"annotations": map[string]string{
-			kilo.LastSeenKey: strconv.FormatInt(time.Now().Unix(), 10), kilo.WireGuardIPKey: address,
+			election.LastSeenKey: strconv.FormatInt(time.Now().Unix(), 10), election.WireGuardIPKey: address,
 		}}}))
 		timer.Reset(k.every)
 	}
@@ -142,15 +142,15 @@ func (k *Kilo) apply() error {
 
 // topology says which nodes Kilo counts, and who of them leads each location.
 func (k *Kilo) topology(nodes []*corev1.Node, now time.Time) (ready map[string]bool, leads map[string]string) {
-	var seen []kilo.Node
+	var seen []election.Node
 	for _, n := range nodes {
 		if k.network.names[n.Name] != nil {
-			seen = append(seen, kilo.Read(n, kilo.DefaultTopologyLabel))
+			seen = append(seen, election.Read(n, election.DefaultTopologyLabel))
 		}
 	}
 	ready, leads = map[string]bool{}, map[string]string{}
-	for location, members := range kilo.Locations(seen, now) {
-		leads[location] = kilo.Elect(members)
+	for location, members := range election.Locations(seen, now) {
+		leads[location] = election.Elect(members)
 		for _, m := range members {
 			ready[m.Name] = true
 		}

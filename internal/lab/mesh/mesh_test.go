@@ -11,7 +11,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/mesh"
-	"drydock.dev/drydock/remediations/providers/kilo"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // start is a mesh of the test's own, with an API server and Kilo.
@@ -106,7 +106,7 @@ func TestALeaderAloneHasAnAddressInTheMesh(t *testing.T) {
 		nodes, err := l.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		for _, node := range nodes.Items {
-			if node.Annotations[kilo.WireGuardIPKey] != "" {
+			if node.Annotations[election.WireGuardIPKey] != "" {
 				names = append(names, node.Name)
 			}
 		}

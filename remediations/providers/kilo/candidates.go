@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // leaderValue is what Drydock writes into the leader's key, whose mere presence counts for Kilo: by it a put-back knows
@@ -24,9 +26,9 @@ type edit struct {
 // anybody who leads but the two. An error says why there are none.
 func plan(members []member, from, to string) ([]edit, error) {
 	all := nodes(members)
-	c, ok := Move(all, from, to)
+	c, ok := election.Move(all, from, to)
 	if !ok {
-		return nil, fmt.Errorf("the key %s alone would not make it lead", LeaderKey)
+		return nil, fmt.Errorf("the key %s alone would not make it lead", election.LeaderKey)
 	}
 	var edits []edit
 	if value := leaderValue; c.Add != "" {
@@ -39,19 +41,19 @@ func plan(members []member, from, to string) ([]edit, error) {
 }
 
 // foresee says whether it goes as planned: after each edit the one or the other leads, and in the end the successor.
-func foresee(members []Node, edits []edit, from, to string) error {
+func foresee(members []election.Node, edits []edit, from, to string) error {
 	after := slices.Clone(members)
-	leaders := possible(after)
+	leaders := election.Possible(after)
 	for _, e := range edits {
-		i := slices.IndexFunc(after, func(n Node) bool { return n.Name == e.node })
+		i := slices.IndexFunc(after, func(n election.Node) bool { return n.Name == e.node })
 		if i < 0 {
 			return fmt.Errorf("node %s is not in the location any more", e.node)
 		}
 		after[i].Leader = e.to != nil
-		leaders = possible(after)
+		leaders = election.Possible(after)
 		for _, leader := range leaders {
 			if leader != from && leader != to {
-				return fmt.Errorf("changing %s of node %s would let %s lead", LeaderKey, e.node, leader)
+				return fmt.Errorf("changing %s of node %s would let %s lead", election.LeaderKey, e.node, leader)
 			}
 		}
 	}
@@ -61,13 +63,33 @@ func foresee(members []Node, edits []edit, from, to string) error {
 	return nil
 }
 
+// specials are the ranges that Kilo calls public although the internet does not route them (IANA's registries of special-purpose
+// addresses, RFC 6890). Carriers and Tailscale give out 100.64.0.0/10.
+var specials = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("127.0.0.0/8"),
+	netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("224.0.0.0/3"), netip.MustParsePrefix("::/8"), netip.MustParsePrefix("fc00::/7"), netip.MustParsePrefix("fe80::/9"),
+	netip.MustParsePrefix("ff00::/8"),
+}
+
+// special is the range of specials that the endpoint's address is in; empty: it is in none, or no address.
+func special(n election.Node) string {
+	ip := n.Endpoint.Addr().Unmap()
+	for _, p := range specials {
+		if p.Contains(ip) {
+			return p.String()
+		}
+	}
+	return ""
+}
+
 // unreachable says why the node's endpoint cannot be trusted to be reached by the other locations; empty: it can. A key
 // lifts a private endpoint over all public ones, which is why this must be asked: only one of the very kind that the
 // leader has, and that the others reach, is taken.
-func unreachable(leader, n Node) string {
-	switch special := n.special(); {
-	case special != "" && special != leader.special():
-		return "its endpoint is in " + special + ", which the internet does not route, and other locations may not reach it"
+func unreachable(leader, n election.Node) string {
+	switch not := special(n); {
+	case not != "" && not != special(leader):
+		return "its endpoint is in " + not + ", which the internet does not route, and other locations may not reach it"
 	case n.Public():
 		return ""
 	case leader.Public():
@@ -75,7 +97,7 @@ func unreachable(leader, n Node) string {
 	case (n.Host == "") != (leader.Host == ""):
 		return "its endpoint is not of the leader's kind: one of them is a name, and the other an address"
 	case (n.Keepalive == "") != (leader.Keepalive == ""):
-		return "of it and the leader only one has " + KeepaliveKey + ", and without it a NAT may not let others in"
+		return "of it and the leader only one has " + election.KeepaliveKey + ", and without it a NAT may not let others in"
 	}
 	return ""
 }

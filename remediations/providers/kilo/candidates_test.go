@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // TestWhoIsUnfitIsRefusedAndSaysWhy: by what Kubernetes, Drydock and people say of the node, and by Kilo.
@@ -52,10 +53,10 @@ func TestWhoIsUnfitIsRefusedAndSaysWhy(t *testing.T) {
 		"an alert about it":           {alert("firing", "east-1"), "the alert MeshForwardingFault is firing about it"},
 		"an alert about it, over":     {alert("resolved", "east-1"), ""},
 		"an alert about another":      {alert("firing", "east-2"), ""},
-		"no key":                      {with(PublicKeyKey, ""), "it lacks a public key"},
+		"no key":                      {with(election.PublicKeyKey, ""), "it lacks a public key"},
 		"no pod CIDR":                 {func(n *corev1.Node) { n.Spec.PodCIDR = "" }, "it lacks a pod CIDR"},
-		"not seen for long":           {with(LastSeenKey, fmt.Sprint(noon.Unix()-60)), "last wrote 1m0s ago"},
-		"seen just in time":           {with(LastSeenKey, fmt.Sprint(noon.Unix()-59)), ""},
+		"not seen for long":           {with(election.LastSeenKey, fmt.Sprint(noon.Unix()-60)), "last wrote 1m0s ago"},
+		"seen just in time":           {with(election.LastSeenKey, fmt.Sprint(noon.Unix()-59)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := dark(t, nil, east(func(name string, n *corev1.Node) {
@@ -120,17 +121,17 @@ func TestASuccessorIsReachedAsTheLeaderIs(t *testing.T) {
 		"a private one for a name":           {host, private, [2]string{}, "one of them is a name"},
 		"both names":                         {host, host, [2]string{}, ""},
 		"behind a NAT as the leader is":      {private, private, [2]string{"10", "25"}, ""},
-		"behind a NAT that nobody keeps":     {private, private, [2]string{"10", ""}, KeepaliveKey},
-		"not behind the NAT that leader is":  {private, private, [2]string{"", "10"}, KeepaliveKey},
+		"behind a NAT that nobody keeps":     {private, private, [2]string{"10", ""}, election.KeepaliveKey},
+		"not behind the NAT that leader is":  {private, private, [2]string{"", "10"}, election.KeepaliveKey},
 		"a public one needs nothing kept up": {private, public, [2]string{"10", ""}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := dark(t, nil, east(func(name string, n *corev1.Node) {
 				switch name {
 				case "east-0":
-					n.Annotations[EndpointKey], n.Annotations[KeepaliveKey] = c.leader, c.alive[0]
+					n.Annotations[election.EndpointKey], n.Annotations[election.KeepaliveKey] = c.leader, c.alive[0]
 				case "east-1":
-					n.Annotations[EndpointKey], n.Annotations[KeepaliveKey] = c.successor, c.alive[1]
+					n.Annotations[election.EndpointKey], n.Annotations[election.KeepaliveKey] = c.successor, c.alive[1]
 				}
 			})...)
 			saw := s.Look(t.Context(), "east")
@@ -154,7 +155,7 @@ func TestASuccessorIsReachedAsTheLeaderIs(t *testing.T) {
 func TestTheBestCandidateIsPublicThenTiedToMostSiblingsThenFirstByName(t *testing.T) {
 	s := dark(t, nil, east(func(name string, n *corev1.Node) {
 		if name == "east-3" {
-			n.Annotations[EndpointKey] = "203.0.113.9:51820"
+			n.Annotations[election.EndpointKey] = "203.0.113.9:51820"
 		}
 	})...)
 	delete(s.local, "east-1>east-3")
@@ -167,7 +168,7 @@ func TestTheBestCandidateIsPublicThenTiedToMostSiblingsThenFirstByName(t *testin
 func TestEveryKeyThatWouldOutrankTheSuccessorIsOnRecord(t *testing.T) {
 	s := dark(t, nil, east(func(name string, n *corev1.Node) {
 		if name == "east-1" {
-			n.Annotations[LeaderKey] = "reserve"
+			n.Annotations[election.LeaderKey] = "reserve"
 		}
 	})...)
 	saw := s.Look(t.Context(), "east")
@@ -196,13 +197,13 @@ func TestOfThreeTheLastOneFollowsASuccessorThatWasBadAsWell(t *testing.T) {
 			nodes := east(func(name string, n *corev1.Node) {
 				switch name {
 				case "east-0":
-					delete(n.Annotations, LeaderKey)
-					delete(n.Annotations, WireGuardIPKey)
+					delete(n.Annotations, election.LeaderKey)
+					delete(n.Annotations, election.WireGuardIPKey)
 					if c.phase != "" {
 						n.Annotations[remediations.LocationKey] = recordOf(c.phase, remediations.Move{Location: "east", From: "east-0", To: "east-1", Before: map[string]*string{"east-0": &was, "east-1": nil}})
 					}
 				case "east-1":
-					n.Annotations[LeaderKey], n.Annotations[WireGuardIPKey] = leaderValue, "10.4.0.1/16"
+					n.Annotations[election.LeaderKey], n.Annotations[election.WireGuardIPKey] = leaderValue, "10.4.0.1/16"
 				}
 			})
 			s := dark(t, nil, nodes[:3]...)
@@ -226,12 +227,12 @@ func TestWhoWasTriedBeforeSaysNothingAgainstWhoIsTriedNext(t *testing.T) {
 	nodes := east(func(name string, n *corev1.Node) {
 		switch name {
 		case "east-0":
-			delete(n.Annotations, LeaderKey)
+			delete(n.Annotations, election.LeaderKey)
 			n.Annotations[remediations.LocationKey] = recordOf(remediations.PhaseVerifying,
 				remediations.Move{Location: "east", From: "east-0", To: "east-1", Before: map[string]*string{"east-0": &was, "east-1": nil}},
 				remediations.Move{Location: "east", From: "east-1", To: "east-2", Before: map[string]*string{"east-1": &ours, "east-2": nil}})
 		case "east-2":
-			n.Annotations[LeaderKey] = leaderValue
+			n.Annotations[election.LeaderKey] = leaderValue
 		}
 	})
 	s := dark(t, nil, nodes...)

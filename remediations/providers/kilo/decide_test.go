@@ -9,6 +9,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 	kind "drydock.dev/drydock/remediations/targets/location"
 	scenes "drydock.dev/drydock/remediations/testing/scene"
 )
@@ -30,8 +31,8 @@ policy: {plan: ["promote-leader 1"]}
 // TestAHoldAfterAMoveIsHeldAndPutsNothingBackWithoutData: the decision is about what a look itself says.
 func TestAHoldAfterAMoveIsHeldAndPutsNothingBackWithoutData(t *testing.T) {
 	joined := onNode("n9", "")
-	malformed := with(EndpointKey, "nonsense")
-	gone := with(LastSeenKey, "1000")
+	malformed := with(election.EndpointKey, "nonsense")
+	gone := with(election.LastSeenKey, "1000")
 	for name, c := range map[string]struct {
 		record string
 		more   []*corev1.Node
@@ -43,8 +44,8 @@ func TestAHoldAfterAMoveIsHeldAndPutsNothingBackWithoutData(t *testing.T) {
 		says   []string
 	}{
 		"control: the next is tried":             {record: movedOnce, verb: lifecycle.VerbIssue, says: []string{"move the mesh leadership of location eu from n2 to n3"}},
-		"a node in no location":                  {record: movedOnce, more: []*corev1.Node{joined}, verb: lifecycle.VerbHold, reason: remediations.ReasonLeaderHeld, says: []string{"node n9 is in no location", DefaultTopologyLabel}},
-		"an annotation of the only one left":     {record: movedOnce, third: malformed, verb: lifecycle.VerbHold, reason: remediations.ReasonLeaderHeld, says: []string{"node n3", EndpointKey}},
+		"a node in no location":                  {record: movedOnce, more: []*corev1.Node{joined}, verb: lifecycle.VerbHold, reason: remediations.ReasonLeaderHeld, says: []string{"node n9 is in no location", election.DefaultTopologyLabel}},
+		"an annotation of the only one left":     {record: movedOnce, third: malformed, verb: lifecycle.VerbHold, reason: remediations.ReasonLeaderHeld, says: []string{"node n3", election.EndpointKey}},
 		"a node in no location, and no data":     {record: movedOnce, more: []*corev1.Node{joined}, silent: true, verb: lifecycle.VerbHold, reason: remediations.ReasonLeaderHeld, says: []string{"node n9 is in no location"}},
 		"the same where the plan has run out":    {record: movedOnceOfOne, more: []*corev1.Node{joined}, silent: true, verb: lifecycle.VerbHold, reason: remediations.ReasonLeaderUnknown, says: []string{"no data is not a fault"}},
 		"it has run out, with data":              {record: movedOnceOfOne, more: []*corev1.Node{joined}, verb: lifecycle.VerbIssue, says: []string{"put the mesh leadership of location eu back"}},
@@ -59,7 +60,7 @@ func TestAHoldAfterAMoveIsHeldAndPutsNothingBackWithoutData(t *testing.T) {
 					change(n)
 				}
 			}
-			second := onNode("n2", "eu", with(LeaderKey, leaderValue), with(WireGuardIPKey, "10.4.0.1/16"))
+			second := onNode("n2", "eu", with(election.LeaderKey, leaderValue), with(election.WireGuardIPKey, "10.4.0.1/16"))
 			s := newScene(t, nil, append([]*corev1.Node{first, second, third, onNode("west-0", "west")}, c.more...)...)
 			s.everybodyReaches([]string{"n1", "n2", "n3"})
 			s.fromWest("0000", "n1", "n2", "n3")

@@ -1,8 +1,4 @@
-// Package kilo knows how Kilo chooses the node that relays a location's traffic, and how to have it choose another one.
-//
-// Kilo's agents each choose for themselves, out of the Nodes' annotations and labels alone, so the choice can be foreseen:
-// Elect makes it as they do, and Move says which annotations have to change for it to fall on another node. Kubernetes'
-// own readiness plays no part in it: a node counts while its agent writes kilo.squat.ai/last-seen.
+// Package kilo has Kilo choose another node to relay a location's traffic. How Kilo chooses is package election.
 //
 // A Mesh does so in a cluster. Look reads all Nodes live and asks Prometheus what Drydock's agents said of their probes;
 // it says who leads, who could lead instead, whether Kilo has followed, and whether the location is reached. Its Move
@@ -10,8 +6,6 @@
 //
 // What always holds, with the test that guards it:
 //
-//   - Our election is Kilo's (TestElectionIsKilos, TestOurElectionIsTheRuleInWords), and where a name among the endpoints
-//     leaves it open nothing is foreseen (TestANameIsForeseenOnlyWhereItMakesNoDifference).
 //   - After each single write of a move, of one that broke off, and of the undoing of either, the old leader or the
 //     successor leads: never nobody, never a third (TestAtNoPointOfAMoveOrOfItsUndoingDoesAThirdNodeLead).
 //   - Only the leader's key is written, on Nodes that are as they were when it was decided

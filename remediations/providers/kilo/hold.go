@@ -3,6 +3,8 @@ package kilo
 import (
 	"fmt"
 	"slices"
+
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // granularity is the only one of Kilo's in which a location has a leader that another node can be made.
@@ -38,20 +40,20 @@ func granularities(v view, _, _ string) string {
 	case i < 0:
 		return ""
 	case all[i] == "":
-		return fmt.Sprintf("Kilo's agent of node %s does not say its granularity (%s); leaders are moved only where it is %s", first[""], GranularityKey, granularity)
+		return fmt.Sprintf("Kilo's agent of node %s does not say its granularity (%s); leaders are moved only where it is %s", first[""], election.GranularityKey, granularity)
 	case len(all) > 1:
 		a, b := all[0], all[1]
 		return fmt.Sprintf("there are two topologies in the cluster: %s of node %s is %q, of node %s %q; let all of Kilo's agents have one --mesh-granularity",
-			GranularityKey, first[a], clip(a), first[b], clip(b))
+			election.GranularityKey, first[a], clip(a), first[b], clip(b))
 	}
-	return fmt.Sprintf("%s of node %s is %q: leaders are moved only where it is %s", GranularityKey, first[all[i]], clip(all[i]), granularity)
+	return fmt.Sprintf("%s of node %s is %q: leaders are moved only where it is %s", election.GranularityKey, first[all[i]], clip(all[i]), granularity)
 }
 
 // placeless nodes are a location of their own without a name, of which nobody can say whether it is meant.
 func placeless(v view, _, topologyLabel string) string {
 	for _, k := range v {
 		if k.notReady == "" && k.Location == "" {
-			return fmt.Sprintf("node %s is in no location: it has neither the label %s nor the annotation %s", k.Name, topologyLabel, LocationKey)
+			return fmt.Sprintf("node %s is in no location: it has neither the label %s nor the annotation %s", k.Name, topologyLabel, election.LocationKey)
 		}
 	}
 	return ""
@@ -89,5 +91,5 @@ func (k member) absent() string {
 	if k.notReady != "" {
 		return k.notReady
 	}
-	return "it has no internal address (" + InternalIPKey + "), and is a location of its own"
+	return "it has no internal address (" + election.InternalIPKey + "), and is a location of its own"
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/bounded"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // TestWhatProvesWhoDrydockIsStandsInNoSentence: Prometheus, or a proxy before it, may quote the request.
@@ -76,7 +77,7 @@ func TestAnAnswerTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 	const promised, n = 64 << 20, 240
 	var v view
 	for i := range n {
-		v = append(v, member{Node: Node{Name: fmt.Sprintf("east-%03d", i), Location: "east"}})
+		v = append(v, member{Node: election.Node{Name: fmt.Sprintf("east-%03d", i), Location: "east"}})
 	}
 	answer := func(series int, one func(i int) string) io.Reader {
 		i := -1

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 	kind "drydock.dev/drydock/remediations/targets/location"
 )
 
@@ -17,7 +18,7 @@ func (m *Mesh) Leads(location string) (node string) {
 	}
 	var candidates []*corev1.Node
 	for _, n := range all {
-		if m.declared(n) == location || location == ownLocation(n.Name) {
+		if election.Declared(n, m.options.TopologyLabel) == location || location == election.OwnLocation(n.Name) {
 			candidates = append(candidates, n) // most of a large mesh is not, and need not be read
 		}
 	}
@@ -33,7 +34,7 @@ func (m *Mesh) LeadsAll() func(location string) (node string) {
 	}
 	candidates := map[string][]*corev1.Node{}
 	for _, n := range all {
-		declared, own := m.declared(n), ownLocation(n.Name)
+		declared, own := election.Declared(n, m.options.TopologyLabel), election.OwnLocation(n.Name)
 		if candidates[declared] = append(candidates[declared], n); own != declared {
 			candidates[own] = append(candidates[own], n)
 		}
@@ -41,24 +42,13 @@ func (m *Mesh) LeadsAll() func(location string) (node string) {
 	return func(location string) string { return m.leader(location, candidates[location]) }
 }
 
-// declared is the location that the Node names, whether Kilo takes it or not.
-func (m *Mesh) declared(n *corev1.Node) string {
-	if location, ok := n.Annotations[LocationKey]; ok {
-		return location
-	}
-	return n.Labels[m.options.TopologyLabel]
-}
-
 // leader is the one of the location among the candidates.
 func (m *Mesh) leader(location string, candidates []*corev1.Node) string {
-	var members []Node
+	read := make([]election.Node, 0, len(candidates))
 	for _, n := range candidates {
-		if k := Read(n, m.options.TopologyLabel); k.Location == location && k.NotReady(m.options.Now()) == "" {
-			members = append(members, k)
-		}
+		read = append(read, election.Read(n, m.options.TopologyLabel))
 	}
-	sortByName(members)
-	node, _ := Foresee(members)
+	node, _ := election.Foresee(election.Locations(read, m.options.Now())[location])
 	return node
 }
 
@@ -82,10 +72,10 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 	// A hold is for a person to end, whatever else is or is not known.
 	s.Held, s.Misconfigured = v.held(location, m.options.TopologyLabel)
 	var certain bool
-	if s.Leader, certain = Foresee(nodes(members)); s.Leader == "" {
+	if s.Leader, certain = election.Foresee(nodes(members)); s.Leader == "" {
 		why := fmt.Sprintf("location %q has no node that Kilo counts", clip(location))
 		if !certain {
-			why = fmt.Sprintf("who leads location %q cannot be foreseen: an endpoint is a name, which each of Kilo's agents resolves for itself; write its address into %s", clip(location), ForceEndpointKey)
+			why = fmt.Sprintf("who leads location %q cannot be foreseen: an endpoint is a name, which each of Kilo's agents resolves for itself; write its address into %s", clip(location), election.ForceEndpointKey)
 		}
 		return unknown(s, why)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab/atonce"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 	kind "drydock.dev/drydock/remediations/targets/location"
 )
 
@@ -82,11 +83,11 @@ func TestALookSeesTheLeaderAndWhoCouldLeadInstead(t *testing.T) {
 func TestAfterTheMoveTheOldLeaderIsOneBadMemberAndProvesNothing(t *testing.T) {
 	s := dark(t, nil, east(func(name string, n *corev1.Node) {
 		if name == "east-0" {
-			delete(n.Annotations, LeaderKey)
-			delete(n.Annotations, WireGuardIPKey)
+			delete(n.Annotations, election.LeaderKey)
+			delete(n.Annotations, election.WireGuardIPKey)
 		}
 		if name == "east-2" {
-			n.Annotations[LeaderKey], n.Annotations[WireGuardIPKey] = leaderValue, "10.4.0.1/16"
+			n.Annotations[election.LeaderKey], n.Annotations[election.WireGuardIPKey] = leaderValue, "10.4.0.1/16"
 		}
 	})...)
 	s.fromWest("0011", "east-1", "east-3")
@@ -110,9 +111,9 @@ func TestSettledIsOneAddressAndTheLeadersOwn(t *testing.T) {
 		"only the old one still": {[]string{"east-3"}, false},
 	} {
 		s := dark(t, nil, east(func(name string, n *corev1.Node) {
-			delete(n.Annotations, WireGuardIPKey)
+			delete(n.Annotations, election.WireGuardIPKey)
 			if slices.Contains(c.addresses, name) {
-				n.Annotations[WireGuardIPKey] = "10.4.0.1/16"
+				n.Annotations[election.WireGuardIPKey] = "10.4.0.1/16"
 			}
 		})...)
 		require.Equal(t, c.want, s.Look(t.Context(), "east").Settled, name)
@@ -136,21 +137,21 @@ func TestBadInputIsAHoldThatNamesIt(t *testing.T) {
 		more   []*corev1.Node
 		want   []string
 	}{
-		"full granularity":               {all(with(GranularityKey, "full")), nil, []string{"two topologies", "east-0", `"full"`, "west-0", `"location"`}},
-		"full granularity everywhere":    {all(with(GranularityKey, "full")), []*corev1.Node{onNode("west-0", "west", with(GranularityKey, "full"))}, []string{`node east-0 is "full"`, GranularityKey}},
-		"a granularity that we know not": {all(with(GranularityKey, "cross")), []*corev1.Node{onNode("west-0", "west", with(GranularityKey, "cross"))}, []string{`node east-0 is "cross"`}},
-		"two topologies":                 {on("east-2", with(GranularityKey, "full")), nil, []string{"two topologies", "east-0", "east-2", "--mesh-granularity"}},
-		"two topologies elsewhere":       {nil2, []*corev1.Node{onNode("west-0", "west", with(GranularityKey, "full"))}, []string{"two topologies", "west-0"}},
-		"no granularity":                 {on("east-3", without(GranularityKey)), nil, []string{"east-3", "does not say its granularity"}},
-		"a node in no location":          {nil2, []*corev1.Node{onNode("lost", "")}, []string{"node lost is in no location", DefaultTopologyLabel, LocationKey}},
-		"an empty location":              {nil2, []*corev1.Node{onNode("lost", "east", with(LocationKey, ""))}, []string{"node lost is in no location"}},
-		"an endpoint":                    {on("east-1", with(EndpointKey, "nonsense")), nil, []string{EndpointKey, "node east-1", "cannot be read"}},
-		"a forced endpoint":              {on("east-1", with(ForceEndpointKey, "10.0.0.1")), nil, []string{ForceEndpointKey, "node east-1"}},
-		"a key":                          {on("east-1", with(PublicKeyKey, "bm90MzI=")), nil, []string{PublicKeyKey, "node east-1"}},
-		"an internal address":            {on("east-1", with(InternalIPKey, "10.0.0.1")), nil, []string{InternalIPKey, "node east-1"}},
-		"a forced internal address":      {on("east-1", with(ForceInternalIPKey, "none")), nil, []string{ForceInternalIPKey, "node east-1"}},
-		"a last-seen":                    {on("east-1", with(LastSeenKey, "yesterday")), nil, []string{LastSeenKey, "node east-1"}},
-		"an address in the mesh":         {on("east-0", with(WireGuardIPKey, "?")), nil, []string{WireGuardIPKey, "node east-0"}},
+		"full granularity":               {all(with(election.GranularityKey, "full")), nil, []string{"two topologies", "east-0", `"full"`, "west-0", `"location"`}},
+		"full granularity everywhere":    {all(with(election.GranularityKey, "full")), []*corev1.Node{onNode("west-0", "west", with(election.GranularityKey, "full"))}, []string{`node east-0 is "full"`, election.GranularityKey}},
+		"a granularity that we know not": {all(with(election.GranularityKey, "cross")), []*corev1.Node{onNode("west-0", "west", with(election.GranularityKey, "cross"))}, []string{`node east-0 is "cross"`}},
+		"two topologies":                 {on("east-2", with(election.GranularityKey, "full")), nil, []string{"two topologies", "east-0", "east-2", "--mesh-granularity"}},
+		"two topologies elsewhere":       {nil2, []*corev1.Node{onNode("west-0", "west", with(election.GranularityKey, "full"))}, []string{"two topologies", "west-0"}},
+		"no granularity":                 {on("east-3", without(election.GranularityKey)), nil, []string{"east-3", "does not say its granularity"}},
+		"a node in no location":          {nil2, []*corev1.Node{onNode("lost", "")}, []string{"node lost is in no location", election.DefaultTopologyLabel, election.LocationKey}},
+		"an empty location":              {nil2, []*corev1.Node{onNode("lost", "east", with(election.LocationKey, ""))}, []string{"node lost is in no location"}},
+		"an endpoint":                    {on("east-1", with(election.EndpointKey, "nonsense")), nil, []string{election.EndpointKey, "node east-1", "cannot be read"}},
+		"a forced endpoint":              {on("east-1", with(election.ForceEndpointKey, "10.0.0.1")), nil, []string{election.ForceEndpointKey, "node east-1"}},
+		"a key":                          {on("east-1", with(election.PublicKeyKey, "bm90MzI=")), nil, []string{election.PublicKeyKey, "node east-1"}},
+		"an internal address":            {on("east-1", with(election.InternalIPKey, "10.0.0.1")), nil, []string{election.InternalIPKey, "node east-1"}},
+		"a forced internal address":      {on("east-1", with(election.ForceInternalIPKey, "none")), nil, []string{election.ForceInternalIPKey, "node east-1"}},
+		"a last-seen":                    {on("east-1", with(election.LastSeenKey, "yesterday")), nil, []string{election.LastSeenKey, "node east-1"}},
+		"an address in the mesh":         {on("east-0", with(election.WireGuardIPKey, "?")), nil, []string{election.WireGuardIPKey, "node east-0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			more := append(slices.Clone(c.more), onNode("west-0", "west"))
@@ -179,10 +180,10 @@ func nil2(string, *corev1.Node) {}
 
 // TestWhatIsNotInTheMeshSaysNothingOfIt: a node that Kilo does not count, and an annotation in another location.
 func TestWhatIsNotInTheMeshSaysNothingOfIt(t *testing.T) {
-	gone := with(LastSeenKey, "1000")
+	gone := with(election.LastSeenKey, "1000")
 	s := dark(t, nil, append(east(),
-		onNode("west-1", "west", with(EndpointKey, "nonsense")),
-		onNode("old", "south", gone, with(GranularityKey, "full")),
+		onNode("west-1", "west", with(election.EndpointKey, "nonsense")),
+		onNode("old", "south", gone, with(election.GranularityKey, "full")),
 		onNode("strange", "", gone),
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "virtual"}},
 	)...)
@@ -192,7 +193,7 @@ func TestWhatIsNotInTheMeshSaysNothingOfIt(t *testing.T) {
 }
 
 func TestALocationOfOneNodeIsHeldAndSaysWhoIsMissing(t *testing.T) {
-	s := newScene(t, nil, onNode("east-0", "east"), onNode("east-1", "east", with(LastSeenKey, "1000")), onNode("east-2", "east", with(InternalIPKey, "")), onNode("west-0", "west"))
+	s := newScene(t, nil, onNode("east-0", "east"), onNode("east-1", "east", with(election.LastSeenKey, "1000")), onNode("east-2", "east", with(election.InternalIPKey, "")), onNode("west-0", "west"))
 	s.everybodyReaches(easterners)
 	saw := s.Look(t.Context(), "east")
 	require.Equal(t, "east-0", saw.Leader)
@@ -249,13 +250,13 @@ func TestNoDataIsUnknownAndProposesNobody(t *testing.T) {
 func TestANameAmongTheEndpointsThatDecidesWhoLeadsIsSaid(t *testing.T) {
 	s := dark(t, nil, east(func(name string, n *corev1.Node) {
 		if name == "east-2" {
-			n.Annotations[LeaderKey], n.Annotations[EndpointKey] = "true", "vpn.example.com:51820"
+			n.Annotations[election.LeaderKey], n.Annotations[election.EndpointKey] = "true", "vpn.example.com:51820"
 		}
 	})...)
 	saw := s.Look(t.Context(), "east")
 	require.Empty(t, saw.Leader)
 	require.Contains(t, saw.Unknown, "cannot be foreseen")
-	require.Contains(t, saw.Unknown, ForceEndpointKey)
+	require.Contains(t, saw.Unknown, election.ForceEndpointKey)
 	require.Empty(t, s.Leads("east"))
 }
 
@@ -307,7 +308,7 @@ func TestNothingIsPutBackOutsideTheLocation(t *testing.T) {
 			key := func(node string) string {
 				n, err := s.client.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
 				require.NoError(t, err)
-				return n.Annotations[LeaderKey]
+				return n.Annotations[election.LeaderKey]
 			}
 			require.Equal(t, c.want, key("east-1"))
 			require.Empty(t, key("west-0"))

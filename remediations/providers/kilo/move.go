@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // CallTimeout bounds a look or a move where one answer of Prometheus is waited for that long: the list of all Nodes, and then
@@ -76,7 +77,7 @@ func (v view) still(move remediations.Move, topologyLabel string) ([]member, []e
 		return nil, nil, errors.New(why)
 	}
 	members, _ := v.of(move.Location)
-	leader, ok := Foresee(nodes(members))
+	leader, ok := election.Foresee(nodes(members))
 	if !ok || leader != move.From {
 		return nil, nil, fmt.Errorf("it is led by %q now", leader)
 	}
@@ -95,7 +96,7 @@ func (v view) still(move remediations.Move, topologyLabel string) ([]member, []e
 		return nil, nil, err
 	}
 	if !maps.EqualFunc(moveOf(move.Location, move.From, move.To, edits).Before, move.Before, same) {
-		return nil, nil, fmt.Errorf("the keys %s of the location are not those any more that were put on record", LeaderKey)
+		return nil, nil, fmt.Errorf("the keys %s of the location are not those any more that were put on record", election.LeaderKey)
 	}
 	return members, edits, nil
 }
@@ -108,7 +109,7 @@ func stillThere(members []member, k member, rest []edit, move remediations.Move)
 	if k.Name == move.To && (k.notReady != "" || k.unfit != "") {
 		return fmt.Errorf("%s is not fit to lead any more: %s", k.Name, k.notReady+k.unfit)
 	}
-	var now []Node
+	var now []election.Node
 	for _, other := range members {
 		if other.Name == k.Name {
 			other = k
@@ -190,9 +191,9 @@ func back(move remediations.Move) []edit {
 
 func (e edit) String() string {
 	if e.to == nil {
-		return LeaderKey + " off " + e.node
+		return election.LeaderKey + " off " + e.node
 	}
-	return LeaderKey + " on " + e.node
+	return election.LeaderKey + " on " + e.node
 }
 
 func same(a, b *string) bool {
@@ -220,7 +221,7 @@ func (m *Mesh) write(ctx context.Context, members []member, e edit, mayStill fun
 		case same(k.key, e.to):
 			return k, nil // an answer was lost, and the change was not
 		case !same(k.key, e.from):
-			return member{}, fmt.Errorf("%s of node %s: %w", LeaderKey, e.node, errOthers)
+			return member{}, fmt.Errorf("%s of node %s: %w", election.LeaderKey, e.node, errOthers)
 		}
 		if err := mayStill(k); err != nil {
 			return member{}, err
@@ -241,13 +242,13 @@ func (m *Mesh) write(ctx context.Context, members []member, e edit, mayStill fun
 		}
 		k = again
 	}
-	return member{}, fmt.Errorf("%s of node %s was not written: others wrote on the Node each of %d times", LeaderKey, e.node, patchTries)
+	return member{}, fmt.Errorf("%s of node %s was not written: others wrote on the Node each of %d times", election.LeaderKey, e.node, patchTries)
 }
 
 // patch writes the one annotation, and nothing else, if the Node is still the one and the state that was read.
 func (m *Mesh) patch(ctx context.Context, k member, e edit) (member, error) {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": k.uid, "resourceVersion": k.version, "annotations": map[string]*string{LeaderKey: e.to},
+		"uid": k.uid, "resourceVersion": k.version, "annotations": map[string]*string{election.LeaderKey: e.to},
 	}})
 	if err != nil {
 		return member{}, fmt.Errorf("encoding a patch of Node %s: %w", e.node, err)

@@ -16,10 +16,10 @@ import (
 	"drydock.dev/drydock/internal/replicas"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/marks"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// NodeAPI and LeaseAPI are what is asked of the API server. A clientset has them, and is not named here: the agents, which
-// read Nodes by the rules of this package, would have to carry all of it.
+// NodeAPI and LeaseAPI are what is asked of the API server. A clientset has them.
 type (
 	NodeAPI interface {
 		List(ctx context.Context, o metav1.ListOptions) (*corev1.NodeList, error)
@@ -42,7 +42,7 @@ type Options struct {
 	// Nodes are those of a cache, for Leads alone. Trimmed ones will do if they keep their labels, pod CIDR and Kilo's
 	// annotations. They are only read.
 	Nodes func(ctx context.Context) ([]*corev1.Node, error)
-	// TopologyLabel names a node's location, as kg's flag of that name does. Empty: DefaultTopologyLabel.
+	// TopologyLabel names a node's location, as kg's flag of that name does. Empty: election.DefaultTopologyLabel.
 	TopologyLabel string
 	// Prometheus are the URLs of those that scrape the agents. Every address of a name is asked in turn, until one answers
 	// with data. At least one.
@@ -89,7 +89,7 @@ func New(o Options) (*Mesh, error) {
 		return nil, errors.New("making the Kilo provider: the API server's client, the cache of Nodes or the clock is missing")
 	}
 	if o.TopologyLabel == "" {
-		o.TopologyLabel = DefaultTopologyLabel
+		o.TopologyLabel = election.DefaultTopologyLabel
 	}
 	if o.Job == "" {
 		o.Job = DefaultJob

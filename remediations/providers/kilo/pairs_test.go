@@ -8,6 +8,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 	kind "drydock.dev/drydock/remediations/targets/location"
 	scenes "drydock.dev/drydock/remediations/testing/scene"
 )
@@ -73,7 +74,7 @@ func TestALocationOfTwo(t *testing.T) {
 				leads = second
 				first.Annotations[remediations.LocationKey] = "{}"
 			}
-			leads.Annotations[LeaderKey], leads.Annotations[WireGuardIPKey] = leaderValue, "10.4.0.1/16"
+			leads.Annotations[election.LeaderKey], leads.Annotations[election.WireGuardIPKey] = leaderValue, "10.4.0.1/16"
 			s := newScene(t, func(o *Options) { o.Pairs = c.pairs }, []*corev1.Node{first, second, onNode("west-0", "west")}...)
 			s.everybodyReaches([]string{"n1", "n2"})
 			for p, digits := range c.local {

@@ -21,6 +21,8 @@ import (
 	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // patience is what a Prometheus gets that never answers: long enough for one that does, on a busy machine.
@@ -273,7 +275,7 @@ func FuzzWords(f *testing.F) {
 	f.Add([]byte(`{"status":"error"}`), "a", "a")
 	f.Fuzz(func(t *testing.T, text []byte, one, other string) {
 		all := members("l", one, other)
-		v := append(view{{Node: Node{Name: "w", Location: "west"}}}, all...)
+		v := append(view{{Node: election.Node{Name: "w", Location: "west"}}}, all...)
 		local, cross := newEar(v, "east", true), newEar(v, "east", false)
 		for _, e := range []*ear{local, cross} {
 			var a reply

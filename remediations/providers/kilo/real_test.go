@@ -24,6 +24,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 	kind "drydock.dev/drydock/remediations/targets/location"
 )
 
@@ -64,9 +65,9 @@ func newSite(t *testing.T, location string, nodes int) *site {
 	s := &site{t: t, lab: l, location: location}
 	ctx := t.Context()
 	for i := range nodes {
-		n := onNode(s.name(i), location, with(LastSeenKey, fmt.Sprint(time.Now().Unix())), with(LocationKey, location))
+		n := onNode(s.name(i), location, with(election.LastSeenKey, fmt.Sprint(time.Now().Unix())), with(election.LocationKey, location))
 		if i == 0 {
-			n.Annotations[LeaderKey] = "true"
+			n.Annotations[election.LeaderKey] = "true"
 		}
 		_, err := l.Client().CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
 		require.NoError(t, err)
@@ -124,7 +125,7 @@ func (s *site) node(i int) *corev1.Node {
 func (s *site) keys(nodes int) map[string]string {
 	out := map[string]string{}
 	for i := range nodes {
-		if v, ok := s.node(i).Annotations[LeaderKey]; ok {
+		if v, ok := s.node(i).Annotations[election.LeaderKey]; ok {
 			out[s.name(i)] = v
 		}
 	}
@@ -161,7 +162,7 @@ func yes() error { return nil }
 func but(n *corev1.Node) *corev1.Node {
 	n = n.DeepCopy()
 	n.ResourceVersion, n.ManagedFields, n.Status = "", nil, corev1.NodeStatus{}
-	delete(n.Annotations, LeaderKey)
+	delete(n.Annotations, election.LeaderKey)
 	delete(n.Annotations, corev1.ObjectTTLAnnotationKey) // the controller manager adds it to a Node when it gets round to it
 	n.Spec.Taints = nil
 	return n
@@ -169,7 +170,7 @@ func but(n *corev1.Node) *corev1.Node {
 
 func TestAMoveChangesTheLeadersKeysAndNothingElse(t *testing.T) {
 	s := newSite(t, "plain", 4)
-	s.annotate(2, LeaderKey, "reserve")
+	s.annotate(2, election.LeaderKey, "reserve")
 	was, reserve := "true", "reserve"
 	var before []*corev1.Node
 	for i := range 4 {
@@ -191,10 +192,10 @@ func TestAMoveChangesTheLeadersKeysAndNothingElse(t *testing.T) {
 	require.Equal(t, map[string]string{"plain-3": leaderValue}, s.keys(4))
 	for i := range 4 {
 		require.Equal(t, but(before[i]), but(s.node(i)))
-		require.Equal(t, "plain", s.node(i).Annotations[LocationKey])
+		require.Equal(t, "plain", s.node(i).Annotations[election.LocationKey])
 	}
 	i := slices.IndexFunc(s.node(3).ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == remediations.FieldManager })
-	require.Contains(t, string(s.node(3).ManagedFields[i].FieldsV1.GetRawBytes()), `"f:`+LeaderKey+`"`)
+	require.Contains(t, string(s.node(3).ManagedFields[i].FieldsV1.GetRawBytes()), `"f:`+election.LeaderKey+`"`)
 
 	outcome, err = s.Move(t.Context(), move, yes)
 	require.Equal(t, remediations.CallRefused, outcome, "it is not made twice")
@@ -232,7 +233,7 @@ func TestAMoveIsMadeWhileAgentsAndKubeletsWriteOnTheNodes(t *testing.T) {
 			for i := range 3 {
 				if strings.HasSuffix(r.URL.Path, "/"+s.name(i)) { // and no other, or the move has no time left
 					s.patch(i, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
-						LastSeenKey: fmt.Sprint(time.Now().Unix()), "example.com/beat": fmt.Sprint(time.Now().UnixNano()),
+						election.LastSeenKey: fmt.Sprint(time.Now().Unix()), "example.com/beat": fmt.Sprint(time.Now().UnixNano()),
 					}}})
 				}
 			}
@@ -288,13 +289,13 @@ func TestAMoveThatIsNotWhatWasDecidedAnyMoreIsNotMade(t *testing.T) {
 		want   string
 	}{
 		{"the successor is cordoned", func(s *site) { s.patch(1, map[string]any{"spec": map[string]any{"unschedulable": true}}) }, "it is cordoned"},
-		{"it goes to another location", func(s *site) { s.annotate(1, LocationKey, "elsewhere") }, "is not in the location any more"},
-		{"its agent stops", func(s *site) { s.annotate(1, LastSeenKey, "1000") }, "is not fit to lead any more"},
+		{"it goes to another location", func(s *site) { s.annotate(1, election.LocationKey, "elsewhere") }, "is not in the location any more"},
+		{"its agent stops", func(s *site) { s.annotate(1, election.LastSeenKey, "1000") }, "is not fit to lead any more"},
 		{"it is paused", func(s *site) { s.annotate(1, remediations.PauseKey, "true") }, remediations.PauseKey},
-		{"somebody else has it lead", func(s *site) { s.annotate(1, LeaderKey, "true") }, "changed by somebody else"},
+		{"somebody else has it lead", func(s *site) { s.annotate(1, election.LeaderKey, "true") }, "changed by somebody else"},
 		{"it is another machine by that name", func(s *site) {
 			require.NoError(s.t, s.lab.Client().CoreV1().Nodes().Delete(s.t.Context(), s.name(1), metav1.DeleteOptions{}))
-			_, err := s.lab.Client().CoreV1().Nodes().Create(s.t.Context(), onNode(s.name(1), s.location, with(LastSeenKey, fmt.Sprint(time.Now().Unix()))), metav1.CreateOptions{})
+			_, err := s.lab.Client().CoreV1().Nodes().Create(s.t.Context(), onNode(s.name(1), s.location, with(election.LastSeenKey, fmt.Sprint(time.Now().Unix()))), metav1.CreateOptions{})
 			require.NoError(s.t, err)
 		}, "another one by that name"},
 		{"it is gone", func(s *site) {
@@ -316,7 +317,7 @@ func TestAMoveThatIsNotWhatWasDecidedAnyMoreIsNotMade(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 			require.ErrorContains(t, err, "nothing was changed")
 			require.Equal(t, but(before), but(s.node(0)))
-			require.Equal(t, "true", s.node(0).Annotations[LeaderKey])
+			require.Equal(t, "true", s.node(0).Annotations[election.LeaderKey])
 		})
 	}
 
@@ -430,22 +431,22 @@ func TestAPutBackLeavesWhatSomebodyElseChanged(t *testing.T) {
 		require.Equal(t, remediations.CallAccepted, outcome)
 	}
 	moved()
-	s.annotate(1, LeaderKey, "mine")
+	s.annotate(1, election.LeaderKey, "mine")
 	require.NoError(t, s.PutBack(t.Context(), s.move()))
 	require.Equal(t, map[string]string{"others-0": "true", "others-1": "mine"}, s.keys(3))
 
-	s.annotate(1, LeaderKey)
+	s.annotate(1, election.LeaderKey)
 	moved()
-	s.annotate(0, LeaderKey, "mine")
+	s.annotate(0, election.LeaderKey, "mine")
 	require.NoError(t, s.PutBack(t.Context(), s.move()))
 	require.Equal(t, map[string]string{"others-0": "mine"}, s.keys(3))
 
-	s.annotate(0, LeaderKey, "true")
+	s.annotate(0, election.LeaderKey, "true")
 	moved()
 	require.NoError(t, s.lab.Client().CoreV1().Nodes().Delete(t.Context(), "others-0", metav1.DeleteOptions{}))
 	require.NoError(t, s.PutBack(t.Context(), s.move()))
 	for i := range 2 {
-		require.NotContains(t, s.node(i+1).Annotations, LeaderKey)
+		require.NotContains(t, s.node(i+1).Annotations, election.LeaderKey)
 	}
 }
 
@@ -455,7 +456,7 @@ func TestALookReadsAllPagesAndWhatTheRealPrometheusHas(t *testing.T) {
 	s := newSite(t, "seen", 4)
 	s.page = 3
 	nodes := s.lab.Client().CoreV1().Nodes()
-	_, err := nodes.Create(t.Context(), onNode("far-0", "far", with(LastSeenKey, fmt.Sprint(time.Now().Unix()))), metav1.CreateOptions{})
+	_, err := nodes.Create(t.Context(), onNode("far-0", "far", with(election.LastSeenKey, fmt.Sprint(time.Now().Unix()))), metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = nodes.Delete(context.WithoutCancel(t.Context()), "far-0", metav1.DeleteOptions{}) })
 	say := func(lines ...string) { agentSays.Store(strings.Join(lines, "\n") + "\n") }
@@ -489,7 +490,7 @@ func TestALookReadsAllPagesAndWhatTheRealPrometheusHas(t *testing.T) {
 	}, 5*time.Minute, 200*time.Millisecond, "%v", &saw)
 	require.Equal(t, []string{"seen-1", "seen-2"}, successors(saw))
 	require.False(t, saw.Settled, "nobody has an address in the mesh")
-	s.annotate(0, WireGuardIPKey, "10.4.0.1/16")
+	s.annotate(0, election.WireGuardIPKey, "10.4.0.1/16")
 	require.True(t, s.Look(t.Context(), "seen").Settled)
 	require.Contains(t, s.Look(t.Context(), `seen"} or vector(1) #`).Unknown, "no node that Kilo counts")
 }

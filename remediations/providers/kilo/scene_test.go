@@ -21,15 +21,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // onNode makes a Node of Kilo's, well in every way; changes make it what the test is about.
 func onNode(name, location string, changes ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{DefaultTopologyLabel: location}, Annotations: map[string]string{
-			EndpointKey: "10.0.0.1:51820", InternalIPKey: "10.0.0.1/24", GranularityKey: "location",
-			PublicKeyKey: base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)),
-			LastSeenKey:  strconv.FormatInt(noon.Unix()-10, 10),
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{election.DefaultTopologyLabel: location}, Annotations: map[string]string{
+			election.EndpointKey: "10.0.0.1:51820", election.InternalIPKey: "10.0.0.1/24", election.GranularityKey: "location",
+			election.PublicKeyKey: base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)),
+			election.LastSeenKey:  strconv.FormatInt(noon.Unix()-10, 10),
 		}},
 		Spec:   corev1.NodeSpec{PodCIDR: "10.244.0.0/24"},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
@@ -168,7 +170,7 @@ func east(changes ...func(name string, n *corev1.Node)) []*corev1.Node {
 	for i := range 4 {
 		n := onNode(fmt.Sprintf("east-%d", i), "east")
 		if i == 0 {
-			n.Annotations[LeaderKey], n.Annotations[WireGuardIPKey] = "true", "10.4.0.1/16"
+			n.Annotations[election.LeaderKey], n.Annotations[election.WireGuardIPKey] = "true", "10.4.0.1/16"
 		}
 		for _, c := range changes {
 			c(n.Name, n)

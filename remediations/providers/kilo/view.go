@@ -12,13 +12,16 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // member is a Node as it was read: Kilo's view of it, and what else counts when a leader is chosen.
 type member struct {
-	Node
-	uid     types.UID
-	version string
+	election.Node
+	// declared is the location that the Node is said to be in.
+	declared string
+	uid      types.UID
+	version  string
 	// key is the value of the leader's key; nil: the node has none.
 	key *string
 	// repair is what of Drydock's is under way on it, or waits for a person; empty: nothing.
@@ -86,10 +89,10 @@ func (m *Mesh) reread(ctx context.Context, name string) (member, error) {
 }
 
 func (m *Mesh) member(n *corev1.Node) member {
-	k := member{Node: Read(n, m.options.TopologyLabel), uid: n.UID, version: n.ResourceVersion}
+	k := member{Node: election.Read(n, m.options.TopologyLabel), declared: election.Declared(n, m.options.TopologyLabel), uid: n.UID, version: n.ResourceVersion}
 	k.repair, k.moved = repairOn(n)
 	k.notReady, k.unfit = k.NotReady(m.options.Now()), m.unfit(n, k.repair)
-	if v, ok := n.Annotations[LeaderKey]; ok {
+	if v, ok := n.Annotations[election.LeaderKey]; ok {
 		k.key = &v
 	}
 	return k
@@ -161,8 +164,8 @@ func (v view) of(location string) (members, others []member) {
 	return members, others
 }
 
-func nodes(members []member) []Node {
-	out := make([]Node, len(members))
+func nodes(members []member) []election.Node {
+	out := make([]election.Node, len(members))
 	for i, k := range members {
 		out[i] = k.Node
 	}

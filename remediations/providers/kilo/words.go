@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"drydock.dev/drydock/internal/bounded"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 // probeMetric is what the agents say of their probes: 1, both payloads came back on a new flow; 0, they did not.
@@ -61,13 +62,13 @@ type ear struct {
 	// local: it takes what nodes of the location say of each other; else what others say of them.
 	local bool
 	// nodes are all that there are, by name; others are of no interest, so that nobody can make it remember more.
-	nodes  map[string]*Node
+	nodes  map[string]*election.Node
 	heard  map[pair]*accounts
 	series int
 }
 
 func newEar(v view, location string, local bool) *ear {
-	e := &ear{location: location, local: local, nodes: make(map[string]*Node, len(v)), heard: map[pair]*accounts{}}
+	e := &ear{location: location, local: local, nodes: make(map[string]*election.Node, len(v)), heard: map[pair]*accounts{}}
 	for i := range v {
 		e.nodes[v[i].Name] = &v[i].Node
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
 func heard(t *testing.T, local, cross map[string]string) words {
@@ -52,7 +53,7 @@ func places(said ...map[string]string) view {
 	}
 	var v view
 	for name, location := range at {
-		v = append(v, member{Node: Node{Name: name, Location: location}})
+		v = append(v, member{Node: election.Node{Name: name, Location: location}})
 	}
 	return v
 }
@@ -60,7 +61,7 @@ func places(said ...map[string]string) view {
 func members(names ...string) []member {
 	var out []member
 	for _, n := range names {
-		out = append(out, member{Node: Node{Name: n, Location: "east"}})
+		out = append(out, member{Node: election.Node{Name: n, Location: "east"}})
 	}
 	return out
 }

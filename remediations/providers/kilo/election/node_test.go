@@ -1,8 +1,9 @@
-package kilo
+package election
 
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -47,7 +48,7 @@ func TestEndpointsAreReadAsKiloReadsThem(t *testing.T) {
 		n := Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{EndpointKey: text}}}, DefaultTopologyLabel)
 		if !read {
 			require.Equal(t, EndpointKey, n.Malformed, "%q", text)
-			require.Contains(t, n.NotReady(noon), "endpoint", "%q", text)
+			require.Contains(t, n.NotReady(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)), "endpoint", "%q", text)
 			continue
 		}
 		require.Empty(t, n.Malformed, "%q", text)

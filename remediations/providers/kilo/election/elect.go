@@ -1,4 +1,14 @@
-package kilo
+// Package election is Kilo's election of a location's leader, the node that relays the location's traffic.
+//
+// Kilo's agents each choose for themselves, out of the Nodes' annotations and labels alone, so the choice can be foreseen:
+// Elect makes it as they do, and Move says which annotations have to change for it to fall on another node. Kubernetes'
+// own readiness plays no part in it: a node counts while its agent writes kilo.squat.ai/last-seen.
+//
+// Our election is Kilo's (TestElectionIsKilos, TestOurElectionIsTheRuleInWords), and where a name among the endpoints
+// leaves it open nothing is foreseen (TestANameIsForeseenOnlyWhereItMakesNoDifference).
+//
+// The provider and the agent on each node both import it, so it imports nothing of Drydock.
+package election
 
 import (
 	"slices"
@@ -53,15 +63,15 @@ func Elect(members []Node) string {
 // Foresee is Elect where nothing is left open: a node whose endpoint is a name may be public or not, as each of Kilo's
 // agents resolves it. ok is false where that decides who leads.
 func Foresee(members []Node) (leader string, ok bool) {
-	could := possible(members)
+	could := Possible(members)
 	if len(could) > 1 {
 		return "", false
 	}
 	return could[0], true
 }
 
-// possible are all who might lead by what the names among the endpoints resolve to; Elect's first.
-func possible(members []Node) []string {
+// Possible are all who might lead by what the names among the endpoints resolve to; Elect's first.
+func Possible(members []Node) []string {
 	out := []string{Elect(members)}
 	for i, n := range members {
 		if n.Host == "" {

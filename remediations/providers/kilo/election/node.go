@@ -1,4 +1,4 @@
-package kilo
+package election
 
 import (
 	"bytes"
@@ -54,8 +54,6 @@ type Node struct {
 	Seen time.Time
 	// Malformed is the annotation that is there and cannot be read; empty: none.
 	Malformed string
-	// declared is the location that the node is said to be in, though without an internal address it is none of it.
-	declared string
 	// lacks is what Kilo needs of a node and this one has not; empty: nothing.
 	lacks string
 	// resolvesPublic: the Host is taken for one that has a public address.
@@ -66,17 +64,12 @@ type Node struct {
 func Read(n *corev1.Node, topologyLabel string) Node {
 	a := n.Annotations
 	k := Node{Name: n.Name, WireGuard: a[WireGuardIPKey] != "", Granularity: a[GranularityKey], Keepalive: a[KeepaliveKey], Malformed: malformed(a)}
-	location, ok := a[LocationKey] // an empty one still overrides the label
-	if k.Location = location; !ok {
-		k.Location = n.Labels[topologyLabel]
-	}
-	k.declared = k.Location
 	_, k.Leader = a[LeaderKey]
 	forced, ok := a[ForceInternalIPKey]
 	none := ok && (forced == "" || forced == "-")
 	k.Internal = !none && (prefix(forced) || prefix(a[InternalIPKey]))
-	if !k.Internal {
-		k.Location = ownLocation(n.Name)
+	if k.Location = Declared(n, topologyLabel); !k.Internal {
+		k.Location = OwnLocation(n.Name)
 	}
 	if k.Endpoint, k.Host, ok = endpoint(a[ForceEndpointKey]); !ok {
 		k.Endpoint, k.Host, ok = endpoint(a[EndpointKey])
@@ -98,8 +91,16 @@ func Read(n *corev1.Node, topologyLabel string) Node {
 	return k
 }
 
-// ownLocation is that of a node without an internal address.
-func ownLocation(name string) string { return "node:" + name }
+// Declared is the location that the Node is said to be in, though without an internal address it is none of it.
+func Declared(n *corev1.Node, topologyLabel string) string {
+	if location, ok := n.Annotations[LocationKey]; ok {
+		return location // an empty one still overrides the label
+	}
+	return n.Labels[topologyLabel]
+}
+
+// OwnLocation is that of a node without an internal address.
+func OwnLocation(name string) string { return "node:" + name }
 
 // NotReady says why Kilo does not count the node now; empty: it does.
 func (n Node) NotReady(now time.Time) string {
@@ -128,26 +129,6 @@ func (n Node) Public() bool {
 		return b[0] != 0xfd || b[1] != 0
 	}
 	return false
-}
-
-// specials are the ranges that Kilo calls public although the internet does not route them (IANA's registries of special-purpose
-// addresses, RFC 6890). Carriers and Tailscale give out 100.64.0.0/10.
-var specials = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("127.0.0.0/8"),
-	netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("224.0.0.0/3"), netip.MustParsePrefix("::/8"), netip.MustParsePrefix("fc00::/7"), netip.MustParsePrefix("fe80::/9"),
-	netip.MustParsePrefix("ff00::/8"),
-}
-
-// special is the range of specials that the endpoint's address is in; empty: it is in none, or no address.
-func (n Node) special() string {
-	ip := n.Endpoint.Addr().Unmap()
-	for _, p := range specials {
-		if p.Contains(ip) {
-			return p.String()
-		}
-	}
-	return ""
 }
 
 // malformed is the first of a node's annotations that Kilo reads and cannot be read. An empty one says nothing: so Kilo's
