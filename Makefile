@@ -39,7 +39,7 @@ stalled: needs ## The tests without a lab, while their programs are stopped for 
 
 .PHONY: soak
 soak: needs ## What make test and make e2e sample, whole, with seeds that vary: a hundred times the histories, every crash point
-	DRYDOCK_SOAK=1 $(TESTGO) test -race -timeout 3h ./remediations/... ./internal/selftest
+	DRYDOCK_SOAK=1 $(TESTGO) test -race -timeout 3h ./remediations/...
 	DRYDOCK_SOAK=1 $(TESTGO) test -timeout 3h -p 1 ./test/backtest ./test/connect ./test/crash ./test/doors ./test/hosts ./test/clusterapi ./test/karpenter ./test/machineapi
 	DRYDOCK_SOAK=1 $(TESTGO) test -timeout 3h -run TestAFaultLeavesOne ./test/e2e
 	DRYDOCK_SOAK=1 $(TESTGO) test -timeout 3h ./internal/release

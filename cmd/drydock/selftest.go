@@ -12,10 +12,9 @@ import (
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/config"
-	"drydock.dev/drydock/internal/selftest"
-	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/selftest"
 )
 
 func newSelfTestCommand() *cobra.Command {
@@ -105,7 +104,7 @@ func selfTestAnswer(ctx context.Context, store kube.LedgerStore) (ok bool, answe
 		return false, l.Status.Denied
 	case state.State == "":
 		return false, "no leader has judged the self-test yet"
-	case state.State != alerts.SelfTestOK:
+	case state.State != selftest.OK:
 		return false, fmt.Sprintf("%s: %s", state.State, state.Message)
 	case time.Since(l.Arrival) > selftest.YoungFor:
 		return false, fmt.Sprintf("the last arrival was at %s, which is more than %s ago: check that a replica leads", l.Arrival.Format(time.RFC3339), selftest.YoungFor)

@@ -13,34 +13,34 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"drydock.dev/drydock/internal/cli"
-	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/selftest"
 )
 
 // TestTheSelfTestSucceedsOnlyWhereAlertsArrive: the ledger says so, and its last arrival is young.
 func TestTheSelfTestSucceedsOnlyWhereAlertsArrive(t *testing.T) {
-	saved := func(state alerts.SelfTestState, arrived time.Time) *corev1.ConfigMap {
+	saved := func(state selftest.State, arrived time.Time) *corev1.ConfigMap {
 		l := ledger.Ledger{Arrival: arrived}
-		l.Status.SelfTest = alerts.SelfTest{State: state, Message: "as the leader says", Since: time.Now()}
+		l.Status.SelfTest = selftest.Result{State: state, Message: "as the leader says", Since: time.Now()}
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: l.Encode()}
 	}
 	refused := ledger.Ledger{Arrival: time.Now()}
-	refused.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestOK, Since: time.Now()}
+	refused.Status.SelfTest = selftest.Result{State: selftest.OK, Since: time.Now()}
 	refused.Status.Denied = "ValidatingAdmissionPolicy 'other' denied request"
 	aside := ledger.Ledger{Arrival: time.Now()}
-	aside.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestOK, Since: time.Now()}
+	aside.Status.SelfTest = selftest.Result{State: selftest.OK, Since: time.Now()}
 	aside.Status.Aside = "another Drydock is in charge of this cluster: other/drydock"
 	for name, tc := range map[string]struct {
 		ledger *corev1.ConfigMap
 		ok     bool
 		says   string
 	}{
-		"it arrives":                   {saved(alerts.SelfTestOK, time.Now()), true, "ok, last arrival "},
+		"it arrives":                   {saved(selftest.OK, time.Now()), true, "ok, last arrival "},
 		"Drydock's writes are refused": {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: refused.Encode()}, false, "ValidatingAdmissionPolicy 'other'"},
 		"another Drydock is in charge": {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: aside.Encode()}, false, "another Drydock is in charge of this cluster"},
-		"it is not routed":             {saved(alerts.SelfTestUnrouted, time.Now()), false, "unrouted: as the leader says"},
-		"nobody leads":                 {saved(alerts.SelfTestOK, time.Now().Add(-time.Hour)), false, "check that a replica leads"},
+		"it is not routed":             {saved(selftest.Unrouted, time.Now()), false, "unrouted: as the leader says"},
+		"nobody leads":                 {saved(selftest.OK, time.Now().Add(-time.Hour)), false, "check that a replica leads"},
 		"nobody judged":                {saved("", time.Time{}), false, "no leader has judged the self-test yet"},
 		"there is no ledger":           {nil, false, "the ledger cannot be read"},
 		"it is not a ledger":           {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: map[string]string{"v": "99"}}, false, "the ledger cannot be understood"},

@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/internal/config"
-	"drydock.dev/drydock/internal/selftest"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/selftest"
 )
 
 // posts is what the receiver of this replica tells the self-test.

@@ -17,8 +17,8 @@ import (
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/selftest"
 )
 
 const fingerprint = "9f2c0e5b6d1a4c33"
@@ -232,7 +232,7 @@ func TestTheRunbooksPromisesHold(t *testing.T) {
 	l.Status.Blind = "at least three nodes do not renew their leases"
 	l.Status.Unwritten = map[string]string{"node-4": "alerts cannot be written on the Node since 2026-11-20T20:55:00Z: metadata.annotations: Too long"}
 	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Minute), Unhealthy: 2, Nodes: 6, Quiet: now}}
-	l.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestUnrouted, Message: "it is routed elsewhere", Since: now.Add(-2 * time.Minute)}
+	l.Status.SelfTest = selftest.Result{State: selftest.Unrouted, Message: "it is routed elsewhere", Since: now.Add(-2 * time.Minute)}
 	l.Status.Exhausted = map[string]int{"node-not-ready": 3}
 	leader := node("node-8", map[string]string{remediations.LocationKey: record("eeeeee", remediations.PhasePending, held(remediations.ReasonLeaderHeld, "no node there can take its place", time.Time{}), func(r *remediations.Record) {
 		r.Step.Name, r.Policy, r.Location = "promote-leader", "mesh-leader-degraded", "fra1"

@@ -23,9 +23,9 @@ import (
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/coverage"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/selftest"
 )
 
 // storm is a fleet with one of everything that status can say.
@@ -40,7 +40,7 @@ func storm() []runtime.Object {
 		"zone/fra2": {State: ledger.BreakerOpen, Since: now.Add(-time.Hour), Unhealthy: 3, Nodes: 6, Quiet: now.Add(-time.Minute)},
 	}
 	l.Status.Blind = "no Alertmanager has shown the Watchdog alert for 3 polls"
-	l.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestUnrouted, Message: "Alertmanager has the alert {alertname=\"DrydockSelfTest\"}, but routes it to \"pager\" and not to \"drydock\" (alertmanager.receiver)", Since: now.Add(-2 * time.Minute)}
+	l.Status.SelfTest = selftest.Result{State: selftest.Unrouted, Message: "Alertmanager has the alert {alertname=\"DrydockSelfTest\"}, but routes it to \"pager\" and not to \"drydock\" (alertmanager.receiver)", Since: now.Add(-2 * time.Minute)}
 	l.Status.Stopped = map[string]string{"node-disk-pressure": "Civo says that the quota is reached"}
 	l.Status.Sidecars = map[string]string{"sei/rpc-0": "n7"}
 	gone, err := remediations.DecodeRecord(record("ffffff", remediations.PhaseActing, func(r *remediations.Record) { r.Step = remediations.StepRef{Index: 2, Name: "replace", Attempt: 1} }).Encode())
@@ -102,10 +102,10 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 	cooldown.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now, Unhealthy: 5, Nodes: 20, Quiet: now}}
 	connected := calmLedger()
 	connected.Arrival = now.Add(-3 * time.Minute)
-	connected.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestOK, Message: "it arrives", Since: now.Add(-24 * time.Hour)}
+	connected.Status.SelfTest = selftest.Result{State: selftest.OK, Message: "it arrives", Since: now.Add(-24 * time.Hour)}
 	cut := calmLedger()
 	cut.Arrival = now.Add(-20 * time.Minute)
-	cut.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestNotArrived, Message: "it does not arrive", Since: now.Add(-9 * time.Minute)}
+	cut.Status.SelfTest = selftest.Result{State: selftest.NotArrived, Message: "it does not arrive", Since: now.Add(-9 * time.Minute)}
 	old := calmLedger()
 	old.Status = ledger.Status{}
 	paused := under("node-1", record("aaaaaa", remediations.PhasePending, held(remediations.ReasonPaused, "paused", time.Time{})))

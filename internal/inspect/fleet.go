@@ -9,9 +9,9 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/selftest"
 )
 
 // Line is one thing that the ledger says of the fleet.
@@ -135,13 +135,13 @@ func (s *Status) steps() (out []Line) {
 }
 
 // selfTest says how the connection to Alertmanager is. That one more alert arrived is no change.
-func selfTest(t alerts.SelfTest, arrival *time.Time, now time.Time) Line {
+func selfTest(t selftest.Result, arrival *time.Time, now time.Time) Line {
 	last := "none has arrived yet"
 	if arrival != nil {
 		last = "last arrival " + Since(now, *arrival)
 	}
 	l := Line{Label: "SelfTest", same: string(t.State) + " " + t.Message}
-	if t.State == alerts.SelfTestOK {
+	if t.State == selftest.OK {
 		l.Text, l.Calm = fmt.Sprintf("%s, %s", t.State, last), true
 		return l
 	}

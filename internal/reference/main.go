@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/selftest"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -65,7 +65,7 @@ func page(root string) (string, error) {
 	row(&b, "`phase`", quoted([]remediations.Phase{remediations.PhasePending, remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhaseExhausted}))
 	row(&b, "`reason` of holds", quoted(remediations.Reasons)+"; [troubleshooting.md](troubleshooting.md#everything-is-held-why-and-what-do-i-do) explains each")
 	row(&b, "`reason` of signs", quoted(signs.Reasons))
-	row(&b, "`state` of the self-test", quoted(alerts.SelfTestStates))
+	row(&b, "`state` of the self-test", quoted(selftest.States))
 	return b.String(), nil
 }
 

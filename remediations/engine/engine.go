@@ -11,13 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
-	"drydock.dev/drydock/internal/selftest"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/coverage"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/selftest"
 	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
@@ -241,7 +241,7 @@ func (e *Engine) Start(ctx context.Context) error {
 // lead begins to lead.
 func (e *Engine) lead() {
 	e.metrics.leader.Set(1)
-	e.metrics.setSelfTest(alerts.SelfTestUnknown, time.Time{})
+	e.metrics.setSelfTest(selftest.Unknown, time.Time{})
 	e.lastCount, e.contest = lastCount{}, contest{}
 	e.Log.Info("this replica leads", "policies", len(e.Config.Policies))
 	e.led = e.Clock.Now()

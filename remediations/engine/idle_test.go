@@ -9,6 +9,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/selftest"
 )
 
 // askedFor is how often the instance has asked for it so far.
@@ -25,7 +26,7 @@ func TestTheLedgerIsReadForAnArrivalOnlyWhenOneIsAwaited(t *testing.T) {
 				i := w.start()
 				w.pass(time.Second)
 				w.do(func() { w.arrive(time.Now()) })
-				require.True(t, w.until(time.Minute, func() bool { return mustLedger(w).Status.SelfTest.State == alerts.SelfTestOK }))
+				require.True(t, w.until(time.Minute, func() bool { return mustLedger(w).Status.SelfTest.State == selftest.OK }))
 
 				w.pass(leadYoung)
 
@@ -34,9 +35,9 @@ func TestTheLedgerIsReadForAnArrivalOnlyWhenOneIsAwaited(t *testing.T) {
 				require.Greater(t, w.askedFor(i, "look"), looks+20, "it polls")
 				require.Equal(t, loads, w.askedFor(i, "load"), "an arrival that is young answers all there is to ask")
 
-				want := alerts.SelfTestNotArrived
+				want := selftest.NotArrived
 				if again {
-					want = alerts.SelfTestOK
+					want = selftest.OK
 					w.do(func() { w.arrive(time.Now()) })
 				}
 				w.pass(7 * time.Minute)

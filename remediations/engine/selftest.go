@@ -8,18 +8,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"drydock.dev/drydock/internal/selftest"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/selftest"
 )
 
 // connection is what the engine knows of the self-test. No decision about a node rests on it.
 type connection struct {
 	memory selftest.Memory
-	is     alerts.SelfTest
+	is     selftest.Result
 	// told is the last state but unknown: who was told that it is bad is told that it is mended, whatever came in between.
-	told alerts.SelfTestState
+	told selftest.State
 	// arrival is what the ledger had when it was last read; unread is what was there and is no time.
 	arrival time.Time
 	unread  string
@@ -43,7 +42,7 @@ func (e *Engine) arrived(data map[string]string, l *ledger.Ledger) {
 }
 
 // selfTest judges the connection once by each word, and tells what changed. It gives what the ledger is to say.
-func (p *pass) selfTest() alerts.SelfTest {
+func (p *pass) selfTest() selftest.Result {
 	c := &p.connection
 	if p.word == nil || !p.word.AskedAt.After(c.memory.At) {
 		return c.is
@@ -63,10 +62,10 @@ func (p *pass) selfTest() alerts.SelfTest {
 	switch {
 	case c.is.State.Bad() && c.is.State != c.told:
 		p.Events.Event("", Event{Warning: true, Reason: "NotConnected", Action: string(c.is.State), Note: c.is.Message})
-	case c.is.State == alerts.SelfTestOK && c.told.Bad():
+	case c.is.State == selftest.OK && c.told.Bad():
 		p.Events.Event("", Event{Reason: "Connected", Action: string(c.is.State), Note: c.is.Message})
 	}
-	if c.is.State.Bad() || c.is.State == alerts.SelfTestOK {
+	if c.is.State.Bad() || c.is.State == selftest.OK {
 		c.told = c.is.State
 	}
 	return c.is
@@ -132,11 +131,11 @@ func newSelfTestMetrics() selfTestMetrics {
 }
 
 // setSelfTest sets the one state; an empty one, where the self-test is not asked for, is unknown.
-func (m *metrics) setSelfTest(state alerts.SelfTestState, arrival time.Time) {
+func (m *metrics) setSelfTest(state selftest.State, arrival time.Time) {
 	if state == "" {
-		state = alerts.SelfTestUnknown
+		state = selftest.Unknown
 	}
-	for _, s := range alerts.SelfTestStates {
+	for _, s := range selftest.States {
 		m.selfTest.state.WithLabelValues(string(s)).Set(gauge(s == state))
 	}
 	if !arrival.IsZero() {

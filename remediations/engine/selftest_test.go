@@ -12,6 +12,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/selftest"
 )
 
 func selfTestConfig(t *testing.T) *remediations.Config {
@@ -60,8 +61,8 @@ func valuesOf(m *dto.Metric) (out string) {
 	return out
 }
 
-func (w *world) selfTestState() alerts.SelfTestState {
-	return at(w, func() alerts.SelfTestState { return mustLedger(w).Status.SelfTest.State })
+func (w *world) selfTestState() selftest.State {
+	return at(w, func() selftest.State { return mustLedger(w).Status.SelfTest.State })
 }
 
 // TestSelfTestIsToldOnce: what people see of each state, in the ledger, the metrics and the Events, across restarts.
@@ -70,47 +71,47 @@ func TestSelfTestIsToldOnce(t *testing.T) {
 		route := func(receivers ...string) {
 			w.do(func() { w.selfTest = []alerts.Alert{{Receivers: receivers}} })
 		}
-		became := func(state alerts.SelfTestState, within time.Duration) {
+		became := func(state selftest.State, within time.Duration) {
 			t.Helper()
 			require.True(t, w.until(within, func() bool { return mustLedger(w).Status.SelfTest.State == state }), "%s within %s; it is %q", state, within, w.selfTestState())
 			series := w.last().series(t, "drydock_selftest_state")
-			require.Len(t, series, len(alerts.SelfTestStates))
+			require.Len(t, series, len(selftest.States))
 			for s, v := range series {
 				require.InDelta(t, gauge(s == string(state)), v, 0, s)
 			}
 		}
 		w.start()
-		became(alerts.SelfTestMissing, time.Minute)
+		became(selftest.Missing, time.Minute)
 		require.Empty(t, w.last().series(t, "drydock_selftest_last_arrival_timestamp_seconds"))
 		require.Contains(t, at(w, func() string { return w.told[len(w.told)-1].Note }), "ruleSelector")
 		route("pager")
-		became(alerts.SelfTestUnrouted, time.Minute)
+		became(selftest.Unrouted, time.Minute)
 		route("pager", "drydock")
-		became(alerts.SelfTestUnknown, time.Minute)
+		became(selftest.Unknown, time.Minute)
 		w.restart(w.config)
-		became(alerts.SelfTestNotArrived, 2*time.Minute)
+		became(selftest.NotArrived, 2*time.Minute)
 		w.restart(w.config)
 		w.pass(5 * time.Minute)
 		require.Equal(t, []string{"NotConnected missing", "NotConnected unrouted", "NotConnected not_arrived"}, w.saidOf("NotConnected", "Connected"), "each once, and not again by another leader")
 
 		away := func() {
 			w.do(func() { w.replicas = [2]replicaState{{dead: true}, {dead: true}} })
-			became(alerts.SelfTestUnknown, 90*time.Second)
+			became(selftest.Unknown, 90*time.Second)
 			w.do(w.mend)
 		}
 		away()
-		became(alerts.SelfTestNotArrived, 2*time.Minute)
+		became(selftest.NotArrived, 2*time.Minute)
 		require.Len(t, w.saidOf("NotConnected"), 3, "nor because nobody could say for a while")
 
 		arrival := at(w, time.Now).Truncate(time.Second)
 		w.do(func() { w.arrive(arrival) })
-		became(alerts.SelfTestOK, time.Minute)
+		became(selftest.OK, time.Minute)
 		away()
-		became(alerts.SelfTestOK, time.Minute)
+		became(selftest.OK, time.Minute)
 		require.Equal(t, map[string]float64{"": float64(arrival.Unix())}, w.last().series(t, "drydock_selftest_last_arrival_timestamp_seconds"))
 		w.restart(w.config)
 		w.pass(16 * time.Second)
-		require.Equal(t, alerts.SelfTestOK, w.selfTestState(), "the last arrival outlives a restart")
+		require.Equal(t, selftest.OK, w.selfTestState(), "the last arrival outlives a restart")
 		require.Equal(t, []string{"Connected ok"}, w.saidOf("Connected"))
 
 		old := w.last()
@@ -125,16 +126,16 @@ func TestSelfTestIsToldOnce(t *testing.T) {
 func TestSelfTestHoldsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(*world)
-		state   alerts.SelfTestState
+		state   selftest.State
 	}{
-		"missing":     {func(*world) {}, alerts.SelfTestMissing},
-		"unrouted":    {func(w *world) { w.selfTest = []alerts.Alert{{Receivers: []string{"pager"}}} }, alerts.SelfTestUnrouted},
-		"not arrived": {func(w *world) { w.selfTest = []alerts.Alert{{Receivers: []string{"drydock"}}} }, alerts.SelfTestNotArrived},
+		"missing":     {func(*world) {}, selftest.Missing},
+		"unrouted":    {func(w *world) { w.selfTest = []alerts.Alert{{Receivers: []string{"pager"}}} }, selftest.Unrouted},
+		"not arrived": {func(w *world) { w.selfTest = []alerts.Alert{{Receivers: []string{"drydock"}}} }, selftest.NotArrived},
 		"unreadable": {func(w *world) {
 			w.selfTest = []alerts.Alert{{Receivers: []string{"drydock"}}}
 			w.ledger[ledger.KeyArrival] = "yesterday"
 			w.ledgerRV++
-		}, alerts.SelfTestNotArrived},
+		}, selftest.NotArrived},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, selfTestConfig(t), 6, func(t *testing.T, w *world) {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/selftest"
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
@@ -22,7 +22,7 @@ func TestTimesFromTheFutureAreClamped(t *testing.T) {
 			Orphans: []ledger.Orphan{{Node: "n1", Record: Record{Began: when, Since: when, Intent: &Intent{At: when}}}},
 			Status: ledger.Status{
 				Breakers: map[string]ledger.Breaker{ledger.ScopeCluster: {State: ledger.BreakerOpen, Since: when, Quiet: when, Seen: when}},
-				Glass:    map[string]ledger.Glass{"n1": {Since: when}}, SelfTest: alerts.SelfTest{Since: when},
+				Glass:    map[string]ledger.Glass{"n1": {Since: when}}, SelfTest: selftest.Result{Since: when},
 			},
 		}
 	}

@@ -12,8 +12,8 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/coverage"
+	"drydock.dev/drydock/remediations/selftest"
 )
 
 // Ledger is the ConfigMap that fences disruptive repairs: written by the leader alone, by compare-and-swap.
@@ -70,7 +70,7 @@ type Status struct {
 	// Holds are those that lie with the fleet, by reason, each with a sentence.
 	Holds map[remediations.Reason]string `json:"holds,omitempty"`
 	// SelfTest is how the connection to Alertmanager is.
-	SelfTest alerts.SelfTest `json:"selfTest,omitzero"`
+	SelfTest selftest.Result `json:"selfTest,omitzero"`
 	// Uncovered are, by step, the Nodes that no single provider serves for it.
 	Uncovered map[string]coverage.Lack `json:"uncovered,omitempty"`
 	// Admission is what came to the webhook of the replica that leads; nil: it has none.

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/selftest"
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
@@ -39,7 +39,7 @@ var anyLedger = rapid.Custom(func(t *rapid.T) *ledger.Ledger {
 		l.Status = ledger.Status{
 			Mode: "enforce", Blind: scene.AnyText.Draw(t, "blind"), Exhausted: map[string]int{scene.AnyID.Draw(t, "policy"): 2}, Holds: map[Reason]string{ReasonAtLimit: scene.AnyText.Draw(t, "hold")},
 			Breakers: map[string]ledger.Breaker{ledger.ScopeCluster: {State: ledger.BreakerOpen, Since: scene.AnyTime.Draw(t, "open"), Unhealthy: 3, Nodes: 9, Quiet: scene.AnyTime.Draw(t, "quiet"), Trial: scene.AnyText.Draw(t, "trial")}},
-			SelfTest: alerts.SelfTest{State: alerts.SelfTestMissing, Message: scene.AnyText.Draw(t, "message"), Since: scene.AnyTime.Draw(t, "self-test since")},
+			SelfTest: selftest.Result{State: selftest.Missing, Message: scene.AnyText.Draw(t, "message"), Since: scene.AnyTime.Draw(t, "self-test since")},
 		}
 	}
 	if rapid.Bool().Draw(t, "arrived") {

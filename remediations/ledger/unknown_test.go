@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/selftest"
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
@@ -27,7 +27,7 @@ func wholeLedger() *ledger.Ledger {
 		Status: ledger.Status{
 			Mode: "enforce", Breakers: map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen}}, Glass: map[string]ledger.Glass{"n1": {Since: scene.Noon, Why: "<&>"}},
 			Ends: map[string][]ledger.RepairEnd{"p": {{Repair: "r1", Failed: true}, {Repair: "r2"}}}, WentBack: &ledger.WentBack{Why: "w"},
-			SelfTest: alerts.SelfTest{State: alerts.SelfTestOK, Since: scene.Noon}, Admission: &ledger.Admission{Serving: scene.Noon},
+			SelfTest: selftest.Result{State: selftest.OK, Since: scene.Noon}, Admission: &ledger.Admission{Serving: scene.Noon},
 		},
 	}
 }

@@ -21,8 +21,8 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/soak"
-	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/selftest"
 )
 
 const ruleFile = "../../rules/DrydockSelfTest.yaml"
@@ -123,7 +123,7 @@ func (b *berth) ledger() *ledger.Ledger {
 
 // becomes waits for the ledger to say the state, and for the metric and the Event with it. It fails where another bad state is told
 // before, and beyond the limit where the machine has nothing else to do: in the soak.
-func (b *berth) becomes(d *lab.Drydock, state alerts.SelfTestState, from time.Time, limit time.Duration) *ledger.Ledger {
+func (b *berth) becomes(d *lab.Drydock, state selftest.State, from time.Time, limit time.Duration) *ledger.Ledger {
 	b.t.Helper()
 	if !soak.Whole() {
 		limit = lab.Patience

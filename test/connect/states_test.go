@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/selftest"
 )
 
 // What the documentation promises.
@@ -46,7 +46,7 @@ func connected(b *berth) {
 	b.set(b.t, b.name, b.receiver())
 	leader := b.start("", elsewhere, stopped)
 	follower := b.start("-follower", b.port, stopped)
-	b.becomes(leader, alerts.SelfTestOK, b.began, time.Minute)
+	b.becomes(leader, selftest.OK, b.began, time.Minute)
 	said, err := b.selfTest(leader, "1m")
 	require.NoError(b.t, err, said)
 	require.Contains(b.t, said, "ok, last arrival ")
@@ -72,7 +72,7 @@ func connected(b *berth) {
 		l := b.ledger()
 		require.Equal(b.t, arrival, l.Arrival, "the last arrival outlives a restart")
 		// An Alertmanager that is too busy to answer in time makes it unknown until the next poll.
-		require.Contains(b.t, []alerts.SelfTestState{alerts.SelfTestOK, alerts.SelfTestUnknown}, l.Status.SelfTest.State)
+		require.Contains(b.t, []selftest.State{selftest.OK, selftest.Unknown}, l.Status.SelfTest.State)
 	}
 	b.measures(again, fmt.Sprintf("drydock_selftest_last_arrival_timestamp_seconds %s\n", exposed(arrival)))
 	b.measures(again, `drydock_selftest_state{state="ok"} 1`)
@@ -91,11 +91,11 @@ func rulesNotLoaded(b *berth) {
 	r.matcher = `alertname="` + name + `"`
 	b.set(b.t, b.name, r)
 	d := b.start("", b.port, map[string]any{"selfTest": r.matcher})
-	b.becomes(d, alerts.SelfTestMissing, b.began, missingWithin)
+	b.becomes(d, selftest.Missing, b.began, missingWithin)
 	rules, err := os.ReadFile(ruleFile)
 	require.NoError(b.t, err)
 	require.NoError(b.t, b.lab.LoadRules(b.t.Context(), "self-test", []byte(strings.ReplaceAll(string(rules), "alert: DrydockSelfTest\n", "alert: "+name+"\n"))))
-	b.becomes(d, alerts.SelfTestOK, time.Now(), mendedWithin)
+	b.becomes(d, selftest.OK, time.Now(), mendedWithin)
 }
 
 // receiverOfAnotherName: alertmanager.receiver is not what Alertmanager calls it, as with an AlertmanagerConfig.
@@ -105,7 +105,7 @@ func receiverOfAnotherName(b *berth) {
 	b.set(b.t, b.name, r)
 	d := b.start("", b.port, nil)
 	const name = `no receiver of this name, but "monitoring/x/wrong-name"`
-	l := b.becomes(d, alerts.SelfTestUnrouted, b.began, missingWithin)
+	l := b.becomes(d, selftest.Unrouted, b.began, missingWithin)
 	require.Contains(b.t, l.Status.SelfTest.Message, name)
 	said, err := b.selfTest(d, "15s")
 	require.Error(b.t, err)
@@ -115,7 +115,7 @@ func receiverOfAnotherName(b *berth) {
 	require.Contains(b.t, after, name)
 	d.Kill()
 	d = b.start("-mended", b.port, map[string]any{"receiver": r.receiver})
-	b.becomes(d, alerts.SelfTestOK, b.began, mendedWithin)
+	b.becomes(d, selftest.OK, b.began, mendedWithin)
 }
 
 // routeDoesNotMatch: as with the matcher that the operator adds to an AlertmanagerConfig's routes.
@@ -124,10 +124,10 @@ func routeDoesNotMatch(b *berth) {
 	r.matcher = `namespace="monitoring"`
 	b.set(b.t, b.name, r)
 	d := b.start("", b.port, nil)
-	l := b.becomes(d, alerts.SelfTestUnrouted, b.began, missingWithin)
+	l := b.becomes(d, selftest.Unrouted, b.began, missingWithin)
 	require.NotContains(b.t, l.Status.SelfTest.Message, "no receiver of this name")
 	b.set(b.t, b.name, b.receiver())
-	b.becomes(d, alerts.SelfTestOK, time.Now(), mendedWithin)
+	b.becomes(d, selftest.OK, time.Now(), mendedWithin)
 }
 
 func tokenIsAnother(b *berth) {
@@ -137,10 +137,10 @@ func tokenIsAnother(b *berth) {
 	r.tokenFile = wrong
 	b.set(b.t, b.name, r)
 	d := b.start("", b.port, nil)
-	l := b.becomes(d, alerts.SelfTestNotArrived, b.began, tokenWithin)
+	l := b.becomes(d, selftest.NotArrived, b.began, tokenWithin)
 	require.Contains(b.t, l.Status.SelfTest.Message, "401")
 	b.set(b.t, b.name, b.receiver())
-	b.becomes(d, alerts.SelfTestOK, time.Now(), mendedWithin)
+	b.becomes(d, selftest.OK, time.Now(), mendedWithin)
 }
 
 func urlLeadsNowhere(b *berth) {
@@ -148,10 +148,10 @@ func urlLeadsNowhere(b *berth) {
 	r.url = nowhere(b)
 	b.set(b.t, b.name, r)
 	d := b.start("", b.port, nil)
-	l := b.becomes(d, alerts.SelfTestNotArrived, b.began, tokenWithin)
+	l := b.becomes(d, selftest.NotArrived, b.began, tokenWithin)
 	require.Contains(b.t, l.Status.SelfTest.Message, "the URL")
 	b.set(b.t, b.name, b.receiver())
-	b.becomes(d, alerts.SelfTestOK, time.Now(), mendedWithin)
+	b.becomes(d, selftest.OK, time.Now(), mendedWithin)
 }
 
 // nowhere is a URL where nobody listens.

@@ -19,9 +19,9 @@ import (
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/selftest"
 	"drydock.dev/drydock/test/admission/requests"
 )
 
@@ -215,7 +215,7 @@ func TestEveryEventIsExplained(t *testing.T) {
 
 func TestEveryStateOfTheSelfTestIsExplained(t *testing.T) {
 	var want []string
-	for _, s := range alerts.SelfTestStates {
+	for _, s := range selftest.States {
 		want = append(want, string(s))
 	}
 	slices.Sort(want)

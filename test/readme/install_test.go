@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/selftest"
 )
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ func TestTheREADMELeadsToTheFirstObservation(t *testing.T) {
 	receiver := freeAddress(t)
 	s.kubeletStarts(receiver, civo)
 	s.alertmanagerRoutes(receiver)
-	await(t, "the self-test", func() bool { return s.ledger().Status.SelfTest.State == alerts.SelfTestOK })
+	await(t, "the self-test", func() bool { return s.ledger().Status.SelfTest.State == selftest.OK })
 
 	refused := s.asks()
 	before := s.node("node-3")

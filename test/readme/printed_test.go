@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/config"
-	"drydock.dev/drydock/internal/selftest"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/admission"
 	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/selftest"
 	"drydock.dev/drydock/test/admission/requests"
 )
 
@@ -40,7 +40,7 @@ func selfTestSays(t *testing.T) (out []string) {
 	} {
 		cfg := &remediations.Config{SelfTest: loaded.Core.SelfTest, Receiver: c.receiver}
 		var memory selftest.Memory
-		var is alerts.SelfTest
+		var is selftest.Result
 		for at := now.Add(-30 * time.Minute); !at.After(now); at = at.Add(15 * time.Second) {
 			word := &alerts.Snapshot{AskedAt: at, Replicas: []alerts.Replica{c.replica}}
 			memory, is = memory.Judge(cfg, word, c.arrived, selftest.Posts{Refused: c.posts}, is)

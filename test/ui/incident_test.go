@@ -9,8 +9,8 @@ import (
 
 	"drydock.dev/drydock/internal/lab/browser"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/selftest"
 )
 
 // What holds for the fleet stands on the Fleet page: who or what, until when, and the command that changes it.
@@ -27,7 +27,7 @@ func TestWhatIsInForceIsTold(t *testing.T) {
 		Status: ledger.Status{
 			Mode: remediations.ModeEnforce, Limits: map[string]string{"concurrent": "3", "unhealthy": "20%"},
 			Blind:    "no Alertmanager answers since " + at.Format(time.RFC3339),
-			SelfTest: alerts.SelfTest{State: alerts.SelfTestMissing, Message: "no Watchdog fires", Since: at},
+			SelfTest: selftest.Result{State: selftest.Missing, Message: "no Watchdog fires", Since: at},
 			Stopped:  map[string]string{"node-disk-pressure": "Civo says that the quota is reached"},
 			Breakers: map[string]ledger.Breaker{"zone/zone-1": {State: ledger.BreakerOpen, Since: at, Unhealthy: 3, Nodes: 8, Quiet: at}},
 			Holds:    map[remediations.Reason]string{remediations.ReasonOutsideWindow: "policy node-not-ready: outside its window until " + until.Format(time.RFC3339)},

@@ -14,6 +14,36 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
+// State is how far the alert that always fires gets on its way to Drydock.
+type State string
+
+const (
+	// Unknown: nothing can be said, or not yet.
+	Unknown State = "unknown"
+	// Missing: no Alertmanager that answered has the alert.
+	Missing State = "missing"
+	// Unrouted: Alertmanager has it, and sends it to others only.
+	Unrouted State = "unrouted"
+	// NotArrived: Alertmanager sends it here, and it does not arrive.
+	NotArrived State = "not_arrived"
+	// OK: it is sent here, and arrives.
+	OK State = "ok"
+)
+
+// States are all of them.
+var States = []State{Unknown, Missing, Unrouted, NotArrived, OK}
+
+// Bad says that Drydock is not connected, and a person must look.
+func (s State) Bad() bool { return s == Missing || s == Unrouted || s == NotArrived }
+
+// Result is what is said of the connection. The zero value: it is not asked for, or was never judged.
+type Result struct {
+	State State `json:"state,omitempty"`
+	// Message has no word in it that moves with time, so that the same state is written once.
+	Message string    `json:"message,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+}
+
 // Posts is what the receiver of this replica knows beside the ledger; zero times: never.
 type Posts struct {
 	// Arrived is when the self-test's alert last arrived, durable or not.
@@ -69,16 +99,16 @@ const (
 
 // Judge says how the connection is by what the Alertmanagers said and by what arrived, and what to remember. No guard
 // asks for it: the self-test holds nothing, and blinds nobody.
-func (m Memory) Judge(c *remediations.Config, w *alerts.Snapshot, arrival time.Time, posts Posts, was alerts.SelfTest) (Memory, alerts.SelfTest) {
+func (m Memory) Judge(c *remediations.Config, w *alerts.Snapshot, arrival time.Time, posts Posts, was Result) (Memory, Result) {
 	if len(c.SelfTest) == 0 {
-		return m, alerts.SelfTest{}
+		return m, Result{}
 	}
 	at := w.AskedAt
 	arrival = believed(at, arrival, posts.Arrived)
 	shown, message := show(c, w)
 	agreed := shown == m.Last
 	m = m.saw(shown, at)
-	state := alerts.SelfTestUnknown
+	state := Unknown
 	switch shown {
 	case sightNobody:
 		if !m.Answered.IsZero() && at.Sub(m.Answered) < laterPatience {
@@ -93,7 +123,7 @@ func (m Memory) Judge(c *remediations.Config, w *alerts.Snapshot, arrival time.T
 		if !agreed || at.Sub(m.Astray) < patience {
 			return m, m.hold(was, at, arrival)
 		}
-		state = alerts.SelfTestState(shown)
+		state = State(shown)
 		m.Free, m.Hindered = time.Time{}, true
 	case sightRouted:
 		state, message = m.arrives(c, at, arrival, posts.Refused, was)
@@ -131,16 +161,16 @@ func (m Memory) saw(shown sight, at time.Time) Memory {
 }
 
 // arrives judges an alert that is routed here and that nothing keeps back.
-func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, was alerts.SelfTest) (alerts.SelfTestState, string) {
+func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, was Result) (State, string) {
 	if young(at, arrival) {
-		return alerts.SelfTestOK, fmt.Sprintf("Alertmanager routes the alert %s to %q, and it arrives", c.SelfTest, c.Receiver)
+		return OK, fmt.Sprintf("Alertmanager routes the alert %s to %q, and it arrives", c.SelfTest, c.Receiver)
 	}
 	limit := arrivesWithin
 	if !arrival.IsZero() && m.Hindered {
 		limit = YoungFor // Alertmanager may have posted it a moment before
 	}
-	if at.Sub(m.Free) < limit && was.State != alerts.SelfTestNotArrived {
-		return alerts.SelfTestUnknown, fmt.Sprintf("Alertmanager routes the alert %s to %q; it is awaited", c.SelfTest, c.Receiver)
+	if at.Sub(m.Free) < limit && was.State != NotArrived {
+		return Unknown, fmt.Sprintf("Alertmanager routes the alert %s to %q; it is awaited", c.SelfTest, c.Receiver)
 	}
 	message := fmt.Sprintf("Alertmanager routes the alert %s to %q, but it has never arrived", c.SelfTest, c.Receiver)
 	if !arrival.IsZero() {
@@ -150,24 +180,24 @@ func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, 
 	if young(at, refused) { // by whom it was sent, nobody knows: it had no token that counts
 		message += "; a post was refused here with 401: if Alertmanager sent it, the token that Alertmanager sends is not the one of receiver.tokenFile"
 	}
-	return alerts.SelfTestNotArrived, message
+	return NotArrived, message
 }
 
 // AwaitsArrival says that an arrival later than the one known would say something new.
-func AwaitsArrival(t alerts.SelfTest, known, now time.Time) bool {
-	return t.State != "" && (t.State != alerts.SelfTestOK || now.Sub(known) > YoungFor-arrivesWithin)
+func AwaitsArrival(t Result, known, now time.Time) bool {
+	return t.State != "" && (t.State != OK || now.Sub(known) > YoungFor-arrivesWithin)
 }
 
 // hold says what was said before, for as long as one word more or less means nothing.
-func (m Memory) hold(was alerts.SelfTest, at, arrival time.Time) alerts.SelfTest {
-	if was.State == "" || (was.State == alerts.SelfTestOK && (m.Routed.IsZero() || at.Sub(m.Routed) > heldFor || !young(at, arrival))) {
-		return become(was, alerts.SelfTestUnknown, "Alertmanager does not say the same twice yet", at)
+func (m Memory) hold(was Result, at, arrival time.Time) Result {
+	if was.State == "" || (was.State == OK && (m.Routed.IsZero() || at.Sub(m.Routed) > heldFor || !young(at, arrival))) {
+		return become(was, Unknown, "Alertmanager does not say the same twice yet", at)
 	}
 	return was
 }
 
 // become keeps since when the state is as it is.
-func become(t alerts.SelfTest, state alerts.SelfTestState, message string, at time.Time) alerts.SelfTest {
+func become(t Result, state State, message string, at time.Time) Result {
 	if t.State != state || t.Since.IsZero() {
 		t.Since = at.UTC().Truncate(time.Second)
 	}
