@@ -96,8 +96,8 @@
 //     TestHistoryRemembersTenOfEachKind, TestLongestRecordIsReadable, TestJournalIsBounded, TestLongUseKeepsItShort,
 //     TestLedgerFitsInAConfigMap, TestAFullLedgerForgetsOldCuresAndTheRepairBegins.
 //
-// The API servers are a target of their own, which package targets/apiserver decides about with a journal that no API server keeps, and
-// with guards of its own. Over it stand TestWhatARescueMayDo, TestWhateverHappensToTheControlPlane and
+// The API servers are a target of their own, which package rescue repairs with a journal that no API server keeps, and with guards of its
+// own. Over it stand TestWhatARescueMayDo, TestWhateverHappensToTheControlPlane and
 // TestEachClauseOfARescueIsNeeded.
 //
 // The guards stand in the order of the design (TestGuardsStandInTheOrderOfTheDesign), each speaks before those behind it

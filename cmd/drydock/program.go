@@ -23,6 +23,7 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/providers/hosts"
 	hostsettings "drydock.dev/drydock/remediations/providers/hosts/settings"
+	"drydock.dev/drydock/remediations/rescue"
 )
 
 // program is what one process is made of. What is made with it needs no API server and lasts as long as the process; what
@@ -43,7 +44,7 @@ type program struct {
 	// hosts is nil where nothing is done on hosts.
 	hosts *hosts.Client
 	// rescue is nil where nothing is configured that could be done without an API server.
-	rescue *engine.Rescue
+	rescue *rescue.Rescue
 	// reg takes the metrics that last as long as the process.
 	reg prometheus.Registerer
 	// providers are those that act on nodes, and nodes are all that the cache has.

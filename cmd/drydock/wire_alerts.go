@@ -12,6 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/alertmanager"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/rescue"
 )
 
 // newAlertmanager asks the configured Alertmanagers.
@@ -53,7 +54,7 @@ func (j *joined) newInbox() kube.Inbox {
 // newReceiver is the door for Alertmanager's posts.
 func (p *program) newReceiver() (*receiver.Server, error) {
 	r := p.cfg.Receiver
-	var takes engine.AlertRecorder = &p.door
+	var takes rescue.AlertRecorder = &p.door
 	if p.rescue != nil {
 		takes = p.rescue.First(takes)
 	}

@@ -9,15 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"drydock.dev/drydock/internal/config"
-	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/providers/hosts"
 	hostsettings "drydock.dev/drydock/remediations/providers/hosts/settings"
-	"drydock.dev/drydock/remediations/statefile"
+	"drydock.dev/drydock/remediations/rescue"
+	"drydock.dev/drydock/remediations/rescue/statefile"
 )
 
 // newRescue is what repairs API servers; nil: the configuration names none.
-func (p *program) newRescue() (*engine.Rescue, error) {
+func (p *program) newRescue() (*rescue.Rescue, error) {
 	c := p.cfg.ControlPlane
 	own, ok := config.Of[*hostsettings.Hosts](p.cfg)
 	if c == nil || !ok { // the configuration has no control plane without hosts
@@ -44,7 +44,7 @@ func (p *program) newRescue() (*engine.Rescue, error) {
 	if torn := journal.Torn(); torn != "" {
 		p.log.Info("the journal's last line was torn by a crash and is dropped; nothing was done for it", "line", torn)
 	}
-	return engine.NewRescue(engine.RescueOptions{
+	return rescue.New(rescue.Options{
 		Config: p.cfg.Core, Hosts: hosts.Kubelets{ControlPlane: plane, Client: p.hosts, Unit: own.Kubelet}, Journal: journal, Alerts: p.alerts,
 		History: kube.Histories{Client: p.clients}, Events: p, Metrics: metrics.Registry, Clock: clock.RealClock{}, Log: p.log.WithName("rescue"),
 		PollInterval: p.cfg.Alertmanager.PollInterval, CallTimeout: callMargin + hostCalls(own.Timeout), NewID: newID,

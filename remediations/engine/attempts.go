@@ -62,7 +62,7 @@ func (p *pass) twice(c calling, m *repairMemory) bool {
 	}
 	m.call = &lifecycle.Call{IntentID: c.attempt, Outcome: remediations.CallUnknown, Why: why}
 	p.again = true
-	c.trail.log(p.Log).Error(nil, "the call is not made a second time", "node", c.of.node, "step", c.step, "why", why)
+	c.trail.Log(p.Log).Error(nil, "the call is not made a second time", "node", c.of.node, "step", c.step, "why", why)
 	p.Events.Event(c.of.node, Event{Warning: true, Reason: "StoreWentBack", Action: c.attempt, Of: c.trail, Note: why + "; the call is not made a second time"})
 	return true
 }

@@ -9,16 +9,15 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
-	"drydock.dev/drydock/remediations/targets/apiserver"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// intentGood is how long after its intent a call may still go out: invariant 4.
-const intentGood = 10 * time.Second
+// IntentGood is how long after its intent a call may still go out: invariant 4.
+const IntentGood = 10 * time.Second
 
-// core is what an engine, or a rescue, asks package remediations. Each has its own, so that a test can take a clause of what
+// core is what an engine asks package remediations. Each has its own, so that a test can take a clause of what
 // must always hold away from one of them, and see the check of that invariant speak: knockout_test.go.
 type core struct {
 	intentGood time.Duration
@@ -41,17 +40,13 @@ type core struct {
 	decideLocation  func(*location.State, time.Time) lifecycle.Decision
 	mayStillMove    func(c *remediations.Config, live *corev1.Node, others []*corev1.Node, intent string) error
 	mayStillPutBack func(c *remediations.Config, live *corev1.Node, others []*corev1.Node, id string) error
-
-	decideAPIServer func(*apiserver.State, time.Time) apiserver.Decision
-	mayStillRescue  func(j apiserver.RescueJournal, attempt string, now time.Time) error
 }
 
 func wholeCore() core {
 	return core{
-		intentGood: intentGood, lookLongest: lookLongest, calling: attempts.calling, sampling: signs.LeaseSampling, refusesAccount: refusesAccount,
+		intentGood: IntentGood, lookLongest: LookLongest, calling: attempts.calling, sampling: signs.LeaseSampling, refusesAccount: refusesAccount,
 		decide: node.Decide, mayStillAct: node.MayStillAct, successorOf: node.SuccessorOf,
 		decideSidecar: sidecar.Decide, mayStillRepair: lifecycle.MayStillRepair,
 		decideLocation: location.Decide, mayStillMove: location.MayStillMove, mayStillPutBack: location.MayStillPutBack,
-		decideAPIServer: apiserver.Decide, mayStillRescue: apiserver.MayStillRescue,
 	}
 }

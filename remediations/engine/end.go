@@ -29,9 +29,9 @@ func (p *pass) end(s *lifecycle.State, d lifecycle.Decision) {
 	if r != nil {
 		p.endSilence(r.Silence)
 	}
-	p.metrics.over(e)
+	p.metrics.Over(e)
 	p.emitOnce(n.Name, e.ID, Event{
-		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
+		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: TrailOfEntry(e),
 		Note: endNote(e, "", d.Message),
 	})
 	if e.Outcome == remediations.OutcomeObserved { // the ledger knows nothing of it
@@ -141,7 +141,7 @@ func (p *pass) supersede(s *lifecycle.State, d lifecycle.Decision) {
 		return
 	}
 	if d.Ended != nil {
-		p.metrics.over(d.Ended)
+		p.metrics.Over(d.Ended)
 		p.release(s.Node.Name, r.ID)
 	}
 	p.endSilence(r.Silence)

@@ -311,8 +311,8 @@ func (e *Engine) due(ctx context.Context) {
 // answered remembers what became of a call until the record has it.
 func (e *Engine) answered(c called) {
 	e.underway--
-	e.metrics.steps.WithLabelValues(c.step, string(c.call.Outcome)).Inc()
-	c.trail.log(e.Log).Info("the provider answered", "node", c.of.node, "step", c.step, "outcome", c.call.Outcome, "why", c.call.Why)
+	e.metrics.Called(c.step, c.call.Outcome)
+	c.trail.Log(e.Log).Info("the provider answered", "node", c.of.node, "step", c.step, "outcome", c.call.Outcome, "why", c.call.Why)
 	c.call.Stop = e.core.refusesAccount(e.doubted, c)
 	if c.of.kind != remediations.KindNode {
 		if m := e.targets[c.of]; m != nil && m.call != nil && m.call.IntentID == c.call.IntentID {

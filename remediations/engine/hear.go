@@ -37,9 +37,9 @@ func (e *Engine) look(ctx context.Context) {
 		return
 	}
 	e.looking, e.lookAgain, e.lookDue = true, false, false
-	known := replicasOf(e.word)
+	last := e.word
 	e.Beside(func() {
-		e.looked <- looked{askedAt: askedAt, replicas: lookWithin(ctx, e.Clock, e.Alerts, e.core.lookLongest, known)}
+		e.looked <- looked{askedAt: askedAt, replicas: LookWithin(ctx, e.Clock, e.Alerts, e.core.lookLongest, last)}
 	})
 }
 

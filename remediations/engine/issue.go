@@ -171,11 +171,13 @@ func (p *pass) mayStill(node string, lets func(ctx context.Context, live *corev1
 	}
 }
 
-// young withholds a call whose intent is too old. It asks both clocks: the monotonic one does not count the time that a
+func (c core) young(since, now time.Time) error { return Young(since, now, c.intentGood) }
+
+// Young withholds a call whose intent is older than good. It asks both clocks: the monotonic one does not count the time that a
 // suspended machine slept.
-func (c core) young(since, now time.Time) error {
-	if now.Sub(since) > c.intentGood || now.Round(0).Sub(since.Round(0)) > c.intentGood {
-		return remediations.Withhold(remediations.ReasonCallWithheld, "the intent is older than %s, so the call was not made", c.intentGood)
+func Young(since, now time.Time, good time.Duration) error {
+	if now.Sub(since) > good || now.Round(0).Sub(since.Round(0)) > good {
+		return remediations.Withhold(remediations.ReasonCallWithheld, "the intent is older than %s, so the call was not made", good)
 	}
 	return nil
 }
@@ -195,7 +197,7 @@ func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, er
 		if trail.Intent != attempt {
 			trail = Trail{Intent: attempt}
 		}
-		trail.log(e.Log).Info("the provider answered late", "node", node, "outcome", outcome, "why", why)
+		trail.Log(e.Log).Info("the provider answered late", "node", node, "outcome", outcome, "why", why)
 		m.call = &lifecycle.Call{IntentID: attempt, Outcome: outcome, Why: why}
 	})
 }
@@ -216,7 +218,7 @@ func (p *pass) silence(ctx context.Context, node string, d lifecycle.Decision) s
 	until := r.Intent.At.Add(policy.Plan[r.Step.Index].Wait)
 	id, err := p.Silencer.Silence(ctx, about, until, fmt.Sprintf("repair %s: %s", r.ID, d.Message))
 	if err != nil {
-		trailOf(r).log(p.Log).Error(err, "the alerts about a node under repair could not be silenced", "node", node)
+		trailOf(r).Log(p.Log).Error(err, "the alerts about a node under repair could not be silenced", "node", node)
 	}
 	return id
 }

@@ -249,18 +249,18 @@ func (p *pass) keepBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool
 	if k.about == nil {
 		action += "-" + id // a Node has repairs of more targets than this one
 	}
-	p.emitOnceOf(k, t, id+"/"+string(d.Reason), Event{Warning: heldIsWarning(d.Reason), Reason: "RepairHeld", Action: action, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(r)})
+	p.emitOnceOf(k, t, id+"/"+string(d.Reason), Event{Warning: HeldIsWarning(d.Reason), Reason: "RepairHeld", Action: action, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(r)})
 	return wrote
 }
 
 func (p *pass) endBeside(k *kind, t *subject, d lifecycle.Decision) {
 	e, whose := d.Ended, ""
-	p.metrics.over(e)
+	p.metrics.Over(e)
 	if k.ofWhat != nil {
 		whose = k.ofWhat(e)
 	}
 	p.emitOnceOf(k, t, e.ID, Event{
-		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
+		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: TrailOfEntry(e),
 		Note: endNote(e, whose, d.Message),
 	})
 	p.again = true                                                   // another one may have waited for its turn
@@ -301,7 +301,7 @@ func (p *pass) emitOnceOf(k *kind, t *subject, key string, e Event) {
 		p.emitOnce(t.of.node, key, e)
 		return
 	}
-	if t.m.emitted.first(key+"|"+e.Reason, 64) {
+	if t.m.emitted.First(key+"|"+e.Reason, 64) {
 		e.About = k.about(t)
 		p.Events.Event("", e)
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"reflect"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"drydock.dev/drydock/internal/soak"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
@@ -29,11 +29,7 @@ type sleeper struct {
 func (c sleeper) Now() time.Time { return awakeFor(c.since.Add(c.wall), c.awake-c.wall) }
 
 // awakeFor is the time with its monotonic reading moved.
-func awakeFor(t time.Time, by time.Duration) time.Time {
-	mono := reflect.ValueOf(&t).Elem().FieldByName("ext") // of a time that has one, the monotonic reading
-	*(*int64)(mono.Addr().UnsafePointer()) += int64(by)
-	return t
-}
+func awakeFor(t time.Time, by time.Duration) time.Time { return soak.Awake(t, by) }
 
 // fresh is a Fleet that has the Node, and nothing else.
 type fresh struct{ Fleet }
@@ -82,7 +78,7 @@ func TestAnIntentThatIsTooOldIsNotWritten(t *testing.T) {
 				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 				for _, e := range w.events {
 					if r := modelRegistry.ReadJournal(e.node).Record; r != nil && r.Phase == remediations.PhaseActing {
-						require.Less(t, e.at.Sub(r.Intent.At), intentGood)
+						require.Less(t, e.at.Sub(r.Intent.At), IntentGood)
 					}
 				}
 			})

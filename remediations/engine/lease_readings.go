@@ -24,7 +24,7 @@ func (r *leaseReadings) follow(node string, l signs.Lease) signs.Lease {
 	if !known && l.Fresh() {
 		return l
 	}
-	if torn(was.ReadAt, l.ReadAt) {
+	if Torn(was.ReadAt, l.ReadAt) {
 		was = signs.Lease{}
 	}
 	l = l.After(was)

@@ -118,7 +118,7 @@ func (p *pass) putBack(t *subject, r *remediations.Record, d lifecycle.Decision)
 	id, node, moves := r.PutBackID(), t.of.node, d.PutBack
 	t.m.call = &lifecycle.Call{IntentID: id}
 	p.underway++
-	trailOf(r).log(p.Log).Info("putting mesh leadership back", "node", node)
+	trailOf(r).Log(p.Log).Info("putting mesh leadership back", "node", node)
 	within := min(p.CallTimeout, r.Deadline.Sub(p.Clock.Now()))
 	p.Beside(func() {
 		ctx, cancel := context.WithTimeout(p.ctx, within)

@@ -93,12 +93,12 @@ func (e *Engine) tellHold() {
 		of := e.long.due[0]
 		e.long.due = e.long.due[1:]
 		h := e.long.held[of]
-		if h == nil || !e.remember(of.node).emitted.first(fmt.Sprintf("long/%s/%s/%s/%s", h.reason, h.of.Repair, of.kind, of.name), 256) {
+		if h == nil || !e.remember(of.node).emitted.First(fmt.Sprintf("long/%s/%s/%s/%s", h.reason, h.of.Repair, of.kind, of.name), 256) {
 			continue
 		}
 		e.long.sent = e.Clock.Now()
 		e.Events.Event(of.eventsAbout(h.about), Event{
-			Warning: heldIsWarning(h.reason), Reason: "RepairHeld", Action: string(h.reason) + "-" + h.of.Repair, Of: h.of, About: h.about,
+			Warning: HeldIsWarning(h.reason), Reason: "RepairHeld", Action: string(h.reason) + "-" + h.of.Repair, Of: h.of, About: h.about,
 			Note: fmt.Sprintf("%s: %s (has held since %s)", h.reason, h.message, h.since.UTC().Format(time.RFC3339)),
 		})
 		return
@@ -113,7 +113,7 @@ func (of target) eventsAbout(about *remediations.Object) string {
 	return of.node
 }
 
-// heldIsWarning says that people should look at a hold with the reason. The others end by themselves, in the normal course of a repair.
-func heldIsWarning(r remediations.Reason) bool {
+// HeldIsWarning says that people should look at a hold with the reason. The others end by themselves, in the normal course of a repair.
+func HeldIsWarning(r remediations.Reason) bool {
 	return r != remediations.ReasonTooYoung && r != remediations.ReasonCooldown && r != remediations.ReasonOutsideWindow
 }

@@ -43,14 +43,14 @@ type memory struct {
 	// silence is that of a repair whose Node was gone before its call was answered.
 	silence string
 	// told are the events already sent, by repair and reason.
-	emitted emitted
+	emitted Emitted
 }
 
 // remember is what is remembered of the node, begun where nothing was.
 func (e *Engine) remember(node string) *memory {
 	m := e.memory[node]
 	if m == nil {
-		m = &memory{emitted: emitted{}}
+		m = &memory{emitted: Emitted{}}
 		e.memory[node] = m
 	}
 	return m

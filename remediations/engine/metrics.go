@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// repairMetrics speak of repairs alone: the engine's, and the rescue's, which has them in every replica.
-type repairMetrics struct {
+// RepairMetrics speak of repairs alone: the engine's, and the rescue's, which has them in every replica.
+type RepairMetrics struct {
 	repairs  *prometheus.GaugeVec
 	ended    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -24,15 +24,30 @@ type repairMetrics struct {
 	holds    *prometheus.GaugeVec
 }
 
-// over counts a repair that ended.
-func (m repairMetrics) over(e *remediations.Entry) {
+// Over counts a repair that ended.
+func (m RepairMetrics) Over(e *remediations.Entry) {
 	m.ended.WithLabelValues(e.Policy, string(e.Outcome)).Inc()
 	m.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
 }
 
+// Called counts an attempt of the step by what became of its call.
+func (m RepairMetrics) Called(step string, outcome remediations.CallOutcome) {
+	m.steps.WithLabelValues(step, string(outcome)).Inc()
+}
+
+// Show shows of a policy that has at most one repair which phase the repair is in, and what holds it; empty: none, nothing.
+func (m RepairMetrics) Show(policy string, in remediations.Phase, held remediations.Reason) {
+	for _, ph := range phases {
+		m.repairs.WithLabelValues(policy, string(ph)).Set(gauge(ph == in))
+	}
+	for _, reason := range remediations.Reasons {
+		m.holds.WithLabelValues(policy, string(reason)).Set(gauge(reason == held))
+	}
+}
+
 // metrics are the fleet's figures. Only the leader has them: rules and dashboards aggregate with max by.
 type metrics struct {
-	repairMetrics
+	RepairMetrics
 	breaker  *prometheus.GaugeVec
 	blind    *prometheus.GaugeVec
 	sources  *prometheus.GaugeVec
@@ -71,8 +86,9 @@ const (
 // BlindCauses are all of them.
 var BlindCauses = []string{blindAlertmanager, blindLeases, blindLedger, blindNodes, blindWrites, blindStore, blindDenied, blindCharge}
 
-func newRepairMetrics(reg prometheus.Registerer, c *remediations.Config) repairMetrics {
-	m := repairMetrics{
+// NewRepairMetrics registers them, or gives those that are registered already.
+func NewRepairMetrics(reg prometheus.Registerer, c *remediations.Config) RepairMetrics {
+	m := RepairMetrics{
 		repairs: shared(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "drydock_repairs_in_progress", Help: "Repairs on record, by policy and phase.",
 		}, []string{"policy", "phase"})),
@@ -121,7 +137,7 @@ func shared[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 
 func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 	m := &metrics{
-		repairMetrics: newRepairMetrics(reg, c),
+		RepairMetrics: NewRepairMetrics(reg, c),
 		breaker: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "drydock_breaker_state", Help: "1 for the state that the breaker of the scope is in.",
 		}, []string{"scope", "state"}),

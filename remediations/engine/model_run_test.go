@@ -1,10 +1,6 @@
 package engine
 
 import (
-	"flag"
-	"fmt"
-	"os"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,62 +13,15 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestMain keeps the ordinary run short, with the same histories each time: a change is judged by what it changed. With DRYDOCK_SOAK=1
-// it runs a hundred times as many, others each time; -rapid.checks and -rapid.seed name the histories exactly. rapid writes a history
-// that failed into testdata/rapid; once it is committed, each run begins with it.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	chosen := map[string]bool{}
-	flag.Visit(func(f *flag.Flag) { chosen[f.Name] = true })
-	checks, seed := strconv.Itoa(40), "1"
-	if testing.Short() {
-		checks = strconv.Itoa(max(10, 40/every()) * 5) // of which rapid itself takes a fifth; in fewer lives nothing may happen
-	}
-	if soak.Whole() {
-		checks, seed = "4000", "0" // 0: another one each time
-	}
-	if !chosen["rapid.checks"] {
-		_ = flag.Set("rapid.checks", checks)
-		if !chosen["rapid.seed"] {
-			_ = flag.Set("rapid.seed", seed)
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { soak.Histories(m) }
 
-// every is how far apart the cases of a campaign are that are looked at: -short, with the race detector, leaves three of four out, and
-// make quick fifteen of sixteen.
-func every() int {
-	switch {
-	case os.Getenv("DRYDOCK_QUICK") != "":
-		return 16
-	case testing.Short():
-		return 4
-	default:
-		return 1
-	}
-}
+func every() int { return soak.Every() }
 
-// inBubble runs f in a bubble of its own time. A panic, which is how rapid gives up on a case, is carried out of it.
+// inBubble runs f in a bubble of its own time.
 func inBubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	var caught any
-	synctest.Test(t, func(t *testing.T) {
-		defer func() { caught = recover() }()
-		f(t)
-	})
-	switch {
-	case caught == nil:
-	case fmt.Sprintf("%T", caught) == "rapid.invalidData":
-		giveUp(caught)
-	default:
-		panic(caught)
-	}
+	soak.InBubble(t, f)
 }
-
-// giveUp is how rapid drops a case that came to nothing. It panics in a place of its own: rapid tells failures apart
-// by where they come from.
-func giveUp(why any) { panic(why) }
 
 // inWorld runs f on a world of its own, and ends all of its processes after that.
 func inWorld(t *testing.T, c *remediations.Config, nodes int, f func(t *testing.T, w *world)) {

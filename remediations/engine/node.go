@@ -185,6 +185,6 @@ func (p *pass) hold(s *lifecycle.State, d lifecycle.Decision) {
 		return
 	}
 	if d.Record == nil || wrote {
-		p.emitOnce(n.Name, id+"/"+string(d.Reason), Event{Warning: heldIsWarning(d.Reason), Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(cmp.Or(d.Record, was))})
+		p.emitOnce(n.Name, id+"/"+string(d.Reason), Event{Warning: HeldIsWarning(d.Reason), Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(cmp.Or(d.Record, was))})
 	}
 }

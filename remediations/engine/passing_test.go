@@ -76,7 +76,7 @@ func TestWhatCouldNotBeReadIsReadAgain(t *testing.T) {
 				if c.calls < 5 {
 					require.Len(t, began, c.calls)
 				}
-				require.Less(t, began[len(began)-1].Sub(intent.At), intentGood+time.Second)
+				require.Less(t, began[len(began)-1].Sub(intent.At), IntentGood+time.Second)
 				if c.first == remediations.CallAccepted {
 					require.Len(t, w.calls, 1)
 				} else {

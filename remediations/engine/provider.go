@@ -39,7 +39,7 @@ func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 			p.surveys--
 			m.asking, m.survey = false, &answer
 			if answer.Trouble != "" && !known {
-				trailOf(s.Journal.Record).log(p.Log).Info("the step would be refused", "provider", provider, "node", machine.Node, "step", step.String(), "why", answer.Trouble)
+				trailOf(s.Journal.Record).Log(p.Log).Info("the step would be refused", "provider", provider, "node", machine.Node, "step", step.String(), "why", answer.Trouble)
 			}
 		})
 	})

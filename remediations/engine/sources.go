@@ -18,8 +18,8 @@ import (
 // stop without an error, and the store behind them may go back to an older state.
 
 const (
-	// lookLongest bounds one look at Alertmanager. What has not answered by then counts as no answer.
-	lookLongest = 25 * time.Second
+	// LookLongest bounds one look at Alertmanager. What has not answered by then counts as no answer.
+	LookLongest = 25 * time.Second
 	// unseenFor is how long the cache of Nodes may lack what this process wrote.
 	unseenFor = 30 * time.Second
 )
@@ -36,9 +36,9 @@ const (
 // sources are all of them.
 var sources = []string{sourceAlertmanager, sourceNodes, sourceLeases, sourceLedger, sourceLoop}
 
-// lookWithin asks the Alertmanagers, and gives up a look that takes too long, even where the source ignores its context. known are
-// the replicas that answered before. longest is zero where the source itself answers at once, as in a simulation.
-func lookWithin(ctx context.Context, c clock.Clock, source AlertSource, longest time.Duration, known []alerts.Replica) []alerts.Replica {
+// LookWithin asks the Alertmanagers, and gives up a look that takes too long, even where the source ignores its context. last is the
+// answer before, nil: none. longest is zero where the source itself answers at once, as in a simulation.
+func LookWithin(ctx context.Context, c clock.Clock, source AlertSource, longest time.Duration, last *alerts.Snapshot) []alerts.Replica {
 	if longest == 0 {
 		return source.Look(ctx)
 	}
@@ -54,22 +54,14 @@ func lookWithin(ctx context.Context, c clock.Clock, source AlertSource, longest 
 	case <-timer.C():
 	}
 	err := fmt.Errorf("no answer within %s", longest)
-	if len(known) == 0 {
+	if last == nil || len(last.Replicas) == 0 {
 		return []alerts.Replica{{URL: "Alertmanager", Err: err}}
 	}
-	out := make([]alerts.Replica, 0, len(known))
-	for _, r := range known {
+	out := make([]alerts.Replica, 0, len(last.Replicas))
+	for _, r := range last.Replicas {
 		out = append(out, alerts.Replica{URL: r.URL, Err: err})
 	}
 	return out
-}
-
-// replicasOf are those of the last look.
-func replicasOf(word *alerts.Snapshot) []alerts.Replica {
-	if word == nil {
-		return nil
-	}
-	return word.Replicas
 }
 
 // outside is what the engine remembers of its sources, to hold against what they give next. All of it may be lost.

@@ -120,7 +120,7 @@ func (p *pass) stands(n *corev1.Node) bool {
 		return false
 	}
 	was := m.standing
-	if !was.follows(n) || p.now.Before(was.at) || !p.now.Before(was.before) || torn(was.at, p.now) ||
+	if !was.follows(n) || p.now.Before(was.at) || !p.now.Before(was.before) || Torn(was.at, p.now) ||
 		m.work != nil || m.call != nil || !p.sighted() {
 		return false
 	}

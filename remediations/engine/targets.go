@@ -44,7 +44,7 @@ type targetMemory struct {
 	seenAt time.Time
 	// took is how long that look took.
 	took    time.Duration
-	emitted emitted
+	emitted Emitted
 	// waits says that people were told that it waits.
 	waits bool
 	pass  int
@@ -53,7 +53,7 @@ type targetMemory struct {
 func (e *Engine) rememberTarget(of target) (m *targetMemory, known bool) {
 	m, known = e.targets[of]
 	if !known {
-		m = &targetMemory{emitted: emitted{}}
+		m = &targetMemory{emitted: Emitted{}}
 		e.targets[of] = m
 	}
 	return m, known
@@ -154,7 +154,7 @@ func (p *pass) send(c calling, m *repairMemory) {
 	}
 	m.call = &lifecycle.Call{IntentID: c.attempt}
 	p.underway++
-	c.trail.log(p.Log).Info("making the call", "node", c.of.node, "step", c.step)
+	c.trail.Log(p.Log).Info("making the call", "node", c.of.node, "step", c.step)
 	var look lookedLast
 	mayStill := look.over(p.mayStill(c.of.node, c.lets))
 	p.Beside(func() {
@@ -189,7 +189,7 @@ func (p *pass) act(ctx context.Context, c calling, look *lookedLast, mayStill fu
 		if outcome != remediations.CallRefused || !errors.Is(err, ErrPassing) || errors.Is(err, ErrAccount) || look.asked() {
 			return outcome, err
 		}
-		c.trail.log(p.Log).Info("the call could not read what it needs", "node", c.of.node, "step", c.step, "why", err.Error())
+		c.trail.Log(p.Log).Info("the call could not read what it needs", "node", c.of.node, "step", c.step, "why", err.Error())
 		again := p.Clock.NewTimer(ActAgain)
 		select {
 		case <-again.C():

@@ -76,7 +76,7 @@ func (p *pass) emitOnce(node, key string, e Event) {
 	if key == "" {
 		k = e.Note
 	}
-	if m.emitted.first(k, 256) {
+	if m.emitted.First(k, 256) {
 		p.Events.Event(node, e)
 	}
 }
@@ -142,7 +142,7 @@ func (p *pass) publish() {
 		told, is := p.fleetHolds[reason]
 		p.fleetHolds[reason] = toldHold{message, now}
 		if !is || (told.message != message && saysWhich(reason)) {
-			p.Events.Event("", Event{Warning: heldIsWarning(reason), Reason: "RepairHeld", Action: string(reason), Note: string(reason) + ": " + message})
+			p.Events.Event("", Event{Warning: HeldIsWarning(reason), Reason: "RepairHeld", Action: string(reason), Note: string(reason) + ": " + message})
 		}
 	}
 	selfTest := p.selfTest()

@@ -4,7 +4,6 @@ import (
 	"github.com/go-logr/logr"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // Trail is what each line of the log says of the repair that it is about, under the same key everywhere: with it, and with
@@ -25,23 +24,13 @@ func trailOf(r *remediations.Record) Trail {
 	return t
 }
 
-func trailOfEntry(e *remediations.Entry) Trail {
+// TrailOfEntry is that of a repair that has ended.
+func TrailOfEntry(e *remediations.Entry) Trail {
 	return Trail{Repair: e.ID, Policy: e.Policy, Fingerprint: e.Cause, Pod: e.Pod, Location: e.Location, Target: e.Target}
 }
 
-func trailOfRescue(r *apiserver.Rescue) Trail {
-	if r == nil {
-		return Trail{}
-	}
-	t := Trail{Repair: r.ID, Policy: r.Policy, Fingerprint: r.Cause.Alert}
-	if n := len(r.Hosts); n > 0 {
-		t.Intent = r.Hosts[n-1].Attempt
-	}
-	return t
-}
-
-// log has the trail on each of its lines.
-func (t Trail) log(log logr.Logger) logr.Logger {
+// Log has the trail on each of its lines.
+func (t Trail) Log(log logr.Logger) logr.Logger {
 	if t.Repair != "" {
 		log = log.WithValues("repair", t.Repair)
 	}
@@ -66,7 +55,9 @@ func (t Trail) log(log logr.Logger) logr.Logger {
 	return log
 }
 
-// loggedEvents writes each Event into the log as well: there it has its trail, and is there when the API server is not.
+// Logged writes each Event into the log as well: there it has its trail, and is there when the API server is not.
+func Logged(to Recorder, log logr.Logger) Recorder { return loggedEvents{to, log} }
+
 type loggedEvents struct {
 	Recorder
 	to logr.Logger
@@ -74,7 +65,7 @@ type loggedEvents struct {
 
 // Event is Recorder's.
 func (l loggedEvents) Event(regarding string, e Event) {
-	log := e.Of.log(l.to)
+	log := e.Of.Log(l.to)
 	if regarding != "" {
 		log = log.WithValues("node", regarding)
 	}

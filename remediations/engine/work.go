@@ -50,7 +50,7 @@ func (p *pass) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record
 	p.working[n.Name] = true
 	m.call = &lifecycle.Call{IntentID: intent}
 	trail := trailOf(r)
-	trail.log(p.Log).Info("beginning the step", "node", n.Name, "step", r.Step.Name)
+	trail.Log(p.Log).Info("beginning the step", "node", n.Name, "step", r.Step.Name)
 	askAgain, stillIll := p.lastWitness(n, d.Signs)
 	machine, run, node, step := machineOf(n), p.runs, n.Name, r.Step.Name
 	machine.Attempt = intent
@@ -112,8 +112,8 @@ func (p *pass) worked(m *memory, run int, node, step string, trail Trail, err er
 	if err != nil {
 		m.call.Outcome, m.call.Why = remediations.CallRefused, err.Error()
 	}
-	p.metrics.steps.WithLabelValues(step, string(m.call.Outcome)).Inc()
-	trail.log(p.Log).Info("a step ended", "node", node, "step", step, "outcome", m.call.Outcome, "why", m.call.Why)
+	p.metrics.Called(step, m.call.Outcome)
+	trail.Log(p.Log).Info("a step ended", "node", node, "step", step, "outcome", m.call.Outcome, "why", m.call.Why)
 }
 
 // enqueue brings f into the loop, which runs it and passes again; a loop that is over hears nothing more.

@@ -10,13 +10,14 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/rescue"
 )
 
 // Histories writes into the histories of Nodes what was done while no Node could be written. Any replica may, since it was
 // any replica's.
 type Histories struct{ Client kubernetes.Interface }
 
-var _ engine.HistoryWriter = Histories{}
+var _ rescue.HistoryWriter = Histories{}
 
 // historyTries bounds how often an entry is written anew over what somebody else wrote on the Node meanwhile.
 const historyTries = 5

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/internal/lab/hosts"
 	"drydock.dev/drydock/internal/soak"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/statefile"
+	"drydock.dev/drydock/remediations/rescue/statefile"
 )
 
 // control are the hosts of the API servers, in the configuration's order.

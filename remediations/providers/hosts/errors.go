@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/rescue"
 )
 
 // What a caller tells apart. All others concern the host or its answer.
@@ -21,8 +21,8 @@ var (
 	ErrBooted = errors.New("the host has been booted since")
 	// ErrInhibited: somebody blocks the shutdown of the host, with a systemd inhibitor.
 	ErrInhibited = errors.New("a shutdown of the host is blocked")
-	// ErrBusy: that unit is being restarted on the host, or was within the hold. It is a *BusyError, and the engine's.
-	ErrBusy = engine.ErrBusy
+	// ErrBusy: that unit is being restarted on the host, or was within the hold. It is a *BusyError, and the rescue's.
+	ErrBusy = rescue.ErrBusy
 	// ErrSetup: our own key or known_hosts cannot be used, so it is the same for every host until a person mends it.
 	ErrSetup = errors.New("SSH cannot be used")
 )

@@ -178,7 +178,7 @@ type Kubelets struct {
 	Unit string
 }
 
-// Restart is engine.Hosts'.
+// Restart is rescue.Hosts'.
 func (k Kubelets) Restart(ctx context.Context, name, attempt string, mayStill func() error) (remediations.CallOutcome, string, error) {
 	host, ok := k.Host(name)
 	if !ok {

@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/rescue"
 )
 
 // nodes has one Node at most.
@@ -84,7 +85,7 @@ func TestWhatAnActuatorMakesOfAHost(t *testing.T) {
 			})
 			require.Equal(t, tc.outcome, outcome, "%v", err)
 			require.Equal(t, outcome == remediations.CallAccepted, err == nil)
-			require.Equal(t, tc.busy, errors.Is(err, engine.ErrBusy))
+			require.Equal(t, tc.busy, errors.Is(err, rescue.ErrBusy))
 			if outcome == remediations.CallRefused {
 				require.Empty(t, s.attempts())
 			}

@@ -1,4 +1,4 @@
-package engine
+package rescue
 
 import (
 	"context"
@@ -20,9 +20,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/utils/clock"
 
+	"drydock.dev/drydock/internal/soak"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
-	"drydock.dev/drydock/remediations/statefile"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/rescue/statefile"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
@@ -41,7 +43,7 @@ type plane struct {
 
 	guards    []*guard
 	restarted []restarted
-	told      []Event
+	told      []engine.Event
 	history   map[string][]remediations.Entry
 	apiBack   bool
 	ids       int
@@ -106,7 +108,7 @@ func onPlane(t *testing.T, f func(p *plane)) *plane {
 	for _, name := range p.config.ControlPlaneHosts {
 		p.hosts[name] = &planeHost{up: true, cures: true}
 	}
-	inBubble(t, func(*testing.T) {
+	soak.InBubble(t, func(*testing.T) {
 		defer p.close()
 		f(p)
 	})
@@ -142,7 +144,7 @@ func (p *plane) start(name string, config *remediations.Config) *guard {
 	p.do(func() { g.mortal = len(p.guards) == 0; p.guards = append(p.guards, g) })
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cancel = cancel
-	g.rescue = NewRescue(RescueOptions{
+	g.rescue = New(Options{
 		Config: config, Hosts: hostsOf{g}, Journal: journalOf{g}, Alerts: alertsOf{g}, History: historyOf{g}, Events: eventsOf{g}, Metrics: prometheus.NewRegistry(),
 		Clock: clock.RealClock{}, Log: logr.Discard(), PollInterval: 15 * time.Second, CallTimeout: 45 * time.Second,
 		NewID: func() string { p.mu.Lock(); defer p.mu.Unlock(); p.ids++; return fmt.Sprintf("r%05d", p.ids) },
@@ -371,7 +373,7 @@ func (h historyOf) Write(_ context.Context, node string, e remediations.Entry) e
 	case !h.p.apiBack:
 		return errors.New("connection refused")
 	case node == "cp-3":
-		return ErrNotFound
+		return engine.ErrNotFound
 	case !slices.ContainsFunc(h.p.history[node], func(o remediations.Entry) bool { return o.ID == e.ID }):
 		h.p.history[node] = append(h.p.history[node], e)
 	}
@@ -380,7 +382,9 @@ func (h historyOf) Write(_ context.Context, node string, e remediations.Entry) e
 
 type eventsOf struct{ *guard }
 
-func (e eventsOf) Event(_ string, ev Event) { e.p.do(func() { e.p.told = append(e.p.told, ev) }) }
+func (e eventsOf) Event(_ string, ev engine.Event) {
+	e.p.do(func() { e.p.told = append(e.p.told, ev) })
+}
 
 // journal is what the state directory says of itself, when its Drydock is gone.
 func (p *plane) journal(t require.TestingT, name string) apiserver.RescueJournal {

@@ -1,4 +1,4 @@
-package engine
+package rescue
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
@@ -15,8 +16,12 @@ import (
 // rescueStep is what each attempt of a rescue is.
 const rescueStep = "restart-kubelet"
 
-// atOnce bounds the decisions of one pass: an end may be followed by a beginning, and that by an intent.
-const atOnce = 8
+const (
+	// atOnce bounds the decisions of one pass: an end may be followed by a beginning, and that by an intent. soon is when more is decided.
+	atOnce, soon = 8, 50 * time.Millisecond
+	// idle is the longest time between two passes, and later when to go again after the state directory failed.
+	idle, later = time.Minute, 2 * time.Second
+)
 
 // pass decides, and says when to pass again.
 func (r *Rescue) pass(ctx context.Context) time.Duration {
@@ -27,7 +32,7 @@ func (r *Rescue) pass(ctx context.Context) time.Duration {
 			return later
 		}
 		now := r.Clock.Now()
-		d := r.core.decideAPIServer(s, now)
+		d := r.core.decide(s, now)
 		again, err := r.apply(ctx, s, d, now)
 		if err != nil {
 			r.Log.Error(err, "the state directory cannot be written; no API server is restarted")
@@ -47,7 +52,7 @@ func (r *Rescue) pass(ctx context.Context) time.Duration {
 	return soon
 }
 
-// gather returns what DecideAPIServer must know, and notes what people have said since.
+// gather returns what apiserver.Decide must know, and notes what people have said since.
 func (r *Rescue) gather() (*apiserver.State, error) {
 	j, err := r.Journal.Load()
 	if err != nil {
@@ -153,6 +158,22 @@ func (r *Rescue) append(entries ...apiserver.RescueEntry) {
 	}
 }
 
+// forgetTorn forgets what was seen before the machine slept or its clock was set, so that it is read again before anything rests on it.
+func (r *Rescue) forgetTorn(now time.Time) {
+	if r.word != nil && engine.Torn(r.word.AskedAt, now) {
+		r.word = nil
+	}
+	for _, seen := range r.sights {
+		if engine.Torn(seen.At, now) {
+			r.sights = map[string]apiserver.HostSight{}
+			break
+		}
+	}
+	if engine.Torn(r.wellSince, now) {
+		r.wellSince = time.Time{}
+	}
+}
+
 // reset does what a person asked for. The file goes first: a reset that came again and again would let a host be restarted
 // as often as anything likes.
 func (r *Rescue) reset(s *apiserver.State, d apiserver.Decision) error {
@@ -176,7 +197,7 @@ func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Deci
 	try := *d.Try
 	r.call, r.wellSince = &apiserver.RescueCall{Attempt: try.Attempt}, time.Time{}
 	r.trail = trailOfRescue(d.Write[0].Rescue)
-	r.trail.log(r.Log).Info("making the call", "node", try.Host, "step", rescueStep, "why", d.Message)
+	r.trail.Log(r.Log).Info("making the call", "node", try.Host, "step", rescueStep, "why", d.Message)
 	mayStill := r.mayStill(ctx, try.Attempt, now)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.CallTimeout)
@@ -200,9 +221,9 @@ func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Deci
 		r.calls <- c
 	}()
 	if len(d.Write[0].Rescue.Hosts) == 1 {
-		r.emitOnce("", d.Write[0].Rescue.ID, Event{Reason: "RepairStarted", Of: r.trail, Action: d.Write[0].Rescue.ID, Note: fmt.Sprintf("rescue %s of the API servers by policy %s: alert %s", d.Write[0].Rescue.ID, d.Policy.Name, d.Write[0].Rescue.Cause.Alert)})
+		r.emitOnce("", d.Write[0].Rescue.ID, engine.Event{Reason: "RepairStarted", Of: r.trail, Action: d.Write[0].Rescue.ID, Note: fmt.Sprintf("rescue %s of the API servers by policy %s: alert %s", d.Write[0].Rescue.ID, d.Policy.Name, d.Write[0].Rescue.Cause.Alert)})
 	}
-	r.emitOnce(try.Host, try.Attempt, Event{Warning: true, Reason: "RepairStepIssued", Action: try.Attempt, Note: d.Message, Of: r.trail})
+	r.emitOnce(try.Host, try.Attempt, engine.Event{Warning: true, Reason: "RepairStepIssued", Action: try.Attempt, Note: d.Message, Of: r.trail})
 	return nil
 }
 
@@ -216,10 +237,10 @@ func (r *Rescue) mayStill(ctx context.Context, attempt string, since time.Time) 
 		if err != nil {
 			return false, fmt.Errorf("looking at the state directory once more: %w", err)
 		}
-		if err := r.core.mayStillRescue(j, attempt, r.Clock.Now()); err != nil {
+		if err := r.core.mayStill(j, attempt, r.Clock.Now()); err != nil {
 			return false, err
 		}
-		return true, r.core.young(since, r.Clock.Now()) // asked last: a person's pause counts before the age
+		return true, engine.Young(since, r.Clock.Now(), r.core.intentGood) // asked last: a person's pause counts before the age
 	}
 }
 
@@ -242,7 +263,7 @@ func (r *Rescue) writeHistory(ctx context.Context, node string, e remediations.E
 	ctx, cancel := context.WithTimeout(ctx, historyFor)
 	defer cancel()
 	told := apiserver.RescueTold{ID: e.ID, Node: node}
-	if err := r.History.Write(ctx, node, e); err != nil && !errors.Is(err, ErrNotFound) {
+	if err := r.History.Write(ctx, node, e); err != nil && !errors.Is(err, engine.ErrNotFound) {
 		r.Log.V(1).Info("a Node's history cannot be written yet", "node", node, "repair", e.ID, "why", err.Error())
 		told = apiserver.RescueTold{}
 	}
@@ -261,20 +282,20 @@ func (r *Rescue) emit(s *apiserver.State, d apiserver.Decision) {
 	}
 	switch d.Verb {
 	case lifecycle.VerbHold:
-		r.emitOnce("", id+"/"+string(d.Reason), Event{Warning: heldIsWarning(d.Reason), Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOfRescue(rescue)})
+		r.emitOnce("", id+"/"+string(d.Reason), engine.Event{Warning: engine.HeldIsWarning(d.Reason), Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOfRescue(rescue)})
 	case lifecycle.VerbVerify:
 		if t := rescue.Hosts; len(t) > 0 {
 			last := t[len(t)-1]
-			r.emitOnce(last.Host, last.Attempt, Event{Reason: "RepairVerifying", Action: last.Attempt, Note: d.Message, Of: trailOfRescue(rescue)})
+			r.emitOnce(last.Host, last.Attempt, engine.Event{Reason: "RepairVerifying", Action: last.Attempt, Note: d.Message, Of: trailOfRescue(rescue)})
 			if last.Evidence != "" {
-				r.emitOnce(last.Host, last.Attempt, Event{Reason: "RepairEvidence", Action: last.Attempt, Note: "before the restart its kubelet said: " + last.Evidence, Of: trailOfRescue(rescue)})
+				r.emitOnce(last.Host, last.Attempt, engine.Event{Reason: "RepairEvidence", Action: last.Attempt, Note: "before the restart its kubelet said: " + last.Evidence, Of: trailOfRescue(rescue)})
 			}
 		}
 	case lifecycle.VerbEnd:
 		e := d.Ended
-		r.metrics.over(&e.Entry)
-		r.emitOnce("", e.ID, Event{
-			Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(&e.Entry),
+		r.metrics.Over(&e.Entry)
+		r.emitOnce("", e.ID, engine.Event{
+			Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: engine.TrailOfEntry(&e.Entry),
 			Note: fmt.Sprintf("rescue %s of the API servers by policy %s after %s: %s", e.ID, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), d.Message),
 		})
 	case lifecycle.VerbRest, lifecycle.VerbLook, lifecycle.VerbIssue, lifecycle.VerbWait, lifecycle.VerbResume, lifecycle.VerbDrop, lifecycle.VerbReset:
@@ -282,8 +303,8 @@ func (r *Rescue) emit(s *apiserver.State, d apiserver.Decision) {
 }
 
 // emitOnce sends an Event once for each key.
-func (r *Rescue) emitOnce(node, key string, e Event) {
-	if r.emitted.first(key+"|"+e.Reason, 256) {
+func (r *Rescue) emitOnce(node, key string, e engine.Event) {
+	if r.emitted.First(key+"|"+e.Reason, 256) {
 		r.Events.Event(node, e)
 	}
 }
@@ -303,11 +324,25 @@ func (r *Rescue) publish(s *apiserver.State, d apiserver.Decision) {
 		if p.Kind != remediations.KindAPIServer {
 			continue
 		}
-		for _, ph := range phases {
-			r.metrics.repairs.WithLabelValues(p.Name, string(ph)).Set(gauge(rescue != nil && rescue.Policy == p.Name && rescue.Phase == ph))
+		var in remediations.Phase
+		if rescue != nil && rescue.Policy == p.Name {
+			in = rescue.Phase
 		}
-		for _, reason := range remediations.Reasons {
-			r.metrics.holds.WithLabelValues(p.Name, string(reason)).Set(gauge(d.Verb == lifecycle.VerbHold && d.Reason == reason && (d.Policy == nil || d.Policy == p)))
+		var held remediations.Reason
+		if d.Verb == lifecycle.VerbHold && (d.Policy == nil || d.Policy == p) {
+			held = d.Reason
 		}
+		r.metrics.Show(p.Name, in, held)
 	}
+}
+
+func trailOfRescue(r *apiserver.Rescue) engine.Trail {
+	if r == nil {
+		return engine.Trail{}
+	}
+	t := engine.Trail{Repair: r.ID, Policy: r.Policy, Fingerprint: r.Cause.Alert}
+	if n := len(r.Hosts); n > 0 {
+		t.Intent = r.Hosts[n-1].Attempt
+	}
+	return t
 }

@@ -1,4 +1,4 @@
-package engine
+package rescue
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
-	"drydock.dev/drydock/remediations/statefile"
+	"drydock.dev/drydock/remediations/rescue/statefile"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
@@ -24,10 +24,10 @@ type rescueKnockOut struct {
 	speaks string
 }
 
-// sees lets DecideAPIServer see another state than the one that is.
+// sees lets apiserver.Decide see another state than the one that is.
 func sees(change func(*apiserver.State, time.Time)) func(*plane) {
 	return func(p *plane) {
-		p.core.decideAPIServer = func(s *apiserver.State, now time.Time) apiserver.Decision {
+		p.core.decide = func(s *apiserver.State, now time.Time) apiserver.Decision {
 			c := *s
 			if c.Journal.Rescue != nil {
 				r := *c.Journal.Rescue
@@ -194,13 +194,13 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 		"9: a pause holds": {
 			take: func(p *plane) {
 				sees(func(s *apiserver.State, _ time.Time) { s.Journal.Paused = nil })(p)
-				p.core.mayStillRescue = func(apiserver.RescueJournal, string, time.Time) error { return nil }
+				p.core.mayStill = func(apiserver.RescueJournal, string, time.Time) error { return nil }
 			},
 			tale: said(pause), speaks: "9:",
 		},
 		"9: a pause in the last moment": {
 			take: func(p *plane) {
-				p.core.mayStillRescue = func(apiserver.RescueJournal, string, time.Time) error { return nil }
+				p.core.mayStill = func(apiserver.RescueJournal, string, time.Time) error { return nil }
 			},
 			tale: func(p *plane) {
 				p.down()

@@ -1,4 +1,4 @@
-package engine
+package rescue
 
 import (
 	"fmt"
@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"drydock.dev/drydock/internal/soak"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/statefile"
+	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/rescue/statefile"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
@@ -141,7 +143,7 @@ func TestPauseInTheLastMoment(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
 		paused, once := filepath.Join(p.dir, "a", statefile.Paused), sync.Once{}
-		p.core.mayStillRescue = func(j apiserver.RescueJournal, attempt string, now time.Time) error {
+		p.core.mayStill = func(j apiserver.RescueJournal, attempt string, now time.Time) error {
 			once.Do(func() {
 				_ = os.WriteFile(paused, nil, 0o600)
 				j.Paused = new(string)
@@ -359,7 +361,7 @@ func TestTwoReplicasExcludeEachOther(t *testing.T) {
 // stays locked, and the control plane comes back.
 func TestRescueThatDiesAtEveryStep(t *testing.T) {
 	t.Parallel()
-	for at := 0; ; at += every() {
+	for at := 0; ; at += soak.Every() {
 		died := false
 		p := onPlane(t, func(p *plane) {
 			p.down()
@@ -518,4 +520,24 @@ func TestWhateverHappensToTheControlPlane(t *testing.T) {
 	})
 	t.Logf("%d restarts; ends: %v", calls, ends)
 	require.True(t, calls > 0 || testing.Short())
+}
+
+// TestWhatWasSeenBeforeASleepIsForgotten, all of it, and nothing that was seen while the machine was awake.
+func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
+	t.Parallel()
+	then := time.Now()
+	for name, c := range map[string]struct {
+		awake, wall time.Duration
+		forgets     bool
+	}{
+		"awake":                  {time.Minute, time.Minute, false},
+		"suspended":              {time.Second, time.Hour, true},
+		"its clock was set back": {time.Minute, -time.Hour, true},
+	} {
+		r := &Rescue{word: &alerts.Snapshot{AskedAt: then}, sights: map[string]apiserver.HostSight{"cp-1": {At: then}}, wellSince: then}
+		r.forgetTorn(soak.Awake(then.Add(c.wall), c.awake-c.wall))
+		for what, gone := range map[string]bool{"hosts": len(r.sights) == 0, "well hosts": r.wellSince.IsZero(), "word": r.word == nil} {
+			require.Equal(t, c.forgets, gone, "%s: %s", name, what)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package engine
+package rescue
 
 import (
 	"context"
@@ -22,7 +22,7 @@ func (w *written) Record(_ context.Context, labels map[string]string, _ string, 
 // TestTheRescueTakesItsAlertsFirst: one about the API servers goes to it alone, whether or not one of them answers; all others go on.
 func TestTheRescueTakesItsAlertsFirst(t *testing.T) {
 	c := rescueConfig()
-	r := &Rescue{RescueOptions: RescueOptions{Config: c, Clock: clock.RealClock{}}, posted: map[string]remediations.Alert{}, notice: make(chan struct{}, 1)}
+	r := &Rescue{Options: Options{Config: c, Clock: clock.RealClock{}}, posted: map[string]remediations.Alert{}, notice: make(chan struct{}, 1)}
 	var rest written
 	door := r.First(&rest)
 	own := map[string]string{c.Policies[0].Match[0].Name: c.Policies[0].Match[0].Value, "alertname": "A"}

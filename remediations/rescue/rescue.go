@@ -1,4 +1,6 @@
-package engine
+// Package rescue repairs the API servers themselves. It needs none of them: its record is a journal on disk (package statefile), and it
+// decides by that, by Alertmanager, and by what the hosts say (package apiserver).
+package rescue
 
 import (
 	"context"
@@ -12,6 +14,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
@@ -29,8 +32,8 @@ type Hosts interface {
 	Restart(ctx context.Context, host, attempt string, mayStill func() error) (outcome remediations.CallOutcome, evidence string, err error)
 }
 
-// RescueJournal keeps the rescue's record where no API server is needed.
-type RescueJournal interface {
+// Journal keeps the rescue's record where no API server is needed.
+type Journal interface {
 	// Load gives the journal, and a person's words as they are now.
 	Load() (apiserver.RescueJournal, error)
 	// Append makes the entries durable, all or none. After an error they may be or not.
@@ -46,15 +49,15 @@ type HistoryWriter interface {
 	Write(ctx context.Context, node string, e remediations.Entry) error
 }
 
-// RescueOptions are all that the rescue needs; only History may be left out.
-type RescueOptions struct {
+// Options are all that the rescue needs; only History may be left out.
+type Options struct {
 	Config  *remediations.Config
 	Hosts   Hosts
-	Journal RescueJournal
-	Alerts  AlertSource
+	Journal Journal
+	Alerts  engine.AlertSource
 	// History is nil where nobody is to be told.
 	History HistoryWriter
-	Events  Recorder
+	Events  engine.Recorder
 	Metrics prometheus.Registerer
 	Clock   clock.WithTicker
 	Log     logr.Logger
@@ -66,14 +69,26 @@ type RescueOptions struct {
 	NewID func() string
 }
 
+// core is what a rescue decides by. Each has its own, so that a test can take a clause of what must always hold away from one of them,
+// and see the check of that invariant speak: knockout_test.go.
+type core struct {
+	intentGood, lookLongest time.Duration
+	decide                  func(*apiserver.State, time.Time) apiserver.Decision
+	mayStill                func(j apiserver.RescueJournal, attempt string, now time.Time) error
+}
+
+func wholeCore() core {
+	return core{intentGood: engine.IntentGood, lookLongest: engine.LookLongest, decide: apiserver.Decide, mayStill: apiserver.MayStillRescue}
+}
+
 // Rescue repairs the API servers themselves. It needs none of them: it runs in every replica, whoever leads, and replicas
 // exclude each other by what runs on the hosts. Like Engine it is one goroutine that owns all of its state.
 type Rescue struct {
-	RescueOptions
+	Options
 	core    core
-	metrics repairMetrics
+	metrics engine.RepairMetrics
 	notice  chan struct{}
-	looks   chan looked
+	looks   chan *alerts.Snapshot
 	seen    chan map[string]apiserver.HostSight
 	calls   chan apiserver.RescueCall
 	written chan apiserver.RescueTold
@@ -87,13 +102,13 @@ type Rescue struct {
 	sights map[string]apiserver.HostSight
 	call   *apiserver.RescueCall
 	// trail is that of the call.
-	trail     Trail
+	trail     engine.Trail
 	wellSince time.Time
 	lookSince time.Time
 	newID     string
 	// said is what people's files said when they were last read.
 	said    people
-	emitted emitted
+	emitted engine.Emitted
 	// writing says that a history is being written, wroteAt when the last one was begun.
 	writing bool
 	wroteAt time.Time
@@ -121,17 +136,19 @@ const (
 	sightsFor = 8 * time.Second
 	// historyFor bounds one write of a history, and historyEvery is how often one is tried.
 	historyFor, historyEvery = 10 * time.Second, 30 * time.Second
+	// graceful is how long a stopping rescue waits for the call under way.
+	graceful = 5 * time.Second
 	// postedFor is how long an alert is remembered that nobody speaks of any more, and postedMost how many that only a post has brought.
 	postedFor, postedMost = 10 * time.Minute, 16
 )
 
-// NewRescue makes a rescue.
-func NewRescue(o RescueOptions) *Rescue {
-	o.Events = loggedEvents{o.Events, o.Log}
+// New makes a rescue.
+func New(o Options) *Rescue {
+	o.Events = engine.Logged(o.Events, o.Log)
 	return &Rescue{
-		RescueOptions: o, core: wholeCore(), metrics: newRepairMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), looks: make(chan looked, 1),
+		Options: o, core: wholeCore(), metrics: engine.NewRepairMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), looks: make(chan *alerts.Snapshot, 1),
 		seen: make(chan map[string]apiserver.HostSight, 1), calls: make(chan apiserver.RescueCall, 16), written: make(chan apiserver.RescueTold, 1),
-		emitted: emitted{}, heard: map[string]alertHeard{}, posted: map[string]remediations.Alert{},
+		emitted: engine.Emitted{}, heard: map[string]alertHeard{}, posted: map[string]remediations.Alert{},
 	}
 }
 
@@ -172,8 +189,7 @@ func (r *Rescue) Start(ctx context.Context) error {
 		case <-r.notice:
 			r.look(ctx)
 		case l := <-r.looks:
-			r.looking = false
-			r.word = &alerts.Snapshot{AskedAt: l.askedAt, Replicas: l.replicas}
+			r.looking, r.word = false, l
 			if r.lookAgain {
 				r.look(ctx)
 			}
@@ -201,9 +217,9 @@ func (r *Rescue) look(ctx context.Context) {
 		return
 	}
 	r.looking, r.lookAgain = true, false
-	askedAt, known := r.Clock.Now(), replicasOf(r.word)
+	askedAt, last := r.Clock.Now(), r.word
 	go func() {
-		r.looks <- looked{askedAt: askedAt, replicas: lookWithin(ctx, r.Clock, r.Alerts, r.core.lookLongest, known)}
+		r.looks <- &alerts.Snapshot{AskedAt: askedAt, Replicas: engine.LookWithin(ctx, r.Clock, r.Alerts, r.core.lookLongest, last)}
 	}()
 }
 
@@ -252,8 +268,8 @@ func (r *Rescue) sightsOf(saw map[string]apiserver.HostSight, askedAt time.Time)
 
 // answered remembers what became of a call until the journal has it.
 func (r *Rescue) answered(c apiserver.RescueCall) {
-	r.metrics.steps.WithLabelValues(rescueStep, string(c.Outcome)).Inc()
-	r.trail.log(r.Log).Info("the host answered", "step", rescueStep, "outcome", c.Outcome, "why", c.Why)
+	r.metrics.Called(rescueStep, c.Outcome)
+	r.trail.Log(r.Log).Info("the host answered", "step", rescueStep, "outcome", c.Outcome, "why", c.Why)
 	if r.call != nil && r.call.Attempt == c.Attempt {
 		r.call = &c // a late answer to an earlier attempt says nothing of the one under way
 	}
@@ -275,7 +291,7 @@ func (r *Rescue) finish() {
 		}
 	}
 	if s, err := r.gather(); err == nil {
-		if d := r.core.decideAPIServer(s, r.Clock.Now()); d.Verb == lifecycle.VerbVerify {
+		if d := r.core.decide(s, r.Clock.Now()); d.Verb == lifecycle.VerbVerify {
 			r.append(d.Write...)
 		}
 	}
