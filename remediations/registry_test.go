@@ -3,6 +3,7 @@ package remediations_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +19,10 @@ func TestARemediationComesWithItsPageAndItsGoldens(t *testing.T) {
 	require.NoError(t, err)
 	ofKinds, err := filepath.Glob("targets/*/testdata/*/*.output.yaml")
 	require.NoError(t, err)
+	ofTheRescue, err := filepath.Glob("rescue/apiserver/testdata/*/*.output.yaml")
+	require.NoError(t, err)
 	var goldens strings.Builder
-	for _, f := range append(outputs, ofKinds...) {
+	for _, f := range slices.Concat(outputs, ofKinds, ofTheRescue) {
 		text, err := os.ReadFile(f)
 		require.NoError(t, err)
 		goldens.Write(text)

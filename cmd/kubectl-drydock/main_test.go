@@ -78,7 +78,7 @@ func TestNothingOfTheControllerIsLinkedIn(t *testing.T) {
 				"internal/bounded", "internal/config", "internal/config/section", "internal/promhttp", "internal/redact", "internal/replicas", "internal/secretfile", "remediations/admission", "remediations/alertmanager",
 				"remediations/alerts", "remediations/announce", "remediations/coverage", "remediations/fleet", "remediations/ledger", "remediations/lifecycle",
 				"remediations/marks", "remediations/owners", "remediations/routing", "remediations/selftest", "remediations/signs", "rules",
-				"remediations/targets/apiserver", "remediations/targets/location", "remediations/targets/node", "remediations/targets/sidecar",
+				"remediations/rescue/apiserver", "remediations/targets/location", "remediations/targets/node", "remediations/targets/sidecar",
 			}, rest)
 		}
 		require.NotContains(t, pkg, "controller-runtime")

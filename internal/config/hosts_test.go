@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	daemonsets "drydock.dev/drydock/remediations/providers/daemonsets/settings"
 	hostsettings "drydock.dev/drydock/remediations/providers/hosts/settings"
-	"drydock.dev/drydock/remediations/targets/apiserver"
+	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
 func TestHostsNeedAKeyAndKnownHosts(t *testing.T) {

@@ -2,7 +2,7 @@ package config
 
 import (
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/targets/apiserver"
+	"drydock.dev/drydock/remediations/rescue/apiserver"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )

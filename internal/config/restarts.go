@@ -7,7 +7,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	daemonsets "drydock.dev/drydock/remediations/providers/daemonsets/settings"
 	hosts "drydock.dev/drydock/remediations/providers/hosts/settings"
-	"drydock.dev/drydock/remediations/targets/apiserver"
+	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
 const (

@@ -12,8 +12,8 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/rescue/apiserver"
 	"drydock.dev/drydock/remediations/rescue/statefile"
-	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // rescueKnockOut is one clause of what must always hold of a rescue, and how to take it away: with it nothing happens in the

@@ -24,8 +24,8 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/rescue/apiserver"
 	"drydock.dev/drydock/remediations/rescue/statefile"
-	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // plane is a control plane of which no API server may answer, the Alertmanager that says so, and the Drydocks that watch

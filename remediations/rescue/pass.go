@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/targets/apiserver"
+	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
 // rescueStep is what each attempt of a rescue is.

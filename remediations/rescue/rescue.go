@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/lifecycle"
-	"drydock.dev/drydock/remediations/targets/apiserver"
+	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
 // ErrBusy: a restart of the unit runs on the host already, whoever issued it.

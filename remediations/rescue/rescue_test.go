@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/internal/soak"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/rescue/apiserver"
 	"drydock.dev/drydock/remediations/rescue/statefile"
-	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // TestFirstHostThatFailsIsRestarted: one restart brings an API server back, it holds, and the other hosts are left alone.

@@ -12,7 +12,7 @@ import (
 	lab "drydock.dev/drydock/internal/lab/hosts"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/providers/hosts"
-	"drydock.dev/drydock/remediations/targets/apiserver"
+	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
 // caller is Drydock's client of the hosts, as it would go to them.

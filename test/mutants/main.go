@@ -34,14 +34,14 @@ var core = []string{
 	"remediations/kind.go", "remediations/ledger/*.go", "remediations/record_life.go", "remediations/signs/blindness.go", "remediations/signs/witness.go",
 	"remediations/lifecycle/*.go", "remediations/targets/node/decide.go", "remediations/targets/node/last_look.go", "remediations/targets/node/left.go",
 	"remediations/targets/node/proof.go", "remediations/targets/node/relapse.go", "remediations/targets/node/successor.go", "remediations/targets/node/survey.go",
-	"remediations/targets/node/target.go", "remediations/targets/node/witness.go", "remediations/targets/*/guards.go",
+	"remediations/targets/node/target.go", "remediations/targets/node/witness.go", "remediations/targets/*/guards.go", "remediations/rescue/apiserver/guards.go",
 	"remediations/engine/end.go", "remediations/engine/issue.go", "remediations/engine/kinds.go", "remediations/engine/node_change.go",
 	"remediations/engine/policy_stops.go", "remediations/engine/shutdown.go", "remediations/engine/slots.go", "remediations/engine/targets.go",
 }
 
 // folders are the packages whose tests run, in this order: the tests of the pure core are fast and
 // kill most.
-var folders = []string{"remediations", "remediations/ledger", "remediations/fleet", "remediations/lifecycle", "remediations/targets/node", "remediations/targets/apiserver", "remediations/targets/sidecar", "remediations/targets/location", "remediations/admission", "remediations/engine"}
+var folders = []string{"remediations", "remediations/ledger", "remediations/fleet", "remediations/lifecycle", "remediations/targets/node", "remediations/rescue/apiserver", "remediations/targets/sidecar", "remediations/targets/location", "remediations/admission", "remediations/rescue", "remediations/engine"}
 
 const explainedFile = "test/mutants/explained.txt"
 

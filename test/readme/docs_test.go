@@ -101,7 +101,7 @@ func goldenMessages(t *testing.T) map[string][]string {
 		}
 	}
 	var files []string
-	for _, about := range []string{"targets/node/testdata/decide", "targets/sidecar/testdata/decide", "targets/location/testdata/decide", "targets/apiserver/testdata/decide"} {
+	for _, about := range []string{"targets/node/testdata/decide", "targets/sidecar/testdata/decide", "targets/location/testdata/decide", "rescue/apiserver/testdata/decide"} {
 		found, err := filepath.Glob(filepath.Join(root(t), "remediations", about, "*.output.yaml"))
 		require.NoError(t, err)
 		require.NotEmpty(t, found)

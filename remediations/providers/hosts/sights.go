@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/internal/secretfile"
-	"drydock.dev/drydock/remediations/targets/apiserver"
+	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
 const (

@@ -20,7 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"drydock.dev/drydock/remediations/targets/apiserver"
+	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
 // apiServer is one on 127.0.0.1, or at another loopback address with the port of the first.

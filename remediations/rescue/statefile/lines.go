@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 	"strings"
 
-	"drydock.dev/drydock/remediations/targets/apiserver"
+	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
 // version is that of the file's lines.

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"drydock.dev/drydock/remediations/targets/apiserver"
+	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
 // Names in the state directory.

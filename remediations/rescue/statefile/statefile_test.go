@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/targets/apiserver"
+	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)

@@ -46,7 +46,7 @@ func TestEveryReasonAndVerbHasAGolden(t *testing.T) {
 			outcomes[OutcomeRelapsed] = true
 		}
 	}
-	for _, g := range scene.GoldensIn(t, "../../apiserver/testdata/decide") {
+	for _, g := range scene.GoldensIn(t, "../../../rescue/apiserver/testdata/decide") {
 		var v struct {
 			Reason Reason `json:"reason"`
 		}
