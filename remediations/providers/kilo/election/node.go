@@ -28,6 +28,12 @@ const (
 	KeepaliveKey       = "kilo.squat.ai/persistent-keepalive"
 )
 
+// Keys are all of them: what the election rests on, and what a move of the lead does.
+var Keys = []string{
+	LeaderKey, LocationKey, EndpointKey, ForceEndpointKey, InternalIPKey, ForceInternalIPKey, PublicKeyKey, LastSeenKey, WireGuardIPKey,
+	GranularityKey, KeepaliveKey,
+}
+
 // DefaultTopologyLabel names a node's location where no annotation does; kg's flag --topology-label names another.
 const DefaultTopologyLabel = "topology.kubernetes.io/region"
 
