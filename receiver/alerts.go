@@ -10,7 +10,7 @@ import (
 // last one stands, in the place of the first. identity hardly ever takes two sets of labels for one.
 func (p *post) take(wire []wireAlert, identity func(labels map[string]string) uint64) {
 	places := make(map[uint64]int, len(wire))
-	p.alerts = make([]Alert, 0, len(wire))
+	p.alerts = make([]alert, 0, len(wire))
 next:
 	for _, w := range wire {
 		labels, why := usable(w)
@@ -18,7 +18,7 @@ next:
 			p.unusable = append(p.unusable, why)
 			continue
 		}
-		alert := Alert{Labels: labels, Status: w.Status, StartsAt: w.StartsAt.UTC()}
+		alert := alert{Labels: labels, Status: w.Status, StartsAt: w.StartsAt.UTC()}
 		key := identity(labels)
 		for place, taken := places[key]; taken; place, taken = places[key] {
 			if maps.Equal(p.alerts[place].Labels, labels) {
@@ -34,7 +34,7 @@ next:
 
 // usable returns the labels that identify the alert, or why there are none.
 func usable(w wireAlert) (map[string]string, string) {
-	if w.Status != StatusFiring && w.Status != StatusResolved {
+	if w.Status != statusFiring && w.Status != statusResolved {
 		return nil, fmt.Sprintf("its status is %.20q", w.Status)
 	}
 	if year := w.StartsAt.UTC().Year(); year < 1 || year > 9999 {

@@ -16,7 +16,7 @@ import (
 // same body and does nothing else, so that the cost of bounding, authenticating
 // and handing over can be read off. The Recorder costs nothing here.
 func BenchmarkPost(b *testing.B) {
-	accept := RecorderFunc(func(context.Context, Alert) (Result, error) { return Accepted, nil })
+	accept := RecorderFunc(func(context.Context, alert) (result, error) { return resultAccepted, nil })
 	s := newServer(b, Options{TokenFile: write(b, "token", secret), Recorder: accept})
 	gin.SetMode(gin.ReleaseMode)
 	bare := gin.New()

@@ -21,18 +21,18 @@ const secret = "s3cret-token"
 
 // book is a Recorder that remembers what it wrote. verdict may be nil.
 type book struct {
-	verdict func(Alert) (Result, error)
+	verdict func(alert) (result, error)
 
 	mu      sync.Mutex
-	written []Alert
+	written []alert
 }
 
 // RecorderFunc is a Recorder of one function.
-type RecorderFunc func(ctx context.Context, alert Alert) (Result, error)
+type RecorderFunc func(ctx context.Context, alert alert) (result, error)
 
 // Record calls f.
 func (f RecorderFunc) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (string, error) {
-	result, err := f(ctx, Alert{Labels: labels, Status: status, StartsAt: startsAt})
+	result, err := f(ctx, alert{Labels: labels, Status: status, StartsAt: startsAt})
 	return string(result), err
 }
 
@@ -40,8 +40,8 @@ func (b *book) Record(ctx context.Context, labels map[string]string, status stri
 	return RecorderFunc(b.record).Record(ctx, labels, status, startsAt)
 }
 
-func (b *book) record(_ context.Context, a Alert) (Result, error) {
-	result := Accepted
+func (b *book) record(_ context.Context, a alert) (result, error) {
+	result := resultAccepted
 	if b.verdict != nil {
 		var err error
 		if result, err = b.verdict(a); err != nil {

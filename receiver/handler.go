@@ -205,7 +205,7 @@ func (s *Server) oversized(format string, args ...any) *refusal {
 
 // note counts and logs what no Recorder will see.
 func (s *Server) note(p post) {
-	s.metrics.alerts.WithLabelValues(string(NoTarget)).Add(float64(len(p.unusable)))
+	s.metrics.alerts.WithLabelValues(string(resultNoTarget)).Add(float64(len(p.unusable)))
 	if len(p.unusable) > 0 {
 		s.log.Info("ignoring alerts that cannot be used", "alerts", len(p.unusable), "why", p.unusable[0], "group", short(p.groupKey))
 	}

@@ -15,19 +15,19 @@ import (
 )
 
 // byName is a Recorder's verdict out of the node's name.
-func byName(a Alert) (Result, error) {
+func byName(a alert) (result, error) {
 	switch node := a.Labels["node"]; node {
 	case "broken":
 		return "", errors.New("the API server is away")
 	case "odd":
 		return "perhaps", nil
 	case "":
-		return NoTarget, nil
+		return resultNoTarget, nil
 	default:
-		if Result(node).known() {
-			return Result(node), nil
+		if result(node).known() {
+			return result(node), nil
 		}
-		return Accepted, nil
+		return resultAccepted, nil
 	}
 }
 
@@ -147,15 +147,15 @@ func TestTooManyAlertsAreTooLarge(t *testing.T) {
 func TestMetricsStartAtZeroAndCount(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	s := newServer(t, Options{Recorder: &book{verdict: byName}, Registerer: registry})
-	require.Equal(t, len(Results()), testutil.CollectAndCount(s.metrics.alerts))
+	require.Equal(t, len(results()), testutil.CollectAndCount(s.metrics.alerts))
 	require.Equal(t, len(codes()), testutil.CollectAndCount(s.metrics.posts))
 
 	do(s, request("POST", "/v1/alerts", postOf(fire("n1"), fire("broken"), fire("unknown_node"), alertJSON("thinking", "n2"))))
 	expected := `# HELP drydock_alerts_received_total Alerts received by webhook, by what became of them. An accepted one is on its Node, or queued for it. One that could not be taken is not counted: its post is answered 503 and comes again.
 # TYPE drydock_alerts_received_total counter
 `
-	for _, r := range Results() {
-		n := map[Result]int{Accepted: 1, UnknownNode: 1, NoTarget: 1}[r]
+	for _, r := range results() {
+		n := map[result]int{resultAccepted: 1, resultUnknownNode: 1, resultNoTarget: 1}[r]
 		expected += fmt.Sprintf("drydock_alerts_received_total{result=%q} %d\n", r, n)
 	}
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(expected), "drydock_alerts_received_total"))

@@ -9,7 +9,7 @@ import (
 
 // outcome is what became of one alert that was handed to the Recorder.
 type outcome struct {
-	result   Result
+	result   result
 	err      error
 	panicked bool
 }
@@ -27,7 +27,7 @@ type tally struct {
 // them or for the deadline, whichever is first: what is not taken then has
 // failed, whether or not the Recorder listens to its context. A failure stops no
 // other alert. done is called when the last Record has returned.
-func (s *Server) handOver(ctx context.Context, alerts []Alert, done func()) tally {
+func (s *Server) handOver(ctx context.Context, alerts []alert, done func()) tally {
 	ctx, cancel := context.WithTimeout(ctx, s.timeouts.handOver)
 	outcomes := make(chan outcome, len(alerts)) // nobody who writes to it ever waits
 	var next atomic.Int64
@@ -97,7 +97,7 @@ func (t *tally) add(o outcome) {
 
 // record runs outside the request's goroutine, where net/http would not catch a
 // panic, so it has to.
-func (s *Server) record(ctx context.Context, alert Alert) (o outcome) {
+func (s *Server) record(ctx context.Context, alert alert) (o outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			err := fmt.Errorf("recording an alert: panic: %v", p)
@@ -106,7 +106,7 @@ func (s *Server) record(ctx context.Context, alert Alert) (o outcome) {
 		}
 	}()
 	became, err := s.options.Recorder.Record(ctx, alert.Labels, alert.Status, alert.StartsAt)
-	result := Result(became)
+	result := result(became)
 	if err == nil && !result.known() {
 		// A 200 must not rest on an answer that nobody understands.
 		err = fmt.Errorf("recording an alert: the recorder gave the unknown result %q", result)

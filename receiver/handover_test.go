@@ -26,11 +26,11 @@ func group(n int) string {
 }
 
 func TestOneThatCannotBeWrittenLosesNoOther(t *testing.T) {
-	b := &book{verdict: func(a Alert) (Result, error) {
+	b := &book{verdict: func(a alert) (result, error) {
 		if a.Labels["node"] == "n7" {
 			return "", errors.New("conflict")
 		}
-		return Accepted, nil
+		return resultAccepted, nil
 	}}
 	w := do(newServer(t, Options{Recorder: b}), request("POST", "/v1/alerts", group(100)))
 	require.Equal(t, 503, w.Code)
@@ -43,13 +43,13 @@ func TestWritesAtOnceAreBounded(t *testing.T) {
 	var writes atonce.Count
 	full := make(chan struct{})
 	var once sync.Once
-	s := newServer(t, Options{Recorder: RecorderFunc(func(context.Context, Alert) (Result, error) {
+	s := newServer(t, Options{Recorder: RecorderFunc(func(context.Context, alert) (result, error) {
 		defer writes.Leave()
 		if writes.Enter() == writesAtOnce {
 			once.Do(func() { close(full) })
 		}
 		<-full // nobody goes on until sixteen are here
-		return Accepted, nil
+		return resultAccepted, nil
 	})})
 	require.Equal(t, 200, do(s, request("POST", "/v1/alerts", group(100))).Code)
 	require.Equal(t, writesAtOnce, writes.Most())
@@ -59,12 +59,12 @@ func TestTheDeadlineBoundsEvenADeafRecorder(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	returned := make(chan struct{})
-	s := newServer(t, Options{Recorder: RecorderFunc(func(_ context.Context, a Alert) (Result, error) {
+	s := newServer(t, Options{Recorder: RecorderFunc(func(_ context.Context, a alert) (result, error) {
 		if a.Labels["node"] == "n1" {
 			<-release
 			close(returned)
 		}
-		return Accepted, nil
+		return resultAccepted, nil
 	})})
 	s.timeouts.handOver = 3 * time.Second
 	w := do(s, request("POST", "/v1/alerts", group(3)))
@@ -80,13 +80,13 @@ func TestTheDeadlineBoundsEvenADeafRecorder(t *testing.T) {
 // while another one began here, and in a storm none would ever be done.
 func TestAPostThatWasGivenUpIsWrittenToItsEnd(t *testing.T) {
 	begun, given, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	s := newServer(t, Options{Recorder: RecorderFunc(func(ctx context.Context, _ Alert) (Result, error) {
+	s := newServer(t, Options{Recorder: RecorderFunc(func(ctx context.Context, _ alert) (result, error) {
 		close(begun)
 		<-given
 		over <- ctx.Err()
 		_, bounded := ctx.Deadline()
 		require.True(t, bounded)
-		return Accepted, nil
+		return resultAccepted, nil
 	})})
 	ctx, leave := context.WithCancel(t.Context())
 	answered := make(chan *httptest.ResponseRecorder)
@@ -102,9 +102,9 @@ func TestAPostThatWasGivenUpIsWrittenToItsEnd(t *testing.T) {
 func TestPostsAtOnceAreBounded(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	s := newServer(t, Options{Recorder: RecorderFunc(func(context.Context, Alert) (Result, error) {
+	s := newServer(t, Options{Recorder: RecorderFunc(func(context.Context, alert) (result, error) {
 		<-release
-		return Accepted, nil
+		return resultAccepted, nil
 	})})
 	s.timeouts.place = 3 * time.Second
 	var posts sync.WaitGroup
@@ -139,11 +139,11 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 		}
 	}, funcr.Options{})
 	cases := map[string]Options{
-		"of the recorder": {Recorder: RecorderFunc(func(_ context.Context, a Alert) (Result, error) {
+		"of the recorder": {Recorder: RecorderFunc(func(_ context.Context, a alert) (result, error) {
 			if a.Labels["node"] == "n1" {
 				panic("out of cheese")
 			}
-			return Accepted, nil
+			return resultAccepted, nil
 		})},
 		"of a hook": {MaxBodyBytes: 10, Oversized: func(string) { panic("out of cheese") }},
 	}

@@ -35,7 +35,7 @@ func newServerMetrics(registerer prometheus.Registerer) (serverMetrics, error) {
 			Help: "Requests to the receiver, by the status code of the answer.",
 		}, []string{"code"}),
 	}
-	for _, r := range Results() {
+	for _, r := range results() {
 		m.alerts.WithLabelValues(string(r))
 	}
 	for _, c := range codes() {

@@ -108,7 +108,7 @@ type post struct {
 	groupKey  string
 	receiver  string
 	truncated uint64
-	alerts    []Alert  // usable as far as can be told here, each once
+	alerts    []alert  // usable as far as can be told here, each once
 	unusable  []string // why the others are not
 }
 

@@ -147,7 +147,7 @@ func FuzzPayload(f *testing.F) {
 		require.LessOrEqual(t, len(p.alerts)+len(p.unusable), maxAlerts)
 		seen := map[string]bool{}
 		for _, a := range p.alerts {
-			require.Contains(t, []string{StatusFiring, StatusResolved}, a.Status)
+			require.Contains(t, []string{statusFiring, statusResolved}, a.Status)
 			require.NotEmpty(t, a.Labels)
 			require.LessOrEqual(t, len(a.Labels), maxLabels)
 			_, err := a.StartsAt.MarshalJSON()

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Alert is one alert of a post, within the bounds of limits.go. It may still be
+// alert is one alert of a post, within the bounds of limits.go. It may still be
 // unusable; that is the Recorder's to find out.
-type Alert struct {
+type alert struct {
 	// Labels identify the alert: at least one, at most 64, none of them empty,
 	// because an empty label is the same as none. The fingerprint has to be
 	// computed from them.
@@ -20,41 +20,43 @@ type Alert struct {
 
 // The two statuses of an alert.
 const (
-	StatusFiring   = "firing"
-	StatusResolved = "resolved"
+	statusFiring   = "firing"
+	statusResolved = "resolved"
 )
 
-// Result is what became of one alert. It is a value of the label `result` of
+// result is what became of one alert. It is a value of the label `result` of
 // drydock_alerts_received_total.
-type Result string
+type result string
 
-// The closed list of results. Accepted and Unchanged are on their Nodes, or in the
-// queue that is written there next, and SelfTest has done what it was sent for; the others are ignored for good and never change the
+// The closed list of results. resultAccepted and resultUnchanged are on their Nodes, or in the
+// queue that is written there next, and resultSelfTest has done what it was sent for; the others are ignored for good and never change the
 // answer to a post.
 const (
-	Accepted        Result = "accepted"         // written to its Node, or queued for it
-	Unchanged       Result = "unchanged"        // its Node had it already
-	NoPolicy        Result = "no_policy"        // no policy matches it
-	NoTarget        Result = "no_target"        // it names no target, or the receiver found it unusable
-	UnknownNode     Result = "unknown_node"     // the node that it names does not exist
-	UnknownPod      Result = "unknown_pod"      // the pod that it names does not exist, or no node hosts it
-	UnknownLocation Result = "unknown_location" // the mesh has no leader of the location that it names
-	OtherCluster    Result = "other_cluster"    // it is another cluster's
-	NodeFull        Result = "node_full"        // its Node has no room for one more alert
-	NotInCharge     Result = "not_in_charge"    // another Drydock is in charge of the cluster, and this one writes nothing
-	SelfTest        Result = "self_test"        // the alert that always fires: that it arrived is all there is to it
+	resultAccepted        result = "accepted"         // written to its Node, or queued for it
+	resultUnchanged       result = "unchanged"        // its Node had it already
+	resultNoPolicy        result = "no_policy"        // no policy matches it
+	resultNoTarget        result = "no_target"        // it names no target, or the receiver found it unusable
+	resultUnknownNode     result = "unknown_node"     // the node that it names does not exist
+	resultUnknownPod      result = "unknown_pod"      // the pod that it names does not exist, or no node hosts it
+	resultUnknownLocation result = "unknown_location" // the mesh has no leader of the location that it names
+	resultOtherCluster    result = "other_cluster"    // it is another cluster's
+	resultNodeFull        result = "node_full"        // its Node has no room for one more alert
+	resultNotInCharge     result = "not_in_charge"    // another Drydock is in charge of the cluster, and this one writes nothing
+	resultSelfTest        result = "self_test"        // the alert that always fires: that it arrived is all there is to it
 )
 
-// Results are all of them, in the order of the documentation.
-func Results() []Result {
-	return []Result{Accepted, Unchanged, NoPolicy, NoTarget, UnknownNode, UnknownPod, UnknownLocation, OtherCluster, NodeFull, NotInCharge, SelfTest}
+// results are all of them, in the order of the documentation.
+func results() []result {
+	return []result{resultAccepted, resultUnchanged, resultNoPolicy, resultNoTarget, resultUnknownNode, resultUnknownPod, resultUnknownLocation, resultOtherCluster, resultNodeFull, resultNotInCharge, resultSelfTest}
 }
 
 // taken says whether the alert is on its Node or queued for it, where it has one.
-func (r Result) taken() bool { return r == Accepted || r == Unchanged || r == SelfTest }
+func (r result) taken() bool {
+	return r == resultAccepted || r == resultUnchanged || r == resultSelfTest
+}
 
-func (r Result) known() bool {
-	for _, k := range Results() {
+func (r result) known() bool {
+	for _, k := range results() {
 		if r == k {
 			return true
 		}

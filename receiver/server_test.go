@@ -100,10 +100,10 @@ func TestServerListensUntilItsContextEnds(t *testing.T) {
 
 func TestPostsUnderWayFinishAtShutdown(t *testing.T) {
 	recording, release := make(chan struct{}), make(chan struct{})
-	s := newServer(t, Options{Recorder: RecorderFunc(func(ctx context.Context, _ Alert) (Result, error) {
+	s := newServer(t, Options{Recorder: RecorderFunc(func(ctx context.Context, _ alert) (result, error) {
 		close(recording)
 		<-release
-		return Accepted, ctx.Err()
+		return resultAccepted, ctx.Err()
 	})})
 	s.timeouts.shutdown = time.Minute // a busy machine may take long to see that no new connections are taken
 	ctx, stop := context.WithCancel(t.Context())
