@@ -59,10 +59,10 @@ func TestContextThatIsOverSendsNothing(t *testing.T) {
 	sim := provider(t)
 	c := client(t, sim.URL())
 	err := c.Reboot(over(t), node1, nil)
-	requireRefused(t, err, Busy)
+	requireRefused(t, err, reasonBusy)
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = c.Find(over(t), node1)
-	requireRefused(t, err, Busy, "finding node")
+	requireRefused(t, err, reasonBusy, "finding node")
 	require.Empty(t, sim.Calls())
 }
 
@@ -76,7 +76,7 @@ func TestContextThatEndsDuringTheLookupIsARefusal(t *testing.T) {
 		cancel()
 	}()
 	err := client(t, sim.URL()).Reboot(ctx, node1, nil)
-	requireRefused(t, err, Unreachable)
+	requireRefused(t, err, reasonUnreachable)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Empty(t, sim.CallsTo(civosim.HardReboots))
 }
@@ -102,7 +102,7 @@ func TestALookupThatTakesTooLongIsNotFollowedByAWrite(t *testing.T) {
 	sim.Inject(civosim.ListInstances, civosim.Slow(time.Minute))
 	c := client(t, sim.URL(), func(o *Options) { o.IssueWithin = 300 * time.Millisecond })
 	err := c.Reboot(t.Context(), node1, nil)
-	requireRefused(t, err, Unreachable)
+	requireRefused(t, err, reasonUnreachable)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Empty(t, sim.CallsTo(civosim.HardReboots))
 }
@@ -125,7 +125,7 @@ func TestAGateThatIsShutLetsNothingOut(t *testing.T) {
 			})
 			require.Error(t, o.transport)
 			require.True(t, g.Withdraw())
-			requireRefused(t, c.writeVerdict(issue, task{verb: "rebooting", machine: node1}, g, o), Unreachable)
+			requireRefused(t, c.writeVerdict(issue, task{verb: "rebooting", machine: node1}, g, o), reasonUnreachable)
 			sim.Close() // waits for calls under way
 			require.Empty(t, sim.Calls())
 		})
@@ -140,7 +140,7 @@ func TestWriteThatMayNotBeIssuedAnyMore(t *testing.T) {
 	err := c.write(t.Context(), over(t), task{verb: "rebooting", machine: node1}, nil, func(api *civogo.Client) (*civogo.SimpleResponse, error) {
 		return api.HardRebootInstance("i-1")
 	})
-	requireRefused(t, err, Unreachable, "did not reach Civo")
+	requireRefused(t, err, reasonUnreachable, "did not reach Civo")
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, c.Reboot(t.Context(), node1, nil), "the turn is given back")
 	require.Len(t, sim.CallsTo(civosim.HardReboots), 1)
@@ -179,7 +179,7 @@ func TestLateAnswers(t *testing.T) {
 			waiting, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer stop()
 			before := len(sim.Calls())
-			requireRefused(t, c.Reboot(waiting, node1, nil), Busy, "earlier call")
+			requireRefused(t, c.Reboot(waiting, node1, nil), reasonBusy, "earlier call")
 			require.Len(t, sim.Calls(), before)
 
 			release()
@@ -195,7 +195,7 @@ func TestLateAnswers(t *testing.T) {
 				require.Equal(t, remediations.CallAccepted, answer.outcome)
 			} else {
 				require.Equal(t, remediations.CallRefused, answer.outcome)
-				requireRefused(t, answer.err, Rejected)
+				requireRefused(t, answer.err, reasonRejected)
 			}
 			require.NoError(t, c.Reboot(t.Context(), node1, nil))
 		})
@@ -250,7 +250,7 @@ func TestTheCallerHasTheLastWord(t *testing.T) {
 	sim := provider(t)
 	c := client(t, sim.URL())
 	err := c.Reboot(t.Context(), node1, func() error { return errors.New("no longer the leader") })
-	requireRefused(t, err, Withheld, "no longer the leader")
+	requireRefused(t, err, reasonWithheld, "no longer the leader")
 	require.Empty(t, sim.CallsTo(civosim.HardReboots))
 	require.NoError(t, c.Reboot(t.Context(), node1, func() error { return nil }))
 	require.Len(t, sim.CallsTo(civosim.HardReboots), 1)

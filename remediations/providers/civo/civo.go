@@ -84,7 +84,7 @@ type Options struct {
 	// UserAgentVersion is Drydock's version, for Civo's logs. Empty: "dev".
 	UserAgentVersion string
 	// Late, if set, is told of an answer that came after a write had given up with
-	// an UnknownError: what the write would have come to, and why that is not an
+	// an unknownError: what the write would have come to, and why that is not an
 	// acceptance. It is not called if no answer comes within another Timeout. It
 	// runs on a goroutine of its own. The machine's Attempt says which call it was.
 	Late func(m engine.Machine, outcome remediations.CallOutcome, why error)
@@ -157,7 +157,7 @@ func (c *Client) takeTurn(ctx context.Context, t task) error {
 			err = ctx.Err()
 		}
 	}
-	return c.refuse(t, Busy, err, "waiting for an earlier call to Civo to end")
+	return c.refuse(t, reasonBusy, err, "waiting for an earlier call to Civo to end")
 }
 
 func (c *Client) giveTurn() { c.turn <- struct{}{} }

@@ -64,7 +64,7 @@ func rebooted(t *testing.T, c *Client, sim *civosim.Server) error {
 	t.Helper()
 	c.o.Timeout = 5 * time.Second
 	err := c.Reboot(t.Context(), node1, nil)
-	for errors.As(err, new(*RefusedError)) && len(sim.CallsTo(civosim.HardReboots)) == 0 && c.o.Timeout < time.Minute {
+	for errors.As(err, new(*refusedError)) && len(sim.CallsTo(civosim.HardReboots)) == 0 && c.o.Timeout < time.Minute {
 		c.o.Timeout *= 3
 		err = c.Reboot(t.Context(), node1, nil)
 	}
@@ -79,9 +79,9 @@ func patient(t *testing.T, c *Client) {
 	c.giveTurn()
 }
 
-func requireRefused(t *testing.T, err error, why Reason, texts ...string) {
+func requireRefused(t *testing.T, err error, why reason, texts ...string) {
 	t.Helper()
-	var refused *RefusedError
+	var refused *refusedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, why, refused.Reason, err)
 	require.ErrorContains(t, err, "nothing was done")
@@ -90,7 +90,7 @@ func requireRefused(t *testing.T, err error, why Reason, texts ...string) {
 
 func requireUnknown(t *testing.T, err error, texts ...string) {
 	t.Helper()
-	var unknown *UnknownError
+	var unknown *unknownError
 	require.ErrorAs(t, err, &unknown)
 	require.ErrorContains(t, err, "it may have been done")
 	requireText(t, err, texts...)
@@ -149,39 +149,39 @@ func TestOnlyTheMachineOfTheNodeIsRebooted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		machine engine.Machine
 		fault   civosim.Fault
-		why     Reason
+		why     reason
 		text    string
 		noCall  bool
 	}{
 		"hostname gone, a longer one there": {
-			machine: engine.Machine{Node: "node-1"}, fault: civosim.Missing("node-1"), why: NotFound, text: "exactly that hostname",
+			machine: engine.Machine{Node: "node-1"}, fault: civosim.Missing("node-1"), why: reasonNotFound, text: "exactly that hostname",
 		},
 		"ID gone, hostname of another": {
-			machine: engine.Machine{Node: "node-10", ProviderID: "civo://i-9"}, why: NotFound, text: "no instance of that ID",
+			machine: engine.Machine{Node: "node-10", ProviderID: "civo://i-9"}, why: reasonNotFound, text: "no instance of that ID",
 		},
 		"ID gone, a longer one there": {
-			machine: node1, fault: civosim.Missing("node-1"), why: NotFound, text: "(instance i-1)",
+			machine: node1, fault: civosim.Missing("node-1"), why: reasonNotFound, text: "(instance i-1)",
 		},
 		"part of an ID": {
-			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-"}, why: NotFound, text: "no instance of that ID",
+			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-"}, why: reasonNotFound, text: "no instance of that ID",
 		},
 		"two of one hostname": {
-			machine: engine.Machine{Node: "node-1"}, fault: civosim.Twice("node-1"), why: Ambiguous, text: "2 instances have that hostname: i-1, ",
+			machine: engine.Machine{Node: "node-1"}, fault: civosim.Twice("node-1"), why: reasonAmbiguous, text: "2 instances have that hostname: i-1, ",
 		},
 		"ID of another host": {
-			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-10"}, why: Ambiguous, text: `another host, "node-10"`,
+			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-10"}, why: reasonAmbiguous, text: `another host, "node-10"`,
 		},
 		"another provider": {
-			machine: engine.Machine{Node: "node-1", ProviderID: "aws:///i-1"}, why: NotFound, text: `"aws:///i-1" is not of the form civo://`, noCall: true,
+			machine: engine.Machine{Node: "node-1", ProviderID: "aws:///i-1"}, why: reasonNotFound, text: `"aws:///i-1" is not of the form civo://`, noCall: true,
 		},
 		"ID that is a path": {
-			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-10/hard_reboots?"}, why: NotFound, noCall: true,
+			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-10/hard_reboots?"}, why: reasonNotFound, noCall: true,
 		},
-		"empty ID":    {machine: engine.Machine{Node: "node-1", ProviderID: "civo://"}, why: NotFound, noCall: true},
-		"no name":     {machine: engine.Machine{ProviderID: "civo://i-1"}, why: NotFound, noCall: true},
-		"null list":   {machine: node1, fault: civosim.Answer(200, nil), why: NotFound},
-		"no own ID":   {machine: engine.Machine{Node: "n"}, fault: civosim.Answer(200, []any{map[string]any{"hostname": "n"}}), why: BadAnswer},
-		"evil own ID": {machine: engine.Machine{Node: "n"}, fault: civosim.Answer(200, []any{map[string]any{"hostname": "n", "id": "../i-1"}}), why: BadAnswer},
+		"empty ID":    {machine: engine.Machine{Node: "node-1", ProviderID: "civo://"}, why: reasonNotFound, noCall: true},
+		"no name":     {machine: engine.Machine{ProviderID: "civo://i-1"}, why: reasonNotFound, noCall: true},
+		"null list":   {machine: node1, fault: civosim.Answer(200, nil), why: reasonNotFound},
+		"no own ID":   {machine: engine.Machine{Node: "n"}, fault: civosim.Answer(200, []any{map[string]any{"hostname": "n"}}), why: reasonBadAnswer},
+		"evil own ID": {machine: engine.Machine{Node: "n"}, fault: civosim.Answer(200, []any{map[string]any{"hostname": "n", "id": "../i-1"}}), why: reasonBadAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim := provider(t)
@@ -239,14 +239,14 @@ func TestTheKeyIsReadAgain(t *testing.T) {
 	sim := provider(t)
 	path := keyFile(t, "old")
 	c := client(t, sim.URL(), func(o *Options) { o.APIKeyFile = path })
-	requireRefused(t, c.Reboot(t.Context(), node1, nil), Unauthorized, "put a valid API key into "+path)
+	requireRefused(t, c.Reboot(t.Context(), node1, nil), reasonUnauthorized, "put a valid API key into "+path)
 	require.NoError(t, os.WriteFile(path, []byte(apiKey), 0o600))
 	require.NoError(t, c.Reboot(t.Context(), node1, nil))
 
 	require.NoError(t, os.Remove(path))
 	calls := len(sim.Calls())
 	err := c.Reboot(t.Context(), node1, nil)
-	requireRefused(t, err, Unauthorized, path)
+	requireRefused(t, err, reasonUnauthorized, path)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.Len(t, sim.Calls(), calls)
 }

@@ -9,50 +9,50 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// RefusedError means that the provider certainly did nothing. Error is one
+// refusedError means that the provider certainly did nothing. Error is one
 // sentence for people: the node, what happened and what to do.
-type RefusedError struct {
-	Reason Reason
+type refusedError struct {
+	Reason reason
 	Err    error // the cause; may be nil
 	text   string
 	// again is how long Civo asks to be left alone; zero: it does not.
 	again time.Duration
 }
 
-func (e *RefusedError) Error() string { return e.text }
+func (e *refusedError) Error() string { return e.text }
 
 // Unwrap returns the cause, for errors.Is with a context's errors or civogo's.
-func (e *RefusedError) Unwrap() error { return e.Err }
+func (e *refusedError) Unwrap() error { return e.Err }
 
 // as is what it says to the engine.
-func (e *RefusedError) as() *kit.Refusal {
+func (e *refusedError) as() *kit.Refusal {
 	return &kit.Refusal{Why: e.Reason.Concern(), Text: e.text, Again: e.again}
 }
 
 // Is finds the engine's errors.
-func (e *RefusedError) Is(target error) bool { return e.as().Is(target) }
+func (e *refusedError) Is(target error) bool { return e.as().Is(target) }
 
-// AccountError means that Civo refuses the key, or the quota is reached: no call
+// accountError means that Civo refuses the key, or the quota is reached: no call
 // for any machine will succeed until a person acts, so whoever gets one stops
-// calling. It is a *RefusedError too: nothing was done.
-type AccountError struct{ refused *RefusedError }
+// calling. It is a *refusedError too: nothing was done.
+type accountError struct{ refused *refusedError }
 
-func (e *AccountError) Error() string { return e.refused.text }
+func (e *accountError) Error() string { return e.refused.text }
 
-// Unwrap returns the *RefusedError, which has the reason: Unauthorized or Quota.
-func (e *AccountError) Unwrap() error { return e.refused }
+// Unwrap returns the *refusedError, which has the reason: Unauthorized or Quota.
+func (e *accountError) Unwrap() error { return e.refused }
 
-// UnknownError means that the provider may or may not have done it. Whoever
+// unknownError means that the provider may or may not have done it. Whoever
 // gets one must take it for done until the machine proves otherwise.
-type UnknownError struct {
+type unknownError struct {
 	Err  error // the cause; may be nil
 	text string
 }
 
-func (e *UnknownError) Error() string { return e.text }
+func (e *unknownError) Error() string { return e.text }
 
 // Unwrap returns the cause, for errors.Is with a context's errors or civogo's.
-func (e *UnknownError) Unwrap() error { return e.Err }
+func (e *unknownError) Unwrap() error { return e.Err }
 
 // task is what an error is about.
 type task struct {
@@ -68,20 +68,20 @@ func (t task) String() string {
 	return fmt.Sprintf("%s node %q (instance %s) through Civo", t.verb, t.machine.Node, t.instance)
 }
 
-func (c *Client) refuse(t task, why Reason, cause error, format string, args ...any) error {
+func (c *Client) refuse(t task, why reason, cause error, format string, args ...any) error {
 	hint := strings.NewReplacer("{cluster}", c.o.ClusterID, "{region}", c.o.Region, "{key file}", c.o.APIKeyFile).Replace(reasons[why].advice)
 	cause = c.keys.Error(cause)
-	refused := &RefusedError{Reason: why, Err: cause, text: c.keys.Hide(fmt.Sprintf("%s: nothing was done: %s%s; %s",
+	refused := &refusedError{Reason: why, Err: cause, text: c.keys.Hide(fmt.Sprintf("%s: nothing was done: %s%s; %s",
 		t, fmt.Sprintf(format, args...), because(cause), hint))}
 	if why.Concern() == kit.Account {
-		return &AccountError{refused}
+		return &accountError{refused}
 	}
 	return refused
 }
 
 func (c *Client) doubt(t task, cause error, format string, args ...any) error {
 	cause = c.keys.Error(cause)
-	return &UnknownError{Err: cause, text: c.keys.Hide(fmt.Sprintf("%s: it may have been done: %s%s; take it as done and look whether the machine changed",
+	return &unknownError{Err: cause, text: c.keys.Hide(fmt.Sprintf("%s: it may have been done: %s%s; take it as done and look whether the machine changed",
 		t, fmt.Sprintf(format, args...), because(cause)))}
 }
 

@@ -19,30 +19,30 @@ func TestFaultsOfTheLookup(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		fault civosim.Fault
-		why   Reason
+		why   reason
 		is    error
 		text  string
 		short bool // needs a short Timeout
 		tries int  // 0: one
 	}{
-		"hang":                {fault: civosim.Hang(), why: Unreachable, text: "does not answer", short: true},
-		"server error":        {fault: civosim.ServerError(), why: Unavailable, is: civogo.InternalServerError, text: "HTTP 500", tries: 3},
-		"unauthorized":        {fault: civosim.Unauthorized(), why: Unauthorized, is: civogo.AuthenticationError, text: "civo-api-key"},
-		"key of nobody":       {fault: civosim.Answer(404, map[string]any{"code": "database_account_not_found", "reason": "x"}), why: Unauthorized},
-		"forbidden":           {fault: civosim.Answer(403, map[string]any{"code": "new_code", "reason": "x"}), why: Unauthorized},
-		"quota":               {fault: civosim.Quota(), why: Quota, is: civogo.QuotaLimitReachedError},
-		"cut":                 {fault: civosim.Cut(), why: Unreachable, tries: 3},
-		"page":                {fault: civosim.HTML(http.StatusOK), why: BadAnswer},
-		"page with a 403":     {fault: civosim.HTML(http.StatusForbidden), why: BadAnswer, text: "[API key]"},
-		"page with a 401":     {fault: civosim.HTML(http.StatusUnauthorized), why: Unauthorized},
-		"object, not a list":  {fault: civosim.Failed(), why: BadAnswer},
-		"panic of a decoder":  {fault: civosim.PanicReason(400), why: BadAnswer, text: "civogo panicked"},
-		"too long":            {fault: civosim.Oversize(maxAnswer + 1), why: BadAnswer, is: bounded.ErrTooLarge},
-		"redirect":            {fault: civosim.Redirect(), why: BadAnswer, text: "HTTP 307"},
-		"rate limit":          {fault: civosim.Answer(429, map[string]any{"code": "slow_down", "reason": "x"}), why: Unavailable, text: "HTTP 429", tries: 3},
-		"request timeout":     {fault: civosim.Answer(408, map[string]any{"code": "timeout", "reason": "x"}), why: Unavailable, text: "HTTP 408", tries: 3},
-		"page with a 502":     {fault: civosim.HTML(http.StatusBadGateway), why: Unavailable, text: "an HTML page, HTTP 502", tries: 3},
-		"region not in order": {fault: civosim.Answer(400, map[string]any{"code": "region_unavailable", "reason": "x"}), why: WrongRegion},
+		"hang":                {fault: civosim.Hang(), why: reasonUnreachable, text: "does not answer", short: true},
+		"server error":        {fault: civosim.ServerError(), why: reasonUnavailable, is: civogo.InternalServerError, text: "HTTP 500", tries: 3},
+		"unauthorized":        {fault: civosim.Unauthorized(), why: reasonUnauthorized, is: civogo.AuthenticationError, text: "civo-api-key"},
+		"key of nobody":       {fault: civosim.Answer(404, map[string]any{"code": "database_account_not_found", "reason": "x"}), why: reasonUnauthorized},
+		"forbidden":           {fault: civosim.Answer(403, map[string]any{"code": "new_code", "reason": "x"}), why: reasonUnauthorized},
+		"quota":               {fault: civosim.Quota(), why: reasonQuota, is: civogo.QuotaLimitReachedError},
+		"cut":                 {fault: civosim.Cut(), why: reasonUnreachable, tries: 3},
+		"page":                {fault: civosim.HTML(http.StatusOK), why: reasonBadAnswer},
+		"page with a 403":     {fault: civosim.HTML(http.StatusForbidden), why: reasonBadAnswer, text: "[API key]"},
+		"page with a 401":     {fault: civosim.HTML(http.StatusUnauthorized), why: reasonUnauthorized},
+		"object, not a list":  {fault: civosim.Failed(), why: reasonBadAnswer},
+		"panic of a decoder":  {fault: civosim.PanicReason(400), why: reasonBadAnswer, text: "civogo panicked"},
+		"too long":            {fault: civosim.Oversize(maxAnswer + 1), why: reasonBadAnswer, is: bounded.ErrTooLarge},
+		"redirect":            {fault: civosim.Redirect(), why: reasonBadAnswer, text: "HTTP 307"},
+		"rate limit":          {fault: civosim.Answer(429, map[string]any{"code": "slow_down", "reason": "x"}), why: reasonUnavailable, text: "HTTP 429", tries: 3},
+		"request timeout":     {fault: civosim.Answer(408, map[string]any{"code": "timeout", "reason": "x"}), why: reasonUnavailable, text: "HTTP 408", tries: 3},
+		"page with a 502":     {fault: civosim.HTML(http.StatusBadGateway), why: reasonUnavailable, text: "an HTML page, HTTP 502", tries: 3},
+		"region not in order": {fault: civosim.Answer(400, map[string]any{"code": "region_unavailable", "reason": "x"}), why: reasonWrongRegion},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,21 +70,21 @@ func TestFaultsOfTheLookup(t *testing.T) {
 // TestFaultsOfTheWrite: refused only where it is certain that nothing was done.
 func TestFaultsOfTheWrite(t *testing.T) {
 	t.Parallel()
-	const unknown Reason = ""
+	const unknown reason = ""
 	for name, tc := range map[string]struct {
 		fault civosim.Fault
-		why   Reason // empty: an UnknownError
+		why   reason // empty: an unknownError
 		is    error
 		text  string
 		done  int // what really happened at the provider
 		short bool
 	}{
-		"unauthorized":           {fault: civosim.Unauthorized(), why: Unauthorized, is: civogo.AuthenticationError},
-		"quota":                  {fault: civosim.Quota(), why: Quota, is: civogo.QuotaLimitReachedError, text: "raise the account's quota"},
-		"instance just deleted":  {fault: civosim.Answer(404, map[string]any{"code": "database_instance_find", "reason": "x"}), why: NotFound},
-		"state does not allow":   {fault: civosim.Answer(409, map[string]any{"code": "instance_state_must_be_active_or_shutoff", "reason": "building"}), why: Rejected, text: "building"},
-		"200 and failed":         {fault: civosim.Failed(), why: Rejected, text: "Failed to reboot the instance"},
-		"200 and quota":          {fault: civosim.Answer(200, map[string]any{"result": "failed", "code": "quota_limit_reached"}), why: Quota},
+		"unauthorized":           {fault: civosim.Unauthorized(), why: reasonUnauthorized, is: civogo.AuthenticationError},
+		"quota":                  {fault: civosim.Quota(), why: reasonQuota, is: civogo.QuotaLimitReachedError, text: "raise the account's quota"},
+		"instance just deleted":  {fault: civosim.Answer(404, map[string]any{"code": "database_instance_find", "reason": "x"}), why: reasonNotFound},
+		"state does not allow":   {fault: civosim.Answer(409, map[string]any{"code": "instance_state_must_be_active_or_shutoff", "reason": "building"}), why: reasonRejected, text: "building"},
+		"200 and failed":         {fault: civosim.Failed(), why: reasonRejected, text: "Failed to reboot the instance"},
+		"200 and quota":          {fault: civosim.Answer(200, map[string]any{"result": "failed", "code": "quota_limit_reached"}), why: reasonQuota},
 		"200 and no result":      {fault: civosim.After(civosim.Answer(200, map[string]any{})), why: unknown, done: 1, text: "has no result"},
 		"200 and null":           {fault: civosim.After(civosim.Answer(200, nil)), why: unknown, done: 1},
 		"500":                    {fault: civosim.ServerError(), why: unknown, is: civogo.InternalServerError, text: "HTTP 500"},
@@ -135,7 +135,7 @@ const nobody = "http://127.0.0.1:1"
 func TestNobodyListensAtAll(t *testing.T) {
 	t.Parallel()
 	err := client(t, nobody).Reboot(t.Context(), node1, nil)
-	requireRefused(t, err, Unreachable, "connection refused", "check the network")
+	requireRefused(t, err, reasonUnreachable, "connection refused", "check the network")
 }
 
 // TestProviderGoneBetweenLookupAndWrite: a refused connection is no lost one.
@@ -148,14 +148,14 @@ func TestProviderGoneBetweenLookupAndWrite(t *testing.T) {
 	}))
 	defer api.Close()
 	err := client(t, api.URL).Reboot(t.Context(), node1, nil)
-	requireRefused(t, err, Unreachable, "(instance i-1)", "the request did not reach Civo", "connection refused")
+	requireRefused(t, err, reasonUnreachable, "(instance i-1)", "the request did not reach Civo", "connection refused")
 }
 
 func TestErrorsAreOfTwoKinds(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("cause")
-	require.ErrorIs(t, &RefusedError{Err: cause}, cause)
-	require.ErrorIs(t, &UnknownError{Err: cause}, cause)
+	require.ErrorIs(t, &refusedError{Err: cause}, cause)
+	require.ErrorIs(t, &unknownError{Err: cause}, cause)
 	for why, r := range reasons {
 		c := &Client{o: Options{ClusterID: clusterID, Region: region, APIKeyFile: "/key"}}
 		require.NotContains(t, c.refuse(task{}, why, nil, "x").Error(), "{", why)

@@ -13,8 +13,8 @@ import (
 // scheme begins the provider IDs that Civo's cloud controller manager sets.
 const scheme = "civo://"
 
-// ProviderID is how a Node names the instance in spec.providerID.
-func ProviderID(instance string) string { return scheme + instance }
+// providerID is how a Node names the instance in spec.providerID.
+func providerID(instance string) string { return scheme + instance }
 
 // Instance is a machine as Civo knows it.
 type Instance struct {
@@ -27,21 +27,21 @@ type Instance struct {
 type Runs string
 
 const (
-	Running Runs = "running"
+	running Runs = "running"
 	Stopped Runs = "stopped"
-	// Between: Civo is at work on it, or its status is none that is known.
-	Between Runs = "between"
+	// between: Civo is at work on it, or its status is none that is known.
+	between Runs = "between"
 )
 
 // Runs says whether the instance runs by its status.
 func (in Instance) Runs() Runs {
 	switch in.Status {
 	case active:
-		return Running
+		return running
 	case shutOff, stopped, failed:
 		return Stopped
 	}
-	return Between
+	return between
 }
 
 // inTransition says that Civo is building or deleting the instance.
@@ -51,7 +51,7 @@ func asInstance(in civogo.Instance) Instance {
 	return Instance{ID: in.ID, Hostname: in.Hostname, Status: in.Status, CreatedAt: in.CreatedAt, GPUs: in.GPUCount}
 }
 
-// Find looks up the machine, and changes nothing. Its errors are *RefusedError:
+// Find looks up the machine, and changes nothing. Its errors are *refusedError:
 // what it cannot find, Reboot cannot either.
 func (c *Client) Find(ctx context.Context, m engine.Machine) (Instance, error) {
 	return c.lookUp(ctx, m, c.find)
@@ -79,7 +79,7 @@ func (c *Client) findForReboot(ctx context.Context, t task) (Instance, error) {
 		return Instance{}, err
 	}
 	if t.instance = in.ID; in.inTransition() {
-		return Instance{}, c.refuse(t, InTransition, nil, "the instance is %s", in.Status)
+		return Instance{}, c.refuse(t, reasonInTransition, nil, "the instance is %s", in.Status)
 	}
 	return in, nil
 }
@@ -106,14 +106,14 @@ func (c *Client) find(ctx context.Context, t task) (Instance, error) {
 // instanceID takes the ID out of the provider ID; it is empty if that is.
 func (c *Client) instanceID(t task) (string, error) {
 	if t.machine.Node == "" {
-		return "", c.refuse(t, NotFound, nil, "the node has no name")
+		return "", c.refuse(t, reasonNotFound, nil, "the node has no name")
 	}
 	if t.machine.ProviderID == "" {
 		return "", nil
 	}
 	id, ours := strings.CutPrefix(t.machine.ProviderID, scheme)
 	if !ours || !plainID(id) {
-		return "", c.refuse(t, NotFound, nil, "its spec.providerID %.200q is not of the form %s<instance-id>", t.machine.ProviderID, scheme)
+		return "", c.refuse(t, reasonNotFound, nil, "its spec.providerID %.200q is not of the form %s<instance-id>", t.machine.ProviderID, scheme)
 	}
 	return id, nil
 }
@@ -129,11 +129,11 @@ func (c *Client) pickByID(t task, id string, listed []civogo.Instance) (Instance
 		// Civo's cloud controller manager sets provider IDs with civogo's
 		// finder, partial matches included, so an ID alone may be a neighbour's.
 		if in.Hostname != "" && !strings.EqualFold(in.Hostname, t.machine.Node) {
-			return Instance{}, c.refuse(t, Ambiguous, nil, "its spec.providerID names the instance of another host, %s", c.quote(in.Hostname))
+			return Instance{}, c.refuse(t, reasonAmbiguous, nil, "its spec.providerID names the instance of another host, %s", c.quote(in.Hostname))
 		}
 		return asInstance(in), nil
 	}
-	return Instance{}, c.refuse(t, NotFound, nil, "the instance no longer exists: cluster %s has no instance of that ID", c.o.ClusterID)
+	return Instance{}, c.refuse(t, reasonNotFound, nil, "the instance no longer exists: cluster %s has no instance of that ID", c.o.ClusterID)
 }
 
 func (c *Client) pickByHostname(t task, listed []civogo.Instance) (Instance, error) {
@@ -145,11 +145,11 @@ func (c *Client) pickByHostname(t task, listed []civogo.Instance) (Instance, err
 	}
 	switch {
 	case len(found) == 0:
-		return Instance{}, c.refuse(t, NotFound, nil, "the instance no longer exists: cluster %s has no instance of exactly that hostname", c.o.ClusterID)
+		return Instance{}, c.refuse(t, reasonNotFound, nil, "the instance no longer exists: cluster %s has no instance of exactly that hostname", c.o.ClusterID)
 	case len(found) > 1:
 		return Instance{}, c.twoOfOneName(t, found)
 	case !plainID(found[0].ID):
-		return Instance{}, c.refuse(t, BadAnswer, nil, "the instance of that hostname has an ID that is none: %s", c.quote(found[0].ID))
+		return Instance{}, c.refuse(t, reasonBadAnswer, nil, "the instance of that hostname has an ID that is none: %s", c.quote(found[0].ID))
 	}
 	return asInstance(found[0]), nil
 }
@@ -159,5 +159,5 @@ func (c *Client) twoOfOneName(t task, found []civogo.Instance) error {
 	for _, in := range found {
 		ids = append(ids, in.ID)
 	}
-	return c.refuse(t, Ambiguous, nil, "two instances of one name: %d instances have that hostname: %s", len(found), c.keys.Text(strings.Join(ids, ", ")))
+	return c.refuse(t, reasonAmbiguous, nil, "two instances of one name: %d instances have that hostname: %s", len(found), c.keys.Text(strings.Join(ids, ", ")))
 }

@@ -36,36 +36,36 @@ func TestBadInputIsToldApart(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		wrong   func(*testing.T, *civosim.Server, *Options)
-		why     Reason
+		why     reason
 		concern kit.Concern
 		texts   []string
 		but     []string // operations that do without what is wrong
 	}{
 		"unknown cluster": {
 			wrong: func(_ *testing.T, _ *civosim.Server, o *Options) { o.ClusterID = "other" },
-			why:   UnknownCluster, concern: kit.Setup,
+			why:   reasonUnknownCluster, concern: kit.Setup,
 			texts: []string{"unknown cluster, or wrong region: Civo has no cluster other in region LON1", "check clusterID other and region LON1"},
 		},
 		"region of other clusters": {
 			wrong: func(_ *testing.T, _ *civosim.Server, o *Options) { o.Region = "FRA1" },
-			why:   UnknownCluster, concern: kit.Setup,
+			why:   reasonUnknownCluster, concern: kit.Setup,
 			texts: []string{"unknown cluster, or wrong region: Civo has no cluster " + clusterID + " in region FRA1"},
 		},
 		"no such region": {
 			wrong: func(_ *testing.T, _ *civosim.Server, o *Options) { o.Region = "XYZ1" },
-			why:   WrongRegion, concern: kit.Setup, texts: []string{"wrong region: Civo has no region XYZ1", "check region XYZ1"},
+			why:   reasonWrongRegion, concern: kit.Setup, texts: []string{"wrong region: Civo has no region XYZ1", "check region XYZ1"},
 		},
 		"instance no longer exists": {
-			wrong: fault(civosim.Missing("node-1")), why: NotFound, concern: kit.Machine,
+			wrong: fault(civosim.Missing("node-1")), why: reasonNotFound, concern: kit.Machine,
 			texts: []string{"the instance no longer exists: cluster " + clusterID + " has no instance of that ID"}, but: []string{"replaced"},
 		},
 		"two instances of one name": {
-			wrong: fault(civosim.Twice("node-1")), why: Ambiguous, concern: kit.Machine,
+			wrong: fault(civosim.Twice("node-1")), why: reasonAmbiguous, concern: kit.Machine,
 			texts: []string{"two instances of one name: 2 instances have that hostname: i-1, "},
 			but:   []string{"find", "reboot", "soft reboot", "replaced"}, // they go by the ID
 		},
 		"HTML": {
-			wrong: fault(civosim.HTML(200)), why: BadAnswer, concern: kit.Setup,
+			wrong: fault(civosim.HTML(200)), why: reasonBadAnswer, concern: kit.Setup,
 			texts: []string{"is not Civo's API: it sent an HTML page, HTTP 200", "check that apiURL is Civo's API"},
 		},
 		"silence": {
@@ -73,22 +73,22 @@ func TestBadInputIsToldApart(t *testing.T) {
 				s.Inject(civosim.Any, civosim.Hang())
 				o.Timeout = silence
 			},
-			why: Unreachable, concern: kit.Passing, texts: []string{"the network does not answer: nothing came from Civo at 127.0.0.1"},
+			why: reasonUnreachable, concern: kit.Passing, texts: []string{"the network does not answer: nothing came from Civo at 127.0.0.1"},
 		},
 		"nobody there": {
 			wrong: func(_ *testing.T, _ *civosim.Server, o *Options) { o.APIURL = nobody },
-			why:   Unreachable, concern: kit.Passing, texts: []string{"the network does not answer", "connection refused"},
+			why:   reasonUnreachable, concern: kit.Passing, texts: []string{"the network does not answer", "connection refused"},
 		},
 		"Civo is down": {
-			wrong: fault(civosim.HTML(503)), why: Unavailable, concern: kit.Passing,
+			wrong: fault(civosim.HTML(503)), why: reasonUnavailable, concern: kit.Passing,
 			texts: []string{"Civo's API cannot answer just now: it sent an HTML page, HTTP 503"},
 		},
-		"key refused": {wrong: fault(civosim.Unauthorized()), why: Unauthorized, concern: kit.Account, texts: []string{"Civo refuses the API key with HTTP 401"}},
+		"key refused": {wrong: fault(civosim.Unauthorized()), why: reasonUnauthorized, concern: kit.Account, texts: []string{"Civo refuses the API key with HTTP 401"}},
 		"no key": {
 			wrong: func(t *testing.T, _ *civosim.Server, o *Options) { o.APIKeyFile = t.TempDir() + "/gone" },
-			why:   Unauthorized, concern: kit.Account, texts: []string{"there is no API key", "/gone"},
+			why:   reasonUnauthorized, concern: kit.Account, texts: []string{"there is no API key", "/gone"},
 		},
-		"quota": {wrong: fault(civosim.Quota()), why: Quota, concern: kit.Account, texts: []string{"the account's quota at Civo is reached"}},
+		"quota": {wrong: fault(civosim.Quota()), why: reasonQuota, concern: kit.Account, texts: []string{"the account's quota at Civo is reached"}},
 	} {
 		for operation, call := range operations {
 			t.Run(name+"/"+operation, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestBadInputIsToldApart(t *testing.T) {
 				c.o.APIKeyFile = file // it may be gone since
 
 				err = call(t.Context(), c)
-				var account *AccountError
+				var account *accountError
 				if slices.Contains(tc.but, operation) {
 					require.NoError(t, err)
 					return
@@ -127,7 +127,7 @@ func TestAnAccountErrorOfTheWriteItself(t *testing.T) {
 			sim := provider(t)
 			sim.Inject(civosim.Recycle, f)
 			err := client(t, sim.URL()).Recycle(t.Context(), node1, before, nil)
-			var account *AccountError
+			var account *accountError
 			require.ErrorAs(t, err, &account)
 			require.ErrorContains(t, err, "nothing was done")
 			require.Len(t, sim.CallsTo(civosim.Recycle), 1)

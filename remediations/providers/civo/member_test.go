@@ -47,7 +47,7 @@ func TestAMachineOfAnotherClusterIsNotRebooted(t *testing.T) {
 	})
 	c, since := listedOnce(t, sim)
 	m := engine.Machine{Node: "node-5", ProviderID: "civo://i-5"}
-	requireRefused(t, c.Reboot(t.Context(), m, nil), NotFound, "no instance of that ID")
+	requireRefused(t, c.Reboot(t.Context(), m, nil), reasonNotFound, "no instance of that ID")
 	require.Equal(t, []civosim.Op{civosim.ListInstances}, since(), "it is not even asked for")
 }
 
@@ -89,11 +89,11 @@ func TestAMachineThatIsGoneSinceTheListIsNotRebooted(t *testing.T) {
 	c, _ := listedOnce(t, sim)
 	sim.Inject(civosim.GetInstance, civosim.Answer(404, map[string]any{"code": "database_instance_find", "reason": "x"}))
 	sim.Inject(civosim.ListInstances, civosim.Missing("node-1"))
-	requireRefused(t, c.Reboot(t.Context(), node1, nil), NotFound, "no instance of that ID")
+	requireRefused(t, c.Reboot(t.Context(), node1, nil), reasonNotFound, "no instance of that ID")
 	require.Empty(t, sim.CallsTo(civosim.HardReboots))
 
 	sim.Heal(civosim.GetInstance)
-	requireRefused(t, c.Reboot(t.Context(), node1, nil), NotFound, "no instance of that ID")
+	requireRefused(t, c.Reboot(t.Context(), node1, nil), reasonNotFound, "no instance of that ID")
 	require.Empty(t, sim.CallsTo(civosim.HardReboots), "the last list counts, not one before it")
 }
 

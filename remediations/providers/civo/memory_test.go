@@ -57,9 +57,9 @@ func TestAnAnswerTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(promised*garbage))
 			if c.refused {
 				require.ErrorIs(t, err, bounded.ErrTooLarge)
-				requireRefused(t, err, BadAnswer)
+				requireRefused(t, err, reasonBadAnswer)
 			} else if err != nil {
-				requireRefused(t, err, NotFound)
+				requireRefused(t, err, reasonNotFound)
 			}
 		})
 	}

@@ -38,11 +38,11 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 	}
 	t := signs.Testimony{Answer: signs.Unknown, Saw: fmt.Sprintf("Civo says that the instance is %.40q", in.Status)}
 	switch in.Runs() {
-	case Running:
+	case running:
 		t.Answer = signs.Well
 	case Stopped:
 		t.Answer = signs.Ill
-	case Between:
+	case between:
 	}
 	return t
 }
@@ -80,7 +80,7 @@ func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (remediat
 // Outcome makes of a write's error one of the three outcomes that a record knows. An error that is not certainly a refusal means
 // that it may have been done.
 func Outcome(err error) (remediations.CallOutcome, error) {
-	var refused *RefusedError
+	var refused *refusedError
 	switch {
 	case err == nil:
 		return remediations.CallAccepted, nil
@@ -95,7 +95,7 @@ func surveyOf(err error) remediations.Survey {
 	if err == nil {
 		return remediations.Survey{}
 	}
-	var refused *RefusedError
+	var refused *refusedError
 	if errors.As(err, &refused) {
 		return refused.as().Survey()
 	}

@@ -63,8 +63,8 @@ func TestNoRebootWhileCivoIsAtWork(t *testing.T) {
 			}
 			require.Contains(t, s.Trouble, "the instance is "+status)
 			require.False(t, s.Fleetwide, "it is this machine's trouble")
-			requireRefused(t, c.Reboot(t.Context(), node1, nil), InTransition, "the instance is "+status)
-			requireRefused(t, c.SoftReboot(t.Context(), node1, nil), InTransition, "the instance is "+status)
+			requireRefused(t, c.Reboot(t.Context(), node1, nil), reasonInTransition, "the instance is "+status)
+			requireRefused(t, c.SoftReboot(t.Context(), node1, nil), reasonInTransition, "the instance is "+status)
 			require.Empty(t, sim.Done(civosim.Any))
 			said := Rebooter{c}.Testify(t.Context(), machine1, signs.Sign{Kind: signs.NotRunning})
 			require.Contains(t, said.Saw, "Civo says that the instance is", "the witness still reads it")

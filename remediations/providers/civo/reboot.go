@@ -9,8 +9,8 @@ import (
 )
 
 // Reboot hard-reboots the machine: as if its power were cut. Nil means that Civo
-// accepted it, not that the machine is back. A *RefusedError means that Civo
-// certainly did nothing, an *UnknownError that it may have: the reboot must then
+// accepted it, not that the machine is back. A *refusedError means that Civo
+// certainly did nothing, an *unknownError that it may have: the reboot must then
 // count as issued.
 //
 // mayStill is asked at the last moment, with the connection standing and before

@@ -38,7 +38,7 @@ type Before struct {
 // It insists on more than a reboot does: the ID out of the provider ID and the
 // exact hostname are of one instance, no second one bears that hostname, Civo is
 // not building or deleting it, it has no GPUs, and one pool lists it. Its errors are
-// *RefusedError.
+// *refusedError.
 func (c *Client) Look(ctx context.Context, m engine.Machine) (Before, error) {
 	t := task{verb: "looking up", machine: m}
 	if err := c.takeTurn(ctx, t); err != nil {
@@ -66,7 +66,7 @@ func (c *Client) Recycle(ctx context.Context, m engine.Machine, before Before, m
 		in, _, err := c.pickForRecycling(ctx, t)
 		if err == nil && (in.ID != before.InstanceID || in.Hostname != before.Hostname) {
 			t.instance = in.ID
-			err = c.refuse(t, Changed, nil, "the machine that was looked at is instance %.100q of hostname %.200q", before.InstanceID, before.Hostname)
+			err = c.refuse(t, reasonChanged, nil, "the machine that was looked at is instance %.100q of hostname %.200q", before.InstanceID, before.Hostname)
 		}
 		return in, err
 	}
@@ -85,7 +85,7 @@ func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civo
 		return fail(err)
 	}
 	if id == "" {
-		return fail(c.refuse(t, NotFound, nil, "the node has no spec.providerID, so its machine could not be told from the next one"))
+		return fail(c.refuse(t, reasonNotFound, nil, "the node has no spec.providerID, so its machine could not be told from the next one"))
 	}
 	listed, err := c.instances(ctx, t)
 	if err != nil {
@@ -99,13 +99,13 @@ func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civo
 	namesakes := slices.DeleteFunc(slices.Clone(listed), func(i civogo.Instance) bool { return !strings.EqualFold(i.Hostname, t.machine.Node) })
 	switch {
 	case in.Hostname != t.machine.Node:
-		return fail(c.refuse(t, Ambiguous, nil, "its hostname at Civo is %s, which is not exactly the node's name", c.quote(in.Hostname)))
+		return fail(c.refuse(t, reasonAmbiguous, nil, "its hostname at Civo is %s, which is not exactly the node's name", c.quote(in.Hostname)))
 	case len(namesakes) > 1:
 		return fail(c.twoOfOneName(t, namesakes))
 	case in.inTransition():
-		return fail(c.refuse(t, InTransition, nil, "the instance is %s", in.Status))
+		return fail(c.refuse(t, reasonInTransition, nil, "the instance is %s", in.Status))
 	case in.GPUs > 0:
-		return fail(c.refuse(t, GPUs, nil, "the instance has %d GPUs, and a machine with GPUs is never replaced", in.GPUs))
+		return fail(c.refuse(t, reasonGPUs, nil, "the instance has %d GPUs, and a machine with GPUs is never replaced", in.GPUs))
 	}
 	return in, listed, nil
 }
@@ -119,11 +119,11 @@ func (c *Client) poolOf(ctx context.Context, t task) (civogo.KubernetesPool, err
 	found := slices.DeleteFunc(listed, func(p civogo.KubernetesPool) bool { return !lists(p, t.instance) })
 	switch {
 	case len(found) == 0:
-		return civogo.KubernetesPool{}, c.refuse(t, NotFound, nil, "no node pool of cluster %s lists the instance, so no new one would come for it", c.o.ClusterID)
+		return civogo.KubernetesPool{}, c.refuse(t, reasonNotFound, nil, "no node pool of cluster %s lists the instance, so no new one would come for it", c.o.ClusterID)
 	case len(found) > 1:
-		return civogo.KubernetesPool{}, c.refuse(t, Ambiguous, nil, "%d node pools of cluster %s list the instance", len(found), c.o.ClusterID)
+		return civogo.KubernetesPool{}, c.refuse(t, reasonAmbiguous, nil, "%d node pools of cluster %s list the instance", len(found), c.o.ClusterID)
 	case !plainID(found[0].ID) || found[0].Count < 1:
-		return civogo.KubernetesPool{}, c.refuse(t, BadAnswer, nil, "its node pool has the ID %s and should have %d instances, which cannot be", c.quote(found[0].ID), found[0].Count)
+		return civogo.KubernetesPool{}, c.refuse(t, reasonBadAnswer, nil, "its node pool has the ID %s and should have %d instances, which cannot be", c.quote(found[0].ID), found[0].Count)
 	}
 	return found[0], nil
 }

@@ -28,7 +28,7 @@ func TestSoftRebootIsTheOtherCall(t *testing.T) {
 	require.JSONEq(t, `{"region":"LON1"}`, soft[0].Body)
 
 	sim.InjectNext(civosim.SoftReboots, 1, civosim.Failed())
-	requireRefused(t, c.SoftReboot(t.Context(), node1, nil), Rejected, `soft-rebooting node "node-1" (instance i-1)`)
+	requireRefused(t, c.SoftReboot(t.Context(), node1, nil), reasonRejected, `soft-rebooting node "node-1" (instance i-1)`)
 }
 
 // TestRecycleNamesTheExactHostname: the whole of a replacement, on the wire.
@@ -63,31 +63,31 @@ func TestOnlyTheMachineThatWasLookedAtIsRecycled(t *testing.T) {
 	for name, tc := range map[string]struct {
 		machine engine.Machine
 		fault   civosim.Fault
-		why     Reason
+		why     reason
 		text    string
 	}{
-		"no provider ID": {machine: engine.Machine{Node: "node-1"}, why: NotFound, text: "no spec.providerID"},
-		"partial match":  {machine: node1, fault: civosim.Missing("node-1"), why: NotFound, text: "no longer exists"},
+		"no provider ID": {machine: engine.Machine{Node: "node-1"}, why: reasonNotFound, text: "no spec.providerID"},
+		"partial match":  {machine: node1, fault: civosim.Missing("node-1"), why: reasonNotFound, text: "no longer exists"},
 		"two of one hostname": {
-			machine: node1, fault: civosim.Twice("node-1"), why: Ambiguous, text: "2 instances have that hostname: i-1, ",
+			machine: node1, fault: civosim.Twice("node-1"), why: reasonAmbiguous, text: "2 instances have that hostname: i-1, ",
 		},
 		"two but for the letters": {
 			machine: node1, fault: list(instance("i-1", "node-1", active), instance("i-2", "Node-1", active)),
-			why: Ambiguous, text: "2 instances have that hostname: i-1, i-2",
+			why: reasonAmbiguous, text: "2 instances have that hostname: i-1, i-2",
 		},
 		"hostname in other letters": {
-			machine: node1, fault: list(instance("i-1", "Node-1", active)), why: Ambiguous, text: `"Node-1", which is not exactly`,
+			machine: node1, fault: list(instance("i-1", "Node-1", active)), why: reasonAmbiguous, text: `"Node-1", which is not exactly`,
 		},
-		"no hostname":   {machine: node1, fault: list(instance("i-1", "", active)), why: Ambiguous, text: "not exactly the node's name"},
-		"another's ID":  {machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-10"}, why: Ambiguous, text: "another host"},
-		"being deleted": {machine: node1, fault: list(instance("i-1", "node-1", deleting)), why: InTransition, text: "the instance is DELETING"},
-		"being built":   {machine: node1, fault: list(instance("i-1", "node-1", building)), why: InTransition, text: "the instance is BUILDING"},
+		"no hostname":   {machine: node1, fault: list(instance("i-1", "", active)), why: reasonAmbiguous, text: "not exactly the node's name"},
+		"another's ID":  {machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-10"}, why: reasonAmbiguous, text: "another host"},
+		"being deleted": {machine: node1, fault: list(instance("i-1", "node-1", deleting)), why: reasonInTransition, text: "the instance is DELETING"},
+		"being built":   {machine: node1, fault: list(instance("i-1", "node-1", building)), why: reasonInTransition, text: "the instance is BUILDING"},
 		"it has GPUs": {
-			machine: node1, why: GPUs, text: "the instance has 8 GPUs",
+			machine: node1, why: reasonGPUs, text: "the instance has 8 GPUs",
 			fault: list(map[string]any{"id": "i-1", "hostname": "node-1", "status": active, "gpu_count": 8}),
 		},
 		"successor, same name": {
-			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-2"}, fault: list(instance("i-2", "node-1", active)), why: Changed,
+			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-2"}, fault: list(instance("i-2", "node-1", active)), why: reasonChanged,
 			text: `the machine that was looked at is instance "i-1"`,
 		},
 	} {
@@ -99,7 +99,7 @@ func TestOnlyTheMachineThatWasLookedAtIsRecycled(t *testing.T) {
 			c := client(t, sim.URL())
 			requireRefused(t, c.Recycle(t.Context(), tc.machine, before, nil), tc.why, "recycling node", tc.text)
 			require.Empty(t, sim.CallsTo(civosim.Recycle))
-			if tc.why != Changed {
+			if tc.why != reasonChanged {
 				_, err := c.Look(t.Context(), tc.machine)
 				requireRefused(t, err, tc.why, "looking up node", tc.text)
 			}
@@ -118,15 +118,15 @@ func TestNoPoolNoReplacement(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		pools []any
-		why   Reason
+		why   reason
 		text  string
 	}{
-		"none":       {nil, NotFound, "no node pool"},
-		"another's":  {[]any{pool("p", 1, "i-10")}, NotFound, "no node pool of cluster " + clusterID + " lists the instance"},
-		"part of ID": {[]any{pool("p", 1, "i-")}, NotFound, "no node pool"},
-		"two":        {[]any{pool("p", 1, "i-1"), pool("q", 1, "i-1")}, Ambiguous, "2 node pools"},
-		"no count":   {[]any{pool("p", 0, "i-1")}, BadAnswer, "should have 0 instances"},
-		"evil ID":    {[]any{pool("../p", 1, "i-1")}, BadAnswer, `"../p"`},
+		"none":       {nil, reasonNotFound, "no node pool"},
+		"another's":  {[]any{pool("p", 1, "i-10")}, reasonNotFound, "no node pool of cluster " + clusterID + " lists the instance"},
+		"part of ID": {[]any{pool("p", 1, "i-")}, reasonNotFound, "no node pool"},
+		"two":        {[]any{pool("p", 1, "i-1"), pool("q", 1, "i-1")}, reasonAmbiguous, "2 node pools"},
+		"no count":   {[]any{pool("p", 0, "i-1")}, reasonBadAnswer, "should have 0 instances"},
+		"evil ID":    {[]any{pool("../p", 1, "i-1")}, reasonBadAnswer, `"../p"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim := provider(t)
@@ -140,16 +140,16 @@ func TestNoPoolNoReplacement(t *testing.T) {
 // TestFaultsOfTheRecycle: a recycle that may have been done is never a refusal, and is never sent twice.
 func TestFaultsOfTheRecycle(t *testing.T) {
 	t.Parallel()
-	const unknown Reason = ""
+	const unknown reason = ""
 	for name, tc := range map[string]struct {
 		fault civosim.Fault
-		why   Reason
+		why   reason
 		done  int
 	}{
-		"200 and failed":      {fault: civosim.Failed(), why: Rejected},
-		"node just gone":      {fault: civosim.Answer(404, map[string]any{"code": "database_kubernetes_node_not_found", "reason": "x"}), why: NotFound},
-		"rate limit":          {fault: civosim.Answer(429, map[string]any{"code": "slow_down", "reason": "x"}), why: Unavailable},
-		"cluster just gone":   {fault: civosim.Answer(404, map[string]any{"code": "database_kubernetes_cluster_not_found", "reason": "x"}), why: UnknownCluster},
+		"200 and failed":      {fault: civosim.Failed(), why: reasonRejected},
+		"node just gone":      {fault: civosim.Answer(404, map[string]any{"code": "database_kubernetes_node_not_found", "reason": "x"}), why: reasonNotFound},
+		"rate limit":          {fault: civosim.Answer(429, map[string]any{"code": "slow_down", "reason": "x"}), why: reasonUnavailable},
+		"cluster just gone":   {fault: civosim.Answer(404, map[string]any{"code": "database_kubernetes_cluster_not_found", "reason": "x"}), why: reasonUnknownCluster},
 		"500 after the work":  {fault: civosim.After(civosim.ServerError()), why: unknown, done: 1},
 		"408 after the work":  {fault: civosim.After(civosim.Answer(408, map[string]any{"code": "timeout", "reason": "x"})), why: unknown, done: 1},
 		"cut":                 {fault: civosim.Cut(), why: unknown},
@@ -227,7 +227,7 @@ func TestBackoffEndsWithItsTime(t *testing.T) {
 		c.o.IssueWithin *= 3
 		err = c.Recycle(t.Context(), node1, before, nil)
 	}
-	requireRefused(t, err, Unavailable, "HTTP 500")
+	requireRefused(t, err, reasonUnavailable, "HTTP 500")
 	require.Len(t, sim.Calls(), asked)
 	sim.Heal()
 	patient(t, c)

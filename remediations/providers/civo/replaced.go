@@ -15,11 +15,11 @@ import (
 // Replaced asks Civo whether the machine was replaced: the old instance gone,
 // the pool's count what it was, and that many of its instances ACTIVE, without
 // those that were there before and are off. What could not be asked is a
-// *RefusedError, and proves nothing.
+// *refusedError, and proves nothing.
 func (c *Client) Replaced(ctx context.Context, before Before) (remediations.Replacement, error) {
 	t := task{verb: "looking at the replacement of", machine: engine.Machine{Node: before.Hostname}, instance: before.InstanceID}
 	if before.InstanceID == "" || before.PoolID == "" || before.PoolCount < 1 {
-		return remediations.Replacement{}, c.refuse(t, NotFound, nil, "the record does not say which instance and pool there were before")
+		return remediations.Replacement{}, c.refuse(t, reasonNotFound, nil, "the record does not say which instance and pool there were before")
 	}
 	if err := c.takeTurn(ctx, t); err != nil {
 		return remediations.Replacement{}, err
@@ -85,7 +85,7 @@ func (c *Client) poolWhole(before Before, all []civogo.Instance, pools []civogo.
 		case active:
 			up++
 			if young {
-				successors = append(successors, ProviderID(in.ID))
+				successors = append(successors, providerID(in.ID))
 			}
 		case shutOff, stopped, failed:
 			// An instance that was there before is not what this replacement has to bring. Without the

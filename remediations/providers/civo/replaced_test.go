@@ -61,10 +61,10 @@ func TestAReplacementIsProvedStepByStep(t *testing.T) {
 			require.Equal(t, remediations.Replacement{MachineGone: true, Successors: r.Successors}, r, "nothing is missing")
 			require.Len(t, r.Successors, 1)
 			require.NotEqual(t, "civo://i-1", r.Successors[0])
-			i := slices.IndexFunc(sim.Instances(), func(in civosim.Instance) bool { return ProviderID(in.ID) == r.Successors[0] })
+			i := slices.IndexFunc(sim.Instances(), func(in civosim.Instance) bool { return providerID(in.ID) == r.Successors[0] })
 			require.GreaterOrEqual(t, i, 0)
 			require.Equal(t, rename != nil, sim.Instances()[i].Hostname == "node-1")
-			requireRefused(t, c.Reboot(t.Context(), node1, nil), NotFound, "no instance of that ID") // nor is the successor rebooted for it
+			requireRefused(t, c.Reboot(t.Context(), node1, nil), reasonNotFound, "no instance of that ID") // nor is the successor rebooted for it
 		})
 	}
 }
@@ -138,7 +138,7 @@ func TestARecordWithoutItsBeforeProvesNothing(t *testing.T) {
 	c := client(t, sim.URL())
 	for _, b := range []Before{{}, {InstanceID: "i-1", PoolID: "pool-1"}, {InstanceID: "i-1", PoolCount: 1}, {PoolID: "pool-1", PoolCount: 1}} {
 		_, err := c.Replaced(t.Context(), b)
-		requireRefused(t, err, NotFound, "the record does not say")
+		requireRefused(t, err, reasonNotFound, "the record does not say")
 	}
 	require.Empty(t, sim.Calls())
 }

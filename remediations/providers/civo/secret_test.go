@@ -161,6 +161,6 @@ func TestTheKeyAsAName(t *testing.T) {
 
 	sim.InjectNext(civosim.ListInstances, 1, named("i-1", strings.Repeat("h", 190)+apiKey))
 	err = c.Reboot(t.Context(), node1, nil)
-	requireRefused(t, err, Ambiguous)
+	requireRefused(t, err, reasonAmbiguous)
 	require.NotContains(t, everyText(err), apiKey[:9], "nor a part of it")
 }

@@ -13,19 +13,19 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// readVerdict judges a call that changes nothing: nil or a *RefusedError. A
+// readVerdict judges a call that changes nothing: nil or a *refusedError. A
 // question was answered only by what civogo could read of a 2xx.
 func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	switch {
 	case o.keyError != nil:
-		return c.refuse(t, Unauthorized, o.keyError, "there is no API key")
+		return c.refuse(t, reasonUnauthorized, o.keyError, "there is no API key")
 	case errors.Is(o.transport, bounded.ErrTooLarge):
-		return c.refuse(t, BadAnswer, o.transport, "Civo's %s is none", asked)
+		return c.refuse(t, reasonBadAnswer, o.transport, "Civo's %s is none", asked)
 	case o.transport != nil:
-		return c.refuse(t, Unreachable, o.transport, "the network does not answer: nothing came from Civo at %s", c.api.Host)
+		return c.refuse(t, reasonUnreachable, o.transport, "the network does not answer: nothing came from Civo at %s", c.api.Host)
 	case o.unavailable():
-		err := c.refuse(t, Unavailable, o.err, "Civo's API cannot answer just now: %s", o.kind())
-		var refused *RefusedError
+		err := c.refuse(t, reasonUnavailable, o.err, "Civo's API cannot answer just now: %s", o.kind())
+		var refused *refusedError
 		if errors.As(err, &refused) {
 			refused.again = o.retryAfter
 		}
@@ -35,7 +35,7 @@ func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	case o.status == http.StatusUnauthorized, o.status/100 == 4 && !unreadable(o):
 		return c.rejection(t, o)
 	}
-	return c.refuse(t, BadAnswer, o.err, "what answers at %s is not Civo's API: %s, and not the %s", c.api.Host, o.kind(), asked)
+	return c.refuse(t, reasonBadAnswer, o.err, "what answers at %s is not Civo's API: %s, and not the %s", c.api.Host, o.kind(), asked)
 }
 
 // kind says what sort of answer it is.
@@ -50,37 +50,37 @@ func (o outcome) kind() string {
 func (c *Client) rejection(t task, o outcome) error {
 	why := c.reasonOf(o)
 	switch why {
-	case UnknownCluster:
+	case reasonUnknownCluster:
 		// Civo says the same of a cluster that is in another region.
 		return c.refuse(t, why, o.err, "unknown cluster, or wrong region: Civo has no cluster %s in region %s", c.o.ClusterID, c.o.Region)
-	case WrongRegion:
+	case reasonWrongRegion:
 		return c.refuse(t, why, o.err, "wrong region: Civo has no region %s, or not just now", c.o.Region)
-	case NotFound:
+	case reasonNotFound:
 		return c.refuse(t, why, o.err, "the instance no longer exists, says Civo with HTTP %d", o.status)
-	case Unauthorized:
+	case reasonUnauthorized:
 		return c.refuse(t, why, o.err, "Civo refuses the API key with HTTP %d", o.status)
-	case Quota:
+	case reasonQuota:
 		return c.refuse(t, why, o.err, "the account's quota at Civo is reached")
 	default:
 		return c.refuse(t, why, o.err, "Civo answered with HTTP %d", o.status)
 	}
 }
 
-// writeVerdict judges a write: nil, *RefusedError, or *UnknownError wherever it
+// writeVerdict judges a write: nil, *refusedError, or *unknownError wherever it
 // is not certain that nothing was done.
 func (c *Client) writeVerdict(issue context.Context, t task, g *kit.Gate, o outcome) error {
 	switch {
 	case o.keyError != nil:
-		return c.refuse(t, Unauthorized, o.keyError, "there is no API key")
+		return c.refuse(t, reasonUnauthorized, o.keyError, "there is no API key")
 	case g.Withdraw(): // true: it has not left
 		if no := g.Forbidden(); no != nil {
-			return c.refuse(t, Withheld, no, "the request was not sent")
+			return c.refuse(t, reasonWithheld, no, "the request was not sent")
 		}
 		cause := o.transport
 		if issue.Err() != nil {
 			cause = issue.Err()
 		}
-		return c.refuse(t, Unreachable, cause, "the request did not reach Civo at %s", c.api.Host)
+		return c.refuse(t, reasonUnreachable, cause, "the request did not reach Civo at %s", c.api.Host)
 	case o.transport != nil:
 		return c.doubt(t, o.transport, "the request left and no whole answer came")
 	case unreadable(o):
@@ -105,9 +105,9 @@ func (c *Client) resultVerdict(t task, o outcome) error {
 	if r.Result == "" {
 		return c.doubt(t, nil, "the answer, HTTP %d, has no result", o.status)
 	}
-	why := Rejected
+	why := reasonRejected
 	if r.ErrorCode == "quota_limit_reached" {
-		why = Quota
+		why = reasonQuota
 	}
 	said := c.quote(fmt.Sprintf("%s %s %s %s", r.Result, r.ErrorCode, r.ErrorReason, r.ErrorDetails))
 	return c.refuse(t, why, nil, "Civo's result is no success but %s", said)
@@ -120,26 +120,26 @@ func unreadable(o outcome) bool {
 
 var sentinels = []struct {
 	err    error
-	reason Reason
+	reason reason
 }{
-	{civogo.QuotaLimitReachedError, Quota},
-	{civogo.AuthenticationError, Unauthorized},
-	{civogo.AuthenticationFailedError, Unauthorized},
-	{civogo.AuthenticationInvalidKeyError, Unauthorized},
-	{civogo.AuthenticationAccessDeniedError, Unauthorized},
-	{civogo.DatabaseAccountNotFoundError, Unauthorized}, // what the real API says to a key of nobody
-	{civogo.DatabaseAccountAccessDeniedError, Unauthorized},
-	{civogo.AccountNotEnabledIncCardError, Unauthorized},
-	{civogo.AccountNotEnabledWithoutCardError, Unauthorized},
-	{civogo.DatabaseKubernetesClusterNotFoundError, UnknownCluster},
-	{civogo.RegionUnavailableError, WrongRegion},
-	{civogo.DatabaseInstanceNotFoundError, NotFound},
-	{civogo.OpenstackInstanceFindError, NotFound},
-	{civogo.DatabaseKubernetesNodeNotFoundError, NotFound},
+	{civogo.QuotaLimitReachedError, reasonQuota},
+	{civogo.AuthenticationError, reasonUnauthorized},
+	{civogo.AuthenticationFailedError, reasonUnauthorized},
+	{civogo.AuthenticationInvalidKeyError, reasonUnauthorized},
+	{civogo.AuthenticationAccessDeniedError, reasonUnauthorized},
+	{civogo.DatabaseAccountNotFoundError, reasonUnauthorized}, // what the real API says to a key of nobody
+	{civogo.DatabaseAccountAccessDeniedError, reasonUnauthorized},
+	{civogo.AccountNotEnabledIncCardError, reasonUnauthorized},
+	{civogo.AccountNotEnabledWithoutCardError, reasonUnauthorized},
+	{civogo.DatabaseKubernetesClusterNotFoundError, reasonUnknownCluster},
+	{civogo.RegionUnavailableError, reasonWrongRegion},
+	{civogo.DatabaseInstanceNotFoundError, reasonNotFound},
+	{civogo.OpenstackInstanceFindError, reasonNotFound},
+	{civogo.DatabaseKubernetesNodeNotFoundError, reasonNotFound},
 }
 
 // reasonOf sorts a 4xx answer that civogo could read.
-func (c *Client) reasonOf(o outcome) Reason {
+func (c *Client) reasonOf(o outcome) reason {
 	for _, s := range sentinels {
 		if errors.Is(o.err, s.err) {
 			return s.reason
@@ -147,11 +147,11 @@ func (c *Client) reasonOf(o outcome) Reason {
 	}
 	switch {
 	case strings.Contains(o.err.Error(), "database_region_not_found"): // civogo has no name for it
-		return WrongRegion
+		return reasonWrongRegion
 	case o.status == http.StatusTooManyRequests:
-		return Unavailable
+		return reasonUnavailable
 	case o.status == http.StatusUnauthorized || o.status == http.StatusForbidden:
-		return Unauthorized
+		return reasonUnauthorized
 	}
-	return Rejected
+	return reasonRejected
 }
