@@ -20,7 +20,7 @@ var errNoWord = errors.New("the caller has no last word to give")
 
 // Approve looks once more, requires that Look allows it and that it is still that pod on that node, asks mayStill at the
 // very last moment, and asks for the approval, once. Nil: it was accepted, which is all that the answer says; the next
-// look tells whether the gate is open. A *RefusedError: certainly nothing was approved. Any other error: perhaps.
+// look tells whether the gate is open. A *refusedError: certainly nothing was approved. Any other error: perhaps.
 //
 // Its task is a UUID that was never used before: a sidecar remembers the ones that it has seen, for ever, and answers
 // a known one as if it were new, without doing anything.
@@ -28,15 +28,15 @@ func (c *Client) Approve(ctx context.Context, asked engine.Approval, mayStill fu
 	taskID := asked.Task
 	a := &attempt{pod: asked.Pod, tokens: c.tokens}
 	if id, err := uuid.Parse(taskID); err != nil || id.String() != taskID {
-		return a.refuse(Rejected, nil, "the task's id %q is not a UUID in its usual form", clip(taskID))
+		return a.refuse(reasonRejected, nil, "the task's id %q is not a UUID in its usual form", clip(taskID))
 	}
 	if mayStill == nil {
-		return a.refuse(Withheld, errNoWord, "it was not asked whether it still may be")
+		return a.refuse(reasonWithheld, errNoWord, "it was not asked whether it still may be")
 	}
 	var at target
 	a.saw, at = c.look(ctx, asked.Pod)
 	if why := against(&a.saw, asked); why != "" {
-		return a.refuse(Changed, nil, "%s", why)
+		return a.refuse(reasonChanged, nil, "%s", why)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.o.ApproveTimeout)
 	defer cancel()
@@ -51,7 +51,7 @@ func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string,
 	body := strings.ReplaceAll(c.o.ApproveBody, settings.Placeholder, taskID)
 	req, err := http.NewRequestWithContext(ctx, c.o.ApproveMethod, c.url(at, c.o.ApprovePath), strings.NewReader(body))
 	if err != nil {
-		return a.refuse(Rejected, err, "the request cannot be made")
+		return a.refuse(reasonRejected, err, "the request cannot be made")
 	}
 	if json.Valid([]byte(body)) {
 		req.Header.Set("Content-Type", "application/json")
@@ -59,17 +59,17 @@ func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string,
 	if c.o.Token != nil {
 		token, err := c.token(ctx)
 		if err != nil {
-			return a.refuse(Unauthorized, err, "there is no token to send")
+			return a.refuse(reasonUnauthorized, err, "there is no token to send")
 		}
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	conn, err := c.connect(ctx, at)
 	if err != nil {
-		return a.refuse(Failed, err, "there is no connection to %s", at.addr)
+		return a.refuse(reasonFailed, err, "there is no connection to %s", at.addr)
 	}
 	if err := lastWord(ctx, mayStill); err != nil {
 		_ = conn.Close()
-		return a.refuse(Withheld, err, "it may not be any more")
+		return a.refuse(reasonWithheld, err, "it may not be any more")
 	}
 	got, err := exchange(conn, req)
 	if err != nil {
@@ -93,11 +93,11 @@ func (c *Client) verdict(a *attempt, got reply) error {
 	case slices.Contains(c.o.ApproveCodes, got.status):
 		return nil
 	case got.status == http.StatusUnauthorized:
-		return a.refuse(Unauthorized, nil, "it answered 401%s; %s", text, c.unauthorized(a))
+		return a.refuse(reasonUnauthorized, nil, "it answered 401%s; %s", text, c.unauthorized(a))
 	case got.status == http.StatusForbidden:
-		return a.refuse(Unauthorized, nil, "it answered 403%s; %s", text, forbidden(a))
+		return a.refuse(reasonUnauthorized, nil, "it answered 403%s; %s", text, forbidden(a))
 	case got.status >= 400 && got.status < 500:
-		return a.refuse(Rejected, nil, "it answered %d%s", got.status, text)
+		return a.refuse(reasonRejected, nil, "it answered %d%s", got.status, text)
 	}
 	return a.doubt(nil, "it answered %d%s", got.status, text)
 }

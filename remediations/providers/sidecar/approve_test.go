@@ -49,8 +49,8 @@ func TestAPodThatWasReplacedIsNotApproved(t *testing.T) {
 				require.NoError(t, s.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), pod, namespace))
 			}
 			err := s.Approve(t.Context(), asked, yes)
-			requireRefused(t, err, Changed, "approving the sidecar of pod pacific-1/rpc-1-0", tc.text)
-			var refused *RefusedError
+			requireRefused(t, err, reasonChanged, "approving the sidecar of pod pacific-1/rpc-1-0", tc.text)
+			var refused *refusedError
 			require.ErrorAs(t, err, &refused)
 			require.Equal(t, options().Now(), refused.Saw.At)
 			require.Empty(t, s.g.Posts())
@@ -58,7 +58,7 @@ func TestAPodThatWasReplacedIsNotApproved(t *testing.T) {
 	}
 	s := closed(t)
 	require.NoError(t, s.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), namespace, thePod.Name))
-	requireRefused(t, s.approve(t), Changed, "there is no such pod any more")
+	requireRefused(t, s.approve(t), reasonChanged, "there is no such pod any more")
 	require.Empty(t, s.g.Probes())
 }
 
@@ -68,7 +68,7 @@ func TestAnApprovalLooksOnceMoreAndProbesItself(t *testing.T) {
 	s.g.mu.Lock()
 	s.g.open = true
 	s.g.mu.Unlock()
-	requireRefused(t, s.approve(t), Changed, "does not wait for an approval (Ready)")
+	requireRefused(t, s.approve(t), reasonChanged, "does not wait for an approval (Ready)")
 	require.Empty(t, s.g.Posts())
 	require.Len(t, s.g.Probes(), 2)
 }
@@ -92,7 +92,7 @@ func TestTheCallersLastWordComesAfterTheConnectionAndBeforeTheRequest(t *testing
 				require.Equal(t, via == settings.ViaHTTP, tokens == 1)
 				return no
 			})
-			requireRefused(t, err, Withheld, "another replica leads")
+			requireRefused(t, err, reasonWithheld, "another replica leads")
 			require.ErrorIs(t, err, no)
 			require.Equal(t, 1, asked)
 			require.Empty(t, g.Posts())
@@ -101,10 +101,10 @@ func TestTheCallersLastWordComesAfterTheConnectionAndBeforeTheRequest(t *testing
 				require.Eventually(t, func() bool { return length(&connected) == 2 }, time.Minute, time.Millisecond, "the connection was there")
 			}
 
-			requireRefused(t, s.Approve(t.Context(), asking(), nil), Withheld)
+			requireRefused(t, s.Approve(t.Context(), asking(), nil), reasonWithheld)
 			ctx, cancel := context.WithCancel(t.Context())
 			err = s.Approve(ctx, asking(), func() error { cancel(); return nil })
-			requireRefused(t, err, Withheld)
+			requireRefused(t, err, reasonWithheld)
 			require.ErrorIs(t, err, context.Canceled)
 			require.Empty(t, g.Posts())
 			require.Empty(t, s.tasks(t))
@@ -120,16 +120,16 @@ func length(m *sync.Map) (n int) {
 func TestWhatIsCertainIsSaidAndWhatIsNotIsNot(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer  func(http.ResponseWriter, *http.Request) bool
-		refused Reason // empty: perhaps
+		refused reason // empty: perhaps
 		text    string
 	}{
-		"400":                {to(400, `{"error":"unknown task type"}`), Rejected, "it answered 400: unknown task type"},
-		"400 with a page":    {to(400, "<html>\n<b>no"), Rejected, "it answered 400: <html> <b>no"},
-		"400 with a message": {to(400, `{"message":"no"}`), Rejected, "it answered 400: no"},
-		"400 of null":        {to(400, "null"), Rejected, "it answered 400: null"},
-		"404 without a word": {to(404, ""), Rejected, "it answered 404"},
-		"409":                {to(409, "busy"), Rejected, "it answered 409: busy"},
-		"429":                {to(429, "slow down"), Rejected, "it answered 429: slow down"},
+		"400":                {to(400, `{"error":"unknown task type"}`), reasonRejected, "it answered 400: unknown task type"},
+		"400 with a page":    {to(400, "<html>\n<b>no"), reasonRejected, "it answered 400: <html> <b>no"},
+		"400 with a message": {to(400, `{"message":"no"}`), reasonRejected, "it answered 400: no"},
+		"400 of null":        {to(400, "null"), reasonRejected, "it answered 400: null"},
+		"404 without a word": {to(404, ""), reasonRejected, "it answered 404"},
+		"409":                {to(409, "busy"), reasonRejected, "it answered 409: busy"},
+		"429":                {to(429, "slow down"), reasonRejected, "it answered 429: slow down"},
 		"500":                {to(500, `{"error":"disk full"}`), "", "it answered 500: disk full"},
 		"502":                {to(502, "bad gateway"), "", "it answered 502"},
 		"503":                {to(503, ""), "", "it answered 503"},
@@ -194,7 +194,7 @@ func TestARefusedConnectionIsCertain(t *testing.T) {
 	pod.Spec.InitContainers[1].Ports[0].ContainerPort = int32(l.Addr().(*net.TCPAddr).Port)
 	s := newScene(t, g, pod, seiNode())
 	err = s.Approve(t.Context(), asking(), func() error { t.Error("there is nothing to ask about"); return nil })
-	requireRefused(t, err, Failed, "there is no connection to 127.0.0.1:")
+	requireRefused(t, err, reasonFailed, "there is no connection to 127.0.0.1:")
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
@@ -240,7 +240,7 @@ func TestTheProxysRefusalsNameTheRightThatIsMissing(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			requireRefused(t, err, Unauthorized, tc.texts...)
+			requireRefused(t, err, reasonUnauthorized, tc.texts...)
 			if tc.token == "nobodys" {
 				require.NotContains(t, err.Error(), "nobodys")
 			}
@@ -269,7 +269,7 @@ func TestTheTokenLeavesWithTheApprovalAlone(t *testing.T) {
 	// Nobody gets it whose pod is not to be approved.
 	s.g.restart()
 	require.NoError(t, s.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), replaced(t, s.g), namespace))
-	requireRefused(t, s.approve(t), Changed)
+	requireRefused(t, s.approve(t), reasonChanged)
 	require.Equal(t, 1, asked)
 }
 
@@ -291,7 +291,7 @@ func TestWithoutAUsableTokenNothingLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := closed(t, func(o *Options) { o.Token = func(context.Context) (string, error) { return give() } })
 			err := s.approve(t)
-			requireRefused(t, err, Unauthorized, "there is no token to send")
+			requireRefused(t, err, reasonUnauthorized, "there is no token to send")
 			require.Equal(t, name == "error", errors.Is(err, gone))
 			require.Empty(t, s.g.Posts())
 		})

@@ -23,6 +23,6 @@
 //     FuzzAnswerText).
 //   - The token leaves with the approval alone, and is in no text (TestTheTokenLeavesWithTheApprovalAlone,
 //     TestNoTextHasTheToken).
-//   - A *RefusedError means that nothing was approved, certainly; any other error means perhaps
+//   - A *refusedError means that nothing was approved, certainly; any other error means perhaps
 //     (TestWhatIsCertainIsSaidAndWhatIsNotIsNot).
 package sidecar

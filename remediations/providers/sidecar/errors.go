@@ -9,42 +9,42 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Reason says why nothing was approved.
-type Reason string
+// reason says why nothing was approved.
+type reason string
 
 // The reasons, all of them.
 const (
-	Changed      Reason = "Changed"      // the look right before it does not allow it
-	Withheld     Reason = "Withheld"     // the caller's mayStill said no, or its time was over
-	Unauthorized Reason = "Unauthorized" // no token, or a right is missing: a person must act
-	Rejected     Reason = "Rejected"     // understood, and refused
-	Failed       Reason = "Failed"       // no connection
+	reasonChanged      reason = "Changed"      // the look right before it does not allow it
+	reasonWithheld     reason = "Withheld"     // the caller's mayStill said no, or its time was over
+	reasonUnauthorized reason = "Unauthorized" // no token, or a right is missing: a person must act
+	reasonRejected     reason = "Rejected"     // understood, and refused
+	reasonFailed       reason = "Failed"       // no connection
 )
 
-// RefusedError means that certainly nothing was approved. Error is one sentence for people: the pod, what happened and
+// refusedError means that certainly nothing was approved. Error is one sentence for people: the pod, what happened and
 // what to do.
-type RefusedError struct {
-	Reason Reason
+type refusedError struct {
+	Reason reason
 	// Saw is the look that came before; its At is zero if there was none.
 	Saw  kind.Observation
 	Err  error // the cause; may be nil
 	text string
 }
 
-func (e *RefusedError) Error() string { return e.text }
+func (e *refusedError) Error() string { return e.text }
 
 // Unwrap returns the cause, for errors.Is.
-func (e *RefusedError) Unwrap() error { return e.Err }
+func (e *refusedError) Unwrap() error { return e.Err }
 
 // Is finds the engine's errors. All of it concerns this one pod: also a proxy that refuses the token, which may be wrong once.
-func (e *RefusedError) Is(target error) bool {
+func (e *refusedError) Is(target error) bool {
 	r := kit.Refusal{Why: kit.While, Text: e.text}
 	switch e.Reason {
-	case Unauthorized:
+	case reasonUnauthorized:
 		r.Why, r.Mended = kit.Unreached, true
-	case Rejected:
+	case reasonRejected:
 		r.Why = kit.Machine
-	case Changed, Withheld, Failed:
+	case reasonChanged, reasonWithheld, reasonFailed:
 	}
 	return r.Is(target)
 }
@@ -56,10 +56,10 @@ type attempt struct {
 	tokens *redact.Keyring // to keep them out of texts
 }
 
-func (a *attempt) refuse(why Reason, cause error, format string, args ...any) error {
+func (a *attempt) refuse(why reason, cause error, format string, args ...any) error {
 	cause = a.tokens.Error(cause)
 	text := fmt.Sprintf("approving the sidecar of pod %s: nothing was approved: %s%s", a.pod, fmt.Sprintf(format, args...), because(cause))
-	return &RefusedError{Reason: why, Saw: a.saw, Err: cause, text: text}
+	return &refusedError{Reason: why, Saw: a.saw, Err: cause, text: text}
 }
 
 // doubt is every other error: the approval may have arrived.

@@ -108,7 +108,7 @@ func TestAnAddressThatIsNoPodsIsNotContacted(t *testing.T) {
 			pod.Status.PodIP = ip
 			s := newScene(t, g, pod, seiNode())
 			require.Contains(t, s.look(t).Unknown, "cannot be a pod's")
-			requireRefused(t, s.approve(t), Changed)
+			requireRefused(t, s.approve(t), reasonChanged)
 			require.Empty(t, g.Probes())
 		})
 	}
@@ -120,7 +120,7 @@ func TestAPodThatIsNotThereOrCannotBeRead(t *testing.T) {
 	none.Pod.Name = "rpc-2-0"
 	got := s.Look(t.Context(), none.Pod)
 	require.Equal(t, kind.Observation{At: options().Now(), Pod: remediations.Pod{Namespace: namespace, Name: "rpc-2-0"}}, got, "there is no such pod, and nothing is unknown")
-	requireRefused(t, s.Approve(t.Context(), none, yes), Changed, "no such pod")
+	requireRefused(t, s.Approve(t.Context(), none, yes), reasonChanged, "no such pod")
 
 	before := len(s.kube.Actions())
 	for _, name := range []string{"", "..", "a/b", "Rpc-1-0", "rpc-1-0/log", "rpc-1-0\n", strings.Repeat("a", 300)} {
@@ -143,7 +143,7 @@ func TestAPodThatIsNotThereOrCannotBeRead(t *testing.T) {
 			s := closed(t)
 			s.kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, answer.pod, answer.err })
 			require.Contains(t, s.look(t).Unknown, answer.text)
-			requireRefused(t, s.approve(t), Changed, answer.text)
+			requireRefused(t, s.approve(t), reasonChanged, answer.text)
 			require.Empty(t, s.g.Probes())
 		})
 	}
@@ -190,7 +190,7 @@ func TestAnswersAreBounded(t *testing.T) {
 
 	s.g.answer(endless(400, "POST"))
 	err := s.approve(t)
-	requireRefused(t, err, Rejected, "it answered 400: é [31m")
+	requireRefused(t, err, reasonRejected, "it answered 400: é [31m")
 	require.LessOrEqual(t, len(err.Error()), 400)
 	s.g.Close() // waits until its handlers have seen the connections closed
 	require.Less(t, sent.Load(), int64(2*len(long)), "nobody read on")

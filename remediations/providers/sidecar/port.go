@@ -29,7 +29,7 @@ func (c Clients) Approve(ctx context.Context, a engine.Approval, mayStill func()
 		return remediations.CallRefused, unnamed(a.Provider)
 	}
 	err := client.Approve(ctx, a, mayStill)
-	var refused *RefusedError
+	var refused *refusedError
 	switch {
 	case err == nil:
 		return remediations.CallAccepted, nil

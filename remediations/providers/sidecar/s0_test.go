@@ -53,7 +53,7 @@ func TestS0_1To4OnlyA503OfARunningNodeIsApprovedAndOnlyOnce(t *testing.T) {
 					require.Len(t, g.Posts(), 1)
 					return
 				}
-				requireRefused(t, err, Changed)
+				requireRefused(t, err, reasonChanged)
 				require.NotEqual(t, seen.Held == "", phase != "Running", "%+v", seen)
 				require.Empty(t, g.Posts())
 			})
@@ -121,7 +121,7 @@ func TestS0_2NobodyListening(t *testing.T) {
 	got := s.look(t)
 	require.Equal(t, kind.HealthUnreachable, got.Health)
 	require.Contains(t, got.Detail, "connection refused")
-	requireRefused(t, s.approve(t), Changed, "does not wait for an approval (Unreachable)")
+	requireRefused(t, s.approve(t), reasonChanged, "does not wait for an approval (Unreachable)")
 }
 
 func TestS0_3AHangIsNotAnAnswer(t *testing.T) {
@@ -155,7 +155,7 @@ func TestS0_3AHangIsNotAnAnswer(t *testing.T) {
 			got := s.look(t)
 			require.Equal(t, kind.HealthUnreachable, got.Health)
 			require.Contains(t, got.Detail, "deadline exceeded")
-			requireRefused(t, s.approve(t), Changed)
+			requireRefused(t, s.approve(t), reasonChanged)
 			require.Empty(t, g.Posts())
 		})
 	}
@@ -187,7 +187,7 @@ func TestS0_6AcceptedIsSuccessAndTheNextLookProves(t *testing.T) {
 	s := closed(t)
 	require.NoError(t, s.approve(t))
 	require.Equal(t, kind.HealthReady, s.look(t).Health)
-	requireRefused(t, s.approve(t), Changed, "does not wait for an approval (Ready)")
+	requireRefused(t, s.approve(t), reasonChanged, "does not wait for an approval (Ready)")
 	require.Len(t, s.g.Posts(), 1)
 }
 
@@ -221,7 +221,7 @@ func TestS0_9AnIDThatIsNoUUIDIsRefused(t *testing.T) {
 		"", " ", "1", strings.ToUpper(uuid.NewString()), "urn:uuid:" + uuid.NewString(), "{" + uuid.NewString() + "}",
 		strings.ReplaceAll(uuid.NewString(), "-", ""), `x","type":"stop-seid`, uuid.NewString() + "\n",
 	} {
-		requireRefused(t, s.approveAs(t, id), Rejected, "is not a UUID")
+		requireRefused(t, s.approveAs(t, id), reasonRejected, "is not a UUID")
 	}
 	require.Empty(t, s.g.Posts())
 	require.Empty(t, s.g.Probes())

@@ -316,9 +316,9 @@ func (s *scene) approveAs(t *testing.T, id string) error {
 func newID() string { return uuid.NewString() }
 func yes() error    { return nil }
 
-func requireRefused(t *testing.T, err error, why Reason, texts ...string) {
+func requireRefused(t *testing.T, err error, why reason, texts ...string) {
 	t.Helper()
-	var refused *RefusedError
+	var refused *refusedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, why, refused.Reason, err)
 	require.ErrorContains(t, err, "nothing was approved")
@@ -331,7 +331,7 @@ func requireRefused(t *testing.T, err error, why Reason, texts ...string) {
 func requirePerhaps(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	require.ErrorContains(t, err, "it may have been approved")
-	var refused *RefusedError
+	var refused *refusedError
 	require.NotErrorAs(t, err, &refused)
 	for _, text := range texts {
 		require.ErrorContains(t, err, text)

@@ -60,7 +60,7 @@ func requireHolds(t *testing.T, tc nodeCase) {
 	require.Contains(t, got.Held, "SeiNode pacific-1/rpc-1 ")
 	require.Empty(t, got.Unknown)
 	require.Empty(t, got.Health)
-	requireRefused(t, s.approve(t), Changed, tc.text)
+	requireRefused(t, s.approve(t), reasonChanged, tc.text)
 	require.Empty(t, g.Posts())
 	require.Empty(t, g.Probes(), "a held one is left alone")
 
@@ -147,7 +147,7 @@ func TestS0_5APodOfAnotherImageIsHeld(t *testing.T) {
 	pod.Spec.Containers[0].Image = "seid:v7" // the image was put back while the pod was replaced
 	s := newScene(t, g, pod, seiNode())
 	require.Contains(t, s.look(t).Held, `wants the image "`+image+`", and its pod has "seid:v7"`)
-	requireRefused(t, s.approve(t), Changed)
+	requireRefused(t, s.approve(t), reasonChanged)
 	require.Empty(t, g.Posts())
 }
 
@@ -186,7 +186,7 @@ func TestAFieldOfAnUnexpectedTypeIsUnknownAndNotAbsent(t *testing.T) {
 				require.NotEmpty(t, got.Unknown, "%+v", got)
 				require.Empty(t, got.Held)
 				require.Empty(t, got.Health)
-				requireRefused(t, s.approve(t), Changed, "SeiNode pacific-1/rpc-1 has ")
+				requireRefused(t, s.approve(t), reasonChanged, "SeiNode pacific-1/rpc-1 has ")
 				require.Empty(t, g.Posts())
 			})
 		}
@@ -212,7 +212,7 @@ func TestWhatCannotBeReadHolds(t *testing.T) {
 			require.Contains(t, got.Unknown, tc.text)
 			require.Empty(t, got.Owner)
 			require.Empty(t, got.Health)
-			requireRefused(t, s.approve(t), Changed)
+			requireRefused(t, s.approve(t), reasonChanged)
 			require.Empty(t, s.g.Posts())
 			require.Empty(t, s.g.Probes())
 		})

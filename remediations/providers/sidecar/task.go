@@ -26,7 +26,7 @@ const (
 func (c *Client) createTask(ctx context.Context, a *attempt, taskID string, mayStill func() error) error {
 	owner := a.saw.Owner
 	if owner == (remediations.Object{}) {
-		return a.refuse(Rejected, nil, "the pod has no SeiNode, which a SeiNodeTask needs; configure via: http for it")
+		return a.refuse(reasonRejected, nil, "the pod has no SeiNode, which a SeiNodeTask needs; configure via: http for it")
 	}
 	task := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": seiNodeTasks.GroupVersion().String(),
@@ -48,7 +48,7 @@ func (c *Client) createTask(ctx context.Context, a *attempt, taskID string, mayS
 		},
 	}}
 	if err := lastWord(ctx, mayStill); err != nil {
-		return a.refuse(Withheld, err, "it may not be any more")
+		return a.refuse(reasonWithheld, err, "it may not be any more")
 	}
 	_, err := c.o.Dynamic.Resource(seiNodeTasks).Namespace(owner.Namespace).Create(ctx, task, metav1.CreateOptions{FieldManager: "drydock"})
 	var status apierrors.APIStatus
@@ -56,11 +56,11 @@ func (c *Client) createTask(ctx context.Context, a *attempt, taskID string, mayS
 	case err == nil, apierrors.IsAlreadyExists(err):
 		return nil
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return a.refuse(Unauthorized, err, "Drydock's ServiceAccount lacks the right to create seinodetasks.sei.io in namespace %s", owner.Namespace)
+		return a.refuse(reasonUnauthorized, err, "Drydock's ServiceAccount lacks the right to create seinodetasks.sei.io in namespace %s", owner.Namespace)
 	case errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError:
-		return a.refuse(Rejected, err, "the API server refused the SeiNodeTask")
+		return a.refuse(reasonRejected, err, "the API server refused the SeiNodeTask")
 	case utilnet.IsConnectionRefused(err):
-		return a.refuse(Failed, err, "there is no connection to the API server")
+		return a.refuse(reasonFailed, err, "there is no connection to the API server")
 	}
 	return a.doubt(err, "no answer came to the SeiNodeTask %s%s", taskPrefix, taskID)
 }

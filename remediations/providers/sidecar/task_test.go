@@ -57,14 +57,14 @@ func TestASeiNodeTaskIsCreatedOnlyWhereAnApprovalIsAllowed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newGated(t)
 			s := newScene(t, g, seiPod(t, g), node, viaTask)
-			requireRefused(t, s.approve(t), Changed)
+			requireRefused(t, s.approve(t), reasonChanged)
 			require.Empty(t, s.tasks(t))
 		})
 	}
 	t.Run("ready", func(t *testing.T) {
 		s := closed(t, viaTask)
 		s.g.answer(status(200))
-		requireRefused(t, s.approve(t), Changed)
+		requireRefused(t, s.approve(t), reasonChanged)
 		require.Empty(t, s.tasks(t))
 	})
 	t.Run("no owner", func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestASeiNodeTaskIsCreatedOnlyWhereAnApprovalIsAllowed(t *testing.T) {
 		pod := seiPod(t, g)
 		pod.Labels = map[string]string{"app": "gated"}
 		s := newScene(t, g, pod, seiNode(), viaTask, func(o *Options) { o.Selector = labelled("app", "gated") })
-		requireRefused(t, s.approve(t), Rejected, "has no SeiNode, which a SeiNodeTask needs")
+		requireRefused(t, s.approve(t), reasonRejected, "has no SeiNode, which a SeiNodeTask needs")
 		require.Empty(t, s.tasks(t))
 	})
 }
@@ -81,20 +81,20 @@ func TestWhatTheAPIServerSaysToASeiNodeTask(t *testing.T) {
 	group := seiNodeTasks.GroupResource()
 	for name, tc := range map[string]struct {
 		err     error
-		refused Reason // empty: perhaps
+		refused reason // empty: perhaps
 		text    string
 	}{
-		"forbidden":    {apierrors.NewForbidden(group, "x", errors.New("no")), Unauthorized, "lacks the right to create seinodetasks.sei.io in namespace pacific-1"},
-		"unauthorized": {apierrors.NewUnauthorized("no"), Unauthorized, "lacks the right"},
-		"invalid":      {apierrors.NewInvalid(seiNodeTasks.GroupVersion().WithKind("SeiNodeTask").GroupKind(), "x", field.ErrorList{}), Rejected, "refused the SeiNodeTask"},
-		"no such kind": {apierrors.NewGenericServerResponse(404, "post", group, "", "404 page not found", 0, true), Rejected, "refused"},
-		"bad request":  {apierrors.NewBadRequest("no"), Rejected, "refused"},
-		"too many":     {apierrors.NewTooManyRequests("slow", 1), Rejected, "refused"},
+		"forbidden":    {apierrors.NewForbidden(group, "x", errors.New("no")), reasonUnauthorized, "lacks the right to create seinodetasks.sei.io in namespace pacific-1"},
+		"unauthorized": {apierrors.NewUnauthorized("no"), reasonUnauthorized, "lacks the right"},
+		"invalid":      {apierrors.NewInvalid(seiNodeTasks.GroupVersion().WithKind("SeiNodeTask").GroupKind(), "x", field.ErrorList{}), reasonRejected, "refused the SeiNodeTask"},
+		"no such kind": {apierrors.NewGenericServerResponse(404, "post", group, "", "404 page not found", 0, true), reasonRejected, "refused"},
+		"bad request":  {apierrors.NewBadRequest("no"), reasonRejected, "refused"},
+		"too many":     {apierrors.NewTooManyRequests("slow", 1), reasonRejected, "refused"},
 		"timeout":      {apierrors.NewTimeoutError("slow", 1), "", "no answer came to the SeiNodeTask"},
 		"internal":     {apierrors.NewInternalError(errors.New("etcd")), "", "no answer came"},
 		"unavailable":  {apierrors.NewServiceUnavailable("starting"), "", "no answer came"},
 		"torn":         {&url.Error{Op: "Post", URL: "https://api", Err: syscall.ECONNRESET}, "", "connection reset"},
-		"nobody there": {&url.Error{Op: "Post", URL: "https://api", Err: syscall.ECONNREFUSED}, Failed, "no connection to the API server"},
+		"nobody there": {&url.Error{Op: "Post", URL: "https://api", Err: syscall.ECONNREFUSED}, reasonFailed, "no connection to the API server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := closed(t, viaTask)
