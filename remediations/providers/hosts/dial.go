@@ -79,7 +79,7 @@ func (c *Client) dialOne(ctx context.Context, h Host, address string, id *identi
 	case ctx.Err() != nil:
 		return nil, kinded(ErrUnreachable, ctx.Err(), "no SSH session with %s port %d in time; check its sshd", address, c.o.Port)
 	case strings.Contains(err.Error(), "unable to authenticate"): // the library has no type for it
-		return nil, kinded(ErrDenied, nil, "at %s: sshd refuses user %q with the key %s; check that the user's authorized_keys has it", address, c.o.User, fingerprint(id.signer.PublicKey()))
+		return nil, kinded(errDenied, nil, "at %s: sshd refuses user %q with the key %s; check that the user's authorized_keys has it", address, c.o.User, fingerprint(id.signer.PublicKey()))
 	default:
 		return nil, kinded(ErrUnreachable, err, "no SSH session with %s port %d; check its sshd", address, c.o.Port)
 	}

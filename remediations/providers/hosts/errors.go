@@ -13,30 +13,30 @@ var (
 	ErrUnreachable = errors.New("the host cannot be reached over SSH")
 	// ErrHostKey: the host did not prove that it is the host. Nothing was said to it.
 	ErrHostKey = errors.New("the host's key is not known")
-	// ErrDenied: the host refuses the key, or sudo the command.
-	ErrDenied = errors.New("the host refuses")
+	// errDenied: the host refuses the key, or sudo the command.
+	errDenied = errors.New("the host refuses")
 	// ErrNoUnit: the host has no such unit.
 	ErrNoUnit = errors.New("the host has no such unit")
 	// ErrBooted: the host has been booted since, so it was not rebooted.
 	ErrBooted = errors.New("the host has been booted since")
-	// ErrInhibited: somebody blocks the shutdown of the host, with a systemd inhibitor.
-	ErrInhibited = errors.New("a shutdown of the host is blocked")
-	// ErrBusy: that unit is being restarted on the host, or was within the hold. It is a *BusyError, and the rescue's.
+	// errInhibited: somebody blocks the shutdown of the host, with a systemd inhibitor.
+	errInhibited = errors.New("a shutdown of the host is blocked")
+	// ErrBusy: that unit is being restarted on the host, or was within the hold. It is a *busyError, and the rescue's.
 	ErrBusy = rescue.ErrBusy
-	// ErrSetup: our own key or known_hosts cannot be used, so it is the same for every host until a person mends it.
-	ErrSetup = errors.New("SSH cannot be used")
+	// errSetup: our own key or known_hosts cannot be used, so it is the same for every host until a person mends it.
+	errSetup = errors.New("SSH cannot be used")
 )
 
-// BusyError is ErrBusy, and says by which attempt.
-type BusyError struct {
+// busyError is ErrBusy, and says by which attempt.
+type busyError struct {
 	Attempt string
 	text    string
 }
 
-func (e *BusyError) Error() string { return e.text }
+func (e *busyError) Error() string { return e.text }
 
 // Is makes it ErrBusy.
-func (e *BusyError) Is(target error) bool { return target == ErrBusy }
+func (e *busyError) Is(target error) bool { return target == ErrBusy }
 
 // kindError is a sentence of one of the kinds above.
 type kindError struct {

@@ -165,7 +165,7 @@ func TestAUserKeyThatIsRefusedIsDenied(t *testing.T) {
 	require.NoError(t, os.WriteFile(s.options.KeyFile, other, 0o600))
 	outcome, err := s.client(t).Restart(t.Context(), s.host, "kubelet.service", "a-1-1", may)
 	require.EqualValues(t, "refused", outcome)
-	require.ErrorIs(t, err, ErrDenied)
+	require.ErrorIs(t, err, errDenied)
 	require.ErrorContains(t, err, "authorized_keys")
 	require.Empty(t, s.heard())
 }
@@ -183,7 +183,7 @@ func TestFilesThatChangeCountForTheNextCommand(t *testing.T) {
 	_, other := newSigner(t)
 	require.NoError(t, os.WriteFile(s.options.KeyFile, other, 0o600))
 	_, err = c.Status(t.Context(), s.host, "kubelet.service")
-	require.ErrorIs(t, err, ErrDenied)
+	require.ErrorIs(t, err, errDenied)
 
 	require.NoError(t, os.WriteFile(s.options.KeyFile, good, 0o600))
 	_, err = c.Status(t.Context(), s.host, "kubelet.service")
@@ -201,7 +201,7 @@ func TestFilesThatChangeCountForTheNextCommand(t *testing.T) {
 		require.NoError(t, os.WriteFile(s.options.KnownHostsFile, known, 0o600))
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		_, err = c.Status(t.Context(), s.host, "kubelet.service")
-		require.ErrorIs(t, err, ErrSetup)
+		require.ErrorIs(t, err, errSetup)
 		require.ErrorContains(t, err, path)
 		require.NotContains(t, err.Error(), "nonsense", "what is in a key file is nobody's to read")
 	}

@@ -305,22 +305,22 @@ func TestTheHostOfANodeIsAtItsAddresses(t *testing.T) {
 	in := func(a string) corev1.NodeAddress { return corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a} }
 	out := func(a string) corev1.NodeAddress { return corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: a} }
 
-	h, err := OfNode(node("n1", out("203.0.113.7"), in("192.0.2.7"), in("2001:DB8::7"), in("192.0.2.7"), corev1.NodeAddress{Type: corev1.NodeHostName, Address: "192.0.2.9"}), types)
+	h, err := ofNode(node("n1", out("203.0.113.7"), in("192.0.2.7"), in("2001:DB8::7"), in("192.0.2.7"), corev1.NodeAddress{Type: corev1.NodeHostName, Address: "192.0.2.9"}), types)
 	require.NoError(t, err)
 	require.Equal(t, Host{Name: "n1", Addresses: []string{"192.0.2.7", "2001:db8::7", "203.0.113.7"}}, h)
 
-	h, err = OfNode(node("n1", in("n1.example.com"), in("-oProxyCommand=id"), in("0.0.0.0"), in("224.0.0.1"), in("fe80::1%eth0"), in("1.2.3.4")), types)
+	h, err = ofNode(node("n1", in("n1.example.com"), in("-oProxyCommand=id"), in("0.0.0.0"), in("224.0.0.1"), in("fe80::1%eth0"), in("1.2.3.4")), types)
 	require.NoError(t, err)
 	require.Equal(t, []string{"1.2.3.4"}, h.Addresses)
 
-	h, err = OfNode(node("n1", in("192.0.2.1"), in("192.0.2.2"), in("192.0.2.3"), in("192.0.2.4"), in("192.0.2.5")), types)
+	h, err = ofNode(node("n1", in("192.0.2.1"), in("192.0.2.2"), in("192.0.2.3"), in("192.0.2.4"), in("192.0.2.5")), types)
 	require.NoError(t, err)
 	require.Len(t, h.Addresses, settings.MaxAddresses)
 
 	for _, n := range []*corev1.Node{node("n1"), node("n1", in("n1")), node("N1 x", in("192.0.2.1")), node("", in("192.0.2.1"))} {
-		_, err = OfNode(n, types)
+		_, err = ofNode(n, types)
 		require.Error(t, err)
 	}
-	_, err = OfNode(node("n1", out("203.0.113.7")), types[:1])
+	_, err = ofNode(node("n1", out("203.0.113.7")), types[:1])
 	require.ErrorContains(t, err, "it has no address")
 }

@@ -29,23 +29,23 @@ type identity struct {
 func readIdentity(keyFile, knownHostsFile string) (*identity, error) {
 	key, err := secretfile.Read("the SSH key file", keyFile, maxKey)
 	if err != nil {
-		return nil, kinded(ErrSetup, nil, "%v", err)
+		return nil, kinded(errSetup, nil, "%v", err)
 	}
 	signer, err := ssh.ParsePrivateKey(key)
 	var locked *ssh.PassphraseMissingError
 	switch {
 	case errors.As(err, &locked):
-		return nil, kinded(ErrSetup, nil, "reading the SSH key file %s: the key has a passphrase, which nobody could type in; make one without (ssh-keygen -N '')", keyFile)
+		return nil, kinded(errSetup, nil, "reading the SSH key file %s: the key has a passphrase, which nobody could type in; make one without (ssh-keygen -N '')", keyFile)
 	case err != nil:
-		return nil, kinded(ErrSetup, nil, "reading the SSH key file %s: it holds no private key that can be used; make one with ssh-keygen -t ed25519", keyFile)
+		return nil, kinded(errSetup, nil, "reading the SSH key file %s: it holds no private key that can be used; make one with ssh-keygen -t ed25519", keyFile)
 	}
 	known, err := secretfile.Read("the known_hosts file", knownHostsFile, maxKnownHosts)
 	if err != nil {
-		return nil, kinded(ErrSetup, nil, "%v", err)
+		return nil, kinded(errSetup, nil, "%v", err)
 	}
 	hosts, err := readHostKeys(knownHostsFile, known)
 	if err != nil {
-		return nil, kinded(ErrSetup, nil, "%v", err)
+		return nil, kinded(errSetup, nil, "%v", err)
 	}
 	id := &identity{signer: signer, hosts: hosts}
 	own, theirs := sha256.Sum256(key), sha256.Sum256(known)

@@ -56,9 +56,9 @@ func (h Host) check() error {
 	return nil
 }
 
-// OfNode is the host behind a Node: those of its addresses that have one of the types, in the types' order. What is no IP
+// ofNode is the host behind a Node: those of its addresses that have one of the types, in the types' order. What is no IP
 // address, and what can be no machine's, is left out; nothing left is an error.
-func OfNode(n *corev1.Node, types []corev1.NodeAddressType) (Host, error) {
+func ofNode(n *corev1.Node, types []corev1.NodeAddressType) (Host, error) {
 	h := Host{Name: n.Name}
 	for _, t := range types {
 		for _, a := range n.Status.Addresses {

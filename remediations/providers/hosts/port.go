@@ -47,7 +47,7 @@ func (s Machines) of(ctx context.Context, m engine.Machine) (Host, *corev1.Node,
 	if string(n.UID) != m.UID {
 		return Host{}, nil, fmt.Errorf("node %s is another one than was decided about", m.Node)
 	}
-	host, err := OfNode(n, s.Types)
+	host, err := ofNode(n, s.Types)
 	return host, n, err
 }
 
@@ -154,13 +154,13 @@ func surveyOf(err error) remediations.Survey { return refusalOf(err).Survey() }
 func refusalOf(err error) *kit.Refusal {
 	e := &kit.Refusal{Why: kit.While, Text: err.Error(), Cause: err}
 	switch {
-	case errors.Is(err, ErrSetup):
+	case errors.Is(err, errSetup):
 		e.Why = kit.Setup
 	case errors.Is(err, ErrUnreachable):
 		e.Why = kit.Unreached
 	case errors.Is(err, ErrHostKey):
 		e.Why, e.Mended = kit.Unreached, true
-	case errors.Is(err, ErrDenied), errors.Is(err, ErrNoUnit):
+	case errors.Is(err, errDenied), errors.Is(err, ErrNoUnit):
 		e.Why = kit.Machine
 	}
 	return e

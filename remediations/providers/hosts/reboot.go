@@ -22,7 +22,7 @@ const (
 type Boot struct {
 	// ID is another one after each boot.
 	ID string
-	// Sysrq: the host allows that way, too. None at all is an ErrDenied.
+	// Sysrq: the host allows that way, too. None at all is an errDenied.
 	Sysrq bool
 }
 
@@ -87,7 +87,7 @@ func (b Boot) against(how How, bootID string) error {
 	case b.ID != bootID:
 		return kinded(ErrBooted, nil, "its boot ID is %s, and %s when the repair was decided on", b.ID, bootID)
 	case how == Sysrq && !b.Sysrq:
-		return kinded(ErrDenied, nil, "drydock-host there has reboot=yes; write reboot=sysrq, or take the step sysrq out of the plan")
+		return kinded(errDenied, nil, "drydock-host there has reboot=yes; write reboot=sysrq, or take the step sysrq out of the plan")
 	}
 	return nil
 }

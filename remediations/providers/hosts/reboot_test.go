@@ -108,7 +108,7 @@ func TestAHostIsRebootedInTheWaysThatItAllows(t *testing.T) {
 			require.Equal(t, may[how] && how == Clean, in.read(t, "reboots") != "")
 			require.Equal(t, may[how] && how == Sysrq, in.read(t, "proc/sysrq-trigger") == "b\n")
 			if !may[how] {
-				require.ErrorIs(t, err, ErrDenied)
+				require.ErrorIs(t, err, errDenied)
 				require.Equal(t, remediations.CallRefused, outcome)
 				require.Equal(t, remediations.AskMended, survey.Again)
 			}
@@ -291,7 +291,7 @@ func TestAHostOnWhichAShutdownIsBlockedIsNotRebooted(t *testing.T) {
 		t.Cleanup(c.Close)
 		in.inhibited(t, block)
 		outcome, err := c.Reboot(t.Context(), host, Clean, bootID, "n1-0-1", may)
-		require.ErrorIs(t, err, ErrInhibited)
+		require.ErrorIs(t, err, errInhibited)
 		require.ErrorContains(t, err, "nightly backup blocks the shutdown of this host")
 		require.Equal(t, remediations.CallRefused, outcome)
 		require.Empty(t, in.read(t, "reboots"))

@@ -35,7 +35,7 @@ func (c *Client) Restart(ctx context.Context, h Host, unit, attempt string, mayS
 	case before.Restarting == attempt:
 		return remediations.CallUnknown, t.fail(errors.New("this very attempt was sent before, and is not sent again"))
 	case before.Restarting != "":
-		return remediations.CallRefused, t.fail(&BusyError{Attempt: before.Restarting, text: fmt.Sprintf("attempt %s restarts it already, or did within the last %s, and there is one at a time", before.Restarting, c.o.Hold)})
+		return remediations.CallRefused, t.fail(&busyError{Attempt: before.Restarting, text: fmt.Sprintf("attempt %s restarts it already, or did within the last %s, and there is one at a time", before.Restarting, c.o.Hold)})
 	}
 	sending, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -46,7 +46,7 @@ func (c *Client) Restart(ctx context.Context, h Host, unit, attempt string, mayS
 	if err == nil || (a.sent && !a.certain(err)) {
 		return c.settle(ctx, h, t, before, attempt, err)
 	}
-	var busy *BusyError
+	var busy *busyError
 	if errors.As(err, &busy) {
 		if now, err := c.Status(ctx, h, unit); err == nil {
 			busy.Attempt = now.Restarting
@@ -61,7 +61,7 @@ func (a *answer) certain(err error) bool {
 	if !a.ended {
 		return false
 	}
-	if a.code == notExecutable || a.code == notFound || errors.Is(err, ErrBusy) || errors.Is(err, ErrDenied) || errors.Is(err, ErrBooted) || errors.Is(err, ErrInhibited) {
+	if a.code == notExecutable || a.code == notFound || errors.Is(err, ErrBusy) || errors.Is(err, errDenied) || errors.Is(err, ErrBooted) || errors.Is(err, errInhibited) {
 		return true
 	}
 	for _, said := range []string{"Failed to connect to bus", "Failed to parse", "Unknown assignment", "unrecognized option"} {

@@ -48,7 +48,7 @@ func TestASecondRestartIsRefusedBySystemdWhileTheFirstIsThere(t *testing.T) {
 	outcome, err := c.Restart(t.Context(), s.host, "kubelet.service", "second-1-1", may)
 	require.Equal(t, remediations.CallRefused, outcome)
 	require.ErrorIs(t, err, ErrBusy)
-	var busy *BusyError
+	var busy *busyError
 	require.ErrorAs(t, err, &busy)
 	require.Equal(t, "first-1-1", busy.Attempt)
 	require.Equal(t, []string{"first-1-1"}, s.attempts())
@@ -64,7 +64,7 @@ func TestTheRaceForAUnitIsSystemdsToDecide(t *testing.T) {
 		return nil
 	})
 	require.Equal(t, remediations.CallRefused, outcome)
-	var busy *BusyError
+	var busy *busyError
 	require.ErrorAs(t, err, &busy)
 	require.Equal(t, "first-1-1", busy.Attempt)
 	require.Empty(t, s.attempts())
@@ -146,7 +146,7 @@ func TestAnSSHDThatExecutesNothingIsDenied(t *testing.T) {
 		return nil
 	})
 	require.Equal(t, remediations.CallRefused, outcome)
-	require.ErrorIs(t, err, ErrDenied)
+	require.ErrorIs(t, err, errDenied)
 	require.Empty(t, s.attempts())
 }
 
@@ -158,10 +158,10 @@ func TestWhatAHostSaysNoToIsRefusedAndSaid(t *testing.T) {
 		kind   error
 		says   string
 	}{
-		{"sudo: a password is required", 1, ErrDenied, "check its sudoers"},
-		{"Failed to start transient service unit: Interactive authentication required.", 1, ErrDenied, "check its sudoers"},
-		{"Failed to start transient service unit: Access denied", 1, ErrDenied, "check its sudoers"},
-		{"drydock-host: refused: this unit is not one of: kubelet.service", 77, ErrDenied, "compare the units"},
+		{"sudo: a password is required", 1, errDenied, "check its sudoers"},
+		{"Failed to start transient service unit: Interactive authentication required.", 1, errDenied, "check its sudoers"},
+		{"Failed to start transient service unit: Access denied", 1, errDenied, "check its sudoers"},
+		{"drydock-host: refused: this unit is not one of: kubelet.service", 77, errDenied, "compare the units"},
 		{"sh: 1: sudo: not found", 127, nil, "not found"},
 		{"bash: /usr/bin/systemd-run: Permission denied", 126, nil, "exit code 126"},
 		{"Failed to connect to bus: No such file or directory", 1, nil, "Failed to connect to bus"},

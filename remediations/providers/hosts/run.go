@@ -96,7 +96,7 @@ func (a *answer) execute(ctx context.Context, conn *connection, text string, may
 	}
 	if !ok {
 		a.sent = false
-		return kinded(ErrDenied, nil, "sshd at %s executes no command; check the user's authorized_keys and shell", conn.address)
+		return kinded(errDenied, nil, "sshd at %s executes no command; check the user's authorized_keys and shell", conn.address)
 	}
 	_ = channel.CloseWrite()
 	if err := a.read(channel, conn); err != nil {
@@ -166,13 +166,13 @@ func (a *answer) failure() error {
 	case strings.Contains(said, "drydock-host: booted since"):
 		return kinded(ErrBooted, nil, "the host has been booted since the repair was decided on, and is not rebooted again: %s", said)
 	case strings.Contains(said, "drydock-host: inhibited"):
-		return kinded(ErrInhibited, nil, "a systemd inhibitor blocks the reboot: %s; see systemd-inhibit --list on the host", said)
+		return kinded(errInhibited, nil, "a systemd inhibitor blocks the reboot: %s; see systemd-inhibit --list on the host", said)
 	case strings.Contains(said, "was already loaded or has a fragment file"), strings.Contains(said, "already exists"):
-		return &BusyError{text: "systemd says that it is being done already, or was within the hold: " + said}
+		return &busyError{text: "systemd says that it is being done already, or was within the hold: " + said}
 	case strings.Contains(said, "drydock-host: refused"):
-		return kinded(ErrDenied, nil, "drydock-host on the host lets that not through: %s; compare the units in it, and its reboot=, with providers.hosts", said)
+		return kinded(errDenied, nil, "drydock-host on the host lets that not through: %s; compare the units in it, and its reboot=, with providers.hosts", said)
 	case sudoDenied.MatchString(a.stderr.String()), strings.Contains(said, "Access denied"), strings.Contains(said, "nteractive authentication required"):
-		return kinded(ErrDenied, nil, "the host lets that not be done as root: %s; check its sudoers", said)
+		return kinded(errDenied, nil, "the host lets that not be done as root: %s; check its sudoers", said)
 	}
 	return fmt.Errorf("the command ended with exit code %d: %s", a.code, said)
 }

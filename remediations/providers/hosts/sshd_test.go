@@ -235,14 +235,14 @@ func TestOverARealSSHDWithTheShippedScript(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	_, err = c.Status(t.Context(), host, "sshd.service")
-	require.ErrorIs(t, err, ErrDenied)
+	require.ErrorIs(t, err, errDenied)
 	require.ErrorContains(t, err, "compare the units")
 
 	o.User = "nobody-here"
 	c, err = New(o)
 	require.NoError(t, err)
 	_, err = c.Status(t.Context(), host, "kubelet.service")
-	require.ErrorIs(t, err, ErrDenied)
+	require.ErrorIs(t, err, errDenied)
 }
 
 // rebooted is what the stand-in for systemd-run was called with.
