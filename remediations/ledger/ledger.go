@@ -85,8 +85,9 @@ type Status struct {
 	Unwritten map[string]string `json:"unwritten,omitempty"`
 	// Contested says which other systems repair Nodes that Drydock's policies take, too, each in a sentence.
 	Contested []string `json:"contested,omitempty"`
-	// Unknown are fields that a newer Drydock wrote.
-	Unknown Unknown `json:"-"`
+	// Unknown and UnknownMore are fields that a newer Drydock wrote: under KeyStatus, and under keyStatusMore.
+	Unknown     Unknown `json:"-"`
+	UnknownMore Unknown `json:"-"`
 }
 
 // Admission says since when the webhook of the replica that leads has served, and when the last request came; zero: none has come.
@@ -120,17 +121,18 @@ type Glass struct {
 
 // Data keys of the ConfigMap: the version, and one JSON value each.
 const (
-	keyVersion   = "v"
-	KeySlots     = "slots"
-	keyRepairs   = "repairs"
-	keyMoves     = "moves"
-	keyWide      = "wide"
-	ledgerCures  = "cures"
-	ledgerUnseen = "unseen"
-	keyGPUs      = "gpus"
-	keyEnds      = "ends"
-	keyOrphans   = "orphans"
-	KeyStatus    = "status"
+	keyVersion    = "v"
+	KeySlots      = "slots"
+	keyRepairs    = "repairs"
+	keyMoves      = "moves"
+	keyWide       = "wide"
+	ledgerCures   = "cures"
+	ledgerUnseen  = "unseen"
+	keyGPUs       = "gpus"
+	keyEnds       = "ends"
+	keyOrphans    = "orphans"
+	KeyStatus     = "status"
+	keyStatusMore = "statusMore"
 )
 
 // KeyArrival is the one data key that every replica writes, not the leader alone: an RFC 3339 time.
@@ -144,12 +146,14 @@ type part struct {
 	entries  int
 }
 
-// parts are all of the ledger but its version, its arrival and Others.
+// parts are all of the ledger but its version, its arrival and Others. statusMore is read after status.
 func (l *Ledger) parts() []part {
+	more := (*morePart)(&l.Status)
 	return []part{
 		{keyMoves, &l.Moves, true, len(l.Moves)}, {keyWide, &l.Wide, true, len(l.Wide)}, {ledgerCures, &l.Cures, true, len(l.Cures)},
 		{ledgerUnseen, &l.Unseen, true, len(l.Unseen)}, {keyEnds, &l.Ends, true, len(l.Ends)}, {keyGPUs, &l.GPUs, true, len(l.GPUs)},
-		{key: KeySlots, value: &l.Slots}, {key: keyRepairs, value: &l.Repairs}, {key: keyOrphans, value: &l.Orphans}, {key: KeyStatus, value: &l.Status},
+		{key: KeySlots, value: &l.Slots}, {key: keyRepairs, value: &l.Repairs}, {key: keyOrphans, value: &l.Orphans}, {key: KeyStatus, value: (*firstPart)(&l.Status)},
+		{keyStatusMore, more, true, more.entries()},
 	}
 }
 

@@ -93,12 +93,13 @@ func nodeSlot(c *remediations.Config, n *corev1.Node, r *remediations.Record, si
 	}
 }
 
-// orphan leaves out where the node was drained: its slot has that, and an older Drydock, which does not know these fields, would
-// understand nothing of a ledger that has them.
+// orphan leaves out of the record what Drydock of 2026-11-27 (7c8b93d9) does not know: it reads a record in the ledger strictly. Nothing
+// of it is needed when the Node is gone: the slot says where the node was drained, Ledger.GPUs how many GPUs the machine had.
 func orphan(n *corev1.Node, r *remediations.Record) Orphan {
 	o := Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r.Clone()}
+	o.Record.Plan, o.Record.Unreached, o.Record.WellSince = "", 0, time.Time{}
 	if i := o.Record.Intent; i != nil {
-		i.Zone, i.Pool, i.ControlPlane = "", "", false
+		i.Zone, i.Pool, i.ControlPlane, i.GPUs, i.Started = "", "", false, 0, time.Time{}
 	}
 	return o
 }

@@ -247,6 +247,7 @@ func (l *Ledger) UnknownFields() []string {
 		}
 	}
 	note(KeyStatus, l.Status.Unknown)
+	note(keyStatusMore, l.Status.UnknownMore)
 	names := slices.Sorted(maps.Keys(all))
 	for i := range names {
 		names[i] = text.Line(names[i], 80)

@@ -85,15 +85,3 @@ func (e End) MarshalJSON() ([]byte, error) {
 	type plain End
 	return encodeEntry(plain(e), e.Unknown)
 }
-
-func (s *Status) UnmarshalJSON(data []byte) (err error) {
-	type plain Status
-	*s = Status{}
-	s.Unknown, err = decodeEntry(data, (*plain)(s))
-	return err
-}
-
-func (s Status) MarshalJSON() ([]byte, error) {
-	type plain Status
-	return encodeEntry(plain(s), s.Unknown)
-}

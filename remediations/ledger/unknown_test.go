@@ -35,8 +35,9 @@ func wholeLedger() *ledger.Ledger {
 // objects are where fields may stand in a part of the ledger: a path each, in which * stands for each key or each entry.
 var objects = map[string][][]string{
 	"slots": {{"*"}}, "repairs": {{"*", "*"}}, "moves": {{"*", "*"}}, "wide": {{"*"}}, "cures": {{"*", "*"}, {"*", "*", "step"}}, "unseen": {{"*"}}, "ends": {{"*", "*"}},
-	"orphans": {{"*"}, {"*", "record"}, {"*", "record", "intent"}, {"*", "record", "step"}},
-	"status":  {{}, {"breakers", "*"}, {"glass", "*"}, {"ends", "*", "*"}, {"wentBack"}, {"selfTest"}, {"admission"}},
+	"orphans":    {{"*"}, {"*", "record"}, {"*", "record", "intent"}, {"*", "record", "step"}},
+	"status":     {{}, {"breakers", "*"}, {"glass", "*"}, {"ends", "*", "*"}, {"selfTest"}},
+	"statusMore": {{}, {"wentBack"}, {"admission"}},
 }
 
 func visit(v any, path []string, f func(map[string]any)) {

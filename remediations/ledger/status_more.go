@@ -1,0 +1,81 @@
+package ledger
+
+import "reflect"
+
+// statusMore has the fields of Status that stand under a data key of their own. Versions of Drydock before them refuse a ledger with a
+// field in "status" that they do not know, and pass over a data key that they do not know. A new field of Status belongs here, too.
+type statusMore struct {
+	WentBack  *WentBack         `json:"wentBack,omitempty"`
+	Admission *Admission        `json:"admission,omitempty"`
+	Aside     string            `json:"aside,omitempty"`
+	Denied    string            `json:"denied,omitempty"`
+	Limited   []string          `json:"limited,omitempty"`
+	Unwritten map[string]string `json:"unwritten,omitempty"`
+}
+
+// more takes those fields out of the status, put puts them in.
+func (s *Status) more() statusMore {
+	return statusMore{s.WentBack, s.Admission, s.Aside, s.Denied, s.Limited, s.Unwritten}
+}
+
+func (s *Status) put(m statusMore) {
+	s.WentBack, s.Admission, s.Aside, s.Denied, s.Limited, s.Unwritten = m.WentBack, m.Admission, m.Aside, m.Denied, m.Limited, m.Unwritten
+}
+
+// firstPart is the status as the data key "status" has it, morePart as "statusMore" has it.
+type (
+	firstPart Status
+	morePart  Status
+)
+
+// UnmarshalJSON reads all fields of the status: for some time, all of them stood under the one key.
+func (p *firstPart) UnmarshalJSON(data []byte) error { return (*Status)(p).UnmarshalJSON(data) }
+
+func (p *firstPart) MarshalJSON() ([]byte, error) {
+	type plain Status
+	first := Status(*p)
+	first.put(statusMore{})
+	return encodeEntry(plain(first), p.Unknown)
+}
+
+func (p *morePart) UnmarshalJSON(data []byte) (err error) {
+	var m statusMore
+	p.UnknownMore, err = decodeEntry(data, &m)
+	(*Status)(p).put(m)
+	return err
+}
+
+func (p *morePart) MarshalJSON() ([]byte, error) {
+	return encodeEntry((*Status)(p).more(), p.UnknownMore)
+}
+
+// entries is how many fields there are to write.
+func (p *morePart) entries() (n int) {
+	if p.UnknownMore != "" {
+		n++
+	}
+	m := reflect.ValueOf((*Status)(p).more())
+	for i := range m.NumField() {
+		if f := m.Field(i); !f.IsZero() && (f.Kind() != reflect.Map && f.Kind() != reflect.Slice || f.Len() > 0) {
+			n++
+		}
+	}
+	return n
+}
+
+// MarshalJSON writes the whole status, for people.
+func (s Status) MarshalJSON() ([]byte, error) {
+	type plain Status
+	data, err := encodeEntry(plain(s), s.Unknown)
+	if err != nil || s.UnknownMore == "" {
+		return data, err
+	}
+	return merge(data, []byte(s.UnknownMore), reflect.TypeFor[plain]())
+}
+
+func (s *Status) UnmarshalJSON(data []byte) (err error) {
+	type plain Status
+	*s = Status{}
+	s.Unknown, err = decodeEntry(data, (*plain)(s))
+	return err
+}
