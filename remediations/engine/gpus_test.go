@@ -188,3 +188,33 @@ func TestTheLedgerIsWrittenForAGPUOnlyWhenANumberGrows(t *testing.T) {
 		require.Equal(t, before+1, written(), "the control")
 	})
 }
+
+// TestAResetBetweenTwoAttemptsAcceptsFewerGPUs: the repair that goes on is proven by the number that the person accepted. Without the reset
+// it ends as exhausted, which is the control.
+func TestAResetBetweenTwoAttemptsAcceptsFewerGPUs(t *testing.T) {
+	for _, reset := range []bool{true, false} {
+		inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+			w.start()
+			w.do(func() { w.hasGPUs("n0", 8) })
+			w.pass(2 * time.Minute)
+			w.do(func() { w.ail("n0", 2) })
+			require.True(t, w.until(time.Hour, func() bool { r := w.record("n0"); return r != nil && r.Intent != nil && r.Intent.GPUs == 8 }))
+			w.do(func() { w.hasGPUs("n0", 7); w.hold("n0", edit(remediations.PauseKey, "true")) })
+			require.True(t, w.until(time.Hour, func() bool { return w.record("n0").Phase == remediations.PhasePending }), "it waits between two attempts")
+			if reset {
+				w.do(func() { w.edit("n0", edit(remediations.ResetKey, "true")) })
+				w.pass(2 * time.Minute)
+				require.NotContains(t, w.nodeOf("n0").Annotations, remediations.ResetKey)
+				require.Equal(t, 7, w.recordOf("n0").Intent.GPUs)
+				require.Equal(t, remediations.PhasePending, w.recordOf("n0").Phase, "the repair goes on")
+			}
+			w.do(func() { w.unhold("n0") })
+			w.pass(2 * time.Hour)
+			if reset {
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
+			} else {
+				require.Equal(t, remediations.PhaseExhausted, w.recordOf("n0").Phase)
+			}
+		})
+	}
+}

@@ -43,6 +43,10 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	}
 	if count, had, lost := s.Record.LostGPUs(s.Node, s.Ledger.GPUsOf(s.Node)); lost {
 		d.FewerGPUs = true
+		if d.Verb != lifecycle.VerbReset && r != nil && r.Intent != nil { // its cure is proven by what the record says
+			d.Record = r.Clone()
+			d.Record.Intent.GPUs = min(r.Intent.GPUs, count)
+		}
 		said = append(said, fmt.Sprintf("Drydock expects %d GPUs of the machine from now on, not %d", count, had))
 	}
 	said = append(said, s.resetCancels(&d, now)...)
