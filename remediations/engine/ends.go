@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"slices"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
@@ -26,20 +29,61 @@ func (p *pass) endedOn(l *ledger.Ledger, n *corev1.Node, e *remediations.Entry) 
 	return ok || changed
 }
 
-// rememberEnds puts into the ledger what the decision found on the Node and not in the ledger. If it cannot be saved, the next decision
-// finds it again.
-func (p *pass) rememberEnds(n *corev1.Node, d lifecycle.Decision) {
-	if p.ledger == nil || len(d.Ends)+len(d.Uncancel) == 0 {
+// endsOn are ends of repairs and cancels that a decision found on a Node and not in the ledger.
+type endsOn struct {
+	node *corev1.Node
+	ends []ledger.End
+}
+
+// cancelOver is the cancel of an alert's repair that is over, and that the Node does not have any more.
+type cancelOver struct {
+	node  *corev1.Node
+	alert string
+	at    time.Time
+}
+
+// noteEnds collects for learn what the decision found on the Node and not in the ledger, and the cancels that are over.
+func (p *pass) noteEnds(n *corev1.Node, d lifecycle.Decision) {
+	if len(d.Ends) > 0 {
+		p.ends = append(p.ends, endsOn{n, d.Ends})
+	}
+	for _, alert := range d.CancelsOver {
+		key := remediations.AlertPrefix + alert
+		if _, still := p.latest(n).Annotations[key]; still && slices.Contains(d.Prune, key) {
+			continue // the Node could not be written
+		}
+		p.cancelsOver = append(p.cancelsOver, cancelOver{n, alert, p.now})
+	}
+}
+
+// learn puts into the ledger what the decisions of this pass found on the Nodes and not in the ledger, all of it at once. The next
+// pass finds again what could not be saved, but for cancels that are over: no Node has these any more.
+func (p *pass) learn() {
+	if p.ledger == nil {
 		return
 	}
-	l, changed := p.ledger.Clone(), len(d.Ends) > 0
-	for _, e := range d.Ends {
-		l.Ended(p.Config, n, e, p.now)
+	l, changed := p.ledger.Clone(), false
+	for _, on := range p.ends {
+		for _, e := range on.ends {
+			if l.Lacks(p.Config, on.node, e, p.now) {
+				l.Ended(p.Config, on.node, e, p.now)
+				changed = true
+			}
+		}
 	}
-	for _, alert := range d.Uncancel {
-		changed = l.Uncancel(n, alert) || changed
+	for _, over := range p.cancelsOver {
+		if known := l.CancelKnown(over.node, over.alert, p.now, 0); known != nil && !known.At.After(over.at) {
+			changed = l.Uncancel(over.node, over.alert) || changed
+		}
 	}
-	if changed {
-		_ = p.save(l)
+	gpus := p.fleet.GPUsVersion()
+	if p.gpusSeen != gpus {
+		if seen := p.roster.SeenGPUs(l); seen != nil {
+			l.GPUs, changed = seen, true
+		}
 	}
+	if changed && p.save(l) != nil {
+		return
+	}
+	p.cancelsOver, p.gpusSeen = nil, gpus
 }

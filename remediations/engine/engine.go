@@ -116,8 +116,10 @@ type Engine struct {
 	ledger    *ledger.Ledger
 	ledgerErr error
 	ledgerAt  string
-	// gpusSeen is the version of the Nodes' GPUs that the ledger was last compared with.
-	gpusSeen int
+	// gpusSeen is the version of the Nodes' GPUs that the ledger was last compared with, because a GPU that falls off its bus leaves the
+	// Node's label, too. cancelsOver are cancels that the ledger must forget.
+	gpusSeen    int
+	cancelsOver []cancelOver
 	// ledgerOut is while the ledger can be neither read nor saved, leasesOut while the leases cannot be listed. conflicts
 	// counts the saves in a row that met somebody else's.
 	// leaseOut is while the lease of a single node cannot be read.

@@ -25,6 +25,8 @@ type pass struct {
 	holds  map[remediations.Reason]string
 	next   time.Time
 	failed bool
+	// ends are what the decisions of this pass found, for learn.
+	ends []endsOn
 	// tidying is the time that writes took which nobody waits for.
 	tidying time.Duration
 }
@@ -68,7 +70,7 @@ func (p *pass) node(n *corev1.Node) {
 	p.recheck(d)
 	before := m.written
 	p.apply(s, d)
-	p.rememberEnds(n, d)
+	p.noteEnds(n, d)
 	p.answer(n.Name, d, m.written != nil && m.written != before)
 	if m.writes.lasting(p.now) && d.Policy != nil {
 		p.tally.holds[[2]string{d.Policy.Name, string(remediations.ReasonBlind)}]++

@@ -75,7 +75,6 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	}
 	p.fleet = e.roster.Fleet(l, p.blind(), now)
 	p.glass()
-	p.rememberGPUs()
 	e.passes++
 	e.busySidecars, e.sidecarsCounted = e.roster.SidecarsInFlight(now), now
 	order := e.order()
@@ -93,6 +92,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	e.forgetHolds()
 	p.successors()
 	p.sweep()
+	p.learn()
 	p.publish()
 	switch {
 	case p.failed:

@@ -109,9 +109,10 @@ type LedgerWrite struct {
 	// FewerGPUs: a person accepts that the machine has fewer GPUs than the ledger remembers.
 	FewerGPUs bool
 	// Ends are ends of repairs and cancels that the Node says and the ledger lacks. Uncancel are the alerts, by fingerprint, whose
-	// cancel is over.
-	Ends     []ledger.End
-	Uncancel []string
+	// cancel a person's reset ends. CancelsOver are those whose cancel is over: the Node forgets it first, else the ledger would
+	// learn it again.
+	Ends                  []ledger.End
+	Uncancel, CancelsOver []string
 }
 
 // Forgets says that the ledger must forget something before the Node may be written: a reset that only the Node had would not be done.

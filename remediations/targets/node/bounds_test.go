@@ -104,20 +104,20 @@ func TestTheLedgerIsToldWhatItLacks(t *testing.T) {
 		l.Ended(c, n, ledger.CancelOf(alert, *by, scene.Noon), scene.Noon)
 	}
 	for name, c := range map[string]struct {
-		journal  Journal
-		knows    func(*ledger.Ledger, *corev1.Node, *Config)
-		prune    []string
-		verb     lifecycle.Verb
-		ends     []string
-		uncancel []string
+		journal Journal
+		knows   func(*ledger.Ledger, *corev1.Node, *Config)
+		prune   []string
+		verb    lifecycle.Verb
+		ends    []string
+		over    []string
 	}{
 		"the last end of the policy":            {journal: Journal{History: ended}, ends: []string{"r2"}},
 		"a reset writes nothing":                {journal: Journal{History: ended}, verb: lifecycle.VerbReset},
 		"a cancel on the alert":                 {journal: Journal{Alerts: []Alert{alert}}, ends: []string{"r1"}},
 		"a cancel that the ledger has":          {journal: Journal{Alerts: []Alert{alert}}, knows: knows},
 		"a cancel that the Node has lost":       {journal: Journal{Alerts: []Alert{{Fingerprint: scene.FP, Policy: "p"}}}, knows: knows},
-		"the alert is over":                     {journal: Journal{Alerts: []Alert{alert}}, knows: knows, prune: []string{alert.Key()}, uncancel: []string{scene.FP}},
-		"a repair of the alert has acted since": {journal: Journal{Alerts: []Alert{{Fingerprint: scene.FP, Policy: "p"}}, History: []Entry{{ID: "r3", Policy: "unknown", Cause: scene.FP, Ended: scene.Noon.Add(time.Second), Steps: reboot}}}, knows: knows, uncancel: []string{scene.FP}},
+		"the alert is over":                     {journal: Journal{Alerts: []Alert{alert}}, knows: knows, prune: []string{alert.Key()}, over: []string{scene.FP}},
+		"a repair of the alert has acted since": {journal: Journal{Alerts: []Alert{{Fingerprint: scene.FP, Policy: "p"}}, History: []Entry{{ID: "r3", Policy: "unknown", Cause: scene.FP, Ended: scene.Noon.Add(time.Second), Steps: reboot}}}, knows: knows, over: []string{scene.FP}},
 	} {
 		config, n, l := &Config{Policies: []*Policy{{Name: "p", Cooldown: time.Hour}}}, scene.Bare("n1"), &ledger.Ledger{}
 		if c.knows != nil {
@@ -130,6 +130,6 @@ func TestTheLedgerIsToldWhatItLacks(t *testing.T) {
 			ends = append(ends, e.Repair)
 		}
 		require.Equal(t, c.ends, ends, name)
-		require.Equal(t, c.uncancel, d.Uncancel, name)
+		require.Equal(t, c.over, d.CancelsOver, name)
 	}
 }

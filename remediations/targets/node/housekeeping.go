@@ -206,7 +206,7 @@ func (s *state) rememberEnds(d *lifecycle.Decision, now time.Time) {
 		by := s.CancelOf(&a, now)
 		if by == nil || slices.Contains(d.Prune, a.Key()) {
 			if known != nil {
-				d.Uncancel = append(d.Uncancel, a.Fingerprint)
+				d.CancelsOver = append(d.CancelsOver, a.Fingerprint)
 			}
 			continue
 		}

@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+)
+
+// cancels are the cancels that the ledger has of the node's machine. The world is locked.
+func (w *world) cancels(node string) (n int) {
+	for _, e := range mustLedger(w).EndsOf(w.nodes[node], time.Now(), 0) {
+		if e.Alert != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// cancel has a person cancel the repair of the node before its first step.
+func (w *world) cancel(t *testing.T, node string) {
+	t.Helper()
+	w.do(func() { w.hold(node, edit(remediations.PauseKey, "true")); w.ail(node, 99) })
+	require.True(t, w.until(5*time.Minute, func() bool { return w.record(node) != nil }))
+	w.do(func() { w.edit(node, edit(remediations.CancelKey, w.record(node).ID)); w.unhold(node) })
+	w.pass(time.Minute)
+}
+
+// TestACancelIsOverInTheLedgerAfterItIsOnTheNode: while the Node cannot be written, the ledger keeps the cancel and is not written at each look
+// at Alertmanager. When the Node can be written, both forget it.
+func TestACancelIsOverInTheLedgerAfterItIsOnTheNode(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(2 * time.Minute)
+		w.cancel(t, "n0")
+		w.pass(5 * time.Minute)
+		require.Equal(t, 1, at(w, func() int { return w.cancels("n0") }))
+		w.do(func() { w.heal("n0"); w.refuses = "n0" })
+		w.pass(20 * time.Minute)
+		before := at(w, func() int { return w.ledgerRV })
+		w.pass(20 * time.Minute)
+		require.Equal(t, before, at(w, func() int { return w.ledgerRV }))
+		require.Equal(t, 1, at(w, func() int { return w.cancels("n0") }))
+
+		w.do(func() { w.refuses = "" })
+		require.True(t, w.until(10*time.Minute, func() bool { return w.cancels("n0") == 0 }), "the control")
+		require.Less(t, at(w, func() int { return w.ledgerRV }), before+4)
+	})
+}
+
+// TestACancelIsOverThoughTheLedgerWasAway: the Node forgets it first, so the ledger must hear of it later.
+func TestACancelIsOverThoughTheLedgerWasAway(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(2 * time.Minute)
+		w.cancel(t, "n0")
+		w.do(func() { w.heal("n0"); w.always["save"] = "lost" })
+		w.pass(20 * time.Minute)
+		require.Equal(t, 1, at(w, func() int { return w.cancels("n0") }))
+		w.do(func() { clear(w.always) })
+		require.True(t, w.until(10*time.Minute, func() bool { return w.cancels("n0") == 0 }))
+	})
+}
+
+// TestThePassSavesWhatItFoundOnAllNodesAtOnce: the ledger has lost the ends of six nodes' repairs.
+func TestThePassSavesWhatItFoundOnAllNodesAtOnce(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(2 * time.Minute)
+		var before int
+		w.do(func() {
+			for _, n := range nodeNames {
+				w.endedOn(n)
+			}
+			before = w.ledgerRV
+		})
+		w.pass(2 * time.Minute)
+		require.Equal(t, before+1, at(w, func() int { return w.ledgerRV }))
+		for _, n := range nodeNames {
+			require.Len(t, at(w, func() []ledger.End { return mustLedger(w).EndsOf(w.nodes[n], time.Now(), 0) }), 1, n)
+		}
+	})
+}
+
+// endedOn puts on the Node that a repair has ended on it a moment ago, and a pause, so that it is decided about.
+func (w *world) endedOn(node string) {
+	now := remediations.Instant(time.Now())
+	e := remediations.Entry{ID: "ended0", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Began: now, Ended: now}
+	w.edit(node, edit(remediations.HistoryKey, remediations.EncodeHistory(nil, e)))
+	w.edit(node, edit(remediations.PauseKey, "true"))
+}
