@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -217,4 +219,53 @@ func TestAResetBetweenTwoAttemptsAcceptsFewerGPUs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheExpectedNumberOfGPUsOutlivesALedgerThatCannotBeRead: the alert about the lost GPU must not end because of it. The hold shows that
+// the ledger is lost.
+func TestTheExpectedNumberOfGPUsOutlivesALedgerThatCannotBeRead(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		i := w.start()
+		w.do(func() { w.hasGPUs("n0", 8) })
+		w.pass(2 * time.Minute)
+		w.do(func() { w.hasGPUs("n0", 7) })
+		w.pass(2 * time.Minute)
+		expected := func() float64 { return gpuSeries(t, i.engine.Metrics.(prometheus.Gatherer))["n0"] }
+		require.Equal(t, 8., expected())
+		w.do(func() { w.always["load"] = "lost"; w.ail("n1", 1) })
+		w.pass(20 * time.Minute)
+		require.Positive(t, w.heldAs(remediations.ReasonBlind))
+		require.Equal(t, 8., expected())
+	})
+}
+
+// withoutGPUs refuses a ledger that has numbers of GPUs.
+type withoutGPUs struct{ *still }
+
+func (s withoutGPUs) Save(ctx context.Context, data map[string]string, version string) (string, error) {
+	if data["gpus"] != "" {
+		return "", errTooLong
+	}
+	return s.still.Save(ctx, data, version)
+}
+
+// TestGPUsThatCannotBeSavedCostNoDecision: the nodes are decided about with the ledger first.
+func TestGPUsThatCannotBeSavedCostNoDecision(t *testing.T) {
+	t.Parallel()
+	e, ctx := settled(t, 10, 1)
+	w := e.Store.(*still)
+	e.Store = withoutGPUs{w}
+	n := w.nodes[5].DeepCopy()
+	n.Labels[signs.GPUCountLabel], n.ResourceVersion = "8", "2"
+	n.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
+	w.nodes[5], w.changed = n, append(w.changed, n)
+	decided := 0
+	e.Decided = func(string, lifecycle.Decision) {
+		decided++
+		require.NotNil(t, e.ledger)
+	}
+	require.NotNil(t, e.ledger)
+	e.pass(ctx)
+	require.Equal(t, 1, decided)
+	require.Nil(t, e.ledger, "the control: the save was refused")
 }

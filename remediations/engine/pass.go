@@ -54,8 +54,8 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		e.loadLedger(ctx)
 	}
 	l := e.ledger
-	if l == nil {
-		l = &ledger.Ledger{}
+	if l == nil { // what is expected of the machines stays known while the ledger cannot be read
+		l = &ledger.Ledger{GPUs: e.roster.LedgerGPUs()}
 	}
 	now := e.Clock.Now()
 	e.goneBack(l, now)

@@ -21,6 +21,9 @@ func (r *Roster) expectedGPUs(l *ledger.Ledger) map[string]int {
 	return r.shown
 }
 
+// LedgerGPUs are those of the ledger by which the fleet was counted last.
+func (r *Roster) LedgerGPUs() map[string]int { return r.ledgerGPUs }
+
 // SeenGPUs is what the ledger must remember instead, because a machine has more GPUs than it remembers; nil: none has. Where there is
 // no room for all, it leaves out the machines that have no Node. A cloud may delete the Node of a machine that restarts and comes back.
 // What a Node says of a machine that another Node has, too, does not count: a kubelet may have copied that Node's spec.providerID.
