@@ -62,13 +62,10 @@ func (p *pass) learn() {
 	if p.ledger == nil {
 		return
 	}
-	l, changed := p.ledger.Clone(), false
+	l, changed, room := p.ledger.Clone(), false, ledger.Room(p.stored)
 	for _, on := range p.ends {
 		for _, e := range on.ends {
-			if l.Lacks(p.Config, on.node, e, p.now) {
-				l.Ended(p.Config, on.node, e, p.now)
-				changed = true
-			}
+			changed = l.Found(p.Config, on.node, e, &room, p.now) || changed
 		}
 	}
 	for _, over := range p.cancelsOver {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -91,4 +92,52 @@ func (w *world) endedOn(node string) {
 	e := remediations.Entry{ID: "ended0", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Began: now, Ended: now}
 	w.edit(node, edit(remediations.HistoryKey, remediations.EncodeHistory(nil, e)))
 	w.edit(node, edit(remediations.PauseKey, "true"))
+}
+
+// TestAFullLedgerIsNotWrittenForEndsInEachPass: what the Nodes say and the ledger has no room for is not written. With room it is, which is
+// the control.
+func TestAFullLedgerIsNotWrittenForEndsInEachPass(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(2 * time.Minute)
+		fill := func(room int) { // a repair of a machine takes as many bytes each
+			l := w.book()
+			l.Repairs = map[string][]ledger.Begun{}
+			begin := func() {
+				l.Repairs[fmt.Sprintf("machine-%08d", len(l.Repairs))] = []ledger.Begun{{Repair: "begun0", At: remediations.Instant(time.Now())}}
+			}
+			begin()
+			one := ledger.Room(l.Encode())
+			begin()
+			each := one - ledger.Room(l.Encode())
+			for range (one-each-room)/each - 1 {
+				begin()
+			}
+			require.InDelta(t, room, ledger.Room(l.Encode()), 200)
+			w.ledger = l.Encode()
+			w.ledgerRV++
+			for _, n := range nodeNames {
+				w.endedOn(n)
+			}
+		}
+		known := func() (n int) {
+			for _, name := range nodeNames {
+				n += len(at(w, func() []ledger.End { return mustLedger(w).EndsOf(w.nodes[name], time.Now(), 0) }))
+			}
+			return n
+		}
+		w.do(func() { fill(ledger.MostBytes/-16 + 400) })
+		w.pass(time.Minute)
+		before := at(w, func() int { return w.ledgerRV })
+		w.pass(2 * time.Minute)
+		require.Equal(t, before, at(w, func() int { return w.ledgerRV }))
+		require.Zero(t, known())
+		w.do(func() { fill(600) })
+		w.pass(time.Minute)
+		require.Positive(t, known())
+		require.Less(t, known(), 6, "as many as there is room for")
+		w.do(func() { fill(10_000) })
+		w.pass(time.Minute)
+		require.Equal(t, 6, known())
+	})
 }

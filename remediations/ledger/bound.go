@@ -14,15 +14,25 @@ const MostBytes = 1<<20 - 1<<10
 // GlassMost bounds the nodes of which the ledger remembers since when break-glass is set. A person may set it on all nodes at once.
 const GlassMost = 1000
 
+// fitBytes is how many bytes Fit keeps where it forgets something: there is room for the next writes, so that not each of them forgets.
+const fitBytes = MostBytes - MostBytes/16
+
+// Room is for how many bytes of ends of repairs a ledger with this data has room. More of them would make Fit forget what stands in it.
+func Room(data map[string]string) int { return fitBytes - bytesIn(data) }
+
+func bytesIn(data map[string]string) (size int) {
+	for _, value := range data {
+		size += len(value)
+	}
+	return size
+}
+
 // Fit gives the ConfigMap's data, as Encode does. Where they are too long, it first forgets the oldest cures, then the oldest
 // ends and cancels, and says how many. A Node remembers its own, so only a Node that is registered again loses something. Slots, orphans and counted repairs are never
 // forgotten: if these alone are too long, the API server refuses the write, and no repair begins.
 func (l *Ledger) Fit() (data map[string]string, forgotten int) {
 	data = l.Encode()
-	size := 0
-	for _, value := range data {
-		size += len(value)
-	}
+	size := bytesIn(data)
 	if size <= MostBytes {
 		return data, 0
 	}
@@ -38,7 +48,7 @@ func (l *Ledger) Fit() (data map[string]string, forgotten int) {
 	}
 	slices.SortFunc(all, func(a, b known) int { return cmp.Or(a.cure.At.Compare(b.cure.At), cmp.Compare(a.machine, b.machine)) })
 	for _, k := range all {
-		if size <= MostBytes-MostBytes/16 { // room for the next writes, so that not each of them sorts all cures
+		if size <= fitBytes {
 			break
 		}
 		l.cures(k.machine, slices.DeleteFunc(slices.Clone(l.Cures[k.machine]), func(c Cure) bool { return c.Repair == k.cure.Repair }))
@@ -65,7 +75,7 @@ func (l *Ledger) forgetEnds(size int) (forgotten int) {
 		return cmp.Or(a.end.since().Compare(b.end.since()), cmp.Compare(a.machine, b.machine))
 	})
 	for _, k := range all {
-		if size <= MostBytes-MostBytes/16 {
+		if size <= fitBytes {
 			break
 		}
 		l.setEnds(k.machine, slices.DeleteFunc(slices.Clone(l.Ends[k.machine]), func(e End) bool { return e == k.end }))

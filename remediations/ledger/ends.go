@@ -101,6 +101,23 @@ func (l *Ledger) Lacks(c *remediations.Config, n *corev1.Node, e End, now time.T
 	return e.Alert == "" || others < cancelsMost
 }
 
+// Found notes the end or the cancel that the Node says, if the ledger lacks it. It takes the place of an earlier one, or needs a part of the
+// room: where there is none, only the Node has it. Found says whether the ledger must be written.
+func (l *Ledger) Found(c *remediations.Config, n *corev1.Node, e End, room *int, now time.Time) bool {
+	if !l.Lacks(c, n, e, now) {
+		return false
+	}
+	if !slices.ContainsFunc(l.Ends[Machine(n)], e.replaces) {
+		size := len(remediations.EncodeJSON(map[string]End{Machine(n): e}))
+		if size > *room {
+			return false
+		}
+		*room -= size
+	}
+	l.Ended(c, n, e, now)
+	return true
+}
+
 // Ended notes the end or the cancel in place of an earlier one.
 func (l *Ledger) Ended(c *remediations.Config, n *corev1.Node, e End, now time.Time) {
 	machine := Machine(n)
