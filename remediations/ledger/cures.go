@@ -67,6 +67,9 @@ func (l *Ledger) Cured(machine string, e *remediations.Entry, trials []string) b
 
 // remember keeps the cure in place of the machine's earlier one of that policy.
 func (l *Ledger) remember(machine string, c Cure) {
+	if i := slices.IndexFunc(l.Cures[machine], func(o Cure) bool { return o.Policy == c.Policy && o.Repair == c.Repair }); i >= 0 {
+		c.Unknown = l.Cures[machine][i].Unknown
+	}
 	l.forgetCure(machine, c.Policy)
 	l.cures(machine, append(slices.Clone(l.Cures[machine]), c))
 }

@@ -125,7 +125,13 @@ func (l *Ledger) Ended(c *remediations.Config, n *corev1.Node, e End, now time.T
 	if n.Spec.ProviderID == "" {
 		e.UID = string(n.UID)
 	}
-	kept := slices.DeleteFunc(slices.Clone(l.Ends[machine]), func(o End) bool { return e.replaces(o) && !o.At.After(e.At) })
+	kept := slices.DeleteFunc(slices.Clone(l.Ends[machine]), func(o End) bool {
+		replaced := e.replaces(o) && !o.At.After(e.At)
+		if replaced && e.Repair == o.Repair {
+			e.Unknown = o.Unknown
+		}
+		return replaced
+	})
 	l.setEnds(machine, append(kept, e))
 	l.pruneEnds(c, now)
 }

@@ -66,11 +66,13 @@ func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations
 		l.reserveMove(c, n, r, now)
 		return
 	}
+	slots, orphans := l.Slots, l.Orphans
 	l.Release(r.ID)
 	// A machine has one repair at a time. Where a process ended between the slot and the intent, the next one has another id.
 	l.releaseSlot(n)
 	since := remediations.Instant(now)
 	slot := nodeSlot(c, n, r, since)
+	slot.Unknown = unknownOf(slots, r.ID)
 	l.Slots = append(l.Slots, slot)
 	if slot.Wide {
 		l.widened(r.ID, since)
@@ -80,9 +82,21 @@ func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations
 		l.Repairs[m] = append(l.Repairs[m], Begun{Repair: r.ID, At: since})
 	}
 	if c.Remediation(r.Step.Name).Replaces {
-		l.Orphans = append(l.Orphans, orphan(n, r))
+		o := orphan(n, r)
+		if i := slices.IndexFunc(orphans, func(o Orphan) bool { return o.Record.ID == r.ID }); i >= 0 {
+			o.Unknown = orphans[i].Unknown
+		}
+		l.Orphans = append(l.Orphans, o)
 	}
 	l.prune(c, now)
+}
+
+// unknownOf are the unknown fields of the repair's slot, which the slot of its next attempt keeps.
+func unknownOf(slots []Slot, repair string) Unknown {
+	if i := slices.IndexFunc(slots, func(s Slot) bool { return s.Repair == repair }); i >= 0 {
+		return slots[i].Unknown
+	}
+	return ""
 }
 
 func nodeSlot(c *remediations.Config, n *corev1.Node, r *remediations.Record, since time.Time) Slot {
@@ -108,8 +122,8 @@ func orphan(n *corev1.Node, r *remediations.Record) Orphan {
 // have the Node's name by now, so no slot is found by that.
 func (l *Ledger) Release(repair string) bool {
 	before := len(l.Slots) + len(l.Orphans)
-	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Repair == repair })
-	l.Orphans = slices.DeleteFunc(l.Orphans, func(o Orphan) bool { return o.Record.ID == repair })
+	l.Slots = slices.DeleteFunc(slices.Clone(l.Slots), func(s Slot) bool { return s.Repair == repair })
+	l.Orphans = slices.DeleteFunc(slices.Clone(l.Orphans), func(o Orphan) bool { return o.Record.ID == repair })
 	return len(l.Slots)+len(l.Orphans) != before
 }
 

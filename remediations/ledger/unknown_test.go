@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -158,4 +159,40 @@ func TestUnknownFieldsAreNamedBriefly(t *testing.T) {
 	require.Len(t, names, 11)
 	require.Equal(t, "and 20 more", names[10])
 	require.LessOrEqual(t, len(names[0]), 90)
+}
+
+// TestUnknownFieldsOutliveTheirEntrysNextVersion: the slot of a repair's next attempt, a cancel that was seen again, and what else is written
+// over about one repair. An entry about another repair takes over none.
+func TestUnknownFieldsOutliveTheirEntrysNextVersion(t *testing.T) {
+	c := endsConfig()
+	n, newer := nodeOf("u1", "civo://1"), ledger.Unknown(`{"newer":1}`)
+	reserve := func(l *ledger.Ledger, id string) {
+		l.Reserve(c, n, &Record{ID: id, Policy: "p", Intent: &Intent{ID: id + "-0-2"}, Step: StepRef{Name: "replace", Attempt: 2}}, scene.Noon)
+	}
+	cancel := func(id string, seen time.Duration) ledger.End {
+		return ledger.CancelOf(Alert{Fingerprint: "a", Policy: "p"}, CancelledRepair{ID: id, At: scene.Noon}, scene.Noon.Add(seen))
+	}
+	reboot := StepRef{Name: "reboot", Attempt: 1}
+	for name, of := range map[string]struct {
+		write   func(l *ledger.Ledger, id string)
+		unknown func(l *ledger.Ledger) *ledger.Unknown
+	}{
+		"a slot":    {reserve, func(l *ledger.Ledger) *ledger.Unknown { return &l.Slots[0].Unknown }},
+		"an orphan": {reserve, func(l *ledger.Ledger) *ledger.Unknown { return &l.Orphans[len(l.Orphans)-1].Unknown }},
+		"a leader's slot": {func(l *ledger.Ledger, id string) {
+			l.Reserve(c, n, &Record{ID: id, Location: "eu", Intent: &Intent{ID: id + "-0-2"}}, scene.Noon)
+		}, func(l *ledger.Ledger) *ledger.Unknown { return &l.Slots[0].Unknown }},
+		"a cancel": {func(l *ledger.Ledger, id string) { l.Ended(c, n, cancel(id, 13*time.Hour), scene.Noon) }, func(l *ledger.Ledger) *ledger.Unknown { return &l.Ends["civo://1"][0].Unknown }},
+		"a cure": {func(l *ledger.Ledger, id string) {
+			l.Cured("m1", &Entry{ID: id, Policy: "p", Outcome: OutcomeRecovered, Ended: scene.Noon, Steps: Attempts{reboot.Issued()}, Last: &reboot}, nil)
+		}, func(l *ledger.Ledger) *ledger.Unknown { return &l.Cures["m1"][0].Unknown }},
+	} {
+		l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
+		of.write(l, "r1")
+		*of.unknown(l) = newer
+		of.write(l, "r1")
+		require.Equal(t, newer, *of.unknown(l), name)
+		of.write(l, "r2")
+		require.Empty(t, *of.unknown(l), name)
+	}
 }

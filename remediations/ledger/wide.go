@@ -12,8 +12,14 @@ const WideApart = time.Hour
 
 // widened counts a repair that changes the whole cluster; of each repair the last time.
 func (l *Ledger) widened(repair string, when time.Time) {
-	l.Wide = slices.DeleteFunc(l.Wide, func(b Begun) bool { return b.Repair == repair })
-	l.Wide = append(l.Wide, Begun{Repair: repair, At: when})
+	next := Begun{Repair: repair, At: when}
+	l.Wide = slices.DeleteFunc(l.Wide, func(b Begun) bool {
+		if b.Repair == repair {
+			next.Unknown = b.Unknown
+		}
+		return b.Repair == repair
+	})
+	l.Wide = append(l.Wide, next)
 }
 
 // LastWide is when another repair than the one named last changed the whole cluster.
