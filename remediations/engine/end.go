@@ -130,6 +130,9 @@ func (p *pass) expireSilence(id string) {
 
 // save writes the ledger with the breakers as this pass has them.
 func (p *pass) save(l *ledger.Ledger) error {
+	if p.knowsAll {
+		l.PruneEnds(p.Config, p.now)
+	}
 	l.Status.Breakers = maps.Clone(p.fleet.Breakers)
 	return p.saveLedger(p.ctx, l, p.ledgerAt)
 }

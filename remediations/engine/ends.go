@@ -82,5 +82,5 @@ func (p *pass) learn() {
 	if changed && p.save(l) != nil {
 		return
 	}
-	p.cancelsOver, p.gpusSeen = nil, gpus
+	p.cancelsOver, p.gpusSeen, p.knowsAll = nil, gpus, p.knowsAll || p.word != nil
 }

@@ -120,6 +120,8 @@ type Engine struct {
 	// Node's label, too. cancelsOver are cancels that the ledger must forget.
 	gpusSeen    int
 	cancelsOver []cancelOver
+	// knowsAll: the ledger has what a whole pass found on all Nodes, after Alertmanager was asked.
+	knowsAll bool
 	// ledgerOut is while the ledger can be neither read nor saved, leasesOut while the leases cannot be listed. conflicts
 	// counts the saves in a row that met somebody else's.
 	// leaseOut is while the lease of a single node cannot be read.
@@ -244,7 +246,7 @@ func (e *Engine) Start(ctx context.Context) error {
 func (e *Engine) lead() {
 	e.metrics.leader.Set(1)
 	e.metrics.setSelfTest(selftest.Unknown, time.Time{})
-	e.lastCount, e.contest = lastCount{}, contest{}
+	e.lastCount, e.contest, e.knowsAll = lastCount{}, contest{}, false
 	e.Log.Info("this replica leads", "policies", len(e.Config.Policies))
 	e.led = e.Clock.Now()
 }

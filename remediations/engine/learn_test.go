@@ -141,3 +141,34 @@ func TestAFullLedgerIsNotWrittenForEndsInEachPass(t *testing.T) {
 		require.Equal(t, 6, known())
 	})
 }
+
+// TestACancelOutlivesALongAbsenceOfDrydock: its alert has fired all the time, and the Node has lost its keys. Another node's repair, which
+// writes the ledger, comes first. A cancel whose alert has ended is forgotten, which is the control.
+func TestACancelOutlivesALongAbsenceOfDrydock(t *testing.T) {
+	for _, fires := range []bool{true, false} {
+		inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+			w.start()
+			w.pass(2 * time.Minute)
+			w.cancel(t, "n5")
+			w.do(func() {
+				w.endAll()
+				w.removeKeys("n5")
+				if fires {
+					a := w.config.NewAlert(w.config.Policies[0], labelsOf("n5"), remediations.StatusFiring, time.Now(), time.Now())
+					w.edit("n5", edit(a.Key(), a.Encode()))
+				} else {
+					w.heal("n5")
+				}
+			})
+			w.pass(48 * time.Hour)
+			w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
+			w.start()
+			w.pass(20 * time.Minute)
+			if fires {
+				require.Equal(t, 1, at(w, func() int { return w.cancels("n5") }))
+			} else {
+				require.Zero(t, at(w, func() int { return w.cancels("n5") }))
+			}
+		})
+	}
+}

@@ -118,8 +118,11 @@ func (l *Ledger) Found(c *remediations.Config, n *corev1.Node, e End, room *int,
 	return true
 }
 
-// Ended notes the end or the cancel in place of an earlier one.
+// Ended notes the end or the cancel in place of an earlier one, if something may still rest on it.
 func (l *Ledger) Ended(c *remediations.Config, n *corev1.Node, e End, now time.Time) {
+	if now.Sub(e.since()) >= e.keptFor(c) {
+		return
+	}
 	machine := Machine(n)
 	e.UID = ""
 	if n.Spec.ProviderID == "" {
@@ -133,7 +136,6 @@ func (l *Ledger) Ended(c *remediations.Config, n *corev1.Node, e End, now time.T
 		return replaced
 	})
 	l.setEnds(machine, append(kept, e))
-	l.pruneEnds(c, now)
 }
 
 // Uncancel forgets that a person cancelled a repair of the alert. It says whether the ledger knew that.
@@ -197,7 +199,9 @@ func (e End) keptFor(c *remediations.Config) time.Duration {
 	return longest
 }
 
-func (l *Ledger) pruneEnds(c *remediations.Config, now time.Time) {
+// PruneEnds forgets the entries on which nothing rests any more. Whoever calls it has decided about all Nodes: Drydock may have been away for
+// longer than a cancel is kept whose alert is still on its Node.
+func (l *Ledger) PruneEnds(c *remediations.Config, now time.Time) {
 	for machine, ends := range l.Ends {
 		l.setEnds(machine, slices.DeleteFunc(slices.Clone(ends), func(e End) bool { return now.Sub(e.since()) >= e.keptFor(c) }))
 	}

@@ -185,7 +185,6 @@ func (l *Ledger) Begun(machine, except string, now time.Time, window time.Durati
 func (l *Ledger) prune(c *remediations.Config, now time.Time) {
 	pruneBegun(l.Repairs, now, c.Limits.RepairsWindow)
 	l.pruneCures(c, now)
-	l.pruneEnds(c, now)
 	l.Wide = slices.DeleteFunc(l.Wide, func(b Begun) bool { return now.Sub(b.At) >= WideApart })
 	// A repair that waits between two attempts may put its moves back as late as a day after the last one.
 	pruneBegun(l.Moves, now, max(c.Limits.RepairsWindow, c.Limits.Locations.PerLocation, 2*remediations.PendingFor))
