@@ -269,3 +269,30 @@ func TestGPUsThatCannotBeSavedCostNoDecision(t *testing.T) {
 	require.Equal(t, 1, decided)
 	require.Nil(t, e.ledger, "the control: the save was refused")
 }
+
+// TestAResetWhoseAnswerWasLostIsToldAsDone: the ledger took it, and the second try finds nothing to forget. A reset without any effect is
+// refused, which is the control.
+func TestAResetWhoseAnswerWasLostIsToldAsDone(t *testing.T) {
+	for _, fault := range []string{"save", "write"} {
+		inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+			w.start()
+			w.do(func() { w.hasGPUs("n0", 8) })
+			w.pass(2 * time.Minute)
+			w.do(func() { w.hasGPUs("n0", 7) })
+			w.pass(2 * time.Minute)
+			w.do(func() {
+				w.faults[fault] = []string{map[string]string{"save": "written", "write": "lost"}[fault]}
+				w.edit("n0", edit(remediations.ResetKey, "true"))
+			})
+			w.pass(5 * time.Minute)
+			require.NotContains(t, w.nodeOf("n0").Annotations, remediations.ResetKey)
+			require.Empty(t, w.toldOf("AnnotationInvalid"))
+			require.Len(t, w.toldOf("RepairCancelled"), 1)
+			require.Contains(t, w.toldOf("RepairCancelled")[0].Note, "Drydock expects 7 GPUs of the machine from now on, not 8")
+
+			w.do(func() { w.edit("n0", edit(remediations.ResetKey, "true")) })
+			w.pass(2 * time.Minute)
+			require.Len(t, w.toldOf("AnnotationInvalid"), 1)
+		})
+	}
+}

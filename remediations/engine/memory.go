@@ -36,6 +36,8 @@ type memory struct {
 	// journal is what readOf carries, decoded once.
 	journal remediations.Journal
 	readOf  *corev1.Node
+	// reset is what the ledger was told to forget by the reset on the Node, until the Node is written: the ledger's answer may be lost.
+	reset string
 	// standing is the last decision, where it stands for as long as what it rests on; nil: it does not.
 	standing *standing
 	// shown are the series of the node after its last decision.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,6 +93,10 @@ func (p *pass) askAlerts(m *memory) {
 // answer tells people what became of what they wrote on the Node. A key that is taken off is answered with the write
 // that takes it off, and each time anew: somebody may ask twice.
 func (p *pass) answer(node string, d lifecycle.Decision, wrote bool) {
+	if m := p.remember(node); m.reset != "" && wrote && slices.Contains(d.Consume, remediations.ResetKey) {
+		p.Events.Event(node, Event{Reason: "RepairCancelled", Action: "Reset", Note: m.reset})
+		m.reset = ""
+	}
 	for _, notice := range d.Notices {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(notice.Message))
@@ -144,6 +149,9 @@ func (p *pass) apply(s *lifecycle.State, d lifecycle.Decision) {
 			p.emitOnce(s.Node.Name, d.Record.ID+d.Record.Note, Event{Warning: true, Of: trailOf(d.Record), Reason: "RepairBlocked", Action: d.Record.Intent.ID, Note: fmt.Sprintf("%s of repair %s: %s", d.Record.Step.Name, d.Record.ID, d.Message)})
 		}
 	case lifecycle.VerbDrop, lifecycle.VerbRest:
+		if d.Forgets() {
+			p.remember(s.Node.Name).reset = d.Message
+		}
 		if !d.Forgets() || p.forget(s.Node, d) {
 			if p.persist(s, d) != nil && d.LeftOf != "" {
 				p.Events.Event(s.Node.Name, Event{Reason: "RepairUndone", Action: d.LeftOf, Note: d.Message, Of: Trail{Repair: d.LeftOf}})

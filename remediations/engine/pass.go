@@ -177,8 +177,11 @@ func (e *Engine) order() []*corev1.Node {
 func (p *pass) state(n *corev1.Node) *lifecycle.State {
 	m, journal := p.remember(n.Name), p.journal(n)
 	p.forgetTorn(m)
+	if _, asked := n.Annotations[remediations.ResetKey]; !asked {
+		m.reset = ""
+	}
 	return &lifecycle.State{
-		Behind: p.stale, Denied: p.writes.Denied, LedgerLost: p.ledgerOut.since, LeasesLost: p.leasesOut.since, LeasesErr: p.leasesOut.err,
+		Reset: m.reset, Behind: p.stale, Denied: p.writes.Denied, LedgerLost: p.ledgerOut.since, LeasesLost: p.leasesOut.since, LeasesErr: p.leasesOut.err,
 		Config: p.Config, Node: n, Journal: journal, Snapshot: p.word, Fleet: p.fleet,
 		Ledger: p.ledger, LedgerErr: p.ledgerErr, Lease: m.lease, Heartbeats: p.heartbeats, Call: m.call,
 		Read: m.read, Survey: m.survey, Replacement: m.replacement, Pods: m.pods, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard, NewID: m.nextID(journal, p.NewID),

@@ -27,6 +27,8 @@ type State struct {
 	// not be listed, and LeasesErr why; zero: they can be.
 	LedgerLost, LeasesLost time.Time
 	LeasesErr              error
+	// Reset is what the ledger may have forgotten already by the reset that is on the Node; empty: it was not tried.
+	Reset string
 	// Behind is why the cache of Nodes cannot be trusted; empty: it can.
 	Behind string
 	// Denied is why nothing can be written on any Node: the API server refuses Drydock's own keys. Empty: it takes them.

@@ -72,7 +72,7 @@ func (s *state) consume(d *lifecycle.Decision, now time.Time) {
 		d.Consume = append(d.Consume, remediations.ResetKey)
 		if err := remediations.ParseReset(v); err != nil {
 			notice(d, lifecycle.AnnotationInvalid, "%v", err)
-		} else if d.Verb != lifecycle.VerbReset && len(d.Prune) == 0 && !d.Forgets() {
+		} else if d.Verb != lifecycle.VerbReset && len(d.Prune) == 0 && !d.Forgets() && s.Reset == "" {
 			notice(d, lifecycle.AnnotationInvalid, "%s: there is no exhausted or malformed repair on this node to forget", remediations.ResetKey)
 		}
 	}
