@@ -151,10 +151,12 @@ func TestARefusalIsOneSentence(t *testing.T) {
 		"cancel what ran out":       {exhausted("n", "cccccc", "p"), "cancel n", "repair cccccc of n has run out of steps already; `kubectl drydock reset n` when the node is fixed"},
 		"cancel what is garbled":    {malformed("n"), "cancel n", "what is recorded on n cannot be read"},
 		"reset nothing":             {node("n", nil), "reset n", "there is no exhausted repair on n, and none that cannot be read: nothing is there to reset"},
-		"reset another repair":      {exhausted("n", "cccccc", "p"), "reset n dddddd", "there is no exhausted repair dddddd on n: a reset would be of cccccc"},
-		"reset what is under way":   {under("n", record("aaaaaa", remediations.PhaseVerifying)), "reset n", "repair aaaaaa of n is Verifying and not exhausted; to end it, `kubectl drydock cancel n`"},
-		"reset both":                {exhausted("n", "cccccc", "p"), "reset n --policy p", "a node and --policy were both given, and only one of them can be meant"},
-		"reset a policy of none":    {exhausted("n", "cccccc", "p"), "reset --policy q", "no node has an exhausted repair by policy q, and whether the policy is stopped is not known: there is no ConfigMap drydock-ledger"},
+		"reset again": {node("n", map[string]string{remediations.HistoryKey: remediations.EncodeEntries([]remediations.Entry{{ID: "cccccc", Policy: "p", Outcome: remediations.OutcomeExhausted, Steps: remediations.Attempts{}, Reset: true}})}),
+			"reset n", "there is no exhausted repair on n, and none that cannot be read: nothing is there to reset; repair cccccc is reset already"},
+		"reset another repair":    {exhausted("n", "cccccc", "p"), "reset n dddddd", "there is no exhausted repair dddddd on n: a reset would be of cccccc"},
+		"reset what is under way": {under("n", record("aaaaaa", remediations.PhaseVerifying)), "reset n", "repair aaaaaa of n is Verifying and not exhausted; to end it, `kubectl drydock cancel n`"},
+		"reset both":              {exhausted("n", "cccccc", "p"), "reset n --policy p", "a node and --policy were both given, and only one of them can be meant"},
+		"reset a policy of none":  {exhausted("n", "cccccc", "p"), "reset --policy q", "no node has an exhausted repair by policy q, and whether the policy is stopped is not known: there is no ConfigMap drydock-ledger"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []runtime.Object

@@ -111,7 +111,7 @@ func resettable(n *corev1.Node, of string) ([]inspect.Repair, error) {
 	spent := kept(all, func(r inspect.Repair) bool { return r.Record.Phase == remediations.PhaseExhausted })
 	switch {
 	case len(all) == 0:
-		return nil, fmt.Errorf("there is no exhausted repair on %s, and none that cannot be read: nothing is there to reset", n.Name)
+		return nil, fmt.Errorf("there is no exhausted repair on %s, and none that cannot be read: nothing is there to reset%s", n.Name, resetBefore(n))
 	case len(spent) == 0:
 		return nil, fmt.Errorf("repair %s of %s is %s and not exhausted; to end it, `kubectl drydock cancel %s`", all[0].Record.ID, all[0].Name(), all[0].Record.Phase, n.Name)
 	case own(all[0]) && all[0].Record.Phase.InFlight():
@@ -122,6 +122,16 @@ func resettable(n *corev1.Node, of string) ([]inspect.Repair, error) {
 		return nil, fmt.Errorf("the exhausted repair %s of %s is by policy %s, and its reset does not let policy %s go on", spent[0].Record.ID, spent[0].Name(), spent[0].Record.Policy, of)
 	}
 	return spent, nil
+}
+
+// resetBefore says which exhausted repair of the Node was reset last, so that who tries again knows that it is done.
+func resetBefore(n *corev1.Node) string {
+	for _, e := range remediations.ReadJournal(n).History {
+		if e.Reset && e.Outcome == remediations.OutcomeExhausted {
+			return fmt.Sprintf("; repair %s is reset already", e.ID)
+		}
+	}
+	return ""
 }
 
 // ResetPolicy lets a stopped policy go on: by a reset of the first node, by name, with an exhausted repair of the policy or, where
