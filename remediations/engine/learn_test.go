@@ -142,8 +142,9 @@ func TestAFullLedgerIsNotWrittenForEndsInEachPass(t *testing.T) {
 	})
 }
 
-// TestACancelOutlivesALongAbsenceOfDrydock: its alert has fired all the time, and the Node has lost its keys. Another node's repair, which
-// writes the ledger, comes first. A cancel whose alert has ended is forgotten, which is the control.
+// TestACancelOutlivesALongAbsenceOfDrydock: its alert has fired all the time, and the Node has lost its keys. The
+// break-glass of another node is saved before any node is decided about. The cancel of an alert that has ended is forgotten, which is the
+// control.
 func TestACancelOutlivesALongAbsenceOfDrydock(t *testing.T) {
 	for _, fires := range []bool{true, false} {
 		inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
@@ -161,9 +162,11 @@ func TestACancelOutlivesALongAbsenceOfDrydock(t *testing.T) {
 				}
 			})
 			w.pass(48 * time.Hour)
-			w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
+			w.do(func() { w.breakGlass("n0") })
 			w.start()
 			w.pass(20 * time.Minute)
+			w.do(func() { w.unhold("n0") })
+			w.pass(2 * time.Minute)
 			if fires {
 				require.Equal(t, 1, at(w, func() int { return w.cancels("n5") }))
 			} else {
