@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/providers/kit"
 )
@@ -28,6 +29,9 @@ func (e *refusedError) Unwrap() error { return e.Err }
 func (e *refusedError) as() *kit.Refusal {
 	return &kit.Refusal{Why: e.Reason.Concern(), Text: e.text, Again: e.again}
 }
+
+// Survey is the refusal as the answer to a question, which says whom it concerns.
+func (e *RefusedError) Survey() remediations.Survey { return e.as().Survey() }
 
 // Is finds the engine's errors.
 func (e *refusedError) Is(target error) bool { return e.as().Is(target) }

@@ -97,7 +97,7 @@ func surveyOf(err error) remediations.Survey {
 	}
 	var refused *refusedError
 	if errors.As(err, &refused) {
-		return refused.as().Survey()
+		return refused.Survey()
 	}
 	return (&kit.Refusal{Why: kit.Passing, Text: err.Error()}).Survey()
 }

@@ -45,7 +45,7 @@ func TestRebootConformance(t *testing.T) {
 		without[fmt.Sprintf("redirect %d", status)] = "SSH has no redirects"
 		without[fmt.Sprintf("redirect to itself %d after the work", status)] = "SSH has no redirects"
 	}
-	providertest.Run(t, providertest.Provider{DoesNotApply: without, Start: startHosts})
+	providertest.Run(t, providertest.Provider{PerMachine: true, DoesNotApply: without, Start: startHosts})
 }
 
 // twoNodes are the Nodes of the suite.

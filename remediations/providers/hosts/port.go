@@ -40,7 +40,7 @@ func (s Machines) of(ctx context.Context, m engine.Machine) (Host, *corev1.Node,
 	if err != nil {
 		err = fmt.Errorf("reading the addresses of node %s: %w", m.Node, err)
 		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-			err = passing(err)
+			err = &kit.Refusal{Why: kit.Passing, Text: err.Error(), Cause: err} // the API server, and not the host
 		}
 		return Host{}, nil, err
 	}
@@ -73,7 +73,7 @@ func (u Unit) Survey(ctx context.Context, m engine.Machine) remediations.Survey 
 	unit := cmp.Or(u.Name, m.Unit)
 	host, _, err := u.of(ctx, m)
 	if err != nil {
-		return remediations.Survey{Trouble: err.Error(), Again: remediations.AskPassing}
+		return surveyOf(err)
 	}
 	status, err := u.Client.Status(ctx, host, unit)
 	if err == nil && !status.Loaded {
@@ -119,7 +119,7 @@ func (r Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 func (r Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	host, n, err := r.of(ctx, m)
 	if err != nil {
-		return remediations.Survey{Trouble: err.Error(), Again: remediations.AskPassing}
+		return surveyOf(err)
 	}
 	is, err := r.Client.Boot(ctx, host)
 	if err != nil {
@@ -140,9 +140,9 @@ func passing(err error) error {
 	return &kit.Refusal{Why: kit.Unreached, Text: err.Error(), Cause: err}
 }
 
-// unreached is passing where the host could not be reached.
+// unreached is passing where the host could not be reached, or the last look withheld the command: the host may be slow.
 func unreached(err error) error {
-	if errors.Is(err, ErrUnreachable) {
+	if no := (withheld{}); errors.Is(err, ErrUnreachable) || errors.As(err, &no) {
 		return passing(err)
 	}
 	return err
@@ -154,6 +154,7 @@ func surveyOf(err error) remediations.Survey { return refusalOf(err).Survey() }
 func refusalOf(err error) *kit.Refusal {
 	e := &kit.Refusal{Why: kit.While, Text: err.Error(), Cause: err}
 	switch {
+	case errors.As(err, &e): // it says so itself
 	case errors.Is(err, errSetup):
 		e.Why = kit.Setup
 	case errors.Is(err, ErrUnreachable):

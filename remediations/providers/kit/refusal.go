@@ -74,7 +74,7 @@ func (e *Refusal) Survey() remediations.Survey {
 	s := remediations.Survey{Trouble: e.Text, Again: remediations.AskMended}
 	switch e.Why {
 	case Passing:
-		s.Fleetwide, s.Again = true, max(remediations.AskPassing, e.Again)
+		s.Fleetwide, s.Unreached, s.Again = true, true, max(remediations.AskPassing, e.Again)
 	case Setup, Account:
 		s.Fleetwide = true
 	case While:

@@ -22,7 +22,7 @@ func (c *Client) survey(err error) remediations.Survey {
 		e = &kit.Refusal{Why: kit.Unreached, Text: err.Error()}
 	}
 	s := e.Survey()
-	s.Fleetwide = s.Fleetwide && c.oneAccount()
+	s.Fleetwide = s.Fleetwide && (e.Why == kit.Passing || c.oneAccount())
 	return s
 }
 

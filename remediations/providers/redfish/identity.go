@@ -67,7 +67,7 @@ func (c *Client) alone(ctx context.Context, m engine.Machine, u section.UUID) er
 	}
 	all, err := c.o.Nodes(ctx)
 	if err != nil {
-		return &kit.Refusal{Why: kit.Unreached, Text: "whether another Node has the same status.nodeInfo.systemUUID could not be read", Cause: err}
+		return &kit.Refusal{Why: kit.Passing, Text: "whether another Node has the same status.nodeInfo.systemUUID could not be read", Cause: err}
 	}
 	for _, n := range all {
 		if other, err := section.ParseUUID(n.Status.NodeInfo.SystemUUID); err == nil && n.Name != m.Node && other.Canonical() == u.Canonical() {
