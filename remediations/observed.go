@@ -20,13 +20,18 @@ type Survey struct {
 	// Trouble is why the step could only be refused; empty: nothing is known against it. Fleetwide: whichever machine.
 	Trouble   string
 	Fleetwide bool
-	// Unreached: the other side of this one machine gave no usable answer, so trouble is not its word about the step.
+	// Unreached: the other side gave no usable answer, so trouble is not its word about the step. It is that of this one machine or, if
+	// Fleetwide, the whole provider, which then has given none since OutSince.
 	Unreached bool
+	OutSince  time.Time
 	// Reason is that of trouble which is not the provider's, so that no step is passed over for it; empty: it is the provider's.
 	Reason Reason
 	// Again is how long to wait before asking again after trouble.
 	Again time.Duration
 }
+
+// Alone says that the provider cannot be asked about this machine, and that nothing shows the same of other machines.
+func (s *Survey) Alone() bool { return s.Unreached && !s.Fleetwide && s.Reason == "" }
 
 // NodeFacts is what a step's proof is judged by.
 type NodeFacts struct{ BootID, UID, ProviderID string }

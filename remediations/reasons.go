@@ -37,11 +37,11 @@ const (
 	// ReasonCallWithheld is no guard: the last look right before the call withheld it, for what no guard speaks of. The intent grew
 	// too old, this process stops leading, or what the intent rested on is there no more.
 	ReasonCallWithheld Reason = "CallWithheld"
-	// ReasonProviderAbsent is no guard: no step of the plan can be carried out by this installation, or the provider says
+	// ReasonProviderAbsent is no guard: no step of the plan can be carried out by this installation, or the provider answers
 	// beforehand that it would refuse. Whether that is the node's or the fleet's each says for itself.
 	ReasonProviderAbsent Reason = "ProviderAbsent"
-	// ReasonProviderUnreachable is no guard: the provider cannot be asked about this machine, or calls could not be made again and
-	// again. The step waits; it costs no attempt.
+	// ReasonProviderUnreachable is no guard: the provider cannot be asked about this machine or, which is the fleet's, about any; or
+	// calls could not be made again and again. The step waits; it costs no attempt.
 	ReasonProviderUnreachable Reason = "ProviderUnreachable"
 	// ReasonSidecarHeld and ReasonSidecarUnknown speak of a pod, and are asked last before Observing: its owner keeps the sidecar as it
 	// is on purpose, or is at work on it; or nothing can be said of it, which is never a fault.

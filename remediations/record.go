@@ -88,8 +88,10 @@ type Record struct {
 	Evidence string   `json:"evidence,omitempty"`
 	// Note is how far a step is that takes its time, and what is in its way.
 	Note string `json:"note,omitempty"`
-	// Unreached is how many calls in a row could not be made for the attempt that comes next.
+	// Unreached is how many calls in a row could not be made for the attempt that comes next, Alone how many of them in a row, up to
+	// the last, failed because of this machine. An outage of the whole provider begins Alone anew.
 	Unreached int `json:"unreached,omitempty"`
+	Alone     int `json:"alone,omitempty"`
 	// Undo is what Drydock did to the Node and must take back.
 	Undo []Undo `json:"undo,omitempty"`
 	// Silence is the id of the silence that Drydock made for this repair.
@@ -161,6 +163,9 @@ type Hold struct {
 	Message string     `json:"message"`
 	Since   time.Time  `json:"since"`
 	Until   *time.Time `json:"until,omitempty"`
+	// Alone: each answer since Since says that the provider cannot be asked about this machine, and none that this is so of others.
+	// Absent: that is not known, and no step is skipped for it.
+	Alone bool `json:"alone,omitempty"`
 }
 
 // Undo is one thing that Drydock did to a Node: {"kind":"cordon"}, {"kind":"taint","key":"…"} or {"kind":"annotation","key":"…"}.
@@ -286,8 +291,8 @@ func (r *Record) Validate(g Registry) error {
 		return fmt.Errorf("the record's provider %q is not the name of a provider", clip(r.Intent.Provider, 40))
 	case r.Intent != nil && r.Intent.SpentSeconds < 0:
 		return fmt.Errorf("the record's intent has spent %d seconds, which cannot be", r.Intent.SpentSeconds)
-	case r.Unreached < 0:
-		return fmt.Errorf("the record's calls that could not be made are %d, which cannot be", r.Unreached)
+	case r.Unreached < 0 || r.Alone < 0 || r.Alone > r.Unreached:
+		return fmt.Errorf("the record's calls that could not be made are %d, %d of them because of this machine, which cannot be", r.Unreached, r.Alone)
 	case r.Step.Index < 0 || r.Step.Attempt < 1:
 		return fmt.Errorf("the record's step %d, attempt %d, cannot be", r.Step.Index, r.Step.Attempt)
 	case r.Phase.InFlight() && (r.Intent == nil || r.Intent.ID == "" || r.Intent.At.IsZero()):

@@ -40,7 +40,14 @@ func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 		return true
 	}
 	if fleetwide {
-		return r != nil && r.ID == pending.ID && r.Hold != nil && r.Hold.Until == nil && !r.Hold.Reason.Fleetwide() && r.Hold.Reason != hold.Reason
+		if r == nil || r.ID != pending.ID || r.Hold == nil {
+			return false
+		}
+		// The provider says of all machines what the record says of this one: the next process must not count on from there.
+		if r.Hold.Alone && (hold.Reason == ReasonProviderUnreachable || hold.Reason == ReasonProviderAbsent) {
+			return true
+		}
+		return r.Hold.Until == nil && !r.Hold.Reason.Fleetwide() && r.Hold.Reason != hold.Reason
 	}
 	if hold.Reason == ReasonAwaitingApproval && r != nil && r.Plan != pending.Plan {
 		return true // what is approved must be on record
@@ -70,7 +77,7 @@ func (h *Hold) same(o *Hold) bool {
 		return h == o
 	}
 	untilSame := (h.Until == nil) == (o.Until == nil) && (h.Until == nil || h.Until.Equal(*o.Until))
-	return h.Reason == o.Reason && untilSame
+	return h.Reason == o.Reason && h.Alone == o.Alone && untilSame
 }
 
 // LastDone is the attempt that was issued last: that of the intent, where Step still names it; while

@@ -67,8 +67,7 @@ func (s *Observation) change(h *Hold, policy string) string {
 	return ""
 }
 
-// lacksProvider says that the sentence of a hold is about a provider that is not configured, and not the answer of one that is, or
-// about one that does not answer.
+// lacksProvider says that the sentence of a hold is about a provider that is not configured, and not the answer of one that is.
 func lacksProvider(message string) bool {
 	return message == "" || strings.HasPrefix(message, "no step of policy ") || strings.HasPrefix(message, "no provider serves ")
 }

@@ -136,6 +136,7 @@ type Engine struct {
 	lastCount  lastCount
 	contest    contest
 	memory     map[string]*memory
+	silent     silentProviders
 	// orphans are the memories of repairs whose Node is gone, by repair.
 	orphans    map[string]*memory
 	runs       int
@@ -201,7 +202,7 @@ func New(o Options) *Engine {
 		looked: make(chan looked, 1), calls: make(chan called, 16), enqueued: make(chan func(), 16), over: make(chan struct{}),
 		outside: outside{shown: map[string]version{}, unknownSlots: map[string]bool{}}, attempts: attempts{}, doubted: map[string]target{},
 		long: longHolds{held: map[target]*longHold{}}, roster: fleet.NewRoster(o.Config), wrote: map[string]*memory{}, working: map[string]bool{},
-		memory: map[string]*memory{}, orphans: map[string]*memory{}, targets: map[target]*targetMemory{}, gates: map[string]*sidecar.Observation{}, looks: map[remediations.Kind]int{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]toldHold{},
+		memory: map[string]*memory{}, silent: silentProviders{}, orphans: map[string]*memory{}, targets: map[target]*targetMemory{}, gates: map[string]*sidecar.Observation{}, looks: map[remediations.Kind]int{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]toldHold{},
 	}
 }
 

@@ -112,6 +112,8 @@ func (e *Engine) stillServed(step, asked string, then, live *corev1.Node) error 
 type lookedLast struct {
 	let  atomic.Bool
 	held atomic.Value // a remediations.Reason
+	// old: the last of them withheld the call because its intent was too old.
+	old atomic.Bool
 }
 
 func (l *lookedLast) over(mayStill func() error) func() error {
@@ -119,6 +121,7 @@ func (l *lookedLast) over(mayStill func() error) func() error {
 		err := mayStill()
 		if err != nil {
 			l.held.Store(remediations.WithheldFor(err, remediations.ReasonCallWithheld))
+			l.old.Store(errors.Is(err, errOld))
 		} else {
 			l.let.Store(true)
 		}
@@ -136,6 +139,16 @@ func (l *lookedLast) withheld() remediations.Reason {
 		return ""
 	}
 	return reason
+}
+
+// alone says that the call failed because of its machine: its provider says so, and Drydock itself did not withhold the call for
+// another cause than its age, which a slow machine may have caused.
+func (l *lookedLast) alone(err error) bool {
+	var of interface{ Survey() remediations.Survey }
+	if !errors.As(err, &of) || of.Survey().Fleetwide || errors.Is(err, ErrAccount) {
+		return false
+	}
+	return l.withheld() == "" || l.old.Load()
 }
 
 // givesBack says that certainly nothing was done, so that the attempt is not spent: the call never left, or the other side refused it
@@ -171,13 +184,16 @@ func (p *pass) mayStill(node string, lets func(ctx context.Context, live *corev1
 	}
 }
 
+// errOld begins the sentence about an intent that grew too old before its call could leave.
+var errOld = errors.New("the intent is older")
+
 func (c core) young(since, now time.Time) error { return Young(since, now, c.intentGood) }
 
 // Young withholds a call whose intent is older than good. It asks both clocks: the monotonic one does not count the time that a
 // suspended machine slept.
 func Young(since, now time.Time, good time.Duration) error {
 	if now.Sub(since) > good || now.Round(0).Sub(since.Round(0)) > good {
-		return remediations.Withhold(remediations.ReasonCallWithheld, "the intent is older than %s, so the call was not made", good)
+		return remediations.Withhold(remediations.ReasonCallWithheld, "%w than %s, so the call was not made", errOld, good)
 	}
 	return nil
 }

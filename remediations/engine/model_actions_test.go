@@ -41,7 +41,7 @@ func toggled(t time.Time) time.Time {
 // mend makes well what is nobody's machine.
 func (w *world) mend() {
 	w.replicas, w.blindBy, w.lookTakes, w.mood, w.leasesFrozen = [2]replicaState{}, "", 0, providerMood{}, time.Time{}
-	w.writes = nil
+	w.writes, w.odd, w.mute = nil, nil, ""
 	w.reviveSource()
 	w.mendSidecars()
 	w.mendMesh()

@@ -171,13 +171,14 @@ func (l *life) infrastructure() map[string]func(*rapid.T) {
 		"the provider's mood": l.do(func(t *rapid.T, w *world) {
 			w.mood = rapid.SampledFrom([]providerMood{
 				{}, {}, {}, {refuse: true}, {later: true}, {unread: true}, {cut: true}, {idle: true}, {before: 8 * time.Second}, {before: 12 * time.Second}, {after: 20 * time.Second}, {after: time.Hour},
-				{after: time.Minute, late: true}, {trouble: "there are two of that name"}, {trouble: "the network is unknown", fleetwide: true}, {survey: 20 * time.Second},
+				{after: time.Minute, late: true}, {trouble: "there are two of that name"}, {trouble: "the network is unknown", fleetwide: true}, {trouble: outageSays, fleetwide: true, unreached: true}, {survey: 20 * time.Second},
 			}).Draw(t, "mood")
 			w.mood.account = rapid.IntRange(0, 9).Draw(t, "the account") == 0
 		}),
 		"the controller of one machine is odd, or none is": l.do(func(t *rapid.T, w *world) {
-			err := rapid.SampledFrom([]error{nil, ErrAccount, ErrPassing, ErrLater, errors.New("no such machine")}).Draw(t, "what it answers")
+			err := rapid.SampledFrom([]error{nil, ErrAccount, ErrPassing, ErrLater, errors.New("no such machine"), ofMachine{ErrPassing}, ofMachine{ErrLater}}).Draw(t, "what it answers")
 			w.odd = map[string]error{pick(t): err}
+			w.mute = rapid.SampledFrom([]string{"", pick(t)}).Draw(t, "answers no question")
 		}),
 		"a machine is full, or a budget blocks its pods, or they do not end": l.do(func(t *rapid.T, w *world) {
 			if m := w.machines[pick(t)]; m != nil {

@@ -189,6 +189,7 @@ func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 		return
 	}
 	was := modelRegistry.ReadJournal(cur).Record
+	w.checkPassed(i, cur, was, next)
 	if !next.Phase.InFlight() {
 		w.settled(next.ID)
 	}

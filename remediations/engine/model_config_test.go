@@ -100,6 +100,11 @@ func anyConfig(t *rapid.T) *remediations.Config {
 			p.Plan = p.Plan[len(p.Plan)-2:]
 		}
 	}
+	if rapid.Bool().Draw(t, "onUnreachable: continue") {
+		for i := range p.Plan {
+			p.Plan[i].ContinueUnreachable = true
+		}
+	}
 	c.Provided["restart-kubelet"] = true
 	if rapid.Bool().Draw(t, "a second policy") {
 		c.Policies = append(c.Policies, kubeletDown(c))

@@ -20,6 +20,14 @@ type provider struct {
 // Act is the provider. A call that outlives its process was sent or was not; what it did stays done.
 func (r provider) Act(ctx context.Context, m Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	fatal := r.enter("act "+m.Node, true)
+	outcome, err := r.act(ctx, m, mayStill, fatal)
+	if outcome == remediations.CallRefused {
+		r.w.do(func() { r.w.tried(m, err) })
+	}
+	return outcome, err
+}
+
+func (r provider) act(ctx context.Context, m Machine, mayStill func() error, fatal bool) (remediations.CallOutcome, error) {
 	mood := at(r.w, func() providerMood { return r.w.mood })
 	time.Sleep(mood.before)
 	if at(r.w, func() bool { return r.dead }) {
@@ -30,7 +38,9 @@ func (r provider) Act(ctx context.Context, m Machine, mayStill func() error) (re
 		r.w.do(func() { r.w.accountRefused[m.Node] = true })
 		return remediations.CallRefused, fmt.Errorf("%w: the key was revoked", ErrAccount)
 	case mood.unread:
-		return remediations.CallRefused, fmt.Errorf("reading the machine of node %s: %w", m.Node, ErrPassing)
+		return remediations.CallRefused, ofAll{fmt.Errorf("reading the machine of node %s: %w", m.Node, ErrPassing)}
+	case mood.unreached && mood.fleetwide:
+		return remediations.CallRefused, ofAll{fmt.Errorf("%s: %w", mood.trouble, ErrPassing)}
 	}
 	if err := at(r.w, func() error { return r.w.odd[m.Node] }); err != nil {
 		r.w.do(func() { r.w.accountRefused[m.Node] = r.w.accountRefused[m.Node] || errors.Is(err, ErrAccount) })

@@ -32,17 +32,27 @@ func (r provider) Survey(ctx context.Context, m Machine) remediations.Survey {
 	select {
 	case <-time.After(mood.survey):
 	case <-ctx.Done():
-		return remediations.Survey{Trouble: "the provider does not answer", Again: time.Minute, Fleetwide: true}
+		mood = providerMood{trouble: outageSays, fleetwide: true, unreached: true}
 	}
 	r.w.mu.Lock()
 	defer r.w.mu.Unlock()
-	x := r.w.machines[m.Node]
+	s := r.w.survey(mood, r.step, m)
+	r.w.answers[m.Node] = append(r.w.answers[m.Node], answerGiven{at: time.Now(), by: r.instance, alone: s.Alone()})
+	return s
+}
+
+func (w *world) survey(mood providerMood, step string, m Machine) remediations.Survey {
+	x := w.machines[m.Node]
 	switch {
+	case mood.trouble != "" && mood.unreached:
+		return remediations.Survey{Trouble: mood.trouble, Again: remediations.AskPassing, Fleetwide: mood.fleetwide, Unreached: true}
 	case mood.trouble != "":
-		return remediations.Survey{Trouble: mood.trouble, Again: 5 * time.Minute, Fleetwide: mood.fleetwide, Unreached: mood.unreached}
+		return remediations.Survey{Trouble: mood.trouble, Again: 5 * time.Minute, Fleetwide: mood.fleetwide}
+	case w.mute == m.Node:
+		return remediations.Survey{Trouble: muteSays, Again: remediations.AskPassing, Unreached: true}
 	case x == nil || x.providerID != m.ProviderID || !x.recycled.IsZero():
 		return remediations.Survey{Trouble: "the provider has no such machine", Again: 5 * time.Minute}
-	case r.step != "replace":
+	case step != "replace":
 		return remediations.Survey{}
 	}
 	return remediations.Keeping(before{Instance: m.ProviderID, Newest: time.Now()})

@@ -47,7 +47,7 @@ type providerMood struct {
 	before, after, between time.Duration
 	// unread: it cannot read what it needs before its call.
 	unread bool
-	// unreached: what it says beforehand is that its machine's controller does not answer.
+	// unreached: what it says beforehand is that its machine's controller does not answer or, with fleetwide, that it does not itself.
 	unreached bool
 	// later: it refuses the call itself, and would take it later.
 	later bool
@@ -123,7 +123,11 @@ type world struct {
 	mood  providerMood
 	calls []providerCall
 	// odd is what the controller of one machine answers. accountRefused are the machines for which the account was refused.
-	odd            map[string]error
+	odd map[string]error
+	// mute is the machine whose controller answers no question. answers are those to questions, tries the last ones to calls, by node.
+	mute           string
+	answers        map[string][]answerGiven
+	tries          map[string][]tryMade
 	accountRefused map[string]bool
 	// served are the nodes that each of several providers was asked about, or told to act on.
 	served map[string]map[string]bool
@@ -202,8 +206,8 @@ func newWorld(c *remediations.Config, nodes int) *world {
 
 func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 	w := &world{
-		accountRefused: map[string]bool{},
-		core:           wholeCore(), admit: remediations.Admit, dice: rand.New(rand.NewPCG(1, 2)), config: c, layout: l, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
+		accountRefused: map[string]bool{}, answers: map[string][]answerGiven{}, tries: map[string][]tryMade{},
+		core: wholeCore(), admit: remediations.Admit, dice: rand.New(rand.NewPCG(1, 2)), config: c, layout: l, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
 		always: map[string]string{}, known: map[string]bool{}, paused: map[string]time.Time{}, overSince: map[string]time.Time{},
 		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, cured: map[string]curedAt{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, of: map[string]string{}, unfounded: map[string]time.Time{}, uncordoned: map[string]time.Time{}, born: map[string]time.Time{}, replacing: map[string]string{},
 		recycling: recycling{nodeGoes: 30 * time.Second, joins: 2 * time.Minute}, promisesNone: c.PromisesNone("replace", &remediations.Intent{}), rv: 100, roundTrip: 10 * time.Millisecond, pollEvery: 15 * time.Second,

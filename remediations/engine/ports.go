@@ -149,7 +149,8 @@ type Actuator interface {
 	// ErrAccount where that concerns more than this machine, and ErrPassing where a read failed that may succeed in a moment. Where
 	// it is ErrPassing and has not asked mayStill, Act is asked again within the same attempt. An Act that was refused without asking
 	// mayStill sent nothing: its attempt is given back, unless the error is ErrUnable. After mayStill, only ErrPassing, ErrLater and
-	// ErrAccount give it back.
+	// ErrAccount give it back. An error with a method Survey says as that does whom it concerns. One without counts for no
+	// onUnreachable: continue, because it may be about all machines.
 	Act(ctx context.Context, m Machine, mayStill func() error) (remediations.CallOutcome, error)
 }
 

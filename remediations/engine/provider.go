@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"time"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
@@ -35,6 +37,7 @@ func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 		answer.Step, answer.Provider = step, provider
 		p.enqueue(func() {
 			answer.At = p.Clock.Now() // of the answer: one that took its time is no worse for that
+			p.silent.heard(&answer)
 			known := m.survey != nil && m.survey.Step == answer.Step && m.survey.Trouble == answer.Trouble
 			p.surveys--
 			m.asking, m.survey = false, &answer
@@ -44,6 +47,33 @@ func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 		})
 	})
 	return false
+}
+
+// silentProviders are those that give no usable answer about any machine, by name, or by step where one alone carries it out.
+type silentProviders map[string]providerSilence
+
+// providerSilence is since when that is so, and when the provider was last asked.
+type providerSilence struct{ since, asked time.Time }
+
+// silentFor is how long a provider may not have been asked, and still count as silent.
+const silentFor = 2 * remediations.AskMended
+
+// heard notes what the provider answered, and gives an answer that is none the time since when there has been none.
+func (s silentProviders) heard(answer *remediations.Survey) {
+	of := cmp.Or(answer.Provider, answer.Step.Name)
+	if answer.Reason != "" {
+		return // it was not asked
+	}
+	if !answer.Unreached || !answer.Fleetwide {
+		delete(s, of)
+		return
+	}
+	was, known := s[of]
+	if !known || answer.At.Sub(was.asked) > silentFor {
+		was.since = answer.At
+	}
+	s[of] = providerSilence{was.since, answer.At}
+	answer.OutSince = was.since
 }
 
 // askProof asks the provider of the intent whether the proof is there.

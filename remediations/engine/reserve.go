@@ -25,7 +25,10 @@ func (e *Engine) reserved(ctx context.Context, m Machine, by, step string) (s re
 			case errors.Is(err, ErrTaken):
 				s.Reason, s.Fleetwide = remediations.ReasonNodeUnderRepair, false
 			case errors.As(err, &known):
-				s.Fleetwide, s.Again = known.Survey().Fleetwide, known.Survey().Again
+				of := known.Survey()
+				if s.Fleetwide, s.Again = of.Fleetwide, of.Again; of.Unreached {
+					s.Reason = remediations.ReasonProviderUnreachable
+				}
 			}
 			return s
 		}

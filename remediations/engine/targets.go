@@ -172,7 +172,7 @@ func (p *pass) send(c calling, m *repairMemory) {
 			}
 		}
 		if err != nil {
-			call.Why, call.Stop = err.Error(), errors.Is(err, ErrAccount)
+			call.Why, call.Stop, call.Alone = err.Error(), errors.Is(err, ErrAccount), look.alone(err)
 		}
 		if c.after != nil {
 			c.after(ctx, &call)

@@ -71,7 +71,7 @@ func TestAMachineThatCannotBeReachedIsNotReplaced(t *testing.T) {
 					w.pass(16 * time.Second)
 					w.do(func() {
 						if act {
-							w.odd = map[string]error{"n0": ErrPassing}
+							w.odd = map[string]error{"n0": ofMachine{ErrPassing}}
 						} else {
 							w.mood.trouble, w.mood.unreached = "the BMC does not answer", true
 						}

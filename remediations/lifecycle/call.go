@@ -45,6 +45,9 @@ const (
 // Unreachable says that the calls for the step on record could not be made, again and again.
 func Unreachable(r *remediations.Record) bool { return r != nil && r.Unreached >= unreachableAfter }
 
+// UnreachableAlone says that as many of them, the last ones, failed because of this machine.
+func UnreachableAlone(r *remediations.Record) bool { return r != nil && r.Alone >= unreachableAfter }
+
 // Call is one call to a provider, or one run of a step that takes its time.
 type Call struct {
 	IntentID string
@@ -53,6 +56,9 @@ type Call struct {
 	Why     string
 	// Withheld is why the last look withheld the call, so that nothing left this process; empty: it did not.
 	Withheld remediations.Reason
+	// Alone: the provider says that the call failed because of this machine. Otherwise its cause may be one of all machines, or
+	// Drydock's own.
+	Alone bool
 	// Stop: the provider refuses the account. The policy is stopped only when calls for two machines were refused so.
 	Stop bool
 	// Note is how far a step is that takes its time; Blocked names what is in its way, and stays while that does.
@@ -82,6 +88,9 @@ func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time
 		message = "nothing was done: " + message
 	}
 	if reason == remediations.ReasonCallWithheld {
+		if r.Alone++; !c.Alone {
+			r.Alone = 0
+		}
 		if r.Unreached++; Unreachable(r) {
 			reason, wait = remediations.ReasonProviderUnreachable, max(wait, unreachableAgain)
 			message = fmt.Sprintf("%d calls in a row for the step %s failed; the last one: %s", r.Unreached, r.Step.Name, c.Why)

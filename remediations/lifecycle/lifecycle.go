@@ -168,7 +168,7 @@ func (t *Target) Settle(now time.Time) Decision {
 		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, d.Message), now)
 	}
 	r := old.Clone()
-	r.Unreached = 0
+	r.Unreached, r.Alone = 0, 0
 	d := Decision{Verb: VerbVerify, Record: r, Policy: p}
 	r.Phase, r.Since = remediations.PhaseVerifying, remediations.Instant(now)
 	r.Intent.Outcome, r.Intent.Why = outcome, text.Line(why, 300)

@@ -14,7 +14,7 @@ import (
 // It is on record before anything else is done, and said once. nil: no step follows, and none was issued yet.
 func (s *state) passOver(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) *lifecycle.Decision {
 	r := pending.Clone()
-	r.Unreached = 0
+	r.Unreached, r.Alone = 0, 0
 	r.Passed = append(r.Passed, remediations.Passed{Index: c.Step.Index, Name: c.Step.Name, Why: text.Line(f.Message, remediations.PassedWhy)})
 	step, more := s.StepFrom(c.Policy, r, c.Step.Index+1)
 	switch {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -41,18 +42,51 @@ func (s *state) trouble(c *lifecycle.Candidate) *lifecycle.Finding {
 	if !c.Config.AsksFirst(c.Step.Name) || v == nil || v.Step != ask(c) || v.Provider != provider(c) || v.Trouble == "" || v.At.After(c.Now) {
 		return nil
 	}
-	passed := c.Remediation().PassedOver || s.unreachedLong(c)
-	return &lifecycle.Finding{Message: v.Trouble, Until: v.At.Add(v.Again), Fleetwide: v.Fleetwide, Pass: passed && !v.Fleetwide && v.Reason == ""}
+	f := &lifecycle.Finding{Message: v.Trouble, Until: v.At.Add(v.Again), Fleetwide: v.Fleetwide}
+	switch {
+	case v.Fleetwide && v.Unreached && v.Reason == "":
+		f.Message = fmt.Sprintf("%s has given no usable answer about any machine since %s; the last one: %s", providerWords(v), remediations.Instant(cmp.Or(v.OutSince, v.At)).Format(time.RFC3339), v.Trouble)
+	case !v.Fleetwide && v.Reason == "":
+		f.Pass = c.Remediation().PassedOver || s.unreachedLong(c)
+	}
+	return f
 }
 
-// unreachableFor is how long the provider cannot be asked before a step that may be skipped for it is skipped.
-const unreachableFor = 10 * time.Minute
+// providerWords names who was asked. One that carries out a step on the cluster itself has no name.
+func providerWords(v *remediations.Survey) string {
+	if v.Provider == "" {
+		return "the provider of the step " + v.Step.Name
+	}
+	return "the provider " + v.Provider
+}
 
-// unreachedLong says that the step may be skipped where its provider is unreachable, and that it has been held so for long enough.
+const (
+	// unreachableFor is how long the provider cannot be asked about the machine before a step that may be skipped for it is skipped.
+	unreachableFor = 10 * time.Minute
+	// unaskedFor is how long after it was due a question may come: time in which nobody asked shows nothing about the machine. A new
+	// leader needs less.
+	unaskedFor = 2 * time.Minute
+)
+
+// unreachedLong says that the step may be skipped where the machine alone is unreachable, and that it has been so for long enough.
 func (s *state) unreachedLong(c *lifecycle.Candidate) bool {
-	r := s.Record
-	return c.Policy.Plan[c.Step.Index].ContinueUnreachable && r != nil && r.Step == c.Step && r.Hold != nil &&
-		r.Hold.Reason == remediations.ReasonProviderUnreachable && c.Now.Sub(r.Hold.Since) >= unreachableFor
+	since := s.aloneSince(c)
+	return c.Policy.Plan[c.Step.Index].ContinueUnreachable && !since.IsZero() && s.Survey.At.Sub(since) >= unreachableFor
+}
+
+// aloneSince is since when each answer says that the machine alone cannot be reached; zero: the last answer does not say so. The hold
+// on record is older than this process may be. One that does not say that it is the machine's own counts for nothing.
+func (s *state) aloneSince(c *lifecycle.Candidate) time.Time {
+	v, r := s.Survey, s.Record
+	switch {
+	case v == nil || !v.Alone():
+		return time.Time{}
+	case r == nil || r.Step != c.Step || r.Hold == nil || !r.Hold.Alone || r.Hold.Until == nil:
+		return v.At
+	case v.At.After(r.Hold.Until.Add(unaskedFor)) || r.Hold.Since.After(v.At):
+		return v.At
+	}
+	return r.Hold.Since
 }
 
 // troubleIs is the reason of what the provider, or somebody else who repairs the node, has against the step.
@@ -60,19 +94,20 @@ func (s *state) troubleIs() remediations.Reason {
 	switch v := s.Survey; {
 	case v.Reason != "":
 		return v.Reason
-	case v.Unreached && !v.Fleetwide:
+	case v.Unreached:
 		return remediations.ReasonProviderUnreachable
 	}
 	return remediations.ReasonProviderAbsent
 }
 
-// uncallable says that the calls for the step could not be made again and again, so that the plan goes on where the step says so.
+// uncallable says that the calls for the step could not be made again and again because of this machine, so that the plan goes on
+// where the step says so.
 func (s *state) uncallable(c *lifecycle.Candidate) *lifecycle.Finding {
 	r := s.Record
-	if !lifecycle.Unreachable(r) || r.Step != c.Step || !c.Policy.Plan[c.Step.Index].ContinueUnreachable {
+	if !lifecycle.UnreachableAlone(r) || r.Step != c.Step || !c.Policy.Plan[c.Step.Index].ContinueUnreachable {
 		return nil
 	}
-	return &lifecycle.Finding{Message: fmt.Sprintf("%d calls in a row failed; the last one: %s", r.Unreached, r.Intent.Why), Pass: true}
+	return &lifecycle.Finding{Message: fmt.Sprintf("%d calls in a row failed; the last one: %s", r.Alone, r.Intent.Why), Pass: true}
 }
 
 // ask names the candidate's step as Survey.Step does.

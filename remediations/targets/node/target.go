@@ -136,8 +136,8 @@ func (s *state) hold(c *lifecycle.Candidate, pending *remediations.Record, reaso
 func (s *state) keep(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
 	d := lifecycle.Held(c, reason, f)
 	hold, was := lifecycle.NewHold(reason, f, c.Now), s.Record
-	if reason == remediations.ReasonProviderUnreachable && was != nil && was.Step == c.Step && was.Hold != nil && was.Hold.Reason == reason {
-		hold.Since = was.Hold.Since // onUnreachable counts from there
+	if since := s.aloneSince(c); reason == remediations.ReasonProviderUnreachable && !since.IsZero() {
+		hold.Since, hold.Alone = remediations.Instant(since), true // onUnreachable counts from there
 	}
 	// A person's request is consumed with the record of it, whatever holds it.
 	if was.Holds(pending, hold, d.Fleetwide) || (c.Request != "" && (was == nil || was.ID != pending.ID)) {

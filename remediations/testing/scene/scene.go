@@ -74,6 +74,7 @@ type Survey struct {
 	Trouble   string              `json:"trouble"`
 	Fleetwide bool                `json:"fleetwide"`
 	Unreached bool                `json:"unreached"`
+	Out       string              `json:"out"` // for how long the whole provider has been unreached
 	Again     string              `json:"again"`
 	Before    remediations.Before `json:"before"`
 	Evidence  string              `json:"evidence"`
@@ -86,7 +87,14 @@ func (v *Survey) survey() *remediations.Survey {
 	case v.Never:
 		return nil
 	}
-	return &remediations.Survey{Step: v.step(), At: Ago(v.Asked, "1s"), Trouble: v.Trouble, Fleetwide: v.Fleetwide, Unreached: v.Unreached, Again: Span(v.Again, "5m"), Before: v.Before, Evidence: v.Evidence}
+	return &remediations.Survey{Step: v.step(), At: Ago(v.Asked, "1s"), Trouble: v.Trouble, Fleetwide: v.Fleetwide, Unreached: v.Unreached, OutSince: v.outSince(), Again: Span(v.Again, "5m"), Before: v.Before, Evidence: v.Evidence}
+}
+
+func (v *Survey) outSince() time.Time {
+	if v.Out == "" {
+		return time.Time{}
+	}
+	return Ago(v.Out, "")
 }
 
 // step is a remediation's name, and the unit or DaemonSet behind it.

@@ -224,6 +224,7 @@ func Steps(t testing.TB, plan []string) (out []remediations.Step) {
 	for _, step := range plan {
 		st := remediations.Step{Wait: 10 * time.Minute, Timeout: 30 * time.Minute, Attempts: 1}
 		step, st.ContinueOnTimeout = strings.CutSuffix(step, " continue")
+		step, st.ContinueUnreachable = strings.CutSuffix(step, " continueUnreachable")
 		if n, _ := fmt.Sscanf(step, "%s %d", &st.Name, &st.Attempts); n == 0 {
 			t.Fatalf("step %q", step)
 		}
