@@ -48,6 +48,23 @@ func TestAWatchThatSaysNothingIsSaidAndHolds(t *testing.T) {
 	})
 }
 
+// TestAlertmanagersThatDoNotAnswerAreSaid by the metric, and hold what disrupts. One that answers is enough.
+func TestAlertmanagersThatDoNotAnswerAreSaid(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		i := w.start()
+		w.do(func() { w.replicas[0].dead = true })
+		w.pass(5 * time.Minute)
+		require.False(t, i.blindBy(blindAlertmanager), "the control")
+		w.do(func() { w.replicas[1].dead = true; w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
+		w.pass(5 * time.Minute)
+		require.True(t, i.blindBy(blindAlertmanager))
+		require.Zero(t, w.callCount())
+		w.do(func() { w.replicas = [2]replicaState{} })
+		require.True(t, w.until(5*time.Minute, func() bool { return len(w.calls) == 1 }))
+		require.False(t, i.blindBy(blindAlertmanager))
+	})
+}
+
 // TestALedgerThatCannotBeReadIsSaid by the metric, and holds what disrupts.
 func TestALedgerThatCannotBeReadIsSaid(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
