@@ -208,7 +208,7 @@ func TestThePageNamesItsCluster(t *testing.T) {
 	const name = "Cluster it's <prod> (https://10.0.0.1:6443): "
 	html := d.get("/nodes/n")
 	require.Regexp(t, `<span id="cluster"[^>]*><b><bdi>it&#39;s &lt;prod&gt;</bdi></b> <small>https://10.0.0.1:6443</small>`, html)
-	require.Contains(t, html, `<p id="word-pause-cluster" class="cluster">In cluster <b><bdi>it&#39;s &lt;prod&gt; (https://10.0.0.1:6443)</bdi></b></p>`)
+	require.Contains(t, html, `<p id="word-pause-cluster" class="cluster">Cluster <b><bdi>it&#39;s &lt;prod&gt; (https://10.0.0.1:6443)</bdi></b></p>`)
 	require.Contains(t, d.get("/"), `<span id="cluster"`)
 	require.Contains(t, d.get("/report"), "Cluster it&#39;s &lt;prod&gt; (https://10.0.0.1:6443): ")
 	const flags = `--context &#39;it&#39;\&#39;&#39;s &lt;prod&gt;&#39;`

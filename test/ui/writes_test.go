@@ -1,7 +1,14 @@
 package ui
 
 import (
+	"bytes"
+	"io"
+	"log"
+	"maps"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -59,12 +66,7 @@ func TestAWriteWhoseAnswerIsLostIsShownAsItIs(t *testing.T) {
 			return lab.Pass
 		})
 		c.write(at, "pause")
-		const place = `document.querySelector("#word-pause .outcome")`
-		await(t, at, f.name, `["written", "refused", "unknown"].includes(`+place+`.dataset.kind)`)
-		kind, err := browser.Eval[string](t.Context(), at, place+".dataset.kind")
-		require.NoError(t, err)
-		said, err := browser.Eval[string](t.Context(), at, place+".innerText")
-		require.NoError(t, err)
+		kind, said := outcome(t, at, "pause")
 		require.Equal(t, f.kind, kind, "%s: %s", f.name, said)
 		require.Contains(t, said, f.says, f.name)
 		require.True(t, strings.HasPrefix(said, cluster), said)
@@ -119,8 +121,177 @@ func TestAWriteWhosePageEndsIsNotKnown(t *testing.T) {
 			await(t, at, f.name, place+`.dataset.kind === "`+f.kind+`"`)
 			said, err := browser.Eval[string](t.Context(), at, place+".innerText")
 			require.NoError(t, err)
-			require.Equal(t, "In cluster lab ("+proxy.URL()+"): "+f.says, said)
+			require.Equal(t, "Cluster lab ("+proxy.URL()+"): "+f.says, said)
 			require.NotContains(t, c.node("node-17").Annotations, remediations.PauseKey)
 		})
 	}
+}
+
+// A browser repeats a write by itself where its connection ended without an answer. It is written once: what a colleague ended in between
+// stays ended. The repeated request is the control.
+func TestAWriteThatTheBrowserRepeatsIsWrittenOnce(t *testing.T) {
+	const node = "node-17"
+	c := newCluster(t)
+	proxy, err := c.lab.NewProxy()
+	require.NoError(t, err)
+	p := c.ui(c.account("patches", strings.Replace(readsAll, "verbs: [get, list, watch]", "verbs: [get, list, watch, patch]", 1), proxy.URL()))
+	var writes, posts atomic.Int32
+	proxy.Before(func(r *http.Request) lab.Verdict {
+		if r.Method == http.MethodPatch && !r.URL.Query().Has("dryRun") {
+			writes.Add(1)
+		}
+		return lab.Pass
+	})
+	t.Cleanup(func() { proxy.Before(nil) })
+	at := tab(t)
+	written, ended := make(chan struct{}), make(chan struct{})
+	c.openBy(at, p, relay(t, p, func(w http.ResponseWriter, _ *http.Request, answer func()) {
+		if posts.Add(1) > 1 {
+			answer()
+			return
+		}
+		close(written)
+		<-ended
+		cut(t, w)
+	}))
+	c.open(at, p, "/nodes/"+node)
+	c.say(at, "pause", map[string]string{"why": "disk"})
+	c.write(at, "pause")
+	<-written
+	c.annotated(node, remediations.PauseKey, true)
+	c.patch(node, map[string]any{remediations.PauseKey: nil}, nil) // a colleague ends it
+	close(ended)
+	kind, said := outcome(t, at, "pause")
+	require.Equal(t, "written", kind, said)
+	require.EqualValues(t, 2, posts.Load(), "the browser repeated it")
+	require.EqualValues(t, 1, writes.Load())
+	require.NotContains(t, c.node(node).Annotations, remediations.PauseKey)
+}
+
+// A page whose program takes the write and never answers stops waiting, and says that it does not know.
+func TestAPageStopsWaitingForAWrite(t *testing.T) {
+	const node = "node-17"
+	c := newCluster(t)
+	p := c.ui("")
+	at := tab(t)
+	c.openBy(at, p, relay(t, p, func(_ http.ResponseWriter, r *http.Request, _ func()) { <-r.Context().Done() }))
+	c.open(at, p, "/nodes/"+node)
+	c.say(at, "pause", map[string]string{"why": "disk"})
+	_, err := browser.Eval[bool](t.Context(), at, `(real => { AbortSignal.timeout = (ms) => real.call(AbortSignal, ms / 50); return true })(AbortSignal.timeout)`)
+	require.NoError(t, err)
+	c.write(at, "pause")
+	kind, said := outcome(t, at, "pause")
+	require.Equal(t, "unknown", kind, said)
+	require.True(t, strings.HasSuffix(said, "kubectl drydock ui did not answer. Not known whether it was written: look at the node before you try again."), said)
+	c.annotated(node, remediations.PauseKey, true)
+}
+
+// A reset is of the repair that was tried: where another one is exhausted when it is written, nothing is, whether the form names the repair
+// or not. A new try, which is about that one, is the control.
+func TestAResetIsOfTheRepairThatWasTried(t *testing.T) {
+	const node = "node-17"
+	c := newCluster(t)
+	p := c.ui("")
+	at := tab(t)
+	for _, f := range []struct {
+		name, id, says string
+	}{
+		{"the form names it", idOf(node), "there is no exhausted repair " + idOf(node) + " on " + node + ": a reset would be of bbbbbb"},
+		{"the form does not", "", "it would now be about bbbbbb and no longer about " + idOf(node)},
+	} {
+		c.record(node, remediations.PhaseExhausted, nil)
+		c.open(at, p, "/nodes/"+node)
+		c.try(at, "reset", nil)
+		await(t, at, "the try", `document.querySelector("#word-reset [data-do=write]").disabled === false`)
+		if f.id == "" {
+			_, err := browser.Eval[bool](t.Context(), at, `(f => { f.value = ""; f.dispatchEvent(new Event("input", {bubbles: true})); return true })(document.querySelector("#reset-id"))`)
+			require.NoError(t, err)
+			require.NoError(t, at.Click(t.Context(), "#word-reset [data-do=try]"))
+			await(t, at, "the try", `document.querySelector("#word-reset [data-do=write]").disabled === false`)
+		}
+		c.record(node, remediations.PhaseExhausted, func(r *remediations.Record) { r.ID, r.Intent.ID = "bbbbbb", "bbbbbb-0-1" })
+		c.write(at, "reset")
+		kind, said := outcome(t, at, "reset")
+		require.Equal(t, "refused", kind, "%s: %s", f.name, said)
+		require.Contains(t, said, f.says, f.name)
+		require.NotContains(t, c.node(node).Annotations, remediations.ResetKey, f.name)
+
+		c.open(at, p, "/nodes/"+node)
+		c.say(at, "reset", nil)
+		c.write(at, "reset")
+		c.annotated(node, remediations.ResetKey, true)
+		c.settle()
+	}
+}
+
+// outcome waits until the dialog of the word says how a write ended.
+func outcome(t *testing.T, at *browser.Tab, word string) (kind, said string) {
+	t.Helper()
+	place := `document.querySelector("#word-` + word + ` .outcome")`
+	await(t, at, "how the write ended", `["written", "refused", "unknown"].includes(`+place+`.dataset.kind)`)
+	kind, err := browser.Eval[string](t.Context(), at, place+".dataset.kind")
+	require.NoError(t, err)
+	said, err = browser.Eval[string](t.Context(), at, place+".innerText")
+	require.NoError(t, err)
+	return kind, said
+}
+
+// relay stands between the browser and the page, and hands each write that the page has answered to then, with the answer.
+func relay(t *testing.T, p *lab.Page, then func(w http.ResponseWriter, r *http.Request, answer func())) (origin string) {
+	t.Helper()
+	page, err := url.Parse(p.Origin)
+	require.NoError(t, err)
+	through := &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(page)
+		if r.In.Header.Get("Origin") != "" {
+			r.Out.Header.Set("Origin", p.Origin)
+		}
+	}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if r.Method != http.MethodPost || !bytes.Contains(body, []byte(`"click"`)) {
+			through.ServeHTTP(w, r)
+			return
+		}
+		answered := httptest.NewRecorder()
+		through.ServeHTTP(answered, r)
+		then(w, r, func() {
+			maps.Copy(w.Header(), answered.Header())
+			w.WriteHeader(answered.Code)
+			_, _ = w.Write(answered.Body.Bytes())
+		})
+	}))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	return server.URL
+}
+
+// cut ends the connection without an answer.
+func cut(t *testing.T, w http.ResponseWriter) {
+	t.Helper()
+	hijacker, is := w.(http.Hijacker)
+	if !is {
+		t.Error("the connection cannot be taken over")
+		return
+	}
+	conn, _, err := hijacker.Hijack()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_ = conn.Close()
+}
+
+// openBy goes to the page through the relay at origin, as all that the tab opens afterwards does.
+func (c *cluster) openBy(at *browser.Tab, p *lab.Page, origin string) {
+	c.t.Helper()
+	address, err := p.Fresh(c.t.Context())
+	require.NoError(c.t, err)
+	require.NoError(c.t, at.Open(c.t.Context(), strings.Replace(address, p.Origin, origin, 1)))
+	root, err := browser.Eval[string](c.t.Context(), at, `location.origin + location.pathname`)
+	require.NoError(c.t, err)
+	c.entered[at], c.roots[p] = p, strings.TrimSuffix(root, "/")
 }
