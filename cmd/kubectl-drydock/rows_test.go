@@ -234,6 +234,7 @@ func TestTheRunbooksPromisesHold(t *testing.T) {
 	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Minute), Unhealthy: 2, Nodes: 6, Quiet: now}}
 	l.Status.SelfTest = selftest.Result{State: selftest.Unrouted, Message: "it is routed elsewhere", Since: now.Add(-2 * time.Minute)}
 	l.Status.Exhausted = map[string]int{"node-not-ready": 3}
+	l.Status.Admission = &ledger.Admission{Serving: now.Add(-time.Hour)}
 	leader := node("node-8", map[string]string{remediations.LocationKey: record("eeeeee", remediations.PhasePending, held(remediations.ReasonLeaderHeld, "no node there can take its place", time.Time{}), func(r *remediations.Record) {
 		r.Step.Name, r.Policy, r.Location = "promote-leader", "mesh-leader-degraded", "fra1"
 	}).Encode()})
@@ -258,6 +259,9 @@ func TestTheRunbooksPromisesHold(t *testing.T) {
 		"DrydockRepairInProgress: `kubectl drydock status -o wide` lists the repairs in progress": {"node-9 ", "Verifying   reboot:1"},
 		"DrydockSelfTest: `kubectl drydock status` shows when the alert last arrived": {
 			"last arrival 2026-11-20T20:45:00Z (20m ago)",
+		},
+		"DrydockWebhookFailing: `kubectl drydock status` says in its line `Webhook:` since when no request has come": {
+			"Webhook:  no request has come to the webhook of the leading replica since it began to serve at 2026-11-20T20:05:00Z",
 		},
 		"MeshLeaderDegraded: `kubectl drydock status`)":                  {"node-8 (leader of fra1)", "LeaderHeld"},
 		"MeshMembersUnreachable: `kubectl drydock status`":               {"LeaderHeld", "no node there can take its place"},

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,4 +73,26 @@ func TestTheNotesPromiseNoConnection(t *testing.T) {
 			require.Contains(t, notes, text, name)
 		}
 	}
+}
+
+// TestWhoReadsOfTheWebhookReadsOfFirewalls: on a private control plane no request reaches it, and nothing fails. Where the webhook has
+// an address of its own, or is off, the notes say nothing of ports.
+func TestWhoReadsOfTheWebhookReadsOfFirewalls(t *testing.T) {
+	notes := func(values m) string {
+		out, err := lab.RenderNotes("drydock", "drydock", values)
+		require.NoError(t, err)
+		return out
+	}
+	texts := map[string]string{"the notes": notes(m{"config": m{"webhook": m{}}})}
+	for _, page := range [][]string{{"docs", "install.md"}, {"docs", "admission.md"}, {"rules", "runbooks", "DrydockWebhookFailing.md"}} {
+		texts[page[len(page)-1]] = read(t, page...)
+	}
+	for name, text := range texts {
+		for _, says := range []string{"private control plane", "firewall", "9443", ":10250"} {
+			require.Contains(t, strings.ToLower(text), says, name)
+		}
+	}
+	require.Contains(t, notes(m{"config": m{"webhook": m{"listen": ":10250"}}}), "must reach port 10250 of the pods")
+	require.NotContains(t, notes(m{"config": m{"webhook": m{}}, "admission": m{"webhook": m{"url": "https://drydock.example.com:9443"}}}), "firewall")
+	require.NotContains(t, notes(nil), "firewall")
 }
