@@ -130,11 +130,11 @@ func cluster(t *testing.T) *lab.Lab {
 	return l
 }
 
-// namespace makes one that takes only pods of the strictest standard.
+// namespace makes one that takes only pods of the strictest standard, and warns of what would make others.
 func namespace(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
 	_, err := l.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+		Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted"},
 	}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 }
