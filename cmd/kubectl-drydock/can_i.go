@@ -59,9 +59,7 @@ func (p *plugin) canI(ctx context.Context, asked []*actions.Action, node string)
 		}
 		rows = append(rows, cells(a.Name, allowed, said))
 	}
-	if name := c.Cluster.String(); name != "" {
-		p.say("Cluster %s", name)
-	}
+	printLines(p.Out, c.Cluster.Lines())
 	(&table{out: p.Out}).print(rows...)
 	if missing {
 		return cli.ErrReported

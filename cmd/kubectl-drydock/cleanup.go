@@ -65,9 +65,7 @@ func (p *plugin) cleanup(ctx context.Context, c inspect.Client, yes, force bool)
 	if yes && !force && len(obstacles) > 0 {
 		return fmt.Errorf("nothing was removed: %s. `kubectl drydock cleanup --yes --force` removes it all the same", strings.Join(obstacles, "; "))
 	}
-	if name := c.Cluster.String(); name != "" {
-		p.say("Cluster %s", name)
-	}
+	printLines(p.Out, c.Cluster.Lines())
 	var refused refusals
 	removed := 0
 	for _, t := range all {

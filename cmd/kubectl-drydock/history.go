@@ -17,6 +17,7 @@ import (
 type history struct {
 	APIVersion string               `json:"apiVersion"`
 	Kind       string               `json:"kind"`
+	Cluster    inspect.Cluster      `json:"cluster,omitzero"`
 	Node       string               `json:"node"`
 	Repairs    []remediations.Entry `json:"repairs"`
 }
@@ -43,7 +44,7 @@ func (p *plugin) newHistoryCommand() *cobra.Command {
 			if err != nil {
 				return inspect.Asking(err, "reading node "+args[0], args[0])
 			}
-			h := history{APIVersion: inspect.APIVersion, Kind: "History", Node: n.Name, Repairs: remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])}
+			h := history{APIVersion: inspect.APIVersion, Kind: "History", Cluster: c.Cluster, Node: n.Name, Repairs: remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])}
 			if value := n.Annotations[remediations.HistoryKey]; h.Repairs == nil && value != "" {
 				return fmt.Errorf("the history of %s cannot be read: its annotation %s is not what Drydock writes", n.Name, remediations.HistoryKey)
 			}
@@ -63,7 +64,7 @@ func (p *plugin) newHistoryCommand() *cobra.Command {
 
 func (p *plugin) printHistory(h history, wide bool) {
 	if len(h.Repairs) == 0 {
-		say(p.ErrOut, "No repair of %s has ended yet.", h.Node)
+		say(p.ErrOut, "%s", h.Cluster.Says("No repair of "+h.Node+" has ended yet."))
 		return
 	}
 	now := p.now()
@@ -95,6 +96,7 @@ func (p *plugin) printHistory(h history, wide bool) {
 		}
 		rows = append(rows, row)
 	}
+	printLines(p.Out, h.Cluster.Lines())
 	(&table{out: p.Out}).print(rows...)
 }
 

@@ -158,10 +158,10 @@ func TestWhyWithoutDrydock(t *testing.T) {
 	require.Equal(t, 3, code, stderr)
 	require.Regexp(t, `\ADrydock does nothing: no Drydock was found: there is no ConfigMap drydock-ledger`, stdout)
 	code, stdout, _ = newDesk(t, ledgerOf(calmLedger()), illNode(), elsewhere()).run("why", "node-3")
-	require.Equal(t, 4, code, "Drydock is there, and its Lease may have another name")
+	require.Equal(t, 5, code, "Drydock is there, and its Lease may have another name")
 	require.Contains(t, stdout, "whether a replica of Drydock leads: there is no Lease drydock/drydock; it may have another name or namespace\n")
 	code, stdout, _ = newDesk(t, illNode()).run("why", "node-3")
-	require.Equal(t, 4, code, "the control: a replica leads")
+	require.Equal(t, 5, code, "the control: a replica leads")
 	require.NotContains(t, stdout, "Drydock does nothing")
 }
 

@@ -36,10 +36,16 @@ func (p *plugin) newReportCommand() *cobra.Command {
 			if _, err := labels.Parse(of.Selector); err != nil {
 				return cli.Usagef("--selector %q is not a label selector: %w", of.Selector, err)
 			}
+			var c inspect.Client
+			page := func(r *report.Report) *report.Page {
+				page := r.Page()
+				page.Summary = c.Cluster.Says(page.Summary)
+				return page
+			}
 			write, ok := map[string]func(*report.Report) error{
-				"text": func(r *report.Report) error { return r.Page().Text(p.Out) },
+				"text": func(r *report.Report) error { return page(r).Text(p.Out) },
 				"json": func(r *report.Report) error { return r.JSON(p.asIs) },
-				"html": func(r *report.Report) error { return r.Page().HTML(p.asIs) },
+				"html": func(r *report.Report) error { return page(r).HTML(p.asIs) },
 			}[format]
 			if !ok {
 				return cli.Usagef("--output is %q; write %s", format, strings.Join(reportFormats, ", "))
@@ -51,8 +57,7 @@ func (p *plugin) newReportCommand() *cobra.Command {
 			if err := prometheus.check(); err != nil {
 				return err
 			}
-			c, err := p.connect()
-			if err != nil {
+			if c, err = p.connect(); err != nil {
 				return err
 			}
 			r, err := p.report(cmd.Context(), c, of, time.Duration(length), prometheus)

@@ -11,6 +11,7 @@ import (
 const (
 	exitHeld        = cli.Exit(3)
 	exitUnderRepair = cli.Exit(4)
+	exitUnknown     = cli.Exit(5)
 )
 
 func (p *plugin) newWhyCommand() *cobra.Command {
@@ -24,7 +25,8 @@ func (p *plugin) newWhyCommand() *cobra.Command {
 			"step, the last repairs, and what each guard says with its own value, also for the sidecars and the mesh leader on the node.\n" +
 			"Why names everything that it could not read; a guard that needs it never shows as passed. If no replica of Drydock leads,\n" +
 			"the first line says so.\n\n" +
-			"The exit code is 0 if there is nothing to do, 3 if a repair is held, and 4 if a repair is in progress or about to begin.",
+			"The exit code is 0 if there is nothing to do, 3 if a repair is held, 4 if a repair is in progress or about to begin,\n" +
+			"and 5 if that is not known, because you may not read all that decides.",
 		Example: "  kubectl drydock why node-3\n  kubectl drydock why node-3 --alertmanager http://localhost:9093",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,6 +54,8 @@ func (p *plugin) newWhyCommand() *cobra.Command {
 				return exitHeld
 			case told.State == inspect.UnderRepair:
 				return exitUnderRepair
+			case told.State == inspect.Unknown:
+				return exitUnknown
 			}
 			return nil
 		},

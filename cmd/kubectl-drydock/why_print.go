@@ -13,6 +13,7 @@ import (
 
 // printStory prints the answer first, and what it rests on below.
 func (p *plugin) printStory(t inspect.Why, now time.Time, wide bool) {
+	printLines(p.Out, t.Cluster.Lines())
 	if t.Leader.None != "" {
 		say(p.Out, "Drydock does nothing: %s.", t.Leader.None)
 	}
@@ -31,7 +32,7 @@ func (p *plugin) printStory(t inspect.Why, now time.Time, wide bool) {
 // printHeadline prints the answer in one sentence, what holds the target, and what a person may do about it.
 func (p *plugin) printHeadline(headline string, a inspect.Answer) {
 	say(p.Out, "%s", headline)
-	if a.Hold != nil && a.Hold.Reason != inspect.NoLeader { // its sentence is above
+	if a.Hold != nil && a.Hold.Message != "" && a.Hold.Reason != inspect.NoLeader { // its sentence is above
 		say(p.Out, "Why: %s", a.Hold.Message)
 	}
 	if a.Change != "" {
@@ -119,7 +120,7 @@ func whyLines(t inspect.Why, now time.Time) (out []inspect.Line) {
 			if r.Target != "node" && !guarded(t, r.Target) {
 				known := "none"
 				if r.Hold != nil {
-					known = fmt.Sprintf("%s: %s", r.Hold.Reason, r.Hold.Message)
+					known = r.Hold.Says()
 				}
 				out = append(out, inspect.Line{Label: "Repair", Text: "- why asks no guard about this repair; the hold on record: " + known})
 			}

@@ -651,7 +651,7 @@ func TestWhyNamesTheDrydockInCharge(t *testing.T) {
 	t.Parallel()
 	ill := aged("node-3", corev1.ConditionFalse)
 	_, stdout, _ := newDesk(t, ill, charge("ops/drydock")).run("why", "node-3")
-	require.Contains(t, stdout, "Drydock does not repair node-3 now: you asked about namespace drydock, and the Drydock that is in charge of the cluster is in namespace ops: use -n ops")
+	require.Contains(t, stdout, "It is not known whether Drydock repairs node-3: you asked about namespace drydock, and the Drydock that is in charge of the cluster is in namespace ops: use -n ops")
 	_, stdout, _ = newDesk(t, ill, charge("drydock/drydock")).run("why", "node-3")
 	require.NotContains(t, stdout, "in charge")
 }
@@ -659,9 +659,10 @@ func TestWhyNamesTheDrydockInCharge(t *testing.T) {
 // TestStatusSaysSinceWhenNoAdmissionRequestHasCome to a replica that has a webhook.
 func TestStatusSaysSinceWhenNoAdmissionRequestHasCome(t *testing.T) {
 	t.Parallel()
+	const firewall = "if nodes were cordoned since, a firewall may keep the API server from the port of config.webhook.listen (default 9443): docs/admission.md\n"
 	for says, a := range map[string]*ledger.Admission{
-		"Webhook:  no request has come to the webhook of the leading replica since it began to serve at 2026-11-20T20:05:00Z (60m ago)": {Serving: now.Add(-time.Hour)},
-		"Webhook:  the last request came to the webhook of the leading replica at 2026-11-20T21:00:00Z (5m ago)\n":                      {Serving: now.Add(-time.Hour), Last: now.Add(-5 * time.Minute)},
+		"Webhook:  no request has come to the webhook of the leading replica since it began to serve at 2026-11-20T20:05:00Z (60m ago); " + firewall: {Serving: now.Add(-time.Hour)},
+		"Webhook:  the last request came to the webhook of the leading replica at 2026-11-20T21:00:00Z (5m ago)\n":                                   {Serving: now.Add(-time.Hour), Last: now.Add(-5 * time.Minute)},
 		"": nil,
 	} {
 		l := calmLedger()
@@ -740,6 +741,8 @@ func TestWithoutTheConfigurationTheNodeAndTheLedgerSpeak(t *testing.T) {
 	require.Contains(t, stdout, "Paused holds it.")
 	require.Contains(t, stdout, "Unseen:   Drydock's configuration: no ConfigMap of Drydock's chart has the key drydock.yaml; give it with --config FILE")
 	require.NotContains(t, stdout, "GUARD")
+	_, stdout, _ = newDesk(t, ledgerOf(calmLedger()), illNode()).run("why", "node-3")
+	require.True(t, strings.HasPrefix(stdout, "It is not known whether Drydock repairs node-3: alert NodeNotReady of policy node-not-ready is firing, as the Node says; Drydock's configuration could not be read.\n"), stdout)
 
 	file := filepath.Join(t.TempDir(), "drydock.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(whyConfig), 0o600))
@@ -754,6 +757,68 @@ func TestWithoutTheConfigurationTheNodeAndTheLedgerSpeak(t *testing.T) {
 	code, _, stderr = d.run("why", "node-77")
 	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, stderr, `there is no node "node-77" in this cluster`)
+}
+
+// TestWhatMayNotBeReadIsNotDecided: no answer claims what rests on the ledger, the configuration or the Lease for who may not read them. With
+// the rights it is decided, which is the control. What the Node itself says holds all the same.
+func TestWhatMayNotBeReadIsNotDecided(t *testing.T) {
+	t.Parallel()
+	const firing = "alert NodeNotReady of policy node-not-ready is firing, as the Node says; "
+	paused := illNode(func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true ticket 12" })
+	for name, c := range map[string]struct {
+		node      *corev1.Node
+		forbidden []string
+		code      int
+		says      string
+	}{
+		"the control":            {illNode(), nil, 4, "node-3 is about to be repaired."},
+		"nothing":                {illNode(), []string{"configmaps", "leases"}, 5, firing + "the ledger, Drydock's configuration and the Lease of the leading replica could not be read.\n"},
+		"no ConfigMap":           {illNode(), []string{"configmaps"}, 5, firing + "the ledger and Drydock's configuration could not be read.\n"},
+		"no ConfigMap, no alert": {aged("node-3", corev1.ConditionTrue), []string{"configmaps"}, 5, "node-3: the ledger could not be read.\n"},
+		"no ConfigMap, a fault":  {aged("node-3", corev1.ConditionFalse), []string{"configmaps"}, 5, "node-3: Ready is False since 2026-11-20T20:52:00Z, and no alert of a policy fires on the Node; "},
+		"paused":                 {paused, []string{"configmaps", "leases"}, 3, "node-3 is not repaired: Paused holds it."},
+		"under repair":           {illNode(with(record("aaaaaa", remediations.PhaseVerifying, illCause))), []string{"configmaps", "leases"}, 4, "node-3 is under repair: "},
+	} {
+		d := newDesk(t, fleetOf(c.node)...)
+		for _, resource := range c.forbidden {
+			d.forbid("get", resource)
+			d.forbid("list", resource)
+		}
+		code, stdout, stderr := d.run("why", "node-3")
+		require.Empty(t, stderr, name)
+		require.Equal(t, c.code, code, "%s: %s", name, stdout)
+		require.Contains(t, stdout, c.says, name)
+		require.Equal(t, c.code == 5, strings.HasPrefix(stdout, "It is not known whether Drydock repairs node-3: "), "%s: %s", name, stdout)
+		require.Equal(t, c.code == 5, strings.Contains(stdout, "To change that: ask an administrator for the rights that are named below: to get and list ConfigMaps and Leases"), "%s: %s", name, stdout)
+	}
+}
+
+// TestWhatIsReadNamesItsCluster: the current context may be another one than a person thinks.
+func TestWhatIsReadNamesItsCluster(t *testing.T) {
+	t.Parallel()
+	n := illNode()
+	n.Annotations[remediations.HistoryKey] = historyOf(t, remediations.Entry{ID: "cccccc", Policy: "p", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Ended: now.Add(-time.Hour)})
+	d := newDesk(t, fleetOf(n)...)
+	connect := d.plugin.connect
+	d.plugin.connect = func() (inspect.Client, error) {
+		c, err := connect()
+		c.Cluster = inspect.NewCluster("staging", "https://10.2.0.1:6443")
+		return c, err
+	}
+	for _, command := range []string{"why node-3", "status", "history node-3", "cleanup"} {
+		_, stdout, _ := d.run(strings.Fields(command)...)
+		require.True(t, strings.HasPrefix(stdout, "Cluster:  staging (https://10.2.0.1:6443)\n"), "%s: %s", command, stdout)
+	}
+	_, stdout, _ := d.run("report")
+	require.Contains(t, stdout, "Cluster staging (https://10.2.0.1:6443): ")
+	_, _, stderr := d.run("history", "node-1")
+	require.Equal(t, "Cluster staging (https://10.2.0.1:6443): No repair of node-1 has ended yet.\n", stderr)
+	for _, command := range []string{"why node-3", "status", "history node-3"} {
+		_, stdout, _ := d.run(append(strings.Fields(command), "-o", "json")...)
+		var of struct{ Cluster inspect.Cluster }
+		require.NoError(t, json.Unmarshal([]byte(stdout), &of))
+		require.Equal(t, inspect.Cluster{Context: "staging", Server: "https://10.2.0.1:6443"}, of.Cluster, command)
+	}
 }
 
 // TestAFaultIsToldWithoutTheConfiguration, though nobody can say then which alert is awaited. A node that is Ready is the control.

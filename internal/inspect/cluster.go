@@ -36,6 +36,14 @@ func (c Cluster) String() string {
 	return cmp.Or(c.Context, c.Server)
 }
 
+// Lines are the one that says which cluster was read; none where it is not known.
+func (c Cluster) Lines() []Line {
+	if name := c.String(); name != "" {
+		return []Line{{Label: "Cluster", Text: name, Calm: true}}
+	}
+	return nil
+}
+
 // Says puts the cluster before a sentence about it.
 func (c Cluster) Says(sentence string) string {
 	if name := c.String(); name != "" {

@@ -22,6 +22,11 @@ type Hold struct {
 	alert string
 }
 
+// Says is the reason with its message, as far as there is one.
+func (h *Hold) Says() string {
+	return strings.TrimSuffix(fmt.Sprintf("%s: %s", h.Reason, h.Message), ": ")
+}
+
 // NotInCharge is the hold where another installation of Drydock is in charge of the cluster. No guard says it: this one asks none.
 const NotInCharge = remediations.Reason("NotInCharge")
 

@@ -24,9 +24,10 @@ import (
 
 // Observation is what the caller could see of one node and of all that its repair rests on.
 type Observation struct {
-	Node   *corev1.Node
-	Ledger Ledger
-	leader Leadership
+	Node    *corev1.Node
+	Ledger  Ledger
+	cluster Cluster
+	leader  Leadership
 	// Config is nil where it could not be read; then nothing can be decided.
 	Config *config.Config
 	// Asked: the word is the Alertmanagers' own. Otherwise it is what the Node says of its alerts.
@@ -46,7 +47,7 @@ func (s *Observation) miss(source lifecycle.Source, why string) {
 
 // Observe reads all that a decision about the node rests on, with the caller's own rights.
 func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Observation, error) {
-	s := &Observation{unseen: map[lifecycle.Source]string{}}
+	s := &Observation{cluster: r.Cluster, unseen: map[lifecycle.Source]string{}}
 	var err error
 	if s.Node, err = r.Nodes().Get(ctx, name, metav1.GetOptions{}); err != nil {
 		return nil, Asking(err, "reading node "+name, name)

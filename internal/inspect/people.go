@@ -116,6 +116,6 @@ func (s *Observation) people(t *Why) {
 		t.Because, t.Change = says, s.change(said, "")
 	case UnderRepair:
 		t.When += "; nothing new starts on the node: " + says
-	case Held:
+	case Held, Unknown:
 	}
 }

@@ -119,14 +119,12 @@ func named(node string, of remediations.Kind, name string) string {
 
 // Headline is the answer in one sentence.
 func (t Why) Headline(now time.Time) string {
-	if t.State == UnderRepair {
-		for _, r := range t.Repairs {
-			if r.Record != nil && r.Record.Phase.InFlight() {
-				return fmt.Sprintf("%s is under repair: %s, %s since %s.", cmp.Or(t.Subject, t.Node), r.Record.Step, r.Record.Phase, Since(now, r.Record.Since))
-			}
-		}
+	if r := t.inFlight(); r != nil && t.State == UnderRepair {
+		return fmt.Sprintf("%s is under repair: %s, %s since %s.", cmp.Or(t.Subject, t.Node), r.Step, r.Phase, Since(now, r.Since))
 	}
 	switch {
+	case t.State == Unknown:
+		return fmt.Sprintf("It is not known whether Drydock repairs %s: %s.", cmp.Or(t.Subject, t.Node), t.Because)
 	case t.Subject != "":
 		return TargetAnswer{Subject: t.Subject, Answer: t.Answer}.Headline(now)
 	case t.State == UnderRepair:
@@ -139,6 +137,29 @@ func (t Why) Headline(now time.Time) string {
 	return fmt.Sprintf("%s needs no repair: no alert of a policy fires on it.", t.Node)
 }
 
+// firing names the alerts that a policy takes or, where there is none, the fault that is seen.
+func (t Why) firing() (out []string) {
+	for _, a := range t.Alerts {
+		if a.Policy != "" {
+			out = append(out, fmt.Sprintf("alert %s of policy %s is %s", a.Name, a.Policy, a.State))
+		}
+	}
+	if len(out) == 0 && t.Because != "" {
+		return []string{t.Because}
+	}
+	return out
+}
+
+// inFlight is the record of the repair that is under way; nil: there is none.
+func (t Why) inFlight() *remediations.Record {
+	for _, r := range t.Repairs {
+		if r.Record != nil && r.Record.Phase.InFlight() {
+			return r.Record
+		}
+	}
+	return nil
+}
+
 // Headline is the answer in one sentence.
 func (t TargetAnswer) Headline(now time.Time) string {
 	switch t.State {
@@ -146,7 +167,7 @@ func (t TargetAnswer) Headline(now time.Time) string {
 		return t.heldBy(t.Subject, now)
 	case UnderRepair:
 		return fmt.Sprintf("%s is about to be repaired, unless Drydock finds something against it when it looks.", t.Subject)
-	case Well:
+	case Well, Unknown:
 	}
 	return fmt.Sprintf("Drydock does nothing for %s now.", t.Subject)
 }

@@ -32,7 +32,9 @@ const (
 type Status struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	Ledger     Ledger `json:"ledger"`
+	// Cluster is the one that was read.
+	Cluster Cluster `json:"cluster,omitzero"`
+	Ledger  Ledger  `json:"ledger"`
 	// Leader is the replica that leads, by the Lease of the ledger's namespace.
 	Leader  Leadership `json:"leader"`
 	Repairs []Repair   `json:"repairs"`
@@ -95,7 +97,7 @@ type Waiting struct {
 
 // Status gathers the status. The ledger comes last: a repair has its slot before it shows on its Node.
 func (r *Reader) Status(ctx context.Context, of Scope) (*Status, error) {
-	s := &Status{APIVersion: APIVersion, Kind: "Status", Repairs: []Repair{}}
+	s := &Status{APIVersion: APIVersion, Kind: "Status", Cluster: r.Cluster, Repairs: []Repair{}}
 	var nodes []*corev1.Node // in a large fleet most Nodes are well, and none of these is kept
 	err := r.each(ctx, of, func(n *corev1.Node) {
 		if of.Well || len(of.Names) > 0 || concerns(n) || marked(n) {

@@ -55,7 +55,7 @@ func (s *Observation) timeline(target string, r *remediations.Record) Timeline {
 		t.Moments = append(t.Moments, answer(r, i))
 	}
 	if h := r.Hold; h != nil {
-		t.Moments = append(t.Moments, Moment{Name: "hold", At: h.Since, Text: fmt.Sprintf("%s: %s", h.Reason, h.Message), Now: true})
+		t.Moments = append(t.Moments, Moment{Name: "hold", At: h.Since, Text: (&Hold{Reason: h.Reason, Message: h.Message}).Says(), Now: true})
 	}
 	slices.SortStableFunc(t.Moments, func(a, b Moment) int { return a.At.Compare(b.At) })
 	if r.Phase.InFlight() {

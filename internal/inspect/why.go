@@ -1,6 +1,9 @@
 package inspect
 
 import (
+	"slices"
+	"strings"
+
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/coverage"
 	"drydock.dev/drydock/remediations/lifecycle"
@@ -16,7 +19,9 @@ type Sources struct {
 type Why struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	Node       string `json:"node"`
+	// Cluster is the one that was read.
+	Cluster Cluster `json:"cluster,omitzero"`
+	Node    string  `json:"node"`
 	// Subject is what is held or under repair, if that is not the node itself.
 	Subject string `json:"subject,omitempty"`
 	Answer
@@ -36,9 +41,9 @@ type Why struct {
 
 // Answer is why one target, the node itself or another one on it, is repaired or is not.
 type Answer struct {
-	// State is one of the three below.
+	// State is one of those below.
 	State State `json:"state"`
-	// Because is why nothing is to be done although an alert of a policy fires, or although a fault is seen.
+	// Because is why nothing is to be done although an alert of a policy fires, or although a fault is seen; of Unknown, why that is so.
 	Because string `json:"because,omitempty"`
 	// Hold is what holds the next step, Change what a person may do about it.
 	Hold   *Hold  `json:"hold,omitempty"`
@@ -65,12 +70,14 @@ const (
 	Held State = "Held"
 	// UnderRepair is being repaired, or is about to be.
 	UnderRepair State = "UnderRepair"
+	// Unknown: nothing that was read holds it, and not all that decides could be read.
+	Unknown State = "Unknown"
 )
 
 // Why tells what is seen.
 func (s *Observation) Why() Why {
 	t := Why{
-		APIVersion: APIVersion, Kind: "Why", Node: s.Node.Name, Answer: nothing(), Alerts: []Alert{}, Repairs: RepairsOn(s.Node), Targets: []TargetAnswer{},
+		APIVersion: APIVersion, Kind: "Why", Cluster: s.cluster, Node: s.Node.Name, Answer: nothing(), Alerts: []Alert{}, Repairs: RepairsOn(s.Node), Targets: []TargetAnswer{},
 		History: remediations.DecodeHistory(s.Node.Annotations[remediations.HistoryKey]), Unseen: append([]string{}, s.lines...),
 	}
 	if t.Repairs == nil {
@@ -106,6 +113,7 @@ func (s *Observation) Why() Why {
 		s.unwritable(&t.Answer, h)
 	}
 	s.people(&t)
+	s.doubt(&t)
 	if s.Config != nil {
 		t.Steps = coverage.On(s.Config.Core, s.Node, s.Config.Core.PolicyOf(t.Policy, s.Node))
 	}
@@ -128,6 +136,37 @@ func (s *Observation) unwritable(a *Answer, h *Hold) {
 			a.When = ""
 		}
 	}
+}
+
+// doubt says that the state is not known, where nothing that was read holds the node and what decides could not all be read.
+func (s *Observation) doubt(t *Why) {
+	var unread []string
+	if s.Ledger.Whole == nil {
+		unread = append(unread, "the ledger")
+	}
+	if s.Config == nil && t.State == UnderRepair {
+		unread = append(unread, "Drydock's configuration")
+	}
+	if s.leader.Unseen != "" && len(unread) > 0 { // alone it is no reason: an installation may have no Lease
+		unread = append(unread, "the Lease of the leading replica")
+	}
+	switch {
+	case len(unread) == 0, t.State == Held, t.inFlight() != nil, t.Leader.None != "", s.Ledger.Said(s.Node, s.Now) != nil:
+		return
+	case s.Ledger.Aside == "":
+		last := len(unread) - 1
+		missing := strings.Join(unread[:last], ", ") + " and "
+		missing = strings.TrimPrefix(missing, " and ") + unread[last] + " could not be read"
+		t.Because = strings.Join(append(t.firing(), missing), "; ")
+	}
+	if t.State, t.Next, t.When, t.Provider = Unknown, "", "", ""; s.forbidden() {
+		t.Change = "ask an administrator for the rights that are named below: to get and list ConfigMaps and Leases in Drydock's namespace"
+	}
+}
+
+// forbidden says that the API server refused to show something.
+func (s *Observation) forbidden() bool {
+	return slices.ContainsFunc(s.lines, func(line string) bool { return strings.Contains(line, "is forbidden") })
 }
 
 // NoLeader is the hold where no replica of Drydock leads. No guard says it: each is asked by the leader.

@@ -30,8 +30,6 @@ type NodePage struct {
 	Events    []Event            `json:"events"`
 	Raw       []Raw              `json:"raw"`
 	Words     []Word             `json:"words"`
-	// Cluster is the one that the page writes to.
-	Cluster inspect.Cluster `json:"cluster"`
 	// ReadOnly: the page changes nothing.
 	ReadOnly bool      `json:"readOnly,omitempty"`
 	Now      time.Time `json:"now"`
@@ -141,7 +139,7 @@ func (u *UI) nodePage(ctx context.Context, name string) (*NodePage, error) {
 	}
 	p := &NodePage{
 		Why: s.Why(), Tile: tileOf(s.Node, &s.Ledger, s.Now), Timelines: s.Timelines(), Silences: s.Silences(), Raw: rawOf(s.Node),
-		Cluster: u.Reader.Cluster, ReadOnly: u.ReadOnly, Now: s.Now, addresses: u.Sources.Alertmanagers,
+		ReadOnly: u.ReadOnly, Now: s.Now, addresses: u.Sources.Alertmanagers,
 	}
 	p.Headline = p.Why.Headline(s.Now)
 	if p.Events, err = u.eventsOf(ctx, name); err != nil {

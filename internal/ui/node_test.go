@@ -262,3 +262,22 @@ func TestOnlyCommandsLookLikeCommands(t *testing.T) {
 	d.allow()
 	require.Contains(t, d.get("/nodes/node-3"), "<dd><code>kubectl drydock resume node-3</code></dd>")
 }
+
+// TestAHoldWithoutAMessageEndsInNoColon, on no page. One with a message is the control.
+func TestAHoldWithoutAMessageEndsInNoColon(t *testing.T) {
+	t.Parallel()
+	for _, message := range []string{"", "the cloud answers nothing"} {
+		held := withRecord("aaaaaa", remediations.PhasePending, func(r *remediations.Record) {
+			r.Hold = &remediations.Hold{Reason: remediations.ReasonProviderUnreachable, Message: message, Since: now.Add(-time.Minute)}
+		})
+		d := open(t, append(installed(), node("n", held, unready))...)
+		for _, path := range []string{"/", "/queue", "/nodes/n"} {
+			html := d.get(path)
+			require.Contains(t, html, "ProviderUnreachable", path)
+			require.NotRegexp(t, `ProviderUnreachable(</b>)?( holds it)?: ?<`, html, path)
+			if message != "" {
+				require.Regexp(t, `ProviderUnreachable(</b>)?( holds it)?: the cloud answers nothing`, html, path)
+			}
+		}
+	}
+}
