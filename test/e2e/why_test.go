@@ -28,8 +28,9 @@ func TestWhyFollowsASilence(t *testing.T) {
 		return c.ProcessState.ExitCode(), string(said)
 	}
 
-	code, out := why(asked...)
-	require.Equal(t, 0, code, out)
+	var code int
+	var out string
+	require.Eventually(t, func() bool { code, out = why(asked...); return code == 0 }, lab.Patience, time.Second, "the ledger is there in a moment: %s", out)
 
 	expire := y.silenceBoth("the disk is being swapped", "node="+node)
 	y.fail(node)
