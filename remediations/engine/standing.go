@@ -66,6 +66,9 @@ func (p *pass) stand(s *lifecycle.State, d lifecycle.Decision) {
 		was.before = d.Recheck
 	}
 	for _, a := range was.alerts {
+		if stale := p.staleFrom(s.Node, a); !stale.IsZero() && stale.Before(was.before) {
+			was.before = stale
+		}
 		said := p.word.VerdictFor(a.Fingerprint, p.Config, was.own)
 		if said.Gone {
 			return // it is taken off the Node when it has been gone for long enough
@@ -73,6 +76,15 @@ func (p *pass) stand(s *lifecycle.State, d lifecycle.Decision) {
 		was.said = append(was.said, said)
 	}
 	m.standing = was
+}
+
+// staleFrom is when a condition that the alert's policy looks at is no data any more, if nothing confirms it; zero: never.
+func (p *pass) staleFrom(n *corev1.Node, a remediations.Alert) time.Time {
+	policy := p.Config.PolicyOf(a.Policy, n)
+	if policy == nil || policy.Witness == nil {
+		return time.Time{}
+	}
+	return signs.StaleFrom(policy.Witness.Signs, n, p.now)
 }
 
 // counts says that a policy of these alerts has a step that depends on how many nodes have the fault.

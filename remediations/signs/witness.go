@@ -131,6 +131,24 @@ func (s Sign) askCondition(n *corev1.Node, now time.Time) Testimony {
 	return t
 }
 
+// StaleFrom is when the first of the Node's conditions that is data now is too old to be data; zero: none becomes too old.
+func StaleFrom(asked []Sign, n *corev1.Node, now time.Time) (first time.Time) {
+	for _, s := range asked {
+		if s.Kind != Condition || s.StaleAfter == 0 {
+			continue
+		}
+		c := conditionOf(n, corev1.NodeConditionType(s.Name))
+		if c == nil || c.LastHeartbeatTime.IsZero() {
+			continue
+		}
+		at := c.LastHeartbeatTime.Add(s.StaleAfter)
+		if !at.Before(now) && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
 func (s Sign) String() string {
 	switch s.Kind {
 	case Condition:
