@@ -2,9 +2,11 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
@@ -22,6 +24,10 @@ type attempted struct {
 	called bool
 	// slot is when another process took the slot that names the attempt; zero: this process took it.
 	slot time.Time
+	// repair, node and uid are whose attempt it is. missed: it was found missing in ledger and Node.
+	repair, node string
+	uid          types.UID
+	missed       bool
 }
 
 // reserving notes an attempt for which a slot is about to be taken, by the ledger as it was before.
@@ -34,7 +40,7 @@ func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, attempt string, no
 	if _, known := a[attempt]; known {
 		return
 	}
-	it := attempted{at: now}
+	it := attempted{at: now, repair: repairOfAttempt(attempt), node: n.Name, uid: n.UID}
 	if slot := l.SlotOf(n.Name); slot != nil && slot.Attempt == attempt {
 		it.slot = slot.Since
 	}
@@ -50,7 +56,33 @@ func (a attempts) calling(attempt string, now time.Time) string {
 	case !was.slot.IsZero():
 		return fmt.Sprintf("the ledger names attempt %s since %s, so it may have been called, and its Node does not show it", attempt, remediations.Instant(was.slot).Format(time.RFC3339))
 	}
-	a[attempt] = attempted{at: now, called: true}
+	was.at, was.called = now, true
+	a[attempt] = was
+	return ""
+}
+
+// repairOfAttempt is the ID with which the attempt's begins.
+func repairOfAttempt(attempt string) string {
+	repair, _, _ := strings.Cut(attempt, "-")
+	return repair
+}
+
+// missing is an attempt that this process called after the moment, and of which neither the ledger nor its Node has a trace; empty: there
+// is none. What one of the two loses by itself, the other one has: that both lost it shows that the store went back, also where the restore
+// raised all versions. Each attempt is found once.
+func (a attempts) missing(l *ledger.Ledger, after time.Time, shown func(node string) (*corev1.Node, remediations.Journal)) string {
+	for id, was := range a {
+		if !was.called || was.missed || was.node == "" || was.at.Before(after) || l.Knows(was.repair) {
+			continue
+		}
+		n, j := shown(was.node)
+		if n == nil || n.UID != was.uid || j.Malformed != nil || j.Knows(was.repair) {
+			continue
+		}
+		was.missed = true
+		a[id] = was
+		return fmt.Sprintf("this process called attempt %s on Node %s at %s, and neither the Node nor the ledger names it", id, was.node, remediations.Instant(was.at).Format(time.RFC3339))
+	}
 	return ""
 }
 

@@ -230,6 +230,15 @@ func (e *Engine) compareLedger(rv string) {
 	e.ledgerKnown = rv
 }
 
+// shownOn is the Node as the cache has it, and what it says.
+func (e *Engine) shownOn(node string) (*corev1.Node, remediations.Journal) {
+	n := e.roster.Node(node)
+	if n == nil {
+		return nil, remediations.Journal{}
+	}
+	return n, e.Config.Registry.ReadJournal(n)
+}
+
 // goneBack puts into the ledger that is decided by what this process knows of a store that went back.
 func (e *Engine) goneBack(l *ledger.Ledger, now time.Time) {
 	if e.back != nil && now.After(e.back.Until) {
@@ -238,6 +247,11 @@ func (e *Engine) goneBack(l *ledger.Ledger, now time.Time) {
 	if fleet, notes := e.Fleet.(Rewinding); notes {
 		if what, at := fleet.WentBack(); !at.IsZero() {
 			e.wentBack(what, at)
+		}
+	}
+	if e.ledger != nil {
+		if what := e.attempts.missing(e.ledger, now.Add(-e.Config.LongestWait()), e.shownOn); what != "" {
+			e.wentBack(what, now)
 		}
 	}
 	longest := remediations.Instant(now.Add(e.Config.LongestWait()))

@@ -203,3 +203,14 @@ func pruneBegun(all map[string][]Begun, now time.Time, window time.Duration) {
 
 // Gone says that the orphan's Node is no longer there: n is the one that has its name by now, or nil.
 func (o *Orphan) Gone(n *corev1.Node) bool { return n == nil || string(n.UID) != o.UID }
+
+// Knows says that the ledger names the repair of a node: its slot, the machine that it replaces, or that it began on a machine.
+func (l *Ledger) Knows(repair string) bool {
+	for _, begun := range l.Repairs {
+		if slices.ContainsFunc(begun, func(b Begun) bool { return b.Repair == repair }) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(l.Slots, func(s Slot) bool { return s.Repair == repair }) ||
+		slices.ContainsFunc(l.Orphans, func(o Orphan) bool { return o.Record.ID == repair })
+}
