@@ -54,6 +54,7 @@ func (w *world) mend() {
 // cannot be read, a person does what the hold asks for.
 func (w *world) tend() {
 	w.forgetUnknown()
+	w.mendSigns()
 	for _, n := range slices.Sorted(maps.Keys(w.machines)) {
 		m := w.machines[n]
 		m.bootTakes, m.pods = time.Minute, podsOf{}
@@ -65,6 +66,7 @@ func (w *world) tend() {
 		w.heal(n)
 		if !m.recycled.IsZero() {
 			w.leave(n)
+			continue
 		}
 		if node := w.nodes[n]; node != nil && modelRegistry.ReadJournal(node).Malformed != nil {
 			w.edit(n, edit(remediations.ResetKey, "true"))
@@ -143,7 +145,7 @@ func (l *life) actions() map[string]func(*rapid.T) {
 				w.post(n, remediations.StatusResolved)
 			}
 		}),
-		"an outage":  oneOf(l.outages()),
+		"an outage": oneOf(l.outages()), "a sign lies": oneOf(l.signActions()),
 		"a location": oneOf(l.locations()), "a leader fails, and time passes": l.leaderFails,
 		"an Alertmanager": oneOf(l.alertmanagers()), "a person": oneOf(l.people()), "the infrastructure": oneOf(l.infrastructure()), "a process": oneOf(l.processes()), "a sidecar": oneOf(l.sidecars()), "a pod is replaced, and time passes": func(t *rapid.T) {
 			l.w.do(func() {

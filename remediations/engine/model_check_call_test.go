@@ -35,11 +35,11 @@ func (w *world) checkCall(i *instance, step string, m Machine) {
 		w.fail("1: a call for %s in observe mode", m.Node)
 	}
 	for _, c := range w.calls {
-		if attemptOf(c.intent) == attemptOf(r.Intent.ID) {
+		if attemptOf(c.intent) == attemptOf(r.Intent.ID) && (!c.lost || c.by == i) {
 			w.fail("4: the intent %s reached the provider twice, as %s, too", c.intent, r.Intent.ID)
 		}
 	}
-	w.calls = append(w.calls, providerCall{node: m.Node, intent: r.Intent.ID, step: step, at: now})
+	w.calls = append(w.calls, providerCall{node: m.Node, intent: r.Intent.ID, step: step, at: now, by: i})
 	if step == "replace" {
 		w.replacing[m.ProviderID] = r.ID
 	}
@@ -64,6 +64,9 @@ func (w *world) checkCall(i *instance, step string, m Machine) {
 	p := i.config.PolicyOf(r.Policy, n)
 	if since, well := w.unfounded[m.Node]; well && r.Cause.Request == "" && p != nil && !p.Witness.None && now.Sub(since) > lastWord {
 		w.fail("5: a call for %s, and its Node shows no fault since %s", m.Node, since)
+	}
+	if r.Cause.Request == "" {
+		w.checkConfirmed(n, w.machines[m.Node], p)
 	}
 	w.checkData(i, m.Node, now, lookedFor)
 }

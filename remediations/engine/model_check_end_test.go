@@ -79,6 +79,7 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	if c := remediations.ReadyCondition(cur); c == nil || c.Status != ready {
 		w.fail("7: %s of %s, which is not Ready", e.Outcome, cur.Name)
 	}
+	w.checkGPUs(cur, e)
 	// A person may ask for a repair of a node that shows no fault: then no witness says what would have to be gone, and the node is
 	// well since it is Ready.
 	onRequest, well := strings.HasPrefix(e.Request, "remediation/"), m.wellSince

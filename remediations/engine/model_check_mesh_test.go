@@ -169,11 +169,11 @@ func (w *world) checkMove(i *instance, m remediations.Move) {
 		return
 	}
 	for _, before := range w.mesh.moved {
-		if before.intent == r.Intent.ID {
+		if before.intent == r.Intent.ID && (!before.lost || before.by == i) {
 			w.fail("4: the intent %s moved a leader twice", r.Intent.ID)
 		}
 	}
-	w.mesh.moved = append(w.mesh.moved, moved{m, r.Intent.ID, r.ID, now})
+	w.mesh.moved = append(w.mesh.moved, moved{m, r.Intent.ID, r.ID, now, i, false})
 	if p := i.config.Policy(r.Policy); p == nil || p.Mode != remediations.ModeEnforce {
 		w.fail("1: a move of the leader of %s in observe mode", m.Location)
 	}
@@ -250,7 +250,7 @@ func (w *world) checkBack(i *instance, m remediations.Move) {
 		if since, held := w.paused[n]; held && time.Since(since) > lastWord {
 			w.fail("9: a move of the leader %s is put back, and a person has held it since %s", n, since)
 		}
-		w.mesh.backs = append(w.mesh.backs, moved{m, r.PutBackID(), r.ID, time.Now()})
+		w.mesh.backs = append(w.mesh.backs, moved{m, r.PutBackID(), r.ID, time.Now(), i, false})
 		if w.mesh.begun[m.Location] == nil { // a person deleted the ledger meanwhile
 			w.mesh.begun[m.Location] = map[string]time.Time{}
 		}

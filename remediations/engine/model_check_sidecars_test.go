@@ -128,11 +128,11 @@ func (w *world) checkApproval(i *instance, a Approval) {
 		return
 	}
 	for _, c := range w.gates.approvals {
-		if c.task == a.Task || c.intent == r.Intent.ID {
+		if c.task == a.Task || c.intent == r.Intent.ID && (!c.lost || c.by == i) {
 			w.fail("4: the task %s reached the sidecar of %s twice", a.Task, a.Pod)
 		}
 	}
-	w.gates.approvals = append(w.gates.approvals, approval{a.Pod.Name, a.Pod.UID, a.Node, a.Task, r.Intent.ID, now})
+	w.gates.approvals = append(w.gates.approvals, approval{a.Pod.Name, a.Pod.UID, a.Node, a.Task, r.Intent.ID, now, i, false})
 	if p := i.config.Policy(r.Policy); p == nil || p.Mode != remediations.ModeEnforce || p.Plan[0].Provider != a.Provider {
 		w.fail("1: an approval of %s in observe mode, or by another provider: %s", a.Pod, a.Provider)
 	}

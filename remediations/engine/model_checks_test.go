@@ -3,6 +3,7 @@ package engine
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // Each violation begins with the number of DESIGN's invariant, or with the name of the guard that let it pass.
@@ -236,6 +238,7 @@ func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediatio
 			w.fail("AwaitingApproval: %s began to act on %s, and nobody approved it", next.ID, cur.Name)
 		}
 		w.checkRelapsed(i, cur, p, next)
+		w.gpusAt[next.ID], _ = strconv.Atoi(cur.Labels[signs.GPUCountLabel])
 		// An alert that began anew a moment ago, after the last look, is still the one that was looked at; and one whose source
 		// says that it began long ago is as old as Drydock's sight of it, whether or not it was over for a moment in between.
 		seen, _ := remediations.DecodeAlert(remediations.AlertPrefix+next.Cause.Alert, cur.Annotations[remediations.AlertPrefix+next.Cause.Alert])
@@ -259,6 +262,10 @@ func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediatio
 		w.begun[machine] = append(w.begun[machine], time.Now())
 	}
 	w.checkNodeIntent(cur.Name)
+	w.checkMarked(cur, next)
+	if modelConfig().Remediation(next.Step.Name).Disruptive {
+		w.checkWentBack(i, cur.Name, "an intent to "+next.Step.Name)
+	}
 	if id := w.replacing[machine]; id != "" && id != next.ID {
 		w.fail("2: an intent on %s, the machine of which %s has replaced", cur.Name, id)
 	}

@@ -109,6 +109,9 @@ func anyConfig(t *rapid.T) *remediations.Config {
 	if rapid.Bool().Draw(t, "a second policy") {
 		c.Policies = append(c.Policies, kubeletDown(c))
 	}
+	if rapid.Bool().Draw(t, "conditions must be confirmed") {
+		doubts(c)
+	}
 	c.Announce = rapid.SampledFrom([][]string{nil, {noScaleDown}, {noScaleDown, noDisrupt}}).Draw(t, "announce")
 	c.Conditions = rapid.Bool().Draw(t, "announce conditions")
 	c.RequireAll = rapid.IntRange(0, 3).Draw(t, "require all") == 0

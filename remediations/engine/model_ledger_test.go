@@ -56,7 +56,12 @@ func (l ledgerPort) Save(ctx context.Context, data map[string]string, version st
 	case fault == "conflict" || conflict:
 		return "", ErrConflict
 	}
+	if l.w.lies.forgetGPUs {
+		data = maps.Clone(data)
+		delete(data, "gpus")
+	}
 	l.w.checkStops(data)
+	l.w.checkGPUsKept(data)
 	l.w.ledgerRV++
 	slots := l.w.ledger["slots"]
 	l.w.ledger = maps.Clone(data)

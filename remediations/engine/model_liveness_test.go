@@ -50,10 +50,14 @@ func (w *world) live() {
 			}
 		}
 		w.join("n5", "civo://fresh")
+		w.edit("n5", func(n *corev1.Node) { n.CreationTimestamp.Time = n.CreationTimestamp.Add(-2 * marksBelieved) })
+		w.mark("n5", "kured", time.Now().Add(-2*marksBelieved)) // and was forgotten
 		w.ail("n5", 1)
 	})
 	p := w.config.Policies[0]
-	can := slices.ContainsFunc(p.Plan, func(s remediations.Step) bool { return s.Name != "drain" && w.config.Provided[s.Name] })
+	can := slices.ContainsFunc(p.Plan, func(s remediations.Step) bool {
+		return s.Name != "drain" && w.config.Provided[s.Name] && (s.Name != "replace" || !w.gpus) // a machine with GPUs is never replaced
+	})
 	if p.Mode == remediations.ModeOff || p.Approval || !can || w.violated() != "" {
 		return
 	}
@@ -113,6 +117,7 @@ func (l *life) outages() map[string]func(*rapid.T) {
 			l.w.do(func() { i.still = false; l.w.notice() })
 		},
 		"a newer version leaves what this one does not know": l.do(func(t *rapid.T, w *world) { w.leaveUnknown(pick(t)) }),
+		"the API server's store goes back":                   l.storeGoesBack,
 		"a clock is ahead for minutes": func(t *rapid.T) {
 			if at(l.w, func() bool { return l.w.ledger == nil }) {
 				return

@@ -53,6 +53,12 @@ type machine struct {
 	unprocessed, unheardBy bool
 	pods                   podsOf
 	podRestarts            int // of the node's own pod of a DaemonSet
+	// unmonitored is since when nothing confirms its condition Broken; zero: its monitor does. relatches is how long after each boot
+	// the condition comes back; zero: it does not. gpus are those that it finds; gpusBack: its next boot finds all of them.
+	unmonitored time.Time
+	relatches   time.Duration
+	gpus        int
+	gpusBack    bool
 	// recycled is when the provider took it away, marked the time of Drydock's out-of-service taint; zero: it did not.
 	recycled, marked time.Time
 	registered       bool // again, as another Node
@@ -90,7 +96,7 @@ type layout struct{ zones, pools, controlPlane int }
 // join registers a machine as a new Node.
 func (w *world) join(name, providerID string) {
 	w.ids++
-	m := &machine{name: name, providerID: providerID, boots: 1, up: true, since: time.Now().Add(-time.Hour), wellSince: time.Now().Add(-time.Hour), readySince: time.Now().Add(-time.Hour), bootTakes: time.Minute, pods: podsOf{left: 2}, announcedBy: map[string]string{}}
+	m := &machine{name: name, providerID: providerID, boots: 1, up: true, since: time.Now().Add(-time.Hour), wellSince: time.Now().Add(-time.Hour), readySince: time.Now().Add(-time.Hour), bootTakes: time.Minute, pods: podsOf{left: 2}, gpus: fullGPUs, announcedBy: map[string]string{}}
 	w.machines[name], w.known[name] = m, true
 	i, _ := strconv.Atoi(name[1:])
 	labels := map[string]string{"zone": "z" + strconv.Itoa(i%w.layout.zones), "pool": "p" + strconv.Itoa(i%w.layout.pools)}
@@ -147,6 +153,8 @@ func (w *world) report(m *machine) {
 			mended = corev1.ConditionFalse
 		}
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: conditionBroken, Status: mended})
+		setBroken(n, m)
+		w.showGPUs(n, m)
 		n.Status.NodeInfo.BootID = fmt.Sprintf("%s-boot%d", m.name, m.boots)
 		if m.bootID != nil {
 			n.Status.NodeInfo.BootID = *m.bootID
@@ -230,6 +238,12 @@ func (w *world) reboot(name string) {
 		m.up, m.sick, m.broken = true, max(0, m.sick-1), max(0, m.broken-1)
 		if !m.faulty() {
 			m.recovered()
+		}
+		if m.gpusBack {
+			m.gpus, m.gpusBack = fullGPUs, false
+		}
+		if m.relatches > 0 {
+			w.relatch(m)
 		}
 		w.rewired(name)
 		w.report(m)

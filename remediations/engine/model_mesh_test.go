@@ -77,6 +77,8 @@ type moved struct {
 	remediations.Move
 	intent, repair string
 	at             time.Time
+	by             *instance
+	lost           bool // the store went back to what it was before
 }
 
 // leaderConfig has the policy about leaders, beside that about nodes.

@@ -45,6 +45,8 @@ type gated struct {
 type approval struct {
 	pod, uid, node, task, intent string
 	at                           time.Time
+	by                           *instance
+	lost                         bool // the store went back to what it was before
 }
 
 // gates is all that the world has of sidecars.

@@ -3,38 +3,220 @@ package engine
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// snapshot is what the API server's store had at a time.
+// snapshot is what the API server's store had at a time, and what the world knows of people and repairs by the store alone.
 type snapshot struct {
+	at           time.Time
 	nodes        map[string]*corev1.Node
 	ledger       map[string]string
 	rv, ledgerRV int
+
+	owned                    map[string]ownership
+	paused, glass, cancelled map[string]time.Time
+	finished                 map[string]time.Time
+	begun                    map[string][]time.Time
+	cured                    map[string]curedAt
+	replacing                map[string]string
+	wide                     ledger.Begun
+	moves                    map[string]map[string]time.Time
+	approvals                map[string][]time.Time
+}
+
+// ownership is who wrote what on a Node.
+type ownership struct {
+	cordonedBy  string
+	announcedBy map[string]string
+	marked      time.Time
+	stripped    bool
 }
 
 func (w *world) snapshot() snapshot {
-	return snapshot{maps.Clone(w.nodes), maps.Clone(w.ledger), w.rv, w.ledgerRV}
+	s := snapshot{
+		at: time.Now(), nodes: maps.Clone(w.nodes), ledger: maps.Clone(w.ledger), rv: w.rv, ledgerRV: w.ledgerRV, owned: map[string]ownership{},
+		paused: maps.Clone(w.paused), glass: maps.Clone(w.glass), cancelled: maps.Clone(w.cancelled), finished: maps.Clone(w.finished),
+		cured: maps.Clone(w.cured), replacing: maps.Clone(w.replacing), wide: w.wide,
+	}
+	s.begun = cloned(w.begun)
+	if w.mesh != nil {
+		s.moves = map[string]map[string]time.Time{}
+		for place, at := range w.mesh.begun {
+			s.moves[place] = maps.Clone(at)
+		}
+	}
+	if w.gates != nil {
+		s.approvals = cloned(w.gates.intents)
+	}
+	for name, m := range w.machines {
+		s.owned[name] = ownership{m.cordonedBy, maps.Clone(m.announcedBy), m.marked, m.stripped}
+	}
+	return s
+}
+
+// reportAfter is how long after a restore the kubelets report: until then each cache has what the store had.
+const reportAfter = 2 * behind
+
+// wentBack is a store that went back to an older state.
+type wentBack struct {
+	// knew is the process that led, and had a newer version of a Node than the store has now; nil: none.
+	knew *instance
+	// until is until when nothing that disrupts may begin.
+	until time.Time
 }
 
 // restore has the store go back to the snapshot, as etcd does: with its versions. The machines stay as they are, and their kubelets
-// report them.
+// report them a little later. A Node that registered since then registers again, and one that is gone since then goes again.
 func (w *world) restore(to snapshot) {
-	w.rv, w.ledger, w.ledgerRV = to.rv, to.ledger, to.ledgerRV
-	for name, n := range to.nodes {
-		if w.nodes[name] == nil {
+	w.knowsBetter(to)
+	w.rewind(to)
+	w.rv, w.ledgerRV, w.editedAt = to.rv, to.ledgerRV, time.Now()
+	w.putAllBack(to, func(n *corev1.Node) *corev1.Node { return n })
+}
+
+// restoreAhead has the store go back to the snapshot, and raises all versions above those that anybody knows, as
+// etcdutl snapshot restore --bump-revision does.
+func (w *world) restoreAhead(to snapshot) {
+	w.knowsItsCalls(to)
+	w.rewind(to)
+	w.rv, w.ledgerRV = w.rv+1_000_000, w.ledgerRV+1_000_000
+	w.putAllBack(to, func(n *corev1.Node) *corev1.Node {
+		w.rv++
+		n = n.DeepCopy()
+		n.ResourceVersion = strconv.Itoa(w.rv)
+		return n
+	})
+}
+
+// knowsBetter notes who leads, if its cache has a newer version of a Node than the snapshot.
+func (w *world) knowsBetter(to snapshot) {
+	for _, i := range w.instances {
+		if i.dead || !i.cancelled.IsZero() || i.still || len(w.faults["nodes"]) > 0 || w.always["nodes"] != "" {
 			continue
 		}
+		for name, n := range i.view {
+			was, now := to.nodes[name], w.nodes[name]
+			if was != nil && now != nil && was.UID == n.UID && now.UID == n.UID && olderVersion(was.ResourceVersion, n.ResourceVersion) {
+				if w.back.knew != i || time.Now().After(w.back.until) {
+					w.mustTell(i)
+				}
+				w.back = wentBack{i, time.Now().Add(i.config.LongestWait())}
+				return
+			}
+		}
+	}
+}
+
+// knowsItsCalls notes who leads, if it made a call not long ago of which the snapshot says nothing.
+func (w *world) knowsItsCalls(to snapshot) {
+	book, err := ledger.Decode(to.ledger)
+	i := w.instances[len(w.instances)-1]
+	if err != nil || i.dead || !i.cancelled.IsZero() {
+		return
+	}
+	for _, c := range w.calls {
+		was, now, repair := to.nodes[c.node], w.nodes[c.node], repairOf(c.intent)
+		if c.by != i || c.lost || was == nil || now == nil || was.UID != now.UID || book.Knows(repair) || modelRegistry.ReadJournal(was).Knows(repair) {
+			continue
+		}
+		w.back = wentBack{i, c.at.Add(i.config.LongestWait())}
+	}
+}
+
+// mustTell: who knows that the store went back says so, unless it is gone or suspended before it can.
+func (w *world) mustTell(i *instance) {
+	told := func() int {
+		return len(slices.DeleteFunc(slices.Clone(w.told), func(e Event) bool { return e.Reason != "StoreWentBack" || e.Action != "Held" }))
+	}
+	before, at := told(), time.Now()
+	w.in(2*time.Minute, func() {
+		if !i.dead && i.cancelled.IsZero() && i.asleepUntil.Before(at) && w.always["nodes"] == "" && told() == before {
+			w.fail("StoreWentBack: nobody is told that the store went back at %s", at)
+		}
+	})
+}
+
+func (w *world) putAllBack(to snapshot, as func(*corev1.Node) *corev1.Node) {
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		was, now := to.nodes[name], w.nodes[name]
+		if was == nil || was.UID != now.UID {
+			w.register(name)
+			continue
+		}
+		if now.Spec.Unschedulable && !was.Spec.Unschedulable {
+			w.uncordoned[name] = time.Now()
+		}
+		n := as(was)
 		w.nodes[name] = n
 		w.events = append(w.events, nodeEvent{at: time.Now(), name: name, node: n})
-		w.report(w.machines[name])
+		w.witness(name)
+		m := w.machines[name]
+		w.in(reportAfter, func() {
+			if w.machines[name] == m {
+				w.report(m)
+			}
+		})
 	}
+	w.judge()
+	w.elect()
 	w.notice()
+}
+
+func cloned(times map[string][]time.Time) map[string][]time.Time {
+	all := make(map[string][]time.Time, len(times))
+	for key, at := range times {
+		all[key] = slices.Clone(at)
+	}
+	return all
+}
+
+// rewind forgets what only the store knew.
+func (w *world) rewind(to snapshot) {
+	for i := range w.calls {
+		w.calls[i].lost = w.calls[i].lost || w.calls[i].at.After(to.at)
+	}
+	if w.mesh != nil {
+		w.mesh.begun = map[string]map[string]time.Time{}
+		for place, at := range to.moves {
+			w.mesh.begun[place] = maps.Clone(at)
+		}
+		for place := range w.mesh.places {
+			w.mesh.touched[place] = true
+		}
+		for i := range w.mesh.moved {
+			w.mesh.moved[i].lost = w.mesh.moved[i].lost || w.mesh.moved[i].at.After(to.at)
+		}
+	}
+	if w.gates != nil {
+		w.gates.intents = cloned(to.approvals)
+		for i := range w.gates.approvals {
+			w.gates.approvals[i].lost = w.gates.approvals[i].lost || w.gates.approvals[i].at.After(to.at)
+		}
+	}
+	w.ledger, w.paused, w.glass, w.cancelled = maps.Clone(to.ledger), maps.Clone(to.paused), maps.Clone(to.glass), maps.Clone(to.cancelled)
+	w.finished, w.begun, w.cured, w.replacing, w.wide = maps.Clone(to.finished), cloned(to.begun), maps.Clone(to.cured), maps.Clone(to.replacing), to.wide
+	for name, o := range to.owned {
+		if m := w.machines[name]; m != nil {
+			m.cordonedBy, m.announcedBy, m.marked, m.stripped = o.cordonedBy, maps.Clone(o.announcedBy), o.marked, o.stripped
+		}
+	}
+}
+
+// checkWentBack: after the store went back nothing that disrupts begins for as long as a step may take. The process that knew better
+// holds, and so does everybody else whom the ledger tells.
+func (w *world) checkWentBack(i *instance, node, what string) {
+	if now := time.Now(); i == w.back.knew && now.Add(truncated).Before(w.back.until) {
+		w.fail("StoreWentBack: %s on %s, and nothing may begin before %s", what, node, w.back.until)
+	} else if l := w.book(); l != nil && l.Status.WentBack != nil && now.Add(truncated).Before(l.Status.WentBack.Until) {
+		w.fail("StoreWentBack: %s on %s, and the ledger lets nothing begin before %s", what, node, l.Status.WentBack.Until)
+	}
 }
 
 // putBack writes what the Node's annotations and labels were over those that it has, as somebody does who applies an old file.
@@ -116,4 +298,34 @@ func (w *world) forgetUnknown() {
 	l.Slots = slices.DeleteFunc(l.Slots, isUnknown)
 	w.ledgerRV++
 	w.ledger = l.Encode()
+}
+
+// storeGoesBack restores an older state of the store. The leader lives on, or is followed at once by one that knows nothing.
+func (l *life) storeGoesBack(t *rapid.T) {
+	by := rapid.SampledFrom([]time.Duration{0, 10 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour}).Draw(t, "by")
+	ahead, dies := rapid.IntRange(0, 3).Draw(t, "its versions go forward") == 0, rapid.IntRange(0, 3).Draw(t, "the leader dies with it") == 0
+	var to snapshot
+	for _, s := range l.past {
+		if to.nodes == nil || time.Since(s.at) >= by {
+			to = s
+		}
+	}
+	if to.nodes == nil {
+		return
+	}
+	l.w.do(func() {
+		for _, i := range l.w.instances {
+			i.dead = i.dead || dies
+		}
+		if ahead {
+			l.w.restoreAhead(to)
+		} else {
+			l.w.restore(to)
+		}
+	})
+	if dies {
+		l.w.pass(15 * time.Second)
+		l.w.startWith(l.w.last().config, l.w.last().offset)
+	}
+	l.w.pass(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 5 * time.Minute}).Draw(t, "for"))
 }

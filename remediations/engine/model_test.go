@@ -20,6 +20,8 @@ type life struct {
 	restless time.Time
 	// files are the Nodes as somebody kept them, to be applied one day.
 	files snapshot
+	// past are the states of the store, oldest first.
+	past []snapshot
 }
 
 // check looks at the world after every step. A leader that died is followed by another.
@@ -31,6 +33,7 @@ func (l *life) check(t *rapid.T) {
 		l.w.pass(15 * time.Second)
 		l.w.startWith(last.config, last.offset)
 	}
+	l.past = append(l.past, at(l.w, l.w.snapshot))
 }
 
 // follow ends the leader in good order; another follows it.
@@ -145,11 +148,21 @@ func TestWhateverHappens(t *testing.T) {
 		if mesh {
 			anyLeaders(rt, c)
 		}
+		gpus := rapid.IntRange(0, 2).Draw(rt, "GPUs") == 0
+		if gpus {
+			countsGPUs(c)
+		}
 		sampled := rapid.Bool().Draw(rt, "sampled leases")
 		ways := layout{zones: rapid.IntRange(1, 3).Draw(rt, "zones"), pools: rapid.IntRange(1, 2).Draw(rt, "pools"), controlPlane: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(rt, "control plane")}
 		inBubble(t, func(*testing.T) {
 			l := &life{w: newWorldOf(c, len(nodeNames), ways)}
 			defer l.w.close()
+			l.w.do(func() {
+				l.w.monitor()
+				if gpus {
+					l.w.haveGPUs()
+				}
+			})
 			if sampled {
 				l.w.core.sampling = modelSampling
 			}

@@ -61,6 +61,9 @@ type providerMood struct {
 type providerCall struct {
 	node, intent, step string
 	at                 time.Time
+	by                 *instance
+	// lost: the store went back to what it was before.
+	lost bool
 }
 
 type world struct {
@@ -89,6 +92,11 @@ type world struct {
 	layout layout
 
 	rv       int
+	editedAt time.Time // when rv was last raised
+	back     wentBack
+	// gpus: its machines have GPUs. gpusAt is how many the node's label said when a repair began to act, by repair.
+	gpus     bool
+	gpusAt   map[string]int
 	nodes    map[string]*corev1.Node
 	machines map[string]*machine
 	events   []nodeEvent
@@ -198,6 +206,8 @@ type lies struct {
 	deafDrains, blindDrains, provesAnything, forgetOrphans bool
 	// noneNeeded: the provider says that no machine is needed as soon as the old one is gone.
 	noneNeeded bool
+	// forgetGPUs: what is saved has no numbers of GPUs.
+	forgetGPUs bool
 }
 
 func newWorld(c *remediations.Config, nodes int) *world {
@@ -206,12 +216,12 @@ func newWorld(c *remediations.Config, nodes int) *world {
 
 func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 	w := &world{
-		accountRefused: map[string]bool{}, answers: map[string][]answerGiven{}, tries: map[string][]tryMade{},
+		accountRefused: map[string]bool{}, gpusAt: map[string]int{}, answers: map[string][]answerGiven{}, tries: map[string][]tryMade{},
 		core: wholeCore(), admit: remediations.Admit, dice: rand.New(rand.NewPCG(1, 2)), config: c, layout: l, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
 		always: map[string]string{}, known: map[string]bool{}, paused: map[string]time.Time{}, overSince: map[string]time.Time{},
 		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, cured: map[string]curedAt{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, of: map[string]string{}, unfounded: map[string]time.Time{}, uncordoned: map[string]time.Time{}, born: map[string]time.Time{}, replacing: map[string]string{},
 		recycling: recycling{nodeGoes: 30 * time.Second, joins: 2 * time.Minute}, promisesNone: c.PromisesNone("replace", &remediations.Intent{}), rv: 100, roundTrip: 10 * time.Millisecond, pollEvery: 15 * time.Second,
-		nonsense: []string{"ghost", "N0; reboot", "../n0"},
+		editedAt: time.Now(), nonsense: []string{"ghost", "N0; reboot", "../n0"},
 	}
 	w.core.stood = w.stood
 	for i := range nodes {
@@ -254,12 +264,18 @@ func (w *world) edit(name string, change func(*corev1.Node)) {
 	if was && !n.Spec.Unschedulable {
 		w.uncordoned[name] = time.Now()
 	}
-	w.rv++
+	w.revise()
 	n.ResourceVersion = strconv.Itoa(w.rv)
 	w.nodes[name] = n
 	w.events = append(w.events, nodeEvent{at: time.Now(), name: name, node: n})
 	w.elect()
 	w.notice()
+}
+
+// revise raises the store's revision. Leases are renewed all the time, and each renewal is a revision.
+func (w *world) revise() {
+	w.rv += 1 + int(time.Since(w.editedAt)/time.Second)
+	w.editedAt = time.Now()
 }
 
 // notice tells the engines, and once more when the last of their caches has caught up.

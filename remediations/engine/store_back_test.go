@@ -12,6 +12,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // backAfter is a tale: the store goes back to what it was before a call, so long after the call.
@@ -43,6 +44,34 @@ func theLedgerGoesBack(w *world, to snapshot) {
 // callsAgain lets a process call an attempt that it called, or that the ledger names.
 func callsAgain(h *hands) { h.w.core.calling = func(attempts, string, time.Time) string { return "" } }
 
+// repairedThenBack is a tale: n0 is repaired, the store goes back to what it was before that, and n1 falls ill.
+func repairedThenBack(restart bool) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		w.start()
+		w.pass(time.Minute)
+		var before snapshot
+		w.do(func() { before = w.snapshot(); w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
+		require.True(t, w.until(10*time.Minute, func() bool { return len(w.ended) == 1 }))
+		w.pass(time.Minute)
+		w.do(func() { w.restore(before) })
+		w.pass(time.Minute)
+		if restart {
+			w.restart(w.config)
+		}
+		w.do(func() { w.ail("n1", 1); w.post("n1", remediations.StatusFiring) })
+		w.pass(5 * time.Minute)
+	}
+}
+
+// forgetsThatTheStoreWentBack lets Decide see a ledger that says nothing of it.
+func forgetsThatTheStoreWentBack(h *hands) {
+	h.state(func(s *lifecycle.State, _ time.Time) {
+		s.Ledger = s.Ledger.Clone()
+		s.Ledger.Status.WentBack = nil
+	})
+}
+
 // storeKnockOuts are those of a store that goes back: invariant 4.
 func storeKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
@@ -54,6 +83,12 @@ func storeKnockOuts() map[string]knockOut {
 		},
 		"4: an attempt that the ledger names, though its Node went back": {
 			take: callsAgain, speaks: "4: the intent", tale: backAfter(5*time.Second, oneNodeGoesBack, true),
+		},
+		"a store that went back holds what disrupts": {
+			take: forgetsThatTheStoreWentBack, speaks: "StoreWentBack: an intent to reboot on n1, and nothing", tale: repairedThenBack(false),
+		},
+		"a store that went back holds the next leader, too": {
+			take: forgetsThatTheStoreWentBack, speaks: "StoreWentBack: an intent to reboot on n1, and the ledger", tale: repairedThenBack(true),
 		},
 	}
 }
@@ -75,7 +110,10 @@ func TestAStoreThatGoesBackCallsNoAttemptTwice(t *testing.T) {
 
 // TestAStoreThatGoesBackHoldsWhatDisrupts for as long as a step may take, and says so.
 func TestAStoreThatGoesBackHoldsWhatDisrupts(t *testing.T) {
-	for name, back := range map[string]bool{"etcd goes back": true, "the control": false} {
+	for name, restore := range map[string]func(*world, snapshot){
+		"etcd goes back": (*world).restore, "etcd goes back, and its versions forward": (*world).restoreAhead, "the control": nil,
+	} {
+		back := restore != nil
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 				i := w.start()
@@ -88,7 +126,7 @@ func TestAStoreThatGoesBackHoldsWhatDisrupts(t *testing.T) {
 				w.pass(time.Minute)
 				w.do(func() {
 					if back {
-						w.restore(before)
+						restore(w, before)
 					}
 					w.ail("n1", 1)
 				})

@@ -185,3 +185,31 @@ func TestAWordIsAnsweredWhileAStormIsClearedAway(t *testing.T) {
 		require.Zero(t, carrying())
 	})
 }
+
+// TestADecisionStandsWhileItsConditionIsData: four nodes are held by the breaker, and nothing confirms their condition. The world holds
+// each decision that stands against the one that would be made.
+func TestADecisionStandsWhileItsConditionIsData(t *testing.T) {
+	c := modelConfig()
+	doubts(c)
+	inWorld(t, c, 6, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() {
+			for _, n := range nodeNames[:4] {
+				w.loseMonitor(n)
+			}
+		})
+		w.pass(2 * time.Minute)
+		w.do(func() {
+			for _, n := range nodeNames[:4] {
+				w.breakDown(n, 9)
+				w.post(n, remediations.StatusFiring)
+			}
+		})
+		w.pass(staleAfter - 3*time.Minute)
+		require.Positive(t, w.heldAs(remediations.ReasonFleetUnhealthy))
+		require.Positive(t, at(w, func() int { return w.stands }))
+		require.Zero(t, w.heldAs(remediations.ReasonNotWitnessed))
+		w.pass(2 * time.Minute)
+		require.Positive(t, w.heldAs(remediations.ReasonNotWitnessed))
+	})
+}

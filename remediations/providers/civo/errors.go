@@ -31,7 +31,7 @@ func (e *refusedError) as() *kit.Refusal {
 }
 
 // Survey is the refusal as the answer to a question, which says whom it concerns.
-func (e *RefusedError) Survey() remediations.Survey { return e.as().Survey() }
+func (e *refusedError) Survey() remediations.Survey { return e.as().Survey() }
 
 // Is finds the engine's errors.
 func (e *refusedError) Is(target error) bool { return e.as().Is(target) }
