@@ -1,7 +1,9 @@
 package rules_test
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/rules"
@@ -211,20 +214,66 @@ var heldOnPurpose = map[remediations.Reason]string{
 	remediations.ReasonBlind:         "DrydockBlind", remediations.ReasonWritesDenied: "DrydockBlind", remediations.ReasonStoreWentBack: "DrydockBlind", remediations.ReasonFleetUnhealthy: "DrydockBreakerOpen", remediations.ReasonPolicyFailing: "DrydockPolicyStopped",
 }
 
-// TestEachReasonOfAHoldHasARule, so that no repair is held for days and nobody is told.
-func TestEachReasonOfAHoldHasARule(t *testing.T) {
+// firesLate are the reasons of which DrydockRepairHeldTooLong speaks after four hours.
+var firesLate = []remediations.Reason{remediations.ReasonCordonedByOther, remediations.ReasonInhibited}
+
+// TestEachReasonOfAHoldFires, or is held on purpose: promtool evaluates the rule with a hold for each reason that Drydock knows, so that no
+// repair is held for days and nobody is told.
+func TestEachReasonOfAHoldFires(t *testing.T) {
+	type m = map[string]any
 	all := shipped(t)
-	for _, r := range remediations.Reasons {
-		said := false
-		for _, m := range regexp.MustCompile(`reason(=~|!~)"([^"]*)"`).FindAllStringSubmatch(all["DrydockRepairHeldTooLong"].Expr, -1) {
-			said = said || slices.Contains(strings.Split(m[2], "|"), string(r)) == (m[1] == "=~")
+	held := all["DrydockRepairHeldTooLong"]
+	expected := func(reasons []remediations.Reason) (alerts []m) {
+		for _, r := range reasons {
+			says := strings.NewReplacer("{{ $labels.policy }}", "p", "{{ $labels.reason }}", string(r))
+			annotations := m{}
+			for name, text := range held.Annotations {
+				annotations[name] = says.Replace(text)
+			}
+			alerts = append(alerts, m{
+				"exp_labels":      m{"cluster": "c", "policy": "p", "reason": string(r), "severity": held.Labels["severity"], "remediation": peopleOnly},
+				"exp_annotations": annotations,
+			})
 		}
+		return alerts
+	}
+	var series []m
+	var soon, late []remediations.Reason
+	for _, r := range remediations.Reasons {
+		cluster := "c"
+		if r == remediations.ReasonObserving {
+			cluster = "observes" // where Drydock observes, a repair that waits for its turn is no news
+		}
+		series = append(series, m{"series": fmt.Sprintf(`drydock_holds{job="drydock",pod="a",cluster=%q,policy="p",reason=%q}`, cluster, r), "values": "1x300"})
 		own, onPurpose := heldOnPurpose[r]
-		require.Equal(t, !onPurpose, said, "%s: either DrydockRepairHeldTooLong says it, or it is held on purpose", r)
 		if own != "" {
 			require.Contains(t, all, own, r)
 		}
+		if onPurpose {
+			continue
+		}
+		if late = append(late, r); !slices.Contains(firesLate, r) {
+			soon = append(soon, r)
+		}
 	}
+	require.Len(t, late, len(remediations.Reasons)-len(heldOnPurpose))
+	dir := t.TempDir()
+	rule, err := filepath.Abs("DrydockRepairHeldTooLong.yaml")
+	require.NoError(t, err)
+	suite, err := yaml.Marshal(m{"rule_files": []string{rule}, "evaluation_interval": "1m", "tests": []m{{
+		"interval": "1m", "input_series": series, "alert_rule_test": []m{
+			{"eval_time": "59m", "alertname": held.Alert, "exp_alerts": []m{}},
+			{"eval_time": "62m", "alertname": held.Alert, "exp_alerts": expected(soon)},
+			{"eval_time": "250m", "alertname": held.Alert, "exp_alerts": expected(late)},
+		},
+	}}})
+	require.NoError(t, err)
+	file := filepath.Join(dir, "reasons.yaml")
+	require.NoError(t, os.WriteFile(file, suite, 0o600))
+	paths, err := programs.Build(t.Context(), os.Stderr, "promtool")
+	require.NoError(t, err)
+	out, err := exec.CommandContext(t.Context(), paths["promtool"], "test", "rules", file).CombinedOutput()
+	require.NoError(t, err, "each reason either fires, or stands in heldOnPurpose:\n%s", out)
 }
 
 // TestEachCauseOfBlindnessHasARule: the rule fires for it, and its runbook says what to do.
