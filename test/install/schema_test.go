@@ -109,7 +109,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"probes that no operator selects":      {m{"prometheusOperator": m{"enabled": true}, "sidecarProbes": m{"labels": m{"release": ""}}}, "sidecarProbes.labels.release is empty, so no operator would select the probes"},
 		"agents that no operator selects":      {m{"prometheusOperator": m{"enabled": true}, "agent": m{"enabled": true, "podMonitor": m{"labels": m{"release": ""}}}}, "--set agent.podMonitor.labels.release=NAME"},
 		"a name that no Service can have":      {m{"fullnameOverride": "drydock.prod"}, `the objects would be called "drydock.prod"`},
-		"a name that begins with a digit":      {m{"fullnameOverride": "2-drydock"}, "use another release name, or set fullnameOverride"},
+		"a name that begins with a digit":      {m{"fullnameOverride": "2-drydock"}, "Use another release name, or set fullnameOverride"},
 		"rights of nobody":                     {m{"serviceAccount": m{"create": false}}, "set serviceAccount.name to the ServiceAccount that Drydock runs as"},
 		"a log that the program has not":       {m{"log": m{"format": "xml"}}, "at '/log/format': value must be one of 'json', 'text'"},
 		"a toleration that Kubernetes has not": {m{"tolerations": []any{m{"seconds": 3}}}, "tolerations"},

@@ -1,4 +1,4 @@
-{{- /* What the configuration cannot be with this chart. */ -}}
+{{- /* Configurations that this chart refuses. */ -}}
 {{- define "drydock.config.checks" -}}
 {{- include "drydock.checks.names" . -}}
 {{- $c := include "drydock.config" . | fromYaml -}}
@@ -40,11 +40,11 @@
 {{- include "drydock.checks.files" . -}}
 {{- end -}}
 
-{{- /* A name that a Service cannot have, and labels by which no operator selects. */ -}}
+{{- /* A name that a Service cannot have, and labels that no operator selects by. */ -}}
 {{- define "drydock.checks.names" -}}
 {{- $name := include "drydock.fullname" . -}}
 {{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name) -}}
-{{- fail (printf "the objects would be called %q, and a Service has only lower case letters, digits and dashes in its name, and begins with a letter: use another release name, or set fullnameOverride" $name) -}}
+{{- fail (printf "the objects would be called %q, which is not a valid name of a Service: it must begin with a letter, and have only lower case letters, digits and dashes. Use another release name, or set fullnameOverride" $name) -}}
 {{- end -}}
 {{- if .Values.prometheusOperator.enabled -}}
 {{- range list
@@ -67,7 +67,7 @@
 {{- end -}}
 {{- end -}}
 
-{{- /* A rule that is left out or changed, and that no file of rules/ has. */ -}}
+{{- /* Rules that the values leave out or change, and that are not in rules/. */ -}}
 {{- define "drydock.checks.rules" -}}
 {{- $files := list -}}
 {{- $alerts := list -}}
@@ -105,7 +105,7 @@ NodesNotReady: "> 0.3"
 SeiNodeSidecarReadinessLost: ">= 5"
 {{- end -}}
 
-{{- /* Outside these an alert would fire without a fault, or never. */ -}}
+{{- /* Outside these ranges an alert would fire without a fault, or never. */ -}}
 {{- define "drydock.thresholdRanges" -}}
 MeshForwardingFault: {min: 1, max: 1000}
 MeshLeaderDegraded: {min: 1, max: 1000}
@@ -113,7 +113,7 @@ MeshMembersUnreachable: {min: 1, max: 1000}
 SeiNodeSidecarReadinessLost: {min: 1, max: 10}
 {{- end -}}
 
-{{- /* list ROOT CONFIG: what listens where nobody reaches it, and replicas that would repair side by side. */ -}}
+{{- /* list ROOT CONFIG: addresses that no client can reach, and replicas that would repair at the same time. */ -}}
 {{- define "drydock.checks.servers" -}}
 {{- $root := index . 0 -}}
 {{- $c := index . 1 -}}
@@ -142,7 +142,7 @@ SeiNodeSidecarReadinessLost: {min: 1, max: 10}
 {{- end -}}
 {{- end -}}
 
-{{- /* list ROOT CONFIG: a route by the operator on which no post could arrive, or whose posts would not count. */ -}}
+{{- /* list ROOT CONFIG: a route of the operator whose posts would not arrive, or would not count. */ -}}
 {{- define "drydock.checks.delivery" -}}
 {{- $root := index . 0 -}}
 {{- $c := index . 1 -}}
@@ -150,7 +150,7 @@ SeiNodeSidecarReadinessLost: {min: 1, max: 10}
 {{- $client := $root.Values.alertmanagerConfig.tlsConfig -}}
 {{- if and $root.Values.prometheusOperator.enabled $root.Values.alertmanagerConfig.enabled -}}
 {{- if not (include "drydock.alertmanagerConfig" $root) -}}
-{{- fail "alertmanagerConfig.enabled needs a token: leave config.receiver.tokenFile alone and set neither receiver.insecure nor receiver.tls.clientCAFile, or switch it off and write the route yourself" -}}
+{{- fail "alertmanagerConfig.enabled needs a token: remove config.receiver.tokenFile, config.receiver.insecure and config.receiver.tls.clientCAFile, or set alertmanagerConfig.enabled to false and write the route yourself" -}}
 {{- end -}}
 {{- $ours := printf "%s/%s/drydock" $root.Release.Namespace (include "drydock.fullname" $root) -}}
 {{- if ne $c.alertmanager.receiver $ours -}}

@@ -1,6 +1,6 @@
 {{- /*
-Drydock's configuration as it runs: config of the values, with what the chart knows better laid under it. A key that is
-there is left alone, also where it is empty, which is why this is no merge.
+Drydock's configuration: config of the values, and the chart's defaults for keys that are missing. A key that is set stays, even
+if it is empty. A merge would replace an empty one.
 */ -}}
 {{- define "drydock.config" -}}
 {{- $c := deepCopy (default dict .Values.config) -}}
@@ -31,7 +31,7 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- include "drydock.under" (list $c.metrics.tls "keyFile" "/etc/drydock/metrics/tls.key") -}}
 {{- end -}}
 {{- end -}}
-{{- /* A server that nobody asks, and whose certificate nobody makes, would never be ready. */ -}}
+{{- /* A webhook without a configuration and a certificate would never be ready. */ -}}
 {{- if and (not .Values.admission.webhook.enabled) (ne (dig "certificates" "rotate" (default dict $c.webhook)) "mounted") -}}
 {{- $_ := unset $c "webhook" -}}
 {{- end -}}
@@ -56,7 +56,7 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- if hasKey $c "controlPlane" -}}
 {{- include "drydock.under" (list $c "stateDir" "/var/lib/drydock") -}}
 {{- end -}}
-{{- /* Whoever probes the mesh wants to hear what Drydock would do about it. */ -}}
+{{- /* With agents that probe the mesh, Drydock also reports what it would do about it. */ -}}
 {{- if .Values.agent.enabled -}}
 {{- include "drydock.mapping" (list $c "providers") -}}
 {{- include "drydock.mapping" (list $c.providers "kilo") -}}
@@ -94,7 +94,7 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- end -}}
 {{- end -}}
 
-{{- /* The Secret of the receiver's token; nothing where posts are known in another way, or not at all. */ -}}
+{{- /* The Secret of the receiver's token. Empty: posts are authenticated in another way, or not at all. */ -}}
 {{- define "drydock.token.secret" -}}
 {{- $receiver := default dict .Values.config.receiver -}}
 {{- $elsewhere := ne (default "/etc/drydock/token" $receiver.tokenFile) "/etc/drydock/token" -}}
@@ -105,20 +105,20 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- end -}}
 {{- end -}}
 
-{{- /* The port of an address such as ":9095": list ADDRESS DEFAULT. */ -}}
+{{- /* list ADDRESS DEFAULT: the port of an address, for example of ":9095". */ -}}
 {{- define "drydock.port" -}}
 {{- regexFind "[0-9]+$" (default (printf ":%v" (index . 1)) (index . 0)) -}}
 {{- end -}}
 
-{{- /* Whether the configuration has Alertmanager's route made by the operator: "true", or nothing. */ -}}
+{{- /* "true" if the operator makes Alertmanager's route; otherwise empty. */ -}}
 {{- define "drydock.alertmanagerConfig" -}}
 {{- if and .Values.prometheusOperator.enabled .Values.alertmanagerConfig.enabled (or (include "drydock.token.secret" .) (dig "tls" "clientCAFile" "" (default dict .Values.config.receiver))) -}}true{{- end -}}
 {{- end -}}
 
 {{- /*
-Whether any policy can come to drain a node: "true", or nothing. A policy that enforces drains where the drain is the last step of its
-plan, or comes before a step that a configured provider carries out. A replacement that a person requests begins with a drain, whatever
-the plan has before it.
+"true" if any policy can drain a node; otherwise empty. A policy that enforces drains if the drain is the last step of its plan, or
+comes before a step that a configured provider carries out. A replacement that a person requests begins with a drain, whatever
+steps the plan has before it.
 */ -}}
 {{- define "drydock.drains" -}}
 {{- $providers := default dict .Values.config.providers -}}
@@ -130,7 +130,7 @@ the plan has before it.
 {{- end -}}
 {{- $mode := default "observe" .Values.config.mode -}}
 {{- $shipped := include "drydock.shipped.drain" . | fromYaml -}}
-{{- /* The plans that enforce, by policy: the lists of their steps. Of a shipped plan only those from its drain on are needed. */ -}}
+{{- /* The steps of each policy that enforces. Of a shipped plan, only the steps from its drain on are needed. */ -}}
 {{- $plans := ternary (deepCopy $shipped) dict (eq $mode "enforce") -}}
 {{- range .Values.config.policies -}}
 {{- $plan := default list (get $shipped .name) -}}

@@ -13,8 +13,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- /*
 dict "root" ROOT, and "labels", "annotations" of one object, and "agent" where the object is the agents': the labels and
-annotations of an object. A key that is set twice appears once: the object's own value goes before that of all objects, and what
-the pods are selected by goes before both.
+annotations of an object. A key that is set twice appears once: the object's own value overrides that of all objects. The
+labels that select the pods override both.
 */ -}}
 {{- define "drydock.metadata" -}}
 {{- $selector := include (ternary "drydock.agent.selector" "drydock.selector" (default false .agent)) .root | fromYaml -}}
@@ -31,12 +31,12 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- default (include "drydock.fullname" .) .Values.serviceAccount.name -}}
 {{- end -}}
 
-{{- /* list ROOT LABELS: the labels of an object that the Prometheus operator reads, which selects by them. */ -}}
+{{- /* list ROOT LABELS: the labels of an object that the Prometheus operator selects by labels. */ -}}
 {{- define "drydock.operator.own" -}}
 {{- merge dict (default dict (index . 1)) (default dict (index . 0).Values.prometheusOperator.labels) | toYaml -}}
 {{- end -}}
 
-{{- /* list ROOT LABELS: those labels in words, without the chart's own. */ -}}
+{{- /* list ROOT LABELS: these labels as text, without the chart's own. */ -}}
 {{- define "drydock.operator.only" -}}
 {{- $all := include "drydock.operator.own" . | fromYaml -}}
 {{- range $i, $key := keys $all | sortAlpha }}{{ if $i }}, {{ end }}{{ $key }}={{ get $all $key }}
@@ -48,7 +48,7 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- if .Values.image.digest -}}@{{ .Values.image.digest }}{{- else -}}:{{ default .Chart.AppVersion .Values.image.tag }}{{- end -}}
 {{- end -}}
 
-{{- /* The image pull secrets of all pods, as a list: the chart's own, and those that a parent chart sets for all its charts, by name or as {name: …}. */ -}}
+{{- /* The image pull secrets of all pods, as a list: the chart's own, and those of a parent chart (global), each a name or {name: …}. */ -}}
 {{- define "drydock.pullSecrets" -}}
 {{- $all := default list .Values.image.pullSecrets -}}
 {{- range default list (dig "imagePullSecrets" list (default dict .Values.global)) -}}
@@ -86,7 +86,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "drydock.serviceAccount" . }}
 {{- end -}}
 
-{{- /* Whether anything in the configuration enforces: "true", or nothing. */ -}}
+{{- /* "true" if anything in the configuration enforces; otherwise empty. */ -}}
 {{- define "drydock.enforces" -}}
 {{- $enforces := eq (default "observe" .Values.config.mode) "enforce" -}}
 {{- range .Values.config.policies -}}
@@ -95,12 +95,12 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "drydock.serviceAccoun
 {{- if $enforces -}}true{{- end -}}
 {{- end -}}
 
-{{- /* Whether there is a webhook: Drydock serves it where its configuration says so. "true", or nothing. */ -}}
+{{- /* "true" if Drydock serves a webhook; otherwise empty. */ -}}
 {{- define "drydock.webhook" -}}
 {{- if and (hasKey .Values.config "webhook") .Values.admission.webhook.enabled -}}true{{- end -}}
 {{- end -}}
 
-{{- /* Whether Drydock makes the webhook's certificate itself: "true", or nothing. */ -}}
+{{- /* "true" if Drydock makes the webhook's certificate itself; otherwise empty. */ -}}
 {{- define "drydock.rotates" -}}
 {{- $webhook := default dict .Values.config.webhook -}}
 {{- if and (include "drydock.webhook" .) (eq (default "rotate" $webhook.certificates) "rotate") -}}
@@ -111,7 +111,7 @@ true
 {{- end -}}
 {{- end -}}
 
-{{- /* Whether evictions are looked at, too: "true", or nothing. */ -}}
+{{- /* "true" if the webhook also checks evictions; otherwise empty. */ -}}
 {{- define "drydock.evictions" -}}
 {{- $webhook := default dict .Values.config.webhook -}}
 {{- if and (include "drydock.webhook" .) $webhook.evictions -}}true{{- end -}}
@@ -127,7 +127,7 @@ true
 {{- dig "configuration" (include "drydock.fullname" .) $webhook -}}
 {{- end -}}
 
-{{- /* Whom repairs in flight do not bind, as lists in CEL. Drydock has the first of each built in. */ -}}
+{{- /* Users that may change a node under repair, as lists in CEL. Drydock has the first of each list built in. */ -}}
 {{- define "drydock.exempt.users" -}}
 {{- $webhook := default dict .Values.config.webhook -}}
 {{- concat (list "system:kube-controller-manager" "system:cloud-controller-manager") (default list (dig "exempt" "users" list $webhook)) | toJson -}}
@@ -136,7 +136,8 @@ true
 {{- $webhook := default dict .Values.config.webhook -}}
 {{- concat (list "system:serviceaccounts:kube-system") (default list (dig "exempt" "groups" list $webhook)) | toJson -}}
 {{- end -}}
-{{- /* list ROOT PROVIDERS: as whom these providers' own systems, where they are configured, work on Nodes while they replace a machine, as a list in CEL. */ -}}
+{{- /* list ROOT PROVIDERS: the users that these providers' own systems change Nodes as while they replace a machine, as a list in CEL.
+Only providers that are configured. */ -}}
 {{- define "drydock.workers" -}}
 {{- $users := list -}}
 {{- $providers := default dict (index . 0).Values.config.providers -}}
@@ -149,7 +150,7 @@ true
 {{- default list $users | toJson -}}
 {{- end -}}
 
-{{- /* Who installs drivers on Nodes, as a list in CEL: the shipped entries, which Drydock has too, changed by name. */ -}}
+{{- /* The users that install drivers on Nodes, as a list in CEL: the shipped entries, which Drydock also has, changed by name. */ -}}
 {{- define "drydock.drivers" -}}
 {{- $entries := dict
   "nvidia-gpu-operator" (list "system:serviceaccount:gpu-operator:nvidia-driver" "system:serviceaccount:gpu-operator:nvidia-mig-manager" "system:serviceaccount:nvidia-gpu-operator:nvidia-driver" "system:serviceaccount:nvidia-gpu-operator:nvidia-mig-manager")
@@ -170,8 +171,8 @@ true
 {{- end -}}
 
 {{- /*
-The CEL of which key k is in Drydock's domain, and which only Drydock may write. It stands in loops over all of a Node's keys,
-so it skips no part of itself; validatingadmissionpolicy.yaml says why. No key has two of these prefixes.
+Two conditions in CEL: key k is in Drydock's domain, and only Drydock may write key k. They run in loops over all keys of a Node, so
+they evaluate all of their parts (see validatingadmissionpolicy.yaml). No key has two of these prefixes.
 */ -}}
 {{- define "drydock.cel.ours" -}}
 ((k.startsWith('drydock.dev/') != k.startsWith('alert.drydock.dev/')) != k.startsWith('repair.drydock.dev/'))
@@ -180,22 +181,22 @@ so it skips no part of itself; validatingadmissionpolicy.yaml says why. No key h
 ((k.startsWith('alert.drydock.dev/') != k.startsWith('repair.drydock.dev/')) != (k in ['drydock.dev/history', 'drydock.dev/phase']))
 {{- end -}}
 {{- /*
-Up to how many labels, or annotations, of a Node their names are searched: many times what any Node has in earnest, and far
-below where an expression meets the API server's limit of its cost (about 30000), fails, and lets the request through.
+The largest number of labels, or of annotations, whose names are searched. It is many times what a real Node has. It is far below
+about 30000, where an expression exceeds the API server's cost limit, fails, and lets the request through.
 */ -}}
 {{- define "drydock.cel.most" -}}5000{{- end -}}
 
-{{- /* Whether people's words ask for rights of their own: "true", or nothing. */ -}}
+{{- /* "true" if people's requests need rights of their own; otherwise empty. */ -}}
 {{- define "drydock.rights" -}}
 {{- if and .Values.admission.rights.enabled (dig "rights" true (default dict .Values.config.webhook)) -}}true{{- end -}}
 {{- end -}}
 
-{{- /* The ClusterRole that has them. */ -}}
+{{- /* The ClusterRole that has these rights. */ -}}
 {{- define "drydock.operator" -}}
 {{- include "drydock.fullname" . | trunc 54 | trimSuffix "-" }}-operator
 {{- end -}}
 
-{{- /* The jobs that scrape the agents, for the rules and for Drydock's own questions to Prometheus. */ -}}
+{{- /* The jobs that scrape the agents, for the rules and for Drydock's own queries of Prometheus. */ -}}
 {{- define "drydock.agent.job" -}}
 {{- include "drydock.job" (list .Values.prometheusRule.jobs.agent (printf "%s/%s" .Release.Namespace (include "drydock.agent" .))) -}}
 {{- end -}}
@@ -206,29 +207,29 @@ below where an expression meets the API server's limit of its cost (about 30000)
 {{- if regexMatch (printf "^(?:%s)$" $jobs) (index . 1) }}{{ $jobs }}{{ else }}{{ $jobs }}|{{ index . 1 }}{{ end -}}
 {{- end -}}
 
-{{- /* The label that tells clusters apart. */ -}}
+{{- /* The label with the cluster's name. */ -}}
 {{- define "drydock.clusterLabel" -}}
 {{- default "cluster" (dig "cluster" "label" "" .Values.config) -}}
 {{- end -}}
 
-{{- /* Whether the API server is asked who scrapes: "true", or nothing. */ -}}
+{{- /* "true" if Drydock asks the API server who scrapes; otherwise empty. */ -}}
 {{- define "drydock.metrics.authenticates" -}}
 {{- if dig "metrics" "authenticate" false (include "drydock.config" . | fromYaml) -}}true{{- end -}}
 {{- end -}}
 
-{{- /* Whether the metrics are served over TLS: "true", or nothing. */ -}}
+{{- /* "true" if the metrics are served over TLS; otherwise empty. */ -}}
 {{- define "drydock.metrics.tls" -}}
 {{- if dig "metrics" "tls" "certFile" "" (include "drydock.config" . | fromYaml) -}}true{{- end -}}
 {{- end -}}
 
-{{- /* The Secret with the certificate of the metrics' port; nothing: the chart knows none. */ -}}
+{{- /* The Secret with the certificate of the metrics' port. Empty: the chart knows none. */ -}}
 {{- define "drydock.metrics.secret" -}}
 {{- with .Values.metrics.authentication -}}
 {{- if not .enabled -}}{{- else if .secret -}}{{ .secret }}{{- else if .certManager.enabled -}}{{ include "drydock.metrics" $ }}{{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{- /* The ClusterRole of those who may scrape, and what cert-manager makes. */ -}}
+{{- /* The name of the ClusterRole for scraping, and of the objects that cert-manager makes. */ -}}
 {{- define "drydock.metrics" -}}
 {{- include "drydock.fullname" . | trunc 55 | trimSuffix "-" }}-metrics
 {{- end -}}
@@ -238,7 +239,7 @@ below where an expression meets the API server's limit of its cost (about 30000)
 {{- default (printf "%s.%s.svc" (include "drydock.fullname" .) .Release.Namespace) .Values.metrics.authentication.serverName -}}
 {{- end -}}
 
-{{- /* Where Alertmanager posts to. */ -}}
+{{- /* The URL that Alertmanager posts to. */ -}}
 {{- define "drydock.receiver.url" -}}
 http{{ if dig "receiver" "tls" "certFile" "" .Values.config }}s{{ end }}://{{ include "drydock.fullname" . }}.{{ .Release.Namespace }}:9095/v1/alerts
 {{- end -}}

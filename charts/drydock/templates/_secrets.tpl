@@ -1,8 +1,8 @@
 {{- /*
 dict "root" ROOT "name" NAME "key" KEY, and "agent" as in drydock.metadata: a Secret whose value Drydock generates. The chart makes the
 Secret without data, so that every rendering is the same, and Drydock needs no right to create Secrets. An older chart generated the
-value itself: Helm would remove it together with the data, so it is written here again, by `helm upgrade` alone. The annotation says that
-the value is Drydock's.
+value itself. Helm would remove this value together with the data, so `helm upgrade` writes it here again. The annotation marks the
+value as Drydock's.
 */ -}}
 {{- define "drydock.generated" -}}
 {{- $old := lookup "v1" "Secret" .root.Release.Namespace .name -}}
