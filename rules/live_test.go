@@ -27,7 +27,7 @@ import (
 	"drydock.dev/drydock/rules"
 )
 
-// quick are the shipped rules, whose look back takes seconds instead of minutes, and to which no node is too young.
+// quick returns the shipped rules with a look back of seconds instead of minutes, and without a minimum age of nodes.
 func quick(t *testing.T) []string {
 	t.Helper()
 	seconds := strings.NewReplacer(
@@ -75,7 +75,8 @@ func firing(l *lab.Lab) []string {
 	return out
 }
 
-// evaluated waits until Prometheus has evaluated every group of rules so often again. Seconds say nothing of that on a busy machine.
+// evaluated waits until Prometheus has evaluated every group of rules that many more times. On a busy machine, waiting for
+// seconds does not show that.
 func evaluated(t *testing.T, l *lab.Lab, times float64) {
 	t.Helper()
 	counts := func() map[string]float64 {
@@ -112,8 +113,8 @@ func evaluated(t *testing.T, l *lab.Lab, times float64) {
 
 var iterations = regexp.MustCompile(`(?m)^prometheus_rule_group_iterations_total\{rule_group="([^"]+)"\} (\S+)$`)
 
-// agent lets Cilium's pod of the node run, with a readiness of the test's choice. The DaemonSet's controller has made it;
-// nobody schedules in a lab, so the test does.
+// agent lets Cilium's pod of the node run, with the given readiness. The DaemonSet's controller has made the pod. A lab has no
+// scheduler, so the test binds it.
 func agent(t *testing.T, l *lab.Lab, node string, ready bool) {
 	t.Helper()
 	pods := l.Client().CoreV1().Pods("kube-system")
@@ -170,14 +171,14 @@ func TestRulesFireOnWhatKubeStateMetricsReallySays(t *testing.T) {
 		},
 	})
 	require.NoError(t, l.SetCondition(t.Context(), "disk", corev1.NodeDiskPressure, corev1.ConditionTrue, "KubeletHasDiskPressure"))
-	// What node-problem-detector says; of the nodes without these conditions nothing is known, and of one it is not sure.
+	// The conditions of node-problem-detector. Some nodes do not have them, and one has Unknown.
 	require.NoError(t, l.SetCondition(t.Context(), "deadlocked", "KernelDeadlock", corev1.ConditionTrue, "TaskHung"))
 	require.NoError(t, l.SetCondition(t.Context(), "deadlocked", "ReadonlyFilesystem", corev1.ConditionFalse, "FilesystemIsNotReadOnly"))
 	require.NoError(t, l.SetCondition(t.Context(), "read-only", "ReadonlyFilesystem", corev1.ConditionTrue, "FilesystemIsReadOnly"))
 	require.NoError(t, l.SetCondition(t.Context(), "read-only", "KernelDeadlock", corev1.ConditionUnknown, "NoData"))
 	require.NoError(t, l.SetCondition(t.Context(), "deadlocked", "FrequentKubeletRestart", corev1.ConditionTrue, "FrequentKubeletRestart"))
 	require.NoError(t, l.SetCondition(t.Context(), "deadlocked", "XfsShutdown", corev1.ConditionUnknown, "NoData"))
-	// What the EKS node monitoring agent and NVSentinel say.
+	// The conditions of the EKS node monitoring agent and of NVSentinel.
 	require.NoError(t, l.SetCondition(t.Context(), "disk", "KernelReady", corev1.ConditionFalse, "ForkFailedOutOfPIDs"))
 	require.NoError(t, l.SetCondition(t.Context(), "disk", "NetworkingReady", corev1.ConditionTrue, "NetworkingIsReady"))
 	require.NoError(t, l.SetCondition(t.Context(), "gpu-no-label", "SysLogsXIDError", corev1.ConditionTrue, "SysLogsXIDErrorIsNotHealthy"))
@@ -230,7 +231,7 @@ func TestRulesFireOnWhatKubeStateMetricsReallySays(t *testing.T) {
 	}
 	require.Eventually(t, many, 5*time.Minute, time.Second)
 
-	// Without kube-state-metrics every alert of a node ends, though nothing was mended, and only this one says why.
+	// Without kube-state-metrics every alert about a node ends, although no node was repaired. Only DrydockSourceDown fires.
 	stateMetrics := l.Process("kube-state-metrics")
 	stateMetrics.Kill()
 	require.Eventually(t, func() bool { return slices.Equal([]string{selfTestFires, "DrydockSourceDown  none"}, firing(l)) }, 5*time.Minute, time.Second)

@@ -1,16 +1,16 @@
 // Package rules holds the alerts that Drydock ships: one file each, with a promtool test in tests/ and a runbook in
 // runbooks/ of the same name.
 //
-// Each carries a severity, the labels of its target (cluster and node, or of the mesh a location; of a sidecar the node
-// that it runs on, too, so that a rule of inhibition can go by it), a summary, a description and a runbook_url, and the
-// label remediation, which routes go by. It is one of three:
+// Each alert has a severity, a summary, a description, a runbook_url and the labels of its target. These labels are cluster
+// and node, or cluster and location for the mesh. An alert about a sidecar also names the node that it runs on, for
+// inhibition rules. Routes use the label remediation, which has one of three values:
 //
-//   - what a shipped policy matches, as node-not-ready: the alert goes to Drydock and to people;
-//   - none: the alert goes to people alone, because no repair of a node helps, or because it is about Drydock itself;
-//   - drydock-self-test: the alert goes to Drydock alone.
+//   - the value that a shipped policy matches, for example node-not-ready: the alert goes to Drydock and to people;
+//   - none: the alert goes only to people, because repairs of nodes do not help, or because it is about Drydock itself;
+//   - drydock-self-test: the alert goes only to Drydock.
 //
-// An alert that ends because its metrics have ended must not look like a cure, and one must not fire for that either: no
-// data is never a fault of a node. It is DrydockSourceDown that says so.
+// Missing metrics never mean a fault of a node: they do not start an alert, and an alert that ends with its metrics must not
+// look like a cure. DrydockSourceDown fires for missing metrics.
 package rules
 
 import (
@@ -44,13 +44,13 @@ func Read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// Rule is what one shipped rule says about its alert.
+// Rule is one shipped rule.
 type Rule struct {
 	Alert string `json:"alert"`
-	// Labels are those that the rule itself sets.
+	// Labels are the labels that the rule itself sets.
 	Labels map[string]string `json:"labels"`
-	// Waits is how long a fault lasts before the alert fires, in the words of the rule's description, for example "5 minutes". It is
-	// longer than the rule's `for` where the expression looks back, too. Empty: the description names no time.
+	// Waits is how long a fault lasts before the alert fires, as in the rule's description, for example "5 minutes". It is longer than
+	// the rule's `for` if the expression also looks back. Empty: the description names no time.
 	Waits string `json:"-"`
 }
 

@@ -22,7 +22,7 @@ import (
 	"drydock.dev/drydock/rules"
 )
 
-// The remediations that are no policy's.
+// The values of the label remediation that do not belong to a policy.
 const (
 	peopleOnly = "none"
 	selfTest   = "drydock-self-test"
@@ -83,7 +83,7 @@ func TestEveryAlertSaysWhatPeopleAndRoutesNeed(t *testing.T) {
 		if r.Labels["remediation"] == selfTest {
 			severities = []string{"none"}
 		}
-		if name == "DrydockRepairInProgress" { // good to know, and no reason to wake anybody
+		if name == "DrydockRepairInProgress" { // information, and not a reason to page a person
 			severities = []string{"info"}
 		}
 		require.Contains(t, severities, r.Labels["severity"], name)
@@ -131,7 +131,7 @@ func TestRulesAboutNodesSayHowLongTheyWait(t *testing.T) {
 	require.Empty(t, parsed[i].Waits)
 }
 
-// TestEveryRuleLeadsSomewhere: to a policy, to people alone, or to the self-test; and each policy has a rule.
+// TestEveryRuleLeadsSomewhere: to a policy, only to people, or to the self-test; and each policy has a rule.
 func TestEveryRuleLeadsSomewhere(t *testing.T) {
 	all := shipped(t)
 	policies := config.Shipped().Policies
@@ -181,7 +181,7 @@ func matched(policies []config.PolicyInfo) []string {
 	return out
 }
 
-// TestTheRulesNameWhatDrydockKnows: a reason or a phase with a typing error in it selects nothing, and nobody sees it.
+// TestTheRulesNameWhatDrydockKnows: a reason or a phase with a typing error selects nothing, without any error.
 func TestTheRulesNameWhatDrydockKnows(t *testing.T) {
 	known := map[string][]string{
 		"phase":  {string(remediations.PhaseActing), string(remediations.PhaseVerifying), string(remediations.PhaseExhausted)},
@@ -206,19 +206,19 @@ func TestTheRulesNameWhatDrydockKnows(t *testing.T) {
 	require.Positive(t, seen)
 }
 
-// heldOnPurpose are the reasons of which DrydockRepairHeldTooLong says nothing: a person's word or the configuration's, or one that
-// has an alert of its own.
+// heldOnPurpose are the reasons that DrydockRepairHeldTooLong leaves out: a person or the configuration sets them, or they have an alert
+// of their own.
 var heldOnPurpose = map[remediations.Reason]string{
 	remediations.ReasonObserving: "", remediations.ReasonPaused: "", remediations.ReasonExcluded: "", remediations.ReasonSilenced: "",
 	remediations.ReasonOutsideWindow: "",
 	remediations.ReasonBlind:         "DrydockBlind", remediations.ReasonWritesDenied: "DrydockBlind", remediations.ReasonStoreWentBack: "DrydockBlind", remediations.ReasonFleetUnhealthy: "DrydockBreakerOpen", remediations.ReasonPolicyFailing: "DrydockPolicyStopped",
 }
 
-// firesLate are the reasons of which DrydockRepairHeldTooLong speaks after four hours.
+// firesLate are the reasons that DrydockRepairHeldTooLong reports after four hours.
 var firesLate = []remediations.Reason{remediations.ReasonCordonedByOther, remediations.ReasonInhibited}
 
 // TestEachReasonOfAHoldFires, or is held on purpose: promtool evaluates the rule with a hold for each reason that Drydock knows, so that no
-// repair is held for days and nobody is told.
+// repair is held for days without an alert.
 func TestEachReasonOfAHoldFires(t *testing.T) {
 	type m = map[string]any
 	all := shipped(t)
