@@ -291,7 +291,7 @@ func TestEachCauseOfBlindnessHasARule(t *testing.T) {
 }
 
 // TestMoreCasesStaySilentThanFire: an alert that repairs nodes does more harm by firing when it must not than by staying
-// silent. A case in which an alert is expected at any time is one that fires.
+// silent. A case that expects an alert at any time is one that fires.
 func TestMoreCasesStaySilentThanFire(t *testing.T) {
 	total := map[bool]int{}
 	for name := range shipped(t) {
