@@ -42,11 +42,13 @@ func TestWhatAnActuatorMakesOfAHost(t *testing.T) {
 		trouble bool
 		again   bool // soon
 		busy    bool
+		// fleetwide: it is no word about this machine.
+		fleetwide bool
 	}{
 		"it is restarted":         {outcome: remediations.CallAccepted},
 		"the step names the unit": {change: func(_ *site, u *Unit, m *engine.Machine) { u.Name, m.Unit = "", "kubelet.service" }, outcome: remediations.CallAccepted},
 		"withheld":                {may: errors.New("paused"), outcome: remediations.CallRefused},
-		"the Node cannot be read": {change: func(_ *site, u *Unit, _ *engine.Machine) { u.Nodes = nodes{} }, outcome: remediations.CallRefused, trouble: true, again: true},
+		"the Node cannot be read": {change: func(_ *site, u *Unit, _ *engine.Machine) { u.Nodes = nodes{} }, outcome: remediations.CallRefused, trouble: true, again: true, fleetwide: true},
 		"the Node is another one": {change: func(_ *site, _ *Unit, m *engine.Machine) { m.UID = "u0" }, outcome: remediations.CallRefused, trouble: true, again: true},
 		"the unit is masked":      {change: func(s *site, _ *Unit, _ *engine.Machine) { s.set(func() { s.load = "masked" }) }, outcome: remediations.CallRefused, trouble: true},
 		"another attempt is at it": {
@@ -70,7 +72,7 @@ func TestWhatAnActuatorMakesOfAHost(t *testing.T) {
 			if !cut {
 				v := u.Survey(t.Context(), m)
 				require.Equal(t, tc.trouble, v.Trouble != "", v.Trouble)
-				require.False(t, v.Fleetwide)
+				require.Equal(t, tc.fleetwide, v.Fleetwide, "the API server is not this machine")
 				if tc.trouble {
 					require.Equal(t, tc.again, v.Again == remediations.AskPassing, v.Trouble)
 				} else {
