@@ -15,7 +15,8 @@ import (
 )
 
 // public are the headers that a request has without any secret.
-var public = []string{"Accept", "Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Host", "Traceparent", "Transfer-Encoding", "User-Agent", ":authority", ":method", ":path", ":scheme"}
+var public = []string{"Accept", "Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Host", "Idempotency-Key", "Traceparent", "Transfer-Encoding", "User-Agent",
+	"Webhook-Id", "Webhook-Signature", "Webhook-Timestamp", ":authority", ":method", ":path", ":scheme"}
 
 // Trace learns the secrets of each request that is sent with the context, from its headers as they are written: whatever makes
 // them, such as a library that reads a file or fetches a token.

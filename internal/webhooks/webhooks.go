@@ -1,0 +1,47 @@
+// Package webhooks signs what Drydock POSTs, as the Standard Webhooks specification has it.
+package webhooks
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"drydock.dev/drydock/internal/secretfile"
+)
+
+// maxKey bounds a key. The specification has 24 to 64 bytes.
+const maxKey = 4 << 10
+
+// ReadKey reads the bytes of a key from its file, all of them. Nil: the file has no name, so nothing is signed.
+func ReadKey(path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	key, err := secretfile.Read("the signing key", path, maxKey)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(key) == 0:
+		return nil, fmt.Errorf("the signing key in %s is empty", path)
+	case bytes.HasPrefix(key, []byte("whsec_")):
+		return nil, fmt.Errorf("the file %s has the text whsec_... in place of the key: decode what follows whsec_ from Base64, and write that into the file", path)
+	}
+	return key, nil
+}
+
+// Sign sets the headers of a request with that body. Without a key there is no signature.
+func Sign(h http.Header, id string, at time.Time, body, key []byte) {
+	stamp := strconv.FormatInt(at.Unix(), 10)
+	h.Set("Webhook-Id", id)
+	h.Set("Webhook-Timestamp", stamp)
+	if key != nil {
+		mac := hmac.New(sha256.New, key)
+		_, _ = fmt.Fprintf(mac, "%s.%s.%s", id, stamp, body)
+		h.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	}
+}
