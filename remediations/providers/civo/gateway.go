@@ -128,18 +128,8 @@ func (g *gateway) forward(r *http.Request) (answer, []byte, error) {
 	req.Header.Del("Accept-Encoding") // ours to ask for, so that the limit is on the plain answer
 	req.Header.Set("Authorization", "bearer "+g.key)
 	transport, req := g.gated(req)
-	resp, err := transport.RoundTrip(req) // not a Client, which would follow redirects
-	if err != nil {
-		return answer{}, nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := answers.ReadAll(g.ctx, resp.Body)
-	if err != nil {
-		return answer{}, nil, fmt.Errorf("reading the answer: %w", err)
-	}
-	return answer{
-		status: resp.StatusCode, page: bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")), retryAfter: kit.RetryAfter(resp.Header),
-	}, body, nil
+	got := kit.Exchange(transport, req, answers) // not a Client, which would follow redirects
+	return answer{status: got.Status, page: bytes.HasPrefix(bytes.TrimSpace(got.Body), []byte("<")), retryAfter: got.Again}, got.Body, got.Err
 }
 
 // gated returns a transport for one request, and the request as it is to be sent

@@ -14,21 +14,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// longest bounds what is said of one call.
-const longest = 900
-
-// Told is an error in a sentence about its node, on one line, of bounded length and without secrets.
+// Told is an error in a sentence about its node.
 func (c *Client) Told(err error, format string) *kit.Refusal {
-	var e *kit.Refusal
-	if !errors.As(err, &e) {
-		e = &kit.Refusal{Why: kit.Passing, Text: "the call failed", Cause: c.Secrets.Error(err)}
-	}
-	out := *e
-	if out.Cause != nil {
-		out.Text += " (" + out.Cause.Error() + ")"
-	}
-	out.Text = text.Line(c.Secrets.Hide(fmt.Sprintf(format, out.Text)), longest)
-	return &out
+	return kit.Told(err, kit.Passing, c.Secrets, format)
 }
 
 // Explain says what an answer means that is no success.

@@ -119,18 +119,13 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 	if r.ContentType != "" {
 		out.Header.Set("Content-Type", r.ContentType)
 	}
-	got, err := way.RoundTrip(out) // which follows no redirect
-	if err != nil {
-		return Answer{Err: err}
+	got := kit.Exchange(way, out, bounded.Limits{Bytes: maxAnswer, Values: maxValues, Depth: maxDepth})
+	if got.Err != nil {
+		return Answer{Err: got.Err}
 	}
-	defer func() { _ = got.Body.Close() }()
-	said, err := bounded.Limits{Bytes: maxAnswer, Values: maxValues, Depth: maxDepth}.ReadAll(ctx, got.Body)
-	if err != nil {
-		return Answer{Err: fmt.Errorf("reading the answer: %w", err)}
-	}
-	a := Answer{Status: got.StatusCode, Body: said, RetryAfter: kit.RetryAfter(got.Header)}
+	a := Answer{Status: got.Status, Body: got.Body, RetryAfter: got.Again}
 	var own metav1.Status
-	if json.Unmarshal(said, &own) == nil && own.Kind == "Status" && own.Status == metav1.StatusFailure && int(own.Code) == got.StatusCode {
+	if json.Unmarshal(a.Body, &own) == nil && own.Kind == "Status" && own.Status == metav1.StatusFailure && int(own.Code) == a.Status {
 		a.Own = &own
 	}
 	return a
