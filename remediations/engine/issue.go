@@ -39,7 +39,7 @@ func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
 		return
 	}
 	if p.Config.Remediation(step.Name).Once {
-		p.begin(n, d)
+		p.begin(s, d)
 	} else {
 		p.work(n, d, d.Record)
 	}
@@ -56,8 +56,8 @@ func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
 const lastLook = 2 * time.Second
 
 // begin lets the call go out.
-func (p *pass) begin(n *corev1.Node, d lifecycle.Decision) {
-	intent, step := *d.Record.Intent, d.Record.Step
+func (p *pass) begin(s *lifecycle.State, d lifecycle.Decision) {
+	n, intent, step := s.Node, *d.Record.Intent, d.Record.Step
 	m := p.remember(n.Name)
 	m.replacement, m.pods = nil, nil // what was said about an earlier attempt says nothing about this one
 	provider, _ := p.Config.ProviderOf(step.Name, n)
@@ -68,6 +68,7 @@ func (p *pass) begin(n *corev1.Node, d lifecycle.Decision) {
 	of := d.Policy.Plan[step.Index]
 	machine.Soft, machine.Unit, machine.DaemonSet, machine.Template = of.Soft && step.Attempt == 1, of.Unit, of.DaemonSet, of.Template
 	machine.GivesUpPods = d.Policy.GivesUpPods(d.Record)
+	machine.Policy, machine.Alert, machine.Deadline = d.Policy.Name, alertOf(s, d.Record), intent.At.Add(of.Wait)
 	p.send(calling{
 		of: target{node: n.Name}, step: step.Name, provider: provider, attempt: intent.ID, trail: trailOf(d.Record),
 		lets: func(ctx context.Context, live *corev1.Node) error {
@@ -219,7 +220,7 @@ func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, er
 }
 
 func machineOf(n *corev1.Node) Machine {
-	return Machine{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, SystemUUID: n.Status.NodeInfo.SystemUUID}
+	return Machine{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, SystemUUID: n.Status.NodeInfo.SystemUUID, BootID: n.Status.NodeInfo.BootID}
 }
 
 // silence keeps Alertmanager from waking people about a node that is being repaired, for as long as the step's proof may
@@ -240,10 +241,18 @@ func (p *pass) silence(ctx context.Context, node string, d lifecycle.Decision) s
 }
 
 func (p *pass) causeOf(s *lifecycle.State, r *remediations.Record) string {
-	for _, a := range s.Journal.Alerts {
-		if a.Fingerprint == r.Cause.Alert {
-			return "alert " + a.Name + " firing since " + a.StartsAt.Format(time.RFC3339)
-		}
+	if a := alertOf(s, r); a != nil {
+		return "alert " + a.Name + " firing since " + a.StartsAt.Format(time.RFC3339)
 	}
 	return r.Cause.String()
+}
+
+// alertOf is the alert that began the repair; nil: a person asked for it, or the alert is no longer on the Node.
+func alertOf(s *lifecycle.State, r *remediations.Record) *remediations.Alert {
+	for _, a := range s.Journal.Alerts {
+		if a.Fingerprint == r.Cause.Alert {
+			return &a
+		}
+	}
+	return nil
 }

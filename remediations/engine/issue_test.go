@@ -53,6 +53,25 @@ func TestOnlyTheFirstRebootIsSoft(t *testing.T) {
 	}
 }
 
+// TestACallIsToldWhatItIsFor: its policy, the alert that began the repair, and when the attempt counts as failed.
+func TestACallIsToldWhatItIsFor(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		var machines []Machine
+		i := w.start()
+		w.pass(16 * time.Second)
+		i.engine.Actuators[""]["reboot"] = asks{provider{i, "reboot"}, &machines}
+		w.do(func() { w.ail("n0", 9) })
+		require.True(t, w.until(15*time.Minute, func() bool { return len(w.calls) == 1 }))
+		r, alerts := modelRegistry.ReadJournal(w.nodes["n0"]).Record, remediations.AlertsOn(w.nodes["n0"].Annotations)
+		require.Equal(t, w.config.Policies[0].Name, machines[0].Policy)
+		require.Equal(t, r.Intent.At.Add(w.config.Policies[0].Plan[0].Wait), machines[0].Deadline)
+		require.Equal(t, r.Cause.Alert, machines[0].Alert.Fingerprint)
+		require.Equal(t, alerts[0].Labels, machines[0].Alert.Labels)
+		require.Equal(t, r.Intent.BootID, machines[0].BootID)
+	})
+	require.Nil(t, alertOf(&lifecycle.State{}, &remediations.Record{Cause: remediations.Cause{Request: "a"}}), "a person asked")
+}
+
 // TestBeginningIsToldOnce: another attempt is none, also where another leads by then.
 func TestBeginningIsToldOnce(t *testing.T) {
 	for name, held := range map[string]bool{"at once": false, "after it was held": true} {
@@ -172,7 +191,7 @@ func TestCauseIsNamedByItsAlert(t *testing.T) {
 func TestAnActuatorIsToldOfTheMachineWhatItsNodeSays(t *testing.T) {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1"}, Spec: corev1.NodeSpec{ProviderID: "civo://i-1"},
-		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{SystemUUID: "4c4c4544-0042-3510-8054-b7c04f4d3332"}},
+		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{SystemUUID: "4c4c4544-0042-3510-8054-b7c04f4d3332", BootID: "b1"}},
 	}
-	require.Equal(t, Machine{Node: "n1", UID: "u1", ProviderID: "civo://i-1", SystemUUID: "4c4c4544-0042-3510-8054-b7c04f4d3332"}, machineOf(n))
+	require.Equal(t, Machine{Node: "n1", UID: "u1", ProviderID: "civo://i-1", SystemUUID: "4c4c4544-0042-3510-8054-b7c04f4d3332", BootID: "b1"}, machineOf(n))
 }

@@ -108,8 +108,15 @@ type Machine struct {
 	Node, UID, ProviderID string
 	// SystemUUID is the one that the machine's firmware shows, as its kubelet says: no better than the Node's word.
 	SystemUUID string
+	// BootID is the one that the Node shows before the call.
+	BootID string
 	// Attempt is the intent's id.
 	Attempt string
+	// Policy is whose step this is, Alert what began the repair, and Deadline when the attempt counts as failed. Who is asked before the
+	// intent has none of them. Nil: a person asked for the repair, or the alert is no longer on the Node.
+	Policy   string
+	Alert    *remediations.Alert
+	Deadline time.Time
 	// Soft: the machine's operating system is asked, instead of its power being cut.
 	Soft bool
 	// Before is what the provider kept when it was asked before the intent; empty: it was not asked, or kept nothing.
