@@ -78,6 +78,7 @@ var providers = []provider{
 	{"external", externalSteps},
 	{"metal3", metal3Steps},
 	{"hosts", hostSteps},
+	{"http", httpSteps},
 	{"daemonSets", daemonSetSteps},
 	{"clusterWide", clusterWideSteps},
 }

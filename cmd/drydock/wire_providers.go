@@ -21,6 +21,8 @@ import (
 	externalsettings "drydock.dev/drydock/remediations/providers/external/settings"
 	"drydock.dev/drydock/remediations/providers/hosts"
 	hostsettings "drydock.dev/drydock/remediations/providers/hosts/settings"
+	httpprovider "drydock.dev/drydock/remediations/providers/http"
+	httpsettings "drydock.dev/drydock/remediations/providers/http/settings"
 	"drydock.dev/drydock/remediations/providers/karpenter"
 	karpentersettings "drydock.dev/drydock/remediations/providers/karpenter/settings"
 	"drydock.dev/drydock/remediations/providers/metal3"
@@ -200,6 +202,22 @@ func hostSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Durat
 		"reboot":             hosts.Rebooter{Machines: machines, How: hosts.Clean},
 		"sysrq":              hosts.Rebooter{Machines: machines, How: hosts.Sysrq},
 	}, hostCalls(c.Timeout), nil
+}
+
+// httpSteps are what a receiver of somebody's own does.
+func httpSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
+	client, c, err := clientOf(p, func(c *httpsettings.HTTP) (*httpprovider.Client, error) {
+		return httpprovider.New(httpprovider.Options{
+			URLs:           map[string]string{"reboot": c.Reboot.To(), "replace": c.Replace.To(), "observe": c.Observe.To()},
+			SigningKeyFile: c.SigningKeyFile, HTTPConfig: c.HTTPConfig, Timeout: c.Timeout,
+		})
+	})
+	if client == nil || err != nil {
+		return nil, 0, err
+	}
+	reboot, replace := httpprovider.Action{Client: client, Name: "reboot"}, httpprovider.Action{Client: client, Name: "replace"}
+	// One question comes before an action.
+	return map[string]engine.Actuator{reboot.Name: reboot, replace.Name: httpprovider.Replacer{Action: replace}}, 2 * c.Timeout, nil
 }
 
 // hostCalls bounds one restart on a host, and the question before it.

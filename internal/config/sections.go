@@ -12,6 +12,7 @@ import (
 	daemonsets "drydock.dev/drydock/remediations/providers/daemonsets/settings"
 	external "drydock.dev/drydock/remediations/providers/external/settings"
 	hosts "drydock.dev/drydock/remediations/providers/hosts/settings"
+	http "drydock.dev/drydock/remediations/providers/http/settings"
 	karpenter "drydock.dev/drydock/remediations/providers/karpenter/settings"
 	kilo "drydock.dev/drydock/remediations/providers/kilo/settings"
 	metal3 "drydock.dev/drydock/remediations/providers/metal3/settings"
@@ -32,6 +33,7 @@ var sections = []section.Section{
 	external.Section,
 	sidecar.Section,
 	metal3.Section,
+	http.Section,
 }
 
 // withSections puts the providers' schemas into the document's: each in the place that is marked for it, or behind the others.

@@ -163,6 +163,7 @@ clusterWide: {rollout-restart: rolloutRestart, apply-cni: cni}
 daemonSets: {restart-kube-proxy: kubeProxy, restart-cni: cni}
 external: {external: "", external-replace: ""}
 hosts: {restart-kubelet: "", restart-containerd: "", restart-unit: units, reboot: reboot, sysrq: sysrq}
+http: {reboot: reboot, replace: replace}
 karpenter: {replace: ""}
 metal3: {reboot: ""}
 redfish: {reboot: ""}

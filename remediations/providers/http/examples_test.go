@@ -1,0 +1,110 @@
+package http
+
+import (
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// TestTheExamplesAreReceivers: each carries out an attempt once, refuses the machine that it does not know and who has another key, and
+// answers the question of docs/http.md.
+func TestTheExamplesAreReceivers(t *testing.T) {
+	t.Parallel()
+	const examples = "../../../deploy/examples/"
+	for name, begin := range map[string]func(t *testing.T) []string{
+		"Python": func(t *testing.T) []string {
+			if _, err := exec.LookPath("python3"); err != nil {
+				t.Skip("python3 is not installed, so the example in Python is not tried")
+			}
+			return []string{"python3", examples + "http_receiver.py"}
+		},
+		"Go": func(t *testing.T) []string {
+			binary := filepath.Join(t.TempDir(), "receiver")
+			out, err := exec.Command("../../../test/go", "build", "-o", binary, examples+"http-receiver/main.go").CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			return []string{binary}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := begin(t)
+			url, key, did := serving(t, run)
+			c := client(t, url, time.Minute)
+			c.o.SigningKeyFile = key
+			a := Action{c, "reboot"}
+			require.Empty(t, a.Survey(t.Context(), machine1).Trouble)
+			for range 2 {
+				outcome, err := a.Act(t.Context(), machine1, yes)
+				require.Equal(t, remediations.CallAccepted, outcome, "%v", err)
+			}
+			next := machine1
+			next.Attempt += "1"
+			outcome, err := a.Act(t.Context(), next, yes)
+			require.Equal(t, remediations.CallAccepted, outcome, "%v", err)
+
+			require.Contains(t, a.Survey(t.Context(), machine2).Trouble, "no machine has the UUID "+machine2.SystemUUID)
+			require.Contains(t, Replacer{Action{c, "replace"}}.Survey(t.Context(), machine1).Trouble, "cannot replace this machine")
+			require.Contains(t, Action{client(t, url, time.Minute), "reboot"}.Survey(t.Context(), machine1).Trouble, "the signature is wrong")
+			require.Contains(t, byHand(t, url, key), `"machine": "unknown"`)
+
+			require.Equal(t, []string{"cycling pdu-7 plug-3", "cycling pdu-7 plug-3"}, did(), "two attempts, the first of which came twice")
+		})
+	}
+}
+
+// serving starts a receiver with a key of its own. did ends it, and gives all that it printed.
+func serving(t *testing.T, run []string) (url, key string, did func() []string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	at := l.Addr().String()
+	require.NoError(t, l.Close())
+	key = file(t, "key", "\x00key of the\nexample\n")
+	cmd := exec.Command(run[0], append(run[1:], at, key)...)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	did = func() []string {
+		require.NoError(t, cmd.Process.Kill())
+		said, err := io.ReadAll(out)
+		require.NoError(t, err)
+		return strings.Split(strings.TrimSpace(string(said)), "\n")
+	}
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", at)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	}, time.Minute, 10*time.Millisecond, "the example does not listen")
+	return "http://" + at, key, did
+}
+
+// byHand runs the command of docs/http.md that asks a receiver.
+func byHand(t *testing.T, url, key string) string {
+	t.Helper()
+	for _, program := range []string{"openssl", "curl", "od", "base64"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(program + " is not installed, so the command of docs/http.md is not tried")
+		}
+	}
+	page, err := os.ReadFile("../../../docs/http.md")
+	require.NoError(t, err)
+	command := regexp.MustCompile("(?s)```sh\n( *body=.*?)```").FindStringSubmatch(string(page))
+	require.NotNil(t, command)
+	text := strings.NewReplacer("https://machines.example", url, "http-key", key).Replace(command[1])
+	out, err := exec.Command("sh", "-ec", text).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return strings.ReplaceAll(string(out), `"machine":"`, `"machine": "`)
+}

@@ -1,0 +1,112 @@
+// Package http asks a receiver of somebody's own to act on machines: it POSTs one JSON document for each action.
+//
+// The document has all that the Node says of its machine, and the receiver alone can compare that with its own machines. So what the
+// receiver answers concerns that one machine, and never the account of all.
+//
+// net/http sends a request that has an Idempotency-Key a second time when a connection breaks: it counts it as repeatable. So each
+// request here has a connection of its own, and a body that cannot be read twice.
+package http
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+
+	"drydock.dev/drydock/internal/bounded"
+	"drydock.dev/drydock/internal/promhttp"
+	"drydock.dev/drydock/internal/redact"
+	"drydock.dev/drydock/internal/webhooks"
+	"drydock.dev/drydock/remediations/providers/kit"
+)
+
+// maxDocument bounds what is sent. An alert on a Node has 16 labels of 256 bytes.
+const maxDocument = 32 << 10
+
+// answers bounds what is read of an answer: a few short texts.
+var answers = bounded.Limits{Bytes: 64 << 10, Values: 1000, Depth: 16}
+
+// Options configure a Client.
+type Options struct {
+	// URLs has where each action is asked for: reboot, replace and observe. Without observe Drydock asks no question.
+	URLs map[string]string
+	// SigningKeyFile holds the key that signs each request; it is read again for each. Empty: nothing is signed.
+	SigningKeyFile string
+	// HTTPConfig is how to authenticate, and which TLS to use. Redirects are never followed, whatever it says.
+	HTTPConfig promconfig.HTTPClientConfig
+	// Timeout bounds one request.
+	Timeout time.Duration
+}
+
+// Client asks the receiver. It is safe for concurrent use.
+type Client struct {
+	o       Options
+	way     http.RoundTripper
+	secrets *redact.Keyring
+}
+
+// New checks that all files can be read. It asks nobody.
+func New(o Options) (*Client, error) {
+	_, err := webhooks.ReadKey(o.SigningKeyFile)
+	c := &Client{o: o, secrets: &redact.Keyring{Mark: "[secret]"}}
+	if err == nil {
+		c.way, err = promhttp.New(o.HTTPConfig, "http", o.Timeout, (&net.Dialer{Timeout: o.Timeout}).DialContext,
+			promconfig.WithKeepAlivesDisabled(), promconfig.WithHTTP2Disabled())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("configuring providers.http: %w", err)
+	}
+	return c, nil
+}
+
+// post sends the document once. A gate lets it leave at the last moment; a question has none.
+func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answer {
+	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	d.Version = "1"
+	body, err := json.Marshal(d)
+	switch {
+	case ctx.Err() != nil:
+		return kit.Answer{Err: ctx.Err()}
+	case err != nil:
+		return kit.Answer{Err: err}
+	case len(body) > maxDocument:
+		return kit.Answer{Err: &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("the document about the machine has %d bytes, and Drydock sends at most %d", len(body), maxDocument)}}
+	}
+	key, err := webhooks.ReadKey(c.o.SigningKeyFile)
+	if err != nil {
+		return kit.Answer{Err: &kit.Refusal{Why: kit.Setup, Text: err.Error()}}
+	}
+	c.secrets.Add(string(key))
+	traced, id := c.secrets.Trace(ctx), "observe-"+rand.Text()
+	if gate != nil {
+		traced, id = gate.Trace(traced), d.Attempt
+	}
+	req, err := http.NewRequestWithContext(traced, http.MethodPost, c.o.URLs[d.Action], io.NopCloser(bytes.NewReader(body)))
+	if err != nil {
+		return kit.Answer{Err: err}
+	}
+	req.ContentLength = int64(len(body))
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Content-Type", "application/json")
+	if gate != nil {
+		req.Header.Set("Idempotency-Key", id)
+	}
+	webhooks.Sign(req.Header, id, time.Now(), body, key)
+	return kit.Exchange(c.way, req, answers)
+}
+
+// own says that the answer may be the receiver's: it is empty, one JSON object, or plain text. A page of HTML is a proxy's.
+func own(a kit.Answer) bool {
+	body := bytes.TrimSpace(a.Body)
+	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
+	return a.Err == nil && (len(body) == 0 || kind == "text/plain" || body[0] == '{' && json.Valid(body))
+}

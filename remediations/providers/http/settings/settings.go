@@ -1,0 +1,106 @@
+// Package settings is the section of the configuration about a receiver that acts on machines.
+package settings
+
+import (
+	_ "embed"
+	"net/url"
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	"drydock.dev/drydock/internal/config/section"
+	"drydock.dev/drydock/remediations"
+)
+
+//go:embed schema.json
+var schema string
+
+// Section is providers.http.
+var Section = section.Section{Key: "http", Schema: schema, Steps: map[string]string{"reboot": ".reboot", "replace": ".replace"}, Read: section.Declared[HTTP]()}
+
+// HTTP is the provider.
+type HTTP struct {
+	// Reboot, Replace and Observe are where requests go; nil: there are none of that kind.
+	Reboot  *Place `json:"reboot"`
+	Replace *Place `json:"replace"`
+	Observe *Place `json:"observe"`
+	// SigningKeyFile holds the bytes of the key; empty: nothing is signed.
+	SigningKeyFile string                      `json:"signingKeyFile" as:"file"`
+	HTTPConfig     promconfig.HTTPClientConfig `json:"httpConfig"`
+	// Timeout bounds one request.
+	Timeout time.Duration `json:"timeout" most:"1m, a receiver that takes longer answers 202 at once"`
+	// NodeSelector says which Nodes it serves; nil: any.
+	NodeSelector k8slabels.Selector `json:"nodeSelector"`
+}
+
+// Place is where requests of one kind go.
+type Place struct {
+	URL string   `json:"url"`
+	to  *url.URL // as it is read
+}
+
+// To is the URL as it is used; empty: there is none.
+func (p *Place) To() string {
+	if p == nil || p.to == nil {
+		return ""
+	}
+	return p.to.String()
+}
+
+// each calls do for the places that the section has.
+func (c *HTTP) each(do func(key string, p *Place)) {
+	for _, one := range []struct {
+		key string
+		*Place
+	}{{"reboot", c.Reboot}, {"replace", c.Replace}, {"observe", c.Observe}} {
+		if one.Place != nil {
+			do(one.key, one.Place)
+		}
+	}
+}
+
+// Check is section.Checker's.
+func (c *HTTP) Check(r section.Reader, at section.Pointer) {
+	c.each(func(key string, p *Place) {
+		if !r.Faulty(at.To(key, "url")) {
+			p.to = r.URL(at.To(key, "url"), p.URL)
+		}
+	})
+	if c.Reboot == nil && c.Replace == nil {
+		r.Fault(at, "has neither reboot nor replace, so that nothing is ever asked for; add reboot.url or replace.url")
+	}
+	if c.Replace != nil && c.Observe == nil {
+		r.Fault(at.To("replace"), "needs observe: only the receiver can say that the old machine is gone and another one has come; add observe.url, or remove replace")
+	}
+}
+
+// Serves is section.Provider's.
+func (c *HTTP) Serves() remediations.Provider {
+	out := remediations.Provider{NodeSelector: c.NodeSelector}
+	if c.Reboot != nil {
+		out.Steps = append(out.Steps, "reboot")
+	}
+	if c.Replace != nil {
+		out.Steps = append(out.Steps, "replace")
+	}
+	return out
+}
+
+// Testifies is section.Testifier's: who can be asked knows whether the machine runs.
+func (c *HTTP) Testifies() bool { return c.Observe != nil }
+
+// Warn is section.Warner's.
+func (c *HTTP) Warn(at section.Pointer, say func(p section.Pointer, format string, args ...any)) {
+	h := c.HTTPConfig
+	proves := c.SigningKeyFile != "" || h.BasicAuth != nil || h.Authorization != nil || h.OAuth2 != nil || h.HTTPHeaders != nil || h.TLSConfig.CertFile != "" || h.TLSConfig.Cert != ""
+	c.each(func(key string, p *Place) {
+		switch {
+		case p.to == nil || section.Loopback(p.to.Hostname()):
+		case !proves:
+			say(at.To(key, "url"), "is asked without any proof of who asks: set signingKeyFile, or authorization, basic_auth or a client certificate in httpConfig, and have the receiver check it")
+		case p.to.Scheme != "https":
+			say(at.To(key, "url"), "is not https: requests and credentials travel in clear text")
+		}
+	})
+}
