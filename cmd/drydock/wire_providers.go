@@ -206,12 +206,7 @@ func hostSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Durat
 
 // httpSteps are what a receiver of somebody's own does.
 func httpSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
-	client, c, err := clientOf(p, func(c *httpsettings.HTTP) (*httpprovider.Client, error) {
-		return httpprovider.New(httpprovider.Options{
-			URLs:           map[string]string{"reboot": c.Reboot.To(), "replace": c.Replace.To(), "observe": c.Observe.To()},
-			SigningKeyFile: c.SigningKeyFile, HTTPConfig: c.HTTPConfig, Timeout: c.Timeout,
-		})
-	})
+	client, c, err := clientOf(p, func(c *httpsettings.HTTP) (*httpprovider.Client, error) { return httpprovider.New(*c) })
 	if client == nil || err != nil {
 		return nil, 0, err
 	}

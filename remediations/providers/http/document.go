@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // machine is what the Node says of its machine.
@@ -17,6 +18,15 @@ type machine struct {
 	ProviderID string `json:"providerID"`
 	SystemUUID string `json:"systemUUID"`
 	BootID     string `json:"bootID"`
+}
+
+// documentOf is what asks for the action.
+func documentOf(action string, m engine.Machine) document {
+	d := document{Action: action, machine: machineOf(m), Attempt: m.Attempt, Soft: m.Soft, Policy: m.Policy, Deadline: m.Deadline.UTC().Truncate(time.Second)}
+	if m.Alert != nil {
+		d.Alert = &alert{Name: m.Alert.Name, Labels: m.Alert.Labels}
+	}
+	return d
 }
 
 func machineOf(m engine.Machine) machine {
@@ -51,6 +61,9 @@ const (
 	working, done, failed       = "working", "done", "failed"
 )
 
+// runs is what each says of whether the machine runs. One that is gone shows nothing: which machine the Node has is not certain.
+var runs = map[string]signs.Answer{running: signs.Well, off: signs.Ill, gone: signs.Unknown, unknown: signs.Unknown}
+
 // observation is what the receiver says about a machine, as docs/http-observation.schema.json has it.
 type observation struct {
 	UID     string   `json:"uid"`
@@ -76,7 +89,7 @@ func parse(body []byte, uid string) (o observation, err error) {
 		err = fmt.Errorf("its uid is %.60q, and the question was about %q", o.UID, uid)
 	case o.Can == nil:
 		err = errors.New("it has no can; an empty list says that nothing can be done")
-	case !slices.Contains([]string{running, off, gone, unknown}, o.Machine):
+	case runs[o.Machine] == "":
 		err = fmt.Errorf("its machine is %.60q, and must be %s, %s, %s or %s", o.Machine, running, off, gone, unknown)
 	case o.Job != nil && !slices.Contains([]string{working, done, failed}, o.Job.State):
 		err = fmt.Errorf("its job.state is %.60q, and must be %s, %s or %s", o.Job.State, working, done, failed)

@@ -40,7 +40,7 @@ func TestTheExamplesAreReceivers(t *testing.T) {
 			run := begin(t)
 			url, key, did := serving(t, run)
 			c := client(t, url, time.Minute)
-			c.o.SigningKeyFile = key
+			c.SigningKeyFile = key
 			a := Action{c, "reboot"}
 			require.Empty(t, a.Survey(t.Context(), machine1).Trouble)
 			for range 2 {

@@ -9,6 +9,7 @@ package http
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -25,6 +26,7 @@ import (
 	"drydock.dev/drydock/internal/promhttp"
 	"drydock.dev/drydock/internal/redact"
 	"drydock.dev/drydock/internal/webhooks"
+	"drydock.dev/drydock/remediations/providers/http/settings"
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
@@ -34,32 +36,21 @@ const maxDocument = 32 << 10
 // answers bounds what is read of an answer: a few short texts.
 var answers = bounded.Limits{Bytes: 64 << 10, Values: 1000, Depth: 16}
 
-// Options configure a Client.
-type Options struct {
-	// URLs has where each action is asked for: reboot, replace and observe. Without observe Drydock asks no question.
-	URLs map[string]string
-	// SigningKeyFile holds the key that signs each request; it is read again for each. Empty: nothing is signed.
-	SigningKeyFile string
-	// HTTPConfig is how to authenticate, and which TLS to use. Redirects are never followed, whatever it says.
-	HTTPConfig promconfig.HTTPClientConfig
-	// Timeout bounds one request.
-	Timeout time.Duration
-}
-
 // Client asks the receiver. It is safe for concurrent use.
 type Client struct {
-	o       Options
+	settings.HTTP
+	urls    map[string]string // by the action that is asked for there
 	way     http.RoundTripper
 	secrets *redact.Keyring
 }
 
-// New checks that all files can be read. It asks nobody.
-func New(o Options) (*Client, error) {
-	_, err := webhooks.ReadKey(o.SigningKeyFile)
-	c := &Client{o: o, secrets: &redact.Keyring{Mark: "[secret]"}}
+// New checks that all files can be read. It asks nobody. Redirects are never followed, whatever the configuration says.
+func New(o settings.HTTP) (*Client, error) {
+	c := &Client{HTTP: o, urls: o.URLs(), secrets: &redact.Keyring{Mark: "[secret]"}}
+	_, err := webhooks.ReadKey(c.SigningKeyFile)
 	if err == nil {
-		c.way, err = promhttp.New(o.HTTPConfig, "http", o.Timeout, (&net.Dialer{Timeout: o.Timeout}).DialContext,
-			promconfig.WithKeepAlivesDisabled(), promconfig.WithHTTP2Disabled())
+		dial := (&net.Dialer{Timeout: c.Timeout}).DialContext
+		c.way, err = promhttp.New(c.HTTPConfig, "http", c.Timeout, dial, promconfig.WithKeepAlivesDisabled(), promconfig.WithHTTP2Disabled())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("configuring providers.http: %w", err)
@@ -69,19 +60,17 @@ func New(o Options) (*Client, error) {
 
 // post sends the document once. A gate lets it leave at the last moment; a question has none.
 func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answer {
-	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	d.Version = "1"
 	body, err := json.Marshal(d)
 	switch {
-	case ctx.Err() != nil:
-		return kit.Answer{Err: ctx.Err()}
-	case err != nil:
-		return kit.Answer{Err: err}
+	case ctx.Err() != nil || err != nil:
+		return kit.Answer{Err: cmp.Or(ctx.Err(), err)}
 	case len(body) > maxDocument:
 		return kit.Answer{Err: &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("the document about the machine has %d bytes, and Drydock sends at most %d", len(body), maxDocument)}}
 	}
-	key, err := webhooks.ReadKey(c.o.SigningKeyFile)
+	key, err := webhooks.ReadKey(c.SigningKeyFile)
 	if err != nil {
 		return kit.Answer{Err: &kit.Refusal{Why: kit.Setup, Text: err.Error()}}
 	}
@@ -90,7 +79,7 @@ func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answe
 	if gate != nil {
 		traced, id = gate.Trace(traced), d.Attempt
 	}
-	req, err := http.NewRequestWithContext(traced, http.MethodPost, c.o.URLs[d.Action], io.NopCloser(bytes.NewReader(body)))
+	req, err := http.NewRequestWithContext(traced, http.MethodPost, c.urls[d.Action], io.NopCloser(bytes.NewReader(body)))
 	if err != nil {
 		return kit.Answer{Err: err}
 	}

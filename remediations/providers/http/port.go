@@ -1,19 +1,20 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"time"
+	"strings"
 
 	"drydock.dev/drydock/internal/bounded"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/providers/kit"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // Action is a remediation that the receiver carries out, by its name: reboot.
@@ -27,30 +28,22 @@ func (c Action) Act(ctx context.Context, m engine.Machine, mayStill func() error
 	told := func(err error, what string) error {
 		return kit.Told(err, kit.Unreached, c.secrets, fmt.Sprintf("%s node %q over HTTP: %s: %%s", map[string]string{"reboot": "rebooting", "replace": "replacing"}[c.Name], m.Node, what))
 	}
-	const nothing = "nothing was done"
 	if err := c.ask(ctx, m, c.Name); err != nil {
-		return remediations.CallRefused, told(err, nothing)
-	}
-	d := document{Action: c.Name, machine: machineOf(m), Attempt: m.Attempt, Soft: m.Soft, Policy: m.Policy, Deadline: m.Deadline.UTC().Truncate(time.Second)}
-	if m.Alert != nil {
-		d.Alert = &alert{Name: m.Alert.Name, Labels: m.Alert.Labels}
+		return remediations.CallRefused, told(err, "nothing was done")
 	}
 	gate := kit.NewGate(ctx, mayStill)
-	a := c.post(ctx, d, gate)
+	a := c.post(ctx, documentOf(c.Name, m), gate)
 	switch {
 	case gate.Withdraw():
-		if no := gate.Forbidden(); no != nil {
-			a.Err = no
-		}
-		return remediations.CallRefused, told(c.explain(a), nothing)
+		a.Err = cmp.Or(gate.Forbidden(), a.Err)
+		return remediations.CallRefused, told(c.explain(a), "nothing was done")
 	case own(a) && a.Status/100 == 2:
 		return remediations.CallAccepted, nil
 	case own(a) && refusals[a.Status].Why != "":
-		return remediations.CallRefused, told(c.explain(a), nothing)
+		return remediations.CallRefused, told(c.explain(a), "nothing was done")
 	}
-	doubt := c.explain(a)
-	doubt.Why = "" // it may have been done, so nothing is given back
-	return remediations.CallUnknown, told(doubt, "the request left, and it may have been done")
+	e := c.explain(a)
+	return remediations.CallUnknown, told(&kit.Refusal{Text: e.Text, Cause: e.Cause}, "the request left, and it may have been done")
 }
 
 // Survey is engine.Surveyor's.
@@ -63,13 +56,13 @@ func (c Action) Survey(ctx context.Context, m engine.Machine) remediations.Surve
 
 // refusals are the statuses by which a receiver says that it did nothing, and what each means.
 var refusals = map[int]kit.Refusal{
-	http.StatusBadRequest:          {Why: kit.Machine, Text: "it refuses"},
-	http.StatusNotFound:            {Why: kit.Machine, Text: "it refuses"},
-	http.StatusUnprocessableEntity: {Why: kit.Machine, Text: "it refuses"},
-	http.StatusUnauthorized:        {Why: kit.Unreached, Mended: true, Text: "it refuses Drydock; check signingKeyFile and httpConfig"},
-	http.StatusForbidden:           {Why: kit.Unreached, Mended: true, Text: "it refuses Drydock; check signingKeyFile and httpConfig"},
-	http.StatusConflict:            {Why: kit.While, Text: "not now"},
-	http.StatusTooManyRequests:     {Why: kit.Unreached, Again: remediations.AskPassing, Text: "it wants fewer requests"},
+	400: {Why: kit.Machine, Text: "it refuses"},
+	401: {Why: kit.Unreached, Mended: true, Text: "it refuses Drydock; check signingKeyFile and httpConfig"},
+	403: {Why: kit.Unreached, Mended: true, Text: "it refuses Drydock; check signingKeyFile and httpConfig"},
+	404: {Why: kit.Machine, Text: "it refuses"},
+	409: {Why: kit.While, Text: "not now"},
+	422: {Why: kit.Machine, Text: "it refuses"},
+	429: {Why: kit.Unreached, Again: remediations.AskPassing, Text: "it wants fewer requests"},
 }
 
 // explain says what an answer means that is no success.
@@ -91,40 +84,115 @@ func (c *Client) explain(a kit.Answer) *kit.Refusal {
 	case refuses:
 		e = known
 		e.Text = fmt.Sprintf("the receiver answers HTTP %d: %s%s", a.Status, known.Text, c.sentence(a))
-	case a.Status >= http.StatusInternalServerError:
-		e.Text = fmt.Sprintf("the receiver answers HTTP %d%s", a.Status, c.sentence(a))
 	default:
-		e.Mended, e.Text = true, fmt.Sprintf("HTTP %d is neither success nor refusal, and redirects are not followed; check the url%s", a.Status, c.sentence(a))
+		e.Mended, e.Text = a.Status < 500, fmt.Sprintf("HTTP %d is neither success nor refusal (Drydock follows no redirect)%s", a.Status, c.sentence(a))
 	}
 	e.Again = max(e.Again, a.Again)
 	return &e
 }
 
-// sentence is the answer's own, in quotes.
+// sentence is the answer's own: the message of its object, or its plain text.
 func (c *Client) sentence(a kit.Answer) string {
-	said := struct{ Message string }{string(a.Body)}
-	if json.Valid(a.Body) {
-		said.Message = ""
-		_ = json.Unmarshal(a.Body, &said) // a message that is no text is none
+	var said struct{ Message string }
+	if json.Unmarshal(a.Body, &said) != nil && !json.Valid(a.Body) {
+		said.Message = string(a.Body)
 	}
 	return c.quoted(said.Message)
 }
 
 // quoted is foreign text behind a colon; empty: there is none.
 func (c *Client) quoted(s string) string {
-	if s = c.secrets.Text(s); s == "" {
-		return ""
+	if s = c.secrets.Text(s); s != "" {
+		return fmt.Sprintf(": %q", s)
 	}
-	return fmt.Sprintf(": %q", s)
+	return ""
 }
 
-// against is what an observation has against the action; nil: nothing.
-func (c *Client) against(o observation, action string) error {
+// look asks about the machine.
+func (c *Client) look(ctx context.Context, m machine) (observation, error) {
+	if c.urls[observe] == "" {
+		return observation{}, &kit.Refusal{Why: kit.Setup, Text: "providers.http has no observe.url"}
+	}
+	a := c.post(ctx, document{Action: observe, machine: m}, nil)
+	if !own(a) || a.Status/100 != 2 {
+		return observation{}, c.explain(a)
+	}
+	o, err := parse(a.Body, m.UID)
+	if err != nil {
+		return o, &kit.Refusal{Why: kit.Machine, Text: "the receiver's answer is not an observation", Cause: c.secrets.Error(err)}
+	}
+	return o, nil
+}
+
+// ask says what is against the action; nil: nothing is known against it.
+func (c *Client) ask(ctx context.Context, m engine.Machine, action string) error {
+	if c.urls[observe] == "" {
+		return nil // nobody can be asked
+	}
+	o, err := c.look(ctx, machineOf(m))
 	switch {
+	case err != nil:
+		return err
 	case o.Job != nil && o.Job.State == working:
 		return &kit.Refusal{Why: kit.While, Text: "the receiver is still at work on this machine" + c.quoted(o.Job.Attempt+" "+o.Job.Message)}
 	case !slices.Contains(o.Can, action):
 		return &kit.Refusal{Why: kit.Machine, Text: "the receiver cannot " + action + " this machine now" + c.quoted(o.Message)}
 	}
 	return nil
+}
+
+// Testify says whether the machine runs.
+func (c *Client) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
+	o, err := c.look(ctx, machineOf(m))
+	if err != nil {
+		return signs.Testimony{Answer: signs.Unknown, Saw: kit.Told(err, kit.Unreached, c.secrets, "the receiver did not say whether the machine runs: %s").Text}
+	}
+	return signs.Testimony{Answer: runs[o.Machine], Saw: "the receiver says that the machine is " + o.Machine}
+}
+
+// Replacer is the remediation replace.
+type Replacer struct{ Action }
+
+// Act is engine.Actuator's. Without what the survey kept nobody could prove the replacement afterwards.
+func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	if err := m.Before.Read(&machine{}); err != nil {
+		return remediations.CallRefused, fmt.Errorf("replacing node %q over HTTP: nothing was done: %w", m.Node, err)
+	}
+	return c.Action.Act(ctx, m, mayStill)
+}
+
+// Survey keeps what the receiver is asked by afterwards.
+func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+	if s := c.Action.Survey(ctx, m); s.Trouble != "" {
+		return s
+	}
+	return remediations.Keeping(machineOf(m))
+}
+
+// Replaced says how far the replacement is. The old machine is gone for good where the receiver says that it is off or gone.
+func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (r remediations.Replacement, err error) {
+	var was machine
+	if err := b.Read(&was); err != nil {
+		return r, err
+	}
+	o, err := c.look(ctx, was)
+	if err != nil {
+		return r, kit.Told(err, kit.Unreached, c.secrets, "the receiver did not say how far the replacement is: %s")
+	}
+	var lacks []string
+	if r.MachineGone = o.Machine == off || o.Machine == gone; !r.MachineGone {
+		lacks = append(lacks, "the receiver says of the old machine that it is "+o.Machine)
+	}
+	if o.Job != nil && o.Job.State != done {
+		lacks = append(lacks, "the receiver says of its job: "+o.Job.State+c.quoted(o.Job.Message))
+	}
+	if o.Job != nil && o.Job.State == failed {
+		r.Blocked = lacks[len(lacks)-1]
+	}
+	r.Successors = slices.DeleteFunc(o.Successors, func(id string) bool { return id == "" || id == was.ProviderID })
+	if len(r.Successors) == 0 {
+		lacks = append(lacks, "the receiver names no successor")
+	}
+	r.Missing = strings.Join(lacks, "; ")
+	return r, nil
 }

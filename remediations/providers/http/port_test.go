@@ -49,7 +49,7 @@ func TestWhatEachAnswerMeans(t *testing.T) {
 		"422":                      {status: 422, want: remediations.CallRefused},
 		"429":                      {status: 429, want: remediations.CallRefused, later: true},
 		"405":                      {status: 405, kind: jsonType, body: `{"message": "x"}`, want: remediations.CallUnknown},
-		"301":                      {status: 301, want: remediations.CallUnknown, says: "redirects are not followed"},
+		"301":                      {status: 301, want: remediations.CallUnknown, says: "follows no redirect"},
 		"500":                      {status: 500, kind: jsonType, body: `{"message": "the switch hangs"}`, want: remediations.CallUnknown, says: `"the switch hangs"`},
 		"503 that asks for a wait": {status: 503, want: remediations.CallUnknown},
 	} {
@@ -129,12 +129,12 @@ func TestARequestProvesWhoAsks(t *testing.T) {
 func TestAKeyThatCannotBeReadSendsNothing(t *testing.T) {
 	t.Parallel()
 	r, c := receiving(t, observe)
-	c.o.SigningKeyFile += "-gone"
+	c.SigningKeyFile += "-gone"
 	outcome, err := Action{c, "reboot"}.Act(t.Context(), machine1, yes)
 	require.Equal(t, remediations.CallRefused, outcome)
 	require.ErrorContains(t, err, "reading the signing key")
 	require.Empty(t, r.got())
-	_, err = New(c.o)
+	_, err = New(c.HTTP)
 	require.ErrorContains(t, err, "reading the signing key", "nor does Drydock start so")
 }
 

@@ -18,6 +18,8 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations/providers/http/settings"
 )
 
 const (
@@ -162,11 +164,13 @@ func client(t testing.TB, url string, timeout time.Duration, without ...string) 
 		_, leaf := certificate()
 		cfg.TLSConfig = promconfig.TLSConfig{CA: string(pemOf(leaf))}
 	}
-	urls := map[string]string{"reboot": url + "/reboot", "replace": url + "/replace", observe: url + "/observe"}
-	for _, action := range without {
-		delete(urls, action)
+	o := settings.HTTP{SigningKeyFile: file(t, "key", secret), HTTPConfig: cfg, Timeout: timeout}
+	for action, place := range map[string]**settings.Place{"reboot": &o.Reboot, "replace": &o.Replace, observe: &o.Observe} {
+		if !slices.Contains(without, action) {
+			*place = &settings.Place{URL: url + "/" + action}
+		}
 	}
-	c, err := New(Options{URLs: urls, SigningKeyFile: file(t, "key", secret), HTTPConfig: cfg, Timeout: timeout})
+	c, err := New(o)
 	require.NoError(t, err)
 	return c
 }

@@ -36,16 +36,15 @@ type HTTP struct {
 
 // Place is where requests of one kind go.
 type Place struct {
-	URL string   `json:"url"`
-	to  *url.URL // as it is read
+	URL string `json:"url"`
+	to  *url.URL
 }
 
-// To is the URL as it is used; empty: there is none.
-func (p *Place) To() string {
-	if p == nil || p.to == nil {
-		return ""
-	}
-	return p.to.String()
+// URLs are the places by the actions that go there.
+func (c *HTTP) URLs() map[string]string {
+	urls := map[string]string{}
+	c.each(func(key string, p *Place) { urls[key] = p.URL })
+	return urls
 }
 
 // each calls do for the places that the section has.
@@ -64,7 +63,9 @@ func (c *HTTP) each(do func(key string, p *Place)) {
 func (c *HTTP) Check(r section.Reader, at section.Pointer) {
 	c.each(func(key string, p *Place) {
 		if !r.Faulty(at.To(key, "url")) {
-			p.to = r.URL(at.To(key, "url"), p.URL)
+			if p.to = r.URL(at.To(key, "url"), p.URL); p.to != nil {
+				p.URL = p.to.String()
+			}
 		}
 	})
 	if c.Reboot == nil && c.Replace == nil {
