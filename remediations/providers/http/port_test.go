@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	promconfig "github.com/prometheus/common/config"
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
@@ -229,4 +230,38 @@ func TestADocumentIsBounded(t *testing.T) {
 	require.Equal(t, remediations.CallRefused, outcome)
 	require.ErrorContains(t, err, "Drydock sends at most")
 	require.Empty(t, r.got())
+}
+
+// TestATokenIsFetchedBeforeTheLastLook: the request for an OAuth 2 token is not the one that the last look lets out, and where there is no
+// token nothing is sent.
+func TestATokenIsFetchedBeforeTheLastLook(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]remediations.CallOutcome{200: remediations.CallAccepted, 401: remediations.CallRefused} {
+		var fetched, looked, acted int
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if req.URL.Path == "/token" {
+				fetched++
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, `{"access_token": "a", "token_type": "Bearer"}`)
+				return
+			}
+			acted++
+		}))
+		defer server.Close()
+		o := client(t, server.URL, time.Minute, observe).HTTP
+		o.HTTPConfig.Authorization = nil
+		o.HTTPConfig.OAuth2 = &promconfig.OAuth2{ClientID: "drydock", ClientSecret: "of-the-client", TokenURL: server.URL + "/token"}
+		c, err := New(o)
+		require.NoError(t, err)
+		outcome, err := Action{c, "reboot"}.Act(t.Context(), machine1, func() error {
+			looked++
+			require.Equal(t, 1, fetched)
+			require.Zero(t, acted)
+			return nil
+		})
+		require.Equal(t, want, outcome, "%v", err)
+		good := map[bool]int{true: 1}[status == 200]
+		require.Equal(t, []int{good, good}, []int{looked, acted})
+	}
 }
