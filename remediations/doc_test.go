@@ -31,12 +31,12 @@ func testsOfTheRepository(t *testing.T) map[string]bool {
 	return all
 }
 
-// TestInvariantsNameTestsThatExist: the package documentation and docs/safety.md have all eleven, each with tests, and
+// TestInvariantsNameTestsThatExist: the package documentation and docs/reference/safety.md have all eleven, each with tests, and
 // no test that is not there.
 func TestInvariantsNameTestsThatExist(t *testing.T) {
 	all := testsOfTheRepository(t)
 	require.True(t, all["TestInvariantsNameTestsThatExist"], "the control")
-	for file, heading := range map[string]string{"doc.go": "//  %d. ", "../docs/safety.md": "## %d. "} {
+	for file, heading := range map[string]string{"doc.go": "//  %d. ", "../docs/reference/safety.md": "## %d. "} {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			b, err := os.ReadFile(file)
 			require.NoError(t, err)
@@ -55,10 +55,10 @@ func TestInvariantsNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// TestWhoCanMakeDrydockActNamesItsTests: docs/security.md names no test that is not there, and each line of its first table has some.
+// TestWhoCanMakeDrydockActNamesItsTests: docs/reference/security.md names no test that is not there, and each line of its first table has some.
 func TestWhoCanMakeDrydockActNamesItsTests(t *testing.T) {
 	all := testsOfTheRepository(t)
-	page, err := os.ReadFile("../docs/security.md")
+	page, err := os.ReadFile("../docs/reference/security.md")
 	require.NoError(t, err)
 	for _, name := range testName.FindAllString(string(page), -1) {
 		require.True(t, all[name], "%s is no test", name)
@@ -89,9 +89,9 @@ func TestWhoCanMakeDrydockActNamesItsTests(t *testing.T) {
 	}
 }
 
-// TestArchitectureNamesWhatThereIs: each file that docs/architecture.md names is there, with the function or type behind its name.
+// TestArchitectureNamesWhatThereIs: each file that docs/contributing/architecture.md names is there, with the function or type behind its name.
 func TestArchitectureNamesWhatThereIs(t *testing.T) {
-	page, err := os.ReadFile("../docs/architecture.md")
+	page, err := os.ReadFile("../docs/contributing/architecture.md")
 	require.NoError(t, err)
 	cited := regexp.MustCompile("`([a-z_]+(?:/[A-Za-z_*.]+)+)`(?:\\s+`(\\w+)`)?").FindAllStringSubmatch(string(page), -1)
 	require.Greater(t, len(cited), 20, "the control")

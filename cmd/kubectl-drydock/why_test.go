@@ -560,7 +560,7 @@ func TestThePageShowsWhatWhyPrints(t *testing.T) {
 	require.Equal(t, 3, code)
 	stdout = strings.ReplaceAll(stdout, asked, "http://localhost:9093")
 	golden(t, "why", stdout)
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubectl-drydock.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operate", "kubectl-drydock.md"))
 	require.NoError(t, err)
 	require.Contains(t, string(page), "```console\n$ kubectl drydock why node-3 --alertmanager http://localhost:9093\n"+stdout+"```\n")
 }

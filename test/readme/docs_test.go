@@ -25,7 +25,7 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-const troubleshooting = "docs/troubleshooting.md"
+const troubleshooting = "docs/operate/troubleshooting.md"
 
 // pages are all that people read.
 func pages(t *testing.T) (out []string) {
@@ -210,7 +210,7 @@ func firstCells(text string) (out []string) {
 }
 
 func TestEveryEventIsExplained(t *testing.T) {
-	require.Equal(t, eventReasons(t), firstCells(page(t, "docs/events.md")))
+	require.Equal(t, eventReasons(t), firstCells(page(t, "docs/reference/events.md")))
 }
 
 func TestEveryStateOfTheSelfTestIsExplained(t *testing.T) {
@@ -272,7 +272,7 @@ func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
 	newer, err := ledger.Decode(data)
 	require.NoError(t, err, "an unknown field holds nothing")
 	require.Contains(t, newer.Encode()["status"], `"new":1`)
-	versions := section(t, "docs/upgrade.md", "Which versions are on record?")
+	versions := section(t, "docs/operate/upgrade-uninstall.md", "Which versions are on record?")
 	require.Contains(t, versions, `"v":1`)
 	require.Contains(t, versions, "key `v` | `"+saved["v"]+"`")
 	require.Contains(t, versions, "drydock.dev/v1alpha1")
@@ -282,7 +282,7 @@ func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
 func TestTheMetricsOfThePagesExist(t *testing.T) {
 	known := page(t, "docs/metrics.md")
 	name := regexp.MustCompile(`\bdrydock_[a-z_]+`)
-	for _, p := range []string{"README.md", troubleshooting, "docs/install.md", "docs/upgrade.md", "docs/civo.md"} {
+	for _, p := range []string{"README.md", troubleshooting, "docs/install.md", "docs/operate/upgrade-uninstall.md", "docs/providers/civo.md"} {
 		for _, metric := range name.FindAllString(page(t, p), -1) {
 			require.Contains(t, known, "`"+metric+"`", "%s names %s", p, metric)
 		}
