@@ -25,7 +25,11 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-const troubleshooting = "docs/operate/troubleshooting.md"
+const (
+	troubleshooting = "docs/operate/troubleshooting.md"
+	holdReasons     = "docs/operate/hold-reasons.md"
+	upgrade         = "docs/operate/upgrade-uninstall.md"
+)
 
 // pages are all that people read.
 func pages(t *testing.T) (out []string) {
@@ -122,7 +126,7 @@ func goldenMessages(t *testing.T) map[string][]string {
 func TestEveryReasonIsExplainedInItsOwnWords(t *testing.T) {
 	messages := goldenMessages(t)
 	var chapters []string
-	for _, chapter := range strings.Split(section(t, troubleshooting, "Everything is held. Why, and what do I do?"), "\n### ")[1:] {
+	for _, chapter := range strings.Split(page(t, holdReasons), "\n## ")[1:] {
 		name, text, _ := strings.Cut(chapter, "\n")
 		chapters = append(chapters, name)
 		quoted, advice := 0, ""
@@ -225,7 +229,7 @@ func TestEveryStateOfTheSelfTestIsExplained(t *testing.T) {
 // TestThePolicyToCopyIsTheShippedOne but for its mode, once the chart and the program have read it.
 func TestThePolicyToCopyIsTheShippedOne(t *testing.T) {
 	var values m
-	require.NoError(t, yaml.Unmarshal([]byte(blocks(section(t, "docs/install.md", "How do I let it repair?"), "yaml")[0]), &values))
+	require.NoError(t, yaml.Unmarshal([]byte(blocks(section(t, "docs/install.md", enforceHeading), "yaml")[0]), &values))
 	rendered, err := lab.RenderChart("drydock", "drydock", values)
 	require.NoError(t, err)
 	text, err := lab.RenderedConfig(rendered)
@@ -249,7 +253,7 @@ func TestThePolicyToCopyIsTheShippedOne(t *testing.T) {
 	require.Equal(t, 1, enforced)
 }
 
-// TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow, as upgrade.md says: a version as well as a field.
+// TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow, as the page says: a version as well as a field.
 func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
 	record := requests.Record(remediations.PhaseVerifying).Encode()
 	_, err := remediations.DecodeRecord(record)
@@ -272,7 +276,7 @@ func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
 	newer, err := ledger.Decode(data)
 	require.NoError(t, err, "an unknown field holds nothing")
 	require.Contains(t, newer.Encode()["status"], `"new":1`)
-	versions := section(t, "docs/operate/upgrade-uninstall.md", "Which versions are on record?")
+	versions := section(t, upgrade, "Versions on record")
 	require.Contains(t, versions, `"v":1`)
 	require.Contains(t, versions, "key `v` | `"+saved["v"]+"`")
 	require.Contains(t, versions, "drydock.dev/v1alpha1")
@@ -286,5 +290,47 @@ func TestTheMetricsOfThePagesExist(t *testing.T) {
 		for _, metric := range name.FindAllString(page(t, p), -1) {
 			require.Contains(t, known, "`"+metric+"`", "%s names %s", p, metric)
 		}
+	}
+}
+
+// TestEachPageIsInTheNavigationOnce: in mkdocs.yml, and docs/README.md links each.
+func TestEachPageIsInTheNavigationOnce(t *testing.T) {
+	var site struct {
+		Dir string `json:"docs_dir"`
+		Nav []any  `json:"nav"`
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(page(t, "mkdocs.yml")), &site))
+	var listed []string
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			listed = append(listed, filepath.Join(site.Dir, v))
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			for _, e := range v {
+				walk(e)
+			}
+		}
+	}
+	walk(site.Nav)
+	var written []string
+	for _, name := range pages(t) {
+		if strings.HasPrefix(name, site.Dir+"/") {
+			written = append(written, name)
+		}
+	}
+	require.ElementsMatch(t, written, listed)
+
+	const index = "docs/README.md"
+	linked := map[string]bool{index: true}
+	for _, l := range link.FindAllStringSubmatch(page(t, index), -1) {
+		linked[filepath.Join("docs", l[1])] = true
+	}
+	for _, name := range written {
+		require.True(t, linked[name], "%s does not link %s", index, name)
 	}
 }
