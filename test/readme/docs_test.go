@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/config"
@@ -251,6 +252,47 @@ func TestThePolicyToCopyIsTheShippedOne(t *testing.T) {
 		require.Equal(t, &was, p.Policy)
 	}
 	require.Equal(t, 1, enforced)
+}
+
+// TestTheREADMEInstallsWhatItSays: the chart takes its values, Drydock observes, and the pods run the image that was built.
+func TestTheREADMEInstallsWhatItSays(t *testing.T) {
+	typed := commands(t, "README.md", "Install in observe mode")
+	i := slices.IndexFunc(typed, func(line string) bool { return strings.HasPrefix(line, "helm install drydock charts/drydock ") })
+	require.GreaterOrEqual(t, i, 0)
+	values := m{}
+	for _, set := range regexp.MustCompile(`--set (\S+)=(\S+)`).FindAllStringSubmatch(typed[i], -1) {
+		at, path := values, strings.Split(set[1], ".")
+		for _, key := range path[:len(path)-1] {
+			if at[key] == nil {
+				at[key] = m{}
+			}
+			at = at[key].(m)
+		}
+		var value any
+		require.NoError(t, yaml.Unmarshal([]byte(set[2]), &value))
+		at[path[len(path)-1]] = value
+	}
+	rendered, err := lab.RenderChart("drydock", "drydock", values)
+	require.NoError(t, err)
+	text, err := lab.RenderedConfig(rendered)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "mode: observe\n")
+	var pods appsv1.Deployment
+	require.NoError(t, yaml.Unmarshal([]byte(rendered["drydock/templates/deployment.yaml"]), &pods))
+	image := pods.Spec.Template.Spec.Containers[0].Image
+	require.Contains(t, typed, "docker push "+image, "the image that is pushed")
+	name, tag, _ := strings.Cut(image, ":")
+	require.Contains(t, typed, "make image IMAGE="+name+" VERSION="+tag, "and built")
+	for _, object := range []string{"prometheusrule", "servicemonitor", "alertmanagerconfig"} {
+		require.Contains(t, rendered["drydock/templates/"+object+".yaml"], "release: kube-prometheus-stack", object)
+	}
+}
+
+// TestTheREADMEIsOneScreen: a newcomer reads it to its end.
+func TestTheREADMEIsOneScreen(t *testing.T) {
+	text := page(t, "README.md")
+	require.Less(t, len(strings.Fields(text)), 500)
+	require.LessOrEqual(t, len(link.FindAllString(text, -1)), 15)
 }
 
 // TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow, as the page says: a version as well as a field.
