@@ -100,7 +100,7 @@ image: ## A container image IMAGE:VERSION with docker or podman, or bin/image.ta
 	echo "make image needs docker or podman that answers, or ko; make build makes the binary alone" >&2; exit 1
 
 .PHONY: release
-release: ## A release of the tag VERSION in the folder OUT, signed with KEY: make release VERSION=v1.2.3 URL=https://… (docs/release.md)
+release: ## A release of the tag VERSION in the folder OUT, signed with KEY: make release VERSION=v1.2.3 URL=https://… (docs/contributing/release.md)
 	$(TESTGO) run ./internal/release -version '$(VERSION)' -url '$(URL)' -out '$(or $(OUT),dist)' $(if $(KEY),-key '$(KEY)') $(RELEASE)
 
 .PHONY: lab

@@ -31,12 +31,16 @@ func testsOfTheRepository(t *testing.T) map[string]bool {
 	return all
 }
 
-// TestInvariantsNameTestsThatExist: the package documentation and docs/safety.md have all eleven, each with tests, and
-// no test that is not there.
+const promisesPage = "../docs/contributing/promises.md"
+
+// TestInvariantsNameTestsThatExist: the package documentation and the developers' page have all eleven, each with tests, and
+// no test that is not there. The page for users has the same eleven promises.
 func TestInvariantsNameTestsThatExist(t *testing.T) {
 	all := testsOfTheRepository(t)
 	require.True(t, all["TestInvariantsNameTestsThatExist"], "the control")
-	for file, heading := range map[string]string{"doc.go": "//  %d. ", "../docs/safety.md": "## %d. "} {
+	users, err := os.ReadFile("../docs/reference/safety.md")
+	require.NoError(t, err)
+	for file, heading := range map[string]string{"doc.go": "//  %d. ", promisesPage: "## %d. "} {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			b, err := os.ReadFile(file)
 			require.NoError(t, err)
@@ -47,39 +51,53 @@ func TestInvariantsNameTestsThatExist(t *testing.T) {
 			for i := 1; i <= 11; i++ {
 				_, part, ok := strings.Cut(text, fmt.Sprintf(heading, i))
 				require.True(t, ok, "invariant %d", i)
+				promise, _, _ := strings.Cut(part, "\n")
 				part, _, _ = strings.Cut(part, fmt.Sprintf(heading, i+1))
 				part, _, _ = strings.Cut(part, "\n## ")
 				require.NotEmpty(t, testName.FindAllString(part, -1), "invariant %d", i)
+				if file == promisesPage {
+					require.Contains(t, string(users), "\n"+fmt.Sprintf(heading, i)+promise+"\n", "the page for users has it")
+				}
 			}
 		})
 	}
 }
 
-// TestWhoCanMakeDrydockActNamesItsTests: docs/security.md names no test that is not there, and each line of its first table has some.
-func TestWhoCanMakeDrydockActNamesItsTests(t *testing.T) {
-	all := testsOfTheRepository(t)
-	page, err := os.ReadFile("../docs/security.md")
+// whoCan are the rows of the chapter's first table by what they name in bold.
+func whoCan(t *testing.T, page string) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile(page)
 	require.NoError(t, err)
-	for _, name := range testName.FindAllString(string(page), -1) {
-		require.True(t, all[name], "%s is no test", name)
-	}
-	_, table, found := strings.Cut(string(page), "## Who can make Drydock act\n")
+	_, table, found := strings.Cut(string(text), "## Who can make Drydock act\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n## ")
-	_, table, found = strings.Cut(table, "|---|---|---|---|\n")
+	_, table, found = strings.Cut(table, "|---")
 	require.True(t, found)
-	who := map[string]bool{}
+	_, table, _ = strings.Cut(table, "\n")
+	rows := map[string][]string{}
 	for row := range strings.Lines(table) {
-		cells := strings.Split(strings.TrimSpace(row), "|")
+		cells := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), "|")
 		if len(cells) == 1 {
 			break
 		}
-		require.Len(t, cells, 6, row)
-		for _, cell := range cells[1:4] {
+		for _, cell := range cells {
 			require.NotEmpty(t, strings.TrimSpace(cell), row)
 		}
-		require.NotEmpty(t, testName.FindAllString(cells[4], -1), "no test tries: %s", row)
-		who[regexp.MustCompile(`\*\*[^|]+\*\*`).FindString(cells[1])] = true
+		rows[cells[0]] = cells[1:]
+	}
+	return rows
+}
+
+// TestWhoCanMakeDrydockActNamesItsTests: each row of docs/reference/security.md has its row with tests on the developers' page.
+func TestWhoCanMakeDrydockActNamesItsTests(t *testing.T) {
+	rows, tests := whoCan(t, "../docs/reference/security.md"), whoCan(t, promisesPage)
+	require.Len(t, tests, len(rows))
+	bold, who := regexp.MustCompile(`\*\*[^|]+\*\*`), map[string]bool{}
+	for row, cells := range rows {
+		require.Len(t, cells, 2, row)
+		require.NotEmpty(t, tests[row], "no test tries: %s", row)
+		require.NotEmpty(t, testName.FindAllString(tests[row][0], -1), "no test tries: %s", row)
+		who[bold.FindString(row)] = true
 	}
 	for _, identity := range []string{
 		"**PrometheusRule**", "**ServiceMonitor** or **PodMonitor**", "**Alertmanager's API**", "**receiver without the token**", "**receiver's token**", "**kubelet**",
@@ -89,9 +107,29 @@ func TestWhoCanMakeDrydockActNamesItsTests(t *testing.T) {
 	}
 }
 
-// TestArchitectureNamesWhatThereIs: each file that docs/architecture.md names is there, with the function or type behind its name.
+// TestPagesForUsersNameNoTests: which test shows what is for developers.
+func TestPagesForUsersNameNoTests(t *testing.T) {
+	pages, err := filepath.Glob("../docs/*.md")
+	require.NoError(t, err)
+	deeper, err := filepath.Glob("../docs/*/*.md")
+	require.NoError(t, err)
+	developers := 0
+	for _, page := range append(pages, deeper...) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		named := testName.FindAllString(string(text), -1)
+		if strings.Contains(page, "/contributing/") {
+			developers += len(named)
+			continue
+		}
+		require.Empty(t, named, page)
+	}
+	require.Positive(t, developers, "the control")
+}
+
+// TestArchitectureNamesWhatThereIs: each file that docs/contributing/architecture.md names is there, with the function or type behind its name.
 func TestArchitectureNamesWhatThereIs(t *testing.T) {
-	page, err := os.ReadFile("../docs/architecture.md")
+	page, err := os.ReadFile("../docs/contributing/architecture.md")
 	require.NoError(t, err)
 	cited := regexp.MustCompile("`([a-z_]+(?:/[A-Za-z_*.]+)+)`(?:\\s+`(\\w+)`)?").FindAllStringSubmatch(string(page), -1)
 	require.Greater(t, len(cited), 20, "the control")

@@ -19,7 +19,7 @@ import (
 
 const module = "drydock.dev/drydock/"
 
-// room is a row of the table of docs/architecture.md: some folders, and what of Drydock they import.
+// room is a row of the table of docs/contributing/architecture.md: some folders, and what of Drydock they import.
 type room struct {
 	folders, imports []string
 	all              bool
@@ -28,10 +28,10 @@ type room struct {
 // rooms are the rows of the table.
 func rooms(t *testing.T) (out []room) {
 	t.Helper()
-	text, err := os.ReadFile("../docs/architecture.md")
+	text, err := os.ReadFile("../docs/contributing/architecture.md")
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(text), "| folder | what lives there | what of Drydock it imports |\n|---|---|---|\n")
-	require.True(t, found, "docs/architecture.md has the table")
+	require.True(t, found, "docs/contributing/architecture.md has the table")
 	table, _, _ = strings.Cut(table, "\n\n")
 	word := regexp.MustCompile("`([^`]+)`")
 	named := func(cell string) (out []string) {
@@ -42,7 +42,7 @@ func rooms(t *testing.T) (out []room) {
 			}
 			matches, err := filepath.Glob("../" + name)
 			require.NoError(t, err)
-			require.NotEmpty(t, matches, "docs/architecture.md names %s, which is not there", name)
+			require.NotEmpty(t, matches, "docs/contributing/architecture.md names %s, which is not there", name)
 			out = append(out, name)
 		}
 		return out
@@ -156,7 +156,7 @@ func misfits(rooms []room, imported map[string][]string) (out []string) {
 	return out
 }
 
-// TestTheHouseIsAsItsTableSays: each folder imports what its row of the table in docs/architecture.md names, and nothing else of Drydock. So
+// TestTheHouseIsAsItsTableSays: each folder imports what its row of the table in docs/contributing/architecture.md names, and nothing else of Drydock. So
 // no provider knows another, the engine knows none, and what is for tests alone stays there.
 func TestTheHouseIsAsItsTableSays(t *testing.T) {
 	table, code := rooms(t), imported(t)

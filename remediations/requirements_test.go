@@ -12,28 +12,28 @@ import (
 
 var rulesTest = regexp.MustCompile("`(rules/tests/\\w+\\.yaml)`")
 
-const requirementsPage = "../docs/requirements.md"
+const requirementsPage = "../docs/contributing/requirements.md"
 
 // TestCivoRequirements: each of what Civo's node-agent set out to do has, on the developers' page, a test that exists. The tests
 // that the page for users names exist as well.
 func TestCivoRequirements(t *testing.T) {
-	requirementsAreShown(t, "../docs/civo.md", "S3", upTo(16)...)
+	requirementsAreShown(t, "../docs/providers/civo.md", "S3", upTo(16)...)
 }
 
 // TestSidecarRequirements: the same of what Sei's controller set out to do.
 func TestSidecarRequirements(t *testing.T) {
-	requirementsAreShown(t, "../docs/sidecars.md", "S0", upTo(16)...)
+	requirementsAreShown(t, "../docs/special/sidecars.md", "S0", upTo(16)...)
 }
 
 // TestHostRequirements: the same of what thecloud's self-healing set out to do.
 func TestHostRequirements(t *testing.T) {
-	requirementsAreShown(t, "../docs/hosts.md", "S1", upTo(17)...)
+	requirementsAreShown(t, "../docs/providers/ssh.md", "S1", upTo(17)...)
 }
 
 // TestMeshRequirements: the same of a mesh of locations. The others speak of Kilo itself, of its later versions, and of
 // where the fault was first seen.
 func TestMeshRequirements(t *testing.T) {
-	requirementsAreShown(t, "../docs/kilo.md", "S2", 1, 2, 3, 6, 7, 8, 9, 10, 12)
+	requirementsAreShown(t, "../docs/special/kilo.md", "S2", 1, 2, 3, 6, 7, 8, 9, 10, 12)
 }
 
 func upTo(last int) (all []int) {

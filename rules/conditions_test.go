@@ -17,7 +17,7 @@ import (
 // TestConditionsOfOthersAreTheSameInRulesPoliciesAndDocs: a condition that only the rule has can never be witnessed, and one that
 // only the witness has never fires.
 func TestConditionsOfOthersAreTheSameInRulesPoliciesAndDocs(t *testing.T) {
-	page, err := os.ReadFile("../docs/neighbours.md")
+	page, err := os.ReadFile("../docs/operate/other-systems.md")
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(page), "## The conditions that are alerts\n")
 	require.True(t, found)

@@ -97,7 +97,7 @@ func (a *asked) run(ctx context.Context, out, progress io.Writer) error {
 	case a.config == "":
 		return cli.Usage(errors.New("--config is missing: name the configuration file"))
 	case a.tsdb != "":
-		return cli.Usage(errors.New("--tsdb is gone: start a Prometheus over the folder, as docs/backtest.md shows, and name it with --prometheus"))
+		return cli.Usage(errors.New("--tsdb is gone: start a Prometheus over the folder, as docs/operate/backtest.md shows, and name it with --prometheus"))
 	case a.prometheus == "":
 		return cli.Usage(errors.New("--prometheus is missing: name the URL of a Prometheus"))
 	case !slices.Contains(formats, a.output):

@@ -58,7 +58,7 @@ func TestCleanupSaysFirstWhatItWouldRemove(t *testing.T) {
 	require.Equal(t, cli.ExitOK, code, stderr)
 	golden(t, "cleanup", "$ kubectl drydock cleanup\n"+stdout)
 	require.Empty(t, d.patches(), "a dry run")
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubectl-drydock.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operate", "kubectl-drydock.md"))
 	require.NoError(t, err)
 	require.Contains(t, string(page), "```console\n$ kubectl drydock cleanup\n"+stdout+"```\n", "what the page prints")
 

@@ -79,7 +79,7 @@ func storm() []runtime.Object {
 // TestThePageShowsTheStatusThatIsPrinted, line by line.
 func TestThePageShowsTheStatusThatIsPrinted(t *testing.T) {
 	_, stdout, _ := newDesk(t, storm()...).run("status")
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubectl-drydock.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operate", "kubectl-drydock.md"))
 	require.NoError(t, err)
 	require.Contains(t, string(page), "```console\n$ kubectl drydock status\n"+stdout+"```\n")
 }

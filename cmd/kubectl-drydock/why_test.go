@@ -560,7 +560,7 @@ func TestThePageShowsWhatWhyPrints(t *testing.T) {
 	require.Equal(t, 3, code)
 	stdout = strings.ReplaceAll(stdout, asked, "http://localhost:9093")
 	golden(t, "why", stdout)
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubectl-drydock.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operate", "kubectl-drydock.md"))
 	require.NoError(t, err)
 	require.Contains(t, string(page), "```console\n$ kubectl drydock why node-3 --alertmanager http://localhost:9093\n"+stdout+"```\n")
 }
@@ -659,7 +659,7 @@ func TestWhyNamesTheDrydockInCharge(t *testing.T) {
 // TestStatusSaysSinceWhenNoAdmissionRequestHasCome to a replica that has a webhook.
 func TestStatusSaysSinceWhenNoAdmissionRequestHasCome(t *testing.T) {
 	t.Parallel()
-	const firewall = "if nodes were cordoned since, a firewall may keep the API server from the port of config.webhook.listen (default 9443): docs/admission.md\n"
+	const firewall = "if nodes were cordoned since, a firewall may keep the API server from the port of config.webhook.listen (default 9443): docs/reference/admission.md\n"
 	for says, a := range map[string]*ledger.Admission{
 		"Webhook:  no request has come to the webhook of the leading replica since it began to serve at 2026-11-20T20:05:00Z (60m ago); " + firewall: {Serving: now.Add(-time.Hour)},
 		"Webhook:  the last request came to the webhook of the leading replica at 2026-11-20T21:00:00Z (5m ago)\n":                                   {Serving: now.Add(-time.Hour), Last: now.Add(-5 * time.Minute)},

@@ -11,9 +11,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestExamplesOfTheCivoPageLoad: what people copy from docs/civo.md is taken as it stands, and replaces no GPU node.
+// TestExamplesOfTheCivoPageLoad: what people copy from docs/providers/civo.md is taken as it stands, and replaces no GPU node.
 func TestExamplesOfTheCivoPageLoad(t *testing.T) {
-	_, blocks := examples(t, "civo.md")
+	_, blocks := examples(t, "providers/civo.md")
 	require.Len(t, blocks, 5)
 	for _, text := range blocks {
 		if strings.HasPrefix(text, "providers") {
@@ -38,10 +38,10 @@ func TestExamplesOfTheCivoPageLoad(t *testing.T) {
 
 // TestTheCivoPageNamesAllThatIsShipped: each alert, each policy.
 func TestTheCivoPageNamesAllThatIsShipped(t *testing.T) {
-	page, err := os.ReadFile("../../docs/civo.md")
+	page, err := os.ReadFile("../../docs/providers/civo.md")
 	require.NoError(t, err)
 	for _, c := range causes {
-		require.Contains(t, string(page), "["+c.rule+"](../rules/runbooks/"+c.rule+".md)")
+		require.Contains(t, string(page), "["+c.rule+"](../../rules/runbooks/"+c.rule+".md)")
 	}
 	for _, p := range Shipped().Policies {
 		if p.Kind != remediations.KindNode {
@@ -53,7 +53,7 @@ func TestTheCivoPageNamesAllThatIsShipped(t *testing.T) {
 
 // TestTheCivoPageLimitsTheWholeInstallation: who comes from node-agent means all repairs by the pool and by the wait.
 func TestTheCivoPageLimitsTheWholeInstallation(t *testing.T) {
-	page, blocks := examples(t, "civo.md")
+	page, blocks := examples(t, "providers/civo.md")
 	for _, row := range strings.Split(page, "\n") {
 		if strings.Contains(row, "`CIVO_NODE_POOL_ID`") {
 			require.Contains(t, row, "`providers.civo.nodeSelector`")

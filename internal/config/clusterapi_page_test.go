@@ -11,16 +11,16 @@ import (
 	clusterapi "drydock.dev/drydock/remediations/providers/clusterapi/settings"
 )
 
-// TestTheExampleOfAManagementClusterElsewhereLoads: the values that people copy from docs/cluster-api-elsewhere.md. A kubeconfig that is not
+// TestTheExampleOfAManagementClusterElsewhereLoads: the second values that people copy from docs/providers/cluster-api.md. A kubeconfig that is not
 // there is a fault.
 func TestTheExampleOfAManagementClusterElsewhereLoads(t *testing.T) {
-	_, blocks := examples(t, "cluster-api-elsewhere.md")
-	require.Len(t, blocks, 1)
+	_, blocks := examples(t, "providers/cluster-api.md")
+	require.Len(t, blocks, 2)
 	var values struct {
 		SecretMounts []struct{ Path string } `yaml:"secretMounts"`
 		Config       map[string]any
 	}
-	require.NoError(t, yaml.Unmarshal([]byte(blocks[0]), &values))
+	require.NoError(t, yaml.Unmarshal([]byte(blocks[1]), &values))
 	text := asTheChart(t, values.Config)
 	c, _, err := Read(strings.NewReader(text), Options{SkipFiles: true})
 	require.NoError(t, err)
@@ -29,11 +29,11 @@ func TestTheExampleOfAManagementClusterElsewhereLoads(t *testing.T) {
 	require.ErrorContains(t, err, `providers.clusterAPI.kubeconfig: file "/etc/drydock/management/kubeconfig" does not exist`)
 }
 
-// TestTheExampleOfTheClusterAPIPageLoads: the values that people copy from docs/cluster-api.md are taken, and serve the nodes that the
+// TestTheExampleOfTheClusterAPIPageLoads: the values that people copy from docs/providers/cluster-api.md are taken, and serve the nodes that the
 // page says. What it does with a Machine that no health check selects is a choice of two.
 func TestTheExampleOfTheClusterAPIPageLoads(t *testing.T) {
-	page, blocks := examples(t, "cluster-api.md")
-	require.Len(t, blocks, 1)
+	page, blocks := examples(t, "providers/cluster-api.md")
+	require.Len(t, blocks, 2)
 	for without, deletes := range map[string]bool{"": false, "conditions": false, "delete": true} {
 		var values struct{ Config map[string]any }
 		require.NoError(t, yaml.Unmarshal([]byte(blocks[0]), &values))

@@ -10,9 +10,9 @@ import (
 	external "drydock.dev/drydock/remediations/providers/external/settings"
 )
 
-// TestTheExampleOfTheExternalPageLoads: the values that people copy from docs/external.md are taken, and name the template.
+// TestTheExampleOfTheExternalPageLoads: the values that people copy from docs/providers/remediators.md are taken, and name the template.
 func TestTheExampleOfTheExternalPageLoads(t *testing.T) {
-	page, blocks := examples(t, "external.md")
+	page, blocks := examples(t, "providers/remediators.md")
 	require.Len(t, blocks, 1)
 	var values struct{ Config map[string]any }
 	require.NoError(t, yaml.Unmarshal([]byte(blocks[0]), &values))

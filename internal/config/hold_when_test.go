@@ -79,7 +79,7 @@ holdWhen:
 
 // TestThePageOfNeighboursHasEachShippedMark, with who sets it, what it means, and where that can be read.
 func TestThePageOfNeighboursHasEachShippedMark(t *testing.T) {
-	page, err := os.ReadFile("../../docs/neighbours.md")
+	page, err := os.ReadFile("../../docs/operate/other-systems.md")
 	require.NoError(t, err)
 	var want, got []string
 	for _, m := range marks.Shipped() {

@@ -14,10 +14,10 @@ import (
 	hostsettings "drydock.dev/drydock/remediations/providers/hosts/settings"
 )
 
-// TestTheValuesOfTheHostsPageLoad: what people copy from docs/hosts.md is taken, and carries out what the page says.
+// TestTheValuesOfTheHostsPageLoad: what people copy from docs/providers/ssh.md is taken, and carries out what the page says.
 func TestTheValuesOfTheHostsPageLoad(t *testing.T) {
-	page, blocks := examples(t, "hosts.md")
-	require.Len(t, blocks, 1)
+	page, blocks := examples(t, "providers/ssh.md")
+	require.Len(t, blocks, 3)
 	var v struct {
 		Secrets map[string]struct{ Name string }
 		Config  map[string]any
@@ -31,11 +31,10 @@ func TestTheValuesOfTheHostsPageLoad(t *testing.T) {
 	require.Contains(t, page, "`providers.hosts carries out "+strings.Join(of.Steps, ", ")+" for "+of.Serves()+"`")
 }
 
-// TestTheExamplesOfTheHostsPageLoad: the values that people copy from docs/hosts-reboot.md are taken, and do on which nodes what the page says.
+// TestTheExamplesOfTheHostsPageLoad: the values of the page's two examples are taken, and do on which nodes what the page says.
 func TestTheExamplesOfTheHostsPageLoad(t *testing.T) {
-	_, blocks := examples(t, "hosts-reboot.md")
-	values := slices.DeleteFunc(blocks, func(block string) bool { return !strings.HasPrefix(block, "secrets:") })
-	require.Len(t, values, 2)
+	_, blocks := examples(t, "providers/ssh.md")
+	values := blocks[1:]
 	for i, want := range []struct {
 		kubelet string
 		plan    []string

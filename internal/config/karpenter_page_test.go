@@ -10,9 +10,9 @@ import (
 	karpenter "drydock.dev/drydock/remediations/providers/karpenter/settings"
 )
 
-// TestTheExampleOfTheKarpenterPageLoads: the values that people copy from docs/karpenter.md are taken, and serve Karpenter's nodes.
+// TestTheExampleOfTheKarpenterPageLoads: the values that people copy from docs/providers/karpenter.md are taken, and serve Karpenter's nodes.
 func TestTheExampleOfTheKarpenterPageLoads(t *testing.T) {
-	_, blocks := examples(t, "karpenter.md")
+	_, blocks := examples(t, "providers/karpenter.md")
 	require.Len(t, blocks, 1)
 	var values struct{ Config map[string]any }
 	require.NoError(t, yaml.Unmarshal([]byte(blocks[0]), &values))

@@ -9,9 +9,9 @@ import (
 	metal3 "drydock.dev/drydock/remediations/providers/metal3/settings"
 )
 
-// TestTheExampleOfTheMetal3PageLoads: the values that people copy from docs/metal3.md are taken, and serve the nodes that the page says.
+// TestTheExampleOfTheMetal3PageLoads: the values that people copy from docs/providers/metal3.md are taken, and serve the nodes that the page says.
 func TestTheExampleOfTheMetal3PageLoads(t *testing.T) {
-	page, blocks := examples(t, "metal3.md")
+	page, blocks := examples(t, "providers/metal3.md")
 	require.Len(t, blocks, 1)
 	var values struct{ Config map[string]any }
 	require.NoError(t, yaml.Unmarshal([]byte(blocks[0]), &values))

@@ -9,10 +9,10 @@ import (
 	redfish "drydock.dev/drydock/remediations/providers/redfish/settings"
 )
 
-// TestTheExampleOfTheRedfishPageLoads: the values that people copy from docs/redfish.md are taken, name what they mount, and serve
+// TestTheExampleOfTheRedfishPageLoads: the values that people copy from docs/providers/redfish.md are taken, name what they mount, and serve
 // the nodes that the page says.
 func TestTheExampleOfTheRedfishPageLoads(t *testing.T) {
-	page, blocks := examples(t, "redfish.md")
+	page, blocks := examples(t, "providers/redfish.md")
 	require.Len(t, blocks, 1)
 	var values struct {
 		SecretMounts []struct{ Path string } `yaml:"secretMounts"`

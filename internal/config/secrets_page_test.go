@@ -53,6 +53,9 @@ func TestThePagesPutIntoSecretsWhatTheChartMounts(t *testing.T) {
 	require.NoError(t, err)
 	pages, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
+	deeper, err := filepath.Glob("../../docs/*/*.md")
+	require.NoError(t, err)
+	pages = append(pages, deeper...)
 	texts := map[string]string{}
 	for _, file := range append(append(examples, pages...), "../../README.md") {
 		text, err := os.ReadFile(file)

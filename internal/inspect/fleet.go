@@ -153,7 +153,7 @@ func selfTest(t selftest.Result, arrival *time.Time, now time.Time) Line {
 // quiet cluster.
 func admission(a ledger.Admission, now time.Time) Line {
 	if a.Last.IsZero() {
-		return Line{Label: "Webhook", Calm: true, same: "none " + Stamp(a.Serving), Text: fmt.Sprintf("no request has come to the webhook of the leading replica since it began to serve at %s; if nodes were cordoned since, a firewall may keep the API server from the port of config.webhook.listen (default 9443): docs/admission.md", Since(now, a.Serving))}
+		return Line{Label: "Webhook", Calm: true, same: "none " + Stamp(a.Serving), Text: fmt.Sprintf("no request has come to the webhook of the leading replica since it began to serve at %s; if nodes were cordoned since, a firewall may keep the API server from the port of config.webhook.listen (default 9443): docs/reference/admission.md", Since(now, a.Serving))}
 	}
 	return Line{Label: "Webhook", same: "some", Calm: true, Text: "the last request came to the webhook of the leading replica at " + Since(now, a.Last)}
 }

@@ -23,11 +23,11 @@ var programs = []string{"cmd/drydock", "cmd/drydock-agent", "internal", "receive
 // written are the fields that slog and logr write by themselves.
 var written = []string{"time", "level", "msg", "logger", "err"}
 
-// TestEveryFieldIsDocumented: the table in docs/logs.md has the fields that the code writes, and no others.
+// TestEveryFieldIsDocumented: the table in docs/reference/logs.md has the fields that the code writes, and no others.
 func TestEveryFieldIsDocumented(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
-	page, err := os.ReadFile(filepath.Join(root, "docs", "logs.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "reference", "logs.md"))
 	require.NoError(t, err)
 	var documented []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-zA-Z]+)` \\|").FindAllStringSubmatch(string(page), -1) {

@@ -1,4 +1,4 @@
-// Package logs makes the log of a program: one line for each thing that happened, as JSON or as text. docs/logs.md lists the
+// Package logs makes the log of a program: one line for each thing that happened, as JSON or as text. docs/reference/logs.md lists the
 // fields that a line may have.
 package logs
 

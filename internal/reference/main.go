@@ -61,9 +61,9 @@ func page(root string) (string, error) {
 	table(&b, agent)
 	b.WriteString("\n## Values of labels\n\n| label | values |\n|---|---|\n")
 	row(&b, "`outcome` of repairs", quoted(remediations.Outcomes))
-	row(&b, "`outcome` of steps", "`accepted`, `refused`, `unknown`: what the provider answered. `refused` includes calls that Drydock [withheld](troubleshooting.md#callwithheld), which cost no attempt")
+	row(&b, "`outcome` of steps", "`accepted`, `refused`, `unknown`: what the provider answered. `refused` includes calls that Drydock [withheld](operate/hold-reasons.md#callwithheld), which cost no attempt")
 	row(&b, "`phase`", quoted([]remediations.Phase{remediations.PhasePending, remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhaseExhausted}))
-	row(&b, "`reason` of holds", quoted(remediations.Reasons)+"; [troubleshooting.md](troubleshooting.md#everything-is-held-why-and-what-do-i-do) explains each")
+	row(&b, "`reason` of holds", quoted(remediations.Reasons)+"; [hold-reasons.md](operate/hold-reasons.md) explains each")
 	row(&b, "`reason` of signs", quoted(signs.Reasons))
 	row(&b, "`state` of the self-test", quoted(selftest.States))
 	return b.String(), nil

@@ -29,7 +29,7 @@ type repair struct {
 // repairOf reads the Node. Either the record or the label is enough: the ValidatingAdmissionPolicy, which cannot
 // read records, goes by the label alone, and the two must say the same. The exception is a repair whose policy only observes
 // now, until its step is proven or its deadline is over: the label does not name the policy, so the
-// ValidatingAdmissionPolicy denies where this package warns (docs/admission.md).
+// ValidatingAdmissionPolicy denies where this package warns (docs/reference/admission.md).
 func repairOf(c *remediations.Config, n *corev1.Node) *repair {
 	if n == nil {
 		return &repair{}

@@ -17,7 +17,7 @@ type Repairer struct {
 	Repairs func(*corev1.Node) bool
 }
 
-// Managed are the node repairs whose Nodes show by a label that they are repaired: those of clouds, and Gardener's. docs/neighbours.md names the sources.
+// Managed are the node repairs whose Nodes show by a label that they are repaired: those of clouds, and Gardener's. docs/operate/other-systems.md names the sources.
 func Managed() []Repairer {
 	return []Repairer{
 		{"AKS node auto-repair (label kubernetes.azure.com/cluster)", func(n *corev1.Node) bool { return n.Labels["kubernetes.azure.com/cluster"] != "" }},
@@ -38,7 +38,7 @@ func Contested(c *remediations.Config, nodes []*corev1.Node, others []Repairer) 
 		}
 		if len(both) > 0 {
 			slices.Sort(both)
-			out = append(out, fmt.Sprintf("two systems may repair the same node: %s repairs %d Nodes that Drydock's policies take, too: %s; let one of them repair (docs/neighbours.md)", other.Object, len(both), someOf(both, maxNamed)))
+			out = append(out, fmt.Sprintf("two systems may repair the same node: %s repairs %d Nodes that Drydock's policies take, too: %s; let one of them repair (docs/operate/other-systems.md)", other.Object, len(both), someOf(both, maxNamed)))
 		}
 	}
 	return out

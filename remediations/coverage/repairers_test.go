@@ -29,7 +29,7 @@ func TestContestedNodesAreNamed(t *testing.T) {
 		Provided: map[string]bool{"reboot": true},
 		Policies: []*remediations.Policy{{Name: "p", Kind: remediations.KindNode, Plan: []remediations.Step{{Name: "reboot"}}}},
 	}
-	const ends = "; let one of them repair (docs/neighbours.md)"
+	const ends = "; let one of them repair (docs/operate/other-systems.md)"
 	require.Equal(t, []string{
 		"two systems may repair the same node: AKS node auto-repair (label kubernetes.azure.com/cluster) repairs 2 Nodes that Drydock's policies take, too: aks-1, aks-2" + ends,
 		"two systems may repair the same node: EKS Auto Mode (label eks.amazonaws.com/compute-type=auto) repairs 1 Nodes that Drydock's policies take, too: auto" + ends,

@@ -254,7 +254,7 @@ func (l *life) processes() map[string]func(*rapid.T) {
 		"another configuration":                                   func(t *rapid.T) { l.follow(otherConfig(t, l.w.config), 0) },
 		"a clock that is wrong": func(t *rapid.T) {
 			if at(l.w, func() bool { return l.w.ledger == nil }) {
-				return // made anew by a clock far ahead it forgets what began: two accidents at once, and docs/safety.md says so
+				return // made anew by a clock far ahead it forgets what began: two accidents at once, and docs/reference/safety.md says so
 			}
 			l.follow(l.w.last().config, rapid.SampledFrom([]time.Duration{-25 * time.Hour, -2 * time.Hour, 2 * time.Hour, 25 * time.Hour}).Draw(t, "by"))
 			l.w.pass(rapid.SampledFrom([]time.Duration{time.Minute, 12 * time.Minute}).Draw(t, "until it is set right"))

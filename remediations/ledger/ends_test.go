@@ -139,7 +139,7 @@ func TestTheLedgerKeepsABoundedNumberOfCancels(t *testing.T) {
 	require.Len(t, l.Ends["n1"], 1+ledger.CancelsMost)
 	require.Equal(t, "r000000001", l.Ends["n1"][0].Repair)
 	require.Equal(t, fmt.Sprintf("%016x", 100-ledger.CancelsMost), l.Ends["n1"][1].Alert)
-	require.LessOrEqual(t, len(l.Encode()[ledger.KeyEnds]), 4<<10, "docs/scale.md calculates with it")
+	require.LessOrEqual(t, len(l.Encode()[ledger.KeyEnds]), 4<<10, "docs/reference/performance.md calculates with it")
 
 	now := scene.Noon.Add(time.Hour)
 	cancel := func(i int, seen time.Duration) ledger.End {

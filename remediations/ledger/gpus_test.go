@@ -94,7 +94,7 @@ func TestALedgerWithoutGPUsIsRead(t *testing.T) {
 	require.Equal(t, old, data, "all of it is in a key of its own, which an earlier version passes over")
 }
 
-// TestSizeOfTheGPUsThatTheDocumentationPromises: docs/scale.md says so, however long the machine's name is.
+// TestSizeOfTheGPUsThatTheDocumentationPromises: docs/reference/performance.md says so, however long the machine's name is.
 func TestSizeOfTheGPUsThatTheDocumentationPromises(t *testing.T) {
 	l := &ledger.Ledger{GPUs: map[string]int{}}
 	n := gpuNode("n1", 8)

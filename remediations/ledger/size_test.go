@@ -102,7 +102,7 @@ func TestSlotsAndRepairsAreNeverForgotten(t *testing.T) {
 	require.Len(t, l.Repairs, 12_000)
 }
 
-// TestSizesThatTheDocumentationPromises: docs/scale.md calculates with them.
+// TestSizesThatTheDocumentationPromises: docs/reference/performance.md calculates with them.
 func TestSizesThatTheDocumentationPromises(t *testing.T) {
 	const machines = 1000
 	each := func(l *ledger.Ledger) int {

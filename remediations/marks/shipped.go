@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Shipped are the marks that hold repairs unless the configuration says otherwise. docs/neighbours.md has them as a table, which a
+// Shipped are the marks that hold repairs unless the configuration says otherwise. docs/operate/other-systems.md has them as a table, which a
 // test compares.
 func Shipped() List { return slices.Clone(shipped) }
 

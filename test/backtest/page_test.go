@@ -1,4 +1,4 @@
-// Package backtest runs the commands of docs/backtest.md as they stand there, on a small fleet's past.
+// Package backtest runs the commands of docs/operate/backtest.md as they stand there, on a small fleet's past.
 package backtest
 
 import (
@@ -22,7 +22,7 @@ import (
 // printed are the commands of the page, in its order.
 func printed(t *testing.T) (out []string) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/backtest.md")
+	page, err := os.ReadFile("../../docs/operate/backtest.md")
 	require.NoError(t, err)
 	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```").FindAllStringSubmatch(string(page), -1) {
 		for line := range strings.Lines(block[1]) {
@@ -124,7 +124,7 @@ func TestThePageHasTheProgramsFlags(t *testing.T) {
 	require.NoError(t, programs.Compile(t.Context(), filepath.Join(dir, "backtest"), "./cmd/drydock-backtest"))
 	help, err := exec.CommandContext(t.Context(), filepath.Join(dir, "backtest"), "--help").Output()
 	require.NoError(t, err)
-	page, err := os.ReadFile("../../docs/backtest.md")
+	page, err := os.ReadFile("../../docs/operate/backtest.md")
 	require.NoError(t, err)
 	known := map[string]bool{}
 	for _, f := range regexp.MustCompile(`(?m)^ +(?:-\w, )?(--[a-z-]+)`).FindAllStringSubmatch(string(help), -1) {

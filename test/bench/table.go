@@ -36,7 +36,7 @@ func reached(ok bool) string {
 	return "**no**"
 }
 
-// String is the table as docs/performance.md keeps it.
+// String is the table as test/bench/RESULTS.md keeps it.
 func (t *table) String(o options) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured %s: %s.\n", time.Now().UTC().Format(time.DateOnly), machine())

@@ -166,7 +166,7 @@ func TestLinksLeadToPagesThatExist(t *testing.T) {
 		require.True(t, l.TargetBlank, l.Title)
 		to = append(to, name)
 	}
-	require.Equal(t, []string{"docs/troubleshooting.md", "rules/runbooks", "docs/metrics.md"}, to)
+	require.Equal(t, []string{"docs/operate/troubleshooting.md", "rules/runbooks", "docs/metrics.md"}, to)
 }
 
 // TestEndsOfRepairsAndBlindnessAreAnnotated in all panels.

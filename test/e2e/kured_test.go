@@ -23,10 +23,10 @@ const withinKured = 4 * time.Minute
 // the node that kured reboots until kured is done, and repairs it then.
 func TestKuredAndDrydockLeaveEachOthersNodeAlone(t *testing.T) {
 	const node, mark = "node-79", "weave.works/kured-reboot-in-progress"
-	page, err := os.ReadFile("../../docs/neighbours.md")
+	page, err := os.ReadFile("../../docs/operate/other-systems.md")
 	require.NoError(t, err)
 	affinity := regexp.MustCompile("(?m)^\\| kured,.* node affinity `({[^`]+})`").FindSubmatch(page)
-	require.NotNil(t, affinity, "docs/neighbours.md has the affinity for kured's DaemonSet")
+	require.NotNil(t, affinity, "docs/operate/other-systems.md has the affinity for kured's DaemonSet")
 	y := newYard(t)
 	var cures atomic.Bool
 	y.machines(lab.CivoOptions{RebootTime: time.Second, Cures: func(civosim.Instance, civosim.Op) bool { return cures.Load() }})

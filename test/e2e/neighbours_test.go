@@ -122,7 +122,7 @@ func announced(n *corev1.Node) []string {
 func (y *yard) selects(underRepair string) {
 	y.t.Helper()
 	t := y.t
-	page, err := os.ReadFile("../../docs/neighbours.md")
+	page, err := os.ReadFile("../../docs/operate/other-systems.md")
 	require.NoError(t, err)
 	written := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?:-l|nodeSelector:) '([^']+)'`).FindAllStringSubmatch(string(page), -1) {

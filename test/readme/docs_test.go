@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/config"
@@ -25,7 +26,11 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-const troubleshooting = "docs/troubleshooting.md"
+const (
+	troubleshooting = "docs/operate/troubleshooting.md"
+	holdReasons     = "docs/operate/hold-reasons.md"
+	upgrade         = "docs/operate/upgrade-uninstall.md"
+)
 
 // pages are all that people read.
 func pages(t *testing.T) (out []string) {
@@ -122,7 +127,7 @@ func goldenMessages(t *testing.T) map[string][]string {
 func TestEveryReasonIsExplainedInItsOwnWords(t *testing.T) {
 	messages := goldenMessages(t)
 	var chapters []string
-	for _, chapter := range strings.Split(section(t, troubleshooting, "Everything is held. Why, and what do I do?"), "\n### ")[1:] {
+	for _, chapter := range strings.Split(page(t, holdReasons), "\n## ")[1:] {
 		name, text, _ := strings.Cut(chapter, "\n")
 		chapters = append(chapters, name)
 		quoted, advice := 0, ""
@@ -210,7 +215,7 @@ func firstCells(text string) (out []string) {
 }
 
 func TestEveryEventIsExplained(t *testing.T) {
-	require.Equal(t, eventReasons(t), firstCells(page(t, "docs/events.md")))
+	require.Equal(t, eventReasons(t), firstCells(page(t, "docs/reference/events.md")))
 }
 
 func TestEveryStateOfTheSelfTestIsExplained(t *testing.T) {
@@ -225,7 +230,7 @@ func TestEveryStateOfTheSelfTestIsExplained(t *testing.T) {
 // TestThePolicyToCopyIsTheShippedOne but for its mode, once the chart and the program have read it.
 func TestThePolicyToCopyIsTheShippedOne(t *testing.T) {
 	var values m
-	require.NoError(t, yaml.Unmarshal([]byte(blocks(section(t, "docs/install.md", "How do I let it repair?"), "yaml")[0]), &values))
+	require.NoError(t, yaml.Unmarshal([]byte(blocks(section(t, "docs/install.md", enforceHeading), "yaml")[0]), &values))
 	rendered, err := lab.RenderChart("drydock", "drydock", values)
 	require.NoError(t, err)
 	text, err := lab.RenderedConfig(rendered)
@@ -249,7 +254,48 @@ func TestThePolicyToCopyIsTheShippedOne(t *testing.T) {
 	require.Equal(t, 1, enforced)
 }
 
-// TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow, as upgrade.md says: a version as well as a field.
+// TestTheREADMEInstallsWhatItSays: the chart takes its values, Drydock observes, and the pods run the image that was built.
+func TestTheREADMEInstallsWhatItSays(t *testing.T) {
+	typed := commands(t, "README.md", "Install in observe mode")
+	i := slices.IndexFunc(typed, func(line string) bool { return strings.HasPrefix(line, "helm install drydock charts/drydock ") })
+	require.GreaterOrEqual(t, i, 0)
+	values := m{}
+	for _, set := range regexp.MustCompile(`--set (\S+)=(\S+)`).FindAllStringSubmatch(typed[i], -1) {
+		at, path := values, strings.Split(set[1], ".")
+		for _, key := range path[:len(path)-1] {
+			if at[key] == nil {
+				at[key] = m{}
+			}
+			at = at[key].(m)
+		}
+		var value any
+		require.NoError(t, yaml.Unmarshal([]byte(set[2]), &value))
+		at[path[len(path)-1]] = value
+	}
+	rendered, err := lab.RenderChart("drydock", "drydock", values)
+	require.NoError(t, err)
+	text, err := lab.RenderedConfig(rendered)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "mode: observe\n")
+	var pods appsv1.Deployment
+	require.NoError(t, yaml.Unmarshal([]byte(rendered["drydock/templates/deployment.yaml"]), &pods))
+	image := pods.Spec.Template.Spec.Containers[0].Image
+	require.Contains(t, typed, "docker push "+image, "the image that is pushed")
+	name, tag, _ := strings.Cut(image, ":")
+	require.Contains(t, typed, "make image IMAGE="+name+" VERSION="+tag, "and built")
+	for _, object := range []string{"prometheusrule", "servicemonitor", "alertmanagerconfig"} {
+		require.Contains(t, rendered["drydock/templates/"+object+".yaml"], "release: kube-prometheus-stack", object)
+	}
+}
+
+// TestTheREADMEIsOneScreen: a newcomer reads it to its end.
+func TestTheREADMEIsOneScreen(t *testing.T) {
+	text := page(t, "README.md")
+	require.Less(t, len(strings.Fields(text)), 500)
+	require.LessOrEqual(t, len(link.FindAllString(text, -1)), 15)
+}
+
+// TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow, as the page says: a version as well as a field.
 func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
 	record := requests.Record(remediations.PhaseVerifying).Encode()
 	_, err := remediations.DecodeRecord(record)
@@ -272,7 +318,7 @@ func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
 	newer, err := ledger.Decode(data)
 	require.NoError(t, err, "an unknown field holds nothing")
 	require.Contains(t, newer.Encode()["status"], `"new":1`)
-	versions := section(t, "docs/upgrade.md", "Which versions are on record?")
+	versions := section(t, upgrade, "Versions on record")
 	require.Contains(t, versions, `"v":1`)
 	require.Contains(t, versions, "key `v` | `"+saved["v"]+"`")
 	require.Contains(t, versions, "drydock.dev/v1alpha1")
@@ -282,9 +328,51 @@ func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
 func TestTheMetricsOfThePagesExist(t *testing.T) {
 	known := page(t, "docs/metrics.md")
 	name := regexp.MustCompile(`\bdrydock_[a-z_]+`)
-	for _, p := range []string{"README.md", troubleshooting, "docs/install.md", "docs/upgrade.md", "docs/civo.md"} {
+	for _, p := range []string{"README.md", troubleshooting, "docs/install.md", "docs/operate/upgrade-uninstall.md", "docs/providers/civo.md"} {
 		for _, metric := range name.FindAllString(page(t, p), -1) {
 			require.Contains(t, known, "`"+metric+"`", "%s names %s", p, metric)
 		}
+	}
+}
+
+// TestEachPageIsInTheNavigationOnce: in mkdocs.yml, and docs/README.md links each.
+func TestEachPageIsInTheNavigationOnce(t *testing.T) {
+	var site struct {
+		Dir string `json:"docs_dir"`
+		Nav []any  `json:"nav"`
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(page(t, "mkdocs.yml")), &site))
+	var listed []string
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			listed = append(listed, filepath.Join(site.Dir, v))
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			for _, e := range v {
+				walk(e)
+			}
+		}
+	}
+	walk(site.Nav)
+	var written []string
+	for _, name := range pages(t) {
+		if strings.HasPrefix(name, site.Dir+"/") {
+			written = append(written, name)
+		}
+	}
+	require.ElementsMatch(t, written, listed)
+
+	const index = "docs/README.md"
+	linked := map[string]bool{index: true}
+	for _, l := range link.FindAllStringSubmatch(page(t, index), -1) {
+		linked[filepath.Join("docs", l[1])] = true
+	}
+	for _, name := range written {
+		require.True(t, linked[name], "%s does not link %s", index, name)
 	}
 }

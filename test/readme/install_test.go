@@ -1,4 +1,4 @@
-// Package readme holds the documentation to the truth: the README's commands are run as they stand there, on a whole
+// Package readme holds the documentation to the truth: commands of the pages are run as they stand there, on a whole
 // cluster, and what the pages name exists.
 package readme
 
@@ -24,11 +24,14 @@ func TestMain(m *testing.M) {
 	lab.Main(m, lab.Options{NodeSpecs: lab.CivoNodes(6), NodeGrace: lab.LongNodeGrace})
 }
 
-// TestTheREADMELeadsToTheFirstObservation: its commands, as they stand there, make Drydock say of a broken node what it
+// civo is the page with the whole way from an install to the first observation.
+const civo = "docs/providers/civo.md"
+
+// TestThePageLeadsToTheFirstObservation: its commands, as they stand there, make Drydock say of a broken node what it
 // would do. The operator's and the kubelet's part is played here: what they would make of the chart's objects, with other
 // addresses.
-func TestTheREADMELeadsToTheFirstObservation(t *testing.T) {
-	typed := commands(t, "README.md", "Install")
+func TestThePageLeadsToTheFirstObservation(t *testing.T) {
+	typed := commands(t, civo, "Install it with three values")
 	require.Len(t, typed, 3)
 	require.Equal(t, 3, strings.Count(strings.Join(typed, " "), " --set "), "three values")
 

@@ -105,11 +105,13 @@ func (s *terminal) lacksCertificate(t *testing.T) string {
 	return strings.ReplaceAll(said, c["webhook"].(m)["certDir"].(string), "/var/run/drydock/certs")
 }
 
+// enforceHeading is the chapter of install.md with the policy to copy.
+const enforceHeading = "Enforce one policy at a time"
+
 // enforces as install.md says, one policy at a time.
 func (s *terminal) enforces(t *testing.T) {
-	heading := "How do I let it repair?"
-	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "enforce.yaml"), []byte(blocks(section(t, "docs/install.md", heading), "yaml")[0]), 0o600))
-	typed := commands(t, "docs/install.md", heading)
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "enforce.yaml"), []byte(blocks(section(t, "docs/install.md", enforceHeading), "yaml")[0]), 0o600))
+	typed := commands(t, "docs/install.md", enforceHeading)
 	require.Len(t, typed, 1)
 	require.Contains(t, s.types(typed[0]), "Mode: enforce")
 	var configuration corev1.ConfigMap
@@ -148,7 +150,7 @@ func has(rule rbacv1.PolicyRule, resource string) bool {
 	return false
 }
 
-// uninstalls as install.md says: nothing of Drydock's is left on any Node.
+// uninstalls as the page says: nothing of Drydock's is left on any Node.
 func (s *terminal) uninstalls(t *testing.T) {
 	require.NoError(t, s.drydock.Stop(t.Context()))
 	marked := func() (out []string) {
@@ -164,7 +166,7 @@ func (s *terminal) uninstalls(t *testing.T) {
 		return out
 	}
 	require.NotEmpty(t, marked(), "the control: there is something to remove")
-	for _, line := range commands(t, "docs/install.md", "How do I uninstall it?") {
+	for _, line := range commands(t, upgrade, "Uninstall") {
 		s.types(line)
 	}
 	require.Empty(t, marked())
@@ -181,8 +183,7 @@ func (s *terminal) uninstalls(t *testing.T) {
 
 // plain are install.md's commands for a Prometheus without the operator.
 func (s *terminal) plain(t *testing.T) {
-	heading := "How do I install it with a Prometheus of my own?"
-	typed := commands(t, "docs/install.md", heading)
+	typed := commands(t, "docs/install.md", "With a Prometheus of your own")
 	require.Len(t, typed, 4)
 	for _, line := range typed[:2] {
 		s.types(line)

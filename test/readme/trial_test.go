@@ -21,9 +21,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-const trial = "docs/trial.md"
+const trial = "docs/first-week.md"
 
-// tries what docs/trial.md says, day by day. Its commands run as printed, but for the name of a node, the address of Prometheus, and how
+// tries what docs/first-week.md says, day by day. Its commands run as printed, but for the name of a node, the address of Prometheus, and how
 // far back its data is replayed: the lab's is minutes old.
 func (s *terminal) tries(t *testing.T, receiver string, civo *lab.Civo) {
 	const node = "node-5"

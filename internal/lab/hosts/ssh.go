@@ -77,7 +77,7 @@ func (h *Hosts) KeyFile() string { return filepath.Join(h.keys.dir, "key") }
 // KnownHostsFile has the key that each host had when it was made.
 func (h *Hosts) KnownHostsFile() string { return filepath.Join(h.keys.dir, "known_hosts") }
 
-// installSSH gives the host a key, and lets Drydock in as docs/hosts.md says, with the files that deploy/hosts has for it.
+// installSSH gives the host a key, and lets Drydock in as docs/providers/ssh.md says, with the files that deploy/hosts has for it.
 func (h *Host) installSSH() error {
 	if err := h.newHostKey(); err != nil {
 		return err

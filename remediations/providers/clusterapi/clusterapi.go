@@ -51,7 +51,7 @@ func New(o Options) (*Client, error) {
 	}
 	of := kubeapi.Options{
 		REST: o.API, APIVersion: apiVersion, Namespace: o.Cluster.Namespace, Timeout: o.Timeout,
-		Needs: "Cluster API 1.11 or later must be installed in this cluster", Docs: "docs/cluster-api.md",
+		Needs: "Cluster API 1.11 or later must be installed in this cluster", Docs: "docs/providers/cluster-api.md",
 	}
 	here, err := kubeapi.New(of)
 	if err != nil {
@@ -62,7 +62,7 @@ func New(o Options) (*Client, error) {
 		return c, nil
 	}
 	of.REST, of.Kubeconfig, of.Server = nil, o.Kubeconfig, "the API server of the management cluster"
-	of.Needs, of.Docs = "Cluster API 1.11 or later must be installed in the management cluster", "docs/cluster-api-elsewhere.md"
+	of.Needs, of.Docs = "Cluster API 1.11 or later must be installed in the management cluster", "docs/providers/cluster-api.md#another-management-cluster"
 	if c.Client, err = kubeapi.New(of); err != nil {
 		return nil, fmt.Errorf("configuring Cluster API: %w", err)
 	}

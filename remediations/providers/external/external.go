@@ -46,7 +46,7 @@ type Client struct {
 // New checks the options. It asks nobody.
 func New(o Options) (*Client, error) {
 	core, err := kubeapi.New(kubeapi.Options{
-		REST: o.API, APIVersion: "v1", Needs: "check that nothing answers in its place", Docs: "docs/external.md", Timeout: o.Timeout,
+		REST: o.API, APIVersion: "v1", Needs: "check that nothing answers in its place", Docs: "docs/providers/remediators.md", Timeout: o.Timeout,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configuring external remediators: %w", err)

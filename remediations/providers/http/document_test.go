@@ -18,7 +18,7 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// schema reads one of the schemas that docs/http.md names.
+// schema reads one of the schemas that docs/providers/http.md names.
 func schema(t testing.TB, name string) (*jsonschema.Schema, map[string]any) {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/" + name)
@@ -98,7 +98,7 @@ func TestTheRequestsAreAsTheirSchemaSays(t *testing.T) {
 	}
 }
 
-// TestTheWholeRequest is what docs/http.md shows.
+// TestTheWholeRequest is what docs/providers/http.md shows.
 func TestTheWholeRequest(t *testing.T) {
 	t.Parallel()
 	r, c := receiving(t)
@@ -108,7 +108,7 @@ func TestTheWholeRequest(t *testing.T) {
 		"bootID":"b-1","attempt":"abcdef-0-1","soft":true,"policy":"node-not-ready",
 		"alert":{"name":"NodeNotReady","labels":{"node":"node-1","severity":"critical"}},"deadline":"2026-03-04T12:00:00Z"}`
 	require.JSONEq(t, want, string(r.got()[1].body))
-	page, err := os.ReadFile("../../../docs/http.md")
+	page, err := os.ReadFile("../../../docs/providers/http.md")
 	require.NoError(t, err)
 	_, shown, _ := strings.Cut(string(page), "```json\n")
 	shown, _, _ = strings.Cut(shown, "```")
@@ -116,7 +116,7 @@ func TestTheWholeRequest(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(shown), &asShown))
 	require.NoError(t, json.Unmarshal([]byte(want), &asSent))
 	delete(asSent, "soft")
-	require.ElementsMatch(t, slices.Collect(maps.Keys(asSent)), slices.Collect(maps.Keys(asShown)), "docs/http.md shows the keys")
+	require.ElementsMatch(t, slices.Collect(maps.Keys(asSent)), slices.Collect(maps.Keys(asShown)), "docs/providers/http.md shows the keys")
 }
 
 // observations are answers to a question about u-1: good ones, and those of which Drydock believes nothing.

@@ -17,7 +17,7 @@ import (
 )
 
 // TestTheExamplesAreReceivers: each carries out an attempt once, refuses the machine that it does not know and who has another key, and
-// answers the question of docs/http.md.
+// answers the question of docs/providers/http.md.
 func TestTheExamplesAreReceivers(t *testing.T) {
 	t.Parallel()
 	const examples = "../../../deploy/examples/"
@@ -91,15 +91,15 @@ func serving(t *testing.T, run []string) (url, key string, did func() []string) 
 	return "http://" + at, key, did
 }
 
-// byHand runs the command of docs/http.md that asks a receiver.
+// byHand runs the command of docs/providers/http.md that asks a receiver.
 func byHand(t *testing.T, url, key string) string {
 	t.Helper()
 	for _, program := range []string{"openssl", "curl", "od", "base64"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(program + " is not installed, so the command of docs/http.md is not tried")
+			t.Skip(program + " is not installed, so the command of docs/providers/http.md is not tried")
 		}
 	}
-	page, err := os.ReadFile("../../../docs/http.md")
+	page, err := os.ReadFile("../../../docs/providers/http.md")
 	require.NoError(t, err)
 	command := regexp.MustCompile("(?s)```sh\n( *body=.*?)```").FindStringSubmatch(string(page))
 	require.NotNil(t, command)

@@ -44,7 +44,7 @@ type Client struct {
 func New(o Options) (*Client, error) {
 	api, err := kubeapi.New(kubeapi.Options{
 		REST: o.API, APIVersion: apiVersion, Timeout: o.Timeout,
-		Needs: "Karpenter 1.0 or later must be installed in this cluster", Docs: "docs/karpenter.md",
+		Needs: "Karpenter 1.0 or later must be installed in this cluster", Docs: "docs/providers/karpenter.md",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configuring Karpenter: %w", err)

@@ -40,7 +40,7 @@ type Client struct {
 func New(o Options) (*Client, error) {
 	api, err := kubeapi.New(kubeapi.Options{
 		REST: o.API, APIVersion: apiVersion, Namespace: o.Namespace, Timeout: o.Timeout,
-		Needs: "Metal3's baremetal-operator must be installed in this cluster", Docs: "docs/metal3.md",
+		Needs: "Metal3's baremetal-operator must be installed in this cluster", Docs: "docs/providers/metal3.md",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configuring Metal3: %w", err)

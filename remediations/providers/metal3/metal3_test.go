@@ -74,7 +74,7 @@ func TestWhatStandsAgainstAReboot(t *testing.T) {
 		require.Contains(t, w.rebooter(nil).Survey(t.Context(), machine).Trouble, "not metal3://"+w.Name+"/HOST/METAL3MACHINE")
 	}
 	said := w.rebooter(func(o *Options) { o.API = lab.Shared(t).ConfigAs("somebody") }).Survey(t.Context(), w.a)
-	require.Contains(t, said.Trouble, "docs/metal3.md has the rights that it needs")
+	require.Contains(t, said.Trouble, "docs/providers/metal3.md has the rights that it needs")
 	require.True(t, said.Fleetwide)
 }
 
