@@ -1,0 +1,82 @@
+package words
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Each sentence is odd by one pattern alone, which stands before it.
+var odd = map[string]string{
+	"of which":         "the node, two disks of which are full",
+	"whom":             "a person whom the alert names",
+	"such as":          "marks such as a taint",
+	"shall":            "the repair shall wait",
+	"anew":             "the count begins anew",
+	"mend":             "the reboot mended the node",
+	"bears":            "the Node bears a label",
+	"hears":            "Drydock has heard of the alert",
+	"tells":            "the kubelet tells why",
+	"told":             "nothing is told twice",
+	"says ill of":      "a condition says ill of the node",
+	"none is":          "none is held",
+	"nobody":           "somebody must look at the machine",
+	"whoever":          "whoever may write it",
+	"is no X":          "a silence is no fault",
+	"is over":          "the alert is over",
+	"glass":            "the glass is broken",
+	"is asked for":     "a reboot is asked for",
+	"is said":          "the reason is said at once",
+	"says neither":     "it says neither that it runs nor that it waits",
+	"by now":           "by now the node is another one",
+	"goes on":          "the repair goes on",
+	"lets go":          "the breaker lets go",
+	"is taken off":     "the taint is taken off",
+	"nobody knows":     "no one knows the outcome",
+	"what was seen":    "what was seen counts for 10s",
+	"the one there is": "the leader, the one there is",
+	"as ... says":      "the node is away, as the lease says",
+	"its word":         "an Alertmanager and its word",
+	"10m0s":            "it waits for 10m0s",
+	"fires since":      "the alert fires since noon",
+	"for want of":      "the step is held for want of a provider",
+}
+
+func TestEachPatternIsFound(t *testing.T) {
+	for _, p := range patterns {
+		require.Contains(t, odd, p.name)
+		require.Equal(t, 1, p.count(strings.ToLower(odd[p.name])), p.name)
+	}
+	require.Len(t, odd, len(patterns))
+}
+
+func TestPlainSentencesAreNotOdd(t *testing.T) {
+	for _, plain := range []string{
+		"There is no Node with this name.", "The alert is no longer active.", "break-glass has expired (set at 10:00, limit 1h).",
+		"The alert has been firing since 10:00.", "It waits for 10m.", "The node overheats.", "Anybody knows: the shallow end.",
+	} {
+		for _, p := range patterns {
+			require.Zero(t, p.count(strings.ToLower(plain)), "%s: %s", p.name, plain)
+		}
+	}
+}
+
+func TestLongSentencesAreFound(t *testing.T) {
+	long := strings.Repeat("word ", mostWords+1)
+	require.Equal(t, 1, longSentences(text{kind: "page", says: long + ". A short one."}))
+	require.Equal(t, 2, longSentences(text{kind: "comment", says: long + ". " + long}))
+	require.Zero(t, longSentences(text{kind: "page", says: strings.Repeat("word ", mostWords) + ". " + "Another one."}))
+	require.Zero(t, longSentences(text{kind: "string", says: long}), "a string may hold a whole page")
+}
+
+func TestTextsAreReadOfEachKind(t *testing.T) {
+	kinds := map[string]int{}
+	for _, each := range all(t) {
+		kinds[each.kind]++
+	}
+	for _, kind := range []string{"comment", "string", "test name", "page", "rule", "chart", "schema"} {
+		require.Greater(t, kinds[kind], 50, "%s: so few texts are read that the check says nothing", kind)
+	}
+	require.Equal(t, "test a node is held", spaced("TestANodeIsHeld"))
+}

@@ -1,0 +1,165 @@
+package words
+
+import (
+	"bufio"
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A text is one thing that people read, and where it stands.
+type text struct {
+	file string
+	line int
+	kind string // comment, string, test name, page, rule, chart, schema
+	says string
+}
+
+const root = "../.."
+
+// generated files follow their sources, which are read themselves. The changelog and the licence are not the product's voice.
+var generated = regexp.MustCompile(
+	`^(CHANGELOG\.md|docs/(configuration|metrics)\.md|docs/config\.schema\.json|charts/drydock/(README\.md|values\.schema\.json)|.*/testdata/.*)$`)
+
+// all returns each text of the repository: comments and names of tests everywhere, strings of the product, pages, rules, the
+// chart, and descriptions of schemas.
+func all(t *testing.T) (out []text) {
+	t.Helper()
+	list := exec.Command("git", "ls-files")
+	list.Dir = root
+	names, err := list.Output()
+	require.NoError(t, err)
+	for name := range strings.Lines(string(names)) {
+		name = strings.TrimSpace(name)
+		if generated.MatchString(name) || strings.HasPrefix(name, "test/words/") {
+			continue
+		}
+		read, ok := readers[kindOf(name)]
+		if !ok {
+			continue
+		}
+		body, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		out = append(out, read(t, name, body)...)
+	}
+	return out
+}
+
+var readers = map[string]func(t *testing.T, name string, body []byte) []text{
+	"go": source, "page": page, "rule": lines("rule"), "chart": lines("chart"), "schema": lines("schema"),
+}
+
+func kindOf(name string) string {
+	switch {
+	case strings.HasSuffix(name, ".go"):
+		return "go"
+	case strings.HasSuffix(name, ".md"):
+		return "page"
+	case strings.HasPrefix(name, "rules/") && strings.HasSuffix(name, ".yaml"):
+		return "rule"
+	case strings.HasPrefix(name, "charts/"):
+		return "chart"
+	case strings.HasSuffix(name, ".json") && (strings.Contains(name, "/settings/") || strings.HasSuffix(name, "schema.json")):
+		return "schema"
+	}
+	return ""
+}
+
+// product reports whether people who only use Drydock may read the file's strings.
+func product(name string) bool {
+	return !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "test/") && !strings.HasPrefix(name, "tools/") &&
+		!strings.HasPrefix(name, "internal/lab/") && !strings.HasPrefix(name, "remediations/testing/")
+}
+
+func source(t *testing.T, name string, body []byte) (out []text) {
+	t.Helper()
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, name, body, parser.ParseComments)
+	require.NoError(t, err)
+	for _, group := range file.Comments {
+		out = append(out, text{name, set.Position(group.Pos()).Line, "comment", strings.ReplaceAll(group.Text(), "\n\n", ".\n")})
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ImportSpec:
+			return false
+		case *ast.Field:
+			n.Tag = nil
+		case *ast.BasicLit:
+			if said, err := strconv.Unquote(n.Value); n.Kind == token.STRING && product(name) && err == nil && strings.Contains(said, " ") {
+				out = append(out, text{name, set.Position(n.Pos()).Line, "string", said})
+			}
+		case *ast.FuncDecl:
+			if strings.HasSuffix(name, "_test.go") && strings.HasPrefix(n.Name.Name, "Test") && n.Recv == nil {
+				out = append(out, text{name, set.Position(n.Pos()).Line, "test name", spaced(n.Name.Name)})
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// spaced writes TestANodeIsHeld as "test a node is held".
+func spaced(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if i > 0 && (unicode.IsUpper(r) || r == '_') {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+var code = regexp.MustCompile("`[^`]*`|<!--.*?-->|\\]\\([^)]*\\)")
+
+// page returns a page's paragraphs, items of lists and rows of tables, without code and without the addresses of links.
+func page(_ *testing.T, name string, body []byte) (out []text) {
+	fenced, begins := false, true
+	for i, l := range strings.Split(string(body), "\n") {
+		trimmed := strings.TrimSpace(l)
+		if strings.HasPrefix(trimmed, "```") {
+			fenced, begins = !fenced, true
+			continue
+		}
+		if fenced || trimmed == "" {
+			begins = true
+			continue
+		}
+		if begins || strings.ContainsAny(trimmed[:1], "#|-*>") || numbered.MatchString(trimmed) {
+			out = append(out, text{name, i + 1, "page", ""})
+		}
+		begins = strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, "|")
+		out[len(out)-1].says += " " + trimmed
+	}
+	for i := range out {
+		out[i].says = code.ReplaceAllString(out[i].says, " x ")
+	}
+	return out
+}
+
+var numbered = regexp.MustCompile(`^\d+\. `)
+
+func lines(kind string) func(*testing.T, string, []byte) []text {
+	return func(t *testing.T, name string, body []byte) (out []text) {
+		t.Helper()
+		in := bufio.NewScanner(bytes.NewReader(body))
+		in.Buffer(nil, 1<<20)
+		for n := 1; in.Scan(); n++ {
+			out = append(out, text{name, n, kind, in.Text()})
+		}
+		require.NoError(t, in.Err())
+		return out
+	}
+}
