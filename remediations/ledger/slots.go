@@ -111,7 +111,10 @@ func nodeSlot(c *remediations.Config, n *corev1.Node, r *remediations.Record, si
 // of it is needed when the Node is gone: the slot says where the node was drained, Ledger.GPUs how many GPUs the machine had.
 func orphan(n *corev1.Node, r *remediations.Record) Orphan {
 	o := Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r.Clone()}
-	o.Record.Plan, o.Record.Unreached, o.Record.WellSince = "", 0, time.Time{}
+	o.Record.Plan, o.Record.Unreached, o.Record.Alone, o.Record.WellSince = "", 0, 0, time.Time{}
+	if o.Record.Hold != nil {
+		o.Record.Hold.Alone = false
+	}
 	if i := o.Record.Intent; i != nil {
 		i.Zone, i.Pool, i.ControlPlane, i.GPUs, i.Started = "", "", false, 0, time.Time{}
 	}
