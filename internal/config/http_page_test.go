@@ -11,7 +11,7 @@ import (
 
 // TestTheExampleOfTheHTTPPageLoads: the values that people copy from docs/providers/http.md are taken, name what they mount, and serve any node.
 func TestTheExampleOfTheHTTPPageLoads(t *testing.T) {
-	_, blocks := examples(t, "http.md")
+	_, blocks := examples(t, "providers/http.md")
 	require.Len(t, blocks, 1)
 	var values struct {
 		SecretMounts []struct{ Path string } `yaml:"secretMounts"`

@@ -202,6 +202,9 @@ func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 		return
 	}
 	again := was != nil && was.Phase == remediations.PhasePending && next.Phase == remediations.PhaseActing // a drain that was held
+	if _, resets := cur.Annotations[remediations.ResetKey]; resets && next.Intent != nil {
+		w.gpusAt[next.ID] = next.Intent.GPUs // a person accepts the GPUs that are there
+	}
 	if next.Intent == nil || (sameIntent(was, next) && !again) {
 		return
 	}
