@@ -179,7 +179,7 @@ func (s *Server) read(c *gin.Context) (body []byte, release func(), r *refusal) 
 	case errors.Is(err, httpserver.ErrBusy):
 		return nil, nil, refuse(http.StatusServiceUnavailable, "other posts occupy the memory for bodies; post again later")
 	case err != nil:
-		return nil, nil, refuse(http.StatusBadRequest, "the body did not arrive whole within %s", s.timeouts.read)
+		return nil, nil, refuse(http.StatusBadRequest, "the body did not arrive whole within %s", text.Duration(s.timeouts.read))
 	}
 	return body, release, nil
 }
@@ -224,7 +224,7 @@ func (s *Server) later(p post, t tally) *refusal {
 	if t.panicked > 0 {
 		return refuse(http.StatusInternalServerError, "%d of %d alerts could not be taken, by a fault of the receiver; its log says more", t.failed, len(p.alerts))
 	}
-	return refuse(http.StatusServiceUnavailable, "%d of %d alerts could not be taken within %s, the others are; post again later", t.failed, len(p.alerts), s.timeouts.handOver)
+	return refuse(http.StatusServiceUnavailable, "%d of %d alerts could not be taken within %s, the others are; post again later", t.failed, len(p.alerts), text.Duration(s.timeouts.handOver))
 }
 
 // short makes what others wrote fit for a log line.

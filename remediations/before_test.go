@@ -45,11 +45,11 @@ func TestWhatAProviderKeepsIsOneBoundedObject(t *testing.T) {
 		"an object of any shape":     {`{"machine":{"uid":"u-1","owner":["a","<b>"]}}`, ""},
 		"one with room between":      {`{ "a" : 1 }`, ""},
 		"nothing":                    {`null`, ""},
-		"a text":                     {`"i-1"`, "no JSON object"},
-		"a list":                     {`["i-1"]`, "no JSON object"},
+		"a text":                     {`"i-1"`, "not a JSON object"},
+		"a list":                     {`["i-1"]`, "not a JSON object"},
 		"as much as is kept":         {`{"a":"` + strings.Repeat("x", MaxBefore-8) + `"}`, ""},
 		"more than is kept":          {`{"a":"` + strings.Repeat("x", MaxBefore-7) + `"}`, "at most 1024 are kept"},
-		"what is no text anywhere":   {"{\"a\":\"\xff\"}", "no JSON object"},
+		"what is no text anywhere":   {"{\"a\":\"\xff\"}", "not a JSON object"},
 		"an object and a bit of one": {`{"a":1}{`, "not JSON"},
 	} {
 		r, err := DecodeRecord(record(c.before))
@@ -84,5 +84,5 @@ func TestAProviderGetsBackWhatItKept(t *testing.T) {
 	require.Empty(t, s.Before)
 	require.Contains(t, s.Trouble, "at most 1024 are kept", "what a record cannot keep is told before anything is done")
 	require.Equal(t, AskMended, s.Again)
-	require.Contains(t, Keeping("no object").Trouble, "no JSON object")
+	require.Contains(t, Keeping("no object").Trouble, "not a JSON object")
 }

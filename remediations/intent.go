@@ -104,7 +104,7 @@ func (b Before) Check() error {
 	case len(b) > maxBefore:
 		return fmt.Errorf("it has %d bytes, and at most %d are kept", len(b), maxBefore)
 	case !strings.HasPrefix(string(b), "{") || !json.Valid([]byte(b)) || !utf8.ValidString(string(b)):
-		return errors.New("it is no JSON object")
+		return errors.New("it is not a JSON object")
 	}
 	return nil
 }

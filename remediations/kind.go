@@ -84,7 +84,7 @@ func (c *Config) NameOf(p *Policy, labels map[string]string) (string, error) {
 
 func nodeName(p *Policy, labels map[string]string) (string, error) {
 	if len(p.Labels) != 1 {
-		return "", errors.New("the policy says of no label that it names a node")
+		return "", errors.New("no label of the policy names a node")
 	}
 	name := labels[p.Labels[0]]
 	return name, ValidNodeName(name)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -97,7 +98,7 @@ func (c CommonCause) String() string {
 	if c.Nodes == 0 {
 		return "off"
 	}
-	return fmt.Sprintf("%d nodes within %s", c.Nodes, c.Within)
+	return fmt.Sprintf("%d nodes within %s", c.Nodes, text.Duration(c.Within))
 }
 
 // Words are the limits as people configured them, by their keys. The labels are among them because the plugin and the page, which do

@@ -12,7 +12,7 @@ var reboot = Remediation{
 func rebooted(intent *Intent, n *NodeFacts, _ Answers) (bool, string) {
 	switch {
 	case intent.BootID == "" || n.BootID == "":
-		return false, "the node reports no boot ID, so a reboot cannot be told from a recovery"
+		return false, "the node reports no boot ID, so a reboot and a recovery cannot be distinguished"
 	case intent.BootID == n.BootID:
 		return false, "the boot ID is still the one from before the reboot"
 	}

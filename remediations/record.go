@@ -286,15 +286,15 @@ func (r *Record) Validate(g Registry) error {
 	case (r.Cause.Alert == "") == (r.Cause.Request == ""):
 		return fmt.Errorf("the record's cause must be one alert or one request")
 	case r.After != nil && (r.After.ID == "" || r.After.Step.Index < 0 || r.After.Step.Attempt < 1):
-		return fmt.Errorf("the record goes on from a repair without id or step")
+		return fmt.Errorf("the record continues a repair without id or step")
 	case r.Intent != nil && clip(r.Intent.Provider, maxProviderName) != r.Intent.Provider:
 		return fmt.Errorf("the record's provider %q is not the name of a provider", clip(r.Intent.Provider, 40))
 	case r.Intent != nil && r.Intent.SpentSeconds < 0:
-		return fmt.Errorf("the record's intent has spent %d seconds, which cannot be", r.Intent.SpentSeconds)
+		return fmt.Errorf("the record's intent has spent %d seconds, which is impossible", r.Intent.SpentSeconds)
 	case r.Unreached < 0 || r.Alone < 0 || r.Alone > r.Unreached:
-		return fmt.Errorf("the record's calls that could not be made are %d, %d of them because of this machine, which cannot be", r.Unreached, r.Alone)
+		return fmt.Errorf("the record's calls that could not be made are %d, %d of them because of this machine, which is impossible", r.Unreached, r.Alone)
 	case r.Step.Index < 0 || r.Step.Attempt < 1:
-		return fmt.Errorf("the record's step %d, attempt %d, cannot be", r.Step.Index, r.Step.Attempt)
+		return fmt.Errorf("the record's step %d, attempt %d, is impossible", r.Step.Index, r.Step.Attempt)
 	case r.Phase.InFlight() && (r.Intent == nil || r.Intent.ID == "" || r.Intent.At.IsZero()):
 		return fmt.Errorf("the record is %s but has no intent", r.Phase)
 	case r.Since.IsZero() || (r.Phase != PhaseExhausted && r.Deadline.IsZero()):
@@ -302,7 +302,7 @@ func (r *Record) Validate(g Registry) error {
 	}
 	of, ok := g.Of(r.Step.Name)
 	if !ok {
-		return fmt.Errorf("the record's step %q is no remediation", clip(r.Step.Name, 40))
+		return fmt.Errorf("the record's step %q is not a remediation", clip(r.Step.Name, 40))
 	}
 	if kind := r.kind(of); r.Target != "" && (r.Pod != nil || kind.one() || kind == KindSidecar || kind == KindAPIServer) {
 		return fmt.Errorf("the record's target %q is of no kind that has one", clip(r.Target, 40))

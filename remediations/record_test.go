@@ -209,5 +209,5 @@ func TestTargetNamedByItsRecord(t *testing.T) {
 	}
 	n := scene.Bare("n1")
 	n.Annotations[KeyOf("volume", "vol-7")] = volume
-	require.ErrorContains(t, ReadJournal(n).Malformed, "is no remediation", "to a Drydock that does not know the kind")
+	require.ErrorContains(t, ReadJournal(n).Malformed, "is not a remediation", "to a Drydock that does not know the kind")
 }

@@ -39,7 +39,7 @@ func (c *Config) ParseRequest(v string) (string, error) {
 		case !known || r.Target != KindNode:
 			return "", fmt.Errorf("%s=%q: there is no remediation of a node of that name; there are %s", RequestKey, clip(v, 80), strings.Join(c.nodeRemediations(), ", "))
 		case r.ClusterWide:
-			return "", fmt.Errorf("%s=%q: it changes the whole cluster, which one node is no reason for; it is done by a policy, for alerts about many nodes", RequestKey, clip(v, 80))
+			return "", fmt.Errorf("%s=%q: it changes the whole cluster, so one node cannot request it; a policy does it, for alerts about many nodes", RequestKey, clip(v, 80))
 		case !c.Provided[name], r.Replaces && !c.Provided[drain.Name]:
 			return "", fmt.Errorf("%s=%q: this installation cannot carry it out, since its provider is not configured", RequestKey, clip(v, 80))
 		}
@@ -49,7 +49,7 @@ func (c *Config) ParseRequest(v string) (string, error) {
 	remediation, noRemediation := c.ParseRequest(RequestRemediation + v)
 	switch {
 	case v == "" || (noPolicy != nil && noRemediation != nil):
-		return "", fmt.Errorf("%s=%q is not understood: write policy/<name> or remediation/<name>, such as %q", RequestKey, clip(v, 80), "remediation/reboot")
+		return "", fmt.Errorf("%s=%q is not understood: write policy/<name> or remediation/<name>, for example %q", RequestKey, clip(v, 80), "remediation/reboot")
 	case noPolicy == nil && noRemediation == nil:
 		return "", fmt.Errorf("%s=%q is both a policy and a remediation: write policy/%[2]s or remediation/%[2]s", RequestKey, clip(v, 80))
 	case noPolicy == nil:

@@ -51,7 +51,7 @@ func restarted(intent *Intent, _ *NodeFacts, _ Answers) (bool, string) {
 func succeeded(_ *Intent, _ *NodeFacts, a Answers) (bool, string) {
 	switch r := a.Pods; {
 	case r == nil:
-		return false, "nobody has been asked yet whether the new pods are there"
+		return false, "Drydock has not yet checked whether the new pods are there"
 	case r.Missing != "":
 		return false, r.Missing
 	}

@@ -31,7 +31,7 @@ func newRootCommand() *cobra.Command {
 		Use:   "drydock-agent",
 		Short: "Answers and makes probes of forwarding between the nodes of a mesh",
 		Long: "Drydock's agent runs on every node of a mesh that Kilo keeps. It answers the probes of its peers, and probes\n" +
-			"leaders and members with new TCP and UDP flows, so that metrics tell which relay is at fault.\n\n" +
+			"leaders and members with new TCP and UDP flows, so that metrics show which relay is at fault.\n\n" +
 			"Every flag may be set in the environment: --some-flag as DRYDOCK_SOME_FLAG, --node-name as NODE_NAME and\n" +
 			"--namespace as POD_NAMESPACE too. The flag wins.",
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {

@@ -52,7 +52,7 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 		"no label":          {append(sound, "--topology-label", ""), "--topology-label is missing"},
 		"a short payload":   {append(sound, "--payload", "9"), "--payload is 9; write 256 to 8952 bytes"},
 		"a long payload":    {append(sound, "--payload", "65000"), "--payload is 65000; write 256 to 8952 bytes"},
-		"a short interval":  {append(sound, "--interval", "1ms"), "--interval is 1ms; write 1s to 1m0s"},
+		"a short interval":  {append(sound, "--interval", "1ms"), "--interval is 1ms; write 1s to 1m"},
 		"no port":           {append(sound, "--listen", "9099"), `--listen "9099": write an address and a port`},
 		"no metrics port":   {append(sound, "--metrics", ":http"), `--metrics ":http": write an address and a port`},
 	} {

@@ -17,6 +17,7 @@ import (
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/logs"
 	"drydock.dev/drydock/internal/mesh/probe"
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
@@ -85,7 +86,7 @@ func (o options) check() error {
 		faults = append(faults, fmt.Errorf("--payload is %d; write %d to %d bytes", o.payload, minPayload, probe.MaxSize))
 	}
 	if o.interval < minInterval || o.interval > maxInterval {
-		faults = append(faults, fmt.Errorf("--interval is %s; write %s to %s", o.interval, minInterval, maxInterval))
+		faults = append(faults, fmt.Errorf("--interval is %s; write %s to %s", text.Duration(o.interval), text.Duration(minInterval), text.Duration(maxInterval)))
 	}
 	for flag, address := range map[string]string{"listen": o.listen, "metrics": o.metrics} {
 		if _, err := portOf(address); err != nil {
@@ -126,7 +127,7 @@ func restConfigOf(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		c, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, fmt.Errorf("this is no pod's container (%w): name the cluster with --kubeconfig", err)
+			return nil, fmt.Errorf("not running in a pod (%w): name the cluster with --kubeconfig", err)
 		}
 		return c, nil
 	}

@@ -285,5 +285,5 @@ func TestItRefusesToStart(t *testing.T) {
 	}
 	code, _, stderr := call(t, "run", "--node-name", "n1", "--namespace", namespace, "--key-file", writeKey(t, key))
 	require.Equal(t, cli.ExitFailed, code)
-	require.Contains(t, stderr, "this is no pod's container")
+	require.Contains(t, stderr, "not running in a pod")
 }

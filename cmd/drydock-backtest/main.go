@@ -146,12 +146,12 @@ func (a *asked) period() (from, until time.Time, err error) {
 	until = a.now()
 	if a.until != "" {
 		if until, err = time.Parse(time.RFC3339, a.until); err != nil {
-			return from, until, cli.Usagef("--until %q is no time in RFC 3339, for example 2026-03-04T12:00:00Z", a.until)
+			return from, until, cli.Usagef("--until %q is not a time in RFC 3339, for example 2026-03-04T12:00:00Z", a.until)
 		}
 	}
 	since, err := model.ParseDuration(a.since)
 	if err != nil || since <= 0 {
-		return from, until, cli.Usagef("--since %q is no duration, for example 30d", a.since)
+		return from, until, cli.Usagef("--since %q is not a duration, for example 30d", a.since)
 	}
 	return until.Add(-time.Duration(since)), until, nil
 }
@@ -162,13 +162,13 @@ func (a *asked) inputs() (configs []backtest.Named, past history.Options, err er
 	if a.cures != "" {
 		d, err := model.ParseDuration(a.cures)
 		if err != nil || d <= 0 {
-			return nil, past, cli.Usagef("--cures %q is no duration, for example 5m", a.cures)
+			return nil, past, cli.Usagef("--cures %q is not a duration, for example 5m", a.cures)
 		}
 		cures = cures.AllAfter(time.Duration(d))
 	}
 	resend, err := model.ParseDuration(a.resend)
 	if err != nil || resend <= 0 {
-		return nil, past, cli.Usagef("--resend-delay %q is no duration, for example 1m", a.resend)
+		return nil, past, cli.Usagef("--resend-delay %q is not a duration, for example 1m", a.resend)
 	}
 	text, name := deploy.Alertmanager(), "the shipped alertmanager.yaml"
 	if a.alertmanager != "" {
@@ -207,7 +207,7 @@ func (a *asked) inputs() (configs []backtest.Named, past history.Options, err er
 	if a.step != "" {
 		d, err := model.ParseDuration(a.step)
 		if err != nil || d <= 0 {
-			return nil, past, cli.Usagef("--step %q is no duration, for example 30s", a.step)
+			return nil, past, cli.Usagef("--step %q is not a duration, for example 30s", a.step)
 		}
 		past.Step = time.Duration(d)
 	}

@@ -85,9 +85,9 @@ func TestBadFlagsAreRefused(t *testing.T) {
 		"--prometheus is missing":                     {"--config", "x"},
 		"--tsdb is gone: start a Prometheus over the": {"--config", "x", "--tsdb", "x"},
 		`--output "pdf" is not known`:                 {"--config", "x", "--prometheus", "x", "-o", "pdf"},
-		`--resend-delay "often" is no duration`:       {"--config", "x", "--prometheus", "x", "--resend-delay", "often"},
-		`--since "soon" is no duration`:               {"--config", "x", "--prometheus", "x", "--since", "soon"},
-		`--until "now" is no time in RFC 3339`:        {"--config", "x", "--prometheus", "x", "--until", "now"},
+		`--resend-delay "often" is not a duration`:    {"--config", "x", "--prometheus", "x", "--resend-delay", "often"},
+		`--since "soon" is not a duration`:            {"--config", "x", "--prometheus", "x", "--since", "soon"},
+		`--until "now" is not a time in RFC 3339`:     {"--config", "x", "--prometheus", "x", "--until", "now"},
 		"--recorded asks about no rule: leave out":    {"--config", "x", "--prometheus", "x", "--recorded", "--rules", "x"},
 	} {
 		var out, errs bytes.Buffer

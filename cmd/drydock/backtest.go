@@ -52,7 +52,7 @@ func findBacktester() (string, error) {
 	}
 	path, err := exec.LookPath(backtester)
 	if err != nil {
-		return "", fmt.Errorf("%s is neither beside this program nor in PATH: build it with go build -o bin/%[1]s ./cmd/%[1]s", backtester)
+		return "", fmt.Errorf("%s was not found beside this program or in PATH: build it with go build -o bin/%[1]s ./cmd/%[1]s", backtester)
 	}
 	return path, nil
 }

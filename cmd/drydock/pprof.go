@@ -22,7 +22,7 @@ func checkProfilerAddress(address string) error {
 		return cli.Usagef("--pprof %q: write an address and a port, for example 127.0.0.1:6060", address)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return cli.Usagef("--pprof %q: %q is no port; write one, for example 127.0.0.1:6060", address, port)
+		return cli.Usagef("--pprof %q: %q is not a port; write one, for example 127.0.0.1:6060", address, port)
 	}
 	// A name is not taken, not even localhost: whoever keeps the resolver says what it stands for.
 	if ip, err := netip.ParseAddr(host); err != nil || !ip.Unmap().IsLoopback() {

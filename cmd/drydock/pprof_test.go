@@ -15,7 +15,7 @@ func TestProfilesAreServedOnLoopbackOnly(t *testing.T) {
 	for address, why := range map[string]string{
 		":6060": "loopback only", "0.0.0.0:6060": "loopback only", "[::]:6060": "loopback only", "10.0.0.1:6060": "loopback only",
 		"localhost:6060": "loopback only", "drydock.example.com:6060": "loopback only", "6060": "an address and a port", "127.0.0.1": "an address and a port",
-		"127.0.0.1:http": "is no port", "127.0.0.1:70000": "is no port", "127.0.0.1:": "is no port",
+		"127.0.0.1:http": "is not a port", "127.0.0.1:70000": "is not a port", "127.0.0.1:": "is not a port",
 	} {
 		code, _, stderr := call(t, "run", "--config", "drydock.yaml", "--pprof", address)
 		require.Equal(t, cli.ExitUsage, code, address)

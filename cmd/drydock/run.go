@@ -82,7 +82,7 @@ func restConfigOf(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		c, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, fmt.Errorf("this is no pod's container (%w): name the cluster with --kubeconfig", err)
+			return nil, fmt.Errorf("not running in a pod (%w): name the cluster with --kubeconfig", err)
 		}
 		return c, nil
 	}

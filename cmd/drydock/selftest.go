@@ -12,6 +12,7 @@ import (
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/selftest"
@@ -107,7 +108,7 @@ func selfTestAnswer(ctx context.Context, store kube.LedgerStore) (ok bool, answe
 	case state.State != selftest.OK:
 		return false, fmt.Sprintf("%s: %s", state.State, state.Message)
 	case time.Since(l.Arrival) > selftest.YoungFor:
-		return false, fmt.Sprintf("the last arrival was at %s, which is more than %s ago: check that a replica leads", l.Arrival.Format(time.RFC3339), selftest.YoungFor)
+		return false, fmt.Sprintf("the last arrival was at %s, which is more than %s ago: check that a replica leads", l.Arrival.Format(time.RFC3339), text.Duration(selftest.YoungFor))
 	}
 	return true, fmt.Sprintf("%s, last arrival %s", state.State, l.Arrival.Format(time.RFC3339))
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"k8s.io/client-go/rest"
 )
 
@@ -41,7 +42,7 @@ var errSilent = errors.New("the API server sent nothing")
 // RoundTrip implements http.RoundTripper.
 func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
-	timer := time.AfterFunc(p.silence, func() { cancel(fmt.Errorf("%w for %s", errSilent, p.silence)) })
+	timer := time.AfterFunc(p.silence, func() { cancel(fmt.Errorf("%w for %s", errSilent, text.Duration(p.silence))) })
 	resp, err := p.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		timer.Stop()

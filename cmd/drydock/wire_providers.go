@@ -156,7 +156,7 @@ func (j *joined) ending() ([]manager.Runnable, error) {
 		return nil, err
 	}
 	e := external.Ender{Client: client, Registry: j.cfg.Core.Registry}
-	return []manager.Runnable{j.again(endingEvery, j.charge.While(e.End), "remediation objects that are over are still there")}, nil
+	return []manager.Runnable{j.again(endingEvery, j.charge.While(e.End), "remediation objects of ended attempts still exist")}, nil
 }
 
 // newMetal3 asks the baremetal-operator.
@@ -182,7 +182,7 @@ func (j *joined) endingReboots() ([]manager.Runnable, error) {
 	if client == nil || !j.cfg.Enforces() {
 		return nil, err
 	}
-	return []manager.Runnable{j.again(endingEvery, j.charge.While(metal3.Ender{Client: client, Registry: j.cfg.Core.Registry}.End), "BareMetalHosts still carry annotations of attempts that are over")}, nil
+	return []manager.Runnable{j.again(endingEvery, j.charge.While(metal3.Ender{Client: client, Registry: j.cfg.Core.Registry}.End), "BareMetalHosts still carry annotations of ended attempts")}, nil
 }
 
 // hostSteps are what is done on the machines behind Nodes.

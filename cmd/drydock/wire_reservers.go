@@ -42,7 +42,7 @@ func (j *joined) keeping() (all []manager.Runnable, err error) {
 	client, _, err := j.newClusterAPI()
 	if client != nil {
 		s := clusterapi.Share{Client: client, Registry: j.cfg.Core.Registry}
-		all = append(all, j.again(keepingEvery, j.charge.While(s.GiveBack), "Machines still carry annotations of repairs that are over"))
+		all = append(all, j.again(keepingEvery, j.charge.While(s.GiveBack), "Machines still carry annotations of ended repairs"))
 	}
 	return all, err
 }

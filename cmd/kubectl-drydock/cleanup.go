@@ -39,7 +39,7 @@ func (p *plugin) newCleanupCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&yes, "yes", false, "remove it; without it, only print what would be removed")
 	cmd.Flags().BoolVar(&force, "force", false, "remove it also while Drydock runs or a repair is in flight")
 	cmd.Flags().StringVar(&p.ledger, "ledger", inspect.LedgerName, "name of the ledger's ConfigMap")
-	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease with which Drydock's replicas elect a leader")
+	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease that Drydock's replicas use to elect a leader")
 	return cmd
 }
 
@@ -161,7 +161,7 @@ func leftovers(l inspect.Ledger, lease string) (out []string) {
 		say("ConfigMap", l.Name, "with the counts and limits of all repairs")
 	}
 	if lease != "" {
-		say("Lease", lease, "with which the replicas elected a leader")
+		say("Lease", lease, "which the replicas used to elect a leader")
 	}
 	return out
 }

@@ -26,7 +26,7 @@ func (p *plugin) newReportCommand() *cobra.Command {
 		Short: "Show what Drydock did, and what it would have done",
 		Long: "Report counts the repairs that ended in the time, and the repairs on record now, by policy and by node: their steps,\n" +
 			"outcomes and times, and what a policy in observe mode would have done. It reads the histories on the Nodes and the ledger.\n" +
-			"Only Prometheus knows the holds and breakers that are over: name it with --prometheus. -o html writes one page with a\n" +
+			"Only Prometheus knows past holds and breakers: name it with --prometheus. -o html writes one page with a\n" +
 			"timeline, for a browser or a printer.",
 		Example: "  kubectl drydock report --since 30d\n  kubectl drydock report -o html > report.html\n  kubectl drydock report --prometheus http://localhost:9090",
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -70,7 +70,7 @@ func (p *plugin) newReportCommand() *cobra.Command {
 	selects(cmd, &of.Selector)
 	cmd.Flags().StringVar(&since, "since", "7d", "how far the report goes back, for example 7d or 36h")
 	cmd.Flags().StringVarP(&format, "output", "o", "text", "text, json or html")
-	cmd.Flags().StringVar(&prometheus.address, "prometheus", "", "URL of a Prometheus that scrapes Drydock, for holds and breakers that are over")
+	cmd.Flags().StringVar(&prometheus.address, "prometheus", "", "URL of a Prometheus that scrapes Drydock, for past holds and breakers")
 	cmd.Flags().StringVar(&prometheus.label, "prometheus-label", "", "label of this cluster's series, for example cluster=prod-1")
 	cmd.Flags().StringVar(&p.ledger, "ledger", inspect.LedgerName, "name of the ledger's ConfigMap")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(reportFormats, cobra.ShellCompDirectiveNoFileComp))

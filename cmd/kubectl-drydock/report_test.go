@@ -72,7 +72,7 @@ func TestReportRefuses(t *testing.T) {
 		"report -o yaml":                                       `--output is "yaml"; write text, json, html`,
 		"report node-3 -l pool=gpu":                            "nodes and -l were both given; give one of them",
 		"report -l pool=(":                                     `--selector "pool=(" is not a label selector`,
-		"report --prometheus localhost:9090":                   "--prometheus is no URL of a Prometheus; write it as http://localhost:9090",
+		"report --prometheus localhost:9090":                   "--prometheus is not the URL of a Prometheus; write it as http://localhost:9090",
 		"report --prometheus-label cluster=a":                  "--prometheus-label needs --prometheus",
 		"report --prometheus http://p --prometheus-label prod": `--prometheus-label is "prod"; write LABEL=VALUE, as cluster=prod-1`,
 	} {

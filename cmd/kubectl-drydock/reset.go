@@ -15,7 +15,7 @@ func (p *plugin) newResetCommand() *cobra.Command {
 		Use:   "reset NODE [ID] | --policy NAME",
 		Short: "Remove an exhausted repair, once the node is fixed",
 		Long: "Reset removes the exhausted repair of a node, or a record that cannot be read, together with its counts, so that\n" +
-			"the node can be repaired again; also that of the mesh leader on the node, and those of sidecars. A stopped policy goes on\n" +
+			"the node can be repaired again; also that of the mesh leader on the node, and those of sidecars. A stopped policy starts again\n" +
 			"after a reset of one of its nodes. With an ID, nothing is reset unless this repair is exhausted. With --policy, the plugin resets the first exhausted node of this policy or, where\n" +
 			"there is none and the policy is stopped, a node that the policy takes.",
 		Example: "  kubectl drydock reset node-3\n  kubectl drydock reset --policy node-not-ready",
@@ -42,6 +42,6 @@ func (p *plugin) newResetCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&policy, "policy", "", "let this stopped policy go on: reset one of its nodes")
+	cmd.Flags().StringVar(&policy, "policy", "", "start this stopped policy again: reset one of its nodes")
 	return cmd
 }

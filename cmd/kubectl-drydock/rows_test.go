@@ -142,7 +142,7 @@ func TestAWaitingRowSaysHowTheLastRepairEnded(t *testing.T) {
 		}
 		return annotated(alerted("n", "node-not-ready"), remediations.HistoryKey, historyOf(t, e))
 	}
-	during, before := now.Add(-2*time.Minute), now.Add(-time.Hour) // the alert fires since 20:50
+	during, before := now.Add(-2*time.Minute), now.Add(-time.Hour) // the alert has been firing since 20:50
 	for name, c := range map[string]struct {
 		node *corev1.Node
 		want string
@@ -202,7 +202,7 @@ func TestStatusShowsTheNodesThatWait(t *testing.T) {
 // TestNoTimeThatHasPassedIsToCome: of the hold, of the phase, and of the breaker.
 func TestNoTimeThatHasPassedIsToCome(t *testing.T) {
 	l := calmLedger()
-	l.Status.Limits = map[string]string{"stormCooldown": "10m0s"}
+	l.Status.Limits = map[string]string{"stormCooldown": "10m"}
 	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Hour), Quiet: now.Add(-11 * time.Minute)}}
 	objects := []runtime.Object{
 		ledgerOf(l),
@@ -260,7 +260,7 @@ func TestTheRunbooksPromisesHold(t *testing.T) {
 		"DrydockSelfTest: `kubectl drydock status` shows when the alert last arrived": {
 			"last arrival 2026-11-20T20:45:00Z (20m ago)",
 		},
-		"DrydockWebhookFailing: `kubectl drydock status` says in its line `Webhook:` since when no request has come": {
+		"DrydockWebhookFailing: `kubectl drydock status` says since when no request has come": {
 			"Webhook:  no request has come to the webhook of the leading replica since it began to serve at 2026-11-20T20:05:00Z",
 		},
 		"MeshLeaderDegraded: `kubectl drydock status`)":                  {"node-8 (leader of fra1)", "LeaderHeld"},

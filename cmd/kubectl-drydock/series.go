@@ -50,7 +50,7 @@ func (o *seriesOptions) check() error {
 	}
 	u, err := url.Parse(o.address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return cli.Usagef("--prometheus is no URL of a Prometheus; write it as http://localhost:9090")
+		return cli.Usagef("--prometheus is not the URL of a Prometheus; write it as http://localhost:9090")
 	}
 	return nil
 }

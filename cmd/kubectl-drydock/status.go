@@ -50,7 +50,7 @@ func (p *plugin) newStatusCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&of.Well, "all", false, "also the nodes without a repair or an alert")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "print each change, until you interrupt the command")
 	cmd.Flags().StringVar(&p.ledger, "ledger", inspect.LedgerName, "name of the ledger's ConfigMap")
-	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease with which Drydock's replicas elect a leader")
+	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease that Drydock's replicas use to elect a leader")
 	return cmd
 }
 

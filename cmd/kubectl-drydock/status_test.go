@@ -67,7 +67,7 @@ func storm() []runtime.Object {
 		ledgerOf(l),
 		node("node-0", nil),
 		under("node-1", record("aaaaaa", remediations.PhaseVerifying)),
-		under("node-2", record("bbbbbb", remediations.PhasePending, held(remediations.ReasonSilenced, "silenced by 8a1 (alice: disk swap), until 2026-11-20T22:00:00Z; it goes on when that ends", now.Add(55*time.Minute)))),
+		under("node-2", record("bbbbbb", remediations.PhasePending, held(remediations.ReasonSilenced, "silenced by 8a1 (alice: disk swap), until 2026-11-20T22:00:00Z; the repair continues when that ends", now.Add(55*time.Minute)))),
 		under("node-3", record("cccccc", remediations.PhaseExhausted, func(r *remediations.Record) { r.Began = now.Add(-26 * time.Hour) })),
 		under("node-4", record("dddddd", remediations.PhasePending, held(remediations.ReasonAwaitingApproval, "policy node-not-ready wants a person's approval", time.Time{}), func(r *remediations.Record) {
 			r.Cause = remediations.Cause{Request: "remediation/reboot"}
@@ -98,7 +98,7 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 	observe := calmLedger()
 	observe.Status.Mode = remediations.ModeObserve
 	cooldown := calmLedger()
-	cooldown.Status.Limits = map[string]string{"concurrent": "10%", "stormCooldown": "10m0s"}
+	cooldown.Status.Limits = map[string]string{"concurrent": "10%", "stormCooldown": "10m"}
 	cooldown.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now, Unhealthy: 5, Nodes: 20, Quiet: now}}
 	connected := calmLedger()
 	connected.Arrival = now.Add(-3 * time.Minute)

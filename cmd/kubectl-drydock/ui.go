@@ -68,7 +68,7 @@ func (p *plugin) newUICommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&from.Alertmanagers, "alertmanager", nil, "URL of an Alertmanager, as this machine reaches it; may be given several times")
 	cmd.Flags().StringVar(&from.Config, "config", "", "Drydock's configuration; without it, the ConfigMap of Drydock's chart is read")
 	cmd.Flags().StringVar(&p.ledger, "ledger", inspect.LedgerName, "name of the ledger's ConfigMap")
-	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease with which Drydock's replicas elect a leader")
+	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease that Drydock's replicas use to elect a leader")
 	return cmd
 }
 

@@ -113,7 +113,7 @@ func skew(client, server string) string {
 	s, errS := semver.ParseSemantic(server)
 	switch {
 	case errC != nil || errS != nil || betweenReleases.MatchString(client) || betweenReleases.MatchString(server):
-		return "unknown: at least one of them is no release; use the plugin of the same version as Drydock"
+		return "unknown: at least one of them is not a release; use the plugin of the same version as Drydock"
 	case c.Major() == s.Major() && c.Minor() == s.Minor():
 		return "a patch release apart, which is supported"
 	case c.LessThan(s):

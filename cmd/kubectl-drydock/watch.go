@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"drydock.dev/drydock/internal/inspect"
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -205,7 +206,7 @@ func (f *follower) listen(ctx context.Context, nudge chan<- struct{}, begin func
 	for ctx.Err() == nil {
 		w, err := begin(ctx, o)
 		if apierrors.IsForbidden(err) {
-			say(f.ErrOut, "what you may not watch is read every %s instead: %s", readAgain, inspect.Sentence(err))
+			say(f.ErrOut, "objects that you may not watch are read every %s instead: %s", text.Duration(readAgain), inspect.Sentence(err))
 			return
 		}
 		if err == nil {

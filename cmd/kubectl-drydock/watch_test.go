@@ -165,7 +165,7 @@ func TestWhoMayNotWatchIsToldHowOftenItIsRead(t *testing.T) {
 	d.put(under("node-1", record("aaaaaa", remediations.PhaseActing)))
 	d.sees("Acting")
 	require.Equal(t, cli.ExitOK, stop())
-	require.Contains(t, d.err.String(), "what you may not watch is read every 15s instead: ")
+	require.Contains(t, d.err.String(), "objects that you may not watch are read every 15s instead: ")
 }
 
 func TestWatchRefusesWhereNoDrydockIs(t *testing.T) {

@@ -742,7 +742,7 @@ func TestWithoutTheConfigurationTheNodeAndTheLedgerSpeak(t *testing.T) {
 	require.Contains(t, stdout, "Unseen:   Drydock's configuration: no ConfigMap of Drydock's chart has the key drydock.yaml; give it with --config FILE")
 	require.NotContains(t, stdout, "GUARD")
 	_, stdout, _ = newDesk(t, ledgerOf(calmLedger()), illNode()).run("why", "node-3")
-	require.True(t, strings.HasPrefix(stdout, "It is not known whether Drydock repairs node-3: alert NodeNotReady of policy node-not-ready is firing, as the Node says; Drydock's configuration could not be read.\n"), stdout)
+	require.True(t, strings.HasPrefix(stdout, "It is not known whether Drydock repairs node-3: alert NodeNotReady of policy node-not-ready is firing, read from the Node; Drydock's configuration could not be read.\n"), stdout)
 
 	file := filepath.Join(t.TempDir(), "drydock.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(whyConfig), 0o600))
@@ -763,7 +763,7 @@ func TestWithoutTheConfigurationTheNodeAndTheLedgerSpeak(t *testing.T) {
 // the rights it is decided, which is the control. What the Node itself says holds all the same.
 func TestWhatMayNotBeReadIsNotDecided(t *testing.T) {
 	t.Parallel()
-	const firing = "alert NodeNotReady of policy node-not-ready is firing, as the Node says; "
+	const firing = "alert NodeNotReady of policy node-not-ready is firing, read from the Node; "
 	paused := illNode(func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true ticket 12" })
 	for name, c := range map[string]struct {
 		node      *corev1.Node

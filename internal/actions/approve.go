@@ -45,15 +45,15 @@ func approvable(of inspect.Repair) error {
 func Cancel() *Action {
 	return &Action{
 		Name: "cancel", Verb: admission.VerbFor(remediations.CancelKey), Keys: []string{remediations.CancelKey}, Parameters: []Parameter{id},
-		Will:    "The repair ends: nothing more is issued, and what Drydock did to the Node, for example a cordon, is taken back. A mesh leadership that was moved stays moved.",
+		Will:    "The repair ends: Drydock issues no more calls, and undoes what it did to the Node, for example a cordon. A mesh leadership that was moved stays moved.",
 		refuses: about(cancellable),
 		prepare: names(remediations.CancelKey, "cancel", "cancelling", cancellable, func(of inspect.Repair) string {
 			r, when, then := of.Record, "at once", of.Record.LeftAs()
 			if r.Phase == remediations.PhaseActing && r.Back == nil {
-				when = "when the call that is under way is over"
+				when = "when the call that is under way has ended"
 			}
 			if own(of) {
-				then = ", and what it did to the Node is taken back"
+				then = ", and Drydock undoes what it did to the Node"
 			}
 			return fmt.Sprintf("Repair %s of %s ends %s: nothing more is issued%s; `kubectl drydock history %s` then shows it.", r.ID, of.Name(), when, then, of.Node)
 		}),

@@ -24,7 +24,7 @@ func Pause() *Action {
 		Name: "pause", Keys: []string{remediations.PauseKey},
 		Will: "Drydock starts nothing new on the node; what it has issued already is still verified.",
 		Parameters: []Parameter{
-			{Name: "for", Ask: "For how long? Empty: until somebody resumes the node", Example: "30m, 2h or 1d"},
+			{Name: "for", Ask: "For how long? Empty: until a person resumes the node", Example: "30m, 2h or 1d"},
 			why,
 		},
 		prepare: func(given Params, now time.Time) (apply, error) {
@@ -64,7 +64,7 @@ func Pause() *Action {
 func Resume() *Action {
 	return &Action{
 		Name: "resume", Keys: []string{remediations.PauseKey, remediations.BreakGlassKey},
-		Will: "The pause and the break-glass are taken off the node, and Drydock goes on with it.",
+		Will: "The pause and the break-glass are removed, and Drydock may repair the node again.",
 		refuses: func(n *corev1.Node) error {
 			if ended, _ := ends(n); len(ended) == 0 {
 				return fmt.Errorf("%s is not paused and has no break-glass set", n.Name)
@@ -104,7 +104,7 @@ func resume(ctx context.Context, w *Writer, node string) (string, error) {
 	case len(ended) == 0:
 		return fmt.Sprintf("%s is not paused and has no break-glass set%s; nothing was written.", node, excluded), nil
 	}
-	return fmt.Sprintf("%s: %s ended%s; what waited for that goes on by itself, as `kubectl drydock status -w` shows.", node, strings.Join(ended, " and "), excluded), nil
+	return fmt.Sprintf("%s: %s ended%s; what waited for that continues by itself, as `kubectl drydock status -w` shows.", node, strings.Join(ended, " and "), excluded), nil
 }
 
 // BreakGlass lets people work on a node that is under repair.

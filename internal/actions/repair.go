@@ -22,7 +22,7 @@ func Repair() *Action {
 		Will: "Drydock repairs the node as soon as no guard holds it, though no alert fires: by one remediation, or by the whole plan of a policy.",
 		Parameters: []Parameter{
 			{Name: "with", Ask: "Which remediation?", Choices: NodeRemediations()},
-			{Name: "policy", Ask: "Or the plan of which policy?", Example: "node-not-ready"},
+			{Name: "policy", Ask: "Or whose plan? The policy's name", Example: "node-not-ready"},
 		},
 		refuses: repairable,
 		prepare: func(given Params, _ time.Time) (apply, error) {
@@ -37,7 +37,7 @@ func Repair() *Action {
 				if err != nil {
 					return "", err
 				}
-				return fmt.Sprintf("A repair of %s by %s is asked for: it begins as soon as no guard holds it, as `kubectl drydock status -w` shows; a refusal is an Event, as `kubectl describe node %s` shows.", node, request, node), nil
+				return fmt.Sprintf("A repair of %s by %s is requested. It begins when no guard holds it: `kubectl drydock status -w`. If Drydock refuses, an Event says why: `kubectl describe node %s`.", node, request, node), nil
 			}, nil
 		},
 	}
@@ -72,7 +72,7 @@ func requestOf(with, policy string) (string, error) {
 // repairable says why Drydock would refuse a request on this node, as far as the Node shows it.
 func repairable(n *corev1.Node) error {
 	if v, ok := n.Annotations[remediations.RequestKey]; ok {
-		return fmt.Errorf("%s is asked for on %s already and not answered yet; to take it back: kubectl annotate node %s %s-", v, n.Name, n.Name, remediations.RequestKey)
+		return fmt.Errorf("%s is already requested on %s and not answered yet; to withdraw the request: kubectl annotate node %s %s-", v, n.Name, n.Name, remediations.RequestKey)
 	}
 	j := remediations.ReadJournal(n)
 	switch r := j.Record; {

@@ -21,7 +21,7 @@ import (
 func Reset() *Action {
 	return &Action{
 		Name: "reset", Verb: admission.VerbFor(remediations.ResetKey), Keys: []string{remediations.ResetKey}, Parameters: []Parameter{id},
-		Will: "The repair that ran out of steps, or a record that cannot be read, is forgotten with its counts, and its policy goes on if it was stopped.",
+		Will: "The repair that ran out of steps, or a record that cannot be read, is forgotten with its counts, and its policy starts again if it was stopped.",
 		refuses: func(n *corev1.Node) error {
 			_, err := resettable(n, "")
 			return err
@@ -61,7 +61,7 @@ func reset(ctx context.Context, w *Writer, node, id, of string) (string, error) 
 	case err != nil:
 		return "", err
 	case len(spent) == 0:
-		return fmt.Sprintf("What nobody can read on %s is about to be dropped, and Drydock goes on with the node; an Event and `kubectl drydock history %s` keep what it said.", node, node), nil
+		return fmt.Sprintf("Reset requested: Drydock deletes the unreadable record of %s and may repair the node again. An Event and `kubectl drydock history %s` keep its text.", node, node), nil
 	}
 	return forgets(spent), nil
 }
@@ -89,11 +89,11 @@ func forgets(spent []inspect.Repair) string {
 	}
 	switch len(policies) {
 	case 0:
-		said += ", and a stopped policy that takes the node goes on"
+		said += ", and a stopped policy that takes the node starts again"
 	case 1:
-		said += fmt.Sprintf(", and policy %s goes on if it was stopped", policies[0])
+		said += fmt.Sprintf(", and policy %s starts again if it was stopped", policies[0])
 	default:
-		said += fmt.Sprintf(", and policies %s go on if they were stopped", strings.Join(policies, ", "))
+		said += fmt.Sprintf(", and policies %s start again if they were stopped", strings.Join(policies, ", "))
 	}
 	return said + "; `kubectl drydock status` shows when it is gone."
 }
@@ -115,11 +115,11 @@ func resettable(n *corev1.Node, of string) ([]inspect.Repair, error) {
 	case len(spent) == 0:
 		return nil, fmt.Errorf("repair %s of %s is %s and not exhausted; to end it, `kubectl drydock cancel %s`", all[0].Record.ID, all[0].Name(), all[0].Record.Phase, n.Name)
 	case own(all[0]) && all[0].Record.Phase.InFlight():
-		return nil, fmt.Errorf("repair %s of %s is %s, and the exhausted repair %s of %s can be reset only when that is over; to end it, `kubectl drydock cancel %s`",
+		return nil, fmt.Errorf("repair %s of %s is %s, and the exhausted repair %s of %s can be reset only when that has ended; to end it, `kubectl drydock cancel %s`",
 			all[0].Record.ID, n.Name, all[0].Record.Phase, spent[0].Record.ID, spent[0].Name(), n.Name)
 	}
 	if of != "" && !slices.ContainsFunc(spent, func(r inspect.Repair) bool { return occupies(r) && r.Record.Policy == of }) {
-		return nil, fmt.Errorf("the exhausted repair %s of %s is by policy %s, and its reset does not let policy %s go on", spent[0].Record.ID, spent[0].Name(), spent[0].Record.Policy, of)
+		return nil, fmt.Errorf("the exhausted repair %s of %s is by policy %s, and its reset does not start policy %s again", spent[0].Record.ID, spent[0].Name(), spent[0].Record.Policy, of)
 	}
 	return spent, nil
 }
@@ -165,7 +165,7 @@ func ResetPolicy(ctx context.Context, r *inspect.Reader, w *Writer, policy strin
 		if n := taker(seen, nodes, policy); n != nil {
 			return release(ctx, w, seen, n.Name, policy)
 		}
-		why = "no node was found on which Drydock takes the reset now"
+		why = "no node was found where Drydock takes the reset now"
 		if seen.State == nil {
 			why = "which nodes it takes is not known, because Drydock's configuration could not be read"
 		}
@@ -210,16 +210,16 @@ func release(ctx context.Context, w *Writer, seen *inspect.Observation, name, po
 	var on []string
 	err := w.writeAsRead(ctx, name, "resetting "+name, func(n *corev1.Node) (ruling, error) {
 		if on = released(seen, n); !slices.Contains(on, policy) {
-			return ruling{}, fmt.Errorf("a reset of %s does not let policy %s go on any more; try again", name, policy)
+			return ruling{}, fmt.Errorf("a reset of %s no longer starts policy %s again; try again", name, policy)
 		}
 		return ruling{annotations: resets, about: policy}, nil
 	})
 	if err != nil {
 		return "", err
 	}
-	goes := "policy " + policy + " goes on"
+	goes := "policy " + policy + " starts again"
 	if len(on) > 1 {
-		goes = "policies " + strings.Join(on, ", ") + " go on"
+		goes = "policies " + strings.Join(on, ", ") + " start again"
 	}
 	return w.saying(fmt.Sprintf("%s is reset, which forgets no repair there: %s; `kubectl drydock status` shows when Drydock has taken that.", name, goes)), nil
 }

@@ -64,7 +64,7 @@ func Lacking(rights []Right) string {
 		if r.Why != "" {
 			why += " (" + r.Why + ")"
 		}
-		return why + "; the ClusterRole drydock-operator of Drydock's chart has it: ask an administrator to bind that role"
+		return why + "; the ClusterRole RELEASE-operator of Drydock's chart has it: ask an administrator to bind that role"
 	}
 	return ""
 }

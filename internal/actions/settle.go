@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/inspect"
+	"drydock.dev/drydock/internal/text"
 )
 
 // How long a write may take. Each time is longer than the one before, so that who waits longer learns what became of it.
@@ -48,7 +49,7 @@ func (w *Writer) settle(ctx context.Context, node, doing string, a annotations, 
 		found = "the node could not be read again: " + inspect.Sentence(unread)
 	}
 	return nil, Unknown{fmt.Sprintf("not known whether it was written: %s; %s. Wait %s, then look at the node, and repeat it only if it is not there: `kubectl drydock why %s`",
-		inspect.Sentence(inspect.Asking(err, doing, node)), found, ServerWithin, node)}
+		inspect.Sentence(inspect.Asking(err, doing, node)), found, text.Duration(ServerWithin), node)}
 }
 
 // saying says how it is known that it was written.

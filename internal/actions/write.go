@@ -227,7 +227,7 @@ func byID(n *corev1.Node, id string, may func(inspect.Repair) error) (inspect.Re
 	case len(all) == 0:
 		return inspect.Repair{}, fmt.Errorf("there is no repair on %s", n.Name)
 	case i < 0 && len(all) == 1:
-		return inspect.Repair{}, fmt.Errorf("there is no repair %s on %s; the one there is %s", id, n.Name, listed(all))
+		return inspect.Repair{}, fmt.Errorf("there is no repair %s on %s; the current one is %s", id, n.Name, listed(all))
 	case i < 0:
 		return inspect.Repair{}, fmt.Errorf("there is no repair %s on %s; there are %s", id, n.Name, listed(all))
 	}

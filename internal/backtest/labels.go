@@ -83,7 +83,7 @@ func (l shownLabels) missing(c *remediations.Config) (out []string) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(by)) {
-		out = append(out, fmt.Sprintf("No Node in the record has the label %s, by which these policies select Nodes: %s. kube-state-metrics shows only the labels that its --metric-labels-allowlist names.",
+		out = append(out, fmt.Sprintf("No Node in the record has the label %s, which these policies select Nodes by: %s. kube-state-metrics shows only the labels that its --metric-labels-allowlist names.",
 			name, strings.Join(by[name], ", ")))
 	}
 	return out

@@ -193,7 +193,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"nobody resets what ran out of steps": {
-		said: "Whoever cures a node whose plan ran out resets its repair when its last alert has ended.",
+		said: "The person who cures a node whose plan ran out resets its repair when its last alert has ended.",
 		happens: func(l *live, with bool) {
 			l.nobodyResets = with
 			oneFault(l)

@@ -38,7 +38,7 @@ func (a apart) near(most time.Duration) bool {
 	return slices.ContainsFunc(a.others, func(o call) bool { return o.node == a.node && o.step == a.step && a.at.Sub(o.at).Abs() <= most })
 }
 
-const bootless = "The record has no boot IDs: a reboot that cured is not told from a recovery. It keeps its slot for all of its wait, and a breaker that waits for its proof opens again."
+const bootless = "The record has no boot IDs: a reboot that cured and a recovery look alike. It keeps its slot for all of its wait, and a breaker that waits for its proof opens again."
 
 // lately says that one of the times is before at, by not more than most.
 func lately(at time.Time, most time.Duration, times ...time.Time) bool {

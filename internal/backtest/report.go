@@ -182,7 +182,7 @@ func notReplayed(c *remediations.Config) (out []string) {
 		case p.Mode == remediations.ModeOff:
 			out = append(out, p.Name+": its mode is off")
 		case p.Kind != remediations.KindNode:
-			out = append(out, fmt.Sprintf("%s: it is about a target of kind %s, of which the record has no data", p.Name, p.Kind))
+			out = append(out, fmt.Sprintf("%s: it is about a target of kind %s, and the record has no data of those", p.Name, p.Kind))
 		}
 	}
 	return out
@@ -201,9 +201,9 @@ func assumptions(o Options) []string {
 		"Alertmanager answers each look, and the Watchdog is never late.",
 		"Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.",
 		"A cordon in the record counts as a person's, also one that Drydock set.",
-		"The record has no boot IDs: a reboot that cured is not told from a recovery. It keeps its slot for all of its wait, and a breaker that waits for its proof opens again.",
+		"The record has no boot IDs: a reboot that cured and a recovery look alike. It keeps its slot for all of its wait, and a breaker that waits for its proof opens again.",
 		"A breaker keeps the end of a storm to the minute: a call after it may come a minute sooner or later.",
-		"Whoever cures a node whose plan ran out resets its repair when its last alert has ended.",
+		"The person who cures a node whose plan ran out resets its repair when its last alert has ended.",
 		"A look, a write and a call take no time: live, a decision comes later by as much as they took.",
 		"What is done otherwise has consequences: a repair takes a slot, and its end begins a cooldown and moves a breaker that waits for it.",
 	}

@@ -86,7 +86,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// scan follows the JSON text only as far as it is needed to count. What is no JSON is for the decoder to refuse: up to its
+// scan follows the JSON text only as far as it is needed to count. What is not JSON is for the decoder to refuse: up to its
 // first fault both read the same.
 func (r *reader) scan(text []byte) error {
 	for i, c := range text {

@@ -94,7 +94,7 @@ func (b *builder) buildLeaderElection(raw *rawConfig) {
 		LeaseDuration: lease, RenewDeadline: renew, RetryPeriod: retry,
 	}
 	if le := b.config.LeaderElection; le.Lease == le.Cluster {
-		b.Fault(at.To("cluster"), "this is the Lease by which the replicas elect their leader, too; write another name or namespace")
+		b.Fault(at.To("cluster"), "this is also the Lease that the replicas use to elect their leader; write another name or namespace")
 	}
 }
 
@@ -113,7 +113,7 @@ func (b *builder) buildAlertmanager(raw *rawConfig) {
 	poll, pollOK := b.Duration(at.To("pollInterval"), a.PollInterval, time.Second)
 	stale, staleOK := b.Duration(at.To("maxStaleness"), a.MaxStaleness, time.Second)
 	if staleOK && stale > maxStaleness {
-		b.Fault(at.To("maxStaleness"), "%s is too long; write at most 30s, no side effect may rest on an older word", a.MaxStaleness)
+		b.Fault(at.To("maxStaleness"), "%s is too long; write at most 30s: no call may rest on older data", a.MaxStaleness)
 	} else if pollOK && staleOK && poll > stale {
 		b.Fault(at.To("pollInterval"), "%s is longer than maxStaleness (%s); write a shorter one", a.PollInterval, a.MaxStaleness)
 	}

@@ -85,7 +85,7 @@ func (b *builder) address(p pointer, text, host string, taken map[netip.Addr]str
 	case err != nil:
 		b.Fault(p, "%s is not an IP address; write for example 192.0.2.11, a name cannot be looked up while the cluster is down", show(text))
 	case ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != "":
-		b.Fault(p, "%s is no address of one host; write for example 192.0.2.11", show(text))
+		b.Fault(p, "%s is not the address of one host; write for example 192.0.2.11", show(text))
 	case taken[ip] != "":
 		b.Fault(p, "%s is already an address of %s; each host has its own", show(text), taken[ip])
 	default:

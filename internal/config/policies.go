@@ -135,7 +135,7 @@ func (b *builder) aboutPods(at pointer, r *rawPolicy) {
 		b.Fault(at.To("plan", 1), "a policy about pods' sidecars has one step; write attempts to have it repeated")
 	}
 	if r.Approval {
-		b.Fault(at.To("approval"), "a repair of a sidecar is on no record before it begins, so nobody could approve it; remove it, or write mode: observe")
+		b.Fault(at.To("approval"), "a repair of a sidecar is on no record before it begins, so no one could approve it; remove it, or write mode: observe")
 	}
 	if r.NodeSelector != nil {
 		b.Fault(at.To("nodeSelector"), "a policy about pods' sidecars selects no nodes; providers.sidecars has a selector of pods")
@@ -169,7 +169,7 @@ func (b *builder) selects(at pointer, s *metav1.LabelSelector) {
 	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
 		// Kubernetes goes on with examples and a regular expression.
 		problem, _, _ := strings.Cut(err.Error(), " (e.g. ")
-		b.Fault(at, "is no requirement that a label selector can have: %s", problem)
+		b.Fault(at, "is not a requirement that a label selector can have: %s", problem)
 	}
 }
 
@@ -214,7 +214,7 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 			s.Attempts = *r.Attempts
 		}
 		if s.Soft && s.Attempts < 2 {
-			b.Fault(at.To("soft"), "leaves no attempt that cuts the power: the first is the soft one; write attempts: 2 or more")
+			b.Fault(at.To("soft"), "allows no attempt that cuts the power, because the first attempt is the soft one; write attempts: 2 or more")
 		}
 		return s
 	}

@@ -10,7 +10,7 @@ func (b *builder) buildReceiver(raw *rawConfig) {
 	at, r := pointer{"receiver"}, raw.Receiver
 	made := r.TokenSecret.Read(b, at.To("tokenSecret"))
 	if made != nil && r.TokenFile == "" {
-		b.Fault(at.To("tokenFile"), "missing; tokenSecret needs the file in which the Secret is mounted, for example /etc/drydock/token")
+		b.Fault(at.To("tokenFile"), "missing; tokenSecret needs the file where the Secret is mounted, for example /etc/drydock/token")
 	}
 	b.config.Receiver = Receiver{
 		Listen:       b.listen(at.To("listen"), r.Listen),

@@ -63,7 +63,7 @@ func (b *builder) aboutAPIServers(at pointer, r *rawPolicy) {
 		b.Fault(at.To("nodeSelector"), "a policy about API servers selects no nodes: the hosts of controlPlane are meant")
 	}
 	if r.Approval {
-		b.Fault(at.To("approval"), "nobody can approve a repair while no API server answers; remove it, or write mode: observe")
+		b.Fault(at.To("approval"), "no one can approve a repair while no API server answers; remove it, or write mode: observe")
 	}
 	if r.RepairCordoned {
 		b.Fault(at.To("repairCordoned"), "whether a node is cordoned cannot be read while no API server answers; remove it")
@@ -83,7 +83,7 @@ func (b *builder) rescueStep(at pointer, r *rawStep) remediations.Step {
 	b.onlyFor(at, r.Step, "withoutController")
 	b.onlyFor(at, r.Step, "provider")
 	if _, present := b.value(at.To("onTimeout")).(string); present {
-		b.Fault(at.To("onTimeout"), "makes no sense on a step of API servers: when its time is over the repair ends; remove it")
+		b.Fault(at.To("onTimeout"), "makes no sense on a step of API servers: when its time has ended the repair ends; remove it")
 	}
 	b.onlyFor(at, r.Step, "unit")
 	b.onlyFor(at, r.Step, "daemonSet")

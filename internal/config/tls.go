@@ -27,7 +27,7 @@ func (b *builder) checkTLS(at pointer, t TLS) {
 	cert, key := b.file(at.To("certFile"), t.CertFile), b.file(at.To("keyFile"), t.KeyFile)
 	if cert != nil && key != nil {
 		if _, err := tls.X509KeyPair(cert, key); err != nil {
-			b.Fault(at.To("certFile"), "file %q is no certificate for the key in keyFile (%v); write a pair in PEM", t.CertFile, err)
+			b.Fault(at.To("certFile"), "file %q is not a certificate for the key in keyFile (%v); write a pair in PEM", t.CertFile, err)
 		}
 	}
 	b.authorities(at.To("clientCAFile"), t.ClientCAFile)

@@ -37,7 +37,7 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 		}
 	}
 	if c.Alertmanager.Watchdog == nil {
-		warn(pointer{"alertmanager", "watchdog"}, "no Watchdog is asked for: that Prometheus stopped sending alerts will look like all alerts having ended")
+		warn(pointer{"alertmanager", "watchdog"}, "no Watchdog is configured: Drydock cannot distinguish a Prometheus that stopped from alerts that have ended")
 	}
 	if c.Receiver.Insecure && c.Enforces() {
 		warn(pointer{"receiver", "insecure"}, "anybody who reaches the receiver can post alerts, and a policy enforces; set tokenFile or mutual TLS")

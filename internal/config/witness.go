@@ -135,7 +135,7 @@ func (b *builder) condition(at pointer, s signs.Sign, text func(key string) stri
 		}
 		re, err := regexp.Compile(expr)
 		if err != nil {
-			b.Fault(at.To(key), "is no regular expression: %v", err)
+			b.Fault(at.To(key), "is not a regular expression: %v", err)
 			ok = false
 			continue
 		}

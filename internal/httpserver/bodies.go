@@ -189,7 +189,7 @@ func (b *Bodies) weigh(r *http.Request, body []byte, letGo func()) ([]byte, func
 }
 
 // values is at least how many values a decoder makes of the JSON text. What stands within a string is part of one value.
-// A text with an open string is no JSON, and no decoder makes anything of it.
+// A text with an open string is not JSON, and no decoder makes anything of it.
 func values(body []byte) int64 {
 	n := int64(1)
 	for i := 0; i < len(body); i++ {

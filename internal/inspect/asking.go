@@ -17,7 +17,7 @@ func Asking(err error, doing, node string) error {
 	case apierrors.IsNotFound(err) && node != "":
 		return notThere{node, err}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot patch resource"):
-		return fmt.Errorf("%s was refused: %w; the ClusterRole drydock-operator of Drydock's chart has that right", doing, err)
+		return fmt.Errorf("%s was refused: %w; the ClusterRole RELEASE-operator of Drydock's chart has that right", doing, err)
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return fmt.Errorf("%s was refused: %w", doing, err)
 	}

@@ -63,7 +63,7 @@ func (s *Status) fleet(now time.Time) []Line {
 	switch st.Mode {
 	case "":
 	case remediations.ModeObserve:
-		out = append(out, Line{Label: "Mode", Text: "observe: nothing is done to any node, except by policies that enforce by themselves"})
+		out = append(out, Line{Label: "Mode", Text: "observe: Drydock changes no node, except by policies with their own mode: enforce"})
 	default:
 		out = append(out, Line{Label: "Mode", Text: string(st.Mode), Calm: st.Mode == remediations.ModeEnforce})
 	}
@@ -94,7 +94,7 @@ func (s *Status) fleet(now time.Time) []Line {
 	for _, policy := range slices.Sorted(maps.Keys(st.Exhausted)) {
 		if s.Ledger.Whole.Failing(policy) {
 			out = append(out, Line{Label: "Stopped", Subject: policy, Text: fmt.Sprintf(
-				"policy %s: its last %d repairs all ran out of steps; once the cause is found, `kubectl drydock reset --policy %s`", policy, st.Exhausted[policy], text.ShellWord(policy))})
+				"policy %s: its last %d repairs ran out of steps; find the cause, then `kubectl drydock reset --policy %s`", policy, st.Exhausted[policy], text.ShellWord(policy))})
 		}
 	}
 	for _, policy := range slices.Sorted(maps.Keys(st.Stopped)) {

@@ -118,8 +118,8 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 		if !l.Whole.Failing(policy) {
 			return ""
 		}
-		if isOther(message, "policy ", " is stopped", policy) || isOther(message, " by policy ", " all ran out", policy) {
-			return fmt.Sprintf("the last %d repairs by policy %s all ran out of steps", ledger.FailingAfter, policy)
+		if isOther(message, "policy ", " is stopped", policy) {
+			return fmt.Sprintf("policy %s is stopped: its last %d repairs ran out of steps", policy, ledger.FailingAfter)
 		}
 	case remediations.ReasonControlPlaneBusy:
 		if !remediations.ControlPlane(n) {
@@ -136,7 +136,7 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 	case remediations.ReasonClusterWide:
 		// It holds every other step that changes the cluster. Where the step is not known, the policy that does so now most likely has it.
 		of, known := remediations.Registry(nil).Of(step)
-		if (known && !of.ClusterWide) || (!known && isOther(message, " by policy ", " is changing", policy)) {
+		if (known && !of.ClusterWide) || (!known && isOther(message, " by policy ", " changes", policy)) {
 			return ""
 		}
 	case remediations.ReasonAtLimit:

@@ -46,7 +46,7 @@ func TestTheHoldOfOnePolicyIsNotThatOfAnother(t *testing.T) {
 	}{
 		{remediations.ReasonNotWitnessed, "has no witness"},
 		{remediations.ReasonProviderAbsent, "can be carried out"},
-		{remediations.ReasonClusterWide, "is changing the whole cluster"},
+		{remediations.ReasonClusterWide, "changes the whole cluster"},
 	} {
 		for _, message := range fleetHolds(t, c.reason, c.saying) {
 			l := ledgerSaying(c.reason, message)
@@ -60,12 +60,12 @@ func TestTheHoldOfOnePolicyIsNotThatOfAnother(t *testing.T) {
 	}
 	l := ledgerSaying(remediations.ReasonProviderAbsent, "Civo refuses the API key")
 	require.NotNil(t, l.HoldNow(n, own, nil, scene.Noon), "a provider's answer names no policy")
-	for _, saying := range []string{"is stopped", "all ran out"} {
+	for _, saying := range []string{"since the provider refuses", "ran out of steps"} {
 		for _, message := range fleetHolds(t, remediations.ReasonPolicyFailing, saying) {
 			l := ledgerSaying(remediations.ReasonPolicyFailing, message)
 			l.Status.Exhausted = map[string]int{own: ledger.FailingAfter, others[0]: ledger.FailingAfter}
 			require.Equal(t, message, l.fleetwide(remediations.ReasonPolicyFailing, n, own, ""))
-			require.Equal(t, "the last 3 repairs by policy node-not all ran out of steps", l.fleetwide(remediations.ReasonPolicyFailing, n, others[0], ""))
+			require.Equal(t, "policy node-not is stopped: its last 3 repairs ran out of steps", l.fleetwide(remediations.ReasonPolicyFailing, n, others[0], ""))
 		}
 	}
 }
@@ -74,7 +74,7 @@ func TestTheHoldOfOnePolicyIsNotThatOfAnother(t *testing.T) {
 func TestOneChangeOfTheWholeClusterHoldsTheNextAlone(t *testing.T) {
 	t.Parallel()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}}
-	for _, message := range fleetHolds(t, remediations.ReasonClusterWide, "is changing the whole cluster") {
+	for _, message := range fleetHolds(t, remediations.ReasonClusterWide, "changes the whole cluster") {
 		l := ledgerSaying(remediations.ReasonClusterWide, message)
 		for _, policy := range []string{"node-not-ready", "another"} {
 			require.Equal(t, message, l.fleetwide(remediations.ReasonClusterWide, n, policy, "apply-cni"))

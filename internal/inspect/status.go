@@ -162,7 +162,7 @@ func RepairsOn(n *corev1.Node) []Repair {
 		r := Repair{Node: n.Name, Target: target}
 		record, err := remediations.DecodeRecordOf(key, value)
 		if err != nil {
-			r.Problem = fmt.Sprintf("%v; nothing is done here until somebody drops it with `kubectl drydock reset %s`", err, n.Name)
+			r.Problem = fmt.Sprintf("%v; Drydock does nothing here until a person drops it with `kubectl drydock reset %s`", err, n.Name)
 		} else {
 			r.Record = record
 		}

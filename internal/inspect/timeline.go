@@ -63,7 +63,7 @@ func (s *Observation) timeline(target string, r *remediations.Record) Timeline {
 		if r.Phase == remediations.PhaseVerifying {
 			what = "the proof is waited for: the node well, its alert gone, and what this step alone can show"
 		}
-		t.Moments = append(t.Moments, Moment{Name: "proof", At: r.Deadline, Text: what + "; without it the attempt is over", Due: true, Now: true})
+		t.Moments = append(t.Moments, Moment{Name: "proof", At: r.Deadline, Text: what + "; without it the attempt has ended", Due: true, Now: true})
 	}
 	for _, p := range r.Passed {
 		t.Passed = append(t.Passed, fmt.Sprintf("%s: %s", p.Name, p.Why))

@@ -26,7 +26,7 @@ func (s *Observation) alerts() (out []Alert) {
 	known := map[string]bool{}
 	for _, a := range remediations.AlertsOn(s.Node.Annotations) {
 		known[a.Fingerprint] = true
-		state := a.Status + ", as the Node says"
+		state := a.Status + ", read from the Node"
 		t := Alert{Name: a.Name, Fingerprint: a.Fingerprint, StartsAt: a.StartsAt, Policy: a.Policy}
 		if s.Asked {
 			state = s.said(a.Fingerprint)

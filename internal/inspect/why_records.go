@@ -74,7 +74,7 @@ func (s *Observation) after(t *Why, r *remediations.Record) {
 	t.Policy, t.Next, t.Provider, t.Guards = r.Policy, "", "", []lifecycle.GuardAnswer{}
 	t.When = "over by " + Stamp(r.Deadline)
 	if !r.Deadline.After(s.Now) {
-		t.When = "Drydock decides about it now: its time was over at " + Stamp(r.Deadline)
+		t.When = "Drydock decides about it now: its time ended at " + Stamp(r.Deadline)
 	}
 	if s.State == nil || r.Pod != nil || r.Location != "" {
 		return

@@ -166,7 +166,7 @@ func (w *Watch) remark(t Topology, self *election.Node, now time.Time) remark {
 	case self.NotReady(now) != "":
 		return remark{uncounted, "Kilo does not count this node: " + self.NotReady(now)}
 	case slices.Contains(t.Unplaced, self.Name):
-		return remark{unplaced, fmt.Sprintf("this node has no location: neither the annotation %s nor the label %s", election.LocationKey, w.options.TopologyLabel)}
+		return remark{unplaced, fmt.Sprintf("this node has no location: it lacks both the annotation %s and the label %s", election.LocationKey, w.options.TopologyLabel)}
 	}
 	return remark{}
 }

@@ -168,7 +168,7 @@ func TestWhyANodeTakesNoPart(t *testing.T) {
 	)
 	for node, want := range map[string]string{
 		"placed":    "",
-		"nowhere":   "this node has no location: neither the annotation kilo.squat.ai/location nor the label topology.kubernetes.io/region",
+		"nowhere":   "this node has no location: it lacks both the annotation kilo.squat.ai/location and the label topology.kubernetes.io/region",
 		"late":      "Kilo does not count this node: its Kilo agent last wrote 48h",
 		"malformed": "Kilo does not count this node: it lacks a public key (kilo.squat.ai/key)",
 		"nobody":    `there is no Node named \"nobody\": --node-name has to be the pod's spec.nodeName`,

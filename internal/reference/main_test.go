@@ -58,7 +58,7 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	for code, want := range map[string]string{
 		`prometheus.NewGauge(prometheus.GaugeOpts{Name: name(), Help: "a"})`:                        "write the names and texts of metrics as literals",
 		`prometheus.NewGauge(prometheus.GaugeOpts{Name: "a"})`:                                      "a metric without Help",
-		`prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "a", Help: "a"}, labels)`:                "the labels labels are no list of the package",
+		`prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "a", Help: "a"}, labels)`:                "the labels labels are not a list of the package",
 		`prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "a", Help: "a"}, []string{one()})`:       "write the labels of metrics as literals",
 		`prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "a", Help: "a" + "b"}, []string{"one"})`: "write the names and texts of metrics as literals",
 	} {

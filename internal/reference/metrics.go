@@ -173,7 +173,7 @@ func (s *source) texts(x ast.Expr) ([]string, error) {
 	if name, ok := x.(*ast.Ident); ok {
 		list, known := s.lists[name.Name]
 		if !known && name.Name != "nil" {
-			return nil, fmt.Errorf("the labels %s are no list of the package", name.Name)
+			return nil, fmt.Errorf("the labels %s are not a list of the package", name.Name)
 		}
 		return list, nil
 	}

@@ -258,7 +258,7 @@ const mostNamed = 10
 func (g *gathered) unsaid(r *Report) []string {
 	out := slices.Clone(g.unreadable)
 	if g.LedgerProblem != "" {
-		out = append(out, "The ledger was not read, so breakers and the times in which Drydock was blind are missing: "+g.LedgerProblem)
+		out = append(out, "The ledger was not read, so breakers and the times when Drydock was blind are missing: "+g.LedgerProblem)
 	}
 	if len(g.full) > 0 {
 		named := g.full
@@ -290,7 +290,7 @@ func (g *gathered) unsaid(r *Report) []string {
 	}
 	return append(out,
 		"A Node that was deleted took its history along.",
-		"The history has the beginning and the end of a repair, not the time of each step: repairs at once count from beginning to end, with the time in which they waited.",
-		"Approvals, pauses and silences that are over are in no history. Requests and cancellations are counted.",
+		"The history has the beginning and the end of a repair, not the time of each step: repairs at once count from beginning to end, with the time that they waited.",
+		"Past approvals, pauses and silences are not in any history. Requests and cancellations are counted.",
 	)
 }

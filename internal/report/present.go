@@ -38,7 +38,7 @@ func (r *Report) Page() *Page {
 		Sections: []Section{
 			{
 				Title: "By policy",
-				Lead:  "Median and worst are of the repairs that recovered, from a repair's beginning to its end. By itself: the fault was over without the step.",
+				Lead:  "Median and worst are of the repairs that recovered, from a repair's beginning to its end. By itself: the fault ended without the step.",
 				Table: numbers("policy", r.Policies, &r.Total, "No policy had a repair in this time."),
 			},
 			{Title: "By node", Lead: r.nodesLead(), Table: numbers("node", r.ByNode, nil, "No node had a repair in this time.")},
@@ -99,7 +99,7 @@ func (r *Report) summary() string {
 		for i := range r.Repairs {
 			unnecessary += count(r.Repairs[i].Outcome == remediations.OutcomeObserved && r.Repairs[i].ByItself)
 		}
-		out = append(out, s+fmt.Sprintf(" Unnecessary, since the fault was over before the step's wait was: %d of them.", unnecessary))
+		out = append(out, s+fmt.Sprintf(" Unnecessary, since the fault ended before the step's wait: %d of them.", unnecessary))
 	}
 	if t.AtOnce > 0 {
 		out = append(out, fmt.Sprintf("The most repairs on record at once: %d.", t.AtOnce))

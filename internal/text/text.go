@@ -123,7 +123,12 @@ func Age(d time.Duration) string {
 	if d >= time.Hour {
 		d = d.Truncate(time.Minute)
 	}
-	s := d.Truncate(time.Second).String()
+	return Duration(d.Truncate(time.Second))
+}
+
+// Duration is a time span as the configuration writes it: 10m, and not 10m0s.
+func Duration(d time.Duration) string {
+	s := d.String()
 	for _, empty := range []string{"m0s", "h0m"} {
 		if strings.HasSuffix(s, empty) {
 			s = s[:len(s)-2]

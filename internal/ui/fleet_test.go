@@ -190,7 +190,7 @@ func TestThePageCountsWhatABreakerCounts(t *testing.T) {
 		return func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(now.Add(-ago)) }
 	}
 	fleet := func(breakers map[string]ledger.Breaker) []Scope {
-		d := open(t, ledgerWith(ledger.Status{Limits: map[string]string{"unhealthy": "40%", "startupGrace": "10m0s"}, Breakers: breakers}),
+		d := open(t, ledgerWith(ledger.Status{Limits: map[string]string{"unhealthy": "40%", "startupGrace": "10m"}, Breakers: breakers}),
 			node("node-1", unready, since(30*24*time.Hour)), node("node-2", unready, since(9*time.Minute)), node("node-3", unready, since(11*time.Minute)),
 			node("node-4", unready, since(time.Hour), labelled(remediations.ExcludeLabel, "true")), node("node-5", since(time.Hour)))
 		require.Contains(t, d.get("/"), "It does not count excluded nodes")

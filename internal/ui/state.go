@@ -29,7 +29,7 @@ var States = []Look{
 	{Paused, "‖", "A person keeps Drydock away: pause, break-glass or the exclude label."},
 	{Held, "◆", "Drydock would act, and a guard holds it."},
 	{Unhealthy, "▲", "Not Ready, or an alert fires. Drydock has not begun."},
-	{Cordoned, "⊘", "Somebody cordoned the node. It is well otherwise."},
+	{Cordoned, "⊘", "A person or program cordoned the node. It is well otherwise."},
 	{Well, "●", "Ready, and no alert fires."},
 }
 

@@ -160,7 +160,7 @@ func TestARefusalIsInTheWordsOfWhoRefuses(t *testing.T) {
 	}{
 		{"n", "pause", `{"dryRun":true}`, http.StatusForbidden, "pausing n was refused: nodes \"n\" is forbidden: ValidatingAdmissionPolicy 'drydock' denied request: not on a Friday"},
 		{"n", "cancel", `{"dryRun":true}`, http.StatusConflict, "there is no repair on n"},
-		{"m", "cancel", `{"params":{"id":"bbbbbb"},"dryRun":true}`, http.StatusConflict, "there is no repair bbbbbb on m; the one there is aaaaaa by policy node-not-ready, Verifying"},
+		{"m", "cancel", `{"params":{"id":"bbbbbb"},"dryRun":true}`, http.StatusConflict, "there is no repair bbbbbb on m; the current one is aaaaaa by policy node-not-ready, Verifying"},
 		{"m", "reset", `{"dryRun":true}`, http.StatusConflict, "repair aaaaaa of m is Verifying and not exhausted"},
 		{"gone", "pause", `{"dryRun":true}`, http.StatusForbidden, ""},
 		{"n", "pause", `{"params":{"for":"soon"}}`, http.StatusUnprocessableEntity, `--for is "soon"; write how long, for example 30m, 2h or 1d`},

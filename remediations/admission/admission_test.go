@@ -80,7 +80,7 @@ func TestDenialSaysWhatToDo(t *testing.T) {
 	after.Spec.Unschedulable = true
 	v := judge(remediations.ModeEnforce, &admission.Change{Old: n, New: after, User: "jane"})
 	require.Equal(t, "node n1 is under repair n7q4k2 by policy node-not-ready: reboot, attempt 1, is Verifying since "+
-		"2026-11-20T21:00:00Z and over by 2026-11-20T21:10:00Z at the latest; cordoning it would collide with it. "+
+		"2026-11-20T21:00:00Z and ends by 2026-11-20T21:10:00Z at the latest; cordoning it would collide with it. "+
 		"To wait: kubectl drydock status -w, or kubectl get node n1 -L drydock.dev/phase -w. "+
 		"To cancel it: kubectl drydock cancel n1, or kubectl annotate node n1 drydock.dev/cancel=n7q4k2. "+
 		`To override this (break-glass): kubectl annotate node n1 drydock.dev/break-glass="<why>", and try again.`, v.Message)
@@ -270,7 +270,7 @@ func TestWordsAskForRights(t *testing.T) {
 				require.False(t, v.Allowed, key)
 				require.Equal(t, admission.ReasonRightMissing, v.Reason)
 				require.Equal(t, verb, asked)
-				for _, part := range []string{key, "node n1", who.Name, `the verb "` + verb + `" on repairs.drydock.dev`, "ClusterRole drydock-operator"} {
+				for _, part := range []string{key, "node n1", who.Name, `the verb "` + verb + `" on repairs.drydock.dev`, "ClusterRole RELEASE-operator"} {
 					require.Contains(t, v.Message, part)
 				}
 				broken := change(ask(false, nil))

@@ -60,7 +60,7 @@ func (on *repair) collision(reason Reason, o override, what string) *violation {
 	wait := fmt.Sprintf("To wait: kubectl drydock status -w, or kubectl get node %s -L %s -w.", on.node, remediations.PhaseLabel)
 	r := on.record
 	if r == nil {
-		v.message = fmt.Sprintf("node %s is under repair: its label %s says %s, though no record on it can be read that says more; %s would collide with the repair. %s To end it: kubectl annotate node %s %s=true. %s",
+		v.message = fmt.Sprintf("node %s is under repair: its label %s says %s, but its record is unreadable; %s would collide with the repair. %s To end it: kubectl annotate node %s %s=true. %s",
 			on.node, remediations.PhaseLabel, on.phase, what, wait, on.node, remediations.ResetKey, glass)
 		return v
 	}
@@ -68,7 +68,7 @@ func (on *repair) collision(reason Reason, o override, what string) *violation {
 	if r.Cause.Request != "" {
 		asked = ", which a person asked for,"
 	}
-	v.message = fmt.Sprintf("node %s is under repair %s%s by policy %s: %s, attempt %d, is %s since %s and over by %s at the latest; %s would collide with it. %s To cancel it: %s. %s",
+	v.message = fmt.Sprintf("node %s is under repair %s%s by policy %s: %s, attempt %d, is %s since %s and ends by %s at the latest; %s would collide with it. %s To cancel it: %s. %s",
 		on.node, r.ID, asked, r.Policy, r.Step.Name, r.Step.Attempt, r.Phase, stamp(r.Since), stamp(r.Deadline), what, wait, howToCancel(on.node, r.ID), glass)
 	return v
 }

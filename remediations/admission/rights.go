@@ -87,7 +87,7 @@ func (ch *Change) lacks(verb, key, done string, stops bool) *violation {
 			key, done, ch.New.Name, text.Line(ch.User, 120), verb, RightsResource, RightsGroup, text.Line(err.Error(), 200))}
 	case !allowed:
 		return &violation{reason: ReasonRightMissing, what: key, message: fmt.Sprintf(
-			"%s is not %s node %s: %s lacks the verb %q on %s.%s; the right to patch nodes is not enough. The chart's ClusterRole drydock-operator has it: ask an administrator to bind that role",
+			"%s is not %s node %s: %s lacks the verb %q on %s.%s; the right to patch nodes is not enough. The chart's ClusterRole RELEASE-operator has it: ask an administrator to bind that role",
 			key, done, ch.New.Name, text.Line(ch.User, 120), verb, RightsResource, RightsGroup)}
 	}
 	return nil

@@ -24,7 +24,7 @@ func byNodeIdentity(ch *Change, _ *repair) *violation {
 	}
 	key := append(written, removed...)[0]
 	return &violation{reason: ReasonNodeIdentity, what: "changing " + key, message: fmt.Sprintf(
-		"%s is changed by %s: a node's own identity never writes, changes or removes a key of drydock.dev; the kubelet, or what runs with its credentials, must be looked at", key, text.Line(ch.User, 120))}
+		"%s is changed by %s: node identities must not change drydock.dev keys; check the kubelet and every program that uses its credentials", key, text.Line(ch.User, 120))}
 }
 
 // ownKeyWritten: what only Drydock may write is Drydock's word about the node, and repairs rest on it.
@@ -37,7 +37,7 @@ func ownKeyWritten(ch *Change, _ *repair) *violation {
 		return nil
 	}
 	return &violation{reason: ReasonOwnKey, what: "writing " + written[0], message: fmt.Sprintf(
-		"%s is written by Drydock alone, and %s is not Drydock; what people write is %s", written[0], text.Line(ch.User, 120), peoplesKeys())}
+		"only Drydock may write %s (user: %s); people may set %s", written[0], text.Line(ch.User, 120), peoplesKeys())}
 }
 
 // ownKeyRemoved: with the record a repair in flight would lose its count, its proof and what it must undo. This binds users
@@ -61,7 +61,7 @@ func requestPending(ch *Change, busy *repair) *violation {
 	}
 	if old, pending := ch.Old.Annotations[remediations.RequestKey]; pending {
 		return &violation{reason: ReasonRequestPending, override: byBreakGlass, what: "asking for " + text.Line(asked, 80), message: fmt.Sprintf(
-			"%s=%q is on node %s already and waits to be taken; to take it back: kubectl annotate node %s %s-", remediations.RequestKey, text.Line(old, 80), ch.Old.Name, ch.Old.Name, remediations.RequestKey)}
+			"%s=%q is on node %s and not yet taken; to withdraw it: kubectl annotate node %s %s-", remediations.RequestKey, text.Line(old, 80), ch.Old.Name, ch.Old.Name, remediations.RequestKey)}
 	}
 	r := busy.recorded
 	if r == nil || r.Cause.Request == "" || r.Phase == remediations.PhaseExhausted {

@@ -53,7 +53,7 @@ func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 		case remediations.Owned(key):
 		case key == remediations.ExcludeLabel && !annotation:
 		case !annotation || !slices.Contains(personsAnnotations, key):
-			add(ReasonUnreadable, "%s is no key that Drydock reads there; people write the annotations %s", key, peoplesKeys())
+			add(ReasonUnreadable, "%s is not a key that Drydock reads there; people write the annotations %s", key, peoplesKeys())
 		case key == remediations.PauseKey:
 			if _, err := remediations.ParsePause(v); err != nil {
 				add(ReasonUnreadable, "%v; until then the node is paused", err)
@@ -63,7 +63,7 @@ func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 				add(ReasonUnreadable, "%v", err)
 			}
 		case key == remediations.BreakGlassKey && strings.TrimSpace(v) == "":
-			add(ReasonUnreadable, "%s is set and holds without a reason, too; say why, for those who come later", remediations.BreakGlassKey)
+			add(ReasonUnreadable, "%s is set without a reason; please add one", remediations.BreakGlassKey)
 		case key == remediations.ApproveKey, key == remediations.CancelKey:
 			if j := c.Registry.ReadJournal(ch.New); j.UnderWay(v) == nil {
 				add(ReasonUnknownRepair, "%s=%q: %s", key, text.Line(v, 40), repairThere(ch.New, j.Record))
@@ -104,7 +104,7 @@ func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func
 		return ReasonUnreadable, err.Error()
 	}
 	if r := c.Registry.ReadJournal(n).Record; r != nil && r.Phase == remediations.PhaseExhausted {
-		return ReasonRequestExhausted, fmt.Sprintf("repair %s of node %s has run out of steps: the request will be refused until somebody has set %s=true", r.ID, n.Name, remediations.ResetKey)
+		return ReasonRequestExhausted, fmt.Sprintf("repair %s of node %s has run out of steps: the request will be refused until a person has set %s=true", r.ID, n.Name, remediations.ResetKey)
 	}
 	p := c.Requested(request, n)
 	switch {

@@ -215,7 +215,7 @@ func TestClientRefusesWhatIsNotAnAnswer(t *testing.T) {
 		"a page called JSON":     {200, json, "<html>sign in</html>", "invalid character '<'"},
 		"a list cut short":       {200, json, string(whole[:len(whole)-2]), "unexpected EOF"},
 		"a list without its end": {200, json, string(whole[:len(whole)-1]), "unexpected EOF"},
-		"a list and more":        {200, json, string(whole) + "[]", "goes on after the list"},
+		"a list and more":        {200, json, string(whole) + "[]", "continues after the list"},
 		"a list and garbage":     {200, json, string(whole) + "<", "invalid character '<'"},
 		"a list of nulls":        {200, json, "[null]", "is not Alertmanager's"},
 		"a list of numbers":      {200, json, "[1]", "cannot unmarshal"},

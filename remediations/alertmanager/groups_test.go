@@ -132,7 +132,7 @@ func TestUnknownMuteTimesFailTheReplica(t *testing.T) {
 		"cut in the list":       {jsonly(whole[:len(whole)-1]), "unexpected EOF"},
 		"cut in the group":      {jsonly(whole[:len(whole)-2]), "unexpected EOF"},
 		"cut in the alerts":     {jsonly(whole[:strings.Index(string(whole), `}],"labels":`)+1]), "unexpected EOF"},
-		"more than a list":      {jsonly(append(append([]byte{}, whole...), "[]"...)), "goes on after the list of groups"},
+		"more than a list":      {jsonly(append(append([]byte{}, whole...), "[]"...)), "continues after the list of groups"},
 		"no receiver":           {jsonly(groups(t, nobodys)), "a group without alerts or receiver"},
 		"a receiver of no name": {jsonly(groups(t, nameless)), "a group without alerts or receiver"},
 		"no alerts":             {jsonly([]byte(`[{"receiver":{"name":"drydock"}}]`)), "a group without alerts or receiver"},

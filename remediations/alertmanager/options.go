@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/config"
 
 	"drydock.dev/drydock/internal/replicas"
+	"drydock.dev/drydock/internal/text"
 )
 
 // Options say whom to ask and what to look for. The zero value of every field
@@ -79,7 +80,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	if o.Timeout < 0 {
-		return nil, fmt.Errorf("the timeout of a replica is %s; it must be positive", o.Timeout)
+		return nil, fmt.Errorf("the timeout of a replica is %s; it must be positive", text.Duration(o.Timeout))
 	}
 	c := &Client{
 		timeout:     cmp.Or(o.Timeout, defaultTimeout),

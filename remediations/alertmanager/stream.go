@@ -53,7 +53,7 @@ func (s *stream) Consume(body io.Reader, _ any) error {
 	case err != nil:
 		return s.unreadable(err)
 	default:
-		return fmt.Errorf("the answer goes on after the list of %s", s.of)
+		return fmt.Errorf("the answer continues after the list of %s", s.of)
 	}
 }
 

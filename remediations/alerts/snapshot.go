@@ -100,7 +100,7 @@ func (s *Snapshot) VerdictFor(fingerprint string, c *remediations.Config, own st
 	case h.active && !h.confirmed && !h.silent.IsZero():
 		return Verdict{Reason: remediations.ReasonBlind, Message: fmt.Sprintf("the alert was last sent to Alertmanager at %s and should have been sent again since, so its source seems to be gone", h.silent.UTC().Format(time.RFC3339))}
 	case h.active && !h.confirmed:
-		return Verdict{Reason: remediations.ReasonBlind, Message: "the Alertmanager that has the alert does not show the Watchdog, so its word does not count"}
+		return Verdict{Reason: remediations.ReasonBlind, Message: "the Alertmanager that has the alert does not show the Watchdog, so its answer does not count"}
 	case h.muted() != nil:
 		return *h.muted()
 	case h.active:
@@ -242,9 +242,9 @@ func (h *merged) muted() *Verdict {
 	switch {
 	case len(h.silences) > 0:
 		said, until := describe(h.silences)
-		return &Verdict{Reason: remediations.ReasonSilenced, Until: until, Message: said + "; it goes on when that ends"}
+		return &Verdict{Reason: remediations.ReasonSilenced, Until: until, Message: said + "; the repair continues when that ends"}
 	case len(h.mutedBy) > 0:
-		return &Verdict{Reason: remediations.ReasonSilenced, Message: fmt.Sprintf("muted by Alertmanager's time interval %s; it goes on when that ends", names(h.mutedBy))}
+		return &Verdict{Reason: remediations.ReasonSilenced, Message: fmt.Sprintf("muted by Alertmanager's time interval %s; the repair continues when that ends", names(h.mutedBy))}
 	case len(h.inhibitedBy) > 0:
 		return &Verdict{Reason: remediations.ReasonInhibited, Message: "inhibited by the alert " + names(h.inhibitedBy)}
 	}

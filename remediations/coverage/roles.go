@@ -28,7 +28,7 @@ func UnknownRoles(nodes []*corev1.Node) (out []string) {
 	}
 	for _, role := range slices.Sorted(maps.Keys(of)) {
 		slices.Sort(of[role])
-		out = append(out, fmt.Sprintf("%d Nodes have a taint of the role %s, which is no role of the control plane to Drydock, so it repairs them as workers: %s; if they are the control plane, add the label %scontrol-plane to them",
+		out = append(out, fmt.Sprintf("%d Nodes have a taint of the role %s, which Drydock does not count as the control plane, so it repairs them as workers: %s; if they are the control plane, add the label %scontrol-plane to them",
 			len(of[role]), text.Line(role, 63), someOf(of[role], maxNamed), remediations.RolePrefix))
 	}
 	return out

@@ -29,7 +29,7 @@ func TestARoleOfTheControlPlaneThatIsNotKnownIsNamed(t *testing.T) {
 	}
 	nodes[2].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}}
 	require.Equal(t, []string{
-		"2 Nodes have a taint of the role manager, which is no role of the control plane to Drydock, so it repairs them as workers: m1, m2; if they are the control plane, add the label node-role.kubernetes.io/control-plane to them",
+		"2 Nodes have a taint of the role manager, which Drydock does not count as the control plane, so it repairs them as workers: m1, m2; if they are the control plane, add the label node-role.kubernetes.io/control-plane to them",
 	}, coverage.UnknownRoles(nodes))
 	require.Empty(t, coverage.UnknownRoles(nodes[2:]))
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
@@ -98,7 +99,7 @@ func (p *pass) relapsed(s *lifecycle.State, c *ledger.Cure) {
 	}
 	p.Events.Event(s.Node.Name, Event{
 		Warning: true, Reason: "RepairRelapsed", Action: c.Repair, Of: Trail{Repair: c.Repair, Policy: c.Policy},
-		Note: fmt.Sprintf("repair %s by policy %s ended at %s, and its alert has come back: the plan goes on after %s", c.Repair, c.Policy, c.At.Format(time.RFC3339), c.Step),
+		Note: fmt.Sprintf("repair %s by policy %s ended at %s, and its alert has come back: the plan continues after %s", c.Repair, c.Policy, c.At.Format(time.RFC3339), c.Step),
 	})
 	p.again = true
 }
@@ -109,7 +110,7 @@ func endNote(e *remediations.Entry, whose, message string) string {
 	if e.Outcome == remediations.OutcomeObserved {
 		did = "nothing was done"
 	}
-	return fmt.Sprintf("repair %s%s by policy %s after %s (%s): %s", e.ID, whose, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), did, message)
+	return fmt.Sprintf("repair %s%s by policy %s after %s (%s): %s", e.ID, whose, e.Policy, text.Duration(e.Ended.Sub(e.Began).Round(time.Second)), did, message)
 }
 
 // endSilence has the repair's silence ended beside the pass; empty: it has none.

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/node"
@@ -100,11 +101,11 @@ func (e *Engine) stillServed(step, asked string, then, live *corev1.Node) error 
 	case against != "":
 		return remediations.Withhold(remediations.ReasonProviderAbsent, "%s", against)
 	case provider != asked:
-		return remediations.Withhold(remediations.ReasonProviderAbsent, "%s serves Node %s by now, and %s was asked", provider, live.Name, asked)
+		return remediations.Withhold(remediations.ReasonProviderAbsent, "%s now serves Node %s, and %s was asked", provider, live.Name, asked)
 	case twin != "":
 		return remediations.Withhold(remediations.ReasonProviderAbsent, "%s", node.SaysTwins(live, twin))
 	case live.Spec.ProviderID != then.Spec.ProviderID:
-		return remediations.Withhold(remediations.ReasonProviderAbsent, "the spec.providerID of Node %s is %.200q by now, and %.200q was asked about", live.Name, live.Spec.ProviderID, then.Spec.ProviderID)
+		return remediations.Withhold(remediations.ReasonProviderAbsent, "the spec.providerID of Node %s is now %.200q, and %.200q was asked about", live.Name, live.Spec.ProviderID, then.Spec.ProviderID)
 	}
 	return nil
 }
@@ -194,7 +195,7 @@ func (c core) young(since, now time.Time) error { return Young(since, now, c.int
 // suspended machine slept.
 func Young(since, now time.Time, good time.Duration) error {
 	if now.Sub(since) > good || now.Round(0).Sub(since.Round(0)) > good {
-		return remediations.Withhold(remediations.ReasonCallWithheld, "%w than %s, so the call was not made", errOld, good)
+		return remediations.Withhold(remediations.ReasonCallWithheld, "%w than %s, so the call was not made", errOld, text.Duration(good))
 	}
 	return nil
 }

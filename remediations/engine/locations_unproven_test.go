@@ -10,15 +10,15 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestACureThatIsNeverProvenHasAnEnd: after a move the alert is over, or nobody knows anything, and the location is not seen
+// TestACureThatIsNeverProvenHasAnEnd: after a move the alert has ended, or nobody knows anything, and the location is not seen
 // to answer. Nothing more is moved, on or back; a person hears of it once, and the end comes in minutes, not in a day.
 func TestACureThatIsNeverProvenHasAnEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		then   func(*place)
 		reason remediations.Reason
 	}{
-		"the alert is over, and the location does not answer": {func(p *place) { p.quiet = true }, remediations.ReasonAlertResolved},
-		"nobody knows anything of probes":                     {func(p *place) { p.hide(true) }, remediations.ReasonLeaderUnknown},
+		"the alert has ended, and the location does not answer": {func(p *place) { p.quiet = true }, remediations.ReasonAlertResolved},
+		"nobody knows anything of probes":                       {func(p *place) { p.hide(true) }, remediations.ReasonLeaderUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inMesh(t, leaderConfig(), func(t *testing.T, w *world) {

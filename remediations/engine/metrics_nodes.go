@@ -58,7 +58,7 @@ func newNodeMetrics() nodeMetrics {
 		Name: "drydock_node_repair_attempts", Help: "Attempts that the repair on record has issued on the node, by step and result: running, or failed, which means that the node was not cured by it.",
 	}, []string{"node", "policy", "step", "result"})
 	m.families[nodeHold] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "drydock_node_hold", Help: "1 for the reason for which the repair of the node is held.",
+		Name: "drydock_node_hold", Help: "1 for the reason that holds the repair of the node.",
 	}, []string{"node", "policy", "reason"})
 	m.families[nodeSign] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "drydock_node_sign", Help: "1 for what a sign of the policy's witness says of a node with a repair or a hold: its answer (ill, well, unknown) and the reason for it.",

@@ -39,7 +39,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	}
 	writesDone := e.writesDone
 	if err := e.readNodes(ctx); err != nil {
-		e.Log.Error(err, "the Nodes cannot be listed; nothing is decided, and nothing goes on")
+		e.Log.Error(err, "the Nodes cannot be listed; nothing is decided, and no repair continues")
 		for _, m := range e.memory {
 			m.stopWork()
 		}
@@ -251,7 +251,7 @@ func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*core
 		m.writes.failed(e.Clock.Now(), err, nodeLongest)
 		if m.writes.lasting(e.Clock.Now()) && !m.writes.told {
 			m.writes.told = true
-			e.Events.Event(n.Name, Event{Warning: true, Reason: "NodeUnwritable", Action: "Write", Note: fmt.Sprintf("Drydock cannot write its annotations on Node %s since %s: %v. Its repair does not go on; look for a webhook, a policy or a size limit that refuses the write.", n.Name, m.writes.since.UTC().Format(time.RFC3339), err)})
+			e.Events.Event(n.Name, Event{Warning: true, Reason: "NodeUnwritable", Action: "Write", Note: fmt.Sprintf("Drydock cannot write its annotations on Node %s since %s: %v. Its repair does not continue; look for a webhook, a policy or a size limit that refuses the write.", n.Name, m.writes.since.UTC().Format(time.RFC3339), err)})
 		}
 		e.Log.Error(err, "a Node could not be written", "node", n.Name)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrConflict: the object changed since it was read; nothing was written. Decide again.
-var ErrConflict = errors.New("the object was changed by somebody else in the meantime")
+var ErrConflict = errors.New("the object was changed by another writer in the meantime")
 
 // ErrUnwritten: the API server refused the write, and certainly nothing was written.
 var ErrUnwritten = errors.New("the API server refused the write")

@@ -51,7 +51,7 @@ func (e *Engine) finish(ctx context.Context) {
 		case c := <-e.calls:
 			e.answered(c)
 			for errors.Is(e.settleOnly(ctx, c), ErrConflict) && ctx.Err() == nil {
-				e.Log.Info("the Node was changed by somebody else in the meantime; the call's outcome is written again", "node", c.of.node)
+				e.Log.Info("the Node was changed by another writer in the meantime; the call's outcome is written again", "node", c.of.node)
 			}
 		case <-ctx.Done():
 			return

@@ -255,7 +255,7 @@ func TestSidecarIsTriedAgainAfterItsAlertLapsed(t *testing.T) {
 					w.do(func() { w.pod(podName(0)).quiet = true })
 					w.pass(6 * time.Minute)
 				}
-				require.Nil(t, w.sidecarOf(podName(0)), "the alert is over")
+				require.Nil(t, w.sidecarOf(podName(0)), "the alert has ended")
 				w.do(func() { g := w.pod(podName(0)); g.quiet, g.wedged, g.lapsed = false, false, time.Now() })
 				w.pass(5 * time.Minute)
 				if opened {

@@ -118,7 +118,7 @@ func (p *pass) recordGone(slot ledger.Slot, j remediations.Journal) {
 	}
 	p.Events.Event(slot.Node, Event{
 		Warning: true, Reason: "RepairSuperseded", Action: slot.Repair, Of: Trail{Repair: slot.Repair, Policy: slot.Policy},
-		Note: fmt.Sprintf("repair %s by policy %s: its record is not on Node %s (attempt %s): it was never written, or somebody removed it; nothing more is done for it. If it had begun, what it set on the node stays: a cordon, and what announce puts there. Make sure that the node is well before you take that away",
+		Note: fmt.Sprintf("repair %s by policy %s: its record is not on Node %s (attempt %s): it was never written, or it was removed; Drydock does nothing more for it. If it had begun, what it set on the node stays: a cordon, and what announce puts there. Make sure that the node is well before you take that away",
 			slot.Repair, slot.Policy, slot.Node, slot.Attempt),
 	})
 }

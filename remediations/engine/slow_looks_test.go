@@ -35,7 +35,7 @@ func TestLooksAtALocationThatTakeTooLongAreSpokenOf(t *testing.T) {
 				require.NotNil(t, r)
 				require.NotNil(t, r.Hold)
 				require.Equal(t, remediations.ReasonLeaderUnknown, r.Hold.Reason)
-				said := "looking at location l0 took " + takes.String() + ", and what was seen counts for only 10s from when looking began"
+				said := "looking at location l0 took " + takes.String() + ", and an observation is used for only 10s"
 				require.Contains(t, r.Hold.Message, said)
 				require.Len(t, w.heldNotes(remediations.ReasonLeaderUnknown), 1)
 				require.Contains(t, w.heldNotes(remediations.ReasonLeaderUnknown)[0], said)
@@ -80,7 +80,7 @@ func TestLooksAtASidecarThatTakeTooLongAreSpokenOf(t *testing.T) {
 				w.pass(10 * time.Minute)
 				notes := w.heldNotes(remediations.ReasonSidecarUnknown)
 				require.Len(t, notes, 1)
-				require.Contains(t, notes[0], " took "+takes.String()+", and what was seen counts for only 10s")
+				require.Contains(t, notes[0], " took "+takes.String()+", and an observation is used for only 10s")
 				require.Zero(t, w.approvalCount())
 				w.do(func() { w.gates.lookTakes = 0 })
 				w.pass(5 * time.Minute)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
@@ -53,7 +54,7 @@ func LookWithin(ctx context.Context, c clock.Clock, source AlertSource, longest 
 		return replicas
 	case <-timer.C():
 	}
-	err := fmt.Errorf("no answer within %s", longest)
+	err := fmt.Errorf("no answer within %s", text.Duration(longest))
 	if last == nil || len(last.Replicas) == 0 {
 		return []alerts.Replica{{URL: "Alertmanager", Err: err}}
 	}

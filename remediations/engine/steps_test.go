@@ -167,7 +167,7 @@ func TestAnUncordonAfterTheDrainEndsTheRepair(t *testing.T) {
 					require.Equal(t, []string{"reboot"}, w.callsOf())
 					require.Equal(t, remediations.OutcomeCancelled, w.ended[0].Outcome)
 					require.Equal(t, remediations.ByPerson, w.ended[0].By)
-					require.Contains(t, w.ended[0].Why, "uncordoned the node after its drain")
+					require.Contains(t, w.ended[0].Why, "the node was uncordoned after its drain")
 					require.Len(t, w.outcomes(), 1, "nothing begins again for the same alert")
 				} else {
 					require.Equal(t, []string{"reboot", "replace"}, w.callsOf())

@@ -57,7 +57,7 @@ func (s *strays) saw(found map[string]alerts.Alert, c *remediations.Config, node
 
 // strayWords says in a sentence why no policy takes the alert. Values are quoted, so that a space shows.
 func strayWords(c *remediations.Config, labels map[string]string, node func(name string) *corev1.Node) string {
-	why := fmt.Sprintf("no policy matches its labels, of which %s is %.80q", remediations.RemediationLabel, labels[remediations.RemediationLabel])
+	why := fmt.Sprintf("no policy matches its labels; its label %s is %.80q", remediations.RemediationLabel, labels[remediations.RemediationLabel])
 	for _, near := range routing.NearMisses(c, labels, node) {
 		if p := c.Policy(near.Policy); p != nil && p.Matches(labels) && len(near.Why) > 0 {
 			why = fmt.Sprintf("policy %s cannot take it: %.200s", near.Policy, near.Why[0])

@@ -23,7 +23,7 @@ func TestAlertThatNoPolicyTakesIsSaid(t *testing.T) {
 	}{
 		"no policy matches": {
 			func(c *remediations.Config) { c.Policies = c.Policies[:0] }, func(*world) {},
-			begins + `no policy matches its labels, of which remediation is "node-not-ready"; correct the label in the rule, or set remediation to "none" if Drydock is not to act on the alert`,
+			begins + `no policy matches its labels; its label remediation is "node-not-ready"; correct the label in the rule, or set remediation to "none" if Drydock is not to act on the alert`,
 		},
 		"no node is named": {
 			func(c *remediations.Config) { c.Policies[0].Labels = []string{"host"} }, func(*world) {},
@@ -86,7 +86,7 @@ func TestAStrayShowsItsSpaces(t *testing.T) {
 	of := func(remediation string) alerts.Alert {
 		return alerts.Alert{Active: true, Receivers: []string{"drydock"}, Labels: map[string]string{"alertname": "NodeNotReady", "node": "n0", "remediation": remediation}}
 	}
-	require.Contains(t, strayWords(c, of("node-not-ready ").Labels, none), `of which remediation is "node-not-ready "`)
+	require.Contains(t, strayWords(c, of("node-not-ready ").Labels, none), `its label remediation is "node-not-ready "`)
 	require.Less(t, len(strayWords(c, of(strings.Repeat("x", 4000)).Labels, none)), 600)
 	for remediation, want := range map[string]bool{"node-not-ready ": true, "none": false, "": false} {
 		require.Equal(t, want, stray(c, of(remediation), remediations.MisrouteNoPolicy), remediation)

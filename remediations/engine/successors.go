@@ -46,7 +46,7 @@ func (p *pass) successor(o *ledger.Orphan, nodes []*corev1.Node) {
 	if m == nil {
 		m = &memory{}
 		p.orphans[o.Record.ID] = m
-		trailOf(&o.Record).Log(p.Log).Info("a Node is gone, its repair goes on", "node", o.Node)
+		trailOf(&o.Record).Log(p.Log).Info("a Node is gone, its repair continues", "node", o.Node)
 	}
 	p.tally.repairs[[2]string{o.Record.Policy, string(remediations.PhaseVerifying)}]++
 	n := p.core.successorOf(o, m.replacement, nodes)
@@ -135,7 +135,7 @@ func (p *pass) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision)
 	p.metrics.Over(e)
 	p.Events.Event(about, Event{
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: TrailOfEntry(e),
-		Note: fmt.Sprintf("repair %s of Node %s by policy %s after %s (%s): %s", e.ID, o.Node, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), e.Steps, d.Message),
+		Note: fmt.Sprintf("repair %s of Node %s by policy %s after %s (%s): %s", e.ID, o.Node, e.Policy, text.Duration(e.Ended.Sub(e.Began).Round(time.Second)), e.Steps, d.Message),
 	})
 	id := o.Record.Silence
 	if m := p.orphans[o.Record.ID]; id == "" && m != nil {

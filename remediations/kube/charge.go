@@ -204,7 +204,7 @@ func (c *Charge) look(ctx context.Context, now time.Time) (held bool, why string
 	case holder == c.Identity && !c.leads():
 		return true, "", nil
 	case holder == "" && !c.leads():
-		return false, fmt.Sprintf("nobody holds Lease %s yet, which the leader takes", c.Lease), nil
+		return false, fmt.Sprintf("no replica holds Lease %s yet, which the leader takes", c.Lease), nil
 	case holder != "" && holder != c.Identity && !c.stands(lease, now):
 		return false, "", fmt.Errorf("%w: %q holds Lease %s", errAnother, text.Line(holder, 100), c.Lease)
 	}

@@ -19,7 +19,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// ErrNotCordoned: somebody uncordoned the node, or nobody cordoned it; a drain would refill as fast as it empties.
+// ErrNotCordoned: the node was uncordoned, or nobody cordoned it; a drain would refill as fast as it empties.
 var ErrNotCordoned = errors.New("the node is not cordoned")
 
 // ErrDrainRefused: a pod may not be evicted, and trying again would not change that. A person must decide.

@@ -280,7 +280,7 @@ func (q *Queue) node(ctx context.Context, of nodeKey) {
 		w.again = 0
 		q.log.Info("alerts were written on their Node", "node", of.name, "alerts", len(alerts))
 	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrConflict):
-		q.log.Info("alerts were accepted for a Node that is gone, or is another one of that name by now", "node", of.name, "alerts", len(alerts))
+		q.log.Info("alerts were accepted for a Node that is gone, or was replaced by another one of that name", "node", of.name, "alerts", len(alerts))
 	default:
 		if apierrors.IsInvalid(err) {
 			q.shed(of, w, annotations, alerts, err)

@@ -51,10 +51,10 @@ func (t *Target) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bo
 	}
 	switch {
 	case !matured && p.ProofFor > 0:
-		d.Recheck, d.Message = since.Add(p.ProofFor), fmt.Sprintf("%s; it counts once that has held for %s", how, p.ProofFor)
+		d.Recheck, d.Message = since.Add(p.ProofFor), fmt.Sprintf("%s; it counts once that has held for %s", how, text.Duration(p.ProofFor))
 		return d, true
 	case t.Config.Watchdog && (t.WellSince.IsZero() || !d.Heard.Since(t.WellHeard)):
-		d.Message = how + "; it counts once the Watchdog has come again, which shows that the alert's source still lives"
+		d.Message = how + "; waiting for the next Watchdog alert, which shows that Prometheus still works"
 		if len(ahead) > 0 {
 			d.Message += fmt.Sprintf("; the clock of Alertmanager %s is ahead, so its times do not count", text.Line(strings.Join(ahead, ", "), 200))
 		}
@@ -146,7 +146,7 @@ func (t *Target) goOn(now time.Time) Decision {
 // HeldTooLong ends a repair that was held until its deadline.
 func (t *Target) HeldTooLong(now time.Time) Decision {
 	r := t.Record
-	return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s%s", remediations.PendingFor, r.Hold.Words(), r.LeftAs()), now)
+	return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s%s", text.Duration(remediations.PendingFor), r.Hold.Words(), r.LeftAs()), now)
 }
 
 const (

@@ -14,7 +14,7 @@ import (
 func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remediations.CallOutcome, why string, underWay bool) {
 	switch {
 	case c == nil || c.IntentID != intentID:
-		return remediations.CallUnknown, "nobody knows the call's answer, since Drydock was restarted or lost its lead", false
+		return remediations.CallUnknown, "the call's answer is unknown, since Drydock was restarted or lost its lead", false
 	case c.Outcome != "":
 		return c.Outcome, c.Why, false
 	}
@@ -22,7 +22,7 @@ func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remedia
 }
 
 // clockBehind is what is said of a repair whose last step is in this process's future.
-const clockBehind = "this process's clock is behind the repair's last step; nothing it sees can be told from what was there before"
+const clockBehind = "this process's clock is behind the repair's last step; it cannot distinguish what it sees from what was there before"
 
 // withheld says that certainly nothing was done, so that the attempt is given back. Only the process that made the call can know: to
 // every other one an intent without an outcome counts as issued. tooLong: the target itself is not the reason (the intent grew too

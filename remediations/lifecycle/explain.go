@@ -86,7 +86,7 @@ func (g Guard) answer(c *Candidate, unseen map[Source]string) GuardAnswer {
 	}
 	if g.Reason == remediations.ReasonNotWitnessed {
 		if unread := c.unread(); unread != nil {
-			a.Standing, a.Message = GuardNotSeen, "nobody read "+strings.Join(unread, ", ")
+			a.Standing, a.Message = GuardNotSeen, "not read: "+strings.Join(unread, ", ")
 			return a
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -54,7 +55,7 @@ func leasesBlind(c *Candidate) *Finding {
 	return nil
 }
 
-// Resolved says that the alert is over: nobody has it, and either it was said to be resolved or this repair has
+// Resolved says that the alert has ended: nobody has it, and either it was said to be resolved or this repair has
 // already acted, so that its end is the likely effect.
 func (c *Candidate) Resolved() bool {
 	return c.Verdict.Gone && (c.Alert == nil || c.Alert.Status == remediations.StatusResolved || c.Acted())
@@ -64,7 +65,7 @@ func alertResolved(c *Candidate) *Finding {
 	if c.Request != "" || !c.Resolved() {
 		return nil
 	}
-	return Because("the alert is over; nothing more is done unless it fires again")
+	return Because("the alert has ended; Drydock does nothing more unless it fires again")
 }
 
 func nodeTooYoung(c *Candidate) *Finding {
@@ -72,14 +73,14 @@ func nodeTooYoung(c *Candidate) *Finding {
 		return Because("the node has no Ready condition yet; no data is not a fault")
 	}
 	if grown := c.Node.CreationTimestamp.Add(c.Config.Limits.StartupGrace); c.Now.Before(grown) {
-		return &Finding{Message: fmt.Sprintf("the node is younger than limits.startupGrace (%s)", c.Config.Limits.StartupGrace), Until: grown}
+		return &Finding{Message: fmt.Sprintf("the node is younger than limits.startupGrace (%s)", text.Duration(c.Config.Limits.StartupGrace)), Until: grown}
 	}
 	return nil
 }
 
 func alertTooYoung(c *Candidate) *Finding {
 	if due := c.firingSince().Add(c.Policy.For); c.Request == "" && c.Now.Before(due) {
-		return &Finding{Message: fmt.Sprintf("Drydock has not seen the alert fire for %s yet", c.Policy.For), Until: due}
+		return &Finding{Message: fmt.Sprintf("Drydock has not seen the alert fire for %s yet", text.Duration(c.Policy.For)), Until: due}
 	}
 	return nil
 }

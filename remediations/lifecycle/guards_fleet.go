@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 )
@@ -36,18 +37,18 @@ func (c *Candidate) brokenBy(scope string, b ledger.Breaker) *Finding {
 		if node == "" { // the machine is being replaced, and its Node is gone
 			first = "the machine of repair " + b.Trial
 		}
-		return Because("the breaker of %s is half-open: %s is repaired first, and the others wait for how that ends", scope, first)
+		return Because("the breaker of %s is half-open: %s is repaired first, and the others wait for the result", scope, first)
 	}
 	if calm := b.Quiet.Add(c.Config.Limits.StormCooldown); b.Quiet.Before(remediations.Instant(c.Now)) {
-		return &Finding{Message: fmt.Sprintf("the breaker of %s is open: the storm was last seen at %s, and limits.stormCooldown is %s", scope, b.Quiet.Format(time.RFC3339), c.Config.Limits.StormCooldown), Until: calm}
+		return &Finding{Message: fmt.Sprintf("the breaker of %s is open: the storm was last seen at %s, and limits.stormCooldown is %s", scope, b.Quiet.Format(time.RFC3339), text.Duration(c.Config.Limits.StormCooldown)), Until: calm}
 	}
 	return &Finding{Message: StormGoesOn(c.Config, scope, b.Unhealthy, b.Nodes)}
 }
 
 // StormGoesOn is what the open breaker of a scope says in which so many of its nodes are unhealthy.
 func StormGoesOn(c *remediations.Config, scope string, unhealthy, nodes int) string {
-	return fmt.Sprintf("the breaker of %s is open: %d of %d nodes are unhealthy, limits.unhealthy is %s; disruptive repairs start again %s after fewer are",
-		scope, unhealthy, nodes, c.Limits.Unhealthy, c.Limits.StormCooldown)
+	return fmt.Sprintf("the breaker of %s is open: %d of %d nodes are unhealthy (limits.unhealthy: %s); disruptive repairs start again %s after the number has fallen",
+		scope, unhealthy, nodes, c.Limits.Unhealthy, text.Duration(c.Limits.StormCooldown))
 }
 
 func outsideWindow(c *Candidate) *Finding {
@@ -91,11 +92,11 @@ func commonCause(c *Candidate) *Finding {
 	if common == nil || common.Tried == "" || common.Tried == c.Node.Name {
 		return nil
 	}
-	said := fmt.Sprintf("policy %s got alerts about %d nodes within %s (%s), which limits.commonCause takes for one cause", c.Policy.Name, common.Count, c.Config.Limits.CommonCause.Within, common.Names)
+	said := fmt.Sprintf("policy %s got alerts about %d nodes within %s (%s), which limits.commonCause takes for one cause", c.Policy.Name, common.Count, text.Duration(c.Config.Limits.CommonCause.Within), common.Names)
 	if common.Failed {
-		return Because("%s; the repair of node %s did not help, so somebody must look", said, common.Tried)
+		return Because("%s; the repair of node %s did not help, so a person must look", said, common.Tried)
 	}
-	return Because("%s; node %s is repaired first, and the others wait until its alert is over", said, common.Tried)
+	return Because("%s; node %s is repaired first, and the others wait until its alert has ended", said, common.Tried)
 }
 
 func noCommonCause(c *Candidate) string {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
@@ -23,14 +24,14 @@ func notPaused(c *Candidate) string {
 	if p, err := remediations.ParsePause(c.Node.Annotations[remediations.PauseKey]); err == nil {
 		return "the pause ended at " + moment(p.Until, c.Now)
 	}
-	return "nobody paused the node"
+	return "the node is not paused"
 }
 
 func staying(c *Candidate) string {
 	if overdue := c.Config.HoldWhen.Claim(c.Node, c.Journal, c.Now).Overdue; overdue != "" {
 		return "the node's marks are too old to hold the repair: " + overdue
 	}
-	return fmt.Sprintf("none of the %d marks by which other systems claim a node is on it", len(c.Config.HoldWhen.OrShipped()))
+	return fmt.Sprintf("the node has none of the %d marks that other systems use to claim a node", len(c.Config.HoldWhen.OrShipped()))
 }
 
 func notCordoned(c *Candidate) string {
@@ -107,14 +108,14 @@ func (c *Candidate) unread() (names []string) {
 }
 
 func nodeAge(c *Candidate) string {
-	return fmt.Sprintf("the node was created at %s; limits.startupGrace is %s", moment(c.Node.CreationTimestamp.Time, c.Now), c.Config.Limits.StartupGrace)
+	return fmt.Sprintf("the node was created at %s; limits.startupGrace is %s", moment(c.Node.CreationTimestamp.Time, c.Now), text.Duration(c.Config.Limits.StartupGrace))
 }
 
 func alertAge(c *Candidate) string {
 	if c.Request != "" {
 		return "a person asked for the repair, so no alert has to last"
 	}
-	return fmt.Sprintf("the alert fires since %s; policy %s waits for %s", moment(c.firingSince(), c.Now), c.Policy.Name, c.Policy.For)
+	return fmt.Sprintf("the alert has been firing since %s; policy %s waits for %s", moment(c.firingSince(), c.Now), c.Policy.Name, text.Duration(c.Policy.For))
 }
 
 func fleetHealth(c *Candidate) string {
@@ -146,15 +147,15 @@ func cooled(c *Candidate) string {
 	case c.Acted():
 		return "this repair has begun already"
 	case e == nil:
-		return fmt.Sprintf("policy %s has not repaired the node before; its cooldown is %s", c.Policy.Name, c.Policy.Cooldown)
+		return fmt.Sprintf("policy %s has not repaired the node before; its cooldown is %s", c.Policy.Name, text.Duration(c.Policy.Cooldown))
 	}
-	return fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, moment(e.Ended, c.Now), c.Policy.Cooldown)
+	return fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, moment(e.Ended, c.Now), text.Duration(c.Policy.Cooldown))
 }
 
 func repairsLeft(c *Candidate) string {
 	l := c.Config.Limits
 	begun, _ := c.begun()
-	return fmt.Sprintf("%d repairs began on this machine within %s, limits.repairsPerNode is %d", begun, l.RepairsWindow, l.RepairsPerNode)
+	return fmt.Sprintf("%d repairs began on this machine within %s, limits.repairsPerNode is %d", begun, text.Duration(l.RepairsWindow), l.RepairsPerNode)
 }
 
 func policyWorks(c *Candidate) string {
@@ -163,7 +164,7 @@ func policyWorks(c *Candidate) string {
 
 func controlPlaneFree(c *Candidate) string {
 	if !remediations.ControlPlane(c.Node) {
-		return "the node is no control-plane node"
+		return "the node is not a control-plane node"
 	}
 	others, need, all := c.Fleet.QuorumWithout(c.Node)
 	return fmt.Sprintf("%d of the other %s are Ready, etcd needs %d of %d", others, fleet.Peers(c.Node), need, all)
@@ -207,5 +208,5 @@ func moment(at, now time.Time) string {
 	case age >= time.Hour:
 		return fmt.Sprintf("%s (%s ago)", said, strings.TrimSuffix(age.Truncate(time.Minute).String(), "0s"))
 	}
-	return fmt.Sprintf("%s (%s ago)", said, age.Truncate(time.Second))
+	return fmt.Sprintf("%s (%s ago)", said, text.Duration(age.Truncate(time.Second)))
 }

@@ -14,20 +14,20 @@ func excluded(c *Candidate) *Finding {
 	if !remediations.Excluded(c.Node) {
 		return nil
 	}
-	return Because("the label %s=%s takes the node out of Drydock's hands; remove it to end that", remediations.ExcludeLabel, text.Line(c.Node.Labels[remediations.ExcludeLabel], 63))
+	return Because("the node has the label %s=%s; to allow repairs: kubectl label node %s %[1]s-", remediations.ExcludeLabel, text.Line(c.Node.Labels[remediations.ExcludeLabel], 63), c.Node.Name)
 }
 
 func paused(c *Candidate) *Finding {
 	// For most targets both stand until they are taken off, once the leases agree that their time is over.
 	if why, broken := c.Node.Annotations[remediations.BreakGlassKey]; broken && (!c.takesOff() || !c.BreakGlassExpired(c.Now)) {
-		f := Because("%s is set (%s); remove it to end that", remediations.BreakGlassKey, text.Line(why, 80))
+		f := Because("%s is set (%s); to allow repairs: kubectl drydock resume %s", remediations.BreakGlassKey, text.Line(why, 80), c.Node.Name)
 		if since := c.BreakGlassSince(); !since.IsZero() {
 			f.Until = since.Add(BreakGlassFor)
 		}
 		return f
 	}
 	if v, ok := c.Node.Annotations[remediations.CancelKey]; ok && !remediations.IsID(v) {
-		return Because("somebody wrote %s=%q and may have meant this repair", remediations.CancelKey, text.Line(v, 40))
+		return Because("the annotation %s=%q is not a repair's ID and may mean this repair", remediations.CancelKey, text.Line(v, 40))
 	}
 	v, ok := c.Node.Annotations[remediations.PauseKey]
 	if !ok {
@@ -38,7 +38,7 @@ func paused(c *Candidate) *Finding {
 	case err != nil:
 		return Because("%v; until then the node is paused", err)
 	case p.Until.IsZero():
-		return Because("paused by %s%s; remove it to go on", remediations.PauseKey, Aside(p.Why))
+		return Because("paused by %s%s; to allow repairs: kubectl drydock resume %s", remediations.PauseKey, Aside(p.Why), c.Node.Name)
 	case !c.takesOff() || c.Now.Before(p.Until):
 		return &Finding{Message: fmt.Sprintf("paused by %s%s", remediations.PauseKey, Aside(p.Why)), Until: p.Until}
 	}
@@ -110,7 +110,7 @@ func cordonedByOther(c *Candidate) *Finding {
 	if !c.Node.Spec.Unschedulable || c.Policy.RepairCordoned || c.cordonedByUs() {
 		return nil
 	}
-	f := Because("the node was cordoned, and not by this repair; somebody may be at work on it. Uncordon it, or set repairCordoned in policy %s", c.Policy.Name)
+	f := Because("the node was cordoned, and not by this repair; a person may be at work on it. Uncordon it, or set repairCordoned in policy %s", c.Policy.Name)
 	if overdue := c.Config.HoldWhen.Claim(c.Node, c.Journal, c.Now).Overdue; overdue != "" {
 		f.Message += "; " + overdue
 	}

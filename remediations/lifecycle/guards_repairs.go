@@ -55,7 +55,7 @@ func hostUnderRepair(c *Candidate) *Finding {
 
 func beingReplaced(c *Candidate) *Finding {
 	if o := c.Ledger.Replacing(c.Node); o != nil && o.Record.ID != c.Own {
-		return Because("repair %s by policy %s is replacing the machine of the Node that had this name or this machine before", o.Record.ID, o.Record.Policy)
+		return Because("repair %s by policy %s is replacing this node's machine", o.Record.ID, o.Record.Policy)
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func cooldown(c *Candidate) *Finding {
 	if e == nil || !c.Now.Before(e.Ended.Add(c.Policy.Cooldown)) {
 		return bootedLately(c)
 	}
-	return &Finding{Message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), c.Policy.Cooldown), Until: e.Ended.Add(c.Policy.Cooldown)}
+	return &Finding{Message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), text.Duration(c.Policy.Cooldown)), Until: e.Ended.Add(c.Policy.Cooldown)}
 }
 
 // bootedLately: what came up with the boot by another policy's repair, GPU drivers above all, may need as long as a boot by this step
@@ -92,7 +92,7 @@ func bootedLately(c *Candidate) *Finding {
 }
 
 func (c *Candidate) restartedLately(policy string, ended time.Time, wait time.Duration) *Finding {
-	return &Finding{Message: fmt.Sprintf("a repair by policy %s restarted the machine and ended at %s; what it brought up is given as long as a %s of policy %s, %s", policy, ended.Format(time.RFC3339), c.Step.Name, c.Policy.Name, wait), Until: ended.Add(wait)}
+	return &Finding{Message: fmt.Sprintf("a repair by policy %s restarted the machine and ended at %s; after a restart, a %s of policy %s waits %s", policy, ended.Format(time.RFC3339), c.Step.Name, c.Policy.Name, text.Duration(wait)), Until: ended.Add(wait)}
 }
 
 // endsKnown are the ends of repairs of the Node's machine that the ledger has. They hold the next repair where the Node has lost its
@@ -178,17 +178,17 @@ func repairsSpent(c *Candidate) *Finding {
 		return nil
 	}
 	return &Finding{
-		Message: fmt.Sprintf("%d repairs began on this machine within %s, limits.repairsPerNode is %d; somebody must look at it", begun, l.RepairsWindow, l.RepairsPerNode),
+		Message: fmt.Sprintf("%d repairs began on this machine within %s (limits.repairsPerNode: %d); a person must check the machine", begun, text.Duration(l.RepairsWindow), l.RepairsPerNode),
 		Until:   oldest.Add(l.RepairsWindow),
 	}
 }
 
 func policyFailing(c *Candidate) *Finding {
 	if why := c.Ledger.Status.Stopped[c.Policy.Name]; why != "" {
-		return Because("policy %s is stopped, since the provider refuses its calls: %s; set %s=true on one of its nodes, once that is fixed, to go on", c.Policy.Name, text.Line(why, 200), remediations.ResetKey)
+		return Because("policy %s is stopped, since the provider refuses its calls: %s; once that is fixed: kubectl drydock reset --policy %[1]s", c.Policy.Name, text.Line(why, 200))
 	}
 	if !c.Ledger.Failing(c.Policy.Name) {
 		return nil
 	}
-	return Because("the last %d repairs by policy %s all ran out of steps; set %s=true on one of their nodes, once its cause is found, to go on", ledger.FailingAfter, c.Policy.Name, remediations.ResetKey)
+	return Because("policy %s is stopped: its last %d repairs ran out of steps; find the cause, then: kubectl drydock reset --policy %[1]s", c.Policy.Name, ledger.FailingAfter)
 }

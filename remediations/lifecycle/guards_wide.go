@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/routing"
@@ -18,15 +19,15 @@ func clusterWide(c *Candidate) *Finding {
 	}
 	if i := slices.IndexFunc(c.Ledger.Slots, func(s ledger.Slot) bool { return s.Wide && s.Repair != c.Own }); i >= 0 {
 		s := c.Ledger.Slots[i]
-		return &Finding{Message: fmt.Sprintf("repair %s of node %s by policy %s is changing the whole cluster; one does so at a time", s.Repair, s.Node, s.Policy), Fleetwide: true}
+		return &Finding{Message: fmt.Sprintf("repair %s of node %s by policy %s changes the whole cluster; only one such repair runs at a time", s.Repair, s.Node, s.Policy), Fleetwide: true}
 	}
 	if last := c.Ledger.LastWide(c.Own); !last.At.IsZero() && c.Now.Before(last.At.Add(ledger.WideApart)) {
-		return &Finding{Message: fmt.Sprintf("repair %s changed the whole cluster at %s, which is done once in %s at most", last.Repair, last.At.Format(time.RFC3339), ledger.WideApart), Pass: true}
+		return &Finding{Message: fmt.Sprintf("repair %s changed the whole cluster at %s; Drydock does that at most once in %s", last.Repair, last.At.Format(time.RFC3339), text.Duration(ledger.WideApart)), Pass: true}
 	}
 	limit, all := c.Config.ClusterWide, c.Fleet.Size()
 	sick, least := c.sick(), max(2, limit.MinNodes)
 	if sick < least || !limit.MinShare.Reached(sick, all) {
-		return &Finding{Message: fmt.Sprintf("%d of %d nodes have a confirmed alert of policy %s, and %s changes the whole cluster: it takes %d of them, and %s", sick, all, c.Policy.Name, c.Step.Name, least, limit.MinShare), Pass: true}
+		return &Finding{Message: fmt.Sprintf("%d of %d nodes have a confirmed alert of policy %s, and %s changes the whole cluster: it needs at least %d of them, and %s", sick, all, c.Policy.Name, c.Step.Name, least, limit.MinShare), Pass: true}
 	}
 	return nil
 }

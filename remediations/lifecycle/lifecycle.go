@@ -13,7 +13,7 @@ func (t *Target) Live(now time.Time) Decision {
 	r := t.Record
 	switch {
 	case t.Cancelled():
-		d := t.End(remediations.OutcomeCancelled, fmt.Sprintf("somebody set %s%s", remediations.CancelKey, r.LeftAs()), now)
+		d := t.End(remediations.OutcomeCancelled, fmt.Sprintf("%s was set%s", remediations.CancelKey, r.LeftAs()), now)
 		d.Ended.By = remediations.ByPerson
 		return d
 	case r.Observes() && !t.enforces(t.PolicyOf(r)):
@@ -42,7 +42,7 @@ func (t *Target) Cancelled() bool {
 func (t *Target) begin(now time.Time) Decision {
 	r := t.Record
 	if r != nil && !now.Before(r.Deadline) {
-		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
+		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", text.Duration(remediations.PendingFor), r.Hold.Words()), now)
 	}
 	if d, ok := t.first(now); ok {
 		return d
@@ -81,7 +81,7 @@ func (t *Target) begin(now time.Time) Decision {
 	case r.Observes():
 		return t.observed("", now)
 	case r != nil:
-		return Decision{Verb: VerbDrop, Message: "the alert is over before anything was done", Policy: t.PolicyOf(r)}
+		return Decision{Verb: VerbDrop, Message: "the alert ended before Drydock did anything", Policy: t.PolicyOf(r)}
 	case said != nil && t.Elsewhere != nil && t.Elsewhere() != "":
 		return t.leave(t.Elsewhere(), now)
 	case said != nil:
@@ -165,7 +165,7 @@ func (t *Target) Settle(now time.Time) Decision {
 			return d
 		}
 		t.Record = d.Record // what was never done is not in the history
-		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, d.Message), now)
+		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", text.Duration(remediations.PendingFor), d.Message), now)
 	}
 	r := old.Clone()
 	r.Unreached, r.Alone = 0, 0

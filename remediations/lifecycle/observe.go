@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -75,7 +76,7 @@ func (t *Target) givesWay(d Decision, now time.Time) Decision {
 	if d.Record == nil && d.Ended == nil {
 		return d
 	}
-	by := "what somebody asked for"
+	by := "a requested repair"
 	if d.Policy != nil {
 		by = "a repair by policy " + d.Policy.Name
 	}
@@ -99,15 +100,15 @@ func (t *Target) observed(why string, now time.Time) Decision {
 	said := fmt.Sprintf("%s would have been issued at %s, for alert %s", w.Step, at.Format(time.RFC3339), name)
 	switch {
 	case w.Unnecessary():
-		said += fmt.Sprintf("; %s got well by itself after %s, before the step's wait was over: %s would have been unnecessary", it, ill, w.Step)
+		said += fmt.Sprintf("; %s got well by itself after %s, before the step's wait had ended: %s would have been unnecessary", it, text.Duration(ill), w.Step)
 	case !w.WellAt.IsZero():
-		said += fmt.Sprintf("; %s got well by itself after %s, when the step's wait was over", it, ill)
+		said += fmt.Sprintf("; %s got well by itself after %s, when the step's wait had ended", it, text.Duration(ill))
 	case over:
-		said += fmt.Sprintf("; the alert ended after %s, and the node is not Ready", ill)
+		said += fmt.Sprintf("; the alert ended after %s, and the node is not Ready", text.Duration(ill))
 	case why == "":
-		said += fmt.Sprintf("; the step's wait is over, and the alert still fires after %s%s", ill, t.nextWould(p))
+		said += fmt.Sprintf("; the step's wait has ended, and the alert still fires after %s%s", text.Duration(ill), t.nextWould(p))
 	default:
-		said += fmt.Sprintf("; the alert had been firing for %s", ill)
+		said += fmt.Sprintf("; the alert had been firing for %s", text.Duration(ill))
 	}
 	if why != "" {
 		said += "; " + why
@@ -160,7 +161,7 @@ func (t *Target) saidAlready(p *remediations.Policy, a *remediations.Alert, now 
 		if remediations.Instant(starts).After(last) {
 			return Decision{}, false
 		}
-		d := Decision{Verb: VerbRest, Reason: remediations.ReasonObserving, Policy: p, Message: fmt.Sprintf("repair %s would have issued %s at %s; policy %s only observes, and says no more of this alert until it has ended and fires again",
+		d := Decision{Verb: VerbRest, Reason: remediations.ReasonObserving, Policy: p, Message: fmt.Sprintf("repair %s would have issued %s at %s; policy %s only observes; it reports this alert again when the alert has ended and fires again",
 			e.ID, e.Would.Step, e.Would.At.Format(time.RFC3339), p.Name)}
 		return t.watch(d, now, LookElsewhere), true
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 )
@@ -77,7 +78,7 @@ func (t *Target) tooSlow() *Finding {
 	if t.Looking == "" || t.SeenAt.IsZero() || t.LookTook < remediations.LookFor {
 		return nil
 	}
-	return Because("looking at %s took %s, and what was seen counts for only %s from when looking began; what is asked there must answer faster", t.What, t.LookTook.Round(time.Second), remediations.LookFor)
+	return Because("looking at %s took %s, and an observation is used for only %s; the API server or the provider is too slow", t.What, text.Duration(t.LookTook.Round(time.Second)), text.Duration(remediations.LookFor))
 }
 
 func (t *Target) asks(c *Candidate, ask *Ask) remediations.StepOn {

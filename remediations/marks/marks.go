@@ -115,7 +115,7 @@ func (l List) Claim(n *corev1.Node, own Own, now time.Time) Claim {
 		case now.Before(until):
 			return Claim{Why: fmt.Sprintf("%s (since %s, believedFor %s)", says, at, text.Age(mark.BelievedFor)), Until: until}
 		}
-		overdue = append(overdue, fmt.Sprintf("%s (since %s, longer than believedFor %s; nobody has removed the mark)", says, at, text.Age(mark.BelievedFor)))
+		overdue = append(overdue, fmt.Sprintf("%s (since %s, longer than believedFor %s; the mark was not removed)", says, at, text.Age(mark.BelievedFor)))
 	}
 	return Claim{Overdue: strings.Join(overdue, "; ")}
 }

@@ -32,7 +32,7 @@ func TestWhoHoldsANode(t *testing.T) {
 		"another taint":                  {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "node.kubernetes.io/not-ready"}} }, ""},
 		"a label":                        {func(n *corev1.Node) { n.Labels["cloud.google.com/active-node-maintenance"] = "ONGOING" }, "label cloud.google.com/active-node-maintenance=ONGOING set by GKE: maintenance of the host is under way"},
 		"a label with another value":     {func(n *corev1.Node) { n.Labels["cloud.google.com/active-node-maintenance"] = "PENDING" }, ""},
-		"an annotation":                  {func(n *corev1.Node) { n.Annotations["karpenter.sh/do-not-disrupt"] = "true" }, "annotation karpenter.sh/do-not-disrupt set by a person: nobody else is to touch the node"},
+		"an annotation":                  {func(n *corev1.Node) { n.Annotations["karpenter.sh/do-not-disrupt"] = "true" }, "annotation karpenter.sh/do-not-disrupt set by a person: no other program is to touch the node"},
 		"an annotation that is off":      {func(n *corev1.Node) { n.Annotations["karpenter.sh/do-not-disrupt"] = "false" }, ""},
 		"GPUs that are reconfigured":     {func(n *corev1.Node) { n.Labels["nvidia.com/mig.config.state"] = "rebooting" }, "label nvidia.com/mig.config.state=rebooting set by NVIDIA's MIG manager: MIG is being reconfigured"},
 		"GPUs that were reconfigured":    {func(n *corev1.Node) { n.Labels["nvidia.com/mig.config.state"] = "success" }, ""},
@@ -144,11 +144,11 @@ func TestAMarkWithADateIsBelievedForAWhile(t *testing.T) {
 			Why: candidateSays + " (since 2026-03-04T11:50:00Z, believedFor 1h)", Until: scene.Noon.Add(50 * time.Minute),
 		}},
 		"a candidate of three days ago": {taint(candidate, unix(3*day), 0), marks.Claim{
-			Overdue: candidateSays + " (since 2026-03-01T12:00:00Z, longer than believedFor 1h; nobody has removed the mark)",
+			Overdue: candidateSays + " (since 2026-03-01T12:00:00Z, longer than believedFor 1h; the mark was not removed)",
 		}},
 		"a candidate whose value is no time": {taint(candidate, "soon", 0), marks.Claim{Why: candidateSays}},
 		"a candidate that says when it was added": {taint(candidate, "soon", 2*time.Hour), marks.Claim{
-			Overdue: candidateSays + " (since 2026-03-04T10:00:00Z, longer than believedFor 1h; nobody has removed the mark)",
+			Overdue: candidateSays + " (since 2026-03-04T10:00:00Z, longer than believedFor 1h; the mark was not removed)",
 		}},
 		"a node to be deleted since three days": {taint(deleted, unix(3*day), 0), marks.Claim{
 			Why: "taint " + deleted + " set by cluster-autoscaler: the node is being removed (since 2026-03-01T12:00:00Z)",
@@ -160,7 +160,7 @@ func TestAMarkWithADateIsBelievedForAWhile(t *testing.T) {
 			Why: kuredSays + " (since 2026-03-04T11:30:00Z, believedFor 1h)", Until: scene.Noon.Add(30 * time.Minute),
 		}},
 		"a reboot that never came back": {annotation("2026-03-04T11:00:00Z"), marks.Claim{
-			Overdue: kuredSays + " (since 2026-03-04T11:00:00Z, longer than believedFor 1h; nobody has removed the mark)",
+			Overdue: kuredSays + " (since 2026-03-04T11:00:00Z, longer than believedFor 1h; the mark was not removed)",
 		}},
 		"a reboot of a clock that stands at 1970": {annotation("1970-01-01T00:00:00Z"), marks.Claim{Why: kuredSays}},
 		"a reboot of a clock that is ahead":       {annotation("2026-03-04T12:01:00Z"), marks.Claim{Why: kuredSays}},
@@ -169,7 +169,7 @@ func TestAMarkWithADateIsBelievedForAWhile(t *testing.T) {
 			annotation("2026-03-04T10:00:00Z")(n)
 			taint(candidate, unix(3*day), 0)(n)
 			n.Annotations["karpenter.sh/do-not-disrupt"] = "true"
-		}, marks.Claim{Why: "annotation karpenter.sh/do-not-disrupt set by a person: nobody else is to touch the node"}},
+		}, marks.Claim{Why: "annotation karpenter.sh/do-not-disrupt set by a person: no other program is to touch the node"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Bare("n1")

@@ -13,7 +13,7 @@ func Shipped() List { return slices.Clone(shipped) }
 
 const (
 	removing    = "the node is being removed"
-	outOfHands  = "nobody else is to touch the node"
+	outOfHands  = "no other program is to touch the node"
 	autoscaler  = "kubernetes/autoscaler cluster-autoscaler/utils/taints/taints.go"
 	karpenterV1 = "kubernetes-sigs/karpenter pkg/apis/v1/labels.go"
 	nthNode     = "aws/aws-node-termination-handler pkg/node/node.go"
@@ -69,7 +69,7 @@ var shipped = List{
 	{Kind: Annotation, Key: "karpenter.sh/do-not-disrupt", By: "a person", Means: outOfHands, Source: karpenterV1},
 	{Kind: Annotation, Key: "weave.works/kured-reboot-in-progress", By: "kured", Means: "kured reboots the node", Source: "kubereboot/kured cmd/kured/main.go",
 		BelievedFor: time.Hour}, // a drain and a reboot take minutes; a node that is not back after an hour is one that a repair is for
-	{Kind: Annotation, Key: "karpenter.sh/do-not-repair", Values: []string{"true"}, By: "a person or an update system", Means: "nobody is to repair the node", Source: karpenterV1},
+	{Kind: Annotation, Key: "karpenter.sh/do-not-repair", Values: []string{"true"}, By: "a person or an update system", Means: "nothing is to repair the node", Source: karpenterV1},
 	{Kind: Annotation, Key: "flatcar-linux-update.v1.flatcar-linux.net/reboot-in-progress", Values: []string{"true"}, By: "the Flatcar Linux update operator", Means: "the update agent drains and reboots the node", Source: "flatcar/flatcar-linux-update-operator pkg/constants/constants.go"},
 	{Kind: Annotation, Key: "machineconfiguration.openshift.io/state", Values: []string{"Working", "Rebooting"}, By: "OpenShift's machine config daemon", Means: "the node is being updated", Source: "openshift/machine-config-operator pkg/daemon/constants/constants.go"},
 	{Kind: Annotation, Key: "node.machine.sapcloud.io/preserve", Values: []string{"now"}, By: "a person", Means: "the machine is to be kept as it is", Source: mcmKeys},
@@ -77,12 +77,12 @@ var shipped = List{
 	{Kind: Annotation, Key: "update.node.deckhouse.io/approved", By: "Deckhouse", Means: "the node is being updated", Source: deckhouse},
 	{Kind: Annotation, Key: "update.node.deckhouse.io/disruption-approved", By: "Deckhouse or a person", Means: "an update may restart the node", Source: deckhouse},
 	{Kind: Annotation, Key: "update.node.deckhouse.io/draining", By: "Deckhouse or a person", Means: "the node is being drained", Source: deckhouse},
-	{Kind: Annotation, Key: "update.node.deckhouse.io/drained", By: "Deckhouse", Means: "the node was drained for somebody's work", Source: deckhouse},
+	{Kind: Annotation, Key: "update.node.deckhouse.io/drained", By: "Deckhouse", Means: "the node was drained for other work", Source: deckhouse},
 	{Kind: Annotation, Key: "quarantineHealthEvent", By: "NVSentinel", Means: "NVSentinel has quarantined the node", Source: nvsentinel + "fault-quarantine/pkg/common/common.go"},
 
 	{Kind: Condition, Key: "GracefulNodeShutdownInProgress", By: "the kubelet", Means: "the machine is shutting down", Source: lifecycle, echo: true},
 	{Kind: Condition, Key: "DrainInProgress", By: admins, Means: "the node is being drained", Source: lifecycle},
-	{Kind: Condition, Key: "Drained", By: admins, Means: "the node was drained for somebody's work", Source: lifecycle},
+	{Kind: Condition, Key: "Drained", By: admins, Means: "the node was drained for other work", Source: lifecycle},
 	{Kind: Condition, Key: "MaintenanceInProgress", By: admins, Means: "the node is under maintenance", Source: lifecycle},
 	{Kind: Condition, Key: "VMEventScheduled", By: "the node problem detector of AKS", Means: "Azure has scheduled an event for the machine", Source: "learn.microsoft.com/azure/aks/node-problem-detector"},
 	{Kind: Condition, Key: "Terminating", By: mcm, Means: removing, Source: mcmKeys},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/lifecycle"
@@ -296,7 +297,7 @@ func (r *Rescue) emit(s *apiserver.State, d apiserver.Decision) {
 		r.metrics.Over(&e.Entry)
 		r.emitOnce("", e.ID, engine.Event{
 			Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: engine.TrailOfEntry(&e.Entry),
-			Note: fmt.Sprintf("rescue %s of the API servers by policy %s after %s: %s", e.ID, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), d.Message),
+			Note: fmt.Sprintf("rescue %s of the API servers by policy %s after %s: %s", e.ID, e.Policy, text.Duration(e.Ended.Sub(e.Began).Round(time.Second)), d.Message),
 		})
 	case lifecycle.VerbRest, lifecycle.VerbLook, lifecycle.VerbIssue, lifecycle.VerbWait, lifecycle.VerbResume, lifecycle.VerbDrop, lifecycle.VerbReset:
 	}

@@ -258,7 +258,7 @@ func (r *Rescue) sightsOf(saw map[string]apiserver.HostSight, askedAt time.Time)
 			s.State = apiserver.HostUnknown
 		}
 		if s.Why == "" {
-			s.Why = "nothing was heard of it"
+			s.Why = "it did not answer"
 		}
 		s.Host, s.At = host, askedAt
 		out[host] = s

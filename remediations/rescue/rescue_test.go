@@ -220,7 +220,7 @@ func TestAnObservedRescueIsInTheHistory(t *testing.T) {
 		said        string
 	}{
 		"ready before the step's wait was over": {30 * time.Second, true, "it would have been unnecessary"},
-		"ready long after":                      {20 * time.Minute, false, "when the step's wait was over"},
+		"ready long after":                      {20 * time.Minute, false, "when the step's wait had ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := onPlane(t, func(p *plane) {

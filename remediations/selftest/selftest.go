@@ -191,7 +191,7 @@ func AwaitsArrival(t Result, known, now time.Time) bool {
 // hold says what was said before, for as long as one word more or less means nothing.
 func (m Memory) hold(was Result, at, arrival time.Time) Result {
 	if was.State == "" || (was.State == OK && (m.Routed.IsZero() || at.Sub(m.Routed) > heldFor || !young(at, arrival))) {
-		return become(was, Unknown, "Alertmanager does not say the same twice yet", at)
+		return become(was, Unknown, "waiting for a second, equal answer of Alertmanager", at)
 	}
 	return was
 }
@@ -247,9 +247,9 @@ func show(c *remediations.Config, w *alerts.Snapshot) (sight, string) {
 		return sightNobody, "no Alertmanager answers"
 	case !seen:
 		return sightMissing, fmt.Sprintf("no Alertmanager has the alert %s, so Drydock's rules are not loaded, or their Prometheus sends its alerts elsewhere: "+
-			"a PrometheusRule needs the labels that the Prometheus' ruleSelector asks for, such as kube-prometheus-stack's release", c.SelfTest)
+			"a PrometheusRule needs the labels that the Prometheus' ruleSelector asks for, for example kube-prometheus-stack's release", c.SelfTest)
 	case quiet != "":
-		return sightQuiet, fmt.Sprintf("the alert %s is %s, so nothing can be said", c.SelfTest, quiet)
+		return sightQuiet, fmt.Sprintf("the alert %s is %s, so the connection cannot be judged", c.SelfTest, quiet)
 	}
 	return sightUnrouted, unrouted(c, others, akin, noReceiver)
 }

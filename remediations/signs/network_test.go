@@ -13,7 +13,7 @@ import (
 // noNetwork is what a kubelet writes if the network is all that it misses; twoFaults is what it writes if it misses more.
 const (
 	noNetwork = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized"
-	twoFaults = "[" + noNetwork + ", PLEG is not healthy: pleg was last seen active 4m0s ago]"
+	twoFaults = "[" + noNetwork + ", PLEG is not healthy: pleg was last seen active 4m ago]"
 )
 
 // TestAMissingNetworkIsNoFaultOfTheNodeWithoutItsDaemonSetsPod: no repair of a node creates a pod that no DaemonSet wants there. A node

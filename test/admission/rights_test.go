@@ -67,7 +67,7 @@ func requireRights(t *testing.T, of map[string]*hearing, by string) {
 		err := who.checked(func() error { return say(t, who, key, word.value) })
 		require.Equal(t, by, denier(err), "%s: %v", key, err)
 		if by != "" {
-			for _, part := range []string{key, "node n1", plugin.Name, `the verb "` + word.verb + `" on repairs.drydock.dev`, "ClusterRole drydock-operator"} {
+			for _, part := range []string{key, "node n1", plugin.Name, `the verb "` + word.verb + `" on repairs.drydock.dev`, "-operator has it: ask an administrator to bind that role"} {
 				require.ErrorContains(t, err, part)
 			}
 		}
@@ -89,7 +89,7 @@ func (y *yard) requireKept(of map[string]*hearing, by string) {
 	}
 	err := remove(of[plugin.Name])
 	require.Equal(y.t, by, denier(err), "%v", err)
-	for _, part := range []string{"removed from node n1", plugin.Name, `the verb "reset" on repairs.drydock.dev`, "ClusterRole drydock-operator"} {
+	for _, part := range []string{"removed from node n1", plugin.Name, `the verb "reset" on repairs.drydock.dev`, "-operator has it: ask an administrator to bind that role"} {
 		require.ErrorContains(y.t, err, part)
 	}
 	require.NoError(y.t, remove(of[engineer.Name]), "the control")

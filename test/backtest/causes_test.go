@@ -22,7 +22,7 @@ var causes = []cause{
 	{"Alertmanager answers each look, and the Watchdog is never late.", (*comparison).unanswered},
 	{"A cordon in the record counts as a person's, also one that Drydock set.", (*comparison).cordon},
 	{
-		"The record has no boot IDs: a reboot that cured is not told from a recovery. " +
+		"The record has no boot IDs: a reboot that cured and a recovery look alike. " +
 			"It keeps its slot for all of its wait, and a breaker that waits for its proof opens again.", (*comparison).bootless,
 	},
 	{"A breaker keeps the end of a storm to the minute: a call after it may come a minute sooner or later.", (*comparison).storm},

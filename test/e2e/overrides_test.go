@@ -39,7 +39,7 @@ func (y *yard) cancelled(node, id string) {
 	e := y.entry(node, func(e remediations.Entry) bool { return e.ID == id })
 	require.Equal(y.t, remediations.OutcomeCancelled, e.Outcome, e.Why)
 	require.Equal(y.t, remediations.ByPerson, e.By)
-	require.Equal(y.t, "somebody set drydock.dev/cancel", e.Why)
+	require.Equal(y.t, "drydock.dev/cancel was set", e.Why)
 	y.told(node, "RepairCancelled", id)
 	y.consumed(node, remediations.CancelKey)
 }
@@ -155,7 +155,7 @@ func TestAPauseAndALabelHold(t *testing.T) {
 	require.Contains(t, r.Hold.Message, "paused by drydock.dev/pause (fan swap)")
 	require.NotNil(t, r.Hold.Until)
 	require.Equal(t, end, r.Hold.Until.UTC())
-	require.Contains(t, y.held(forever, remediations.ReasonPaused).Hold.Message, "(Ada is at it); remove it to go on")
+	require.Contains(t, y.held(forever, remediations.ReasonPaused).Hold.Message, "(Ada is at it); remove it to continue")
 	require.Contains(t, y.held(unclear, remediations.ReasonPaused).Hold.Message, "until then the node is paused")
 	y.told(unclear, "AnnotationInvalid", `drydock.dev/pause="until lunch" is not understood: write "true" or an end such as`)
 	require.Contains(t, y.held(label, remediations.ReasonExcluded).Hold.Message, "drydock.dev/exclude=true takes the node out of Drydock's hands")

@@ -82,7 +82,7 @@ type client struct {
 func newClient(address string, transport http.RoundTripper) (*client, error) {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" {
-		return nil, errors.New("the address of Prometheus is no URL as http://HOST:PORT") // it may have a password
+		return nil, errors.New("the address of Prometheus is not a URL; write http://HOST:PORT") // it may have a password
 	}
 	c := &client{shown: parsed.Redacted(), secrets: redact.Keyring{Mark: "[secret]"}}
 	query := parsed.Query()
@@ -95,7 +95,7 @@ func newClient(address string, transport http.RoundTripper) (*client, error) {
 	}
 	asks, err := api.NewClient(api.Config{Address: parsed.String(), RoundTripper: noting{transport}})
 	if err != nil {
-		return nil, errors.New("the address of Prometheus is no URL as http://HOST:PORT")
+		return nil, errors.New("the address of Prometheus is not a URL; write http://HOST:PORT")
 	}
 	c.api = v1.NewAPI(asks)
 	return c, nil

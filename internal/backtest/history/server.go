@@ -131,7 +131,7 @@ func (s *server) learn(q question, most int64) {
 
 // say is the sentence about a fault that nothing here can do anything about.
 func (s *server) say(q question, f *fault) error {
-	const late = "Ask again later: with --state, the next run goes on from where this one stopped"
+	const late = "Ask again later: with --state, the next run continues where this one stopped"
 	switch f.kind {
 	case busy:
 		return fmt.Errorf("the Prometheus at %s is busy or down, and was asked %d times about %s: %s. %s", s.shown, tries, q.name, f.text, late)

@@ -49,7 +49,7 @@ func (s *state) read(head string) error {
 		_, err := s.file.WriteString(head)
 		return err
 	case !strings.HasPrefix(string(data), stateHead):
-		return fmt.Errorf("%s is no state of a backtest, or one of an older Drydock: name another file, or delete this one", s.path)
+		return fmt.Errorf("%s is not the state of a backtest, or is one of an older Drydock: name another file, or delete this one", s.path)
 	case !strings.HasPrefix(string(data), head):
 		return fmt.Errorf("the state in %s is of another cluster: name another file", s.path)
 	}

@@ -57,7 +57,7 @@ func (u UUID) Shared() string {
 		same = same && b == u[0]
 	}
 	if same {
-		return "is one byte sixteen times, which firmware shows that has no UUID"
+		return "repeats one byte, as firmware without a UUID shows it"
 	}
 	for _, s := range manyHave {
 		if known, err := ParseUUID(s); err == nil && known.Canonical() == u.Canonical() {

@@ -100,7 +100,7 @@ func (s *Server) perform(r *http.Request, raw []byte, h handler, fault Fault) re
 	var body requestBody
 	// civogo marks its plain bodies as gzip; so does Civo ignore the header.
 	if len(bytes.TrimSpace(raw)) > 0 && json.Unmarshal(raw, &body) != nil {
-		return failure(http.StatusBadRequest, "bad_request", "The body is no JSON object")
+		return failure(http.StatusBadRequest, "bad_request", "The body is not a JSON object")
 	}
 	if refusal, ok := s.authorize(r, body); !ok {
 		return refusal

@@ -46,7 +46,7 @@ func (s *Server) submit(c *sidecar, _ *http.Request, call *Call, f Fault) reply 
 	}
 	decoder := json.NewDecoder(bytes.NewReader([]byte(call.Body)))
 	if err := decoder.Decode(&body); err != nil || decoder.More() {
-		return refuse("the body is no JSON object")
+		return refuse("the body is not a JSON object")
 	}
 	if body.Type != MarkReady && body.Type != MarkNotReady {
 		return refuse(fmt.Sprintf("there is no task of type %q", body.Type))

@@ -16,7 +16,7 @@ type reply struct {
 	body   any
 }
 
-// text is a body that is no JSON.
+// text is a body that is not JSON.
 type text string
 
 // handler does what an operation asks for, under mu.

@@ -122,7 +122,7 @@ var (
 	errNoNonce   = errors.New("no random bytes are to be had")
 	errOverslept = errors.New("this process did not run for a while")
 	// errUnsent: this process had too little of the processor, and the time was over before the datagram was on its way.
-	errUnsent = errors.New("the time was over before the question was sent")
+	errUnsent = errors.New("the time had ended before the question was sent")
 )
 
 // sizes are those of the questions.

@@ -40,7 +40,7 @@ const (
 )
 
 var (
-	errMalformed       = errors.New("it is no message of this protocol")
+	errMalformed       = errors.New("it is not a message of this protocol")
 	errUnauthenticated = errors.New("it was made with none of our keys")
 )
 

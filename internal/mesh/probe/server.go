@@ -53,10 +53,10 @@ func NewServer(o ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("the probe port %q: write an address and a port, for example :9099", o.Listen)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return nil, fmt.Errorf("the probe port %q: %q is no port; write one, for example :9099", o.Listen, port)
+		return nil, fmt.Errorf("the probe port %q: %q is not a port; write one, for example :9099", o.Listen, port)
 	}
 	if _, err := netip.ParseAddr(host); err != nil && host != "" {
-		return nil, fmt.Errorf("the probe port %q: %q is no address; write one, for example 10.0.0.1, or none", o.Listen, host)
+		return nil, fmt.Errorf("the probe port %q: %q is not an address; write one, for example 10.0.0.1, or none", o.Listen, host)
 	}
 	if o.connectionTime == 0 {
 		o.connectionTime = connectionTime

@@ -42,7 +42,7 @@ var reasons = map[reason]struct {
 	reasonBadAnswer:      {kit.Setup, "check that apiURL is Civo's API and no proxy answers in its place, and Civo's status"},
 	reasonUnknownCluster: {kit.Setup, "check clusterID {cluster} and region {region} in Drydock's configuration"},
 	reasonWrongRegion:    {kit.Setup, "check region {region} in Drydock's configuration, and Civo's status"},
-	reasonBusy:           {kit.Passing, "it is tried again when that call is over"},
+	reasonBusy:           {kit.Passing, "it is tried again when that call has ended"},
 	reasonWithheld:       {kit.Passing, "the replica that leads now decides again"},
 }
 

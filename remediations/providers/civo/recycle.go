@@ -85,7 +85,7 @@ func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civo
 		return fail(err)
 	}
 	if id == "" {
-		return fail(c.refuse(t, reasonNotFound, nil, "the node has no spec.providerID, so its machine could not be told from the next one"))
+		return fail(c.refuse(t, reasonNotFound, nil, "the node has no spec.providerID, so its machine and the next one cannot be distinguished"))
 	}
 	listed, err := c.instances(ctx, t)
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *Client) poolOf(ctx context.Context, t task) (civogo.KubernetesPool, err
 	case len(found) > 1:
 		return civogo.KubernetesPool{}, c.refuse(t, reasonAmbiguous, nil, "%d node pools of cluster %s list the instance", len(found), c.o.ClusterID)
 	case !plainID(found[0].ID) || found[0].Count < 1:
-		return civogo.KubernetesPool{}, c.refuse(t, reasonBadAnswer, nil, "its node pool has the ID %s and should have %d instances, which cannot be", c.quote(found[0].ID), found[0].Count)
+		return civogo.KubernetesPool{}, c.refuse(t, reasonBadAnswer, nil, "its node pool has the ID %s and should have %d instances, which is impossible", c.quote(found[0].ID), found[0].Count)
 	}
 	return found[0], nil
 }

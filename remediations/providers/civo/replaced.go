@@ -96,7 +96,7 @@ func (c *Client) poolWhole(before Before, all []civogo.Instance, pools []civogo.
 		}
 	}
 	if pools[i].Count != before.PoolCount {
-		lacks = append(lacks, fmt.Sprintf("node pool %s should have had %d instances and should now have %d, so somebody scaled it", before.PoolID, before.PoolCount, pools[i].Count))
+		lacks = append(lacks, fmt.Sprintf("node pool %s should have had %d instances and should now have %d, so a person or program scaled it", before.PoolID, before.PoolCount, pools[i].Count))
 	}
 	if up != need {
 		lacks = append(lacks, fmt.Sprintf("node pool %s has %d ACTIVE instances, and had to have %d", before.PoolID, up, need))

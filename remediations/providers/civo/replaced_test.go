@@ -98,7 +98,7 @@ func TestWhatProvesNothing(t *testing.T) {
 		"no instances":        {list{}, list{pool("pool-1", 2)}, false, "Civo lists no instances at all, which proves nothing"},
 		"a list with holes":   {list{younger}, list{pool("pool-1", 2, "i-10", "i-11")}, false, "lacks 1 that its node pools have"},
 		"a hole elsewhere":    {list{other, younger}, list{pool("pool-1", 2, "i-10", "i-11"), pool("pool-2", 1, "i-20")}, false, "lacks 1 that its node pools have"},
-		"scaled down":         {list{other}, list{pool("pool-1", 1, "i-10")}, true, "should have had 2 instances and should now have 1, so somebody scaled it"},
+		"scaled down":         {list{other}, list{pool("pool-1", 1, "i-10")}, true, "should have had 2 instances and should now have 1, so a person or program scaled it"},
 		"scaled up":           {list{other, younger}, list{pool("pool-1", 3, "i-10", "i-11")}, true, "should now have 3"},
 		"pool gone":           {list{other, younger}, list{pool("pool-2", 2, "i-10", "i-11")}, true, "node pool pool-1 no longer exists"},
 		"new one of another pool": {

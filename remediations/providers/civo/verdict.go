@@ -56,7 +56,7 @@ func (c *Client) rejection(t task, o outcome) error {
 	case reasonWrongRegion:
 		return c.refuse(t, why, o.err, "wrong region: Civo has no region %s, or not just now", c.o.Region)
 	case reasonNotFound:
-		return c.refuse(t, why, o.err, "the instance no longer exists, says Civo with HTTP %d", o.status)
+		return c.refuse(t, why, o.err, "the instance no longer exists (Civo answered HTTP %d)", o.status)
 	case reasonUnauthorized:
 		return c.refuse(t, why, o.err, "Civo refuses the API key with HTTP %d", o.status)
 	case reasonQuota:
@@ -110,7 +110,7 @@ func (c *Client) resultVerdict(t task, o outcome) error {
 		why = reasonQuota
 	}
 	said := c.quote(fmt.Sprintf("%s %s %s %s", r.Result, r.ErrorCode, r.ErrorReason, r.ErrorDetails))
-	return c.refuse(t, why, nil, "Civo's result is no success but %s", said)
+	return c.refuse(t, why, nil, "Civo's result is not success but %s", said)
 }
 
 // unreadable reports an error answer that civogo could not take apart.

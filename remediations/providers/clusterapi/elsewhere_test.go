@@ -109,7 +109,7 @@ func TestAManagementClusterElsewhere(t *testing.T) {
 	token := user(good).Token
 	require.NotEmpty(t, token)
 	for says, change := range map[string]func(*clientcmdapi.Config){
-		"cannot be used: it is no kubeconfig with a current context": func(c *clientcmdapi.Config) { c.CurrentContext = "" },
+		"cannot be used: it is not a kubeconfig with a current context": func(c *clientcmdapi.Config) { c.CurrentContext = "" },
 		"cannot be used: it asks a program or a plugin for its credentials": func(c *clientcmdapi.Config) {
 			user(c).Exec = &clientcmdapi.ExecConfig{Command: "aws", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: "Never"}
 		},

@@ -47,7 +47,7 @@ func (c *Client) clusterHolds(s *sight) (out []hold) {
 		out = append(out, hold{kit.Setup, k.name() + " is being deleted"})
 	}
 	if k.Spec.Paused || k.has(pausedKey) {
-		out = append(out, hold{kit.Setup, k.name() + " is paused; Cluster API does nothing until somebody unpauses it"})
+		out = append(out, hold{kit.Setup, k.name() + " is paused; Cluster API does nothing until a person unpauses it"})
 	}
 	if p := k.Status.get("RemoteConnectionProbe"); p != nil && p.Status != metav1.ConditionTrue {
 		out = append(out, hold{kit.Passing, fmt.Sprintf("Cluster API has lost its connection to the Nodes of %s, so what it knows of them is old: %s", k.name(), c.condition(p))})
@@ -64,10 +64,10 @@ func (c *Client) machineHolds(s *sight) (out []hold) {
 		add(kit.Machine, "is paused (annotation %s); take the annotation away", pausedKey)
 	}
 	if m.has(skipKey) && !m.kept() {
-		add(kit.Machine, "must not be replaced, somebody says (annotation %s); take the annotation away", skipKey)
+		add(kit.Machine, "must not be replaced (annotation %s); take the annotation away", skipKey)
 	}
 	if n := m.Status.get(nodeHealthy); n != nil && n.Reason == "InternalError" {
-		add(kit.Machine, "cannot be told from another Node's, Cluster API says: %s", c.condition(n))
+		add(kit.Machine, "cannot be distinguished from another Node's, Cluster API reports: %s", c.condition(n))
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.Annotations)) {
 		if strings.HasPrefix(key, preDrainHook) || strings.HasPrefix(key, preTerminate) {
@@ -159,7 +159,7 @@ func inFlightHolds(s *sight) []hold {
 
 func (c *Client) checkHolds(s *sight) (out []hold) {
 	if len(s.checks) > 1 {
-		out = append(out, hold{kit.Machine, fmt.Sprintf("%s and %s both select %s, for which Cluster API has no rule; leave one", s.checks[0].name(), s.checks[1].name(), s.machine.name())})
+		out = append(out, hold{kit.Machine, fmt.Sprintf("%s and %s both select %s, and Cluster API has no rule for that; leave one", s.checks[0].name(), s.checks[1].name(), s.machine.name())})
 	}
 	for i := range s.checks {
 		check := &s.checks[i]

@@ -77,7 +77,7 @@ func (c *Client) readCluster(ctx context.Context, into *cluster) error {
 // pick is the one Machine that is the node's.
 func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	if m.ProviderID == "" {
-		return nil, &kit.Refusal{Why: kit.Machine, Text: "the Node has no spec.providerID, so its Machine could not be told from another one"}
+		return nil, &kit.Refusal{Why: kit.Machine, Text: "the Node has no spec.providerID, so its Machine cannot be identified"}
 	}
 	var found []*machine
 	for i := range all {
@@ -153,7 +153,7 @@ func (c *Client) readChecks(ctx context.Context, s *sight) error {
 		}
 		selector, err := metav1.LabelSelectorAsSelector(&check.Spec.Selector)
 		if err != nil {
-			return &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("the selector of %s cannot be read, so nobody knows which Machines it selects", check.name()), Cause: c.Secrets.Error(err)}
+			return &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("the selector of %s cannot be read, so the Machines that it selects are unknown", check.name()), Cause: c.Secrets.Error(err)}
 		}
 		if selector.Matches(k8slabels.Set(s.machine.Labels)) {
 			s.checks = append(s.checks, check)

@@ -33,7 +33,7 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	var of cluster
 	switch err := c.Get(ctx, "clusters/"+c.o.Cluster.Name, "Cluster", &of); {
 	case errors.Is(err, kubeapi.ErrNotFound), err == nil && string(of.UID) != was.Cluster:
-		r.Missing = fmt.Sprintf("Cluster %s is gone, or another one has its name, so nobody knows what became of its Machines", c.o.Cluster)
+		r.Missing = fmt.Sprintf("Cluster %s is gone, or another one has its name, so what became of its Machines is unknown", c.o.Cluster)
 		return r, nil
 	case err != nil:
 		return r, err

@@ -64,7 +64,7 @@ func (c Share) label(ctx context.Context, m engine.Machine) error {
 	if c.wayTo(s) != mark || s.machine.Labels[keptLabel] == "true" {
 		return nil
 	}
-	return c.change(ctx, s.machine, map[string]any{"labels": map[string]any{keptLabel: "true"}}, "labelling %s before its replacement is asked for: %%s")
+	return c.change(ctx, s.machine, map[string]any{"labels": map[string]any{keptLabel: "true"}}, "labelling %s before its replacement is requested: %%s")
 }
 
 // shared is the node's Machine, of which Cluster API could have the machine replaced by itself; nil: there is none. It must not be at

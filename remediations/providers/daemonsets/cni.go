@@ -172,7 +172,7 @@ func (c CNI) pin(ctx context.Context, o manifestObject, installed *appsv1.Daemon
 		return err
 	}
 	if now.UID != installed.UID || now.Generation != installed.Generation {
-		return kit.Refuse(kit.Machine, "DaemonSet %s was changed in the meantime, which may have been somebody's cure", c.DaemonSet)
+		return kit.Refuse(kit.Machine, "DaemonSet %s was changed in the meantime, perhaps by a person who corrected it", c.DaemonSet)
 	}
 	o.SetUID(now.UID)
 	o.SetResourceVersion(now.ResourceVersion)

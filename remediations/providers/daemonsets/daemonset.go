@@ -151,7 +151,7 @@ func (d Pod) own(ctx context.Context, node string) (*corev1.Pod, error) {
 	case len(pods) == 0:
 		return nil, kit.Refuse(kit.Machine, "DaemonSet %s has no pod on Node %s; look at its Events, and at the node's labels and taints", d.DaemonSet, node)
 	case len(pods) > 1:
-		return nil, kit.Refuse(kit.Machine, "DaemonSet %s has %d pods on Node %s, one of which may be on its way out; nothing is deleted while that is so", d.DaemonSet, len(pods), node)
+		return nil, kit.Refuse(kit.Machine, "DaemonSet %s has %d pods on Node %s, and one may be on its way out; nothing is deleted while that is so", d.DaemonSet, len(pods), node)
 	case pods[0].DeletionTimestamp != nil:
 		return nil, kit.Refuse(kit.Machine, "pod %s of Node %s is on its way out already", kit.NameOf(&pods[0]), node)
 	}
@@ -166,7 +166,7 @@ func (d Pod) onNode(ctx context.Context, node string) ([]corev1.Pod, error) {
 		return nil, err
 	}
 	if ds.DeletionTimestamp != nil {
-		return nil, kit.Refuse(kit.Machine, "DaemonSet %s is being deleted: nobody would make another pod", d.DaemonSet)
+		return nil, kit.Refuse(kit.Machine, "DaemonSet %s is being deleted: no controller would make another pod", d.DaemonSet)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
 	if err != nil {

@@ -132,7 +132,7 @@ func readObject(document []byte, namespace string) (*manifestObject, error) {
 	}
 	o := &unstructured.Unstructured{}
 	if err := o.UnmarshalJSON(text); err != nil {
-		return nil, fmt.Errorf("it is no object: %w", err)
+		return nil, fmt.Errorf("it is not an object: %w", err)
 	}
 	i := slices.IndexFunc(manifestKinds, func(k kindOf) bool { return k.GroupVersionKind == o.GroupVersionKind() })
 	if i < 0 || o.IsList() {

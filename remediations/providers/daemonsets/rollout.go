@@ -64,7 +64,7 @@ func unchanged(m engine.Machine, ds *appsv1.DaemonSet) error {
 		return fmt.Errorf("looking at DaemonSet %s/%s again: %w", ds.Namespace, ds.Name, err)
 	}
 	if was.Instance != beforeRollout(ds, m.Node).Instance {
-		return fmt.Errorf("DaemonSet %s/%s was changed in the meantime, which may have been somebody's cure", ds.Namespace, ds.Name)
+		return fmt.Errorf("DaemonSet %s/%s was changed in the meantime, perhaps by a person who corrected it", ds.Namespace, ds.Name)
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func rollable(ds *appsv1.DaemonSet) string {
 	case ds.DeletionTimestamp != nil:
 		return "is being deleted"
 	case ds.Spec.UpdateStrategy.Type != appsv1.RollingUpdateDaemonSetStrategyType:
-		return fmt.Sprintf("has the update strategy %s, so nobody would restart its pods", ds.Spec.UpdateStrategy.Type)
+		return fmt.Sprintf("has the update strategy %s, so no controller would restart its pods", ds.Spec.UpdateStrategy.Type)
 	case s.ObservedGeneration < ds.Generation || s.UpdatedNumberScheduled < s.DesiredNumberScheduled:
 		return "is being rolled out already"
 	case s.DesiredNumberScheduled == 0:
@@ -177,7 +177,7 @@ func unfinished(ds *appsv1.DaemonSet) string {
 func namespacedName(text string) (types.NamespacedName, error) {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok || namespace == "" || name == "" {
-		return types.NamespacedName{}, kit.Refuse(kit.Machine, "%q is no DaemonSet's namespace/name", text)
+		return types.NamespacedName{}, kit.Refuse(kit.Machine, "%q is not the namespace/name of a DaemonSet", text)
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }

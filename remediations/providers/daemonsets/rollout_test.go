@@ -94,7 +94,7 @@ func TestARolloutThatCannotBeIsRefusedBeforehand(t *testing.T) {
 		nowhere.String():  "has no pods on any node",
 		missing.String():  "does not exist",
 		"kube-system/cni": "is not one that may be restarted",
-		"kube-proxy":      `"kube-proxy" is no DaemonSet's namespace/name`,
+		"kube-proxy":      `"kube-proxy" is not the namespace/name of a DaemonSet`,
 	} {
 		m := engine.Machine{Node: "node-0", DaemonSet: of, Before: "{}"}
 		s := rollouts.Survey(t.Context(), m)

@@ -18,7 +18,7 @@ import (
 // look is the object that would be made for the node, and the Node. It changes nothing. Its errors say why none may be made now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*object, *corev1.Node, error) {
 	if m.Template == (remediations.Template{}) {
-		return nil, nil, kit.Refuse(kit.Machine, "nobody says which template; ask for a policy whose plan has this step")
+		return nil, nil, kit.Refuse(kit.Machine, "no policy names the template; request a policy whose plan has this step")
 	}
 	n, err := c.node(ctx, m)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *Client) node(ctx context.Context, m engine.Machine) (*corev1.Node, erro
 	case err != nil:
 		return nil, err
 	case n.Spec.ProviderID != m.ProviderID:
-		return nil, kit.Refuse(kit.Machine, "the Node's spec.providerID is %s by now, not %s", c.core.Quote(n.Spec.ProviderID), c.core.Quote(m.ProviderID))
+		return nil, kit.Refuse(kit.Machine, "the Node's spec.providerID is now %s, not %s", c.core.Quote(n.Spec.ProviderID), c.core.Quote(m.ProviderID))
 	}
 	return &n, nil
 }

@@ -54,7 +54,7 @@ func (c *Client) machineOf(ctx context.Context, n *corev1.Node) (*sight, error) 
 	owner := metav1.GetControllerOf(one)
 	switch {
 	case n.Spec.ProviderID == "":
-		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its machine could not be told from another one")
+		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its machine cannot be identified")
 	case n.Annotations[machineKey] != machines+"/"+one.Name:
 		return nil, kit.Refuse(kit.Machine, "the Node's annotation %s is %s, and its Machine is %s/%s, so the remediator would delete another one", machineKey, c.core.Quote(n.Annotations[machineKey]), machines, one.Name)
 	case one.DeletionTimestamp != nil:
@@ -80,7 +80,7 @@ func (c *Client) machineOf(ctx context.Context, n *corev1.Node) (*sight, error) 
 // progress is how far the Machine API is with the Machine.
 func (c *Client) progress(m *kubeapi.Machine) string {
 	if m.DeletionTimestamp == nil {
-		return "nobody has deleted it yet"
+		return "it has not been deleted yet"
 	}
 	return fmt.Sprintf("it is being deleted since %s, and its instance is %s", m.DeletionTimestamp.UTC().Format("15:04:05"), c.core.Quote(m.Annotations[phaseKey]))
 }

@@ -41,7 +41,7 @@ func (c Remediator) act(ctx context.Context, m engine.Machine, mayStill func() e
 // make makes the object, once.
 func (c *Client) make(ctx context.Context, m engine.Machine, made *object, mayStill func() error) (remediations.CallOutcome, error) {
 	if m.Attempt == "" {
-		return remediations.CallRefused, kit.Refuse(kit.Machine, "the attempt has no ID, so nobody could tell whose the object is")
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "the attempt has no ID, so the object's owner would be unknown")
 	}
 	api := c.of(m.Template)
 	r := kubeapi.Request{Method: http.MethodPost, Path: plural(made.Kind), ContentType: "application/json", Body: made}

@@ -215,7 +215,7 @@ func TestAMachineDeletionIsProvenByAnotherMachine(t *testing.T) {
 
 	// The remediator finds the Machine by the Node's annotation, and says that it has succeeded before anything is gone.
 	w.Patch(machineDeletion, on.Node, m{"status": m{"conditions": []any{m{"type": "Succeeded", "status": "True", "reason": "MachineDeleted", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}}}}, "status")
-	require.Contains(t, replaced().Missing, "is still there: nobody has deleted it yet")
+	require.Contains(t, replaced().Missing, "is still there: it has not been deleted yet")
 	node, err := lab.Shared(t).Client().CoreV1().Nodes().Get(t.Context(), on.Node, metav1.GetOptions{})
 	require.NoError(t, err)
 	name := strings.TrimPrefix(node.Annotations[machineKey], machines+"/")

@@ -57,10 +57,10 @@ func (c *Client) boot() command { return c.asRoot(helper, "boot") }
 // reboot reboots the host if its boot ID is still that one.
 func (c *Client) reboot(how How, bootID, attempt string) (command, error) {
 	if how != Clean && how != Sysrq {
-		return nil, fmt.Errorf("%q is no way to reboot", clip(string(how)))
+		return nil, fmt.Errorf("%q is not a way to reboot", clip(string(how)))
 	}
 	if !bootName.MatchString(bootID) {
-		return nil, fmt.Errorf("%q is no boot ID", clip(bootID))
+		return nil, fmt.Errorf("%q is not a boot ID", clip(bootID))
 	}
 	if err := checkAttempt(attempt); err != nil {
 		return nil, err

@@ -146,7 +146,7 @@ func TestAUnitThatIsNotNamedHereReachesNoHost(t *testing.T) {
 	}
 	for says, h := range map[string]Host{
 		"not the name of a Node": {Name: "x y", Addresses: []string{"127.0.0.1"}}, "no address": {Name: "cp-1"},
-		`"localhost" is no IP address`: {Name: "cp-1", Addresses: []string{"localhost"}}, "lo\" is no IP address": {Name: "cp-1", Addresses: []string{"fe80::1%lo"}},
+		`"localhost" is not an IP address`: {Name: "cp-1", Addresses: []string{"localhost"}}, "lo\" is not an IP address": {Name: "cp-1", Addresses: []string{"fe80::1%lo"}},
 		"5 addresses": {Name: "cp-1", Addresses: []string{"127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"}},
 	} {
 		outcome, err := c.Restart(t.Context(), h, "kubelet.service", "a-1-1", may)

@@ -144,7 +144,7 @@ func (p pinned) verify(key ssh.PublicKey, remote net.Addr) error {
 			return nil
 		}
 	}
-	return kinded(ErrHostKey, nil, "it showed the host key %s, where %s has %s; if the host was rebuilt, correct the line; if not, somebody may be between Drydock and the host", fingerprint(seen), p.hosts.file, p.known())
+	return kinded(ErrHostKey, nil, "it showed the host key %s, where %s has %s; if the host was rebuilt, correct the line; if not, an attacker may be between Drydock and the host", fingerprint(seen), p.hosts.file, p.known())
 }
 
 // known says which keys the file has, as far as that fits a sentence.
@@ -167,7 +167,7 @@ type nobodysKey struct{}
 
 func (nobodysKey) Type() string                        { return "none" }
 func (nobodysKey) Marshal() []byte                     { return []byte("nobody's") }
-func (nobodysKey) Verify([]byte, *ssh.Signature) error { return errors.New("nobody signs") }
+func (nobodysKey) Verify([]byte, *ssh.Signature) error { return errors.New("this key signs nothing") }
 
 // nowhere is an address that only has to be one.
 type nowhere struct{}

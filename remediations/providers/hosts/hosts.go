@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"context"
+	"drydock.dev/drydock/internal/text"
 	"errors"
 	"fmt"
 	"slices"
@@ -65,11 +66,11 @@ func New(o Options) (*Client, error) {
 	case !userName.MatchString(o.User):
 		return nil, fmt.Errorf("configuring hosts: the user %q is not a name of a user, for example drydock", clip(o.User))
 	case o.Port < 1 || o.Port > 65535:
-		return nil, fmt.Errorf("configuring hosts: %d is no port", o.Port)
+		return nil, fmt.Errorf("configuring hosts: %d is not a port", o.Port)
 	case o.Timeout < 0 || o.Keep < 0:
 		return nil, errors.New("configuring hosts: a time limit is negative")
 	case o.Hold < minHold || o.Hold > maxHold || o.Hold%time.Second != 0:
-		return nil, fmt.Errorf("configuring hosts: a hold of %s is not one of whole seconds between %s and %s", o.Hold, minHold, maxHold)
+		return nil, fmt.Errorf("configuring hosts: a hold of %s is not one of whole seconds between %s and %s", text.Duration(o.Hold), text.Duration(minHold), text.Duration(maxHold))
 	case len(o.Units) == 0:
 		return nil, errors.New("configuring hosts: no unit may be restarted; name at least one")
 	}

@@ -35,7 +35,7 @@ func readIdentity(keyFile, knownHostsFile string) (*identity, error) {
 	var locked *ssh.PassphraseMissingError
 	switch {
 	case errors.As(err, &locked):
-		return nil, kinded(errSetup, nil, "reading the SSH key file %s: the key has a passphrase, which nobody could type in; make one without (ssh-keygen -N '')", keyFile)
+		return nil, kinded(errSetup, nil, "reading the SSH key file %s: the key has a passphrase, which Drydock cannot type in; make one without (ssh-keygen -N '')", keyFile)
 	case err != nil:
 		return nil, kinded(errSetup, nil, "reading the SSH key file %s: it holds no private key that can be used; make one with ssh-keygen -t ed25519", keyFile)
 	}

@@ -50,7 +50,7 @@ func (h Host) check() error {
 	}
 	for _, a := range h.Addresses {
 		if ip, err := netip.ParseAddr(a); err != nil || ip.Zone() != "" {
-			return fmt.Errorf("its address %q is no IP address", clip(a))
+			return fmt.Errorf("its address %q is not an IP address", clip(a))
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -35,7 +36,7 @@ func (c *Client) Restart(ctx context.Context, h Host, unit, attempt string, mayS
 	case before.Restarting == attempt:
 		return remediations.CallUnknown, t.fail(errors.New("this very attempt was sent before, and is not sent again"))
 	case before.Restarting != "":
-		return remediations.CallRefused, t.fail(&busyError{Attempt: before.Restarting, text: fmt.Sprintf("attempt %s restarts it already, or did within the last %s, and there is one at a time", before.Restarting, c.o.Hold)})
+		return remediations.CallRefused, t.fail(&busyError{Attempt: before.Restarting, text: fmt.Sprintf("attempt %s restarts it already, or did within the last %s, and there is one at a time", before.Restarting, text.Duration(c.o.Hold))})
 	}
 	sending, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -100,11 +101,11 @@ func (c *Client) settle(ctx context.Context, h Host, t task, before Status, atte
 		}
 		timer.Stop()
 	}
-	text := "the command was sent, and nothing shows whether systemd took it"
+	sent := "the command was sent, and nothing shows whether systemd took it"
 	if taken {
-		text = fmt.Sprintf("systemd took it, and the unit was not restarted within %s", c.o.Timeout)
+		sent = fmt.Sprintf("systemd took it, and the unit was not restarted within %s", text.Duration(c.o.Timeout))
 	}
-	return remediations.CallUnknown, t.fail(kinded(errUnsettled, last, "it may have been done: %s; take it as done and look at the unit", text))
+	return remediations.CallUnknown, t.fail(kinded(errUnsettled, last, "it may have been done: %s; take it as done and look at the unit", sent))
 }
 
 // errUnsettled is of a command that was sent.

@@ -59,7 +59,7 @@ func NewControlPlane(o ControlPlaneOptions) (*ControlPlane, error) {
 	case len(o.Hosts) == 0 || len(o.Hosts) > apiserver.MaxControlPlaneHosts:
 		return nil, fmt.Errorf("configuring the control plane: %d hosts, where there are to be between 1 and %d", len(o.Hosts), apiserver.MaxControlPlaneHosts)
 	case o.Port < 1 || o.Port > 65535:
-		return nil, fmt.Errorf("configuring the control plane: %d is no port", o.Port)
+		return nil, fmt.Errorf("configuring the control plane: %d is not a port", o.Port)
 	case o.Timeout < 0:
 		return nil, errors.New("configuring the control plane: the time limit is negative")
 	case o.Now == nil:
@@ -213,7 +213,7 @@ func (c *ControlPlane) authorities() (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM; without one nobody can vouch for an API server", from)
+		return nil, fmt.Errorf("%s holds no certificate in PEM; without one Drydock cannot trust an API server", from)
 	}
 	return pool, nil
 }

@@ -256,11 +256,11 @@ func TestNewControlPlaneNamesTheOptionThatIsWrong(t *testing.T) {
 	_, ca := apiServer(t, "127.0.0.1:0", answers(200, "ok"))
 	for says, change := range map[string]func(*ControlPlaneOptions){
 		"0 hosts":                func(o *ControlPlaneOptions) { o.Hosts = nil },
-		"no port":                func(o *ControlPlaneOptions) { o.Port = -1 },
+		"not a port":                func(o *ControlPlaneOptions) { o.Port = -1 },
 		"negative":               func(o *ControlPlaneOptions) { o.Timeout = -1 },
 		"the clock":              func(o *ControlPlaneOptions) { o.Now = nil },
 		"named twice":            func(o *ControlPlaneOptions) { o.Hosts = []Host{cp1, cp1} },
-		"is no IP address":       func(o *ControlPlaneOptions) { o.Hosts = []Host{{Name: "cp-1", Addresses: []string{"cp-1"}}} },
+		"is not an IP address":   func(o *ControlPlaneOptions) { o.Hosts = []Host{{Name: "cp-1", Addresses: []string{"cp-1"}}} },
 		"holds no certificate":   func(o *ControlPlaneOptions) { o.CA = nil },
 		"reading the CA file":    func(o *ControlPlaneOptions) { o.CAFile = "/nowhere/ca.crt" },
 		"65 hosts, where":        func(o *ControlPlaneOptions) { o.Hosts = make([]Host, apiserver.MaxControlPlaneHosts+1) },

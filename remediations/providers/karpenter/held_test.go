@@ -161,7 +161,7 @@ func TestWhoseNodeClaimItIs(t *testing.T) {
 		says   string
 	}{
 		"no ID":                      {nil, func(m *engine.Machine) { m.ProviderID = "" }, "the Node has no spec.providerID"},
-		"another ID":                 {nil, func(m *engine.Machine) { m.ProviderID = "lab://x" }, `the Node's spec.providerID is "lab://%one" by now, not "lab://x"`},
+		"another ID":                 {nil, func(m *engine.Machine) { m.ProviderID = "lab://x" }, `the Node's spec.providerID is now "lab://%one", not "lab://x"`},
 		"another Node":               {nil, func(m *engine.Machine) { m.UID = "x" }, "the Node is gone, or another one has its name"},
 		"no Node":                    {func(w *world) { w.delete("Node", "one") }, nil, "the Node is gone, or another one has its name"},
 		"no owner":                   {func(w *world) { w.patch("Node", "one", m{"metadata": m{"ownerReferences": nil}}) }, nil, "the Node has 0 NodeClaims as its owners"},

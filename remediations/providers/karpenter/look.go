@@ -27,7 +27,7 @@ type sight struct {
 // look finds the Node's NodeClaim and changes nothing. Its errors say why it may not be deleted now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	if m.ProviderID == "" {
-		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its NodeClaim could not be told from another one")
+		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its NodeClaim cannot be identified")
 	}
 	s := &sight{}
 	err := c.core.Get(ctx, "nodes/"+m.Node, "Node", &s.node)
@@ -37,7 +37,7 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	case err != nil:
 		return nil, err
 	case s.node.Spec.ProviderID != m.ProviderID:
-		return nil, kit.Refuse(kit.Machine, "the Node's spec.providerID is %s by now, not %s", c.Quote(s.node.Spec.ProviderID), c.Quote(m.ProviderID))
+		return nil, kit.Refuse(kit.Machine, "the Node's spec.providerID is now %s, not %s", c.Quote(s.node.Spec.ProviderID), c.Quote(m.ProviderID))
 	}
 	all, err := kubeapi.List[nodeClaim](ctx, c.Client, "nodeclaims", nodeClaimKind, nil)
 	if err != nil {

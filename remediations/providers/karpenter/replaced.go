@@ -33,7 +33,7 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	var pool nodePool
 	switch err := c.Get(ctx, "nodepools/"+was.Pool, "NodePool", &pool); {
 	case errors.Is(err, kubeapi.ErrNotFound), err == nil && string(pool.UID) != was.PoolUID:
-		r.Missing = fmt.Sprintf("NodePool %s is gone, or another one has its name, so nobody knows what became of its NodeClaims", was.Pool)
+		r.Missing = fmt.Sprintf("NodePool %s is gone, or another one has its name, so what became of its NodeClaims is unknown", was.Pool)
 		return r, nil
 	case err != nil:
 		return r, err
@@ -112,7 +112,7 @@ func (c *Client) onItsWay(n *nodeClaim) string {
 // progress is how far Karpenter is with the deletion, and what holds it up.
 func (c *Client) progress(n *nodeClaim) string {
 	if n.DeletionTimestamp == nil {
-		return "nobody deletes it"
+		return "it is not being deleted"
 	}
 	for _, kind := range []string{"Drained", "VolumesDetached", "InstanceTerminating"} {
 		if !n.Status.is(kind) {

@@ -170,5 +170,5 @@ func nobody(location string, refused map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(refused)) {
 		of = append(of, name+": "+refused[name])
 	}
-	return fmt.Sprintf("nobody of location %q can lead instead: %s", clip(location), named(of, "; "))
+	return fmt.Sprintf("no other node of location %q can lead instead: %s", clip(location), named(of, "; "))
 }

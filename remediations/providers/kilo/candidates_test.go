@@ -55,7 +55,7 @@ func TestWhoIsUnfitIsRefusedAndSaysWhy(t *testing.T) {
 		"an alert about another":      {alert("firing", "east-2"), ""},
 		"no key":                      {with(election.PublicKeyKey, ""), "it lacks a public key"},
 		"no pod CIDR":                 {func(n *corev1.Node) { n.Spec.PodCIDR = "" }, "it lacks a pod CIDR"},
-		"not seen for long":           {with(election.LastSeenKey, fmt.Sprint(noon.Unix()-60)), "last wrote 1m0s ago"},
+		"not seen for long":           {with(election.LastSeenKey, fmt.Sprint(noon.Unix()-60)), "last wrote 1m ago"},
 		"seen just in time":           {with(election.LastSeenKey, fmt.Sprint(noon.Unix()-59)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

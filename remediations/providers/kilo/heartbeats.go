@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -56,9 +57,9 @@ func (m *Mesh) alive(ctx context.Context, moves []remediations.Move, refused map
 func overdue(age, duration time.Duration) string {
 	switch {
 	case age >= duration/2:
-		return fmt.Sprintf("its kubelet last renewed its lease %s ago", age.Truncate(time.Second))
+		return fmt.Sprintf("its kubelet last renewed its lease %s ago", text.Duration(age.Truncate(time.Second)))
 	case age < -leaseAhead:
-		return fmt.Sprintf("its kubelet's lease is of a time %s from now", (-age).Truncate(time.Second))
+		return fmt.Sprintf("its kubelet's lease is of a time %s from now", text.Duration((-age).Truncate(time.Second)))
 	}
 	return ""
 }

@@ -53,7 +53,7 @@ func granularities(v view, _, _ string) string {
 func placeless(v view, _, topologyLabel string) string {
 	for _, k := range v {
 		if k.notReady == "" && k.Location == "" {
-			return fmt.Sprintf("node %s is in no location: it has neither the label %s nor the annotation %s", k.Name, topologyLabel, election.LocationKey)
+			return fmt.Sprintf("node %s is in no location: it lacks both the label %s and the annotation %s", k.Name, topologyLabel, election.LocationKey)
 		}
 	}
 	return ""
@@ -75,7 +75,7 @@ func alone(v view, location string) string {
 	if len(members) != 1 {
 		return ""
 	}
-	why := fmt.Sprintf("location %q has no node but %s that Kilo counts, so nobody could lead instead", clip(location), members[0].Name)
+	why := fmt.Sprintf("location %q has no node but %s that Kilo counts, so no other node could lead instead", clip(location), members[0].Name)
 	var of []string
 	for _, k := range others {
 		of = append(of, k.Name+": "+k.absent())

@@ -211,7 +211,7 @@ func TestNoDataIsUnknownAndProposesNobody(t *testing.T) {
 	s := dark(t, nil, east()...)
 	s.local, s.cross = nil, nil
 	saw := s.Look(t.Context(), "east")
-	require.Contains(t, saw.Unknown, `has no word of the agents about location "east" in the last 7m`)
+	require.Contains(t, saw.Unknown, `has no data of the agents about location "east" in the last 7m`)
 	require.Contains(t, saw.Unknown, "check that drydock-agent runs")
 	require.Equal(t, "east-0", saw.Leader)
 	require.True(t, saw.Settled)

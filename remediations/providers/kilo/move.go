@@ -83,7 +83,7 @@ func (v view) still(move remediations.Move, topologyLabel string) ([]member, []e
 	}
 	to := find(members, move.To)
 	if to == nil {
-		return nil, nil, fmt.Errorf("%s is no node of the location that Kilo counts now", move.To)
+		return nil, nil, fmt.Errorf("%s is not a node of the location that Kilo counts now", move.To)
 	}
 	if why := to.unfit; why != "" {
 		return nil, nil, fmt.Errorf("%s is not fit to lead now: %s", move.To, why)
@@ -205,9 +205,9 @@ func same(a, b *string) bool {
 
 var (
 	// errOthers: the key is not as it was any more.
-	errOthers = errors.New("the key was changed by somebody else")
+	errOthers = errors.New("the key was changed by another writer")
 	// errDoubt: the change may have been made.
-	errDoubt = errors.New("nobody knows whether the change was made")
+	errDoubt = errors.New("whether the change was made is unknown")
 )
 
 // write makes one edit, on the Node as it was read: it asks mayStill of the Node right before, and again of what it reads

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/internal/replicas"
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/marks"
 	"drydock.dev/drydock/remediations/providers/kilo/election"
@@ -101,7 +102,7 @@ func New(o Options) (*Mesh, error) {
 		o.MaxAge = defaultMaxAge
 	}
 	if o.Timeout < 0 || o.MaxAge < time.Second {
-		return nil, fmt.Errorf("making the Kilo provider: the timeout %s or the age %s of a word is too short", o.Timeout, o.MaxAge)
+		return nil, fmt.Errorf("making the Kilo provider: the timeout %s or the age %s of a word is too short", text.Duration(o.Timeout), text.Duration(o.MaxAge))
 	}
 	for i, text := range o.Prometheus {
 		if u, err := url.Parse(text); err == nil && u.User != nil {

@@ -32,7 +32,7 @@ func (m *Mesh) ask(ctx context.Context, v view, location string) (words, error) 
 		case err != nil:
 			trouble = append(trouble, fmt.Sprintf("asking Prometheus %s: %v", a, err))
 		case w.none():
-			trouble = append(trouble, fmt.Sprintf("Prometheus %s has no word of the agents about location %q in the last %s", a, clip(location), model.Duration(m.options.MaxAge)))
+			trouble = append(trouble, fmt.Sprintf("Prometheus %s has no data of the agents about location %q in the last %s", a, clip(location), model.Duration(m.options.MaxAge)))
 		case len(w.local) > 0 && len(w.cross) > 0:
 			m.last = a.String()
 			return w, nil

@@ -74,7 +74,7 @@ func TestAPrometheusThatDoesNotAnswerRightIsNoDataAndNamed(t *testing.T) {
 		}, "it failed"},
 		"more after its end": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"matrix","result":[]}}{}`)
-		}, "it goes on after its end"},
+		}, "it continues after its end"},
 		"a closed socket": {func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := w.(http.Hijacker).Hijack()
 			if err == nil {

@@ -130,7 +130,7 @@ func (a *reply) read(d *json.Decoder, hear func(*model.SampleStream) error) erro
 		return errors.New(a.trouble)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("it goes on after its end")
+		return errors.New("it continues after its end")
 	}
 	return nil
 }

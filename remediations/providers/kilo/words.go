@@ -231,7 +231,7 @@ func (w words) candidate(name, leader string, members []member, accusers map[str
 	case last:
 		return 0, true, fmt.Sprintf("it does not reach the leader %s either, and its siblings are under repair: %s", leader, named(repaired, ", "))
 	}
-	return 0, false, fmt.Sprintf("it has said of no sibling but the leader in the last %s that it reaches it", model.Duration(w.maxAge))
+	return 0, false, fmt.Sprintf("its agent reached no other member than the leader in the last %s", model.Duration(w.maxAge))
 }
 
 // onlyMember is candidate for the only member of a location of two nodes, where no third node can say which one is at fault.
@@ -242,7 +242,7 @@ func (w words) candidate(name, leader string, members []member, accusers map[str
 // move could only be undone.
 func (w words) onlyMember(name, leader string) (ties int, known bool, why string) {
 	if !w.pairs {
-		return 0, true, "with one member nobody can say which of the two nodes is at fault. Set providers.kilo.pairs: true to allow the move"
+		return 0, true, "with one member it is unknown which of the two nodes is at fault. Set providers.kilo.pairs: true to allow the move"
 	}
 	to, asked := w.local[name][leader]
 	back, answered := w.local[leader][name]

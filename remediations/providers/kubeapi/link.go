@@ -91,7 +91,7 @@ func usable(text []byte) (*rest.Config, error) {
 	to, err := clientcmd.RESTConfigFromKubeConfig(text)
 	switch {
 	case err != nil:
-		return nil, errors.New("it is no kubeconfig with a current context")
+		return nil, errors.New("it is not a kubeconfig with a current context")
 	case to.ExecProvider != nil || to.AuthProvider != nil:
 		return nil, errors.New("it asks a program or a plugin for its credentials; put a token or a client certificate into it")
 	case to.Insecure:

@@ -77,7 +77,7 @@ func (l Leases) get(ctx context.Context, node string) (*coordinationv1.Lease, er
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading Lease %s/%s, by which Medik8s says who repairs the node: %w", Namespace, name(node), err)
+		return nil, fmt.Errorf("reading Lease %s/%s, where Medik8s records who repairs the node: %w", Namespace, name(node), err)
 	}
 	return lease, nil
 }
@@ -124,9 +124,9 @@ func taking(lease *coordinationv1.Lease, err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err):
-		return fmt.Errorf("%w: somebody took Lease %s/%s this very moment", engine.ErrTaken, Namespace, lease.Name)
+		return fmt.Errorf("%w: another holder took Lease %s/%s this very moment", engine.ErrTaken, Namespace, lease.Name)
 	}
-	return fmt.Errorf("taking Lease %s/%s, by which Medik8s says who repairs the node: %w", Namespace, lease.Name, err)
+	return fmt.Errorf("taking Lease %s/%s, where Medik8s records who repairs the node: %w", Namespace, lease.Name, err)
 }
 
 // fill makes the Lease Drydock's from now on. It goes with its Node.

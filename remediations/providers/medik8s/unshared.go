@@ -20,6 +20,6 @@ func Unshared(ctx context.Context, client kubernetes.Interface, shares bool) []s
 	case err != nil:
 		return []string{fmt.Sprintf("whether Medik8s' operators share the nodes by Leases in the namespace %s is not known: %v", Namespace, err)}
 	}
-	return []string{fmt.Sprintf("the namespace %s exists, in which Medik8s' operators share each node by the Lease node-NAME, and Drydock neither respects nor takes that Lease; "+
+	return []string{fmt.Sprintf("the namespace %s exists: Medik8s' operators share each node there by the Lease node-NAME, and Drydock does not respect or take that Lease; "+
 		"write announce: [medik8s] (docs/operate/other-systems.md)", Namespace)}
 }

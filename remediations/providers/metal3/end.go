@@ -28,7 +28,7 @@ func (e Ender) End(ctx context.Context) error {
 	var out []error
 	for i := range all {
 		if err := e.end(ctx, &all[i]); err != nil {
-			out = append(out, e.Told(err, fmt.Sprintf("taking what is over off %s: %%s", all[i].name())))
+			out = append(out, e.Told(err, fmt.Sprintf("removing ended attempts from %s: %%s", all[i].name())))
 		}
 	}
 	return errors.Join(out...)

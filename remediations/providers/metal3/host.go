@@ -68,7 +68,7 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*host, error) {
 	id, is := strings.CutPrefix(m.ProviderID, "metal3://")
 	parts := strings.Split(id, "/")
 	if !is || len(parts) != 3 || parts[0] != c.namespace {
-		return nil, kit.Refuse(kit.Machine, "the Node's spec.providerID is %s, not metal3://%s/HOST/METAL3MACHINE, so its BareMetalHost could not be told from another one", c.Quote(m.ProviderID), c.namespace)
+		return nil, kit.Refuse(kit.Machine, "the Node's spec.providerID is %s, not metal3://%s/HOST/METAL3MACHINE, so its BareMetalHost cannot be identified", c.Quote(m.ProviderID), c.namespace)
 	}
 	machine, err := c.MachineOf(ctx, c.namespace, m.Node, m.ProviderID)
 	switch {
@@ -144,7 +144,7 @@ func (c *Client) held(h *host) error {
 	}
 	switch state := h.Status.Provisioning.State; {
 	case state != "provisioned" && state != "externally provisioned":
-		add(kit.Machine, "is in the state %s, in which the baremetal-operator reboots nothing", c.Quote(state))
+		add(kit.Machine, "is in the state %s, and the baremetal-operator reboots nothing then", c.Quote(state))
 	case !h.Spec.Online:
 		add(kit.Machine, "is switched off on purpose (spec.online is false)")
 	case h.Status.ErrorType != "":

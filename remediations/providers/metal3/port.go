@@ -32,7 +32,7 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 
 func (c Rebooter) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	if m.Attempt == "" {
-		return remediations.CallRefused, kit.Refuse(kit.Machine, "the attempt has no ID, so nobody could tell whose the annotation is")
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "the attempt has no ID, so the annotation's owner would be unknown")
 	}
 	h, err := c.look(ctx, m)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
@@ -94,12 +95,12 @@ func (c *Client) mayTry(b *bmc, with credentials) error {
 	switch at := c.barred[b.url.Host]; {
 	case len(nodes) > 1:
 		return kit.Refuse(kit.Account, "the BMCs of nodes %s refused these credentials, which are not used again for %s or until their files change; correct them",
-			strings.Join(nodes, " and "), left(last))
+			strings.Join(nodes, " and "), text.Duration(left(last)))
 	case own.times >= timesRefused:
 		return &kit.Refusal{Why: kit.Unreached, Mended: true, Text: fmt.Sprintf("the BMC refused these credentials %d times, which are not used there again for %s or until their files change; correct %s and %s",
-			own.times, left(own.at), b.UsernameFile, b.PasswordFile)}
+			own.times, text.Duration(left(own.at)), b.UsernameFile, b.PasswordFile)}
 	case at.times >= timesRefused && at.with == with && left(at.at) > 0:
-		return &kit.Refusal{Why: kit.Unreached, Mended: true, Text: fmt.Sprintf("%s (asked again in %s, or when the credentials change)", at.why, left(at.at))}
+		return &kit.Refusal{Why: kit.Unreached, Mended: true, Text: fmt.Sprintf("%s (asked again in %s, or when the credentials change)", at.why, text.Duration(left(at.at)))}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"drydock.dev/drydock/internal/bounded"
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/providers/kit"
 )
@@ -95,7 +96,7 @@ func (k *call) unauthorized(a answer) *kit.Refusal {
 		e.Text += "; some BMCs refuse good credentials now and then, so Drydock asks this BMC once more"
 		return e
 	}
-	e.Mended, e.Text = true, e.Text+fmt.Sprintf("; accounts are locked after a few tries, so they are not used there again for %s or until their files change", k.client.o.TryAgain)
+	e.Mended, e.Text = true, e.Text+fmt.Sprintf("; accounts are locked after a few tries, so they are not used there again for %s or until their files change", text.Duration(k.client.o.TryAgain))
 	return e
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stmcginnis/gofish/schemas"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/providers/kit"
 )
@@ -22,9 +23,9 @@ func (k *call) rebootable(s *member) error {
 	case schemas.OnPowerState:
 		return nil
 	case schemas.OffPowerState:
-		return &kit.Refusal{Why: kit.Machine, Text: "the machine is off, and only what runs is rebooted; switch it on if nobody switched it off on purpose"}
+		return &kit.Refusal{Why: kit.Machine, Text: "the machine is off, and only what runs is rebooted; switch it on unless it was switched off on purpose"}
 	case schemas.PoweringOnPowerState, schemas.PoweringOffPowerState:
-		return &kit.Refusal{Why: kit.While, Text: "the machine is " + string(s.PowerState) + "; wait until that is over"}
+		return &kit.Refusal{Why: kit.While, Text: "the machine is " + string(s.PowerState) + "; wait until that has ended"}
 	default:
 		return &kit.Refusal{Why: kit.Machine, Text: "the BMC does not say whether the machine is on, but " + k.quote(string(s.PowerState))}
 	}
@@ -103,7 +104,7 @@ func (k *call) send(ctx context.Context, m *member, kind schemas.ResetType, mayS
 		return k.doubt("the reset left, and no whole answer came", k.secrets.Error(a.err))
 	case a.status == http.StatusOK, a.status == http.StatusAccepted, a.status == http.StatusNoContent:
 		if a.page {
-			return k.doubt(fmt.Sprintf("the answer to the reset, HTTP %d, is no JSON", a.status), nil)
+			return k.doubt(fmt.Sprintf("the answer to the reset, HTTP %d, is not JSON", a.status), nil)
 		}
 		k.client.allows(k.bmc)
 		return remediations.CallAccepted, nil
@@ -123,7 +124,7 @@ func (k *call) unsent(ctx context.Context, gate *kit.Gate, a answer, tried bool,
 	if no := gate.Forbidden(); no != nil {
 		e := &kit.Refusal{Why: kit.Unreached, Text: "the reset was not sent", Cause: k.secrets.Error(no)}
 		if took := time.Since(k.began); took > slow {
-			e.Text += fmt.Sprintf("; the BMC is slow: reading its machine took %s", took.Round(time.Second))
+			e.Text += fmt.Sprintf("; the BMC is slow: reading its machine took %s", text.Duration(took.Round(time.Second)))
 		}
 		return e
 	}

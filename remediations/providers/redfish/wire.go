@@ -44,7 +44,7 @@ type answer struct {
 	own        bool     // its body has the form of a Redfish error
 	messages   []string // of its error
 	location   string
-	page       bool  // its body is there and is no JSON
+	page       bool  // its body is there and is not JSON
 	state      bool  // its error names a message
 	err        error // why there is no whole answer
 	retryAfter time.Duration

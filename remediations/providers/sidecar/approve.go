@@ -106,7 +106,7 @@ func (c *Client) unauthorized(a *attempt) string {
 	if c.o.Token == nil {
 		return "it wants a token, and the sidecar provider " + c.o.Name + " has none configured"
 	}
-	return "it does not accept the token of the sidecar provider " + c.o.Name + ": check whose it is and for which audience, and that the pod's proxy may review tokens" + ownerHint(a)
+	return "it does not accept the token of the sidecar provider " + c.o.Name + ": check its owner and its audience, and that the pod's proxy may review tokens" + ownerHint(a)
 }
 
 func forbidden(a *attempt) string {

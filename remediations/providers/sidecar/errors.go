@@ -66,9 +66,9 @@ func (a *attempt) refuse(why reason, cause error, format string, args ...any) er
 func (a *attempt) doubt(cause error, format string, args ...any) error {
 	text := fmt.Sprintf("approving the sidecar of pod %s: it may have been approved: %s", a.pod, fmt.Sprintf(format, args...))
 	if cause == nil {
-		return fmt.Errorf("%s; its health tells", text)
+		return fmt.Errorf("%s; its health shows the outcome", text)
 	}
-	return fmt.Errorf("%s: %w; its health tells", text, a.tokens.Error(cause))
+	return fmt.Errorf("%s: %w; its health shows the outcome", text, a.tokens.Error(cause))
 }
 
 func because(err error) string {

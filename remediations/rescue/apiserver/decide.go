@@ -129,7 +129,7 @@ func Decide(s *State, now time.Time) Decision {
 		}
 		return d
 	case s.Journal.Malformed != nil:
-		return Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonRecordMalformed, Message: fmt.Sprintf("%v; no API server is restarted until somebody makes a file named reset in the state directory, which sets the journal aside", s.Journal.Malformed)}
+		return Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonRecordMalformed, Message: fmt.Sprintf("%v; no API server is restarted until a person makes a file named reset in the state directory, which sets the journal aside", s.Journal.Malformed)}
 	case r == nil || (r.Phase == remediations.PhasePending && len(r.Hosts) == 0):
 		return s.start(now)
 	case r.Phase == remediations.PhaseActing:
@@ -159,7 +159,7 @@ func (s *State) start(now time.Time) Decision {
 		}
 	}
 	if r != nil && !now.Before(r.Deadline) {
-		return s.end(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
+		return s.end(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", text.Duration(remediations.PendingFor), r.Hold.Words()), now)
 	}
 	alerts := slices.Clone(s.Alerts)
 	if r != nil && remediations.AlertOf(s.Alerts, r.Cause) == nil { // those who would know it may not answer
@@ -196,7 +196,7 @@ func (s *State) start(now time.Time) Decision {
 	case held != nil:
 		return *held
 	case r != nil:
-		return s.drop("the alert is over before anything was done")
+		return s.drop("the alert ended before Drydock did anything")
 	}
 	return Decision{Verb: lifecycle.VerbRest}
 }
@@ -217,9 +217,9 @@ func (s *State) goOn(now time.Time) Decision {
 	}
 	switch {
 	case !now.Before(r.Over) && r.heldBack():
-		return s.end(remediations.OutcomeCancelled, fmt.Sprintf("its time, until %s, was over while it was held: %s", r.Over.Format(time.RFC3339), r.Hold.Words()), now)
+		return s.end(remediations.OutcomeCancelled, fmt.Sprintf("its time, until %s, ended while it was held: %s", r.Over.Format(time.RFC3339), r.Hold.Words()), now)
 	case !now.Before(r.Over):
-		why := fmt.Sprintf("its time was over at %s, and no API server answers ready", r.Over.Format(time.RFC3339))
+		why := fmt.Sprintf("its time ended at %s, and no API server answers ready", r.Over.Format(time.RFC3339))
 		if !seen {
 			why += ", as far as anybody could look"
 		}
@@ -263,7 +263,7 @@ func (s *State) act(c *rescuer, pending *Rescue) Decision {
 			c.choose(host, unknown)
 			reason, f = c.held()
 		case left:
-			reason, f = remediations.ReasonAPIServerUnknown, lifecycle.Because("nothing can be said of the API servers that are left, and no data is no fault: %s", unknown)
+			reason, f = remediations.ReasonAPIServerUnknown, lifecycle.Because("the state of the remaining API servers is unknown, and missing data is not a fault: %s", unknown)
 		default:
 			return s.exhaust(c.Policy, "no host is left, and no API server answers ready", c.Now)
 		}

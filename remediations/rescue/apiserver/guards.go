@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
@@ -95,7 +96,7 @@ func (j RescueJournal) pausedBy(now time.Time) *lifecycle.Finding {
 	case !p.Until.IsZero() && !now.Before(p.Until):
 		return nil
 	}
-	return &lifecycle.Finding{Message: fmt.Sprintf("paused by the file named paused in the state directory%s; remove it to go on", lifecycle.Aside(p.Why)), Until: p.Until}
+	return &lifecycle.Finding{Message: fmt.Sprintf("paused by the file named paused in the state directory%s; remove it to continue", lifecycle.Aside(p.Why)), Until: p.Until}
 }
 
 func (c *rescuer) cooldown() *lifecycle.Finding {
@@ -111,7 +112,7 @@ func (c *rescuer) cooldown() *lifecycle.Finding {
 			continue
 		}
 		if over := e.Ended.Add(c.Policy.Cooldown); c.Now.Before(over) {
-			return &lifecycle.Finding{Message: fmt.Sprintf("the last rescue by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), c.Policy.Cooldown), Until: over}
+			return &lifecycle.Finding{Message: fmt.Sprintf("the last rescue by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), text.Duration(c.Policy.Cooldown)), Until: over}
 		}
 		return nil
 	}
@@ -136,7 +137,7 @@ func (c *rescuer) repairsSpent() *lifecycle.Finding {
 	l := c.Config.Limits
 	count, oldest := c.begun(c.host)
 	return &lifecycle.Finding{
-		Message: fmt.Sprintf("%d rescues restarted the kubelet of %s within %s, and of each other host whose API server fails, limits.repairsPerNode is %d; somebody must look", count, c.host, l.RepairsWindow, l.RepairsPerNode),
+		Message: fmt.Sprintf("%d rescues restarted the kubelet of %s within %s, and of each other host whose API server fails, limits.repairsPerNode is %d; a person must look", count, c.host, text.Duration(l.RepairsWindow), l.RepairsPerNode),
 		Until:   oldest.Add(l.RepairsWindow),
 	}
 }

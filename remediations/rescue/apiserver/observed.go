@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
@@ -27,7 +28,7 @@ func (s *State) observedOver(now time.Time) (Decision, bool) {
 	case !s.serves(p):
 		return s.observed(fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now), true
 	case !now.Before(r.Deadline):
-		return s.observed(fmt.Sprintf("the alert has fired for %s since", remediations.PendingFor), now), true
+		return s.observed(fmt.Sprintf("the alert has fired for %s since", text.Duration(remediations.PendingFor)), now), true
 	case s.stale(now):
 		return Decision{}, false // it is asked
 	}
@@ -42,7 +43,7 @@ func (s *State) observedOver(now time.Time) (Decision, bool) {
 	case s.unseen(now): // whether an API server is ready again belongs to what is told
 		return Decision{Verb: lifecycle.VerbLook, AskSights: true, Policy: p, Message: "looking at the control plane's hosts"}, true
 	}
-	return s.observed("the alert is over", now), true
+	return s.observed("the alert has ended", now), true
 }
 
 // givesWay ends a rescue that was only observed if the decision begins another one: there is one at a time.
@@ -57,7 +58,7 @@ func (s *State) givesWay(d Decision, now time.Time) Decision {
 // observedWell ends a rescue that was only observed once the API server of the host has been ready for as long as the policy asks.
 func (s *State) observedWell(p *remediations.Policy, host string, now time.Time) Decision {
 	if !s.matured(p, host) {
-		d := Decision{Verb: lifecycle.VerbWait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; it counts once that has held for %s", host, p.ProofFor)}
+		d := Decision{Verb: lifecycle.VerbWait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; it counts once that has held for %s", host, text.Duration(p.ProofFor))}
 		return s.again(d, now)
 	}
 	return s.observed("", now)
@@ -79,11 +80,11 @@ func (s *State) observed(why string, now time.Time) Decision {
 	said := fmt.Sprintf("%s of %s would have been issued at %s, for alert %s", restartKubelet.Name, r.Observed.Host, at.Format(time.RFC3339), name)
 	switch ill := remediations.Instant(now).Sub(w.IllSince); {
 	case w.Unnecessary():
-		said += fmt.Sprintf("; the API server of %s was ready after %s without it, before the step's wait was over: it would have been unnecessary", ready, ill)
+		said += fmt.Sprintf("; the API server of %s was ready after %s without it, before the step's wait had ended: it would have been unnecessary", ready, text.Duration(ill))
 	case !w.WellAt.IsZero():
-		said += fmt.Sprintf("; the API server of %s was ready after %s without it, when the step's wait was over", ready, ill)
+		said += fmt.Sprintf("; the API server of %s was ready after %s without it, when the step's wait had ended", ready, text.Duration(ill))
 	default:
-		said += fmt.Sprintf("; after %s no API server was seen ready", ill)
+		said += fmt.Sprintf("; after %s no API server was seen ready", text.Duration(ill))
 	}
 	if why != "" {
 		said += "; " + why

@@ -17,7 +17,7 @@ func (s *State) settle(now time.Time) Decision {
 	r := s.Journal.Rescue.clone()
 	t := r.last()
 	p := s.Config.Policy(r.Policy)
-	known := RescueCall{Outcome: remediations.CallUnknown, Why: "nobody knows the call's answer, since Drydock was restarted"}
+	known := RescueCall{Outcome: remediations.CallUnknown, Why: "the call's answer is unknown, since Drydock was restarted"}
 	if c := s.Call; c != nil && c.Attempt == t.Attempt {
 		if c.Outcome == "" && now.Before(r.Deadline) {
 			return Decision{Verb: lifecycle.VerbWait, Recheck: r.Deadline, Policy: p, Message: "the call is under way"}
@@ -64,7 +64,7 @@ func (s *State) well(p *remediations.Policy, host string, now time.Time) Decisio
 	r := s.Journal.Rescue
 	matured := s.matured(p, host)
 	if !matured && now.Before(r.Over) {
-		d := Decision{Verb: lifecycle.VerbWait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; it counts once that has held for %s", host, p.ProofFor)}
+		d := Decision{Verb: lifecycle.VerbWait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; it counts once that has held for %s", host, text.Duration(p.ProofFor))}
 		return s.again(d, now)
 	}
 	var cured []string // which of them was the one that mattered, nobody can know
@@ -74,11 +74,11 @@ func (s *State) well(p *remediations.Policy, host string, now time.Time) Decisio
 		}
 	}
 	if len(cured) > 0 {
-		return s.end(remediations.OutcomeRecovered, fmt.Sprintf("an API server has answered ready for %s; ready since their kubelet was restarted: %s", p.ProofFor, strings.Join(cured, ", ")), now)
+		return s.end(remediations.OutcomeRecovered, fmt.Sprintf("an API server has answered ready for %s; ready since their kubelet was restarted: %s", text.Duration(p.ProofFor), strings.Join(cured, ", ")), now)
 	}
-	why := "that is no work of this rescue: it restarted nothing there, or nobody knows whether"
+	why := "that is not the work of this rescue: it restarted nothing there, or whether it did is unknown"
 	if !matured {
-		why = fmt.Sprintf("its time is over, and that has not held for %s yet", p.ProofFor)
+		why = fmt.Sprintf("its time has ended, and that has not held for %s yet", text.Duration(p.ProofFor))
 	}
 	return s.end(remediations.OutcomeSelfRecovered, fmt.Sprintf("the API server of %s answers ready; %s", host, why), now)
 }
@@ -90,7 +90,7 @@ func (s *State) matured(p *remediations.Policy, host string) bool {
 
 // needless: an API server works, so nothing is restarted.
 func (s *State) needless(p *remediations.Policy, host string, now time.Time) Decision {
-	why := fmt.Sprintf("the API server of %s answers ready, so none is restarted", host)
+	why := fmt.Sprintf("the API server of %s answers ready, so Drydock restarts none", host)
 	d := Decision{Verb: lifecycle.VerbRest, Policy: p, Message: why}
 	if r := s.Journal.Rescue; r.observing() {
 		return s.observedWell(p, host, now)

@@ -127,7 +127,7 @@ func (f *File) Append(entries ...apiserver.RescueEntry) error {
 	}
 	if !f.disk.Same(f.out, f.path(Name)) {
 		f.suspect = true
-		return fmt.Errorf("%s was replaced or removed by somebody else; it is written again", f.path(Name))
+		return fmt.Errorf("%s was replaced or removed by another program; it is written again", f.path(Name))
 	}
 	text, next := line(f.seq+1, entries), f.journal
 	for _, e := range entries {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
@@ -54,7 +55,7 @@ func (s *State) movedLately(c *lifecycle.Candidate) *lifecycle.Finding {
 	}
 	last := s.Ledger.LastMove(s.Name, c.Own)
 	if over := last.At.Add(least); !last.At.IsZero() && c.Now.Before(over) {
-		return &lifecycle.Finding{Message: fmt.Sprintf("repair %s moved the leadership of location %s at %s; %s %s", last.Repair, s.Name, last.At.Format(time.RFC3339), what, least), Until: over}
+		return &lifecycle.Finding{Message: fmt.Sprintf("repair %s moved the leadership of location %s at %s; %s %s", last.Repair, s.Name, last.At.Format(time.RFC3339), what, text.Duration(least)), Until: over}
 	}
 	return nil
 }

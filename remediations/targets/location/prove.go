@@ -52,9 +52,9 @@ func (s *State) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycle
 	case g.Unknown != "":
 		return remediations.ReasonLeaderUnknown, lifecycle.Because("%s; no data is not a fault", text.Line(g.Unknown, 300))
 	case g.Leader == "":
-		return remediations.ReasonLeaderUnknown, lifecycle.Because("nobody is known to lead location %s; no data is not a fault", s.Name)
+		return remediations.ReasonLeaderUnknown, lifecycle.Because("no node is known to lead location %s; no data is not a fault", s.Name)
 	case g.Reached:
-		return remediations.ReasonLeaderHeld, lifecycle.Because("the members of location %s answer probes from other locations, whatever the alert says", s.Name)
+		return remediations.ReasonLeaderHeld, lifecycle.Because("location %s is reachable from other locations, so no repair is needed", s.Name)
 	case g.Held != "" && c.Spent == "" && (!c.Acted() || g.Misconfigured || len(g.Candidates) > 0):
 		return remediations.ReasonLeaderHeld, lifecycle.Because("%s", text.Line(g.Held, 300))
 	case g.Unheard != "":
@@ -130,7 +130,7 @@ func (s *State) missing() string {
 	case g.Leader != s.Record.Intent.Successor:
 		return fmt.Sprintf("%s is not led by %s", s.Name, s.Record.Intent.Successor)
 	case !g.Settled:
-		return g.Leader + " has no address in the mesh yet, or is not the only one with one"
+		return g.Leader + " has no address in the mesh yet, or shares it"
 	case !g.Reached:
 		return text.Line(g.ReachedWhy, 200)
 	}

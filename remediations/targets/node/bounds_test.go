@@ -116,7 +116,7 @@ func TestTheLedgerIsToldWhatItLacks(t *testing.T) {
 		"a cancel on the alert":                 {journal: Journal{Alerts: []Alert{alert}}, ends: []string{"r1"}},
 		"a cancel that the ledger has":          {journal: Journal{Alerts: []Alert{alert}}, knows: knows},
 		"a cancel that the Node has lost":       {journal: Journal{Alerts: []Alert{{Fingerprint: scene.FP, Policy: "p"}}}, knows: knows},
-		"the alert is over":                     {journal: Journal{Alerts: []Alert{alert}}, knows: knows, prune: []string{alert.Key()}, over: []string{scene.FP}},
+		"the alert has ended":                   {journal: Journal{Alerts: []Alert{alert}}, knows: knows, prune: []string{alert.Key()}, over: []string{scene.FP}},
 		"a repair of the alert has acted since": {journal: Journal{Alerts: []Alert{{Fingerprint: scene.FP, Policy: "p"}}, History: []Entry{{ID: "r3", Policy: "unknown", Cause: scene.FP, Ended: scene.Noon.Add(time.Second), Steps: reboot}}}, knows: knows, over: []string{scene.FP}},
 	} {
 		config, n, l := &Config{Policies: []*Policy{{Name: "p", Cooldown: time.Hour}}}, scene.Bare("n1"), &ledger.Ledger{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
@@ -56,7 +57,7 @@ func (s *state) decide(now time.Time) lifecycle.Decision {
 		return d
 	}
 	if r := s.Record; s.Journal.Malformed != nil && (r == nil || r.Phase == remediations.PhaseExhausted) {
-		return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonRecordMalformed, Message: fmt.Sprintf("%v; nothing is done here until somebody sets %s=true, which drops it", s.Journal.Malformed, remediations.ResetKey)}
+		return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonRecordMalformed, Message: fmt.Sprintf("%v; Drydock does nothing here until a person sets %s=true, which drops it", s.Journal.Malformed, remediations.ResetKey)}
 	}
 	return s.Live(now)
 }
@@ -135,19 +136,19 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 		}
 	}
 	if r.Phase == remediations.PhasePending && !now.Before(r.Deadline) {
-		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
+		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", text.Duration(remediations.PendingFor), r.Hold.Words()), now)
 	}
 	if s.refilled() {
 		return s.exhaust(p, now)
 	}
 	if r.Drained() && !s.Node.Spec.Unschedulable {
-		return s.uncordoned("after its drain: pods may be back, and the plan would go on as if the node were empty", now)
+		return s.uncordoned("after its drain: pods may be back, and the plan would continue as if the node were empty", now)
 	}
 	if d, ok := lifecycle.AfterWithheld(r, p, refusedFor, now); ok {
 		return d
 	}
 	if p.Moved(r.Step) {
-		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("the plan of policy %s was changed, and step %d of it is not %s any more: where this repair would go on is not known", p.Name, r.Step.Index+1, r.Step.Name), now)
+		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("the plan of policy %s was changed, and step %d of it is not %s any more: the step where this repair would continue is unknown", p.Name, r.Step.Index+1, r.Step.Name), now)
 	}
 	step, ok := s.following(p)
 	next := r.Between(now)

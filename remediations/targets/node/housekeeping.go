@@ -131,7 +131,7 @@ func (s *state) cancellation(d *lifecycle.Decision) {
 		if d.Record != nil {
 			r = d.Record
 		}
-		notice(d, lifecycle.AnnotationInvalid, "%s=%q is not understood: write the repair's id, %s=%s. The node is paused meanwhile; remove %s to go on", remediations.CancelKey, text.Line(v, 40), remediations.CancelKey, r.ID, remediations.PauseKey)
+		notice(d, lifecycle.AnnotationInvalid, "%s=%q is not understood: write the repair's id, %s=%s. The node is paused meanwhile; remove %s to continue", remediations.CancelKey, text.Line(v, 40), remediations.CancelKey, r.ID, remediations.PauseKey)
 		if _, paused := s.Node.Annotations[remediations.PauseKey]; !paused {
 			d.Pause = fmt.Sprintf("true %s=%s was not understood", remediations.CancelKey, text.Line(v, 40))
 		}
@@ -149,7 +149,7 @@ func (s *state) glass(d *lifecycle.Decision, now time.Time) {
 			return
 		}
 		d.Consume = append(d.Consume, remediations.BreakGlassKey)
-		notice(d, lifecycle.BreakGlassExpired, "%s was set at %s and is taken off after %s; Drydock goes on with this node", remediations.BreakGlassKey, since.Format(time.RFC3339), lifecycle.BreakGlassFor)
+		notice(d, lifecycle.BreakGlassExpired, "%s was set at %s and is removed after %s; Drydock may repair this node again", remediations.BreakGlassKey, since.Format(time.RFC3339), text.Duration(lifecycle.BreakGlassFor))
 	} else if over := since.Add(lifecycle.BreakGlassFor); !since.IsZero() && (d.Recheck.IsZero() || over.Before(d.Recheck)) {
 		d.Recheck = over
 	}

@@ -35,7 +35,7 @@ func (s *state) otherAlert(p *remediations.Policy, now time.Time) (d lifecycle.D
 		case lifecycle.VerbLook:
 			return d, true
 		case lifecycle.VerbIssue:
-			return s.End(remediations.OutcomeSuperseded, fmt.Sprintf("its alert is over and the node is not well: alert %s is active, by which policy %s repairs it", a.Name, q.Name), now), true
+			return s.End(remediations.OutcomeSuperseded, fmt.Sprintf("its alert has ended and the node is not well: alert %s is active, and policy %s repairs the node for it", a.Name, q.Name), now), true
 		}
 	}
 	return d, false

@@ -41,7 +41,7 @@ func (s *state) letGo(d *lifecycle.Decision, now time.Time) {
 	d.Taint, d.Record = true, r.Clone()
 	d.Record.Note = ""
 	d.Record.Undo = append(d.Record.Undo, remediations.Undo{Kind: remediations.UndoTaint, Key: remediations.OutOfServiceTaint, At: remediations.Instant(now)})
-	d.Message = "its machine is gone: the node is marked out of service, so that volumes and pods are let go"
+	d.Message = "its machine is gone: the node is marked out of service, so that its volumes and pods are released"
 }
 
 // note says what is in the way of a step under way, on the record where it is new there.

@@ -119,7 +119,7 @@ func (s *state) proving(c *lifecycle.Candidate, cure lifecycle.Decision) lifecyc
 }
 
 // fewerGPUs says that the machine has fewer GPUs than it had; empty: it did not. A GPU that fell off its bus may not come back, and
-// then the label promises fewer as well, so the alert is over.
+// then the label promises fewer as well, so the alert has ended.
 func (s *state) fewerGPUs() string {
 	count, had, lost := s.Record.LostGPUs(s.Node, s.Ledger.GPUsOf(s.Node))
 	if !lost {
@@ -133,7 +133,7 @@ func (s *state) cure(p *remediations.Policy) (remediations.Outcome, string) {
 	r := s.Record
 	proven, missing := s.proven()
 	if proven && r.Phase == remediations.PhasePending && s.readyBy().After(r.Intent.At.Add(s.Config.WaitOf(p, r.Step)+p.ProofFor)) {
-		proven, missing = false, "the boot came long after the attempt's time was over"
+		proven, missing = false, "the boot came long after the attempt's time had ended"
 	}
 	if !proven {
 		return remediations.OutcomeSelfRecovered, "the node is well and the alert is gone, but not by this repair: " + missing

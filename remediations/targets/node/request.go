@@ -30,7 +30,7 @@ func (s *state) request() string {
 func (s *state) asked(request string, now time.Time) lifecycle.Decision {
 	p := s.Config.Requested(request, s.Node)
 	if name, ok := strings.CutPrefix(request, remediations.RequestRemediation); ok && p == nil {
-		return s.refuse("no plan that takes this node says what %s acts by; request a policy whose plan has that step", name)
+		return s.refuse("no plan for this node has the settings of %s; request a policy whose plan has that step", name)
 	}
 	if p == nil {
 		return s.refuse("policy %s does not take this node, or is off", strings.TrimPrefix(request, remediations.RequestPolicy))

@@ -39,7 +39,7 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 			d.History = append(d.History, e)
 		}
 	} else if d.Allow = s.stoppedHere(); len(d.Allow) > 0 {
-		said = append(said, "the policies stopped here go on: "+strings.Join(d.Allow, ", "))
+		said = append(said, "the policies stopped here start again: "+strings.Join(d.Allow, ", "))
 	}
 	if count, had, lost := s.Record.LostGPUs(s.Node, s.Ledger.GPUsOf(s.Node)); lost {
 		d.FewerGPUs = true

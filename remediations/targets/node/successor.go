@@ -109,7 +109,7 @@ func (s *state) decideWithout(o *ledger.Orphan, p *remediations.Policy, d lifecy
 	w.Closing = func(d *lifecycle.Decision, _ time.Time) { describe(d.Ended, next) }
 	over, well := w.Cured(&settled, now)
 	if !well {
-		d.Message = NoneNeeded + ", but its alert is not gone, or nobody can say so"
+		d.Message = NoneNeeded + ", but its alert is not gone, or that is unknown"
 		return d
 	}
 	over.Policy = p
@@ -138,7 +138,7 @@ func (s *state) orphanOver(o *ledger.Orphan, p *remediations.Policy, now time.Ti
 	default:
 		missing = "no Node of the new machine is well"
 	}
-	d := lifecycle.Decision{Verb: lifecycle.VerbEnd, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; somebody must look at the pool", o.Node, s.Config.WaitOf(p, r.Step), missing)}
+	d := lifecycle.Decision{Verb: lifecycle.VerbEnd, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; a person must look at the pool", o.Node, text.Duration(s.Config.WaitOf(p, r.Step)), missing)}
 	d.Ended = &remediations.Entry{
 		ID: r.ID, Policy: r.Policy, Outcome: remediations.OutcomeExhausted, Steps: slices.Clone(r.Done), Began: r.Began, Ended: remediations.Instant(now),
 		Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Request: r.Cause.Request, Why: text.Line(d.Message, 300),

@@ -24,16 +24,16 @@ func (s *state) supersede(now time.Time) (d lifecycle.Decision, ok bool) {
 	d = lifecycle.Decision{Verb: lifecycle.VerbRest, Superseded: r, NodeWrite: lifecycle.NodeWrite{Prune: []string{key}}}
 	switch {
 	case s.Journal.HasEnded(r):
-		d.Message = fmt.Sprintf("repair %s has ended, and somebody put its old record back on Node %s; the record is removed", r.ID, s.Node.Name)
+		d.Message = fmt.Sprintf("repair %s has ended, and its old record was put back on Node %s; the record is removed", r.ID, s.Node.Name)
 		return d, true
 	case s.Ledger.Outlives(r.ID):
-		d.Message = fmt.Sprintf("the record of repair %s is of another machine that had the name %s; the record is removed, and the repair goes on in the ledger", r.ID, s.Node.Name)
+		d.Message = fmt.Sprintf("the record of repair %s is of another machine that had the name %s; the record is removed, and the repair continues in the ledger", r.ID, s.Node.Name)
 		return d, true
 	}
 	known := s.Journal.Knows(r.ID) // its plan ran out, so that the history has it already
 	d.Message = fmt.Sprintf("the record is of another machine that had the name %s; this machine starts without it%s", s.Node.Name, r.LeftAs())
 	if undo(&d, r); d.Uncordon && s.Node.Spec.Unschedulable {
-		d.Message += "; if the Node stays cordoned, the cordon came with the old record, and somebody must take it away"
+		d.Message += "; if the Node stays cordoned, the cordon came with the old record, and a person must remove it"
 	}
 	if known {
 		return d, true

@@ -59,13 +59,13 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 	if c.Unwitnessed() {
 		d.Ask.Witness = true
 		if call == nil {
-			d.Verb, d.Message = lifecycle.VerbLook, fmt.Sprintf("reading the witness before %s %s goes on", r.Step.Name, s.Node.Name)
+			d.Verb, d.Message = lifecycle.VerbLook, fmt.Sprintf("reading the witness before %s %s continues", r.Step.Name, s.Node.Name)
 			return d
 		}
 	}
 	if call == nil {
 		d.Signs = c.Signs()
-		d.Verb, d.Message = lifecycle.VerbResume, fmt.Sprintf("%s %s goes on", r.Step.Name, s.Node.Name)
+		d.Verb, d.Message = lifecycle.VerbResume, fmt.Sprintf("%s %s continues", r.Step.Name, s.Node.Name)
 		return d
 	}
 	d.Message = call.Note
@@ -95,7 +95,7 @@ func (s *state) uncordonedAfterwards(d *lifecycle.Decision) {
 // uncordoned ends the repair of a node that Drydock emptied, since somebody wants pods on it. It is a person's word like a
 // cancel: to drain the node again would be against it, and to go on without would take the pods along.
 func (s *state) uncordoned(when string, now time.Time) lifecycle.Decision {
-	d := s.End(remediations.OutcomeCancelled, "somebody uncordoned the node "+when, now)
+	d := s.End(remediations.OutcomeCancelled, "the node was uncordoned "+when, now)
 	d.Ended.By = remediations.ByPerson
 	return d
 }
@@ -119,11 +119,11 @@ func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (re
 	case s.Ledger == nil && errors.Is(s.LedgerErr, ledger.ErrMalformed):
 		return remediations.ReasonRecordMalformed, &lifecycle.Finding{Message: s.LedgerErr.Error(), Fleetwide: true}
 	case !underway && (deaf || uncounted || s.Ledger == nil):
-		d.Verb, d.Ask.Alerts, d.Message = lifecycle.VerbLook, deaf, fmt.Sprintf("looking before %s %s goes on", s.Record.Step.Name, s.Node.Name)
+		d.Verb, d.Ask.Alerts, d.Message = lifecycle.VerbLook, deaf, fmt.Sprintf("looking before %s %s continues", s.Record.Step.Name, s.Node.Name)
 	case deaf:
-		return remediations.ReasonAlertUnconfirmed, lifecycle.Because("no Alertmanager has been asked for %s", s.Config.MaxStaleness)
+		return remediations.ReasonAlertUnconfirmed, lifecycle.Because("no Alertmanager has been asked for %s", text.Duration(s.Config.MaxStaleness))
 	case uncounted:
-		return remediations.ReasonBlind, lifecycle.Because("the nodes' leases could not be counted for %s", s.Config.MaxStaleness)
+		return remediations.ReasonBlind, lifecycle.Because("the nodes' leases could not be counted for %s", text.Duration(s.Config.MaxStaleness))
 	default:
 		asked, due := s.again(s.Snapshot.AskedAt, now)
 		counted, _ := s.again(s.Heartbeats.ReadAt, now) // a pass at that time has them read

@@ -50,9 +50,9 @@ func (s *State) proceed(now time.Time) lifecycle.Decision {
 	}
 	switch next := r.Intent.At.Add(apart); {
 	case c.Resolved():
-		return s.End(remediations.OutcomeSuperseded, "its alert is over, and nobody knows the sidecar to wait: "+s.Seen.words(), now)
+		return s.End(remediations.OutcomeSuperseded, "its alert has ended, and no source says that the sidecar waits: "+s.Seen.words(), now)
 	case r.Phase == remediations.PhasePending && !now.Before(r.Deadline):
-		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
+		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", text.Duration(remediations.PendingFor), r.Hold.Words()), now)
 	case now.Before(next):
 		return s.LookAgain(lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, lifecycle.LookAgain)
 	}
@@ -96,7 +96,7 @@ func (s *State) ready(now time.Time) (lifecycle.Decision, bool) {
 		since = s.Seen.At
 	}
 	if s.Seen.At.Sub(since) < p.ProofFor {
-		d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: now.Add(proof), Well: true, Message: fmt.Sprintf("the sidecar is ready; it counts once that has held for %s", p.ProofFor)}
+		d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: now.Add(proof), Well: true, Message: fmt.Sprintf("the sidecar is ready; it counts once that has held for %s", text.Duration(p.ProofFor))}
 		d.Ask.Observation = now.Sub(s.Seen.At) >= proof
 		return d, true
 	}
@@ -109,15 +109,15 @@ func (s *State) ready(now time.Time) (lifecycle.Decision, bool) {
 	return s.End(remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: the sidecar answers that it is ready", remediations.LastDone(r)), now), true
 }
 
-// rest leaves an exhausted repair alone until the alert is over, the sidecar is ready, or the pod or its container is another
+// rest leaves an exhausted repair alone until the alert has ended, the sidecar is ready, or the pod or its container is another
 // one: the attempts were not made on that.
 func (s *State) rest(now time.Time) lifecycle.Decision {
 	r, g := s.Record, s.Seen
 	switch {
 	case s.Stale():
-		return s.Look("asking Alertmanager whether the alert is over")
+		return s.Look("asking Alertmanager whether the alert has ended")
 	case s.Snapshot.BlindCause(s.Config) == "" && s.Snapshot.VerdictFor(r.Cause.Alert, s.Config, "").Gone:
-		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Message: "the alert is over"}
+		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Message: "the alert has ended"}
 	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || s.restarted() || g.Health == HealthReady):
 		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Message: "the pod or its container is another one, or its sidecar is ready"}
 	}

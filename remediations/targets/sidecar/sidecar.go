@@ -76,7 +76,7 @@ func (g *Observation) against() (remediations.Reason, *lifecycle.Finding) {
 	case g.Health == HealthNotReady:
 		return "", nil
 	}
-	return remediations.ReasonSidecarUnknown, lifecycle.Because("the sidecar of %s says neither that it is ready nor that it waits: %s; no data is not a fault", g.Pod, text.Line(g.Detail, 200))
+	return remediations.ReasonSidecarUnknown, lifecycle.Because("the sidecar of %s does not say whether it is ready or waiting: %s; no data is not a fault", g.Pod, text.Line(g.Detail, 200))
 }
 
 // closedByStart is how soon after the start of its container a gate must be known to be closed, so that the start explains why:

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -114,7 +115,7 @@ func (n Node) NotReady(now time.Time) string {
 	case n.lacks != "":
 		return "it lacks " + n.lacks
 	case age.Truncate(time.Second) >= seenFor:
-		return fmt.Sprintf("its Kilo agent last wrote %s ago", age.Truncate(time.Second))
+		return fmt.Sprintf("its Kilo agent last wrote %s ago", text.Duration(age.Truncate(time.Second)))
 	}
 	return ""
 }

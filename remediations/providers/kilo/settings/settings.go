@@ -42,7 +42,7 @@ type Kilo struct {
 // Check is section.Checker's.
 func (k *Kilo) Check(r section.Reader, at section.Pointer) {
 	if _, err := regexp.Compile(k.Job); err != nil && !r.Faulty(at.To("job")) {
-		r.Fault(at.To("job"), "is no regular expression: %v", err)
+		r.Fault(at.To("job"), "is not a regular expression: %v", err)
 	}
 }
 

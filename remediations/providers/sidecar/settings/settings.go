@@ -144,10 +144,10 @@ func one(r section.Reader, at section.Pointer, raw *raw) Sidecar {
 	}
 	if n, err := strconv.Atoi(raw.Port); err == nil {
 		if n < 1 || n > 65535 {
-			r.Fault(at.To("port"), "%q is no port; write a number from 1 to 65535, or the name of a container's port", raw.Port)
+			r.Fault(at.To("port"), "%q is not a port; write a number from 1 to 65535, or the name of a container's port", raw.Port)
 		}
 	} else if problems := validation.IsValidPortName(raw.Port); len(problems) > 0 && !r.Faulty(at.To("port")) {
-		r.Fault(at.To("port"), "%q is no port; write a number from 1 to 65535, or the name of a container's port", raw.Port)
+		r.Fault(at.To("port"), "%q is not a port; write a number from 1 to 65535, or the name of a container's port", raw.Port)
 	}
 	s.HealthTimeout = section.LookTimeout(r, at.To("health", "timeout"), raw.Health.Timeout, time.Nanosecond)
 	s.ApproveTimeout, _ = r.Duration(at.To("approve", "timeout"), raw.Approve.Timeout, time.Nanosecond)
