@@ -351,6 +351,36 @@ func TestPlantedRecordKeepsNoSlot(t *testing.T) {
 	}
 }
 
+// TestAPlantedRecordOfAStepThatIsProvenByALeaseEnds: it says that a kubelet was restarted in the year 9999, so no lease is ever newer. A
+// second leader finds the ledger, and reads the leases of all nodes only when a decision needs them.
+func TestAPlantedRecordOfAStepThatIsProvenByALeaseEnds(t *testing.T) {
+	c := modelConfig()
+	c.Policies[0].Plan = append([]remediations.Step{{Name: "restart-kubelet", Attempts: 1, Wait: 2 * time.Minute}}, c.Policies[0].Plan...)
+	inWorld(t, c, 6, func(t *testing.T, w *world) {
+		first := w.start()
+		w.pass(time.Minute)
+		w.do(func() { first.cancel() })
+		w.pass(6 * time.Second)
+		w.do(func() {
+			never := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+			n := w.nodes["n2"]
+			r := remediations.Record{
+				V: 1, ID: "plant1", Policy: c.Policies[0].Name, Cause: remediations.Cause{Alert: fingerprintOf("n2")}, Phase: remediations.PhaseVerifying,
+				Step: remediations.StepRef{Name: "restart-kubelet", Attempt: 1}, Done: remediations.Attempts{{Name: "restart-kubelet", Number: 1}}, Began: never, Since: never, Deadline: never,
+				Intent: &remediations.Intent{ID: "plant1-0-1", At: never, UID: string(n.UID), ProviderID: n.Spec.ProviderID, BootID: n.Status.NodeInfo.BootID, Outcome: remediations.CallAccepted},
+			}
+			w.edit("n2", func(n *corev1.Node) {
+				n.Annotations[remediations.NodeRepairKey] = r.Encode()
+				n.Labels[remediations.PhaseLabel] = string(r.Phase)
+			})
+		})
+		w.start()
+		w.pass(25 * time.Minute)
+		require.NotContains(t, w.nodeOf("n2").Annotations, remediations.NodeRepairKey)
+		require.Zero(t, w.callCount())
+	})
+}
+
 // TestARepairThatEndsInAMonthHoldsNoOtherUntilThen: a leader whose clock was ahead for a moment wrote so. What it wrote is set
 // right on the Node, and the cool-down is over in its own time.
 func TestARepairThatEndsInAMonthHoldsNoOtherUntilThen(t *testing.T) {

@@ -28,6 +28,7 @@ func (s *state) await(now time.Time) lifecycle.Decision {
 	}
 	cure, ok := s.Cured(p, now)
 	if ok {
+		cure.Ask.Heartbeats = cure.Ask.Heartbeats || d.Ask.Heartbeats // a lease that never comes must not keep a planted record
 		return cure
 	}
 	d.Message = cmp.Or(cure.Message, "the step's proof is there, the node is not well yet")
