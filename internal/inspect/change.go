@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -37,9 +38,9 @@ func (s *Observation) change(h *Hold, policy string) string {
 		return "correct what the sentence names; Drydock continues by itself"
 	case remediations.ReasonWritesDenied:
 		if strings.Contains(h.Message, "Too long") {
-			return "remove large annotations of the Node (`kubectl get node " + node + " -o yaml`): all together may have 256 KiB; Drydock tries again by itself"
+			return "remove large annotations of the Node" + s.largest() + ": all together may have 256 KiB; Drydock tries again by itself"
 		}
-		return "allow Drydock's ServiceAccount these writes, in the policy, the webhook or the role that the sentence names; Drydock tries again by itself"
+		return "allow Drydock's ServiceAccount these writes in the policy, webhook or role named there; Drydock tries again by itself"
 	case remediations.ReasonFleetUnhealthy:
 		return "find what the unhealthy nodes have in common: `kubectl drydock status` names them"
 	case remediations.ReasonCommonCause:
@@ -150,4 +151,18 @@ func (s *Observation) silences(of string) (ids []string) {
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
+}
+
+// largest names the largest annotation of the Node that is not Drydock's, and the command that removes it.
+func (s *Observation) largest() string {
+	key := ""
+	for k, v := range s.Node.Annotations {
+		if !strings.Contains(k, "drydock.dev") && (key == "" || len(v) > len(s.Node.Annotations[key]) || (len(v) == len(s.Node.Annotations[key]) && k < key)) {
+			key = k
+		}
+	}
+	if key == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (the largest is %s with %d KiB: `kubectl annotate node %s %s-`)", key, len(s.Node.Annotations[key])>>10, text.ShellWord(s.Node.Name), text.ShellWord(key))
 }

@@ -3,6 +3,7 @@ package inspect
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,7 @@ var waysOut = map[remediations.Reason]string{
 	remediations.ReasonCordonedByOther:     "kubectl uncordon node-3",
 	remediations.ReasonAlertUnconfirmed:    wait,
 	remediations.ReasonBlind:               "correct what the sentence names; Drydock continues by itself",
-	remediations.ReasonWritesDenied:        "allow Drydock's ServiceAccount these writes, in the policy, the webhook or the role that the sentence names; Drydock tries again by itself",
+	remediations.ReasonWritesDenied:        "allow Drydock's ServiceAccount these writes in the policy, webhook or role named there; Drydock tries again by itself",
 	remediations.ReasonStoreWentBack:       wait,
 	remediations.ReasonSilenced:            "end the silence in Alertmanager: `amtool silence expire ID`",
 	remediations.ReasonInhibited:           wait,
@@ -70,6 +71,9 @@ func TestWhatIsToBeDoneDependsOnTheCause(t *testing.T) {
 	s := onNode(nil)
 	require.Contains(t, s.change(&Hold{Reason: remediations.ReasonBlind, Message: "no Alertmanager has shown the Watchdog alert yet"}, ""), "make the Watchdog alert fire")
 	require.Contains(t, s.change(&Hold{Reason: remediations.ReasonWritesDenied, Message: "metadata.annotations: Too long"}, ""), "remove large annotations")
+	large := onNode(map[string]string{"example.com/inventory": strings.Repeat("x", 200<<10), remediations.HistoryKey: strings.Repeat("x", 201<<10), "a": "b"})
+	require.Contains(t, large.change(&Hold{Reason: remediations.ReasonWritesDenied, Message: "metadata.annotations: Too long"}, ""),
+		"the largest is example.com/inventory with 200 KiB: `kubectl annotate node ")
 	for message, want := range map[string]string{
 		"no step of policy node-not-ready can be carried out by this installation":                                                                      "`drydock check FILE` says which provider is missing",
 		`no provider serves Node n1 for the step reboot: its spec.providerID is "civo://n1"`:                                                            "`drydock check FILE` says which provider is missing",

@@ -206,7 +206,7 @@ func calm(b ledger.Breaker, limits map[string]string, now time.Time) string {
 	if !b.Quiet.Add(cooldown).After(now) {
 		return fmt.Sprintf("Drydock has judged the fleet again: the storm was last seen at %s, longer than limits.stormCooldown ago", Stamp(b.Quiet))
 	}
-	return fmt.Sprintf("%s at the earliest, the storm having been last seen at %s", Stamp(b.Quiet.Add(cooldown)), Stamp(b.Quiet))
+	return fmt.Sprintf("%s at the earliest; that time moves while too many nodes are unhealthy, last seen at %s", Stamp(b.Quiet.Add(cooldown)), Stamp(b.Quiet))
 }
 
 // limits says which slots are taken, against what is configured. A parked Node counts without a slot.

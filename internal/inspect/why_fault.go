@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
@@ -21,6 +24,7 @@ const readWithin = time.Minute
 // is seen.
 func (s *Observation) fault(all []Alert) string {
 	var saw, awaited []string
+	var due time.Time // when the first of these alerts should have come
 	if unready(s.Node) {
 		saw = append(saw, signs.Weigh([]signs.Sign{{Kind: signs.NotReady}}, s.Node, nil, time.Time{}, s.Now).Saw...)
 	}
@@ -49,6 +53,9 @@ func (s *Observation) fault(all []Alert) string {
 			says += fmt.Sprintf(" (the shipped rule waits %s)", r.Waits)
 		}
 		awaited = append(awaited, says)
+		if by := s.readyBy(r); !by.IsZero() && (due.IsZero() || by.Before(due)) {
+			due = by
+		}
 	}
 	if len(saw) == 0 {
 		return ""
@@ -59,7 +66,25 @@ func (s *Observation) fault(all []Alert) string {
 	} else {
 		says += "Drydock waits for " + strings.Join(awaited, " or ")
 	}
-	return says + "; " + s.askedFor(all)
+	return says + "; " + s.askedFor(all, due)
+}
+
+// grace is how much later than its rule's wait an alert may come: it is evaluated, grouped and sent in turns.
+const grace = 2 * time.Minute
+
+// readyBy is when the rule's alert about a node that is not Ready should have reached Alertmanager; zero: that is not known.
+func (s *Observation) readyBy(r rules.Rule) time.Time {
+	i := slices.IndexFunc(s.Node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	amount, unit, _ := strings.Cut(r.Waits, " ")
+	n, err := strconv.Atoi(amount)
+	if i < 0 || err != nil || !unready(s.Node) {
+		return time.Time{}
+	}
+	each := time.Minute
+	if strings.HasPrefix(unit, "hour") {
+		each = time.Hour
+	}
+	return s.Node.Status.Conditions[i].LastTransitionTime.Add(time.Duration(n)*each + grace)
 }
 
 // awaits is the policy that takes the rule's alert about the node, with those signs of its witness that say now that the node is ill.
@@ -81,8 +106,8 @@ func (s *Observation) awaits(r rules.Rule) (p *remediations.Policy, ill []string
 	return route.Policy, ill
 }
 
-// askedFor says what the Alertmanagers have about the node.
-func (s *Observation) askedFor(all []Alert) string {
+// askedFor says what the Alertmanagers have about the node. due is when the alert that Drydock waits for should have come.
+func (s *Observation) askedFor(all []Alert, due time.Time) string {
 	if !s.Asked {
 		return "Alertmanager was not asked, give --alertmanager URL"
 	}
@@ -95,6 +120,8 @@ func (s *Observation) askedFor(all []Alert) string {
 	switch {
 	case !slices.ContainsFunc(s.State.Snapshot.Replicas, func(r alerts.Replica) bool { return r.Err == nil }):
 		return "no Alertmanager answered"
+	case len(names) == 0 && !due.IsZero() && s.Now.After(due):
+		return fmt.Sprintf("Alertmanager does not have it, and should since %s: check in Prometheus that this rule is loaded and that kube-state-metrics is scraped (`kubectl drydock status`, line SelfTest)", Stamp(due))
 	case len(names) == 0:
 		return "Alertmanager does not have it"
 	}

@@ -189,7 +189,7 @@ func TestTheDoor(t *testing.T) {
 		"a name that was rebound":       {method: "GET", change: []func(*http.Request){host("evil.example:" + port)}},
 		"a name below localhost":        {method: "GET", change: []func(*http.Request){host("evil.localhost:" + port)}},
 		"another port":                  {method: "GET", change: []func(*http.Request){host("127.0.0.1:1")}},
-		"not a port":                       {method: "GET", change: []func(*http.Request){host("127.0.0.1")}},
+		"not a port":                    {method: "GET", change: []func(*http.Request){host("127.0.0.1")}},
 		"another address of loopback":   {method: "GET", change: []func(*http.Request){host("127.0.0.2:" + port)}},
 		"no cookie":                     {method: "GET", change: []func(*http.Request){without("Cookie")}},
 		"a cookie of another process":   {method: "GET", change: []func(*http.Request){header("Cookie", cookieName(port)+"="+strings.Repeat("0", len(d.door.session)))}},

@@ -261,11 +261,12 @@ func (l Ladder) Rungs() (out []Rung) {
 	return out
 }
 
-// Unbound are the names of the guards that do not bind it.
+// Unbound are the reasons whose guards do not bind it, each once.
 func (l Ladder) Unbound() string {
 	var names []string
 	for _, g := range l.Guards {
-		if g.Standing == lifecycle.GuardOtherKind || g.Standing == lifecycle.GuardOtherStep {
+		bound := slices.ContainsFunc(l.Rungs(), func(r Rung) bool { return r.Reason == g.Reason })
+		if !bound && !slices.Contains(names, string(g.Reason)) {
 			names = append(names, string(g.Reason))
 		}
 	}
