@@ -231,11 +231,11 @@ func TestTheExpectedNumberOfGPUsOutlivesALedgerThatCannotBeRead(t *testing.T) {
 		w.do(func() { w.hasGPUs("n0", 7) })
 		w.pass(2 * time.Minute)
 		expected := func() float64 { return gpuSeries(t, i.engine.Metrics.(prometheus.Gatherer))["n0"] }
-		require.Equal(t, 8., expected())
+		require.Equal(t, 8, int(expected()))
 		w.do(func() { w.always["load"] = "lost"; w.ail("n1", 1) })
 		w.pass(20 * time.Minute)
 		require.Positive(t, w.heldAs(remediations.ReasonBlind))
-		require.Equal(t, 8., expected())
+		require.Equal(t, 8, int(expected()))
 	})
 }
 

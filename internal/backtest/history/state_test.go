@@ -136,5 +136,5 @@ func TestAFileThatIsNoStateIsRefused(t *testing.T) {
 	require.NoError(t, openState("a"))
 	require.ErrorContains(t, openState("b"), "is of another cluster")
 	require.NoError(t, os.WriteFile(file, []byte("apiVersion: v1"), 0o600))
-	require.ErrorContains(t, openState("a"), "is no state of a backtest")
+	require.ErrorContains(t, openState("a"), "is not the state of a backtest")
 }

@@ -46,7 +46,7 @@ func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 	for says, change := range map[string]func(*Options){
 		"the user":                   func(o *Options) { o.User = "" },
 		`"root; id"`:                 func(o *Options) { o.User = "root; id" },
-		"not a port":                    func(o *Options) { o.Port = 70000 },
+		"not a port":                 func(o *Options) { o.Port = 70000 },
 		"negative":                   func(o *Options) { o.Timeout = -time.Second },
 		"no unit may":                func(o *Options) { o.Units = nil },
 		`"kubelet"`:                  func(o *Options) { o.Units = []string{"kubelet"} },

@@ -256,7 +256,7 @@ func TestNewControlPlaneNamesTheOptionThatIsWrong(t *testing.T) {
 	_, ca := apiServer(t, "127.0.0.1:0", answers(200, "ok"))
 	for says, change := range map[string]func(*ControlPlaneOptions){
 		"0 hosts":                func(o *ControlPlaneOptions) { o.Hosts = nil },
-		"not a port":                func(o *ControlPlaneOptions) { o.Port = -1 },
+		"not a port":             func(o *ControlPlaneOptions) { o.Port = -1 },
 		"negative":               func(o *ControlPlaneOptions) { o.Timeout = -1 },
 		"the clock":              func(o *ControlPlaneOptions) { o.Now = nil },
 		"named twice":            func(o *ControlPlaneOptions) { o.Hosts = []Host{cp1, cp1} },

@@ -32,7 +32,7 @@ func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 		"every pod":         {func(o *Options) { o.Selector = labels.Everything() }, "selects every pod"},
 		"no scheme":         {func(o *Options) { o.Scheme = "" }, "neither http nor https"},
 		"odd scheme":        {func(o *Options) { o.Scheme = "http://x@" }, "neither http nor https"},
-		"not a port":           {func(o *Options) { o.Port = "" }, `its port ""`},
+		"not a port":        {func(o *Options) { o.Port = "" }, `its port ""`},
 		"port 0":            {func(o *Options) { o.Port = "0" }, `its port "0"`},
 		"large port":        {func(o *Options) { o.Port = "65536" }, `its port "65536"`},
 		"odd port":          {func(o *Options) { o.Port = "80/x" }, `its port "80/x"`},
