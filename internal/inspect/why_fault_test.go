@@ -14,9 +14,9 @@ import (
 	"drydock.dev/drydock/rules"
 )
 
-// TestAnAlertThatIsOverdueIsSaid: Drydock waits for an alert that Alertmanager lacks. While the rule's wait lasts, that is normal. Later a
+// TestAnOverdueAlertSaysWhereToLook: Drydock waits for an alert that Alertmanager lacks. While the rule's wait lasts, that is normal. Later a
 // person must look at the rule, and waiting does not help.
-func TestAnAlertThatIsOverdueIsSaid(t *testing.T) {
+func TestAnOverdueAlertSaysWhereToLook(t *testing.T) {
 	t.Parallel()
 	rule := rules.Rule{Alert: "NodeNotReady", Waits: "5 minutes"}
 	says := func(ago time.Duration) string {
