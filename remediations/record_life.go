@@ -44,7 +44,7 @@ func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 			return false
 		}
 		// The provider says of all machines what the record says of this one: the next process must not count on from there.
-		if r.Hold.Alone && (hold.Reason == ReasonProviderUnreachable || hold.Reason == ReasonProviderAbsent) {
+		if (r.Hold.Alone || r.Alone > pending.Alone) && (hold.Reason == ReasonProviderUnreachable || hold.Reason == ReasonProviderAbsent) {
 			return true
 		}
 		return r.Hold.Until == nil && !r.Hold.Reason.Fleetwide() && r.Hold.Reason != hold.Reason

@@ -38,8 +38,8 @@ func (c *Call) withheld(r *remediations.Record, now time.Time) (back, tooLong bo
 const (
 	// unreachableAfter is after how many calls in a row that could not be made the step is held as ProviderUnreachable.
 	unreachableAfter = 5
-	// unreachableAgain is how long Drydock then waits before each further call.
-	unreachableAgain = 5 * time.Minute
+	// CallAgain is how long Drydock then waits before each further call.
+	CallAgain = 5 * time.Minute
 )
 
 // Unreachable says that the calls for the step on record could not be made, again and again.
@@ -92,7 +92,7 @@ func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time
 			r.Alone = 0
 		}
 		if r.Unreached++; Unreachable(r) {
-			reason, wait = remediations.ReasonProviderUnreachable, max(wait, unreachableAgain)
+			reason, wait = remediations.ReasonProviderUnreachable, max(wait, CallAgain)
 			message = fmt.Sprintf("%d calls in a row for the step %s failed; the last one: %s", r.Unreached, r.Step.Name, c.Why)
 		}
 	}
@@ -108,7 +108,7 @@ func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time
 // AfterWithheld waits before the attempt that was given back: what withheld it may do so again.
 func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Duration, now time.Time) (Decision, bool) {
 	if Unreachable(r) {
-		wait = max(wait, unreachableAgain)
+		wait = max(wait, CallAgain)
 	}
 	left := r.Since.Add(wait).Sub(now)
 	if !r.Withheld() || r.Hold == nil || left <= 0 || left > wait {

@@ -47,7 +47,7 @@ func (s *state) trouble(c *lifecycle.Candidate) *lifecycle.Finding {
 	case v.Fleetwide && v.Unreached && v.Reason == "":
 		f.Message = fmt.Sprintf("%s has given no usable answer about any machine since %s; the last one: %s", providerWords(v), remediations.Instant(cmp.Or(v.OutSince, v.At)).Format(time.RFC3339), v.Trouble)
 	case !v.Fleetwide && v.Reason == "":
-		f.Pass = c.Remediation().PassedOver || s.unreachedLong(c)
+		f.Pass = c.Remediation().PassedOver || (s.unreachedLong(c) && s.surveyOf(c) != nil) // an old answer skips no step
 	}
 	return f
 }
@@ -100,10 +100,19 @@ func (s *state) troubleIs() remediations.Reason {
 	return remediations.ReasonProviderAbsent
 }
 
-// uncallable says that the calls for the step could not be made again and again because of this machine, so that the plan goes on
-// where the step says so.
-func (s *state) uncallable(c *lifecycle.Candidate) *lifecycle.Finding {
+// uncallable says that the calls for the step could not be made again and again because of this machine, so that the plan continues
+// with the next step where this one says so. The count begins again after a time without a call, and when the whole provider does
+// not answer: what failed yesterday may work today.
+func (s *state) uncallable(c *lifecycle.Candidate, pending *remediations.Record) *lifecycle.Finding {
 	r := s.Record
+	if r == nil || pending.Alone == 0 {
+		return nil
+	}
+	v := s.surveyOf(c)
+	if out := v != nil && v.Unreached && v.Fleetwide; out || c.Now.Sub(r.Since) > lifecycle.CallAgain+unaskedFor {
+		pending.Alone = 0
+		return nil
+	}
 	if !lifecycle.UnreachableAlone(r) || r.Step != c.Step || !c.Policy.Plan[c.Step.Index].ContinueUnreachable {
 		return nil
 	}

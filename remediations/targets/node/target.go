@@ -59,7 +59,7 @@ func (s *state) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 		}
 		return nil, "", nil
 	}
-	if f := s.uncallable(c); f != nil {
+	if f := s.uncallable(c, pending); f != nil {
 		if over := s.passOver(c, pending, remediations.ReasonProviderUnreachable, f); over != nil {
 			return over, "", nil
 		}
