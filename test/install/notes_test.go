@@ -84,7 +84,7 @@ func TestWhoReadsOfTheWebhookReadsOfFirewalls(t *testing.T) {
 		return out
 	}
 	texts := map[string]string{"the notes": notes(m{"config": m{"webhook": m{}}})}
-	for _, page := range [][]string{{"docs", "install.md"}, {"docs", "admission.md"}, {"rules", "runbooks", "DrydockWebhookFailing.md"}} {
+	for _, page := range [][]string{{"docs", "install.md"}, {"docs", "reference", "admission.md"}, {"rules", "runbooks", "DrydockWebhookFailing.md"}} {
 		texts[page[len(page)-1]] = read(t, page...)
 	}
 	for name, text := range texts {

@@ -53,7 +53,7 @@ func TestConformance(t *testing.T) {
 				not[k] = v
 			}
 			providertest.Run(t, providertest.Provider{
-				PerMachine: true, DoesNotApply: not,
+				DoesNotApply: not,
 				Start: func(t testing.TB, timeout time.Duration) providertest.World {
 					return startWorld(t, timeout, of.actuator, of.without)
 				},
@@ -126,7 +126,7 @@ func (r *receiver) stage(which providertest.Stage) []string {
 	case providertest.Nothing:
 		r.set()
 	case providertest.OldGone:
-		old.machine = off
+		old.machine = gone
 		r.set(old, neighbour)
 	case providertest.NameAgain, providertest.Whole:
 		old.machine, old.successors = gone, fresh

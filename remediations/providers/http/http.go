@@ -97,5 +97,10 @@ func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answe
 func own(a kit.Answer) bool {
 	body := bytes.TrimSpace(a.Body)
 	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
-	return a.Err == nil && (len(body) == 0 || kind == "text/plain" || body[0] == '{' && json.Valid(body))
+	return a.Err == nil && (len(body) == 0 || kind == "text/plain" || object(a))
+}
+
+func object(a kit.Answer) bool {
+	body := bytes.TrimSpace(a.Body)
+	return len(body) > 0 && body[0] == '{' && json.Valid(body)
 }

@@ -1,7 +1,6 @@
 package http
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -35,7 +34,9 @@ func (c Action) Act(ctx context.Context, m engine.Machine, mayStill func() error
 	a := c.post(ctx, documentOf(c.Name, m), gate)
 	switch {
 	case gate.Withdraw():
-		a.Err = cmp.Or(gate.Forbidden(), a.Err)
+		if no := gate.Forbidden(); no != nil {
+			return remediations.CallRefused, fmt.Errorf("node %q over HTTP: nothing was done: %w", m.Node, no)
+		}
 		return remediations.CallRefused, told(c.explain(a), "nothing was done")
 	case own(a) && a.Status/100 == 2:
 		return remediations.CallAccepted, nil
@@ -57,35 +58,40 @@ func (c Action) Survey(ctx context.Context, m engine.Machine) remediations.Surve
 // refusals are the statuses by which a receiver says that it did nothing, and what each means.
 var refusals = map[int]kit.Refusal{
 	400: {Why: kit.Machine, Text: "it refuses"},
-	401: {Why: kit.Unreached, Mended: true, Text: "it refuses Drydock; check signingKeyFile and httpConfig"},
-	403: {Why: kit.Unreached, Mended: true, Text: "it refuses Drydock; check signingKeyFile and httpConfig"},
+	401: {Why: kit.Account, Text: "it refuses Drydock; check signingKeyFile and httpConfig"},
+	403: {Why: kit.Account, Text: "it refuses Drydock; check signingKeyFile and httpConfig"},
 	404: {Why: kit.Machine, Text: "it refuses"},
 	409: {Why: kit.While, Text: "not now"},
 	422: {Why: kit.Machine, Text: "it refuses"},
-	429: {Why: kit.Unreached, Again: remediations.AskPassing, Text: "it wants fewer requests"},
+	429: {Why: kit.Passing, Again: remediations.AskPassing, Text: "it wants fewer requests"},
 }
 
 // explain says what an answer means that is no success.
 func (c *Client) explain(a kit.Answer) *kit.Refusal {
 	var ours *kit.Refusal
 	var untrusted *tls.CertificateVerificationError
-	e := kit.Refusal{Why: kit.Unreached, Cause: c.secrets.Error(a.Err)}
+	e := kit.Refusal{Why: kit.Passing, Cause: c.secrets.Error(a.Err)} // one receiver serves all machines
 	switch known, refuses := refusals[a.Status]; {
 	case errors.As(a.Err, &ours):
 		return ours
 	case errors.As(a.Err, &untrusted):
-		e.Mended, e.Text = true, "its certificate is not trusted; check httpConfig.tls_config, and who answers there"
+		e.Text = "its certificate is not trusted; check httpConfig.tls_config, and who answers there"
 	case errors.Is(a.Err, bounded.ErrTooLarge):
 		e.Why, e.Text = kit.Machine, "its answer is not used"
 	case a.Err != nil:
 		e.Text = "there is no whole answer"
 	case !own(a):
 		e.Text = fmt.Sprintf("HTTP %d comes from something else than a receiver, which answers with JSON; check the url, and the proxies before it", a.Status)
+	case a.Status == 404 && !object(a):
+		e.Text = "HTTP 404 without a JSON object comes from something else than a receiver; check the url" + c.sentence(a)
 	case refuses:
 		e = known
 		e.Text = fmt.Sprintf("the receiver answers HTTP %d: %s%s", a.Status, known.Text, c.sentence(a))
 	default:
-		e.Mended, e.Text = a.Status < 500, fmt.Sprintf("HTTP %d is neither success nor refusal (Drydock follows no redirect)%s", a.Status, c.sentence(a))
+		if a.Status < 500 {
+			e.Why = kit.Setup
+		}
+		e.Text = fmt.Sprintf("HTTP %d is neither success nor refusal (Drydock follows no redirect)%s", a.Status, c.sentence(a))
 	}
 	e.Again = max(e.Again, a.Again)
 	return &e
@@ -135,6 +141,8 @@ func (c *Client) ask(ctx context.Context, m engine.Machine, action string) error
 		return err
 	case o.Job != nil && o.Job.State == working:
 		return &kit.Refusal{Why: kit.While, Text: "the receiver is still at work on this machine" + c.quoted(o.Job.Attempt+" "+o.Job.Message)}
+	case action == "replace" && m.ProviderID == "":
+		return kit.Refuse(kit.Machine, "the Node has no spec.providerID, so nothing could prove that another machine has come")
 	case !slices.Contains(o.Can, action):
 		return &kit.Refusal{Why: kit.Machine, Text: "the receiver cannot " + action + " this machine now" + c.quoted(o.Message)}
 	}
@@ -169,7 +177,8 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(machineOf(m))
 }
 
-// Replaced says how far the replacement is. The old machine is gone for good where the receiver says that it is off or gone.
+// Replaced says how far the replacement is. The old machine is gone for good only where the receiver says so: one that is off may
+// come back, and its volumes would have two writers.
 func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (r remediations.Replacement, err error) {
 	var was machine
 	if err := b.Read(&was); err != nil {
@@ -180,7 +189,7 @@ func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (r remedi
 		return r, kit.Told(err, kit.Unreached, c.secrets, "the receiver did not say how far the replacement is: %s")
 	}
 	var lacks []string
-	if r.MachineGone = o.Machine == off || o.Machine == gone; !r.MachineGone {
+	if r.MachineGone = o.Machine == gone; !r.MachineGone {
 		lacks = append(lacks, "the receiver says of the old machine that it is "+o.Machine)
 	}
 	if o.Job != nil && o.Job.State != done {

@@ -33,7 +33,8 @@ func TestWhatEachAnswerMeans(t *testing.T) {
 		kind, body string
 		want       remediations.CallOutcome
 		says       string
-		later      bool // the attempt is given back
+		later      bool
+		account    bool // the attempt is given back
 	}
 	for name, c := range map[string]c{
 		"201":                      {status: 201, kind: jsonType, body: `{"job": 7, "message": ["x"]}`, want: remediations.CallAccepted},
@@ -42,9 +43,10 @@ func TestWhatEachAnswerMeans(t *testing.T) {
 		"200 of a proxy":           {status: 200, kind: page, body: "<html>please log in", want: remediations.CallUnknown, says: "something else than a receiver"},
 		"200 and a list":           {status: 200, kind: jsonType, body: `[]`, want: remediations.CallUnknown},
 		"400":                      {status: 400, kind: jsonType, body: `{"message": "no field rack"}`, want: remediations.CallRefused, says: `HTTP 400: it refuses: "no field rack"`},
-		"401":                      {status: 401, want: remediations.CallRefused, says: "check signingKeyFile and httpConfig", later: true},
-		"403":                      {status: 403, kind: plain, body: "not yours", want: remediations.CallRefused, says: `"not yours"`, later: true},
+		"401":                      {status: 401, want: remediations.CallRefused, says: "check signingKeyFile and httpConfig", account: true},
+		"403":                      {status: 403, kind: plain, body: "not yours", want: remediations.CallRefused, says: `"not yours"`, account: true},
 		"404":                      {status: 404, kind: jsonType, body: `{}`, want: remediations.CallRefused, says: "HTTP 404: it refuses"},
+		"404 of a router":          {status: 404, kind: plain, body: "404 page not found", want: remediations.CallRefused, says: "check the url", later: true},
 		"404 of a proxy":           {status: 404, kind: page, body: "<html>", want: remediations.CallUnknown},
 		"409":                      {status: 409, kind: jsonType, body: `{"message": "in maintenance"}`, want: remediations.CallRefused, says: `not now: "in maintenance"`, later: true},
 		"422":                      {status: 422, want: remediations.CallRefused},
@@ -73,7 +75,7 @@ func TestWhatEachAnswerMeans(t *testing.T) {
 			}
 			require.ErrorContains(t, err, c.says)
 			require.Equal(t, c.later, errors.Is(err, engine.ErrLater), "%v", err)
-			require.NotErrorIs(t, err, engine.ErrAccount, "it concerns one machine")
+			require.Equal(t, c.account, errors.Is(err, engine.ErrAccount), "%v", err)
 			require.Equal(t, outcome == remediations.CallRefused, strings.Contains(err.Error(), "nothing was done"), "%v", err)
 		})
 	}
@@ -92,7 +94,7 @@ func TestThrottlingIsHeeded(t *testing.T) {
 		require.NotEmpty(t, said.Trouble)
 		require.Equal(t, want, said.Again, after)
 		require.True(t, said.Unreached)
-		require.False(t, said.Fleetwide)
+		require.True(t, said.Fleetwide, "one receiver serves all machines")
 	}
 }
 
@@ -203,6 +205,16 @@ func TestWhetherTheMachineRuns(t *testing.T) {
 	require.Empty(t, r.got())
 }
 
+// TestAMachineWithoutProviderIDIsNotReplaced: nothing could prove that another one has come. It can be rebooted.
+func TestAMachineWithoutProviderIDIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	_, c := receiving(t)
+	m := machine1
+	m.ProviderID = ""
+	require.Contains(t, Replacer{Action{c, "replace"}}.Survey(t.Context(), m).Trouble, "no spec.providerID")
+	require.Empty(t, Action{c, "reboot"}.Survey(t.Context(), m).Trouble)
+}
+
 // TestAReplacementThatFailedSaysSo, and one whose job is still at work proves nothing, whatever else is there.
 func TestAReplacementThatFailedSaysSo(t *testing.T) {
 	t.Parallel()
@@ -210,13 +222,17 @@ func TestAReplacementThatFailedSaysSo(t *testing.T) {
 		r, c := receiving(t)
 		replacer := Replacer{Action{c, "replace"}}
 		before := replacer.Survey(t.Context(), machine1).Before
-		r.boxes[0].job, r.boxes[0].machine, r.boxes[0].successors = job, off, []string{"rack://1", "", "rack://9"}
+		r.boxes[0].job, r.boxes[0].machine, r.boxes[0].successors = job, gone, []string{"rack://1", "", "rack://9"}
 		said, err := replacer.Replaced(t.Context(), before)
 		require.NoError(t, err)
-		require.True(t, said.MachineGone, "what is off writes no more")
+		require.True(t, said.MachineGone)
 		require.Equal(t, job == done, said.Missing == "", said.Missing)
 		require.Equal(t, blocked, said.Blocked)
 		require.Equal(t, []string{"rack://9"}, said.Successors, "no machine succeeds itself")
+		r.boxes[0].machine = off
+		said, err = replacer.Replaced(t.Context(), before)
+		require.NoError(t, err)
+		require.False(t, said.MachineGone, "its power may come back, and its volumes would have two writers")
 	}
 }
 

@@ -132,7 +132,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case r.cannot[d.Node] != "":
 		say(422, r.cannot[d.Node])
 	case r.taken[d.Attempt]:
-		say(409, "this attempt was taken already")
+		say(409, "this attempt was taken already") // Drydock sends none twice, and the suite counts successes
 	case b.job == working:
 		say(409, "a job is at work")
 	default:

@@ -23,6 +23,9 @@ type Answer struct {
 // Exchange sends the request once over the way, which follows no redirect, and reads the whole answer within the limits.
 func Exchange(way http.RoundTripper, req *http.Request, limits bounded.Limits) Answer {
 	resp, err := way.RoundTrip(req)
+	if refused := redact.TokenRefused(err); refused != nil {
+		return Answer{Err: refused} // the endpoint's own text may repeat the client's secret
+	}
 	if err != nil {
 		return Answer{Err: err}
 	}
