@@ -230,6 +230,26 @@ func TestThePageAndItsJSONSayTheSame(t *testing.T) {
 	}
 }
 
+// TestThePageShowsWhyDrydockCannotWrite, that another Drydock is in charge, and since when no admission request has come.
+func TestThePageShowsWhyDrydockCannotWrite(t *testing.T) {
+	t.Parallel()
+	says := func(status ledger.Status) string {
+		return html.UnescapeString(open(t, ledgerWith(status), node("node-1", unready)).get("/"))
+	}
+	page := says(ledger.Status{
+		Denied: "ValidatingAdmissionPolicy 'nodes-by-gitops-only' denied request", Limited: []string{"cordons are refused: the role lacks patch on nodes"},
+		Unwritten: map[string]string{"node-1": "alerts cannot be written on the Node: Too long"}, Admission: &ledger.Admission{Serving: now.Add(-time.Hour)},
+	})
+	for _, part := range []string{
+		"ValidatingAdmissionPolicy 'nodes-by-gitops-only' denied request; no repair starts", "cordons are refused", "node-1 is not repaired: alerts cannot be written on the Node: Too long",
+		"no request has come to the webhook of the leading replica since it began to serve at",
+	} {
+		require.Contains(t, page, part)
+	}
+	require.Contains(t, says(ledger.Status{Aside: "another Drydock is in charge of this cluster: other/drydock"}), "another Drydock is in charge of this cluster: other/drydock; this Drydock changes nothing in the cluster")
+	require.NotContains(t, says(ledger.Status{}), "is in charge", "the control")
+}
+
 // TestThePageHasTheZonesAndPoolsOfTheConfiguration: by limits.zoneLabel and limits.poolLabels, as the ledger has them.
 func TestThePageHasTheZonesAndPoolsOfTheConfiguration(t *testing.T) {
 	t.Parallel()

@@ -89,6 +89,9 @@ func TestARefusalOfTheClusterIsToldFromOneOfANode(t *testing.T) {
 		"a webhook that must answer does not": {answers: func(string) error {
 			return apierrors.NewInternalError(errors.New(`failed calling webhook "x.example.com"`))
 		}, says: []string{`webhook "x.example.com"`}},
+		"a webhook denies Drydock's keys": {answers: func(n string) error {
+			return apierrors.NewForbidden(nodeGroup, n, errors.New(`admission webhook "nodes.example.com" denied the request: annotations come from Git alone`))
+		}, says: []string{`admission webhook "nodes.example.com"`, "(dry run on n0, n1, n2)"}},
 		"the right to patch Nodes is missing": {answers: func(n string) error {
 			return apierrors.NewForbidden(nodeGroup, n, errors.New("User drydock cannot patch resource nodes"))
 		}, says: []string{"cannot patch resource nodes"}},
