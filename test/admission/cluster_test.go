@@ -73,7 +73,7 @@ func TestKubelets(t *testing.T) {
 	for _, sub := range [][]string{nil, {"status"}} {
 		_, err := kubelet.CoreV1().Nodes().Patch(t.Context(), n, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, remediations.PhaseLabel), metav1.PatchOptions{}, sub...)
 		require.Equal(t, "webhook", denier(err), "%v", err)
-		require.ErrorContains(t, err, "a node's own identity")
+		require.ErrorContains(t, err, "node identities must not change")
 	}
 	y.becomes(n, "")
 }

@@ -155,10 +155,10 @@ func TestAPauseAndALabelHold(t *testing.T) {
 	require.Contains(t, r.Hold.Message, "paused by drydock.dev/pause (fan swap)")
 	require.NotNil(t, r.Hold.Until)
 	require.Equal(t, end, r.Hold.Until.UTC())
-	require.Contains(t, y.held(forever, remediations.ReasonPaused).Hold.Message, "(Ada is at it); remove it to continue")
+	require.Contains(t, y.held(forever, remediations.ReasonPaused).Hold.Message, "(Ada is at it); to allow repairs: kubectl drydock resume ")
 	require.Contains(t, y.held(unclear, remediations.ReasonPaused).Hold.Message, "until then the node is paused")
-	y.told(unclear, "AnnotationInvalid", `drydock.dev/pause="until lunch" is not understood: write "true" or an end such as`)
-	require.Contains(t, y.held(label, remediations.ReasonExcluded).Hold.Message, "drydock.dev/exclude=true takes the node out of Drydock's hands")
+	y.told(unclear, "AnnotationInvalid", `drydock.dev/pause="until lunch" is not understood: write "true" or an end, for example`)
+	require.Contains(t, y.held(label, remediations.ReasonExcluded).Hold.Message, "the node has the label drydock.dev/exclude=true")
 
 	require.Zero(t, y.reboots(until))
 	y.annotate(until, remediations.PauseKey, time.Now().Add(3*time.Second).UTC().Format(time.RFC3339)+" fan swap") // it comes to its end

@@ -83,7 +83,7 @@ func TestAPauseHoldsEvenUnreadable(t *testing.T) {
 	y.annotate("node-35", remediations.PauseKey, "tomorrow, perhaps")
 	y.fail("node-35")
 	y.held("node-35", remediations.ReasonPaused)
-	y.told("node-35", "AnnotationInvalid", "write \"true\" or an end such as")
+	y.told("node-35", "AnnotationInvalid", "write \"true\" or an end, for example")
 	require.Zero(t, y.reboots("node-35"))
 
 	y.unannotate("node-35", remediations.PauseKey)

@@ -21,7 +21,7 @@ var meant = map[string]string{
 	"everything": "providers.sidecars[0]: the token travels over http",
 	"hosts":      "policies[0]: policy fence takes GPU nodes, too",
 	"limits":     "policies[0].plan",
-	"minimal":    "alertmanager.watchdog: no Watchdog is asked for",
+	"minimal":    "alertmanager.watchdog: no Watchdog is configured",
 	"sei":        "providers.sidecars[0]: the token travels over http",
 }
 

@@ -69,7 +69,7 @@ func TestWhatStandsAgainstAnObject(t *testing.T) {
 			w.PatchNode(on.Node, m{"metadata": m{"annotations": m{rebootableKey: nil}}})
 		}, says: "its agent would never reboot it"},
 		"no template":       {set: func(_ *world, on *engine.Machine) { on.Template.Name = "other" }, says: "/other does not exist; create it, or correct the plan"},
-		"nobody's template": {set: func(_ *world, on *engine.Machine) { on.Template = remediations.Template{} }, says: "ask for a policy whose plan has this step"},
+		"nobody's template": {set: func(_ *world, on *engine.Machine) { on.Template = remediations.Template{} }, says: "request a policy whose plan has this step"},
 		"no such kind":      {set: func(_ *world, on *engine.Machine) { on.Template.APIVersion = "nobody.example/v1" }, says: "does not serve nobody.example/v1"},
 		"an empty template": {set: func(w *world, on *engine.Machine) {
 			w.template("StrangersRemediationTemplate", m{"template": nil})

@@ -190,7 +190,7 @@ func TestOfThreeTheLastOneFollowsASuccessorThatWasBadAsWell(t *testing.T) {
 		"waiting for proof":      {remediations.PhaseVerifying, nil, []string{"east-2"}, ""},
 		"between two attempts":   {remediations.PhasePending, nil, []string{"east-2"}, ""},
 		"it reaches nobody":      {remediations.PhasePending, map[string]string{"east-2>east-1": "0"}, nil, "does not reach the leader east-1 either"},
-		"it was not heard":       {remediations.PhasePending, map[string]string{"east-2>east-1": ""}, nil, "has said of no sibling but the leader"},
+		"it was not heard":       {remediations.PhasePending, map[string]string{"east-2>east-1": ""}, nil, "reached no other member than the leader"},
 		"nobody is under repair": {"", nil, nil, "does not reach its siblings east-0"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -203,7 +203,7 @@ func TestALocationOfOneNodeIsHeldAndSaysWhoIsMissing(t *testing.T) {
 
 	saw = s.Look(t.Context(), "node:east-2")
 	require.Equal(t, "east-2", saw.Leader)
-	require.Contains(t, saw.Held, "nobody could lead instead")
+	require.Contains(t, saw.Held, "no other node could lead instead")
 	require.Equal(t, "east-2", s.Leads("node:east-2"))
 }
 
@@ -221,7 +221,7 @@ func TestNoDataIsUnknownAndProposesNobody(t *testing.T) {
 	s = dark(t, nil, east()...)
 	s.local = nil // the members were never heard
 	saw = s.Look(t.Context(), "east")
-	require.Contains(t, saw.Unknown, "east-1: it has said of no sibling but the leader")
+	require.Contains(t, saw.Unknown, "east-1: its agent reached no other member than the leader")
 	require.Empty(t, saw.Candidates)
 
 	s = dark(t, nil, east()...)

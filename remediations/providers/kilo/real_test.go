@@ -292,7 +292,7 @@ func TestAMoveThatIsNotWhatWasDecidedAnyMoreIsNotMade(t *testing.T) {
 		{"it goes to another location", func(s *site) { s.annotate(1, election.LocationKey, "elsewhere") }, "is not in the location any more"},
 		{"its agent stops", func(s *site) { s.annotate(1, election.LastSeenKey, "1000") }, "is not fit to lead any more"},
 		{"it is paused", func(s *site) { s.annotate(1, remediations.PauseKey, "true") }, remediations.PauseKey},
-		{"somebody else has it lead", func(s *site) { s.annotate(1, election.LeaderKey, "true") }, "changed by somebody else"},
+		{"somebody else has it lead", func(s *site) { s.annotate(1, election.LeaderKey, "true") }, "changed by another writer"},
 		{"it is another machine by that name", func(s *site) {
 			require.NoError(s.t, s.lab.Client().CoreV1().Nodes().Delete(s.t.Context(), s.name(1), metav1.DeleteOptions{}))
 			_, err := s.lab.Client().CoreV1().Nodes().Create(s.t.Context(), onNode(s.name(1), s.location, with(election.LastSeenKey, fmt.Sprint(time.Now().Unix()))), metav1.CreateOptions{})

@@ -104,18 +104,18 @@ func TestASuccessorPassesProbesToItsSiblings(t *testing.T) {
 		"a blink lately":                   {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"m>t": "00" + long, "n>t": "00" + long}},
 		"the sibling itself is bad":        {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"t>m": "0", "n>m": "0", "m>t": "0", "m>n": "0"}},
 		"two nodes alone":                  {nodes: []string{"d", "t"}, want: "Set providers.kilo.pairs: true to allow the move"},
-		"it was not heard":                 {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>m": "", "t>d": ""}, want: "it has said of no sibling", blind: true},
-		"it was heard, of the leader":      {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>m": ""}, want: "it has said of no sibling", blind: true},
+		"it was not heard":                 {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>m": "", "t>d": ""}, want: "its agent reached no other member", blind: true},
+		"it was heard, of the leader":      {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>m": ""}, want: "its agent reached no other member", blind: true},
 		"three nodes, and one is bad":      {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>d": "0", "m>d": "0"}},
 		"three nodes, and two are bad":     {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>m": "0", "m>t": "0"}, want: "does not reach its siblings m"},
-		"its siblings are all bad":         {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"t>m": "0", "n>m": "0", "t>n": "0", "m>n": "0"}, want: "it has said of no sibling", blind: true},
+		"its siblings are all bad":         {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"t>m": "0", "n>m": "0", "t>n": "0", "m>n": "0"}, want: "its agent reached no other member", blind: true},
 
 		"one that is under repair says nothing against it": {nodes: []string{"d", "t", "o", "m"}, repaired: "o", but: map[string]string{"t>o": "0"}},
 		"nor does what it says itself":                     {nodes: []string{"d", "t", "o", "m", "n"}, repaired: "o", but: map[string]string{"o>t": "0", "m>t": "0"}},
 		"another one that is not reached does":             {nodes: []string{"d", "t", "o", "m"}, repaired: "o", but: map[string]string{"t>m": "0"}, want: "does not reach its siblings m"},
 		"a good word of it is one":                         {nodes: []string{"d", "t", "o", "m"}, repaired: "o", but: map[string]string{"t>m": "", "t>d": "0"}},
 		"of three the old one is bad":                      {nodes: []string{"d", "t", "o"}, repaired: "o", but: map[string]string{"t>o": "0", "o>t": "0", "d>o": "0", "o>d": "0"}},
-		"what the leader says of it is no proof":           {nodes: []string{"d", "t", "o"}, repaired: "o", but: map[string]string{"t>o": "0", "t>d": ""}, want: "it has said of no sibling but the leader", blind: true},
+		"what the leader says of it is no proof":           {nodes: []string{"d", "t", "o"}, repaired: "o", but: map[string]string{"t>o": "0", "t>d": ""}, want: "its agent reached no other member than the leader", blind: true},
 		"of three it reaches nobody":                       {nodes: []string{"d", "t", "o"}, repaired: "o", but: map[string]string{"t>o": "0", "t>d": "0"}, want: "it does not reach the leader d either, and its siblings are under repair: o"},
 		"two nodes, and pairs may":                         {nodes: []string{"d", "t"}, pairs: true},
 		"two nodes, and it does not reach the leader":      {nodes: []string{"d", "t"}, pairs: true, but: map[string]string{"t>d": "1110"}, want: "it does not reach the leader d"},
@@ -123,8 +123,8 @@ func TestASuccessorPassesProbesToItsSiblings(t *testing.T) {
 		"two nodes, and it said nothing":                   {nodes: []string{"d", "t"}, pairs: true, but: map[string]string{"t>d": ""}, want: "no probe from it to the leader d in the last 5m", blind: true},
 		"two nodes, and the leader does not reach it":      {nodes: []string{"d", "t"}, pairs: true, but: map[string]string{"d>t": "1110"}, want: "the leader d does not reach it: the path between the two nodes is at fault"},
 		"two nodes, and the leader said nothing":           {nodes: []string{"d", "t"}, pairs: true, but: map[string]string{"d>t": ""}, want: "no probe from the leader d to it in the last 5m", blind: true},
-		"of three pairs change nothing":                    {nodes: []string{"d", "t", "m"}, pairs: true, but: map[string]string{"t>m": ""}, want: "it has said of no sibling", blind: true},
-		"the leader does not speak for those not asked":    {nodes: []string{"d", "t", "o", "m"}, repaired: "o", but: map[string]string{"t>o": "0", "t>m": ""}, want: "it has said of no sibling but the leader", blind: true},
+		"of three pairs change nothing":                    {nodes: []string{"d", "t", "m"}, pairs: true, but: map[string]string{"t>m": ""}, want: "its agent reached no other member", blind: true},
+		"the leader does not speak for those not asked":    {nodes: []string{"d", "t", "o", "m"}, repaired: "o", but: map[string]string{"t>o": "0", "t>m": ""}, want: "its agent reached no other member than the leader", blind: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := members(c.nodes...)
