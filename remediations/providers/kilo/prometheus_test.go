@@ -158,7 +158,7 @@ func TestEveryAddressOfANameIsAskedUntilOneHasData(t *testing.T) {
 
 	found = []string{"127.0.0.11", "127.0.0.12", "127.0.0.13"}
 	_, err = askEast(t, s)
-	for _, want := range []string{"http://gone.example.com:80: no such host", "at 127.0.0.11: dial", "at 127.0.0.12: it answered 500 Internal Server Error", "at 127.0.0.13 has no word"} {
+	for _, want := range []string{"http://gone.example.com:80: no such host", "at 127.0.0.11: dial", "at 127.0.0.12: it answered 500 Internal Server Error", "at 127.0.0.13 has no data"} {
 		require.ErrorContains(t, err, want)
 	}
 	found = nil
