@@ -20,13 +20,14 @@ const (
 	StatusResolved = "resolved"
 )
 
-// An alert's labels on the Node: those a reader needs, never all, since an alert may carry a kilobyte each.
+// Bounds of an alert's labels on the Node. Only the labels that a reader needs are kept, because a
+// label may have a kilobyte.
 const (
 	maxAlertLabels     = 16
 	maxAlertLabelBytes = 256
 )
 
-// Alert is one alert as the Node carries it under AlertPrefix + its fingerprint.
+// Alert is one alert, as the Node stores it under AlertPrefix and the alert's fingerprint.
 type Alert struct {
 	V          int               `json:"v"`
 	Name       string            `json:"alertname"`
@@ -35,16 +36,18 @@ type Alert struct {
 	StartsAt   time.Time         `json:"startsAt"`
 	ReceivedAt time.Time         `json:"receivedAt"`
 	Labels     map[string]string `json:"labels"`
-	// Cancelled is the repair of this alert that a person cancelled; nil: none. The alert itself remembers it, because the
-	// history forgets its oldest entries, and the key goes when the alert has ended.
+	// Cancelled is the repair of this alert that a person cancelled; nil: no repair. The alert
+	// itself stores it, because the history drops its oldest entries. The annotation goes when the
+	// alert has ended.
 	Cancelled *CancelledRepair `json:"cancelled,omitempty"`
 
-	// Fingerprint is the key's last part, not repeated in the value.
+	// Fingerprint is the last part of the annotation's key. The value does not repeat it.
 	Fingerprint string `json:"-"`
 }
 
-// Fingerprint identifies an alert by its labels, as Alertmanager computes it: FNV-1a over the sorted names and values. It
-// is never taken from a post. Computed here, no copy of the labels is made for each alert that arrives.
+// Fingerprint identifies an alert by its labels, as Alertmanager computes it: FNV-1a over the
+// sorted names and values. A fingerprint in a webhook's post is never used. Computing the sum here
+// avoids a copy of the labels for each alert that arrives.
 func Fingerprint(labels map[string]string) string {
 	var some [32]string
 	names := some[:0]
@@ -65,7 +68,8 @@ func Fingerprint(labels map[string]string) string {
 	return model.Fingerprint(sum).String()
 }
 
-// NewAlert makes what is kept of an alert for the policy: the labels that name the target and the cluster, and severity.
+// NewAlert returns what the Node stores of an alert for the policy. It keeps the labels that name
+// the target and the cluster, and the severity.
 func (c *Config) NewAlert(p *Policy, labels map[string]string, status string, startsAt, receivedAt time.Time) Alert {
 	kept := map[string]string{}
 	for _, k := range append(slices.Clone(p.Labels), c.ClusterLabel, "severity") {
@@ -80,12 +84,13 @@ func (c *Config) NewAlert(p *Policy, labels map[string]string, status string, st
 	}
 }
 
-// firstYear and lastYear are those that JSON can hold, because RFC 3339 writes a year with four digits.
+// firstYear and lastYear bound the years that JSON can hold: RFC 3339 writes a year with four
+// digits.
 const firstYear, lastYear = 1, 9999
 
-// InYears gives the time in UTC, and the nearest one that JSON can hold where it cannot hold this one: RFC 3339 allows
-// "9999-12-31T23:59:59-14:00", which is a time of the year 10000 in UTC. Encoding such a time panics, so each time that
-// comes from outside goes through here before Drydock keeps it.
+// InYears returns the time in UTC, or the nearest time that JSON can hold. RFC 3339 allows
+// "9999-12-31T23:59:59-14:00", which in UTC is a time of the year 10000. Encoding such a time
+// panics, so Drydock passes each time from outside through InYears before it stores the time.
 func InYears(t time.Time) time.Time {
 	switch t = t.UTC(); {
 	case t.Year() < firstYear:
@@ -96,50 +101,54 @@ func InYears(t time.Time) time.Time {
 	return t
 }
 
-// inYears says that JSON can hold the time in UTC.
+// inYears reports whether JSON can hold the time in UTC.
 func inYears(t time.Time) bool { return t.Equal(InYears(t)) }
 
-// Key is the annotation's key of the alert.
+// Key returns the key of the alert's annotation.
 func (a Alert) Key() string { return AlertPrefix + a.Fingerprint }
 
-// Same says that two alerts tell the same, whenever they arrived.
+// Same reports whether two alerts say the same; the time of arrival does not count.
 func (a Alert) Same(b Alert) bool {
 	return a.Fingerprint == b.Fingerprint && a.Name == b.Name && a.Policy == b.Policy && a.Status == b.Status &&
 		a.StartsAt.Equal(b.StartsAt) && maps.Equal(a.Labels, b.Labels)
 }
 
-// CancelledRepair is a repair that a person cancelled, and when.
+// CancelledRepair is a repair that a person cancelled, and the time.
 type CancelledRepair struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at"`
 }
 
-// aheadMost is how far the clock of another replica may be ahead: a later arrival than that was noted by a clock that is wrong.
+// aheadMost bounds how far another replica's clock may be ahead. A wrong clock wrote each arrival
+// that is later.
 const aheadMost = 2 * time.Minute
 
-// SeenSince gives the alert what the Node remembers of it: when it was first written there, and that a person cancelled its
-// repair. A post changes neither, whether it says that the alert fires or that it has ended, because whoever has the
-// receiver's token can post both. Only Alertmanager ends an episode: once it has no such alert, the key goes, and what fires
-// again counts from the beginning that Alertmanager gives.
+// SeenSince returns the alert with what the Node remembers of it: when Drydock first wrote it
+// there, and the repair that a person cancelled. A post changes neither, whether it says that the
+// alert fires or has ended, because every holder of the receiver's token can post both. Only
+// Alertmanager ends an episode: once Alertmanager has no such alert, the annotation goes. An alert
+// that fires again then counts from the start that Alertmanager gives.
 func (a Alert) SeenSince(old Alert) Alert {
 	if a.Fingerprint != old.Fingerprint {
 		return a
 	}
 	a.Cancelled = old.Cancelled
-	if old.ReceivedAt.Before(a.ReceivedAt) { // otherwise a clock that was ahead noted it
+	if old.ReceivedAt.Before(a.ReceivedAt) { // otherwise a clock that was ahead wrote the old time
 		a.ReceivedAt = old.ReceivedAt
 	}
 	return a
 }
 
-// FromTheFuture says that the arrival was noted by a clock that is wrong, and must be noted again.
+// FromTheFuture reports whether a wrong clock wrote the time of arrival, so that it must be written
+// again.
 func (a Alert) FromTheFuture(now time.Time) bool { return a.ReceivedAt.Sub(now) > aheadMost }
 
-// Reads says that the annotation's value tells the same as the alert, whenever that arrived. It compares texts, as one
-// version writes them: an alert that Alertmanager repeats is the commonest thing that arrives, and decoding what is there
-// would be most of what it costs. False where the text differs; the value may tell the same all the same.
+// Reads reports whether the annotation's value says the same as the alert; the time of arrival does
+// not count. It compares texts, because alerts that Alertmanager repeats arrive most often, and
+// decoding would be most of their cost. False means only that the texts differ: another version may
+// have written the same alert in another way.
 func (a Alert) Reads(value string) bool {
-	const key = `"receivedAt":"` // no label can hold it: quotes in a text are escaped
+	const key = `"receivedAt":"` // no label can contain this text: quotes in a label are escaped
 	before, after, _ := strings.Cut(a.Encode(), key)
 	beforeThat, afterThat, ok := strings.Cut(value, key)
 	if !ok || before != beforeThat {
@@ -151,10 +160,11 @@ func (a Alert) Reads(value string) bool {
 	return err == nil && after == afterThat
 }
 
-// Encode gives the annotation's value.
+// Encode returns the annotation's value.
 func (a Alert) Encode() string { return EncodeJSON(a) }
 
-// DecodeAlert reads an alert's annotation. A value that is not one of ours is an error; nothing is guessed.
+// DecodeAlert reads an alert's annotation. It returns an error for a value that Drydock did not
+// write.
 func DecodeAlert(key, value string) (Alert, error) {
 	var a Alert
 	if err := DecodeStrict(value, &a); err != nil {
@@ -167,8 +177,8 @@ func DecodeAlert(key, value string) (Alert, error) {
 	return a, nil
 }
 
-// AlertsOn reads all alerts on a Node, oldest first. An unreadable one is left out: it cannot cause a repair, and the
-// poll brings a real one again.
+// AlertsOn returns all alerts on a Node, oldest first. It leaves out alerts that it cannot read:
+// they cannot cause a repair, and the next poll writes a real alert again.
 func AlertsOn(annotations map[string]string) []Alert {
 	var out []Alert
 	for k, v := range annotations {
@@ -188,8 +198,8 @@ func AlertsOn(annotations map[string]string) []Alert {
 	return out
 }
 
-// Admit says which keys must go for one more alert to fit on the Node, and whether it fits at all: the oldest resolved
-// ones go first; a firing one is never dropped for another.
+// Admit returns the keys to remove so that one more alert fits on the Node. The oldest resolved
+// alerts go first; a firing alert never goes. ok is false if the alert does not fit at all.
 func Admit(annotations map[string]string, a Alert) (drop []string, ok bool) {
 	count, size := 0, len(a.Key())+len(a.Encode())
 	for k, v := range annotations {
@@ -220,7 +230,7 @@ func Admit(annotations map[string]string, a Alert) (drop []string, ok bool) {
 	return drop, true
 }
 
-// EncodeJSON gives JSON without HTML escapes, so that a person reads "<" as "<".
+// EncodeJSON returns JSON without HTML escapes, so that a person reads "<" as "<".
 func EncodeJSON(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -231,21 +241,22 @@ func EncodeJSON(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// DecodeStrict refuses unknown keys and anything behind the value: what this version does not understand, it must not act on.
+// DecodeStrict refuses unknown keys and any text after the value: Drydock must not act on what this
+// version does not understand.
 func DecodeStrict(s string, v any) error {
 	d := json.NewDecoder(strings.NewReader(s))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
 		return err
 	}
-	// Not d.More(): that takes a closing bracket too many for the end.
+	// Not d.More(), which takes a surplus closing bracket for the end.
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("something follows the JSON value")
 	}
 	return nil
 }
 
-// KeysOf are their annotations' keys.
+// KeysOf returns the keys of the alerts' annotations.
 func KeysOf(alerts []Alert) (out []string) {
 	for _, a := range alerts {
 		out = append(out, a.Key())
@@ -253,7 +264,7 @@ func KeysOf(alerts []Alert) (out []string) {
 	return out
 }
 
-// AlertOf is the cause's alert; nil: it is none of these.
+// AlertOf returns the alert of the cause; nil: the alerts do not have it.
 func AlertOf(alerts []Alert, cause Cause) *Alert {
 	i := slices.IndexFunc(alerts, func(a Alert) bool { return a.Fingerprint == cause.Alert })
 	if i < 0 {

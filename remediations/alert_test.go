@@ -25,7 +25,8 @@ var anyAlert = rapid.Custom(func(t *rapid.T) Alert {
 	}
 })
 
-// TestReadsIsSame: where the texts are the same, so are the alerts; and an alert's own text is always known again.
+// TestReadsIsSame: if Reads reports equal texts, the alerts are the same, and an alert always
+// recognizes its own text.
 func TestReadsIsSame(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		draw := func(name string) Alert {
@@ -91,7 +92,8 @@ func TestAlertsComeOldestFirst(t *testing.T) {
 	})
 }
 
-// TestAPostChangesNeitherTheArrivalNorTheCancel, whatever it says, and whatever a clock that was ahead noted.
+// TestAPostChangesNeitherTheArrivalNorTheCancel, for any post, even after a clock that was ahead
+// wrote the arrival.
 func TestAPostChangesNeitherTheArrivalNorTheCancel(t *testing.T) {
 	cancel := &CancelledRepair{ID: "r1", At: scene.Noon}
 	old := Alert{Fingerprint: scene.FP, Status: StatusFiring, ReceivedAt: scene.Noon, Cancelled: cancel}
@@ -136,7 +138,8 @@ func TestOnlyTheLabelsThatAreNeededAreKept(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// full returns a Node's annotations with n alerts, the first resolved of them resolved, oldest first.
+// full returns a Node's annotations with n alerts, oldest first. The first ones, as many as
+// resolved, are resolved.
 func full(n, resolved int) map[string]string {
 	on := map[string]string{}
 	for i := range n {
@@ -170,7 +173,7 @@ func TestAdmitMakesRoomByDroppingTheOldestResolved(t *testing.T) {
 	require.Empty(t, drop)
 }
 
-// TestAdmitKeepsTheNodeBounded: whatever is on the Node, what Admit lets in leaves it within both bounds.
+// TestAdmitKeepsTheNodeBounded: for any Node, Admit keeps the alerts within both bounds.
 func TestAdmitKeepsTheNodeBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		on := map[string]string{
@@ -215,7 +218,7 @@ func TestAdmitKeepsTheNodeBounded(t *testing.T) {
 	})
 }
 
-// TestFingerprintIsAlertmanagersOwn, whatever the labels are.
+// TestFingerprintIsAlertmanagersOwn, for any labels.
 func TestFingerprintIsAlertmanagersOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		labels := rapid.MapOfN(rapid.StringN(0, 8, 12), rapid.String(), 0, 40).Draw(t, "labels")
@@ -227,8 +230,8 @@ func TestFingerprintIsAlertmanagersOwn(t *testing.T) {
 	})
 }
 
-// TestAlertsAreEncodedWhateverTheirTimes: startsAt comes from outside, and RFC 3339 allows times that JSON cannot hold in UTC. One
-// such alert must not end the leader.
+// TestAlertsAreEncodedWhateverTheirTimes: startsAt comes from outside, and RFC 3339 allows times
+// that JSON cannot hold in UTC. Such an alert must not crash the leader.
 func TestAlertsAreEncodedWhateverTheirTimes(t *testing.T) {
 	c, p := &Config{}, &Policy{Name: "p", Labels: []string{"node"}}
 	again := func(t require.TestingT, startsAt time.Time) Alert {

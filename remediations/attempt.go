@@ -5,17 +5,18 @@ import (
 	"strings"
 )
 
-// Attempt is one attempt of a step. In JSON, and in what people read, it is "reboot:1". It is read from there once, with the record or
-// the history that has it.
+// Attempt is one attempt of a step. In JSON and in messages it is "reboot:1". Drydock parses that
+// text once, together with the record or the history that contains it.
 type Attempt struct {
-	// Name is the remediation's, Number counts from 1.
+	// Name is the remediation's name. Number counts from 1.
 	Name   string
 	Number int
-	// text is what was read, where that is not of this form: what Drydock did not write stays as it is.
+	// text is the original text if it has another form: Drydock keeps what it did not write
+	// unchanged.
 	text string
 }
 
-// Issued is the attempt that the reference points at, wherever its step is in the plan.
+// Issued returns the attempt that the reference names. The step's place in the plan does not count.
 func (s StepRef) Issued() Attempt { return Attempt{Name: s.Name, Number: s.Attempt} }
 
 func (a Attempt) String() string {
@@ -28,30 +29,30 @@ func (a Attempt) String() string {
 	return a.Name + ":" + strconv.Itoa(a.Number)
 }
 
-// MarshalText is for JSON.
+// MarshalText returns the attempt as JSON has it.
 func (a Attempt) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalText takes any text: an attempt is no reason to forget a history.
+// UnmarshalText accepts any text: an unknown attempt must not make a history unreadable.
 func (a *Attempt) UnmarshalText(text []byte) error {
 	*a = AttemptOf(string(text))
 	return nil
 }
 
-// AttemptOf reads an attempt as people read it.
+// AttemptOf parses an attempt from its text.
 func AttemptOf(text string) Attempt {
 	name, number, _ := strings.Cut(text, ":")
 	a := Attempt{Name: name}
-	a.Number, _ = strconv.Atoi(number) // what is no number shows in the text
+	a.Number, _ = strconv.Atoi(number) // if it is not a number, the comparison below keeps the text
 	if a.String() != text {
 		a.text = text
 	}
 	return a
 }
 
-// Attempts are those of a repair, oldest first.
+// Attempts are the attempts of a repair, oldest first.
 type Attempts []Attempt
 
-// Texts are the attempts as people read them.
+// Texts returns the attempts as texts.
 func (all Attempts) Texts() []string {
 	out := make([]string, len(all))
 	for i, a := range all {

@@ -2,13 +2,14 @@ package remediations
 
 import "time"
 
-// rolloutRestart restarts a DaemonSet's pods on all nodes, as it rolls out a new version.
+// rolloutRestart restarts a DaemonSet's pods on all nodes, like a rollout of a new version.
 var rolloutRestart = Remediation{
 	Name: "rollout-restart", Verb: "restart, in the whole cluster, the DaemonSet that fails on", Disruptive: true, Once: true, LooksFirst: true,
 	PassedOver: true, ClusterWide: true, RenewsLease: true, AsksPods: true, Wait: 10 * time.Minute, Attempts: 1, Invasive: 6, Proof: succeeded,
 }
 
-// applyCNI applies the network's own manifest anew, never an older one than is installed.
+// applyCNI applies the network's own manifest again. It never applies an older version than the
+// installed one.
 var applyCNI = Remediation{
 	Name: "apply-cni", Verb: "apply, in the whole cluster, the network manifest that is missing on", Disruptive: true, Once: true, LooksFirst: true,
 	PassedOver: true, ClusterWide: true, RenewsLease: true, AsksPods: true, Wait: 10 * time.Minute, Attempts: 1, Invasive: 7, Proof: succeeded,

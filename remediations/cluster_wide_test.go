@@ -10,7 +10,8 @@ import (
 	. "drydock.dev/drydock/remediations"
 )
 
-// TestWhatIsAskedAboutAStep names what the plan says of it, and nothing else.
+// TestWhatIsAskedAboutAStep: a question about a step names what the plan says about it, and nothing
+// else.
 func TestWhatIsAskedAboutAStep(t *testing.T) {
 	for _, s := range []StepOn{{Name: "reboot"}, {Name: "restart-unit", Unit: "x.service"}, {Name: "rollout-restart", DaemonSet: "kube-system/cni"}} {
 		require.Equal(t, s, Step{Name: s.Name, Unit: s.Unit, DaemonSet: s.DaemonSet, Wait: time.Minute, Attempts: 2, Soft: true}.On())

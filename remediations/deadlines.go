@@ -10,26 +10,33 @@ import (
 )
 
 const (
-	// ActingFor is how long a call may take, by far: a call still without an outcome then counts as perhaps done.
+	// ActingFor is far longer than a call takes. A call without an outcome then counts as perhaps
+	// done.
 	ActingFor = time.Minute
-	// PendingFor bounds how long a repair may be held before it ends; if its alert still fires, a new one begins.
+	// PendingFor bounds how long a repair may be held before it ends. If its alert still fires, a
+	// new repair begins.
 	PendingFor = 24 * time.Hour
-	// UnconfirmedFor is how long an alert that no Alertmanager knows is kept: a post may overtake the poll.
+	// UnconfirmedFor is how long an alert that no Alertmanager knows is kept, because a post may
+	// arrive before the poll.
 	UnconfirmedFor = time.Minute
-	// LookFor is how fresh a look must be when a side effect rests on it. It is longer than a replica may take to
-	// answer, and far below the 30 s of invariant 5, so that a silence made a moment ago is seen.
+	// LookFor is how fresh an observation must be when a side effect depends on it. It is longer
+	// than a replica may take to answer. It is far below the 30 s of invariant 5, so that Drydock
+	// sees a silence made a moment ago.
 	LookFor = 10 * time.Second
-	// OutageFor is how long the ledger or the leases may be missing before that holds repairs, and people are told.
+	// OutageFor is how long the ledger or the leases may be missing before the outage holds repairs
+	// and is reported.
 	OutageFor = time.Minute
 )
 
-// OverdueFor is how long a repair in flight may outlive its deadline before it counts no more where only its Node shows it.
+// OverdueFor is how long after its deadline a repair in flight still counts, if only its Node shows
+// it.
 const OverdueFor = 5 * time.Minute
 
-// FarAway is later than any time that is asked about.
+// FarAway is later than any time that Drydock compares with it.
 var FarAway = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// phaseFor is the longest time that the record's phase may take by its policy. p is nil where the policy is gone.
+// phaseFor returns the longest time that the policy allows for the record's phase. p is nil if the
+// policy no longer exists.
 func (c *Config) phaseFor(p *Policy, r *Record) time.Duration {
 	switch {
 	case r.Phase == PhasePending:
@@ -44,9 +51,10 @@ func (c *Config) phaseFor(p *Policy, r *Record) time.Duration {
 	return c.WaitOf(p, r.Step)
 }
 
-// Flight is when a disruptive record that is in flight occupies the fleet though the ledger has no slot for it. Each repair
-// takes its slot before its intent, so such a record is one whose slot a person took out of the ledger, or one that Drydock
-// never wrote: it counts for as long as its step may take, and not at all where its policy does not enforce.
+// Flight returns when a disruptive record in flight counts against the limits although the ledger
+// has no slot for it. Each repair takes its slot before its intent. So a person took the slot out
+// of the ledger, or Drydock never wrote the record. The record counts for as long as its step may
+// take, and not at all if its policy does not enforce.
 func (c *Config) Flight(n *corev1.Node, r *Record) (from, until time.Time) {
 	return c.flightBy(c.PolicyOf(r.Policy, n), r)
 }
@@ -62,7 +70,7 @@ func InFlightAt(from, until, now time.Time) bool {
 	return !from.After(now.Add(ahead)) && now.Before(until)
 }
 
-// Later is the later of two times.
+// Later returns the later of two times.
 func Later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -77,8 +85,9 @@ func Earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// WouldUntil is until when the step that the mode alone holds back would take its place: as long as its proof may take or, of a
-// step that takes its time, as long as that may. Zero: something else holds the record, or nothing.
+// WouldUntil returns how long a step that only the mode holds would occupy its place. That is the
+// wait for its proof or, for a repeatable step, its timeout. Zero: something else holds the record,
+// or nothing does.
 func (c *Config) WouldUntil(p *Policy, r *Record) time.Time {
 	if r == nil || r.Phase != PhasePending || r.Hold == nil || r.Hold.Reason != ReasonObserving {
 		return time.Time{}
@@ -89,7 +98,7 @@ func (c *Config) WouldUntil(p *Policy, r *Record) time.Time {
 	return r.Hold.Since.Add(timeoutOf(p, r.Step))
 }
 
-// timeoutOf is how long a step may take that takes its time.
+// timeoutOf returns how long a repeatable step may take.
 func timeoutOf(p *Policy, step StepRef) time.Duration {
 	if s, there := p.StepAt(step); there {
 		return s.Timeout
@@ -97,11 +106,11 @@ func timeoutOf(p *Policy, step StepRef) time.Duration {
 	return time.Hour
 }
 
-// unknownWait is for a step of another version of Drydock, which this one does not know.
+// unknownWait is the wait of a step that this version of Drydock does not know.
 const unknownWait = 10 * time.Minute
 
-// WaitOf is how long the proof of a step that is on record may take: as its plan says or, where that has it no more or there is
-// no plan, as the remediation itself.
+// WaitOf returns how long the proof of a step on record may take. The plan gives the time or, if
+// the plan no longer has the step, the remediation itself.
 func (c *Config) WaitOf(p *Policy, step StepRef) time.Duration {
 	if s, there := p.StepAt(step); there {
 		return s.Wait
@@ -109,7 +118,8 @@ func (c *Config) WaitOf(p *Policy, step StepRef) time.Duration {
 	return cmp.Or(c.Remediation(step.Name).Wait, unknownWait)
 }
 
-// LongestWait is how long any step may take of a policy that is not off.
+// LongestWait returns the longest time that any step of a policy may take. Policies whose mode is
+// off do not count.
 func (c *Config) LongestWait() time.Duration {
 	longest := ActingFor
 	for _, p := range c.Policies {
@@ -123,18 +133,19 @@ func (c *Config) LongestWait() time.Duration {
 	return longest
 }
 
-// ahead is how far a time may lie in the future: clocks are never quite the same.
+// ahead is how far a time may lie in the future: clocks always differ a little.
 const ahead = time.Minute
 
-// FromTheFuture says that the time was written by a clock that was wrong, if this one is right.
+// FromTheFuture reports whether a wrong clock wrote the time, if this replica's clock is right.
 func FromTheFuture(t, now time.Time) bool { return t.After(now.Add(ahead)) }
 
-// ClocksAgree says that most kubelets' clocks agree with this one: only then may a time from the future be called wrong.
+// ClocksAgree reports whether most kubelets' clocks agree with this one. Only then may Drydock call
+// a time from the future wrong.
 func ClocksAgree(h *signs.Heartbeats, now time.Time) bool {
 	return h != nil && now.Sub(h.ReadAt).Abs() <= LookFor && 2*h.Stale < h.Nodes
 }
 
-// ClampTo gives a function that sets a time from the future to now, and notes that there was one.
+// ClampTo returns a function that sets a time from the future to now, and records the change.
 func ClampTo(now time.Time, changed *bool) func(*time.Time) {
 	return func(t *time.Time) {
 		if FromTheFuture(*t, now) {
@@ -143,8 +154,9 @@ func ClampTo(now time.Time, changed *bool) func(*time.Time) {
 	}
 }
 
-// Clamped is the record with its times set right: those from the future to now, and a deadline that is further away than its
-// phase may last to the end of that. false: none was wrong.
+// Clamped returns the record with corrected times. Times from the future become now, and a deadline
+// beyond the phase's longest time becomes the end of that time. The second result is false if every
+// time was right.
 func (c *Config) Clamped(p *Policy, r *Record, now time.Time) (*Record, bool) {
 	out, changed := r.Clone(), false
 	clamp := ClampTo(now, &changed)
@@ -162,5 +174,5 @@ func (c *Config) Clamped(p *Policy, r *Record, now time.Time) (*Record, bool) {
 	return out, changed
 }
 
-// FarAhead says that the time lies further ahead than any phase lasts.
+// FarAhead reports whether the time is further ahead than any phase can last.
 func FarAhead(t, now time.Time) bool { return t.After(now.Add(PendingFor + ahead)) }

@@ -10,8 +10,9 @@ import (
 	. "drydock.dev/drydock/remediations"
 )
 
-// TestAForgedDeadlineLastsNoLongerThanItsPhase: a record whose deadline is years away, and which has no slot in the ledger, takes a place in
-// the fleet for as long as its phase may last by its policy, and for a few minutes more.
+// TestAForgedDeadlineLastsNoLongerThanItsPhase: a record without a slot has a deadline that is
+// years away. It counts in the fleet for as long as the policy allows for its phase, and a few
+// minutes more.
 func TestAForgedDeadlineLastsNoLongerThanItsPhase(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	c := &Config{}

@@ -14,7 +14,7 @@ import (
 
 var testName = regexp.MustCompile(`\b(Test|Fuzz)[A-Z]\w+`)
 
-// testsOfTheRepository are all tests that there are, by name.
+// testsOfTheRepository returns the names of all tests in the repository.
 func testsOfTheRepository(t *testing.T) map[string]bool {
 	t.Helper()
 	declared, all := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z]\w+)\(`), map[string]bool{}
@@ -33,8 +33,9 @@ func testsOfTheRepository(t *testing.T) map[string]bool {
 
 const promisesPage = "../docs/contributing/promises.md"
 
-// TestInvariantsNameTestsThatExist: the package documentation and the developers' page have all eleven, each with tests, and
-// no test that is not there. The page for users has the same eleven promises.
+// TestInvariantsNameTestsThatExist: the package documentation and the developers' page have all
+// eleven rules, each with tests, and name only tests that exist. The page for users has the same
+// eleven promises.
 func TestInvariantsNameTestsThatExist(t *testing.T) {
 	all := testsOfTheRepository(t)
 	require.True(t, all["TestInvariantsNameTestsThatExist"], "the control")
@@ -63,7 +64,7 @@ func TestInvariantsNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// whoCan are the rows of the chapter's first table by what they name in bold.
+// whoCan returns the rows of the chapter's first table, by the name in bold.
 func whoCan(t *testing.T, page string) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -88,7 +89,8 @@ func whoCan(t *testing.T, page string) map[string][]string {
 	return rows
 }
 
-// TestWhoCanMakeDrydockActNamesItsTests: each row of docs/reference/security.md has its row with tests on the developers' page.
+// TestWhoCanMakeDrydockActNamesItsTests: each row of docs/reference/security.md has a row with
+// tests on the developers' page.
 func TestWhoCanMakeDrydockActNamesItsTests(t *testing.T) {
 	rows, tests := whoCan(t, "../docs/reference/security.md"), whoCan(t, promisesPage)
 	require.Len(t, tests, len(rows))
@@ -107,7 +109,7 @@ func TestWhoCanMakeDrydockActNamesItsTests(t *testing.T) {
 	}
 }
 
-// TestPagesForUsersNameNoTests: which test shows what is for developers.
+// TestPagesForUsersNameNoTests: only developers need to know which test shows what.
 func TestPagesForUsersNameNoTests(t *testing.T) {
 	pages, err := filepath.Glob("../docs/*.md")
 	require.NoError(t, err)
@@ -127,7 +129,8 @@ func TestPagesForUsersNameNoTests(t *testing.T) {
 	require.Positive(t, developers, "the control")
 }
 
-// TestArchitectureNamesWhatThereIs: each file that docs/contributing/architecture.md names is there, with the function or type behind its name.
+// TestArchitectureNamesWhatThereIs: each file in docs/contributing/architecture.md exists and has
+// the function or type that the page names.
 func TestArchitectureNamesWhatThereIs(t *testing.T) {
 	page, err := os.ReadFile("../docs/contributing/architecture.md")
 	require.NoError(t, err)
@@ -137,7 +140,7 @@ func TestArchitectureNamesWhatThereIs(t *testing.T) {
 	for _, m := range cited {
 		files, err := filepath.Glob("../" + strings.TrimSuffix(m[1], "/"))
 		require.NoError(t, err)
-		if len(files) == 0 { // the table of the house names folders as seen from remediations, where this test stands
+		if len(files) == 0 { // the page's table names folders relative to remediations, the folder of this test
 			files, err = filepath.Glob(strings.TrimSuffix(m[1], "/"))
 			require.NoError(t, err)
 		}

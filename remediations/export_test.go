@@ -1,7 +1,7 @@
 package remediations
 
-// What the tests of the core ask that nobody else does. They stand outside of the package, as the scenes do that they share with the
-// tests of the kinds of target.
+// Exports that only the tests need. The tests are outside the package, because they share the
+// scenes with the tests of the kinds of target.
 
 const (
 	MaxAlertLabelBytes = maxAlertLabelBytes

@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// FuzzDecodeRecord: what decodes is written the same way again, so that no pass changes what it did not mean to.
+// FuzzDecodeRecord: a decoded record is encoded to the same text, so that no pass makes unintended
+// changes.
 func FuzzDecodeRecord(f *testing.F) {
 	f.Add(goodRecord)
 	f.Add(goodRecord + "}")
@@ -32,7 +33,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	})
 }
 
-// FuzzDecodeAlert does the same for alerts.
+// FuzzDecodeAlert checks the same for alerts.
 func FuzzDecodeAlert(f *testing.F) {
 	f.Add(AlertPrefix+scene.FP, `{"v":1,"alertname":"A","policy":"p","status":"firing","startsAt":"2026-01-01T00:00:00Z","receivedAt":"2026-01-01T00:00:00Z","labels":{"node":"n1"}}`)
 	f.Fuzz(func(t *testing.T, key, text string) {
@@ -47,8 +48,9 @@ func FuzzDecodeAlert(f *testing.F) {
 	})
 }
 
-// FuzzDecide throws arbitrary annotations at a decision that all else would allow. It must not panic, must not act on
-// what a person forbade or nobody can read, and must say the same thing twice.
+// FuzzDecide feeds arbitrary annotations to a decision that everything else allows. Decide must not
+// panic, must not act against a person's or an unreadable annotation, and must return the same
+// decision twice.
 func FuzzDecide(f *testing.F) {
 	for _, g := range scene.GoldensIn(f, "../targets/node/testdata/decide") {
 		text, err := os.ReadFile(g.Input)

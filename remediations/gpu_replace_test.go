@@ -14,7 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestGPUNodeIsNeverReplaced, whichever policy takes it, and though it lost the label that says how many GPUs it has.
+// TestGPUNodeIsNeverReplaced, for every policy that selects it, even after the node lost the label
+// with its number of GPUs.
 func TestGPUNodeIsNeverReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*corev1.Node)

@@ -53,8 +53,8 @@ func TestGPUNodesThatRightlyOfferNoneAreNotExpectedToOffer(t *testing.T) {
 	require.Equal(t, map[string]int{"broken": 8, "mig": 8, "shared": 8}, f.ExpectedGPUs)
 }
 
-// TestAMachineThatLostAGPUIsStillExpectedToHaveIt, for as long as the record of its repair is there: its label says fewer after the
-// reboot, and without the number from before the alert would be over.
+// TestAMachineThatLostAGPUIsStillExpectedToHaveIt while the record of its repair exists. After the
+// reboot its label has a lower number, and without the earlier number the alert would end.
 func TestAMachineThatLostAGPUIsStillExpectedToHaveIt(t *testing.T) {
 	n := scene.InFlight(scene.Bare("gpu1"), "reboot")
 	n.Labels[signs.GPUCountLabel] = "7"
@@ -71,8 +71,8 @@ func TestAMachineThatLostAGPUIsStillExpectedToHaveIt(t *testing.T) {
 	require.Equal(t, 7, expected(), "another machine under the same name")
 }
 
-// TestNodeThatLostItsGPULabelIsStillAGPUNode: the policies for GPU nodes, which wait longer for a reboot, take it by whatever
-// else shows its GPUs.
+// TestNodeThatLostItsGPULabelIsStillAGPUNode: the policies for GPU nodes, with longer waits for a
+// reboot, select the node by its other GPU labels and resources.
 func TestNodeThatLostItsGPULabelIsStillAGPUNode(t *testing.T) {
 	policy := func(name, selector string) *Policy {
 		s, err := k8slabels.Parse(selector)

@@ -9,7 +9,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// GPUsToKeep is how many GPUs the machine had before its fault: as many as an earlier attempt of the repair found, or as its label says.
+// GPUsToKeep returns how many GPUs the machine had before its fault. It is the larger of what an
+// earlier attempt of the repair found and what the node's label says.
 func (r *Record) GPUsToKeep(n *corev1.Node) int {
 	count, _ := signs.ExpectedGPUs(n)
 	if r != nil && r.Intent != nil && r.Intent.ProviderID == n.Spec.ProviderID {
@@ -18,22 +19,25 @@ func (r *Record) GPUsToKeep(n *corev1.Node) int {
 	return count
 }
 
-// LostGPUs says how many GPUs the machine has now, and how many it had: by the record, or by the ledger, which has seen that many; zero: it
-// has seen none. lost is false if the machine has as many as before, or nothing says how many it has.
+// LostGPUs returns how many GPUs the machine has now and how many it had, by the record or the
+// ledger. seen is the number that the ledger has recorded; zero: none. lost is false if the machine
+// has as many as before, or if their number is unknown.
 func (r *Record) LostGPUs(n *corev1.Node, seen int) (count, had int, lost bool) {
 	had = max(r.GPUsToKeep(n), seen)
 	count, lost = signs.LostGPUs(n, had)
 	return count, had, lost
 }
 
-// WellAgain says that the node of the exhausted repair was found well, and that its machine has all of its GPUs.
+// WellAgain reports whether the node of the exhausted repair was found well and its machine has all
+// of its GPUs.
 func (r *Record) WellAgain(n *corev1.Node) bool {
-	_, _, lost := r.LostGPUs(n, 0) // its intent has what the ledger has seen
+	_, _, lost := r.LostGPUs(n, 0) // the record's intent has the number of the ledger
 	return !r.WellSince.IsZero() && !lost
 }
 
-// WithGPUsBefore is the Node as a witness must see it: if its machine lost GPUs, its label says as many as the machine had. Otherwise it
-// is the Node itself. seen is the most GPUs that the ledger has seen; zero: none.
+// WithGPUsBefore returns the Node as a witness must see it. If the machine lost GPUs, the Node's
+// label has the number that the machine had. Otherwise the Node is returned unchanged. seen is the
+// most GPUs that the ledger has recorded; zero: none.
 func WithGPUsBefore(n *corev1.Node, r *Record, seen int) *corev1.Node {
 	if n == nil {
 		return n

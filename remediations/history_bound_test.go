@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestTheHistorySaysSinceWhenItLacksNothing: whatever was forgotten ended before that.
+// TestTheHistorySaysSinceWhenItLacksNothing: every forgotten repair ended before that time.
 func TestTheHistorySaysSinceWhenItLacksNothing(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]func(i int) Entry{

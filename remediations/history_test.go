@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// done are the outcomes of repairs that were more than observed.
+// done are all outcomes except Observed.
 var done = slices.DeleteFunc(slices.Clone(Outcomes), func(o Outcome) bool { return o == OutcomeObserved })
 
 var anyEntry = rapid.Custom(func(t *rapid.T) Entry {
@@ -24,7 +24,7 @@ var anyEntry = rapid.Custom(func(t *rapid.T) Entry {
 	}
 })
 
-// anyObserved is a repair that was only observed.
+// anyObserved is a repair that only observed.
 var anyObserved = rapid.Custom(func(t *rapid.T) Entry {
 	e := anyEntry.Draw(t, "entry")
 	e.Outcome, e.Steps = OutcomeObserved, Attempts{}
@@ -32,7 +32,7 @@ var anyObserved = rapid.Custom(func(t *rapid.T) Entry {
 	return e
 })
 
-// TestHistoryRemembersTenOfEachKind: one kind that is busy never makes Drydock forget another.
+// TestHistoryRemembersTenOfEachKind: many repairs of one kind never displace another kind.
 func TestHistoryRemembersTenOfEachKind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var text string
@@ -54,7 +54,8 @@ func TestHistoryRemembersTenOfEachKind(t *testing.T) {
 	})
 }
 
-// TestWhatWasObservedForgetsNothingThatWasDone: the two have room of their own, and the newest of each kind stay.
+// TestWhatWasObservedForgetsNothingThatWasDone: observed repairs and repairs that acted have
+// separate room, and the newest of each kind stay.
 func TestWhatWasObservedForgetsNothingThatWasDone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var with, without, alone string
@@ -88,8 +89,8 @@ func TestHistoryThatCannotBeReadIsLeftOut(t *testing.T) {
 	require.Len(t, DecodeHistory(`[{"id":"r0","colour":"red"}]`), 1, "a later version's history is still told")
 }
 
-// TestHistoryKeepsWhatIsStillToBeTakenBack: a cordon that Drydock left on the Node is known by that entry alone. Once it is taken back, the
-// entry is as old as any other.
+// TestHistoryKeepsWhatIsStillToBeTakenBack: only this entry records a cordon that Drydock left on
+// the Node. After the cordon is undone, the entry ages like any other.
 func TestHistoryKeepsWhatIsStillToBeTakenBack(t *testing.T) {
 	cordon := Entry{ID: "r-cordon", Policy: "p", Outcome: OutcomeCancelled, By: ByPerson, Left: []Undo{{Kind: UndoCordon}}}
 	text := EncodeHistory(nil, cordon)
@@ -108,7 +109,8 @@ func TestHistoryKeepsWhatIsStillToBeTakenBack(t *testing.T) {
 	require.False(t, slices.ContainsFunc(DecodeHistory(text), left))
 }
 
-// TestHistoryIsBounded: however long what it tells, it leaves room for the rest of what a Node carries.
+// TestHistoryIsBounded: even with long messages the history leaves room for the other annotations
+// of a Node.
 func TestHistoryIsBounded(t *testing.T) {
 	for name, why := range map[string]string{"plain": strings.Repeat("x", 300), "nothing but escapes": strings.Repeat("\x00", 1024)} {
 		t.Run(name, func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARecordNamesNoGuardThatHoldsItNoMore: what holds all nodes alike is written on none of them, but where a record names a guard of
-// its node's own, once.
+// TestARecordNamesNoGuardThatHoldsItNoMore: a hold of all nodes is written on no Node, except once,
+// to replace a hold of the node's own.
 func TestARecordNamesNoGuardThatHoldsItNoMore(t *testing.T) {
 	soon := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
 	pending := &Record{ID: "aaaaaa", Phase: PhasePending}

@@ -19,13 +19,14 @@ import (
 
 const module = "drydock.dev/drydock/"
 
-// room is a row of the table of docs/contributing/architecture.md: some folders, and what of Drydock they import.
+// room is a row of the table in docs/contributing/architecture.md: some folders, and the folders of
+// Drydock that they import.
 type room struct {
 	folders, imports []string
 	all              bool
 }
 
-// rooms are the rows of the table.
+// rooms returns the rows of the table.
 func rooms(t *testing.T) (out []room) {
 	t.Helper()
 	text, err := os.ReadFile("../docs/contributing/architecture.md")
@@ -37,7 +38,7 @@ func rooms(t *testing.T) (out []room) {
 	named := func(cell string) (out []string) {
 		for _, m := range word.FindAllStringSubmatch(cell, -1) {
 			name := m[1]
-			if matches, _ := filepath.Glob(name); len(matches) > 0 { // below remediations, where this test stands
+			if matches, _ := filepath.Glob(name); len(matches) > 0 { // the name is relative to remediations, the folder of this test
 				name = "remediations/" + name
 			}
 			matches, err := filepath.Glob("../" + name)
@@ -57,8 +58,8 @@ func rooms(t *testing.T) (out []room) {
 	return out
 }
 
-// suits says that the name, which may have a star for a folder, is that of the folder or of one above it. The longer it is, the closer.
-// The core is its own folder alone.
+// suits reports whether the name is the name of the folder or of one above it. The name may have a
+// star for a folder. A longer name is closer. The core is its own folder alone.
 func suits(name, folder string) (closeness int) {
 	if name == "remediations" && folder != name {
 		return 0
@@ -74,7 +75,8 @@ func suits(name, folder string) (closeness int) {
 	return 2*n - strings.Count(name, "*")
 }
 
-// imported is what of Drydock each folder of the product imports, but for its tests.
+// imported returns the folders of Drydock that each folder of the product imports, without its
+// tests.
 func imported(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string]map[string]bool{}
@@ -116,7 +118,7 @@ func imported(t *testing.T) map[string][]string {
 	return out
 }
 
-// misfits are the sentences about folders whose imports are not those of the table.
+// misfits returns a message for each folder whose imports differ from the table.
 func misfits(rooms []room, imported map[string][]string) (out []string) {
 	used := map[string]bool{}
 	for _, folder := range slices.Sorted(maps.Keys(imported)) {
@@ -156,8 +158,9 @@ func misfits(rooms []room, imported map[string][]string) (out []string) {
 	return out
 }
 
-// TestTheHouseIsAsItsTableSays: each folder imports what its row of the table in docs/contributing/architecture.md names, and nothing else of Drydock. So
-// no provider knows another, the engine knows none, and what is for tests alone stays there.
+// TestTheHouseIsAsItsTableSays: each folder imports exactly the folders of Drydock in its row of
+// the table in docs/contributing/architecture.md. So no provider knows another, the engine knows no
+// provider, and test helpers stay in tests.
 func TestTheHouseIsAsItsTableSays(t *testing.T) {
 	table, code := rooms(t), imported(t)
 	require.Empty(t, misfits(table, code))

@@ -11,8 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// NextIntentID names the attempt that is about to be made. One that was given back is made again under a longer name, its
-// own: a process that led before may remember that the call was withheld, and must not take the next call for that one.
+// NextIntentID returns the id of the attempt that comes next. A withheld attempt is made again
+// under a longer id of its own. A former leader may remember that the call was withheld, and must
+// not take the next call for that one.
 func NextIntentID(r *Record, s StepRef, now time.Time) string {
 	if r.Withheld() {
 		return intentID(r, s) + "-" + strconv.FormatInt(now.UnixNano(), 36)
@@ -20,11 +21,11 @@ func NextIntentID(r *Record, s StepRef, now time.Time) string {
 	return intentID(r, s)
 }
 
-// intentID names one attempt of one step of one repair.
+// intentID returns the id of one attempt of one step of one repair.
 func intentID(r *Record, s StepRef) string { return fmt.Sprintf("%s-%d-%d", r.ID, s.Index, s.Attempt) }
 
-// Issued is the attempt of the intent, read from its name; false: none was issued. While the repair is Pending, Step already
-// names the next attempt.
+// Issued returns the attempt of the intent, parsed from its id; false: no attempt was issued. While
+// the repair is Pending, Step already names the next attempt.
 func (r *Record) Issued() (StepRef, bool) {
 	if r.Intent == nil {
 		return StepRef{}, false
@@ -36,8 +37,8 @@ func (r *Record) Issued() (StepRef, bool) {
 	return ref, ok
 }
 
-// AttemptNamed reads the step's index and the attempt from the name of an attempt of the repair; false: it is none of these. The step's name
-// is not in it.
+// AttemptNamed parses the step's index and the attempt's number from the id of an attempt of the
+// repair. It returns false for any other id. The id does not contain the step's name.
 func AttemptNamed(repair, attempt string) (ref StepRef, ok bool) {
 	if _, err := fmt.Sscanf(attempt, repair+"-%d-%d", &ref.Index, &ref.Attempt); err != nil {
 		return StepRef{}, false
@@ -45,25 +46,27 @@ func AttemptNamed(repair, attempt string) (ref StepRef, ok bool) {
 	return ref, true
 }
 
-// Of says that the intent is one for the attempt.
+// Of reports whether the intent is one for the attempt.
 func (i *Intent) Of(r *Record, s StepRef) bool {
 	id := intentID(r, s)
 	return i != nil && (i.ID == id || strings.HasPrefix(i.ID, id+"-"))
 }
 
-// Ahead says that the step was issued at a time which this process's clock has not reached: whatever it looks at now
-// would seem to be from before, and looking again at once would never end.
+// Ahead reports whether the step was issued at a time that this replica's clock has not reached.
+// Each observation would then seem older than the step, and Drydock would repeat the observation
+// without end.
 func (i *Intent) Ahead(now time.Time) bool { return !now.After(i.At) }
 
-// maxBefore bounds what a provider keeps with an intent.
+// maxBefore bounds what a record keeps for a provider in an intent.
 const maxBefore = 1 << 10
 
-// Before is what a provider found right before a step: one JSON object, kept with the intent. Without it nobody could prove
-// afterwards that a machine was replaced and not merely deleted. The provider that wrote it is the only one that reads it.
-// Empty: nothing was kept.
+// Before is what a provider found right before a step: one JSON object, kept with the intent. It
+// later proves that a machine was replaced, and not merely deleted. Only the provider that wrote it
+// reads it. Empty: nothing was kept.
 type Before string
 
-// Keeping is a provider's answer that nothing speaks against the step, with what the provider needs to know again afterwards.
+// Keeping returns a provider's answer that nothing prevents the step. v is what the provider needs
+// for the proof afterwards.
 func Keeping(v any) Survey {
 	b := Before(EncodeJSON(v))
 	if err := b.Check(); err != nil {
@@ -72,7 +75,8 @@ func Keeping(v any) Survey {
 	return Survey{Before: b}
 }
 
-// Read gives the provider back what it kept. A key that v does not have is an error: another provider, or another version, wrote it.
+// Read decodes what the provider kept into v. A key that v does not have is an error: another
+// provider, or another version, wrote it.
 func (b Before) Read(v any) error {
 	if b == "" {
 		return errors.New("the record does not say what there was before the step")
@@ -83,10 +87,11 @@ func (b Before) Read(v any) error {
 	return nil
 }
 
-// MarshalJSON writes the object as it is, so that a record stays readable, and is what earlier versions wrote.
+// MarshalJSON writes the object unchanged, so that a record stays readable and equals what earlier
+// versions wrote.
 func (b Before) MarshalJSON() ([]byte, error) { return []byte(b), b.Check() }
 
-// UnmarshalJSON takes any object. What is in it is for its provider to understand.
+// UnmarshalJSON accepts any object. Only its provider knows the content.
 func (b *Before) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
@@ -109,7 +114,7 @@ func (b Before) Check() error {
 	return nil
 }
 
-// withholding is the error of a last look that withholds a call. Its reason is the one that the record gives.
+// withholding is the error of a last look that withholds a call. The record gives its reason.
 type withholding struct {
 	reason Reason
 	error
@@ -117,12 +122,12 @@ type withholding struct {
 
 func (w withholding) Unwrap() error { return w.error }
 
-// Withhold is an error that withholds a call for the reason.
+// Withhold returns an error that withholds a call for the reason.
 func Withhold(reason Reason, format string, args ...any) error {
 	return withholding{reason, fmt.Errorf(format, args...)}
 }
 
-// WithheldFor is the reason that the last look's error gives; otherwise: that of an error which gives none.
+// WithheldFor returns the reason of the last look's error, or otherwise if the error has no reason.
 func WithheldFor(err error, otherwise Reason) Reason {
 	if w := (withholding{}); errors.As(err, &w) {
 		return w.reason
@@ -130,13 +135,14 @@ func WithheldFor(err error, otherwise Reason) Reason {
 	return otherwise
 }
 
-// Withheld says that the attempt which was to be made last was given back: no intent is left, and its Step is still to come.
+// Withheld reports whether the last attempt was withheld: its intent has no id, and Step is still
+// to be issued.
 func (r *Record) Withheld() bool {
 	return r.Phase == PhasePending && r.Intent != nil && r.Intent.ID == ""
 }
 
-// NameIntent names an intent whose attempt was given back, when the repair goes on without making it: only while the record is
-// Pending is an intent without a name one that is still to come.
+// NameIntent gives a withheld intent an id when the repair continues without that attempt. Only in
+// a Pending record does an intent without an id mean an attempt that is still to come.
 func (r *Record) NameIntent() {
 	if r.Intent != nil && r.Intent.ID == "" {
 		r.Intent.ID = r.ID + "-withheld"

@@ -11,25 +11,27 @@ import (
 	"drydock.dev/drydock/remediations/announce"
 )
 
-// Journal is all of Drydock's that a Node carries, decoded.
+// Journal is all data that Drydock keeps on a Node, decoded.
 type Journal struct {
 	Record *Record
-	// Malformed is why one of the records cannot be read, Unreadable are the keys of all those. Record is nil where it is one of them.
+	// Malformed is why one of the records cannot be read. Unreadable are the keys of all such
+	// records. Record is nil if the node's own record is one of them.
 	Malformed  error
 	Unreadable []string
-	// Superseded are the records by which nothing goes on, by key: those of another machine that had a Node of this name, and those of
-	// repairs that the history has ended.
+	// Superseded are the records that no repair continues from, by key. They are records of another
+	// machine that had a Node of this name, or of repairs that have ended according to the history.
 	Superseded map[string]*Record
 	Alerts     []Alert
-	// History are the repairs that ended on the Node's machine, Past those that ended on another machine that had a Node of this name.
+	// History are the ended repairs of the Node's machine. Past are those of other machines that
+	// had a Node of this name.
 	History, Past []Entry
-	// OtherRepairs are the records of the node's other targets that are in flight.
+	// OtherRepairs are the records in flight of the node's other targets.
 	OtherRepairs []*Record
-	// Records are those of all of the node's other targets, by key.
+	// Records are the records of all of the node's other targets, by key.
 	Records map[string]*Record
 }
 
-// Of are the records of the kind, by key.
+// Of returns the records of the kind, by key.
 func (j Journal) Of(kind Kind) map[string]*Record {
 	out := map[string]*Record{}
 	for key, r := range j.Records {
@@ -40,10 +42,12 @@ func (j Journal) Of(kind Kind) map[string]*Record {
 	return out
 }
 
-// Location is the record of the repair of the location that the node led when that began; nil: there is none.
+// Location returns the record of a location's repair, if the node led the location when the repair
+// began; nil: no record.
 func (j Journal) Location() *Record { return j.Records[LocationKey] }
 
-// UnderWay is the repair of that id that has not ended, of the node or of another of its targets; nil: there is none.
+// UnderWay returns the repair with the id that has not ended, of the node or of another of its
+// targets; nil: no such repair.
 func (j Journal) UnderWay(id string) *Record {
 	if j.Record != nil && j.Record.ID == id {
 		return j.Record
@@ -56,12 +60,12 @@ func (j Journal) UnderWay(id string) *Record {
 	return nil
 }
 
-// Knows says whether the journal names a repair of that id, under way or ended.
+// Knows reports whether the journal has a repair with the id, under way or ended.
 func (j Journal) Knows(id string) bool {
 	return j.UnderWay(id) != nil || slices.ContainsFunc(j.Whole(), func(e Entry) bool { return e.ID == id })
 }
 
-// ToUndo is what Drydock did to the Node and has not taken back yet.
+// ToUndo returns Drydock's changes to the Node that are still to be undone.
 func (j Journal) ToUndo() (undo []Undo) {
 	if j.Record != nil {
 		undo = append(undo, j.Record.Undo...)
@@ -75,27 +79,30 @@ func (j Journal) ToUndo() (undo []Undo) {
 	return undo
 }
 
-// OwnTaint says that the taint is one that Drydock has on record.
+// OwnTaint reports whether Drydock has the taint on record as its own.
 func (j Journal) OwnTaint(t corev1.Taint) bool {
 	return slices.ContainsFunc(j.ToUndo(), func(u Undo) bool { return u.Set(t) })
 }
 
-// Announced says that the Node's annotation is an announcement that Drydock has on record, with its value.
+// Announced reports whether the Node's annotation is an announcement that Drydock has on record,
+// with its value.
 func (j Journal) Announced(n *corev1.Node, key string) bool {
 	return n.Annotations[key] == announce.Value && slices.ContainsFunc(j.ToUndo(), func(u Undo) bool { return u.announces(key) })
 }
 
-// OwnCondition says that Drydock set the condition. Its reason alone tells, whatever is on record.
+// OwnCondition reports whether Drydock set the condition. The condition's reason alone decides; the
+// record does not count.
 func (j Journal) OwnCondition(c corev1.NodeCondition) bool { return announce.Own(c) }
 
-// Caused says that the condition appeared after the last step of the node's repair was issued.
+// Caused reports whether the condition appeared after the last step of the node's repair was
+// issued.
 func (j Journal) Caused(c corev1.NodeCondition) bool {
 	r := j.Record
 	return r != nil && r.Intent != nil && !c.LastTransitionTime.Time.Before(r.Intent.At)
 }
 
-// ConditionsDue are the conditions to set and to remove, so that those of the Node say what its record says. Where the record cannot be
-// read, nothing is due.
+// ConditionsDue returns the conditions to set and to remove, so that the Node's conditions match
+// its record. If the record cannot be read, it returns none.
 func (j Journal) ConditionsDue(n *corev1.Node) (set []corev1.NodeCondition, remove []corev1.NodeConditionType) {
 	if j.CannotRead(NodeRepairKey) {
 		return nil, nil
@@ -108,7 +115,7 @@ func (g Registry) ReadJournal(n *corev1.Node) Journal {
 	j := Journal{Alerts: AlertsOn(n.Annotations)}
 	j.readHistory(n)
 	j.forgetCancels()
-	for _, k := range slices.Sorted(maps.Keys(n.Annotations)) { // of two that cannot be read, always the same is named
+	for _, k := range slices.Sorted(maps.Keys(n.Annotations)) { // so that of several unreadable records always the same one is named
 		if !strings.HasPrefix(k, RepairPrefix) {
 			continue
 		}
@@ -142,10 +149,10 @@ func (j *Journal) keep(key string, r *Record) {
 	j.Records[key] = r
 }
 
-// CannotRead says that the record under the key cannot be read.
+// CannotRead reports whether the record under the key cannot be read.
 func (j Journal) CannotRead(key string) bool { return slices.Contains(j.Unreadable, key) }
 
-// OccupyingKey says that a record under the key has its phase in the label of its Node.
+// OccupyingKey reports whether the Node's phase label shows the phase of the record under the key.
 func OccupyingKey(key string) bool {
 	kind, known := kindOfKey(key)
 	return known && kind.one()
@@ -154,8 +161,8 @@ func OccupyingKey(key string) bool {
 // occupyingKeys are the keys of the records that occupy their Node.
 var occupyingKeys = []string{NodeRepairKey, LocationKey}
 
-// InFlight says which repair, if any, occupies the node: the webhook asks it before it lets a person in. Sidecar
-// repairs occupy nobody's node.
+// InFlight returns the repair that occupies the node, if any. The webhook calls it before it lets a
+// person change the node. Sidecar repairs do not occupy their node.
 func (g Registry) InFlight(n *corev1.Node) *Record {
 	for _, key := range occupyingKeys {
 		if r, err := g.DecodeRecord(n.Annotations[key]); err == nil && r.Phase.InFlight() {
@@ -165,8 +172,8 @@ func (g Registry) InFlight(n *corev1.Node) *Record {
 	return nil
 }
 
-// LabelFor is the value of PhaseLabel on a Node with these annotations: of the repairs that occupy it, the phase that a person
-// must know of first. Empty: no label.
+// LabelFor returns the value of PhaseLabel on a Node with these annotations. Of the repairs that
+// occupy the Node, it is the phase that matters most to a person. Empty: no label.
 func (g Registry) LabelFor(annotations map[string]string) Phase {
 	var label Phase
 	rank := map[Phase]int{PhasePending: 1, PhaseExhausted: 2, PhaseVerifying: 3, PhaseActing: 4}
@@ -178,8 +185,8 @@ func (g Registry) LabelFor(annotations map[string]string) Phase {
 	return label
 }
 
-// Ends says that the end of that alert is what a repair in flight on the Node waits for, and finds out by itself: nothing
-// is decided by its being written there.
+// Ends reports whether a repair in flight on the Node waits for the end of that alert. Such a
+// repair finds the end by itself, so writing it on the Node changes no decision.
 func (g Registry) Ends(n *corev1.Node, fingerprint string) bool {
 	if !Phase(n.Labels[PhaseLabel]).InFlight() {
 		return false
@@ -188,14 +195,14 @@ func (g Registry) Ends(n *corev1.Node, fingerprint string) bool {
 	return err == nil && r.Phase.InFlight() && r.Cause.Alert == fingerprint
 }
 
-// ReadJournal is that of a Drydock to which nobody added a remediation.
+// ReadJournal is Registry.ReadJournal with the shipped remediations alone.
 func ReadJournal(n *corev1.Node) Journal { return Registry(nil).ReadJournal(n) }
 
-// InFlight is that of a Drydock to which nobody added a remediation.
+// InFlight is Registry.InFlight with the shipped remediations alone.
 func InFlight(n *corev1.Node) *Record { return Registry(nil).InFlight(n) }
 
-// Cancelled is the last repair of the alert, if a person cancelled it. The history goes before what the alert remembers,
-// because a repair that acted since is in it.
+// Cancelled returns the last repair of the alert, if a person cancelled it. The history takes
+// precedence over the alert's own field, because the history has any later repair that acted.
 func (j Journal) Cancelled(a *Alert) *CancelledRepair {
 	for _, e := range j.History {
 		switch {

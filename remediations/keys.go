@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Keys on the Node. AlertPrefix, RepairPrefix, HistoryKey and PhaseLabel are Drydock's own; the others are people's.
+// Keys on the Node. Only Drydock writes AlertPrefix, RepairPrefix, HistoryKey and PhaseLabel;
+// people write the others.
 const (
 	AlertPrefix   = "alert.drydock.dev/"
 	RepairPrefix  = "repair.drydock.dev/"
@@ -29,29 +30,31 @@ const (
 	ExcludeLabel  = "drydock.dev/exclude"
 )
 
-// VersionKey on the ledger's ConfigMap is the version of the Drydock that wrote it last.
+// VersionKey, on the ledger's ConfigMap, is the version of the Drydock that wrote the ConfigMap
+// last.
 const VersionKey = "drydock.dev/version"
 
-// FieldManager is the name under which Drydock writes; managedFields carry it, which is how an undo knows its own work.
+// FieldManager is the field manager of Drydock's writes. An undo finds Drydock's own changes by
+// this name in managedFields.
 const FieldManager = "drydock"
 
-// Bounds of what is kept on one Node.
+// Bounds of what Drydock keeps on one Node.
 const (
 	MaxAlertsPerNode = 64
 	MaxBytesPerNode  = 64 << 10
-	// MaxAlertBytes is the alerts' part of it: the rest is room for the node's record and its leader's, the history, and
-	// people's keys. An alert that was let in may get cancelledBytes longer.
+	// MaxAlertBytes is the part for alerts. The rest is room for the node's record, its leader's
+	// record, the history, and people's keys. An accepted alert may later grow by cancelledBytes.
 	MaxAlertBytes  = MaxBytesPerNode - 2*MaxRecordBytes - maxHistoryBytes - maxObservedBytes - 1<<10 - MaxAlertsPerNode*cancelledBytes
 	cancelledBytes = 64
 )
 
-// Owned says whether key is one that only Drydock may write.
+// Owned reports whether only Drydock may write the key.
 func Owned(key string) bool {
 	return strings.HasPrefix(key, AlertPrefix) || strings.HasPrefix(key, RepairPrefix) ||
 		key == HistoryKey || key == PhaseLabel
 }
 
-// OwnBytes is what all of Drydock's keys take of a Node.
+// OwnBytes returns how many bytes all of Drydock's keys take on a Node.
 func OwnBytes(annotations map[string]string) int {
 	size := 0
 	for k, v := range annotations {
@@ -62,24 +65,25 @@ func OwnBytes(annotations map[string]string) int {
 	return size
 }
 
-// Relevant says whether key is any that Drydock reads or writes.
+// Relevant reports whether Drydock reads or writes the key.
 func Relevant(key string) bool { return Owned(key) || strings.HasPrefix(key, "drydock.dev/") }
 
-// Excluded says whether a person took the node out of Drydock's hands: the label drydock.dev/exclude with any value but "false".
+// Excluded reports whether a person excluded the node from repairs: it has the label
+// drydock.dev/exclude with any value but "false".
 func Excluded(n *corev1.Node) bool {
 	v, ok := n.Labels[ExcludeLabel]
 	return ok && v != "false"
 }
 
-// Pause is what drydock.dev/pause says.
+// Pause is the content of drydock.dev/pause.
 type Pause struct {
-	// Until is when it ends by itself; zero: not before somebody removes it.
+	// Until is when the pause ends by itself; zero: it ends when a person removes it.
 	Until time.Time
 	Why   string
 }
 
-// ParsePause reads "true[ why]" or "<RFC 3339>[ why]". The error says how to write it; a caller that cannot read the
-// value must hold, as the person who wrote it meant to.
+// ParsePause parses "true[ why]" or "<RFC 3339>[ why]". The error explains the form. A caller that
+// gets an error must hold repairs, because the person who wrote the value wanted a pause.
 func ParsePause(v string) (Pause, error) {
 	head, why, _ := strings.Cut(strings.TrimSpace(v), " ")
 	why = strings.TrimSpace(why)
@@ -94,7 +98,7 @@ func ParsePause(v string) (Pause, error) {
 	return Pause{Until: until, Why: why}, nil
 }
 
-// ParseReset reads drydock.dev/reset, whose only value is "true".
+// ParseReset checks drydock.dev/reset. Its only value is "true".
 func ParseReset(v string) error {
 	if v != "true" {
 		return fmt.Errorf("%s=%q is not understood: the only value is \"true\"", ResetKey, clip(v, 80))
@@ -102,23 +106,24 @@ func ParseReset(v string) error {
 	return nil
 }
 
-// IsID says whether v has the form of a repair's id.
+// IsID reports whether v has the form of a repair's id.
 func IsID(v string) bool { return len(v) == idLength && ofIDLetters(v) }
 
 func ofIDLetters(v string) bool {
 	return !strings.ContainsFunc(v, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 }
 
-// errEmptyName is for names that are no object's name at all.
+// errEmptyName is the error for an empty name.
 var errEmptyName = errors.New("the name is empty")
 
-// ValidNodeName says why name cannot be a Node's. A name from an alert is used only where it equals an existing
-// object's; this check keeps nonsense out of look-ups, logs and messages before that.
+// ValidNodeName returns why name cannot be the name of a Node. A name from an alert is used only if
+// it equals the name of an existing object. This check runs before, so that invalid names do not
+// reach look-ups, logs and messages.
 func ValidNodeName(name string) error {
 	return ValidName(name, 253, "lower-case letters, digits, '-' and '.'", "-.")
 }
 
-// ValidName allows letters, digits, and the characters of more.
+// ValidName accepts letters, digits, and the characters of more.
 func ValidName(name string, longest int, allowed, more string) error {
 	if name == "" {
 		return errEmptyName
@@ -134,5 +139,6 @@ func ValidName(name string, longest int, allowed, more string) error {
 	return nil
 }
 
-// clip makes s fit for a message: one line of at most n bytes, of characters that show, and "…" where it was cut.
+// clip shortens s for a message: one line of at most n bytes, of printable characters, with "…"
+// where text was cut.
 func clip(s string, n int) string { return text.Line(s, n) }

@@ -84,7 +84,8 @@ func TestParseReset(t *testing.T) {
 	}
 }
 
-// TestValidNodeName: what is no Node's name never reaches a look-up, a log or a shell.
+// TestValidNodeName: a text that is not the name of a Node never reaches a look-up, a log or a
+// shell.
 func TestValidNodeName(t *testing.T) {
 	for _, name := range []string{"n1", "ip-10-0-0-1.eu-west-1.compute.internal", "0", strings.Repeat("a", 253)} {
 		require.NoError(t, ValidNodeName(name), name)
@@ -123,7 +124,7 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
-// TestClipCutsAtARuneAndLeavesNothingThatATerminalObeys: messages are printed by kubectl.
+// TestClipCutsAtARuneAndLeavesNothingThatATerminalObeys: kubectl prints messages to a terminal.
 func TestClipCutsAtARuneAndLeavesNothingThatATerminalObeys(t *testing.T) {
 	require.Equal(t, "a [31mb c", Clip("a\x1b[31mb\nc", 80))
 	require.Equal(t, "gpj.exe", Clip("\u202egpj.exe", 80), "nor anything that reverses the direction of writing")

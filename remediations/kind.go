@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Kind is a kind of target: what a policy is about, what a remediation repairs, whose repair a slot or an entry of the history
-// is of.
+// Kind is a kind of target. Policies, remediations, slots and entries of the history each have one.
 type Kind string
 
 const (
@@ -19,28 +18,32 @@ const (
 	KindNode Kind = ""
 	// KindSidecar: the sidecar of a pod.
 	KindSidecar Kind = "sidecar"
-	// KindLocation: a location of the mesh, by the node that leads it.
+	// KindLocation: a location of the mesh, identified by the node that leads it.
 	KindLocation Kind = "leader"
-	// KindAPIServer: the API servers, whose repair no Node carries.
+	// KindAPIServer: the API servers. No Node has the record of their repair.
 	KindAPIServer Kind = "apiserver"
 )
 
-// TargetKind is a kind of target that this installation knows, beside nodes.
+// TargetKind is a kind of target that this installation supports, beside nodes.
 type TargetKind struct {
 	Kind Kind
-	// Name reads out of an alert which target it is about, by the labels that the policy names. An error: it names none.
+	// Name returns the name of the alert's target, from the labels that the policy lists. It
+	// returns an error if they name no target.
 	Name func(p *Policy, labels map[string]string) (string, error)
-	// Unknown is why an alert about one that nobody has is none of ours; empty: MisrouteNoTarget.
+	// Unknown is the result for an alert whose target does not exist; empty: MisrouteNoTarget.
 	Unknown Misroute
-	// Called is what people call one of them, Selects what a policy about them is for; empty: by the kind's name, and nodes.
+	// Called is the name of one target in messages; empty: the kind's name. Selects is what a
+	// policy about such targets is for; empty: nodes.
 	Called, Selects string
-	// NotAsked says why nobody can ask for their repair on a Node; empty: it depends on the policy alone.
+	// NotAsked is why a person cannot request such a repair on a Node; empty: only the policy
+	// decides.
 	NotAsked string
-	// Served says that this installation has what their repair needs beside its step; nil: it needs nothing.
+	// Served reports whether this installation has what the repair needs beside its step; nil:
+	// nothing else is needed.
 	Served func(c *Config) bool
 }
 
-// kind is what is known of the kind.
+// kind returns the TargetKind of the kind.
 func (c *Config) kind(of Kind) TargetKind {
 	for _, k := range c.Kinds {
 		if k.Kind == of {
@@ -50,10 +53,11 @@ func (c *Config) kind(of Kind) TargetKind {
 	return TargetKind{Kind: of}
 }
 
-// Called is what people call a target of the kind.
+// Called returns the name of one target of the kind in messages.
 func (c *Config) Called(kind Kind) string { return cmp.Or(c.kind(kind).Called, "a "+string(kind)) }
 
-// Misroute is why an alert is none of ours; its values are those of the metric drydock_alerts_received_total.
+// Misroute is why an alert is not Drydock's. Its values are label values of the metric
+// drydock_alerts_received_total.
 type Misroute string
 
 const (
@@ -66,12 +70,13 @@ const (
 	MisrouteOtherCluster    Misroute = "other_cluster"
 )
 
-// Unknown is why an alert about a target of the kind that nobody has is none of ours.
+// Unknown returns the Misroute for an alert whose target, of this kind, does not exist.
 func (c *Config) Unknown(kind Kind) Misroute {
 	return cmp.Or(c.kind(kind).Unknown, MisrouteNoTarget)
 }
 
-// NameOf is the name of the target that the alert is about by the policy. An error: it names none.
+// NameOf returns the name of the alert's target according to the policy. It returns an error if the
+// alert names no target.
 func (c *Config) NameOf(p *Policy, labels map[string]string) (string, error) {
 	if p.Kind == KindNode {
 		return nodeName(p, labels)
@@ -90,11 +95,11 @@ func nodeName(p *Policy, labels map[string]string) (string, error) {
 	return name, ValidNodeName(name)
 }
 
-// one says that a Node has a record of the kind at most. Such a repair occupies its Node: the Node's phase label says so, and
-// admission knows of it.
+// one reports whether a Node has at most one record of the kind. Such a repair occupies its Node:
+// the Node's phase label shows it, and the admission webhook checks it.
 func (k Kind) one() bool { return k == KindNode || k == KindLocation }
 
-// KeyOf is the key of the record of the kind's target of that name.
+// KeyOf returns the key of the record of the target with that kind and name.
 func KeyOf(kind Kind, name string) string {
 	switch {
 	case kind == KindNode:
@@ -106,7 +111,7 @@ func KeyOf(kind Kind, name string) string {
 	return fmt.Sprintf("%s%s-%x", RepairPrefix, kind, sum[:8])
 }
 
-// kindOfKey is the kind whose records stand under the key; false: it is no such key.
+// kindOfKey returns the kind of the records under the key; false: the key is not one of a record.
 func kindOfKey(key string) (Kind, bool) {
 	if key == NodeRepairKey {
 		return KindNode, true
@@ -116,7 +121,7 @@ func kindOfKey(key string) (Kind, bool) {
 	return kind, kind != KindNode && kind.one() == (!hash && many == "")
 }
 
-// name is that of the record's target; the node itself has none.
+// name returns the name of the record's target; the node itself has none.
 func (r *Record) name() string {
 	if r.Pod != nil {
 		return r.Pod.String()
@@ -124,7 +129,8 @@ func (r *Record) name() string {
 	return cmp.Or(r.Location, r.Target)
 }
 
-// kind is that of the record's target; of names the kind of one that has no field of its own.
+// kind returns the kind of the record's target. For a kind without a field of its own, the
+// remediation `of` gives the kind.
 func (r *Record) kind(of Remediation) Kind {
 	switch {
 	case r.Pod != nil:
@@ -137,20 +143,23 @@ func (r *Record) kind(of Remediation) Kind {
 	return KindNode
 }
 
-// Shares says that the repair and others on its Node do not exclude each other, but for the node's own.
+// Shares reports whether other repairs may run on the Node at the same time. Only the node's own
+// repair excludes it.
 func (r *Record) Shares() bool { return r.Pod != nil }
 
-// Subject is a target that is not the node itself, and that Drydock has something on: alerts that a policy takes, or a repair.
+// Subject is a target, other than the node itself, that has a repair or alerts that a policy takes.
 type Subject struct {
-	// Key is that of its record, Name tells it from the others of its kind on the Node.
+	// Key is the key of the target's record. Name distinguishes the target from others of its kind
+	// on the Node.
 	Key, Name string
 	Record    *Record
-	// Alerts about it, oldest first.
+	// Alerts are the target's alerts, oldest first.
 	Alerts []Alert
 }
 
-// Subjects are those of the kind that the journal has something on: the ones under repair first, then by the age of their alerts.
-// Of a kind that a Node has one of at most, alerts about another one wait until this one is done with.
+// Subjects returns the targets of the kind that the journal has records or alerts of. Those under
+// repair come first, then the others by the age of their alerts. If a Node can have only one target
+// of the kind, alerts about another target wait.
 func (c *Config) Subjects(kind Kind, j Journal) []Subject {
 	var out []Subject
 	add := func(key, name string) *Subject {
@@ -161,7 +170,7 @@ func (c *Config) Subjects(kind Kind, j Journal) []Subject {
 		}
 		return &out[i]
 	}
-	if len(j.Records) > 0 { // most Nodes have none, and in a storm each is asked in each pass
+	if len(j.Records) > 0 { // most Nodes have none, and in a storm each pass calls this for each Node
 		records := j.Of(kind)
 		for _, key := range slices.Sorted(maps.Keys(records)) {
 			add(key, records[key].name()).Record = records[key]
@@ -181,8 +190,8 @@ func (c *Config) Subjects(kind Kind, j Journal) []Subject {
 	return out
 }
 
-// Entry is what the history calls it.
+// Entry returns the target's name in history entries.
 func (s *Subject) Entry() string { return strings.TrimPrefix(s.Key, RepairPrefix) }
 
-// KindOf is the kind of an entry's target: all sidecars of a node are of one.
+// KindOf returns the kind of a history entry's target. All sidecars of a node are of one kind.
 func KindOf(target string) Kind { kind, _, _ := strings.Cut(target, "-"); return Kind(kind) }

@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Window is a weekly time in which disruptive repairs may begin. From after To means that it crosses midnight and
-// belongs to the day on which it begins.
+// Window is a weekly time when disruptive repairs may begin. If From is later than To, the window
+// crosses midnight and belongs to the day of its beginning.
 type Window struct {
-	// Days on which it begins; none means every day.
+	// Days are the days when the window begins; empty: every day.
 	Days []time.Weekday
 	// From and To are times of day on the wall clock of Location, to the minute; To is not part of the window.
 	From, To WallTime
@@ -26,8 +26,8 @@ type WallTime struct{ Hour, Minute int }
 
 func (w WallTime) minutes() int { return w.Hour*60 + w.Minute }
 
-// Contains says whether the window is open at t. It compares what the wall clock shows, so an hour that daylight
-// saving skips is not there, and an hour that it repeats is open twice.
+// Contains reports whether the window is open at t. It compares wall-clock times: an hour that
+// daylight saving skips does not exist, and an hour that it repeats is open twice.
 func (w Window) Contains(t time.Time) bool {
 	local := t.In(w.Location)
 	at, from, to := local.Hour()*60+local.Minute(), w.From.minutes(), w.To.minutes()
@@ -45,7 +45,8 @@ func (w Window) Contains(t time.Time) bool {
 
 func (w Window) on(d time.Weekday) bool { return len(w.Days) == 0 || slices.Contains(w.Days, d) }
 
-// nextOpening returns when one of the windows opens next after t, to the minute; zero if none does within eight days.
+// nextOpening returns when the next window opens after t, to the minute. It returns zero if no
+// window opens within eight days.
 func nextOpening(windows []Window, t time.Time) time.Time {
 	const step = time.Minute
 	for at := t.Truncate(step).Add(step); at.Before(t.Add(8 * 24 * time.Hour)); at = at.Add(step) {
@@ -58,7 +59,8 @@ func nextOpening(windows []Window, t time.Time) time.Time {
 	return time.Time{}
 }
 
-// InWindow says whether disruptive repairs may begin now, and when they may if not.
+// InWindow reports whether disruptive repairs may begin now. next is the next opening if they may
+// not.
 func (c *Config) InWindow(now time.Time) (open bool, next time.Time) {
 	if len(c.Windows) == 0 || slices.ContainsFunc(c.Windows, func(w Window) bool { return w.Contains(now) }) {
 		return true, time.Time{}
@@ -73,22 +75,24 @@ type Limits struct {
 	ZoneLabel                                        string
 	// Unhealthy is the share of nodes beyond which the breaker opens.
 	Unhealthy Quantity
-	// RepairsPerNode disruptive repairs may begin on one machine in RepairsWindow.
+	// RepairsPerNode is how many disruptive repairs may begin on one machine within RepairsWindow.
 	RepairsPerNode int
 	RepairsWindow  time.Duration
-	// StormCooldown is how long the fleet must have been well before an open breaker lets go.
+	// StormCooldown is how long the fleet must have been well before an open breaker closes.
 	StormCooldown time.Duration
-	// CommonCause is how many nodes may get the same alert about a condition within a time before that counts as one fault.
+	// CommonCause is how many nodes with the same new alert about a condition, within a time, count
+	// as one fault.
 	CommonCause CommonCause
-	// StartupGrace is the age below which a node is neither repaired nor counted.
+	// StartupGrace is the age below which a node is not repaired and not counted.
 	StartupGrace time.Duration
-	// Sidecars may be under repair at once in the cluster; no other limit binds them.
+	// Sidecars is how many sidecars may be under repair at once in the cluster. No other limit
+	// applies to them.
 	Sidecars int
-	// Locations bound the moves of mesh leaders; no other limit binds those.
+	// Locations bound the moves of mesh leaders. No other limit applies to those moves.
 	Locations LocationLimits
 }
 
-// CommonCause is a number of nodes and a time. Zero nodes: nothing counts as one fault.
+// CommonCause is a number of nodes and a time. With zero nodes no alerts count as one fault.
 type CommonCause struct {
 	Nodes  int
 	Within time.Duration
@@ -101,8 +105,9 @@ func (c CommonCause) String() string {
 	return fmt.Sprintf("%d nodes within %s", c.Nodes, text.Duration(c.Within))
 }
 
-// Words are the limits as people configured them, by their keys. The labels are among them because the plugin and the page, which do
-// not read the configuration, look up a node's zone and pool by them.
+// Words returns the limits as configured, by their keys. The labels are part of them because the
+// plugin and the page do not read the configuration, and need the labels to find a node's zone and
+// pool.
 func (l Limits) Words() map[string]string {
 	return map[string]string{
 		"concurrent": l.Concurrent.String(), "concurrentPerZone": l.ConcurrentPerZone.String(),
@@ -117,8 +122,8 @@ type Quantity struct {
 	Percent bool
 }
 
-// Of returns how many of total the quantity allows at once. A percentage is rounded down, but never to nothing:
-// a limit that could never be met would stop repairs without a word.
+// Of returns how many of total the quantity allows at once. A percentage is rounded down, but never
+// to zero: a limit of zero would stop repairs without a message.
 func (q Quantity) Of(total int) int {
 	if !q.Percent {
 		return q.Value
@@ -130,7 +135,7 @@ func (q Quantity) Of(total int) int {
 	return n
 }
 
-// Exceeded says whether count of total is more than the quantity.
+// Exceeded reports whether count of total is more than the quantity.
 func (q Quantity) Exceeded(count, total int) bool {
 	if !q.Percent {
 		return count > q.Value
@@ -145,14 +150,14 @@ func (q Quantity) String() string {
 	return fmt.Sprintf("%d", q.Value)
 }
 
-// ClusterWide says when a step that changes the whole cluster may be taken: when so many nodes, and such a share of all,
-// have the fault.
+// ClusterWide bounds when Drydock may take a step that changes the whole cluster: at least this
+// number of nodes, and this share of all nodes, must have the fault.
 type ClusterWide struct {
 	MinNodes int
 	MinShare Quantity
 }
 
-// Reached says that count of total is not less than the quantity.
+// Reached reports whether count of total is at least the quantity.
 func (q Quantity) Reached(count, total int) bool {
 	if !q.Percent {
 		return count >= q.Value
@@ -160,16 +165,17 @@ func (q Quantity) Reached(count, total int) bool {
 	return count*100 >= total*q.Value
 }
 
-// Zone is the node's zone, by the configuration's limits.
+// Zone returns the node's zone, by the configuration's limits.
 func (c *Config) Zone(n *corev1.Node) string { return c.Limits.Zone(n) }
 
-// Pool is the node's pool, likewise.
+// Pool returns the node's pool, by the configuration's limits.
 func (c *Config) Pool(n *corev1.Node) string { return c.Limits.Pool(n) }
 
-// Zone is the value of the node's zone label; empty: it has none, and no zone limit binds it.
+// Zone returns the value of the node's zone label; empty: the node has none, and no zone limit
+// applies.
 func (l Limits) Zone(n *corev1.Node) string { return n.Labels[l.ZoneLabel] }
 
-// Pool is the value of the first pool label that the node has; empty: no pool limit binds it.
+// Pool returns the value of the first pool label that the node has; empty: no pool limit applies.
 func (l Limits) Pool(n *corev1.Node) string {
 	for _, label := range l.PoolLabels {
 		if v := n.Labels[label]; v != "" {

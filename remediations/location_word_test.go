@@ -20,7 +20,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// moving is a node whose location's leadership is about to go to n2 by the intent r1-0-1.
+// moving returns a node whose location's leadership is about to move to n2, by the intent r1-0-1.
 func moving(back bool) *corev1.Node {
 	n, r := scene.Bare("n1"), scene.LocationRecord(PhaseActing)
 	if back {
@@ -31,8 +31,9 @@ func moving(back bool) *corev1.Node {
 	return n
 }
 
-// TestLastLookBeforeTheMove is TestLastLookBeforeTheCall for a leader: whatever was said since its intent was written, of
-// the leader, of the successor or of a node that would lose the key, stops the move, and so does a repair of any of them.
+// TestLastLookBeforeTheMove is TestLastLookBeforeTheCall for a leader. A mark that a person set
+// after the intent stops the move: on the leader, on the successor, or on a node that would lose
+// the key. So does a repair of any of them.
 func TestLastLookBeforeTheMove(t *testing.T) {
 	annotate := func(key, value string) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Annotations[key] = value }
@@ -96,7 +97,8 @@ func TestLastLookBeforeTheMove(t *testing.T) {
 	require.NoError(t, location.MayStillMove(&Config{}, moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "nor does one that loses the key matter")
 }
 
-// TestNoNodeIsCalledForWhileItsLeadershipMoves: the last look before a node's own call sees the leader's repair.
+// TestNoNodeIsCalledForWhileItsLeadershipMoves: the last look before a node's own call sees the
+// leader's repair.
 func TestNoNodeIsCalledForWhileItsLeadershipMoves(t *testing.T) {
 	for phase, may := range map[Phase]bool{PhasePending: true, PhaseActing: false, PhaseVerifying: false, PhaseExhausted: true} {
 		n := scene.Acting()
@@ -105,10 +107,10 @@ func TestNoNodeIsCalledForWhileItsLeadershipMoves(t *testing.T) {
 	}
 }
 
-// TestLeaderAndItsNodesExcludeEachOther: whichever is first, on the node that led, on each that was to, by the record
-// alone, and by the ledger's slot alone.
+// TestLeaderAndItsNodesExcludeEachOther: whichever repair comes first, on the old leader and on
+// each successor. The record alone is enough, and so is the ledger's slot.
 func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
-	// The leader is first: neither node is repaired meanwhile, a third is.
+	// The leader is first: neither node is repaired meanwhile, but a third node is.
 	r := scene.LocationRecord(PhaseVerifying)
 	r.Moves = append(r.Moves, scene.TheMove("n2", "n3"))
 	r.Intent.Successor = "n3"
@@ -148,7 +150,7 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 					nodes = append(nodes, other)
 				}
 			}
-			s.Node.Spec.ProviderID, s.Node.Status.NodeInfo.BootID = "civo://"+on, "boot-"+on // no other Node's
+			s.Node.Spec.ProviderID, s.Node.Status.NodeInfo.BootID = "civo://"+on, "boot-"+on // unique to this Node
 			s.Journal = ReadJournal(s.Node)
 			s.Fleet = fleet.New(s.Config, nodes, &ledger.Ledger{Slots: c.slots}, scene.Quiet, scene.Noon)
 			d := node.Decide(s, scene.Noon)
@@ -156,14 +158,15 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 			require.Equal(t, held, d.Verb != lifecycle.VerbIssue, "%s: %s: %s %s", name, on, d.Verb, d.Message)
 		}
 	}
-	// A node is first: goldens held-NodeUnderRepair… and issue-candidate-under-repair-is-passed-over; here by the slot alone.
+	// A node is first: see the goldens held-NodeUnderRepair… and
+	// issue-candidate-under-repair-is-passed-over. Here only the slot shows it.
 	s := scene.ReadLocation(t, `ledger: {slots: [{node: n2, repair: r9, attempt: r9-0-1, since: "<now-1s>"}]}`).LocationState(t)
 	require.Equal(t, "n3", location.Decide(s, scene.Noon).Record.Intent.Successor)
 	s = scene.ReadLocation(t, `ledger: {slots: [{node: n1, repair: r9, attempt: r9-0-1, since: "<now-1s>"}]}`).LocationState(t)
 	require.Equal(t, ReasonNodeUnderRepair, location.Decide(s, scene.Noon).Reason)
 }
 
-// TestLabelSaysWhatAPersonMustKnowFirst: one label speaks for two repairs.
+// TestLabelSaysWhatAPersonMustKnowFirst: one label covers two repairs.
 func TestLabelSaysWhatAPersonMustKnowFirst(t *testing.T) {
 	for _, c := range []struct{ node, leader, want Phase }{
 		{"", "", ""}, {PhasePending, "", PhasePending}, {"", PhaseVerifying, PhaseVerifying}, {PhasePending, PhaseActing, PhaseActing}, {PhaseExhausted, PhaseVerifying, PhaseVerifying},
@@ -182,8 +185,9 @@ func TestLabelSaysWhatAPersonMustKnowFirst(t *testing.T) {
 	require.Empty(t, Registry(nil).LabelFor(map[string]string{NodeRepairKey: "{}"}))
 }
 
-// TestLedgerRemembersMovesAcrossRestarts: of each repair the last move, apart from nodes' slots and counts, for as long
-// as it binds; and a ledger that a person deleted is made anew with them.
+// TestLedgerRemembersMovesAcrossRestarts: the ledger keeps the last move of each repair, separate
+// from nodes' slots and counts, for as long as it counts. A ledger that a person deleted is rebuilt
+// with the moves.
 func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	c := scene.LimitsAlone()
 	c.Limits.RepairsWindow, c.Limits.Locations = time.Minute, LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
@@ -234,7 +238,7 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	require.Equal(t, "n2", rebuilt.Slots[0].Successor)
 	require.Empty(t, rebuilt.Status.Exhausted, "a repair that is under way has not failed")
 
-	r.Phase = PhaseActing // it puts its moves back
+	r.Phase = PhaseActing // it undoes its moves
 	n.Annotations[LocationKey] = r.Encode()
 	require.Equal(t, []ledger.Begun{{Repair: "r1", At: later}}, ledger.Rebuild(c, []*corev1.Node{n}, later).Moves["eu"])
 	early := r.Intent.At.Add(-time.Minute)
@@ -243,7 +247,8 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	require.Equal(t, []ledger.Begun{{Repair: "r1", At: r.Intent.At}}, ledger.Rebuild(c, []*corev1.Node{n}, later).Moves["eu"], "the last of the two counts")
 }
 
-// TestLeadersAlertNeverMovesItsNode: it starts nothing there, is not its trouble, and is not named in its record.
+// TestLeadersAlertNeverMovesItsNode: a leader's alert starts no repair of the node, does not count
+// as the node's fault, and is not in the node's record.
 func TestLeadersAlertNeverMovesItsNode(t *testing.T) {
 	s := scene.ReadLocation(t, `{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`).LocationState(t)
 	d := node.Decide(s.State, scene.Noon)
@@ -253,7 +258,7 @@ func TestLeadersAlertNeverMovesItsNode(t *testing.T) {
 	require.Empty(t, node.Decide(s.State, scene.Noon).Prune, "nor is it the node's to drop")
 	require.NotEmpty(t, location.Decide(s, scene.Noon).Prune)
 
-	// Nor does the leader's decision drop the node's own.
+	// The leader's decision does not remove the node's own alert.
 	s = scene.ReadLocation(t, `{alerts: [{status: resolved}, {fingerprint: "00000000000000aa", status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`).LocationState(t)
 	own := s.Journal.Alerts[slices.IndexFunc(s.Journal.Alerts, func(a Alert) bool { return a.Fingerprint == "00000000000000aa" })]
 	own.Policy = "node-not-ready"
@@ -263,7 +268,7 @@ func TestLeadersAlertNeverMovesItsNode(t *testing.T) {
 	require.Equal(t, []string{AlertPrefix + scene.FP}, location.Decide(s, scene.Noon).Prune)
 }
 
-// TestARepairMakesFourMovesAtMost, whatever its plan says: no more of them fit its record.
+// TestARepairMakesFourMovesAtMost, even if its plan has more: its record has no room for a fifth.
 func TestARepairMakesFourMovesAtMost(t *testing.T) {
 	s := scene.ReadLocation(t, `{policy: {plan: ["promote-leader 9"]}, sight: {leader: n6, candidates: [n7]}}`).LocationState(t)
 	r := scene.LocationRecord(PhaseVerifying)
@@ -284,7 +289,7 @@ func TestARepairMakesFourMovesAtMost(t *testing.T) {
 	require.Len(t, d.Record.Moves, 4)
 }
 
-// TestNobodyCanAskForAMoveOfLeadership: a leader is moved for an alert alone.
+// TestNobodyCanAskForAMoveOfLeadership: a leader is moved only for an alert.
 func TestNobodyCanAskForAMoveOfLeadership(t *testing.T) {
 	s := scene.ReadLocation(t, `{}`).LocationState(t)
 	for _, request := range []string{"promote-leader", "remediation/promote-leader", "policy/mesh-leader-degraded", "mesh-leader-degraded"} {
@@ -298,7 +303,8 @@ func TestNobodyCanAskForAMoveOfLeadership(t *testing.T) {
 	require.ErrorContains(t, second(s.Config.ParseRequest("policy/mesh-leader-degraded")), "only moved for an alert")
 }
 
-// TestResetForgetsAnExhaustedLeader: with its policy's count, beside an exhausted node too, and never one under repair.
+// TestResetForgetsAnExhaustedLeader: with its policy's count, and beside an exhausted node, too,
+// but never a leader under repair.
 func TestResetForgetsAnExhaustedLeader(t *testing.T) {
 	reset := func(leader, own Phase) lifecycle.Decision {
 		s := scene.ReadLocation(t, `{node: {annotations: {drydock.dev/reset: "true"}}}`).LocationState(t)
@@ -337,8 +343,8 @@ func TestResetForgetsAnExhaustedLeader(t *testing.T) {
 	require.Len(t, d.Notices, 1, "there is nothing to forget")
 }
 
-// TestWordOfALeadersRepairIsItsOwn: Decide leaves cancel and approve to location.Decide while that can take them, and answers
-// them otherwise.
+// TestWordOfALeadersRepairIsItsOwn: Decide leaves cancel and approve to location.Decide while that
+// can consume them, and answers them otherwise.
 func TestWordOfALeadersRepairIsItsOwn(t *testing.T) {
 	decide := func(phase Phase, key, value string) lifecycle.Decision {
 		s := scene.ReadLocation(t, `{}`).LocationState(t)
@@ -360,7 +366,7 @@ func TestWordOfALeadersRepairIsItsOwn(t *testing.T) {
 	require.Empty(t, decide(PhaseVerifying, CancelKey, "r2r2r2").Pause)
 }
 
-// TestLeadersRecordIsStrict: what this version would not have written holds the node.
+// TestLeadersRecordIsStrict: a record that this version would not have written holds the node.
 func TestLeadersRecordIsStrict(t *testing.T) {
 	back := scene.Noon
 	for name, change := range map[string]func(*Record){
@@ -406,7 +412,8 @@ func TestLeadersRecordIsStrict(t *testing.T) {
 	require.True(t, Journal{Records: map[string]*Record{LocationKey: j.Records[LocationKey]}}.Knows("r1"))
 }
 
-// TestLeaderOfOneLocationAtATime: alerts about another location wait, whatever they say is nobody's that says nothing.
+// TestLeaderOfOneLocationAtATime: alerts about another location wait, and an alert without a
+// location is ignored.
 func TestLeaderOfOneLocationAtATime(t *testing.T) {
 	c := scene.ReadLocation(t, `{}`).LocationState(t).Config
 	alert := func(fingerprint, location string, age time.Duration) Alert {
@@ -425,7 +432,8 @@ func TestLeaderOfOneLocationAtATime(t *testing.T) {
 	require.Equal(t, "b", l.Alerts[0].Fingerprint)
 }
 
-// TestRouteOfALeadersAlert: the location is what the label says, and nothing is looked up; the label is kept on the Node.
+// TestRouteOfALeadersAlert: the label names the location, and nothing is looked up. The Node keeps
+// the label.
 func TestRouteOfALeadersAlert(t *testing.T) {
 	c := scene.ReadLocation(t, `{}`).LocationState(t).Config
 	p := c.Policies[0]

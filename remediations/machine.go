@@ -8,14 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxMachine bounds what the history keeps of a machine's name.
+// maxMachine bounds the length of a machine's name in the history.
 const maxMachine = 256
 
-// MachineOf names the machine of the Node: by its spec.providerID, which stays when the machine registers again, else by the UID of
-// the Node.
+// MachineOf returns the name of the Node's machine: its spec.providerID, which stays the same when
+// the machine registers again, or else the Node's UID.
 func MachineOf(n *corev1.Node) string { return Machine(string(n.UID), n.Spec.ProviderID) }
 
-// Machine is MachineOf, for a Node of which these two are known.
+// Machine is MachineOf for a known UID and spec.providerID.
 func Machine(uid, providerID string) string {
 	switch {
 	case providerID == "":
@@ -27,7 +27,8 @@ func Machine(uid, providerID string) string {
 	}
 }
 
-// SameMachine says that the Node is of the machine of a Node that had that UID and spec.providerID: by the latter, where both have one.
+// SameMachine reports whether the Node is of the same machine as a Node with that UID and
+// spec.providerID. It compares the providerIDs if both have one, otherwise the UIDs.
 func SameMachine(uid, providerID string, n *corev1.Node) bool {
 	if providerID != "" && n.Spec.ProviderID != "" {
 		return providerID == n.Spec.ProviderID
@@ -35,32 +36,35 @@ func SameMachine(uid, providerID string, n *corev1.Node) bool {
 	return uid == string(n.UID)
 }
 
-// IsMachine says that the Node is of the machine with that name. The name may be older than the spec.providerID of the Node: then it
-// is the UID. Without a name, an earlier version wrote it, and it is taken for the name of the Node's machine.
+// IsMachine reports whether the Node is of the machine with that name. The name may be the Node's
+// UID, if it was written before the Node had a spec.providerID. An empty name, written by an
+// earlier version, counts as the Node's machine.
 func IsMachine(n *corev1.Node, machine string) bool {
 	own := MachineOf(n)
 	return machine == "" || own == "" || machine == own || machine == string(n.UID)
 }
 
-// Machine names the machine that the intent is about, as MachineOf does.
+// Machine returns the name of the intent's machine, in the form of MachineOf.
 func (i *Intent) Machine() string { return Machine(i.UID, i.ProviderID) }
 
-// speaksOf says that the record under the key is of the Node's machine. The last intent of a node's repair names the machine. Before
-// the first one nothing was done, and all that the record rests on is the repair that it goes on from, which the history has.
+// speaksOf reports whether the record under the key is of the Node's machine. The last intent of a
+// node's repair names the machine. Before the first intent nothing was done, and the record depends
+// only on the repair that it continues; the history has the machine of that repair.
 func (j Journal) speaksOf(r *Record, n *corev1.Node, key string) bool {
 	i := r.Intent
 	switch {
 	case key != NodeRepairKey:
-		return true // it names its pod, or its location
+		return true // the record names its pod or its location
 	case i == nil || i.UID == "" && i.ProviderID == "":
 		return r.After == nil || !slices.ContainsFunc(j.Past, func(e Entry) bool { return e.ID == r.After.ID })
 	case (i.UID == "" || n.UID == "") && (i.ProviderID == "" || n.Spec.ProviderID == ""):
-		return true // there is nothing to compare
+		return true // nothing can be compared
 	}
 	return SameMachine(i.UID, i.ProviderID, n)
 }
 
-// readHistory parts the history: what ended on the Node's machine, and what ended on another machine that had a Node of this name.
+// readHistory splits the history into repairs of the Node's machine and repairs of other machines
+// that had a Node of this name.
 func (j *Journal) readHistory(n *corev1.Node) {
 	for _, e := range DecodeHistory(n.Annotations[HistoryKey]) {
 		if IsMachine(n, e.Machine) {
@@ -71,7 +75,7 @@ func (j *Journal) readHistory(n *corev1.Node) {
 	}
 }
 
-// forgetCancels drops from the alerts the cancels of repairs of another machine.
+// forgetCancels removes from the alerts the cancelled repairs of other machines.
 func (j *Journal) forgetCancels() {
 	for _, e := range j.Past {
 		for i := range j.Alerts {
@@ -82,10 +86,10 @@ func (j *Journal) forgetCancels() {
 	}
 }
 
-// Whole is the history as it is written: with what ended on other machines, behind the rest.
+// Whole returns the history as it is written: the repairs of other machines come last.
 func (j Journal) Whole() []Entry { return j.Rewritten(j.History) }
 
-// Rewritten is the whole history with those entries of the Node's machine.
+// Rewritten returns the whole history with own as the entries of the Node's machine.
 func (j Journal) Rewritten(own []Entry) []Entry {
 	if len(j.Past) == 0 {
 		return own
@@ -93,8 +97,8 @@ func (j Journal) Rewritten(own []Entry) []Entry {
 	return slices.Concat(own, j.Past)
 }
 
-// HasEnded says that the history has the end of the record's repair, so that the record is an old one that somebody put back. A repair
-// that has run out of steps is on record and in the history.
+// HasEnded reports whether the record's repair has ended according to the history: an old record
+// was written back. An exhausted repair is both on record and in the history.
 func (j Journal) HasEnded(r *Record) bool {
 	for _, e := range j.Whole() {
 		if e.ID == r.ID && (e.Outcome != OutcomeExhausted || r.Phase != PhaseExhausted) {

@@ -60,7 +60,8 @@ func TestRequestIsReadStrictly(t *testing.T) {
 	})
 }
 
-// TestRequestFollowsThePolicyOfTheNode: a requested step is the one that the node's own policy would take, once.
+// TestRequestFollowsThePolicyOfTheNode: a requested step is the step of the node's own policy, with
+// one attempt.
 func TestRequestFollowsThePolicyOfTheNode(t *testing.T) {
 	c, n := requestConfig(), scene.Bare("n1")
 	p := c.PolicyOf("remediation/reboot", n)
@@ -84,7 +85,8 @@ func TestRequestFollowsThePolicyOfTheNode(t *testing.T) {
 	require.Nil(t, c.PolicyOf("gpu", n))
 }
 
-// TestARequestOfWhatOnlyAPlanKnows: without the plan nothing is drained for a replacement that nobody can be asked for.
+// TestARequestOfWhatOnlyAPlanKnows: if only a plan has the settings of a replacement, a request
+// without that plan drains nothing.
 func TestARequestOfWhatOnlyAPlanKnows(t *testing.T) {
 	c, n := requestConfig(), scene.Bare("n1")
 	template := Template{APIVersion: "machine-deletion-remediation.medik8s.io/v1alpha1", Kind: MachineDeletion, Namespace: "medik8s", Name: "t"}
@@ -99,7 +101,8 @@ func TestARequestOfWhatOnlyAPlanKnows(t *testing.T) {
 	}
 }
 
-// TestARequestedReplacementIsDrainedFirst, by the drain of the plan that has the replacement, or by the default one.
+// TestARequestedReplacementIsDrainedFirst, by the drain of the plan with the replacement, or by the
+// default drain.
 func TestARequestedReplacementIsDrainedFirst(t *testing.T) {
 	c, n := requestConfig(), scene.Bare("n1")
 	byDefault := Step{Name: "drain", Timeout: 30 * time.Minute, Attempts: 1}
@@ -118,7 +121,8 @@ func TestARequestedReplacementIsDrainedFirst(t *testing.T) {
 	require.ErrorContains(t, err, "cannot carry it out", "a node that cannot be drained is not replaced undrained")
 }
 
-// TestAReplacementOfAnOlderVersionIsNotMadeTwice: its plan had the replacement as its first step.
+// TestAReplacementOfAnOlderVersionIsNotMadeTwice: the older version's plan had the replacement as
+// its first step.
 func TestAReplacementOfAnOlderVersionIsNotMadeTwice(t *testing.T) {
 	c, n := requestConfig(), scene.Bare("n1")
 	r := &Record{V: 1, ID: "abc234", Policy: "remediation/replace", Cause: Cause{Request: "remediation/replace"}, Phase: PhaseVerifying, Step: StepRef{Name: "replace", Attempt: 1},

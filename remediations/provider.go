@@ -10,33 +10,39 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 )
 
-// Provider is who carries out some steps on some Nodes.
+// Provider is a system that carries out some steps on some Nodes.
 type Provider struct {
-	// Name is the provider's key in the configuration. Steps are the remediations that it carries out here.
+	// Name is the provider's key in the configuration. Steps are the remediations that it carries
+	// out.
 	Name  string
 	Steps []string
-	// Scheme begins the spec.providerID of its Nodes, such as civo://. Empty: it serves any Node.
+	// Scheme is the prefix of its Nodes' spec.providerID, for example civo://. Empty: it serves any
+	// Node.
 	Scheme string
-	// NodeSelector says alone which Nodes it serves, whatever their spec.providerID is; nil: the configuration has none.
+	// NodeSelector, if set, alone selects the Nodes that it serves; their spec.providerID does not
+	// count. nil: not configured.
 	NodeSelector k8slabels.Selector
-	// Names are the Nodes that it serves, where the configuration has something for each of them; nil: they are not named. A Node
-	// must be among them, whatever else is true of it.
+	// Names are the Nodes that it serves, if the configuration lists each of them; nil: no list. A
+	// Node outside the list is never served.
 	Names map[string]bool
-	// Users are as whom the system behind the provider works on a Node while it carries out a step; nil: it does not.
+	// Users are the users as which the provider's system changes a Node while it carries out a
+	// step; nil: it changes no Node.
 	Users []string
-	// Drains: that system empties a Node itself before it replaces the machine, and an earlier drain would spoil the step's proof.
+	// Drains: the provider's system drains a Node itself before it replaces the machine. An earlier
+	// drain would spoil the step's proof.
 	Drains bool
-	// PromisesNone: that system makes another machine for one that it took away only where something needs it.
+	// PromisesNone: the provider's system replaces a removed machine only if something needs
+	// another one.
 	PromisesNone bool
 }
 
-// maxProviderName bounds the provider that a record names.
+// maxProviderName bounds the provider's name in a record.
 const maxProviderName = 63
 
-// Serves says in words which Nodes the provider serves.
+// Serves describes the Nodes that the provider serves.
 func (p *Provider) Serves() string {
 	if slices.ContainsFunc(p.Steps, func(step string) bool { return shipped[step].Target != KindNode }) {
-		return "its own targets" // which are no Nodes
+		return "its own targets" // those targets are not Nodes
 	}
 	switch {
 	case p.Names != nil && p.NodeSelector != nil && !p.NodeSelector.Empty():
@@ -51,8 +57,9 @@ func (p *Provider) Serves() string {
 	return "any Node"
 }
 
-// How strongly a provider claims a Node: a selector goes before the scheme, and that before a provider of any Node. The providerID
-// of a Node that has none is any provider's, which then finds the machine in another way or refuses.
+// How strongly a provider claims a Node: a selector takes precedence over the scheme, and the
+// scheme over a provider of any Node. A Node without a providerID matches every provider, which
+// then finds the machine in another way or refuses.
 const (
 	claimsNot = iota
 	claimsAny
@@ -78,7 +85,8 @@ func (p *Provider) claims(n *corev1.Node) int {
 	return claimsNot
 }
 
-// Claimants are the providers of the step that claim the Node most strongly: one, where all is well.
+// Claimants returns the providers of the step that claim the Node most strongly. A correct
+// configuration has exactly one.
 func (c *Config) Claimants(step string, n *corev1.Node) (best []string) {
 	strongest := claimsAny
 	for i := range c.Providers {
@@ -96,8 +104,9 @@ func (c *Config) Claimants(step string, n *corev1.Node) (best []string) {
 	return best
 }
 
-// ProviderOf names the one provider that carries out the step on the Node. against says why there is none, or no single one. Of a
-// step that no provider has, and of a worker's such as drain, it says nothing.
+// ProviderOf returns the name of the one provider that carries out the step on the Node. against
+// says why there is no provider, or more than one. Both are empty if no provider has the step, as
+// for drain, which a worker carries out.
 func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) {
 	best := c.Claimants(step, n)
 	if len(best) == 1 {
@@ -118,7 +127,8 @@ func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) 
 	return "", fmt.Sprintf("%s each serve Node %s for the step %s, so neither is asked; give one of them a nodeSelector. Its spec.providerID is %.200q, and %s", strings.Join(best, " and "), n.Name, step, n.Spec.ProviderID, strings.Join(has, ", "))
 }
 
-// Several says that more than one provider carries out the step, so that a record must name the one that it was asked of.
+// Several reports whether more than one provider carries out the step. A record must then name the
+// provider that was called.
 func (c *Config) Several(step string) bool {
 	n := 0
 	for _, p := range c.Providers {
@@ -129,8 +139,8 @@ func (c *Config) Several(step string) bool {
 	return n > 1
 }
 
-// ProviderOfIntent names the provider that the intent's step was asked of. The Node may be gone by now, so the record says it where
-// there was a choice.
+// ProviderOfIntent returns the name of the provider that the intent's step was issued to. The Node
+// may no longer exist, so the record names the provider if there was a choice.
 func (c *Config) ProviderOfIntent(step string, i *Intent) string {
 	if i.Provider != "" {
 		return i.Provider
@@ -146,27 +156,28 @@ func (c *Config) ProviderOfIntent(step string, i *Intent) string {
 	return name
 }
 
-// PromisesNone says that the provider that the intent's step was asked of promises no other machine.
+// PromisesNone reports whether the provider of the intent's step promises no other machine.
 func (c *Config) PromisesNone(step string, i *Intent) bool {
 	name := c.ProviderOfIntent(step, i)
 	return slices.ContainsFunc(c.Providers, func(p Provider) bool { return p.Name == name && p.PromisesNone })
 }
 
-// NeedsProvider says that the step, where it comes in a plan, must have one provider that serves the Node.
+// NeedsProvider reports whether the step, when its turn in a plan comes, needs exactly one provider
+// that serves the Node.
 func (c *Config) NeedsProvider(s Step, n *corev1.Node) bool {
 	of := c.Remediation(s.Name)
 	return of.Once && c.Provides(s) && (of.Refuses == nil || of.Refuses(n) == "")
 }
 
-// AsksFirst says that somebody is asked about the machine before the step's intent: its provider, or those who share which of them
-// repairs a node.
+// AsksFirst reports whether Drydock asks another system about the machine before it writes the
+// step's intent. That is the step's provider, or the repair systems that share the node.
 func (c *Config) AsksFirst(step string) bool {
 	of := c.Remediation(step)
 	return of.LooksFirst || c.Reserves && of.Disruptive
 }
 
-// WorkersOf are the users who carry out the replacement of this very Node, which the record in flight has issued: what they do to it,
-// to empty it and to take it away, is the step itself.
+// WorkersOf returns the users that carry out the replacement of this very Node, if the record in
+// flight has issued it. Their changes to drain and remove the Node are part of the step itself.
 func (c *Config) WorkersOf(r *Record, n *corev1.Node) (users []string) {
 	if !c.Remediation(r.Step.Name).Replaces || r.Intent.UID != string(n.UID) {
 		return nil
@@ -179,8 +190,8 @@ func (c *Config) WorkersOf(r *Record, n *corev1.Node) (users []string) {
 	return users
 }
 
-// How long to wait before a provider is asked again about what is against a step: what passes by itself, and what a person must
-// mend.
+// How long to wait before Drydock asks a provider again about an obstacle to a step. AskPassing is
+// for obstacles that pass by themselves, AskMended for those that a person must repair.
 const (
 	AskPassing = 30 * time.Second
 	AskMended  = 5 * time.Minute

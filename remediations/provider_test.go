@@ -14,7 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestWhoServesANode: a selector goes before the scheme, and that before who serves any Node. Of two that claim it alike none does.
+// TestWhoServesANode: a selector takes precedence over the scheme, and the scheme over a provider
+// of any Node. If two providers claim it alike, no provider serves it.
 func TestWhoServesANode(t *testing.T) {
 	civo, bmc, any := scene.Serving("civo", "civo://", ""), scene.Serving("bmc", "bmc://", ""), scene.Serving("ssh", "", "")
 	racked, everything := scene.Serving("racked", "bmc://", "rack=1"), scene.Serving("all", "", "")
@@ -65,11 +66,12 @@ func TestWhoServesANode(t *testing.T) {
 	}
 }
 
-// TestAnIntentNamesItsProviderWhereThereIsAChoice, so that a record of an installation with one is what it always was.
+// TestAnIntentNamesItsProviderWhereThereIsAChoice, so that records of an installation with one
+// provider do not change.
 func TestAnIntentNamesItsProviderWhereThereIsAChoice(t *testing.T) {
 	for name, c := range map[string]struct {
 		providers []Provider
-		asked     string // who was asked about the machine
+		asked     string // the provider that was asked about the machine
 		verb      lifecycle.Verb
 		intent    string
 	}{
@@ -97,7 +99,8 @@ func TestAnIntentNamesItsProviderWhereThereIsAChoice(t *testing.T) {
 	}
 }
 
-// TestWhoIsAskedAboutAnIntent whose Node may be gone: whom the record names, or who must have been told.
+// TestWhoIsAskedAboutAnIntent whose Node may be gone: the provider in the record, or the only
+// possible one.
 func TestWhoIsAskedAboutAnIntent(t *testing.T) {
 	civo, bmc := scene.Serving("civo", "civo://", ""), scene.Serving("bmc", "bmc://", "")
 	for name, c := range map[string]struct {
@@ -121,7 +124,8 @@ func TestWhoIsAskedAboutAnIntent(t *testing.T) {
 	require.ErrorContains(t, err, "is not the name of a provider")
 }
 
-// TestNothingIsDrainedForAStepThatNobodyTakes: a drain costs the node's pods their place, and prepares a step that would be held.
+// TestNothingIsDrainedForAStepThatNobodyTakes: a drain evicts the node's pods, and here prepares a
+// step that would be held.
 func TestNothingIsDrainedForAStepThatNobodyTakes(t *testing.T) {
 	for id, verb := range map[string]lifecycle.Verb{"aws:///i-1": lifecycle.VerbHold, "civo://i-1": lifecycle.VerbIssue} {
 		sc := scene.Scene{Policy: scene.Policy{Plan: []string{"drain", "replace"}}, Provided: []string{"drain", "replace"}}
@@ -138,8 +142,8 @@ func TestNothingIsDrainedForAStepThatNobodyTakes(t *testing.T) {
 	}
 }
 
-// TestADrainIsPassedOverWhereTheNextStepDrains: the machines of Karpenter are drained by Karpenter. A drain before any other step, and
-// one that a person asks for, is not.
+// TestADrainIsPassedOverWhereTheNextStepDrains: Karpenter drains its own machines. A drain before
+// any other step is not passed over, and neither is a drain that a person requests.
 func TestADrainIsPassedOverWhereTheNextStepDrains(t *testing.T) {
 	karpenter, civo, bmc := scene.Serving("karpenter", "", ""), scene.Serving("civo", "civo://", ""), scene.Serving("bmc", "bmc://", "")
 	karpenter.Steps, karpenter.Drains, civo.Steps, bmc.Steps = []string{"replace"}, true, []string{"reboot", "replace"}, []string{"reboot"}
@@ -174,7 +178,7 @@ func TestADrainIsPassedOverWhereTheNextStepDrains(t *testing.T) {
 	}
 }
 
-// TestAPersonsReplacementPassesItsDrainOver, and is not refused for that.
+// TestAPersonsReplacementPassesItsDrainOver, and is not refused because of that.
 func TestAPersonsReplacementPassesItsDrainOver(t *testing.T) {
 	karpenter := scene.Serving("karpenter", "", "")
 	karpenter.Steps = []string{"replace"}
@@ -197,8 +201,8 @@ func TestAPersonsReplacementPassesItsDrainOver(t *testing.T) {
 	}
 }
 
-// TestAStepThatANodesProviderLacksIsPassedOver, and said: the next one that some provider of the Node carries out comes. Where no
-// later step has its provider, or two claim the Node, nothing is passed over.
+// TestAStepThatANodesProviderLacksIsPassedOver, and reported: the next step with a provider for the
+// Node follows. If no later step has its provider, or two claim the Node, nothing is passed over.
 func TestAStepThatANodesProviderLacksIsPassedOver(t *testing.T) {
 	civo, capi := scene.Serving("civo", "civo://", ""), scene.Serving("clusterAPI", "kwok://", "")
 	civo.Steps, capi.Steps = []string{"reboot", "replace"}, []string{"replace"}
@@ -209,7 +213,7 @@ func TestAStepThatANodesProviderLacksIsPassedOver(t *testing.T) {
 		plan      []string
 		gpu       bool
 		verb      lifecycle.Verb
-		next      string // of what is kept: the step that comes; of what is issued: the step
+		next      string // the step of the record that is held or issued
 	}{
 		"its provider has it":               {"civo://1", []Provider{civo, capi}, []string{"reboot", "replace"}, false, lifecycle.VerbIssue, "reboot"},
 		"its provider lacks it":             {"kwok://1", []Provider{civo, capi}, []string{"reboot", "replace"}, false, lifecycle.VerbHold, "replace"},

@@ -1,6 +1,6 @@
 package remediations
 
-// Reason is why a repair is held: a closed list, in the order in which the guards are asked.
+// Reason is why a repair is held. It is a closed list, in the order of the guards.
 type Reason string
 
 const (
@@ -11,7 +11,7 @@ const (
 	ReasonCordonedByOther  Reason = "CordonedByOther"
 	ReasonAlertUnconfirmed Reason = "AlertUnconfirmed"
 	ReasonBlind            Reason = "Blind"
-	// ReasonWritesDenied: the API server refuses what Drydock writes on Nodes, or on this one.
+	// ReasonWritesDenied: the API server refuses Drydock's writes on all Nodes, or on this one.
 	ReasonWritesDenied     Reason = "WritesDenied"
 	ReasonStoreWentBack    Reason = "StoreWentBack"
 	ReasonSilenced         Reason = "Silenced"
@@ -26,36 +26,43 @@ const (
 	ReasonRepairsSpent     Reason = "RepairsSpent"
 	ReasonPolicyFailing    Reason = "PolicyFailing"
 	ReasonControlPlaneBusy Reason = "ControlPlaneBusy"
-	// ReasonClusterWide: the step would change the whole cluster, and too few nodes have the fault; or another one does so.
+	// ReasonClusterWide: the step would change the whole cluster, and too few nodes have the fault,
+	// or another repair changes the cluster.
 	ReasonClusterWide Reason = "ClusterWide"
 	ReasonAtLimit     Reason = "AtLimit"
-	// ReasonCommonCause: many nodes got the same fault at once, and one of them is repaired first.
+	// ReasonCommonCause: many nodes got the same fault at once. Drydock repairs one of them first.
 	ReasonCommonCause      Reason = "CommonCause"
 	ReasonAwaitingApproval Reason = "AwaitingApproval"
 	ReasonObserving        Reason = "Observing"
 
-	// ReasonCallWithheld is no guard: the last look right before the call withheld it, for what no guard speaks of. The intent grew
-	// too old, this process stops leading, or what the intent rested on is there no more.
+	// ReasonCallWithheld does not come from a guard. The last look right before the call withheld
+	// the call for a reason without a guard: the intent is too old, this process stops leading, or
+	// what the intent depends on no longer exists.
 	ReasonCallWithheld Reason = "CallWithheld"
-	// ReasonProviderAbsent is no guard: no step of the plan can be carried out by this installation, or the provider answers
-	// beforehand that it would refuse. Whether that is the node's or the fleet's each says for itself.
+	// ReasonProviderAbsent does not come from a guard. This installation cannot carry out any step
+	// of the plan, or the provider answers that it would refuse. The message says whether the node
+	// or the fleet is concerned.
 	ReasonProviderAbsent Reason = "ProviderAbsent"
-	// ReasonProviderUnreachable is no guard: the provider cannot be asked about this machine or, which is the fleet's, about any; or
-	// calls could not be made again and again. The step waits; it costs no attempt.
+	// ReasonProviderUnreachable does not come from a guard. The provider cannot be asked about this
+	// machine or any machine (then the reason is fleet-wide), or calls failed repeatedly. The step
+	// waits; this costs no attempt.
 	ReasonProviderUnreachable Reason = "ProviderUnreachable"
-	// ReasonSidecarHeld and ReasonSidecarUnknown speak of a pod, and are asked last before Observing: its owner keeps the sidecar as it
-	// is on purpose, or is at work on it; or nothing can be said of it, which is never a fault.
+	// ReasonSidecarHeld and ReasonSidecarUnknown are about a pod. Their guards are the last before
+	// Observing. Held: the owner keeps the sidecar as it is, or works on it. Unknown: its state is
+	// unknown, which is never a fault.
 	ReasonSidecarHeld    Reason = "SidecarHeld"
 	ReasonSidecarUnknown Reason = "SidecarUnknown"
-	// ReasonLeaderHeld and ReasonLeaderUnknown speak of a location of the mesh, and are asked where those of a pod are: its leader is not
-	// to be moved, or nothing there can take its place; or nothing can be said of it.
+	// ReasonLeaderHeld and ReasonLeaderUnknown are about a location of the mesh. Their guards have
+	// the same place as those of a pod. Held: the leader must not be moved, or no node can replace
+	// it. Unknown: the location's state is unknown.
 	ReasonLeaderHeld    Reason = "LeaderHeld"
 	ReasonLeaderUnknown Reason = "LeaderUnknown"
-	// ReasonAPIServerUnknown speaks of the API servers: nothing can be said of any that is left, which is never a fault.
+	// ReasonAPIServerUnknown: the state of all remaining API servers is unknown, which is never a
+	// fault.
 	ReasonAPIServerUnknown Reason = "APIServerUnknown"
 )
 
-// Reasons is the closed list, in guard order, for metrics and docs.
+// Reasons is the closed list, in the order of the guards, for metrics and documentation.
 var Reasons = []Reason{
 	ReasonRecordMalformed, ReasonExcluded, ReasonPaused, ReasonNodeLeaving, ReasonCordonedByOther, ReasonAlertUnconfirmed, ReasonBlind, ReasonWritesDenied, ReasonStoreWentBack, ReasonSilenced, ReasonInhibited,
 	ReasonAlertResolved, ReasonNotWitnessed, ReasonTooYoung, ReasonFleetUnhealthy, ReasonOutsideWindow, ReasonNodeUnderRepair, ReasonCooldown, ReasonRepairsSpent, ReasonPolicyFailing,
@@ -63,9 +70,9 @@ var Reasons = []Reason{
 	ReasonLeaderHeld, ReasonLeaderUnknown, ReasonAPIServerUnknown,
 }
 
-// Fleetwide says that the reason lies with the fleet, the clock, the configuration or the alert source, and not with
-// the node or its alert. A thousand nodes held by one such cause are told once, in the ledger, and not by a thousand
-// writes on Nodes.
+// Fleetwide reports whether the cause lies in the fleet, the clock, the configuration or the alert
+// source, and not in the node or its alert. If one such cause holds a thousand nodes, the ledger
+// records it once, instead of a thousand writes on Nodes.
 func (r Reason) Fleetwide() bool {
 	switch r {
 	case ReasonBlind, ReasonWritesDenied, ReasonStoreWentBack, ReasonFleetUnhealthy, ReasonCommonCause, ReasonOutsideWindow, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonAtLimit:

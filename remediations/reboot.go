@@ -2,8 +2,8 @@ package remediations
 
 import "time"
 
-// reboot restarts the machine through its provider. A new boot ID is its proof: a node that merely came back did not
-// come back because of it.
+// reboot restarts the machine through its provider. Its proof is a new boot ID: without one, the
+// node became Ready for another reason.
 var reboot = Remediation{
 	Name: "reboot", Verb: "reboot", Disruptive: true, Once: true, LooksFirst: true, Restarts: true, Wait: 10 * time.Minute, Attempts: 1, Invasive: 8,
 	Proof: rebooted,

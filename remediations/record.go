@@ -11,96 +11,107 @@ import (
 // RecordVersion is the version of everything that Drydock writes on a Node and in the ledger.
 const RecordVersion = 1
 
-// idLength is that of a repair's id.
+// idLength is the length of a repair's id.
 const idLength = 6
 
-// maxPolicyName bounds the policy of a record: a policy's name, or remediation/ and what a person asked for.
+// maxPolicyName bounds the policy of a record: a policy's name, or remediation/ and the requested
+// remediation.
 const maxPolicyName = 512
 
-// MaxRecordBytes bounds one record; a longer one was not written by Drydock.
+// MaxRecordBytes bounds one record. Drydock never writes a longer one.
 const MaxRecordBytes = 8 << 10
 
-// Phase is where a repair stands.
+// Phase is the state of a repair.
 type Phase string
 
 const (
-	// PhasePending: matched; held by a guard, or between attempts. It occupies no slot and denies nobody anything.
+	// PhasePending: an alert or a request matched. A guard holds the repair, or it is between two
+	// attempts. It takes no slot, and the webhook denies nothing.
 	PhasePending Phase = "Pending"
-	// PhaseActing: the intent is written, the side effect was issued or is about to be.
+	// PhaseActing: the intent is written. The side effect was issued, or comes next.
 	PhaseActing Phase = "Acting"
 	// PhaseVerifying: waiting for proof.
 	PhaseVerifying Phase = "Verifying"
-	// PhaseExhausted: the plan has run out; a person must look.
+	// PhaseExhausted: the plan has no more steps. A person must look.
 	PhaseExhausted Phase = "Exhausted"
 )
 
-// InFlight says that a repair in this phase occupies its node.
+// InFlight reports whether a repair in this phase occupies its node.
 func (p Phase) InFlight() bool { return p == PhaseActing || p == PhaseVerifying }
 
-// CallOutcome is what is known of a call to a provider. Absent: not known to have been sent.
+// CallOutcome is what is known of a call to a provider. Empty: Drydock does not know that the call
+// was sent.
 type CallOutcome string
 
 const (
 	CallAccepted CallOutcome = "accepted"
 	// CallRefused: the provider certainly did nothing.
 	CallRefused CallOutcome = "refused"
-	// CallUnknown: perhaps done.
+	// CallUnknown: the provider may have done it.
 	CallUnknown CallOutcome = "unknown"
 )
 
-// Record is the repair under way on a Node, under RepairPrefix + its target. Times are RFC 3339, UTC.
+// Record is a repair under way on a Node. Its key is RepairPrefix and the target. Times are RFC
+// 3339, UTC.
 type Record struct {
 	V      int    `json:"v"`
 	ID     string `json:"id"`
 	Policy string `json:"policy"`
 	Cause  Cause  `json:"cause"`
-	// Plan is the digest of the plan that a person is asked to approve, and of the machine; absent: the policy asks nobody.
+	// Plan is the digest of the plan and the machine that a person must approve; absent: the policy
+	// needs no approval.
 	Plan string `json:"plan,omitempty"`
-	// Target names what is repaired, where its kind has no field of its own here; absent: the repair is the node's, or of one that has.
+	// Target names the target if its kind has no field of its own here. Absent: the target is the
+	// node itself, or its kind has a field.
 	Target string `json:"target,omitempty"`
-	// Pod is whose sidecar is repaired.
+	// Pod is the pod whose sidecar is repaired.
 	Pod *Pod `json:"pod,omitempty"`
-	// Location is whose leader is repaired, Moves the changes of leadership that were issued, oldest first, and Back since
-	// when they are being put back. Absent: the repair is not a leader's; nothing is put back.
+	// Location is the location whose leader is repaired. Moves are the changes of leadership that
+	// were issued, oldest first. Back is when Drydock began to undo them. Absent: the repair is not
+	// a leader's, or nothing is being undone.
 	Location string     `json:"location,omitempty"`
 	Moves    []Move     `json:"moves,omitempty"`
 	Back     *time.Time `json:"back,omitempty"`
-	// Also are further alerts on the node that were firing when the record was last written. They get no repair beside
-	// this one; what is left of them when it has ended begins one of its own.
+	// Also are further alerts on the node that fired when the record was last written. They get no
+	// repair while this one runs. An alert that still fires afterwards begins a repair of its own.
 	Also []string `json:"also,omitempty"`
-	// After is the repair that this one goes on from, since its alert came back; nil: none.
+	// After is the repair that this one continues, because its alert returned; nil: none.
 	After *After `json:"after,omitempty"`
 	Phase Phase  `json:"phase"`
-	// Step is the step that is being done, or that comes next while Pending.
+	// Step is the current step or, while Pending, the next one.
 	Step StepRef `json:"step"`
 	// Done are the attempts already issued, oldest first.
 	Done Attempts `json:"done,omitempty"`
-	// Began is when the repair was first recorded, Since when its phase began, Deadline when the phase is over.
+	// Began is when the repair was first recorded, Since when its phase began, and Deadline when
+	// the phase ends.
 	Began    time.Time `json:"began"`
 	Since    time.Time `json:"since"`
 	Deadline time.Time `json:"deadline"`
 	// Intent is the last attempt that was issued.
 	Intent *Intent `json:"intent,omitempty"`
-	// Hold is what keeps the next side effect back.
+	// Hold is what holds the next side effect.
 	Hold *Hold `json:"hold,omitempty"`
-	// Passed are the steps of the plan that were passed over, Evidence the last words of the host, before a step on it.
+	// Passed are the steps of the plan that were passed over. Evidence is the host's last report
+	// before a step on it.
 	Passed   []Passed `json:"passed,omitempty"`
 	Evidence string   `json:"evidence,omitempty"`
-	// Note is how far a step is that takes its time, and what is in its way.
+	// Note is the progress of a step under way, and what blocks it.
 	Note string `json:"note,omitempty"`
-	// Unreached is how many calls in a row could not be made for the attempt that comes next, Alone how many of them in a row, up to
-	// the last, failed because of this machine. An outage of the whole provider begins Alone anew.
+	// Unreached is how many calls in a row could not be made for the next attempt. Alone is how
+	// many of the last of these calls in a row failed because of this machine. An outage of the
+	// whole provider resets Alone.
 	Unreached int `json:"unreached,omitempty"`
 	Alone     int `json:"alone,omitempty"`
-	// Undo is what Drydock did to the Node and must take back.
+	// Undo are Drydock's changes to the Node that Drydock must undo.
 	Undo []Undo `json:"undo,omitempty"`
-	// Silence is the id of the silence that Drydock made for this repair.
+	// Silence is the id of the silence that Drydock created for this repair.
 	Silence string `json:"silence,omitempty"`
-	// WellSince is since when the node of an exhausted repair has been well; zero: it is not well, or Drydock has not proven it yet.
+	// WellSince is since when the node of an exhausted repair has been well. Zero: it is not well,
+	// or Drydock has not proven it yet.
 	WellSince time.Time `json:"wellSince,omitzero"`
 }
 
-// Cause is why the repair exists: an alert's fingerprint, or a person's request.
+// Cause is the reason for the repair: an alert's fingerprint, or a person's request.
 type Cause struct {
 	Alert   string `json:"alert,omitempty"`
 	Request string `json:"request,omitempty"`
@@ -113,7 +124,8 @@ func (c Cause) String() string {
 	return "alert " + c.Alert
 }
 
-// StepRef points at one attempt of one step of the plan: the step's index from 0, its name, the attempt from 1.
+// StepRef names one attempt of one step of the plan: the step's index from 0, its name, and the
+// attempt's number from 1.
 type StepRef struct {
 	Index   int    `json:"index"`
 	Name    string `json:"name"`
@@ -122,61 +134,68 @@ type StepRef struct {
 
 func (s StepRef) String() string { return fmt.Sprintf("%s:%d", s.Name, s.Attempt) }
 
-// Intent is written before the call. Without an outcome it counts as issued.
+// Intent is written before the call. Without an outcome, the call counts as issued.
 type Intent struct {
-	// ID is the repair's id, the step's index and the attempt: one for each side effect.
+	// ID has the repair's id, the step's index and the attempt's number: one id for each side
+	// effect.
 	ID string    `json:"id"`
 	At time.Time `json:"at"`
-	// BootID, UID and ProviderID are those of the machine before the call; the proof is that they changed, or did not. For
-	// a sidecar, UID is the pod's.
+	// BootID, UID and ProviderID are those of the machine before the call. The proof shows that
+	// they changed, or did not. For a sidecar, UID is the pod's.
 	BootID     string `json:"bootID,omitempty"`
 	UID        string `json:"uid,omitempty"`
 	ProviderID string `json:"providerID,omitempty"`
-	// GPUs is how many GPUs the machine had before the fault, by its label; zero: nothing says so.
+	// GPUs is how many GPUs the machine had before the fault, by its label; zero: unknown.
 	GPUs int `json:"gpus,omitempty"`
-	// Started is when the container of the sidecar had started before the call; zero: not known. A start closes the gate again in
-	// the same pod.
+	// Started is when the sidecar's container had started before the call; zero: unknown. A new
+	// start closes the gate again in the same pod.
 	Started time.Time `json:"started,omitzero"`
-	// Task is the id of the sidecar's task: a fresh one for each attempt, since a sidecar never does a known one again.
+	// Task is the id of the sidecar's task. Each attempt has a new id, because a sidecar ignores an
+	// id that it knows.
 	Task string `json:"task,omitempty"`
-	// Successor is the node that is to lead the location.
+	// Successor is the node that becomes the leader of the location.
 	Successor string      `json:"successor,omitempty"`
 	Outcome   CallOutcome `json:"outcome,omitempty"`
-	// Why is the provider's word where the outcome is not accepted.
+	// Why is the provider's message, if the outcome is not accepted.
 	Why string `json:"why,omitempty"`
-	// SpentSeconds is how long earlier runs of a step took that takes its time, and that was interrupted since.
+	// SpentSeconds is how long earlier runs of a repeatable step took before they were interrupted.
 	SpentSeconds int `json:"spentSeconds,omitempty"`
-	// Provider is which of several was asked about the step, and called; absent: one alone carries it out.
+	// Provider is the one of several providers that was called for the step; absent: only one
+	// provider carries it out.
 	Provider string `json:"provider,omitempty"`
-	// Before is what the provider found before the step, where its proof needs it.
+	// Before is what the provider found before the step, if its proof needs that.
 	Before Before `json:"before,omitempty"`
-	// Zone, Pool and ControlPlane are where the node stood by its labels when the repair drained it. The repair counts there until it
-	// ends, however the node is labelled meanwhile. Absent: it drained nothing.
+	// Zone, Pool and ControlPlane are the node's zone, pool and role by its labels when the repair
+	// drained it. The repair counts there until it ends, even if the labels change. Absent: the
+	// repair drained nothing.
 	Zone         string `json:"zone,omitempty"`
 	Pool         string `json:"pool,omitempty"`
 	ControlPlane bool   `json:"controlPlane,omitempty"`
 }
 
-// Hold is what keeps a repair back.
+// Hold is what holds a repair.
 type Hold struct {
 	Reason  Reason     `json:"reason"`
 	Message string     `json:"message"`
 	Since   time.Time  `json:"since"`
 	Until   *time.Time `json:"until,omitempty"`
-	// Alone: each answer since Since says that the provider cannot be asked about this machine, and none that this is so of others.
-	// Absent: that is not known, and no step is skipped for it.
+	// Alone: since Since, each answer says that the provider cannot be asked about this machine,
+	// and no answer says this of other machines. Absent: unknown, and no step is passed over for
+	// it.
 	Alone bool `json:"alone,omitempty"`
 }
 
-// Undo is one thing that Drydock did to a Node: {"kind":"cordon"}, {"kind":"taint","key":"…"} or {"kind":"annotation","key":"…"}.
+// Undo is one change that Drydock made to a Node: {"kind":"cordon"}, {"kind":"taint","key":"…"} or
+// {"kind":"annotation","key":"…"}.
 type Undo struct {
 	Kind string    `json:"kind"`
 	Key  string    `json:"key,omitempty"`
 	At   time.Time `json:"at"`
 }
 
-// Kinds of Undo: UndoCordon sets spec.unschedulable back, UndoTaint takes away the taint with the Undo's Key, UndoAnnotation
-// the announcement with that key, UndoLeader puts back the move on to the node that is the Undo's Key.
+// Kinds of Undo. UndoCordon resets spec.unschedulable, UndoTaint removes the taint with the Undo's
+// Key, and UndoAnnotation removes the announcement with that key. UndoLeader reverts the move to
+// the node in Key.
 const (
 	UndoCordon = "cordon"
 	UndoTaint  = "taint"
@@ -186,14 +205,15 @@ const (
 	UndoLeader = "leader"
 )
 
-// Set says whether the taint is the one that Drydock set and recorded. Its time alone tells: managedFields cannot say who set a
-// taint, because all taints are one field to them. Only whoever sets a taint gives it a time, and kubectl gives none. Whole
-// seconds are compared, because the API server keeps no more.
+// Set reports whether the taint is the one that Drydock set and recorded. Only the taint's time
+// decides: managedFields cannot name the author, because all taints are one field there. Only the
+// author sets a taint's time, and kubectl sets none. It compares whole seconds, because the API
+// server keeps no more.
 func (u Undo) Set(t corev1.Taint) bool {
 	return u.Kind == UndoTaint && t.Key == u.Key && t.TimeAdded != nil && t.TimeAdded.Unix() == u.At.Unix()
 }
 
-// Clone copies a record, so that a transition never changes the one that was read.
+// Clone copies a record, so that a transition never changes the original.
 func (r *Record) Clone() *Record {
 	c := *r
 	c.Done = append(Attempts(nil), r.Done...)
@@ -224,8 +244,9 @@ func (r *Record) Clone() *Record {
 	return &c
 }
 
-// DecodeRecord reads a record. Anything that this version would not itself have written is an error: the node is then
-// held with RecordMalformed and its bytes are left alone until a person resets it.
+// DecodeRecord reads a record. It returns an error for anything that this version would not have
+// written. The guard RecordMalformed then holds the node, and Drydock leaves the bytes unchanged
+// until a person resets the node.
 func (g Registry) DecodeRecord(value string) (*Record, error) {
 	if len(value) > MaxRecordBytes {
 		return nil, fmt.Errorf("the record has %d bytes, Drydock writes at most %d", len(value), MaxRecordBytes)
@@ -246,7 +267,8 @@ func (g Registry) DecodeRecord(value string) (*Record, error) {
 	return &r, r.Validate(g)
 }
 
-// DecodeRecordOf reads the record under the annotation's key, and says where it is of another target than that.
+// DecodeRecordOf reads the record under the annotation's key. It returns an error if the record is
+// of another target than the key.
 func (g Registry) DecodeRecordOf(key, value string) (*Record, error) {
 	r, err := g.DecodeRecord(value)
 	if err != nil {
@@ -263,10 +285,10 @@ func (g Registry) DecodeRecordOf(key, value string) (*Record, error) {
 	return r, nil
 }
 
-// DecodeRecord is that of a Drydock to which nobody added a remediation.
+// DecodeRecord is Registry.DecodeRecord with the shipped remediations alone.
 func DecodeRecord(value string) (*Record, error) { return Registry(nil).DecodeRecord(value) }
 
-// DecodeRecordOf is that of a Drydock to which nobody added a remediation.
+// DecodeRecordOf is Registry.DecodeRecordOf with the shipped remediations alone.
 func DecodeRecordOf(key, value string) (*Record, error) {
 	return Registry(nil).DecodeRecordOf(key, value)
 }
@@ -279,7 +301,7 @@ func (r *Record) Validate(g Registry) error {
 	}
 	switch {
 	case r.ID == "" || len(r.ID) > idLength || !ofIDLetters(r.ID):
-		// A denial prints the id in a command, for people to paste.
+		// The webhook's denial prints the id in a command that people paste.
 		return fmt.Errorf("the record's id %q is not an id: an id has %d lower-case letters and digits", clip(r.ID, 20), idLength)
 	case r.Policy == "" || clip(r.Policy, maxPolicyName) != r.Policy:
 		return fmt.Errorf("the record's policy %q is not the name of a policy", clip(r.Policy, 40))
@@ -313,31 +335,33 @@ func (r *Record) Validate(g Registry) error {
 	return r.validatePod()
 }
 
-// OutOfServiceTaint is Kubernetes' mark for a machine that is off for good: its pods are deleted and its volumes detached
-// without waiting for its kubelet. On a machine that still runs it loses data.
+// OutOfServiceTaint is Kubernetes' mark for a machine that is off for good. Kubernetes then deletes
+// its pods and detaches its volumes without waiting for its kubelet. On a machine that still runs,
+// the taint loses data.
 const OutOfServiceTaint = "node.kubernetes.io/out-of-service"
 
-// Passed is a step of the plan that this repair does not take, and why.
+// Passed is a step of the plan that this repair passes over, and why.
 type Passed struct {
 	Index int    `json:"index"`
 	Name  string `json:"name"`
 	Why   string `json:"why"`
 }
 
-// After is the repair that a record goes on from, since its alert came back: its last attempt, and all that were issued.
+// After is the repair that a record continues, because its alert returned: its last attempt, and
+// all attempts that were issued.
 type After struct {
 	ID    string   `json:"id"`
 	Step  StepRef  `json:"step"`
 	Steps Attempts `json:"steps"`
 }
 
-// Drained says that a step of the repair emptied the node, or began to.
+// Drained reports whether a step of the repair drained the node, or began to.
 func (r *Record) Drained() bool {
 	return slices.ContainsFunc(r.Done, func(done Attempt) bool { return done.Name == drain.Name })
 }
 
-// PassedWhy bounds what a record keeps of the reason of each step that was passed over.
+// PassedWhy bounds the reason that a record keeps for each step that was passed over.
 const PassedWhy = 160
 
-// Instant is a time as a record holds it.
+// Instant returns a time in the form that a record holds.
 func Instant(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

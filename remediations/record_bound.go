@@ -2,8 +2,8 @@ package remediations
 
 import "slices"
 
-// Encode gives the annotation's value. It is never longer than what DecodeRecord takes: of a record that would be, what is
-// only told to people is cut, and what a decision rests on stays.
+// Encode returns the annotation's value. It is never longer than DecodeRecord accepts: if needed,
+// it shortens what only informs people, and keeps what decisions depend on.
 func (r *Record) Encode() string {
 	text := EncodeJSON(r)
 	for _, shorten := range []func(*Record){withoutReasons, withoutEvidence, withoutWords, withoutOthers, withFewerAttempts(200), withFewerAttempts(50)} {
@@ -42,7 +42,7 @@ func withoutWords(r *Record) {
 
 func withoutOthers(r *Record) { r.Also = nil }
 
-// withFewerAttempts keeps the last of the attempts, and that the node was drained.
+// withFewerAttempts keeps the last attempts, and one drain if the node was drained.
 func withFewerAttempts(most int) func(*Record) {
 	return func(r *Record) {
 		if len(r.Done) <= most {
@@ -56,5 +56,5 @@ func withFewerAttempts(most int) func(*Record) {
 	}
 }
 
-// AlsoMost bounds what a record names of further alerts.
+// AlsoMost bounds the number of further alerts in a record.
 const AlsoMost = 16

@@ -9,40 +9,46 @@ import (
 	"unicode/utf8"
 )
 
-// LocationKey is the key of the repair of a location's leader, on the Node that led when the repair began.
+// LocationKey is the key of the record of a location's repair. It is on the Node that led the
+// location when the repair began.
 const LocationKey = RepairPrefix + "leader"
 
 const (
-	// MaxMoves bounds the moves of one repair, MaxMoveBytes what one of them takes on record.
+	// MaxMoves bounds the moves of one repair. MaxMoveBytes bounds the size of one move on record.
 	MaxMoves     = 4
 	MaxMoveBytes = 800
 	// MaxLocation is the longest name of a location.
 	MaxLocation = 253
 )
 
-// BackFor bounds how long moves are being put back, with all that holds it.
+// BackFor bounds how long undoing the moves may take, including all holds.
 const BackFor = time.Hour
 
-// LocationLimits bound the moves of mesh leaders. Nodes' limits do not count them, nor they nodes.
+// LocationLimits bound the moves of mesh leaders. The limits of nodes and these limits do not count
+// each other's repairs.
 type LocationLimits struct {
-	// Concurrent repairs in the whole mesh.
+	// Concurrent is the number of repairs at once in the whole mesh.
 	Concurrent int
-	// PerLocation is the least time between the last move of one repair and the first of the next in one location.
+	// PerLocation is the least time between the last move of one repair and the first move of the
+	// next, in one location.
 	PerLocation time.Duration
 }
 
-// Move is a change of leadership, as it is on record before anything is changed.
+// Move is a change of leadership. It is on record before anything is changed.
 type Move struct {
 	Location string `json:"location"`
 	From     string `json:"from"`
 	To       string `json:"to"`
-	// Before has, for each node whose leader's key is changed, what the key's value was; null: it had none.
+	// Before has the earlier value of each node's leader key that the move changes; null: the node
+	// had no such key.
 	Before map[string]*string `json:"before"`
-	// Refused: nothing was changed, so nothing is put back. Of the last move of a repair its intent says so.
+	// Refused: nothing was changed, so nothing has to be undone. For the last move of a repair, the
+	// intent says this instead.
 	Refused bool `json:"refused,omitempty"`
 }
 
-// ValidLocation keeps nonsense out of look-ups, records and messages. What Kilo takes for a location is any text.
+// ValidLocation keeps invalid names out of look-ups, records and messages. Kilo accepts any text as
+// a location.
 func ValidLocation(name string) bool {
 	if name == "" || len(name) > MaxLocation || !utf8.ValidString(name) {
 		return false
@@ -55,7 +61,7 @@ func ValidLocation(name string) bool {
 	return true
 }
 
-// Validate says why the move was not written by Drydock.
+// Validate returns why Drydock cannot have written the move.
 func (m Move) Validate() error {
 	switch {
 	case !ValidLocation(m.Location):
@@ -70,7 +76,7 @@ func (m Move) Validate() error {
 	return nil
 }
 
-// validateMoves is the part of a record's validation that speaks of leaders.
+// validateMoves validates the part of a record that is about leaders.
 func (r *Record) validateMoves(of Remediation) error {
 	leads := r.Location != ""
 	switch {
@@ -107,7 +113,7 @@ func (r *Record) validateMoves(of Remediation) error {
 	return nil
 }
 
-// Made are the moves that changed something, or may have.
+// Made returns the moves that changed something, or may have.
 func (r *Record) Made() (out []Move) {
 	for i, m := range r.Moves {
 		last := i == len(r.Moves)-1
@@ -119,7 +125,7 @@ func (r *Record) Made() (out []Move) {
 	return out
 }
 
-// Successors are the nodes that the repair made leaders, or was to, in the order in which it did.
+// Successors returns the nodes that the repair made leaders or tried to, in order.
 func (r *Record) Successors() []string {
 	var out []string
 	for _, m := range r.Moves {
@@ -128,10 +134,10 @@ func (r *Record) Successors() []string {
 	return out
 }
 
-// PutBackID is the IntentID of the Call that puts the repair's moves back.
+// PutBackID is the IntentID of the Call that undoes the repair's moves.
 func (r *Record) PutBackID() string { return r.ID + "-back" }
 
-// LeftAs says how a repair that ends early leaves the mesh.
+// LeftAs describes the leadership that remains after a repair ends early.
 func (r *Record) LeftAs() string {
 	if len(r.Moves) == 0 {
 		return ""
@@ -139,13 +145,14 @@ func (r *Record) LeftAs() string {
 	return fmt.Sprintf("; the leadership of location %s is left with %s, before the repair %s had it", r.Location, r.Moves[len(r.Moves)-1].To, r.Moves[0].From)
 }
 
-// promoteLeader gives the leadership of a location of the mesh to another of its nodes. Its proof is that the mesh is led
-// by that node and its location answers again, which targets/location asks for.
+// promoteLeader gives the leadership of a mesh location to another of its nodes. Its proof is that
+// this node leads the mesh and its location answers again. Package targets/location checks the
+// proof.
 var promoteLeader = Remediation{
 	Name: "promote-leader", Verb: "move mesh leadership off", Disruptive: true, Once: true, Target: KindLocation, Wait: 3 * time.Minute, Attempts: 2, Invasive: 1,
 }
 
-// Pod names a pod. UID tells it from those that had its name before, or have it after it.
+// Pod names a pod. UID distinguishes it from earlier and later pods of the same name.
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -154,16 +161,16 @@ type Pod struct {
 
 func (p Pod) String() string { return p.Namespace + "/" + p.Name }
 
-// Object names an object for people's eyes.
+// Object names an object in messages.
 type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
 
-// PodNamed is the pod of that name, which String gave.
+// PodNamed returns the pod for a name that String returned.
 func PodNamed(name string) Pod {
 	namespace, pod, _ := strings.Cut(name, "/")
 	return Pod{Namespace: namespace, Name: pod}
 }
 
-// validatePod is the part of a record's validation that speaks of sidecars.
+// validatePod validates the part of a record that is about sidecars.
 func (r *Record) validatePod() error {
 	switch {
 	case r.Pod == nil:
@@ -176,13 +183,13 @@ func (r *Record) validatePod() error {
 	return nil
 }
 
-// sidecarPrefix is how the keys of sidecars' records begin.
+// sidecarPrefix begins the keys of sidecars' records.
 const sidecarPrefix = RepairPrefix + string(KindSidecar) + "-"
 
-// SidecarKey is the key of the repair of the pod's sidecar, whatever the pod's UID.
+// SidecarKey returns the key of the record of the pod's sidecar. The pod's UID does not count.
 func SidecarKey(p Pod) string { return KeyOf(KindSidecar, p.String()) }
 
-// SidecarsInFlight are the repairs of sidecars in flight on a Node with these annotations.
+// SidecarsInFlight returns the sidecar repairs in flight on a Node with these annotations.
 func SidecarsInFlight(annotations map[string]string) (out []*Record) {
 	for k, v := range annotations {
 		if !strings.HasPrefix(k, sidecarPrefix) {
@@ -195,8 +202,9 @@ func SidecarsInFlight(annotations map[string]string) (out []*Record) {
 	return out
 }
 
-// SidecarTakesPlace says that the repair of a sidecar counts under limits.sidecars.concurrent: it is in flight, and for no
-// longer than its step may take. Nothing ends one on a Node that has a record which cannot be read.
+// SidecarTakesPlace reports whether a sidecar's repair counts under limits.sidecars.concurrent: it
+// is in flight, and not for longer than its step may take. The time bound matters on a Node with an
+// unreadable record, where no repair is ended.
 func (c *Config) SidecarTakesPlace(r *Record, now time.Time) bool {
 	if r == nil || !r.Phase.InFlight() {
 		return false
@@ -205,6 +213,6 @@ func (c *Config) SidecarTakesPlace(r *Record, now time.Time) bool {
 	return InFlightAt(from, until, now)
 }
 
-// markReady approves a gated sidecar, which then lets its pod's main container go on. It disrupts nothing. Its proof is
-// that the sidecar itself answers ready, which targets/sidecar asks for.
+// markReady approves a gated sidecar, which then lets its pod's main container start. It disrupts
+// nothing. Its proof is that the sidecar itself answers ready; package targets/sidecar checks this.
 var markReady = Remediation{Name: "mark-ready", Verb: "mark ready", Once: true, Target: KindSidecar, Wait: time.Minute, Attempts: 1}

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// All are the attempts issued by the repair and by those that it went on from, oldest first.
+// All returns the attempts of the repair and of those that it continues, oldest first.
 func (r *Record) All() Attempts {
 	if r.After == nil {
 		return r.Done
@@ -16,7 +16,8 @@ func (r *Record) All() Attempts {
 	return slices.Concat(r.After.Steps, r.Done)
 }
 
-// Ended is the history's entry of a repair that is over; its kind adds what is its own.
+// Ended returns the history's entry for a repair that has ended. The target's kind adds its own
+// fields.
 func (r *Record) Ended(o Outcome, why string, now time.Time) *Entry {
 	return &Entry{
 		ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append(Attempts{}, r.Done...), Began: r.Began, Ended: Instant(now),
@@ -24,7 +25,8 @@ func (r *Record) Ended(o Outcome, why string, now time.Time) *Entry {
 	}
 }
 
-// Exhausted is the record of a plan that has run out, which stays until a person has looked.
+// Exhausted returns the record of a plan without further steps. It stays until a person resets the
+// node.
 func (r *Record) Exhausted(now time.Time) *Record {
 	c := r.Clone()
 	c.Phase, c.Since, c.Deadline, c.Hold, c.Note = PhaseExhausted, Instant(now), time.Time{}, nil, ""
@@ -32,9 +34,10 @@ func (r *Record) Exhausted(now time.Time) *Record {
 	return c
 }
 
-// Holds says that the record must say by which guard it is held: its phase is over, or that is news and not all repairs' alike. What
-// is alike is written where the record names a guard of its own, which holds it no more, and no time at which that ends: nobody may
-// read it as the present. In a storm most records have such a time, and are left alone.
+// Holds reports whether the record must be written with its hold: the phase has ended, or the hold
+// is new and not fleet-wide. A fleet-wide hold is written only to replace a node's own hold that no
+// longer applies and has no end: people would read it as the present. In a storm most records have
+// a hold with an end, and need no write.
 func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 	if r != nil && r.Phase != pending.Phase {
 		return true
@@ -43,19 +46,20 @@ func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 		if r == nil || r.ID != pending.ID || r.Hold == nil {
 			return false
 		}
-		// The provider says of all machines what the record says of this one: the next process must not count on from there.
+		// The provider's trouble now concerns all machines, so the next process must not continue
+		// the count of this machine's.
 		if (r.Hold.Alone || r.Alone > pending.Alone) && (hold.Reason == ReasonProviderUnreachable || hold.Reason == ReasonProviderAbsent) {
 			return true
 		}
 		return r.Hold.Until == nil && !r.Hold.Reason.Fleetwide() && r.Hold.Reason != hold.Reason
 	}
 	if hold.Reason == ReasonAwaitingApproval && r != nil && r.Plan != pending.Plan {
-		return true // what is approved must be on record
+		return true // the plan that a person approves must be on record
 	}
 	return r == nil || r.ID != pending.ID || !r.Hold.same(hold)
 }
 
-// Between is the record between two attempts.
+// Between returns the record between two attempts.
 func (r *Record) Between(now time.Time) *Record {
 	next := r.Clone()
 	if r.Phase != PhasePending {
@@ -64,7 +68,7 @@ func (r *Record) Between(now time.Time) *Record {
 	return next
 }
 
-// Words are what the record says of why nothing is done.
+// Words returns what the record says about why nothing is done.
 func (h *Hold) Words() string {
 	if h == nil {
 		return "no reason on record"
@@ -80,8 +84,8 @@ func (h *Hold) same(o *Hold) bool {
 	return h.Reason == o.Reason && h.Alone == o.Alone && untilSame
 }
 
-// LastDone is the attempt that was issued last: that of the intent, where Step still names it; while
-// Pending, Step already names the next one. An earlier version did not write down a step that its plan repeats.
+// LastDone returns the attempt that was issued last. That is Step if the intent is for Step; while
+// Pending, Step already names the next attempt. An earlier version did not record repeatable steps.
 func LastDone(r *Record) Attempt {
 	if len(r.Done) == 0 || r.Intent.Of(r, r.Step) {
 		return r.Step.Issued()
@@ -89,45 +93,47 @@ func LastDone(r *Record) Attempt {
 	return r.Done[len(r.Done)-1]
 }
 
-// Tried says that the step was passed over already.
+// Tried reports whether the step was already passed over.
 func (r *Record) Tried(ref StepRef) bool {
 	return slices.ContainsFunc(r.Passed, func(p Passed) bool { return p.Index == ref.Index && p.Name == ref.Name })
 }
 
-// Spent says that the plan is past the attempt: an earlier repair, from which this one goes on, has issued it. A step that
-// only prepares others is done again: the node was given back in between.
+// Spent reports whether the plan is past the attempt, because the earlier repair that this one
+// continues has issued it. A step that only prepares others is done again, because the node was in
+// service in between.
 func (r *Record) Spent(c *Config, p *Policy, ref StepRef) bool {
 	a := r.After
 	if a == nil || !c.Remediation(ref.Name).Once {
 		return false
 	}
 	if _, there := p.StepAt(a.Step); !there {
-		return false // the plan has become another one
+		return false // the plan was edited
 	}
 	return ref.Index < a.Step.Index || (ref.Index == a.Step.Index && ref.Attempt <= a.Step.Attempt)
 }
 
-// Observes says that the record is a would-be repair: nothing was done, and nothing but the mode of its policy keeps its first
-// step back. From then on it takes the place that the step would take, for as long as the step would.
+// Observes reports whether the record is a would-be repair: nothing was done, and only the mode of
+// its policy holds its first step. Such a record counts for as long as the step would.
 func (r *Record) Observes() bool {
 	return r != nil && r.Phase == PhasePending && r.Intent == nil && r.Hold != nil && r.Hold.Reason == ReasonObserving
 }
 
-// WithoutPolicy says why a repair whose policy is no longer configured waits for its end: a cure shows by the policy's witness,
-// and counts once it has held for the policy's proofFor.
+// WithoutPolicy says why a repair without a configured policy waits for its end. The policy's
+// witness shows a cure, and the cure counts once it has held for the policy's proofFor.
 func (r *Record) WithoutPolicy() string {
 	return fmt.Sprintf("policy %s is no longer configured, so nothing says what proves a cure", r.Policy)
 }
 
-// Beyond says that the record's phase would last for longer than any does: a clock was wrong when it was written, or Drydock
-// did not write it.
+// Beyond reports whether the record's phase would last longer than any phase can. A wrong clock
+// wrote it, or Drydock did not write it.
 func (r *Record) Beyond(now time.Time) bool { return FarAhead(r.Deadline, now) }
 
 func (r *Record) FromTheFuture() string {
 	return fmt.Sprintf("its step %s is recorded as issued at %s, and most nodes' leases agree that this time is far ahead: a clock was wrong, or Drydock did not write the record", r.Step, r.Intent.At.Format(time.RFC3339))
 }
 
-// announces is the message of the Node condition by the repair, where it is true of the node: from the first intent to the repair's end.
+// announces returns the message of the Node condition, if the repair makes the condition true: from
+// the first intent to the repair's end.
 func (r *Record) announces(condition corev1.NodeConditionType) string {
 	if r == nil || r.Intent == nil || r.Phase == PhaseExhausted {
 		return ""
@@ -138,8 +144,8 @@ func (r *Record) announces(condition corev1.NodeConditionType) string {
 	return fmt.Sprintf("Drydock repairs this node: repair %s by policy %s, set at attempt %s (%s)", r.ID, r.Policy, r.Intent.ID, r.Step)
 }
 
-// Unannounced are those of the configured announcements that are not on the Node, and that the record does not have: what a person set
-// is left alone, and what a person took off is not set again.
+// Unannounced returns the configured announcements that neither the Node nor the record has.
+// Drydock leaves alone what a person set, and does not set again what a person removed.
 func (r *Record) Unannounced(c *Config, n *corev1.Node) (keys []string) {
 	for _, key := range c.Announce {
 		_, there := n.Annotations[key]
@@ -150,5 +156,5 @@ func (r *Record) Unannounced(c *Config, n *corev1.Node) (keys []string) {
 	return keys
 }
 
-// announces says that what is to be undone is the announcement with the key.
+// announces reports whether the Undo is the announcement with the key.
 func (u Undo) announces(key string) bool { return u.Kind == UndoAnnotation && u.Key == key }

@@ -25,7 +25,8 @@ func TestRecordReadsBackAsWritten(t *testing.T) {
 	})
 }
 
-// TestCloneSharesNothing: a transition works on a clone, and what it was made from is compared with it afterwards.
+// TestCloneSharesNothing: a transition changes a clone, and the result is later compared with the
+// original.
 func TestCloneSharesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := scene.AnyRecord.Draw(t, "record")
@@ -105,7 +106,8 @@ func TestRecordThatDrydockWouldNotWriteIsNotRead(t *testing.T) {
 	}
 }
 
-// TestLongestRecordIsReadable: a record that Drydock writes and cannot read would hold its node for ever.
+// TestLongestRecordIsReadable: a record that Drydock writes and cannot read would hold its node for
+// ever.
 func TestLongestRecordIsReadable(t *testing.T) {
 	nasty := strings.Repeat("\x00", 400)
 	r := Record{
@@ -144,7 +146,7 @@ func TestPhasesInFlight(t *testing.T) {
 	}
 }
 
-// TestOfTwoUnreadableRecordsAlwaysTheSameIsNamed: Decide says the same thing twice.
+// TestOfTwoUnreadableRecordsAlwaysTheSameIsNamed: Decide returns the same message twice.
 func TestOfTwoUnreadableRecordsAlwaysTheSameIsNamed(t *testing.T) {
 	n := scene.Bare("n1")
 	n.Annotations[NodeRepairKey], n.Annotations[RepairPrefix+"leader"] = "node's", "leader's"
@@ -174,8 +176,8 @@ func TestWhatIsNoPlainDataIsNeverWritten(t *testing.T) {
 	require.Panics(t, func() { EncodeJSON(func() {}) })
 }
 
-// TestTargetNamedByItsRecord: only a record of a kind without fields of its own names its target so, and stands under the key of
-// that name; anything else was not written by Drydock.
+// TestTargetNamedByItsRecord: only a record of a kind without a field of its own uses Target, and
+// its key has that name. Drydock writes no other form.
 func TestTargetNamedByItsRecord(t *testing.T) {
 	remediation := Shipped()["reboot"]
 	remediation.Name, remediation.Target = "remount", "volume"

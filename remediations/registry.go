@@ -13,44 +13,52 @@ import (
 // Remediation is one kind of step that a plan can name.
 type Remediation struct {
 	Name string
-	// Verb says in a sentence what it does to a node: "would <verb> n1 now".
+	// Verb is its action in a sentence: "would <verb> n1 now".
 	Verb string
-	// Disruptive remediations are bound by limits, breaker, windows and cooldown; the others have a limit of their own.
+	// Disruptive remediations are bound by limits, breaker, windows and cooldown. The others have a
+	// limit of their own.
 	Disruptive bool
-	// Target is the kind of target that it repairs.
+	// Target is the kind of target that the remediation repairs.
 	Target Kind
-	// Wait is how long its proof may take where no policy says, Attempts how often it is issued then. Of one that may be
-	// repeated freely, Timeout is how long it may take.
+	// Wait is how long the proof may take and Attempts how often the step is issued, if the policy
+	// does not say. Timeout is how long a repeatable step may take.
 	Wait, Timeout time.Duration
 	Attempts      int
-	// Invasive ranks the remediations, the mildest first: of two alerts on one node the milder plan goes first.
+	// Invasive ranks the remediations, the least invasive first. Of two alerts on one node, the
+	// less invasive plan goes first.
 	Invasive int
-	// Once remediations must reach the provider at most once an attempt; the others may be repeated freely.
+	// Once remediations must reach the provider at most once per attempt. The others are
+	// repeatable: they may be issued again freely.
 	Once bool
-	// LooksFirst: the provider is asked about the machine before the intent, so that what could only be refused costs no
-	// attempt.
+	// LooksFirst: Drydock asks the provider about the machine before it writes the intent, so that
+	// a certain refusal costs no attempt.
 	LooksFirst bool
-	// ClusterWide remediations change the whole cluster: one bad node is no reason for them, and the breaker is none against.
+	// ClusterWide remediations change the whole cluster. One bad node does not justify them, and an
+	// open breaker does not hold them.
 	ClusterWide bool
-	// PassedOver: what could only be refused is passed over where another step follows; other plans wait for their provider, as long as no
-	// later step has one that serves the Node.
+	// PassedOver: a step that the provider would refuse is passed over if another step follows. A
+	// step without PassedOver waits for its provider, unless a later step has a provider that
+	// serves the Node.
 	PassedOver bool
-	// Restarts: the machine boots anew, and what runs on it needs time to come up.
+	// Restarts: the machine boots again, and what runs on it needs time to start.
 	Restarts bool
-	// RenewsLease: only a lease that was renewed after the intent shows that it cured anything.
+	// RenewsLease: only a lease that was renewed after the intent proves that the remediation cured
+	// the node.
 	RenewsLease bool
-	// AsksPods: its actuator is asked whether the pods that it had made anew are there (engine.PodProver). Replaces: it is asked what
-	// became of the machine (engine.Replacer).
+	// AsksPods: the actuator is asked whether the pods of the step were created again
+	// (engine.PodProver). Replaces: the actuator is asked what happened to the machine
+	// (engine.Replacer).
 	AsksPods, Replaces bool
-	// Refuses says why it is never done to the node, whatever a plan says; nil: it takes every node.
+	// Refuses returns why the remediation is never done to the node, for any plan; nil: it accepts
+	// every node.
 	Refuses func(n *corev1.Node) string
-	// Proof is what shows, beyond the node being well and the alert gone, that this very step was what cured it. Every remediation of
-	// nodes has one.
+	// Proof checks that this very step cured the node, in addition to the node being well and the
+	// alert gone. Every remediation of nodes has one.
 	Proof func(intent *Intent, n *NodeFacts, a Answers) (proven bool, missing string)
 }
 
-// shipped are the remediations that Drydock comes with, whether or not this installation can carry them out. A new one is one file
-// and one line here.
+// shipped are the remediations that are part of Drydock, even if this installation cannot carry
+// them out. A new one needs one file, and one line here.
 var shipped = map[string]Remediation{
 	"apply-cni":          applyCNI,
 	"drain":              drain,
@@ -69,13 +77,13 @@ var shipped = map[string]Remediation{
 	"sysrq":              sysrq,
 }
 
-// Shipped are the remediations that Drydock comes with, by name.
+// Shipped returns the remediations that are part of Drydock, by name.
 func Shipped() map[string]Remediation { return maps.Clone(shipped) }
 
-// Registry is all that a plan may name: the shipped remediations, and what it holds beside them by name.
+// Registry has the remediations that were added to the shipped ones, by name. A plan may name both.
 type Registry map[string]Remediation
 
-// Of is the remediation of that name; ok: there is one.
+// Of returns the remediation with the name; ok is false if it does not exist.
 func (g Registry) Of(name string) (r Remediation, ok bool) {
 	if r, ok = g[name]; !ok {
 		r, ok = shipped[name]
@@ -83,14 +91,14 @@ func (g Registry) Of(name string) (r Remediation, ok bool) {
 	return r, ok
 }
 
-// Names are the names of all remediations, sorted.
+// Names returns the names of all remediations, sorted.
 func (g Registry) Names() []string {
 	all := Shipped()
 	maps.Copy(all, g)
 	return slices.Sorted(maps.Keys(all))
 }
 
-// repairs says that some remediation is done to targets of the kind.
+// repairs reports whether any remediation has targets of the kind.
 func (g Registry) repairs(kind Kind) bool {
 	is := func(all map[string]Remediation) bool {
 		for _, r := range all {
@@ -103,7 +111,7 @@ func (g Registry) repairs(kind Kind) bool {
 	return is(shipped) || is(g)
 }
 
-// Remediation is the one of that name; one without a name is not known.
+// Remediation returns the remediation with the name. An unknown one has an empty name.
 func (c *Config) Remediation(name string) Remediation {
 	var g Registry
 	if c != nil {
@@ -116,9 +124,9 @@ func (c *Config) Remediation(name string) Remediation {
 //go:embed policies/*.yaml
 var shippedPolicies embed.FS
 
-// ShippedPolicies returns the policies that come with Drydock, as files in the form of the configuration's policies.
-// Their order is internal/config's to decide.
+// ShippedPolicies returns the policies that are part of Drydock, as files in the form of the
+// configuration's policies. Package internal/config decides their order.
 func ShippedPolicies() fs.FS {
-	sub, _ := fs.Sub(shippedPolicies, "policies") // it fails only for a name that is no path
+	sub, _ := fs.Sub(shippedPolicies, "policies") // fs.Sub fails only for an invalid path
 	return sub
 }

@@ -12,8 +12,8 @@ import (
 	. "drydock.dev/drydock/remediations"
 )
 
-// A remediation that can prove its cure is one that can be carried out: it needs its chapter, and goldens that show it
-// issued and proven. The others are names only, until their providers come.
+// A remediation with a Proof can be carried out: it needs its chapter, and goldens that show it
+// issued and proven. The others are names only, until they get a provider.
 func TestARemediationComesWithItsChapterAndItsGoldens(t *testing.T) {
 	outputs, err := filepath.Glob("testdata/*/*.output.yaml")
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestARemediationComesWithItsChapterAndItsGoldens(t *testing.T) {
 		require.Contains(t, string(page), "\n## "+name+"\n", "docs/reference/steps.md has a chapter for each step")
 		require.Contains(t, string(page), "\n| ["+name+"](#"+name+") |", "and a row of its table")
 		require.Contains(t, goldens.String(), name+":1", "no golden shows %s issued", name)
-		if r.Once { // a repeatable step prepares another, which is what cures
+		if r.Once { // a repeatable step prepares another, which cures
 			require.Contains(t, goldens.String(), name+":1 cured it", "no golden shows %s proven", name)
 		}
 	}

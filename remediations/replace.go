@@ -8,9 +8,10 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// replace has the provider delete the machine and build another one. Its proof is another machine under another Node,
-// and the provider's word that the old one is gone: a Node that was only deleted and registered again is the same
-// machine. A provider that promises no other machine may say that none is needed.
+// replace has the provider delete the machine and build another one. Its proof is another machine
+// with another Node, and the provider's confirmation that the old machine is gone. A Node that was
+// only deleted and registered again is the same machine. A provider that promises no other machine
+// may answer that none is needed.
 var replace = Remediation{
 	Name: "replace", Verb: "replace", Disruptive: true, Once: true, LooksFirst: true, Replaces: true, Wait: 20 * time.Minute, Attempts: 1, Invasive: 10,
 	Refuses: func(n *corev1.Node) string {
@@ -39,40 +40,43 @@ var replace = Remediation{
 	},
 }
 
-// Asked is the intent about which somebody was asked, and when.
+// Asked is the intent that a question was about, and the time of the question.
 type Asked struct {
 	Intent string
 	At     time.Time
 }
 
-// About says that the answer is about this intent, and was not asked for before it. An older answer is about another step.
+// About reports whether the answer is about this intent and was requested after it. An older answer
+// is about another step.
 func (a Asked) About(i *Intent) bool { return i != nil && a.Intent == i.ID && !a.At.Before(i.At) }
 
-// Replacement is what the provider says about a machine that it was told to replace.
+// Replacement is the provider's answer about a machine that it has to replace.
 type Replacement struct {
 	Asked
-	// MachineGone: the old machine is certainly off for good. Only the provider of machines can say so: a pod or a Node
-	// that is gone says nothing about its machine.
+	// MachineGone: the old machine is certainly off for good. Only the provider of machines can
+	// confirm this: a deleted pod or Node proves nothing about its machine.
 	MachineGone bool
-	// Successors are the provider IDs of the machines that may have come for it.
+	// Successors are the provider IDs of the machines that may have replaced it.
 	Successors []string
-	// NoneNeeded: the old machine is gone, no other one has come or is on its way, and nothing waits for one. It counts from a
-	// provider that promises no other machine (Provider.PromisesNone), and once it has held for a while.
+	// NoneNeeded: the old machine is gone, no other machine has come or is expected, and nothing
+	// waits for one. It counts only from a provider that promises no other machine
+	// (Provider.PromisesNone), and once it has held for a while.
 	NoneNeeded bool
 	// Missing is what the provider's proof still lacks; empty: nothing.
 	Missing string
-	// Blocked is what holds the old machine up, in the words of the system that replaces it; empty: nothing that it names.
+	// Blocked is what delays the removal of the old machine, in the words of the system that
+	// replaces it; empty: nothing is known.
 	Blocked string
 }
 
-// PodProof is what the cluster says about pods that a step had made anew.
+// PodProof is the cluster's answer about pods that a step had created again.
 type PodProof struct {
 	Asked
 	// Missing is what the proof still lacks; empty: nothing.
 	Missing string
 }
 
-// Answers are what was said about a step since its intent; nil: nobody has answered about this intent yet.
+// Answers are the answers about a step since its intent; nil: no answer about this intent yet.
 type Answers struct {
 	Machine *Replacement
 	Pods    *PodProof

@@ -9,17 +9,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Forms of a Request: what a person asks for in RequestKey.
+// Forms of a request in RequestKey.
 const (
 	RequestPolicy      = "policy/"
 	RequestRemediation = "remediation/"
 )
 
-// requestProofFor is how long a cure must hold where a remediation is asked for that stands in no policy.
+// requestProofFor is how long a cure must hold if the requested remediation is in no policy.
 const requestProofFor = 30 * time.Second
 
-// ParseRequest reads drydock.dev/Request: "policy/<name>", "remediation/<name>", or the bare name where only one of the
-// two exists. It gives the whole form. The error says how to write it.
+// ParseRequest parses drydock.dev/request: "policy/<name>", "remediation/<name>", or the bare name
+// if only one of the two exists. It returns the whole form. The error explains how to write a
+// request.
 func (c *Config) ParseRequest(v string) (string, error) {
 	v = strings.TrimSpace(v)
 	if name, ok := strings.CutPrefix(v, RequestPolicy); ok {
@@ -65,9 +66,10 @@ func (c *Config) nodeRemediations() []string {
 	})
 }
 
-// Requested is the policy by which a request is carried out. For a remediation that is one attempt of its one step, as
-// the first policy has it that takes this node and has the step in its plan: a GPU node boots for as long as its own
-// policy says, whoever asked. A replacement is drained first. nil: there is none for this node.
+// Requested returns the policy that carries out a request; nil: none for this node. For a
+// remediation, that is one attempt of one step. The step comes from the first policy that selects
+// this node and has the step in its plan, so that a GPU node gets its own policy's wait. A drain
+// comes before a replacement.
 func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 	selects := func(p *Policy) bool { return p.Mode != ModeOff && p.Kind == KindNode && p.Takes(n) }
 	if name, ok := strings.CutPrefix(request, RequestPolicy); ok {
@@ -92,17 +94,18 @@ func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 	}
 	switch name {
 	case restartUnit.Name, external.Name, externalReplace.Name:
-		return nil // which unit, or by which template, only a plan says
+		return nil // only a plan names the unit, the DaemonSet or the template
 	}
 	out.Plan = c.drainedFirst(nil, out.Plan[0])
 	return out
 }
 
-// requestDrainFor is the timeout of the drain before a requested replacement where no plan has one: the step's default.
+// requestDrainFor is the timeout of the drain before a requested replacement if no plan has a
+// drain: the step's default.
 const requestDrainFor = 30 * time.Minute
 
-// drainedFirst is the plan for a requested step: a replacement deletes the machine with all that is on it, so the node is
-// drained before it, in the way in which the plan that the step is from does that.
+// drainedFirst returns the plan for a requested step. A replacement deletes the machine with all
+// that is on it, so a drain comes before it. The drain is the one of the plan that has the step.
 func (c *Config) drainedFirst(plan []Step, s Step) []Step {
 	if !c.Remediation(s.Name).Replaces {
 		return []Step{s}
@@ -116,7 +119,8 @@ func (c *Config) drainedFirst(plan []Step, s Step) []Step {
 	return []Step{first, s}
 }
 
-// PolicyNames are the names under which repairs are counted: the policies', and the requests for a remediation alone.
+// PolicyNames returns the names that metrics count repairs by: the policies, and the requests for a
+// single remediation.
 func (c *Config) PolicyNames() []string {
 	var out []string
 	for _, p := range c.Policies {
@@ -130,13 +134,13 @@ func (c *Config) PolicyNames() []string {
 	return out
 }
 
-// PolicyOf is the policy of that name of a repair on the node: a configured one, or the one behind a person's request for
-// a remediation. nil: it is not configured any more.
+// PolicyOf returns the policy with the name for a repair on the node: a configured policy, or the
+// policy of a person's request for a remediation. nil: the policy is no longer configured.
 func (c *Config) PolicyOf(name string, n *corev1.Node) *Policy {
 	if strings.HasPrefix(name, RequestRemediation) {
 		p := c.Requested(name, n)
 		if r := c.Registry.ReadJournal(n).Record; p != nil && r != nil && r.Policy == name && r.Step == (StepRef{Name: replace.Name, Attempt: 1}) {
-			p.Plan = p.Plan[1:] // an older version began it, whose plan was the replacement alone: it is not replaced a second time
+			p.Plan = p.Plan[1:] // an older version's plan was the replacement alone: the node must not be replaced a second time
 		}
 		return p
 	}

@@ -5,28 +5,29 @@ import (
 	"time"
 )
 
-// The restarts, from the least invasive on: of the node's own pod of a DaemonSet, then of a unit on its host. None of them
-// touches another node.
+// The restarts, from the least invasive on: first the node's own pod of a DaemonSet, then a unit on
+// its host. They change no other node.
 
-// restartKubeProxy deletes the node's own pod of the DaemonSet that routes its services.
+// restartKubeProxy deletes the node's own pod of kube-proxy's DaemonSet, which routes Services.
 var restartKubeProxy = Remediation{
 	Name: "restart-kube-proxy", Verb: "restart the kube-proxy of", Disruptive: true, Once: true, LooksFirst: true, PassedOver: true,
 	RenewsLease: true, AsksPods: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 1, Proof: succeeded,
 }
 
-// restartCNI deletes the node's own pod of the DaemonSet that gives its pods their network.
+// restartCNI deletes the node's own pod of the DaemonSet that connects pods to the network.
 var restartCNI = Remediation{
 	Name: "restart-cni", Verb: "restart the network pod of", Disruptive: true, Once: true, LooksFirst: true, PassedOver: true,
 	RenewsLease: true, AsksPods: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 2, Proof: succeeded,
 }
 
-// restartKubelet restarts the kubelet's unit on the host. On a control-plane node the static pods go on meanwhile.
+// restartKubelet restarts the kubelet's unit on the host. On a control-plane node the static pods
+// keep running.
 var restartKubelet = Remediation{
 	Name: "restart-kubelet", Verb: "restart the kubelet of", Disruptive: true, Once: true, LooksFirst: true, PassedOver: true,
 	RenewsLease: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 3, Proof: restarted,
 }
 
-// restartContainerd restarts the container runtime's unit on the host. Containers outlive it.
+// restartContainerd restarts the container runtime's unit on the host. Containers keep running.
 var restartContainerd = Remediation{
 	Name: "restart-containerd", Verb: "restart containerd of", Disruptive: true, Once: true, LooksFirst: true, PassedOver: true,
 	RenewsLease: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 4, Proof: restarted,
@@ -38,8 +39,8 @@ var restartUnit = Remediation{
 	RenewsLease: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 5, Proof: restarted,
 }
 
-// restarted proves a restart on the host: its call counts as accepted only when the host itself said that the unit runs
-// under another invocation.
+// restarted proves a restart on the host. The call's outcome is accepted only if the host itself
+// reported that the unit runs under another invocation.
 func restarted(intent *Intent, _ *NodeFacts, _ Answers) (bool, string) {
 	if intent.Outcome != CallAccepted {
 		return false, "the host never said that the unit started again: " + intent.Why
@@ -47,7 +48,7 @@ func restarted(intent *Intent, _ *NodeFacts, _ Answers) (bool, string) {
 	return true, ""
 }
 
-// succeeded proves what was done by way of pods: those that came after are there and Ready.
+// succeeded proves a step that works through pods: the new pods exist and are Ready.
 func succeeded(_ *Intent, _ *NodeFacts, a Answers) (bool, string) {
 	switch r := a.Pods; {
 	case r == nil:
@@ -58,10 +59,10 @@ func succeeded(_ *Intent, _ *NodeFacts, a Answers) (bool, string) {
 	return true, ""
 }
 
-// maxEvidence is how much of a host's last words is kept with a repair.
+// maxEvidence bounds what a repair keeps of a host's last report.
 const maxEvidence = 1 << 10
 
-// EvidenceOf is what is kept of a host's last words: their end, on one line.
+// EvidenceOf returns what is kept of a host's last report: its end, on one line.
 func EvidenceOf(text string) string {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	one := clip(strings.Join(lines, " | "), len(text)+3*len(lines))

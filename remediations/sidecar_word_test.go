@@ -14,15 +14,15 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// approving is a node whose pod's sidecar has the intent r1-0-1 on record.
+// approving returns a node whose pod's sidecar has the intent r1-0-1 on record.
 func approving() *corev1.Node {
 	n := scene.Bare("n1")
 	n.Annotations[SidecarKey(scene.ThePod)] = scene.SidecarRecord(PhaseActing).Encode()
 	return n
 }
 
-// TestLastLookBeforeTheApproval is TestLastLookBeforeTheCall for a sidecar: whatever was said since its intent was
-// written stops the approval, and so does a repair of the node.
+// TestLastLookBeforeTheApproval is TestLastLookBeforeTheCall for a sidecar. A mark that a person
+// set after the intent stops the approval, and so does a repair of the node.
 func TestLastLookBeforeTheApproval(t *testing.T) {
 	annotate := func(key, value string) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Annotations[key] = value }
@@ -71,8 +71,8 @@ func pendingRepair() string {
 	return r.Encode()
 }
 
-// TestSidecarNeverMovesItsNode: what is known of a node's sidecars starts no repair of the node, counts nowhere as its
-// trouble, and is not named in its record. One that is in flight makes the node wait.
+// TestSidecarNeverMovesItsNode: a node's sidecars start no repair of the node, never count as the
+// node's fault, and are not in its record. A sidecar repair in flight makes the node wait.
 func TestSidecarNeverMovesItsNode(t *testing.T) {
 	state := func(text string) *lifecycle.State { return scene.ReadSidecar(t, text).SidecarState(t).State }
 	d := node.Decide(state(`{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`), scene.Noon)
@@ -81,7 +81,7 @@ func TestSidecarNeverMovesItsNode(t *testing.T) {
 	d = node.Decide(state(`{alerts: [{status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`), scene.Noon)
 	require.Empty(t, d.Prune)
 
-	// The node's own trouble, beside that of the sidecar.
+	// The node has a fault of its own, beside the sidecar's.
 	sick := func(sidecar Phase) lifecycle.Decision {
 		sc := &scene.Scene{Alerts: []scene.Alert{{}, {Fingerprint: "00000000000000aa", Policy: "sidecar-not-ready", Active: true}}}
 		s := sc.State(t)
@@ -104,7 +104,7 @@ func TestSidecarNeverMovesItsNode(t *testing.T) {
 	}
 }
 
-// TestNobodyCanAskForASidecarOnANode: a request names no pod.
+// TestNobodyCanAskForASidecarOnANode: a request cannot name a pod.
 func TestNobodyCanAskForASidecarOnANode(t *testing.T) {
 	s := scene.ReadSidecar(t, `{}`).SidecarState(t)
 	for _, request := range []string{"mark-ready", "remediation/mark-ready", "policy/sidecar-not-ready", "sidecar-not-ready"} {
@@ -121,7 +121,7 @@ func TestNobodyCanAskForASidecarOnANode(t *testing.T) {
 
 func second(_ string, err error) error { return err }
 
-// TestResetForgetsExhaustedSidecars: and leaves those alone that are under repair.
+// TestResetForgetsExhaustedSidecars, and leaves sidecars under repair alone.
 func TestResetForgetsExhaustedSidecars(t *testing.T) {
 	s := scene.ReadSidecar(t, `{node: {annotations: {drydock.dev/reset: "true"}}}`).SidecarState(t)
 	busy := Pod{Namespace: "sei", Name: "b-0", UID: "pod2"}
@@ -143,7 +143,8 @@ func TestResetForgetsExhaustedSidecars(t *testing.T) {
 	}
 }
 
-// TestCancelOfASidecarIsItsOwn: Decide leaves the key to sidecar.Decide while that can take it, and answers it otherwise.
+// TestCancelOfASidecarIsItsOwn: Decide leaves the annotation to sidecar.Decide while that can
+// consume it, and answers it otherwise.
 func TestCancelOfASidecarIsItsOwn(t *testing.T) {
 	for phase, consumed := range map[Phase]bool{PhaseActing: false, PhaseVerifying: false, PhasePending: false, PhaseExhausted: true} {
 		s := scene.ReadSidecar(t, `{node: {annotations: {drydock.dev/cancel: r1}}}`).SidecarState(t)
@@ -153,7 +154,7 @@ func TestCancelOfASidecarIsItsOwn(t *testing.T) {
 	}
 }
 
-// TestSidecarsRecordIsStrict: what this version would not have written holds the node.
+// TestSidecarsRecordIsStrict: a record that this version would not have written holds the node.
 func TestSidecarsRecordIsStrict(t *testing.T) {
 	for name, change := range map[string]func(*Record){
 		"no intent":         func(r *Record) { r.Phase, r.Intent = PhasePending, nil },
@@ -178,7 +179,7 @@ func TestSidecarsRecordIsStrict(t *testing.T) {
 	require.ErrorContains(t, ReadJournal(n).Malformed, "of another target")
 }
 
-// TestSidecarKeyIsThePods: whatever the UID, and another for each pod.
+// TestSidecarKeyIsThePods: the key does not depend on the UID, and each pod has another key.
 func TestSidecarKeyIsThePods(t *testing.T) {
 	again := scene.ThePod
 	again.UID = "pod2"

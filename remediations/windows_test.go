@@ -90,7 +90,7 @@ func TestNextOpeningIsUnknownBeyondEightDays(t *testing.T) {
 	require.Zero(t, NextOpening([]Window{skipped}, time.Date(2026, 3, 22, 3, 0, 0, 0, berlin(t))), "the next Sunday has no such hour")
 }
 
-// TestNextOpeningIsTheFirst: nothing before it is open, and it is.
+// TestNextOpeningIsTheFirst: the window is open then, and not before.
 func TestNextOpeningIsTheFirst(t *testing.T) {
 	b := berlin(t)
 	minute := rapid.Custom(func(t *rapid.T) WallTime {
@@ -103,7 +103,7 @@ func TestNextOpeningIsTheFirst(t *testing.T) {
 		}
 		from := time.Date(2026, time.Month(rapid.SampledFrom([]int{3, 10}).Draw(t, "month")), rapid.IntRange(20, 31).Draw(t, "date"), rapid.IntRange(0, 23).Draw(t, "h"), 7, 30, 0, b)
 		next := NextOpening([]Window{w}, from)
-		if next.IsZero() { // the one day of its week has no such hour
+		if next.IsZero() { // the only day of its week has no such hour
 			next = from.Add(8 * 24 * time.Hour)
 		} else {
 			require.True(t, w.Contains(next))

@@ -1,5 +1,6 @@
-// Package admission has the rules for requests that would change a Node or evict a pod from it. The webhook asks them. The
-// package is as pure as the core below it: the same request, Nodes, configuration and time give the same decision.
+// Package admission has the rules for requests that would change a Node or evict a pod from it. The
+// webhook calls them. The package is pure, like the core below it: the same request, Nodes,
+// configuration and time give the same decision.
 package admission
 
 import (
@@ -13,18 +14,18 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Reason is what a request to change a Node comes to: a closed list.
+// Reason is the result of a request to change a Node. It is a closed list.
 type Reason string
 
 const (
-	// ReasonNone: the request is let through without a word.
+	// ReasonNone: the request is allowed without a message.
 	ReasonNone Reason = "None"
 
 	// Always denied.
 	ReasonNodeIdentity   Reason = "NodeIdentity"   // a kubelet changes a key of Drydock's domain
-	ReasonOwnKey         Reason = "OwnKey"         // somebody writes what only Drydock may write
+	ReasonOwnKey         Reason = "OwnKey"         // a user other than Drydock writes a key that only Drydock may write
 	ReasonRightMissing   Reason = "RightMissing"   // a person's key, or the removal of Drydock's own key, by a user without the verb
-	ReasonRightUnknown   Reason = "RightUnknown"   // the same, and the API server does not say who has it
+	ReasonRightUnknown   Reason = "RightUnknown"   // the same, and the API server does not say whether the user has the verb
 	ReasonRequestPending Reason = "RequestPending" // a second request while one is pending
 
 	// Denied while a repair is in flight on the node.
@@ -38,18 +39,18 @@ const (
 	ReasonRequestInFlight Reason = "RequestInFlight"
 	ReasonEviction        Reason = "Eviction"
 
-	// Let through with a warning.
+	// Allowed with a warning.
 	ReasonUnreadable        Reason = "Unreadable"        // a key or a value that Drydock will not understand
-	ReasonUnknownRepair     Reason = "UnknownRepair"     // an id of no repair on the node
-	ReasonUncordonExhausted Reason = "UncordonExhausted" // an uncordon that gives the node back to pods, not to Drydock
+	ReasonUnknownRepair     Reason = "UnknownRepair"     // an id that is not the id of a repair on the node
+	ReasonUncordonExhausted Reason = "UncordonExhausted" // an uncordon that gives the node back to pods, but not to Drydock
 	ReasonRequestExhausted  Reason = "RequestExhausted"  // a request that will be refused until a reset
 	ReasonRequestIdle       Reason = "RequestIdle"       // a request that will be refused: wrong node, or observe mode
 	ReasonRequestQueued     Reason = "RequestQueued"     // a request that must wait for others
 	ReasonWouldCollide      Reason = "WouldCollide"      // observe mode: a repair would be in flight now
-	ReasonRightUnchecked    Reason = "RightUnchecked"    // a word that only stops, and the API server does not say who has the right
+	ReasonRightUnchecked    Reason = "RightUnchecked"    // an annotation that only stops repairs, with an unknown right
 )
 
-// Reasons is the closed list, for metrics and docs.
+// Reasons is the closed list, for metrics and documentation.
 var Reasons = []Reason{
 	ReasonNone,
 	ReasonNodeIdentity, ReasonOwnKey, ReasonRightMissing, ReasonRightUnknown, ReasonRequestPending,
@@ -57,30 +58,32 @@ var Reasons = []Reason{
 	ReasonUnreadable, ReasonUnknownRepair, ReasonUncordonExhausted, ReasonRequestExhausted, ReasonRequestIdle, ReasonRequestQueued, ReasonWouldCollide, ReasonRightUnchecked,
 }
 
-// Change is one request to the API server that would change a Node. It is never changed itself.
+// Change is one request to the API server that would change a Node. The rules do not modify it.
 type Change struct {
-	// Old is the Node as it is, nil where it is being made; New is the Node as it would be, nil where it is being deleted.
+	// Old is the current Node, nil if the request creates it. New is the changed Node, nil if the
+	// request deletes it.
 	Old, New *corev1.Node
 	User     string
 	Groups   []string
-	// Drydock: the request is Drydock's own. Exempt: it is of somebody whom repairs in flight do not bind. Driver: it is of a
-	// user who installs drivers (Drivers).
+	// Drydock: the request is Drydock's own. Exempt: repairs in flight do not bind its user.
+	// Driver: its user installs drivers (Drivers).
 	Drydock, Exempt, Driver bool
-	// May says whether whoever makes the request has the verb on repairs of this node. Nil: words ask for no rights.
+	// May reports whether the user of the request has the verb on repairs of this node. Nil:
+	// annotations need no rights.
 	May func(verb string) (bool, error)
 }
 
-// Exemption names whom repairs in flight do not bind: those whose work on a Node must never wait, because the cluster's
-// own health hangs on it.
+// Exemption names the users that repairs in flight do not bind: their work on a Node must never
+// wait, because the cluster's own health depends on it.
 type Exemption struct{ Users, Groups []string }
 
-// AlwaysExempt are those that no configuration needs to name.
+// AlwaysExempt are the users and groups that are exempt in every configuration.
 var AlwaysExempt = Exemption{
 	Users:  []string{"system:kube-controller-manager", "system:cloud-controller-manager"},
 	Groups: []string{"system:serviceaccounts:kube-system"},
 }
 
-// Covers says whether the user is exempt, by itself or by one of its groups.
+// Covers reports whether the user is exempt, itself or through one of its groups.
 func (e Exemption) Covers(user string, groups []string) bool {
 	in := func(e Exemption) bool {
 		return slices.Contains(e.Users, user) || slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(e.Groups, g) })
@@ -91,16 +94,17 @@ func (e Exemption) Covers(user string, groups []string) bool {
 // Decision is the answer to a Change.
 type Decision struct {
 	Allowed bool
-	// Reason is that of the denial, else that of what only break-glass allowed, else that of the first warning.
+	// Reason is the reason of the denial, or of what only break-glass allowed, or of the first
+	// warning.
 	Reason Reason
-	// Message says why it is denied and what to do, or what only break-glass allowed.
+	// Message says why the request is denied and what to do, or what only break-glass allowed.
 	Message  string
 	Warnings []string
 	// Glass: only break-glass allowed the request.
 	Glass bool
 }
 
-// override says what sets a violation aside.
+// override is what can override a violation.
 type override int
 
 const (
@@ -115,12 +119,13 @@ type violation struct {
 	override override
 	// what is the change, as in "deleting it".
 	what, message string
-	// warns: it is about a repair of a policy that only observes now, which denies nothing.
+	// warns: the violation concerns a repair of a policy that only observes now, so it denies
+	// nothing.
 	warns bool
 }
 
-// rules in the order in which they are asked; of several denials the first is returned. The hard core, which the
-// ValidatingAdmissionPolicy of the chart has too, comes first.
+// rules are in order. Of several denials the first is returned. The hard core comes first; the
+// chart's ValidatingAdmissionPolicy has it, too.
 var rules = []func(*Change, *repair) *violation{
 	byNodeIdentity,
 	ownKeyWritten,
@@ -137,8 +142,8 @@ var rules = []func(*Change, *repair) *violation{
 	requestInFlight,
 }
 
-// Validate says whether a change of a Node may be made. nodes returns the fleet as it is known. It is called only where a
-// request may have to wait for other repairs, or the mesh leader's key changes.
+// Validate decides whether a change of a Node is allowed. nodes returns the known fleet. It is
+// called only if a request may have to wait for other repairs, or if the mesh leader's key changes.
 func Validate(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, now time.Time) Decision {
 	if ch.Drydock {
 		return Decision{Allowed: true, Reason: ReasonNone}
@@ -163,7 +168,8 @@ func Validate(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 	return d
 }
 
-// ValidateEviction says whether a pod may be evicted from the node. Old of the change is that Node, and New is nil.
+// ValidateEviction decides whether a pod may be evicted from the node. Old of the change is that
+// Node, and New is nil.
 func ValidateEviction(c *remediations.Config, ch *Change) Decision {
 	busy := repairOf(c, ch.Old)
 	if ch.Drydock || !ch.bound(busy) || ch.works(busy) || ch.installs(busy) {
@@ -172,7 +178,7 @@ func ValidateEviction(c *remediations.Config, ch *Change) Decision {
 	return weigh(c, ch, []*violation{busy.collision(ReasonEviction, byBreakGlassOrExempt, "evicting a pod from it")})
 }
 
-// weigh sets aside what break-glass, the user or the mode allows.
+// weigh overrides the violations that break-glass, the user or the mode allows.
 func weigh(c *remediations.Config, ch *Change, violations []*violation) Decision {
 	d := Decision{Allowed: true, Reason: ReasonNone}
 	glass := ch.Old != nil && lifecycle.BreakGlassSet(ch.Old)
@@ -205,13 +211,14 @@ func (d *Decision) warn(reason Reason, message string) {
 	d.Warnings = append(d.Warnings, message)
 }
 
-// observes: nothing that this installation does could collide with anybody. What nothing sets aside is denied all the same: a
-// record that was written while Drydock observes would be believed when it enforces.
+// observes reports whether this installation only observes, so that its actions cannot collide with
+// a request. A violation without an override is denied all the same: a record written in observe
+// mode would be believed in enforce mode.
 func observes(c *remediations.Config) bool {
 	return c.Mode != remediations.ModeEnforce && !slices.ContainsFunc(c.Policies, func(p *remediations.Policy) bool { return p.Mode == remediations.ModeEnforce })
 }
 
-// ofNode: a node's own identity makes the request.
+// ofNode reports whether a node's own identity makes the request.
 func (ch *Change) ofNode() bool {
 	return strings.HasPrefix(ch.User, "system:node:") || slices.Contains(ch.Groups, "system:nodes")
 }

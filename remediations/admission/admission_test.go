@@ -19,7 +19,8 @@ func judge(mode remediations.Mode, ch *admission.Change, others ...*corev1.Node)
 	return admission.Validate(requests.Config(mode), ch, func() []*corev1.Node { return append(others, requests.Bare()) }, requests.Now)
 }
 
-// TestAdmissionTable holds the core against the table that the webhook and the real API server are held against, too.
+// TestAdmissionTable checks the core against the table that the webhook and the real API server are
+// checked against, too.
 func TestAdmissionTable(t *testing.T) {
 	for _, c := range requests.Cases() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -35,8 +36,8 @@ func TestAdmissionTable(t *testing.T) {
 			require.Equal(t, c.Denied || c.Glass, v.Message != "", "%+v", v)
 			require.Contains(t, admission.Reasons, v.Reason)
 
-			// In observe mode Drydock's own keys are denied, too, and nodes' identities all, and who lacks a right; the rest is let
-			// through, and where it was denied it is said.
+			// Observe mode still denies Drydock's own keys, nodes' identities, and users without a
+			// right. It allows the rest, with a warning if enforce mode would deny it.
 			v = judge(remediations.ModeObserve, c.ChangeOf())
 			always := always(c.Reason)
 			require.Equal(t, c.Denied && always, !v.Allowed)
@@ -53,12 +54,13 @@ func TestAdmissionTable(t *testing.T) {
 	}
 }
 
-// always says that neither observe mode nor break-glass nor an exemption lifts a denial of that reason.
+// always reports whether neither observe mode nor break-glass nor an exemption overrides a denial
+// with that reason.
 func always(r admission.Reason) bool {
 	return r == admission.ReasonNodeIdentity || r == admission.ReasonOwnKey || r == admission.ReasonRightMissing
 }
 
-// TestEveryAdmissionReasonIsInTheTable, but for those that need more than one Node.
+// TestEveryAdmissionReasonIsInTheTable, except those that need more than one Node.
 func TestEveryAdmissionReasonIsInTheTable(t *testing.T) {
 	seen := map[admission.Reason]bool{
 		admission.ReasonNone: true, admission.ReasonEviction: true, admission.ReasonRequestQueued: true,
@@ -72,7 +74,8 @@ func TestEveryAdmissionReasonIsInTheTable(t *testing.T) {
 	}
 }
 
-// TestDenialSaysWhatToDo: which repair, which step, since when, for how long, and the three ways out.
+// TestDenialSaysWhatToDo: the repair, the step, since when, for how long, and the three
+// alternatives.
 func TestDenialSaysWhatToDo(t *testing.T) {
 	n := requests.Bare()
 	requests.Put(n, requests.Record(remediations.PhaseVerifying))
@@ -86,7 +89,7 @@ func TestDenialSaysWhatToDo(t *testing.T) {
 		`To override this (break-glass): kubectl annotate node n1 drydock.dev/break-glass="<why>", and try again.`, v.Message)
 }
 
-// TestRequestSaysWhatItQueuesBehind: the limit in use, and the node that uses it.
+// TestRequestSaysWhatItQueuesBehind: the limit that is used up, and the node that uses it.
 func TestRequestSaysWhatItQueuesBehind(t *testing.T) {
 	busy := requests.Bare()
 	busy.Name = "n2"
@@ -104,7 +107,7 @@ func TestRequestSaysWhatItQueuesBehind(t *testing.T) {
 	require.Empty(t, v.Warnings, "the control")
 }
 
-// TestRequestOfAControlPlaneNodeSaysWhyItWaits.
+// TestRequestOfAControlPlaneNodeSaysWhyItWaits checks the warning.
 func TestRequestOfAControlPlaneNodeSaysWhyItWaits(t *testing.T) {
 	n := requests.Bare()
 	n.Labels["node-role.kubernetes.io/control-plane"] = ""
@@ -164,7 +167,7 @@ func TestEvictionsFromANodeInFlight(t *testing.T) {
 	}
 }
 
-// TestJudgeChangesNothing: the Nodes come out of caches.
+// TestJudgeChangesNothing: the Nodes come from caches and must not be modified.
 func TestJudgeChangesNothing(t *testing.T) {
 	for _, c := range requests.Cases() {
 		ch, same := c.ChangeOf(), c.ChangeOf()
@@ -173,7 +176,7 @@ func TestJudgeChangesNothing(t *testing.T) {
 	}
 }
 
-// TestRepairOfAPersonsRequestIsInFlight: its policy is no configured one, and follows the mode.
+// TestRepairOfAPersonsRequestIsInFlight: its policy is not a configured one, and follows the mode.
 func TestRepairOfAPersonsRequestIsInFlight(t *testing.T) {
 	n := requests.Bare()
 	n.CreationTimestamp = metav1.NewTime(requests.Now.Add(-time.Hour))
@@ -184,13 +187,14 @@ func TestRepairOfAPersonsRequestIsInFlight(t *testing.T) {
 	require.False(t, v.Allowed)
 	require.Contains(t, v.Message, "which a person asked for, by policy remediation/reboot")
 
-	// A policy that is gone has not taken its repair along.
+	// A repair stays in flight after its policy was removed.
 	r.Policy, r.Cause = "gone", remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}
 	requests.Put(n, r)
 	require.False(t, judge(remediations.ModeEnforce, &admission.Change{Old: n, User: "jane"}).Allowed)
 }
 
-// TestARequestThatAnAddedRemediationServesIsKnown: a second person's request is denied while the first one's repair is Pending.
+// TestARequestThatAnAddedRemediationServesIsKnown: a second person's request is denied while the
+// first one's repair is Pending.
 func TestARequestThatAnAddedRemediationServesIsKnown(t *testing.T) {
 	n := requests.Bare()
 	r := requests.Record(remediations.PhasePending)
@@ -207,13 +211,13 @@ func TestARequestThatAnAddedRemediationServesIsKnown(t *testing.T) {
 	require.Equal(t, admission.ReasonRequestPending, judge().Reason)
 }
 
-// TestAnyRequest: whatever is asked, and whatever the Node is like.
+// TestAnyRequest, on any Node.
 func TestAnyRequest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := requests.Generate(t)
 		ch := c.ChangeOf()
 		if c.Status && ch.Old != nil && ch.New != nil {
-			ch.New.Spec = *ch.Old.Spec.DeepCopy() // as the API server does before admission
+			ch.New.Spec = *ch.Old.Spec.DeepCopy() // like the API server before admission
 		}
 		v := judge(remediations.ModeEnforce, ch)
 		require.Contains(t, admission.Reasons, v.Reason)
@@ -229,7 +233,8 @@ func TestAnyRequest(t *testing.T) {
 		byLabel := always(v.Reason) || (ch.Old != nil && remediations.Phase(ch.Old.Labels[remediations.PhaseLabel]).InFlight())
 		require.Equal(t, c.HardCore(), !v.Allowed && core && byLabel, "%+v", v)
 
-		// The broken glass lifts all but the writing of Drydock's keys, nodes' own identities, and what asks for a right.
+		// Break-glass allows everything except writes of Drydock's keys, nodes' own identities, and
+		// annotations that need a right.
 		if ch.Old != nil && !v.Allowed && !always(v.Reason) {
 			for _, n := range []*corev1.Node{ch.Old, ch.New} {
 				if n != nil {
@@ -238,14 +243,15 @@ func TestAnyRequest(t *testing.T) {
 			}
 			require.True(t, judge(remediations.ModeEnforce, ch).Glass)
 		}
-		// Observe mode lets everything through but the same.
+		// Observe mode allows everything except the same.
 		observed := judge(remediations.ModeObserve, ch)
 		require.Equal(t, !v.Allowed && always(v.Reason), !observed.Allowed)
 	})
 }
 
-// TestWordsAskForRights: each word asks for its verb on the node, in either mode, exempt or not, with the glass broken or not;
-// where nobody answers, what only stops repairs gets through.
+// TestWordsAskForRights: each annotation needs its verb on the node, in both modes, for exempt
+// users, too, with and without break-glass. If the right cannot be checked, only annotations that
+// stop repairs are allowed.
 func TestWordsAskForRights(t *testing.T) {
 	verbs := map[string]string{
 		remediations.RequestKey: "request", remediations.ApproveKey: "approve", remediations.ResetKey: "reset",
@@ -297,7 +303,8 @@ func TestWordsAskForRights(t *testing.T) {
 	require.Equal(t, []string{"request", "approve", "reset", "cancel", "break"}, admission.RightVerbs())
 }
 
-// TestOtherWordsAskForNoRight: who stops repairs, or takes a word back, needs no more than the Node.
+// TestOtherWordsAskForNoRight: stopping repairs, or removing a person's annotation, needs only the
+// right to patch the Node.
 func TestOtherWordsAskForNoRight(t *testing.T) {
 	never := func(verb string) (bool, error) { t.Errorf("asked for %s", verb); return false, nil }
 	n := requests.Bare()

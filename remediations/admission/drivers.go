@@ -7,15 +7,18 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Drivers are the users who install drivers on Nodes, under the names of the systems that they belong to. Such a user
-// cordons a node that has just booted, installs the driver, and uncordons the node. A repair that reboots the node waits
-// for this driver, so these users may cordon and uncordon the node while its repair is Verifying.
+// Drivers are the users that install drivers on Nodes, by the names of their systems. Such a user
+// cordons a node that has just booted, installs the driver, and uncordons the node. A repair that
+// reboots the node waits for this driver. So these users may cordon and uncordon the node while its
+// repair is Verifying.
 type Drivers map[string][]string
 
-// ShippedDrivers are the users that Drydock knows. The chart has the same list (drydock.drivers in _helpers.tpl).
+// ShippedDrivers returns the users that Drydock knows. The chart has the same list (drydock.drivers
+// in _helpers.tpl).
 func ShippedDrivers() Drivers {
 	return Drivers{
-		// NVIDIA/gpu-operator assets/state-driver and assets/state-mig-manager; the second namespace is that of OpenShift.
+		// NVIDIA/gpu-operator assets/state-driver and assets/state-mig-manager. The second
+		// namespace is OpenShift's.
 		"nvidia-gpu-operator": {
 			"system:serviceaccount:gpu-operator:nvidia-driver",
 			"system:serviceaccount:gpu-operator:nvidia-mig-manager",
@@ -24,7 +27,8 @@ func ShippedDrivers() Drivers {
 		},
 		// Mellanox/network-operator manifests/state-ofed-driver.
 		"nvidia-network-operator": {"system:serviceaccount:nvidia-network-operator:ofed-driver"},
-		// ROCm/gpu-operator helm-charts-k8s/templates/serviceaccount.yaml; the second one is that of OpenShift.
+		// ROCm/gpu-operator helm-charts-k8s/templates/serviceaccount.yaml. The second user is
+		// OpenShift's.
 		"amd-gpu-operator": {
 			"system:serviceaccount:kube-amd-gpu:amd-gpu-operator-gpu-operator-charts-controller-manager",
 			"system:serviceaccount:openshift-amd-gpu:amd-gpu-operator-controller-manager",
@@ -32,14 +36,15 @@ func ShippedDrivers() Drivers {
 	}
 }
 
-// With replaces the entries that own names, and adds the others of own. An empty entry allows no user.
+// With returns the list with the entries of own. They replace entries of the same name. An empty
+// entry allows no user.
 func (d Drivers) With(own Drivers) Drivers {
 	out := maps.Clone(d)
 	maps.Copy(out, own)
 	return out
 }
 
-// Covers says whether the user installs drivers.
+// Covers reports whether the user installs drivers.
 func (d Drivers) Covers(user string) bool {
 	for _, users := range d {
 		if slices.Contains(users, user) {
@@ -49,8 +54,9 @@ func (d Drivers) Covers(user string) bool {
 	return false
 }
 
-// installs says whether the change is by a user who installs drivers, and the node's repair waits for its proof. The label
-// decides where it is that of a repair in flight, because the ValidatingAdmissionPolicy reads nothing else.
+// installs reports whether a user who installs drivers makes the change while the node's repair
+// waits for its proof. If the label shows a repair in flight, the label decides, because the
+// ValidatingAdmissionPolicy reads nothing else.
 func (ch *Change) installs(busy *repair) bool {
 	phase := busy.phase
 	if !phase.InFlight() && busy.record != nil {

@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// TestDriversChangeByName: an entry of the configuration replaces the shipped one of its name, and no other.
+// TestDriversChangeByName: an entry of the configuration replaces only the shipped entry of its
+// name.
 func TestDriversChangeByName(t *testing.T) {
 	const nvidia, network = "system:serviceaccount:gpu-operator:nvidia-driver", "system:serviceaccount:nvidia-network-operator:ofed-driver"
 	require.True(t, admission.ShippedDrivers().Covers(nvidia), "the control")
@@ -26,8 +27,8 @@ func TestDriversChangeByName(t *testing.T) {
 	require.True(t, admission.ShippedDrivers().Covers(nvidia), "the shipped list stays as it is")
 }
 
-// TestOwnKeysAreRemovedOnlyWhereTheRightIsKnown: nobody removes Drydock's own keys while the API server does not say who has the
-// verb reset.
+// TestOwnKeysAreRemovedOnlyWhereTheRightIsKnown: no user can remove Drydock's own keys while the
+// API server does not say who has the verb reset.
 func TestOwnKeysAreRemovedOnlyWhereTheRightIsKnown(t *testing.T) {
 	old := requests.Bare()
 	requests.Put(old, requests.Record(remediations.PhaseExhausted))
@@ -48,7 +49,8 @@ func TestOwnKeysAreRemovedOnlyWhereTheRightIsKnown(t *testing.T) {
 	require.True(t, judge(remediations.ModeEnforce, change(true, nil)).Allowed, "the control")
 }
 
-// TestOwnersMayOnlyGo: while a repair is in flight, the owners of the Node stay as they are, or all of them go.
+// TestOwnersMayOnlyGo: while a repair is in flight, the Node keeps its owners, or loses all of
+// them.
 func TestOwnersMayOnlyGo(t *testing.T) {
 	a, b := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "a", UID: "a"}, metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "b", UID: "b"}
 	other := a
@@ -80,7 +82,7 @@ func TestOwnersMayOnlyGo(t *testing.T) {
 	}
 }
 
-// TestUncordonOfAnExhaustedNodeSaysHowToEndItsRepair.
+// TestUncordonOfAnExhaustedNodeSaysHowToEndItsRepair checks the warning.
 func TestUncordonOfAnExhaustedNodeSaysHowToEndItsRepair(t *testing.T) {
 	uncordon := func(phase remediations.Phase) admission.Decision {
 		old := requests.Bare()

@@ -9,27 +9,29 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// repair is what is in flight on a node, if anything.
+// repair is the repair in flight on a node, if any.
 type repair struct {
 	node string
-	// record is in flight. nil: there is no record, or it cannot be read.
+	// record is the record in flight. nil: no record is, or it cannot be read.
 	record *remediations.Record
-	// recorded is the repair that is on record, in flight or not; nil: none, or it cannot be read.
+	// recorded is the record of the node's repair, in flight or not. nil: none, or it cannot be
+	// read.
 	recorded *remediations.Record
-	// phase is what the label says.
+	// phase is the phase in the Node's label.
 	phase remediations.Phase
 	// observed: the record's policy only observes now.
 	observed bool
-	// workers are the users who carry out its step.
+	// workers are the users that carry out the repair's step.
 	workers []string
-	// mesh is the repair of the leader of the node's location, recorded on another node; nil: there is none.
+	// mesh is the repair of the leader of the node's location, recorded on another node; nil: none.
 	mesh *repair
 }
 
-// repairOf reads the Node. Either the record or the label is enough: the ValidatingAdmissionPolicy, which cannot
-// read records, goes by the label alone, and the two must say the same. The exception is a repair whose policy only observes
-// now, until its step is proven or its deadline is over: the label does not name the policy, so the
-// ValidatingAdmissionPolicy denies where this package warns (docs/reference/admission.md).
+// repairOf reads the repair from the Node. Either the record or the label is enough. The
+// ValidatingAdmissionPolicy cannot read records and uses the label alone, and both must decide the
+// same. The exception is a repair whose policy only observes now, until its step is proven or its
+// deadline has passed. The label does not name the policy, so the ValidatingAdmissionPolicy denies
+// where this package warns (docs/reference/admission.md).
 func repairOf(c *remediations.Config, n *corev1.Node) *repair {
 	if n == nil {
 		return &repair{}
@@ -46,14 +48,15 @@ func repairOf(c *remediations.Config, n *corev1.Node) *repair {
 	return on
 }
 
-// InFlight says that a repair is in flight on the Node, by its record or by its label.
+// InFlight reports whether a repair is in flight on the Node, by its record or its label.
 func InFlight(c *remediations.Config, n *corev1.Node) bool {
 	return remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight() || c.Registry.InFlight(n) != nil
 }
 
 func (on *repair) inFlight() bool { return on.record != nil || on.phase.InFlight() }
 
-// collision says that the change collides with the repair, and what the person may do instead.
+// collision returns the violation that the change collides with the repair, and what the person may
+// do instead.
 func (on *repair) collision(reason Reason, o override, what string) *violation {
 	v := &violation{reason: reason, override: o, what: what, warns: on.observed}
 	glass := fmt.Sprintf(`To override this (break-glass): kubectl annotate node %s %s="<why>", and try again.`, on.node, remediations.BreakGlassKey)

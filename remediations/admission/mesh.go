@@ -10,13 +10,15 @@ import (
 )
 
 const (
-	// MeshLeaderKey is the annotation by which Kilo's users choose a location's leader. Its presence alone counts.
+	// MeshLeaderKey is the annotation that Kilo's users set to choose a location's leader. Only its
+	// presence counts.
 	MeshLeaderKey = "kilo.squat.ai/leader"
-	// MeshLocationKey is the annotation that names a Node's location in the mesh; it outranks Config.TopologyLabel.
+	// MeshLocationKey is the annotation that names a Node's location in the mesh. It takes
+	// precedence over Config.TopologyLabel.
 	MeshLocationKey = "kilo.squat.ai/location"
 )
 
-// meshLocation is where the Node says that it is.
+// meshLocation returns the location that the Node names as its own.
 func meshLocation(c *remediations.Config, n *corev1.Node) string {
 	if location, ok := n.Annotations[MeshLocationKey]; ok {
 		return location
@@ -24,12 +26,13 @@ func meshLocation(c *remediations.Config, n *corev1.Node) string {
 	return n.Labels[c.TopologyLabel]
 }
 
-// leaderRepairOf is the repair in flight of the leader of the Node's location, which is recorded on another Node. A Node
-// that the repair names is bound by it wherever it says that it is. nil: there is none.
+// leaderRepairOf returns the repair in flight of the leader of the Node's location, recorded on
+// another Node; nil: none. The repair also binds each Node that it names, even if that Node names
+// another location now.
 func leaderRepairOf(c *remediations.Config, n *corev1.Node, nodes []*corev1.Node) *repair {
 	for _, on := range nodes {
 		if _, ok := on.Annotations[remediations.LocationKey]; !ok || on.Name == n.Name || lifecycle.BreakGlassSet(on) {
-			continue // break-glass there stops the repair
+			continue // break-glass on that Node stops the repair
 		}
 		r, err := remediations.DecodeRecord(on.Annotations[remediations.LocationKey])
 		if err != nil || r.Location == "" || !r.Phase.InFlight() {
@@ -43,7 +46,8 @@ func leaderRepairOf(c *remediations.Config, n *corev1.Node, nodes []*corev1.Node
 	return nil
 }
 
-// names says whether the move changes the key of that node, or is off or on to it.
+// names reports whether the move changes the key of that node, or moves the leadership from or to
+// it.
 func names(m remediations.Move, node string) bool {
 	_, changed := m.Before[node]
 	return changed || m.From == node || m.To == node

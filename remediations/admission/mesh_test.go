@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// meshRepair puts a repair of the leader of location eu on the node, whose leadership goes from it to n2.
+// meshRepair puts on the node a repair of the leader of location eu, whose leadership moves from
+// the node to n2.
 func meshRepair(n *corev1.Node, p remediations.Phase) {
 	r := requests.Record(p)
 	r.Step.Name, r.Location = "promote-leader", "eu"
@@ -24,8 +25,9 @@ func meshRepair(n *corev1.Node, p remediations.Phase) {
 	n.Annotations[remediations.LocationKey], n.Labels[remediations.PhaseLabel] = r.Encode(), string(p)
 }
 
-// TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves: on the node that led, on those that the move names, and wherever a
-// Node says that it is of the same location; nowhere else, and never when nothing is in flight.
+// TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves: the key is protected on the old leader, on the
+// nodes in the move, and on Nodes of the same location. Other Nodes are not protected, and no Node
+// is when nothing is in flight.
 func TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves(t *testing.T) {
 	named := func(name string) func(*corev1.Node) { return func(n *corev1.Node) { n.Name = name } }
 	glass := func(n *corev1.Node) { n.Annotations[remediations.BreakGlassKey] = "why" }
@@ -90,7 +92,7 @@ func TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves(t *testing.T) {
 	}
 }
 
-// TestNodesAreListedForAMeshLeadersKeyAlone: most requests cost no look at the fleet.
+// TestNodesAreListedForAMeshLeadersKeyAlone: most requests do not list the fleet.
 func TestNodesAreListedForAMeshLeadersKeyAlone(t *testing.T) {
 	n := requests.Bare()
 	after := n.DeepCopy()
@@ -102,7 +104,8 @@ func TestNodesAreListedForAMeshLeadersKeyAlone(t *testing.T) {
 	require.True(t, v.Allowed)
 }
 
-// TestCancelAndApproveOfWhateverIsRepairedAreUnderstood: the id of a leader's or a sidecar's repair is one, as the node's is.
+// TestCancelAndApproveOfWhateverIsRepairedAreUnderstood: the ids of a leader's, a sidecar's and the
+// node's repair are all valid.
 func TestCancelAndApproveOfWhateverIsRepairedAreUnderstood(t *testing.T) {
 	n := requests.Bare()
 	meshRepair(n, remediations.PhaseVerifying)

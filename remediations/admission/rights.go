@@ -8,20 +8,20 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Rights that people's words ask for, beside the right to patch nodes, are verbs on a resource that no API serves: RBAC grants
-// them like any other.
+// People's annotations need rights beside the right to patch nodes. These rights are verbs on a
+// resource that no API serves. RBAC grants them like any other.
 const (
 	RightsGroup    = "drydock.dev"
 	RightsResource = "repairs"
 )
 
-// entitled are the annotations that ask for a right, each with its verb. To pause a node, to exclude it, or to remove a person's
-// key asks for none: this only stops repairs, or gives the node back to the guards. To remove a key of Drydock's own asks for
-// resetVerb.
+// entitled are the annotations that need a right, each with its verb. Pausing a node, excluding it
+// or removing a person's key needs no right: this only stops repairs, or gives the node back to the
+// guards. Removing a key of Drydock's own needs resetVerb.
 var entitled = []struct {
 	key, verb string
-	// stops: it makes Drydock do less. Where nobody can say who has the right, it is let through: a repair that should be
-	// stopped is worse than one that was stopped by the wrong person.
+	// stops: the annotation makes Drydock do less. If the right cannot be checked, it is allowed: a
+	// repair that should stop and continues is worse than one that the wrong person stopped.
 	stops bool
 }{
 	{key: remediations.RequestKey, verb: "request"},
@@ -31,14 +31,14 @@ var entitled = []struct {
 	{key: remediations.BreakGlassKey, verb: "break", stops: true},
 }
 
-// resetVerb is the right to have a repair, and what Drydock remembers of earlier ones, forgotten.
+// resetVerb is the right to make Drydock forget a repair, and what it remembers of earlier ones.
 const resetVerb = "reset"
 
-// ErrNotAsked is Change.May's error where the API server was not even asked, because too many questions are open or the user is
-// too large. Strangers can cause that, so no word is let through for it.
+// ErrNotAsked is Change.May's error if the API server was not asked, because too many checks are
+// open or the user is too large. Outsiders can cause this, so it allows no annotation.
 var ErrNotAsked = errors.New("the API server is not asked")
 
-// RightVerbs are the verbs that exist.
+// RightVerbs returns the verbs that exist.
 func RightVerbs() []string {
 	out := make([]string, len(entitled))
 	for i, w := range entitled {
@@ -47,7 +47,7 @@ func RightVerbs() []string {
 	return out
 }
 
-// VerbFor is the verb that setting the annotation asks for; empty: none.
+// VerbFor returns the verb that setting the annotation needs; empty: none.
 func VerbFor(key string) string {
 	for _, w := range entitled {
 		if w.key == key {
@@ -57,8 +57,9 @@ func VerbFor(key string) string {
 	return ""
 }
 
-// rightMissing: the right to patch nodes is that of every network plugin. To have a machine replaced is another one, and so is
-// to have Drydock forget how often it has repaired a machine.
+// rightMissing checks the right of its own that each of these annotations needs. Every network
+// plugin may patch nodes, but not every user may have a machine replaced, or make Drydock forget
+// how often it repaired a machine.
 func rightMissing(ch *Change, _ *repair) *violation {
 	if ch.ofNode() || ch.May == nil || ch.New == nil {
 		return nil
@@ -76,11 +77,12 @@ func rightMissing(ch *Change, _ *repair) *violation {
 	return nil
 }
 
-// lacks says that the user may not set or remove the key; nil: the user may. stops: the user may where nobody can say.
+// lacks returns the violation that the user may not set or remove the key; nil: the user may.
+// stops: the key is allowed if the right cannot be checked.
 func (ch *Change) lacks(verb, key, done string, stops bool) *violation {
 	allowed, err := ch.May(verb)
 	switch {
-	case err != nil && stops && !errors.Is(err, ErrNotAsked): // unchecked says so
+	case err != nil && stops && !errors.Is(err, ErrNotAsked): // unchecked reports this case
 	case err != nil:
 		return &violation{reason: ReasonRightUnknown, what: key, message: fmt.Sprintf(
 			"%s is not %s node %s: whether %s has the verb %q on %s.%s could not be checked: %s; try again",
@@ -93,7 +95,8 @@ func (ch *Change) lacks(verb, key, done string, stops bool) *violation {
 	return nil
 }
 
-// unchecked says which word was let through though nobody could say who has the right; empty: none.
+// unchecked returns the warning about an annotation that was allowed although the right could not
+// be checked; empty: none.
 func (ch *Change) unchecked() string {
 	for _, w := range entitled {
 		if !w.stops || ch.ofNode() || !ch.says(w.key) {
@@ -107,7 +110,8 @@ func (ch *Change) unchecked() string {
 	return ""
 }
 
-// says: the change sets the annotation, or alters it, and somebody knows the rights of whoever asks.
+// says reports whether the change sets or alters the annotation, and the user's rights can be
+// checked.
 func (ch *Change) says(key string) bool {
 	if ch.May == nil || ch.New == nil {
 		return false

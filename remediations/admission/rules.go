@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// byNodeIdentity: a kubelet has no business with Drydock's domain. It could otherwise ask for its own repair, forge one,
-// or hide one, since nothing else keeps it from its Node's annotations.
+// byNodeIdentity denies kubelets every key of Drydock's domain. A kubelet could otherwise request
+// its own repair, forge a record or hide one, because nothing else keeps it from its Node's
+// annotations.
 func byNodeIdentity(ch *Change, _ *repair) *violation {
 	if !ch.ofNode() {
 		return nil
@@ -27,7 +28,7 @@ func byNodeIdentity(ch *Change, _ *repair) *violation {
 		"%s is changed by %s: node identities must not change drydock.dev keys; check the kubelet and every program that uses its credentials", key, text.Line(ch.User, 120))}
 }
 
-// ownKeyWritten: what only Drydock may write is Drydock's word about the node, and repairs rest on it.
+// ownKeyWritten protects the keys that only Drydock may write, because repairs depend on them.
 func ownKeyWritten(ch *Change, _ *repair) *violation {
 	if ch.ofNode() {
 		return nil
@@ -40,8 +41,9 @@ func ownKeyWritten(ch *Change, _ *repair) *violation {
 		"only Drydock may write %s (user: %s); people may set %s", written[0], text.Line(ch.User, 120), peoplesKeys())}
 }
 
-// ownKeyRemoved: with the record a repair in flight would lose its count, its proof and what it must undo. This binds users
-// whom other rules exempt, and users with the verb reset (rightMissing), who can end the repair in other ways.
+// ownKeyRemoved protects the record of a repair in flight, which has its count, its proof and its
+// undo list. It also binds users that other rules exempt, and users with the verb reset
+// (rightMissing), who can end the repair in other ways.
 func ownKeyRemoved(ch *Change, busy *repair) *violation {
 	if ch.New == nil || ch.ofNode() || !busy.inFlight() {
 		return nil
@@ -53,7 +55,8 @@ func ownKeyRemoved(ch *Change, busy *repair) *violation {
 	return busy.collision(ReasonOwnKeyRemoved, byBreakGlass, "removing "+removed[0])
 }
 
-// requestPending: two requests on one node would be two people's, and only one can be served.
+// requestPending denies a second request: two requests on one node come from two people, and
+// Drydock can carry out only one.
 func requestPending(ch *Change, busy *repair) *violation {
 	asked, ok := ch.asks()
 	if !ok || ch.Old == nil || ch.ofNode() {
@@ -72,7 +75,8 @@ func requestPending(ch *Change, busy *repair) *violation {
 		r.ID, ch.Old.Name, r.Cause.Request, r.Phase, stamp(r.Since), howToCancel(ch.Old.Name, r.ID))}
 }
 
-// cordonFlipped: an uncordon lets pods onto a node that is about to go, a cordon makes the repair a stranger's.
+// cordonFlipped denies cordons and uncordons. An uncordon lets pods onto a node that is about to
+// go, and a cordon by another user would no longer be Drydock's to remove.
 func cordonFlipped(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New == nil || ch.Old.Spec.Unschedulable == ch.New.Spec.Unschedulable ||
 		ch.New.Spec.Unschedulable && ch.works(busy) || ch.installs(busy) {
@@ -85,7 +89,7 @@ func cordonFlipped(ch *Change, busy *repair) *violation {
 	return busy.collision(ReasonCordon, byBreakGlassOrExempt, what)
 }
 
-// taintRemoved: a taint on the record is Drydock's, and Drydock's to take away.
+// taintRemoved protects taints on the record: Drydock set them, and only Drydock removes them.
 func taintRemoved(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New == nil || busy.record == nil {
 		return nil
@@ -99,7 +103,8 @@ func taintRemoved(ch *Change, busy *repair) *violation {
 	return nil
 }
 
-// noExecuteAdded: it evicts at once what the repair may be about to move in order.
+// noExecuteAdded denies a taint that evicts at once the pods that the repair may be about to move
+// in order.
 func noExecuteAdded(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New == nil {
 		return nil
@@ -112,8 +117,9 @@ func noExecuteAdded(ch *Change, busy *repair) *violation {
 	return nil
 }
 
-// meshLeaderChanged: a leader chosen during a repair moves the mesh onto, or off, a node that is about to go; one chosen
-// while the location's leader is being moved undoes that, or makes two of it.
+// meshLeaderChanged denies a choice of leader during a repair, because it moves the mesh to or from
+// a node that is about to go. During a move of the location's leader, such a choice would undo the
+// move or make two leaders.
 func meshLeaderChanged(ch *Change, busy *repair) *violation {
 	if ch.ofNode() || !ch.changesMeshLeader() {
 		return nil
@@ -127,7 +133,8 @@ func meshLeaderChanged(ch *Change, busy *repair) *violation {
 	return nil
 }
 
-// changesMeshLeader: the change gives an existing node the key by which leaders are chosen, takes it away, or alters it.
+// changesMeshLeader reports whether the change adds, removes or alters the key that chooses
+// leaders, on an existing node.
 func (ch *Change) changesMeshLeader() bool {
 	if ch.Old == nil || ch.New == nil {
 		return false
@@ -137,7 +144,7 @@ func (ch *Change) changesMeshLeader() bool {
 	return was != is || before != after
 }
 
-// deleted: with the Node its record would go.
+// deleted denies the deletion of the Node, because its record would be lost.
 func deleted(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New != nil || ch.works(busy) {
 		return nil
@@ -145,8 +152,9 @@ func deleted(ch *Change, busy *repair) *violation {
 	return busy.collision(ReasonDeletion, byBreakGlassOrExempt, "deleting it")
 }
 
-// ownersChanged: the garbage collector, which is exempt, deletes a Node whose owners do not exist. A new owner that does not
-// exist and the removal of one that does have the same effect. A Node without owners is safe.
+// ownersChanged denies changes of a Node's owners. The garbage collector, which is exempt, deletes
+// a Node whose owners do not exist. A new owner that does not exist has this effect, and so does
+// removing an owner that exists. A Node without owners is safe.
 func ownersChanged(ch *Change, busy *repair) *violation {
 	if ch.New == nil || !busy.inFlight() || ch.works(busy) || len(ch.New.OwnerReferences) == 0 || reflect.DeepEqual(ch.Old.OwnerReferences, ch.New.OwnerReferences) {
 		return nil
@@ -162,15 +170,17 @@ func requestInFlight(ch *Change, busy *repair) *violation {
 	return busy.collision(ReasonRequestInFlight, byBreakGlassOrExempt, "asking for "+text.Line(asked, 80))
 }
 
-// bound: the change is to a node with a repair in flight, by somebody who must not collide with it. Nodes' own
-// identities are held by the first rule alone: whatever else a kubelet does to its Node must never depend on Drydock.
+// bound reports whether the change is to a node with a repair in flight, by a user who must not
+// collide with it. Only the first rule holds nodes' own identities: all other changes of a kubelet
+// to its Node must never depend on Drydock.
 func (ch *Change) bound(busy *repair) bool { return busy.inFlight() && !ch.ofNode() }
 
-// works: the change is by whoever carries out the step that the repair has issued. To cordon the node, to evict its pods and to
-// delete it is then the step, and no collision with it.
+// works reports whether the change comes from a user that carries out the step which the repair has
+// issued. Cordoning the node, evicting its pods and deleting it are then the step itself, and not a
+// collision.
 func (ch *Change) works(busy *repair) bool { return slices.Contains(busy.workers, ch.User) }
 
-// asks says what the change newly asks for by RequestKey.
+// asks returns the request that the change adds under RequestKey.
 func (ch *Change) asks() (request string, asks bool) {
 	if ch.New == nil {
 		return "", false
@@ -186,8 +196,8 @@ func (ch *Change) asks() (request string, asks bool) {
 	return v, !was || before != v
 }
 
-// keys are the annotations and labels that the change adds or alters, and those that it removes, each sorted. A Node
-// that is deleted takes its keys along, which is another matter.
+// keys returns the annotations and labels that the change adds or alters, and those that it
+// removes, both sorted. The keys of a deleted Node do not count.
 func (ch *Change) keys(of func(string) bool) (written, removed []string) {
 	if ch.New == nil {
 		return nil, nil
@@ -213,7 +223,7 @@ func (ch *Change) keys(of func(string) bool) (written, removed []string) {
 	return written, removed
 }
 
-// tainted says whether the node has that taint, whatever its value.
+// tainted reports whether the node has the taint, with any value.
 func tainted(n *corev1.Node, t corev1.Taint) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(o corev1.Taint) bool { return o.Key == t.Key && o.Effect == t.Effect })
 }

@@ -15,20 +15,20 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// personsAnnotations are the annotations that people write; the one label is ExcludeLabel.
+// personsAnnotations are the annotations that people write. Their only label is ExcludeLabel.
 var personsAnnotations = []string{remediations.PauseKey, remediations.RequestKey, remediations.ApproveKey, remediations.CancelKey, remediations.ResetKey, remediations.BreakGlassKey}
 
 func peoplesKeys() string {
 	return strings.Join(personsAnnotations, ", ") + ", and the label " + remediations.ExcludeLabel
 }
 
-// warning is what a person should know of a change that is let through.
+// warning is what a person should know about a change that is allowed.
 type warning struct {
 	reason  Reason
 	message string
 }
 
-// warnings are about what Drydock will make of the change. They only say now what an Event says later.
+// warnings returns what Drydock will do with the change. An Event reports the same later.
 func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, now time.Time) []warning {
 	var out []warning
 	add := func(reason Reason, format string, args ...any) {
@@ -77,7 +77,7 @@ func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 	return out
 }
 
-// uncordonsExhausted says that the uncordon does not end the repair that has run out of steps.
+// uncordonsExhausted returns the warning that the uncordon does not end the exhausted repair.
 func uncordonsExhausted(c *remediations.Config, ch *Change) string {
 	if ch.Old == nil || ch.Exempt || ch.ofNode() || !ch.Old.Spec.Unschedulable || ch.New.Spec.Unschedulable {
 		return ""
@@ -97,7 +97,7 @@ func repairThere(n *corev1.Node, r *remediations.Record) string {
 	return fmt.Sprintf("the repair of node %s is %s; the value is a repair's id", n.Name, r.ID)
 }
 
-// requestWarning says what will come of a request.
+// requestWarning returns what Drydock will do with a request.
 func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func() []*corev1.Node, now time.Time) (Reason, string) {
 	request, err := c.ParseRequest(v)
 	if err != nil {
@@ -119,8 +119,8 @@ func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func
 	return "", ""
 }
 
-// waits says why a request that the policy p carries out would wait for other repairs; empty: it would not. nodes returns the
-// fleet, and is called only where the first step is disruptive.
+// waits returns why a request that the policy p carries out would wait for other repairs; empty: it
+// would not. nodes returns the fleet, and is called only if the first step is disruptive.
 func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes func() []*corev1.Node, now time.Time) string {
 	s := &lifecycle.State{Config: c, Node: n}
 	step, ok := s.FirstStep(p, nil)
@@ -134,7 +134,8 @@ func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes
 	return f.AtLimit(c, n, false)
 }
 
-// wouldCollide says, in observe mode, that a repair would be in flight on the node now.
+// wouldCollide returns the warning, in observe mode, that a repair would be in flight on the node
+// now.
 func wouldCollide(c *remediations.Config, ch *Change) string {
 	if ch.Old == nil || ch.Exempt || ch.ofNode() {
 		return ""

@@ -5,13 +5,15 @@ import (
 	"time"
 )
 
-// Heard is when each replica last received the Watchdog, by its URL and its own clock. Times of two replicas cannot be compared.
+// Heard is when each replica last received the Watchdog, by its URL and its own clock. Times of two
+// replicas cannot be compared.
 type Heard map[string]time.Time
 
 // aheadMost is how far the clock of a replica may be ahead.
 const aheadMost = 5 * time.Minute
 
-// Heard is what the replicas that answered say. A time that lies ahead is left out: ahead names the replicas that gave one.
+// Heard returns the times of the replicas that answered. It leaves out times that lie ahead, and
+// returns the replicas that gave them as ahead.
 func (s *Snapshot) Heard() (heard Heard, ahead []string) {
 	heard = Heard{}
 	for _, r := range s.Replicas {
@@ -26,7 +28,7 @@ func (s *Snapshot) Heard() (heard Heard, ahead []string) {
 	return heard, ahead
 }
 
-// Since says that a replica has received the Watchdog again since then.
+// Since reports whether a replica has received the Watchdog again since then.
 func (h Heard) Since(then Heard) bool {
 	for url, at := range h {
 		if before, known := then[url]; known && at.After(before) {
@@ -36,7 +38,8 @@ func (h Heard) Since(then Heard) bool {
 	return false
 }
 
-// And adds the replicas that h does not know yet: from now on they can be compared with themselves.
+// And adds the replicas that h does not know yet, so that their later times can be compared with
+// these.
 func (h Heard) And(later Heard) Heard {
 	out := make(Heard, len(later))
 	maps.Copy(out, later)

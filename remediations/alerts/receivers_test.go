@@ -10,8 +10,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestAlertCountsOnlyWhereItIsRoutedToDrydock: whoever can post into Alertmanager's own API, without credentials in most
-// clusters, chooses an alert's labels, and with a wrong label its route. Such an alert starts nothing.
+// TestAlertCountsOnlyWhereItIsRoutedToDrydock: any client that can post to Alertmanager's API,
+// without credentials in most clusters, chooses an alert's labels. With a wrong label it also
+// chooses the route. Such an alert starts nothing.
 func TestAlertCountsOnlyWhereItIsRoutedToDrydock(t *testing.T) {
 	c := &remediations.Config{Watchdog: true, Receiver: "monitoring/drydock/drydock"}
 	to := func(receivers ...string) alerts.Alert {

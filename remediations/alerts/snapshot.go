@@ -14,20 +14,24 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Snapshot is what the Alertmanagers said when they were last asked.
+// Snapshot is the answers of the Alertmanagers when Drydock last asked them.
 type Snapshot struct {
-	// AskedAt is when asking began: what happened later, the snapshot knows nothing of. Zero: never asked.
+	// AskedAt is when Drydock began to ask: the snapshot knows nothing of later events. Zero: never
+	// asked.
 	AskedAt time.Time
-	// Replicas has an entry for each address of each configured URL, and one for a URL whose host name has no address.
+	// Replicas has an entry for each address of each configured URL, and one for a URL whose host
+	// name has no address.
 	Replicas []Replica
-	// WatchdogMisses counts the polls in a row in which no replica showed the Watchdog; negative: never seen yet.
+	// WatchdogMisses counts the polls in a row without the Watchdog on any replica; negative: never
+	// received yet.
 	WatchdogMisses int
 }
 
-// watchdogMissLimit is how many polls in a row may lack the Watchdog before Drydock calls itself blind.
+// watchdogMissLimit is how many polls in a row may lack the Watchdog before Drydock counts as
+// blind.
 const watchdogMissLimit = 3
 
-// BlindCause says why the snapshot as a whole cannot be trusted; empty: it can.
+// BlindCause returns why the snapshot as a whole cannot be trusted; empty: it can.
 func (s *Snapshot) BlindCause(c *remediations.Config) string {
 	if s == nil || s.AskedAt.IsZero() {
 		return "no Alertmanager has been asked yet"
@@ -55,38 +59,42 @@ func (s *Snapshot) BlindCause(c *remediations.Config) string {
 	return ""
 }
 
-// SourceDown is the shipped alert of a Prometheus that does not see the nodes.
+// SourceDown is the shipped alert about a Prometheus that does not see the nodes.
 const SourceDown = "DrydockSourceDown"
 
-// sourceSeen says that some Prometheus sees all nodes now: it has sent that alert again in time. Of two replicas of Prometheus one may be on
-// the very node that is cut off, and of shards only one has the nodes.
+// sourceSeen reports whether some Prometheus sees all nodes now, shown by an alert that it sends
+// again in time. Of two Prometheus replicas, one may run on the node that is cut off. Of shards,
+// only one has the nodes.
 func (s *Snapshot) sourceSeen() bool {
 	return slices.ContainsFunc(s.Replicas, func(r Replica) bool { return r.Err == nil && r.SourceSeen != nil && !r.SourceSeen.silent(s.AskedAt) })
 }
 
-// Sees says that alerts can be counted by this snapshot: a replica answered, none is blind, and the Watchdog was there this time.
+// Sees reports whether alerts can be counted by this snapshot: a replica answered, no replica is
+// blind, and the last poll had the Watchdog.
 func (s *Snapshot) Sees(c *remediations.Config) bool {
 	return s.BlindCause(c) == "" && (!c.Watchdog || s.WatchdogMisses == 0) && slices.ContainsFunc(s.Replicas, func(r Replica) bool { return r.Err == nil })
 }
 
-// Verdict is what a snapshot says of one alert, or of all alerts about a node.
+// Verdict is the merged answer about one alert, or about all alerts of a node.
 type Verdict struct {
-	// Reason is empty where the alert is confirmed: active, and on a replica whose word counts.
+	// Reason is empty if the alert is confirmed: it is active on a replica whose answer counts.
 	Reason  remediations.Reason
 	Message string
-	// Until is when what holds it will be over, where Alertmanager knows.
+	// Until is when the hold ends, if Alertmanager knows.
 	Until time.Time
-	// StartsAt is when it began to fire, by the replica that confirms it.
+	// StartsAt is when the alert began to fire, according to the replica that confirms it.
 	StartsAt time.Time
-	// Fleetwide: it is the Alertmanagers that do not answer, for whichever alert.
+	// Fleetwide: the Alertmanagers do not answer, which concerns every alert.
 	Fleetwide bool
-	// Gone says that somebody whose word counts answered, and nobody who answered has the alert, muted or not.
+	// Gone reports that a replica whose answer counts answered, and no replica that answered has
+	// the alert, muted or not.
 	Gone bool
 }
 
-// VerdictFor says what the replicas together say of the alert: invariant 5. One replica that says active is enough, if it
-// also shows the Watchdog; one that says silenced or inhibited holds; one that does not answer is passed over. own is
-// the id of the silence that Drydock made for this very repair: it holds nothing.
+// VerdictFor merges the replicas' answers about the alert: invariant 5. One replica that reports
+// the alert active is enough, if it also shows the Watchdog. One replica that reports it silenced
+// or inhibited holds the repair. Replicas that do not answer are skipped. own is the id of the
+// silence that Drydock created for this very repair, which holds nothing.
 func (s *Snapshot) VerdictFor(fingerprint string, c *remediations.Config, own string) Verdict {
 	h := merged{snapshot: s, config: c, own: own}
 	h.merge(func(r *Replica) {
@@ -114,8 +122,9 @@ func (s *Snapshot) VerdictFor(fingerprint string, c *remediations.Config, own st
 	}
 }
 
-// VerdictForNode says whether any alert about the node is silenced or inhibited: a person's request needs no alert, but a
-// silence holds it as well. What a request waits for is never an alert's end, so nothing is in its way there: gone.
+// VerdictForNode reports whether any alert about the node is silenced or inhibited. A person's
+// request needs no alert, but a silence holds it as well. Gone is set, because a request never
+// waits for an alert's end.
 func (s *Snapshot) VerdictForNode(node string, c *remediations.Config, own string) Verdict {
 	h := merged{snapshot: s, config: c, own: own}
 	h.merge(func(r *Replica) {
@@ -136,7 +145,7 @@ func (s *Snapshot) VerdictForNode(node string, c *remediations.Config, own strin
 	return Verdict{Gone: h.alive}
 }
 
-// merged gathers what the replicas say.
+// merged collects the replicas' answers.
 type merged struct {
 	snapshot *Snapshot
 	config   *remediations.Config
@@ -149,7 +158,8 @@ type merged struct {
 	startsAt, silent     time.Time
 	silences             map[string]Silence
 	mutedBy, inhibitedBy []string
-	// unrouted: it is active where it is not routed to Drydock, elsewhere are the receivers there.
+	// unrouted: the alert is active on a replica that does not route it to Drydock. elsewhere are
+	// its receivers there.
 	unrouted  bool
 	elsewhere []string
 }
@@ -190,7 +200,7 @@ func (h *merged) alert(r *Replica, a Alert) {
 		}
 		h.inhibitedBy = append(h.inhibitedBy, nameOf(fingerprint, by)+h.sameNode(a.Labels, by))
 	}
-	// An alert that nothing but our own silence covers is as good as active.
+	// An alert that only Drydock's own silence covers counts as active.
 	ours := len(a.SilencedBy) > 0 && others == 0 && len(a.InhibitedBy) == 0
 	if !a.Active && !ours {
 		return
@@ -208,7 +218,7 @@ func (h *merged) alert(r *Replica, a Alert) {
 	}
 }
 
-// nameOf is how people know an alert, where the replica told us of it.
+// nameOf returns the name of an alert for messages, if the replica reported its labels.
 func nameOf(fingerprint string, labels map[string]string) string {
 	if name := labels[model.AlertNameLabel]; name != "" {
 		return name + " (" + fingerprint + ")"
@@ -216,7 +226,7 @@ func nameOf(fingerprint string, labels map[string]string) string {
 	return fingerprint
 }
 
-// sameNode says that the two alerts are about one node, as far as the labels that policies go by show it.
+// sameNode returns a phrase if the two alerts are about one node, by the labels that policies read.
 func (h *merged) sameNode(a, by map[string]string) string {
 	for _, label := range h.config.NodeLabels() {
 		if node := a[label]; node != "" && node == by[label] {
@@ -226,7 +236,7 @@ func (h *merged) sameNode(a, by map[string]string) string {
 	return ""
 }
 
-// absent is the verdict where too few answered; nil: enough did.
+// absent returns the verdict if too few replicas answered; nil: enough did.
 func (h *merged) absent() *Verdict {
 	switch {
 	case h.answered == 0:
@@ -237,7 +247,8 @@ func (h *merged) absent() *Verdict {
 	return nil
 }
 
-// muted is the verdict where a person, a time interval or another alert keeps it quiet; nil: nobody does.
+// muted returns the verdict if a silence, a time interval or another alert mutes the alert; nil:
+// none does.
 func (h *merged) muted() *Verdict {
 	switch {
 	case len(h.silences) > 0:
@@ -255,10 +266,11 @@ func names(all []string) string {
 	return text.Line(strings.Join(slices.Compact(slices.Sorted(slices.Values(all))), ", "), 160)
 }
 
-// silencesNamed is how many silences a sentence names.
+// silencesNamed is how many silences a message names.
 const silencesNamed = 2
 
-// describe names the silences, and when the last of them ends; zero where that is not known of all.
+// describe names the silences, and returns when the last of them ends. The time is zero if the end
+// of any silence is unknown.
 func describe(silences map[string]Silence) (string, time.Time) {
 	var parts []string
 	var until time.Time

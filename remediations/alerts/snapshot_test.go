@@ -13,8 +13,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestWhatTheAlertmanagersTogetherSay is invariant 5: one replica that says active, and shows the Watchdog, is enough;
-// one that says silenced or inhibited holds; one that does not answer is passed over; none answering holds.
+// TestWhatTheAlertmanagersTogetherSay is invariant 5. One replica that reports active, and shows
+// the Watchdog, is enough. One that reports silenced or inhibited holds. One that does not answer
+// is skipped. No answer at all holds.
 func TestWhatTheAlertmanagersTogetherSay(t *testing.T) {
 	since := scene.Noon.Add(-time.Hour)
 	var (
@@ -120,7 +121,7 @@ func TestBlindness(t *testing.T) {
 	}
 }
 
-// TestAlertThatIsNotSentAgainIsNotBelieved: a source that died leaves its alerts active for minutes.
+// TestAlertThatIsNotSentAgainIsNotBelieved: a dead source leaves its alerts active for minutes.
 func TestAlertThatIsNotSentAgainIsNotBelieved(t *testing.T) {
 	sent := func(updated, life time.Duration) alerts.Alert {
 		a := alerts.Alert{Active: true, UpdatedAt: scene.Noon.Add(-updated)}
@@ -149,7 +150,8 @@ func TestAlertThatIsNotSentAgainIsNotBelieved(t *testing.T) {
 	require.Empty(t, w.VerdictFor(scene.FP, &remediations.Config{Watchdog: true}, "").Reason, "one replica that hears of it is enough")
 }
 
-// TestEachClockOfAnAlertmanagerIsComparedWithItself: one clock in the future must not hide that the others receive the Watchdog.
+// TestEachClockOfAnAlertmanagerIsComparedWithItself: one clock in the future must not hide that
+// other replicas receive the Watchdog.
 func TestEachClockOfAnAlertmanagerIsComparedWithItself(t *testing.T) {
 	said := func(a, b time.Duration, year2099 bool) alerts.Heard {
 		w := alerts.Snapshot{AskedAt: scene.Noon, Replicas: []alerts.Replica{
@@ -178,7 +180,7 @@ func TestEachClockOfAnAlertmanagerIsComparedWithItself(t *testing.T) {
 	require.Equal(t, then["a"], then.And(alerts.Heard{"a": scene.Noon})["a"], "what is known stays")
 }
 
-// TestInhibitingAlertIsNamed: by its name where the replica told us of it.
+// TestInhibitingAlertIsNamed: by its name if the replica reported its labels.
 func TestInhibitingAlertIsNamed(t *testing.T) {
 	r := replica(alerts.Alert{InhibitedBy: []string{"i1", "i2"}})
 	r.Alerts["i1"] = alerts.Alert{Labels: map[string]string{"alertname": "ClusterDown"}, Active: true}
@@ -186,8 +188,8 @@ func TestInhibitingAlertIsNamed(t *testing.T) {
 	require.Equal(t, "inhibited by the alert ClusterDown (i1), i2", w.VerdictFor(scene.FP, &remediations.Config{}, "").Message)
 }
 
-// TestAnInhibitionByTheNodesOwnAlertIsSaid: such an inhibition mutes each alert about the node for as long as the node is ill. An alert
-// about another node is the control.
+// TestAnInhibitionByTheNodesOwnAlertIsSaid: such an inhibition mutes each alert about the node for
+// as long as the node is ill. An alert about another node is the control.
 func TestAnInhibitionByTheNodesOwnAlertIsSaid(t *testing.T) {
 	c := &remediations.Config{Policies: []*remediations.Policy{{Name: "p", Labels: []string{"node"}}}}
 	for node, want := range map[string]string{"n1": "inhibited by the alert KubeNodeNotReady (i1) about the same node", "n2": "inhibited by the alert KubeNodeNotReady (i1)"} {
@@ -201,7 +203,7 @@ func TestAnInhibitionByTheNodesOwnAlertIsSaid(t *testing.T) {
 	}
 }
 
-// TestSilenceOfAnotherNodeHoldsNoRequest: a request is held by what is said of its own node.
+// TestSilenceOfAnotherNodeHoldsNoRequest: only silences about its own node hold a request.
 func TestSilenceOfAnotherNodeHoldsNoRequest(t *testing.T) {
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
 	require.NoError(t, err)
@@ -219,7 +221,7 @@ func TestSilenceOfAnotherNodeHoldsNoRequest(t *testing.T) {
 	require.Equal(t, remediations.ReasonSilenced, w.VerdictForNode("n2", c, "").Reason, "the control")
 }
 
-// TestInhibitingAlertOfNoPolicyIsNamed: the replica showed it, though no policy wants it.
+// TestInhibitingAlertOfNoPolicyIsNamed: the replica showed it, although no policy takes it.
 func TestInhibitingAlertOfNoPolicyIsNamed(t *testing.T) {
 	r := replica(alerts.Alert{InhibitedBy: []string{"i1"}})
 	r.Inhibitors = map[string]map[string]string{"i1": {"alertname": "ClusterDown"}}

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestLeadersDoNotCountAgainstNodes: neither in limits, nor in the breaker, nor against a machine. They are counted for
-// themselves.
+// TestLeadersDoNotCountAgainstNodes: not in limits, not in the breaker, and not against a machine.
+// They have a count of their own.
 func TestLeadersDoNotCountAgainstNodes(t *testing.T) {
 	c := scene.LimitsAlone()
 	c.Limits.Locations = LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
@@ -39,7 +39,8 @@ func TestLeadersDoNotCountAgainstNodes(t *testing.T) {
 	require.True(t, l.Failing("mesh-leader-degraded"))
 }
 
-// TestExhaustedNodeBesideALeaderCountsStill: the label is the leader's then, the fault is the node's.
+// TestExhaustedNodeBesideALeaderCountsStill: the label then shows the leader's repair, but the
+// fault is the node's.
 func TestExhaustedNodeBesideALeaderCountsStill(t *testing.T) {
 	n := scene.Bare("n1")
 	r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: PhaseExhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Intent: &Intent{ID: "r9-0-1", At: scene.Noon}}
@@ -51,7 +52,7 @@ func TestExhaustedNodeBesideALeaderCountsStill(t *testing.T) {
 	require.Len(t, f.Leading(), 1)
 }
 
-// TestSidecarsDoNotOpenABreaker: thirty on one healthy node, or one on each node, are no storm.
+// TestSidecarsDoNotOpenABreaker: thirty on one healthy node, or one on each node, are not a storm.
 func TestSidecarsDoNotOpenABreaker(t *testing.T) {
 	c := scene.LimitsAlone()
 	nodes := scene.Herd(10, 0)

@@ -72,12 +72,13 @@ func TestBreakerCountsWhatIsUnhealthy(t *testing.T) {
 	require.False(t, open(nodes, scene.Quiet), "a node that has just joined does not count at all")
 }
 
-// storm carries a cluster's breaker from one pass to the next, as the ledger does. Drydock sees the fleet each minute.
+// storm passes a cluster's breaker from one pass to the next, as the ledger does. Drydock observes
+// the fleet each minute.
 type storm struct {
 	*Config
 	ledger ledger.Ledger
 	seen   time.Duration
-	// trial is the Node that carries the repair r1; nil: no Node does.
+	// trial puts the repair r1 on the Node; nil: no Node has it.
 	trial func(n *corev1.Node)
 }
 
@@ -166,8 +167,8 @@ func TestEndOfTheTrialDecidesAboutTheBreaker(t *testing.T) {
 	}
 }
 
-// TestTrialGoesOnWhileAnythingOfItExists: a record in any phase but Exhausted, a slot, or an orphan. One that left no trace
-// has not shown that repairs work.
+// TestTrialGoesOnWhileAnythingOfItExists: a record in any phase but Exhausted, a slot, or an
+// orphan. A repair without a trace does not show that repairs work.
 func TestTrialGoesOnWhileAnythingOfItExists(t *testing.T) {
 	for name, c := range map[string]struct {
 		ledger ledger.Ledger
@@ -203,7 +204,8 @@ func TestTrialGoesOnWhileAnythingOfItExists(t *testing.T) {
 	}
 }
 
-// TestTimeThatNobodySeesIsNoCalm: while Drydock is blind, and while none leads, and while the fleet is empty.
+// TestTimeThatNobodySeesIsNoCalm: while Drydock is blind, while no replica leads, and while the
+// fleet is empty.
 func TestTimeThatNobodySeesIsNoCalm(t *testing.T) {
 	for name, unseen := range map[string]func(s *storm){
 		"blind": func(s *storm) {
@@ -235,7 +237,7 @@ func TestTimeThatNobodySeesIsNoCalm(t *testing.T) {
 	}
 }
 
-// TestBreakerOutlivesTheNodesOfItsZone: Nodes that are gone are no cure.
+// TestBreakerOutlivesTheNodesOfItsZone: deleted Nodes are not a cure.
 func TestBreakerOutlivesTheNodesOfItsZone(t *testing.T) {
 	c, l := scene.LimitsAlone(), &ledger.Ledger{}
 	at := func(m int, nodes []*corev1.Node) ledger.BreakerState {
@@ -292,8 +294,9 @@ func TestScopeIsBusyWithAnothersRepair(t *testing.T) {
 	require.Empty(t, f.Busy(ledger.ScopeCluster, "n001"), "a repair that would be is none")
 }
 
-// TestLimitsUnhealthyIsACeilingOverAllNodes: a zone with too many unhealthy nodes stops itself alone, as long as the whole fleet is within
-// the limit. Beyond it everything stops, in whichever zone the unhealthy nodes are.
+// TestLimitsUnhealthyIsACeilingOverAllNodes: a zone with too many unhealthy nodes stops only itself
+// while the whole fleet is within the limit. Beyond the limit everything stops, in whichever zone
+// the unhealthy nodes are.
 func TestLimitsUnhealthyIsACeilingOverAllNodes(t *testing.T) {
 	nodes, down := scene.Herd(30, 0, "a", "b", "c"), 0
 	for _, n := range nodes { // limits.unhealthy is 20%: 6 of 30, and 2 of 10

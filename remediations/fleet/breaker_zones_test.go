@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestZoneHasABreakerOnlyBesideAnotherZone: in a cluster of one zone the cluster's breaker counts
+// TestZoneHasABreakerOnlyBesideAnotherZone: in a cluster with one zone the cluster's breaker counts
 // the same nodes.
 func TestZoneHasABreakerOnlyBesideAnotherZone(t *testing.T) {
 	scopes := func(zones ...string) []string {
@@ -25,8 +25,8 @@ func TestZoneHasABreakerOnlyBesideAnotherZone(t *testing.T) {
 	require.Equal(t, []string{ledger.ScopeCluster, "zone/a", "zone/b"}, scopes("a", "b"), "the control")
 }
 
-// TestBreakerOfAZoneCountsTheZoneAgainEachTime: the breaker that was open is judged by the nodes
-// of the zone, and by none but these.
+// TestBreakerOfAZoneCountsTheZoneAgainEachTime: only the nodes of the zone count for its open
+// breaker.
 func TestBreakerOfAZoneCountsTheZoneAgainEachTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		down  bool
@@ -76,7 +76,7 @@ func TestOnlyAHalfOpenBreakerTakesATrial(t *testing.T) {
 	require.Equal(t, []string{"zone/a"}, f.Trials("r1"), "an open breaker waits for no trial")
 }
 
-// TestReopenOpensWhatIsNotOpen: a breaker that is open keeps the time since when.
+// TestReopenOpensWhatIsNotOpen: an open breaker keeps its time.
 func TestReopenOpensWhatIsNotOpen(t *testing.T) {
 	open := ledger.Breaker{State: ledger.BreakerOpen, Since: scene.Noon, Quiet: scene.Noon, Seen: scene.Noon}
 	f := &fleet.Fleet{Breakers: map[string]ledger.Breaker{ledger.ScopeCluster: open, "zone/a": {State: ledger.BreakerHalfOpen, Since: scene.Noon}}}

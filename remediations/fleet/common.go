@@ -11,10 +11,11 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Onsets are, by policy and node, since when alerts fire that tell of a condition of the node.
+// Onsets are the start times of firing alerts about a condition of a node, by policy and node.
 type Onsets map[string]map[string]time.Time
 
-// Add takes an alert that fires. Where the policy's witness looks at Ready, at the lease or at the provider, the breaker counts the node.
+// Add adds a firing alert. It ignores policies whose witness reads Ready, the lease or the
+// provider, because the breaker counts those nodes.
 func (o Onsets) Add(p *remediations.Policy, node string, at time.Time) {
 	if p.Witness == nil || len(p.Witness.Signs) == 0 || slices.ContainsFunc(p.Witness.Signs, ofBreaker) {
 		return
@@ -38,10 +39,10 @@ type alike struct {
 	names string
 }
 
-// maxNames bounds the names of the nodes that a message lists, in bytes.
+// maxNames bounds the names of nodes in a message, in bytes.
 const maxNames = 200
 
-// Begin takes the onsets of the last poll, and finds the faults that nodes have together.
+// Begin takes the onsets of the last poll, and finds the faults that several nodes have together.
 func (r *Roster) Begin(onsets Onsets) {
 	r.alike = map[string]map[string]*alike{}
 	for policy, since := range onsets {
@@ -51,7 +52,8 @@ func (r *Roster) Begin(onsets Onsets) {
 	}
 }
 
-// group finds the nodes of which limits.commonCause.nodes or more alerts began within its time. Such groups that overlap are one.
+// group finds the nodes whose alerts began so close together: limits.commonCause.nodes or more
+// within its time. Groups that overlap are one group.
 func (r *Roster) group(policy string, since map[string]time.Time) (out map[string]*alike) {
 	limit := r.config.Limits.CommonCause
 	if limit.Nodes == 0 || len(since) < limit.Nodes {
@@ -65,7 +67,7 @@ func (r *Roster) group(policy string, since map[string]time.Time) (out map[strin
 	}
 	slices.SortFunc(nodes, func(a, b string) int { return cmp.Or(since[a].Compare(since[b]), cmp.Compare(a, b)) })
 	for begin := 0; begin+limit.Nodes <= len(nodes); {
-		end := begin // behind the group that begins here
+		end := begin // the end of the group that begins here
 		for i := begin; i+limit.Nodes <= len(nodes) && (i == begin || i < end); i++ {
 			if last := i + limit.Nodes; since[nodes[last-1]].Sub(since[nodes[i]]) <= limit.Within {
 				end = last
@@ -86,13 +88,14 @@ func (r *Roster) group(policy string, since map[string]time.Time) (out map[strin
 	return out
 }
 
-// tried is the node of such a group that the policy repairs or, failed, has repaired in vain; empty: there is none by the records.
+// tried is the node of such a group that the policy repairs or, if failed, has repaired in vain;
+// empty: no such node by the records.
 type tried struct {
 	node   string
 	failed bool
 }
 
-// trials looks through the records of all nodes that have a fault together with others.
+// trials searches the records of all nodes that share a fault with others.
 func (r *Roster) trials() map[string]tried {
 	out := map[string]tried{}
 	for policy, of := range r.alike {
@@ -111,23 +114,25 @@ func (r *Roster) trials() map[string]tried {
 	return out
 }
 
-// Begin is the roster's, for a fleet that was counted by New.
+// Begin calls the roster's Begin, for a fleet that New has counted.
 func (f *Fleet) Begin(onsets Onsets) {
 	f.roster.Begin(onsets)
 	f.tried = f.roster.trials()
 }
 
-// Common is a fault that a node has together with others.
+// Common is a fault that a node shares with others.
 type Common struct {
 	Count int
-	// Names are some of the nodes, as one line.
+	// Names are some of the nodes, on one line.
 	Names string
-	// Tried is the node that the policy repairs, or has repaired in vain; empty: there is none. Failed: it has.
+	// Tried is the node that the policy repairs, or has repaired in vain; empty: none. Failed: it
+	// was repaired in vain.
 	Tried  string
 	Failed bool
 }
 
-// Common is the fault that the node has by the policy's alert together with others; nil: it is a fault of its own.
+// Common returns the fault that the node shares with others, by the policy's alert; nil: the fault
+// is its own.
 func (f *Fleet) Common(policy, node string) *Common {
 	of := f.roster.alike[policy]
 	g := of[node]
@@ -135,7 +140,7 @@ func (f *Fleet) Common(policy, node string) *Common {
 		return nil
 	}
 	was := f.tried[g.key]
-	for name, place := range f.occupied { // what this pass has begun is in no record yet
+	for name, place := range f.occupied { // no record shows yet what this pass has begun
 		m := f.roster.members[name]
 		if was.node == "" && of[name] == g && !place.wouldBe && !place.parked && (m.own == nil || m.own.Policy == policy) {
 			was.node = name

@@ -9,36 +9,38 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// counts are the numbers over all Nodes of a Roster, kept as members come, change and go. They are what a count from nothing
-// would say.
+// counts are the numbers over all Nodes of a Roster. They are updated as members come, change and
+// go, and always equal a new count.
 type counts struct {
 	total   census
 	zones   map[string]*census
 	pools   map[string]int
 	quorums quorums
-	// gpus are how many GPUs each GPU node has by its label or its record.
+	// gpus is how many GPUs each GPU node has by its label or its record.
 	gpus map[string]int
-	// shown are how many are expected of it, by the ledger, too, which had seen those of ledgerGPUs. It was handed out and is not changed
-	// any more; nil: something changed since.
+	// shown is how many GPUs are expected of each node, where the ledger counts, too. ledgerGPUs is
+	// the ledger's part of that. shown was handed out and is not modified; nil: something changed
+	// since.
 	shown, ledgerGPUs map[string]int
 	gpusVersion       int
-	// young are the nodes that were younger than startupGrace when ages were last compared. grown is the latest creation of a
-	// node that was not.
+	// young are the nodes that were younger than startupGrace when ages were last compared. grown
+	// is the latest creation time of the nodes that were not.
 	young youngest
 	grown time.Time
 }
 
-// census counts the nodes that are old enough to be judged and are not excluded. all has the others as well.
+// census counts the nodes that are old enough to be judged and are not excluded. all counts the
+// other nodes as well.
 type census struct{ nodes, unhealthy, all int }
 
-// quorum counts control-plane nodes, of which more than half must stay Ready.
+// quorum counts control-plane nodes. More than half of them must stay Ready.
 type quorum struct {
 	all   int
 	ready map[string]bool
 }
 
-// quorums are those of the control-plane nodes without the role of etcd, and of the nodes with it. Where no node has that role, the
-// control-plane nodes are the members of etcd.
+// quorums are the quorum of control-plane nodes without the etcd role, and the quorum of nodes with
+// it. If no node has that role, the control-plane nodes are the members of etcd.
 type quorums [2]quorum
 
 func (q *quorums) of(n *corev1.Node) *quorum {
@@ -48,14 +50,15 @@ func (q *quorums) of(n *corev1.Node) *quorum {
 	return &q[0]
 }
 
-// traits are what of a member is in the counts.
+// traits are the facts about a member that the counts include.
 type traits struct {
 	place            place
 	ready, exhausted bool
-	// wellAgain: its repair is exhausted, and it has been well since.
+	// wellAgain: the member's repair is exhausted, and the node has been well since.
 	wellAgain bool
-	// firing: an alert of a policy is active on it, and not silenced. grown: it is old enough to be judged. excluded: a person took it
-	// out of repair, so its health says nothing about the others.
+	// firing: an alert of a policy is active on the node, and not silenced. grown: the node is old
+	// enough to be judged. excluded: a person excluded it from repairs, so its health says nothing
+	// about other nodes.
 	firing, grown, excluded bool
 	gpus                    int
 }
@@ -64,7 +67,7 @@ func newCounts() counts {
 	return counts{zones: map[string]*census{}, pools: map[string]int{}, quorums: quorums{{ready: map[string]bool{}}, {ready: map[string]bool{}}}, gpus: map[string]int{}}
 }
 
-// count takes a member into the counts, uncount out of them.
+// count adds a member to the counts, uncount removes it.
 func (c *counts) count(m *Member) {
 	name := m.Node.Name
 	c.add(m, 1)
@@ -122,7 +125,8 @@ func (x *census) add(nodes, unhealthy, all int) {
 	x.nodes, x.unhealthy, x.all = x.nodes+nodes, x.unhealthy+unhealthy, x.all+all
 }
 
-// age counts those who are old enough by now. A clock that was set back makes some young again.
+// age counts the nodes that are old enough now. If the clock was set back, some nodes become young
+// again.
 func (r *Roster) age(now time.Time) {
 	grown := now.Add(-r.config.Limits.StartupGrace).Round(0) // a Node's creation has no monotonic reading
 	if grown.Before(r.grown) {
@@ -140,7 +144,7 @@ func (r *Roster) age(now time.Time) {
 		next, _ := heap.Pop(&r.young).(young)
 		m := next.member
 		if m.grown || !m.created.Equal(next.created) || r.members[m.Node.Name] != m {
-			continue // it changed since it was put here
+			continue // it changed since it was added here
 		}
 		r.uncount(m)
 		m.grown = true
@@ -154,7 +158,7 @@ type young struct {
 	member  *Member
 }
 
-// youngest is a heap of them, the oldest first.
+// youngest is a heap of young nodes, the oldest first.
 type youngest []young
 
 func (h *youngest) add(m *Member) { heap.Push(h, young{m.created, m}) }

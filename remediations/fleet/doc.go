@@ -1,4 +1,5 @@
-// Package fleet is what a decision about one node must know of all others: how many there are and how many are unhealthy, which
-// repairs are under way by the Nodes and by the ledger, what the limits leave, and the breakers that stop repairs in a storm. It is as
-// pure as the core: the same Nodes, ledger and time give the same Fleet.
+// Package fleet provides what a decision about one node must know about all others. It counts nodes
+// and unhealthy nodes, and the repairs under way by the Nodes and the ledger. It has what the
+// limits leave, and the breakers that stop repairs in a storm. It is pure, like the core: the same
+// Nodes, ledger and time give the same Fleet.
 package fleet

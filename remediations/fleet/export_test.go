@@ -6,7 +6,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// What the tests of the fleet ask that nobody else does.
+// Exports that only the tests need.
 
 const SeenFor = seenFor
 
@@ -20,7 +20,7 @@ func (x *Fleet) Unhealthy() int { return x.total.unhealthy }
 
 func (x *Fleet) WithoutRoster() { x.roster = nil }
 
-// Count is what a Fleet says of how many there are.
+// Count returns the counts of the Fleet.
 func (x *Fleet) Count() map[string]int {
 	out := map[string]int{}
 	put := func(key string, n int) {
@@ -40,7 +40,7 @@ func (x *Fleet) Count() map[string]int {
 	return out
 }
 
-// NewRosterOf has these Nodes.
+// NewRosterOf returns a Roster with these Nodes.
 func NewRosterOf(c *remediations.Config, nodes []*corev1.Node) *Roster {
 	r := NewRoster(c)
 	r.Read(nodes)

@@ -10,14 +10,16 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Fleet is what a decision about one node must know of all others. It is made once a pass, from the Nodes and the
-// ledger, and Occupy keeps it true while a pass goes on.
+// Fleet is what a decision about one node must know about all others. Each pass builds it from the
+// Nodes and the ledger, and Occupy updates it during the pass.
 type Fleet struct {
 	nodes int
-	// occupied holds every node with a disruptive repair in Acting or Verifying, by the ledger or by its own record, those that are
-	// parked and, in observe mode, those that would be repaired now.
+	// occupied holds every node with a disruptive repair in Acting or Verifying, by the ledger or
+	// its own record. It also holds nodes with parked repairs and, in observe mode, nodes that
+	// would be repaired now.
 	occupied map[string]place
-	// leading holds, by the node on which it is recorded, every repair of a mesh leader in flight, and would-be ones.
+	// leading holds every repair of a mesh leader that is in flight, and would-be ones. Its keys
+	// are the nodes that have the records.
 	leading map[string]leading
 	zones   map[string]*census
 	pools   map[string]int
@@ -29,30 +31,35 @@ type Fleet struct {
 	quorums quorums
 	tried   map[string]tried
 
-	// ExpectedGPUs are how many GPUs each GPU node has by its label, or had before.
+	// ExpectedGPUs is how many GPUs each GPU node has by its label, or had before.
 	ExpectedGPUs map[string]int
 	// trying are the nodes of the repairs that this pass began, by repair.
 	trying map[string]string
-	// Breakers are those in force, by scope. Unjudged: they stand still, because Drydock was blind when it counted.
+	// Breakers are the breakers in force, by scope. Unjudged: they did not change, because Drydock
+	// was blind when it counted.
 	Breakers map[string]ledger.Breaker
 	Unjudged bool
-	// windowOpen and nextWindow say whether disruptive repairs may begin now, and when they may if not.
+	// windowOpen reports whether disruptive repairs may begin now, and nextWindow when they may if
+	// not.
 	windowOpen bool
 	nextWindow time.Time
 }
 
-// place is where an occupied node stands. wouldBe marks a repair that observe mode only speaks of: it counts against
-// other would-be repairs, never against a real one. slotZone and slotPool are where the node stood when its repair took its
-// slot, or drained it: a node that was relabelled since counts in both.
+// place describes an occupied node. wouldBe marks a would-be repair of observe mode. It counts
+// against other would-be repairs, never against a real one. slotZone and slotPool are the node's
+// zone and pool when its repair took its slot, or drained it: a node that was relabelled since
+// counts in both.
 type place struct {
 	zone, pool            string
 	slotZone, slotPool    string
 	controlPlane, wouldBe bool
-	// parked: its repair is drained and waits. next: its repair is about to begin, and has no slot yet.
+	// parked: the node's repair is drained and waits. next: its repair is about to begin, and has
+	// no slot yet.
 	parked, next bool
 }
 
-// begun is the place with where the node stood when its repair drained it.
+// begun returns the place with the node's zone, pool and role at the time when its repair drained
+// it.
 func (p place) begun(r *remediations.Record) place {
 	if r != nil && r.Intent != nil {
 		i := r.Intent
@@ -65,7 +72,7 @@ func (p place) inZone(zone string) bool { return zone != "" && (p.zone == zone |
 
 func (p place) inPool(pool string) bool { return pool != "" && (p.pool == pool || p.slotPool == pool) }
 
-// New counts a fleet of which nothing is known yet.
+// New counts a fleet from nothing.
 func New(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, firing func(node string) bool, now time.Time) *Fleet {
 	r := NewRoster(c)
 	r.Read(nodes)
@@ -79,8 +86,8 @@ func New(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, firing 
 	return r.Fleet(l, false, now)
 }
 
-// Fleet is the fleet as the roster has it, good until the roster changes. The breakers carry on from those in the ledger, and
-// do not move where this Drydock is blind.
+// Fleet returns the fleet of the roster, valid until the roster changes. The breakers continue from
+// those in the ledger. They do not change while this replica is blind.
 func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 	r.age(now)
 	f := &Fleet{
@@ -117,10 +124,11 @@ func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 	return f
 }
 
-// Node is the Node of exactly that name; nil: the fleet has none.
+// Node returns the Node with exactly that name; nil: none.
 func (f *Fleet) Node(name string) *corev1.Node { return f.roster.Node(name) }
 
-// OfMachine is the Node that the machine has: one of its provider ID, or one of its Node's name that has no provider ID yet; nil: none.
+// OfMachine returns the machine's Node: one with its provider ID, or one with its Node's name and
+// no provider ID yet; nil: none.
 func (f *Fleet) OfMachine(node, providerID string) *corev1.Node {
 	for _, m := range f.roster.members {
 		if id := m.Node.Spec.ProviderID; (id != "" && id == providerID) || (id == "" && m.Node.Name == node) {
@@ -130,13 +138,13 @@ func (f *Fleet) OfMachine(node, providerID string) *corev1.Node {
 	return nil
 }
 
-// Size is how many Nodes there are.
+// Size returns the number of Nodes.
 func (f *Fleet) Size() int { return f.nodes }
 
-// Health is how many of the nodes that are old enough to be judged are unhealthy.
+// Health returns how many of the nodes that are old enough to be judged are unhealthy.
 func (f *Fleet) Health() (unhealthy, nodes int) { return f.total.unhealthy, f.total.nodes }
 
-// HealthIn is the same of one zone; false: no Node is in it.
+// HealthIn is Health for one zone; false: the zone has no Node.
 func (f *Fleet) HealthIn(zone string) (unhealthy, nodes int, ok bool) {
 	z := f.zones[zone]
 	if z == nil {
@@ -145,21 +153,22 @@ func (f *Fleet) HealthIn(zone string) (unhealthy, nodes int, ok bool) {
 	return z.unhealthy, z.nodes, true
 }
 
-// Window says whether disruptive repairs may begin now and, if not, when they may.
+// Window reports whether disruptive repairs may begin now and, if not, when they may.
 func (f *Fleet) Window() (open bool, next time.Time) { return f.windowOpen, f.nextWindow }
 
-// GPUsVersion is another one after ExpectedGPUs changed.
+// GPUsVersion changes whenever ExpectedGPUs changes.
 func (f *Fleet) GPUsVersion() int { return f.roster.gpusVersion }
 
 // Occupy counts a repair that this pass has just begun or, in observe mode, would have begun.
 func (f *Fleet) Occupy(c *remediations.Config, n *corev1.Node, wouldBe bool) {
 	if p, ok := f.occupied[n.Name]; ok && wouldBe && !p.wouldBe {
-		return // a repair that is still under way on record counts until it is written that it is not
+		return // a repair under way on record counts until its end is written
 	}
 	f.occupied[n.Name] = place{zone: c.Zone(n), pool: c.Pool(n), controlPlane: remediations.ControlPlane(n), wouldBe: wouldBe}
 }
 
-// Next counts a repair that no guard holds and that only looks once more, so that a younger fault does not pass it.
+// Next counts a repair that no guard holds and that only waits for one more reading, so that a
+// younger fault does not overtake it.
 func (f *Fleet) Next(c *remediations.Config, n *corev1.Node, wouldBe bool) {
 	was, occupied := f.occupied[n.Name]
 	f.Occupy(c, n, wouldBe)
@@ -168,10 +177,11 @@ func (f *Fleet) Next(c *remediations.Config, n *corev1.Node, wouldBe bool) {
 	f.occupied[n.Name] = p
 }
 
-// Vacate takes a repair out of the count that this pass has just ended.
+// Vacate removes a repair from the count that this pass has just ended.
 func (f *Fleet) Vacate(node string) { delete(f.occupied, node) }
 
-// ControlPlaneBusy says why a control-plane node must wait: another one is being repaired, or too few would be left.
+// ControlPlaneBusy returns why a control-plane node must wait: another one is under repair, or too
+// few would be left.
 func (f *Fleet) ControlPlaneBusy(n *corev1.Node) string {
 	if !remediations.ControlPlane(n) {
 		return ""
@@ -187,7 +197,7 @@ func (f *Fleet) ControlPlaneBusy(n *corev1.Node) string {
 	return ""
 }
 
-// Peers names the nodes that a control-plane node makes a quorum with.
+// Peers names the nodes that a control-plane node forms a quorum with.
 func Peers(n *corev1.Node) string {
 	if remediations.Etcd(n) {
 		return "nodes of etcd"
@@ -195,8 +205,9 @@ func Peers(n *corev1.Node) string {
 	return "control-plane nodes"
 }
 
-// QuorumWithout is how many of the other nodes of the quorum are Ready, and how many etcd needs, of how many in all. Nodes with the
-// role of etcd are counted by themselves: a control-plane node without a member cannot stand in for one.
+// QuorumWithout returns how many other nodes of the quorum are Ready, how many etcd needs, and how
+// many exist. Nodes with the etcd role are counted separately: a control-plane node without a
+// member cannot replace one of them.
 func (f *Fleet) QuorumWithout(n *corev1.Node) (others, need, all int) {
 	q := f.quorums.of(n)
 	others = len(q.ready)
@@ -206,7 +217,8 @@ func (f *Fleet) QuorumWithout(n *corev1.Node) (others, need, all int) {
 	return others, q.all/2 + 1, q.all
 }
 
-// window remembers when repairs may begin next, since looking for that takes longer than all else in a quiet pass.
+// window remembers when repairs may begin next, because computing that takes longer than all else
+// in a quiet pass.
 type window struct{ closed, next time.Time }
 
 func (w *window) at(c *remediations.Config, now time.Time) (open bool, next time.Time) {

@@ -62,7 +62,7 @@ func TestReadyConditionIsFoundBehindOthers(t *testing.T) {
 	require.Nil(t, ReadyCondition(n))
 }
 
-// TestLimitsOfAZoneAndAPoolCountNoOther: repairs elsewhere leave room here.
+// TestLimitsOfAZoneAndAPoolCountNoOther: repairs elsewhere do not count.
 func TestLimitsOfAZoneAndAPoolCountNoOther(t *testing.T) {
 	conf := scene.LimitsAlone()
 	conf.Limits.Concurrent = Quantity{Value: 9}

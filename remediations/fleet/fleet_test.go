@@ -48,8 +48,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestALimitNamesWhoHoldsIt: a repair that is under way before one that is drained and waits, before one that is about to begin, before
-// one that only would be done. A node that is about to begin and one in another zone hold no share that the others have.
+// TestALimitNamesWhoHoldsIt in this order: a repair under way, a drained repair that waits, a
+// repair about to begin, a would-be repair. A node in another zone has no part in the zone's share.
 func TestALimitNamesWhoHoldsIt(t *testing.T) {
 	conf := scene.LimitsAlone()
 	conf.Limits.Concurrent, conf.Limits.ConcurrentPerZone = Quantity{Value: 3}, Quantity{Value: 1}
@@ -142,7 +142,8 @@ func TestControlPlaneKeepsItsQuorum(t *testing.T) {
 	require.NotEmpty(t, f.ControlPlaneBusy(nodes[2]), "a node that is Ready does not count as one that would be left")
 }
 
-// TestNodesOfEtcdAloneKeepItsQuorum: control-plane nodes that have no member of etcd are no help to those that have one.
+// TestNodesOfEtcdAloneKeepItsQuorum: control-plane nodes without an etcd member do not help the
+// nodes with one.
 func TestNodesOfEtcdAloneKeepItsQuorum(t *testing.T) {
 	for name, c := range map[string]struct {
 		down, etcd, plane int
@@ -191,7 +192,7 @@ func TestControlPlaneNodesAreRepairedOneAtATime(t *testing.T) {
 	require.Empty(t, f.ControlPlaneBusy(nodes[0]), "one that would be in observe mode")
 }
 
-// TestFleetNeverExceedsALimit: however the fleet looks, filling it until atLimit says stop keeps every limit.
+// TestFleetNeverExceedsALimit: for any fleet, filling it until AtLimit stops keeps every limit.
 func TestFleetNeverExceedsALimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := rapid.Custom(func(t *rapid.T) Quantity {
@@ -227,7 +228,8 @@ func TestFleetNeverExceedsALimit(t *testing.T) {
 	})
 }
 
-// TestRelabelledNodeCountsWhereItsRepairBegan, and where it is now: the higher of ledger and Nodes holds.
+// TestRelabelledNodeCountsWhereItsRepairBegan, and where it is now: the higher of ledger and Nodes
+// holds.
 func TestRelabelledNodeCountsWhereItsRepairBegan(t *testing.T) {
 	one := Quantity{Value: 1}
 	for name, c := range map[string]struct {

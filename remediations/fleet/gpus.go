@@ -7,8 +7,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// expectedGPUs are how many GPUs each GPU node must offer: as many as its label or its record says, or as the ledger has seen on its
-// machine.
+// expectedGPUs returns how many GPUs each GPU node must offer: the number in its label or record,
+// or the number that the ledger has recorded for its machine.
 func (r *Roster) expectedGPUs(l *ledger.Ledger) map[string]int {
 	if r.shown != nil && maps.Equal(r.ledgerGPUs, l.GPUs) {
 		return r.shown
@@ -21,12 +21,14 @@ func (r *Roster) expectedGPUs(l *ledger.Ledger) map[string]int {
 	return r.shown
 }
 
-// LedgerGPUs are those of the ledger by which the fleet was counted last.
+// LedgerGPUs returns the ledger's numbers that the fleet was last counted with.
 func (r *Roster) LedgerGPUs() map[string]int { return r.ledgerGPUs }
 
-// SeenGPUs is what the ledger must remember instead, because a machine has more GPUs than it remembers; nil: none has. Where there is
-// no room for all, it leaves out the machines that have no Node. A cloud may delete the Node of a machine that restarts and comes back.
-// What a Node says of a machine that another Node has, too, does not count: a kubelet may have copied that Node's spec.providerID.
+// SeenGPUs returns what the ledger must remember instead, because a machine has more GPUs than
+// recorded; nil: none has. While there is room, it keeps machines without a Node, because a cloud
+// may delete the Node of a machine that restarts. Otherwise it leaves them out. If two Nodes have
+// the same machine, their numbers do not count: a kubelet may have copied the other Node's
+// spec.providerID.
 func (r *Roster) SeenGPUs(l *ledger.Ledger) map[string]int {
 	known, grown := map[string]int{}, map[string]int{}
 	for name := range r.gpus {

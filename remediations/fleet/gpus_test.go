@@ -14,7 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestTheLedgerRemembersTheGPUsOfABoundedNumberOfMachines: the ones that it remembers stay while they have a Node.
+// TestTheLedgerRemembersTheGPUsOfABoundedNumberOfMachines: recorded machines stay while they have a
+// Node.
 func TestTheLedgerRemembersTheGPUsOfABoundedNumberOfMachines(t *testing.T) {
 	gpus := func(i int, count string) *corev1.Node {
 		n := scene.Bare(fmt.Sprintf("gpu%05d", i))
@@ -46,8 +47,8 @@ func TestTheLedgerRemembersTheGPUsOfABoundedNumberOfMachines(t *testing.T) {
 	require.Zero(t, l.GPUsOf(nodes[1]))
 }
 
-// TestTheGPUsOfAMachineWithTwoNodesAreNotRemembered: a kubelet that registers with another Node's spec.providerID says nothing about that
-// Node's machine.
+// TestTheGPUsOfAMachineWithTwoNodesAreNotRemembered: a kubelet that registers with another Node's
+// spec.providerID says nothing about that Node's machine.
 func TestTheGPUsOfAMachineWithTwoNodesAreNotRemembered(t *testing.T) {
 	node := func(name, count string) *corev1.Node {
 		n := scene.Bare(name)

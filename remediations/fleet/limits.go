@@ -11,10 +11,10 @@ import (
 // Share is how much of one limit other repairs have taken.
 type Share struct {
 	taken, most int
-	// of is where the limit counts, limit its key.
+	// of is the scope of the limit. limit is its configuration key.
 	of, limit string
 	size      remediations.Quantity
-	// by is a node that counts in it, the one whose repair is furthest; empty: none does.
+	// by is the node in the share whose repair is furthest; empty: no node.
 	by    string
 	place place
 }
@@ -23,7 +23,7 @@ func (s Share) String() string {
 	return fmt.Sprintf("%d of at most %d repairs are under way in %s", s.taken, s.most, s.of)
 }
 
-// take counts the node in.
+// take counts the node.
 func (s *Share) take(node string, p place) {
 	s.taken++
 	if s.by == "" || p.distance() < s.place.distance() || (p.distance() == s.place.distance() && node < s.by) {
@@ -44,7 +44,7 @@ func (p place) distance() int {
 	return 0
 }
 
-// who names a node that counts in the share, and says why it counts where its repair is not under way.
+// who names a node that counts in the share, and says why it counts if its repair is not under way.
 func (s Share) who() string {
 	switch {
 	case s.by == "":
@@ -59,7 +59,8 @@ func (s Share) who() string {
 	return fmt.Sprintf(" (%s)", s.by)
 }
 
-// Shares are those of the limits that bind a disruptive repair on the node: of the cluster first, then of its zone and its pool.
+// Shares returns the shares of the limits that apply to a disruptive repair of the node: first the
+// cluster's, then those of its zone and pool.
 func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, observing bool) []Share {
 	zone, pool, l := c.Zone(n), c.Pool(n), c.Limits
 	inAll := Share{most: l.Concurrent.Of(f.nodes), of: "the cluster", limit: "limits.concurrent", size: l.Concurrent}
@@ -91,7 +92,7 @@ func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, observing bool) [
 	return all
 }
 
-// AtLimit says which limit a further disruptive repair on the node would exceed; empty: none.
+// AtLimit returns which limit a further disruptive repair of the node would exceed; empty: none.
 func (f *Fleet) AtLimit(c *remediations.Config, n *corev1.Node, observing bool) string {
 	for _, s := range f.Shares(c, n, observing) {
 		if s.taken >= s.most {

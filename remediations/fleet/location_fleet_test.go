@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestFleetKnowsWhoseLeadershipMoves: what a record, a slot, and the pass itself say of it, and what only would be.
+// TestFleetKnowsWhoseLeadershipMoves: from a record, a slot and the pass itself, and for would-be
+// repairs.
 func TestFleetKnowsWhoseLeadershipMoves(t *testing.T) {
 	c := scene.LimitsAlone()
 	c.Limits.Locations = LocationLimits{Concurrent: 1}

@@ -10,10 +10,11 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// leading is a repair of a location's leader, as the other decisions of a pass must know of it.
+// leading is a repair of a location's leader, for the other decisions of a pass.
 type leading struct {
 	repair, location string
-	// nodes keep node repairs off: the one that led and those that were to.
+	// nodes are closed to node repairs: the old leader, and the nodes that lead or are to lead
+	// after it.
 	nodes   []string
 	wouldBe bool
 }
@@ -34,7 +35,8 @@ func (f *Fleet) leadBySlot(s ledger.Slot) {
 	}
 }
 
-// OccupyLocation counts a repair of a location that this pass has just begun or, in observe mode, would have begun.
+// OccupyLocation counts a repair of a location that this pass has just begun or, in observe mode,
+// would have begun.
 func (f *Fleet) OccupyLocation(node string, r *remediations.Record, wouldBe bool) {
 	if l, ok := f.leading[node]; ok && wouldBe && !l.wouldBe {
 		return // as for nodes
@@ -44,10 +46,10 @@ func (f *Fleet) OccupyLocation(node string, r *remediations.Record, wouldBe bool
 	f.leading[node] = l
 }
 
-// VacateLocation takes a repair of a location out of the count that this pass has just ended.
+// VacateLocation removes a repair of a location from the count that this pass has just ended.
 func (f *Fleet) VacateLocation(node string) { delete(f.leading, node) }
 
-// LocationRepairOn is the repair of a location that keeps others from the node; empty: there is none.
+// LocationRepairOn returns the repair of a location that excludes repairs of the node; empty: none.
 func (f *Fleet) LocationRepairOn(node string) string {
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
 		l := f.leading[on]
@@ -58,7 +60,8 @@ func (f *Fleet) LocationRepairOn(node string) string {
 	return ""
 }
 
-// LocationRepairIn is the repair of the location's leader that is recorded on another node; empty: there is none.
+// LocationRepairIn returns the repair of the location's leader that is recorded on another node;
+// empty: none.
 func (f *Fleet) LocationRepairIn(location, node string) string {
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
 		if l := f.leading[on]; !l.wouldBe && on != node && l.location == location {
@@ -68,13 +71,14 @@ func (f *Fleet) LocationRepairIn(location, node string) string {
 	return ""
 }
 
-// NodeRepairOn says that the node itself is under repair. A parked repair is Pending, and denies nobody anything.
+// NodeRepairOn reports whether the node itself is under repair. A parked repair does not count: it
+// is Pending and excludes nothing.
 func (f *Fleet) NodeRepairOn(node string) bool {
 	p, ok := f.occupied[node]
 	return ok && !p.wouldBe && !p.parked
 }
 
-// LocationsAtLimit says that no further location may be repaired; empty: one may.
+// LocationsAtLimit returns why no further location may be repaired; empty: one may.
 func (f *Fleet) LocationsAtLimit(c *remediations.Config, node string, observing bool) string {
 	count, busy := 0, ""
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {

@@ -7,29 +7,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// shared are the names of the Nodes that have each value of something that should be one Node's alone. It may be asked from outside
-// the loop, right before a call.
+// shared has the names of the Nodes that have each value of a property that should be unique to a
+// Node. Code outside the loop may call it, right before a call to a provider.
 type shared struct {
 	mu    sync.RWMutex
 	nodes map[string][]holder
 }
 
-// holder is a Node that has a value. The holders of a value stand in the order in which they took it.
+// holder is a Node that has a value. Holders are sorted by when they took the value.
 type holder struct {
 	name string
-	// changed: the Node was known with another value before, former; empty: with none.
+	// changed: the Node was known with another value before. former is that value; empty: none.
 	changed bool
 	former  string
 }
 
-// follows says that h took the value of first after first had it. Nodes whose value changed together, from one that they shared, do
-// not follow each other: they are containers of one host.
+// follows reports whether h took the value of first after first had it. Nodes whose value changed
+// together, from a value that they shared, do not follow each other: they are containers of one
+// host.
 func (h holder) follows(first holder) bool {
 	together := first.changed && h.former != "" && h.former == first.former
 	return h.changed && !together
 }
 
-// move has the Node have the value after, instead of before; empty: none. known: the Node was there before.
+// move changes the Node's value from before to after; empty: none. known: the Node existed before.
 func (x *shared) move(name, before, after string, known bool) {
 	if before == after {
 		return
@@ -50,8 +51,8 @@ func (x *shared) move(name, before, after string, known bool) {
 	}
 }
 
-// other is the name of another Node with that value, the first by name; empty: there is none. ranked: a Node that took the value when
-// this one had it does not count.
+// other returns the name of another Node with that value, the first by name; empty: none. ranked: a
+// Node that took the value when this one had it does not count.
 func (x *shared) other(name, value string, ranked bool) (other string) {
 	if value == "" {
 		return ""
@@ -71,7 +72,7 @@ func (x *shared) other(name, value string, ranked bool) (other string) {
 	return other
 }
 
-// identify takes the member's Node in as it is by now; nil: it is gone.
+// identify records the member's current Node; nil: the Node is gone.
 func (r *Roster) identify(name string, was *Member, now *corev1.Node) {
 	machineBefore, bootBefore := identity(was.Node)
 	machine, boot := identity(now)
@@ -86,18 +87,19 @@ func identity(n *corev1.Node) (machine, boot string) {
 	return n.Spec.ProviderID, n.Status.NodeInfo.BootID
 }
 
-// Twin is the name of another Node with the same spec.providerID, the first by name; empty: there is none. Two Nodes of one machine are
-// what is left when a machine registers under another name.
+// Twin returns the name of another Node with the same spec.providerID, the first by name; empty:
+// none. A machine that registers under another name leaves two such Nodes.
 func (r *Roster) Twin(n *corev1.Node) (twin string) {
 	return r.machines.other(n.Name, n.Spec.ProviderID, false)
 }
 
-// Twin is the Roster's.
+// Twin calls the Roster's Twin.
 func (f *Fleet) Twin(n *corev1.Node) string { return f.roster.Twin(n) }
 
-// SameBoot is the name of another Node with the same boot ID, the first by name; empty: there is none. Nodes that are containers have
-// the boot ID of their host. Of two Nodes the one that took the boot ID later does not count for the other: a kubelet that writes
-// another Node's boot ID into its own status does not hold that Node.
+// SameBoot returns the name of another Node with the same boot ID, the first by name; empty: none.
+// Nodes that are containers have the boot ID of their host. A Node that took the boot ID later does
+// not count for the Node that had it: a kubelet that writes another Node's boot ID into its own
+// status must not hold that Node.
 func (f *Fleet) SameBoot(n *corev1.Node) string {
 	return f.roster.boots.other(n.Name, n.Status.NodeInfo.BootID, true)
 }

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// park makes the node one that Drydock has drained, and whose next step is held.
+// park makes the node one that Drydock has drained, with its next step held.
 func park(n *corev1.Node, change func(*Record)) {
 	r := Record{V: 1, ID: "r1", Policy: "p", Cause: Cause{Alert: "a"}, Phase: PhasePending, Step: StepRef{Index: 1, Name: "replace", Attempt: 1},
 		Done: Attempts{{Name: "drain", Number: 1}}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(PendingFor),
@@ -22,7 +22,8 @@ func park(n *corev1.Node, change func(*Record)) {
 	n.Annotations[NodeRepairKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
 }
 
-// TestAParkedNodeKeepsItsShare: of the cluster, of its zone, of its pool and of the control plane, once, and from its Node alone.
+// TestAParkedNodeKeepsItsShare: of the cluster, its zone, its pool and the control plane, once, and
+// by its Node alone.
 func TestAParkedNodeKeepsItsShare(t *testing.T) {
 	one, asIs := Quantity{Value: 1}, func(*Record) {}
 	for name, c := range map[string]struct {
@@ -53,7 +54,7 @@ func TestAParkedNodeKeepsItsShare(t *testing.T) {
 	}
 }
 
-// TestAParkedNodeCountsWhereItsRepairBegan, whatever somebody writes in its labels meanwhile.
+// TestAParkedNodeCountsWhereItsRepairBegan, even if its labels change meanwhile.
 func TestAParkedNodeCountsWhereItsRepairBegan(t *testing.T) {
 	one := Quantity{Value: 1}
 	began := func(r *Record) {
@@ -82,8 +83,8 @@ func TestAParkedNodeCountsWhereItsRepairBegan(t *testing.T) {
 	}
 }
 
-// TestTwoParkedNodesDoNotWaitForEachOther: each is out of service already, and goes on when nothing is under way. What the ledger has as
-// under way holds both.
+// TestTwoParkedNodesDoNotWaitForEachOther: each is out of service already, and continues when
+// nothing is under way. A repair that is under way in the ledger holds both.
 func TestTwoParkedNodesDoNotWaitForEachOther(t *testing.T) {
 	conf := scene.LimitsAlone()
 	conf.Limits.Concurrent = Quantity{Value: 1}
@@ -108,7 +109,7 @@ func TestTwoParkedNodesDoNotWaitForEachOther(t *testing.T) {
 	require.Empty(t, f.AtLimit(conf, nodes[0], false))
 }
 
-// TestARepairThatParksKeepsItsShareInTheSamePass, and one that does not gives it back.
+// TestARepairThatParksKeepsItsShareInTheSamePass, and one that does not park gives its share back.
 func TestARepairThatParksKeepsItsShareInTheSamePass(t *testing.T) {
 	conf := scene.LimitsAlone()
 	conf.Limits.Concurrent = Quantity{Value: 1}
@@ -129,7 +130,7 @@ func TestARepairThatParksKeepsItsShareInTheSamePass(t *testing.T) {
 	}
 }
 
-// TestNodesWithOneBootID are those that share it, as they come, change and go.
+// TestNodesWithOneBootID: the Nodes that share a boot ID, as they come, change and go.
 func TestNodesWithOneBootID(t *testing.T) {
 	conf := scene.LimitsAlone()
 	node := func(name, boot string) *corev1.Node {
@@ -147,8 +148,9 @@ func TestNodesWithOneBootID(t *testing.T) {
 	require.Empty(t, same(node("c", ""), node("c", ""), node("d", "")), "no boot ID is no boot")
 }
 
-// TestANodeThatTakesABootIDLaterDoesNotHoldItsHolder: a kubelet may write another Node's boot ID into its own status. The controls are
-// Nodes that nobody saw without the shared boot ID, and containers whose host booted.
+// TestANodeThatTakesABootIDLaterDoesNotHoldItsHolder: a kubelet may write another Node's boot ID
+// into its own status. The controls are Nodes that always had the shared boot ID, and containers
+// whose host booted.
 func TestANodeThatTakesABootIDLaterDoesNotHoldItsHolder(t *testing.T) {
 	node := func(name, boot string) *corev1.Node {
 		n := scene.Bare(name)
@@ -184,7 +186,7 @@ func TestANodeThatTakesABootIDLaterDoesNotHoldItsHolder(t *testing.T) {
 	}
 }
 
-// TestTwins are the Nodes of one machine, as they come, change and go.
+// TestTwins: the Nodes of one machine, as they come, change and go.
 func TestTwins(t *testing.T) {
 	r := fleet.NewRoster(scene.LimitsAlone())
 	node := func(name, providerID string) *corev1.Node {

@@ -12,32 +12,32 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Roster keeps what a pass must know of each Node, however well it is, and the counts over all of them. A Node is never
-// changed in place, so what was read of one holds for as long as it is the same object. It is told what changed, so that a
-// pass over thousands of healthy nodes touches none of them.
+// Roster keeps what a pass must know about each Node, even a healthy one, and the counts over all
+// of them. A Node object is never modified, so what was read from it stays valid. The Roster
+// receives the changes, so that a pass over thousands of healthy nodes touches none of them.
 type Roster struct {
 	config  *remediations.Config
 	members members
-	// names are those of all members, in no order, so that some can be drawn.
+	// names are the names of all members, in no order, so that some can be drawn at random.
 	names []string
 	// identities counts how often a Node came, went, or got other labels or another machine.
 	identities int
-	// firing are the nodes on which an alert of a policy is active and not silenced, and since when.
+	// firing are the nodes with an active alert of a policy that is not silenced, and since when.
 	firing map[string]time.Time
-	// alike are the faults that nodes have together, by policy and node.
+	// alike are the faults that nodes share, by policy and node.
 	alike map[string]map[string]*alike
 	counts
 	// machines are the Nodes by spec.providerID, boots by boot ID.
 	machines, boots shared
 
-	// These are the members that a pass goes through, by what there is on them.
+	// The members that a pass iterates over, by what the pass needs of them.
 	concerned, glass, hosts, occupying, leading members
 	window                                      window
 }
 
 type members map[string]*Member
 
-// keep has the member in the set, or not.
+// keep adds the member to the set, or removes it.
 func (s members) keep(name string, m *Member, in bool) {
 	if in {
 		s[name] = m
@@ -49,27 +49,30 @@ func (s members) keep(name string, m *Member, in bool) {
 // Member is one Node of a Roster.
 type Member struct {
 	Node *corev1.Node
-	// Concerned: it carries something that a decision could rest on. InFlight: its label says that it is under repair.
+	// Concerned: the Node has something that a decision may depend on. InFlight: its label shows a
+	// repair in flight.
 	Concerned, InFlight bool
 	// Glass: drydock.dev/break-glass is set.
 	Glass bool
 
 	traits
-	// own is the record of the node's own repair; nil: there is none, or it cannot be read.
+	// own is the record of the node's own repair; nil: none, or it cannot be read.
 	own *remediations.Record
-	// occupies: a disruptive repair is in flight by its record or, as place says, is parked or would be in flight.
+	// occupies: a disruptive repair is in flight by its record or, according to place, is parked or
+	// would be in flight.
 	occupies bool
-	// from and until are when it occupies by its record alone.
+	// from and until are when the Node occupies the fleet by its record alone.
 	from, until time.Time
-	// leader is the repair of its location's leader that is recorded on it, sidecars are those in flight.
+	// leader is the repair of its location's leader that is recorded on it. sidecars are its
+	// sidecar repairs in flight.
 	leader   *remediations.Record
 	sidecars []*remediations.Record
 	created  time.Time
-	// index is its place among the names.
+	// index is the member's index in names.
 	index int
 }
 
-// NewRoster makes an empty one.
+// NewRoster returns an empty Roster.
 func NewRoster(c *remediations.Config) *Roster {
 	return &Roster{
 		config: c, members: members{}, counts: newCounts(), concerned: members{}, glass: members{}, hosts: members{}, occupying: members{},
@@ -77,7 +80,7 @@ func NewRoster(c *remediations.Config) *Roster {
 	}
 }
 
-// Read makes these Nodes the roster's, all of them and no other.
+// Read makes exactly these Nodes the roster's members.
 func (r *Roster) Read(nodes []*corev1.Node) {
 	r.Change(nodes, nil)
 	if len(r.members) == len(nodes) {
@@ -94,7 +97,7 @@ func (r *Roster) Read(nodes []*corev1.Node) {
 	}
 }
 
-// Change takes the Nodes that came or changed, and the names of those that are gone.
+// Change takes the Nodes that were added or changed, and the names of the deleted ones.
 func (r *Roster) Change(nodes []*corev1.Node, gone []string) {
 	for _, n := range nodes {
 		m := r.members[n.Name]
@@ -123,8 +126,8 @@ func (r *Roster) Change(nodes []*corev1.Node, gone []string) {
 	}
 }
 
-// Fire says on which nodes an alert of a policy is active and not silenced, on those and no other, and since when. The map is
-// not changed any more.
+// Fire sets the nodes with an active alert of a policy that is not silenced, and since when. The
+// caller must not modify the map afterwards.
 func (r *Roster) Fire(since map[string]time.Time) {
 	was := r.firing
 	r.firing = since
@@ -166,7 +169,8 @@ func (r *Roster) remove(name string) {
 	}
 }
 
-// Concerned are the members that carry something, Glass those on which break-glass is set; in the order of their names.
+// Concerned returns the members that a decision may depend on, and Glass those with break-glass
+// set; both in the order of their names.
 func (r *Roster) Concerned() []*Member { return r.concerned.sorted() }
 func (r *Roster) Glass() []*Member     { return r.glass.sorted() }
 
@@ -174,7 +178,8 @@ func (s members) sorted() []*Member {
 	return slices.SortedFunc(maps.Values(s), func(a, b *Member) int { return strings.Compare(a.Node.Name, b.Node.Name) })
 }
 
-// Identities is another number after a Node came, went, or got other labels or another machine. Drydock's own label is none of these.
+// Identities changes whenever a Node came, went, or got other labels or another machine. Drydock's
+// own label does not count.
 func (r *Roster) Identities() int { return r.identities }
 
 func sameIdentity(a, b *corev1.Node) bool {
@@ -189,10 +194,10 @@ func sameIdentity(a, b *corev1.Node) bool {
 	return a.Spec.ProviderID == b.Spec.ProviderID && !differ(a.Labels, b.Labels) && !differ(b.Labels, a.Labels)
 }
 
-// Names are those of all Nodes, in no order. The list is good until the roster changes.
+// Names returns the names of all Nodes, in no order. The list is valid until the roster changes.
 func (r *Roster) Names() []string { return r.names }
 
-// Nodes are all Nodes, in the order of their names.
+// Nodes returns all Nodes, in the order of their names.
 func (r *Roster) Nodes() []*corev1.Node {
 	out := make([]*corev1.Node, 0, len(r.members))
 	for _, m := range r.members.sorted() {
@@ -201,10 +206,10 @@ func (r *Roster) Nodes() []*corev1.Node {
 	return out
 }
 
-// Member is the Node of exactly that name, with what is known of it; nil: there is none.
+// Member returns the member with exactly that name; nil: none.
 func (r *Roster) Member(name string) *Member { return r.members[name] }
 
-// Node is the Node of exactly that name; nil: there is none.
+// Node returns the Node with exactly that name; nil: none.
 func (r *Roster) Node(name string) *corev1.Node {
 	if m := r.members[name]; m != nil {
 		return m.Node
@@ -244,17 +249,17 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 	r.leading.keep(n.Name, m, m.leader != nil)
 }
 
-// readPhase reads the record of a node that has one, or a phase. Anybody may write the label: where the record can be read, the record
-// counts.
+// readPhase reads the record of a node that has a record or a phase. Anybody may write the label,
+// so a readable record takes precedence.
 func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 	c, n := r.config, m.Node
-	// The record itself says whether the step disrupts.
+	// Only the record says whether the step is disruptive.
 	j := c.Registry.ReadJournal(n)
 	switch r := j.Record; {
-	case r == nil && j.Location() != nil: // the label is the leader's repair's
+	case r == nil && j.Location() != nil: // the label belongs to the leader's repair
 		phase = ""
 	case r == nil && j.Malformed != nil && phase.InFlight():
-		m.occupies, m.until = true, remediations.FarAway // nobody can say for how long
+		m.occupies, m.until = true, remediations.FarAway // the end is unknown
 	case r != nil && r.Phase.InFlight() && c.Remediation(r.Step.Name).Disruptive:
 		m.occupies = true
 		m.from, m.until = c.Flight(n, r)
@@ -275,12 +280,13 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 	m.InFlight = phase.InFlight() || (m.leader != nil && m.leader.Phase.InFlight())
 }
 
-// held says that something keeps the next step of the node's own repair back: a person's word, or a guard.
+// held reports whether something holds the next step of the node's own repair: a person's
+// annotation, or a guard.
 func (m *Member) held() bool {
 	return m.own != nil && m.own.Phase == remediations.PhasePending && m.own.Hold != nil
 }
 
-// SidecarsInFlight counts the sidecars that take a place.
+// SidecarsInFlight counts the sidecar repairs that count under the limit.
 func (r *Roster) SidecarsInFlight(now time.Time) int {
 	busy := 0
 	for _, m := range r.hosts {

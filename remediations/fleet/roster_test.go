@@ -19,7 +19,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// drawNode is a Node of the name with anything on it that a roster reads.
+// drawNode returns a Node with the name and arbitrary content that a roster reads.
 func drawNode(t *rapid.T, c *Config, name string, now time.Time) *corev1.Node {
 	n := &corev1.Node{}
 	n.Name, n.Labels, n.Annotations = name, map[string]string{}, map[string]string{}
@@ -42,8 +42,8 @@ func drawNode(t *rapid.T, c *Config, name string, now time.Time) *corev1.Node {
 	return n
 }
 
-// TestARosterKnowsWhatACountFromNothingWouldSay: whatever Nodes come, change and go, or come again with the same name, whoever's
-// alerts begin and end, however the time goes, and whether the roster is told what changed or of all.
+// TestARosterKnowsWhatACountFromNothingWouldSay: for any Nodes that come, change, go or return, for
+// any alerts and any time. The roster may receive only the changes or all Nodes.
 func TestARosterKnowsWhatACountFromNothingWouldSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := scene.LimitsAlone()
@@ -83,7 +83,7 @@ func TestARosterKnowsWhatACountFromNothingWouldSay(t *testing.T) {
 				want, got := fleet.New(c, nodes, ledger, fires, now), roster.Fleet(ledger, false, now)
 				require.Equal(t, slowCount(c, nodes, fires, now), got.Count())
 				require.Equal(t, roster.SidecarsInFlight(now), fleet.NewRosterOf(c, nodes).SidecarsInFlight(now))
-				want.WithoutRoster() // each has its own
+				want.WithoutRoster() // each has its own roster
 				got.WithoutRoster()
 				require.Equal(t, want, got)
 			}
@@ -110,7 +110,7 @@ func TestARosterKnowsWhatACountFromNothingWouldSay(t *testing.T) {
 	})
 }
 
-// TestAnAnnotationIsNoHeartbeat: a Node of which nothing but an annotation changed is read again.
+// TestAnAnnotationIsNoHeartbeat: a Node is read again even if only an annotation changed.
 func TestAnAnnotationIsNoHeartbeat(t *testing.T) {
 	roster, n := fleet.NewRoster(scene.LimitsAlone()), &corev1.Node{}
 	n.Name = "n"
@@ -134,7 +134,8 @@ func namesOf(all []*fleet.Member) (out []string) {
 	return out
 }
 
-// slowCount goes through all Nodes: nodes old enough, and unhealthy ones, of all and of each zone; the nodes of each pool.
+// slowCount counts by iterating over all Nodes: grown and unhealthy nodes, in total and by zone,
+// and the nodes of each pool.
 func slowCount(c *Config, nodes []*corev1.Node, firing func(string) bool, now time.Time) map[string]int {
 	out := map[string]int{}
 	count := func(key string, by int) {
@@ -164,7 +165,8 @@ func slowCount(c *Config, nodes []*corev1.Node, firing func(string) bool, now ti
 	return out
 }
 
-// TestIdentitiesSayWhenAProviderMayBeAnother: by a Node that comes or goes, its labels and its machine, and by nothing else.
+// TestIdentitiesSayWhenAProviderMayBeAnother: when a Node comes or goes, or its labels or machine
+// change, and at no other time.
 func TestIdentitiesSayWhenAProviderMayBeAnother(t *testing.T) {
 	r, n := fleet.NewRoster(scene.LimitsAlone()), scene.Bare("n1")
 	n.Labels = map[string]string{"a": "1"}

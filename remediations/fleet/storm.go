@@ -11,16 +11,18 @@ import (
 
 func zoneScope(zone string) string { return "zone/" + zone }
 
-// seenFor is the longest time between two passes that counts as seen: a leader that was away saw nothing.
+// seenFor is the longest time between two passes that counts as observed: a leader that was away
+// observed nothing.
 const seenFor = 2 * time.Minute
 
-// Judge moves the breakers on. The cluster's counts all nodes: limits.unhealthy is what may be unhealthy at most before all repairs
-// stop. A zone's counts its own, so that a zone in trouble is stopped while the cluster as a whole is not. A breaker outlives its zone's
-// Nodes until it has been calm for long enough. While Drydock is blind no breaker moves.
+// Judge updates the breakers. The cluster's breaker counts all nodes: all repairs stop when more
+// than limits.unhealthy are unhealthy. A zone's breaker counts the zone's nodes, so that it can
+// stop one zone while the cluster as a whole continues. A breaker stays after its zone's Nodes are
+// gone, until it has been calm for long enough. While Drydock is blind, no breaker changes.
 func (f *Fleet) Judge(l *ledger.Ledger, blind bool, now time.Time) {
 	before := l.Status.Breakers
 	f.Unjudged, f.Breakers = blind, map[string]ledger.Breaker{}
-	if blind || f.nodes == 0 { // an empty fleet is no data, and not a calm fleet
+	if blind || f.nodes == 0 { // an empty fleet is missing data, and not a calm fleet
 		for scope, b := range before {
 			b = unseen(b, now)
 			b.Frozen = true
@@ -80,7 +82,7 @@ func (f *Fleet) move(l *ledger.Ledger, scope string, of census, now time.Time) {
 	case b.State == ledger.BreakerHalfOpen && of.unhealthy > 0:
 		b.Quiet = remediations.Instant(now)
 	case b.State == ledger.BreakerHalfOpen && calm:
-		return // everybody is well again, and nobody needs to be tried
+		return // all nodes are well again, so no trial is needed
 	}
 	b.Unhealthy, b.Nodes = of.unhealthy, of.nodes
 	f.Breakers[scope] = b
@@ -90,7 +92,7 @@ func opened(now time.Time) ledger.Breaker {
 	return ledger.Breaker{State: ledger.BreakerOpen, Since: remediations.Instant(now), Quiet: remediations.Instant(now), Seen: remediations.Instant(now)}
 }
 
-// unseen takes the time since the breaker was last judged out of its calm time.
+// unseen excludes the time since the breaker was last judged from its calm time.
 func unseen(b ledger.Breaker, now time.Time) ledger.Breaker {
 	if gap := remediations.Instant(now).Sub(b.Seen); gap > 0 && !b.Seen.IsZero() {
 		b.Quiet = b.Quiet.Add(gap)
@@ -99,8 +101,9 @@ func unseen(b ledger.Breaker, now time.Time) ledger.Breaker {
 	return b
 }
 
-// endOf says how the repair on trial ended; empty: it goes on. It asks what exists and not who was told: a repair goes on
-// while a Node has its record, or the ledger its slot or its orphan. One that left no trace counts as Superseded.
+// endOf returns how the repair on trial ended; empty: it continues. It checks what exists: a repair
+// continues while a Node has its record, or the ledger its slot or its orphan. A repair that left
+// no trace counts as Superseded.
 func (f *Fleet) endOf(repair string, l *ledger.Ledger) remediations.Outcome {
 	for _, s := range l.Slots {
 		if s.Repair == repair {
@@ -129,7 +132,8 @@ func (f *Fleet) endOf(repair string, l *ledger.Ledger) remediations.Outcome {
 	return remediations.OutcomeSuperseded
 }
 
-// underWay is the member whose own repair that is, and has not run out of steps; nil: there is none.
+// underWay returns the member with that repair of its own, unless the repair is exhausted; nil:
+// none.
 func (f *Fleet) underWay(repair string) *Member {
 	for _, m := range f.roster.concerned {
 		if r := m.own; r != nil && r.ID == repair && r.Phase != remediations.PhaseExhausted {
@@ -139,7 +143,7 @@ func (f *Fleet) underWay(repair string) *Member {
 	return nil
 }
 
-// NodeOf is the node on which the repair is recorded; empty: no Node has it.
+// NodeOf returns the node that has the repair's record; empty: no Node has it.
 func (f *Fleet) NodeOf(repair string) string {
 	if node := f.trying[repair]; node != "" {
 		return node // its record was written after the Nodes were read
@@ -150,7 +154,8 @@ func (f *Fleet) NodeOf(repair string) string {
 	return ""
 }
 
-// BreakersFor are the breakers that are not closed and bind a node of the zone, by scope: the open ones first.
+// BreakersFor returns the scopes of the breakers that are not closed and apply to a node of the
+// zone, the open ones first.
 func (f *Fleet) BreakersFor(zone string) (scopes []string) {
 	for _, state := range []ledger.BreakerState{ledger.BreakerOpen, ledger.BreakerHalfOpen} {
 		for _, scope := range []string{ledger.ScopeCluster, zoneScope(zone)} {
@@ -162,18 +167,19 @@ func (f *Fleet) BreakersFor(zone string) (scopes []string) {
 	return scopes
 }
 
-// Stop is what an open breaker has against all disruptive repairs of its scope. Two that are equal are told in the same words.
+// Stop is what an open breaker has against all disruptive repairs of its scope. Two equal Stops
+// have the same message.
 type Stop struct {
 	Scope            string
 	Unhealthy, Nodes int
-	// Calm is since when the storm is over; zero: it is not.
+	// Calm is since when the storm has ended; zero: it has not.
 	Calm time.Time
 }
 
-// Stopped is the stop of a node of the zone; false: no breaker that binds it is open.
+// Stopped returns the Stop for a node of the zone; false: no breaker that applies to it is open.
 func (f *Fleet) Stopped(zone string, now time.Time) (Stop, bool) {
 	scopes := f.BreakersFor(zone)
-	if len(scopes) == 0 || f.Breakers[scopes[0]].State != ledger.BreakerOpen { // those that are open come first
+	if len(scopes) == 0 || f.Breakers[scopes[0]].State != ledger.BreakerOpen { // the open ones come first
 		return Stop{}, false
 	}
 	b := f.Breakers[scopes[0]]
@@ -184,8 +190,8 @@ func (f *Fleet) Stopped(zone string, now time.Time) (Stop, bool) {
 	return s, true
 }
 
-// Busy is another node of the scope that is under repair; empty: none is. One that is parked does not count: the trial may be its next
-// step.
+// Busy returns another node of the scope that is under repair; empty: none. A parked node does not
+// count: the trial may be its next step.
 func (f *Fleet) Busy(scope, except string) (node string) {
 	for name, p := range f.occupied {
 		if name != except && !p.wouldBe && !p.parked && (scope == ledger.ScopeCluster || p.inZone(strings.TrimPrefix(scope, zoneScope("")))) && (node == "" || name < node) {
@@ -195,7 +201,7 @@ func (f *Fleet) Busy(scope, except string) (node string) {
 	return node
 }
 
-// Try notes the repair of the node as the one that half-open breakers let through.
+// Try records the repair of the node as the one that half-open breakers let through.
 func (f *Fleet) Try(zone, node, repair string) {
 	if f.trying == nil {
 		f.trying = map[string]string{}
@@ -209,7 +215,7 @@ func (f *Fleet) Try(zone, node, repair string) {
 	}
 }
 
-// Trials are the scopes whose half-open breaker waits for how the repair ends.
+// Trials returns the scopes whose half-open breaker waits for the repair's end.
 func (f *Fleet) Trials(repair string) (scopes []string) {
 	for scope, b := range f.Breakers {
 		if b.State == ledger.BreakerHalfOpen && b.Trial == repair {
@@ -220,14 +226,15 @@ func (f *Fleet) Trials(repair string) (scopes []string) {
 	return scopes
 }
 
-// Cured closes the breakers that wait for how the repair ends: it cured its machine, and left no Node that would say so.
+// Cured closes the breakers that wait for the repair's end. The repair cured its machine, but no
+// Node has a record of that.
 func (f *Fleet) Cured(repair string) {
 	for _, scope := range f.Trials(repair) {
 		delete(f.Breakers, scope)
 	}
 }
 
-// Reopen opens the breakers that a trial had closed, because what it cured did not last.
+// Reopen opens the breakers that a trial had closed, because its cure did not last.
 func (f *Fleet) Reopen(scopes []string, now time.Time) {
 	for _, scope := range scopes {
 		if f.Breakers[scope].State != ledger.BreakerOpen {

@@ -11,15 +11,17 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Turn is a node's place in the order in which Drydock looks at the nodes: the first one takes a slot that only one can have.
-// Those under repair come first, because their deadlines do not wait; then the node whose fault is the oldest; then the others by name.
+// Turn is a node's place in the order of Drydock's decisions: the first node takes a slot that only
+// one can have. Nodes under repair come first, because their deadlines do not wait. Then comes the
+// node with the oldest fault, and then the others by name.
 type Turn struct {
 	node  *corev1.Node
 	rank  int
 	since time.Time
 }
 
-// TurnOf is the node's turn. firing is since when an alert about the node fires; false: none does.
+// TurnOf returns the node's turn. firing is since when an alert about the node has been firing.
+// fires is false without such an alert.
 func TurnOf(n *corev1.Node, firing time.Time, fires bool) Turn {
 	switch {
 	case remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight():
@@ -35,7 +37,7 @@ func (a Turn) Compare(b Turn) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), a.since.Compare(b.since), strings.Compare(a.node.Name, b.node.Name))
 }
 
-// InTurn are the nodes of the turns, in their order.
+// InTurn returns the nodes of the turns, in order.
 func InTurn(turns []Turn) []*corev1.Node {
 	slices.SortFunc(turns, Turn.Compare)
 	out := make([]*corev1.Node, len(turns))

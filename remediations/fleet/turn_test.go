@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/fleet"
 )
 
-// TestTheOldestFaultGoesFirst among those that wait, behind what is under repair; a name decides between equals.
+// TestTheOldestFaultGoesFirst among nodes that wait, behind nodes under repair. The name decides
+// between equals.
 func TestTheOldestFaultGoesFirst(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 21, 0, 0, 0, time.UTC)

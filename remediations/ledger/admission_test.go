@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOneMoreAdmissionRequestIsNotWorthAWrite: whoever reaches the webhook's port could cause as many. The first one is, and one that
-// comes after a while.
+// TestOneMoreAdmissionRequestIsNotWorthAWrite: any client of the webhook's port could cause many
+// writes. Only the first request, and one after a while, are written.
 func TestOneMoreAdmissionRequestIsNotWorthAWrite(t *testing.T) {
 	at := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	none, first := &Admission{Serving: at}, &Admission{Serving: at, Last: at.Add(time.Hour)}

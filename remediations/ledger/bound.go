@@ -7,17 +7,20 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// MostBytes bounds the values of the ConfigMap. The API server refuses more than 1 MiB; the rest is for the arrival, which each replica
-// writes by itself.
+// MostBytes bounds the values of the ConfigMap. The API server refuses more than 1 MiB. The rest is
+// for the arrival, which each replica writes by itself.
 const MostBytes = 1<<20 - 1<<10
 
-// GlassMost bounds the nodes of which the ledger remembers since when break-glass is set. A person may set it on all nodes at once.
+// GlassMost bounds the nodes with a recorded time since break-glass was set. A person may set it on
+// all nodes at once.
 const GlassMost = 1000
 
-// fitBytes is how many bytes Fit keeps where it forgets something: there is room for the next writes, so that not each of them forgets.
+// fitBytes is how many bytes Fit keeps when it forgets something. This leaves room for the next
+// writes, so that not each of them forgets.
 const fitBytes = MostBytes - MostBytes/16
 
-// Room is for how many bytes of ends of repairs a ledger with this data has room. More of them would make Fit forget what stands in it.
+// Room returns for how many bytes of ends of repairs a ledger with this data has room. With more,
+// Fit would forget existing entries.
 func Room(data map[string]string) int { return fitBytes - bytesIn(data) }
 
 func bytesIn(data map[string]string) (size int) {
@@ -27,9 +30,10 @@ func bytesIn(data map[string]string) (size int) {
 	return size
 }
 
-// Fit gives the ConfigMap's data, as Encode does. Where they are too long, it first forgets the oldest cures, then the oldest
-// ends and cancels, and says how many. A Node remembers its own, so only a Node that is registered again loses something. Slots, orphans and counted repairs are never
-// forgotten: if these alone are too long, the API server refuses the write, and no repair begins.
+// Fit returns the ConfigMap's data, like Encode. If the data is too long, it first forgets the
+// oldest cures, then the oldest ends and cancels, and returns how many. A Node has its own, so only
+// a Node that is registered again loses something. Slots, orphans and counted repairs are never
+// forgotten. If these alone are too long, the API server refuses the write, and no repair begins.
 func (l *Ledger) Fit() (data map[string]string, forgotten int) {
 	data = l.Encode()
 	size := bytesIn(data)
@@ -59,7 +63,8 @@ func (l *Ledger) Fit() (data map[string]string, forgotten int) {
 	return l.Encode(), forgotten
 }
 
-// forgetEnds forgets the oldest ends and cancels, until what takes that many bytes has room for the next writes.
+// forgetEnds forgets the oldest ends and cancels, until data of that size has room for the next
+// writes.
 func (l *Ledger) forgetEnds(size int) (forgotten int) {
 	type known struct {
 		machine string

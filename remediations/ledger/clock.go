@@ -7,8 +7,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Clamp sets each time in the ledger that lies in the future to now, and says whether there was any. A leader whose clock was
-// ahead for a moment would otherwise hold repairs for as long as its clock was ahead. The caller has asked whose clock is right.
+// Clamp sets each time in the ledger that lies in the future to now, and reports whether there was
+// any. A leader whose clock was ahead for a moment would otherwise hold repairs for that long. The
+// caller has checked which clock is right.
 func (l *Ledger) Clamp(now time.Time) (changed bool) {
 	clamp := remediations.ClampTo(now, &changed)
 	begun := func(all []Begun) {
@@ -56,7 +57,7 @@ func (l *Ledger) Clamp(now time.Time) (changed bool) {
 	return changed
 }
 
-// Ahead says that some time in the ledger lies in the future.
+// Ahead reports whether some time in the ledger lies in the future.
 func (l *Ledger) Ahead(now time.Time) bool {
 	c := l.Clone()
 	for i := range c.Orphans {

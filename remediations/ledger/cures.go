@@ -9,10 +9,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// unseenMost bounds the spans that the ledger keeps of the time in which Drydock was blind.
+// unseenMost bounds the number of blind times that the ledger stores.
 const unseenMost = 16
 
-// Span is a time; without an end it goes on.
+// Span is a period; without an end it continues.
 type Span struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to,omitzero"`
@@ -20,7 +20,8 @@ type Span struct {
 	Unknown Unknown `json:"-"`
 }
 
-// Saw notes since when Drydock has been blind, or that it is blind no more; since is zero then. It says whether that is new.
+// Saw records since when Drydock has been blind, or with a zero time that it is no longer blind. It
+// reports whether that is new.
 func (l *Ledger) Saw(blindSince, now time.Time) bool {
 	n := len(l.Unseen)
 	open := n > 0 && l.Unseen[n-1].To.IsZero()
@@ -29,7 +30,7 @@ func (l *Ledger) Saw(blindSince, now time.Time) bool {
 		return false
 	case blind:
 		l.Unseen = append(slices.Clone(l.Unseen), Span{From: remediations.Instant(blindSince)})
-		if n >= unseenMost { // what lies between the oldest two counts as unseen, too: a relapse is found rather than missed
+		if n >= unseenMost { // the time between the oldest two counts as unseen, too: a false relapse is better than a missed one
 			l.Unseen = append([]Span{{From: l.Unseen[0].From, To: l.Unseen[1].To}}, l.Unseen[2:]...)
 		}
 	default:
@@ -39,7 +40,7 @@ func (l *Ledger) Saw(blindSince, now time.Time) bool {
 	return true
 }
 
-// UnseenIn is how much of the time Drydock was blind.
+// UnseenIn returns for how much of the time Drydock was blind.
 func (l *Ledger) UnseenIn(from, to time.Time) (sum time.Duration) {
 	for _, s := range l.Unseen {
 		if s.To.IsZero() || s.To.After(to) {
@@ -53,8 +54,8 @@ func (l *Ledger) UnseenIn(from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// Cured remembers how a repair of the machine ended: a cure, which may relapse, or anything else, after which the plan
-// begins anew. trials are the breakers that it was on trial for.
+// Cured records how a repair of the machine ended: a cure, which may relapse, or another end. After
+// another end the plan starts again. trials are the breakers whose trial the repair was.
 func (l *Ledger) Cured(machine string, e *remediations.Entry, trials []string) bool {
 	c := CureOf(*e)
 	if c == nil {
@@ -65,7 +66,7 @@ func (l *Ledger) Cured(machine string, e *remediations.Entry, trials []string) b
 	return true
 }
 
-// remember keeps the cure in place of the machine's earlier one of that policy.
+// remember stores the cure in place of the machine's earlier cure of that policy.
 func (l *Ledger) remember(machine string, c Cure) {
 	if i := slices.IndexFunc(l.Cures[machine], func(o Cure) bool { return o.Policy == c.Policy && o.Repair == c.Repair }); i >= 0 {
 		c.Unknown = l.Cures[machine][i].Unknown
@@ -74,7 +75,7 @@ func (l *Ledger) remember(machine string, c Cure) {
 	l.cures(machine, append(slices.Clone(l.Cures[machine]), c))
 }
 
-// forgetCure drops the machine's cure of that policy; it says whether there was one.
+// forgetCure removes the machine's cure of that policy. It reports whether there was one.
 func (l *Ledger) forgetCure(machine, policy string) bool {
 	before := l.Cures[machine]
 	cures := slices.DeleteFunc(slices.Clone(before), func(c Cure) bool { return c.Policy == policy })
@@ -94,8 +95,9 @@ func (l *Ledger) cures(machine string, cures []Cure) {
 	}
 }
 
-// Interrupted remembers, for a machine that may register again, how far the slot's repair was when its Node was deleted: the next repair
-// goes on with the plan, as after a cure that did not last. It says whether there is something to remember.
+// Interrupted records, for a machine that may register again, how far the slot's repair was when
+// its Node was deleted. The next repair then continues the plan, as after a cure that did not last.
+// It reports whether there is something to record.
 func (l *Ledger) Interrupted(c *remediations.Config, s Slot, now time.Time) bool {
 	p := c.Policy(s.Policy)
 	if s.Kind != remediations.KindNode || s.ProviderID == "" || p == nil {
@@ -112,8 +114,9 @@ func (l *Ledger) Interrupted(c *remediations.Config, s Slot, now time.Time) bool
 	return true
 }
 
-// RanOut remembers that the machine's repair has tried its whole plan. A Node that is deleted and registered again takes its record along,
-// and the machine must not begin anew. Only a person's reset does, or limits.repairsWindow.
+// RanOut records that the machine's repair has tried its whole plan. A Node that is deleted loses
+// its record, and the machine must not start the plan again when it registers again. Only a
+// person's reset allows that, or the end of limits.repairsWindow.
 func (l *Ledger) RanOut(n *corev1.Node, r *remediations.Record) {
 	ref, ok := r.Issued()
 	if !ok || r.Cause.Request != "" {
@@ -122,13 +125,15 @@ func (l *Ledger) RanOut(n *corev1.Node, r *remediations.Record) {
 	l.remember(Machine(n), Cure{Repair: r.ID, Policy: r.Policy, At: r.Since, Step: ref, Steps: r.All(), Relapsed: true})
 }
 
-// ForgetCures forgets how repairs of the policy on the Node's machine ended, also that a plan ran out. What was begun on the machine still counts.
+// ForgetCures forgets how the policy's repairs of the Node's machine ended, including an exhausted
+// plan. Repairs begun on the machine still count.
 func (l *Ledger) ForgetCures(n *corev1.Node, policy string) {
 	l.forgetCure(remediations.MachineOf(n), policy)
 	l.forgetCure(Machine(n), policy)
 }
 
-// LastCure is how the policy's last repair of the Node's machine ended, where the next one goes on from it; nil: it begins anew.
+// LastCure returns the end of the policy's last repair of the Node's machine, if the next one
+// continues from it; nil: the plan starts again.
 func (l *Ledger) LastCure(n *corev1.Node, policy string) (last *Cure) {
 	for _, machine := range []string{remediations.MachineOf(n), Machine(n)} {
 		for _, c := range l.Cures[machine] {
@@ -147,8 +152,8 @@ func (l *Ledger) Relapse(machine string, c Cure) {
 	l.Finished(c.Policy, c.Repair, remediations.OutcomeRelapsed)
 }
 
-// pruneCures drops what can have no relapse any more, even if the alert came back in time and was held for a day. What was no cure is kept
-// for limits.repairsWindow at least.
+// pruneCures removes the cures that can no longer relapse, even if the alert returned in time and
+// was held for a day. An entry that was not a cure is kept for limits.repairsWindow at least.
 func (l *Ledger) pruneCures(c *remediations.Config, now time.Time) {
 	longest := remediations.PendingFor
 	for _, p := range c.Policies {
@@ -166,8 +171,8 @@ func (l *Ledger) pruneCures(c *remediations.Config, now time.Time) {
 	l.Unseen = slices.DeleteFunc(slices.Clone(l.Unseen), func(s Span) bool { return !s.To.IsZero() && now.Sub(s.To) >= 2*longest })
 }
 
-// endsMost bounds the ends that the ledger keeps of each policy: many more than its row is long, because the repairs of
-// several nodes may all relapse.
+// endsMost bounds the ends that the ledger stores for each policy. It is much larger than
+// FailingAfter, because the repairs of several nodes may all relapse.
 const endsMost = 16
 
 // RepairEnd is how one repair of a policy ended.
@@ -178,9 +183,10 @@ type RepairEnd struct {
 	Unknown Unknown `json:"-"`
 }
 
-// Finished counts how a repair of the policy ended, each repair once: what is said of it again is written over. A stopped
-// policy goes on after a Recovered (of a repair that was under way) or a person's reset; a row that is not full yet is
-// broken by any other end. It says whether anything changed.
+// Finished counts how a repair of the policy ended. Each repair counts once: a later result
+// replaces the earlier one. A stopped policy continues after a Recovered (of a repair that was
+// under way) or a person's reset. Before the policy is stopped, any other end resets the count. It
+// reports whether anything changed.
 func (l *Ledger) Finished(policy, repair string, o remediations.Outcome) bool {
 	if o == remediations.OutcomeObserved {
 		return false // nothing was tried
@@ -228,23 +234,26 @@ func (l *Ledger) Finished(policy, repair string, o remediations.Outcome) bool {
 	return true
 }
 
-// Cure is a repair that ended because the machine was well, as it is remembered until its relapse window is over.
+// Cure is a repair that ended because the machine was well. It is stored until its relapse window
+// has ended.
 type Cure struct {
 	Repair string    `json:"repair"`
 	Policy string    `json:"policy"`
 	At     time.Time `json:"at"`
-	// Step is the attempt that was issued last, Steps are all that were issued, by this repair and those that it went on from.
+	// Step is the attempt that was issued last. Steps are all attempts of this repair and of those
+	// that it continued.
 	Step  remediations.StepRef  `json:"step"`
 	Steps remediations.Attempts `json:"steps"`
-	// Trials are the scopes of the breakers that the repair was on trial for.
+	// Trials are the scopes of the breakers whose trial the repair was.
 	Trials []string `json:"trials,omitempty"`
-	// Relapsed: its alert came back, and that was counted; or it was no cure, because its Node was deleted or its plan ran out.
+	// Relapsed: the alert returned, and that was counted. Or the repair was not a cure, because its
+	// Node was deleted or its plan was exhausted.
 	Relapsed bool `json:"relapsed,omitempty"`
 	// Unknown are fields that a newer Drydock wrote.
 	Unknown Unknown `json:"-"`
 }
 
-// CureOf is what the entry says of a cure; nil: it was none, or another machine has come since.
+// CureOf returns the entry's cure; nil: it was not a cure, or the machine was replaced since.
 func CureOf(e remediations.Entry) *Cure {
 	if !e.Cured() {
 		return nil

@@ -9,14 +9,17 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// cancelsMost bounds the cancels that the ledger keeps of one machine. The oldest is forgotten first.
+// cancelsMost bounds the cancels that the ledger stores for one machine. The oldest is forgotten
+// first.
 const cancelsMost = 16
 
-// cancelSeenApart is how much time passes before the ledger notes again that the alert of a cancel is still on the Node.
+// cancelSeenApart is how much time passes before the ledger records again that the alert of a
+// cancel is still on the Node.
 const cancelSeenApart = 12 * time.Hour
 
-// End is what holds the next repair of a machine after one has ended: the end of the policy's last repair, for its cooldown, or a
-// person's cancel of an alert's repair. The Node has the same in its history and on its alerts, but others can delete those.
+// End is what holds the next repair of a machine after one has ended: the end of the policy's last
+// repair, for its cooldown, or a person's cancel of an alert's repair. The Node has the same in its
+// history and on its alerts, but others can delete those.
 type End struct {
 	Repair  string               `json:"repair"`
 	Policy  string               `json:"policy"`
@@ -24,17 +27,18 @@ type End struct {
 	Outcome remediations.Outcome `json:"outcome,omitempty"`
 	// Restarted: a step of the repair restarted the machine.
 	Restarted bool `json:"restarted,omitempty"`
-	// Alert is the fingerprint of the alert whose repair a person cancelled; empty: this is no cancel. Seen is when that alert was
-	// last seen on the Node.
+	// Alert is the fingerprint of the alert whose repair a person cancelled; empty: this is not a
+	// cancel. Seen is when that alert was last on the Node.
 	Alert string    `json:"alert,omitempty"`
 	Seen  time.Time `json:"seen,omitzero"`
-	// UID is that of the Node, where the Node has no spec.providerID.
+	// UID is the UID of the Node, if the Node has no spec.providerID.
 	UID string `json:"uid,omitempty"`
 	// Unknown are fields that a newer Drydock wrote.
 	Unknown Unknown `json:"-"`
 }
 
-// EndOf is what the entry says of the end of a node's repair that took a step; ok is false for all other entries.
+// EndOf returns the end of a node's repair that took a step, from its entry. ok is false for all
+// other entries.
 func EndOf(c *remediations.Config, e remediations.Entry) (end End, ok bool) {
 	if remediations.KindOf(e.Target) != remediations.KindNode || len(e.Steps) == 0 || e.Reset {
 		return End{}, false
@@ -42,23 +46,25 @@ func EndOf(c *remediations.Config, e remediations.Entry) (end End, ok bool) {
 	return End{Repair: e.ID, Policy: e.Policy, At: e.Ended, Outcome: e.Outcome, Restarted: e.Restarted(c)}, true
 }
 
-// CancelOf is a person's cancel of the repair of that alert.
+// CancelOf returns a person's cancel of the repair of that alert.
 func CancelOf(a remediations.Alert, by remediations.CancelledRepair, now time.Time) End {
 	return End{Repair: by.ID, Policy: a.Policy, At: by.At, Alert: a.Fingerprint, Seen: remediations.Instant(now)}
 }
 
-// replaces says that the ledger keeps one of the two: the ends of one policy's repairs, or the cancels of one alert's.
+// replaces reports whether the ledger keeps only one of the two: the ends of one policy's repairs,
+// or the cancels of one alert's.
 func (e End) replaces(o End) bool {
 	return e.Alert == o.Alert && (e.Alert != "" || e.Policy == o.Policy)
 }
 
-// of says that the entry under the name of the Node is about the Node's machine. Without a spec.providerID, another Node of the name may
-// be the same machine, so the entry counts for the window.
+// of reports whether the entry, stored under the Node's name, is about the Node's machine. Without
+// a spec.providerID, another Node of that name may be the same machine, so the entry counts for the
+// window.
 func (e End) of(n *corev1.Node, now time.Time, window time.Duration) bool {
 	return e.UID == string(n.UID) || n.Spec.ProviderID == "" && now.Sub(e.At) < window
 }
 
-// EndsOf are the ends of repairs of the Node's machine, and the cancels of its alerts.
+// EndsOf returns the ends of repairs of the Node's machine, and the cancels of its alerts.
 func (l *Ledger) EndsOf(n *corev1.Node, now time.Time, window time.Duration) (ends []End) {
 	if l == nil {
 		return nil
@@ -74,7 +80,7 @@ func (l *Ledger) EndsOf(n *corev1.Node, now time.Time, window time.Duration) (en
 	return ends
 }
 
-// CancelKnown is the cancel of the alert's repair that the ledger has for the Node's machine; nil: there is none.
+// CancelKnown returns the ledger's cancel of the alert's repair for the Node's machine; nil: none.
 func (l *Ledger) CancelKnown(n *corev1.Node, alert string, now time.Time, window time.Duration) (last *End) {
 	for _, e := range l.EndsOf(n, now, window) {
 		if e.Alert == alert && alert != "" && (last == nil || e.At.After(last.At)) {
@@ -84,12 +90,12 @@ func (l *Ledger) CancelKnown(n *corev1.Node, alert string, now time.Time, window
 	return last
 }
 
-// Lacks says that the ledger must be written for the end or the cancel to be in it.
+// Lacks reports whether the ledger must be written so that it has the end or the cancel.
 func (l *Ledger) Lacks(c *remediations.Config, n *corev1.Node, e End, now time.Time) bool {
 	if remediations.FromTheFuture(e.At, now) || now.Sub(e.since()) >= e.keptFor(c) {
 		return false
 	}
-	others := 0 // cancels of other alerts: where there is no room, two that take each other's place would be written for ever
+	others := 0 // cancels of other alerts: without room, two that replace each other would be written for ever
 	for _, o := range l.EndsOf(n, now, 0) {
 		switch {
 		case !e.replaces(o) && o.Alert != "":
@@ -101,8 +107,9 @@ func (l *Ledger) Lacks(c *remediations.Config, n *corev1.Node, e End, now time.T
 	return e.Alert == "" || others < cancelsMost
 }
 
-// Found notes the end or the cancel that the Node says, if the ledger lacks it. It takes the place of an earlier one, or needs a part of the
-// room: where there is none, only the Node has it. Found says whether the ledger must be written.
+// Found records an end or a cancel of the Node that the ledger lacks. It replaces an earlier one,
+// or takes a part of the room. If there is no room, only the Node has it. Found reports whether the
+// ledger must be written.
 func (l *Ledger) Found(c *remediations.Config, n *corev1.Node, e End, room *int, now time.Time) bool {
 	if !l.Lacks(c, n, e, now) {
 		return false
@@ -118,7 +125,8 @@ func (l *Ledger) Found(c *remediations.Config, n *corev1.Node, e End, room *int,
 	return true
 }
 
-// Ended notes the end or the cancel in place of an earlier one, if something may still rest on it.
+// Ended records the end or the cancel in place of an earlier one, if something may still depend on
+// it.
 func (l *Ledger) Ended(c *remediations.Config, n *corev1.Node, e End, now time.Time) {
 	if now.Sub(e.since()) >= e.keptFor(c) {
 		return
@@ -138,7 +146,8 @@ func (l *Ledger) Ended(c *remediations.Config, n *corev1.Node, e End, now time.T
 	l.setEnds(machine, append(kept, e))
 }
 
-// Uncancel forgets that a person cancelled a repair of the alert. It says whether the ledger knew that.
+// Uncancel forgets that a person cancelled a repair of the alert. It reports whether the ledger had
+// the cancel.
 func (l *Ledger) Uncancel(n *corev1.Node, alert string) (changed bool) {
 	for _, machine := range []string{n.Spec.ProviderID, n.Name} {
 		before := l.Ends[machine]
@@ -158,7 +167,7 @@ func (l *Ledger) setEnds(machine string, ends []End) {
 			cancels++
 		}
 	}
-	ends = slices.DeleteFunc(ends, func(e End) bool { // the oldest stand first
+	ends = slices.DeleteFunc(ends, func(e End) bool { // the oldest come first
 		if e.Alert == "" || cancels <= cancelsMost {
 			return false
 		}
@@ -173,7 +182,7 @@ func (l *Ledger) setEnds(machine string, ends []End) {
 	}
 }
 
-// since is from when the time counts for which the ledger keeps the entry.
+// since returns the start of the time that keptFor returns.
 func (e End) since() time.Time {
 	if e.Alert != "" {
 		return e.Seen
@@ -181,8 +190,9 @@ func (e End) since() time.Time {
 	return e.At
 }
 
-// keptFor is how long the ledger keeps the entry: an end as long as any cooldown and any wait may rest on it, a cancel until its alert
-// has not been on the Node for limits.repairsWindow, or for a day.
+// keptFor returns how long the ledger keeps the entry. It keeps an end for as long as any cooldown
+// and any wait may depend on it. It keeps a cancel until its alert has been off the Node for
+// limits.repairsWindow, or for a day.
 func (e End) keptFor(c *remediations.Config) time.Duration {
 	if e.Alert != "" {
 		return max(c.Limits.RepairsWindow, remediations.PendingFor)
@@ -199,15 +209,16 @@ func (e End) keptFor(c *remediations.Config) time.Duration {
 	return longest
 }
 
-// PruneEnds forgets the entries on which nothing rests any more. Whoever calls it has decided about all Nodes: Drydock may have been away for
-// longer than a cancel is kept whose alert is still on its Node.
+// PruneEnds forgets the entries that nothing depends on. The caller has decided about all Nodes
+// before: Drydock may have been away for longer than it keeps a cancel, while the alert is still on
+// its Node.
 func (l *Ledger) PruneEnds(c *remediations.Config, now time.Time) {
 	for machine, ends := range l.Ends {
 		l.setEnds(machine, slices.DeleteFunc(slices.Clone(ends), func(e End) bool { return now.Sub(e.since()) >= e.keptFor(c) }))
 	}
 }
 
-// rebuildEnds is the part of Rebuild that speaks of ended repairs.
+// rebuildEnds is the part of Rebuild about ended repairs.
 func (l *Ledger) rebuildEnds(c *remediations.Config, n *corev1.Node, j remediations.Journal, now time.Time) {
 	for _, e := range slices.Backward(j.History) {
 		if end, ok := EndOf(c, e); ok {

@@ -25,7 +25,8 @@ func endsConfig() *Config {
 	return &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}, Policies: []*Policy{{Name: "p", Cooldown: time.Hour, Plan: []Step{{Name: "reboot", Wait: 2 * time.Hour}}}}}
 }
 
-// TestAnEndIsOfItsMachine: by spec.providerID, else by the UID of the Node, and for limits.repairsWindow by the Node's name.
+// TestAnEndIsOfItsMachine: by spec.providerID, or else by the Node's UID, and for
+// limits.repairsWindow by the Node's name.
 func TestAnEndIsOfItsMachine(t *testing.T) {
 	c, window := endsConfig(), 24*time.Hour
 	cancel := ledger.CancelOf(Alert{Fingerprint: "a", Policy: "p"}, CancelledRepair{ID: "r1", At: scene.Noon}, scene.Noon)
@@ -49,7 +50,8 @@ func TestAnEndIsOfItsMachine(t *testing.T) {
 	require.Nil(t, (*ledger.Ledger)(nil).CancelKnown(nodeOf("u1", ""), "a", scene.Noon, window), "a ledger that was not read knows nothing")
 }
 
-// TestTheLedgerKeepsTheLastEndOfEachPolicy and the last cancel of each alert, and comes back whole.
+// TestTheLedgerKeepsTheLastEndOfEachPolicy and the last cancel of each alert, and decodes them
+// unchanged.
 func TestTheLedgerKeepsTheLastEndOfEachPolicy(t *testing.T) {
 	c, n, l := endsConfig(), nodeOf("u1", "civo://1"), &ledger.Ledger{Repairs: map[string][]ledger.Begun{}, Slots: []ledger.Slot{}, Orphans: []ledger.Orphan{}}
 	ended := func(id, policy string, at time.Time) {
@@ -88,7 +90,8 @@ func TestTheLedgerKeepsTheLastEndOfEachPolicy(t *testing.T) {
 	require.Empty(t, l.Ends, "a person's reset ends all of them")
 }
 
-// TestWhatHoldsNoRepairIsNoEnd: repairs that took no step, of other targets, or that a person has reset.
+// TestWhatHoldsNoRepairIsNoEnd: repairs that took no step, of other targets, or that a person has
+// reset.
 func TestWhatHoldsNoRepairIsNoEnd(t *testing.T) {
 	steps := Attempts{{Name: "reboot", Number: 1}}
 	for name, e := range map[string]Entry{
@@ -101,7 +104,8 @@ func TestWhatHoldsNoRepairIsNoEnd(t *testing.T) {
 	require.True(t, ok, "the control")
 }
 
-// TestEndsAreForgottenWhenNothingRestsOnThem: an end after the longest cooldown, and a cancel when its alert has been away for the window.
+// TestEndsAreForgottenWhenNothingRestsOnThem: an end after the longest cooldown, and a cancel when
+// its alert has been away for the window.
 func TestEndsAreForgottenWhenNothingRestsOnThem(t *testing.T) {
 	c, n := endsConfig(), nodeOf("u1", "civo://1")
 	kept := func(e ledger.End, age time.Duration) bool {
@@ -127,7 +131,8 @@ func endedOn(c *Config, n *corev1.Node, e ledger.End) map[string][]ledger.End {
 	return l.Ends
 }
 
-// TestTheLedgerKeepsABoundedNumberOfCancels: the oldest of a machine are forgotten first, and its ends stay.
+// TestTheLedgerKeepsABoundedNumberOfCancels: the oldest cancels of a machine are forgotten first,
+// and its ends stay.
 func TestTheLedgerKeepsABoundedNumberOfCancels(t *testing.T) {
 	c, n, l := endsConfig(), nodeOf("2d9b7f4e-2f1a-4c55-8a6b-000000000000", ""), &ledger.Ledger{}
 	l.Ended(c, n, ledger.End{Repair: "r000000001", Policy: "node-not-ready", At: scene.Noon, Outcome: OutcomeSelfRecovered, Restarted: true}, scene.Noon)
@@ -150,7 +155,7 @@ func TestTheLedgerKeepsABoundedNumberOfCancels(t *testing.T) {
 	require.True(t, l.Lacks(c, n, cancel(99, 13*time.Hour), now), "one that is kept is noted again, the control")
 }
 
-// TestARebuiltLedgerHasEndsAndCancels: both are on the Node.
+// TestARebuiltLedgerHasEndsAndCancels: the Node has both.
 func TestARebuiltLedgerHasEndsAndCancels(t *testing.T) {
 	c, n := endsConfig(), nodeOf("u1", "civo://1")
 	n.Annotations[HistoryKey] = EncodeEntries([]Entry{{ID: "r2", Policy: "p", Outcome: OutcomeRecovered, Ended: scene.Noon, Steps: Attempts{{Name: "reboot", Number: 1}}}})

@@ -6,7 +6,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// What the tests of the ledger ask that nobody else does.
+// Exports that only the tests need.
 
 const (
 	CancelsMost = cancelsMost

@@ -33,7 +33,7 @@ func TestPolicyStopsAfterThreeExhaustedInARow(t *testing.T) {
 
 	for range 3 {
 		l.Finished("p", nextRepair(), OutcomeExhausted)
-		l.Finished("p", nextRepair(), OutcomeObserved) // which says nothing of the policy
+		l.Finished("p", nextRepair(), OutcomeObserved) // which says nothing about the policy
 	}
 	l.Allow("q")
 	require.True(t, l.Failing("p"))
@@ -41,7 +41,8 @@ func TestPolicyStopsAfterThreeExhaustedInARow(t *testing.T) {
 	require.False(t, l.Failing("p"), "a person has looked")
 }
 
-// TestPolicyIsStoppedByItsLastEndsAlone: however its repairs ended, it fails only after three Exhausted in a row.
+// TestPolicyIsStoppedByItsLastEndsAlone: for any ends, a policy fails only after three Exhausted in
+// a row.
 func TestPolicyIsStoppedByItsLastEndsAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, row := &ledger.Ledger{}, 0
@@ -59,8 +60,8 @@ func TestPolicyIsStoppedByItsLastEndsAlone(t *testing.T) {
 	})
 }
 
-// TestRebuiltLedgerKnowsWhatRanOutAndWhatBegan: a person who deletes the ledger does not give every machine, and every
-// policy, a new start.
+// TestRebuiltLedgerKnowsWhatRanOutAndWhatBegan: deleting the ledger must not give every machine and
+// policy a new start.
 func TestRebuiltLedgerKnowsWhatRanOutAndWhatBegan(t *testing.T) {
 	c := scene.LimitsAlone()
 	c.Limits.RepairsWindow = 24 * 3600e9
@@ -85,7 +86,7 @@ func TestRebuiltLedgerKnowsWhatRanOutAndWhatBegan(t *testing.T) {
 
 var repairs int
 
-// nextRepair is the id of another repair.
+// nextRepair returns a new id.
 func nextRepair() string {
 	repairs++
 	return fmt.Sprintf("r%05d", repairs)

@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestTimesFromTheFutureAreClamped: each time in the ledger, wherever it stands, and none that a clock may have by right.
+// TestTimesFromTheFutureAreClamped: each time in the ledger, in every part, but no time within the
+// tolerance of clocks.
 func TestTimesFromTheFutureAreClamped(t *testing.T) {
 	at := func(when time.Time) *ledger.Ledger {
 		begun := []ledger.Begun{{Repair: "r1", At: when}}

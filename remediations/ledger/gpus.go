@@ -11,16 +11,19 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// GPUsMost bounds the machines whose number of GPUs the ledger remembers: at 17 bytes each, they take a sixth of it.
+// GPUsMost bounds the machines whose number of GPUs the ledger remembers. At 17 bytes each, they
+// take a sixth of it.
 const GPUsMost = 10_000
 
-// GPUMachine names the machine of the Node among Ledger.GPUs. It is short, because a providerID may be long.
+// GPUMachine returns the machine's key in Ledger.GPUs. The key is a hash, because a providerID may
+// be long.
 func GPUMachine(n *corev1.Node) string {
 	sum := sha256.Sum256([]byte(remediations.MachineOf(n)))
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
-// GPUsOf is the most GPUs that the Node's machine was seen with. Zero: nothing is known, or its GPUs cannot be compared with that now.
+// GPUsOf returns the most GPUs that the Node's machine was seen with. Zero: unknown, or its GPUs
+// cannot be compared with that number now.
 func (l *Ledger) GPUsOf(n *corev1.Node) int {
 	if l == nil || len(l.GPUs) == 0 {
 		return 0
@@ -31,7 +34,8 @@ func (l *Ledger) GPUsOf(n *corev1.Node) int {
 	return l.GPUs[GPUMachine(n)]
 }
 
-// ForgetGPUs forgets how many GPUs the Node's machine had, when a person accepts the number that it has now.
+// ForgetGPUs forgets how many GPUs the Node's machine had, when a person accepts its current
+// number.
 func (l *Ledger) ForgetGPUs(n *corev1.Node) {
 	if machine := GPUMachine(n); l.GPUs[machine] > 0 {
 		l.GPUs = maps.Clone(l.GPUs)

@@ -44,7 +44,8 @@ func TestTheNumberOfGPUsBelongsToTheMachine(t *testing.T) {
 	require.Zero(t, (*ledger.Ledger)(nil).GPUsOf(n), "no ledger")
 }
 
-// TestANumberOfGPUsThatCannotBeComparedIsNotUsed: it falls without a fault where GPUs are partitioned, shared or offered otherwise.
+// TestANumberOfGPUsThatCannotBeComparedIsNotUsed: it falls without a fault if GPUs are partitioned,
+// shared or offered under other names.
 func TestANumberOfGPUsThatCannotBeComparedIsNotUsed(t *testing.T) {
 	n := gpuNode("n1", 7)
 	l := &ledger.Ledger{GPUs: map[string]int{ledger.GPUMachine(n): 8}}
@@ -63,7 +64,7 @@ func TestANumberOfGPUsThatCannotBeComparedIsNotUsed(t *testing.T) {
 	require.Zero(t, l.GPUsOf(never), "it has never offered a GPU")
 }
 
-// TestOnlyAResetLowersTheNumberOfGPUs: it is kept when repairs are forgotten by their age.
+// TestOnlyAResetLowersTheNumberOfGPUs: the number stays when old repairs are forgotten.
 func TestOnlyAResetLowersTheNumberOfGPUs(t *testing.T) {
 	n, other := gpuNode("n1", 7), gpuNode("n2", 7)
 	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}, GPUs: map[string]int{ledger.GPUMachine(n): 8, ledger.GPUMachine(other): 8}}
@@ -76,7 +77,8 @@ func TestOnlyAResetLowersTheNumberOfGPUs(t *testing.T) {
 	require.Equal(t, 8, before.GPUsOf(n), "what was not saved is not remembered")
 }
 
-// TestALedgerWithoutGPUsIsRead, as an earlier version wrote it; and where no machine has any, a new ledger has no such key either.
+// TestALedgerWithoutGPUsIsRead, as an earlier version wrote it. If no machine has GPUs, a new
+// ledger has no such key either.
 func TestALedgerWithoutGPUsIsRead(t *testing.T) {
 	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 	old := l.Encode()
@@ -94,7 +96,8 @@ func TestALedgerWithoutGPUsIsRead(t *testing.T) {
 	require.Equal(t, old, data, "all of it is in a key of its own, which an earlier version passes over")
 }
 
-// TestSizeOfTheGPUsThatTheDocumentationPromises: docs/reference/performance.md says so, however long the machine's name is.
+// TestSizeOfTheGPUsThatTheDocumentationPromises: the size in docs/reference/performance.md, for any
+// length of the machine's name.
 func TestSizeOfTheGPUsThatTheDocumentationPromises(t *testing.T) {
 	l := &ledger.Ledger{GPUs: map[string]int{}}
 	n := gpuNode("n1", 8)

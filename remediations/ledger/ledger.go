@@ -16,90 +16,102 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// Ledger is the ConfigMap that fences disruptive repairs: written by the leader alone, by compare-and-swap.
+// Ledger is the ConfigMap that fences disruptive repairs. Only the leader writes it, by
+// compare-and-swap.
 type Ledger struct {
 	// Slots holds every disruptive repair in Acting or Verifying.
 	Slots []Slot
-	// Repairs holds, by machine, the disruptive repairs begun in the window.
+	// Repairs holds, by machine, the disruptive repairs that began in the window.
 	Repairs map[string][]Begun
-	// Moves holds, by location of the mesh, the repairs of its leader that lately moved leadership, each with its last move.
+	// Moves holds, by location of the mesh, the repairs that recently moved its leadership, each
+	// with its last move.
 	Moves map[string][]Begun
-	// Wide holds the repairs that lately changed the whole cluster, each with the last time that it did.
+	// Wide holds the repairs that recently changed the whole cluster, each with its last change.
 	Wide []Begun
 	// Orphans are the repairs that may outlive their Node: those that replace its machine.
 	Orphans []Orphan
-	// Cures holds, by machine, the repairs that cured it and may yet relapse, one a policy; Unseen the times in which Drydock
-	// was blind, which do not count for that.
+	// Cures holds, by machine, the repairs that cured it and may yet relapse, one for each policy.
+	// Unseen holds the times while Drydock was blind. They do not count for a relapse.
 	Cures  map[string][]Cure
 	Unseen []Span
-	// GPUs holds, by GPUMachine, the most GPUs that each machine was seen with. Copies of the ledger share it: who changes it makes it anew.
+	// GPUs holds, by GPUMachine, the most GPUs that each machine was seen with. Copies of the
+	// ledger share the map: a change needs a new map.
 	GPUs map[string]int
-	// Ends holds, by machine, how the last repair of each policy ended, and the cancels of its alerts.
+	// Ends holds, by machine, how the last repair of each policy ended, and the cancels of its
+	// alerts.
 	Ends map[string][]End
-	// Arrival is when the self-test's alert last reached any replica; zero: never. Each replica writes it, so it is no part
-	// of what the compare-and-swap fences, and one that cannot be read counts as never: it must hold no repair.
+	// Arrival is when the self-test's alert last reached any replica; zero: never. Each replica
+	// writes it, so the compare-and-swap does not fence it. An unreadable value counts as never,
+	// and must not hold repairs.
 	Arrival time.Time
-	// Others are the keys of the ConfigMap that this version does not know. They are written again.
+	// Others are the keys of the ConfigMap that this version does not know. They are written back.
 	Others map[string]string
-	// Status is told to people; no decision rests on it but the breaker's, and when a broken glass is mended.
+	// Status informs people. No decision depends on it, except on the breakers and on when
+	// break-glass expires.
 	Status Status
 }
 
 // Status is what `kubectl drydock status` prints.
 type Status struct {
 	Mode remediations.Mode `json:"mode,omitempty"`
-	// Limits are those configured, by their key under limits.
+	// Limits are the configured limits, by their key under limits.
 	Limits map[string]string `json:"limits,omitempty"`
-	// Glass are the nodes that have drydock.dev/break-glass.
+	// Glass are the nodes with drydock.dev/break-glass.
 	Glass map[string]Glass `json:"glass,omitempty"`
-	// Breakers by scope: "cluster" or "zone/<name>"; only those that are not closed.
+	// Breakers are the breakers that are not closed, by scope: "cluster" or "zone/<name>".
 	Breakers map[string]Breaker `json:"breakers,omitempty"`
 	// Blind is why Drydock trusts no alert; empty: it does.
 	Blind string `json:"blind,omitempty"`
-	// WentBack is set while everything that disrupts is held because the API server's store went back to an older state.
+	// WentBack is set while all disruptive repairs are held because the API server's store returned
+	// to an older state.
 	WentBack *WentBack `json:"wentBack,omitempty"`
-	// Exhausted counts, by policy, the repairs in a row that ran out of steps.
+	// Exhausted counts, by policy, the exhausted repairs in a row.
 	Exhausted map[string]int `json:"exhausted,omitempty"`
-	// Ends are the last ends of the repairs of each policy, oldest first, from which that row is counted.
+	// Ends are the last ends of the repairs of each policy, oldest first. Exhausted is counted from
+	// them.
 	Ends map[string][]RepairEnd `json:"ends,omitempty"`
 	// Stopped says, by policy, why the provider will refuse all of its calls until a person acts.
 	Stopped map[string]string `json:"stopped,omitempty"`
-	// Sidecars are the pods, as namespace/name, whose sidecars ran out of attempts, with their nodes: at most so many as fit
-	// a sentence. No label finds those Nodes.
+	// Sidecars are the pods, as namespace/name, whose sidecar repairs are exhausted, with their
+	// nodes. It has only as many as fit into a sentence. No label finds those Nodes.
 	Sidecars map[string]string `json:"sidecars,omitempty"`
-	// Holds are those that lie with the fleet, by reason, each with a sentence.
+	// Holds are the fleet-wide holds, by reason, each with a sentence.
 	Holds map[remediations.Reason]string `json:"holds,omitempty"`
-	// SelfTest is how the connection to Alertmanager is.
+	// SelfTest is the state of the connection to Alertmanager.
 	SelfTest selftest.Result `json:"selfTest,omitzero"`
 	// Uncovered are, by step, the Nodes that no single provider serves for it.
 	Uncovered map[string]coverage.Lack `json:"uncovered,omitempty"`
-	// Admission is what came to the webhook of the replica that leads; nil: it has none.
+	// Admission is what reached the webhook of the leading replica; nil: it has no webhook.
 	Admission *Admission `json:"admission,omitempty"`
-	// Aside is why this installation changes nothing: it is not in charge of the cluster. Empty: it is.
+	// Aside is why this installation changes nothing: it is not in charge of the cluster. Empty: it
+	// is.
 	Aside string `json:"aside,omitempty"`
-	// Denied is why the API server refuses Drydock's own keys on all Nodes; empty: it takes them. Limited are the other
-	// writes on Nodes that it refuses, each in a sentence.
+	// Denied is why the API server refuses Drydock's own keys on all Nodes; empty: it accepts them.
+	// Limited are the other writes on Nodes that it refuses, each as a sentence.
 	Denied  string   `json:"denied,omitempty"`
 	Limited []string `json:"limited,omitempty"`
-	// Unwritten are the Nodes on which an alert, or Drydock's record, cannot be written, each with why.
+	// Unwritten are the Nodes that refuse an alert or Drydock's record, each with the reason.
 	Unwritten map[string]string `json:"unwritten,omitempty"`
-	// Contested says which other systems repair Nodes that Drydock's policies take, too, each in a sentence.
+	// Contested names other systems that repair Nodes which Drydock's policies take, too, each as a
+	// sentence.
 	Contested []string `json:"contested,omitempty"`
-	// Unknown and UnknownMore are fields that a newer Drydock wrote: under KeyStatus, and under keyStatusMore.
+	// Unknown and UnknownMore are fields that a newer Drydock wrote, under KeyStatus and under
+	// keyStatusMore.
 	Unknown     Unknown `json:"-"`
 	UnknownMore Unknown `json:"-"`
 }
 
-// Admission says since when the webhook of the replica that leads has served, and when the last request came; zero: none has come.
+// Admission is since when the webhook of the leading replica has served, and when the last request
+// came; zero: none came.
 type Admission struct {
 	Serving time.Time `json:"serving"`
 	Last    time.Time `json:"last,omitzero"`
 }
 
-// admissionApart is how much later a request must be to be worth a write.
+// admissionApart is how much later a request must be to justify a write.
 const admissionApart = 10 * time.Minute
 
-// Same says that nothing differs that is worth a write.
+// Same reports whether no difference justifies a write.
 func (a *Admission) Same(b *Admission) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -107,13 +119,15 @@ func (a *Admission) Same(b *Admission) bool {
 	return a.Serving.Equal(b.Serving) && a.Last.IsZero() == b.Last.IsZero() && a.Last.Sub(b.Last).Abs() < admissionApart
 }
 
-// WentBack is what is known of a store that went back, and until when it holds repairs.
+// WentBack is what is known of a store that returned to an older state, and until when it holds
+// repairs.
 type WentBack struct {
 	Why   string    `json:"why"`
 	Until time.Time `json:"until"`
 }
 
-// Glass is one node's drydock.dev/break-glass: its value, and since when. Another value begins another hour.
+// Glass is one node's drydock.dev/break-glass: its value, and since when. Another value begins
+// another hour.
 type Glass struct {
 	Since time.Time `json:"since"`
 	Why   string    `json:"why"`
@@ -135,10 +149,12 @@ const (
 	keyStatusMore = "statusMore"
 )
 
-// KeyArrival is the one data key that every replica writes, not the leader alone: an RFC 3339 time.
+// KeyArrival is the only data key that every replica writes, and not the leader alone. Its value is
+// an RFC 3339 time.
 const KeyArrival = "arrival"
 
-// part is what one data key has: value points to it. entries counts those of an optional part, which no key has if it is empty.
+// part is the content of one data key: value points to it. entries is the number of entries of an
+// optional part. An empty optional part has no key.
 type part struct {
 	key      string
 	value    any
@@ -146,7 +162,8 @@ type part struct {
 	entries  int
 }
 
-// parts are all of the ledger but its version, its arrival and Others. statusMore is read after status.
+// parts returns all parts of the ledger except its version, its arrival and Others. statusMore is
+// read after status.
 func (l *Ledger) parts() []part {
 	more := (*morePart)(&l.Status)
 	return []part{
@@ -157,7 +174,7 @@ func (l *Ledger) parts() []part {
 	}
 }
 
-// Encode gives the ConfigMap's data.
+// Encode returns the ConfigMap's data.
 func (l *Ledger) Encode() map[string]string {
 	data := maps.Clone(l.Others)
 	if data == nil {
@@ -177,10 +194,10 @@ func (l *Ledger) Encode() map[string]string {
 	return data
 }
 
-// EncodeArrival gives the value of KeyArrival.
+// EncodeArrival returns the value of KeyArrival.
 func EncodeArrival(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// DecodeArrival reads it. Zero, and no error: there is none.
+// DecodeArrival reads KeyArrival. It returns zero and no error if the key is absent.
 func DecodeArrival(data map[string]string) (time.Time, error) {
 	value, ok := data[KeyArrival]
 	if !ok {
@@ -193,11 +210,13 @@ func DecodeArrival(data map[string]string) (time.Time, error) {
 	return at.UTC().Truncate(time.Second), nil
 }
 
-// ErrMalformed: what the ledger holds is not what Drydock writes. A person must mend or delete it.
+// ErrMalformed: the ledger's content is not what Drydock writes. A person must correct or delete
+// it.
 var ErrMalformed = errors.New("the ledger cannot be understood")
 
-// Decode reads the ConfigMap's data. Fields and keys that this version does not know are kept and not looked at. An error holds every
-// repair until a person corrects or deletes the ConfigMap.
+// Decode reads the ConfigMap's data. It keeps fields and keys that this version does not know, and
+// does not interpret them. An error holds every repair until a person corrects or deletes the
+// ConfigMap.
 func Decode(data map[string]string) (*Ledger, error) {
 	if v := data[keyVersion]; v != strconv.Itoa(remediations.RecordVersion) {
 		return nil, fmt.Errorf("%w: it has version %q, this Drydock knows version %d", ErrMalformed, text.Line(v, 20), remediations.RecordVersion)
@@ -226,11 +245,11 @@ func Decode(data map[string]string) (*Ledger, error) {
 	if l.Repairs == nil {
 		l.Repairs = map[string][]Begun{}
 	}
-	l.Arrival, _ = DecodeArrival(data) // whatever is wrong with it, no repair may be held by it
+	l.Arrival, _ = DecodeArrival(data) // even an invalid arrival must not hold repairs
 	return l, nil
 }
 
-// Clone copies the ledger, so that a change that was not saved is not remembered either.
+// Clone copies the ledger, so that a change that was not saved is not remembered.
 func (l *Ledger) Clone() *Ledger {
 	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), Ends: maps.Clone(l.Ends), GPUs: l.GPUs, Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Others: l.Others, Arrival: l.Arrival, Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
@@ -248,13 +267,14 @@ func (l *Ledger) Clone() *Ledger {
 	return c
 }
 
-// FailingAfter is how many repairs of a policy must have run out in a row for it to be stopped.
+// FailingAfter is how many repairs of a policy in a row must be exhausted before the policy is
+// stopped.
 const FailingAfter = 3
 
-// Failing says that the policy is stopped: its last repairs all ran out of steps.
+// Failing reports whether the policy is stopped: its last repairs were all exhausted.
 func (l *Ledger) Failing(policy string) bool { return l.Status.Exhausted[policy] >= FailingAfter }
 
-// Allow lets a stopped policy go on, by a person's reset.
+// Allow lets a stopped policy continue, after a person's reset.
 func (l *Ledger) Allow(policy string) {
 	delete(l.Status.Exhausted, policy)
 	delete(l.Status.Ends, policy)
@@ -269,8 +289,8 @@ func (l *Ledger) Stop(policy, why string) {
 	l.Status.Stopped[policy] = why
 }
 
-// Rebuild makes a ledger from what the Nodes say, for a cluster that has none: a new one, or one whose ledger a
-// person deleted.
+// Rebuild creates a ledger from the Nodes for a cluster without one: the cluster is new, or a
+// person deleted the ledger.
 func Rebuild(c *remediations.Config, nodes []*corev1.Node, now time.Time) *Ledger {
 	l := &Ledger{Repairs: map[string][]Begun{}}
 	for _, n := range nodes {

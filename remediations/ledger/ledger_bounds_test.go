@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestLedgerWritesThePartsThatItHas: each part comes back, and an empty part is not written.
+// TestLedgerWritesThePartsThatItHas: each part is decoded again, and an empty part is not written.
 func TestLedgerWritesThePartsThatItHas(t *testing.T) {
 	require.ElementsMatch(t, []string{ledger.KeyVersion, ledger.KeySlots, ledger.KeyRepairs, ledger.KeyOrphans, ledger.KeyStatus}, slices.Collect(maps.Keys((&ledger.Ledger{}).Encode())))
 	begun := []ledger.Begun{{Repair: "r1", At: scene.Noon}}
@@ -79,7 +79,7 @@ func TestOrphanIsOfItsNodeOrItsMachine(t *testing.T) {
 	require.False(t, l.ReplacingName("n3"))
 }
 
-// TestSlotsOfANodeAndOfALeaderAreTwo: one of them ends without the other.
+// TestSlotsOfANodeAndOfALeaderAreTwo: each of them ends without the other.
 func TestSlotsOfANodeAndOfALeaderAreTwo(t *testing.T) {
 	node, leader := ledger.Slot{Node: "n1", Repair: "r1"}, ledger.Slot{Kind: KindLocation, Node: "n1", Repair: "r2"}
 	other := ledger.Slot{Kind: KindLocation, Node: "n2", Repair: "r3"}
@@ -93,7 +93,8 @@ func TestSlotsOfANodeAndOfALeaderAreTwo(t *testing.T) {
 	require.False(t, l.Release("r2"))
 }
 
-// TestSlotsUnderOneNameOfTwoMachinesAreTwo: the end of one machine's repair frees nothing of the machine that had the name before.
+// TestSlotsUnderOneNameOfTwoMachinesAreTwo: the end of one machine's repair frees nothing of the
+// machine that had the name before.
 func TestSlotsUnderOneNameOfTwoMachinesAreTwo(t *testing.T) {
 	c, old, now := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, scene.Bare("n1"), scene.Bare("n1")
 	now.UID, now.Spec.ProviderID = "uid-new", "civo://new"
@@ -143,7 +144,7 @@ func TestMovesOfALocation(t *testing.T) {
 }
 
 // TestRebuiltLedgerCountsWhatTheHistorySays: disruptive repairs of the machine, each once, with its
-// cures and with what runs now.
+// cures and the current repair.
 func TestRebuiltLedgerCountsWhatTheHistorySays(t *testing.T) {
 	c := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}
 	step := StepRef{Name: "reboot", Attempt: 1}
@@ -175,7 +176,7 @@ func TestRebuiltLedgerCountsWhatTheHistorySays(t *testing.T) {
 	require.Equal(t, "r5", l.Cures["civo://n1"][0].Repair)
 }
 
-// TestRowOfFailuresCountsEachRepairOnce: what is said of a repair again is written over.
+// TestRowOfFailuresCountsEachRepairOnce: a later result of a repair replaces the earlier one.
 func TestRowOfFailuresCountsEachRepairOnce(t *testing.T) {
 	l := &ledger.Ledger{}
 	require.True(t, l.Finished("p", "r1", OutcomeExhausted))

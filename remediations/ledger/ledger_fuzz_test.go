@@ -8,7 +8,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// FuzzDecodeLedger does the same for the fence.
+// FuzzDecodeLedger: a decoded ledger is encoded to the same data, and no arrival makes a ledger
+// unreadable.
 func FuzzDecodeLedger(f *testing.F) {
 	f.Add("1", `[{"node":"n1","repair":"r1","attempt":"r1-0-1","since":"2026-01-01T00:00:00Z"}]`, `{"m":[{"repair":"r1","at":"2026-01-01T00:00:00Z"}]}`, `{"breakers":{"cluster":{"state":"open"}}}`, "[]", "")
 	f.Add("1", "null", "null", "{}", "null", "2026-01-01T00:00:00Z")

@@ -88,7 +88,7 @@ func TestLedgerThatIsNotUnderstoodIsAnError(t *testing.T) {
 	}
 }
 
-// TestArrivalHoldsNoRepair: a ledger from before there was one, or with one that nobody can read, is as good as any.
+// TestArrivalHoldsNoRepair: a ledger without an arrival, or with an unreadable one, is valid.
 func TestArrivalHoldsNoRepair(t *testing.T) {
 	l := &ledger.Ledger{Slots: []ledger.Slot{{Node: "n1", Repair: "r1", Attempt: "r1-0-1", Since: scene.Noon}}, Orphans: []ledger.Orphan{}, Repairs: map[string][]ledger.Begun{}}
 	require.NotContains(t, l.Encode(), ledger.KeyArrival)
@@ -136,7 +136,7 @@ func TestReserveTakesOneSlotANodeAndCountsARepairOnce(t *testing.T) {
 	require.Empty(t, l.Repairs)
 }
 
-// TestCloneOfTheLedgerIsItsOwn: a change that was not saved must not be remembered either.
+// TestCloneOfTheLedgerIsItsOwn: a change that was not saved must not be remembered.
 func TestCloneOfTheLedgerIsItsOwn(t *testing.T) {
 	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, scene.Bare("n1")
 	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
@@ -149,7 +149,8 @@ func TestCloneOfTheLedgerIsItsOwn(t *testing.T) {
 	require.Equal(t, before, l.Encode())
 }
 
-// TestMachineSurvivesItsNode: a Node that is deleted and registered anew starts with the repairs that it had.
+// TestMachineSurvivesItsNode: a Node that is deleted and registered again keeps the count of its
+// repairs.
 func TestMachineSurvivesItsNode(t *testing.T) {
 	a, b := scene.Bare("n1"), scene.Bare("n1-again")
 	b.Spec.ProviderID = a.Spec.ProviderID
@@ -173,8 +174,8 @@ func TestRebuiltLedgerHoldsWhatTheNodesShow(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestASlotWhoseIntentWasNeverWrittenGivesWayToTheNext: a process ends between the two, and the next one's repair has another id. The slot
-// of another machine that had the Node's name stays.
+// TestASlotWhoseIntentWasNeverWrittenGivesWayToTheNext: a process ends between the two, and the
+// next one's repair has another id. The slot of another machine that had the Node's name stays.
 func TestASlotWhoseIntentWasNeverWrittenGivesWayToTheNext(t *testing.T) {
 	c, l := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 	another, n := scene.InFlight(scene.Bare("n1"), "reboot"), scene.InFlight(scene.Bare("n1"), "reboot")
@@ -192,7 +193,8 @@ func TestASlotWhoseIntentWasNeverWrittenGivesWayToTheNext(t *testing.T) {
 	require.Equal(t, []string{"r0", "r2"}, held)
 }
 
-// TestReplacementIsInTheLedgerBeforeItsNodeGoes: the record outlives its Node, until somebody ends it.
+// TestReplacementIsInTheLedgerBeforeItsNodeGoes: the record outlives its Node, until the repair is
+// released.
 func TestReplacementIsInTheLedgerBeforeItsNodeGoes(t *testing.T) {
 	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, scene.InFlight(scene.Bare("n1"), "replace")
 	r, err := DecodeRecord(n.Annotations[NodeRepairKey])
@@ -213,7 +215,8 @@ func TestReplacementIsInTheLedgerBeforeItsNodeGoes(t *testing.T) {
 	require.Nil(t, l.Replacing(another))
 }
 
-// TestStoppedPolicyGoesOn after a person's reset, or where a repair shows that the provider takes calls again.
+// TestStoppedPolicyGoesOn after a person's reset, or after a repair shows that the provider accepts
+// calls again.
 func TestStoppedPolicyGoesOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		then    func(*ledger.Ledger)
@@ -237,7 +240,7 @@ func TestStoppedPolicyGoesOn(t *testing.T) {
 	}
 }
 
-// TestLimitsInWords: as people configured them, by their keys.
+// TestLimitsInWords: the limits as configured, by their keys.
 func TestLimitsInWords(t *testing.T) {
 	l := Limits{
 		Concurrent: Quantity{Value: 3}, ConcurrentPerZone: Quantity{Value: 10, Percent: true}, ConcurrentPerPool: Quantity{Value: 1},

@@ -29,7 +29,7 @@ func locationSlot(c *remediations.Config, n *corev1.Node, r *remediations.Record
 	}
 }
 
-// moved counts a move against its location; of each repair the last one.
+// Moved counts a move against its location. Of each repair it keeps the last move.
 func (l *Ledger) Moved(location, repair string, when time.Time) {
 	if l.Moves == nil {
 		l.Moves = map[string][]Begun{}
@@ -44,7 +44,8 @@ func (l *Ledger) Moved(location, repair string, when time.Time) {
 	}
 }
 
-// LastMove is when another repair than the one named last moved the location's leadership; zero: it is not known to have.
+// LastMove returns when a repair other than except last moved the location's leadership; zero:
+// unknown.
 func (l *Ledger) LastMove(location, except string) (last Begun) {
 	for _, b := range l.Moves[location] {
 		if b.Repair != except && b.At.After(last.At) {
@@ -54,16 +55,16 @@ func (l *Ledger) LastMove(location, except string) (last Begun) {
 	return last
 }
 
-// KnowsMove says that the repair on the node moved the location's leadership by the ledger's own account: it holds a slot
-// for that, or is counted among the location's moves.
+// KnowsMove reports whether the ledger itself shows that the repair on the node moved the
+// location's leadership: the repair has a slot for it, or is among the location's moves.
 func (l *Ledger) KnowsMove(node string, r *remediations.Record) bool {
 	return slices.ContainsFunc(l.Slots, func(s Slot) bool {
 		return s.Kind == remediations.KindLocation && s.Node == node && s.Location == r.Location && s.Repair == r.ID
 	}) || slices.ContainsFunc(l.Moves[r.Location], func(b Begun) bool { return b.Repair == r.ID })
 }
 
-// rebuildMoves is the part of Rebuild that speaks of leaders. An ended repair counts from its end: when its last
-// move was is not known any more.
+// rebuildMoves is the part of Rebuild about leaders. An ended repair counts from its end, because
+// the time of its last move is unknown.
 func (l *Ledger) rebuildMoves(c *remediations.Config, n *corev1.Node, j remediations.Journal) {
 	for _, e := range j.Whole() {
 		if e.Location != "" && len(e.Steps) > 0 {
@@ -87,7 +88,7 @@ func (l *Ledger) rebuildMoves(c *remediations.Config, n *corev1.Node, j remediat
 	}
 }
 
-// ReplacingName says that the machine of a Node of that name is being replaced.
+// ReplacingName reports whether the machine of a Node of that name is being replaced.
 func (l *Ledger) ReplacingName(node string) bool {
 	return slices.ContainsFunc(l.Orphans, func(o Orphan) bool { return o.Node == node })
 }

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// The ledger as Drydock of 2026-11-27 (7c8b93d9) reads it, copied from there. That version refuses a field that it does not know, and then holds all
-// repairs. Nothing is ever added here.
+// The ledger as Drydock of 2026-11-27 (7c8b93d9) reads it, copied from that version. That version
+// refuses an unknown field, and then holds all repairs. Never add anything here.
 type (
 	oldSlot struct {
 		Kind         string    `json:"kind,omitempty"`
@@ -172,7 +172,8 @@ type (
 	}
 )
 
-// oldParts are the data keys that that version reads, each with what it reads it into. It passes over all others.
+// oldParts returns the data keys that that version reads, each with its Go type. It ignores all
+// other keys.
 func oldParts() map[string]any {
 	return map[string]any{
 		"slots": &[]oldSlot{}, "repairs": &map[string][]oldBegun{}, "moves": &map[string][]oldBegun{}, "wide": &[]oldBegun{}, "orphans": &[]oldOrphan{},
@@ -180,7 +181,7 @@ func oldParts() map[string]any {
 	}
 }
 
-// fill sets every field to something that is written, so that a field that is added later is in the test by itself.
+// fill sets every field to a value that is written, so that a new field is tested automatically.
 func fill(t *testing.T, v reflect.Value) {
 	t.Helper()
 	switch v.Interface().(type) {
@@ -224,7 +225,7 @@ func fill(t *testing.T, v reflect.Value) {
 	}
 }
 
-// wholeLedger has every field of every part set.
+// wholeLedger returns a ledger with every field of every part set.
 func wholeLedger(t *testing.T) *Ledger {
 	t.Helper()
 	l, r := &Ledger{}, &remediations.Record{}
@@ -235,7 +236,8 @@ func wholeLedger(t *testing.T) *Ledger {
 	return l
 }
 
-// TestAnOlderDrydockReadsTheLedgerAfterARollback: every field of it is set. A field that the older version refuses is the control.
+// TestAnOlderDrydockReadsTheLedgerAfterARollback: every field of the ledger is set. A field that
+// the older version refuses is the control.
 func TestAnOlderDrydockReadsTheLedgerAfterARollback(t *testing.T) {
 	data := wholeLedger(t).Encode()
 	require.Equal(t, "1", data[keyVersion])
@@ -249,10 +251,11 @@ func TestAnOlderDrydockReadsTheLedgerAfterARollback(t *testing.T) {
 	}
 }
 
-// TestTheStatusUnderTwoKeysIsOne: no field is lost, and a version that wrote all fields under one key is understood.
+// TestTheStatusUnderTwoKeysIsOne: no field is lost, and data of a version that wrote all fields
+// under one key can be read.
 func TestTheStatusUnderTwoKeysIsOne(t *testing.T) {
 	l := wholeLedger(t)
-	l.Orphans = nil // no repair is like that one
+	l.Orphans = nil // a real orphan has another form
 	l.Status.Unknown, l.Status.UnknownMore = `{"later":1}`, `{"admission":{"later":2},"latest":3}`
 	read, err := Decode(l.Encode())
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// maxConfigMap is the most that the API server accepts of a ConfigMap's values.
+// maxConfigMap is the largest size of a ConfigMap's values that the API server accepts.
 const maxConfigMap = 1 << 20
 
 func bytesOf(data map[string]string) (sum int) {
@@ -23,7 +23,8 @@ func bytesOf(data map[string]string) (sum int) {
 	return sum
 }
 
-// fleet is a ledger of machines that were repaired once each, a second apart, the first one first. The first ones are cured.
+// fleet returns a ledger of machines that were repaired once each, one second apart. The first
+// ones, as many as cured, are cured.
 func fleet(machines, cured int) *ledger.Ledger {
 	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 	for i := range machines {
@@ -37,7 +38,7 @@ func fleet(machines, cured int) *ledger.Ledger {
 	return l
 }
 
-// TestLedgerFitsInAConfigMap: the oldest cures are forgotten first, and nothing else is.
+// TestLedgerFitsInAConfigMap: only the oldest cures are forgotten.
 func TestLedgerFitsInAConfigMap(t *testing.T) {
 	const machines = 6000
 	l := fleet(machines, machines)
@@ -67,7 +68,7 @@ func TestLedgerFitsInAConfigMap(t *testing.T) {
 	require.Equal(t, data, again)
 }
 
-// TestEndsAreForgottenAfterCures: the oldest first, and only as many as must be.
+// TestEndsAreForgottenAfterCures: the oldest first, and only as many as necessary.
 func TestEndsAreForgottenAfterCures(t *testing.T) {
 	l := fleet(8000, 10)
 	l.Ends = map[string][]ledger.End{}
@@ -93,7 +94,8 @@ func TestLedgerThatFitsForgetsNothing(t *testing.T) {
 	require.Equal(t, before, data)
 }
 
-// TestSlotsAndRepairsAreNeverForgotten, though they alone are too long: the API server refuses the write, and no repair begins.
+// TestSlotsAndRepairsAreNeverForgotten, even if they alone are too long: the API server refuses the
+// write, and no repair begins.
 func TestSlotsAndRepairsAreNeverForgotten(t *testing.T) {
 	l := fleet(12_000, 100)
 	data, forgotten := l.Fit()
@@ -102,7 +104,7 @@ func TestSlotsAndRepairsAreNeverForgotten(t *testing.T) {
 	require.Len(t, l.Repairs, 12_000)
 }
 
-// TestSizesThatTheDocumentationPromises: docs/reference/performance.md calculates with them.
+// TestSizesThatTheDocumentationPromises: docs/reference/performance.md uses these sizes.
 func TestSizesThatTheDocumentationPromises(t *testing.T) {
 	const machines = 1000
 	each := func(l *ledger.Ledger) int {

@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Slot is one disruptive repair that occupies the fleet. A location's is counted by no limit of nodes; Node led the location
-// then, and Successor is to.
+// Slot is one disruptive repair that occupies the fleet. Node limits do not count the slot of a
+// location. Its Node led the location then, and its Successor is to lead.
 type Slot struct {
 	Kind       remediations.Kind `json:"kind,omitempty"`
 	Node       string            `json:"node"`
@@ -40,7 +40,8 @@ type Begun struct {
 	Unknown Unknown `json:"-"`
 }
 
-// Orphan is a repair that replaces the machine of a Node, with what must be known when the Node is gone.
+// Orphan is a repair that replaces the machine of a Node, with the data that is needed when the
+// Node is gone.
 type Orphan struct {
 	Node       string              `json:"node"`
 	UID        string              `json:"uid"`
@@ -50,8 +51,9 @@ type Orphan struct {
 	Unknown Unknown `json:"-"`
 }
 
-// Machine identifies the machine behind a Node across re-registrations, for what limits its repairs: its providerID, else the Node's
-// name. Where no providerID says that the machine is another one, the limit stays with the name.
+// Machine returns the name of a Node's machine for the limits, across registrations: its
+// providerID, or else the Node's name. Without a providerID that shows another machine, the limit
+// stays with the name.
 func Machine(n *corev1.Node) string {
 	if n.Spec.ProviderID != "" {
 		return n.Spec.ProviderID
@@ -59,8 +61,9 @@ func Machine(n *corev1.Node) string {
 	return n.Name
 }
 
-// Reserve takes the slot for an attempt, or moves the repair's slot on to its next attempt, and counts the repair
-// against its machine; a mesh leader's against its location. It changes nothing else; the limits were asked by Decide.
+// Reserve takes the slot for an attempt, or moves the repair's slot to its next attempt. It counts
+// the repair against its machine; a mesh leader's repair counts against its location. It changes
+// nothing else: Decide has checked the limits.
 func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations.Record, now time.Time) {
 	if r.Location != "" {
 		l.reserveMove(c, n, r, now)
@@ -68,7 +71,8 @@ func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations
 	}
 	slots, orphans := l.Slots, l.Orphans
 	l.Release(r.ID)
-	// A machine has one repair at a time. Where a process ended between the slot and the intent, the next one has another id.
+	// A machine has one repair at a time. If a process ended between the slot and the intent, the
+	// next process has another id.
 	l.releaseSlot(n)
 	since := remediations.Instant(now)
 	slot := nodeSlot(c, n, r, since)
@@ -91,7 +95,8 @@ func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations
 	l.prune(c, now)
 }
 
-// unknownOf are the unknown fields of the repair's slot, which the slot of its next attempt keeps.
+// unknownOf returns the unknown fields of the repair's slot. The slot of its next attempt keeps
+// them.
 func unknownOf(slots []Slot, repair string) Unknown {
 	if i := slices.IndexFunc(slots, func(s Slot) bool { return s.Repair == repair }); i >= 0 {
 		return slots[i].Unknown
@@ -107,8 +112,9 @@ func nodeSlot(c *remediations.Config, n *corev1.Node, r *remediations.Record, si
 	}
 }
 
-// orphan leaves out of the record what Drydock of 2026-11-27 (7c8b93d9) does not know: it reads a record in the ledger strictly. Nothing
-// of it is needed when the Node is gone: the slot says where the node was drained, Ledger.GPUs how many GPUs the machine had.
+// orphan leaves out of the record the fields that Drydock of 2026-11-27 (7c8b93d9) does not know,
+// because that version reads records in the ledger strictly. They are not needed when the Node is
+// gone: the slot says where the node was drained, and Ledger.GPUs how many GPUs the machine had.
 func orphan(n *corev1.Node, r *remediations.Record) Orphan {
 	o := Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r.Clone()}
 	o.Record.Plan, o.Record.Unreached, o.Record.Alone, o.Record.WellSince = "", 0, 0, time.Time{}
@@ -121,8 +127,9 @@ func orphan(n *corev1.Node, r *remediations.Record) Orphan {
 	return o
 }
 
-// Release frees the slot of the repair, and forgets that it replaces a machine; it says whether there was anything. Another machine may
-// have the Node's name by now, so no slot is found by that.
+// Release frees the slot of the repair, and forgets that it replaces a machine. It reports whether
+// there was anything. It does not search by the Node's name, because another machine may have that
+// name now.
 func (l *Ledger) Release(repair string) bool {
 	before := len(l.Slots) + len(l.Orphans)
 	l.Slots = slices.DeleteFunc(slices.Clone(l.Slots), func(s Slot) bool { return s.Repair == repair })
@@ -130,7 +137,7 @@ func (l *Ledger) Release(repair string) bool {
 	return len(l.Slots)+len(l.Orphans) != before
 }
 
-// SlotOf is the slot of the node's own repair; nil: it has none.
+// SlotOf returns the slot of the node's own repair; nil: none.
 func (l *Ledger) SlotOf(node string) *Slot {
 	for i, s := range l.Slots {
 		if s.Kind == "" && s.Node == node {
@@ -140,7 +147,7 @@ func (l *Ledger) SlotOf(node string) *Slot {
 	return nil
 }
 
-// ReleaseMachine frees what the repairs of the Node's machine hold whose record nobody can read.
+// ReleaseMachine frees what repairs of the Node's machine with unreadable records hold.
 func (l *Ledger) ReleaseMachine(n *corev1.Node) {
 	l.releaseSlot(n)
 	l.Orphans = slices.DeleteFunc(l.Orphans, func(o Orphan) bool { return remediations.SameMachine(o.UID, o.ProviderID, n) })
@@ -151,15 +158,16 @@ func (l *Ledger) releaseSlot(n *corev1.Node) {
 	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == remediations.KindNode && s.Of(n) })
 }
 
-// Of says that the slot's repair is of the Node's machine.
+// Of reports whether the slot's repair is of the Node's machine.
 func (s Slot) Of(n *corev1.Node) bool { return remediations.SameMachine(s.UID, s.ProviderID, n) }
 
-// Outlives says that the repair goes on in the ledger when its Node is gone.
+// Outlives reports whether the repair continues in the ledger when its Node is gone.
 func (l *Ledger) Outlives(repair string) bool {
 	return slices.ContainsFunc(l.Orphans, func(o Orphan) bool { return o.Record.ID == repair })
 }
 
-// Replacing is the repair that replaces, or replaced, the machine of a Node of that name or of that machine; nil: none.
+// Replacing returns the repair that replaces, or replaced, the machine of a Node with that name or
+// machine; nil: none.
 func (l *Ledger) Replacing(n *corev1.Node) *Orphan {
 	for i := range l.Orphans {
 		o := &l.Orphans[i]
@@ -170,7 +178,8 @@ func (l *Ledger) Replacing(n *corev1.Node) *Orphan {
 	return nil
 }
 
-// Forget drops what was counted against the Node's machine, and how many GPUs it had, when a person resets it.
+// Forget removes what was counted against the Node's machine, and how many GPUs it had, when a
+// person resets the machine.
 func (l *Ledger) Forget(n *corev1.Node) {
 	delete(l.Repairs, Machine(n))
 	delete(l.Cures, remediations.MachineOf(n))
@@ -180,7 +189,7 @@ func (l *Ledger) Forget(n *corev1.Node) {
 	delete(l.Ends, n.Name)
 }
 
-// Begun are the disruptive repairs that began on the machine in the window, other than the repair named.
+// Begun returns the disruptive repairs other than except that began on the machine in the window.
 func (l *Ledger) Begun(machine, except string, now time.Time, window time.Duration) []Begun {
 	return slices.DeleteFunc(slices.Clone(l.Repairs[machine]), func(b Begun) bool { return b.Repair == except || now.Sub(b.At) >= window })
 }
@@ -189,7 +198,8 @@ func (l *Ledger) prune(c *remediations.Config, now time.Time) {
 	pruneBegun(l.Repairs, now, c.Limits.RepairsWindow)
 	l.pruneCures(c, now)
 	l.Wide = slices.DeleteFunc(l.Wide, func(b Begun) bool { return now.Sub(b.At) >= WideApart })
-	// A repair that waits between two attempts may put its moves back as late as a day after the last one.
+	// A repair that waits between two attempts may undo its moves as late as a day after the last
+	// one.
 	pruneBegun(l.Moves, now, max(c.Limits.RepairsWindow, c.Limits.Locations.PerLocation, 2*remediations.PendingFor))
 }
 
@@ -204,10 +214,12 @@ func pruneBegun(all map[string][]Begun, now time.Time, window time.Duration) {
 	}
 }
 
-// Gone says that the orphan's Node is no longer there: n is the one that has its name by now, or nil.
+// Gone reports whether the orphan's Node no longer exists. n is the Node that has its name now, or
+// nil.
 func (o *Orphan) Gone(n *corev1.Node) bool { return n == nil || string(n.UID) != o.UID }
 
-// Knows says that the ledger names the repair of a node: its slot, the machine that it replaces, or that it began on a machine.
+// Knows reports whether the ledger names the node's repair: in a slot, as the replacement of a
+// machine, or as begun on a machine.
 func (l *Ledger) Knows(repair string) bool {
 	for _, begun := range l.Repairs {
 		if slices.ContainsFunc(begun, func(b Begun) bool { return b.Repair == repair }) {

@@ -2,8 +2,9 @@ package ledger
 
 import "reflect"
 
-// statusMore has the fields of Status that stand under a data key of their own. Versions of Drydock before them refuse a ledger with a
-// field in "status" that they do not know, and pass over a data key that they do not know. A new field of Status belongs here, too.
+// statusMore has the fields of Status that have a data key of their own. Versions of Drydock before
+// them refuse a ledger with an unknown field in "status", but ignore an unknown data key. A new
+// field of Status belongs here, too.
 type statusMore struct {
 	WentBack  *WentBack         `json:"wentBack,omitempty"`
 	Admission *Admission        `json:"admission,omitempty"`
@@ -13,7 +14,7 @@ type statusMore struct {
 	Unwritten map[string]string `json:"unwritten,omitempty"`
 }
 
-// more takes those fields out of the status, put puts them in.
+// more returns those fields of the status. put sets them.
 func (s *Status) more() statusMore {
 	return statusMore{s.WentBack, s.Admission, s.Aside, s.Denied, s.Limited, s.Unwritten}
 }
@@ -22,13 +23,13 @@ func (s *Status) put(m statusMore) {
 	s.WentBack, s.Admission, s.Aside, s.Denied, s.Limited, s.Unwritten = m.WentBack, m.Admission, m.Aside, m.Denied, m.Limited, m.Unwritten
 }
 
-// firstPart is the status as the data key "status" has it, morePart as "statusMore" has it.
+// firstPart is the status in the data key "status", and morePart in "statusMore".
 type (
 	firstPart Status
 	morePart  Status
 )
 
-// UnmarshalJSON reads all fields of the status: for some time, all of them stood under the one key.
+// UnmarshalJSON reads all fields of the status: for some time, all of them were under the one key.
 func (p *firstPart) UnmarshalJSON(data []byte) error { return (*Status)(p).UnmarshalJSON(data) }
 
 func (p *firstPart) MarshalJSON() ([]byte, error) {

@@ -13,9 +13,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Unknown are the fields of one entry that this version does not know, as one JSON object; empty: there are none. A newer Drydock wrote
-// them. They stay with their entry and are written again. No decision rests on them. For what stands deeper in the entry, the object has
-// the name of the known field, the number in the list, or the key of the map.
+// Unknown are the fields of one entry that this version does not know, as one JSON object; empty:
+// none. A newer Drydock wrote them. They stay with their entry and are written back. No decision
+// depends on them. For deeper levels of the entry, the object has the name of the known field, the
+// index in the list, or the key of the map.
 type Unknown string
 
 var (
@@ -23,10 +24,10 @@ var (
 	textUnmarshaler = reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()
 )
 
-// decodeEntry reads one entry into the struct and gives the fields that the struct does not have.
+// decodeEntry reads one entry into the struct and returns the fields that the struct does not have.
 func decodeEntry(data []byte, into any) (Unknown, error) {
 	if remediations.DecodeStrict(string(data), into) == nil {
-		return "", nil // as nearly all of them
+		return "", nil // as for nearly all entries
 	}
 	reflect.ValueOf(into).Elem().SetZero()
 	known, unknown, err := separate(data, reflect.TypeOf(into).Elem(), false)
@@ -51,7 +52,8 @@ func encodeEntry(entry any, unknown Unknown) ([]byte, error) {
 	return merge(data, []byte(unknown), reflect.TypeOf(entry))
 }
 
-// separate parts the JSON value into what the type has and what it has not; unknown is nil where there is nothing of that.
+// separate splits the JSON value into the part that the type has and the part that it lacks.
+// unknown is nil if there is no such part.
 func separate(data json.RawMessage, t reflect.Type, leaf bool) (known, unknown json.RawMessage, err error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -113,7 +115,7 @@ func separate(data json.RawMessage, t reflect.Type, leaf bool) (known, unknown j
 	return json.RawMessage(remediations.EncodeJSON(parts)), objectOf(others), nil
 }
 
-// merge puts the unknown fields back, those whose place is still there.
+// merge puts back the unknown fields whose place still exists.
 func merge(data, unknown json.RawMessage, t reflect.Type) (json.RawMessage, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -164,7 +166,7 @@ func merge(data, unknown json.RawMessage, t reflect.Type) (json.RawMessage, erro
 	return json.RawMessage(remediations.EncodeJSON(all)), nil
 }
 
-// objectOf writes the object by the order of its names; nil: it has none.
+// objectOf writes the object in the order of its names; nil: it has none.
 func objectOf(fields map[string]json.RawMessage) json.RawMessage {
 	if len(fields) == 0 {
 		return nil
@@ -172,13 +174,14 @@ func objectOf(fields map[string]json.RawMessage) json.RawMessage {
 	return json.RawMessage(remediations.EncodeJSON(fields))
 }
 
-// readsItself says that the type reads its own JSON, so that nothing in it can be told apart here.
+// readsItself reports whether the type reads its own JSON, so that its unknown fields cannot be
+// separated here.
 func readsItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(unmarshaler) || p.Implements(textUnmarshaler)
 }
 
-// fieldsOf are the fields of the struct by their names in JSON.
+// fieldsOf returns the fields of the struct by their names in JSON.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for i := range t.NumField() {
@@ -197,8 +200,8 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// UnknownFields names what the ledger has and this version does not know: keys of the ConfigMap, and fields of entries with the part in
-// which they stand. It names at most ten.
+// UnknownFields names what the ledger has and this version does not know: keys of the ConfigMap,
+// and fields of entries with the name of their part. It names at most ten.
 func (l *Ledger) UnknownFields() []string {
 	if l == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// wholeLedger has each part and each kind of entry.
+// wholeLedger returns a ledger with each part and each kind of entry.
 func wholeLedger() *ledger.Ledger {
 	begun := []ledger.Begun{{Repair: "r1", At: scene.Noon}, {Repair: "r2", At: scene.Noon}}
 	r := ReadJournal(scene.InFlight(scene.Bare("n2"), "reboot")).Record
@@ -33,7 +33,8 @@ func wholeLedger() *ledger.Ledger {
 	}
 }
 
-// objects are where fields may stand in a part of the ledger: a path each, in which * stands for each key or each entry.
+// objects are the paths at which fields may be in a part of the ledger. * stands for each key or
+// each entry.
 var objects = map[string][][]string{
 	"slots": {{"*"}}, "repairs": {{"*", "*"}}, "moves": {{"*", "*"}}, "wide": {{"*"}}, "cures": {{"*", "*"}, {"*", "*", "step"}}, "unseen": {{"*"}}, "ends": {{"*", "*"}},
 	"orphans":    {{"*"}, {"*", "record"}, {"*", "record", "intent"}, {"*", "record", "step"}},
@@ -62,8 +63,8 @@ func visit(v any, path []string, f func(map[string]any)) {
 	}
 }
 
-// TestUnknownFieldsAreKept: whatever fields a newer Drydock added, wherever they stand, a decode and an encode loses none of them, and
-// changes no field that is known.
+// TestUnknownFieldsAreKept: decoding and encoding loses no field that a newer Drydock added, in any
+// place, and changes no known field.
 func TestUnknownFieldsAreKept(t *testing.T) {
 	value := rapid.SampledFrom([]string{`1`, `1.0`, `12345678901234567890123`, `"<&>"`, `null`, `[]`, `{}`, `{"a":[{"node":"n9"}],"b":"\u00e9"}`, `true`, `""`})
 	name := rapid.SampledFrom([]string{"lane", "newer", "x-1", "0", "node2", "unknown"})
@@ -106,7 +107,7 @@ func TestUnknownFieldsAreKept(t *testing.T) {
 	})
 }
 
-// ordered is the JSON with the names of each object in their order, and each number as it was written.
+// ordered returns the JSON with the names of each object sorted, and each number as written.
 func ordered(t require.TestingT, text string) string {
 	var raw json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(text), &raw))
@@ -127,7 +128,8 @@ func ordered(t require.TestingT, text string) string {
 	return text
 }
 
-// TestUnknownFieldsStayWithTheirEntry: other entries come and go, and the status is written anew.
+// TestUnknownFieldsStayWithTheirEntry: while other entries come and go, and the status is written
+// again.
 func TestUnknownFieldsStayWithTheirEntry(t *testing.T) {
 	data := (&ledger.Ledger{}).Encode()
 	data[ledger.KeySlots] = `[{"node":"n1","policy":"p","repair":"r1","attempt":"a","since":"2026-01-01T00:00:00Z"},{"node":"n2","policy":"p","repair":"r2","attempt":"a","since":"2026-01-01T00:00:00Z","lane":1.0}]`
@@ -148,7 +150,7 @@ func TestUnknownFieldsStayWithTheirEntry(t *testing.T) {
 	require.NotContains(t, l.Encode()[ledger.KeyStatus], `"share":3`, "what it was about is gone")
 }
 
-// TestUnknownFieldsAreNamedBriefly: a log and a status line are short.
+// TestUnknownFieldsAreNamedBriefly: a log line and a status line are short.
 func TestUnknownFieldsAreNamedBriefly(t *testing.T) {
 	l := &ledger.Ledger{Others: map[string]string{}}
 	require.Empty(t, l.UnknownFields())
@@ -161,8 +163,9 @@ func TestUnknownFieldsAreNamedBriefly(t *testing.T) {
 	require.LessOrEqual(t, len(names[0]), 90)
 }
 
-// TestUnknownFieldsOutliveTheirEntrysNextVersion: the slot of a repair's next attempt, a cancel that was seen again, and what else is written
-// over about one repair. An entry about another repair takes over none.
+// TestUnknownFieldsOutliveTheirEntrysNextVersion: for the slot of a repair's next attempt, a cancel
+// that was seen again, and every other update about one repair. An entry about another repair gets
+// none of these fields.
 func TestUnknownFieldsOutliveTheirEntrysNextVersion(t *testing.T) {
 	c := endsConfig()
 	n, newer := nodeOf("u1", "civo://1"), ledger.Unknown(`{"newer":1}`)

@@ -10,7 +10,7 @@ import (
 // WideApart is the least time between two repairs that change the whole cluster.
 const WideApart = time.Hour
 
-// widened counts a repair that changes the whole cluster; of each repair the last time.
+// widened counts a repair that changes the whole cluster. Of each repair it keeps the last time.
 func (l *Ledger) widened(repair string, when time.Time) {
 	next := Begun{Repair: repair, At: when}
 	l.Wide = slices.DeleteFunc(l.Wide, func(b Begun) bool {
@@ -22,7 +22,7 @@ func (l *Ledger) widened(repair string, when time.Time) {
 	l.Wide = append(l.Wide, next)
 }
 
-// LastWide is when another repair than the one named last changed the whole cluster.
+// LastWide returns when a repair other than except last changed the whole cluster.
 func (l *Ledger) LastWide(except string) (last Begun) {
 	for _, b := range l.Wide {
 		if b.Repair != except && b.At.After(last.At) {
@@ -32,8 +32,8 @@ func (l *Ledger) LastWide(except string) (last Begun) {
 	return last
 }
 
-// rebuildWide is the part of Rebuild that speaks of the whole cluster. An ended repair counts from its end: when it
-// took the step is not known any more.
+// rebuildWide is the part of Rebuild about the whole cluster. An ended repair counts from its end,
+// because the time of its step is unknown.
 func (l *Ledger) rebuildWide(c *remediations.Config, j remediations.Journal) {
 	wide := func(done remediations.Attempt) bool { return c.Remediation(done.Name).ClusterWide }
 	for _, e := range j.Whole() {

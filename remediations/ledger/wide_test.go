@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestLedgerRemembersWhatChangedTheWholeCluster, also when a person deletes it.
+// TestLedgerRemembersWhatChangedTheWholeCluster, even after a person deleted the ledger.
 func TestLedgerRemembersWhatChangedTheWholeCluster(t *testing.T) {
 	c, n := scene.LimitsAlone(), scene.Bare("n1")
 	c.Provided = map[string]bool{"apply-cni": true}

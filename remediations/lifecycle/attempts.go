@@ -9,8 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Cured asks whether the repair's cure is proven: the target well, the alert gone while its source lives, all of it for proofFor,
-// and asked for again at the end of that time. ok is false where the target is not well.
+// Cured decides whether the repair's cure is proven: the target is well and the alert gone while
+// its source is alive, all of it for proofFor and confirmed again at the end of that time. ok is
+// false if the target is not well.
 func (t *Target) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bool) {
 	r := t.Record
 	if p == nil {
@@ -22,7 +23,8 @@ func (t *Target) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bo
 	}
 	due := now.Add(-t.Config.MaxStaleness)
 	matured := !t.WellSince.IsZero() && !now.Before(t.WellSince.Add(p.ProofFor))
-	// What is asked for at the end of that time must still be fresh when it is used: this process may have slept since.
+	// An answer requested at the end of that time must still be fresh when it is used: this process
+	// may have slept since.
 	if end := t.WellSince.Add(p.ProofFor); matured && end.After(due) {
 		due = end
 	}
@@ -81,7 +83,7 @@ func (t *Target) awaitProof(now time.Time) Decision {
 	return t.LookAgain(d, now, lookProof)
 }
 
-// goOn goes on after an attempt whose proof did not come.
+// goOn continues after an attempt whose proof did not come.
 func (t *Target) goOn(now time.Time) Decision {
 	r := t.Record
 	p := t.PolicyOf(r)
@@ -105,7 +107,7 @@ func (t *Target) goOn(now time.Time) Decision {
 	case t.Stale(), unseen:
 		return Decision{
 			Verb: VerbLook, Policy: p, Ask: Ask{Alerts: t.Stale(), Observation: unseen},
-			Well: !t.WellSince.IsZero(), Message: "looking before the next " + t.Next, // which is no break of what was well
+			Well: !t.WellSince.IsZero(), Message: "looking before the next " + t.Next, // which does not interrupt the time that it was well
 		}
 	}
 	c := t.Candidate(p, t.AlertBy(r.Cause.Alert), r.Cause, r.Step, now)
@@ -150,20 +152,21 @@ func (t *Target) HeldTooLong(now time.Time) Decision {
 }
 
 const (
-	// LookAgain is how soon a target that cannot be repaired is looked at again, lookElsewhere how soon one whose node is held is
-	// looked for elsewhere, lookProof how soon one that was repaired is looked at again.
+	// LookAgain is how soon a target that cannot be repaired is observed again. LookElsewhere is
+	// how soon a target is looked for on other nodes while its node is held. lookProof is how soon
+	// a repaired target is observed again.
 	LookAgain     = 15 * time.Second
 	LookElsewhere = time.Minute
 	lookProof     = 5 * time.Second
 )
 
-// Unseen says that it was not looked at within the time.
+// Unseen reports whether the target was not observed within the time.
 func (t *Target) Unseen(now time.Time, within time.Duration) bool {
 	return t.SeenAt.IsZero() || now.Sub(t.lookedAt()) >= within
 }
 
-// lookedAt is the time from which the next look is counted: the end of a look that was too slow, so that there is a pause before
-// the next one, else the beginning.
+// lookedAt returns the time when the wait for the next observation begins. That is the beginning of
+// the last one or, if it was too slow, its end, so that there is a pause in between.
 func (t *Target) lookedAt() time.Time {
 	if t.tooSlow() != nil {
 		return t.SeenAt.Add(t.LookTook)
@@ -171,7 +174,7 @@ func (t *Target) lookedAt() time.Time {
 	return t.SeenAt
 }
 
-// LookAgain makes the decision one that looks again after the time.
+// LookAgain makes the decision observe the target again after the time.
 func (t *Target) LookAgain(d Decision, now time.Time, after time.Duration) Decision {
 	if t.Unseen(now, after) {
 		d.Ask.Observation = true

@@ -9,16 +9,16 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// BreakGlassFor is how long break-glass counts once it is set.
+// BreakGlassFor is how long break-glass holds after it was set.
 const BreakGlassFor = time.Hour
 
-// BreakGlassExpired says that the hour is over.
+// BreakGlassExpired reports whether that time has ended.
 func (s *State) BreakGlassExpired(now time.Time) bool {
 	since := s.BreakGlassSince()
 	return !since.IsZero() && !now.Before(since.Add(BreakGlassFor))
 }
 
-// BreakGlassSince is when the key was first seen; zero: not yet, or nobody knows.
+// BreakGlassSince returns when Drydock first saw the annotation; zero: not yet, or unknown.
 func (s *State) BreakGlassSince() time.Time {
 	if s.Ledger == nil {
 		return time.Time{}
@@ -29,13 +29,13 @@ func (s *State) BreakGlassSince() time.Time {
 	return time.Time{}
 }
 
-// BreakGlassSet says whether a person set drydock.dev/break-glass on the node, whatever it says.
+// BreakGlassSet reports whether a person set drydock.dev/break-glass on the node, with any value.
 func BreakGlassSet(n *corev1.Node) bool {
 	_, ok := n.Annotations[remediations.BreakGlassKey]
 	return ok
 }
 
-// BreakGlassWhy is why the key was set, cut as the ledger keeps it.
+// BreakGlassWhy returns the reason in the annotation, shortened as the ledger stores it.
 func BreakGlassWhy(n *corev1.Node) string {
 	return text.Line(n.Annotations[remediations.BreakGlassKey], 80)
 }

@@ -9,8 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// answer is what became of the call for the intent. A call that this process knows nothing of was made, or not, by one that
-// is gone: it counts as issued. underWay: it may still be answered until the deadline.
+// answer returns the outcome of the call for the intent. A call that this process does not know
+// counts as issued, because a process that no longer runs may have made it. underWay: an answer may
+// still come until the deadline.
 func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remediations.CallOutcome, why string, underWay bool) {
 	switch {
 	case c == nil || c.IntentID != intentID:
@@ -21,12 +22,13 @@ func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remedia
 	return remediations.CallUnknown, "the call had no answer in time", now.Before(deadline)
 }
 
-// clockBehind is what is said of a repair whose last step is in this process's future.
+// clockBehind is the message for a repair whose last step is in this process's future.
 const clockBehind = "this process's clock is behind the repair's last step; it cannot distinguish what it sees from what was there before"
 
-// withheld says that certainly nothing was done, so that the attempt is given back. Only the process that made the call can know: to
-// every other one an intent without an outcome counts as issued. tooLong: the target itself is not the reason (the intent grew too
-// old, the API server or the provider did not answer), and that has lasted for as long as a repair may be held at most.
+// withheld reports whether certainly nothing was done, so that the attempt does not count. Only the
+// process that made the call can know this. For every other process an intent without an outcome
+// counts as issued. tooLong: the target itself is not the cause (the intent grew too old, or the
+// API server or the provider did not answer). This has lasted for as long as a repair may be held.
 func (c *Call) withheld(r *remediations.Record, now time.Time) (back, tooLong bool) {
 	if c == nil || c.Withheld == "" || c.IntentID != r.Intent.ID || c.Outcome != remediations.CallRefused {
 		return false, false
@@ -36,40 +38,46 @@ func (c *Call) withheld(r *remediations.Record, now time.Time) (back, tooLong bo
 }
 
 const (
-	// unreachableAfter is after how many calls in a row that could not be made the step is held as ProviderUnreachable.
+	// unreachableAfter is how many calls in a row must fail before the step is held as
+	// ProviderUnreachable.
 	unreachableAfter = 5
 	// CallAgain is how long Drydock then waits before each further call.
 	CallAgain = 5 * time.Minute
 )
 
-// Unreachable says that the calls for the step on record could not be made, again and again.
+// Unreachable reports whether the calls for the step on record failed repeatedly.
 func Unreachable(r *remediations.Record) bool { return r != nil && r.Unreached >= unreachableAfter }
 
-// UnreachableAlone says that as many of them, the last ones, failed because of this machine.
+// UnreachableAlone reports whether the last of these calls, as many as Unreachable needs, failed
+// because of this machine.
 func UnreachableAlone(r *remediations.Record) bool { return r != nil && r.Alone >= unreachableAfter }
 
-// Call is one call to a provider, or one run of a step that takes its time.
+// Call is one call to a provider, or one run of a repeatable step.
 type Call struct {
 	IntentID string
 	// Outcome is empty while the call is under way.
 	Outcome remediations.CallOutcome
 	Why     string
-	// Withheld is why the last look withheld the call, so that nothing left this process; empty: it did not.
+	// Withheld is why the last look withheld the call, so that nothing left this process; empty:
+	// the call was made.
 	Withheld remediations.Reason
-	// Alone: the provider says that the call failed because of this machine. Otherwise its cause may be one of all machines, or
-	// Drydock's own.
+	// Alone: according to the provider, the call failed because of this machine. Otherwise the
+	// cause may concern all machines, or Drydock itself.
 	Alone bool
-	// Stop: the provider refuses the account. The policy is stopped only when calls for two machines were refused so.
+	// Stop: the provider refuses Drydock's account. The policy is stopped only after such refusals
+	// for two machines.
 	Stop bool
-	// Note is how far a step is that takes its time; Blocked names what is in its way, and stays while that does.
+	// Note is the progress of a repeatable step. Blocked names what blocks it, for as long as it
+	// does.
 	Note, Blocked string
-	// Silence is the id of the silence that was made when the call was accepted.
+	// Silence is the id of the silence that Drydock created when the call was accepted.
 	Silence string
 }
 
-// giveBack takes an attempt off the record for which certainly nothing was done. The repair waits for a moment, and goes on with
-// the same attempt once no guard holds it. What cannot be called again and again is held as ProviderUnreachable: it costs no attempt,
-// so the plan does not go on to a step that costs more.
+// giveBack removes an attempt from the record, because certainly nothing was done. The repair waits
+// for a moment, and repeats the attempt once no guard holds it. A call that fails repeatedly is
+// held as ProviderUnreachable. This costs no attempt, so the plan does not continue to a more
+// invasive step.
 func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time.Duration, now time.Time) Decision {
 	r = r.Clone()
 	if n := len(r.Done); n > 0 && r.Done[n-1] == r.Step.Issued() {
@@ -84,7 +92,7 @@ func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time
 		}
 	}
 	reason, message := c.Withheld, c.Why
-	if !strings.Contains(message, "nothing was done") { // as a provider's sentence may say
+	if !strings.Contains(message, "nothing was done") { // the provider's message may contain it
 		message = "nothing was done: " + message
 	}
 	if reason == remediations.ReasonCallWithheld {
@@ -105,7 +113,8 @@ func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time
 	return d
 }
 
-// AfterWithheld waits before the attempt that was given back: what withheld it may do so again.
+// AfterWithheld waits before a withheld attempt is made again, because the same cause may withhold
+// it again.
 func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Duration, now time.Time) (Decision, bool) {
 	if Unreachable(r) {
 		wait = max(wait, CallAgain)

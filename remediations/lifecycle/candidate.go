@@ -7,32 +7,34 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// Candidate is one repair that might act now, as the guards see it.
+// Candidate is one repair that may act now, as the guards see it.
 type Candidate struct {
 	*State
 	Now    time.Time
 	Policy *remediations.Policy
 	Step   remediations.StepRef
-	// Alert is the repair's, Request what a person asked for; a repair has one of the two.
+	// Alert is the alert of the repair, and Request what a person requested. A repair has one of
+	// the two.
 	Alert   *remediations.Alert
 	Request string
-	// Kind is what it is a repair of, and Subject that target in a sentence.
+	// Kind is the kind of the target. Subject names the target in messages.
 	Kind    remediations.Kind
 	Subject string
-	// target is the one that it repairs; nil: nothing is known of it, for a guard that is asked alone.
+	// target is the target that the candidate repairs; nil: unknown, if a guard is asked alone.
 	target *Target
-	// Spent says why there is no further attempt; empty: there may be.
+	// Spent is why no further attempt is made; empty: one may be.
 	Spent   string
 	Verdict alerts.Verdict
-	// Repair is the id of the repair that would act, where it has acted before; empty: it has not.
+	// Repair is the id of the repair if it has acted before; empty: it has not.
 	Repair string
-	// Own is the id under which it would act, new or not: what was counted for it does not hold it.
+	// Own is the id of the repair, new or not. What was counted for this id does not hold the
+	// candidate.
 	Own string
 }
 
 func (c *Candidate) Remediation() remediations.Remediation { return c.Config.Remediation(c.Step.Name) }
 
-// record is the repair of its target; nil: there is none.
+// record returns the repair of its target; nil: none.
 func (c *Candidate) record() *remediations.Record {
 	if c.target == nil {
 		return c.Journal.Record
@@ -40,10 +42,10 @@ func (c *Candidate) record() *remediations.Record {
 	return c.target.Record
 }
 
-// Acted says that the repair has issued a step already.
+// Acted reports whether the repair has already issued a step.
 func (c *Candidate) Acted() bool { return c.Repair != "" }
 
-// By says by what right it would act.
+// By returns what the candidate acts for: a person's request, or its policy.
 func (c *Candidate) By() string {
 	if c.Request != "" {
 		return "as " + remediations.RequestKey + " asked: " + c.Request

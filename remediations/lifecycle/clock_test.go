@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// aheadBy puts a scene's node into the hands of a leader whose clock was ahead by so much for a moment.
+// aheadBy returns the state of a scene's node after the clock of a leader was ahead by that much
+// for a moment.
 func aheadBy(t *testing.T, by time.Duration, agree bool) *lifecycle.State {
 	t.Helper()
 	s := (&scene.Scene{}).State(t)
@@ -31,8 +32,9 @@ func aheadBy(t *testing.T, by time.Duration, agree bool) *lifecycle.State {
 	return s
 }
 
-// TestEndsFromTheFutureAreClamped: the last repair ended in a month by what a wrong clock wrote. Where most leases agree with this
-// clock that is set right, durably, and the cool-down is over in its own time. Where they do not, this clock may be the wrong one.
+// TestEndsFromTheFutureAreClamped: by the times of a wrong clock, the last repair ended in a month.
+// If most leases agree with this clock, the time is corrected durably, and the cooldown ends as
+// usual. Otherwise this clock may be the wrong one.
 func TestEndsFromTheFutureAreClamped(t *testing.T) {
 	const month = 30 * 24 * time.Hour
 	for name, c := range map[string]struct {
@@ -72,7 +74,8 @@ func TestEndsFromTheFutureAreClamped(t *testing.T) {
 	})
 }
 
-// TestACancelFromTheFutureIsClamped: it holds its alert until the alert begins anew, and not for a month beyond.
+// TestACancelFromTheFutureIsClamped: it holds its alert until the alert starts again, and not for
+// another month.
 func TestACancelFromTheFutureIsClamped(t *testing.T) {
 	s := (&scene.Scene{}).State(t)
 	a := s.Journal.Alerts[0]
@@ -84,7 +87,7 @@ func TestACancelFromTheFutureIsClamped(t *testing.T) {
 	require.Equal(t, scene.Noon, d.Alerts[0].Cancelled.At)
 }
 
-// TestDeadlinesFromFarAwayAreClamped: of a repair that is held, a drain, a sidecar and a location.
+// TestDeadlinesFromFarAwayAreClamped: of a held repair, a drain, a sidecar and a location.
 func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {
 	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {

@@ -9,116 +9,131 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Verb is what is to be done about a node now.
+// Verb is what to do about a node now.
 type Verb string
 
 const (
-	// VerbRest: nothing is asked.
+	// VerbRest: nothing is to be done.
 	VerbRest Verb = "Rest"
-	// VerbLook: what is known is too old to decide by; Ask says what to read again.
+	// VerbLook: the known facts are too old for a decision. Ask says what to read again.
 	VerbLook Verb = "Look"
-	// VerbHold: a guard holds; Reason and Message say which and why.
+	// VerbHold: a guard holds the repair. Reason and Message say which guard and why.
 	VerbHold Verb = "Hold"
-	// VerbIssue: take the slot, write Record, then act.
+	// VerbIssue: take the slot, write Record, then make the call.
 	VerbIssue Verb = "Issue"
-	// VerbVerify: the call is over; write Record and wait for proof.
+	// VerbVerify: the call has ended. Write Record and wait for proof.
 	VerbVerify Verb = "Verify"
-	// VerbWait: in flight, and nothing is due.
+	// VerbWait: a repair is in flight, and nothing is due.
 	VerbWait Verb = "Wait"
-	// VerbResume: a repeatable step is on record as under way, and this process is not doing it yet.
+	// VerbResume: a repeatable step is under way according to the record, and this process does not
+	// run it yet.
 	VerbResume Verb = "Resume"
-	// VerbEnd: the repair is over; Ended says how.
+	// VerbEnd: the repair has ended. Ended says how.
 	VerbEnd Verb = "End"
-	// VerbDrop: a Pending repair that never acted is no longer wanted; its record goes without a trace in the history.
+	// VerbDrop: a Pending repair that never acted is no longer wanted. Its record is removed
+	// without an entry in the history.
 	VerbDrop Verb = "Drop"
-	// VerbReset: a person wants an exhausted or malformed record forgotten.
+	// VerbReset: a person wants Drydock to forget an exhausted or malformed record.
 	VerbReset Verb = "Reset"
 )
 
 // Verbs is the closed list.
 var Verbs = []Verb{VerbRest, VerbLook, VerbHold, VerbIssue, VerbVerify, VerbWait, VerbResume, VerbEnd, VerbDrop, VerbReset}
 
-// Ask is what must be read again before a decision can be made: the Alertmanagers, the node's lease, all leases; and of
-// the provider, the machine before a step, and whether it was replaced; and how a sidecar is, or a location of the mesh; and
-// the signs of the policy's witness that the watched Node does not show.
+// Ask is what must be read again before a decision: the Alertmanagers, the node's lease, or all
+// leases. Survey is the provider's answer about the machine before a step, and Replacement its
+// answer after one. Observation is the state of a sidecar or a mesh location. Witness are the signs
+// that the watched Node does not show.
 type Ask struct{ Alerts, Lease, Heartbeats, Survey, Replacement, Observation, Witness bool }
 
-// Decision is what is to be done about one node, and why.
+// Decision is what to do about one node, and why.
 type Decision struct {
 	Verb    Verb
 	Reason  remediations.Reason
 	Message string
-	// Fleetwide: what holds it is not the node's own, and is told once for all.
+	// Fleetwide: the cause of the hold is not the node's own, and is reported once for all nodes.
 	Fleetwide bool
-	// Recheck is when to decide again though nothing changed; zero: only on a change.
+	// Recheck is when to decide again even if nothing changes; zero: only on a change.
 	Recheck time.Time
 	Ask     Ask
-	// AskStep is the step about which Ask.Survey is. Without that, it is the one about which it will be if Alertmanager
-	// confirms the alert, so that the provider may be asked meanwhile.
+	// AskStep is the step that Ask.Survey is about. Without Ask.Survey it is the step that follows
+	// if Alertmanager confirms the alert, so that the provider can be asked meanwhile.
 	AskStep remediations.StepOn
 
 	Policy *remediations.Policy
-	// Signs are those of which one must still say Ill at the last look before the side effect; none: nobody is asked.
+	// Signs are the signs for the last look: one of them must still be Ill before the side effect.
+	// None: no sign is read.
 	Signs []signs.Sign
-	// Record is the record to write; nil with End, Drop and Reset, which remove it, and where nothing is to be written.
+	// Record is the record to write. It is nil with End, Drop and Reset, which remove the record,
+	// and if nothing is to be written.
 	Record *remediations.Record
-	// Ended is the entry that the history gets instead.
+	// Ended is the entry that the history gets when the record is removed.
 	Ended *remediations.Entry
-	// Superseded is a record by which nothing goes on, and which is removed: see Journal.Superseded.
+	// Superseded is a record that no repair continues from, and that is removed: see
+	// Journal.Superseded.
 	Superseded *remediations.Record
 	NodeWrite
 	LedgerWrite
-	// PutBack are the moves of leadership to put back, the newest first: with Issue and with Resume, instead of a move.
+	// PutBack are the moves of leadership to undo, the newest first. Issue and Resume have them
+	// instead of a move.
 	PutBack []remediations.Move
-	// Well says that the node was found well, all but for time: see State.WellSince.
+	// Well reports that the node was found well, and only time is missing: see State.WellSince.
 	Well bool
-	// Heard goes with Well: see State.WellHeard.
+	// Heard accompanies Well: see State.WellHeard.
 	Heard alerts.Heard
-	// Notices are answers to what people wrote on the Node, and warnings about it.
+	// Notices are answers to people's annotations on the Node, and warnings about the Node.
 	Notices []Notice
 }
 
-// NodeWrite is what a decision changes on the Node beside its record and its history's new entry, all in the same write.
+// NodeWrite is what a decision changes on the Node, in the same write as the record and the
+// history's new entry.
 type NodeWrite struct {
-	// Prune are alert keys to remove, Consume are people's keys whose effect this is.
+	// Prune are keys of alerts to remove. Consume are people's keys that this decision answers.
 	Prune, Consume []string
-	// Alerts are alert keys to write, with what they must remember.
+	// Alerts are alerts to write, each with what it must remember.
 	Alerts []remediations.Alert
-	// Cordon makes the node unschedulable. Uncordon takes that back where it is still ours.
+	// Cordon makes the node unschedulable. Uncordon undoes this if the cordon is still Drydock's.
 	Cordon, Uncordon bool
-	// Taint marks the node out of service, since its machine is proven gone. Untaint takes that back.
+	// Taint marks the node out of service, because its machine is proven gone. Untaint removes the
+	// mark.
 	Taint, Untaint bool
-	// Announce are annotations to set, Withdraw those to take off where they are still ours.
+	// Announce are annotations to set. Withdraw are annotations to remove if they are still
+	// Drydock's.
 	Announce, Withdraw []string
-	// LeftOf is the ended repair in the history that leaves Left on the Node from now on; empty: none changes.
+	// LeftOf is the ended repair whose Left in the history changes; empty: none.
 	LeftOf string
 	Left   []remediations.Undo
-	// History is what to write for the history, where some of its times were wrong; nil: nothing.
+	// History is the history to write if some of its times were wrong; nil: no write.
 	History []remediations.Entry
-	// Pause is what to write into PauseKey: somebody wanted to stop a repair, and said it so that nobody can read it.
+	// Pause is what to write into PauseKey: a person wanted to stop a repair, but wrote a value
+	// that cannot be read.
 	Pause string
 }
 
 // LedgerWrite is what a decision changes in the ledger about the policy, beside the slot.
 type LedgerWrite struct {
-	// Relapsed is the cure that did not last: it is counted as failed before the decision is carried out.
+	// Relapsed is the cure that did not last. The ledger counts it as failed before the decision is
+	// carried out.
 	Relapsed *ledger.Cure
-	// Stop is why the policy is stopped until a person resets it; Allow are stopped policies that a person lets go on.
+	// Stop is why the policy is stopped until a person resets it. Allow are stopped policies that a
+	// person lets continue.
 	Stop  string
 	Allow []string
 	// FewerGPUs: a person accepts that the machine has fewer GPUs than the ledger remembers.
 	FewerGPUs bool
-	// Ends are ends of repairs and cancels that the Node says and the ledger lacks. Uncancel are the alerts, by fingerprint, whose
-	// cancel a person's reset ends. CancelsOver are those whose cancel is over: the Node forgets it first, else the ledger would
+	// Ends are ends of repairs and cancels that the Node has and the ledger lacks. Uncancel are the
+	// fingerprints of alerts whose cancel a person's reset ends. CancelsOver are alerts whose
+	// cancel has ended. The Node forgets such a cancel first, because the ledger would otherwise
 	// learn it again.
 	Ends                  []ledger.End
 	Uncancel, CancelsOver []string
 }
 
-// Forgets says that the ledger must forget something before the Node may be written: a reset that only the Node had would not be done.
+// Forgets reports whether the ledger must forget something before the Node is written. If only the
+// Node were written, the reset would not take effect.
 func (w LedgerWrite) Forgets() bool { return len(w.Allow)+len(w.Uncancel) > 0 || w.FewerGPUs }
 
-// Notice is an answer to a person, or a warning to people, sent as an Event.
+// Notice is an answer to a person, or a warning to people. Drydock sends it as an Event.
 type Notice struct {
 	Reason  NoticeReason `json:"reason"`
 	Message string       `json:"message"`
@@ -128,14 +143,16 @@ type Notice struct {
 type NoticeReason string
 
 const (
-	// AnnotationInvalid: the value cannot be understood; the message says how to write it.
+	// AnnotationInvalid: the value cannot be read. The message explains the form.
 	AnnotationInvalid NoticeReason = "AnnotationInvalid"
-	// RequestRefused: the request is understood, and nothing comes of it.
+	// RequestRefused: the request is valid, but Drydock does not carry it out.
 	RequestRefused NoticeReason = "RequestRefused"
-	// NodeUncordoned: pods may come to a node that Drydock could not cure, because somebody took the cordon of its policy back.
+	// NodeUncordoned: pods may be scheduled to a node that Drydock could not cure, because the
+	// policy's cordon was removed.
 	NodeUncordoned NoticeReason = "NodeUncordoned"
-	// NodeWellAgain: a node whose repair tried all steps in vain is well again, and the repair waits for a person.
+	// NodeWellAgain: a node whose repair tried all steps in vain is well again, and the repair
+	// waits for a person.
 	NodeWellAgain NoticeReason = "NodeWellAgain"
-	// BreakGlassExpired: drydock.dev/break-glass was taken off when its hour was over.
+	// BreakGlassExpired: Drydock removed drydock.dev/break-glass when its hour had ended.
 	BreakGlassExpired NoticeReason = "GlassMended"
 )

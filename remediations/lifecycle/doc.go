@@ -1,4 +1,5 @@
-// Package lifecycle decides what is to be done about a target now, whatever its kind: the guards in their order, the phases that a
-// repair goes through, and the proof of its cure. What a record, a policy, the ledger and the fleet are, package remediations says,
-// and its documentation draws the life of a repair. It is as pure: the same State and time give the same Decision.
+// Package lifecycle decides what to do about a target of any kind now: the guards in their order,
+// the phases of a repair, and the proof of its cure. Package remediations defines records,
+// policies, the ledger and the fleet, and its documentation draws the life of a repair. This
+// package is pure, too: the same State and time give the same Decision.
 package lifecycle

@@ -10,42 +10,44 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Source is where something that a guard rests on is seen; several stand side by side.
+// Source is where a guard reads its facts. A value may combine several sources.
 type Source uint8
 
 const (
 	OnNode Source = 1 << iota
-	// OnAlerts: the Alertmanagers. OnLeases: the leases of all nodes. OnFleet: all Nodes. OnLedger: the ledger.
+	// OnAlerts: the Alertmanagers. OnLeases: the leases of all nodes. OnFleet: all Nodes. OnLedger:
+	// the ledger.
 	OnAlerts
 	OnLeases
 	OnFleet
 	OnLedger
 )
 
-// Standing is how a guard stands to a candidate.
+// Standing is a guard's result for a candidate.
 type Standing string
 
 const (
 	GuardPassed Standing = "passed"
 	GuardHolds  Standing = "holds"
-	// GuardNotSeen: what the guard rests on was not seen, so nobody knows.
+	// GuardNotSeen: a source that the guard needs was not read, so its answer is unknown.
 	GuardNotSeen Standing = "not seen"
 	// GuardOtherKind and GuardOtherStep: the guard does not bind this kind of target, or this step.
 	GuardOtherKind Standing = "not for this kind of target"
 	GuardOtherStep Standing = "not for this step"
 )
 
-// GuardAnswer is what one guard says of a candidate.
+// GuardAnswer is one guard's answer about a candidate.
 type GuardAnswer struct {
 	Reason   remediations.Reason `json:"reason"`
 	Standing Standing            `json:"standing"`
-	// Message is what it saw; empty where it does not bind the candidate.
+	// Message is what the guard saw; empty if it does not bind the candidate.
 	Message string `json:"message,omitempty"`
-	// Until is when it lets go, where that is known.
+	// Until is when the guard stops holding, if that is known.
 	Until *time.Time `json:"until,omitempty"`
 }
 
-// Explain asks every guard in order, those behind the first that holds as well. unseen says why what is seen there was not.
+// Explain asks every guard in order, including those after the first that holds. unseen says why a
+// source was not read.
 func (c *Candidate) Explain(unseen map[Source]string) []GuardAnswer {
 	known := map[Source]string{}
 	if c.Snapshot == nil || c.Snapshot.AskedAt.IsZero() {
@@ -94,7 +96,7 @@ func (g Guard) answer(c *Candidate, unseen map[Source]string) GuardAnswer {
 	return a
 }
 
-// unseen says why one of the sources was not seen; empty: all were.
+// unseen returns why one of the sources was not read; empty: all were.
 func (s Source) unseen(why map[Source]string) string {
 	var out []string
 	for one := OnNode; one <= OnLedger; one <<= 1 {
@@ -105,7 +107,7 @@ func (s Source) unseen(why map[Source]string) string {
 	return strings.Join(out, "; ")
 }
 
-// FirstHold is the first of the answers that holds the repair; nil: none does.
+// FirstHold returns the first answer that holds the repair; nil: no answer does.
 func FirstHold(answers []GuardAnswer) *GuardAnswer {
 	i := slices.IndexFunc(answers, func(a GuardAnswer) bool { return a.Standing == GuardHolds })
 	if i < 0 {

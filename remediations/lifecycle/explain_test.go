@@ -17,7 +17,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// explained is a decision with what the guards say of each candidate that it considered, and by which of them it is held.
+// explained is a decision with the guards' answers about each candidate that it considered, and the
+// guard that holds each.
 type explained struct {
 	lifecycle.Decision
 	answers [][]lifecycle.GuardAnswer
@@ -59,8 +60,9 @@ func everyScene(t *testing.T, then func(t *testing.T, e explained, isNode bool))
 	}
 }
 
-// agrees: the first guard that holds by the explanation is the one that holds the candidate, and the reason that the decision about a
-// node gives. A kind beside nodes may find more against the candidate, which no guard asks.
+// agrees checks that the first guard that holds by the explanation is the one that holds the
+// candidate. For a node, it is also the decision's reason. Other kinds may have more against the
+// candidate, which no guard checks.
 func agrees(t require.TestingT, e explained, isNode bool) {
 	holds := func(want *lifecycle.GuardAnswer) func([]lifecycle.GuardAnswer) bool {
 		return func(all []lifecycle.GuardAnswer) bool {
@@ -84,7 +86,7 @@ func agrees(t require.TestingT, e explained, isNode bool) {
 	}
 }
 
-// TestTheExplanationAgreesWithTheDecision in every scene that is pinned.
+// TestTheExplanationAgreesWithTheDecision in every golden scene.
 func TestTheExplanationAgreesWithTheDecision(t *testing.T) {
 	t.Parallel()
 	held := map[Reason]bool{}
@@ -99,7 +101,7 @@ func TestTheExplanationAgreesWithTheDecision(t *testing.T) {
 	}
 }
 
-// TestTheExplanationAgreesWhateverIsWrong at once with a node.
+// TestTheExplanationAgreesWhateverIsWrong with a node at the same time.
 func TestTheExplanationAgreesWhateverIsWrong(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -117,7 +119,7 @@ func TestTheExplanationAgreesWhateverIsWrong(t *testing.T) {
 	})
 }
 
-// TestEveryGuardSaysWhatItSaw where it holds a repair, and where it lets it pass.
+// TestEveryGuardSaysWhatItSaw when it holds a repair, and when it lets the repair pass.
 func TestEveryGuardSaysWhatItSaw(t *testing.T) {
 	t.Parallel()
 	said := make([]map[lifecycle.Standing]bool, len(lifecycle.Guards()))
@@ -139,7 +141,7 @@ func TestEveryGuardSaysWhatItSaw(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotSeenIsNeverPassed: where a source is missing, no guard that rests on it has a word.
+// TestWhatWasNotSeenIsNeverPassed: without a source, no guard that needs it gives an answer.
 func TestWhatWasNotSeenIsNeverPassed(t *testing.T) {
 	t.Parallel()
 	rests := map[lifecycle.Source][]Reason{
@@ -168,7 +170,7 @@ func TestWhatWasNotSeenIsNeverPassed(t *testing.T) {
 	}
 }
 
-// TestASignThatNobodyReadIsNotSeen: the witness says nothing, which lets nothing pass.
+// TestASignThatNobodyReadIsNotSeen: the witness's answer is unknown, so the guard does not pass.
 func TestASignThatNobodyReadIsNotSeen(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]lifecycle.Standing{

@@ -1,6 +1,6 @@
 package lifecycle
 
-// What the tests of the lifecycle ask that nobody else does.
+// Exports that only the tests need.
 
 const WitnessAgain = witnessAgain
 

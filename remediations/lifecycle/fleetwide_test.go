@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestHoldThatIsTheFleetsIsWrittenOnNoNode: a thousand nodes held by one cause are not a thousand writes. Only a record that names another
-// hold, one of the node itself, is corrected.
+// TestHoldThatIsTheFleetsIsWrittenOnNoNode: one cause that holds a thousand nodes must not cause a
+// thousand writes. Only a record with another hold, one of the node itself, is corrected.
 func TestHoldThatIsTheFleetsIsWrittenOnNoNode(t *testing.T) {
 	seen, corrected := 0, 0
 	for _, g := range scene.GoldensIn(t, "../../targets/node/testdata/decide") {
@@ -38,7 +38,8 @@ func TestHoldThatIsTheFleetsIsWrittenOnNoNode(t *testing.T) {
 	require.Positive(t, corrected)
 }
 
-// TestReasonsAreTheNodesOrTheFleets: each reason of the closed list is one or the other, and known.
+// TestReasonsAreTheNodesOrTheFleets: each reason of the closed list is known to be one or the
+// other.
 func TestReasonsAreTheNodesOrTheFleets(t *testing.T) {
 	var fleetwide []Reason
 	for _, r := range Reasons {

@@ -8,13 +8,13 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Finding is a guard's word: why not, and until when where that is known.
+// Finding is what a guard has against a repair, and until when, if known.
 type Finding struct {
 	Message string
 	Until   time.Time
-	// Fleetwide: the cause is not the node's, though the reason may be.
+	// Fleetwide: the cause is not the node's own, even if the reason usually is.
 	Fleetwide bool
-	// Pass: the step is passed over where the plan goes on.
+	// Pass: the step is passed over if the plan has another step.
 	Pass bool
 }
 
@@ -25,19 +25,20 @@ func Because(format string, args ...any) *Finding {
 // Guard is one reason not to repair.
 type Guard struct {
 	Reason remediations.Reason
-	// binds are the kinds of target that it may hold.
+	// binds are the kinds of target that the guard may hold.
 	binds kinds
-	// scope says which remediations it may hold.
+	// scope is the set of remediations that the guard may hold.
 	scope scope
-	// rests says what find rests on: where one of these was not seen, nobody knows what the guard would say.
+	// rests are the sources that find reads. If one of them was not read, the guard's answer is
+	// unknown.
 	rests Source
-	// find returns nil where it has nothing against the repair.
+	// find returns nil if the guard has nothing against the repair.
 	find func(*Candidate) *Finding
-	// passed says what find saw, where it has nothing against the repair.
+	// passed describes what find saw when it has nothing against the repair.
 	passed func(*Candidate) string
 }
 
-// scope is whether a guard speaks of disruption.
+// scope is whether a guard holds only disruptive remediations.
 type scope bool
 
 const (
@@ -45,12 +46,17 @@ const (
 	disruptive scope = true
 )
 
-// guards in the order in which they are asked; the first that finds something holds the repair. RecordMalformed comes
-// before all of them, in Decide: without a record there is no candidate. The table says which kind of target each binds, and
-// whether it binds only what disrupts; no guard asks that itself. Those that speak of people, of alerts and of the node's age are in
-// guards_said.go, those of the fleet, of windows and limits in guards_fleet.go, those of other repairs in guards_repairs.go, NotWitnessed
-// is in guards_witness.go, and what each says where it lets the repair pass is in guards_passed.go. What a kind adds is its own:
-// Target.Guard, and Target.Own where it speaks in the guard's place.
+// guards are in order. The first that finds something holds the repair. RecordMalformed comes
+// before all of them, in Decide: without a record there is no candidate. The table says which kinds
+// of target each guard binds, and whether it binds only disruptive steps; no guard checks this
+// itself.
+//
+// The guards about people are in guards_people.go, and those about alerts and the node's age in
+// guards_alert.go. Those about the fleet, windows and limits are in guards_fleet.go, and those
+// about other repairs in guards_repairs.go. NotWitnessed is in guards_witness.go. guards_passed.go
+// has what each guard says when it lets a repair pass.
+//
+// A kind adds its own checks with Target.Guard, and replaces a guard with Target.Own.
 var guards = []Guard{
 	{remediations.ReasonExcluded, onNodes, whatever, OnNode, excluded, notExcluded},
 	{remediations.ReasonPaused, ofAll, whatever, OnNode, paused, notPaused},
@@ -58,7 +64,7 @@ var guards = []Guard{
 	{remediations.ReasonCordonedByOther, onNodes, whatever, OnNode, cordonedByOther, notCordoned},
 	{remediations.ReasonAlertUnconfirmed, ofAll, whatever, OnAlerts, confirmedAs(remediations.ReasonAlertUnconfirmed), confirmed},
 	{remediations.ReasonBlind, onNodes, whatever, OnAlerts, blind, answered},
-	{remediations.ReasonBlind, onNodesButSidecars, whatever, OnLeases, leasesBlind, leasesFresh}, // a sidecar is asked itself
+	{remediations.ReasonBlind, onNodesButSidecars, whatever, OnLeases, leasesBlind, leasesFresh}, // a sidecar is asked directly
 	{remediations.ReasonWritesDenied, onNodes, whatever, OnLedger, writesDenied, saying("the API server takes what Drydock writes on Nodes")},
 	{remediations.ReasonStoreWentBack, onNodes, disruptive, OnLedger, storeWentBack, saying("the API server's store did not go back to an older state")},
 	{remediations.ReasonSilenced, ofAll, whatever, OnAlerts, confirmedAs(remediations.ReasonSilenced), saying("no silence and no mute time covers the alert")},
@@ -86,7 +92,7 @@ var guards = []Guard{
 	{remediations.ReasonObserving, ofAll, whatever, OnNode, observing, saying("the mode is enforce")},
 }
 
-// Guards are all of them, in the order in which they are asked.
+// Guards returns all guards, in order.
 func Guards() []Guard { return slices.Clone(guards) }
 
 func (s *State) guards() []Guard {
@@ -96,7 +102,8 @@ func (s *State) guards() []Guard {
 	return s.Guards
 }
 
-// ofItsKind asks the target's kind what it alone has against the repair for the reason.
+// ofItsKind returns a guard that asks the target's kind what it has against the repair for the
+// reason.
 func ofItsKind(reason remediations.Reason) func(*Candidate) *Finding {
 	return func(c *Candidate) *Finding {
 		if c.target == nil || c.target.Guard == nil {
@@ -106,7 +113,7 @@ func ofItsKind(reason remediations.Reason) func(*Candidate) *Finding {
 	}
 }
 
-// ask is what the guard finds against the candidate, if it binds that.
+// ask returns the guard's finding against the candidate, if the guard binds it.
 func (g Guard) ask(c *Candidate) *Finding {
 	if !g.binds(c.Kind) || !g.binding(c) {
 		return nil
@@ -114,7 +121,8 @@ func (g Guard) ask(c *Candidate) *Finding {
 	return g.finds(c)
 }
 
-// finds is what the guard finds against a candidate that it binds, or the candidate's kind in its place.
+// finds returns the finding against a candidate that the guard binds. The candidate's kind answers
+// if it replaces the guard.
 func (g Guard) finds(c *Candidate) *Finding {
 	if c.target != nil && slices.Contains(c.target.Own, g.Reason) {
 		return c.target.Guard(g.Reason, c)
@@ -122,12 +130,12 @@ func (g Guard) finds(c *Candidate) *Finding {
 	return g.find(c)
 }
 
-// binding says that the guard binds the candidate's step.
+// binding reports whether the guard binds the candidate's step.
 func (g Guard) binding(c *Candidate) bool {
 	return g.scope == whatever || c.Remediation().Disruptive
 }
 
-// HeldBy asks those guards alone that have one of the reasons; nil: all of them.
+// HeldBy asks only the guards with one of the reasons; nil: all guards.
 func (c *Candidate) HeldBy(reasons []remediations.Reason) (remediations.Reason, *Finding) {
 	for _, g := range c.guards() {
 		if reasons != nil && !slices.Contains(reasons, g.Reason) {

@@ -8,7 +8,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// confirmedAs lets one guard through the verdict of the Alertmanagers, which carries its own reason.
+// confirmedAs returns a guard that holds if the Alertmanagers' verdict has the reason.
 func confirmedAs(reason remediations.Reason) func(*Candidate) *Finding {
 	return func(c *Candidate) *Finding {
 		if c.Verdict.Reason != reason || (reason == remediations.ReasonAlertUnconfirmed && c.Resolved()) {
@@ -38,8 +38,8 @@ func writesDenied(c *Candidate) *Finding {
 	return Because("%s; nothing is done on this node until the API server takes these writes", c.Denied)
 }
 
-// storeWentBack holds what disrupts for as long as a step may take after the store went back: what was done since may not be on
-// record.
+// storeWentBack holds disruptive steps after the API server's store returned to an older state, for
+// as long as a step may take. What was done since that older state may not be on record.
 func storeWentBack(c *Candidate) *Finding {
 	back := c.Ledger.Status.WentBack
 	if back == nil || !c.Now.Before(back.Until) {
@@ -55,8 +55,8 @@ func leasesBlind(c *Candidate) *Finding {
 	return nil
 }
 
-// Resolved says that the alert has ended: nobody has it, and either it was said to be resolved or this repair has
-// already acted, so that its end is the likely effect.
+// Resolved reports whether the alert has ended. No Alertmanager has it, and either it was reported
+// resolved, or this repair has already acted, so that the end is the likely effect.
 func (c *Candidate) Resolved() bool {
 	return c.Verdict.Gone && (c.Alert == nil || c.Alert.Status == remediations.StatusResolved || c.Acted())
 }
@@ -85,11 +85,12 @@ func alertTooYoung(c *Candidate) *Finding {
 	return nil
 }
 
-// firingSince is when Drydock first saw the alert, or when it began where that is later: it was over in between then, and
-// nobody said so. What whoever sends an alert says of its beginning never makes it older than Drydock has seen it.
+// firingSince returns when Drydock first saw the alert, or the alert's start if that is later: then
+// the alert had ended in between, without a message. The start that a sender gives never makes the
+// alert older than Drydock has seen it.
 func (c *Candidate) firingSince() time.Time {
 	if c.Alert == nil {
-		return c.Verdict.StartsAt // the repair has acted already, and its alert's key is gone
+		return c.Verdict.StartsAt // the repair has acted already, and its alert's annotation is gone
 	}
 	if starts := c.Verdict.StartsAt; starts.After(c.Alert.ReceivedAt) && !starts.After(c.Now) {
 		return starts

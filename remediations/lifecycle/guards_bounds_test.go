@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestControlPlaneHoldsOnlyWhatTakesTheNodeAway: the sidecar of a pod may restart there.
+// TestControlPlaneHoldsOnlyWhatTakesTheNodeAway: a pod's sidecar may restart there.
 func TestControlPlaneHoldsOnlyWhatTakesTheNodeAway(t *testing.T) {
 	conf := scene.LimitsAlone()
 	nodes := scene.ControlPlane(scene.Herd(10, 0), 3)
@@ -26,7 +26,8 @@ func TestControlPlaneHoldsOnlyWhatTakesTheNodeAway(t *testing.T) {
 	require.False(t, held())
 }
 
-// TestWouldBeRepairsHoldOnlyEachOther: in observe mode a limit counts what would have begun.
+// TestWouldBeRepairsHoldOnlyEachOther: in observe mode a limit counts the repairs that would have
+// begun.
 func TestWouldBeRepairsHoldOnlyEachOther(t *testing.T) {
 	conf := scene.LimitsAlone()
 	conf.Limits.Concurrent = Quantity{Value: 1}
@@ -39,7 +40,8 @@ func TestWouldBeRepairsHoldOnlyEachOther(t *testing.T) {
 	require.Nil(t, lifecycle.GuardAtLimit(c))
 }
 
-// TestCancelledAlertHoldsUntilItFiresAgain: by what the Alertmanagers say, else by the alert itself.
+// TestCancelledAlertHoldsUntilItFiresAgain: by the Alertmanagers' answer, or else by the alert
+// itself.
 func TestCancelledAlertHoldsUntilItFiresAgain(t *testing.T) {
 	before, after := scene.Noon.Add(-time.Hour), scene.Noon.Add(-time.Minute)
 	for name, c := range map[string]struct {
@@ -59,8 +61,8 @@ func TestCancelledAlertHoldsUntilItFiresAgain(t *testing.T) {
 	}
 }
 
-// TestTheCooldownRestsOnTheStricterOfHistoryAndLedger: each of the two holds alone. Without a spec.providerID, so does what ended under the
-// Node's name, for limits.repairsWindow.
+// TestTheCooldownRestsOnTheStricterOfHistoryAndLedger: each of the two holds alone. Without a
+// spec.providerID, repairs that ended under the Node's name hold, too, for limits.repairsWindow.
 func TestTheCooldownRestsOnTheStricterOfHistoryAndLedger(t *testing.T) {
 	entry := Entry{ID: "r1", Policy: "p", Outcome: OutcomeRecovered, Ended: scene.Noon.Add(-30 * time.Minute), Steps: Attempts{{Name: "reboot", Number: 1}}}
 	earlier := entry
@@ -102,7 +104,8 @@ func TestTheCooldownRestsOnTheStricterOfHistoryAndLedger(t *testing.T) {
 	}
 }
 
-// TestARestartHoldsByTheLedgerAlone: what another policy's repair restarted is given its time, though the Node has lost its history.
+// TestARestartHoldsByTheLedgerAlone: a machine that another policy's repair restarted gets its
+// time, even if the Node has lost its history.
 func TestARestartHoldsByTheLedgerAlone(t *testing.T) {
 	p := &Policy{Name: "p", Plan: []Step{{Name: "reboot", Wait: time.Hour, Attempts: 1}}}
 	conf := &Config{Policies: []*Policy{p, {Name: "q"}}, Limits: Limits{RepairsWindow: time.Hour}}

@@ -10,7 +10,7 @@ import (
 )
 
 func fleetUnhealthy(c *Candidate) *Finding {
-	if c.Remediation().ClusterWide { // what many nodes have is what those are for
+	if c.Remediation().ClusterWide { // these remediations are for faults that many nodes have
 		return nil
 	}
 	for _, scope := range c.Fleet.BreakersFor(c.Config.Zone(c.Node)) {
@@ -45,7 +45,8 @@ func (c *Candidate) brokenBy(scope string, b ledger.Breaker) *Finding {
 	return &Finding{Message: StormGoesOn(c.Config, scope, b.Unhealthy, b.Nodes)}
 }
 
-// StormGoesOn is what the open breaker of a scope says in which so many of its nodes are unhealthy.
+// StormGoesOn returns the message of a scope's open breaker while that many of its nodes are
+// unhealthy.
 func StormGoesOn(c *remediations.Config, scope string, unhealthy, nodes int) string {
 	return fmt.Sprintf("the breaker of %s is open: %d of %d nodes are unhealthy (limits.unhealthy: %s); disruptive repairs start again %s after the number has fallen",
 		scope, unhealthy, nodes, c.Limits.Unhealthy, text.Duration(c.Limits.StormCooldown))
@@ -59,7 +60,8 @@ func outsideWindow(c *Candidate) *Finding {
 	return &Finding{Message: "outside all of the configured windows", Until: next}
 }
 
-// window says whether a window is open; where there is a fleet, it was looked up for the whole pass.
+// window reports whether a window is open. If there is a fleet, the fleet looked this up once for
+// the whole pass.
 func (c *Candidate) window() (open bool, next time.Time) {
 	if c.Fleet == nil {
 		return c.Config.InWindow(c.Now)
@@ -81,9 +83,10 @@ func atLimit(c *Candidate) *Finding {
 	return nil
 }
 
-// commonCause holds nodes that got the same alert about a condition so close together that it is one fault: a release of an
-// application, or a storage system that was away. One node shows whether the repair helps. It is asked late, so that no node waits for one
-// that something else holds.
+// commonCause holds nodes that got the same alert about a condition so close together that it is
+// one fault, for example an application's release or a storage outage. The repair of one node shows
+// whether it helps. The guard comes late, so that no node waits for a node that another guard
+// holds.
 func commonCause(c *Candidate) *Finding {
 	if c.Alert == nil || c.Acted() {
 		return nil

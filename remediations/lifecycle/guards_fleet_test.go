@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestBothHalfOpenBreakersAreAsked: the cluster's trial is no trial of its zone's breaker.
+// TestBothHalfOpenBreakersAreAsked: the cluster's trial is not a trial of its zone's breaker.
 func TestBothHalfOpenBreakersAreAsked(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster, zone string

@@ -2,7 +2,7 @@ package lifecycle
 
 import "drydock.dev/drydock/remediations"
 
-// kinds says of which kinds of target something is true.
+// kinds reports whether something is true of a kind of target.
 type kinds func(remediations.Kind) bool
 
 func ofAll(remediations.Kind) bool { return true }
@@ -11,7 +11,8 @@ func ofNodes(k remediations.Kind) bool { return k == remediations.KindNode }
 
 func besideNodes(k remediations.Kind) bool { return k != remediations.KindNode }
 
-// onNodes are those whose repairs Nodes carry, and which are decided with a ledger and a fleet. Those of API servers are not.
+// onNodes reports whether Nodes have the records of repairs of the kind, which are decided with a
+// ledger and a fleet. Repairs of API servers are not.
 func onNodes(k remediations.Kind) bool { return k != remediations.KindAPIServer }
 
 func onNodesButSidecars(k remediations.Kind) bool { return onNodes(k) && k != remediations.KindSidecar }

@@ -14,8 +14,9 @@ import (
 
 const kuredReboots = "weave.works/kured-reboot-in-progress"
 
-// TestAForgottenMarkOfAPlannedRebootHoldsForAnHour: kured writes when it began. A node that has not come back by then is what Drydock is
-// there for. The mark of an hour ago is the control.
+// TestAForgottenMarkOfAPlannedRebootHoldsForAnHour: kured writes when the reboot began. A node that
+// has not come back after an hour needs Drydock's repair. A mark that is an hour old is the
+// control.
 func TestAForgottenMarkOfAPlannedRebootHoldsForAnHour(t *testing.T) {
 	for name, c := range map[string]struct {
 		age      time.Duration

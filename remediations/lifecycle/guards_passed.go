@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// What each guard says where it lets the repair pass: its own value, from where the guard itself takes it.
+// What each guard says when it lets the repair pass: the value that the guard itself compared.
 
 func saying(what string) func(*Candidate) string {
 	return func(*Candidate) string { return what }
@@ -95,7 +95,8 @@ func witnessed(c *Candidate) string {
 	return strings.Join(signs.Weigh(asked, c.seen(), c.Read, c.Now.Add(-witnessKept), c.Now).Saw, "; ")
 }
 
-// unread names the signs of the witness that must be read before anybody knows what the witness says; nil: none.
+// unread returns the names of the witness's signs that must be read before the witness's answer is
+// known; nil: none.
 func (c *Candidate) unread() (names []string) {
 	w := signs.Weigh(c.Signs(), c.seen(), c.Read, c.Now.Add(-witnessKept), c.Now)
 	if w.Ill || !w.Unread {
@@ -196,7 +197,7 @@ func approved(c *Candidate) string {
 	return "a person approved the repair"
 }
 
-// moment is a time, and how long ago it was.
+// moment returns a time, and how long ago it was.
 func moment(at, now time.Time) string {
 	said := at.UTC().Format(time.RFC3339)
 	age := now.Sub(at)

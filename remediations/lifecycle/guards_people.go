@@ -18,7 +18,8 @@ func excluded(c *Candidate) *Finding {
 }
 
 func paused(c *Candidate) *Finding {
-	// For most targets both stand until they are taken off, once the leases agree that their time is over.
+	// For most targets break-glass and a pause hold until they are removed, once the leases confirm
+	// that their time has ended.
 	if why, broken := c.Node.Annotations[remediations.BreakGlassKey]; broken && (!c.takesOff() || !c.BreakGlassExpired(c.Now)) {
 		f := Because("%s is set (%s); to allow repairs: kubectl drydock resume %s", remediations.BreakGlassKey, text.Line(why, 80), c.Node.Name)
 		if since := c.BreakGlassSince(); !since.IsZero() {
@@ -47,8 +48,8 @@ func paused(c *Candidate) *Finding {
 
 func (c *Candidate) takesOff() bool { return c.target != nil && c.target.TakesOff }
 
-// cancelled holds an alert whose last repair a person cancelled, until it has ended and fires again: the next repair
-// would only be the cancelled one under another name.
+// cancelled holds an alert whose last repair a person cancelled, until the alert has ended and
+// fires again. Otherwise the next repair would repeat the cancelled one under another id.
 func cancelled(c *Candidate) *Finding {
 	if c.Alert == nil || c.Acted() {
 		return nil
@@ -63,7 +64,8 @@ func cancelled(c *Candidate) *Finding {
 	}
 	still := ""
 	if remediations.Instant(startsAt).After(by.At) {
-		// A Prometheus that was away for a while gives the alert another start, and the fault is still the same.
+		// A Prometheus that was away for a while gives the alert another start, although the fault
+		// is the same.
 		if still = signs.IllSince(c.Signs(), c.seen(), by.At); still == "" {
 			return nil
 		}
@@ -78,8 +80,9 @@ func cancelled(c *Candidate) *Finding {
 	return f
 }
 
-// CancelOf is the last repair of the alert, if a person cancelled it: by what the Node says, or by the ledger where the Node has lost
-// that. A repair of the alert that acted or was cancelled later counts before the ledger.
+// CancelOf returns the last repair of the alert, if a person cancelled it: from the Node, or from
+// the ledger if the Node has lost it. A later repair of the alert that acted or was cancelled takes
+// precedence over the ledger.
 func (s *State) CancelOf(a *remediations.Alert, now time.Time) *remediations.CancelledRepair {
 	by := s.Journal.Cancelled(a)
 	if s.Ledger == nil {
@@ -92,7 +95,8 @@ func (s *State) CancelOf(a *remediations.Alert, now time.Time) *remediations.Can
 	return &remediations.CancelledRepair{ID: known.Repair, At: known.At}
 }
 
-// actedSince says that a repair of the alert has ended since by what the history says, and a person did not cancel it.
+// actedSince reports whether, by the history, a repair of the alert has acted and ended since, and
+// no person cancelled it.
 func (s *State) actedSince(a *remediations.Alert, since time.Time) bool {
 	return slices.ContainsFunc(s.Journal.History, func(e remediations.Entry) bool {
 		return e.Cause == a.Fingerprint && e.By == "" && len(e.Steps) > 0 && e.Ended.After(since)
@@ -122,7 +126,7 @@ func (c *Candidate) cordonedByUs() bool {
 	return r != nil && slices.ContainsFunc(r.Undo, func(u remediations.Undo) bool { return u.Kind == remediations.UndoCordon })
 }
 
-// awaitingApproval holds the first step of a repair whose policy wants a person's word.
+// awaitingApproval holds the first step of a repair whose policy needs a person's approval.
 func awaitingApproval(c *Candidate) *Finding {
 	r := c.record()
 	if !c.Policy.Approval || c.Acted() || (r != nil && r.ID == c.Own && c.Node.Annotations[remediations.ApproveKey] == c.Own) {
@@ -131,7 +135,7 @@ func awaitingApproval(c *Candidate) *Finding {
 	return Because("policy %s wants a person's approval: kubectl drydock approve %s, or kubectl annotate node %[2]s %s=%s", c.Policy.Name, c.Node.Name, remediations.ApproveKey, c.Own)
 }
 
-// observing comes last, so that it is reached only by what would be done this very moment.
+// observing comes last, so that only a step that would be issued at this moment reaches it.
 func observing(c *Candidate) *Finding {
 	if c.Policy.Mode == remediations.ModeEnforce {
 		return nil

@@ -10,12 +10,13 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// underRepair is the finding that another repair of the node is under way.
+// underRepair returns the finding that another repair of the node is under way.
 func underRepair(r *remediations.Record) *Finding {
 	return Because("another repair of this node is under way: %s by policy %s", r.ID, r.Policy)
 }
 
-// unreadable: a record on the node that nobody can read may be of a repair that is under way.
+// unreadable holds repairs while a record on the node cannot be read: the record may be of a repair
+// under way.
 func unreadable(c *Candidate) *Finding {
 	if c.Journal.Malformed == nil {
 		return nil
@@ -36,8 +37,8 @@ func nodeUnderRepair(c *Candidate) *Finding {
 	return nil
 }
 
-// hostUnderRepair: the node on which the candidate's repair is recorded is under repair, or another target of it that does not
-// share it.
+// hostUnderRepair holds the candidate while the node that has its record is under repair. So does a
+// repair of another target of that node, unless the two may run at the same time.
 func hostUnderRepair(c *Candidate) *Finding {
 	if f := unreadable(c); f != nil {
 		return f
@@ -71,8 +72,9 @@ func cooldown(c *Candidate) *Finding {
 	return &Finding{Message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), text.Duration(c.Policy.Cooldown)), Until: e.Ended.Add(c.Policy.Cooldown)}
 }
 
-// bootedLately: what came up with the boot by another policy's repair, GPU drivers above all, may need as long as a boot by this step
-// is given (requirement S3-16). A person who asks for a boot knows of the last one.
+// bootedLately waits after another policy's repair restarted the machine. What the boot started,
+// GPU drivers above all, may need as long as this step's own wait (requirement S3-16). A person's
+// request is not held, because the person knows of the last boot.
 func bootedLately(c *Candidate) *Finding {
 	if !c.Remediation().Restarts || c.Request != "" {
 		return nil
@@ -95,8 +97,8 @@ func (c *Candidate) restartedLately(policy string, ended time.Time, wait time.Du
 	return &Finding{Message: fmt.Sprintf("a repair by policy %s restarted the machine and ended at %s; after a restart, a %s of policy %s waits %s", policy, ended.Format(time.RFC3339), c.Step.Name, c.Policy.Name, text.Duration(wait)), Until: ended.Add(wait)}
 }
 
-// endsKnown are the ends of repairs of the Node's machine that the ledger has. They hold the next repair where the Node has lost its
-// history.
+// endsKnown returns the ends of repairs of the Node's machine that the ledger has. They hold the
+// next repair if the Node has lost its history.
 func (c *Candidate) endsKnown() []ledger.End {
 	if c.Kind != remediations.KindNode {
 		return nil
@@ -104,8 +106,8 @@ func (c *Candidate) endsKnown() []ledger.End {
 	return slices.DeleteFunc(c.Ledger.EndsOf(c.Node, c.Now, c.Config.Limits.RepairsWindow), func(e ledger.End) bool { return e.Alert != "" })
 }
 
-// lastRepair is the last repair of the node by the policy that counts for it, by the Node's history or by the ledger, whichever ended
-// later; nil: none is on record.
+// lastRepair returns the policy's last repair of the node that counts, from the Node's history or
+// the ledger, whichever ended later; nil: unknown.
 func (c *Candidate) lastRepair() (last *remediations.Entry) {
 	for _, e := range c.remembered() {
 		if e.Policy == c.Policy.Name && remediations.KindOf(e.Target) == c.Kind && c.counts(e) {
@@ -121,8 +123,9 @@ func (c *Candidate) lastRepair() (last *remediations.Entry) {
 	return last
 }
 
-// remembered are the ended repairs that may hold the next one: those of the Node's machine. Without a spec.providerID the same machine
-// may have registered again, so what ended under the Node's name holds it, too, for limits.repairsWindow.
+// remembered returns the ended repairs that may hold the next one: those of the Node's machine.
+// Without a spec.providerID the same machine may have registered again. Then repairs that ended
+// under the Node's name count, too, for limits.repairsWindow.
 func (c *Candidate) remembered() []remediations.Entry {
 	if len(c.Journal.Past) == 0 || c.Node.Spec.ProviderID != "" {
 		return c.Journal.History
@@ -136,14 +139,16 @@ func (c *Candidate) remembered() []remediations.Entry {
 	return out
 }
 
-// counts says that the ended repair holds the candidate as one that did something. For a policy that only observes, so does what
-// would have: it says what would be done in reality. One that enforces is held by no such thing.
+// counts reports whether the ended repair counts as one that acted. For a policy that observes,
+// would-be repairs count, too, because the policy reports what would really happen. They never hold
+// a policy that enforces.
 func (c *Candidate) counts(e remediations.Entry) bool {
 	return len(e.Steps) > 0 || (e.Outcome == remediations.OutcomeObserved && c.Policy.Mode == remediations.ModeObserve)
 }
 
-// begun counts the disruptive repairs that began on the machine in the window, and says when the oldest did. The ledger has them, and so
-// has the Node's history: one that is older than the other, because somebody put it back, takes none away.
+// begun counts the disruptive repairs that began on the machine in the window, and returns when the
+// oldest began. It merges the ledger with the Node's history: neither hides an entry of the other,
+// even if an old version of one was restored.
 func (c *Candidate) begun() (count int, oldest time.Time) {
 	window := c.Config.Limits.RepairsWindow
 	all := c.Ledger.Begun(ledger.Machine(c.Node), c.Own, c.Now, window)
@@ -165,7 +170,7 @@ func (c *Candidate) begun() (count int, oldest time.Time) {
 	return len(all), oldest
 }
 
-// disrupted says that the ended repair took a step that disrupts, or would have.
+// disrupted reports whether the ended repair took a disruptive step, or would have.
 func (c *Candidate) disrupted(e remediations.Entry) bool {
 	return e.Would != nil && c.Config.Remediation(e.Would.Step.Name).Disruptive ||
 		slices.ContainsFunc(e.Steps, func(a remediations.Attempt) bool { return c.Config.Remediation(a.Name).Disruptive })

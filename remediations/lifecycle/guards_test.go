@@ -32,7 +32,8 @@ func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
 	require.Equal(t, scene.DesignOrder, listed, "Reasons, which docs and metrics follow, has the same order")
 }
 
-// everythingWrong has a cause for each guard at once. Only one thing can be wrong with the alert itself.
+// everythingWrong has a cause for each guard at the same time. Only one thing can be wrong with the
+// alert itself.
 const everythingWrong = `
 policy: {mode: observe, witness: DiskPressure=True, for: 30m, approval: true, plan: [rollout-restart]}
 provided: [rollout-restart]
@@ -56,14 +57,15 @@ ledger: {begun: [20h], exhausted: {node-not-ready: 3}, wentBack: 10m}
 fleet: {unhealthy: 3, inFlight: 1, controlPlane: 2, controlPlaneDown: 1, common: 3, tried: Exhausted}
 `
 
-// TestEachGuardSpeaksBeforeThoseBehindIt takes the causes away one after the other, each the one that was just named:
-// what is named next must be the guard that stands next. It shows the composed chain, not the list.
+// TestEachGuardSpeaksBeforeThoseBehindIt removes the causes one after the other, each time the one
+// that was just reported. The next reason must be that of the next guard. This tests the composed
+// chain, not the list.
 func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
 	sc := scene.Read(t, []byte(everythingWrong))
 	remedies := remediesOf(sc)
 	for _, want := range scene.DesignOrder {
 		if want == ReasonAlertResolved || want == ReasonFleetUnhealthy {
-			continue // an alert cannot be over and fire: held-AlertResolved has it
+			continue // an alert cannot both have ended and fire: held-AlertResolved covers it
 		}
 		d := node.Decide(sc.State(t), scene.Noon)
 		require.Equal(t, lifecycle.VerbHold, d.Verb, "%s: %s", want, d.Message)
@@ -73,7 +75,8 @@ func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
 	require.Equal(t, lifecycle.VerbIssue, node.Decide(sc.State(t), scene.Noon).Verb, "with every cause gone it is done")
 }
 
-// remediesOf take the causes of everythingWrong away, each that of one guard.
+// remediesOf returns functions that remove the causes of everythingWrong, each the cause of one
+// guard.
 func remediesOf(sc *scene.Scene) map[Reason]func() {
 	return map[Reason]func(){
 		ReasonExcluded:        func() { delete(sc.Node.Labels, ExcludeLabel) },
@@ -90,7 +93,7 @@ func remediesOf(sc *scene.Scene) map[Reason]func() {
 		ReasonInhibited:        func() { sc.Word.Replicas[1].Alert = "active" },
 		ReasonNotWitnessed:     func() { sc.Node.Conditions["DiskPressure"] = "True" },
 		ReasonTooYoung:         func() { sc.Policy.For = "1m" },
-		ReasonFleetUnhealthy:   nil, // it does not hold what many nodes need: held-FleetUnhealthy has it
+		ReasonFleetUnhealthy:   nil, // it does not hold a step for many nodes: held-FleetUnhealthy covers it
 		ReasonOutsideWindow:    func() { sc.Windows = nil },
 		ReasonNodeUnderRepair:  func() { sc.Leader = nil },
 		ReasonCooldown:         func() { sc.History = nil },
@@ -105,8 +108,8 @@ func remediesOf(sc *scene.Scene) map[Reason]func() {
 	}
 }
 
-// TestNoGuardIsIdle takes each guard away in turn. The golden that is named after its reason must then come out
-// otherwise; a guard whose loss no golden shows is a guard that nobody tests.
+// TestNoGuardIsIdle removes each guard in turn. The golden with the name of its reason must then
+// differ: a guard whose loss no golden shows is not tested.
 func TestNoGuardIsIdle(t *testing.T) {
 	pinned := map[string]scene.Golden{}
 	for _, g := range scene.GoldensIn(t, "../../targets/node/testdata/decide") {
@@ -121,7 +124,8 @@ func TestNoGuardIsIdle(t *testing.T) {
 	})
 }
 
-// TestNoRowOfTheGuardsIsIdle: of several guards with one reason, which bind different kinds of target, each is missed as well.
+// TestNoRowOfTheGuardsIsIdle: of several guards with one reason, for different kinds of target, the
+// loss of each shows.
 func TestNoRowOfTheGuardsIsIdle(t *testing.T) {
 	var states []*lifecycle.State
 	var decisions []func() lifecycle.Decision

@@ -11,8 +11,9 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// clusterWide: one bad node never changes the whole cluster. What is not due here is passed over, where the plan goes on;
-// what another repair is doing to the cluster this moment is waited for.
+// clusterWide makes sure that one bad node never changes the whole cluster. A step that is not due
+// is passed over, if the plan has another step. If another repair changes the cluster at this
+// moment, the step waits.
 func clusterWide(c *Candidate) *Finding {
 	if !c.Remediation().ClusterWide {
 		return nil
@@ -32,7 +33,7 @@ func clusterWide(c *Candidate) *Finding {
 	return nil
 }
 
-// sick counts the nodes that have an alert of the candidate's policy which the Alertmanagers confirm.
+// sick counts the nodes with an alert of the candidate's policy that the Alertmanagers confirm.
 func (c *Candidate) sick() int {
 	nodes := map[string]bool{}
 	for _, r := range c.Snapshot.Replicas {

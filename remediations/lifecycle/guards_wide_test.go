@@ -15,8 +15,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestOneBadNodeNeverChangesTheWholeCluster: whatever is configured, a step that changes the whole cluster is taken only
-// where enough nodes have its alert, no other such step is under way, and none was within the hour.
+// TestOneBadNodeNeverChangesTheWholeCluster: with any configuration, a step that changes the whole
+// cluster needs enough nodes with its alert. No other such step may be under way, and none may have
+// been issued within the hour.
 func TestOneBadNodeNeverChangesTheWholeCluster(t *testing.T) {
 	whole, issued := t, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -52,12 +53,13 @@ survey: {step: "rollout-restart kube-system/cni"}
 		require.Empty(t, sc.Ledger.Slots)
 		require.False(t, lately > 0 && lately < time.Hour)
 	})
-	if !testing.Short() { // a fifth of the cases need not show it
+	if !testing.Short() { // a fifth of the cases may not show it
 		require.Positive(t, issued)
 	}
 }
 
-// TestAlertsThatDoNotCountForTheWholeCluster: of nodes that are not there, silenced, or another policy's.
+// TestAlertsThatDoNotCountForTheWholeCluster: of nodes that do not exist, silenced, or of another
+// policy.
 func TestAlertsThatDoNotCountForTheWholeCluster(t *testing.T) {
 	s := scene.Read(t, []byte(`
 policy: {plan: [rollout-restart=kube-system/cni]}

@@ -12,14 +12,16 @@ import (
 )
 
 const (
-	// witnessKept is how long what a sign said still holds a repair; older, the sign counts as not read.
+	// witnessKept is how long a sign's answer still holds a repair. An older answer counts as not
+	// read.
 	witnessKept = time.Minute
 	// witnessAgain is how soon a sign is read again while it holds a repair.
 	witnessAgain = 30 * time.Second
 )
 
-// Signs are those of which one must say Ill before the candidate's step. A node that is not Ready after a step of this
-// repair is ill, whatever else its policy looks at: while it is away most signs say nothing. nil: nobody is asked.
+// Signs returns the signs for the candidate's step: at least one must be Ill before the step; nil:
+// no sign is read. After a step of this repair, a node that is not Ready is ill for every policy:
+// while a node is away, most signs give no answer.
 func (c *Candidate) Signs() []signs.Sign {
 	if c.Request != "" || c.Policy.Witness == nil || c.Policy.Witness.None {
 		return nil
@@ -30,12 +32,14 @@ func (c *Candidate) Signs() []signs.Sign {
 	return c.Policy.Witness.Signs
 }
 
-// seen is the Node as the witness sees it: with the GPUs that its machine had before the fault.
+// seen returns the Node as the witness sees it: with the GPUs that its machine had before the
+// fault.
 func (c *Candidate) seen() *corev1.Node {
 	return remediations.WithGPUsBefore(c.Node, c.Journal.Record, c.Ledger.GPUsOf(c.Node))
 }
 
-// notWitnessed holds what only an alert speaks for. What was not read yet is asked for once no other guard holds.
+// notWitnessed holds a repair that only an alert supports. Signs that were not read yet are read
+// once no other guard holds.
 func notWitnessed(c *Candidate) *Finding {
 	if c.Request == "" && c.Policy.Witness == nil {
 		return &Finding{Fleetwide: true, Message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.Policy.Name)}
@@ -55,13 +59,14 @@ func notWitnessed(c *Candidate) *Finding {
 	return f
 }
 
-// Unwitnessed says that the witness must be read before the step: nothing that was seen a moment ago says Ill.
+// Unwitnessed reports whether the witness must be read before the step: no fresh sign is Ill.
 func (c *Candidate) Unwitnessed() bool {
 	asked := c.Signs()
 	return len(asked) > 0 && !signs.Weigh(asked, c.seen(), c.Read, c.Now.Add(-remediations.LookFor), c.Now).Ill
 }
 
-// WitnessDue says that what holds the repair was seen so long ago that it must be read again.
+// WitnessDue reports whether the signs that hold the repair are so old that they must be read
+// again.
 func (c *Candidate) WitnessDue() bool {
 	w := signs.Weigh(c.Signs(), c.seen(), c.Read, c.Now.Add(-witnessKept), c.Now)
 	return !w.Oldest.IsZero() && c.Now.Sub(w.Oldest) >= witnessAgain

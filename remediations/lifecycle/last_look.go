@@ -11,8 +11,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// LetsAct says whether what people and other systems say of the node still lets Drydock act on it, or on a pod of it. decided is when
-// the decision was made: a mark that was too old to hold it then does not hold the call either.
+// LetsAct returns an error if the marks of people and other systems on the node forbid Drydock to
+// act on it, or on a pod of it. decided is the time of the decision: a mark that was too old to
+// hold it then does not withhold the call either.
 func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal, decided time.Time) error {
 	if remediations.Excluded(n) {
 		return remediations.Withhold(remediations.ReasonExcluded, "the node was excluded by the label %s", remediations.ExcludeLabel)
@@ -20,7 +21,7 @@ func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal, decide
 	if why := holdWhen.Leaving(n, j, decided); why != "" {
 		return remediations.Withhold(remediations.ReasonNodeLeaving, "%s", why)
 	}
-	// A pause that is over has been consumed by now; one that still stands holds, whatever it says.
+	// A pause that has ended was already consumed. One that still exists holds, whatever its value.
 	for _, key := range []string{remediations.BreakGlassKey, remediations.PauseKey} {
 		if _, ok := n.Annotations[key]; ok {
 			return remediations.Withhold(remediations.ReasonPaused, "%s was set in the meantime", key)
@@ -32,7 +33,8 @@ func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal, decide
 	return nil
 }
 
-// MayStillRepair asks, right before the call leaves, whether the Node still says what the decision about the target rested on.
+// MayStillRepair checks, right before the call, whether the Node still says what the decision about
+// the target depended on.
 func MayStillRepair(c *remediations.Config, n *corev1.Node, key, intentID string) error {
 	j := c.Registry.ReadJournal(n)
 	r := j.Records[key]
@@ -53,12 +55,13 @@ func MayStillRepair(c *remediations.Config, n *corev1.Node, key, intentID string
 	return LetsAct(c.HoldWhen, n, j, r.Intent.At)
 }
 
-// StillWitnessed asks the signs for the last time before a call, by what was read for that.
+// StillWitnessed checks the signs for the last time before a call. read has the signs that were
+// read for this check.
 func StillWitnessed(n *corev1.Node, asked []signs.Sign, read map[signs.Sign]signs.Testimony) error {
 	if len(asked) == 0 {
 		return nil
 	}
-	w := signs.Weigh(asked, n, read, time.Time{}, time.Time{}) // the decision judged a moment ago how old they are
+	w := signs.Weigh(asked, n, read, time.Time{}, time.Time{}) // the decision has just checked their age
 	if w.Ill {
 		return nil
 	}

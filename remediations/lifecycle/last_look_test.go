@@ -18,8 +18,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestLastLookBeforeTheCall is invariants 4 and 9 at the last moment: the node is read once more, and whatever was said
-// since the intent was written stops the call.
+// TestLastLookBeforeTheCall tests invariants 4 and 9 at the last moment: the node is read once
+// more, and any mark that a person set after the intent withholds the call.
 func TestLastLookBeforeTheCall(t *testing.T) {
 	annotate := func(key, value string) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Annotations[key] = value }
@@ -69,7 +69,8 @@ func TestLastLookBeforeTheCall(t *testing.T) {
 	}
 }
 
-// requireWithheld: the last look withholds the call for the reason, or empty: it does not.
+// requireWithheld requires that the last look withholds the call for the reason; empty: that it
+// does not.
 func requireWithheld(t *testing.T, reason Reason, err error) {
 	t.Helper()
 	if reason == "" {
@@ -126,7 +127,8 @@ func TestLastLookBeforeAMove(t *testing.T) {
 	}
 }
 
-// TestLastLookAsksTheWitness: what said ill at the intent must still say so when the call leaves, by what is read then.
+// TestLastLookAsksTheWitness: a sign that was ill at the intent must still be ill when the call
+// leaves, by a new reading.
 func TestLastLookAsksTheWitness(t *testing.T) {
 	notReady, lease := signs.Sign{Kind: signs.NotReady}, signs.Sign{Kind: signs.StaleLease}
 	says := func(a signs.Answer) map[signs.Sign]signs.Testimony {
@@ -164,8 +166,9 @@ func TestLastLookSaysWhatCouldNotBeRead(t *testing.T) {
 	require.NotContains(t, err.Error(), unread)
 }
 
-// TestOwnMarksOfAStrangersRepairDoNotHoldIt: a record whose step only the installation's registry knows is read with that registry, in
-// the guard and at the last look. The control: the same marks without a record hold both.
+// TestOwnMarksOfAStrangersRepairDoNotHoldIt: a record whose step only the installation's registry
+// knows is read with that registry, in the guard and at the last look. The control: the same marks
+// without a record hold both.
 func TestOwnMarksOfAStrangersRepairDoNotHoldIt(t *testing.T) {
 	at := scene.Noon.Add(-time.Minute)
 	c := &Config{Registry: Registry{"polish": {Name: "polish", Verb: "polish", Disruptive: true, Once: true, Wait: time.Minute, Attempts: 1}}}

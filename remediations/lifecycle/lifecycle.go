@@ -8,7 +8,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Live goes on with the target's repair, from the phase that it is in, or begins one.
+// Live continues the target's repair from its phase, or begins one.
 func (t *Target) Live(now time.Time) Decision {
 	r := t.Record
 	switch {
@@ -30,15 +30,15 @@ func (t *Target) Live(now time.Time) Decision {
 	return t.proceed(now)
 }
 
-// Cancelled says that a person cancelled the repair by what is on the Node. A call under way is not torn: it is cancelled when
-// it is over.
+// Cancelled reports whether a person cancelled the repair by an annotation on the Node. A call
+// under way is not interrupted: the repair is cancelled when the call has ended.
 func (t *Target) Cancelled() bool {
 	r := t.Record
 	return r != nil && t.Node.Annotations[remediations.CancelKey] == r.ID && r.Phase != remediations.PhaseExhausted && (r.Phase != remediations.PhaseActing || r.Back != nil || !t.Config.Remediation(r.Step.Name).Once)
 }
 
-// begin looks for an alert that no guard holds. A repair that is Pending and has not acted yet is no obstacle: it goes on if
-// its own alert may, and gives way if only another one may.
+// begin looks for an alert that no guard holds. A Pending repair that has not acted does not
+// prevent this. It continues if its own alert may, and yields if only another alert may.
 func (t *Target) begin(now time.Time) Decision {
 	r := t.Record
 	if r != nil && !now.Before(r.Deadline) {
@@ -90,7 +90,7 @@ func (t *Target) begin(now time.Time) Decision {
 	return Decision{Verb: VerbRest}
 }
 
-// Act issues the candidate's step, or holds it. pending is the record as it would be while held.
+// Act issues the candidate's step, or holds it. pending is the record to write for a hold.
 func (t *Target) Act(c *Candidate, pending *remediations.Record) Decision {
 	c.Own = pending.ID
 	if t.Ledger == nil {
@@ -111,7 +111,7 @@ func (t *Target) Act(c *Candidate, pending *remediations.Record) Decision {
 		case why != nil:
 			reason, f = against, why
 		default:
-			f = observing(c) // which may say more by now
+			f = observing(c) // which may say more than when the guard was asked
 		}
 	}
 	if f != nil {
@@ -130,18 +130,19 @@ func (t *Target) Act(c *Candidate, pending *remediations.Record) Decision {
 	return t.issue(c, pending)
 }
 
-// Uncounted says that the leases were counted too long ago to act upon.
+// Uncounted reports whether the count of the leases is too old to act on.
 func (s *State) Uncounted(now time.Time) bool {
 	return s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt) > remediations.LookFor
 }
 
-// issue puts the candidate's step on record as an intent, which comes before its side effect.
+// issue records the candidate's step as an intent, before the side effect.
 func (t *Target) issue(c *Candidate, pending *remediations.Record) Decision {
 	r, now := pending.Clone(), c.Now
 	id := remediations.NextIntentID(r, c.Step, now)
 	r.Phase, r.Step, r.Hold, r.Note = remediations.PhaseActing, c.Step, nil, ""
 	r.Since, r.Deadline = remediations.Instant(now), remediations.Instant(now.Add(remediations.ActingFor))
-	// Judged by the intent: a plan may repeat a step, and each is an attempt of its own. A drain that goes on is none.
+	// The intent decides, because a plan may repeat a step, and each is an attempt of its own. A
+	// drain that continues is not a new attempt.
 	if !r.Intent.Of(r, c.Step) {
 		r.Done = append(r.Done, c.Step.Issued())
 	}
@@ -151,7 +152,7 @@ func (t *Target) issue(c *Candidate, pending *remediations.Record) Decision {
 	return d
 }
 
-// Settle moves the repair on from Acting once its call is over.
+// Settle moves the repair on from Acting once its call has ended.
 func (t *Target) Settle(now time.Time) Decision {
 	old, call := t.Record, t.Call
 	p := t.PolicyOf(old)
@@ -164,7 +165,7 @@ func (t *Target) Settle(now time.Time) Decision {
 		if !tooLong {
 			return d
 		}
-		t.Record = d.Record // what was never done is not in the history
+		t.Record = d.Record // the history must not list what was never done
 		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", text.Duration(remediations.PendingFor), d.Message), now)
 	}
 	r := old.Clone()
@@ -183,7 +184,8 @@ func (t *Target) Settle(now time.Time) Decision {
 	r.Deadline = remediations.Instant(r.Intent.At.Add(t.Config.WaitOf(p, r.Step)))
 	switch outcome {
 	case remediations.CallRefused:
-		// Never later than the proof of a call could take: a clock that jumped would leave it waiting for as long.
+		// Never later than the proof of a call could take: a clock that jumped would otherwise make
+		// it wait that long.
 		r.Deadline = remediations.Earlier(r.Deadline, remediations.Instant(now.Add(t.apart())))
 	case remediations.CallAccepted:
 		why = "accepted"
@@ -193,7 +195,7 @@ func (t *Target) Settle(now time.Time) Decision {
 	return d
 }
 
-// NewHold is what the record says of the guard that holds it.
+// NewHold returns the record's hold for a guard's finding.
 func NewHold(reason remediations.Reason, f *Finding, now time.Time) *remediations.Hold {
 	h := &remediations.Hold{Reason: reason, Message: text.Line(f.Message, 400), Since: remediations.Instant(now)}
 	if !f.Until.IsZero() {
@@ -203,12 +205,12 @@ func NewHold(reason remediations.Reason, f *Finding, now time.Time) *remediation
 	return h
 }
 
-// withoutStep is the decision that nothing of the policy's plan can be done here.
+// withoutStep returns the decision that no step of the policy's plan can be carried out here.
 func withoutStep(p *remediations.Policy) Decision {
 	return Decision{Verb: VerbHold, Reason: remediations.ReasonProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
 }
 
-// Held is the decision that something holds the candidate, of which nothing need be written.
+// Held returns the decision that holds the candidate without a write.
 func Held(c *Candidate, reason remediations.Reason, f *Finding) Decision {
 	d := Decision{Verb: VerbHold, Reason: reason, Message: f.Message, Policy: c.Policy, Fleetwide: f.Fleetwide || reason.Fleetwide()}
 	if f.Until.After(c.Now) {
@@ -217,7 +219,7 @@ func Held(c *Candidate, reason remediations.Reason, f *Finding) Decision {
 	return d
 }
 
-// NewRecord is the record of a repair that nothing was done for yet.
+// NewRecord returns the record of a repair that has done nothing yet.
 func (s *State) NewRecord(p *remediations.Policy, cause remediations.Cause, now time.Time) *remediations.Record {
 	return &remediations.Record{
 		V: remediations.RecordVersion, ID: s.NewID, Policy: p.Name, Cause: cause, Plan: p.Approved(s.Node), Phase: remediations.PhasePending,

@@ -8,9 +8,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// observe goes on with a would-be repair. No guard is asked any more, as none would be once the step was issued. It ends as Observed
-// when the step's wait is over, when its alert is, or when somebody else has the target repaired: it keeps nobody waiting who
-// would do something.
+// observe continues a would-be repair. It asks no guards, because none would be asked after the
+// step was issued. The repair ends as Observed when the step's wait ends, when its alert ends, or
+// when a repair that acts needs the target: an observation must not delay such a repair.
 func (t *Target) observe(now time.Time) Decision {
 	r := t.Record
 	p := t.PolicyOf(r)
@@ -39,12 +39,13 @@ func (t *Target) observe(now time.Time) Decision {
 	}
 }
 
-// enforces says that the policy repairs: what it would have done, it does.
+// enforces reports whether the policy carries out its repairs.
 func (t *Target) enforces(p *remediations.Policy) bool {
 	return p != nil && p.Mode == remediations.ModeEnforce
 }
 
-// watch makes the decision one that looks at the target again after the time, where targets of its kind are looked at.
+// watch makes the decision observe the target again after the time, if targets of its kind are
+// observed.
 func (t *Target) watch(d Decision, now time.Time, after time.Duration) Decision {
 	if t.Looking == "" {
 		return d
@@ -52,7 +53,8 @@ func (t *Target) watch(d Decision, now time.Time, after time.Duration) Decision 
 	return t.LookAgain(d, now, after)
 }
 
-// enforced is the decision about another alert, by a policy that enforces, for which something is to be done or approved now.
+// enforced returns the decision about another alert, whose policy enforces, if something is to be
+// done or approved now.
 func (t *Target) enforced(now time.Time) (Decision, bool) {
 	for _, a := range t.causes() {
 		p := t.Config.Policy(a.Policy)
@@ -62,7 +64,7 @@ func (t *Target) enforced(now time.Time) (Decision, bool) {
 		switch d := t.consider(p, a, now); d.Verb {
 		case VerbHold, VerbWait:
 			if d.Reason == remediations.ReasonAwaitingApproval {
-				return d, true // it can be approved once it is on record
+				return d, true // a person can approve it once it is on record
 			}
 		default:
 			return d, true
@@ -71,7 +73,8 @@ func (t *Target) enforced(now time.Time) (Decision, bool) {
 	return Decision{}, false
 }
 
-// givesWay ends the would-be repair where the decision needs its place on the Node: that is made again when the place is free.
+// givesWay ends the would-be repair if the decision needs its place on the Node. That decision is
+// made again when the place is free.
 func (t *Target) givesWay(d Decision, now time.Time) Decision {
 	if d.Record == nil && d.Ended == nil {
 		return d
@@ -83,7 +86,8 @@ func (t *Target) givesWay(d Decision, now time.Time) Decision {
 	return t.observed("it gave way to "+by, now)
 }
 
-// observed ends a would-be repair. why is what ended it, but for the step's wait and the alert's end.
+// observed ends a would-be repair. why is the cause of the end, unless the step's wait or the alert
+// ended.
 func (t *Target) observed(why string, now time.Time) Decision {
 	r, p := t.Record, t.PolicyOf(t.Record)
 	at := r.Hold.Since
@@ -121,7 +125,7 @@ func (t *Target) observed(why string, now time.Time) Decision {
 	return d
 }
 
-// ended says that nobody has the alert any more, while its source is alive.
+// ended reports whether no Alertmanager has the alert any more, while its source is alive.
 func (t *Target) ended(cause remediations.Cause, now time.Time) bool {
 	if a := t.AlertBy(cause.Alert); a != nil {
 		return t.Over(a, now)
@@ -129,7 +133,7 @@ func (t *Target) ended(cause remediations.Cause, now time.Time) bool {
 	return t.verdictOn(cause).Gone && t.Snapshot.BlindCause(t.Config) == ""
 }
 
-// nextWould names the step with which the plan would go on if the first one cured nothing.
+// nextWould names the step that would follow if the first step cured nothing.
 func (t *Target) nextWould(p *remediations.Policy) string {
 	if p == nil {
 		return ""
@@ -140,8 +144,9 @@ func (t *Target) nextWould(p *remediations.Policy) string {
 	return "; if the step had not cured it, a person would have to look"
 }
 
-// saidAlready is what an observing policy has said of the alert, which has not ended since: it says no more of it. What would have
-// come after the first step, nobody can know. The reason names what a person must change for a repair.
+// saidAlready returns the decision to report nothing more about an alert that an observing policy
+// has reported and that has not ended since. What would follow after the first step cannot be
+// known. The decision's reason says what a person must change for a repair.
 func (t *Target) saidAlready(p *remediations.Policy, a *remediations.Alert, now time.Time) (Decision, bool) {
 	if p.Mode != remediations.ModeObserve {
 		return Decision{}, false
@@ -156,7 +161,7 @@ func (t *Target) saidAlready(p *remediations.Policy, a *remediations.Alert, now 
 		}
 		last := e.Ended
 		if !e.Would.WellAt.IsZero() {
-			last = e.Would.IllSince // that firing is over
+			last = e.Would.IllSince // that episode has ended
 		}
 		if remediations.Instant(starts).After(last) {
 			return Decision{}, false

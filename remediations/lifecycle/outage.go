@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// WithoutLedger says why nothing begins without the ledger; nil: it is read again at once.
+// WithoutLedger returns why nothing begins without the ledger; nil: the ledger is read again at
+// once.
 func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
 	switch {
 	case errors.Is(s.LedgerErr, ledger.ErrMalformed):
@@ -21,12 +22,13 @@ func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
 	return "", nil
 }
 
-// LedgerLost is what people are told of a ledger that could be neither read nor saved for some time.
+// LedgerLost returns the message about a ledger that could be neither read nor saved for some time.
 func LedgerLost(since time.Time, err error) string {
 	return fmt.Sprintf("the ledger is out of reach since %s (%s); nothing begins without it", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
-// leasesLost holds what cannot begin because nobody can list the leases; nil: they are listed at once.
+// leasesLost holds repairs that cannot begin because the leases cannot be listed; nil: they are
+// listed at once.
 func (s *State) leasesLost(now time.Time) *Finding {
 	if !Lost(s.LeasesLost, now) {
 		return nil
@@ -34,17 +36,18 @@ func (s *State) leasesLost(now time.Time) *Finding {
 	return &Finding{Message: LeasesLost(s.LeasesLost, s.LeasesErr), Fleetwide: true}
 }
 
-// LeasesLost is what people are told of leases that could not be listed for some time.
+// LeasesLost returns the message about leases that could not be listed for some time.
 func LeasesLost(since time.Time, err error) string {
 	return fmt.Sprintf("the nodes' leases cannot be listed since %s (%s); nothing begins without them", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
-// LeaseLost is what people are told of the lease of one node that could not be read for some time.
+// LeaseLost returns the message about one node's lease that could not be read for some time.
 func LeaseLost(since time.Time, err error) string {
 	return fmt.Sprintf("a node's lease cannot be read since %s (%s); no cure is proven without it", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
-// Lost says that what began to fail then has failed for long enough to hold repairs; a zero time: it does not fail.
+// Lost reports whether a failure since `since` has lasted long enough to hold repairs. Zero: no
+// failure.
 func Lost(since, now time.Time) bool {
 	return !since.IsZero() && now.Sub(since) >= remediations.OutageFor
 }

@@ -8,9 +8,10 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// sinceOwnRestart adds to the taint of a machine that is shut down what people must know where Drydock itself restarted the machine last:
-// the restart may have left the machine off. The taint came after that restart, because it holds every step before the call. The hold
-// stays, because somebody else may have shut the machine down since. Empty: the last step was no restart.
+// sinceOwnRestart extends the message about a shutdown taint if Drydock itself restarted the
+// machine last: the restart may have left the machine off. The taint came after that restart,
+// because it holds every step before the call. The hold stays, because a person may have shut the
+// machine down since. Empty: the last step was not a restart.
 func sinceOwnRestart(c *Candidate, why string) string {
 	r := c.Journal.Record
 	if r == nil || r.Intent == nil || r.Intent.ID == "" || !strings.Contains(why, marks.ShutdownTaint) {

@@ -2,8 +2,8 @@ package lifecycle
 
 import "drydock.dev/drydock/remediations"
 
-// Doable says that the step stands in the plan as named, that this installation can carry it out, that it takes this node, and that
-// the repair, if there is one, is not past it.
+// Doable reports whether the step is in the plan as named, this installation can carry it out, it
+// accepts this node, and the repair, if any, is not past it.
 func (s *State) Doable(p *remediations.Policy, r *remediations.Record, ref remediations.StepRef) bool {
 	if refuses := s.Config.Remediation(ref.Name).Refuses; refuses != nil && refuses(s.Node) != "" {
 		return false
@@ -15,12 +15,14 @@ func (s *State) Doable(p *remediations.Policy, r *remediations.Record, ref remed
 	return there && ref.Attempt <= step.Attempts && s.Config.Provides(step)
 }
 
-// FirstStep is the first step of the plan that can be carried out for the repair; nil: for one that goes on from nothing.
+// FirstStep returns the first step of the plan that can be carried out for the repair; nil: for a
+// repair that continues none.
 func (s *State) FirstStep(p *remediations.Policy, r *remediations.Record) (remediations.StepRef, bool) {
 	return s.StepFrom(p, r, 0)
 }
 
-// NextStep is what comes after an issued attempt: the step's next attempt, else the next step that can be carried out.
+// NextStep returns what follows an issued attempt: the step's next attempt, or the next step that
+// can be carried out.
 func (s *State) NextStep(p *remediations.Policy, r *remediations.Record, after remediations.StepRef) (remediations.StepRef, bool) {
 	again := remediations.StepRef{Index: after.Index, Name: after.Name, Attempt: after.Attempt + 1}
 	if s.Doable(p, r, again) {
@@ -41,8 +43,8 @@ func (s *State) StepFrom(p *remediations.Policy, r *remediations.Record, index i
 	return remediations.StepRef{}, false
 }
 
-// idle says that the step only prepares others, and that none of those can be done: nobody wants a node emptied for
-// nothing. One that the plan ends with is what somebody wants.
+// idle reports whether the step only prepares others, and none of those can be done: a node must
+// not be drained for nothing. A step at the end of the plan is wanted for itself.
 func (s *State) idle(p *remediations.Policy, r *remediations.Record, index int) bool {
 	if s.Config.Remediation(p.Plan[index].Name).Once || index == len(p.Plan)-1 {
 		return false

@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestWhatARepairTriedCountsForThePlanOfItsOwnPolicyOnly: the plan of another policy may have the same step at the same place.
+// TestWhatARepairTriedCountsForThePlanOfItsOwnPolicyOnly: the plan of another policy may have the
+// same step at the same index.
 func TestWhatARepairTriedCountsForThePlanOfItsOwnPolicyOnly(t *testing.T) {
 	reboot := StepRef{Name: "reboot", Attempt: 1}
 	plan := []Step{{Name: "reboot", Attempts: 1}}

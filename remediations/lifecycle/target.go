@@ -8,96 +8,113 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// Target is a target as the one lifecycle decides about it: what is known of it, and what is true of its kind alone, as values and
-// functions. Those functions that may be nil say what holds then.
+// Target is one target, as Live and DecideTarget decide about it. It has what is known of the
+// target, and what is special to its kind, as values and functions. A function that may be nil
+// names its default.
 type Target struct {
 	*State
 	remediations.Subject
 	Kind remediations.Kind
 
-	// What is the target in a sentence, Of what an attempt is of, Asked who is looked at and waited for, Next what a further attempt
-	// is called, Awaits what is waited for after a call; empty: for proof. Looking and Checking say that somebody looks, before a
-	// repair and for its proof.
+	// Words that messages use for this kind. What names the target. Of names what an attempt
+	// belongs to. Asked is the system that is observed and waited for. Next names a further
+	// attempt. Awaits is what Drydock waits for after a call; empty: the proof. Looking and
+	// Checking say that Drydock observes the target, before a repair and for its proof.
 	What, Of, Asked, Next, Awaits, Looking, Checking string
-	// SeenAt is when the last look at it began; zero: it was not looked at.
+	// SeenAt is when the last observation of the target began; zero: it was not observed.
 	SeenAt time.Time
-	// Unknown is the reason for which it is held where nothing can be said of it.
+	// Unknown is the reason that holds the target while its state is unknown.
 	Unknown remediations.Reason
-	// Apart is the least time between an attempt that was refused, or given back, and the next; zero: lookAgain.
+	// Apart is the least time between a refused or withheld attempt and the next one; zero:
+	// LookAgain.
 	Apart time.Duration
-	// Soon are the holds that may be over soon, so that the target is looked at again soon.
+	// Soon are the holds that may end soon, so that the target is observed again soon.
 	Soon []remediations.Reason
-	// Spent: no further attempt is made, whatever the plan says.
+	// Spent: no further attempt is made, even if the plan has more.
 	Spent bool
-	// TakesOff: the decision about it takes people's keys off the Node when their time is over, so they hold it no longer. The others
-	// are held until then. OnRequest: a person can ask for its repair.
+	// TakesOff: the decision about the target removes people's annotations from the Node when their
+	// time has ended, so that they no longer hold it. Other targets are held until the annotations
+	// are removed. OnRequest: a person can request its repair.
 	TakesOff, OnRequest bool
 
-	// PolicyFor is the policy of the record; nil: the configured one of that name. Causes are the alerts about it, in the order in
-	// which they are considered; nil: the oldest first.
+	// PolicyFor returns the policy of the record; nil: the configured policy of that name. Causes
+	// returns the alerts about the target, in the order of consideration; nil: oldest first.
 	PolicyFor func(r *remediations.Record) *remediations.Policy
 	Causes    func() []*remediations.Alert
-	// First is what comes before any alert; nil: a wait, where the first call was withheld. Likely is the step that the alert would
-	// lead to, where somebody must be asked about it first; nil: nobody. Consider decides about an alert; nil: by the plan's first
-	// step that can be carried out.
+	// First decides before any alert; nil: it waits after a withheld first call. Likely returns the
+	// step that the alert would lead to, if another system must be asked about the step first; nil:
+	// no step. Consider decides about an alert; nil: by the plan's first step that can be carried
+	// out.
 	First    func(now time.Time) (Decision, bool)
 	Likely   func(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.StepOn
 	Consider func(p *remediations.Policy, a *remediations.Alert, now time.Time) Decision
-	// Named writes the target into a new record of its repair; nil with a Consider of its own.
+	// Named writes the target into the new record of a repair; nil only if Consider is set.
 	Named func(r *remediations.Record)
-	// Begun: something was done already, so that the repair does not give way where only another alert may go on.
+	// Begun reports whether something was already done, so that the repair does not yield to
+	// another alert.
 	Begun func(r *remediations.Record) bool
-	// Elsewhere says why the target is not this node's any more, by what was seen; empty: it is. Nil with an Examine and a Hold that ask
-	// for it.
+	// Elsewhere returns why the target no longer belongs to this node, by the observation; empty:
+	// it does. It may be nil only if Examine and Hold check this themselves.
 	Elsewhere func() string
-	// Examine says what is seen of the target that speaks against the step, which no guard holds, or Observing alone: a decision
-	// that comes instead of the step, or why it is held. Neither: nothing.
+	// Examine checks what the observation says against the step, when no guard or only Observing
+	// holds it. It returns a decision that replaces the step, or a reason and finding that hold it,
+	// or neither.
 	Examine func(c *Candidate, pending *remediations.Record, observing bool) (*Decision, remediations.Reason, *Finding)
-	// Guard is what its kind alone has against the candidate for the reason, see the table of guards; nil: nothing.
+	// Guard returns what this kind alone has against the candidate for the reason, see the table of
+	// guards; nil: nothing.
 	Guard func(reason remediations.Reason, c *Candidate) *Finding
-	// Own are the reasons for which Guard is asked in place of the guard itself, since what that rests on is not there.
+	// Own are the reasons that Guard answers in place of the general guard, because what that guard
+	// reads does not exist for this kind.
 	Own []remediations.Reason
-	// Asks adds what else the step rests on and is not known, or too old, and names the step to those who are asked; nil: a look.
+	// Asks adds to ask what else the step depends on and is unknown or too old. It returns the step
+	// that other systems are asked about; nil: only an observation is needed.
 	Asks func(c *Candidate, ask *Ask) (step remediations.StepOn)
-	// Intend adds to the decision, and to the record's new intent, what the kind must know of the attempt.
+	// Intend adds to the decision and to the record's new intent what the kind needs for the
+	// attempt.
 	Intend func(c *Candidate, pending *remediations.Record, d *Decision)
-	// Hold is the decision that something holds the candidate; nil: it is written where it is news. Until is how long it may be held
-	// so; nil with a Hold of its own.
+	// Hold returns the decision to hold the candidate; nil: the hold is written if it is new. Until
+	// returns how long this hold may last; nil only if Hold is set.
 	Hold  func(c *Candidate, pending *remediations.Record, reason remediations.Reason, f *Finding) Decision
 	Until func(c *Candidate, pending *remediations.Record, reason remediations.Reason) time.Time
-	// Acting goes on with what is under way beside calls of the plan; nil, or false: nothing is.
+	// Acting continues work under way other than the plan's calls; nil or false: no such work.
 	Acting func(now time.Time) (Decision, bool)
-	// Overdue: the record's deadline is further away than any is; nil: as the record says.
+	// Overdue reports whether the record's deadline is further away than any deadline can be; nil:
+	// the record decides.
 	Overdue func(r *remediations.Record, now time.Time) bool
-	// Await waits for the proof of the attempt that was issued, Proceed goes on with the plan; nil: the target is well and its alert
-	// gone. Rest leaves what ran out to a person.
+	// Await waits for the proof of the attempt that was issued. Proceed continues with the plan;
+	// nil: the target is well and its alert gone. Rest leaves an exhausted repair to a person.
 	Await, Proceed, Rest func(now time.Time) Decision
-	// Instead is what is done instead of another attempt; nil, or false: nothing is. Expired is the end of what was held until its
-	// deadline; nil: it is cancelled.
+	// Instead does something in place of another attempt; nil or false: nothing. Expired ends a
+	// repair that was held until its deadline; nil: the repair is cancelled.
 	Instead func(p *remediations.Policy, now time.Time) (Decision, bool)
 	Expired func(now time.Time) Decision
-	// Well says in a sentence how it is, and whether it is well by what was seen; Cure whether this repair cured it; Missing what the
-	// proof still lacks. Nil with an Await and a Proceed of its own. Evidence reads what else must be seen, not before due. there:
-	// nothing says otherwise; against: why it is not well; neither: the decision says what is waited for. Nil: a look.
+	// Well describes the target, and reports whether it is well by the observation. Cure returns
+	// whether this repair cured it. Missing returns what the proof still lacks. They may be nil
+	// only if Await and Proceed are set. Evidence reads what else the proof needs, not older than
+	// due. there: nothing contradicts the cure. against: why the target is not well. Neither: the
+	// decision says what Drydock waits for. Nil: a fresh observation is enough.
 	Well     func() (string, bool)
 	Cure     func(p *remediations.Policy) (remediations.Outcome, string)
 	Missing  func() string
 	Evidence func(d *Decision, p *remediations.Policy, due, now time.Time) (there bool, against string)
-	// Sound says that it is well when its alert has ended; nil: nothing but the alert's end shows it.
+	// Sound reports whether the target is well when its alert has ended; nil: only the alert's end
+	// shows it.
 	Sound func() bool
-	// Said is what the Alertmanagers say of the cause; nil: of its alert.
+	// Said returns the Alertmanagers' verdict on the cause; nil: the verdict on its alert.
 	Said func(cause remediations.Cause) alerts.Verdict
-	// Closing adds to the end of the repair, and to the history's entry, what is the kind's own; nil: nothing.
+	// Closing adds what is special to the kind to the end of the repair and to the history's entry;
+	// nil: nothing.
 	Closing func(d *Decision, now time.Time)
-	// Tidy takes off the Node, in the decision's write, what has had its effect or is over. The node's own is Decide's.
+	// Tidy removes from the Node, in the decision's write, what has had its effect or has ended.
+	// Decide does this for the node itself.
 	Tidy func(d *Decision, now time.Time)
 }
 
-// DecideTarget says what is to be done about such a target now. It is pure, as Decide is. What people write on the Node is Decide's,
-// but for what they say of the target's repair.
+// DecideTarget decides what to do about a target other than the node now. It is pure, like Decide.
+// Decide handles what people write on the Node, except what concerns the target's repair.
 func DecideTarget(t *Target, now time.Time) Decision {
 	if t.Journal.Malformed != nil && t.Record == nil {
-		return Decision{Verb: VerbRest} // Decide says so, for the whole node. A repair that is on record goes on to its end
+		return Decision{Verb: VerbRest} // Decide reports this for the whole node. A repair on record continues to its end
 	}
 	right, wrong := t.clampOwn(now)
 	trusts, ask := t.Trusts(now)
@@ -113,7 +130,8 @@ func DecideTarget(t *Target, now time.Time) Decision {
 	return d
 }
 
-// clampOwn sets the times of its record right that lie in the future, as State.clamp does for the node's.
+// clampOwn corrects times in the future in the target's record, as Target.Clamp does for the
+// node's.
 func (t *Target) clampOwn(now time.Time) (Decision, bool) {
 	r := t.Record
 	if r == nil || r.Phase == remediations.PhaseExhausted || (r.Phase == remediations.PhaseActing && r.Back == nil) {
@@ -124,8 +142,8 @@ func (t *Target) clampOwn(now time.Time) (Decision, bool) {
 	return Decision{Verb: VerbWait, Record: c, Policy: p, Recheck: now, Message: "times from the future on record are set to now"}, wrong
 }
 
-// Tidied takes the approval that the repair begins by, and drops those of the alerts that are over and that the repair does not refer
-// to any more. was is the repair before the decision.
+// Tidied consumes the approval of the repair that begins. It also removes those of the alerts that
+// have ended and that the repair no longer refers to. was is the repair before the decision.
 func (s *State) Tidied(d *Decision, was *remediations.Record, alerts []*remediations.Alert, now time.Time) {
 	if d.Verb == VerbIssue && s.Node.Annotations[remediations.ApproveKey] == d.Record.ID {
 		d.Consume = append(d.Consume, remediations.ApproveKey)
@@ -158,7 +176,8 @@ func (t *Target) causes() []*remediations.Alert {
 	return pointers(t.Alerts)
 }
 
-// untouched: nothing was done yet, so that the repair gives way where only another alert may go on.
+// untouched reports whether nothing was done yet, so that the repair yields if only another alert
+// may continue.
 func (t *Target) untouched(r *remediations.Record) bool {
 	return r.Phase == remediations.PhasePending && !t.Begun(r)
 }
@@ -172,7 +191,8 @@ func (t *Target) End(o remediations.Outcome, why string, now time.Time) Decision
 	return d
 }
 
-// leave ends what this node has on a target that is not its own any more: the poll brings its alerts to the node that has it.
+// leave ends what this node has about a target that it no longer owns. The poll writes the target's
+// alerts on the node that owns it now.
 func (t *Target) leave(why string, now time.Time) Decision {
 	d := Decision{Verb: VerbRest, Message: why}
 	if t.Record != nil {
@@ -182,7 +202,7 @@ func (t *Target) leave(why string, now time.Time) Decision {
 	return d
 }
 
-// pointers are those alerts in place.
+// pointers returns pointers into the slice of alerts.
 func pointers(alerts []remediations.Alert) []*remediations.Alert {
 	out := make([]*remediations.Alert, len(alerts))
 	for i := range alerts {

@@ -45,10 +45,11 @@ func (t *Target) consider(p *remediations.Policy, a *remediations.Alert, now tim
 	return t.Act(t.Candidate(p, a, remediations.Cause{Alert: a.Fingerprint}, step, now), r)
 }
 
-// Candidate is the step by the policy for the cause, as the guards see it. a is the cause's alert; nil: it is not on the Node.
+// Candidate returns the policy's step for the cause, as the guards see it. a is the cause's alert;
+// nil: it is not on the Node.
 func (t *Target) Candidate(p *remediations.Policy, a *remediations.Alert, cause remediations.Cause, step remediations.StepRef, now time.Time) *Candidate {
 	c := &Candidate{State: t.State, Now: now, Policy: p, Step: step, Alert: a, Request: cause.Request, Kind: t.Kind, target: t, Subject: t.What}
-	if t.Snapshot != nil { // what is put back needs no alert, and Alertmanager may not have been asked yet
+	if t.Snapshot != nil { // undoing moves needs no alert, and Alertmanager may not have been asked yet
 		c.Verdict = t.verdictOn(cause)
 	}
 	return c
@@ -72,8 +73,8 @@ func (t *Target) examine(c *Candidate, pending *remediations.Record, observing b
 	return instead, against, why
 }
 
-// tooSlow says that the last look took so long that nothing may rest on it; nil: it did not. To look again at once would only
-// repeat that, without a word to anybody.
+// tooSlow returns the finding that the last observation took too long to be used; nil: it did not.
+// Observing again at once would only repeat this without any message.
 func (t *Target) tooSlow() *Finding {
 	if t.Looking == "" || t.SeenAt.IsZero() || t.LookTook < remediations.LookFor {
 		return nil
@@ -94,14 +95,15 @@ func (t *Target) HoldBack(c *Candidate, pending *remediations.Record, reason rem
 		return t.Hold(c, pending, reason, f)
 	}
 	d := Held(c, reason, f)
-	d.Fleetwide = f.Fleetwide || (reason.Fleetwide() && reason != remediations.ReasonAtLimit) // a limit of its kind's is no node's
+	d.Fleetwide = f.Fleetwide || (reason.Fleetwide() && reason != remediations.ReasonAtLimit) // a limit of its kind is not a node's
 	d.Ask.Heartbeats = reason == remediations.ReasonBlind && t.Heartbeats.Blind() != "" && t.Uncounted(c.Now)
 	if hold := NewHold(reason, f, c.Now); t.Record.Holds(pending, hold, d.Fleetwide) {
 		d.Record = pending.Clone()
 		d.Record.Hold, d.Record.Deadline = hold, t.Until(c, pending, reason)
 	}
-	// What holds it may be this node's, and the target another's by now. A repair that a person cancelled stays cancelled though,
-	// whoever has its target since; and what is being put back is put back.
+	// What holds the candidate may be this node's, while the target now belongs to another node.
+	// But a cancelled repair stays cancelled, whichever node has its target now, and an undo under
+	// way continues.
 	if pending.Back == nil && cancelled(c) == nil {
 		if why := t.Elsewhere(); why != "" {
 			return t.leave(why, c.Now)

@@ -1,5 +1,5 @@
-// Package marks knows how other systems and people say on a Node that it is theirs: by taints, labels, annotations and conditions. It
-// judges a Node, and reads nothing.
+// Package marks recognizes the marks that other systems and people set on a Node to claim it:
+// taints, labels, annotations and conditions. It judges a Node, and reads nothing itself.
 package marks
 
 import (
@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Kind is where on a Node a mark stands, named as its key in holdWhen.
+// Kind is where a mark is on a Node. Its value is the key in holdWhen.
 type Kind string
 
 const (
@@ -24,44 +24,53 @@ const (
 	Condition  Kind = "conditions"
 )
 
-// Kinds is the closed list, in the order in which a Node is searched.
+// Kinds is the closed list, in the order of the search on a Node.
 var Kinds = []Kind{Taint, Label, Annotation, Condition}
 
-// noun is what one mark of the kind is called in a sentence.
+// noun returns the name of one mark of the kind in messages.
 func (k Kind) noun() string {
 	return map[Kind]string{Taint: "taint", Label: "label", Annotation: "annotation", Condition: "condition"}[k]
 }
 
-// Mark is what another system, or a person, writes on a Node to say that it is at work on it, or that nobody else may be.
+// Mark is what another system, or a person, sets on a Node to claim it: the owner works on the
+// Node, or others must not.
 type Mark struct {
 	Kind Kind
 	// Key is the key of the taint, label or annotation, or the type of the condition.
 	Key string
-	// Values are the only values that count; of a condition, its statuses. None: any value but "false"; of a condition, "True".
+	// Values are the only values that count; for a condition, its statuses. None: any value but
+	// "false"; for a condition, "True".
 	Values []string
-	// BelievedFor is how long a mark with a date holds repairs. Zero: until its owner removes the mark.
+	// BelievedFor is how long a mark with a date holds repairs. Zero: until its owner removes the
+	// mark.
 	BelievedFor time.Duration
-	// By names who sets it, Means what it says of the node, as the end of a sentence.
+	// By names the owner that sets the mark. Means is what the mark says of the node, as the end of
+	// a sentence.
 	By, Means string
-	// Source is the file in which the owner's public code or documentation names the key. Only shipped marks have one.
+	// Source is the file of the owner's public code or documentation that names the key. Only
+	// shipped marks have one.
 	Source string
-	// echo: a reboot by Drydock causes it, too, so one that appeared after a repair's last step does not hold that repair.
+	// echo: a reboot by Drydock causes the mark, too, so a mark that appeared after a repair's last
+	// step does not hold that repair.
 	echo bool
 }
 
-// List are the marks that hold every repair of a node, in the order in which they are searched. Nil: the shipped ones.
+// List are the marks that hold every repair of a node, in the order of the search. Nil: the shipped
+// marks.
 type List []Mark
 
-// Own knows what of a Node is Drydock's own work, which is no mark: the Node's journal.
+// Own reports which parts of a Node Drydock set itself, so that they are not marks. The Node's
+// journal implements it.
 type Own interface {
 	OwnTaint(t corev1.Taint) bool
 	Announced(n *corev1.Node, key string) bool
 	OwnCondition(c corev1.NodeCondition) bool
-	// Caused says that the condition appeared after the last step of the node's repair was issued.
+	// Caused reports whether the condition appeared after the last step of the node's repair was
+	// issued.
 	Caused(c corev1.NodeCondition) bool
 }
 
-// Keys are the keys of the marks of one kind.
+// Keys returns the keys of the marks of one kind.
 func (l List) Keys(kind Kind) (keys []string) {
 	for _, mark := range l.OrShipped() {
 		if mark.Kind == kind {
@@ -71,7 +80,7 @@ func (l List) Keys(kind Kind) (keys []string) {
 	return keys
 }
 
-// OrShipped are the marks themselves, or the shipped ones where the configuration names none.
+// OrShipped returns the marks themselves, or the shipped marks if the configuration has none.
 func (l List) OrShipped() List {
 	if l == nil {
 		return shipped
@@ -79,20 +88,22 @@ func (l List) OrShipped() List {
 	return l
 }
 
-// Claim is what the marks on a Node say at one moment.
+// Claim is the result of the marks on a Node at one moment.
 type Claim struct {
-	// Why says who else is at work on the node, or takes it away; empty: nobody that is known.
+	// Why names who works on the node or removes it; empty: no known system.
 	Why string
-	// Until is when the mark is no longer believed; zero: the mark holds until its owner removes it.
+	// Until is when the mark is no longer believed; zero: the mark holds until its owner removes
+	// it.
 	Until time.Time
-	// Overdue says which marks are older than they are believed. They hold nothing.
+	// Overdue names the marks that are older than they are believed. They hold nothing.
 	Overdue string
 }
 
-// Leaving says who else is at work on the node, or takes it away; empty: nobody that is known.
+// Leaving returns who works on the node or removes it; empty: no known system.
 func (l List) Leaving(n *corev1.Node, own Own, now time.Time) string { return l.Claim(n, own, now).Why }
 
-// Claim reads the marks of the Node. What Drydock itself set for a repair that is in the Node's journal is no mark.
+// Claim reads the marks of the Node. What Drydock set for a repair in the Node's journal is not a
+// mark.
 func (l List) Claim(n *corev1.Node, own Own, now time.Time) Claim {
 	if n.DeletionTimestamp != nil {
 		return Claim{Why: "the Node is being deleted"}
@@ -103,7 +114,8 @@ func (l List) Claim(n *corev1.Node, own Own, now time.Time) Claim {
 		if !ok {
 			continue
 		}
-		// A date from before the Node was created, or from the future, comes from a wrong clock or is no date at all.
+		// A date before the Node's creation, or in the future, comes from a wrong clock or is not a
+		// date at all.
 		dated := !since.IsZero() && !since.Before(n.CreationTimestamp.Time) && !since.After(now)
 		says := fmt.Sprintf("%s %s set by %s: %s", mark.Kind.noun(), shown, mark.By, mark.Means)
 		at, until := since.UTC().Format(time.RFC3339), since.UTC().Add(mark.BelievedFor)
@@ -120,8 +132,8 @@ func (l List) Claim(n *corev1.Node, own Own, now time.Time) Claim {
 	return Claim{Overdue: strings.Join(overdue, "; ")}
 }
 
-// on says how the mark stands on the Node, and since when where it has a date. ok is false where it does not stand there, or is
-// Drydock's own.
+// on returns how the mark appears on the Node, and since when if it has a date. ok is false if the
+// Node does not have the mark, or Drydock set it itself.
 func (m Mark) on(n *corev1.Node, own Own) (shown string, since time.Time, ok bool) {
 	switch m.Kind {
 	case Taint:
@@ -175,8 +187,8 @@ func (m Mark) counts(value string) bool {
 	return value != "false"
 }
 
-// date reads the value of a mark as a time: RFC 3339 as kured writes it, or seconds since 1970 as the cluster-autoscaler does. Zero: the
-// value is no time.
+// date reads the value of a mark as a time: RFC 3339, as kured writes it, or seconds since 1970, as
+// the cluster-autoscaler does. Zero: the value is not a time.
 func date(value string) time.Time {
 	if t, err := time.Parse(time.RFC3339, value); err == nil {
 		return t

@@ -18,7 +18,8 @@ func condition(kind, status string, since time.Time) corev1.NodeCondition {
 	return corev1.NodeCondition{Type: corev1.NodeConditionType(kind), Status: corev1.ConditionStatus(status), LastTransitionTime: metav1.NewTime(since)}
 }
 
-// TestWhoHoldsANode: each mark says who set it and what it means; a value that does not count is no mark.
+// TestWhoHoldsANode: each mark names its author and its meaning. A value that does not count is not
+// a mark.
 func TestWhoHoldsANode(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*corev1.Node)
@@ -60,8 +61,9 @@ func TestWhoHoldsANode(t *testing.T) {
 	}
 }
 
-// TestDrydocksOwnMarksDoNotHoldIt: what a repair has on record as its own, or what its reboot caused, is nobody else's word. Each
-// has its control: the same mark of somebody else, or without the record.
+// TestDrydocksOwnMarksDoNotHoldIt: what a repair has on record, or what its reboot caused, is not
+// another system's mark. Each case has a control: the same mark by another author, or without the
+// record.
 func TestDrydocksOwnMarksDoNotHoldIt(t *testing.T) {
 	at := scene.Noon.Add(-time.Minute)
 	tainted := func(n *corev1.Node, at time.Time) {
@@ -116,8 +118,9 @@ func TestDrydocksOwnMarksDoNotHoldIt(t *testing.T) {
 	}
 }
 
-// TestAMarkWithADateIsBelievedForAWhile: a mark says since when it stands. After its believedFor it holds nothing, and a person can see that it is
-// still there. A mark without believedFor, and one whose date cannot be right, hold until their owner removes them.
+// TestAMarkWithADateIsBelievedForAWhile: after its believedFor such a mark holds nothing, and a
+// person can see that it is still there. A mark without believedFor, or with an impossible date,
+// holds until its owner removes it.
 func TestAMarkWithADateIsBelievedForAWhile(t *testing.T) {
 	const candidate, deleted, kured = "DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler", "weave.works/kured-reboot-in-progress"
 	unix := func(age time.Duration) string { return strconv.FormatInt(scene.Noon.Add(-age).Unix(), 10) }

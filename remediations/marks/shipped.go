@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Shipped are the marks that hold repairs unless the configuration says otherwise. docs/operate/other-systems.md has them as a table, which a
-// test compares.
+// Shipped returns the marks that hold repairs unless the configuration changes them.
+// docs/operate/other-systems.md has them as a table, which a test compares.
 func Shipped() List { return slices.Clone(shipped) }
 
 const (
@@ -27,14 +27,15 @@ const (
 	deckhouse   = "deckhouse/deckhouse modules/040-node-manager/images/node-controller/src/docs/controller-update-approval.md"
 )
 
-// gpuDriverUpgrades are the states of a driver upgrade in which NVIDIA's operator is at work. It waits in upgrade-required, and it has
-// given up in upgrade-failed.
+// gpuDriverUpgrades are the states of a driver upgrade while NVIDIA's operator is at work. In
+// upgrade-required it waits, and in upgrade-failed it has given up.
 var gpuDriverUpgrades = []string{
 	"cordon-required", "wait-for-jobs-required", "pod-deletion-required", "drain-required", "node-maintenance-required",
 	"post-maintenance-required", "pod-restart-required", "validation-required", "uncordon-required",
 }
 
-// ShutdownTaint says that the machine is off, by its cloud. A restart by Drydock that fails may cause it.
+// ShutdownTaint means that the machine is off, according to its cloud. A failed restart by Drydock
+// may cause it.
 const ShutdownTaint = "node.cloudprovider.kubernetes.io/shutdown"
 
 var shipped = List{

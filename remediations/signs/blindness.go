@@ -7,19 +7,21 @@ import (
 
 // Lease is a node's heartbeat.
 type Lease struct {
-	// ReadAt is when it was read, RenewedAt when the kubelet last renewed it.
+	// ReadAt is when the lease was read. RenewedAt is when the kubelet last renewed it.
 	ReadAt, RenewedAt time.Time
-	// Duration is how long a renewal is good for.
+	// Duration is how long a renewal is valid.
 	Duration time.Duration
-	// StoodFrom is when this renewal was read first. MovedFrom is when the renewal before it was read last: the kubelet has renewed the
-	// lease since. Both are times of the clock that reads; zero: no earlier reading says so.
+	// StoodFrom is when this renewal was read first. MovedFrom is when the previous renewal was
+	// read last: the kubelet has renewed the lease since. Both are times of this reader's clock;
+	// zero: no earlier reading shows it.
 	StoodFrom, MovedFrom time.Time
 	// Unread is why the lease could not be read; empty: it was read, or the node has none.
 	Unread string
 }
 
-// After adds what an earlier reading of the same lease shows. The kubelet stamps its lease with the node's own clock, which may be
-// wrong; whether the lease moves does not depend on that. Both readings must come from the API server's store, not from a cache.
+// After adds what an earlier reading of the same lease shows. The kubelet stamps its lease with the
+// node's own clock, which may be wrong. Whether the lease moves does not depend on that clock. Both
+// readings must come from the API server's store, not from a cache.
 func (l Lease) After(was Lease) Lease {
 	switch {
 	case was.ReadAt.IsZero():
@@ -32,24 +34,27 @@ func (l Lease) After(was Lease) Lease {
 	return l
 }
 
-// Heartbeats is a count of the nodes' leases: of all of them, or of a random sample that has hardly a stale one. It tells a
-// broken control path from broken nodes, and a clock that is wrong here from kubelets that are silent there.
+// Heartbeats is a count of the nodes' leases: all of them, or a random sample with hardly a stale
+// lease. It distinguishes a broken control path from broken nodes, and a wrong clock here from
+// silent kubelets there.
 type Heartbeats struct {
 	ReadAt       time.Time
 	Nodes, Stale int
-	// Fleet is the number of all nodes where those counted are a sample of them; zero: all leases were counted.
+	// Fleet is the number of all nodes if only a sample was counted; zero: all leases were counted.
 	Fleet int
 }
 
-// From when many stale leases blame the control path and not the nodes: the measure of gardener's dependency-watchdog.
+// With at least so many stale leases, the control path is at fault and not the nodes. The limits
+// are those of gardener's dependency-watchdog.
 const (
 	staleNodes   = 3
 	StalePercent = 60
-	// leaseAhead is how far a kubelet's clock may be ahead of ours before its lease says nothing.
+	// leaseAhead is how far a kubelet's clock may be ahead of this one before its lease proves
+	// nothing.
 	leaseAhead = time.Minute
 )
 
-// Count takes in one lease.
+// Count adds one lease to the count.
 func (h *Heartbeats) Count(l Lease) {
 	h.Nodes++
 	if !l.Fresh() {
@@ -57,7 +62,7 @@ func (h *Heartbeats) Count(l Lease) {
 	}
 }
 
-// Blind says why the leases make Drydock trust nothing; empty: they do not.
+// Blind returns why the leases make Drydock distrust its view of the nodes; empty: they do not.
 func (h *Heartbeats) Blind() string {
 	if h == nil || h.Stale < staleNodes || h.Stale*100 < h.Nodes*StalePercent {
 		return ""
@@ -65,14 +70,16 @@ func (h *Heartbeats) Blind() string {
 	return fmt.Sprintf("%d of %d node leases are stale, so the way to the nodes, or this clock, is at fault and not the nodes", h.Stale, h.Nodes)
 }
 
-// Fresh says that the kubelet's last renewal was good when the lease was read: by this clock, or because the lease moved within
-// its time. A renewal from far in the future says that one of the two clocks is wrong, and alone proves nothing.
+// Fresh reports whether the kubelet's last renewal was valid when the lease was read: by this
+// clock, or because the lease moved within its duration. A renewal from far in the future shows
+// that one of the two clocks is wrong, and proves nothing by itself.
 func (l *Lease) Fresh() bool {
 	age := l.ReadAt.Sub(l.RenewedAt)
 	return (age <= l.Duration && age >= -leaseAhead) || (!l.MovedFrom.IsZero() && l.ReadAt.Sub(l.MovedFrom) <= l.Duration)
 }
 
-// Stands says that the lease is not fresh, and that the same renewal was read for longer than its time.
+// Stands reports whether the lease is not fresh, and the same renewal was read for longer than its
+// duration.
 func (l *Lease) Stands() bool {
 	return !l.Fresh() && !l.StoodFrom.IsZero() && l.ReadAt.Sub(l.StoodFrom) > l.Duration
 }

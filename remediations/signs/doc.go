@@ -1,4 +1,4 @@
-// Package signs says what speaks for or against a node being ill, beside the alert: what the Node shows, its lease, its GPUs, and
-// what others read of it. It judges, and reads nothing itself. It also counts the leases of all nodes, which tells a broken way to
-// the nodes from broken nodes.
+// Package signs judges what shows that a node is ill, beside the alert: the Node itself, its lease,
+// its GPUs, and other systems' readings of it. It reads nothing itself. It also counts the leases
+// of all nodes, which distinguishes a broken path to the nodes from broken nodes.
 package signs

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What the tests of the signs ask that nobody else does.
+// Exports that only the tests need.
 
 const (
 	GpuProduct  = gpuProduct

@@ -12,19 +12,20 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// GPUCountLabel says how many GPUs the machine has now. What the node offers may be fewer, and where the machine itself lost a GPU
-// the label says fewer, too: a repair remembers the number from before.
+// GPUCountLabel is the label with the current number of the machine's GPUs. The node may offer
+// fewer. If the machine itself lost a GPU, the label has the lower number, too, so a repair
+// remembers the earlier number.
 const GPUCountLabel = "nvidia.com/gpu.count"
 
-// maxGPUs is more than any machine has. A label that says more says nothing.
+// maxGPUs is more than any machine has. A label with a larger number is ignored.
 const maxGPUs = 1024
 
-// ExpectedGPUs is what the label says; false: there is no label, it says none, or it cannot be read, which is no data and
-// not a fault.
+// ExpectedGPUs returns the number in the label; false: there is no label, it has no number above
+// zero, or it cannot be read. That is missing data, and not a fault.
 func ExpectedGPUs(n *corev1.Node) (int, bool) {
 	label, ok := n.Labels[GPUCountLabel]
 	if !ok {
-		return 0, false // as most nodes; the error that says so would be made for each in every pass
+		return 0, false // like most nodes; building the error for each of them in every pass would cost time
 	}
 	count, err := strconv.Atoi(label)
 	if err != nil || count <= 0 || count > maxGPUs {
@@ -33,8 +34,9 @@ func ExpectedGPUs(n *corev1.Node) (int, bool) {
 	return count, true
 }
 
-// GPUMark is what shows that the node has GPUs, or had them; empty: nothing. A node that lost its label GPUCountLabel still
-// has others of the GPU operator, or offers a resource of that vendor, if only none of it.
+// GPUMark returns what shows that the node has GPUs, or had them; empty: nothing. A node that lost
+// its label GPUCountLabel still has other labels of the GPU operator, or offers a resource of that
+// vendor, possibly with the number 0.
 func GPUMark(n *corev1.Node) string {
 	for name := range n.Labels {
 		if GPUResource(name) {
@@ -49,8 +51,9 @@ func GPUMark(n *corev1.Node) string {
 	return ""
 }
 
-// LabelsOf are the labels of a node for a selector: GPUCountLabel exists on every GPU node, without a value where the node
-// lost it. Otherwise a GPU node that lost one label would have the shorter waits of other nodes.
+// LabelsOf returns the labels of a node for a selector. GPUCountLabel exists on every GPU node,
+// without a value if the node lost it. Otherwise a GPU node that lost one label would get the
+// shorter waits of other nodes.
 func LabelsOf(n *corev1.Node) k8slabels.Labels { return gpuLabels{k8slabels.Set(n.Labels), n} }
 
 type gpuLabels struct {
@@ -77,14 +80,16 @@ const (
 	gpuProduct    = "nvidia.com/gpu.product"
 	sharedProduct = "-SHARED"
 	migProduct    = "-MIG-"
-	// workloadConfig and deviceplugin are labels of the GPU Operator, migState is one of its MIG manager.
+	// workloadConfig and deviceplugin are labels of the GPU Operator. migState is a label of its
+	// MIG manager.
 	workloadConfig = "nvidia.com/gpu.workload.config"
 	deviceplugin   = "nvidia.com/gpu.deploy.device-plugin"
 	migState       = "nvidia.com/mig.config.state"
 )
 
-// gpusSay compares what the node offers with what its label promises. GPUs that are partitioned or shared are offered under
-// other names, or more often than they exist, so their number says nothing of the machine.
+// gpusSay compares what the node offers with what its label promises. Partitioned or shared GPUs
+// are offered under other names, or more often than they exist, so their number says nothing about
+// the machine.
 func gpusSay(n *corev1.Node) Testimony {
 	expected, ok := ExpectedGPUs(n)
 	if !ok {
@@ -108,15 +113,18 @@ func gpusSay(n *corev1.Node) Testimony {
 	return t
 }
 
-// PromisedGPUs is how many GPUs the node should offer under the names that the alert counts; false: nothing says so.
+// PromisedGPUs returns how many GPUs the node should offer under the names that the alert counts;
+// false: unknown.
 func PromisedGPUs(n *corev1.Node) (int, bool) {
 	count, ok := ExpectedGPUs(n)
 	return count, ok && (len(n.Status.Allocatable) == 0 || elsewhere(n) == "")
 }
 
-// WholeGPUs is how many GPUs the label says that the machine has. False: nothing says so, or the number may fall without a fault, because
-// the GPUs are partitioned, shared or offered under other names. With MIG's strategy "single" the label counts partitions. What the
-// node offers is not asked: with time slices it offers more than it has, and the label that says so comes later.
+// WholeGPUs returns how many GPUs the machine has according to the label. False: unknown, or the
+// number may fall without a fault, because the GPUs are partitioned, shared or offered under other
+// names. With MIG's strategy "single" the label counts partitions. The number that the node offers
+// is not used: with time slices it is higher than the machine's, and the label about this comes
+// later.
 func WholeGPUs(n *corev1.Node) (int, bool) {
 	count, ok := ExpectedGPUs(n)
 	if !ok || strings.Contains(n.Labels[gpuProduct], migProduct) || sharedGPUs(n) != "" || elsewhere(n) != "" {
@@ -125,15 +133,17 @@ func WholeGPUs(n *corev1.Node) (int, bool) {
 	return count, true
 }
 
-// LostGPUs compares what the label says now with how many GPUs the machine had before its fault. A machine that no longer finds a GPU
-// says so in its label, too. lost is false where the two cannot be compared.
+// LostGPUs compares the label's current number with how many GPUs the machine had before its fault.
+// The label of a machine that no longer finds a GPU has the lower number, too. lost is false if the
+// two cannot be compared.
 func LostGPUs(n *corev1.Node, had int) (count int, lost bool) {
 	count, ok := ExpectedGPUs(n)
 	return count, ok && count < had && sharedGPUs(n) == "" && elsewhere(n) == ""
 }
 
-// elsewhere says why the node rightly offers no nvidia.com/gpu; empty: it does not. A kubelet keeps a resource that it once offered, with
-// the number 0, so a resource that is not there was never offered.
+// elsewhere returns why the node rightly offers no nvidia.com/gpu; empty: no reason is known. A
+// kubelet keeps a resource that it once offered, with the number 0, so a missing resource was never
+// offered.
 func elsewhere(n *corev1.Node) string {
 	switch v := n.Labels[workloadConfig]; v {
 	case "", "container":
@@ -155,7 +165,7 @@ func elsewhere(n *corev1.Node) string {
 	return "the node has never offered " + string(gpuResource) + "; DRA or a device plugin for virtual machines may offer them under other names"
 }
 
-// sharedGPUs says how the node's GPUs are partitioned or shared; empty: they are not.
+// sharedGPUs returns how the node's GPUs are partitioned or shared; empty: they are not.
 func sharedGPUs(n *corev1.Node) string {
 	if n.Labels[migStrategy] == "mixed" {
 		return "the label " + migStrategy + " is mixed"
@@ -177,5 +187,5 @@ func sharedGPUs(n *corev1.Node) string {
 	return ""
 }
 
-// GPUResource says that the resource is about GPUs.
+// GPUResource reports whether the resource is about GPUs.
 func GPUResource(name string) bool { return strings.HasPrefix(name, gpuPrefix) }

@@ -50,7 +50,8 @@ func TestLeaseIsFreshByTheClockThatReadIt(t *testing.T) {
 	require.False(t, (&signs.Lease{ReadAt: noon}).Fresh(), "a lease that is not there is not fresh")
 }
 
-// TestALeaseIsJudgedByItsMovement: the kubelet's clock may be wrong by any amount, its renewals arrive all the same.
+// TestALeaseIsJudgedByItsMovement: the kubelet's clock may be wrong by any amount, but its renewals
+// still arrive.
 func TestALeaseIsJudgedByItsMovement(t *testing.T) {
 	for what, behind := range map[string]time.Duration{"70 s behind": 70 * time.Second, "a day behind": 24 * time.Hour, "an hour ahead": -time.Hour} {
 		t.Run(what, func(t *testing.T) {

@@ -10,14 +10,16 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// noNetwork is what a kubelet writes if the network is all that it misses; twoFaults is what it writes if it misses more.
+// noNetwork is a kubelet's message if only the network is missing. twoFaults is its message if more
+// is missing.
 const (
 	noNetwork = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized"
 	twoFaults = "[" + noNetwork + ", PLEG is not healthy: pleg was last seen active 4m ago]"
 )
 
-// TestAMissingNetworkIsNoFaultOfTheNodeWithoutItsDaemonSetsPod: no repair of a node creates a pod that no DaemonSet wants there. A node
-// that has the pod, or that has another fault as well, is ill as before.
+// TestAMissingNetworkIsNoFaultOfTheNodeWithoutItsDaemonSetsPod: no repair of a node creates a pod
+// that no DaemonSet schedules there. A node that has the pod, or another fault as well, is ill as
+// before.
 func TestAMissingNetworkIsNoFaultOfTheNodeWithoutItsDaemonSetsPod(t *testing.T) {
 	const cni = "kube-system/calico-node"
 	ready := signs.Sign{Kind: signs.NotReady, Network: cni}

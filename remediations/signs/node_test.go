@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// noon is the moment of these tests. Nothing here is taken from the scenes, which import all that is built on the signs: go would
-// compile all of it once more for these tests.
+// noon is the time of these tests. They do not use the scenes, which import all packages that
+// depend on signs: go would compile these once more for the tests.
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 // bare is a healthy node.

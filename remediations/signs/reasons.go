@@ -2,7 +2,7 @@ package signs
 
 import corev1 "k8s.io/api/core/v1"
 
-// The reasons that tell the answers of one kind of sign apart, for metrics.
+// The reasons that distinguish the answers of one kind of sign, for metrics.
 const (
 	NodeReady       = "NodeReady"
 	NodeNotReady    = "NodeNotReady"
@@ -18,19 +18,20 @@ const (
 	DaemonSetMissing = "DaemonSetMissing"
 )
 
-// Reasons is the closed list, for the documentation. A sign whose answer tells all has its answer as the reason.
+// Reasons is the closed list, for the documentation. If a sign's answer needs no reason, the answer
+// itself is the reason.
 var Reasons = []string{
 	string(Ill), string(Well), string(Unknown), NodeReady, NodeNotReady, NodeUnknown, NetworkMissing, GPUCountMatch, GPUCountMismatch, NoAllocatableGPU, NonGPUNode,
 	GPUCountUnknown, PodMissing, DaemonSetMissing,
 }
 
-// Said is what one sign said.
+// Said is the answer of one sign.
 type Said struct {
 	Sign Sign
 	Testimony
 }
 
-// Label names the sign in metrics: its kind, and of a condition its type.
+// Label names the sign in metrics: by its kind, or for a condition by its type.
 func (s Sign) Label() string {
 	if s.Kind == Condition {
 		return s.Name

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Same says that a decision could see no difference between two readings of a Node, but perhaps in its annotations: the heartbeats of
-// its kubelet are none. What is kept of a Node in the cache
-// is compared here, all of it.
+// Same reports whether two readings of a Node are the same for every decision, except for their
+// annotations. The heartbeats of its kubelet are not a difference. It compares everything that the
+// cache keeps of a Node.
 func Same(a, b *corev1.Node) bool {
 	return a.UID == b.UID && a.CreationTimestamp.Equal(&b.CreationTimestamp) &&
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && maps.Equal(a.Labels, b.Labels) &&
@@ -30,7 +30,8 @@ func sameCondition(a, b corev1.NodeCondition) bool {
 
 func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
-// Offered is what a GPU node offers of its GPUs, and its processors, which show that it says what it offers. Nil: it has no GPUs.
+// Offered returns what a GPU node offers of its GPUs, and its processors, which show that the node
+// reports what it offers. Nil: it has no GPUs.
 func Offered(n *corev1.Node) corev1.ResourceList {
 	_, gpus := n.Labels[GPUCountLabel]
 	var out corev1.ResourceList

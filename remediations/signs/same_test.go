@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// TestWhatADecisionCouldSeeIsADifference: annotations are compared by who knows which of them are heartbeats.
+// TestWhatADecisionCouldSeeIsADifference: the caller compares annotations, because it knows which
+// of them are heartbeats.
 func TestWhatADecisionCouldSeeIsADifference(t *testing.T) {
 	base := func() *corev1.Node {
 		return &corev1.Node{

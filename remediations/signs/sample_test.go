@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// missed is the exact probability that a sample shows no more stale leases than it may, where so many nodes of the fleet
-// have a stale one: the hypergeometric distribution, since no node is drawn twice.
+// missed returns the exact probability that a sample shows no more stale leases than it may, for a
+// fleet with that many stale leases. This is the hypergeometric distribution, because no node is
+// drawn twice.
 func missed(s signs.Sampling, fleet, stale int) *big.Rat {
 	ways, binomial := new(big.Int), func(n, k int) *big.Int { return new(big.Int).Binomial(int64(n), int64(k)) }
 	for seen := 0; seen <= s.Stale; seen++ {
@@ -25,11 +26,11 @@ func missed(s signs.Sampling, fleet, stale int) *big.Rat {
 }
 
 var (
-	missedHalf = big.NewRat(2, 10_000_000)     // half of the leases, or more, are stale: Agrees
+	missedHalf = big.NewRat(2, 10_000_000)     // at least half of the leases are stale: Agrees
 	missedMost = big.NewRat(3, 10_000_000_000) // 60% or more: Blind
 )
 
-// TestASampleHardlyEverMissesStaleLeases: what LeaseSampling promises of its error, in exact numbers.
+// TestASampleHardlyEverMissesStaleLeases: the error that LeaseSampling promises, in exact numbers.
 func TestASampleHardlyEverMissesStaleLeases(t *testing.T) {
 	for _, fleet := range []int{signs.LeaseSampling.From, 1001, 1999, 5000, 15_000, 100_000, 1_000_000} {
 		t.Run(fmt.Sprint(fleet), func(t *testing.T) {
@@ -53,7 +54,7 @@ func TestASampleHardlyEverMissesStaleLeases(t *testing.T) {
 	require.Positive(t, missed(looser, 5000, 2500).Cmp(missedHalf), "one stale lease more would be too many")
 }
 
-// TestEachSampleIsAsLikelyAsAnyOther goes through everything that the source of randomness can say.
+// TestEachSampleIsAsLikelyAsAnyOther tries every possible sequence of random numbers.
 func TestEachSampleIsAsLikelyAsAnyOther(t *testing.T) {
 	drawn := map[[6]bool]int{}
 	said := make([]int, 3)
@@ -105,8 +106,8 @@ func TestASampleOnlySaysThatFewLeasesAreStale(t *testing.T) {
 	require.Nil(t, s.Count(nil, leases, 900))
 }
 
-// TestWhatASampleMayShowIsGoodForEveryVerdict: the guards that read the count must come to the same verdict for every count
-// that a sample may give, since they do not ask whether it is one.
+// TestWhatASampleMayShowIsGoodForEveryVerdict: guards that read the count must decide the same for
+// every count that a sample may give, because they do not check whether it is a sample.
 func TestWhatASampleMayShowIsGoodForEveryVerdict(t *testing.T) {
 	for stale := range signs.LeaseSampling.Stale + 1 {
 		h := &signs.Heartbeats{ReadAt: noon, Nodes: signs.LeaseSampling.Size, Stale: stale, Fleet: 5000}

@@ -9,13 +9,13 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Texts select a condition by its reason and its message. nil selects everything. A condition that is not selected is no data: it shows
-// neither a fault nor a cure.
+// Texts select a condition by its reason and its message. nil selects every condition. A condition
+// that is not selected is missing data: it shows neither a fault nor a cure.
 type Texts struct {
 	Reason, ReasonNot, Message, MessageNot *regexp.Regexp
 }
 
-// against says why the condition is not selected; empty: it is.
+// against returns why the condition is not selected; empty: it is.
 func (t *Texts) against(c corev1.NodeCondition) string {
 	if t == nil {
 		return ""

@@ -10,18 +10,19 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Witness is what must be true of a node itself before an alert may disrupt it. An alert alone can be forged, stale, or
-// computed from forged metrics.
+// Witness is what must be true of a node itself before an alert may disrupt it. An alert alone can
+// be forged, stale, or computed from forged metrics.
 type Witness struct {
 	// None: the policy acts on the alert alone.
 	None bool
-	// Signs: any of them that says Ill is enough for a step, and all of them must say Well for a cure.
+	// Signs are the signs of the witness. One that is Ill is enough for a step, and all must be
+	// Well for a cure.
 	Signs []Sign
-	// Network is the DaemonSet of the cluster's network, as namespace/name. Empty: it is not configured.
+	// Network is the DaemonSet of the cluster's network, as namespace/name. Empty: not configured.
 	Network string
 }
 
-// Kind is what an entry of a witness looks at.
+// Kind is the source that an entry of a witness reads.
 type Kind string
 
 const (
@@ -36,40 +37,45 @@ const (
 // Sign is one entry of a witness.
 type Sign struct {
 	Kind Kind
-	// Name is the type of the condition, or the DaemonSet as namespace/name; Status is the status of the condition.
+	// Name is the type of the condition, or the DaemonSet as namespace/name. Status is the status
+	// of the condition.
 	Name, Status string
-	// From is the key of the configuration that names the DaemonSet, where the policy leaves that to the configuration.
+	// From is the key of the configuration that names the DaemonSet, if the policy leaves this to
+	// the configuration.
 	From string
-	// Network is the DaemonSet of the cluster's network, as namespace/name. Empty: it is not configured.
+	// Network is the DaemonSet of the cluster's network, as namespace/name. Empty: not configured.
 	Network string
-	// StaleAfter is the age from which a condition is no data, counted from its last heartbeat; zero: at any age it is data.
+	// StaleAfter is the age of a condition that counts as missing data, counted from its last
+	// heartbeat. Zero: a condition counts at any age.
 	StaleAfter time.Duration
-	// Texts select the condition by what it says; nil: whatever it says.
+	// Texts select the condition by its reason and message; nil: every condition counts.
 	Texts *Texts
 }
 
-// Answer is what a sign says of a node.
+// Answer is a sign's answer about a node.
 type Answer string
 
 const (
 	Ill  Answer = "ill"
 	Well Answer = "well"
-	// Unknown: there is no data, or the data cannot be compared. That is neither a fault nor a cure.
+	// Unknown: there is no data, or it cannot be compared. That is neither a fault nor a cure.
 	Unknown Answer = "unknown"
 )
 
-// Testimony is what one sign said.
+// Testimony is the answer of one sign, with details.
 type Testimony struct {
 	Answer Answer
-	// Saw is what was seen, as a part of a sentence: "Ready is True since 2026-03-04T12:00:00Z".
+	// Saw is the observation, as a part of a sentence: "Ready is True since 2026-03-04T12:00:00Z".
 	Saw string
-	// Reason tells answers of one kind apart, for metrics: one of Reasons. Empty: the answer tells all.
+	// Reason distinguishes answers of one kind of sign, for metrics: one of Reasons. Empty: the
+	// answer needs no reason.
 	Reason string
-	// At is when it was read, for what the watched Node does not show.
+	// At is when the sign was read, if the watched Node does not show it.
 	At time.Time
 }
 
-// Whole are the signs of the witness, and NotReady: a node that is not Ready after a step is ill, whatever else its policy looks at.
+// Whole returns the signs of the witness and NotReady: a node that is not Ready after a step is ill
+// for every policy.
 func (w *Witness) Whole() []Sign {
 	if slices.ContainsFunc(w.Signs, func(s Sign) bool { return s.Kind == NotReady }) {
 		return w.Signs
@@ -77,17 +83,17 @@ func (w *Witness) Whole() []Sign {
 	return append(slices.Clone(w.Signs), Sign{Kind: NotReady, Network: w.Network})
 }
 
-// onNode says that the watched Node itself shows the sign.
+// onNode reports whether the watched Node itself shows the sign.
 func (s Sign) onNode() bool {
 	switch s.Kind {
 	case NotReady, Condition, MissingGPUs:
 		return true
 	case StaleLease, DaemonSetPod, NotRunning:
 	}
-	return s.Kind == DaemonSetPod && s.Name == "" // nobody can look, and that needs no look
+	return s.Kind == DaemonSetPod && s.Name == "" // without a name there is nothing to read
 }
 
-// ask is what the Node shows of the sign. now zero: nobody judges how old it is.
+// ask returns the Node's answer for the sign. If now is zero, the age of conditions does not count.
 func (s Sign) ask(n *corev1.Node, now time.Time) Testimony {
 	switch s.Kind {
 	case NotReady:
@@ -131,7 +137,8 @@ func (s Sign) askCondition(n *corev1.Node, now time.Time) Testimony {
 	return t
 }
 
-// StaleFrom is when the first of the Node's conditions that is data now is too old to be data; zero: none becomes too old.
+// StaleFrom returns when the first of the Node's valid conditions becomes too old to count; zero:
+// none does.
 func StaleFrom(asked []Sign, n *corev1.Node, now time.Time) (first time.Time) {
 	for _, s := range asked {
 		if s.Kind != Condition || s.StaleAfter == 0 {
@@ -176,8 +183,8 @@ func conditionSays(n *corev1.Node, kind corev1.NodeConditionType, judge func(cor
 	return Testimony{Answer: judge(c.Status), Saw: fmt.Sprintf("%s is %s%s", kind, c.Status, since)}
 }
 
-// LeaseSays is what a lease says that was just read. A lease that is fresh by this clock is well at once. Any other one is judged by
-// whether it moves between two readings.
+// LeaseSays returns the answer of a lease that was just read. A lease that is fresh by this clock
+// is well at once. For any other lease it counts whether it moves between two readings.
 func LeaseSays(l Lease) Testimony {
 	t := Testimony{Answer: Well, At: l.ReadAt, Saw: "the lease of the node was renewed at " + l.RenewedAt.UTC().Format(time.RFC3339)}
 	switch {
@@ -200,19 +207,20 @@ func LeaseSays(l Lease) Testimony {
 	return t
 }
 
-// weighed is what all signs of a witness say together.
+// weighed is the combined answer of all signs of a witness.
 type weighed struct {
-	// Ill: any sign says so. Well: every sign says so. Unread: a sign must be read first.
+	// Ill: at least one sign is Ill. Well: every sign is Well. Unread: a sign must be read first.
 	Ill, Well, Unread bool
 	Saw               []string
-	// Said is what each sign said that was read.
+	// Said are the answers of the signs that were read.
 	Said []Said
-	// Oldest is when the oldest of the readings was made; zero: the Node shows all signs.
+	// Oldest is the time of the oldest reading; zero: the Node shows all signs.
 	Oldest time.Time
 }
 
-// counted leaves out the conditions that the Node does not have, where it has another one of the list: an agent sets some of the
-// conditions that a policy names, and what it never sets is no data.
+// counted leaves out the conditions that the Node does not have, if it has another condition of the
+// list. An agent may set only some of the conditions that a policy names, and those that it never
+// sets are missing data.
 func counted(signs []Sign, n *corev1.Node) []Sign {
 	absent := func(s Sign) bool {
 		return s.Kind == Condition && conditionOf(n, corev1.NodeConditionType(s.Name)) == nil
@@ -224,8 +232,8 @@ func counted(signs []Sign, n *corev1.Node) []Sign {
 	return slices.DeleteFunc(slices.Clone(signs), absent)
 }
 
-// IllSince is what the first sign saw that has said Ill without a change since the moment or longer, as the conditions of the Node show
-// it; empty: none has, or the Node does not show since when.
+// IllSince returns what the first sign saw that has been Ill without a change at least since the
+// moment, by the Node's conditions. Empty: no sign has, or the Node does not show since when.
 func IllSince(asked []Sign, n *corev1.Node, at time.Time) string {
 	for _, s := range asked {
 		kind := corev1.NodeConditionType(s.Name)
@@ -245,7 +253,7 @@ func IllSince(asked []Sign, n *corev1.Node, at time.Time) string {
 	return ""
 }
 
-// conditionOf is the node's condition of that type; nil: it has none.
+// conditionOf returns the node's condition of that type; nil: it has none.
 func conditionOf(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
 	for i := range n.Status.Conditions {
 		if n.Status.Conditions[i].Type == kind {
@@ -255,7 +263,8 @@ func conditionOf(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCond
 	return nil
 }
 
-// Weigh asks the signs. What was read before since counts as not read. now zero: nobody judges how old the Node's conditions are.
+// Weigh combines the signs. Readings before since count as not read. If now is zero, the age of the
+// Node's conditions does not count.
 func Weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since, now time.Time) weighed {
 	w := weighed{Well: true}
 	for _, s := range counted(signs, n) {

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// TestLeaseAsAWitness: a lease says nothing where it was never renewed, or by a clock that is wrong.
+// TestLeaseAsAWitness: a lease gives no answer if it was never renewed, or by a wrong clock.
 func TestLeaseAsAWitness(t *testing.T) {
 	const duration = 40 * time.Second
 	for name, c := range map[string]struct {
@@ -63,7 +63,7 @@ func TestConditionAsAWitness(t *testing.T) {
 	require.Equal(t, signs.Ill, unknown.Ask(n).Answer, "a policy may ask for Unknown")
 }
 
-// TestSignsAreWeighedTogether: one that says ill is enough, and all must say well.
+// TestSignsAreWeighedTogether: one sign that is ill is enough, and all must be well.
 func TestSignsAreWeighedTogether(t *testing.T) {
 	ready, lease, provider := signs.Sign{Kind: signs.NotReady}, signs.Sign{Kind: signs.StaleLease}, signs.Sign{Kind: signs.NotRunning}
 	said := func(lease, provider signs.Answer) map[signs.Sign]signs.Testimony {
@@ -97,7 +97,8 @@ func TestSignsAreWeighedTogether(t *testing.T) {
 	require.Zero(t, signs.Weigh([]signs.Sign{ready}, bare("n1"), nil, noon, noon).Oldest, "the Node shows it")
 }
 
-// TestConditionThatANodeDoesNotHaveIsNoData: beside another condition of the list it is not counted; alone it proves nothing.
+// TestConditionThatANodeDoesNotHaveIsNoData: it does not count beside another condition of the
+// list, and alone it proves nothing.
 func TestConditionThatANodeDoesNotHaveIsNoData(t *testing.T) {
 	a, b := signs.Sign{Kind: signs.Condition, Name: "KernelReady", Status: "False"}, signs.Sign{Kind: signs.Condition, Name: "XfsShutdown", Status: "True"}
 	ready := signs.Sign{Kind: signs.NotReady}
@@ -126,7 +127,7 @@ func TestConditionThatANodeDoesNotHaveIsNoData(t *testing.T) {
 	}
 }
 
-// TestGPUsAsAWitness: they are counted only where each is offered once, as a whole.
+// TestGPUsAsAWitness: GPUs count only if each is offered once, as a whole.
 func TestGPUsAsAWitness(t *testing.T) {
 	for name, c := range map[string]struct {
 		labels  map[string]string
@@ -171,7 +172,8 @@ func TestGPUsAsAWitness(t *testing.T) {
 	}
 }
 
-// TestConditionThatNobodyConfirmsIsNoData: what set it may be gone for weeks, so it shows neither a fault nor a cure.
+// TestConditionThatNobodyConfirmsIsNoData: its author may have been gone for weeks, so the
+// condition shows neither a fault nor a cure.
 func TestConditionThatNobodyConfirmsIsNoData(t *testing.T) {
 	sign := signs.Sign{Kind: signs.Condition, Name: "KernelDeadlock", Status: "True", StaleAfter: time.Hour}
 	for name, c := range map[string]struct {
@@ -223,8 +225,8 @@ func TestConditionIsSelectedByReasonAndMessage(t *testing.T) {
 	}
 }
 
-// TestAConditionWhoseReasonAlternatesIsOneFault: an agent that finds two reasons in turn sets lastTransitionTime each time, though the
-// status stays. The status counts.
+// TestAConditionWhoseReasonAlternatesIsOneFault: an agent that alternates between two reasons sets
+// lastTransitionTime each time, although the status stays. The status counts.
 func TestAConditionWhoseReasonAlternatesIsOneFault(t *testing.T) {
 	sign := signs.Sign{Kind: signs.Condition, Name: "AcceleratedHardwareReady", Status: "False"}
 	n := bare("n1")

@@ -9,19 +9,21 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// State is all that Decide may know. Call, NewID, WellSince and WellHeard of the State are the leader's own.
+// State is everything that Decide may know. Call, NewID, WellSince and WellHeard of the State
+// belong to the leader.
 type State struct {
 	lifecycle.Target
-	// Seen is what was last seen of the location; nil: nothing yet.
+	// Seen is the last observation of the location; nil: none yet.
 	Seen *Observation
 
-	// move is what would be done.
+	// move is the move that would be made.
 	move remediations.Move
 }
 
-// Decide says what is to be done about the leader of one location of the mesh, on the Node that led when that was
-// found out. It is pure, as the core's is, and asks the same guards, but for those that speak of the machine: a leader that
-// does not forward makes many nodes look ill, and its node is repaired by an alert of its own.
+// Decide decides what to do about the leader of one location of the mesh, on the Node that led at
+// the time of the observation. It is pure, like the core's, and asks the same guards, except those
+// about the machine. A leader that does not forward makes many nodes look ill, and its node is
+// repaired for an alert of its own.
 func Decide(state *State, now time.Time) lifecycle.Decision {
 	own := *state
 	s := &own
@@ -40,7 +42,7 @@ func Decide(state *State, now time.Time) lifecycle.Decision {
 	}
 	s.Begun = func(r *remediations.Record) bool { return len(r.Moves) > 0 }
 	s.Named = func(r *remediations.Record) { r.Location = s.Name }
-	// What it moved stays moved: only a plan that has run out puts it back.
+	// The moves stay: only an exhausted plan undoes them.
 	s.Closing = func(d *lifecycle.Decision, _ time.Time) {
 		d.Ended.Location, d.Ended.Moves = s.Record.Location, slices.Clone(s.Record.Moves)
 	}
@@ -50,7 +52,7 @@ func Decide(state *State, now time.Time) lifecycle.Decision {
 	return lifecycle.DecideTarget(&s.Target, now)
 }
 
-// tidy speaks of the alerts about other locations, too: they wait until this one is done with.
+// tidy also covers the alerts about other locations, which wait until this one has no repair.
 func (s *State) tidy(d *lifecycle.Decision, now time.Time) {
 	var all []*remediations.Alert
 	for i := range s.Journal.Alerts {
@@ -62,7 +64,8 @@ func (s *State) tidy(d *lifecycle.Decision, now time.Time) {
 	s.Tidied(d, s.Record, all, now)
 }
 
-// examine looks at the location: a move needs one that does not answer, and somebody who can lead it instead.
+// examine checks the observation: a move needs a location that does not answer, and a node that can
+// lead it instead.
 func (s *State) examine(c *lifecycle.Candidate, _ *remediations.Record, _ bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	against, why := s.against(c)
 	if why == nil {
@@ -87,7 +90,7 @@ func (s *State) intend(c *lifecycle.Candidate, pending *remediations.Record, d *
 	d.Message = fmt.Sprintf("move the mesh leadership of location %s from %s to %s (attempt %d) %s", m.Location, m.From, m.To, c.Step.Attempt, c.By())
 }
 
-// acting goes on with the undoing of all moves.
+// acting continues the undoing of all moves.
 func (s *State) acting(now time.Time) (lifecycle.Decision, bool) {
 	if s.Record.Back == nil {
 		return lifecycle.Decision{}, false

@@ -16,15 +16,16 @@ func TestDecideLeaderGoldens(t *testing.T) {
 	scene.Pin(t, "decide", scene.Golden.LocationState, location.Decide, scene.Render, func(t *testing.T, _ *location.State, d lifecycle.Decision) { scene.Readable(t, LocationKey, d) })
 }
 
-// bindsLeaders are the guards that hold the move of a leader. The others speak of the machine, or of the nodes' limits.
+// bindsLeaders are the guards that hold the move of a leader. The others are about the machine, or
+// the nodes' limits.
 var bindsLeaders = map[Reason]bool{
 	ReasonExcluded: true, ReasonPaused: true, ReasonNodeLeaving: true, ReasonCordonedByOther: true, ReasonAlertUnconfirmed: true, ReasonBlind: true, ReasonWritesDenied: true, ReasonStoreWentBack: true, ReasonSilenced: true,
 	ReasonInhibited: true, ReasonAlertResolved: true, ReasonTooYoung: true, ReasonOutsideWindow: true, ReasonNodeUnderRepair: true, ReasonCooldown: true, ReasonPolicyFailing: true,
 	ReasonAtLimit: true, ReasonAwaitingApproval: true, ReasonObserving: true,
 }
 
-// TestGuardsThatBindLeaders takes each guard away in turn. One that binds must be missed by the golden of its name; one
-// that does not is missed by none.
+// TestGuardsThatBindLeaders removes each guard in turn. Without a guard that binds leaders, the
+// golden of its name must differ. Without any other guard, no golden differs.
 func TestGuardsThatBindLeaders(t *testing.T) {
 	scene.MissedWithoutEachReason(t, scene.Golden.LocationState, func(s *location.State, left []lifecycle.Guard) string {
 		s.Guards = left
@@ -38,7 +39,8 @@ func TestGuardsThatBindLeaders(t *testing.T) {
 	})
 }
 
-// everythingWrongWithALeader has a cause for each guard that binds it, and for what is seen of its location.
+// everythingWrongWithALeader has a cause for each guard that binds it, and for the observation of
+// its location.
 const everythingWrongWithALeader = `
 policy: {mode: observe, for: 30m, approval: true}
 windows: ["02:00-04:00"]
@@ -57,8 +59,9 @@ elsewhere: [{node: n5}]
 sight: {unknown: "no probes", reached: true, held: "granularity is full", candidates: []}
 `
 
-// TestEachHoldOfALeaderSpeaksBeforeThoseBehindIt: what is seen of a location comes after what people and Alertmanagers
-// say, and before Observing, which is reached only by what would be done.
+// TestEachHoldOfALeaderSpeaksBeforeThoseBehindIt: the observation of a location comes after
+// people's marks and the Alertmanagers' answers, and before Observing, which only a step that would
+// be issued reaches.
 func TestEachHoldOfALeaderSpeaksBeforeThoseBehindIt(t *testing.T) {
 	sc := scene.ReadLocation(t, everythingWrongWithALeader)
 	steps := []struct {

@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestLongestRecordOfALeaderIsReadable: the longest names, all moves, and what others say in bytes that JSON writes twice
-// as long, fit in a record.
+// TestLongestRecordOfALeaderIsReadable: the longest names, all moves, and foreign messages that
+// JSON escapes to twice their length fit in a record.
 func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 	nasty := func(n int) string { return strings.Repeat(`"`, n) }
 	r := scene.LocationRecord(PhaseVerifying)
@@ -57,7 +57,7 @@ func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 	}
 }
 
-// TestMoveThatTakesTooMuchRoomIsNotMade: what cannot be put on record is not done.
+// TestMoveThatTakesTooMuchRoomIsNotMade: a move that does not fit on record is not made.
 func TestMoveThatTakesTooMuchRoomIsNotMade(t *testing.T) {
 	s := scene.ReadLocation(t, `{}`).LocationState(t)
 	long := strings.Repeat("x", MaxMoveBytes)
@@ -69,8 +69,9 @@ func TestMoveThatTakesTooMuchRoomIsNotMade(t *testing.T) {
 	require.Contains(t, d.Message, "at most 800 are kept")
 }
 
-// FuzzDecideLeader throws arbitrary annotations and sights at a decision that all else would allow. It must not panic,
-// must not act on what a person forbade, nobody can read or nobody saw, and must say the same thing twice.
+// FuzzDecideLeader feeds arbitrary annotations and observations to a decision that everything else
+// allows. Decide must not panic, must not act against a person, on unreadable data or on missing
+// data, and must return the same decision twice.
 func FuzzDecideLeader(f *testing.F) {
 	for _, g := range scene.GoldensIn(f, "decide") {
 		text, err := os.ReadFile(g.Input)

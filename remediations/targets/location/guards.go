@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// guard is what speaks of locations alone, beside what holds every target.
+// guard returns what holds locations alone, beside the guards for every target.
 func (s *State) guard(reason remediations.Reason, c *lifecycle.Candidate) *lifecycle.Finding {
 	switch reason {
 	case remediations.ReasonNodeUnderRepair:
@@ -28,8 +28,9 @@ func (s *State) guard(reason remediations.Reason, c *lifecycle.Candidate) *lifec
 	return nil
 }
 
-// underRepair: repairs of nodes and of the leaders that they are, or are to be, exclude each other, and so do two of one location's
-// leaders.
+// underRepair holds the candidate while a node is under repair that leads the location or is to
+// lead it, and while another repair of the location's leader is under way. These exclude each
+// other.
 func (s *State) underRepair() *lifecycle.Finding {
 	involved := []string{s.Node.Name}
 	if r := s.Record; r != nil {
@@ -46,8 +47,9 @@ func (s *State) underRepair() *lifecycle.Finding {
 	return nil
 }
 
-// movedLately: each move breaks the connections that the leader relays, so a location has one repair of its leader at most
-// in limits.leaders.perLocation, whoever led then. Further attempts of one repair are not held by those before them.
+// movedLately allows one repair of a location's leader per limits.leaders.perLocation, even if the
+// leader changed, because each move breaks the connections that the leader relays. Earlier attempts
+// of one repair do not hold its further attempts.
 func (s *State) movedLately(c *lifecycle.Candidate) *lifecycle.Finding {
 	what, least := "limits.leaders.perLocation is", s.Config.Limits.Locations.PerLocation
 	if c.Policy.Cooldown > least {
@@ -60,16 +62,17 @@ func (s *State) movedLately(c *lifecycle.Candidate) *lifecycle.Finding {
 	return nil
 }
 
-// UnprovenFor bounds, beside proofFor, how long a repair that has moved waits for a cure that is not proven, where nothing
-// more can be done: as long as another repair of the location has to wait by default.
+// UnprovenFor bounds, in addition to proofFor, how long a repair that has moved waits for its proof
+// when nothing more can be done. It equals the default wait between two repairs of a location.
 const UnprovenFor = 15 * time.Minute
 
-// Unproven are the holds of a repair that has moved by which nothing more is tried, and which no person put there: the alert
-// is over, or the probes say nothing, or something else than the alert. What holds otherwise is a matter of waiting.
+// Unproven are the reasons of holds that no person set, and that leave nothing to try after a move.
+// The alert has ended, or the probes report nothing, or they contradict the alert. All other holds
+// end with time.
 var Unproven = []remediations.Reason{remediations.ReasonAlertResolved, remediations.ReasonLeaderUnknown, remediations.ReasonLeaderHeld}
 
-// until is until when the candidate may be held so. Whoever has moved and cannot prove the cure is not left alone with it
-// for a day.
+// until returns until when the candidate may be held. A repair that has moved and cannot prove its
+// cure must not wait for a day.
 func (s *State) until(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason) time.Time {
 	was := s.Record
 	switch {
@@ -78,13 +81,14 @@ func (s *State) until(c *lifecycle.Candidate, pending *remediations.Record, reas
 	case !slices.Contains(Unproven, reason):
 		return remediations.Instant(pending.Since.Add(remediations.PendingFor))
 	case was.Phase == remediations.PhasePending && was.Hold != nil && slices.Contains(Unproven, was.Hold.Reason):
-		return was.Deadline // since when it is held so counts, whatever the words are now
+		return was.Deadline // its hold began then, even if the message has changed
 	}
 	return remediations.Instant(remediations.Earlier(pending.Since.Add(remediations.PendingFor), c.Now.Add(UnprovenFor+c.Policy.ProofFor)))
 }
 
-// MayStillMove asks, right before the keys are written, whether the Nodes still say what the decision rested on: leader is
-// the one with the record, others are the successor and every node whose key is changed.
+// MayStillMove checks, right before the keys are written, whether the Nodes still say what the
+// decision depended on. leader is the node with the record. others are the successor and every node
+// whose key changes.
 func MayStillMove(c *remediations.Config, leader *corev1.Node, others []*corev1.Node, intentID string) error {
 	r := c.Registry.ReadJournal(leader).Records[remediations.LocationKey]
 	if r == nil || r.Phase != remediations.PhaseActing || r.Back != nil || r.Intent.ID != intentID {
@@ -98,7 +102,7 @@ func MayStillMove(c *remediations.Config, leader *corev1.Node, others []*corev1.
 	return letsMove(c, leader, others, r.Intent.At)
 }
 
-// MayStillPutBack is MayStillMove for putting the moves of the repair back.
+// MayStillPutBack is MayStillMove for undoing the moves of the repair.
 func MayStillPutBack(c *remediations.Config, leader *corev1.Node, others []*corev1.Node, putBackID string) error {
 	r := c.Registry.ReadJournal(leader).Records[remediations.LocationKey]
 	if r == nil || r.Phase != remediations.PhaseActing || r.Back == nil || r.PutBackID() != putBackID {

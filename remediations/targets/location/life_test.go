@@ -22,8 +22,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// meshLife is a mesh of two locations through a random history: location.Decide and Decide decide about its nodes, and what
-// they decide is carried out as the engine would, on a clock of its own.
+// meshLife runs a mesh of two locations through a random history. location.Decide and Decide decide
+// about its nodes, and the decisions are carried out as the engine would, on a clock of its own.
 type meshLife struct {
 	t      *testing.T
 	config *Config
@@ -33,20 +33,22 @@ type meshLife struct {
 	ledger *ledger.Ledger
 	memory map[string]*meshMemory
 
-	// keys are the values of the leader's key, broken the nodes that do not forward, unfit those that no look proposes.
+	// keys are the values of the leader's key. broken are the nodes that do not forward. unfit are
+	// those that no observation proposes.
 	keys          map[string]string
 	broken, unfit map[string]bool
 	unknown, held bool
-	// half: members answer, but not enough of them for a proof, whoever leads.
+	// half: members answer under every leader, but not enough of them for a proof.
 	half bool
 	ids  int
-	// turns are those that are left: a history is long enough then.
+	// turns is how many turns are left; zero ends the history.
 	turns int
 
-	// moves are those that were issued, by location; before are the keys as they were when a repair first moved one.
+	// moves are the issued moves, by location. before are the keys as they were when a repair first
+	// moved one.
 	moves  map[string][]issuedMove
 	before map[string]map[string]string
-	// touched are the repairs since whose first move somebody else changed a key.
+	// touched are the repairs with a key that a person changed after their first move.
 	touched map[string]bool
 	intents map[string]bool
 	seen    map[string]int
@@ -57,7 +59,7 @@ type issuedMove struct {
 	at     time.Time
 }
 
-// meshMemory is what the engine would remember of one node's leader, and lose with a restart.
+// meshMemory is what the engine remembers of one node's leader, and loses with a restart.
 type meshMemory struct {
 	sight       *location.Observation
 	call        *lifecycle.Call
@@ -69,7 +71,7 @@ var meshNodes = []string{"a1", "a2", "a3", "a4", "b1", "b2", "b3"}
 
 func locationIn(node string) string { return map[byte]string{'a': "eu", 'b': "us"}[node[0]] }
 
-// leads is the first that has the key, else the first.
+// leads returns the first node with the key, or else the first node.
 func (l *meshLife) leads(of string) string {
 	first := ""
 	for _, n := range meshNodes {
@@ -86,7 +88,7 @@ func (l *meshLife) leads(of string) string {
 	return first
 }
 
-// look is what the provider of the mesh sees now.
+// look returns what the provider of the mesh observes now.
 func (l *meshLife) look(of string) *location.Observation {
 	leader := l.leads(of)
 	g := &location.Observation{At: l.now, Leader: leader, Settled: true, Reached: !l.broken[leader] && !l.half, ReachedWhy: "nobody answers"}
@@ -134,7 +136,7 @@ func newMeshLife(t *testing.T, rt *rapid.T) *meshLife {
 	c := sc.LocationState(t).Config
 	node := *c.Policies[0]
 	node.Name, node.Kind, node.Labels, node.Mode = "node-not-ready", KindNode, []string{"node"}, ModeEnforce
-	node.Witness = &signs.Witness{None: true} // its nodes are sick by their alerts alone
+	node.Witness = &signs.Witness{None: true} // its alerts alone show that a node is ill
 	node.Plan = []Step{{Name: "reboot", Wait: 2 * time.Minute, Attempts: 1}}
 	c.Policies = append(c.Policies, &node)
 	l := &meshLife{
@@ -156,7 +158,7 @@ func (l *meshLife) restart() {
 	}
 }
 
-// reload is a restart that reads the ledger back, or makes it anew where a person deleted it.
+// reload simulates a restart that reads the ledger back, or rebuilds it after a person deleted it.
 func (l *meshLife) reload(t *rapid.T, deleted bool) {
 	l.restart()
 	if deleted {
@@ -176,8 +178,8 @@ func (l *meshLife) all() []*corev1.Node {
 	return out
 }
 
-// alerts fire for a location whose leader does not forward, and for a node that is to be repaired; the poll brings them
-// to the nodes that they belong on, unless another carries them.
+// alerts fire for a location whose leader does not forward, and for a node that needs a repair. The
+// poll writes them on their nodes, unless another node has them.
 func (l *meshLife) alerts() {
 	w := &l.word.Replicas[0]
 	w.WatchdogAt, l.word.AskedAt = l.now, l.now
@@ -209,7 +211,8 @@ func (l *meshLife) alerts() {
 	}
 }
 
-// turn decides once about each node, and carries it out. It says whether anything was looked at that may change a decision.
+// turn decides once about each node, and carries out the decision. It reports whether a new
+// observation may change a decision.
 func (l *meshLife) turn(t *rapid.T) (looked bool) {
 	if l.now.Sub(l.word.AskedAt) >= 15*time.Second {
 		l.alerts()
@@ -248,7 +251,7 @@ func (l *meshLife) turn(t *rapid.T) (looked bool) {
 	return looked
 }
 
-// concerned says that a decision could come to something there.
+// concerned reports whether a decision about the node may have an effect.
 func (l *meshLife) concerned(n *corev1.Node) bool {
 	for k := range n.Annotations {
 		if k != HistoryKey {
@@ -304,7 +307,8 @@ func (l *meshLife) carry(s *location.State, m *meshMemory, d lifecycle.Decision)
 	}
 }
 
-// node lets the node's own repair begin, and end by itself when its time is over. It says whether it wrote.
+// node lets the node's own repair begin, and end by itself when its time has passed. It reports
+// whether it wrote.
 func (l *meshLife) node(t *rapid.T, s *lifecycle.State, m *meshMemory) bool {
 	n, r := s.Node, s.Journal.Record
 	if r != nil && r.Phase.InFlight() {
@@ -358,7 +362,7 @@ func (l *meshLife) pass(t *rapid.T, d time.Duration) {
 			step *= 4
 		}
 		l.now = l.now.Add(time.Duration(step) * time.Millisecond)
-		for range 4 { // what was looked at is decided upon at once
+		for range 4 { // a new observation is decided on at once
 			if !l.turn(t) {
 				break
 			}
@@ -366,14 +370,14 @@ func (l *meshLife) pass(t *rapid.T, d time.Duration) {
 	}
 }
 
-// touch notes that somebody else changed a key.
+// touch records that a person changed a key.
 func (l *meshLife) touch() {
 	for repair := range l.before {
 		l.touched[repair] = true
 	}
 }
 
-// answer ends the call that is under way on some node, done or not.
+// answer ends the call that is under way on some node, with success or without.
 func (l *meshLife) answer(t *rapid.T) {
 	for _, name := range meshNodes {
 		m, r := l.memory[name], ReadJournal(l.nodes[name]).Records[LocationKey]

@@ -1,5 +1,6 @@
-// Package location is what is true of the locations of the mesh alone, as targets of repairs, each by the node that leads it: what is
-// seen of one, who can lead it instead, and how moves of its leadership are proven or put back. It is pure, as the core is.
+// Package location decides about the locations of the mesh as targets of repairs, each through the
+// node that leads it: the observation of a location, the nodes that can lead it instead, and how
+// moves of its leadership are proven or undone. It is pure, like the core.
 package location
 
 import (
@@ -9,28 +10,32 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Observation is what was seen of a location: live, and never out of an alert.
+// Observation is what Drydock observed of a location. It is always live, and never taken from an
+// alert.
 type Observation struct {
-	// At is when looking began.
+	// At is when the observation began.
 	At time.Time
-	// Leader is who leads by Kilo's rule; empty: nobody, or it cannot be said.
+	// Leader is the leader by Kilo's rule; empty: no leader, or it is unknown.
 	Leader string
-	// Held says why no move may be made there; Unknown why nothing can be said. Unheard is what Unknown would be without Held.
+	// Held is why no move may be made there. Unknown is why the state is unknown. Unheard is what
+	// Unknown would be without Held.
 	Held, Unknown, Unheard string
-	// Misconfigured says that Held names what a person must correct first; else Held says only that nobody could lead instead.
+	// Misconfigured: Held names what a person must correct first. Otherwise Held says only that no
+	// node could lead instead.
 	Misconfigured bool
-	// Candidates are the nodes that could lead instead, the best first, with what would have to change. Refused says of the
-	// others why not.
+	// Candidates are the nodes that could lead instead, the best first, with the changes that each
+	// needs. Refused is why the other nodes cannot.
 	Candidates []remediations.Move
 	Refused    map[string]string
-	// Settled says that the leader has an address in the mesh, and no other node of the location has one.
+	// Settled: the leader has an address in the mesh, and no other node of the location has one.
 	Settled bool
-	// Reached says that the location's members answer probes from other locations; ReachedWhy what is missing.
+	// Reached: the location's members answer probes from other locations. ReachedWhy is what is
+	// missing.
 	Reached    bool
 	ReachedWhy string
 }
 
-// Kind are the locations of the mesh, by the nodes that lead them.
+// Kind is the kind of the mesh's locations, each identified by the node that leads it.
 var Kind = remediations.TargetKind{
 	Kind: remediations.KindLocation, Unknown: remediations.MisrouteUnknownLocation, Called: "a location of the mesh", Selects: "leaders of the mesh",
 	NotAsked: "the policy is about the leaders of the mesh, which are only moved for an alert",

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/targets/location"
 )
 
-// check is what must hold of each decision about a leader.
+// check checks what must hold for each decision about a leader.
 func (l *meshLife) check(t *rapid.T, s *location.State, d lifecycle.Decision) {
 	r := s.Record
 	require.False(t, d.Cordon || d.Uncordon || d.Taint || d.Untaint || d.Stop != "" || d.Allow != nil || d.Pause != "" || d.Notices != nil, "a move touches no more than the keys")
@@ -46,7 +46,7 @@ func (l *meshLife) check(t *rapid.T, s *location.State, d lifecycle.Decision) {
 	}
 }
 
-// waitsUnproven says that nothing more can be tried, and the cure is not proven.
+// waitsUnproven reports whether nothing more can be tried, and the cure is not proven.
 func waitsUnproven(r *Record) bool {
 	return r != nil && r.Phase == PhasePending && r.Intent != nil && r.Back == nil && r.Hold != nil && slices.Contains(location.Unproven, r.Hold.Reason)
 }
@@ -160,10 +160,11 @@ func (l *meshLife) checkEnd(t *rapid.T, s *location.State, d lifecycle.Decision)
 	}
 }
 
-// TestLeadershipMovesOnlyWhereEverythingSaysSo is the property of every single decision, over random histories of a mesh,
-// its nodes, the Alertmanagers and people: a move only with a fresh look that shows the leader of the record and proposes
-// it, each candidate once, one location at a time, not twice in a location within limits.leaders.perLocation whatever
-// restarts, never beside a repair of a node that is in it, and everything as it was when nothing helped.
+// TestLeadershipMovesOnlyWhereEverythingSaysSo checks every single decision, over random histories
+// of a mesh, its nodes, the Alertmanagers and people. A move needs a fresh observation that shows
+// the leader of the record and proposes the move. Each candidate is tried once, one location at a
+// time. A location has one repair within limits.leaders.perLocation, despite restarts, and none
+// beside a repair of a node in it. If nothing helped, everything is as before.
 func TestLeadershipMovesOnlyWhereEverythingSaysSo(t *testing.T) {
 	everything := []string{
 		"moves", "put back", "undone", "left unproven", "node repairs",
@@ -173,7 +174,7 @@ func TestLeadershipMovesOnlyWhereEverythingSaysSo(t *testing.T) {
 	lacks := func() []string {
 		return slices.DeleteFunc(slices.Clone(everything), func(what string) bool { return seen[what] > 0 })
 	}
-	for round := 0; round == 0 || (round < 5 && len(lacks()) > 0 && !testing.Short()); round++ { // what is rare may need more histories
+	for round := 0; round == 0 || (round < 5 && len(lacks()) > 0 && !testing.Short()); round++ { // rare events may need more histories
 		rapid.Check(t, func(rt *rapid.T) {
 			l := newMeshLife(t, rt)
 			rt.Repeat(l.actions())
@@ -184,7 +185,7 @@ func TestLeadershipMovesOnlyWhereEverythingSaysSo(t *testing.T) {
 	}
 	t.Logf("%v", seen)
 	if testing.Short() {
-		return // a fifth of the histories need not show everything
+		return // a fifth of the histories may not show everything
 	}
 	require.Empty(t, lacks(), "histories in which nothing happens show nothing")
 }

@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// instead goes on with putting back, which needs no alert: Alertmanager may not have been asked yet.
+// instead continues the undoing of moves. This needs no alert, so Alertmanager may not have been
+// asked yet.
 func (s *State) instead(p *remediations.Policy, now time.Time) (lifecycle.Decision, bool) {
 	if s.Record.Back == nil {
 		return lifecycle.Decision{}, false
@@ -28,13 +29,14 @@ func (s *State) expired(now time.Time) lifecycle.Decision {
 	return s.HeldTooLong(now)
 }
 
-// well: the location has one leader with an address in the mesh, and answers from outside.
+// well reports whether the location has one leader with an address in the mesh, and answers from
+// outside.
 func (s *State) well() (string, bool) {
 	g := s.Seen
 	return fmt.Sprintf("location %s answers", s.Name), g != nil && g.At.After(s.Record.Since) && g.Unknown == "" && g.Settled && g.Reached && s.elsewhere() == ""
 }
 
-// cure is Recovered where the successor leads, else SelfRecovered.
+// cure returns Recovered if the successor leads, and SelfRecovered otherwise.
 func (s *State) cure(*remediations.Policy) (remediations.Outcome, string) {
 	r, g := s.Record, s.Seen
 	switch {
@@ -46,7 +48,7 @@ func (s *State) cure(*remediations.Policy) (remediations.Outcome, string) {
 	return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: %s leads location %s, which answers, and the alert is gone", remediations.LastDone(r), g.Leader, s.Name)
 }
 
-// against says what there is to say against any move there; nil: nothing.
+// against returns what prevents any move in the location; nil: nothing.
 func (s *State) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycle.Finding) {
 	switch g := s.Seen; {
 	case g.Unknown != "":
@@ -58,14 +60,15 @@ func (s *State) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycle
 	case g.Held != "" && c.Spent == "" && (!c.Acted() || g.Misconfigured || len(g.Candidates) > 0):
 		return remediations.ReasonLeaderHeld, lifecycle.Because("%s", text.Line(g.Held, 300))
 	case g.Unheard != "":
-		// Nothing is left to try, and nobody knows whether the last move helped: no data is no reason to put it back.
+		// Nothing is left to try, and it is unknown whether the last move helped. Missing data is
+		// not a reason to undo the move.
 		return remediations.ReasonLeaderUnknown, lifecycle.Because("%s; no data is not a fault", text.Line(g.Unheard, 300))
 	}
 	return "", nil
 }
 
-// successor picks who is to lead: the best that was not tried and is not under repair itself. A finding without a reason:
-// there is nobody, and the plan has run out.
+// successor picks the next leader: the best node that was not tried and is not under repair itself.
+// A finding without a reason means that no node is left, so that the plan is exhausted.
 func (s *State) successor(c *lifecycle.Candidate) (remediations.Move, remediations.Reason, *lifecycle.Finding) {
 	if c.Spent != "" {
 		return remediations.Move{}, "", lifecycle.Because("%s", c.Spent)
@@ -99,7 +102,7 @@ func (s *State) successor(c *lifecycle.Candidate) (remediations.Move, remediatio
 	return remediations.Move{}, remediations.ReasonLeaderHeld, why
 }
 
-// refusals are why others cannot lead, cut to what a sentence holds.
+// refusals returns why the other nodes cannot lead, shortened to one sentence.
 func refusals(refused map[string]string) string {
 	all := ""
 	for _, n := range slices.Sorted(maps.Keys(refused)) {
@@ -108,7 +111,8 @@ func refusals(refused map[string]string) string {
 	return text.Line(all, 260)
 }
 
-// elsewhere says that somebody leads of whom this node's repair knows nothing; empty: nobody does.
+// elsewhere returns the message that a node leads which this node's repair does not know; empty: no
+// such node leads.
 func (s *State) elsewhere() string {
 	g, r, ours := s.Seen, s.Record, s.Node.Name
 	if g == nil || g.Unknown != "" || g.Leader == "" || g.Leader == ours || (r != nil && slices.Contains(r.Successors(), g.Leader)) {
@@ -120,7 +124,7 @@ func (s *State) elsewhere() string {
 	return fmt.Sprintf("location %s is led by %s, and not by %s", s.Name, g.Leader, ours)
 }
 
-// missing is what the proof still lacks.
+// missing returns what the proof still lacks.
 func (s *State) missing() string {
 	switch g := s.Seen; {
 	case g == nil || !g.At.After(s.Record.Since):

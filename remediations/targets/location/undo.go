@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// exhaust begins to put back what the repair moved, now that nothing is left to try.
+// exhaust begins to undo the repair's moves, because nothing is left to try.
 func (s *State) exhaust(c *lifecycle.Candidate, why string) lifecycle.Decision {
 	r := s.Record.Clone()
 	why = fmt.Sprintf("%s (%s), and location %s does not answer: %s", why, r.Done, s.Name, s.missing())
@@ -27,8 +27,9 @@ func (s *State) exhaust(c *lifecycle.Candidate, why string) lifecycle.Decision {
 	return s.putBack(r, c.Now)
 }
 
-// againstPutBack says why the record's moves are not put back; empty: nothing is against it. The record is on a Node, which
-// its kubelet may write; the ledger is out of the kubelet's reach, and only Drydock writes moves there.
+// againstPutBack returns why the record's moves are not undone; empty: nothing prevents it. The
+// record is on a Node, which its kubelet may write. The kubelet cannot write the ledger, where only
+// Drydock writes moves.
 func (s *State) againstPutBack(p *remediations.Policy) string {
 	switch {
 	case p == nil || p.Mode != remediations.ModeEnforce:
@@ -39,7 +40,7 @@ func (s *State) againstPutBack(p *remediations.Policy) string {
 	return ""
 }
 
-// putBack issues the moves' undoing, the newest first.
+// putBack issues the undoing of the moves, the newest first.
 func (s *State) putBack(r *remediations.Record, now time.Time) lifecycle.Decision {
 	r.Phase, r.Since, r.Deadline, r.Hold = remediations.PhaseActing, remediations.Instant(now), remediations.Instant(now.Add(remediations.ActingFor)), nil
 	r.NameIntent()
@@ -51,7 +52,7 @@ func (s *State) putBack(r *remediations.Record, now time.Time) lifecycle.Decisio
 	}
 }
 
-// restore waits for the moves to be put back, or has it done again: it may be repeated by whoever leads.
+// restore waits until the moves are undone, or has it done again: every new leader may repeat it.
 func (s *State) restore(now time.Time) lifecycle.Decision {
 	r := s.Record
 	c := s.Call
@@ -78,7 +79,7 @@ func (s *State) restore(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// fallBack lets the undoing rest until it is tried again.
+// fallBack pauses the undoing until it is tried again.
 func (s *State) fallBack(reason remediations.Reason, why string, now time.Time) lifecycle.Decision {
 	r := s.Record.Clone()
 	message := fmt.Sprintf("the leadership of location %s could not be put back: %s; it is tried again", r.Location, text.Line(why, 200))
@@ -87,10 +88,10 @@ func (s *State) fallBack(reason remediations.Reason, why string, now time.Time) 
 	return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.PolicyOf(r), Recheck: now.Add(lifecycle.LookAgain)}
 }
 
-// bindsUndo are the guards that hold an undoing: what people say of the node, and repairs of it.
+// bindsUndo are the guards that hold an undoing: people's marks on the node, and repairs of it.
 var bindsUndo = []remediations.Reason{remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving, remediations.ReasonNodeUnderRepair}
 
-// goBack tries again to put the moves back.
+// goBack tries again to undo the moves.
 func (s *State) goBack(c *lifecycle.Candidate) lifecycle.Decision {
 	r := s.Record
 	switch next := r.Since.Add(lifecycle.LookAgain); {
@@ -110,8 +111,9 @@ func (s *State) goBack(c *lifecycle.Candidate) lifecycle.Decision {
 	return s.putBack(r.Clone(), c.Now)
 }
 
-// leaveUnproven ends a repair that has moved, and of which nothing says any more whether that helped, or that anything else
-// would. It puts nothing back: of a location that does not answer as a whole some may, since another leads it.
+// leaveUnproven ends a repair that has moved when neither its success nor another step can be
+// shown. It undoes nothing: even if the location as a whole does not answer, part of it may answer
+// because of its new leader.
 func (s *State) leaveUnproven(now time.Time) lifecycle.Decision {
 	r, why := s.Record, s.Record.Hold.Words()
 	if missing := s.missing(); !strings.Contains(why, missing) {
@@ -120,7 +122,7 @@ func (s *State) leaveUnproven(now time.Time) lifecycle.Decision {
 	return s.exhausted(fmt.Sprintf("%s was not proven to cure it%s: %s", r.Done, r.LeftAs(), why), false, now)
 }
 
-// exhausted ends the plan; the record stays until a person has looked.
+// exhausted ends the plan. The record stays until a person resets the node.
 func (s *State) exhausted(why string, undone bool, now time.Time) lifecycle.Decision {
 	d, r := s.End(remediations.OutcomeExhausted, why, now), s.Record.Exhausted(now)
 	r.Back = nil
@@ -131,7 +133,8 @@ func (s *State) exhausted(why string, undone bool, now time.Time) lifecycle.Deci
 	return d
 }
 
-// rest leaves an exhausted repair to a person. If somebody else leads by now, the alerts go where they belong.
+// rest leaves an exhausted repair to a person. If another node leads now, the alerts move to that
+// node.
 func (s *State) rest(now time.Time) lifecycle.Decision {
 	r := s.Record
 	d := lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s of the leader of location %s has run out of attempts; set %s=true when it is fixed", r.ID, r.Location, remediations.ResetKey)}

@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestDecideAtTheLastMoment pins on which side of each limit the limit itself is.
+// TestDecideAtTheLastMoment pins for each limit whether the exact limit counts as inside or
+// outside.
 func TestDecideAtTheLastMoment(t *testing.T) {
 	unread := func(since time.Duration) func(*lifecycle.State) {
 		return func(s *lifecycle.State) {
@@ -94,7 +95,8 @@ func TestCancelIsRememberedOnItsAlert(t *testing.T) {
 	}
 }
 
-// TestTheLedgerIsToldWhatItLacks: the last end of each policy, and cancels. What is over is taken out of it.
+// TestTheLedgerIsToldWhatItLacks: the last end of each policy, and cancels. Expired entries are
+// removed.
 func TestTheLedgerIsToldWhatItLacks(t *testing.T) {
 	reboot := Attempts{{Name: "reboot", Number: 1}}
 	ended := []Entry{{ID: "r2", Policy: "p", Ended: scene.Noon, Steps: reboot}, {ID: "r1", Policy: "p", Ended: scene.Noon.Add(-time.Minute), Steps: reboot}, {ID: "r0", Policy: "unknown", Ended: scene.Noon, Steps: reboot}}

@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// refusals are why steps of the plan are never done to this node.
+// refusals returns why some steps of the plan are never done to this node.
 func (s *state) refusals(p *remediations.Policy) string {
 	var out []string
 	for _, step := range p.Plan {
@@ -21,8 +21,8 @@ func (s *state) refusals(p *remediations.Policy) string {
 	return strings.Join(slices.Compact(out), "")
 }
 
-// mildestFirst are the node's alerts that a policy takes: the one with the mildest first step goes first, so that a more
-// invasive plan does not race it, and then the older one.
+// mildestFirst returns the node's alerts that a policy takes. The alert with the least invasive
+// first step comes first, so that a more invasive plan does not overtake it; then the older one.
 func (s *state) mildestFirst() []*remediations.Alert {
 	type ranked struct {
 		*remediations.Alert
@@ -49,7 +49,7 @@ func (s *state) mildestFirst() []*remediations.Alert {
 	return out
 }
 
-// also are the node's other alerts that Alertmanager says are active.
+// also returns the node's other alerts that are active according to Alertmanager.
 func (s *state) also(r *remediations.Record) []string {
 	var out []string
 	for _, a := range s.mildestFirst() {
@@ -60,15 +60,16 @@ func (s *state) also(r *remediations.Record) []string {
 	return out
 }
 
-// likelyStep is the step that would come next if Alertmanager confirmed the alert and nobody silenced it; empty: some other
-// guard holds it, or nobody need be asked about the machine first.
+// likelyStep returns the step that would come next if Alertmanager confirmed the alert and no
+// silence covered it. Empty: another guard holds it, or no system must be asked about the machine
+// first.
 func (s *state) likelyStep(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.StepOn {
 	step, ok := s.FirstStep(p, s.Record)
 	if !ok || s.Ledger == nil {
 		return remediations.StepOn{}
 	}
 	c := s.Candidate(p, a, remediations.Cause{}, step, now)
-	c.Verdict = alerts.Verdict{} // as if they had nothing against it
+	c.Verdict = alerts.Verdict{} // as if the Alertmanagers had nothing against it
 	if r := s.Record; r != nil {
 		c.Own = r.ID
 	}

@@ -1,5 +1,6 @@
-// Package node is what is true of nodes alone, as targets of repairs: which step comes, whom to ask about the machine, how a cure is
-// proven, what is undone, and what people say on the Node. It is pure, as the core is.
+// Package node decides about nodes as targets of repairs: the next step, the systems to ask about
+// the machine, the proof of a cure, the undoing of changes, and people's annotations on the Node.
+// It is pure, like the core.
 package node
 
 import (
@@ -15,18 +16,19 @@ import (
 const (
 	// refusedFor is the least time before the next attempt after a provider refused one.
 	refusedFor = time.Minute
-	// leaseAgain is how soon a lease that was found stale is read again.
+	// leaseAgain is how soon a stale lease is read again.
 	leaseAgain = 5 * time.Second
 )
 
-// FromTheFuture reports whether the Node carries times that lie in the future. Then the decision also depends on whether most
-// kubelets' clocks agree with this one, which may change while the Node does not.
+// FromTheFuture reports whether the Node has times in the future. Then the decision also depends on
+// whether most kubelets' clocks agree with this one, which may change while the Node does not.
 func FromTheFuture(known *lifecycle.State, now time.Time) bool {
 	_, wrong := of(known, known.Journal.Record).Clamp(now)
 	return wrong
 }
 
-// Decide says what is to be done about one node now. It is pure: the same state and time give the same decision.
+// Decide decides what to do about one node now. It is pure: the same state and time give the same
+// decision.
 func Decide(known *lifecycle.State, now time.Time) lifecycle.Decision {
 	s := of(known, known.Journal.Record)
 	right, wrong := s.Clamp(now)
@@ -62,7 +64,7 @@ func (s *state) decide(now time.Time) lifecycle.Decision {
 	return s.Live(now)
 }
 
-// consider asks the guards about one alert, or a person's request, that has not led to anything yet.
+// consider asks the guards about one alert, or one person's request, that has no repair yet.
 func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request string, now time.Time) lifecycle.Decision {
 	cause := remediations.Cause{Request: request}
 	if a != nil {
@@ -92,7 +94,7 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 	return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonProviderAbsent, Fleetwide: s.refusals(p) == "", Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
 }
 
-// verdictOn is what the Alertmanagers say of the repair's cause.
+// verdictOn returns the Alertmanagers' verdict on the repair's cause.
 func (s *state) verdictOn(cause remediations.Cause) alerts.Verdict {
 	if cause.Request != "" {
 		return s.Snapshot.VerdictForNode(s.Node.Name, s.Config, s.OwnSilence())
@@ -100,8 +102,8 @@ func (s *state) verdictOn(cause remediations.Cause) alerts.Verdict {
 	return s.Snapshot.VerdictFor(cause.Alert, s.Config, s.OwnSilence())
 }
 
-// proceed goes on with a repair whose last attempt is over: it is Pending between attempts, or its proof did not come
-// in time.
+// proceed continues a repair whose last attempt has ended: it is Pending between attempts, or its
+// proof did not come in time.
 func (s *state) proceed(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.policy()
@@ -128,7 +130,7 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 		}
 		if !well {
 			if s.fewerGPUs() != "" {
-				return s.exhaust(p, now) // no alert calls for another step, and a person must look at the machine
+				return s.exhaust(p, now) // no alert needs another step, and a person must look at the machine
 			}
 			if d, ok := s.otherAlert(p, now); ok {
 				return d
@@ -154,7 +156,7 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 	next := r.Between(now)
 	if ok {
 		c.Step, next.Step = step, step
-	} else if s.Ledger != nil { // without it act waits, as before any step
+	} else if s.Ledger != nil { // without the ledger Act waits, as before any step
 		if reason, f := c.HeldBy(nil); f == nil || reason == remediations.ReasonObserving {
 			if c.Unwitnessed() {
 				return s.lookOnce(c, lifecycle.Ask{Witness: true})
@@ -168,8 +170,8 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// following is the step with which the repair on record goes on; false: its plan has none left. A step that was issued is never issued
-// again under the same attempt, whatever became of the plan since.
+// following returns the next step of the repair on record; false: its plan has no step left. An
+// issued step is never issued again under the same attempt, even if the plan was edited.
 func (s *state) following(p *remediations.Policy) (remediations.StepRef, bool) {
 	r := s.Record
 	if (r.Intent.Of(r, r.Step) && !s.interrupted(r)) || !s.Doable(p, r, r.Step) {
@@ -178,7 +180,7 @@ func (s *state) following(p *remediations.Policy) (remediations.StepRef, bool) {
 	return r.Step, true
 }
 
-// acted is the candidate that goes on with the repair on record.
+// acted returns the candidate that continues the repair on record.
 func (s *state) acted(p *remediations.Policy, now time.Time) *lifecycle.Candidate {
 	r := s.Record
 	c := s.Candidate(p, s.AlertBy(r.Cause.Alert), r.Cause, r.Step, now)
@@ -186,10 +188,10 @@ func (s *state) acted(p *remediations.Policy, now time.Time) *lifecycle.Candidat
 	return c
 }
 
-// lookOnce asks for what the side effect rests on and is not known, or too old.
+// lookOnce asks for the facts that the side effect depends on and that are unknown or too old.
 func (s *state) lookOnce(c *lifecycle.Candidate, what lifecycle.Ask) lifecycle.Decision {
 	return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: what, AskStep: ask(c), Policy: c.Policy, Message: "looking once more before the side effect"}
 }
 
-// policy is that of the repair on record.
+// policy returns the policy of the repair on record.
 func (s *state) policy() *remediations.Policy { return s.PolicyOf(s.Record) }

@@ -10,18 +10,19 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// closing takes back what Drydock did to the node, and remembers what the plan goes on with if the alert comes back.
+// closing undoes Drydock's changes to the node, and records where the plan continues if the alert
+// returns.
 func (s *state) closing(d *lifecycle.Decision, now time.Time) {
 	r, e := s.Record, d.Ended
 	describe(e, r)
 	if last, ok := r.Issued(); ok && (e.Outcome == remediations.OutcomeRecovered || e.Outcome == remediations.OutcomeSelfRecovered) && r.Intent.ProviderID == s.Node.Spec.ProviderID {
-		e.Last = &last // a new machine does not go on with the plan of the one that it replaced
+		e.Last = &last // a new machine does not continue the plan of its predecessor
 	}
 	undo(d, r)
 	e.Left = s.leave(d, r.Undo, now)
 }
 
-// describe takes over what the record says of how the repair came about.
+// describe copies from the record how the repair began.
 func describe(e *remediations.Entry, r *remediations.Record) {
 	e.Also, e.Request, e.Evidence = slices.Clone(r.Also), r.Cause.Request, r.Evidence
 	if r.After != nil {
@@ -29,7 +30,7 @@ func describe(e *remediations.Entry, r *remediations.Record) {
 	}
 }
 
-// undo takes back what the record says that Drydock did to the node.
+// undo adds to the decision the undoing of the changes on record.
 func undo(d *lifecycle.Decision, r *remediations.Record) {
 	for _, u := range r.Undo {
 		d.Uncordon = d.Uncordon || u.Kind == remediations.UndoCordon
@@ -40,7 +41,7 @@ func undo(d *lifecycle.Decision, r *remediations.Record) {
 	}
 }
 
-// exhaust ends the plan; the record stays until a person has looked.
+// exhaust ends the plan. The record stays until a person resets the node.
 func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decision {
 	d := s.End(remediations.OutcomeExhausted, "", now)
 	r := s.Record.Exhausted(now)
@@ -48,7 +49,7 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decisio
 	if r.Intent != nil {
 		_, missing = s.proven()
 		if fewer := s.fewerGPUs(); fewer != "" {
-			tried, missing = "these steps were done", fewer // others may be left, for which no alert calls
+			tried, missing = "these steps were done", fewer // other steps may be left, which no alert needs
 		}
 	}
 	refilled := s.refilled()
@@ -64,8 +65,8 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decisio
 		d.Cordon = true
 		r.Undo = append(r.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(now)})
 	}
-	// A cordon for a step that is over ends here, unless the policy keeps it, and so does what others were told of the repair. What a
-	// machine that is gone left behind stays marked.
+	// A cordon for a step that has ended is removed here, unless the policy keeps it, and so are
+	// the announcements of the repair. The out-of-service mark of a machine that is gone stays.
 	over := func(u remediations.Undo) bool {
 		return u.Kind == remediations.UndoAnnotation || (u.Kind == remediations.UndoCordon && !p.CordonExhausted)
 	}

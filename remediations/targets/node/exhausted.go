@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// rest leaves a repair that ran out of steps to a person. It notes since when the node is well, and says so once. It ends the repair only
-// where the policy says after how long.
+// rest leaves an exhausted repair to a person. It records since when the node is well, and reports
+// that once. It ends the repair only if the policy configures a time for this.
 func (s *state) rest(now time.Time) lifecycle.Decision {
 	r, p := s.Record, s.policy()
 	d := lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is fixed", r.ID, remediations.ResetKey)}
@@ -33,7 +33,7 @@ func (s *state) rest(now time.Time) lifecycle.Decision {
 	case cure.Verb == lifecycle.VerbEnd && due && s.Ledger != nil:
 		if e := cure.Ended; e.Last == nil && r.After != nil {
 			step := r.After.Step
-			e.Last = &step // the repair issued nothing itself: it went on from one whose plan was over
+			e.Last = &step // the repair issued nothing itself: it continued one whose plan was exhausted
 		}
 		return cure
 	case cure.Verb == lifecycle.VerbEnd:
@@ -51,8 +51,8 @@ func (s *state) rest(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// wellAgain is the node as it is asked whether it is well though its repair ran out of steps: no alert about it may be left, and what
-// makes it well is no step of the repair.
+// wellAgain returns the node for the check whether it is well despite its exhausted repair. No
+// alert about it may be left. Its outcome is SelfRecovered, because no step of the repair cured it.
 func (s *state) wellAgain() *state {
 	w := of(s.State, s.Record)
 	w.Said = func(cause remediations.Cause) alerts.Verdict {
@@ -74,8 +74,8 @@ func (s *state) wellAgain() *state {
 	return w
 }
 
-// noteWell puts on record since when the node is well, and asks for a reset. A new leader knows only since when it has looked, so what is
-// on record stays.
+// noteWell records since when the node is well, and asks for a reset. A new leader knows only the
+// time since it began to look, so the time on record stays.
 func (s *state) noteWell(d *lifecycle.Decision, p *remediations.Policy, now time.Time) {
 	r, since := s.Record, s.WellSince
 	if !r.WellSince.IsZero() {
@@ -94,7 +94,7 @@ func (s *state) noteWell(d *lifecycle.Decision, p *remediations.Policy, now time
 		d.Record.WellSince.Format(time.RFC3339), r.ID, r.Policy, s.Node.Name, itself)
 }
 
-// noteIll takes off the record that the node is well.
+// noteIll removes from the record that the node is well.
 func (s *state) noteIll(d *lifecycle.Decision) {
 	if s.Record.WellSince.IsZero() {
 		return

@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// exhaustedAndWell is a node whose repair ran out of steps an hour ago, and that has been well for 40 minutes: it is Ready with a fresh
-// lease, no Alertmanager has its alert, and its policy's witness says that it is well.
+// exhaustedAndWell is a node whose repair was exhausted an hour ago, and that has been well for 40
+// minutes: it is Ready with a fresh lease, no Alertmanager has its alert, and its policy's witness
+// is Well.
 const exhaustedAndWell = `
 node: {ready: "True", cordoned: true}
 alerts: []
@@ -26,8 +27,8 @@ record:
   intent: {id: r1-0-2, at: "<now-80m>", bootID: boot1, uid: uid-n1, providerID: "civo://n1", outcome: accepted}}
 `
 
-// TestAnExhaustedNodeThatIsWellIsSaidOnce: the record says since when the node is well, and one Event asks for a reset. The repair waits
-// for a person.
+// TestAnExhaustedNodeThatIsWellIsSaidOnce: the record says since when the node is well, and one
+// Event asks for a reset. The repair waits for a person.
 func TestAnExhaustedNodeThatIsWellIsSaidOnce(t *testing.T) {
 	s := scene.Read(t, []byte(exhaustedAndWell)).State(t)
 	d := node.Decide(s, scene.Noon)
@@ -48,8 +49,9 @@ func TestAnExhaustedNodeThatIsWellIsSaidOnce(t *testing.T) {
 	require.Nil(t, d.Record, "nothing is written again")
 }
 
-// TestAnExhaustedNodeThatIsNotWellIsNotSaidToBe: each of these shows that it is ill, or does not show that it is well. What the record said
-// before is taken back where the node is ill, and stays where Drydock cannot see.
+// TestAnExhaustedNodeThatIsNotWellIsNotSaidToBe: each case shows that the node is ill, or does not
+// show that it is well. If the node is ill, the record no longer says that it is well. If Drydock
+// cannot see, the record stays.
 func TestAnExhaustedNodeThatIsNotWellIsNotSaidToBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *scene.Scene)
@@ -92,7 +94,8 @@ func TestAnExhaustedNodeThatIsNotWellIsNotSaidToBe(t *testing.T) {
 	}
 }
 
-// TestAnExhaustedRepairEndsWhenItsNodeIsWell for endWhenWell without a break, and not before, and never without it. Its cordon is taken back.
+// TestAnExhaustedRepairEndsWhenItsNodeIsWell for endWhenWell without interruption, not before, and
+// never without that setting. Its cordon is removed.
 func TestAnExhaustedRepairEndsWhenItsNodeIsWell(t *testing.T) {
 	for name, c := range map[string]struct {
 		after time.Duration

@@ -8,7 +8,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// What the tests of this package ask that nobody else does.
+// Exports that only the tests need.
 
 const (
 	AskEvery   = askEvery

@@ -14,16 +14,16 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestDecideGoldens pins every decision about a node that a reader must be able to trust. node.Decide is pure, so the webhook and a
-// replay may call it as they like.
+// TestDecideGoldens pins every kind of decision about a node that a reader must be able to trust.
+// node.Decide is pure, so the webhook and a replay may call it freely.
 func TestDecideGoldens(t *testing.T) {
 	scene.Pin(t, "decide", scene.Golden.State, node.Decide, scene.Render, nil)
 }
 
-// goldenFolders have a golden each for one kind of target.
+// goldenFolders each have goldens for one kind of target.
 var goldenFolders = []string{"decide", "successor", "../../sidecar/testdata/decide", "../../location/testdata/decide"}
 
-// TestEveryOutputHasAnInput: an output whose input was renamed pins nothing.
+// TestEveryOutputHasAnInput: an output whose input was renamed tests nothing.
 func TestEveryOutputHasAnInput(t *testing.T) {
 	for _, folder := range goldenFolders {
 		outputs, err := filepath.Glob("testdata/" + folder + "/*.output.yaml")
@@ -32,7 +32,7 @@ func TestEveryOutputHasAnInput(t *testing.T) {
 	}
 }
 
-// TestEveryReasonAndVerbHasAGolden keeps the closed lists honest.
+// TestEveryReasonAndVerbHasAGolden keeps the closed lists complete.
 func TestEveryReasonAndVerbHasAGolden(t *testing.T) {
 	reasons, verbs, outcomes := map[Reason]bool{}, map[lifecycle.Verb]bool{}, map[Outcome]bool{}
 	for _, g := range slices.Concat(scene.Goldens(t), scene.GoldensIn(t, "../../sidecar/testdata/decide"), scene.GoldensIn(t, "../../location/testdata/decide")) {

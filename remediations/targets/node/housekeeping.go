@@ -12,16 +12,18 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// prune drops the alerts that are over and that no repair refers to any more.
+// prune removes the alerts that have ended and that no repair refers to.
 func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 	for k := range s.Node.Annotations {
-		// Drydock's own key, and nothing that it wrote, or the journal had it: the poll brings a real alert again.
+		// The key is Drydock's, but the journal could not read the value, so Drydock did not write
+		// it. The poll writes a real alert again.
 		if fingerprint, ours := strings.CutPrefix(k, remediations.AlertPrefix); ours && s.AlertBy(fingerprint) == nil {
 			d.Prune = append(d.Prune, k)
 		}
 	}
 	slices.Sort(d.Prune)
-	// Somebody may have asked for a look that is not here yet; a cure rests on one that was fresh when its proof was complete.
+	// An answer may be outstanding that this decision needs. A cure depends on an answer that was
+	// fresh when its proof was complete.
 	stale := s.Stale() || d.Verb == lifecycle.VerbLook
 	kept := s.Record
 	switch {
@@ -33,7 +35,7 @@ func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
 		if p := s.Config.Policy(a.Policy); p != nil && p.Kind != remediations.KindNode {
-			continue // the sidecar's own decision drops it, or the leader's
+			continue // the decision about that sidecar or leader removes it
 		}
 		if (kept == nil || kept.Phase == remediations.PhaseExhausted || kept.Cause.Alert != a.Fingerprint) && ((!stale && s.Over(a, now)) || cures(d, a)) {
 			d.Prune = append(d.Prune, a.Key())
@@ -41,13 +43,14 @@ func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// cures says that the alert is that of a repair which ends because it was gone for as long as a proof takes: nobody need
-// have written on the Node that it is resolved.
+// cures reports whether the alert is the cause of a repair that ends because the alert was gone for
+// as long as a proof takes. The Node need not say that the alert is resolved.
 func cures(d *lifecycle.Decision, a *remediations.Alert) bool {
 	return d.Verb == lifecycle.VerbEnd && d.Ended.Cause == a.Fingerprint && (d.Ended.Outcome == remediations.OutcomeRecovered || d.Ended.Outcome == remediations.OutcomeSelfRecovered)
 }
 
-// consume takes people's keys whose time is over or whose effect this decision is, and names those that nobody can read.
+// consume removes people's annotations that have expired or that this decision answers, and reports
+// those that cannot be read.
 func (s *state) consume(d *lifecycle.Decision, now time.Time) {
 	if v, ok := s.Node.Annotations[remediations.PauseKey]; ok {
 		p, err := remediations.ParsePause(v)
@@ -78,8 +81,8 @@ func (s *state) consume(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// approval takes drydock.dev/approve: kept while the repair that it names waits, consumed by its first step, refused
-// where nothing waits for it.
+// approval handles drydock.dev/approve. The annotation stays while the repair that it names waits,
+// is consumed by the repair's first step, and is refused if no such repair waits.
 func (s *state) approval(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.ApproveKey]
 	if !ok {
@@ -88,7 +91,7 @@ func (s *state) approval(d *lifecycle.Decision) {
 	r := s.Record
 	for _, other := range s.Journal.Records {
 		if other.ID == v && other.Phase == remediations.PhasePending && other.Intent == nil {
-			return // for the decision about that target to take
+			return // the decision about that target consumes it
 		}
 	}
 	if r != nil && r.ID == v && r.Phase == remediations.PhasePending && r.Intent == nil && d.Verb != lifecycle.VerbIssue && d.Verb != lifecycle.VerbDrop && d.Verb != lifecycle.VerbEnd {
@@ -100,8 +103,9 @@ func (s *state) approval(d *lifecycle.Decision) {
 	}
 }
 
-// cancellation takes drydock.dev/cancel: with the end of the repair that it names, or with the answer that there is none.
-// Somebody who wrote something else than an id wanted something to stop, so the node is paused instead.
+// cancellation handles drydock.dev/cancel. It is consumed when the repair that it names ends, or
+// with the answer that no such repair exists. A value that is not an id still means that a person
+// wanted to stop something, so the node is paused instead.
 func (s *state) cancellation(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.CancelKey]
 	if !ok {
@@ -109,11 +113,11 @@ func (s *state) cancellation(d *lifecycle.Decision) {
 	}
 	r := s.Record
 	if r != nil && r.ID == v && r.Phase == remediations.PhaseActing {
-		return // the call under way is not torn
+		return // a call under way is not interrupted
 	}
 	for _, other := range s.Journal.Records {
 		if other.ID == v && other.Phase != remediations.PhaseExhausted {
-			return // for the decision about that target to take
+			return // the decision about that target consumes it
 		}
 	}
 	leader := s.Journal.Location()
@@ -138,7 +142,7 @@ func (s *state) cancellation(d *lifecycle.Decision) {
 	}
 }
 
-// glass takes drydock.dev/break-glass off when its hour is over.
+// glass removes drydock.dev/break-glass when its hour has ended.
 func (s *state) glass(d *lifecycle.Decision, now time.Time) {
 	if _, broken := s.Node.Annotations[remediations.BreakGlassKey]; !broken {
 		return
@@ -155,8 +159,9 @@ func (s *state) glass(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// clockTrusted asks the kubelets' leases whether this process's clock can be right, before a person's word is taken off
-// because its time is over: a clock that is hours ahead would end every pause for good.
+// clockTrusted checks with the kubelets' leases whether this process's clock can be right, before
+// an expired annotation of a person is removed. A clock that is hours ahead would end every pause
+// for good.
 func (s *state) clockTrusted(d *lifecycle.Decision, now time.Time) bool {
 	if h := s.Heartbeats; h == nil || now.Sub(h.ReadAt) > remediations.LookFor {
 		d.Ask.Heartbeats = true
@@ -169,8 +174,8 @@ func notice(d *lifecycle.Decision, reason lifecycle.NoticeReason, format string,
 	d.Notices = append(d.Notices, lifecycle.Notice{Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// remember writes on each alert whose last repair a person cancelled that this is so, before the history forgets it. It is
-// asked of all alerts on the Node, those about pods and locations, too.
+// remember writes the cancel on each alert whose last repair a person cancelled, before the history
+// forgets it. It covers all alerts on the Node, including those about pods and locations.
 func (s *state) remember(d *lifecycle.Decision) {
 	for _, a := range s.Journal.Alerts {
 		by := s.Journal.Cancelled(&a)
@@ -182,8 +187,9 @@ func (s *state) remember(d *lifecycle.Decision) {
 	}
 }
 
-// rememberEnds names what holds the next repair by what the Node says, and the ledger lacks: others can delete the Node's keys. It also
-// names the alerts whose cancel is over.
+// rememberEnds lists the ends of repairs that hold the next one, and that the Node has and the
+// ledger lacks: others can delete the Node's annotations. It also lists the alerts whose cancel has
+// ended.
 func (s *state) rememberEnds(d *lifecycle.Decision, now time.Time) {
 	if s.Ledger == nil || d.Verb == lifecycle.VerbReset {
 		return
@@ -211,7 +217,7 @@ func (s *state) rememberEnds(d *lifecycle.Decision, now time.Time) {
 			continue
 		}
 		if known == nil && s.Journal.Cancelled(&a) == nil {
-			continue // it is known by the Node's name alone, and counts for limits.repairsWindow
+			continue // known by the Node's name alone; it counts for limits.repairsWindow
 		}
 		if end := ledger.CancelOf(a, *by, now); s.Ledger.Lacks(s.Config, s.Node, end, now) {
 			d.Ends = append(d.Ends, end)

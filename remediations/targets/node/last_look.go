@@ -8,9 +8,10 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// MayStillAct asks, right before a call leaves, whether what people, other systems and the record say of the node still lets
-// it: the intent is still on record, nobody has put in a word since it was written, and one of the signs still says that the node is
-// ill. read is what was read of the signs that the Node does not show.
+// MayStillAct checks, right before a call, whether the marks of people and other systems and the
+// record still allow it. The intent must still be on record, no new mark may forbid the call, and
+// one of the signs must still say that the node is ill. read has the signs that the Node does not
+// show.
 func MayStillAct(c *remediations.Config, n *corev1.Node, intentID string, signs []signs.Sign, read map[signs.Sign]signs.Testimony) error {
 	j := c.Registry.ReadJournal(n)
 	r := j.Record

@@ -10,8 +10,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// leave keeps what the end of a repair would take back off the Node while a person or another system says to leave the Node
-// alone. It goes into the history, and is taken back when that word ends.
+// leave keeps changes that the end of a repair would undo, while a mark of a person or another
+// system forbids changes of the Node. The history lists them, and they are undone when that mark is
+// removed.
 func (s *state) leave(d *lifecycle.Decision, undo []remediations.Undo, now time.Time) (left []remediations.Undo) {
 	reason, _ := s.wordOnNode(now)
 	if reason == "" || (!d.Uncordon && !d.Untaint && len(d.Withdraw) == 0) {
@@ -27,7 +28,7 @@ func (s *state) leave(d *lifecycle.Decision, undo []remediations.Undo, now time.
 	return left
 }
 
-// takeBack takes back what an ended repair left on the Node, once nobody says any more to leave the Node alone.
+// takeBack undoes what an ended repair left on the Node, once no mark forbids it.
 func (s *state) takeBack(now time.Time) (lifecycle.Decision, bool) {
 	r := s.Record
 	if s.Journal.CannotRead(remediations.NodeRepairKey) || (r != nil && r.Phase != remediations.PhaseExhausted && (r.Phase != remediations.PhasePending || r.Intent != nil)) {
@@ -56,13 +57,14 @@ func kindsOf(undo []remediations.Undo) string {
 	return strings.Join(out, ", ")
 }
 
-// wordOnNode is the guard that holds everything on the node, because a person or another system said so; empty: none.
+// wordOnNode returns the guard that holds everything on the node because of a mark of a person or
+// another system; empty: none.
 func (s *state) wordOnNode(now time.Time) (remediations.Reason, string) {
 	c := s.Candidate(&remediations.Policy{}, nil, remediations.Cause{}, remediations.StepRef{}, now)
 	if reason, f := c.HeldBy([]remediations.Reason{remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving}); f != nil {
 		return reason, f.Message
 	}
-	// One whose time is over is taken off once the leases agree with this clock; until then it stands.
+	// An expired annotation is removed once the leases agree with this clock. Until then it holds.
 	for _, key := range []string{remediations.BreakGlassKey, remediations.PauseKey} {
 		if _, ok := s.Node.Annotations[key]; ok {
 			return remediations.ReasonPaused, key + " is still set"

@@ -8,11 +8,12 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// otherAlert goes on where the repair's own alert is over, the node is not well, and another alert speaks of it: a machine that
-// does not come back from its reboot ends the alert about its CNI, and begins the one about the node. Another alert of the policy
-// becomes the repair's own, so that the plan goes on: its labels may name a pod that has moved. The repair gives way to an alert of
-// another policy only where that would be acted upon at this moment, for the plan's attempts are forgotten with it. ok is false where
-// there is neither.
+// otherAlert continues the repair if its own alert has ended, the node is not well, and another
+// alert is about the node. For example, a machine that does not come back from its reboot ends the
+// alert about its CNI, and starts the alert about the node. Another alert of the same policy
+// becomes the repair's own, so that the plan continues: its labels may name a pod that has moved.
+// The repair yields to another policy's alert only if that policy would act at this moment, because
+// the plan's attempts are lost. ok is false if no such alert exists.
 func (s *state) otherAlert(p *remediations.Policy, now time.Time) (d lifecycle.Decision, ok bool) {
 	r := s.Record
 	if r.Cause.Alert == "" {
@@ -29,7 +30,7 @@ func (s *state) otherAlert(p *remediations.Policy, now time.Time) (d lifecycle.D
 		}
 		q := s.Config.Policy(a.Policy)
 		if r.Phase != remediations.PhasePending || q.Mode != remediations.ModeEnforce {
-			continue // a repair in flight holds every other one of the node
+			continue // a repair in flight holds all other repairs of the node
 		}
 		switch d := of(s.State, nil).consider(q, a, "", now); d.Verb { //nolint:exhaustive // what else it says is no reason to end a repair
 		case lifecycle.VerbLook:

@@ -9,14 +9,15 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// lets says that the Node's machine is certainly gone, and that the Node is still to be marked.
+// lets reports whether the Node's machine is certainly gone, and the Node is not yet marked.
 func (s *state) lets() bool {
 	r, machine := s.Record, s.answers().Machine
 	return machine != nil && machine.MachineGone && string(s.Node.UID) == r.Intent.UID && !remediations.Ready(s.Node) && !tainted(r)
 }
 
-// letGo marks the Node of a machine that its provider has replaced as out of service, so that what was attached to the
-// machine is let go. It is a side effect like any other: it rests on a fresh look, and every guard is asked.
+// letGo marks the Node of a replaced machine as out of service, so that Kubernetes releases the
+// machine's volumes and pods. It is a side effect like any other: it needs fresh facts, and all
+// guards are asked.
 func (s *state) letGo(d *lifecycle.Decision, now time.Time) {
 	r, p := s.Record, d.Policy
 	if p == nil || p.Mode == remediations.ModeOff || !p.Takes(s.Node) {
@@ -28,7 +29,7 @@ func (s *state) letGo(d *lifecycle.Decision, now time.Time) {
 		d.Ask.Heartbeats = true
 	}
 	if s.Snapshot == nil || !s.Snapshot.AskedAt.After(oldest) || d.Ask.Heartbeats || s.Ledger == nil {
-		return // what it would rest on is read again
+		return // the facts that it depends on are read again
 	}
 	if reason, f := s.acted(p, now).HeldBy(nil); f != nil {
 		s.note(d, "its machine is gone; the node is not marked as out of service, because %s holds it", reason)
@@ -44,7 +45,7 @@ func (s *state) letGo(d *lifecycle.Decision, now time.Time) {
 	d.Message = "its machine is gone: the node is marked out of service, so that its volumes and pods are released"
 }
 
-// note says what is in the way of a step under way, on the record where it is new there.
+// note reports what blocks a step under way. It updates the record if the message is new.
 func (s *state) note(d *lifecycle.Decision, format string, args ...any) {
 	d.Message = fmt.Sprintf(format, args...)
 	if r := s.Record; r.Note != text.Line(d.Message, 400) {

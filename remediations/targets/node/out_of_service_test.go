@@ -14,7 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// goneMachine is a replacement under way: the provider says that the machine is gone, and the Node is still there.
+// goneMachine returns the state of a replacement under way: the provider confirms that the machine
+// is gone, and the Node still exists.
 func goneMachine(t *testing.T) *lifecycle.State {
 	t.Helper()
 	text, err := os.ReadFile("testdata/decide/replace-old-machine-gone.input.yaml")
@@ -22,8 +23,8 @@ func goneMachine(t *testing.T) *lifecycle.State {
 	return scene.Read(t, text).State(t)
 }
 
-// TestOutOfServiceIsHeld: the mark is a side effect like any other. It rests on an answer about this very attempt, and
-// nobody's word is overridden by it.
+// TestOutOfServiceIsHeld: the mark is a side effect like any other. It needs an answer about this
+// very attempt, and overrides no person's mark.
 func TestOutOfServiceIsHeld(t *testing.T) {
 	annotate := func(key, value string) func(*lifecycle.State) {
 		return func(s *lifecycle.State) { s.Node.Annotations[key] = value }
@@ -65,7 +66,7 @@ func TestOutOfServiceIsHeld(t *testing.T) {
 	}
 }
 
-// TestOnlyAReplacementLetsAMachineGo: whatever somebody says about the machine, no other step rests on it.
+// TestOnlyAReplacementLetsAMachineGo: an answer that a machine is gone counts for no other step.
 func TestOnlyAReplacementLetsAMachineGo(t *testing.T) {
 	for name, r := range Shipped() {
 		if !r.Once || r.Target != "" {

@@ -10,8 +10,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// passOver goes on to the next step instead of waiting for one that can only be refused, or that is not due for this node.
-// It is on record before anything else is done, and said once. nil: no step follows, and none was issued yet.
+// passOver continues with the next step, instead of waiting for a step that would be refused or is
+// not due for this node. It records this before anything else is done, and reports it once. nil: no
+// step follows, and the repair has issued no step yet.
 func (s *state) passOver(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) *lifecycle.Decision {
 	r := pending.Clone()
 	r.Unreached, r.Alone = 0, 0
@@ -30,7 +31,8 @@ func (s *state) passOver(c *lifecycle.Candidate, pending *remediations.Record, r
 	return &lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: reason, Message: message, Policy: c.Policy, Record: r, Recheck: c.Now.Add(time.Second)}
 }
 
-// passes says that the record passes one step more over than before, so the plan goes on.
+// passes reports whether the record passes over one more step than before, so that the plan
+// continues.
 func (s *state) passes(r *remediations.Record) bool {
 	before := 0
 	if had := s.Record; had != nil {
@@ -39,7 +41,7 @@ func (s *state) passes(r *remediations.Record) bool {
 	return r != nil && len(r.Passed) > before
 }
 
-// passedOver names the steps that were passed over, behind what was tried.
+// passedOver returns the steps that were passed over, to follow the list of attempts.
 func passedOver(r *remediations.Record) string {
 	var out strings.Builder
 	for _, p := range r.Passed {
@@ -48,7 +50,7 @@ func passedOver(r *remediations.Record) string {
 	return out.String()
 }
 
-// part is what of the node the step is about, where only the plan says it.
+// part returns the part of the node that the step is about, if only the plan names it.
 func part(c *lifecycle.Candidate) string {
 	of := c.Policy.Plan[c.Step.Index]
 	if part := of.Unit + of.DaemonSet + of.Template.String(); part != "" {

@@ -35,7 +35,7 @@ func (s *state) await(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// proven asks for the issued step's own proof.
+// proven checks the issued step's own proof.
 func (s *state) proven() (bool, string) {
 	r := s.Record
 	name := remediations.LastDone(r).Name
@@ -52,18 +52,18 @@ func (s *state) proven() (bool, string) {
 	return proof(r.Intent, facts(s.Node), s.answers())
 }
 
-// facts is what a proof is judged by.
+// facts returns the facts of the Node that a proof compares.
 func facts(n *corev1.Node) *remediations.NodeFacts {
 	return &remediations.NodeFacts{BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID}
 }
 
-// well: the node is Ready.
+// well reports that the node is Ready.
 func (s *state) well() (string, bool) { return "the node is well", s.sound() }
 
 func (s *state) sound() bool { return remediations.Ready(s.Node) }
 
-// evidence reads the kubelet's lease, and whether the fault itself is gone by the policy's witness, since an alert may lapse while
-// its fault stays.
+// evidence reads the kubelet's lease, and checks with the policy's witness whether the fault itself
+// is gone: an alert may end while its fault stays.
 func (s *state) evidence(d *lifecycle.Decision, p *remediations.Policy, due, now time.Time) (there bool, against string) {
 	r := s.Record
 	if s.Lease == nil || s.Lease.ReadAt.Before(due) || (!s.renewed(r) && now.Sub(s.Lease.ReadAt) >= leaseAgain) {
@@ -88,7 +88,8 @@ func (s *state) evidence(d *lifecycle.Decision, p *remediations.Policy, due, now
 	return true, ""
 }
 
-// unreadLease says that the node is Ready, and why its lease cannot be read; empty: it can be, or the node is not Ready.
+// unreadLease returns the message that the node is Ready but its lease cannot be read. It is empty
+// if the lease can be read or the node is not Ready.
 func (s *state) unreadLease() string {
 	if s.Lease == nil || s.Lease.Unread == "" || !s.sound() {
 		return ""
@@ -96,8 +97,8 @@ func (s *state) unreadLease() string {
 	return fmt.Sprintf("the node is Ready, but its lease cannot be read (%s); no cure is proven without it", text.Line(s.Lease.Unread, 200))
 }
 
-// proving waits for the proof of a cure after the attempt's time. A lease that cannot be read holds the repair; when it can be read again,
-// the repair is held by what else holds it.
+// proving waits for the proof of a cure after the attempt's time. A lease that cannot be read holds
+// the repair. Once it can be read again, only other guards hold the repair.
 func (s *state) proving(c *lifecycle.Candidate, cure lifecycle.Decision) lifecycle.Decision {
 	r, unread := s.Record, s.unreadLease()
 	if s.Ledger == nil || (unread == "" && (r.Hold == nil || r.Hold.Reason != remediations.ReasonBlind)) {
@@ -119,8 +120,9 @@ func (s *state) proving(c *lifecycle.Candidate, cure lifecycle.Decision) lifecyc
 	return d
 }
 
-// fewerGPUs says that the machine has fewer GPUs than it had; empty: it did not. A GPU that fell off its bus may not come back, and
-// then the label promises fewer as well, so the alert has ended.
+// fewerGPUs returns the message that the machine has fewer GPUs than before; empty: it does not. A
+// GPU that fell off its bus may not come back. The label then promises fewer GPUs as well, so the
+// alert ends.
 func (s *state) fewerGPUs() string {
 	count, had, lost := s.Record.LostGPUs(s.Node, s.Ledger.GPUsOf(s.Node))
 	if !lost {
@@ -129,7 +131,7 @@ func (s *state) fewerGPUs() string {
 	return fmt.Sprintf("the machine came back with %d of the %d GPUs that it had", count, had)
 }
 
-// cure is Recovered with the step's own proof, and SelfRecovered without.
+// cure returns Recovered with the step's own proof, and SelfRecovered without.
 func (s *state) cure(p *remediations.Policy) (remediations.Outcome, string) {
 	r := s.Record
 	proven, missing := s.proven()
@@ -142,8 +144,9 @@ func (s *state) cure(p *remediations.Policy) (remediations.Outcome, string) {
 	return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", remediations.LastDone(r))
 }
 
-// readyBy is when the node was well again at the latest: when Drydock first saw it so, or when the kubelet says that it became Ready after
-// the attempt, if nobody could look before.
+// readyBy returns the latest time at which the node was well again. That is when Drydock first saw
+// the node well or, if Drydock could not look earlier, when the kubelet reports that it became
+// Ready after the attempt.
 func (s *state) readyBy() time.Time {
 	if c := remediations.ReadyCondition(s.Node); c != nil {
 		if at := c.LastTransitionTime.Time; at.After(s.Record.Intent.At) && at.Before(s.WellSince) {
@@ -153,9 +156,9 @@ func (s *state) readyBy() time.Time {
 	return s.WellSince
 }
 
-// renewed says that the lease is fresh and, after a restart on the node, that it was renewed since.
+// renewed reports whether the lease is fresh and, after a restart on the node, was renewed since.
 func (s *state) renewed(r *remediations.Record) bool {
-	if r.Intent == nil { // nothing was issued: the repair went on from one whose plan was over
+	if r.Intent == nil { // nothing was issued: the repair continued one whose plan was exhausted
 		return s.Lease.Fresh()
 	}
 	since := func(t time.Time) bool { return t.After(r.Intent.At) }

@@ -62,8 +62,9 @@ func TestProofAtTheLastMoment(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatIsNoLongerConfiguredProvesNoCure: nobody knows the policy's witness and proofFor any more. The repair of a node,
-// a leader or a sidecar that would have recovered waits for its deadline, and is cancelled then.
+// TestAPolicyThatIsNoLongerConfiguredProvesNoCure: the policy's witness and proofFor are unknown
+// then. The repair of a node, a leader or a sidecar that would have recovered waits for its
+// deadline, and is cancelled then.
 func TestAPolicyThatIsNoLongerConfiguredProvesNoCure(t *testing.T) {
 	for kind, of := range map[string]func() (*Config, *Record, func(now time.Time) lifecycle.Decision){
 		"node": func() (*Config, *Record, func(now time.Time) lifecycle.Decision) {
@@ -97,7 +98,8 @@ func TestAPolicyThatIsNoLongerConfiguredProvesNoCure(t *testing.T) {
 	}
 }
 
-// TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven: it waits for its time, and a person looks.
+// TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven: it waits for its deadline, and a
+// person must look.
 func TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven(t *testing.T) {
 	s := scene.Golden{Input: "testdata/successor/recovered.input.yaml"}.State(t)
 	o := &s.Ledger.Orphans[0]
@@ -116,8 +118,8 @@ func TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven(t *testing.T) 
 	require.Contains(t, d.Message, o.Record.WithoutPolicy())
 }
 
-// TestProofThatTheProviderGivesIsAskedFor: of a step that has such a proof, and while it can be told
-// from what was there before.
+// TestProofThatTheProviderGivesIsAskedFor, for a step with such a proof, while the proof can be
+// distinguished from the state before.
 func TestProofThatTheProviderGivesIsAskedFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		done   string

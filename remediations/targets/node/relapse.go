@@ -8,7 +8,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// begins says that some step of the plan can be carried out, if the record goes on from nothing.
+// begins reports whether some step of the plan can be carried out if the record continues no
+// earlier repair.
 func (s *state) begins(p *remediations.Policy, r *remediations.Record) bool {
 	anew := r.Clone()
 	anew.After = nil
@@ -16,8 +17,8 @@ func (s *state) begins(p *remediations.Policy, r *remediations.Record) bool {
 	return ok
 }
 
-// lastCure is how the policy's last repair of the machine ended, if that was a cure. The Node's history has it, and the
-// ledger has it for a Node that was deleted and registered again.
+// lastCure returns the end of the policy's last repair of the machine, if that was a cure. The
+// Node's history has it. The ledger has it for a Node that was deleted and registered again.
 func (s *state) lastCure(policy string) *ledger.Cure {
 	var known *ledger.Cure
 	if s.Ledger != nil {
@@ -38,9 +39,10 @@ func (s *state) lastCure(policy string) *ledger.Cure {
 	return known
 }
 
-// relapse is the cure that did not last, if the alert is one that came back within the policy's relapseWindow; nil: it is a
-// fault of its own. How long the alert has been held since makes no difference, and time in which Drydock was blind does not
-// count. A repair that ended as SelfRecovered is no other: its steps cured nothing.
+// relapse returns the cure that did not last, if the alert returned within the policy's
+// relapseWindow; nil: the alert is a fault of its own. It does not matter how long the alert has
+// been held since. Time while Drydock was blind does not count. A SelfRecovered repair counts, too:
+// its steps cured nothing.
 func (s *state) relapse(p *remediations.Policy, a *remediations.Alert, now time.Time) *ledger.Cure {
 	if s.Ledger == nil {
 		return nil
@@ -50,7 +52,7 @@ func (s *state) relapse(p *remediations.Policy, a *remediations.Alert, now time.
 		return nil
 	}
 	window := p.RelapseWindow
-	if c.Relapsed { // nothing was cured, so the plan does not begin anew because time goes by
+	if c.Relapsed { // nothing was cured, so passing time does not restart the plan
 		window = max(window, s.Config.Limits.RepairsWindow)
 	}
 	began := now
@@ -65,7 +67,7 @@ func (s *state) relapse(p *remediations.Policy, a *remediations.Alert, now time.
 	return c
 }
 
-// relapsed names the cure that has to be counted as failed before anything more is done.
+// relapsed returns the cure that must be counted as failed before anything else is done.
 func (s *state) relapsed(d *lifecycle.Decision) {
 	if d.Record == nil || d.Record.After == nil || (d.Verb != lifecycle.VerbIssue && d.Verb != lifecycle.VerbEnd) {
 		return
@@ -75,10 +77,11 @@ func (s *state) relapsed(d *lifecycle.Decision) {
 	}
 }
 
-// spentPlan ends a plan of which the earlier repairs have tried everything. Every guard is asked first, as before a step.
+// spentPlan ends a plan whose steps earlier repairs have all tried. All guards are asked first, as
+// before a step.
 func (s *state) spentPlan(c *lifecycle.Candidate, r *remediations.Record) lifecycle.Decision {
 	if s.Ledger == nil {
-		return s.Act(c, r) // which waits for it, or holds
+		return s.Act(c, r) // which waits for the ledger, or holds
 	}
 	c.Own = r.ID
 	if reason, f := c.HeldBy(nil); f != nil && reason != remediations.ReasonObserving {

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestAnAlertCameBackAtTheFirstTimeAfterTheCure: a time from before the cure is that of the alert that was cured, and says nothing about
-// when it came back.
+// TestAnAlertCameBackAtTheFirstTimeAfterTheCure: a time before the cure belongs to the alert that
+// was cured, and does not say when the alert returned.
 func TestAnAlertCameBackAtTheFirstTimeAfterTheCure(t *testing.T) {
 	const window = time.Hour
 	before := func(d time.Duration) time.Time { return scene.Noon.Add(-d) }

@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// request is what a person asks of this node and has not led to anything yet: it is on record, or new. Empty: nothing.
+// request returns a person's request for this node that has not ended, recorded or new. Empty:
+// none.
 func (s *state) request() string {
 	if r := s.Record; r != nil && r.Cause.Request != "" {
 		return r.Cause.Request
@@ -26,7 +27,8 @@ func (s *state) request() string {
 	return request
 }
 
-// asked decides about a request. It goes before the node's alerts, which wait for it as for any repair under way.
+// asked decides about a request. It takes precedence over the node's alerts, which wait for it as
+// for any repair under way.
 func (s *state) asked(request string, now time.Time) lifecycle.Decision {
 	p := s.Config.Requested(request, s.Node)
 	if name, ok := strings.CutPrefix(request, remediations.RequestRemediation); ok && p == nil {
@@ -45,7 +47,7 @@ func (s *state) asked(request string, now time.Time) lifecycle.Decision {
 	return d
 }
 
-// refuse answers a request of which nothing comes.
+// refuse answers a request that Drydock does not carry out.
 func (s *state) refuse(format string, args ...any) lifecycle.Decision {
 	d := lifecycle.Decision{Verb: lifecycle.VerbRest}
 	d.Message = fmt.Sprintf(format, args...)
@@ -56,7 +58,8 @@ func (s *state) refuse(format string, args ...any) lifecycle.Decision {
 	return d
 }
 
-// consumeRequest takes the request off the Node in the write that records its effect, or with the refusal.
+// consumeRequest removes the request from the Node in the write that records its effect, or with
+// the refusal.
 func (s *state) consumeRequest(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.RequestKey]
 	if !ok {

@@ -13,9 +13,10 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// reset is what a person's drydock.dev/reset does here, all of it at once or nothing: without the ledger it waits. A record
-// that cannot be read is dropped. Else every repair of the node that has run out of steps is forgotten, its own, its
-// leader's and its sidecars', cancels of its alerts end, and policies that are stopped here go on. ok is false where there is nothing of that.
+// reset carries out a person's drydock.dev/reset, completely or not at all: without the ledger it
+// waits. A record of the node's own repair that cannot be read is dropped. Otherwise all exhausted
+// repairs of the node, its leader and its sidecars are forgotten, cancels of its alerts end, and
+// policies stopped here continue. ok is false if there is nothing to reset.
 func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	r := s.Record
 	switch {
@@ -43,7 +44,7 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	}
 	if count, had, lost := s.Record.LostGPUs(s.Node, s.Ledger.GPUsOf(s.Node)); lost {
 		d.FewerGPUs = true
-		if d.Verb != lifecycle.VerbReset && r != nil && r.Intent != nil { // its cure is proven by what the record says
+		if d.Verb != lifecycle.VerbReset && r != nil && r.Intent != nil { // the proof of its cure uses the record's number
 			d.Record = r.Clone()
 			d.Record.Intent.GPUs = min(r.Intent.GPUs, count)
 		}
@@ -69,7 +70,8 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	return d, len(said) > 0
 }
 
-// resetCancels forgets that a person cancelled repairs of the node's alerts. It says which.
+// resetCancels forgets the cancelled repairs of the node's alerts. It returns the messages about
+// them.
 func (s *state) resetCancels(d *lifecycle.Decision, now time.Time) (said []string) {
 	for _, a := range s.Journal.Alerts {
 		by := s.CancelOf(&a, now)
@@ -93,19 +95,21 @@ func (s *state) resetCancels(d *lifecycle.Decision, now time.Time) (said []strin
 	return said
 }
 
-// asksReset says that a person asks for a reset that can be done now.
+// asksReset reports whether a person wants a reset that can be done now.
 func (s *state) asksReset() bool {
 	v, asked := s.Node.Annotations[remediations.ResetKey]
 	return asked && s.Ledger != nil && remediations.ParseReset(v) == nil
 }
 
-// dropMalformed forgets the record of the node's own repair, which nobody can read. What it said is kept, cut, in the history.
+// dropMalformed drops the unreadable record of the node's own repair. The history keeps its text,
+// shortened.
 func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
 	bytes := s.Node.Annotations[remediations.NodeRepairKey]
 	d := lifecycle.Decision{
 		Verb: lifecycle.VerbReset, Message: "a record that could not be read was dropped: " + text.Line(bytes, 900), Ended: s.unreadable(bytes, now),
 	}
-	// What the record said is lost. The Node still says who set its cordon and its announcements: what is Drydock's is taken back.
+	// What the record said is lost. The Node still shows who set its cordon and its announcements,
+	// so that Drydock undoes its own.
 	done := remediations.Record{}
 	if s.Node.Spec.Unschedulable {
 		done.Undo = append(done.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(now)})
@@ -120,8 +124,8 @@ func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// dropUnreadable forgets, by a person's reset, the records of the node's other targets that nobody can read. Records that can be read
-// stay, and their repairs go on.
+// dropUnreadable drops, for a person's reset, the unreadable records of the node's other targets.
+// Readable records stay, and their repairs continue.
 func (s *state) dropUnreadable(d *lifecycle.Decision, now time.Time) {
 	if !s.asksReset() {
 		return
@@ -144,8 +148,9 @@ func (s *state) unreadable(bytes string, now time.Time) *remediations.Entry {
 	}
 }
 
-// stoppedHere are the policies of the node's alerts, and of its repair, that are stopped. Where those are over, they are the
-// policies that would take the node: a person must be able to let a policy go on after its last alert.
+// stoppedHere returns the stopped policies of the node's alerts and of its repair. If there are
+// none, it returns the stopped policies that select the node, because a person must be able to
+// restart a policy after its last alert.
 func (s *state) stoppedHere() []string {
 	if s.Ledger == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestOneResetLetsAStoppedPolicyGoOnAndForgetsASidecarsRepair: nobody has to ask twice.
+// TestOneResetLetsAStoppedPolicyGoOnAndForgetsASidecarsRepair: one reset is enough for both.
 func TestOneResetLetsAStoppedPolicyGoOnAndForgetsASidecarsRepair(t *testing.T) {
 	s := (&scene.Scene{}).State(t)
 	s.Node = scene.Unready(scene.Acting())

@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// SuccessorOf finds the Node of the machine that came for the orphan's; nil: it has not joined yet, or the provider has
-// not said which machine it is.
+// SuccessorOf returns the Node of the machine that replaces the orphan's. It returns nil if that
+// Node has not joined yet, or if the provider has not named the machine.
 func SuccessorOf(o *ledger.Orphan, r *remediations.Replacement, nodes []*corev1.Node) *corev1.Node {
 	if r == nil || !r.About(o.Record.Intent) {
 		return nil
@@ -30,8 +30,9 @@ func SuccessorOf(o *ledger.Orphan, r *remediations.Replacement, nodes []*corev1.
 	return nodes[i]
 }
 
-// DecideSuccessor decides about a repair that outlived its Node. known is the state of the successor's Node with the orphan's
-// record in its journal; where there is no successor yet, its Node is nil.
+// DecideSuccessor decides about a repair whose Node no longer exists. known is the state of the
+// successor's Node, with the orphan's record in its journal. Its Node is nil while there is no
+// successor.
 func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) lifecycle.Decision {
 	r := &o.Record
 	s := of(known, r)
@@ -58,8 +59,9 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 	next := r.Clone()
 	next.Phase, next.Deadline = remediations.PhaseVerifying, deadline
 	if over, well := of(s.State, next).Cured(p, now); well {
-		over.Uncordon, over.Untaint = false, false // that was the Node that is gone
-		// What the provider has proven holds until it says otherwise: to ask again is no break in the node's being well.
+		over.Uncordon, over.Untaint = false, false // they belong to the Node that is gone
+		// The provider's proof holds until it is withdrawn: asking again does not interrupt the
+		// time while the node was well.
 		over.Ask.Replacement = over.Verb == lifecycle.VerbWait && d.Ask.Replacement
 		return over
 	}
@@ -70,15 +72,17 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 	return d
 }
 
-// noneNeededFor is how long nothing may need another machine, at least, before that is a proof: those who make evicted pods again, and
-// the scheduler, take seconds, and the provider is asked several times.
+// noneNeededFor is how long, at least, nothing may need another machine before this counts as
+// proof. Controllers recreate evicted pods, and the scheduler places them, within seconds, and the
+// provider is asked several times.
 const noneNeededFor = time.Minute
 
-// NoneNeeded is what a replacement shows that ends without another machine.
+// NoneNeeded is the message for a replacement that ends without another machine.
 const NoneNeeded = "the machine is gone and nothing waits for another one"
 
-// decideWithout decides about a replacement after which no other machine is needed, by the provider's word. There is no Node whose lease or
-// witness could be read; that the alert is gone while its source lives counts as for any repair. d is the decision to wait.
+// decideWithout decides about a replacement that needs no other machine, according to the provider.
+// There is no Node, so neither a lease nor a witness can be read. As for any repair, the alert must
+// be gone while its source is alive. d is the decision to wait.
 func (s *state) decideWithout(o *ledger.Orphan, p *remediations.Policy, d lifecycle.Decision, now time.Time) lifecycle.Decision {
 	if again := s.Fleet.OfMachine(o.Node, o.ProviderID); again != nil {
 		d.Message = fmt.Sprintf("Node %s of the old machine is there again", again.Name)
@@ -120,7 +124,8 @@ func (s *state) decideWithout(o *ledger.Orphan, p *remediations.Policy, d lifecy
 	return over
 }
 
-// orphanOver ends a replacement that was not proven in time. There is no Node to keep it on, so it is told and counted.
+// orphanOver ends a replacement that was not proven in time. There is no Node to record this on, so
+// it is reported and counted.
 func (s *state) orphanOver(o *ledger.Orphan, p *remediations.Policy, now time.Time) lifecycle.Decision {
 	missing := "the provider was not asked"
 	if machine := s.answers().Machine; machine != nil {

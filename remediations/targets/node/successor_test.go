@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestSuccessorGoldens pins how a repair goes on whose Node is gone: n1 is the Node of the machine that came, if the
-// provider says that it is.
+// TestSuccessorGoldens pins how a repair continues after its Node is gone. n1 is the Node of the
+// new machine, if the provider confirms it.
 func TestSuccessorGoldens(t *testing.T) {
 	scene.Pin(t, "successor", orphaned, func(s *lifecycle.State, now time.Time) lifecycle.Decision {
 		return node.DecideSuccessor(s, &s.Ledger.Orphans[0], now)
@@ -32,7 +32,8 @@ func orphaned(g scene.Golden, t testing.TB) *lifecycle.State {
 	return s
 }
 
-// TestSameMachineIsNoSuccessor: a Node that was only deleted and registered again is the same machine.
+// TestSameMachineIsNoSuccessor: a Node that was only deleted and registered again is the same
+// machine.
 func TestSameMachineIsNoSuccessor(t *testing.T) {
 	o := &ledger.Orphan{Node: "n1", UID: "old", ProviderID: "civo://n1", Record: Record{Intent: &Intent{ID: "r1-2-1", At: scene.Noon}}}
 	said := &Replacement{Asked: Asked{Intent: "r1-2-1", At: scene.Noon.Add(time.Second)}, Successors: []string{"civo://n1", "civo://n2"}}
@@ -47,7 +48,7 @@ func TestSameMachineIsNoSuccessor(t *testing.T) {
 	require.True(t, o.Gone(nil))
 }
 
-// TestProviderIsAskedAgainInTime: not at once, and at once if the answer is from the future.
+// TestProviderIsAskedAgainInTime: after a while, but at once if the answer is from the future.
 func TestProviderIsAskedAgainInTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		asked time.Time
@@ -66,7 +67,7 @@ func TestProviderIsAskedAgainInTime(t *testing.T) {
 	}
 }
 
-// TestAnswerOfTheProviderIsGoodForItsTime: trouble stands until the provider said to ask again.
+// TestAnswerOfTheProviderIsGoodForItsTime: trouble counts until the provider's time to ask again.
 func TestAnswerOfTheProviderIsGoodForItsTime(t *testing.T) {
 	conf := scene.LimitsAlone()
 	plan := []Step{{Name: "reboot", Attempts: 1}}

@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// supersede takes a record off the Node by which nothing goes on: it is of another machine, or its repair has ended. ok is false where
-// there is none.
+// supersede removes from the Node a record that no repair continues from: it is of another machine,
+// or its repair has ended. ok is false if there is no such record.
 func (s *state) supersede(now time.Time) (d lifecycle.Decision, ok bool) {
 	if len(s.Journal.Superseded) == 0 {
 		return d, false
@@ -30,7 +30,7 @@ func (s *state) supersede(now time.Time) (d lifecycle.Decision, ok bool) {
 		d.Message = fmt.Sprintf("the record of repair %s is of another machine that had the name %s; the record is removed, and the repair continues in the ledger", r.ID, s.Node.Name)
 		return d, true
 	}
-	known := s.Journal.Knows(r.ID) // its plan ran out, so that the history has it already
+	known := s.Journal.Knows(r.ID) // its plan was exhausted, so that the history already has it
 	d.Message = fmt.Sprintf("the record is of another machine that had the name %s; this machine starts without it%s", s.Node.Name, r.LeftAs())
 	if undo(&d, r); d.Uncordon && s.Node.Spec.Unschedulable {
 		d.Message += "; if the Node stays cordoned, the cordon came with the old record, and a person must remove it"

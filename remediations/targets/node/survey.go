@@ -11,13 +11,14 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// surveyFor is how long the provider's word about a machine is good: the intent follows at once.
+// surveyFor is how long a provider's answer about a machine is valid. The intent follows at once.
 const surveyFor = 30 * time.Second
 
-// noSurvey is that of a step about which nobody is asked.
+// noSurvey is the survey for a step that needs no question.
 var noSurvey = &remediations.Survey{}
 
-// surveyOf is what the provider says of the machine for the candidate's step; nil: it must be asked.
+// surveyOf returns the provider's answer about the machine for the candidate's step; nil: it must
+// be asked.
 func (s *state) surveyOf(c *lifecycle.Candidate) *remediations.Survey {
 	if !c.Config.AsksFirst(c.Step.Name) {
 		return noSurvey
@@ -36,7 +37,8 @@ func (s *state) surveyOf(c *lifecycle.Candidate) *remediations.Survey {
 	return v
 }
 
-// trouble is what the provider, or somebody else who repairs the node, had against the step when it was last asked; nil: nothing, or it was not asked.
+// trouble returns what the provider, or another repair system, last had against the step; nil:
+// nothing, or it was not asked.
 func (s *state) trouble(c *lifecycle.Candidate) *lifecycle.Finding {
 	v := s.Survey
 	if !c.Config.AsksFirst(c.Step.Name) || v == nil || v.Step != ask(c) || v.Provider != provider(c) || v.Trouble == "" || v.At.After(c.Now) {
@@ -52,7 +54,8 @@ func (s *state) trouble(c *lifecycle.Candidate) *lifecycle.Finding {
 	return f
 }
 
-// providerWords names who was asked. One that carries out a step on the cluster itself has no name.
+// providerWords names the system that was asked. A provider that works on the cluster itself has no
+// name.
 func providerWords(v *remediations.Survey) string {
 	if v.Provider == "" {
 		return "the provider of the step " + v.Step.Name
@@ -61,21 +64,24 @@ func providerWords(v *remediations.Survey) string {
 }
 
 const (
-	// unreachableFor is how long the provider cannot be asked about the machine before a step that may be skipped for it is skipped.
+	// unreachableFor is how long a machine must be unreachable for its provider before a step with
+	// ContinueUnreachable is passed over.
 	unreachableFor = 10 * time.Minute
-	// unaskedFor is how long after it was due a question may come: time in which nobody asked shows nothing about the machine. A new
-	// leader needs less.
+	// unaskedFor is how late a question may come. A longer time without a question shows nothing
+	// about the machine. A new leader needs less.
 	unaskedFor = 2 * time.Minute
 )
 
-// unreachedLong says that the step may be skipped where the machine alone is unreachable, and that it has been so for long enough.
+// unreachedLong reports whether the step may be passed over because the machine alone has been
+// unreachable for long enough.
 func (s *state) unreachedLong(c *lifecycle.Candidate) bool {
 	since := s.aloneSince(c)
 	return c.Policy.Plan[c.Step.Index].ContinueUnreachable && !since.IsZero() && s.Survey.At.Sub(since) >= unreachableFor
 }
 
-// aloneSince is since when each answer says that the machine alone cannot be reached; zero: the last answer does not say so. The hold
-// on record is older than this process may be. One that does not say that it is the machine's own counts for nothing.
+// aloneSince returns since when each answer says that only this machine is unreachable; zero: the
+// last answer does not say so. The hold on record may be older than this process. A hold without
+// Alone does not count.
 func (s *state) aloneSince(c *lifecycle.Candidate) time.Time {
 	v, r := s.Survey, s.Record
 	switch {
@@ -89,7 +95,8 @@ func (s *state) aloneSince(c *lifecycle.Candidate) time.Time {
 	return r.Hold.Since
 }
 
-// troubleIs is the reason of what the provider, or somebody else who repairs the node, has against the step.
+// troubleIs returns the reason of what the provider, or another repair system, has against the
+// step.
 func (s *state) troubleIs() remediations.Reason {
 	switch v := s.Survey; {
 	case v.Reason != "":
@@ -119,7 +126,7 @@ func (s *state) uncallable(c *lifecycle.Candidate, pending *remediations.Record)
 	return &lifecycle.Finding{Message: fmt.Sprintf("%d calls in a row failed; the last one: %s", r.Alone, r.Intent.Why), Pass: true}
 }
 
-// ask names the candidate's step as Survey.Step does.
+// ask returns the candidate's step in the form of Survey.Step.
 func ask(c *lifecycle.Candidate) remediations.StepOn { return c.Policy.Plan[c.Step.Index].On() }
 
 func before(v *remediations.Survey, step remediations.StepOn) remediations.Before {
@@ -132,7 +139,7 @@ func before(v *remediations.Survey, step remediations.StepOn) remediations.Befor
 // askEvery is how often the provider is asked whether a machine was replaced.
 const askEvery = 15 * time.Second
 
-// follow asks whoever can tell whether the step's proof is there, again and again until it is.
+// follow asks the step's actuator for the proof, again and again until it exists.
 func (s *state) follow(d *lifecycle.Decision, now time.Time) {
 	r := s.Record
 	if of := s.Config.Remediation(remediations.LastDone(r).Name); (!of.AsksPods && !of.Replaces) || r.Intent.Before == "" {
@@ -150,7 +157,8 @@ func (s *state) follow(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// heldUp keeps on record what holds the old machine up while it is still there, so that people need not look into the other system.
+// heldUp records what delays the removal of the old machine, so that people need not look into the
+// other system.
 func (s *state) heldUp(d *lifecycle.Decision) {
 	machine, r := s.answers().Machine, s.Record
 	if machine == nil {
@@ -165,8 +173,9 @@ func (s *state) heldUp(d *lifecycle.Decision) {
 	}
 }
 
-// unserved says that no single provider carries out the candidate's step on its Node, or the steps that it prepares. A step that no
-// provider of the Node has is passed over where a later one has its provider; one that two claim is held.
+// unserved returns a finding if the candidate's step, or the steps that it prepares, have no single
+// provider for the Node. A step without a provider for the Node is passed over if a later step has
+// one. A step that two providers claim is held.
 func unserved(c *lifecycle.Candidate) *lifecycle.Finding {
 	var first *lifecycle.Finding
 	for _, step := range c.Policy.Plan[c.Step.Index:] {
@@ -190,7 +199,8 @@ func unserved(c *lifecycle.Candidate) *lifecycle.Finding {
 	return first
 }
 
-// drainedAnyway says that the candidate is a drain before a step whose provider drains the Node itself, so it is passed over.
+// drainedAnyway returns a finding to pass over a drain, if the provider of the step that it
+// prepares drains the Node itself.
 func drainedAnyway(c *lifecycle.Candidate) *lifecycle.Finding {
 	if c.Step.Name != "drain" {
 		return nil
@@ -201,7 +211,7 @@ func drainedAnyway(c *lifecycle.Candidate) *lifecycle.Finding {
 		}
 		name, against := c.Config.ProviderOf(step.Name, c.Node)
 		if against != "" {
-			continue // it is passed over, too
+			continue // that step is passed over, too
 		}
 		if i := slices.IndexFunc(c.Config.Providers, func(p remediations.Provider) bool { return p.Name == name && p.Drains }); i >= 0 {
 			return &lifecycle.Finding{Message: fmt.Sprintf("%s drains Node %s itself in the step %s", name, c.Node.Name, step.Name), Pass: true}
@@ -211,13 +221,13 @@ func drainedAnyway(c *lifecycle.Candidate) *lifecycle.Finding {
 	return nil
 }
 
-// provider is the one that is asked about the candidate's step.
+// provider returns the name of the provider to ask about the candidate's step.
 func provider(c *lifecycle.Candidate) string {
 	name, _ := c.Config.ProviderOf(c.Step.Name, c.Node)
 	return name
 }
 
-// answers are those about the intent on record, and only from whom the step asks.
+// answers returns the answers about the intent on record that its step needs.
 func (s *state) answers() (a remediations.Answers) {
 	r := s.Record
 	if r == nil || r.Intent == nil {
@@ -237,7 +247,8 @@ func (s *state) answers() (a remediations.Answers) {
 	return a
 }
 
-// askedAgain is when the actuator is asked again about the intent, whatever it answered; zero: it was not asked yet.
+// askedAgain returns when the actuator is asked again about the intent, after any answer; zero: it
+// was not asked yet.
 func (s *state) askedAgain(i *remediations.Intent) time.Time {
 	switch {
 	case s.Replacement != nil && s.Replacement.Intent == i.ID:

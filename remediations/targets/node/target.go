@@ -9,13 +9,14 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// state is the node itself, as the one lifecycle decides about it.
+// state is the node itself as a target of package lifecycle.
 type state struct{ lifecycle.Target }
 
-// of is the node with that record of its repair: the one on the Node, or the one that the decision would write.
+// of returns the node with that record of its repair: the record on the Node, or the one that the
+// decision would write.
 func of(known *lifecycle.State, r *remediations.Record) *state {
 	s := &state{lifecycle.Target{State: known, Subject: remediations.Subject{Record: r}, Apart: refusedFor, TakesOff: true, OnRequest: true}}
-	if known.Node != nil { // that of a machine which is replaced may not be there yet
+	if known.Node != nil { // the Node of a replaced machine may not exist yet
 		s.What = known.Node.Name
 	}
 	s.PolicyFor = func(r *remediations.Record) *remediations.Policy { return s.Config.PolicyOf(r.Policy, s.Node) }
@@ -30,7 +31,7 @@ func of(known *lifecycle.State, r *remediations.Record) *state {
 	return s
 }
 
-// first is what a person asked for.
+// first decides about a person's request.
 func (s *state) first(now time.Time) (lifecycle.Decision, bool) {
 	if request := s.request(); request != "" {
 		return s.asked(request, now), true
@@ -38,7 +39,9 @@ func (s *state) first(now time.Time) (lifecycle.Decision, bool) {
 	return lifecycle.Decision{}, false
 }
 
-// examine asks whether one provider carries out the step on this node, and what it has against it. That stands, and is told once, while the provider is asked again.
+// examine checks whether exactly one provider carries out the step on this node, and what that
+// provider has against it. Its answer holds, and is reported once, while the provider is asked
+// again.
 func (s *state) examine(c *lifecycle.Candidate, pending *remediations.Record, observing bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	if f := unserved(c); f != nil {
 		return nil, remediations.ReasonProviderAbsent, f
@@ -53,7 +56,7 @@ func (s *state) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 		return nil, remediations.ReasonProviderAbsent, f
 	}
 	if observing {
-		if c.Unwitnessed() { // what would be done says so only where it would be
+		if c.Unwitnessed() { // a would-be step is reported only if it would really be issued
 			d := s.lookOnce(c, lifecycle.Ask{Witness: true})
 			return &d, "", nil
 		}
@@ -90,7 +93,7 @@ func (s *state) intend(c *lifecycle.Candidate, pending *remediations.Record, d *
 	r.Intent.GPUs = max(pending.GPUsToKeep(n), s.Ledger.GPUsOf(n))
 	if r.Drained() {
 		r.Intent.Zone, r.Intent.Pool, r.Intent.ControlPlane = s.Config.Zone(n), s.Config.Pool(n), remediations.ControlPlane(n)
-		if was := pending.Intent; was != nil { // it counts where it was drained
+		if was := pending.Intent; was != nil { // the repair counts where its node was drained
 			r.Intent.Zone, r.Intent.Pool = cmp.Or(was.Zone, r.Intent.Zone), cmp.Or(was.Pool, r.Intent.Pool)
 			r.Intent.ControlPlane = r.Intent.ControlPlane || was.ControlPlane
 		}
@@ -120,7 +123,7 @@ func (s *state) intend(c *lifecycle.Candidate, pending *remediations.Record, d *
 	d.Message = fmt.Sprintf("%s %s%s%s %s", c.Remediation().Verb, n.Name, part(c), attempt, c.By())
 }
 
-// hold keeps the candidate back, or passes its step over.
+// hold holds the candidate, or passes its step over.
 func (s *state) hold(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
 	if f.Pass {
 		if over := s.passOver(c, pending, reason, f); over != nil {
@@ -137,9 +140,9 @@ func (s *state) keep(c *lifecycle.Candidate, pending *remediations.Record, reaso
 	d := lifecycle.Held(c, reason, f)
 	hold, was := lifecycle.NewHold(reason, f, c.Now), s.Record
 	if since := s.aloneSince(c); reason == remediations.ReasonProviderUnreachable && !since.IsZero() {
-		hold.Since, hold.Alone = remediations.Instant(since), true // onUnreachable counts from there
+		hold.Since, hold.Alone = remediations.Instant(since), true // aloneSince counts from there
 	}
-	// A person's request is consumed with the record of it, whatever holds it.
+	// A person's request is consumed with its record, whatever holds it.
 	if was.Holds(pending, hold, d.Fleetwide) || (c.Request != "" && (was == nil || was.ID != pending.ID)) {
 		d.Record = pending.Clone()
 		d.Record.Hold, d.Record.Also = hold, s.also(pending)

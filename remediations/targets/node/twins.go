@@ -8,7 +8,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// twins holds each step on a Node whose machine another Node has, too: the step would reach the machine under that other Node.
+// twins holds each step on a Node if another Node has the same machine: the step would also hit
+// that Node.
 func twins(c *lifecycle.Candidate) *lifecycle.Finding {
 	if c.Fleet == nil {
 		return nil
@@ -19,13 +20,14 @@ func twins(c *lifecycle.Candidate) *lifecycle.Finding {
 	return nil
 }
 
-// SaysTwins says in a sentence that the Node and another one have the same machine, and what to do.
+// SaysTwins returns the message that the Node and another one have the same machine, and what to
+// do.
 func SaysTwins(n *corev1.Node, twin string) string {
 	return fmt.Sprintf("Nodes %s and %s have the same spec.providerID %.120q, so a step on one would reach the machine of the other; delete the Node that is no longer the machine's: kubectl delete node NAME", n.Name, twin, n.Spec.ProviderID)
 }
 
-// unprovable holds each step that boots the machine anew on a Node whose boot ID would not change, or not show it: the reboot could
-// never be proven.
+// unprovable holds each step that restarts the machine if the Node's boot ID would not change or is
+// not reported: the reboot could never be proven.
 func unprovable(c *lifecycle.Candidate) *lifecycle.Finding {
 	if c.Fleet == nil || !c.Remediation().Restarts {
 		return nil

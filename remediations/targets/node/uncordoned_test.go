@@ -11,8 +11,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestPeopleAreWarnedOnceThatAnExhaustedNodeWasUncordoned: whoever takes the cordon of onExhausted back, pods may come to a node that is not
-// cured. The controls: the cordon stands, and the cordon was not the policy's.
+// TestPeopleAreWarnedOnceThatAnExhaustedNodeWasUncordoned: without the cordon of onExhausted, pods
+// may be scheduled to a node that is not cured. The controls: the cordon is still there, and the
+// cordon was not the policy's.
 func TestPeopleAreWarnedOnceThatAnExhaustedNodeWasUncordoned(t *testing.T) {
 	cordon := Undo{Kind: UndoCordon, At: scene.Noon}
 	for name, c := range map[string]struct {

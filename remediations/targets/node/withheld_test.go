@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestOnlyAWithheldCallIsGivenBack: the attempt is spent unless the process that made the intent withheld the call itself.
+// TestOnlyAWithheldCallIsGivenBack: the attempt is spent unless the process that wrote the intent
+// withheld the call itself.
 func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 	withheld := lifecycle.Call{IntentID: "r1-0-1", Outcome: CallRefused, Withheld: ReasonCallWithheld, Why: "the intent is too old"}
 	for name, c := range map[string]struct {
@@ -60,7 +61,8 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 			require.Equal(t, StepRef{Name: "reboot", Attempt: 1}, issued.Record.Step)
 			require.Equal(t, []string{"reboot:1"}, issued.Record.Done.Texts())
 
-			// A process that led before may remember that the call was withheld: it says nothing of the next one.
+			// A former leader may remember that the call was withheld. This says nothing about the
+			// next call.
 			s.Journal.Record, s.Call = issued.Record, &call
 			require.NotEqual(t, lifecycle.VerbHold, node.Decide(s, scene.Noon.Add(time.Second)).Verb, "the call that may be under way is not given back")
 			over := issued.Record.Clone()
@@ -73,8 +75,8 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestARefusalInAClockJumpSetsNoFarDeadline: the process's clock is a month ahead when the refusal is settled, and right
-// again a moment later.
+// TestARefusalInAClockJumpSetsNoFarDeadline: the process's clock is a month ahead when the refusal
+// is settled, and right again a moment later.
 func TestARefusalInAClockJumpSetsNoFarDeadline(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"a right clock": 0, "a month ahead": 30 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +95,8 @@ func TestARefusalInAClockJumpSetsNoFarDeadline(t *testing.T) {
 	}
 }
 
-// withheldCalls are the calls of which only the first kind is given back, for a sidecar and for a leader as for a node.
+// withheldCalls are cases for a sidecar and a leader, as for a node. Only the first kind of call
+// takes its attempt back.
 var withheldCalls = map[string]struct {
 	change func(*lifecycle.Call, *Record)
 	back   bool
@@ -106,7 +109,7 @@ var withheldCalls = map[string]struct {
 	"by a person, who may take days": {func(c *lifecycle.Call, r *Record) { c.Withheld, r.Began = ReasonPaused, scene.Noon.Add(-25*time.Hour) }, true},
 }
 
-// TestOnlyAWithheldApprovalIsGivenBack, and the next one is made under a name and with a task of its own.
+// TestOnlyAWithheldApprovalIsGivenBack, and the next one has an id and a task of its own.
 func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
 	for name, c := range withheldCalls {
 		t.Run(name, func(t *testing.T) {

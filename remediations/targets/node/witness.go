@@ -8,8 +8,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// faultGone asks the policy's witness whether the fault itself is gone. unread: it must be read first. A repair that a
-// person asked for rests on no fault, so only a fault that shows counts against it.
+// faultGone checks with the policy's witness whether the fault itself is gone. unread: the witness
+// must be read first. A repair that a person requested needs no fault, so only a visible fault
+// counts against its cure.
 func (s *state) faultGone(p *remediations.Policy, r *remediations.Record, since, now time.Time) (gone, unread bool, saw string) {
 	if p.Witness == nil || p.Witness.None {
 		return true, false, ""

@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// work decides about a repeatable step that is under way, such as a drain. It may be begun again by whoever leads, and
-// ends as soon as a guard has something against it: each of its side effects is one that a person might mind.
+// work decides about a repeatable step that is under way, for example a drain. Every new leader may
+// start the step again. The step stops as soon as a guard holds it, because a person may object to
+// each of its side effects.
 func (s *state) work(now time.Time) lifecycle.Decision {
 	r, p := s.Record, s.policy()
 	if p == nil || p.Mode == remediations.ModeOff {
@@ -22,7 +23,7 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 	if !p.Takes(s.Node) {
 		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("policy %s does not take this node any more: its labels have changed", r.Policy), now)
 	}
-	if !s.Node.Spec.Unschedulable { // it was cordoned when the step began, by whomever
+	if !s.Node.Spec.Unschedulable { // the node was cordoned when the step began
 		return s.uncordoned("during its "+r.Step.Name, now)
 	}
 	call := s.Call
@@ -50,7 +51,7 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 	c := s.acted(p, now)
 	if s.Ledger == nil {
 		known := *s.State
-		known.Ledger = &ledger.Ledger{} // not readable for a moment: the slot was taken, and stays taken
+		known.Ledger = &ledger.Ledger{} // unreadable for a moment: the slot was taken, and stays taken
 		c.State = &known
 	}
 	if reason, f := c.HeldBy(nil); f != nil {
@@ -76,8 +77,9 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// uncordonedAfterwards warns once that pods may come to a node that Drydock could not cure: its policy cordoned the node when the plan
-// ran out, and somebody uncordoned it. The record forgets the cordon with the warning.
+// uncordonedAfterwards warns once that pods may be scheduled to a node that Drydock could not cure.
+// The policy cordoned the node after its last step, and someone uncordoned it. The record forgets
+// the cordon together with the warning.
 func (s *state) uncordonedAfterwards(d *lifecycle.Decision) {
 	r := s.Record
 	if r == nil || r.Phase != remediations.PhaseExhausted || d.Verb != lifecycle.VerbRest || d.Record != nil || s.Node.Spec.Unschedulable {
@@ -92,24 +94,27 @@ func (s *state) uncordonedAfterwards(d *lifecycle.Decision) {
 	notice(d, lifecycle.NodeUncordoned, "the node was uncordoned, so new pods may run on it, but repair %s by policy %s did not cure the node. Cordon the node again: kubectl cordon %s. Or, if the node is fixed, set %s=true", r.ID, r.Policy, s.Node.Name, remediations.ResetKey)
 }
 
-// uncordoned ends the repair of a node that Drydock emptied, since somebody wants pods on it. It is a person's word like a
-// cancel: to drain the node again would be against it, and to go on without would take the pods along.
+// uncordoned ends the repair of a node that Drydock drained, because the uncordon shows that pods
+// are wanted on it. It counts as a person's decision, like a cancel: another drain would contradict
+// it, and the next step would hit the pods.
 func (s *state) uncordoned(when string, now time.Time) lifecycle.Decision {
 	d := s.End(remediations.OutcomeCancelled, "the node was uncordoned "+when, now)
 	d.Ended.By = remediations.ByPerson
 	return d
 }
 
-// refilled says that the drained node was uncordoned while Drydock verified a step that restarts the machine. A system that installs a
-// driver uncordons the node after each boot (admission.Drivers), and an uncordon leaves no entry in managedFields. So it is not known
-// to be a person's word. Pods may be back in any case, so no other step may follow.
+// refilled reports whether the drained node was uncordoned while Drydock verified a step that
+// restarts the machine. A system that installs a driver uncordons the node after each boot
+// (admission.Drivers), and an uncordon leaves no entry in managedFields. So it may not be a
+// person's decision. Pods may be back in any case, so no other step may follow.
 func (s *state) refilled() bool {
 	r := s.Record
 	return r.Phase == remediations.PhaseVerifying && r.Drained() && !s.Node.Spec.Unschedulable && s.Config.Remediation(remediations.LastDone(r).Name).Restarts
 }
 
-// unheard asks whether what a step under way rests on is young enough. One that is not being done, since another process
-// began it, is looked after first; one that is ends when nobody has answered for too long.
+// unheard checks whether the facts behind a step under way are fresh enough. If another process
+// began the step, the facts are read before it is resumed. If this process runs it, the step ends
+// when no answer came for too long.
 func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (remediations.Reason, *lifecycle.Finding) {
 	oldest := now.Add(-s.Config.MaxStaleness)
 	deaf := s.Snapshot == nil || !s.Snapshot.AskedAt.After(oldest)
@@ -126,14 +131,15 @@ func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (re
 		return remediations.ReasonBlind, lifecycle.Because("the nodes' leases could not be counted for %s", text.Duration(s.Config.MaxStaleness))
 	default:
 		asked, due := s.again(s.Snapshot.AskedAt, now)
-		counted, _ := s.again(s.Heartbeats.ReadAt, now) // a pass at that time has them read
+		counted, _ := s.again(s.Heartbeats.ReadAt, now) // a pass at that time reads the leases
 		d.Ask.Alerts, d.Recheck = due, remediations.Earlier(d.Recheck, remediations.Earlier(asked, counted))
 	}
 	return "", nil
 }
 
-// again is when an answer of that time is to be asked for anew, and, where that is due, when it is too old. The poll may be as rare as an
-// answer may be old, and the next one takes a while: it is asked for in time to be there.
+// again returns when an answer must be requested again and, when that is due, when the answer is
+// too old. The poll may be as rare as MaxStaleness, and takes time itself, so the request comes
+// early enough.
 func (s *state) again(answered, now time.Time) (at time.Time, due bool) {
 	at = answered.Add(max(s.Config.MaxStaleness/2, s.Config.MaxStaleness-remediations.LookFor))
 	if now.Before(at) {
@@ -142,7 +148,7 @@ func (s *state) again(answered, now time.Time) (at time.Time, due bool) {
 	return answered.Add(s.Config.MaxStaleness), true
 }
 
-// interrupt puts the step back: it is held, and begins again when nothing holds it any more.
+// interrupt stops the step: it is held, and starts again when nothing holds it.
 func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f *lifecycle.Finding, now time.Time) lifecycle.Decision {
 	r := s.Record.Clone()
 	r.Phase, r.Since, r.Deadline, r.Note = remediations.PhasePending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor)), ""
@@ -155,8 +161,8 @@ func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f 
 	return d
 }
 
-// taken is how long the step that goes on now has taken already. The time for which it was held does not count, but each
-// interruption counts for a second at least, so that there is no end of them.
+// taken returns how long the step that now continues has already taken. The time while it was held
+// does not count. Each interruption counts as one second at least, so that their number is bounded.
 func (s *state) taken(r *remediations.Record, step remediations.StepRef) time.Duration {
 	if !r.Intent.Of(r, step) || !s.interrupted(r) {
 		return 0
@@ -164,13 +170,13 @@ func (s *state) taken(r *remediations.Record, step remediations.StepRef) time.Du
 	return time.Duration(r.Intent.SpentSeconds)*time.Second + max(time.Second, r.Since.Sub(r.Intent.At).Truncate(time.Second))
 }
 
-// interrupted says that the record's intent is of a repeatable step that did not come to its end.
+// interrupted reports whether the record's intent is of a repeatable step that was not completed.
 func (s *state) interrupted(r *remediations.Record) bool {
 	return !s.Config.Remediation(r.Step.Name).Once && r.Intent.Outcome == ""
 }
 
-// worn ends a step that did not come to its end in time, or cannot. A node that is not Ready loses nothing by the next
-// step that it has not lost already.
+// worn ends a step that was not completed in time, or cannot be. If the node is not Ready, the plan
+// continues, because the next step can cost the node nothing that it has not already lost.
 func (s *state) worn(p *remediations.Policy, why string, now time.Time) lifecycle.Decision {
 	r := s.Record
 	if step, there := p.StepAt(r.Step); (there && step.ContinueOnTimeout) || !remediations.Ready(s.Node) {
@@ -181,7 +187,7 @@ func (s *state) worn(p *remediations.Policy, why string, now time.Time) lifecycl
 	return of(s.State, next).exhaust(p, now)
 }
 
-// after goes on with the plan when a repeatable step is over.
+// after continues the plan when a repeatable step has ended.
 func (s *state) after(outcome remediations.CallOutcome, why string, now time.Time) lifecycle.Decision {
 	r := s.Record.Clone()
 	r.Intent.Outcome, r.Intent.Why, r.Note = outcome, text.Line(why, 300), ""

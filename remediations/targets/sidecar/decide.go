@@ -9,27 +9,28 @@ import (
 )
 
 const (
-	// proof is how soon one that was approved is looked at again.
+	// proof is how soon a sidecar is observed again after its approval.
 	proof = 2 * time.Second
 	// apart is the least time between two attempts.
 	apart = 30 * time.Second
-	// Room is what a sidecar's repair may need on its Node, record and history.
+	// Room is what the record and the history of a sidecar's repair may need on its Node.
 	Room = 3 << 10
 )
 
-// State is all that Decide may know. Call, NewID and WellSince of the State are the sidecar's own.
+// State is everything that Decide may know. Call, NewID and WellSince of the State belong to the
+// sidecar.
 type State struct {
 	lifecycle.Target
-	// Seen is what was last seen of it; nil: nothing yet.
+	// Seen is the last observation of the sidecar; nil: none yet.
 	Seen *Observation
-	// Busy counts the other sidecars under repair in the cluster.
+	// Busy is the number of other sidecars under repair in the cluster.
 	Busy int
-	// NewTask is a fresh id for a task that this decision may begin.
+	// NewTask is a new id for a task that this decision may begin.
 	NewTask string
 }
 
-// Decide says what is to be done about one pod's sidecar now. It is pure, as the core's is, and asks the same guards,
-// but for those that speak of nodes: an approval disrupts nothing.
+// Decide decides what to do about one pod's sidecar now. It is pure, like the core's, and asks the
+// same guards, except those about nodes: an approval disrupts nothing.
 func Decide(state *State, now time.Time) lifecycle.Decision {
 	own := *state
 	s := &own
@@ -39,7 +40,8 @@ func Decide(state *State, now time.Time) lifecycle.Decision {
 	if s.Seen != nil {
 		s.SeenAt = s.Seen.At
 	}
-	// There is a record only while something is done, or would be. What holds a sidecar before that is told, and not written.
+	// A record exists only while something is done or would be done. A hold before that is
+	// reported, but not written.
 	s.Begun = func(r *remediations.Record) bool { return r.Intent != nil }
 	s.Named = func(r *remediations.Record) { pod := remediations.PodNamed(s.Name); r.Pod = &pod }
 	s.Closing = func(d *lifecycle.Decision, _ time.Time) { d.Ended.Pod = s.Name }
@@ -48,7 +50,7 @@ func Decide(state *State, now time.Time) lifecycle.Decision {
 	return lifecycle.DecideTarget(&s.Target, now)
 }
 
-// tidy drops the alerts that are over.
+// tidy removes the alerts that have ended.
 func (s *State) tidy(d *lifecycle.Decision, now time.Time) {
 	if s.Stale() || d.Verb == lifecycle.VerbLook {
 		return
@@ -60,7 +62,7 @@ func (s *State) tidy(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// examine looks at the pod, and asks its sidecar and whoever owns it.
+// examine checks the observation of the pod, its sidecar and the owner of the sidecar.
 func (s *State) examine(c *lifecycle.Candidate, pending *remediations.Record, observing bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	instead := func(d lifecycle.Decision) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 		return &d, "", nil
@@ -76,23 +78,23 @@ func (s *State) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 	if wait := s.turn(); wait != "" && !observing {
 		d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: c.Policy, Message: wait}
 		if was := s.Record; was != nil && was.Phase != remediations.PhasePending {
-			d.Record = pending.Clone() // its turn may be long in coming, and its phase is over
+			d.Record = pending.Clone() // its turn may take long to come, and the record's phase has ended
 		}
 		return instead(d)
 	}
 	return nil, "", nil
 }
 
-// hold keeps the candidate back. Before anything was done that is on no record.
+// hold holds the candidate. Before the first attempt, the hold is not recorded.
 func (s *State) hold(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
 	d := lifecycle.Held(c, reason, f)
 	if was := s.Record; was != nil && was.Intent == nil && reason != remediations.ReasonObserving {
-		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Policy: c.Policy, Message: f.Message} // it is held on no record
+		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Policy: c.Policy, Message: f.Message} // a hold alone needs no record
 	} else if was != nil {
 		if was.Phase != remediations.PhasePending || (!d.Fleetwide && (was.Hold == nil || was.Hold.Reason != reason)) {
 			d.Record = pending.Clone()
 			d.Record.Hold = lifecycle.NewHold(reason, f, c.Now)
-			d.Record.Hold.Until = nil // it is looked at again and again, and the record not written for that
+			d.Record.Hold.Until = nil // the sidecar is observed repeatedly, and the record is not written each time
 		}
 		return d
 	}
@@ -102,7 +104,7 @@ func (s *State) hold(c *lifecycle.Candidate, pending *remediations.Record, reaso
 		return s.LookAgain(d, c.Now, lifecycle.LookAgain)
 	}
 	if !d.Fleetwide {
-		// What holds it may be this node's, and the pod on another by now.
+		// What holds the candidate may be this node's, while the pod is on another node now.
 		if s.Elsewhere() != "" {
 			return s.leave(c.Now)
 		}
@@ -111,7 +113,7 @@ func (s *State) hold(c *lifecycle.Candidate, pending *remediations.Record, reaso
 	return d
 }
 
-// cured is when an earlier repair last saw the gate open, by the history of the node; zero: none did.
+// cured returns when an earlier repair last saw the gate open, by the node's history; zero: never.
 func (s *State) cured() (at time.Time) {
 	for _, e := range s.Journal.History {
 		if e.Pod == s.Name && (e.Outcome == remediations.OutcomeRecovered || e.Outcome == remediations.OutcomeSelfRecovered) {
@@ -121,7 +123,7 @@ func (s *State) cured() (at time.Time) {
 	return at
 }
 
-// turn says what the sidecar has to wait for, which is over by itself and soon.
+// turn returns what the sidecar has to wait for. It ends soon and by itself.
 func (s *State) turn() string {
 	for k, r := range s.Journal.Of(remediations.KindSidecar) {
 		if k != s.Key && r.Phase == remediations.PhaseActing {

@@ -16,15 +16,16 @@ func TestDecideSidecarGoldens(t *testing.T) {
 	scene.Pin(t, "decide", scene.Golden.SidecarState, sidecar.Decide, scene.Render, func(t *testing.T, s *sidecar.State, d lifecycle.Decision) { scene.Readable(t, s.Key, d) })
 }
 
-// bindsSidecars are the guards that hold an approval, which disrupts nothing. The others speak of disruption alone.
-// A policy about sidecars asks nobody for approval: its repairs are on no record before they begin.
+// bindsSidecars are the guards that hold an approval, which disrupts nothing. The other guards are
+// only about disruption. A policy about sidecars needs no person's approval: its repairs have no
+// record before they begin.
 var bindsSidecars = map[Reason]bool{
 	ReasonExcluded: true, ReasonPaused: true, ReasonNodeLeaving: true, ReasonCordonedByOther: true, ReasonAlertUnconfirmed: true, ReasonBlind: true, ReasonWritesDenied: true, ReasonSilenced: true,
 	ReasonInhibited: true, ReasonAlertResolved: true, ReasonTooYoung: true, ReasonNodeUnderRepair: true, ReasonObserving: true,
 }
 
-// TestGuardsThatBindSidecars takes each guard away in turn. One that binds must be missed by the golden of its name; one
-// that does not is missed by none.
+// TestGuardsThatBindSidecars removes each guard in turn. Without a guard that binds sidecars, the
+// golden of its name must differ. Without any other guard, no golden differs.
 func TestGuardsThatBindSidecars(t *testing.T) {
 	scene.MissedWithoutEachReason(t, scene.Golden.SidecarState, func(s *sidecar.State, left []lifecycle.Guard) string {
 		s.Guards = left
@@ -33,14 +34,15 @@ func TestGuardsThatBindSidecars(t *testing.T) {
 		switch {
 		case !bindsSidecars[gone]:
 			require.Empty(t, missed)
-		case gone == ReasonAlertResolved: // a sidecar that is ready says so itself, and an alert that is over is pruned
+		case gone == ReasonAlertResolved: // a ready sidecar reports that itself, and an ended alert is removed
 		default:
 			require.Contains(t, missed, "held-"+string(gone))
 		}
 	})
 }
 
-// everythingWrongWithASidecar has a cause for each guard that binds it, and for what is said of the pod.
+// everythingWrongWithASidecar has a cause for each guard that binds it, and for the observation of
+// the pod.
 const everythingWrongWithASidecar = `
 policy: {mode: observe, for: 30m}
 node:
@@ -56,8 +58,9 @@ word: {watchdogMisses: 3, replicas: [{alert: silenced, err: "down"}, {alert: inh
 sighting: {unknown: "no answer", held: "SeiNode sei/a is paused", health: Ready}
 `
 
-// TestEachHoldOfASidecarSpeaksBeforeThoseBehindIt: what its owner says of a sidecar comes after what people and
-// Alertmanagers say, and before Observing, which is reached only by what would be done.
+// TestEachHoldOfASidecarSpeaksBeforeThoseBehindIt: the answer of a sidecar's owner comes after
+// people's marks and the Alertmanagers' answers, and before Observing, which only a step that would
+// be issued reaches.
 func TestEachHoldOfASidecarSpeaksBeforeThoseBehindIt(t *testing.T) {
 	sc := scene.ReadSidecar(t, everythingWrongWithASidecar)
 	steps := []struct {
@@ -90,7 +93,7 @@ func TestEachHoldOfASidecarSpeaksBeforeThoseBehindIt(t *testing.T) {
 	require.Equal(t, lifecycle.VerbIssue, sidecar.Decide(sc.SidecarState(t), scene.Noon).Verb, "with every cause gone it is done")
 }
 
-// TestHoldOfASidecarIsOnNoRecord: there is one only while something is done, or would be.
+// TestHoldOfASidecarIsOnNoRecord: a record exists only while something is done, or would be done.
 func TestHoldOfASidecarIsOnNoRecord(t *testing.T) {
 	held := 0
 	for _, g := range scene.GoldensIn(t, "decide") {

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestLongestRecordOfASidecarIsReadable: the longest names, and what others say in bytes that JSON writes six times as
-// long, fit in a record, and in the room that is kept for it.
+// TestLongestRecordOfASidecarIsReadable: the longest names, and foreign messages that JSON escapes
+// to six times their length, fit in a record and in the room that is kept for it.
 func TestLongestRecordOfASidecarIsReadable(t *testing.T) {
 	long := func(n int) string {
 		b := make([]byte, n)
@@ -44,8 +44,9 @@ func TestLongestRecordOfASidecarIsReadable(t *testing.T) {
 	}
 }
 
-// FuzzDecideSidecar throws arbitrary annotations and sightings at a decision that all else would allow. It must not
-// panic, must not act on what a person forbade, nobody can read or nobody saw, and must say the same thing twice.
+// FuzzDecideSidecar feeds arbitrary annotations and observations to a decision that everything else
+// allows. Decide must not panic, must not act against a person, on unreadable data or on missing
+// data, and must return the same decision twice.
 func FuzzDecideSidecar(f *testing.F) {
 	for _, g := range scene.GoldensIn(f, "decide") {
 		text, err := os.ReadFile(g.Input)

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestAGateThatAStartClosedIsOpenedAfterItsAlertLapsed: the start of an alert is made by the source of the alert, which may pause. What
-// the looks at the gate showed decides.
+// TestAGateThatAStartClosedIsOpenedAfterItsAlertLapsed: an alert's source sets the start of the
+// alert, and may pause. The observations of the gate decide.
 func TestAGateThatAStartClosedIsOpenedAfterItsAlertLapsed(t *testing.T) {
 	start := scene.Noon.Add(-30 * time.Minute)
 	look := func(minutes int, health sidecar.Health) sidecar.Observation {

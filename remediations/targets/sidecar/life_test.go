@@ -17,8 +17,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// sidecarLife is one pod's sidecar and its node through a random history: sidecar.Decide decides, and what it decides is
-// carried out as the engine would, on a clock of its own.
+// sidecarLife runs one pod's sidecar and its node through a random history. sidecar.Decide decides,
+// and the decisions are carried out as the engine would, on a clock of its own.
 type sidecarLife struct {
 	t   *testing.T
 	s   *sidecar.State
@@ -27,12 +27,12 @@ type sidecarLife struct {
 	uid  string
 	gate sidecar.Health
 	held string
-	// started is when the container of the gate was started. byHand is when somebody closed the gate after it was open in the life of
-	// that container; zero: nobody did.
+	// started is when the container of the gate was started. byHand is when a person closed the
+	// gate after it was open in the life of that container; zero: never.
 	started, byHand time.Time
-	// before is the last look that showed whether the gate is open.
+	// before is the last observation that showed whether the gate is open.
 	before *sidecar.Observation
-	// hidden: it does not answer. Its pod is on node.
+	// hidden: the sidecar does not answer. node is the node of its pod.
 	hidden bool
 	node   string
 
@@ -42,7 +42,7 @@ type sidecarLife struct {
 	calls  int
 }
 
-// look is what the provider of sidecars sees now.
+// look returns what the provider of sidecars observes now.
 func (l *sidecarLife) look() {
 	g := &sidecar.Observation{At: l.now, Pod: Pod{Namespace: "sei", Name: "a-0", UID: l.uid}, Node: l.node, StartedAt: l.started, Health: l.gate, Held: l.held}
 	switch {
@@ -58,12 +58,12 @@ func (l *sidecarLife) look() {
 	l.s.Seen = g
 }
 
-// start is what a start of its container does to the gate.
+// start changes the gate as a start of its container does.
 func (l *sidecarLife) start() {
 	l.gate, l.started, l.byHand = sidecar.HealthNotReady, l.now, time.Time{}
 }
 
-// turn decides once and carries it out.
+// turn decides once and carries out the decision.
 func (l *sidecarLife) turn(t *rapid.T) {
 	s := l.s
 	s.Journal = ReadJournal(s.Node)

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// check is what must hold of each decision.
+// check checks what must hold for each decision.
 func (l *sidecarLife) check(t *rapid.T, d lifecycle.Decision) {
 	s, r := l.s, l.s.Record
 	require.False(t, d.Cordon || d.Uncordon || d.Taint || d.Untaint || d.Stop != "" || d.Allow != nil || d.Pause != "", "an approval touches neither its node nor the ledger")
@@ -33,7 +33,7 @@ func (l *sidecarLife) check(t *rapid.T, d lifecycle.Decision) {
 		require.True(t, d.Record.Intent != nil || would, "a record only while something is done, or would be")
 	}
 	if r != nil && r.Phase != PhaseExhausted && d.Verb != lifecycle.VerbLook && d.Record == nil && d.Verb != lifecycle.VerbEnd {
-		over := slices.MaxFunc([]time.Time{r.Deadline, r.Since}, time.Time.Compare) // a call may have taken longer than its proof was to take
+		over := slices.MaxFunc([]time.Time{r.Deadline, r.Since}, time.Time.Compare) // a call may have taken longer than its proof's wait
 		require.False(t, l.now.After(over.Add(time.Minute)), "%s since %s outlives its deadline: %s %s", r.Phase, r.Since, d.Verb, d.Message)
 	}
 	if d.Ended != nil && d.Ended.Outcome == OutcomeRecovered {
@@ -54,7 +54,7 @@ func (l *sidecarLife) check(t *rapid.T, d lifecycle.Decision) {
 	require.NotEmpty(t, g.Pod.UID)
 	require.Equal(t, n.Name, g.Node, "the pod is here")
 	require.Equal(t, g.Pod.UID, d.Record.Pod.UID)
-	late := l.byHand.Sub(l.started) > 20*time.Minute // the time in which nobody can tell the two apart, and a few minutes for the looks
+	late := l.byHand.Sub(l.started) > 20*time.Minute // by then the two no longer look alike
 	require.False(t, !l.byHand.IsZero() && late, "somebody closed the gate at %s, and its container had run since %s", l.byHand, l.started)
 	require.Equal(t, ModeEnforce, p.Mode)
 	require.False(t, Excluded(n))
@@ -81,8 +81,8 @@ func (l *sidecarLife) check(t *rapid.T, d lifecycle.Decision) {
 	l.known[d.Record.Intent.Task], l.known[d.Record.Intent.ID] = true, true
 }
 
-// TestSidecarIsApprovedOnlyWhereEverythingSaysSo is the property of every single decision, over random histories of a
-// sidecar, its pod, its node, the Alertmanagers and people.
+// TestSidecarIsApprovedOnlyWhereEverythingSaysSo checks every single decision, over random
+// histories of a sidecar, its pod, its node, the Alertmanagers and people.
 func TestSidecarIsApprovedOnlyWhereEverythingSaysSo(t *testing.T) {
 	seen := map[string]int{}
 	rapid.Check(t, func(rt *rapid.T) {

@@ -18,7 +18,7 @@ func (s *State) await(now time.Time) lifecycle.Decision {
 	return s.LookAgain(d, now, proof)
 }
 
-// proceed goes on after an attempt whose proof did not come.
+// proceed continues after an attempt whose proof did not come.
 func (s *State) proceed(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.PolicyOf(r)
@@ -67,7 +67,7 @@ func (s *State) proceed(now time.Time) lifecycle.Decision {
 	return s.Act(c, pending)
 }
 
-// finished says that the repair is over: its pod is gone, or its sidecar ready.
+// finished ends the repair if its pod is gone or its sidecar is ready.
 func (s *State) finished(now time.Time) (lifecycle.Decision, bool) {
 	r, g := s.Record, s.Seen
 	if g == nil || !g.At.After(r.Since) {
@@ -85,7 +85,7 @@ func (s *State) finished(now time.Time) (lifecycle.Decision, bool) {
 	return lifecycle.Decision{}, false
 }
 
-// ready ends the repair once the sidecar has been ready for as long as its policy asks.
+// ready ends the repair once the sidecar has been ready for its policy's proofFor.
 func (s *State) ready(now time.Time) (lifecycle.Decision, bool) {
 	r, p := s.Record, s.PolicyOf(s.Record)
 	if p == nil {
@@ -109,8 +109,8 @@ func (s *State) ready(now time.Time) (lifecycle.Decision, bool) {
 	return s.End(remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: the sidecar answers that it is ready", remediations.LastDone(r)), now), true
 }
 
-// rest leaves an exhausted repair alone until the alert has ended, the sidecar is ready, or the pod or its container is another
-// one: the attempts were not made on that.
+// rest leaves an exhausted repair alone until the alert has ended, the sidecar is ready, or the pod
+// or its container was replaced: the attempts were made on the old one.
 func (s *State) rest(now time.Time) lifecycle.Decision {
 	r, g := s.Record, s.Seen
 	switch {
@@ -130,7 +130,8 @@ func (s *State) exhaust(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// elsewhere says why the pod is not this node's any more; empty: it is, or it was not looked at yet.
+// elsewhere returns why the pod no longer belongs to this node; empty: it does, or it was not
+// observed yet.
 func (s *State) elsewhere() string {
 	switch {
 	case s.Seen == nil || !s.moved():
@@ -141,18 +142,20 @@ func (s *State) elsewhere() string {
 	return fmt.Sprintf("pod %s is not on this node", s.Name)
 }
 
-// moved says that the pod is gone, or hosted by another node.
+// moved reports whether the pod is gone, or hosted by another node.
 func (s *State) moved() bool {
 	return s.Seen.Unknown == "" && (s.Seen.Pod.UID == "" || s.Seen.Node != s.Node.Name)
 }
 
-// restarted says that the container of the sidecar was started again after the last attempt, in the same pod.
+// restarted reports whether the sidecar's container was started again after the last attempt, in
+// the same pod.
 func (s *State) restarted() bool {
 	i := s.Record.Intent
 	return i != nil && !i.Started.IsZero() && remediations.Instant(s.Seen.StartedAt).After(i.Started)
 }
 
-// leave takes the alerts about a pod that is not here off the Node: the poll brings them to the one that hosts it.
+// leave removes the alerts about a pod that is not on this node. The poll writes them on the Node
+// that hosts the pod.
 func (s *State) leave(now time.Time) lifecycle.Decision {
 	if s.Record != nil {
 		return s.End(remediations.OutcomeSuperseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now)
@@ -162,7 +165,7 @@ func (s *State) leave(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// words are what a sighting says, for people.
+// words describes an observation for messages.
 func (g *Observation) words() string {
 	for _, said := range []string{g.Unknown, g.Held, g.Detail} {
 		if said != "" {

@@ -1,5 +1,5 @@
-// Package sidecar is what is true of the gated sidecars of pods alone, as targets of repairs: what is seen of one, and how its approval
-// is proven. It is pure, as the core is.
+// Package sidecar decides about the gated sidecars of pods as targets of repairs: the observation
+// of a sidecar, and the proof of its approval. It is pure, like the core.
 package sidecar
 
 import (
@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Kind are the gated sidecars of pods, on the Node that hosts their pods.
+// Kind is the kind of pods' gated sidecars, on the Node that hosts the pod.
 var Kind = remediations.TargetKind{
 	Kind: remediations.KindSidecar, Unknown: remediations.MisrouteUnknownPod, Selects: "pods of its provider",
 	NotAsked: "the policy is about pods' sidecars, and a request on a node names none; it needs an alert",
@@ -31,40 +31,44 @@ var Kind = remediations.TargetKind{
 	},
 }
 
-// Health is what a sidecar answers when it is asked how it is.
+// Health is a sidecar's answer about its own state.
 type Health string
 
 const (
-	// HealthReady: it lets its pod go on. HealthNotReady: its gate is closed. Nothing else is ever acted upon.
+	// HealthReady: the sidecar lets its pod continue. HealthNotReady: its gate is closed. Drydock
+	// acts on no other state.
 	HealthReady    Health = "Ready"
 	HealthNotReady Health = "NotReady"
-	// HealthUnreachable: there was no answer. HealthProbeError: the answer is neither of the two.
+	// HealthUnreachable: there was no answer. HealthProbeError: the answer was neither of the two.
 	HealthUnreachable Health = "Unreachable"
 	HealthProbeError  Health = "ProbeError"
 )
 
-// Observation is what was seen of a pod and its sidecar.
+// Observation is what Drydock observed of a pod and its sidecar.
 type Observation struct {
-	// At is when looking began.
+	// At is when the observation began.
 	At time.Time
-	// Pod has a UID if the pod was read. Without one, and with Unknown empty, there is no such pod.
+	// Pod has a UID if the pod was read. If UID and Unknown are empty, the pod does not exist.
 	Pod remediations.Pod
 	// Node hosts the pod.
 	Node string
-	// Owner is the object that decides about the sidecar; zero: the pod has none, or it could not be read.
+	// Owner is the object that decides about the sidecar; zero: the pod has none, or it could not
+	// be read.
 	Owner remediations.Object
-	// StartedAt is the last start of a container that may have the gate; zero: not known.
+	// StartedAt is the last start of a container that may have the gate; zero: unknown.
 	StartedAt time.Time
-	// ClosedSince is since when the gate is known to be closed without a break; zero: not known. OpenAt is when it was last seen
-	// open; zero: never, as far as is known.
+	// ClosedSince is since when the gate is known to be closed without interruption; zero: unknown.
+	// OpenAt is when it was last observed open; zero: never, as far as is known.
 	ClosedSince, OpenAt time.Time
-	// Health is empty where the sidecar was not asked: Held or Unknown says why.
+	// Health is empty if the sidecar was not asked. Held or Unknown says why.
 	Health Health
-	// Held says why the sidecar is rightly as it is; Unknown why nothing can be said; Detail what the sidecar answered.
+	// Held is why the sidecar is rightly as it is. Unknown is why its state is unknown. Detail is
+	// the sidecar's answer.
 	Held, Unknown, Detail string
 }
 
-// against says what there is to say against approving the sidecar; nil: its gate is closed, and nothing keeps it so.
+// against returns what prevents the approval of the sidecar; nil: its gate is closed, and nothing
+// keeps it closed.
 func (g *Observation) against() (remediations.Reason, *lifecycle.Finding) {
 	switch {
 	case g.Unknown != "":
@@ -79,15 +83,18 @@ func (g *Observation) against() (remediations.Reason, *lifecycle.Finding) {
 	return remediations.ReasonSidecarUnknown, lifecycle.Because("the sidecar of %s does not say whether it is ready or waiting: %s; no data is not a fault", g.Pod, text.Line(g.Detail, 200))
 }
 
-// closedByStart is how soon after the start of its container a gate must be known to be closed, so that the start explains why:
-// the time to be scraped, and the alert's own for. It is also the longest pause between two looks that both find the gate closed,
-// in which nobody is taken to have opened and closed it.
+// closedByStart is how soon after the start of its container a gate must be known to be closed, so
+// that the start explains the closed gate. It covers the time until a scrape, and the alert's own
+// `for`. It also bounds the pause between two observations of a closed gate: within it, the gate is
+// assumed not to have opened and closed again.
 const closedByStart = 15 * time.Minute
 
-// cureMargin is how long before the end of a repair the sidecar may have said that it was ready.
+// cureMargin is how long before the end of a repair the sidecar may have answered that it was
+// ready.
 const cureMargin = 30 * time.Second
 
-// Follow adds what an earlier look at the same container showed. It is nil where there was none.
+// Follow adds what an earlier observation of the same container showed. before is nil if there was
+// none.
 func (g *Observation) Follow(before *Observation) {
 	if g.Health == HealthNotReady && g.ClosedSince.IsZero() {
 		g.ClosedSince = g.At
@@ -104,15 +111,17 @@ func (g *Observation) Follow(before *Observation) {
 	}
 }
 
-// Followed says that a look at now may still need what this one showed.
+// Followed reports whether an observation at now may still need this one.
 func (g *Observation) Followed(now time.Time) bool { return now.Sub(g.At) <= closedByStart }
 
-// deliberate says why a closed gate was closed on purpose, or may have been; nil: the start of its container closed it. A gate
-// opens once in the life of its process, and the process forgets that at its end. So a gate that was open since the start of
-// its container was closed by a person or a program, and stays closed. A gate that is known to be closed since shortly after the
-// start was closed by the start. Of all others nobody knows.
+// deliberate returns why a closed gate was closed on purpose, or may have been; nil: the start of
+// its container closed it. A gate opens once in the life of its process, and the process forgets
+// that at its end. So if a gate was open since the start of its container, a person or a program
+// closed it, and it stays closed. If a gate is known to be closed since shortly after the start,
+// the start closed it. For all other gates the cause is unknown.
 //
-// The alert is firing without a break since it began, but it may have begun late: it begins again after each pause of the source.
+// The alert has been firing without interruption since its start, but it may have started late: it
+// starts again after each pause of its source.
 func (g *Observation) deliberate(alertBegan, cured time.Time) (remediations.Reason, *lifecycle.Finding) {
 	at := func(t time.Time) string { return remediations.Instant(t).Format(time.RFC3339) }
 	closed, opened := earliest(alertBegan, g.ClosedSince), remediations.Later(g.OpenAt, cured)
@@ -129,7 +138,7 @@ func (g *Observation) deliberate(alertBegan, cured time.Time) (remediations.Reas
 	return "", nil
 }
 
-// earliest is the earlier of two times that are known.
+// earliest returns the earlier of two times; a zero time is unknown.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
