@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// adopt has alerts taken that the poll has seen and no post has brought, and remembers which nodes have an alert of a policy
-// firing, and since when.
+// adopt hands over alerts that the poll found and no post brought. It also remembers which nodes
+// have a firing alert of a policy, and since when.
 func (e *Engine) adopt(ctx context.Context) {
 	if err := e.readNodes(ctx); err != nil {
 		e.Log.Error(err, "the Nodes cannot be listed; alerts that only the poll saw wait for the next one")
@@ -24,7 +24,7 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 	e.adoptions++
 	e.firing, e.unrouted = map[string]time.Time{}, elsewhere{}
-	unhealthy := map[string]time.Time{} // of those that fire, without what the Node itself denies
+	unhealthy := map[string]time.Time{} // nodes whose alerts fire, except those whose own signs deny the fault
 	onsets := fleet.Onsets{}
 	lost, answered := map[string]alerts.Alert{}, false
 	ends := map[[2]string]time.Time{}
@@ -35,14 +35,15 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 	for _, r := range e.word.Replicas {
 		answered = answered || r.Err == nil
-		// In an order that is the same each time that the same happens, and that begins with another one each time: where there
-		// is no room for all, the same ones do not always come last.
+		// The order is the same for the same events, and begins with another alert each time. If
+		// there is no room for all alerts, it is not always the same ones that come last.
 		fingerprints := slices.Sorted(maps.Keys(r.Alerts))
 		for i := range fingerprints {
 			fp := fingerprints[(i+e.adoptions)%len(fingerprints)]
 			a := r.Alerts[fp]
-			// One that a person silenced is written too, so that people see what their silence holds. An inhibited one is not:
-			// what inhibits may do so for the whole fleet at once.
+			// An alert that a person silenced is written, too, so that people see what their
+			// silence holds. An inhibited alert is not: the inhibition may affect the whole fleet
+			// at once.
 			if !a.Active && len(a.SilencedBy) == 0 {
 				continue
 			}
@@ -60,9 +61,9 @@ func (e *Engine) adopt(ctx context.Context) {
 			of := route.Policy.Kind
 			carrier := carriers[of]
 			switch t, ok := e.firing[route.Node]; {
-			case carrier != nil: // a sidecar's alert is no fault of the node that hosts it, nor a location's of its leader
+			case carrier != nil: // a sidecar's alert is not a fault of its host, nor a location's alert a fault of its leader
 				route.Node = carrier(fp, route.Name)
-			case of != remediations.KindNode: // no Node carries those about API servers: they are the rescue's
+			case of != remediations.KindNode: // no Node has alerts about API servers: the rescue handles them
 				continue
 			case a.Active && (!ok || a.StartsAt.Before(t)):
 				e.firing[route.Node] = a.StartsAt
@@ -85,7 +86,7 @@ func (e *Engine) adopt(ctx context.Context) {
 				alert = alert.SeenSince(old)
 			}
 			alert, key, since := e.unshown.readopt(n, alert, e.Clock.Now())
-			waits := e.Queued != nil && e.Queued(n, remediations.AlertPrefix+fp) // the receiver beside this engine is about to write it
+			waits := e.Queued != nil && e.Queued(n, remediations.AlertPrefix+fp) // the receiver in this process is about to write the alert
 			if !waits && !e.Adopt(n, alert) {
 				continue
 			}
@@ -105,8 +106,8 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 }
 
-// keepOnsets gives the nodes that a policy repairs, or has repaired in vain, the time when their repair began: their alert may end while
-// their machine restarts, and begin anew.
+// keepOnsets uses the time when the repair began for nodes that a policy repairs, or has repaired
+// without success. Their alert may end and begin again while their machine restarts.
 func (e *Engine) keepOnsets(onsets fleet.Onsets) {
 	for _, m := range e.roster.Concerned() {
 		r := e.journal(m.Node).Record
@@ -119,8 +120,9 @@ func (e *Engine) keepOnsets(onsets fleet.Onsets) {
 	}
 }
 
-// denied says that all signs of the policy's witness were seen a moment ago, and say that the node is well. A false or forged alert would
-// otherwise open the breaker, and keep a real fault from being repaired.
+// denied reports whether all signs of the policy's witness were read a moment ago and show a
+// healthy node. Otherwise a false or forged alert would open the breaker and stop the repair of a
+// real fault.
 func (e *Engine) denied(n *corev1.Node, p *remediations.Policy) bool {
 	if n == nil || p.Witness == nil || p.Witness.None {
 		return false
@@ -133,7 +135,8 @@ func (e *Engine) denied(n *corev1.Node, p *remediations.Policy) bool {
 	return signs.Weigh(p.Witness.Signs, n, read, now.Add(-remediations.LookFor), now).Well
 }
 
-// carries says that the alert is on the Node already, as firing, for that policy, and since a time that can be.
+// carries reports whether the Node already has the alert, firing, for that policy, and with a
+// plausible start time.
 func (e *Engine) carries(n *corev1.Node, fingerprint, policy string) bool {
 	if _, has := n.Annotations[remediations.AlertPrefix+fingerprint]; !has {
 		return false
@@ -143,8 +146,9 @@ func (e *Engine) carries(n *corev1.Node, fingerprint, policy string) bool {
 	})
 }
 
-// askedBeforeItsEnd says that the Node has the polled alert as ended, and that the poll may have been asked before that end: then
-// Alertmanager is asked again at once. ends has when this process first met each such end.
+// askedBeforeItsEnd reports whether the Node has the polled alert as ended, and the poll may be
+// older than that end. Alertmanager is then queried again at once. ends receives the time when this
+// process first met each such end.
 func (e *Engine) askedBeforeItsEnd(n *corev1.Node, ended, polled remediations.Alert, ends map[[2]string]time.Time) bool {
 	if ended.Status != remediations.StatusResolved || polled.StartsAt.After(ended.StartsAt) {
 		return false

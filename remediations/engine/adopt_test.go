@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// TestAnAlertThatIsQueuedIsNotAdopted: the receiver beside the engine writes it, and in a storm twice as many writes would be too many.
+// TestAnAlertThatIsQueuedIsNotAdopted: the receiver in the same process writes the alert. In a
+// storm, twice as many writes would be too many.
 func TestAnAlertThatIsQueuedIsNotAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, ctx := settled(t, 4, 0)
@@ -36,8 +37,9 @@ func TestAnAlertThatIsQueuedIsNotAdopted(t *testing.T) {
 	})
 }
 
-// TestAPollThatWasAskedBeforeTheEndAdoptsNothing: the end of an alert is posted while a slow Alertmanager answers a poll. The alert
-// stays resolved until a poll that was asked later still shows it, unless it has begun again.
+// TestAPollThatWasAskedBeforeTheEndAdoptsNothing: the end of an alert is posted while a slow
+// Alertmanager answers a poll. The alert stays resolved until a later poll still shows it, unless
+// the alert has begun again.
 func TestAPollThatWasAskedBeforeTheEndAdoptsNothing(t *testing.T) {
 	for name, begunAgain := range map[string]bool{"the same alert": false, "it has begun again, the control": true} {
 		t.Run(name, func(t *testing.T) {

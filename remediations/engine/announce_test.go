@@ -18,7 +18,7 @@ func announcing(t *testing.T, w *world) {
 	require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.PhaseActing }))
 }
 
-// overwritten is the tale of an announcement that a person makes theirs during the repair.
+// overwritten is the scenario of an announcement that a person takes over during the repair.
 func overwritten(t *testing.T, w *world) {
 	announcing(t, w)
 	w.do(func() {
@@ -28,8 +28,9 @@ func overwritten(t *testing.T, w *world) {
 	w.pass(20 * time.Minute)
 }
 
-// TestOthersAreToldOfARepair: the announcements come with the intent, do not hold Drydock itself, and go with the end. What a person set
-// before, or makes theirs since, stays.
+// TestOthersAreToldOfARepair: the announcements are set with the intent, do not hold Drydock
+// itself, and are removed at the end. An announcement that a person set before, or took over since,
+// stays.
 func TestOthersAreToldOfARepair(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(w *world)
@@ -69,7 +70,8 @@ func TestOthersAreToldOfARepair(t *testing.T) {
 	}
 }
 
-// TestAnnouncementsAreUndoneWhereItEndsOtherwise: the plan runs out, or a person cancels while the node is excluded.
+// TestAnnouncementsAreUndoneWhereItEndsOtherwise: the plan runs out, or a person cancels while the
+// node is excluded.
 func TestAnnouncementsAreUndoneWhereItEndsOtherwise(t *testing.T) {
 	for name, tale := range map[string]func(t *testing.T, w *world){
 		"exhausted": func(t *testing.T, w *world) {

@@ -5,17 +5,19 @@ import (
 	"time"
 )
 
-// tornBy is how far the wall clock and the monotonic clock may come apart. They are read one after the other, and the wall
-// clock may be slewed.
+// tornBy is how far the wall clock and the monotonic clock may diverge. They are read one after the
+// other, and the wall clock may be slewed.
 const tornBy = 2 * time.Second
 
-// Torn says that the two clocks disagree about how long ago t was. The machine was suspended since then, which the monotonic
-// clock does not count, or its wall clock was set. What was seen at t says nothing about now.
+// Torn reports whether the two clocks disagree about how long ago t was. Either the machine was
+// suspended since then, which the monotonic clock does not count, or its wall clock was set. An
+// observation at t proves nothing about now.
 func Torn(t, now time.Time) bool {
 	return !t.IsZero() && (now.Sub(t)-now.Round(0).Sub(t.Round(0))).Abs() > tornBy
 }
 
-// forgetTorn forgets what was seen before such a moment, so that it is read again before anything rests on it.
+// forgetTorn forgets observations from before such a moment, so that they are read again before a
+// decision needs them.
 func (p *pass) forgetTorn(m *memory) {
 	if p.word != nil && Torn(p.word.AskedAt, p.now) {
 		p.word = nil
@@ -48,7 +50,7 @@ func (p *pass) forgetTorn(m *memory) {
 	}
 }
 
-// forgetTorn is the same for a target that is not the node itself.
+// forgetTorn does the same for a target other than the node itself.
 func (m *targetMemory) forgetTorn(now time.Time) {
 	if Torn(m.seenAt, now) {
 		m.seen, m.seenAt = nil, time.Time{}

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/targets/location"
 )
 
-// TestAMachineThatSleptLooksAgain: it is suspended between its look and its decision, and by its monotonic clock no time has
-// passed. What was so before says nothing now.
+// TestAMachineThatSleptLooksAgain: the machine is suspended between its look and its decision, and
+// by its monotonic clock no time has passed. Earlier observations prove nothing now.
 func TestAMachineThatSleptLooksAgain(t *testing.T) {
 	for name, c := range map[string]struct{ sleeps, silenced bool }{
 		"it slept, and somebody made a silence": {true, true},
@@ -49,7 +49,8 @@ func TestAMachineThatSleptLooksAgain(t *testing.T) {
 	}
 }
 
-// TestWhatWasSeenBeforeASleepIsForgotten, all of it, and nothing that was seen while the machine was awake.
+// TestWhatWasSeenBeforeASleepIsForgotten: all observations from before the sleep are forgotten, and
+// no observation from when the machine was awake.
 func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
 	then := time.Now()
 	sign := signs.Sign{Kind: signs.StaleLease}
@@ -83,7 +84,7 @@ func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
 	}
 }
 
-// TestALastLookThatTakesTooLongMakesNoCall: the intent grew too old while the signs were read.
+// TestALastLookThatTakesTooLongMakesNoCall: the intent became too old while the signs were read.
 func TestALastLookThatTakesTooLongMakesNoCall(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"a moment": time.Second, "too long": 11 * time.Second} {
 		t.Run(name, func(t *testing.T) {

@@ -16,21 +16,24 @@ import (
 // attemptsKept is how long an attempt is remembered: longer than any repair may take.
 const attemptsKept = 2 * remediations.PendingFor
 
-// attempts are those that this process took a slot for or called. No attempt is called twice, whatever the Nodes say.
+// attempts are those that this process called or took a slot for. No attempt is called twice,
+// whatever the Nodes show.
 type attempts map[string]attempted
 
 type attempted struct {
 	at     time.Time
 	called bool
-	// slot is when another process took the slot that names the attempt; zero: this process took it.
+	// slot is when another process took the slot that names the attempt. Zero: this process took
+	// it.
 	slot time.Time
-	// repair, node and uid are whose attempt it is. missed: it was found missing in ledger and Node.
+	// repair, node and uid identify the attempt's repair and Node. missed: the attempt was found
+	// missing in the ledger and on the Node.
 	repair, node string
 	uid          types.UID
 	missed       bool
 }
 
-// reserving notes an attempt for which a slot is about to be taken, by the ledger as it was before.
+// reserving notes an attempt before its slot is taken. l is the ledger before that.
 func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, attempt string, now time.Time) {
 	for id, was := range a {
 		if now.Sub(was.at) > attemptsKept {
@@ -47,7 +50,7 @@ func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, attempt string, no
 	a[attempt] = it
 }
 
-// calling notes the call, and says why it may not be made; empty: it may.
+// calling notes the call. It returns why the call must not be made. Empty: it may be made.
 func (a attempts) calling(attempt string, now time.Time) string {
 	was := a[attempt]
 	switch {
@@ -61,15 +64,16 @@ func (a attempts) calling(attempt string, now time.Time) string {
 	return ""
 }
 
-// repairOfAttempt is the ID with which the attempt's begins.
+// repairOfAttempt returns the repair's ID, which is the first part of the attempt's ID.
 func repairOfAttempt(attempt string) string {
 	repair, _, _ := strings.Cut(attempt, "-")
 	return repair
 }
 
-// missing is an attempt that this process called after the moment, and of which neither the ledger nor its Node has a trace; empty: there
-// is none. What one of the two loses by itself, the other one has: that both lost it shows that the store went back, also where the restore
-// raised all versions. Each attempt is found once.
+// missing returns a message about an attempt that this process called after the given time, if
+// neither the ledger nor its Node shows it. Empty: there is none. If only one of the two lost the
+// attempt, the other one still has it. That both lost it shows that the store went back, even if
+// the restore raised all versions. Each attempt is found once.
 func (a attempts) missing(l *ledger.Ledger, after time.Time, shown func(node string) (*corev1.Node, remediations.Journal)) string {
 	for id, was := range a {
 		if !was.called || was.missed || was.node == "" || was.at.Before(after) || l.Knows(was.repair) {
@@ -86,7 +90,8 @@ func (a attempts) missing(l *ledger.Ledger, after time.Time, shown func(node str
 	return ""
 }
 
-// twice counts an attempt that may have been called before as one of which the outcome is unknown. Its call is not made.
+// twice treats an attempt that may have been called before as a call with unknown outcome. The call
+// is not made.
 func (p *pass) twice(c calling, m *repairMemory) bool {
 	why := p.core.calling(p.attempts, c.attempt, p.now)
 	if why == "" {

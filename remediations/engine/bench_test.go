@@ -25,20 +25,21 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// still is a world in which nothing happens: a fleet of whom some have an alert, all of which wait behind one repair.
+// still is a world where nothing happens: a fleet with some alerts, which all wait behind one
+// repair.
 type still struct {
 	nodes  []*corev1.Node
 	byName map[string]int
 	ledger map[string]string
 	at     int
 	words  []alerts.Replica
-	// changed are those that were written since somebody asked.
+	// changed are the Nodes written since the last call of Changed.
 	changed []*corev1.Node
 	// stale is how many leases have not been renewed for an hour.
 	stale int
 }
 
-// newStill makes a fleet as the cache holds it, of which the first ones have an alert firing.
+// newStill creates a fleet as the cache holds it. Its first nodes have a firing alert.
 func newStill(c *remediations.Config, nodes, firing int) *still {
 	w := &still{byName: map[string]int{}, words: []alerts.Replica{{URL: "http://am:9093", Watchdog: true, WatchdogAt: time.Now(), Alerts: map[string]alerts.Alert{}}}}
 	began := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
@@ -143,7 +144,7 @@ func (w *still) Look(context.Context) []alerts.Replica { return w.words }
 func (w *still) Event(string, Event)                   {}
 
 func (w *still) Act(ctx context.Context, _ Machine, _ func() error) (remediations.CallOutcome, error) {
-	<-ctx.Done() // the one repair is under way for as long as anybody measures
+	<-ctx.Done() // the one repair stays under way as long as the measurement runs
 	return remediations.CallUnknown, ctx.Err()
 }
 
@@ -171,7 +172,8 @@ func settled(t testing.TB, nodes, alerts int) (*Engine, context.Context) {
 	return e, ctx
 }
 
-// BenchmarkPass is one decision over the whole fleet: who is to be repaired, and what holds the others.
+// BenchmarkPass is one decision over the whole fleet: which nodes to repair, and what holds the
+// others.
 func BenchmarkPass(b *testing.B) {
 	for _, fleet := range []struct{ nodes, alerts int }{{1000, 0}, {5000, 0}, {1000, 100}, {5000, 500}} {
 		b.Run(fmt.Sprintf("nodes=%d/alerts=%d", fleet.nodes, fleet.alerts), func(b *testing.B) {
@@ -184,8 +186,8 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// storming is an engine whose nodes all have an alert and are not Ready, so that the breaker is open. beat is a heartbeat of that
-// many nodes, poll a poll of Alertmanager with the pass that follows.
+// storming is an engine whose nodes all have an alert and are not Ready, so that the breaker is
+// open. beat is a heartbeat of that many nodes, poll a poll of Alertmanager with the next pass.
 func storming(t testing.TB, nodes int) (e *Engine, w *still, beat func(nodes int), poll func()) {
 	e, ctx := settled(t, nodes, nodes)
 	w, _ = e.Fleet.(*still)
@@ -216,19 +218,20 @@ func storming(t testing.TB, nodes int) (e *Engine, w *still, beat func(nodes int
 	return e, w, beat, poll
 }
 
-// BenchmarkStandingStorm is one poll of Alertmanager while every node has an alert and the breaker is open: nothing has changed since
-// the last one, but for the heartbeats of a few nodes.
+// BenchmarkStandingStorm is one poll of Alertmanager while every node has an alert and the breaker
+// is open. Since the last poll nothing has changed except the heartbeats of a few nodes.
 func BenchmarkStandingStorm(b *testing.B) {
 	e, _, beat, poll := storming(b, 5000)
 	b.ReportAllocs()
 	for b.Loop() {
-		beat(750) // as many as 50 a second are between two polls
+		beat(750) // the number between two polls, at 50 a second
 		poll()
 	}
 	require.Equal(b, ledger.BreakerOpen, e.ledger.Status.Breakers[ledger.ScopeCluster].State)
 }
 
-// TestADecisionStandsUntilAlertmanagerSaysOtherwise of its alert; those about the other nodes stand.
+// TestADecisionStandsUntilAlertmanagerSaysOtherwise: a changed answer about one alert ends the
+// decision about its node. The decisions about the other nodes stand.
 func TestADecisionStandsUntilAlertmanagerSaysOtherwise(t *testing.T) {
 	const nodes = 20
 	e, w, beat, poll := storming(t, nodes)
@@ -263,8 +266,8 @@ func TestADecisionStandsUntilAlertmanagerSaysOtherwise(t *testing.T) {
 	require.Equal(t, 2*nodes-3, stood, "and then that stands")
 }
 
-// TestADecisionByTimesFromTheFutureDoesNotStand: the times on a Node are set right as soon as most leases agree with this clock, which
-// may be while neither the Node nor its alert changes.
+// TestADecisionByTimesFromTheFutureDoesNotStand: the times on a Node are corrected as soon as most
+// leases agree with this clock. At that moment, neither the Node nor its alert may change.
 func TestADecisionByTimesFromTheFutureDoesNotStand(t *testing.T) {
 	for name, ended := range map[string]time.Duration{"a month ahead": 30 * 24 * time.Hour, "a day ago, the control": -24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -274,7 +277,7 @@ func TestADecisionByTimesFromTheFutureDoesNotStand(t *testing.T) {
 				stood, reasons := map[string]int{}, map[string]remediations.Reason{}
 				e.core.stood = func(s *lifecycle.State, _ lifecycle.Decision, _ time.Time) { stood[s.Node.Name]++ }
 				e.Decided = func(node string, d lifecycle.Decision) { reasons[node] = d.Reason }
-				w.stale = nodes / 2 // too few for blindness, too many for trust in this clock
+				w.stale = nodes / 2 // too few for blindness, too many to trust this clock
 				at := remediations.Instant(time.Now().Add(ended))
 				n := w.nodes[3].DeepCopy()
 				w.at++
@@ -302,8 +305,8 @@ func TestADecisionByTimesFromTheFutureDoesNotStand(t *testing.T) {
 	}
 }
 
-// TestADecisionStandsWhileTheStormMoves: a count of the breaker's that moves changes the words of a decision, and nothing else of it,
-// unless a step depends on how many nodes have the fault.
+// TestADecisionStandsWhileTheStormMoves: a changed count of the breaker changes the message of a
+// decision, and nothing else, unless a step depends on how many nodes have the fault.
 func TestADecisionStandsWhileTheStormMoves(t *testing.T) {
 	const nodes = 20
 	for name, c := range map[string]struct {
@@ -323,7 +326,7 @@ func TestADecisionStandsWhileTheStormMoves(t *testing.T) {
 					stood, says = stood+1, d.Message
 				}
 				time.Sleep(standsFor)
-				poll() // each is made again
+				poll() // each decision is made again
 				stood = 0
 				poll()
 				require.Equal(t, nodes, stood, "the control")
@@ -346,8 +349,8 @@ func TestADecisionStandsWhileTheStormMoves(t *testing.T) {
 	}
 }
 
-// TestLooksLeaveRoomInAStorm: each alert of a storm asks for a look. Where Alertmanager has few alerts the next look follows at once, in
-// a storm after a rest, and none is left out.
+// TestLooksLeaveRoomInAStorm: each alert of a storm requests a look. With few alerts the next look
+// follows at once, in a storm after a rest, and no request is lost.
 func TestLooksLeaveRoomInAStorm(t *testing.T) {
 	for alerts, rest := range map[int]time.Duration{10: 0, 1000: 200 * time.Millisecond, 8000: longestLookRest} {
 		t.Run(fmt.Sprint(alerts), func(t *testing.T) {
@@ -374,7 +377,8 @@ func TestLooksLeaveRoomInAStorm(t *testing.T) {
 	}
 }
 
-// TestPassAllocatesNothingForHealthyNodes: a pass over five times the healthy nodes allocates what one over fewer does.
+// TestPassAllocatesNothingForHealthyNodes: a pass over five times as many healthy nodes allocates
+// no more.
 func TestPassAllocatesNothingForHealthyNodes(t *testing.T) {
 	const passes = 50
 	cost := func(nodes int) (allocations, bytes float64) {

@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// glass keeps in the ledger since when the glass of which node is broken, so that its hour outlives a restart.
+// glass keeps in the ledger since when each node has break-glass set, so that its hour survives a
+// restart.
 func (p *pass) glass() {
 	if p.ledger == nil {
 		return
@@ -24,13 +25,14 @@ func (p *pass) glass() {
 		glass, why := was[n.Name], lifecycle.BreakGlassWhy(n)
 		if glass.Since.IsZero() || glass.Why != why {
 			p.announceBreakGlass(n, why, &reads)
-			// A clock that is wrong would mend it at once, or never: the hour begins when the leases agree with it.
+			// With a wrong clock, break-glass would expire at once or never. So its hour begins
+			// when the leases confirm the clock.
 			if p.readHeartbeats(); p.heartbeats == nil || p.heartbeats.ReadAt.Before(p.now) || p.heartbeats.Blind() != "" {
 				continue
 			}
 			if _, known := was[n.Name]; !known {
 				if room--; room < 0 {
-					continue // break-glass holds the node, and its hour begins when others have ended
+					continue // break-glass holds the node; its hour begins when other nodes' hours have ended
 				}
 			}
 			glass = ledger.Glass{Since: p.now.UTC().Truncate(time.Second), Why: why}
@@ -45,11 +47,13 @@ func (p *pass) glass() {
 	_ = p.save(l)
 }
 
-// breakGlassReads bounds the Nodes that one pass reads for announceBreakGlass: a person may annotate all of them at once.
+// breakGlassReads bounds the Nodes that one pass reads for announceBreakGlass, because a person may
+// annotate all Nodes at once.
 const breakGlassReads = 10
 
-// announceBreakGlass tells people that break-glass is set on a node. What it says comes from the stored Node, which the
-// API server has checked, never from an AdmissionReview, which anybody can send who reaches the webhook's port.
+// announceBreakGlass sends an Event that break-glass is set on a node. Its content comes from the
+// stored Node, which the API server has checked. It never comes from an AdmissionReview, because
+// any client that reaches the webhook's port can send one.
 func (p *pass) announceBreakGlass(n *corev1.Node, why string, reads *int) {
 	key := remediations.BreakGlassKey + "=" + why
 	if p.remember(n.Name).emitted[key+"|GlassBroken"] {

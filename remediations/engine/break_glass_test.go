@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestBrokenGlassIsMendedAfterAnHour: and its hour outlives a restart.
+// TestBrokenGlassIsMendedAfterAnHour: Drydock removes break-glass after an hour, and the hour
+// survives a restart.
 func TestBrokenGlassIsMendedAfterAnHour(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -30,7 +31,8 @@ func TestBrokenGlassIsMendedAfterAnHour(t *testing.T) {
 	})
 }
 
-// TestAnotherReasonBeginsAnotherHour of the broken glass, and is announced.
+// TestAnotherReasonBeginsAnotherHour: another reason for break-glass starts another hour, and is
+// announced.
 func TestAnotherReasonBeginsAnotherHour(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -46,8 +48,8 @@ func TestAnotherReasonBeginsAnotherHour(t *testing.T) {
 	})
 }
 
-// TestGlassHasNoHourByAClockThatNobodyKnowsToBeRight: it begins when the leases agree with it. Who broke the glass is asked and
-// told once meanwhile.
+// TestGlassHasNoHourByAClockThatNobodyKnowsToBeRight: the hour begins when the leases confirm the
+// clock. Who set break-glass is read and announced once meanwhile.
 func TestGlassHasNoHourByAClockThatNobodyKnowsToBeRight(t *testing.T) {
 	for name, c := range map[string]struct {
 		wrong func(w *world)
@@ -87,8 +89,8 @@ func TestGlassHasNoHourByAClockThatNobodyKnowsToBeRight(t *testing.T) {
 	}
 }
 
-// TestBreakGlassIsAnnouncedFromTheStoredNode: once for each value, by the leader, also over a restart, and with the field
-// manager that the API server recorded.
+// TestBreakGlassIsAnnouncedFromTheStoredNode: the leader announces each value once, also across a
+// restart, with the field manager that the API server recorded.
 func TestBreakGlassIsAnnouncedFromTheStoredNode(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -119,7 +121,8 @@ func TestBreakGlassIsAnnouncedFromTheStoredNode(t *testing.T) {
 	})
 }
 
-// TestManyBrokenGlassesAreAnnouncedWithFewReads: of a dozen at once the first ones say who set them.
+// TestManyBrokenGlassesAreAnnouncedWithFewReads: of a dozen at once, only the first ones name who
+// set them.
 func TestManyBrokenGlassesAreAnnouncedWithFewReads(t *testing.T) {
 	inWorld(t, modelConfig(), 12, func(t *testing.T, w *world) {
 		w.do(func() {
@@ -140,7 +143,8 @@ func TestManyBrokenGlassesAreAnnouncedWithFewReads(t *testing.T) {
 	})
 }
 
-// TestTheLedgerRemembersABoundedNumberOfBrokenGlasses: a person may set break-glass on all nodes at once. The others wait for their hour.
+// TestTheLedgerRemembersABoundedNumberOfBrokenGlasses: a person may set break-glass on all nodes at
+// once. The nodes beyond the limit wait for their hour.
 func TestTheLedgerRemembersABoundedNumberOfBrokenGlasses(t *testing.T) {
 	const more = 5
 	inWorld(t, modelConfig(), ledger.GlassMost+more, func(t *testing.T, w *world) {
@@ -153,7 +157,7 @@ func TestTheLedgerRemembersABoundedNumberOfBrokenGlasses(t *testing.T) {
 		w.pass(time.Minute)
 		require.Equal(t, ledger.GlassMost, len(at(w, w.book).Status.Glass)) //nolint:testifylint // Len prints all of them
 		w.pass(time.Hour)
-		for range 20 { // a pass takes back what its time allows
+		for range 20 { // a pass removes only as many as its time allows
 			w.pass(time.Minute)
 		}
 		glasses := at(w, w.book).Status.Glass
@@ -164,7 +168,7 @@ func TestTheLedgerRemembersABoundedNumberOfBrokenGlasses(t *testing.T) {
 	})
 }
 
-// setBy is who set the annotation by the word of the API server.
+// setBy is a Journal that names who set the annotation, as the API server recorded it.
 type setBy struct {
 	Journal
 	manager string
@@ -180,7 +184,7 @@ type heard struct{ notes []string }
 
 func (h *heard) Event(_ string, e Event) { h.notes = append(h.notes, e.Note) }
 
-// TestBreakGlassIsAnnouncedThoughNobodyKnowsWhoSetIt: the Event leaves that out.
+// TestBreakGlassIsAnnouncedThoughNobodyKnowsWhoSetIt: the Event leaves out the unknown name.
 func TestBreakGlassIsAnnouncedThoughNobodyKnowsWhoSetIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		journal setBy

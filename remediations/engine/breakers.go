@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// tellBreakers tells each change of a breaker, in the log and as an Event of its own: its state, and which repair a half-open one tries.
-// The first pass compares with what the ledger has, so that a change of leaders is none of a breaker.
+// tellBreakers reports each change of a breaker in the log and as an Event: its state, and which
+// repair a half-open breaker tries. The first pass compares with the ledger, so that a change of
+// the leader is not reported as a change of a breaker.
 func (p *pass) tellBreakers() {
 	was, is := p.breakersTold, p.fleet.Breakers
 	scopes := slices.Sorted(maps.Keys(is))
@@ -54,7 +55,7 @@ func (p *pass) tellBreaker(scope string, was, is ledger.Breaker) {
 	p.Events.Event("", e)
 }
 
-// openedNote says why the breaker is open.
+// openedNote explains why the breaker is open.
 func (p *pass) openedNote(scope string, was, is ledger.Breaker) string {
 	why := fmt.Sprintf("%d of %d nodes are unhealthy, limits.unhealthy is %s", is.Unhealthy, is.Nodes, p.Config.Limits.Unhealthy)
 	if !p.Config.Limits.Unhealthy.Exceeded(is.Unhealthy, is.Nodes) {

@@ -22,8 +22,9 @@ func (w *world) breakersTold() (out []Event) {
 	return out
 }
 
-// TestEachChangeOfABreakerIsAnEventAndALine: a storm, the trial that ends it, and a second storm. Each change has an Event of its own,
-// with an action that no other one has, so that Kubernetes folds none of them into another. A change of leaders is no change of a breaker.
+// TestEachChangeOfABreakerIsAnEventAndALine: a storm, the trial that ends it, and a second storm.
+// Each change has an Event of its own, with a unique action, so that Kubernetes folds none of them
+// into another. A change of leaders is not a change of a breaker.
 func TestEachChangeOfABreakerIsAnEventAndALine(t *testing.T) {
 	conf := modelConfig()
 	conf.Limits.Concurrent.Value = 3
@@ -61,8 +62,9 @@ func TestEachChangeOfABreakerIsAnEventAndALine(t *testing.T) {
 	})
 }
 
-// TestAHoldOfTheFleetThatLastsIsToldOnTheNode: once for each node and reason, after ten minutes, and no two of these Events in one second.
-// A hold that is shorter is the control: the Event about the ledger is enough.
+// TestAHoldOfTheFleetThatLastsIsToldOnTheNode: once for each node and reason, after ten minutes,
+// and at most one of these Events in a second. A shorter hold is the control: the Event about the
+// ledger is enough.
 func TestAHoldOfTheFleetThatLastsIsToldOnTheNode(t *testing.T) {
 	const nodes, ill = 40, 20
 	conf := modelConfig()
@@ -105,7 +107,7 @@ func TestAHoldOfTheFleetThatLastsIsToldOnTheNode(t *testing.T) {
 	})
 }
 
-// TestAShortHoldOfTheFleetIsNotToldOnTheNode, though the node is held again and again.
+// TestAShortHoldOfTheFleetIsNotToldOnTheNode: also not if the node is held again and again.
 func TestAShortHoldOfTheFleetIsNotToldOnTheNode(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -131,8 +133,8 @@ func TestAShortHoldOfTheFleetIsNotToldOnTheNode(t *testing.T) {
 	})
 }
 
-// TestHoldsThatEndByThemselvesAreNoWarning: they are the normal course of a repair. The control in each case is the hold that follows:
-// only a person's approval ends it.
+// TestHoldsThatEndByThemselvesAreNoWarning: these holds are the normal course of a repair. The
+// control in each case is the next hold, which only a person's approval ends.
 func TestHoldsThatEndByThemselvesAreNoWarning(t *testing.T) {
 	for reason, set := range map[remediations.Reason]func(*remediations.Config){
 		remediations.ReasonTooYoung:      func(c *remediations.Config) { c.Policies[0].For = 5 * time.Minute },

@@ -18,7 +18,8 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// days lets days go by on one node without anything in between: each is decided about as often as something is written.
+// days makes days pass on one node without anything in between. It decides as often as something is
+// written.
 type days struct {
 	t      *testing.T
 	config *remediations.Config
@@ -41,7 +42,7 @@ func newDays(t *testing.T, about string) *days {
 	return d
 }
 
-// decide decides until nothing is to be written any more.
+// decide decides until there is nothing more to write.
 func (d *days) decide() lifecycle.Decision {
 	for range 5 {
 		d.ids++
@@ -69,8 +70,8 @@ func (d *days) decide() lifecycle.Decision {
 	return lifecycle.Decision{}
 }
 
-// TestCancelOutlivesTheHistory: what a person cancelled begins no more while its alert fires, however many days the next
-// repair is held, and whatever else ended on the node meanwhile.
+// TestCancelOutlivesTheHistory: a cancelled repair does not begin again while its alert fires. That
+// holds however many days the next repair is held, and whatever else ended on the node meanwhile.
 func TestCancelOutlivesTheHistory(t *testing.T) {
 	for name, cancelled := range map[string]bool{"cancelled": true, "not cancelled, the control": false} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +108,8 @@ func TestCancelOutlivesTheHistory(t *testing.T) {
 	}
 }
 
-// TestRepairThatIsOnlyHeldLeavesOneEntry: held day after day, it does not push out of the history what was done.
+// TestRepairThatIsOnlyHeldLeavesOneEntry: a repair that is held day after day does not push earlier
+// work out of the history.
 func TestRepairThatIsOnlyHeldLeavesOneEntry(t *testing.T) {
 	d := newDays(t, "n0")
 	done := remediations.Entry{ID: "done00", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Ended: d.now.Add(-48 * time.Hour)}

@@ -9,7 +9,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestApprovedRepairBegins: it waits for as long as it takes, says which id to approve, and takes no other.
+// TestApprovedRepairBegins: the repair waits without a time limit, names the ID to approve, and
+// accepts no other ID.
 func TestApprovedRepairBegins(t *testing.T) {
 	conf := modelConfig()
 	conf.Policies[0].Approval = true
@@ -31,7 +32,8 @@ func TestApprovedRepairBegins(t *testing.T) {
 	})
 }
 
-// TestConfigurationChangedInMidRepair: a restart brings another policy while the first reboot is being verified.
+// TestConfigurationChangedInMidRepair: a restart brings another policy while the first reboot is
+// being verified.
 func TestConfigurationChangedInMidRepair(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*remediations.Config, *remediations.Policy)
@@ -40,7 +42,7 @@ func TestConfigurationChangedInMidRepair(t *testing.T) {
 	}{
 		"as it was": {func(*remediations.Config, *remediations.Policy) {}, 2, []remediations.Outcome{remediations.OutcomeRecovered}},
 		"renamed": {func(_ *remediations.Config, p *remediations.Policy) { p.Name = "another-name" }, 2, []remediations.Outcome{
-			remediations.OutcomeCancelled, remediations.OutcomeRecovered, // and the new one takes the alert on, with a repair of its own
+			remediations.OutcomeCancelled, remediations.OutcomeRecovered, // the new policy takes the alert, with a repair of its own
 		}},
 		"removed":    {func(c *remediations.Config, _ *remediations.Policy) { c.Policies = nil }, 1, []remediations.Outcome{remediations.OutcomeCancelled}},
 		"off":        {func(_ *remediations.Config, p *remediations.Policy) { p.Mode = remediations.ModeOff }, 1, []remediations.Outcome{remediations.OutcomeCancelled}},
@@ -67,7 +69,8 @@ func TestConfigurationChangedInMidRepair(t *testing.T) {
 	}
 }
 
-// TestSecondAlertIsOnTheRecordOfTheMilderRepair: two alerts of two policies on one node are one repair.
+// TestSecondAlertIsOnTheRecordOfTheMilderRepair: two alerts of two policies on one node are one
+// repair.
 func TestSecondAlertIsOnTheRecordOfTheMilderRepair(t *testing.T) {
 	conf := modelConfig()
 	conf.Policies[0].For = time.Minute

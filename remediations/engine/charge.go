@@ -8,10 +8,11 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// ErrNotInCharge: the write was not made, because another installation is in charge of the cluster, or that is not known.
+// ErrNotInCharge: the write was not made, because another installation is in charge of the cluster,
+// or because that is unknown.
 var ErrNotInCharge = errors.New("this Drydock is not in charge of the cluster")
 
-// lacksCharge is why this installation changes nothing in the cluster; empty: it is in charge.
+// lacksCharge returns why this installation changes nothing in the cluster. Empty: it is in charge.
 func (e *Engine) lacksCharge() string {
 	if e.Charge == nil {
 		return ""
@@ -19,8 +20,9 @@ func (e *Engine) lacksCharge() string {
 	return e.Charge()
 }
 
-// standsAside says that this installation is not in charge of the cluster. It then decides nothing and ends the work under
-// way. People are told when that lasts: a leader needs a moment to take the Lease.
+// standsAside reports whether this installation is not in charge of the cluster. The engine then
+// decides nothing and ends the work under way. An Event is sent only if that lasts, because a
+// leader needs a moment to take the Lease.
 func (e *Engine) standsAside(ctx context.Context) bool {
 	now, why := e.Clock.Now(), e.lacksCharge()
 	e.metrics.blind.WithLabelValues(blindCharge).Set(gauge(why != ""))
@@ -34,7 +36,7 @@ func (e *Engine) standsAside(ctx context.Context) bool {
 	}
 	if e.aside.since.IsZero() {
 		e.aside.since = now
-		e.ledger = nil // what was read may be old when this installation is in charge again
+		e.ledger = nil // the data may be old when this installation is in charge again
 	}
 	if lifecycle.Lost(e.aside.since, now) {
 		if !e.aside.told {
@@ -49,8 +51,8 @@ func (e *Engine) standsAside(ctx context.Context) bool {
 	return true
 }
 
-// sayAside puts into this installation's own ledger why it is not in charge, so that people who ask are told. Nothing else of the
-// ledger changes, and none is made.
+// sayAside writes the reason into this installation's own ledger, so that people can read it there.
+// Nothing else of the ledger changes, and a missing ledger is not created.
 func (e *Engine) sayAside(ctx context.Context, why string) {
 	if e.asideSaid == why {
 		return

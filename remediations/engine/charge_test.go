@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestWhoIsNotInChargeOfTheClusterChangesNothing: no Node, no ledger, no call; it says so, and begins when it is in charge.
+// TestWhoIsNotInChargeOfTheClusterChangesNothing: no Node, no ledger, no call. Drydock reports
+// that, and begins once it is in charge.
 func TestWhoIsNotInChargeOfTheClusterChangesNothing(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.do(func() {
@@ -46,7 +47,8 @@ func TestWhoIsNotInChargeOfTheClusterChangesNothing(t *testing.T) {
 	})
 }
 
-// TestWhoLosesTheClusterCallsNobody, though the intent is written, and writes nothing more.
+// TestWhoLosesTheClusterCallsNobody: although the intent is written, no call is made, and nothing
+// more is written.
 func TestWhoLosesTheClusterCallsNobody(t *testing.T) {
 	for name, lost := range map[string]string{"it is lost": "another Drydock is in charge of the cluster", "the control": ""} {
 		t.Run(name, func(t *testing.T) {

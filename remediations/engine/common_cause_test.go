@@ -20,9 +20,9 @@ func flaggedByConditions(nodes int) *remediations.Config {
 	return c
 }
 
-// TestOneOfManyNodesWithOneFaultIsTried: four nodes get the same condition within a minute. Where a reboot cures it, they are repaired one
-// after the other; where it does not, nothing is done to the other nodes. With limits.commonCause off, which is the control, all are
-// repaired at once.
+// TestOneOfManyNodesWithOneFaultIsTried: four nodes get the same condition within a minute. If a
+// reboot cures it, they are repaired one after the other. If not, nothing is done to the other
+// nodes. With limits.commonCause off, the control, all are repaired at once.
 func TestOneOfManyNodesWithOneFaultIsTried(t *testing.T) {
 	all := []string{"n0", "n1", "n2", "n3"}
 	for name, c := range map[string]struct {
@@ -56,8 +56,9 @@ func TestOneOfManyNodesWithOneFaultIsTried(t *testing.T) {
 	}
 }
 
-// TestATrialThatIsHeldGivesItsPlaceToAnother: the node that a common cause, or a half-open breaker, tries first is paused between two
-// attempts. Another node, which one reboot cures, does not wait for the person.
+// TestATrialThatIsHeldGivesItsPlaceToAnother: a common cause or a half-open breaker tries a node
+// first, which is paused between two attempts. Another node, which one reboot cures, does not wait
+// for the person.
 func TestATrialThatIsHeldGivesItsPlaceToAnother(t *testing.T) {
 	t.Run("of a common cause", func(t *testing.T) {
 		inWorld(t, flaggedByConditions(3), 10, func(t *testing.T, w *world) {
@@ -87,7 +88,8 @@ func TestATrialThatIsHeldGivesItsPlaceToAnother(t *testing.T) {
 	})
 }
 
-// TestAnAlertThatItsWitnessDeniesDoesNotCount: one false alert and one fault in a fleet of four open no breaker.
+// TestAnAlertThatItsWitnessDeniesDoesNotCount: one false alert and one fault in a fleet of four
+// open no breaker.
 func TestAnAlertThatItsWitnessDeniesDoesNotCount(t *testing.T) {
 	for name, real := range map[string]bool{"a false alert": false, "a real one, the control": true} {
 		t.Run(name, func(t *testing.T) {
@@ -111,8 +113,9 @@ func TestAnAlertThatItsWitnessDeniesDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestAQuarantineOutlivesItsNode: the plan of a machine ran out, and its Node is deleted and registered again. Nothing more is done to the
-// machine until a person resets it. Another machine begins anew, which is the control.
+// TestAQuarantineOutlivesItsNode: the plan of a machine ran out, and its Node is deleted and
+// registered again. Nothing more is done to the machine until a person resets it. Another machine
+// starts its plan from the beginning, which is the control.
 func TestAQuarantineOutlivesItsNode(t *testing.T) {
 	for name, c := range map[string]struct {
 		was, is string

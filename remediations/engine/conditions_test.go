@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/announce"
 )
 
-// announcedOn says which conditions Drydock has set on the node.
+// announcedOn returns which conditions Drydock has set on the node.
 func announcedOn(n *corev1.Node) (own []corev1.NodeConditionType) {
 	for _, c := range n.Status.Conditions {
 		if announce.Own(c) {
@@ -28,9 +28,9 @@ func showing() *remediations.Config {
 	return c
 }
 
-// TestTheConditionsFollowTheRecord: MaintenanceInProgress comes with the first intent and before the call, DrainInProgress is there while
-// Drydock drains, and neither holds Drydock. Both are gone when the repair is over, or has run out of steps, also where the API server
-// refused the first writes.
+// TestTheConditionsFollowTheRecord: MaintenanceInProgress is set with the first intent and before
+// the call. DrainInProgress is set while Drydock drains. Neither holds Drydock. Both are removed
+// when the repair has ended or is exhausted, also if the API server refused the first writes.
 func TestTheConditionsFollowTheRecord(t *testing.T) {
 	maintenance := []corev1.NodeConditionType{corev1.NodeMaintenanceInProgress}
 	for name, fault := range map[string]string{"at once": "", "after a conflict": "conflict", "after an answer that was lost": "lost"} {
@@ -42,7 +42,7 @@ func TestTheConditionsFollowTheRecord(t *testing.T) {
 						return r != nil && r.Phase == phase && r.Step.Name == step
 					}), "%s of %s", phase, step)
 					if fault != "" {
-						w.pass(6 * time.Second) // the leader looks every five
+						w.pass(6 * time.Second) // the leader retries every five seconds
 					}
 					return announcedOn(w.nodeOf("n0"))
 				}
@@ -88,8 +88,9 @@ func TestTheConditionsFollowTheRecord(t *testing.T) {
 	})
 }
 
-// TestAConditionOfOthersIsTheirs: True by somebody else holds the repair, as Drydock's own does not; False does not hold it. In both cases
-// it stays as it is, to the end of the repair and after it; the other condition is announced all the same.
+// TestAConditionOfOthersIsTheirs: a condition that another system set to True holds the repair, as
+// Drydock's own does not. False does not hold it. In both cases it stays unchanged, during the
+// repair and after it. The other condition is announced all the same.
 func TestAConditionOfOthersIsTheirs(t *testing.T) {
 	for name, c := range map[string]struct {
 		theirs corev1.NodeCondition

@@ -7,22 +7,23 @@ import (
 	"drydock.dev/drydock/remediations/coverage"
 )
 
-// maxContested bounds how many other systems the ledger names, and maxContest what it says of one.
+// maxContested bounds the other systems that the ledger names, maxContest the text about each.
 const (
 	maxContested = 8
 	maxContest   = 600
 )
 
-// contest is what was last said of other systems that repair the same Nodes.
+// contest is the last result about other systems that repair the same Nodes.
 type contest struct {
 	at   time.Time
 	says []string
-	// of are the identities of the Nodes that were looked at: as long as they are the same, the Nodes show the same systems.
+	// of identifies the set of Nodes that were read. While it stays the same, the Nodes show the
+	// same systems.
 	of int
 }
 
-// contested says which other systems repair Nodes that a policy takes, too, once in a while and where something changed: no decision rests
-// on it.
+// contested returns which other systems repair Nodes that a policy also repairs. It reads them
+// again at most every coverageEvery, because no decision depends on them.
 func (p *pass) contested() []string {
 	c := &p.contest
 	of := p.roster.Identities()

@@ -14,22 +14,25 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// IntentGood is how long after its intent a call may still go out: invariant 4.
+// IntentGood is how long after its intent a call may still be made: invariant 4.
 const IntentGood = 10 * time.Second
 
-// core is what an engine asks package remediations. Each has its own, so that a test can take a clause of what
-// must always hold away from one of them, and see the check of that invariant speak: knockout_test.go.
+// core are the functions that an engine calls for its decisions and checks. Each engine has its own
+// core. So a test can remove one safety clause from one engine and see that the invariant's check
+// fails: knockout_test.go.
 type core struct {
 	intentGood time.Duration
-	// lookLongest bounds one look at Alertmanager. calling notes the call of an attempt, and says why it may not be made.
+	// lookLongest bounds one query of Alertmanager. calling notes the call of an attempt, and
+	// returns why the call must not be made.
 	lookLongest time.Duration
 	calling     func(all attempts, attempt string, now time.Time) string
 	sampling    signs.Sampling
-	// refusesAccount says that the account itself is refused, and not by one machine alone.
+	// refusesAccount reports whether the account itself is refused, and not the call for one
+	// machine alone.
 	refusesAccount func(doubted map[string]target, c called) bool
 
 	decide func(*lifecycle.State, time.Time) lifecycle.Decision
-	// stood is told of each decision that is not made again, with what it would be made of. Nil: nobody is told.
+	// stood receives each decision that stands, with the inputs of a new decision. May be nil.
 	stood       func(s *lifecycle.State, d lifecycle.Decision, now time.Time)
 	mayStillAct func(c *remediations.Config, live *corev1.Node, intent string, signs []signs.Sign, read map[signs.Sign]signs.Testimony) error
 	successorOf func(*ledger.Orphan, *remediations.Replacement, []*corev1.Node) *corev1.Node

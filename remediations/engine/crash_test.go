@@ -15,16 +15,16 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// story is one course of events, in which the first engine dies as told and another takes over.
+// story is one course of events: the first engine dies at a given call, and another takes over.
 type story struct {
 	config *remediations.Config
 	// pods of n0 have a gated sidecar.
 	pods int
 	// mesh: the nodes are in locations.
 	mesh bool
-	// before is what has happened already, then begin is what happens next.
+	// before is what has already happened. begin is what happens next.
 	before, begin func(w *world)
-	// meanwhile is what happens while nobody leads; nil: nothing.
+	// meanwhile is what happens while there is no leader. May be nil.
 	meanwhile func(t *testing.T, w *world)
 	after     func(t *testing.T, w *world)
 }
@@ -37,7 +37,8 @@ func stories() map[string]story {
 			w.ail("n0", 2)
 			w.post("n0", remediations.StatusFiring)
 		}, after: func(t *testing.T, w *world) {
-			// An intent without a call is an attempt that is spent: the second reboot never was, and a person must look.
+			// An intent without a call is a spent attempt: the second reboot never happened, and a
+			// person must act.
 			want := remediations.OutcomeRecovered
 			if w.callCount() < 2 {
 				want = remediations.OutcomeExhausted
@@ -45,7 +46,8 @@ func stories() map[string]story {
 			requireEnd(t, w, want)
 		}},
 		"held at first, and found by the poll": {config: held, begin: func(w *world) { w.ail("n0", 1) }, after: func(t *testing.T, w *world) {
-			// One reboot cures it; if the first attempt never reached the provider, the second does.
+			// One reboot cures it. If the first attempt never reached the provider, the second
+			// does.
 			require.Equal(t, 1, w.callCount())
 			requireEnd(t, w, remediations.OutcomeRecovered)
 		}},
@@ -64,7 +66,7 @@ func stories() map[string]story {
 			w.postPod(podName(0))
 			w.postPod(podName(1))
 		}, after: func(t *testing.T, w *world) {
-			// An intent whose task never left is an attempt that is spent; the next one opens the gate.
+			// An intent whose task was never sent is a spent attempt. The next one opens the gate.
 			require.True(t, at(w, w.allOpen))
 			require.LessOrEqual(t, w.approvalCount(), 2)
 			requireNoTrace(t, w)
@@ -80,7 +82,8 @@ func stories() map[string]story {
 			require.False(t, w.nodeOf("n0").Spec.Unschedulable)
 		}},
 		"a leader is replaced": {config: leaderConfig(), mesh: true, begin: func(w *world) { w.darken("n0", true) }, after: func(t *testing.T, w *world) {
-			// An intent whose move never left, or was left half done, is an attempt that is spent; the next one cures it.
+			// An intent whose move was never made, or only half, is a spent attempt. The next one
+			// cures the location.
 			require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.leaderOutcomes())
 			require.LessOrEqual(t, len(w.moves()), 2)
 			require.False(t, at(w, func() bool { return w.mesh.places["l0"].bad }))
@@ -113,7 +116,8 @@ func stories() map[string]story {
 	}
 }
 
-// requireReplaced: an intent without a call is a replacement that never was, and a person must look.
+// requireReplaced: an intent without a call is a replacement that never happened, and a person must
+// act.
 func requireReplaced(t *testing.T, w *world) {
 	calls := w.callsOf()
 	require.Subset(t, []string{"reboot", "replace"}, calls)
@@ -130,7 +134,8 @@ func requireReplaced(t *testing.T, w *world) {
 	require.Len(t, e, 1)
 	require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e[0].Steps.Texts())
 	require.Empty(t, w.slots(t))
-	// One whose slot was taken, and whose intent never was on record, counts as well: too high is safe.
+	// A repair with a slot and without a recorded intent counts as well: a count that is too high
+	// is safe.
 	require.LessOrEqual(t, len(at(w, func() []ledger.Begun { return w.book().Repairs["civo://m0"] })), 2)
 }
 
@@ -143,7 +148,8 @@ func requireEnd(t *testing.T, w *world, want remediations.Outcome) {
 	require.LessOrEqual(t, w.callCount(), 2)
 }
 
-// tell runs a story; crashAt 0: nobody dies. It returns the port calls of the first engine that change something.
+// tell runs a story. crashAt 0: no engine dies. It returns the first engine's port calls that
+// change something.
 func (s story) tell(t *testing.T, crashAt int, after bool) (log []string) {
 	inWorld(t, s.config, 6, func(t *testing.T, w *world) {
 		for i := range s.pods {
@@ -153,7 +159,7 @@ func (s story) tell(t *testing.T, crashAt int, after bool) (log []string) {
 			w.do(w.spread)
 		}
 		first := w.start()
-		w.pass(20 * time.Second) // the ledger is there, Alertmanager was asked
+		w.pass(20 * time.Second) // the ledger exists, and Alertmanager was queried
 		if s.before != nil {
 			s.before(w)
 		}
@@ -167,7 +173,7 @@ func (s story) tell(t *testing.T, crashAt int, after bool) (log []string) {
 			if s.meanwhile != nil {
 				s.meanwhile(t, w)
 			}
-			w.pass(15 * time.Second) // the lease must run out
+			w.pass(15 * time.Second) // the lease must expire
 			w.start()
 		}
 		w.pass(2 * time.Hour)
@@ -177,8 +183,9 @@ func (s story) tell(t *testing.T, crashAt int, after bool) (log []string) {
 	return log
 }
 
-// TestCrashAtEveryStep kills the engine before and after each of its port calls that change something. Whichever it
-// is, each attempt reaches the provider at most once, and the repair comes to its end.
+// TestCrashAtEveryStep kills the engine before and after each of its port calls that change
+// something. In every case, each attempt reaches the provider at most once, and the repair comes to
+// its end.
 func TestCrashAtEveryStep(t *testing.T) {
 	all := stories()
 	for i, name := range slices.Sorted(maps.Keys(all)) {

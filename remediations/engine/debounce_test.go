@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPassesLeaveRoomInAStorm: each alert that is written in a storm is a notice. Passes over a few ill nodes follow each of
-// them at once; those over thousands leave the processor to who writes, and miss none.
+// TestPassesLeaveRoomInAStorm: each alert written in a storm is a notice. Passes over a few
+// unhealthy nodes follow each notice at once. Passes over thousands leave the CPU to the writers,
+// and miss no notice.
 func TestPassesLeaveRoomInAStorm(t *testing.T) {
 	const notices = 200
 	passes := func(ill int) (count int) {

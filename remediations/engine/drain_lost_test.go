@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestDrainOfALeaderThatIsNoMore: it evicts nothing once it has lost its lead, and the next one goes on where it was.
+// TestDrainOfALeaderThatIsNoMore: a former leader evicts nothing after it has lost leadership, and
+// the next leader continues its drain.
 func TestDrainOfALeaderThatIsNoMore(t *testing.T) {
 	for name, dies := range map[string]bool{"it lost its lead": false, "it died": true} {
 		t.Run(name, func(t *testing.T) {
@@ -39,8 +40,8 @@ func TestDrainOfALeaderThatIsNoMore(t *testing.T) {
 	}
 }
 
-// TestDrainOfANodeThatIsGone: another Node that has its name now has nothing to do with it, and neither has one from
-// which somebody took Drydock's keys.
+// TestDrainOfANodeThatIsGone: a drain does not touch another Node with the same name, or a Node
+// without Drydock's keys.
 func TestDrainOfANodeThatIsGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(w *world)
@@ -68,8 +69,8 @@ func TestDrainOfANodeThatIsGone(t *testing.T) {
 	}
 }
 
-// TestDrainThatDidNotBeginIsNotOver: what held it right before it began, or could not be read then, is asked again, and
-// no node is replaced that was not emptied.
+// TestDrainThatDidNotBeginIsNotOver: a drain was held right before it began, or its state could not
+// be read then. It is tried again, and no node is replaced that was not emptied.
 func TestDrainThatDidNotBeginIsNotOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		lag int
@@ -94,7 +95,8 @@ func TestDrainThatDidNotBeginIsNotOver(t *testing.T) {
 	}
 }
 
-// TestDrainOfWhichNothingCanBeDecided does not go on: the Nodes cannot be listed, so no guard can be asked.
+// TestDrainOfWhichNothingCanBeDecided: a drain does not continue while the Nodes cannot be listed,
+// because then no guard can decide.
 func TestDrainOfWhichNothingCanBeDecided(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		inMidDrain(t, w)

@@ -15,7 +15,7 @@ func fullOf(pods int) func(w *world) {
 	return func(w *world) { w.machines["n0"].pods.left = pods }
 }
 
-// inMidDrain is the tale of a node whose drain has evicted some of its pods.
+// inMidDrain is the scenario of a node whose drain has evicted some of its pods.
 func inMidDrain(t *testing.T, w *world) {
 	t.Helper()
 	w.do(func() { fullOf(300)(w) })
@@ -23,7 +23,8 @@ func inMidDrain(t *testing.T, w *world) {
 	require.True(t, w.until(time.Minute, func() bool { return len(w.evictions) >= 3 }))
 }
 
-// TestDrainEndsWithinAPass of whatever holds it, and goes on where it was when that ends.
+// TestDrainEndsWithinAPass: everything that holds a drain ends it within a pass. The drain
+// continues from there when the hold ends.
 func TestDrainEndsWithinAPass(t *testing.T) {
 	pause := func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true" }
 	for name, c := range map[string]struct {
@@ -92,8 +93,8 @@ func TestDrainEndsWithinAPass(t *testing.T) {
 	}
 }
 
-// TestASlowPollInterruptsNoDrain: the poll may be as rare as an answer may be old. A drain under way has asked before that, so that the
-// next answer is there in time.
+// TestASlowPollInterruptsNoDrain: the poll interval may be as long as an answer stays valid. A
+// drain under way requests an earlier answer, so that it arrives in time.
 func TestASlowPollInterruptsNoDrain(t *testing.T) {
 	for name, c := range map[string]struct{ stale, takes time.Duration }{
 		"answers at once":             {30 * time.Second, 0},
@@ -120,7 +121,8 @@ func TestASlowPollInterruptsNoDrain(t *testing.T) {
 	}
 }
 
-// TestADrainThatIsInterruptedHasItsTimeOnce: what it has taken already counts, and the time for which it was held does not.
+// TestADrainThatIsInterruptedHasItsTimeOnce: the time that the drain has already taken counts, and
+// the time of the hold does not.
 func TestADrainThatIsInterruptedHasItsTimeOnce(t *testing.T) {
 	for name, interrupts := range map[string]bool{"interrupted every three minutes": true, "never": false} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +151,7 @@ func TestADrainThatIsInterruptedHasItsTimeOnce(t *testing.T) {
 	}
 }
 
-// TestSomebodyUncordonsInMidDrain: that is a person's word, and ends the repair.
+// TestSomebodyUncordonsInMidDrain: an uncordon is a person's decision, and ends the repair.
 func TestSomebodyUncordonsInMidDrain(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		inMidDrain(t, w)
@@ -168,7 +170,7 @@ func TestSomebodyUncordonsInMidDrain(t *testing.T) {
 	})
 }
 
-// TestSomebodyCancelsInMidDrain: nothing more is evicted, and Drydock's own cordon is taken back.
+// TestSomebodyCancelsInMidDrain: nothing more is evicted, and Drydock's own cordon is removed.
 func TestSomebodyCancelsInMidDrain(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		inMidDrain(t, w)
@@ -183,7 +185,8 @@ func TestSomebodyCancelsInMidDrain(t *testing.T) {
 	})
 }
 
-// TestDrainThatTakesTooLong: what comes next is the plan's to say, but for a node that has nothing to lose.
+// TestDrainThatTakesTooLong: the plan decides what follows, except for a node that has nothing to
+// lose.
 func TestDrainThatTakesTooLong(t *testing.T) {
 	for name, c := range map[string]struct {
 		ready, goesOn bool
@@ -205,7 +208,7 @@ func TestDrainThatTakesTooLong(t *testing.T) {
 				require.Contains(t, w.recordOf("n0").Note, "default/web", "who blocks it is on record")
 				require.Len(t, w.toldOf("RepairBlocked"), 1)
 				w.do(func() {
-					if c.ready { // but its alert goes on
+					if c.ready { // but its alert continues to fire
 						w.machines["n0"].broken, w.machines["n0"].sick = 9, 0
 						w.report(w.machines["n0"])
 					}
@@ -223,7 +226,8 @@ func TestDrainThatTakesTooLong(t *testing.T) {
 	}
 }
 
-// TestDrainHeldByABudgetGoesOnWhenItIsReleased: and its record says no longer that something is in its way.
+// TestDrainHeldByABudgetGoesOnWhenItIsReleased: the record no longer shows that the drain is
+// blocked.
 func TestDrainHeldByABudgetGoesOnWhenItIsReleased(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		w.do(func() { w.machines["n0"].pods = podsOf{left: 5, blocked: true} })
@@ -239,7 +243,8 @@ func TestDrainHeldByABudgetGoesOnWhenItIsReleased(t *testing.T) {
 	})
 }
 
-// TestDrainThatCannotBeDone is over at once, as if its time were: nobody tries for half an hour what cannot be.
+// TestDrainThatCannotBeDone: an impossible drain ends at once, as if its time had run out, because
+// retrying it for half an hour would not help.
 func TestDrainThatCannotBeDone(t *testing.T) {
 	for name, goesOn := range map[string]bool{"stop": false, "continue": true} {
 		t.Run(name, func(t *testing.T) {
@@ -248,7 +253,7 @@ func TestDrainThatCannotBeDone(t *testing.T) {
 			inWorld(t, conf, 6, func(t *testing.T, w *world) {
 				w.do(func() { w.machines["n0"].pods = podsOf{left: 5, blocked: true} })
 				w.during(t, "drain")
-				w.do(func() { // it is Ready again, and its alert goes on
+				w.do(func() { // it is Ready again, and its alert continues to fire
 					m := w.machines["n0"]
 					m.broken, m.sick, m.pods.refused = 9, 0, true
 					w.report(m)
@@ -266,7 +271,8 @@ func TestDrainThatCannotBeDone(t *testing.T) {
 	}
 }
 
-// TestTheDrainKnowsWhatItsStepSaysOfPodsWithoutAController: the step of the policy, as the configuration has it now.
+// TestTheDrainKnowsWhatItsStepSaysOfPodsWithoutAController: the drain uses the option of the
+// policy's step in the current configuration.
 func TestTheDrainKnowsWhatItsStepSaysOfPodsWithoutAController(t *testing.T) {
 	for name, c := range map[string]struct {
 		option remediations.WithoutController
@@ -283,7 +289,7 @@ func TestTheDrainKnowsWhatItsStepSaysOfPodsWithoutAController(t *testing.T) {
 					w.machines["n0"].pods = podsOf{left: 5, blocked: true, refused: c.option != remediations.WithoutControllerRefuse}
 				})
 				w.during(t, "drain")
-				w.do(func() { // it is Ready again, and its alert goes on
+				w.do(func() { // it is Ready again, and its alert continues to fire
 					m := w.machines["n0"]
 					m.broken, m.sick, m.pods.refused, m.pods.blocked = 9, 0, true, false
 					w.report(m)

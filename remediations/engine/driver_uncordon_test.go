@@ -10,11 +10,12 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestAnUncordonWhileTheMachineRestartsIsNotAPersonsWord: what installs a driver uncordons the node after each boot, and Kubernetes does
-// not record who uncordons a node. So the repair waits for its proof. Without the proof a person must look, because pods may be back.
+// TestAnUncordonWhileTheMachineRestartsIsNotAPersonsWord: a driver's installer uncordons the node
+// after each boot, and Kubernetes does not record who uncordons a node. So the repair waits for its
+// proof. Without the proof a person must act, because pods may be back.
 func TestAnUncordonWhileTheMachineRestartsIsNotAPersonsWord(t *testing.T) {
 	for name, c := range map[string]struct {
-		reboots    int // until the machine is well
+		reboots    int // until the machine is healthy
 		uncordoned bool
 		calls      []string
 		outcome    remediations.Outcome

@@ -1,9 +1,11 @@
 package engine
 
-// Emitted are the keys of Events that were sent already, so that each is sent once. They may be lost: the Event comes again then.
+// Emitted are the keys of Events that were already sent, so that each is sent once. If they are
+// lost, an Event is sent again.
 type Emitted map[string]bool
 
-// First notes the key, and says that it was not noted yet. With more than most of them it begins anew.
+// First notes the key and returns whether the key was new. With more than most keys it starts empty
+// again.
 func (s *Emitted) First(key string, most int) bool {
 	if (*s)[key] {
 		return false

@@ -20,7 +20,7 @@ func (p *pass) end(s *lifecycle.State, d lifecycle.Decision) {
 		return
 	}
 	r := s.Journal.Record
-	ranOut := r != nil && r.ID == e.ID && r.Phase == remediations.PhaseExhausted // it has ended once, and counted as failed
+	ranOut := r != nil && r.ID == e.ID && r.Phase == remediations.PhaseExhausted // the repair ended before, and counted as failed then
 	if ranOut && !p.forgetCures(s.Node, r.Policy) {
 		return
 	}
@@ -35,8 +35,8 @@ func (p *pass) end(s *lifecycle.State, d lifecycle.Decision) {
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: TrailOfEntry(e),
 		Note: endNote(e, "", d.Message),
 	})
-	if e.Outcome == remediations.OutcomeObserved { // the ledger knows nothing of it
-		p.again = true // somebody may have waited for the place
+	if e.Outcome == remediations.OutcomeObserved { // the ledger does not know of observed repairs
+		p.again = true // another repair may wait for the place
 		return
 	}
 	if p.ledger == nil {
@@ -44,7 +44,7 @@ func (p *pass) end(s *lifecycle.State, d lifecycle.Decision) {
 	}
 	l := p.ledger.Clone()
 	changed := l.Release(e.ID)
-	if len(e.Steps) > 0 { // of a repair that did nothing, nothing can be said of its policy
+	if len(e.Steps) > 0 { // a repair without steps shows nothing about its policy
 		finished, cured := !ranOut && l.Finished(e.Policy, e.ID, e.Outcome), l.Cured(remediations.MachineOf(n), e, p.fleet.Trials(e.ID))
 		changed = changed || finished || cured
 		if d.Record != nil && d.Record.Phase == remediations.PhaseExhausted {
@@ -54,14 +54,14 @@ func (p *pass) end(s *lifecycle.State, d lifecycle.Decision) {
 	}
 	changed = p.endedOn(l, n, e) || changed
 	if changed {
-		_ = p.save(l) // a failure is logged, and the ledger read again
+		_ = p.save(l) // a failure is logged, and the ledger is read again
 	}
 	p.vacate(n.Name)
-	p.again = true // somebody may have waited for the slot
+	p.again = true // another repair may wait for the slot
 }
 
-// finished counts a plan that ran out, before the Node says so: if the ledger cannot be saved the end is decided again, and
-// it is counted once.
+// finished counts a plan that ran out, before the Node shows it. If the ledger cannot be saved, the
+// end is decided again, and counts once.
 func (p *pass) finished(e *remediations.Entry) bool {
 	if p.ledger == nil {
 		p.failed = true
@@ -71,8 +71,8 @@ func (p *pass) finished(e *remediations.Entry) bool {
 	return !l.Finished(e.Policy, e.ID, e.Outcome) || p.save(l) == nil
 }
 
-// forgetCures has the ledger forget that the plan of the machine's repair ran out, before the Node says that the repair ended: if that cannot
-// be saved, the end is decided again.
+// forgetCures makes the ledger forget that the plan of the machine's repair ran out, before the
+// Node shows that the repair ended. If the ledger cannot be saved, the end is decided again.
 func (p *pass) forgetCures(n *corev1.Node, policy string) bool {
 	if p.ledger == nil {
 		p.failed = true
@@ -83,8 +83,9 @@ func (p *pass) forgetCures(n *corev1.Node, policy string) bool {
 	return p.save(l) == nil
 }
 
-// relapsed counts a cure that did not last: as failed for its policy, and for the breakers that it was on trial for, which
-// open again. The ledger goes first, so that a crash counts it once. Then the decision is made again.
+// relapsed counts a cure that did not last: as a failure of its policy, and for the breakers whose
+// trial it was, which open again. The ledger is saved first, so that a crash counts the cure once.
+// Then the decision is made again.
 func (p *pass) relapsed(s *lifecycle.State, c *ledger.Cure) {
 	l := p.ledger.Clone()
 	l.Relapse(remediations.MachineOf(s.Node), *c)
@@ -95,7 +96,7 @@ func (p *pass) relapsed(s *lifecycle.State, c *ledger.Cure) {
 	p.metrics.ended.WithLabelValues(c.Policy, string(remediations.OutcomeRelapsed)).Inc()
 	history := remediations.EncodeEntries(remediations.MarkRelapsed(s.Journal.Whole(), c.Repair))
 	if len(s.Journal.Whole()) > 0 {
-		_, _ = p.write(p.ctx, s.Node, NodeChange{Annotations: map[string]*string{remediations.HistoryKey: &history}}) // else with the next step
+		_, _ = p.write(p.ctx, s.Node, NodeChange{Annotations: map[string]*string{remediations.HistoryKey: &history}}) // if this fails, the next write has it
 	}
 	p.Events.Event(s.Node.Name, Event{
 		Warning: true, Reason: "RepairRelapsed", Action: c.Repair, Of: Trail{Repair: c.Repair, Policy: c.Policy},
@@ -104,7 +105,8 @@ func (p *pass) relapsed(s *lifecycle.State, c *ledger.Cure) {
 	p.again = true
 }
 
-// endNote says how a repair ended, and what it did. whose says of what target it was; empty: of the node.
+// endNote returns how a repair ended and what it did. whose names the repair's target; empty: the
+// node.
 func endNote(e *remediations.Entry, whose, message string) string {
 	did := e.Steps.String()
 	if e.Outcome == remediations.OutcomeObserved {
@@ -113,14 +115,14 @@ func endNote(e *remediations.Entry, whose, message string) string {
 	return fmt.Sprintf("repair %s%s by policy %s after %s (%s): %s", e.ID, whose, e.Policy, text.Duration(e.Ended.Sub(e.Began).Round(time.Second)), did, message)
 }
 
-// endSilence has the repair's silence ended beside the pass; empty: it has none.
+// endSilence ends the repair's silence beside the pass. An empty ID: there is none.
 func (p *pass) endSilence(id string) {
 	if id != "" && p.Silencer != nil {
 		p.Beside(func() { p.expireSilence(id) })
 	}
 }
 
-// expireSilence ends the repair's silence; one that could not be ended has an end of its own.
+// expireSilence ends the repair's silence. If that fails, the silence expires by itself.
 func (p *pass) expireSilence(id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 	defer cancel()
@@ -129,7 +131,7 @@ func (p *pass) expireSilence(id string) {
 	}
 }
 
-// save writes the ledger with the breakers as this pass has them.
+// save writes the ledger with the breakers of this pass.
 func (p *pass) save(l *ledger.Ledger) error {
 	if p.knowsAll {
 		l.PruneEnds(p.Config, p.now)
@@ -138,7 +140,7 @@ func (p *pass) save(l *ledger.Ledger) error {
 	return p.saveLedger(p.ctx, l, p.ledgerAt)
 }
 
-// supersede follows once a record by which nothing goes on is off the Node.
+// supersede removes a record that no repair continues.
 func (p *pass) supersede(s *lifecycle.State, d lifecycle.Decision) {
 	r := d.Superseded
 	if p.persist(s, d) == nil {
@@ -150,5 +152,5 @@ func (p *pass) supersede(s *lifecycle.State, d lifecycle.Decision) {
 	}
 	p.endSilence(r.Silence)
 	p.Events.Event(s.Node.Name, Event{Warning: true, Reason: "RepairSuperseded", Action: r.ID, Of: trailOf(r), Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, d.Message)})
-	p.again = true // the Node is decided about without the record
+	p.again = true // the next pass decides about the Node without the record
 }

@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// endedOn notes in the ledger what holds the machine's next repair after this one. It says whether there is something.
+// endedOn notes in the ledger what this end means for the machine's next repair. It returns
+// whether the ledger must be saved.
 func (p *pass) endedOn(l *ledger.Ledger, n *corev1.Node, e *remediations.Entry) (changed bool) {
 	end, ok := ledger.EndOf(p.Config, *e)
 	if ok {
@@ -24,7 +25,7 @@ func (p *pass) endedOn(l *ledger.Ledger, n *corev1.Node, e *remediations.Entry) 
 		l.Ended(p.Config, n, ledger.CancelOf(of, remediations.CancelledRepair{ID: e.ID, At: e.Ended}, p.now), p.now)
 		return true
 	case len(e.Steps) > 0:
-		changed = l.Uncancel(n, e.Cause) // it acted, so the alert is cancelled no more
+		changed = l.Uncancel(n, e.Cause) // the repair acted, so the alert is no longer cancelled
 	}
 	return ok || changed
 }
@@ -35,14 +36,15 @@ type endsOn struct {
 	ends []ledger.End
 }
 
-// cancelOver is the cancel of an alert's repair that is over, and that the Node does not have any more.
+// cancelOver is the cancel of an alert's repair that has ended and that the Node no longer has.
 type cancelOver struct {
 	node  *corev1.Node
 	alert string
 	at    time.Time
 }
 
-// noteEnds collects for learn what the decision found on the Node and not in the ledger, and the cancels that are over.
+// noteEnds collects for learn the ends that the decision found on the Node and not in the ledger,
+// and the cancels that have ended.
 func (p *pass) noteEnds(n *corev1.Node, d lifecycle.Decision) {
 	if len(d.Ends) > 0 {
 		p.ends = append(p.ends, endsOn{n, d.Ends})
@@ -56,8 +58,9 @@ func (p *pass) noteEnds(n *corev1.Node, d lifecycle.Decision) {
 	}
 }
 
-// learn puts into the ledger what the decisions of this pass found on the Nodes and not in the ledger, all of it at once. The next
-// pass finds again what could not be saved, but for cancels that are over: no Node has these any more.
+// learn writes into the ledger, all at once, what this pass's decisions found on the Nodes and not
+// in the ledger. If the save fails, the next pass finds that again. It cannot find ended cancels,
+// because no Node has these any more.
 func (p *pass) learn() {
 	if p.ledger == nil {
 		return

@@ -1,5 +1,6 @@
-// Package engine runs the loop: gather what is known, decide, record the intent, act, verify. It runs on the leader
-// alone, in one goroutine that owns all of its state; only calls to providers and looks at Alertmanager run beside it.
+// Package engine runs the loop: gather observations, decide, record the intent, act, verify. The
+// loop runs on the leader alone, in one goroutine that owns all of its state. Only calls to
+// providers and queries of Alertmanager run beside it.
 package engine
 
 import (
@@ -22,60 +23,67 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Options are all that the engine needs; none but the Silencer, the Witnesses and Posts may be left out.
+// Options are all that the engine needs. A field that may be nil says so.
 type Options struct {
 	Config  *remediations.Config
 	Fleet   Fleet
 	Journal Journal
 	Store   LedgerStore
 	Alerts  AlertSource
-	// Actuators are the remediations that each provider carries out, by the provider's name and the remediation's. Config.Providers
-	// says who serves which Node.
+	// Actuators are the remediations that each provider carries out, by provider name and
+	// remediation name. Config.Providers decides which provider serves which Node.
 	Actuators map[string]map[string]Actuator
 	Workers   map[string]Worker
-	// Witnesses answer for the signs of their kind; one that is missing says that nothing is known.
+	// Witnesses read the signs of their kind. Without a witness, the signs of that kind are
+	// unknown.
 	Witnesses map[signs.Kind]Witness
-	// Sidecars is nil where no provider of sidecars is configured.
+	// Sidecars is nil if no provider of sidecars is configured.
 	Sidecars Sidecars
-	// Locations is nil where no mesh is configured whose leaders could be moved.
+	// Locations is nil if no mesh with movable leaders is configured.
 	Locations Locations
-	// Reservers are those who share with Drydock which of them repairs a node: Config.Reserves.
+	// Reservers agree with other repair systems which system repairs a node: Config.Reserves.
 	Reservers []Reserver
-	// Conditions show what Drydock does in the Nodes' conditions; nil: nobody does.
+	// Conditions shows what Drydock does in the Nodes' conditions. Nil: no condition is set.
 	Conditions Conditions
-	// Repairers are the other systems that were found to repair nodes by themselves. Nil: only those that the Nodes show are known.
+	// Repairers returns the other systems in the cluster that repair nodes. Nil: only systems that
+	// the Nodes themselves show are known.
 	Repairers func() []coverage.Repairer
-	// Silencer is nil where Drydock makes no silences.
+	// Silencer is nil if Drydock creates no silences.
 	Silencer Silencer
 	Events   Recorder
 	Metrics  prometheus.Registerer
 	Clock    clock.WithTicker
 	Log      logr.Logger
-	// PollInterval is the time between two looks at Alertmanager that nobody asked for.
+	// PollInterval is the time between two regular queries of Alertmanager.
 	PollInterval time.Duration
-	// CallTimeout bounds one call to a provider, by far.
+	// CallTimeout bounds one call to a provider. A call normally takes far less.
 	CallTimeout time.Duration
-	// NewID gives a fresh repair id, NewTask a fresh UUID for a sidecar's task.
+	// NewID returns a new repair ID, NewTask a new UUID for a sidecar's task.
 	NewID, NewTask func() string
-	// Queued says that the receiver of this replica has a write of the alert under that key still to make; nil: it has none.
+	// Queued reports whether this replica's receiver still has to write the alert with this key.
+	// Nil: it never has.
 	Queued func(n *corev1.Node, key string) bool
-	// Adopt takes an alert that only a poll saw for its Node, as the receiver takes those of a post; false: there is no room for it
-	// now, and a later poll tries again. It must not block.
+	// Adopt takes an alert that only a poll found for its Node, as the receiver takes alerts of a
+	// post. It returns false if there is no room now; a later poll tries again. It must not block.
 	Adopt func(n *corev1.Node, a remediations.Alert) bool
-	// Charge says why this installation is not in charge of the cluster, so that it changes nothing; empty: it is. Nil: there is no other.
+	// Charge returns why this installation is not in charge of the cluster and so changes nothing.
+	// Empty: it is in charge. Nil: there is no other installation.
 	Charge func() string
-	// Admission is what came to the webhook of this replica. Nil, or a nil answer: it has none.
+	// Admission returns what this replica's webhook received. Nil, or a nil result: there is no
+	// webhook.
 	Admission func() *ledger.Admission
-	// Writes says how the API server takes Drydock's writes on Nodes; nil: nobody watches that.
+	// Writes reports how the API server accepts Drydock's writes on Nodes. Nil: writes are not
+	// watched.
 	Writes func() Writes
-	// Posts is what the receiver of this replica knows of the self-test; nil: nothing.
+	// Posts returns what this replica's receiver knows of the self-test. Nil: it knows nothing.
 	Posts func() selftest.Posts
-	// Below gives a random number from 0 on, below its argument, by which a large fleet's leases are sampled. Nil: all are
-	// listed, however many there are.
+	// Below returns a random number from 0 up to, but not including, its argument. It samples a
+	// large fleet's leases. Nil: all leases are listed, however many there are.
 	Below func(n int) int
-	// Beside runs what goes on beside the loop: calls to providers, and looks at Alertmanager. Nil: each in a goroutine.
+	// Beside runs work beside the loop: calls to providers and queries of Alertmanager. Nil: each
+	// runs in a goroutine of its own.
 	Beside func(func())
-	// Decided is told each decision about a node, before it is carried out. Nil: nobody is told.
+	// Decided receives each decision about a node before the decision is carried out. May be nil.
 	Decided func(node string, d lifecycle.Decision)
 }
 
@@ -91,16 +99,17 @@ type Engine struct {
 
 	looked chan looked
 	calls  chan called
-	// enqueued bring what was found out beside the loop back into it.
+	// enqueued holds functions that bring results from beside the loop back into it.
 	enqueued chan func()
 	over     chan struct{}
-	// looking says that a look is under way, lookAgain that one more was asked for after it began.
+	// looking: a query of Alertmanager is under way. lookAgain: another one was requested after it
+	// began.
 	looking, lookAgain bool
-	// lookDue says that a look was asked for before lookFrom, until which none begins.
+	// lookDue: a query was requested before lookFrom, the earliest time for the next query.
 	lookDue  bool
 	lookFrom time.Time
-	// underway are the calls to providers, surveys the questions about machines that are not answered yet, testimonies the
-	// nodes whose signs are being read.
+	// underway counts the calls to providers, surveys the unanswered questions about machines, and
+	// testimonies the nodes whose signs are being read.
 	underway, surveys, testimonies int
 
 	word        *alerts.Snapshot
@@ -109,27 +118,29 @@ type Engine struct {
 	replicaDown map[string]bool
 	heartbeats  *signs.Heartbeats
 	leases      leaseReadings
-	// led is since when this process leads, passed when its last pass ended.
+	// led is when this process became the leader, passed when its last pass ended.
 	led, passed time.Time
-	// listing has the leases that prefetchLeases asked for; nil: it asked for none.
+	// listing delivers the leases that prefetchLeases requested. Nil: it requested no leases.
 	listing   chan listed
 	ledger    *ledger.Ledger
 	ledgerErr error
 	ledgerAt  string
-	// gpusSeen is the version of the Nodes' GPUs that the ledger was last compared with, because a GPU that falls off its bus leaves the
-	// Node's label, too. cancelsOver are cancels that the ledger must forget.
+	// gpusSeen is the version of the Nodes' GPUs that the ledger was last compared with. The ledger
+	// keeps the number because a GPU that fails also disappears from the Node's label. cancelsOver
+	// are cancels that the ledger must forget.
 	gpusSeen    int
 	cancelsOver []cancelOver
-	// knowsAll: the ledger has what a whole pass found on all Nodes, after Alertmanager was asked.
+	// knowsAll: the ledger has the results of a complete pass over all Nodes, made after an answer
+	// of Alertmanager.
 	knowsAll bool
-	// ledgerOut is while the ledger can be neither read nor saved, leasesOut while the leases cannot be listed. conflicts
-	// counts the saves in a row that met somebody else's.
-	// leaseOut is while the lease of a single node cannot be read.
+	// ledgerOut is the time during which the ledger cannot be read or saved, leasesOut during which
+	// the leases cannot be listed. leaseOut is the time during which a single node's lease cannot
+	// be read. conflicts counts the consecutive saves that met another writer's change.
 	ledgerOut, leasesOut, leaseOut outage
 	conflicts                      int
 	statusSaved                    ledger.Status
-	// stored is the ledger's data as it was last read or saved. decoded is what it says, and is never changed; nil: it was not
-	// decoded.
+	// stored is the ledger's data as last read or saved. decoded is its decoded form and is never
+	// changed. Nil: the data was not decoded.
 	stored     map[string]string
 	decoded    *ledger.Ledger
 	connection connection
@@ -137,47 +148,53 @@ type Engine struct {
 	contest    contest
 	memory     map[string]*memory
 	silent     silentProviders
-	// orphans are the memories of repairs whose Node is gone, by repair.
+	// orphans are the memories of repairs whose Node is gone, by repair ID.
 	orphans    map[string]*memory
 	runs       int
 	fleetHolds map[remediations.Reason]toldHold
-	// breakersTold are the breakers as people were last told of them; nil: before the first pass with a ledger.
+	// breakersTold are the breakers as last reported to people. Nil: before the first pass with a
+	// ledger.
 	breakersTold map[string]ledger.Breaker
 	long         longHolds
 	again        bool
-	// roster is what is known of the Nodes, once they were listed. wrote are the memories of those whose last write the cache may
-	// not show yet, working names those on which a step is under way that takes its time.
+	// roster is what is known of the Nodes, after they were listed once. wrote are the memories of
+	// Nodes whose last write the cache may not show yet. working are the names of Nodes with a
+	// long-running step under way.
 	roster     *fleet.Roster
 	listedOnce bool
 	wrote      map[string]*memory
 	working    map[string]bool
-	// ledgerRead is when the ledger was last read or written; waiting says that in the last pass a guard held something, or
-	// might yet hold what is under way; prefetchDue that prefetch has something to do.
+	// ledgerRead is when the ledger was last read or written. waiting: in the last pass a guard
+	// held something, or may still hold a repair that is under way. prefetchDue: prefetch has work
+	// to do.
 	ledgerRead           time.Time
 	waiting, prefetchDue bool
-	// adoptions counts how often alerts were adopted.
+	// adoptions counts the adopted alerts.
 	adoptions int
-	// blindSince is since when this process has been blind; zero: it is not.
+	// blindSince is when this process became blind. Zero: it is not blind.
 	blindSince time.Time
-	// unrouted are the alerts of the word that are not routed to Drydock.
+	// unrouted are the alerts in Alertmanager's answer that are not routed to Drydock.
 	unrouted elsewhere
-	// strays are those that are routed to Drydock, and that no policy takes.
+	// strays are the alerts that are routed to Drydock but match no policy.
 	strays strays
-	// outside is what is held against the sources, attempts what no attempt is called twice by.
+	// outside is the earlier state that answers of the sources are compared with. attempts prevents
+	// calling a provider twice for one attempt.
 	outside
 	attempts attempts
-	// doubted are the machines, by provider, for which a call was refused for the account, and nothing has shown yet that it is.
+	// doubted are machines, by provider, whose call was refused because of the account. Whether the
+	// account is really the cause is not confirmed yet.
 	doubted map[string]target
 
-	// targets are what is remembered of sidecars and locations, looks counts the looks at them that are under way. passes counts
-	// the passes, concerned the nodes that the last one had to decide about, busySidecars the sidecars under repair.
+	// targets remembers sidecars and locations. looks counts the observations of them that are
+	// under way, and passes counts the passes. concerned counts the nodes that the last pass had to
+	// decide about, busySidecars the sidecars under repair.
 	targets      map[target]*targetMemory
-	gates        map[string]*sidecar.Observation // the last looks that showed whether a gate of a pod is open; they outlive its alert
+	gates        map[string]*sidecar.Observation // the last observations that showed whether a pod's gate is open; they outlive the pod's alert
 	looks        map[remediations.Kind]int
 	passes       int
 	concerned    int
 	busySidecars int
-	// sidecarsCounted is when busySidecars were counted.
+	// sidecarsCounted is when busySidecars was counted.
 	sidecarsCounted time.Time
 }
 
@@ -188,7 +205,7 @@ type called struct {
 	trail          Trail
 }
 
-// New makes an engine.
+// New creates an engine.
 func New(o Options) *Engine {
 	core := wholeCore()
 	if o.Beside == nil {
@@ -209,7 +226,7 @@ func New(o Options) *Engine {
 // NeedLeaderElection makes the manager start the engine on the leader only.
 func (e *Engine) NeedLeaderElection() bool { return true }
 
-// Notice tells the engine that some Node changed in a way that may matter. It never blocks.
+// Notice reports a change of a Node that may matter. It never blocks.
 func (e *Engine) Notice() {
 	select {
 	case e.notice <- struct{}{}:
@@ -217,7 +234,7 @@ func (e *Engine) Notice() {
 	}
 }
 
-// News tells the engine that Alertmanager has something to say that no Node shows. It never blocks.
+// News reports that Alertmanager has news that no Node shows. It never blocks.
 func (e *Engine) News() {
 	select {
 	case e.news <- struct{}{}:
@@ -243,7 +260,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 }
 
-// lead begins to lead.
+// lead resets the state that a new leader must not inherit.
 func (e *Engine) lead() {
 	e.metrics.leader.Set(1)
 	e.metrics.setSelfTest(selftest.Unknown, time.Time{})
@@ -252,7 +269,8 @@ func (e *Engine) lead() {
 	e.led = e.Clock.Now()
 }
 
-// turn is one pass, with what is to be read for the next one, and says when that is due.
+// turn runs one pass, prefetches data for the next one, and returns the time until the next pass is
+// due.
 func (e *Engine) turn(ctx context.Context) time.Duration {
 	next := e.pass(ctx)
 	e.passed = e.Clock.Now()
@@ -264,13 +282,13 @@ func (e *Engine) turn(ctx context.Context) time.Duration {
 	return next
 }
 
-// await waits for what another pass must know of; false: there is none, since ctx ended.
+// await waits for the next reason to run a pass. It returns false when ctx has ended.
 func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time) bool {
 	for {
 		select {
 		case <-e.expected:
 			e.prefetchLeases(ctx)
-			continue // nothing is to be decided yet
+			continue // there is nothing to decide yet
 		case <-e.nextHold():
 			e.tellHold()
 			continue
@@ -296,24 +314,25 @@ func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time) bool {
 	}
 }
 
-// poll looks at Alertmanager when nobody asked for it.
+// poll queries Alertmanager at its regular interval.
 func (e *Engine) poll(ctx context.Context) {
 	if e.waiting || e.awaitsArrival() || e.ledgerOld(e.led) {
-		// What waits may wait for a slot that one that led before took, or for what a person changes in the ledger. While
-		// nothing waits it is hardly ever read: prefetch reads it before anything rests on it.
+		// A waiting repair may need a slot that an earlier leader took, or a change that a person
+		// makes in the ledger. While nothing waits, the ledger is rarely read: prefetch reads it
+		// before a decision needs it.
 		e.ledger = nil
 	}
 	e.look(ctx)
 }
 
-// due is what comes before a pass that a decision asked for.
+// due prepares a pass that a decision requested.
 func (e *Engine) due(ctx context.Context) {
 	if e.lookDue {
 		e.look(ctx)
 	}
 }
 
-// answered remembers what became of a call until the record has it.
+// answered remembers the result of a call until the record has it.
 func (e *Engine) answered(c called) {
 	e.underway--
 	e.metrics.Called(c.step, c.call.Outcome)
@@ -327,6 +346,6 @@ func (e *Engine) answered(c called) {
 	}
 	e.silenced(c.call)
 	if m := e.remember(c.of.node); m.call == nil || m.call.IntentID == c.call.IntentID {
-		m.call = &c.call // a late answer to an earlier attempt says nothing of the one under way
+		m.call = &c.call // a late answer to an earlier attempt does not apply to the current one
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// ranOut is a world in which the repair of n0 ran out of steps: two reboots did not cure it.
+// ranOut is a world where the repair of n0 ran out of steps: two reboots did not cure it.
 func ranOut(t *testing.T, w *world) {
 	t.Helper()
 	w.start()
@@ -22,15 +22,15 @@ func ranOut(t *testing.T, w *world) {
 	require.True(t, w.nodeOf("n0").Spec.Unschedulable)
 }
 
-// TestAnExhaustedNodeThatIsWellDoesNotCountAsUnhealthy, and people are asked once to reset it. While it is ill it counts, and when it falls
-// ill again it counts again.
+// TestAnExhaustedNodeThatIsWellDoesNotCountAsUnhealthy: people are also asked once to reset it.
+// While the node is unhealthy it counts, and when it fails again it counts again.
 func TestAnExhaustedNodeThatIsWellDoesNotCountAsUnhealthy(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		ranOut(t, w)
 		counted := func() int {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			fires := func(string) bool { return false } // what fires counts anyway
+			fires := func(string) bool { return false } // a firing alert counts anyway
 			unhealthy, _ := fleet.New(w.config, slices.Collect(maps.Values(w.nodes)), &ledger.Ledger{}, fires, time.Now()).Health()
 			return unhealthy
 		}
@@ -58,8 +58,10 @@ func TestAnExhaustedNodeThatIsWellDoesNotCountAsUnhealthy(t *testing.T) {
 	})
 }
 
-// TestAnExhaustedRepairEndsByItselfWhereItsPolicySaysSo: once the node has been well for endWhenWell without a break. Its cordon is taken
-// back, and a later fault is repaired from the first step. The repair still counts against limits.repairsPerNode, and as failed for its policy.
+// TestAnExhaustedRepairEndsByItselfWhereItsPolicySaysSo: the repair ends once the node has been
+// healthy for endWhenWell without a break. Its cordon is removed, and a later fault is repaired
+// from the first step. The repair still counts against limits.repairsPerNode, and as failed for its
+// policy.
 func TestAnExhaustedRepairEndsByItselfWhereItsPolicySaysSo(t *testing.T) {
 	for name, test := range map[string]struct {
 		after   time.Duration

@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestDeathOfTheAlertSourceIsNoCure: every alert vanishes, and the Watchdog with them, while a proof is awaited.
+// TestDeathOfTheAlertSourceIsNoCure: while a repair waits for its proof, every alert vanishes, and
+// the Watchdog with them.
 func TestDeathOfTheAlertSourceIsNoCure(t *testing.T) {
 	for name, dies := range map[string]bool{"it dies": true, "it lives": false} {
 		t.Run(name, func(t *testing.T) {
@@ -43,8 +44,8 @@ func TestDeathOfTheAlertSourceIsNoCure(t *testing.T) {
 	}
 }
 
-// TestNodeThatGoesInTheMiddleFreesItsSlot: deleted, or deleted and registered anew under its name, at each point of a
-// repair.
+// TestNodeThatGoesInTheMiddleFreesItsSlot: the Node is deleted, or deleted and registered again
+// under its name, at each point of a repair.
 func TestNodeThatGoesInTheMiddleFreesItsSlot(t *testing.T) {
 	for name, again := range map[string]bool{"for good": false, "and comes again": true} {
 		for when, at := range map[string]time.Duration{"while acting": 0, "while verifying": 5 * time.Second, "while well but for time": 90 * time.Second} {
@@ -76,7 +77,7 @@ func TestNodeThatGoesInTheMiddleFreesItsSlot(t *testing.T) {
 	}
 }
 
-// TestTwoEnginesAtOnce: nothing but the resourceVersions and the ledger's compare-and-swap stands between them.
+// TestTwoEnginesAtOnce: only the resourceVersions and the ledger's compare-and-swap separate them.
 func TestTwoEnginesAtOnce(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -88,15 +89,16 @@ func TestTwoEnginesAtOnce(t *testing.T) {
 			}
 		})
 		w.pass(time.Hour)
-		// Each takes the other's attempt for one of a leader that is gone, and may so keep the call from being made: that
-		// costs attempts, and never makes a call twice.
+		// Each takes the other's attempt for the attempt of a dead leader, and so may prevent the
+		// call. That costs attempts, and never makes a call twice.
 		require.Positive(t, w.callCount())
 		require.Len(t, w.outcomes(), 3)
 		require.Empty(t, w.slots(t))
 	})
 }
 
-// TestLeaderThatSleptAfterItsIntentCallsNobody: by the time it wakes, another has taken the lead and the intent is old.
+// TestLeaderThatSleptAfterItsIntentCallsNobody: when it wakes, another replica leads and the intent
+// is old.
 func TestLeaderThatSleptAfterItsIntentCallsNobody(t *testing.T) {
 	for name, c := range map[string]struct {
 		slept time.Duration
@@ -122,8 +124,8 @@ func TestLeaderThatSleptAfterItsIntentCallsNobody(t *testing.T) {
 	}
 }
 
-// TestLostWritesCountNothingTwice: a write that met somebody else's, or whose answer was lost, is tried again; a
-// repair that has not begun is not counted against its machine.
+// TestLostWritesCountNothingTwice: a write that met a conflict, or whose answer was lost, is tried
+// again. A repair that has not begun is not counted against its machine.
 func TestLostWritesCountNothingTwice(t *testing.T) {
 	for name, faults := range map[string]map[string][]string{
 		"no fault":                            nil,
@@ -157,8 +159,8 @@ func TestLostWritesCountNothingTwice(t *testing.T) {
 	}
 }
 
-// TestIntentWhoseWriteHadNoAnswerIsNotCalled: it may be on the Node or not; it counts as issued, and the next attempt
-// has an intent of its own.
+// TestIntentWhoseWriteHadNoAnswerIsNotCalled: the intent may be on the Node or not. It counts as
+// issued, and the next attempt has an intent of its own.
 func TestIntentWhoseWriteHadNoAnswerIsNotCalled(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -178,7 +180,8 @@ func TestIntentWhoseWriteHadNoAnswerIsNotCalled(t *testing.T) {
 	})
 }
 
-// TestAlertOfAPolicyThatWasRenamedIsAdoptedAnew: the Node carries it under the name that is gone.
+// TestAlertOfAPolicyThatWasRenamedIsAdoptedAnew: the Node has the alert under the policy's old
+// name.
 func TestAlertOfAPolicyThatWasRenamedIsAdoptedAnew(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.do(func() {

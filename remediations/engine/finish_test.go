@@ -18,7 +18,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// underRepair is a record of a reboot of the node whose call went out a moment ago.
+// underRepair is a record of a reboot of the node whose call was made a moment ago.
 func underRepair(phase remediations.Phase) *remediations.Record {
 	now := time.Now().UTC().Truncate(time.Second)
 	return &remediations.Record{
@@ -45,7 +45,7 @@ type silent struct {
 
 func (s silent) Node(context.Context, string) (*corev1.Node, error) { return nil, s.err }
 
-// TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse: whoever leads next does all the rest.
+// TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse: the next leader does all the rest.
 func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 	const pod = "p00-0"
 	node := func(phase remediations.Phase, change func(r *remediations.Record)) func(n *corev1.Node) {
@@ -89,7 +89,7 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 		node    func(n *corev1.Node)
 		called  called
 		unread  error
-		settles string // the key of the record that says so
+		settles string // the key of the record that then has the outcome
 	}{
 		"a node's call":                            {node(remediations.PhaseActing, nothing), called{}, nil, remediations.NodeRepairKey},
 		"a node's, and the API server is silent":   {node(remediations.PhaseActing, nothing), called{}, errLost, ""},
@@ -148,7 +148,7 @@ func leaderAlert(n *corev1.Node) {
 	n.Annotations = map[string]string{a.Key(): a.Encode()}
 }
 
-// contended is a journal whose first writes meet somebody else's.
+// contended is a journal whose first writes meet a conflict.
 type contended struct {
 	*still
 	conflicts int
@@ -162,7 +162,8 @@ func (j *contended) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*c
 	return j.still.Write(ctx, n, c)
 }
 
-// TestAnEngineThatStopsWaitsForItsCallsAlone: a moment for those under way, and none where there is none.
+// TestAnEngineThatStopsWaitsForItsCallsAlone: it waits a moment for calls under way, and not at all
+// without calls.
 func TestAnEngineThatStopsWaitsForItsCallsAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		underway  int
@@ -191,7 +192,8 @@ func TestAnEngineThatStopsWaitsForItsCallsAlone(t *testing.T) {
 	}
 }
 
-// TestARepairIsStuckWhereNobodyCanEndIt: its time is long over, the Node cannot be written, and nothing is under way.
+// TestARepairIsStuckWhereNobodyCanEndIt: its deadline has long passed, the Node cannot be written,
+// and nothing is under way.
 func TestARepairIsStuckWhereNobodyCanEndIt(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	type repair struct {
@@ -224,7 +226,8 @@ func TestARepairIsStuckWhereNobodyCanEndIt(t *testing.T) {
 	}
 }
 
-// TestANodeOccupiesASlotOfItsKind by the record of that kind; by the label where a record cannot be read.
+// TestANodeOccupiesASlotOfItsKind: the record of that kind decides, or the label if the record is
+// unreadable.
 func TestANodeOccupiesASlotOfItsKind(t *testing.T) {
 	unreadable := func(phase string) func(n *corev1.Node) {
 		return func(n *corev1.Node) {
@@ -263,7 +266,8 @@ func TestANodeOccupiesASlotOfItsKind(t *testing.T) {
 	}
 }
 
-// TestSweepFreesWhatNothingOccupies, reads a Node only where that is in doubt, and frees nothing that nobody can look at.
+// TestSweepFreesWhatNothingOccupies: sweep reads a Node only in doubt, and frees no slot whose Node
+// it cannot read.
 func TestSweepFreesWhatNothingOccupies(t *testing.T) {
 	for name, c := range map[string]struct {
 		age      time.Duration

@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestForCountsFromWhenDrydockFirstSawTheAlert: what its sender says of its beginning skips nothing, and posting it again,
-// as another beginning or to another leader, begins nothing anew.
+// TestForCountsFromWhenDrydockFirstSawTheAlert: the start that its sender claims shortens no wait.
+// Posting the alert again, with another start or to another leader, restarts nothing.
 func TestForCountsFromWhenDrydockFirstSawTheAlert(t *testing.T) {
 	minutes := func(f int) func(c *remediations.Config) {
 		return func(c *remediations.Config) { c.Policies[0].For = time.Duration(f) * time.Minute }
@@ -80,7 +80,7 @@ func TestForCountsFromWhenDrydockFirstSawTheAlert(t *testing.T) {
 	}
 }
 
-// TestAlertThatFiresAgainIsSeenAnew: its end is on the Node, or nobody said it.
+// TestAlertThatFiresAgainIsSeenAnew: its end is on the Node, or was never posted.
 func TestAlertThatFiresAgainIsSeenAnew(t *testing.T) {
 	for name, said := range map[string]bool{"its end was posted": true, "nobody said that it ended": false} {
 		t.Run(name, func(t *testing.T) {

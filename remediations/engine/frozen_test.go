@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// breaker is the cluster's in the ledger; closed: it has none.
+// breaker is the cluster's breaker in the ledger. Closed: the ledger has none.
 func (w *world) breaker() ledger.Breaker {
 	return at(w, func() ledger.Breaker {
 		if l := w.book(); l != nil {
@@ -31,7 +31,8 @@ func (w *world) untilBreaker(t *testing.T, state ledger.BreakerState, atMost tim
 	}
 }
 
-// openedBy brings the world to where a storm of these nodes, which stay Ready, has opened the cluster's breaker.
+// openedBy brings the world to the point where a storm of these nodes, which stay Ready, has opened
+// the cluster's breaker.
 func (w *world) openedBy(t *testing.T, names ...string) {
 	t.Helper()
 	w.start()
@@ -45,8 +46,8 @@ func (w *world) openedBy(t *testing.T, names ...string) {
 	w.untilBreaker(t, ledger.BreakerOpen, time.Minute)
 }
 
-// TestBreakerDoesNotMoveWhileDrydockIsBlind: an alert that nobody can ask about is not over, and time in which nobody sees
-// is no calm time.
+// TestBreakerDoesNotMoveWhileDrydockIsBlind: an alert whose state is unknown has not ended, and
+// blind time is not calm time.
 func TestBreakerDoesNotMoveWhileDrydockIsBlind(t *testing.T) {
 	all := []string{"n0", "n1", "n2", "n3"}
 	for name, c := range map[string]struct {
@@ -83,13 +84,14 @@ func TestBreakerDoesNotMoveWhileDrydockIsBlind(t *testing.T) {
 	}
 }
 
-// TestAStormThatBeganUnseenIsSeenBeforeAnythingBegins: a pass may begin while the leases are too old to judge by, and find in
-// its middle that they are fresh. It has counted no storm until then.
+// TestAStormThatBeganUnseenIsSeenBeforeAnythingBegins: a pass may begin while the leases are too
+// old to judge by, and find during the pass that they are fresh. Until then it has counted no
+// storm.
 func TestAStormThatBeganUnseenIsSeenBeforeAnythingBegins(t *testing.T) {
 	for name, storm := range map[string][]string{"a storm": {"n1", "n2", "n3"}, "the control": nil} {
 		t.Run(name, func(t *testing.T) {
 			conf := wholeConfig()
-			conf.Policies[0].Plan = conf.Policies[0].Plan[1:] // a drain, about which no provider is asked before
+			conf.Policies[0].Plan = conf.Policies[0].Plan[1:] // a drain, which needs no provider's answer
 			inWorld(t, conf, 6, func(t *testing.T, w *world) {
 				w.start()
 				w.do(func() { w.leasesFrozen = time.Now() })
@@ -114,8 +116,9 @@ func TestAStormThatBeganUnseenIsSeenBeforeAnythingBegins(t *testing.T) {
 	}
 }
 
-// TestBreakerDoesNotCloseWhileNobodySeesTheLeases: no alert fires, so no repair asks for the leases. The breaker does: where all
-// kubelets are silent, or nobody can say whether they are, a fleet without alerts is not a calm one.
+// TestBreakerDoesNotCloseWhileNobodySeesTheLeases: no alert fires, so no repair requests the
+// leases, but the breaker does. If all kubelets are silent, or that is unknown, a fleet without
+// alerts is not calm.
 func TestBreakerDoesNotCloseWhileNobodySeesTheLeases(t *testing.T) {
 	all := []string{"n0", "n1", "n2", "n3"}
 	for name, c := range map[string]struct {
@@ -147,8 +150,8 @@ func TestBreakerDoesNotCloseWhileNobodySeesTheLeases(t *testing.T) {
 	}
 }
 
-// TestLeasesThatFailedAreListedUntilTheyAreThere: nobody is blind for longer than the leases are away, though nothing waits for
-// them any more.
+// TestLeasesThatFailedAreListedUntilTheyAreThere: Drydock is not blind for longer than the leases
+// are unavailable, although nothing waits for them any more.
 func TestLeasesThatFailedAreListedUntilTheyAreThere(t *testing.T) {
 	for name, lose := range map[string]func(w *world){
 		"they cannot be listed": func(w *world) { w.always["heartbeats"], w.blindSince = "lost", time.Now() },
@@ -177,7 +180,8 @@ func TestLeasesThatFailedAreListedUntilTheyAreThere(t *testing.T) {
 	}
 }
 
-// TestPassThatComesToSeeCountsTheStorm: it began blind, and reads in its middle that the leases are fresh.
+// TestPassThatComesToSeeCountsTheStorm: the pass began blind, and reads during the pass that the
+// leases are fresh.
 func TestPassThatComesToSeeCountsTheStorm(t *testing.T) {
 	for name, ill := range map[string]int{"a storm": 18, "the control": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -204,14 +208,15 @@ func TestPassThatComesToSeeCountsTheStorm(t *testing.T) {
 	}
 }
 
-// quiet ends the alerts of machines, and what is the matter with them.
+// quiet ends the alerts of machines, and their faults.
 func (w *world) quiet(names ...string) {
 	for _, n := range names {
 		w.heal(n)
 	}
 }
 
-// onTrial brings the world to where n0 is the trial of a half-open breaker, and n1 waits for how it ends.
+// onTrial brings the world to the point where n0 is the trial of a half-open breaker, and n1 waits
+// for its end.
 func (w *world) onTrial(t *testing.T) {
 	t.Helper()
 	w.start()
@@ -229,7 +234,8 @@ func (w *world) onTrial(t *testing.T) {
 	require.Equal(t, w.recordOf("n0").ID, w.breaker().Trial)
 }
 
-// TestTrialThatIsGoneGivesItsBreakerBack, in whichever way it went: the next node is tried after another stormCooldown.
+// TestTrialThatIsGoneGivesItsBreakerBack: however the trial ends, the next node is tried after
+// another stormCooldown.
 func TestTrialThatIsGoneGivesItsBreakerBack(t *testing.T) {
 	pending := func(w *world) bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.PhasePending }
 	reset := func(w *world) {
@@ -268,7 +274,7 @@ func TestTrialThatIsGoneGivesItsBreakerBack(t *testing.T) {
 				conf.Limits.Unhealthy.Value = 40
 				w.onTrial(t)
 				if c.when != nil {
-					w.do(func() { w.machines["n0"].silenced = true }) // or the second attempt follows at once
+					w.do(func() { w.machines["n0"].silenced = true }) // otherwise the second attempt follows at once
 					require.True(t, w.until(15*time.Minute, func() bool { return c.when(w) }))
 				}
 				w.do(func() {
@@ -283,12 +289,13 @@ func TestTrialThatIsGoneGivesItsBreakerBack(t *testing.T) {
 	}
 }
 
-// TestLeaderWhoseClockWasAheadHoldsNobodyForLong: what it wrote is set right by the next one whose clock most kubelets agree with.
+// TestLeaderWhoseClockWasAheadHoldsNobodyForLong: its times are corrected by the next leader whose
+// clock most kubelets confirm.
 func TestLeaderWhoseClockWasAheadHoldsNobodyForLong(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"30 days ahead": 720 * time.Hour, "the control": 0} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
-				w.do(func() { w.always["heartbeats"] = "lost" }) // or it might see that most leases are stale before it opens the breaker
+				w.do(func() { w.always["heartbeats"] = "lost" }) // otherwise it might notice that most leases are stale before it opens the breaker
 				w.startWith(w.config, ahead)
 				w.do(func() {
 					for _, n := range []string{"n0", "n1", "n2", "n3"} {
@@ -298,7 +305,7 @@ func TestLeaderWhoseClockWasAheadHoldsNobodyForLong(t *testing.T) {
 				})
 				w.untilBreaker(t, ledger.BreakerOpen, time.Minute)
 				require.Equal(t, ahead > 0, w.breaker().Quiet.After(time.Now().Add(time.Minute)))
-				w.do(func() { w.quiet("n0", "n1", "n2", "n3") }) // or the next leader would count a storm of its own
+				w.do(func() { w.quiet("n0", "n1", "n2", "n3") }) // otherwise the next leader would count a storm of its own
 				w.pass(20 * time.Second)
 				w.do(func() { clear(w.always) })
 				w.restart(w.config)
@@ -312,7 +319,8 @@ func TestLeaderWhoseClockWasAheadHoldsNobodyForLong(t *testing.T) {
 	}
 }
 
-// TestPlantedRecordKeepsNoSlot: written by whoever may write on Nodes while Drydock only observed.
+// TestPlantedRecordKeepsNoSlot: a client that may write on Nodes wrote the record while Drydock
+// only observed.
 func TestPlantedRecordKeepsNoSlot(t *testing.T) {
 	for name, until := range map[string]time.Time{"until the year 9999": time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), "for a day": {}} {
 		t.Run(name, func(t *testing.T) {
@@ -343,7 +351,7 @@ func TestPlantedRecordKeepsNoSlot(t *testing.T) {
 				w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
 				w.pass(20 * time.Minute)
 				require.Equal(t, 1, w.callCount(), "n0 is repaired")
-				if name != "for a day" { // as long as a phase may last at all, without a slot
+				if name != "for a day" { // the longest time of a phase, without a slot
 					require.NotEqual(t, remediations.PhaseVerifying, w.recordOf("n5").Phase)
 				}
 			})
@@ -351,8 +359,9 @@ func TestPlantedRecordKeepsNoSlot(t *testing.T) {
 	}
 }
 
-// TestAPlantedRecordOfAStepThatIsProvenByALeaseEnds: it says that a kubelet was restarted in the year 9999, so no lease is ever newer. A
-// second leader finds the ledger, and reads the leases of all nodes only when a decision needs them.
+// TestAPlantedRecordOfAStepThatIsProvenByALeaseEnds: the record claims that a kubelet was restarted
+// in the year 9999, so no lease is ever newer. A second leader finds the ledger, and reads the
+// leases of all nodes only when a decision needs them.
 func TestAPlantedRecordOfAStepThatIsProvenByALeaseEnds(t *testing.T) {
 	c := modelConfig()
 	c.Policies[0].Plan = append([]remediations.Step{{Name: "restart-kubelet", Attempts: 1, Wait: 2 * time.Minute}}, c.Policies[0].Plan...)
@@ -381,8 +390,8 @@ func TestAPlantedRecordOfAStepThatIsProvenByALeaseEnds(t *testing.T) {
 	})
 }
 
-// TestARepairThatEndsInAMonthHoldsNoOtherUntilThen: a leader whose clock was ahead for a moment wrote so. What it wrote is set
-// right on the Node, and the cool-down is over in its own time.
+// TestARepairThatEndsInAMonthHoldsNoOtherUntilThen: a leader whose clock was ahead for a moment
+// wrote that end. The time is corrected on the Node, and the cooldown ends when it should.
 func TestARepairThatEndsInAMonthHoldsNoOtherUntilThen(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"a month ahead": 30 * 24 * time.Hour, "a right clock": 0} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// gpuSeries is what a scrape finds of the gauge.
+// gpuSeries are the gauge's series in a scrape.
 func gpuSeries(t *testing.T, reg prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -76,7 +76,7 @@ func TestGPUGaugeFollowsTheNodes(t *testing.T) {
 	require.Equal(t, map[string]float64{"gpu1": 8}, gpuSeries(t, reg), "nor does it forget to, when it leads again")
 }
 
-// hasGPUs makes the node say that its machine has, and offers, so many GPUs.
+// hasGPUs sets on the node how many GPUs its machine has, and offers.
 func (w *world) hasGPUs(node string, count int) {
 	w.edit(node, func(n *corev1.Node) {
 		if n.Labels == nil {
@@ -87,14 +87,14 @@ func (w *world) hasGPUs(node string, count int) {
 	})
 }
 
-// remembersGPUs is how many GPUs the ledger says that the node's machine had.
+// remembersGPUs is how many GPUs the node's machine had according to the ledger.
 func (w *world) remembersGPUs(node string) int {
 	n := w.nodeOf(node)
 	return at(w, func() int { return w.book().GPUs[ledger.GPUMachine(n)] })
 }
 
-// TestAMachineThatLostAGPUBeforeItsRepairIsNotCured: the label and the offer of n0 shrank together before any alert fired. n1 always had
-// seven GPUs, and is the control.
+// TestAMachineThatLostAGPUBeforeItsRepairIsNotCured: the label and the allocatable GPUs of n0
+// decreased together before any alert fired. n1 always had seven GPUs, and is the control.
 func TestAMachineThatLostAGPUBeforeItsRepairIsNotCured(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -121,8 +121,8 @@ func TestAMachineThatLostAGPUBeforeItsRepairIsNotCured(t *testing.T) {
 	})
 }
 
-// TestAResetAcceptsFewerGPUsWithoutARepair: nobody must wait for a repair to fail where the GPU was removed on purpose. A reset of a machine
-// that lost none is refused, which is the control.
+// TestAResetAcceptsFewerGPUsWithoutARepair: if a GPU was removed on purpose, no repair must fail
+// first. A reset of a machine with all its GPUs is refused, which is the control.
 func TestAResetAcceptsFewerGPUsWithoutARepair(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -145,8 +145,8 @@ func TestAResetAcceptsFewerGPUsWithoutARepair(t *testing.T) {
 	})
 }
 
-// TestGPUsAreRememberedOfTheMachine: another machine under the name of the Node starts with nothing. A Node of the same machine goes
-// on with its number, also when the Node was away for a while.
+// TestGPUsAreRememberedOfTheMachine: another machine under the name of the Node starts with no
+// number. A Node of the same machine keeps its number, also if the Node was away for a while.
 func TestGPUsAreRememberedOfTheMachine(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -170,7 +170,8 @@ func TestGPUsAreRememberedOfTheMachine(t *testing.T) {
 	})
 }
 
-// TestTheLedgerIsWrittenForAGPUOnlyWhenANumberGrows: kubelets and device plugins change these numbers often.
+// TestTheLedgerIsWrittenForAGPUOnlyWhenANumberGrows: kubelets and device plugins change these
+// numbers often.
 func TestTheLedgerIsWrittenForAGPUOnlyWhenANumberGrows(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -191,8 +192,8 @@ func TestTheLedgerIsWrittenForAGPUOnlyWhenANumberGrows(t *testing.T) {
 	})
 }
 
-// TestAResetBetweenTwoAttemptsAcceptsFewerGPUs: the repair that goes on is proven by the number that the person accepted. Without the reset
-// it ends as exhausted, which is the control.
+// TestAResetBetweenTwoAttemptsAcceptsFewerGPUs: the number that the person accepted proves the
+// continued repair. Without the reset the repair ends as exhausted, which is the control.
 func TestAResetBetweenTwoAttemptsAcceptsFewerGPUs(t *testing.T) {
 	for _, reset := range []bool{true, false} {
 		inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
@@ -221,8 +222,8 @@ func TestAResetBetweenTwoAttemptsAcceptsFewerGPUs(t *testing.T) {
 	}
 }
 
-// TestTheExpectedNumberOfGPUsOutlivesALedgerThatCannotBeRead: the alert about the lost GPU must not end because of it. The hold shows that
-// the ledger is lost.
+// TestTheExpectedNumberOfGPUsOutlivesALedgerThatCannotBeRead: an unreadable ledger must not end the
+// alert about the lost GPU. The hold shows that the ledger is lost.
 func TestTheExpectedNumberOfGPUsOutlivesALedgerThatCannotBeRead(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()
@@ -249,7 +250,8 @@ func (s withoutGPUs) Save(ctx context.Context, data map[string]string, version s
 	return s.still.Save(ctx, data, version)
 }
 
-// TestGPUsThatCannotBeSavedCostNoDecision: the nodes are decided about with the ledger first.
+// TestGPUsThatCannotBeSavedCostNoDecision: the decisions about the nodes come first, with the
+// ledger.
 func TestGPUsThatCannotBeSavedCostNoDecision(t *testing.T) {
 	t.Parallel()
 	e, ctx := settled(t, 10, 1)
@@ -270,8 +272,8 @@ func TestGPUsThatCannotBeSavedCostNoDecision(t *testing.T) {
 	require.Nil(t, e.ledger, "the control: the save was refused")
 }
 
-// TestAResetWhoseAnswerWasLostIsToldAsDone: the ledger took it, and the second try finds nothing to forget. A reset without any effect is
-// refused, which is the control.
+// TestAResetWhoseAnswerWasLostIsToldAsDone: the ledger took the reset, and the second try finds
+// nothing to forget. A reset without any effect is refused, which is the control.
 func TestAResetWhoseAnswerWasLostIsToldAsDone(t *testing.T) {
 	for _, fault := range []string{"save", "write"} {
 		inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {

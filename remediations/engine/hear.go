@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// restPerAlert is how long after an answer of Alertmanager the next look waits, for each alert of the answer: some five times what
-	// one costs Alertmanager and Drydock together. What is less than leastLookRest is not worth a wait, and nobody waits longer
-	// than longestLookRest.
+	// restPerAlert is the wait between an answer of Alertmanager and the next query, for each alert
+	// in the answer. It is about five times the cost of one alert for Alertmanager and Drydock
+	// together. A wait below leastLookRest is skipped, and longestLookRest is the longest wait.
 	restPerAlert    = 200 * time.Microsecond
 	leastLookRest   = 50 * time.Millisecond
 	longestLookRest = time.Second
@@ -22,10 +22,11 @@ type looked struct {
 	replicas []alerts.Replica
 }
 
-// look asks Alertmanager without waiting for the answer. One look at a time; one that is asked for while another runs
-// follows it, since the running one may have asked before whatever the caller wants to know. In a storm each alert asks for one, and
-// answers of thousands of alerts, each at once after the other, would take the processor from those who write: due makes the look
-// after a rest.
+// look queries Alertmanager without waiting for the answer. Only one query runs at a time. A
+// request during a query starts another one after it, because the running query may be older than
+// the event that the caller needs to see. In a storm each alert requests a query. Answers with
+// thousands of alerts, one right after the other, would take the CPU from the writes, so due makes
+// the query after a rest.
 func (e *Engine) look(ctx context.Context) {
 	if e.looking {
 		e.lookAgain = true
@@ -43,7 +44,6 @@ func (e *Engine) look(ctx context.Context) {
 	})
 }
 
-// heard takes in what the Alertmanagers said.
 func (e *Engine) heard(ctx context.Context, l looked) {
 	e.looking = false
 	w := &alerts.Snapshot{AskedAt: l.askedAt, Replicas: l.replicas}
@@ -79,7 +79,7 @@ func (e *Engine) heard(ctx context.Context, l looked) {
 	}
 }
 
-// lookRest is how long the next look waits after these answers.
+// lookRest returns how long the next query waits after these answers.
 func lookRest(replicas []alerts.Replica) time.Duration {
 	told := 0
 	for _, r := range replicas {

@@ -9,8 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestPassesThatWriteNothingComeLessOften: somebody else changes the Node before each write of Drydock, for ten minutes. Drydock tries
-// again soon at first, and every two seconds at last. After a write that succeeds it tries again soon.
+// TestPassesThatWriteNothingComeLessOften: for ten minutes another writer changes the Node before
+// each write of Drydock. Drydock tries again soon at first, and every two seconds at last. After a
+// write that succeeds it tries again soon.
 func TestPassesThatWriteNothingComeLessOften(t *testing.T) {
 	for name, c := range map[string]struct {
 		conf   *remediations.Config

@@ -12,12 +12,13 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// askedFor is how often the instance has asked for it so far.
+// askedFor is how often the instance has made that port call so far.
 func (w *world) askedFor(i *instance, what string) int {
 	return at(w, func() int { return i.asked[what] })
 }
 
-// TestTheLedgerIsReadForAnArrivalOnlyWhenOneIsAwaited: whichever replica the self-test's alert comes to notes that there.
+// TestTheLedgerIsReadForAnArrivalOnlyWhenOneIsAwaited: the replica that receives the self-test's
+// alert notes it in the ledger.
 func TestTheLedgerIsReadForAnArrivalOnlyWhenOneIsAwaited(t *testing.T) {
 	for name, again := range map[string]bool{"another replica noted a later one": true, "nobody did": false} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestTheLedgerIsReadForAnArrivalOnlyWhenOneIsAwaited(t *testing.T) {
 	}
 }
 
-// TestAlertsThatNoNodeHasRoomForAreLeftToTheNextPoll, however many they are.
+// TestAlertsThatNoNodeHasRoomForAreLeftToTheNextPoll: however many they are.
 func TestAlertsThatNoNodeHasRoomForAreLeftToTheNextPoll(t *testing.T) {
 	inWorld(t, modelConfig(), 64, func(t *testing.T, w *world) {
 		w.admit = func(map[string]string, remediations.Alert) ([]string, bool) { return nil, false }
@@ -68,8 +69,8 @@ func TestAlertsThatNoNodeHasRoomForAreLeftToTheNextPoll(t *testing.T) {
 	})
 }
 
-// TestTheProviderIsAskedWhileAlertmanagerIs: each of them takes its time, and both together take no longer than one. Of a
-// node that a guard holds anyway it is not asked.
+// TestTheProviderIsAskedWhileAlertmanagerIs: both answers take time, and both together take no
+// longer than one. The provider is not asked about a node that a guard holds anyway.
 func TestTheProviderIsAskedWhileAlertmanagerIs(t *testing.T) {
 	const takes = 2 * time.Second
 	for name, paused := range map[string]bool{"free": false, "paused": true} {
@@ -99,7 +100,7 @@ func TestTheProviderIsAskedWhileAlertmanagerIs(t *testing.T) {
 	}
 }
 
-// TestNewsAreLookedAtAtOnce, and nothing else looks between two polls.
+// TestNewsAreLookedAtAtOnce: nothing else looks between two polls.
 func TestNewsAreLookedAtAtOnce(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()
@@ -113,8 +114,8 @@ func TestNewsAreLookedAtAtOnce(t *testing.T) {
 	})
 }
 
-// TestASlotThatOneWhoSleptLeftIsFreed: nothing else makes the one that leads read the ledger. While it is new to the lead
-// it looks at each poll, later now and then.
+// TestASlotThatOneWhoSleptLeftIsFreed: nothing else makes the leader read the ledger. A new leader
+// reads it at each poll, and later only from time to time.
 func TestASlotThatOneWhoSleptLeftIsFreed(t *testing.T) {
 	for name, c := range map[string]struct{ after, within time.Duration }{
 		"just before": {time.Minute, 16 * time.Second}, "hours ago": {3 * time.Hour, ledgerGood + 16*time.Second},

@@ -15,11 +15,12 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// issue takes the slot, writes the intent, and lets the call go out; each only after the one before is durable.
+// issue takes the slot, writes the intent, and starts the call. Each begins only after the one
+// before is durable.
 func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
 	n, step := s.Node, d.Record.Step
 	if !p.remember(n.Name).writes.due(p.now) {
-		return // its slot would be taken for an intent that cannot be written
+		return // the intent cannot be written now, so it must not take a slot
 	}
 	before := p.ledger
 	l := before.Clone()
@@ -31,7 +32,7 @@ func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
 	}
 	p.fleet.Occupy(p.Config, n, false)
 	if p.Clock.Now().Sub(p.now) > p.core.intentGood {
-		return // an intent that is too old to act upon is not even written
+		return // the intent is already too old to act on: do not even write it
 	}
 	if p.persist(s, d) == nil {
 		if p.unreserve(before, n.Name) {
@@ -56,11 +57,11 @@ func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
 // lastLook bounds the read of the Node right before the call.
 const lastLook = 2 * time.Second
 
-// begin lets the call go out.
+// begin starts the call.
 func (p *pass) begin(s *lifecycle.State, d lifecycle.Decision) {
 	n, intent, step := s.Node, *d.Record.Intent, d.Record.Step
 	m := p.remember(n.Name)
-	m.replacement, m.pods = nil, nil // what was said about an earlier attempt says nothing about this one
+	m.replacement, m.pods = nil, nil // results about an earlier attempt do not apply to this one
 	provider, _ := p.Config.ProviderOf(step.Name, n)
 	actuator := p.Actuators[provider][step.Name]
 	machine := machineOf(n)
@@ -93,8 +94,8 @@ func (p *pass) begin(s *lifecycle.State, d lifecycle.Decision) {
 	}, &m.repairMemory)
 }
 
-// stillServed withholds the call where another provider serves the Node by now, or its machine is another one, than was asked, or has
-// another Node, too.
+// stillServed withholds the call if, since the decision, another provider serves the Node, or its
+// machine has changed. It also withholds the call if two Nodes show the same machine.
 func (e *Engine) stillServed(step, asked string, then, live *corev1.Node) error {
 	twin := e.roster.Twin(live)
 	switch provider, against := e.Config.ProviderOf(step, live); {
@@ -110,11 +111,12 @@ func (e *Engine) stillServed(step, asked string, then, live *corev1.Node) error 
 	return nil
 }
 
-// lookedLast remembers what the last look before a call came to. An actuator may ask more than once.
+// lookedLast remembers the results of the last checks before a call. An actuator may check more
+// than once.
 type lookedLast struct {
 	let  atomic.Bool
 	held atomic.Value // a remediations.Reason
-	// old: the last of them withheld the call because its intent was too old.
+	// old: the last check withheld the call because its intent was too old.
 	old atomic.Bool
 }
 
@@ -131,10 +133,11 @@ func (l *lookedLast) over(mayStill func() error) func() error {
 	}
 }
 
-// asked says that the actuator has asked, so that it came as far as its call.
+// asked reports whether the actuator checked, and so came as far as its call.
 func (l *lookedLast) asked() bool { return l.let.Load() || l.held.Load() != nil }
 
-// withheld is why the actuator, which asked, was never let, so that it called nobody; empty: it was let, or did not ask.
+// withheld returns why every check of the actuator withheld the call, so that no call was made.
+// Empty: a check allowed the call, or the actuator did not check.
 func (l *lookedLast) withheld() remediations.Reason {
 	reason, _ := l.held.Load().(remediations.Reason)
 	if l.let.Load() {
@@ -143,8 +146,9 @@ func (l *lookedLast) withheld() remediations.Reason {
 	return reason
 }
 
-// alone says that the call failed because of its machine: its provider says so, and Drydock itself did not withhold the call for
-// another cause than its age, which a slow machine may have caused.
+// alone reports whether the call failed because of its machine alone. Its provider must report so.
+// Drydock must not have withheld the call itself, except for the intent's age: a slow machine may
+// have caused that.
 func (l *lookedLast) alone(err error) bool {
 	var of interface{ Survey() remediations.Survey }
 	if !errors.As(err, &of) || of.Survey().Fleetwide || errors.Is(err, ErrAccount) {
@@ -153,8 +157,8 @@ func (l *lookedLast) alone(err error) bool {
 	return l.withheld() == "" || l.old.Load()
 }
 
-// givesBack says that certainly nothing was done, so that the attempt is not spent: the call never left, or the other side refused it
-// and may take it later.
+// givesBack reports whether certainly nothing was done, so that the attempt is not spent. Either no
+// call was made, or the provider refused it and may accept it later.
 func (l *lookedLast) givesBack(outcome remediations.CallOutcome, err error) bool {
 	if outcome != remediations.CallRefused || errors.Is(err, ErrUnable) {
 		return false
@@ -162,8 +166,8 @@ func (l *lookedLast) givesBack(outcome remediations.CallOutcome, err error) bool
 	return !l.asked() || errors.Is(err, ErrPassing) || errors.Is(err, ErrLater) || errors.Is(err, ErrAccount)
 }
 
-// mayStill is asked at the very last moment before a call leaves: whether this process leads, the intent of this pass is
-// young, and the Node as it is now lets it.
+// mayStill returns the last check before a call: this process still leads, the intent of this pass
+// is young, and the Node as it is now allows the call.
 func (p *pass) mayStill(node string, lets func(ctx context.Context, live *corev1.Node) error) func() error {
 	since := p.now
 	return func() error {
@@ -182,17 +186,17 @@ func (p *pass) mayStill(node string, lets func(ctx context.Context, live *corev1
 		if why := p.lacksCharge(); why != "" {
 			return remediations.Withhold(remediations.ReasonCallWithheld, "%s", why)
 		}
-		return p.core.young(since, p.Clock.Now()) // asked last: what was read before may have taken its time
+		return p.core.young(since, p.Clock.Now()) // checked last, because the reads above may have taken time
 	}
 }
 
-// errOld begins the sentence about an intent that grew too old before its call could leave.
+// errOld begins the message about an intent that became too old before its call was made.
 var errOld = errors.New("the intent is older")
 
 func (c core) young(since, now time.Time) error { return Young(since, now, c.intentGood) }
 
-// Young withholds a call whose intent is older than good. It asks both clocks: the monotonic one does not count the time that a
-// suspended machine slept.
+// Young withholds a call whose intent is older than good. It compares both clocks, because the
+// monotonic clock does not count the time that a suspended machine slept.
 func Young(since, now time.Time, good time.Duration) error {
 	if now.Sub(since) > good || now.Round(0).Sub(since.Round(0)) > good {
 		return remediations.Withhold(remediations.ReasonCallWithheld, "%w than %s, so the call was not made", errOld, text.Duration(good))
@@ -200,7 +204,8 @@ func Young(since, now time.Time, good time.Duration) error {
 	return nil
 }
 
-// Late takes in an answer that came after the call's time was over, when the attempt already counted as perhaps done.
+// Late takes in an answer that arrived after the call's timeout, when the attempt already counted
+// as possibly done.
 func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, err error) {
 	why := ""
 	if err != nil {
@@ -224,9 +229,10 @@ func machineOf(n *corev1.Node) Machine {
 	return Machine{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, SystemUUID: n.Status.NodeInfo.SystemUUID, BootID: n.Status.NodeInfo.BootID}
 }
 
-// silence keeps Alertmanager from waking people about a node that is being repaired, for as long as the step's proof may
-// take. It is made when the call is accepted, so that one whose id is lost in a crash holds nothing that would have come
-// before its end. A failure costs a page and nothing else.
+// silence silences the alerts about a node under repair for as long as the step's proof may take.
+// The silence is created only after the call is accepted. If a crash loses its ID, the silence
+// looks like a person's and holds the repair. But no further step is due before the silence ends.
+// If the request fails, the only cost is a page to a person.
 func (p *pass) silence(ctx context.Context, node string, d lifecycle.Decision) string {
 	r, policy := d.Record, d.Policy
 	about := map[string]string{policy.Labels[0]: node}
@@ -248,7 +254,8 @@ func (p *pass) causeOf(s *lifecycle.State, r *remediations.Record) string {
 	return r.Cause.String()
 }
 
-// alertOf is the alert that began the repair; nil: a person asked for it, or the alert is no longer on the Node.
+// alertOf returns the alert that began the repair. Nil: a person requested the repair, or the alert
+// is no longer on the Node.
 func alertOf(s *lifecycle.State, r *remediations.Record) *remediations.Alert {
 	for _, a := range s.Journal.Alerts {
 		if a.Fingerprint == r.Cause.Alert {

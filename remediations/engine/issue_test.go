@@ -21,7 +21,7 @@ func logged(lines *[]string) Options {
 	return Options{Log: funcr.New(func(_, line string) { *lines = append(*lines, line) }, funcr.Options{})}
 }
 
-// asks is a provider that remembers what it was asked to do.
+// asks is a provider that remembers its calls.
 type asks struct {
 	provider
 	machines *[]Machine
@@ -32,7 +32,8 @@ func (a asks) Act(ctx context.Context, m Machine, mayStill func() error) (remedi
 	return a.provider.Act(ctx, m, mayStill)
 }
 
-// TestOnlyTheFirstRebootIsSoft, and only where the plan says so: a machine that did not obey loses its power.
+// TestOnlyTheFirstRebootIsSoft: and only if the plan says so. A machine that did not react is
+// power-cycled.
 func TestOnlyTheFirstRebootIsSoft(t *testing.T) {
 	for soft, want := range map[bool][]bool{true: {true, false}, false: {false, false}} {
 		c := modelConfig()
@@ -53,7 +54,8 @@ func TestOnlyTheFirstRebootIsSoft(t *testing.T) {
 	}
 }
 
-// TestACallIsToldWhatItIsFor: its policy, the alert that began the repair, and when the attempt counts as failed.
+// TestACallIsToldWhatItIsFor: the call has its policy, the alert that began the repair, and its
+// deadline.
 func TestACallIsToldWhatItIsFor(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		var machines []Machine
@@ -72,7 +74,7 @@ func TestACallIsToldWhatItIsFor(t *testing.T) {
 	require.Nil(t, alertOf(&lifecycle.State{}, &remediations.Record{Cause: remediations.Cause{Request: "a"}}), "a person asked")
 }
 
-// TestBeginningIsToldOnce: another attempt is none, also where another leads by then.
+// TestBeginningIsToldOnce: another attempt is not a beginning, also not under another leader.
 func TestBeginningIsToldOnce(t *testing.T) {
 	for name, held := range map[string]bool{"at once": false, "after it was held": true} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +102,8 @@ func TestBeginningIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestWhatAHostSaidIsToldWhenItIsNew: what it says again is known already, and nothing is nothing.
+// TestWhatAHostSaidIsToldWhenItIsNew: a repeated statement is not reported again, and an empty one
+// is not reported.
 func TestWhatAHostSaidIsToldWhenItIsNew(t *testing.T) {
 	c := modelConfig()
 	c.Policies[0].Plan[0].Attempts, c.Limits.RepairsPerNode = 4, 9
@@ -132,7 +135,8 @@ func TestWhatAHostSaidIsToldWhenItIsNew(t *testing.T) {
 	})
 }
 
-// TestACallThatWasLetOnceIsNotWithheld: an actuator may ask more than once, and after it was let it may have called.
+// TestACallThatWasLetOnceIsNotWithheld: an actuator may check more than once, and after a positive
+// check it may have made its call.
 func TestACallThatWasLetOnceIsNotWithheld(t *testing.T) {
 	paused := remediations.Withhold(remediations.ReasonPaused, "paused")
 	for name, c := range map[string]struct {
@@ -156,7 +160,8 @@ func TestACallThatWasLetOnceIsNotWithheld(t *testing.T) {
 	}
 }
 
-// TestSilenceIsOfTheNodeInItsCluster: an Alertmanager may serve several. One that cannot be made costs a page alone.
+// TestSilenceIsOfTheNodeInItsCluster: an Alertmanager may serve several clusters. A silence that
+// cannot be created costs only a page.
 func TestSilenceIsOfTheNodeInItsCluster(t *testing.T) {
 	for cluster, want := range map[string]map[string]string{"": {"node": "n0"}, "cluster": {"node": "n0", "cluster": "eu-1"}} {
 		var lines []string
@@ -175,7 +180,8 @@ func TestSilenceIsOfTheNodeInItsCluster(t *testing.T) {
 	}
 }
 
-// TestCauseIsNamedByItsAlert where the Node still has that, and not by another one of the node.
+// TestCauseIsNamedByItsAlert: the cause names its alert while the Node still has it, and no other
+// alert of the node.
 func TestCauseIsNamedByItsAlert(t *testing.T) {
 	since := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	s := &lifecycle.State{Journal: remediations.Journal{Alerts: []remediations.Alert{
@@ -187,7 +193,7 @@ func TestCauseIsNamedByItsAlert(t *testing.T) {
 	require.Equal(t, gone.String(), p.causeOf(s, &remediations.Record{Cause: gone}))
 }
 
-// TestAnActuatorIsToldOfTheMachineWhatItsNodeSays: a provider finds the machine by it.
+// TestAnActuatorIsToldOfTheMachineWhatItsNodeSays: a provider finds the machine by these values.
 func TestAnActuatorIsToldOfTheMachineWhatItsNodeSays(t *testing.T) {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1"}, Spec: corev1.NodeSpec{ProviderID: "civo://i-1"},

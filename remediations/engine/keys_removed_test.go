@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// removeKeys removes all that Drydock wrote on the Node, as somebody may do where admission does not refuse it.
+// removeKeys removes all that Drydock wrote on the Node, as another client may do if admission does
+// not refuse it.
 func (w *world) removeKeys(name string) {
 	w.edit(name, func(n *corev1.Node) {
 		for key := range n.Annotations {
@@ -25,8 +26,8 @@ func (w *world) removeKeys(name string) {
 	})
 }
 
-// registerAgain deletes the Node of a machine that has a fault. The same machine registers again, or another machine that has the same
-// fault. The alert keeps its start.
+// registerAgain deletes the Node of a machine with a fault. The same machine registers again, or
+// another machine with the same fault. The alert keeps its start.
 func (w *world) registerAgain(name, providerID string) {
 	was := w.machines[name]
 	w.leave(name)
@@ -35,7 +36,8 @@ func (w *world) registerAgain(name, providerID string) {
 	w.report(w.machines[name])
 }
 
-// lostOnTheNode are the ways in which a Node loses all that Drydock wrote on it. holds: what holds a repair stands in the ledger, too.
+// lostOnTheNode are the ways a Node can lose all that Drydock wrote on it. holds: what holds a
+// repair is in the ledger, too.
 func lostOnTheNode() map[string]struct {
 	was   string
 	lose  func(*world)
@@ -55,8 +57,9 @@ func lostOnTheNode() map[string]struct {
 	}
 }
 
-// TestACancelHoldsWithoutTheNodesKeys: a person cancelled the repair of an alert, and the Node loses what Drydock wrote on it. No repair
-// begins for the same alert, until a person resets the machine or the alert begins again.
+// TestACancelHoldsWithoutTheNodesKeys: a person cancelled the repair of an alert, and the Node
+// loses what Drydock wrote on it. No repair begins for the same alert, until a person resets the
+// machine or the alert begins again.
 func TestACancelHoldsWithoutTheNodesKeys(t *testing.T) {
 	for name, c := range lostOnTheNode() {
 		t.Run(name, func(t *testing.T) {
@@ -88,8 +91,8 @@ func TestACancelHoldsWithoutTheNodesKeys(t *testing.T) {
 	}
 }
 
-// TestAResetIsInTheLedgerBeforeItIsOnTheNode: the ledger cannot be saved when a person resets the node whose repair was cancelled. The
-// person's word stays on the Node until it is done.
+// TestAResetIsInTheLedgerBeforeItIsOnTheNode: the ledger cannot be saved when a person resets the
+// node whose repair was cancelled. The request stays on the Node until the reset is done.
 func TestAResetIsInTheLedgerBeforeItIsOnTheNode(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -109,7 +112,8 @@ func TestAResetIsInTheLedgerBeforeItIsOnTheNode(t *testing.T) {
 	})
 }
 
-// TestAResetEndsACancelThatOnlyTheLedgerKnows: a person lets the repair of the alert begin. Without the reset it is held, which is the control.
+// TestAResetEndsACancelThatOnlyTheLedgerKnows: the reset allows the alert's repair to begin.
+// Without the reset it is held, which is the control.
 func TestAResetEndsACancelThatOnlyTheLedgerKnows(t *testing.T) {
 	for _, lost := range []bool{true, false} {
 		inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
@@ -134,8 +138,8 @@ func TestAResetEndsACancelThatOnlyTheLedgerKnows(t *testing.T) {
 	}
 }
 
-// TestACooldownHoldsWithoutTheNodesKeys: a repair has ended, and the Node loses what Drydock wrote on it. The next repair waits for the
-// policy's cooldown.
+// TestACooldownHoldsWithoutTheNodesKeys: a repair has ended, and the Node loses what Drydock wrote
+// on it. The next repair waits for the policy's cooldown.
 func TestACooldownHoldsWithoutTheNodesKeys(t *testing.T) {
 	for name, c := range lostOnTheNode() {
 		t.Run(name, func(t *testing.T) {
@@ -162,8 +166,8 @@ func TestACooldownHoldsWithoutTheNodesKeys(t *testing.T) {
 	}
 }
 
-// TestAnExhaustedRepairHoldsWithoutTheNodesKeys: the plan ran out, and the Node loses what Drydock wrote on it. No further call leaves
-// until a person resets the machine.
+// TestAnExhaustedRepairHoldsWithoutTheNodesKeys: the plan ran out, and the Node loses what Drydock
+// wrote on it. No further call is made until a person resets the machine.
 func TestAnExhaustedRepairHoldsWithoutTheNodesKeys(t *testing.T) {
 	for name, c := range lostOnTheNode() {
 		t.Run(name, func(t *testing.T) {

@@ -12,44 +12,47 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// kind is a kind of target that is not the node itself: what the one driver of this file must be told of it. What may be nil says
-// so.
+// kind defines for the driver in this file how to observe, decide and act on one kind of target
+// other than the node itself. A field that may be nil says so.
 type kind struct {
 	of remediations.Kind
-	// carrier gives what says on which node an alert about the target of that name belongs; empty: none, or it cannot be said now.
-	// It is asked for once for each poll.
+	// carrier returns a function that finds the node for an alert about the named target. An empty
+	// node: there is none, or it is unknown now. carrier is called once for each poll.
 	carrier func(e *Engine, ctx context.Context) func(fingerprint, name string) (node string)
-	// decide asks the core, by what was last seen of the target.
+	// decide calls the core with the target's last observation.
 	decide func(e *Engine, t *subject, now time.Time) lifecycle.Decision
-	// look gives what looks at the target beside the loop; nil: nobody can look. saw is told in the loop what it saw, and may be nil.
+	// look returns the function that observes the target beside the loop. Nil: observing is
+	// impossible. saw handles the observation in the loop. It may be nil.
 	look func(p *pass, t *subject, d lifecycle.Decision) func(ctx context.Context, began time.Time) (seen any)
 	saw  func(p *pass, t *subject)
-	// call lets the call of the record's intent go out, and says under which name people are told of it. resume does again what
-	// may be repeated; nil: nothing of the kind is.
+	// call makes the call of the record's intent and returns the key for its Events. resume repeats
+	// a step that may be repeated. Nil: the kind has no such step.
 	call   func(p *pass, t *subject, d lifecycle.Decision) (attempt string)
 	resume func(p *pass, t *subject, d lifecycle.Decision)
-	// slots is how its repairs are counted among those that disrupt; nil: they disrupt nothing, take no slot, and wait for none.
+	// slots counts the kind's repairs among the disruptive ones. Nil: these repairs disrupt
+	// nothing, take no slot, and wait for none.
 	slots *slots
-	// sinceSeen: the target is well since it was first seen so, not since that was decided.
+	// sinceSeen: the target counts as healthy from the observation, not from the decision.
 	sinceSeen bool
-	// about is the object that Events are about; nil: the Node, which is told of every phase. ofWhat says in such an Event whose
-	// repair it is, after the repair's id; nil: nothing need be said.
+	// about returns the object of the kind's Events. Nil: the Node, with an Event for every phase.
+	// ofWhat adds to such an Event, after the repair's ID, which target the repair is for. Nil: it
+	// adds nothing.
 	about  func(t *subject) *remediations.Object
 	ofWhat func(e *remediations.Entry) string
-	// quiet says that a hold is nothing to tell; verified and counted follow once the call's answer is on record, and once all of a
-	// decision is carried out. Each may be nil.
+	// quiet reports whether a hold needs no Event. verified runs once the call's answer is on
+	// record. counted runs once all of a decision is applied. Each may be nil.
 	quiet    func(t *subject) bool
 	verified func(p *pass, r *remediations.Record)
 	counted  func(p *pass, t *subject, now *remediations.Record, d lifecycle.Decision, wrote bool)
 }
 
-// slots count a repair that disrupts, in a pass and in the ledger.
+// slots counts a disruptive repair, in a pass and in the ledger.
 type slots struct {
 	occupy func(f *fleet.Fleet, node string, r *remediations.Record, wouldBe bool)
 	vacate func(f *fleet.Fleet, node string)
 }
 
-// kinds are those of every engine, in the order in which a pass decides about the targets of one node.
+// kinds are the kinds of every engine, in the order of a pass's decisions about one node.
 var kinds = []*kind{&locations, &sidecars}
 
 func kindOf(of remediations.Kind) *kind {
@@ -61,7 +64,7 @@ func kindOf(of remediations.Kind) *kind {
 	return nil
 }
 
-// subject is one target as a decision is made about it.
+// subject is one target, as input to a decision.
 type subject struct {
 	*lifecycle.State
 	remediations.Subject
@@ -69,10 +72,11 @@ type subject struct {
 	m  *targetMemory
 }
 
-// beside decides about the node's targets of the kind, one after the other, and carries the decisions out.
+// beside decides about the node's targets of the kind, one after the other, and applies the
+// decisions.
 func (p *pass) beside(k *kind, n *corev1.Node) {
 	for _, one := range p.Config.Subjects(k.of, p.journal(n)) {
-		n = p.latest(n) // the one before may have written
+		n = p.latest(n) // the previous target may have changed the Node
 		t := p.subject(k, n, one)
 		d := k.decide(p.Engine, t, p.now)
 		if d.Ask.Heartbeats {
@@ -84,7 +88,7 @@ func (p *pass) beside(k *kind, n *corev1.Node) {
 	}
 }
 
-// subject gathers what the decision about a target must know.
+// subject gathers the input for the decision about a target.
 func (p *pass) subject(k *kind, n *corev1.Node, one remediations.Subject) *subject {
 	p.now = p.Clock.Now()
 	of := target{n.Name, k.of, one.Name}
@@ -154,7 +158,7 @@ func (p *pass) applyBeside(k *kind, t *subject, d lifecycle.Decision) {
 	}
 }
 
-// onRecord is the repair as the decision has it.
+// onRecord returns the repair after the decision.
 func onRecord(t *subject, d lifecycle.Decision) *remediations.Record {
 	if d.Record != nil {
 		return d.Record
@@ -162,7 +166,7 @@ func onRecord(t *subject, d lifecycle.Decision) *remediations.Record {
 	return t.Record
 }
 
-// lookAt looks at the target beside the loop.
+// lookAt observes the target beside the loop.
 func (p *pass) lookAt(k *kind, t *subject, d lifecycle.Decision) {
 	look := k.look(p, t, d)
 	if look == nil {
@@ -180,8 +184,8 @@ func (p *pass) lookAt(k *kind, t *subject, d lifecycle.Decision) {
 	})
 }
 
-// issueBeside takes the slot, where the kind has any, writes the intent, and lets the call go out; each only after the one before
-// is durable.
+// issueBeside takes the slot if the kind has slots, writes the intent, and starts the call. Each
+// begins only after the one before is durable.
 func (p *pass) issueBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	r, before := d.Record, p.ledger
 	if k.slots != nil {
@@ -192,7 +196,7 @@ func (p *pass) issueBeside(k *kind, t *subject, d lifecycle.Decision) (wrote boo
 		}
 		k.slots.occupy(p.fleet, t.of.node, r, false)
 		if p.Clock.Now().Sub(p.now) > p.core.intentGood {
-			return false // the slot stays until sweep has seen that nothing came of it
+			return false // the slot stays until sweep has seen that no repair came of it
 		}
 	}
 	if !p.putOf(t.State, t.Key, d) {
@@ -209,9 +213,9 @@ func (p *pass) issueBeside(k *kind, t *subject, d lifecycle.Decision) (wrote boo
 	return true
 }
 
-// verifying follows once the call's answer is on record.
+// verifying runs once the call's answer is on record.
 func (p *pass) verifying(k *kind, t *subject, d lifecycle.Decision) {
-	t.m.call, t.m.seen, t.m.seenAt = nil, nil, time.Time{} // what was seen before the call proves nothing
+	t.m.call, t.m.seen, t.m.seenAt = nil, nil, time.Time{} // observations from before the call prove nothing
 	if k.about == nil {
 		p.emitOnceOf(k, t, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
 	}
@@ -263,8 +267,8 @@ func (p *pass) endBeside(k *kind, t *subject, d lifecycle.Decision) {
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: TrailOfEntry(e),
 		Note: endNote(e, whose, d.Message),
 	})
-	p.again = true                                                   // another one may have waited for its turn
-	if k.slots == nil || e.Outcome == remediations.OutcomeObserved { // of which the ledger knows nothing
+	p.again = true                                                   // another repair may wait for its turn
+	if k.slots == nil || e.Outcome == remediations.OutcomeObserved { // the ledger does not know of observed repairs
 		return
 	}
 	k.slots.vacate(p.fleet, t.of.node)
@@ -275,11 +279,11 @@ func (p *pass) endBeside(k *kind, t *subject, d lifecycle.Decision) {
 	freed := l.Release(e.ID)
 	l.Finished(e.Policy, e.ID, e.Outcome)
 	if freed || l.Failing(e.Policy) != p.ledger.Failing(e.Policy) || e.Outcome == remediations.OutcomeExhausted {
-		_ = p.save(l) // a failure is logged, and the ledger read again
+		_ = p.save(l) // a failure is logged, and the ledger is read again
 	}
 }
 
-// releaseOf frees the slot of the kind's repair on the node; a failure leaves it to sweep.
+// releaseOf frees the slot of the kind's repair on the node. After a failure, sweep frees it.
 func (p *pass) releaseOf(k *kind, node, repair string) {
 	if k.slots == nil {
 		return
@@ -292,7 +296,7 @@ func (p *pass) releaseOf(k *kind, node, repair string) {
 	if l.Release(repair) {
 		_ = p.save(l)
 	}
-	p.again = true // another one may have waited for its turn
+	p.again = true // another repair may wait for its turn
 }
 
 // emitOnceOf sends an Event about the target once for each key.

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// beating lets Decide believe that every lease was counted just now, and is fresh.
+// beating makes Decide believe that every lease was counted just now, and is fresh.
 func beating(h *hands) {
 	h.state(func(s *lifecycle.State, now time.Time) {
 		s.Heartbeats = &signs.Heartbeats{ReadAt: now, Nodes: 6}
@@ -21,7 +21,7 @@ func beating(h *hands) {
 
 func neverSent(a *alerts.Alert) { a.UpdatedAt = time.Time{} }
 
-// leasesBroken is the tale of a sick node while the leases cannot be counted.
+// leasesBroken is the scenario of a sick node while the leases cannot be counted.
 func leasesBroken(how string) func(*testing.T, *world) {
 	return func(_ *testing.T, w *world) {
 		w.start()
@@ -32,7 +32,8 @@ func leasesBroken(how string) func(*testing.T, *world) {
 	}
 }
 
-// sampledLeases is the tale of a sick node while nobody renews a lease, in a fleet whose leases are sampled.
+// sampledLeases is the scenario of a sick node while no lease is renewed, in a fleet whose leases
+// are sampled.
 func sampledLeases(_ *testing.T, w *world) {
 	if w.core.sampling == signs.LeaseSampling {
 		w.core.sampling = modelSampling

@@ -14,7 +14,7 @@ import (
 
 func whole(c *remediations.Config) { *c = *wholeConfig() }
 
-// drained is the tale of a drain in the middle of which something happens.
+// drained is the scenario of a drain during which something happens.
 func drained(then func(w *world)) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		inMidDrain(t, w)
@@ -23,7 +23,7 @@ func drained(then func(w *world)) func(*testing.T, *world) {
 	}
 }
 
-// goesOn lets a drain go on, whatever Decide says.
+// goesOn makes a drain continue, whatever Decide returns.
 func (h *hands) goesOn() {
 	h.decision(func(s *lifecycle.State, d *lifecycle.Decision) {
 		if r := s.Journal.Record; r != nil && r.Phase == remediations.PhaseActing && r.Step.Name == "drain" && s.Call != nil && s.Call.Outcome == "" {
@@ -32,7 +32,7 @@ func (h *hands) goesOn() {
 	})
 }
 
-// replaced is the tale of a machine that no reboot cures.
+// replaced is the scenario of a machine that no reboot cures.
 func replaced(first func(w *world)) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		w.do(func() { first(w) })
@@ -41,7 +41,7 @@ func replaced(first func(w *world)) func(*testing.T, *world) {
 	}
 }
 
-// drainKnockOuts are those of a drain: each thing that must end it, taken away.
+// drainKnockOuts are the knock-outs of a drain: each reason that must end the drain is removed.
 func drainKnockOuts() map[string]knockOut {
 	ignores := func(h *hands) { h.goesOn() }
 	all := map[string]knockOut{
@@ -105,7 +105,7 @@ func drainKnockOuts() map[string]knockOut {
 	return all
 }
 
-// replaceKnockOuts are those of a replacement.
+// replaceKnockOuts are the knock-outs of a replacement.
 func replaceKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
 		"7: the provider is asked whether the machine was replaced": {
@@ -118,7 +118,7 @@ func replaceKnockOuts() map[string]knockOut {
 				h.w.do(func() { h.w.lies.provesAnything = true })
 				h.w.core.successorOf = func(_ *ledger.Orphan, _ *remediations.Replacement, nodes []*corev1.Node) *corev1.Node {
 					for _, n := range nodes {
-						if n.Name == "n0" { // the proof asks once more
+						if n.Name == "n0" { // the proof asks again
 							n = n.DeepCopy()
 							n.Spec.ProviderID = "civo://another"
 							return n
@@ -130,7 +130,7 @@ func replaceKnockOuts() map[string]knockOut {
 			tale: func(t *testing.T, w *world) {
 				w.do(func() { w.mood.idle = true })
 				w.during(t, "drain")
-				w.do(func() { // it is Ready again, and its alert goes on
+				w.do(func() { // it is Ready again, and its alert continues to fire
 					w.machines["n0"].broken, w.machines["n0"].sick = 9, 0
 					w.report(w.machines["n0"])
 				})
@@ -169,8 +169,9 @@ func replaceKnockOuts() map[string]knockOut {
 	}
 }
 
-// TestNoSurveyIsHarmless: a survey only spares an attempt that could but be refused. A provider that is not asked
-// beforehand refuses by itself, and the record of a replacement without it proves nothing: it ends Exhausted.
+// TestNoSurveyIsHarmless: a survey only saves an attempt that would certainly be refused. A
+// provider that is not asked before refuses by itself. The record of a replacement without a survey
+// proves nothing: it ends Exhausted.
 func TestNoSurveyIsHarmless(t *testing.T) {
 	k := knockOut{config: whole, tale: func(t *testing.T, w *world) {
 		replaced(func(*world) {})(t, w)

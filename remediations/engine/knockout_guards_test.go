@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// breakers lets Decide see the fleet without the breakers in that state.
+// breakers hides from Decide the fleet's breakers in that state.
 func breakers(state ledger.BreakerState) func(*hands) {
 	return func(h *hands) {
 		h.state(func(s *lifecycle.State, _ time.Time) {
@@ -32,7 +32,7 @@ func (h *hands) ledger(change func(*ledger.Ledger)) {
 	})
 }
 
-// again is the tale of a node that is cured, and fails once more after a while.
+// again is the scenario of a node that is cured, and fails again after a while.
 func again(while time.Duration) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		sickNode(t, w)
@@ -42,13 +42,14 @@ func again(while time.Duration) func(*testing.T, *world) {
 	}
 }
 
-// wideFirst applies the network's manifest anew, where half of the nodes are ill, before it reboots.
+// wideFirst applies the network's manifest again if half of the nodes are unhealthy, before it
+// reboots.
 func wideFirst(c *remediations.Config) {
 	c.Policies[0].Plan = append([]remediations.Step{{Name: "apply-cni", Wait: 2 * time.Minute, Attempts: 1}}, c.Policies[0].Plan...)
 	c.Provided["apply-cni"], c.ClusterWide.MinShare.Value = true, 50
 }
 
-// inWaves is the tale of so many nodes that fail at once, and again when they are well.
+// inWaves is the scenario of that many nodes that fail at once, and again when they are healthy.
 func inWaves(nodes, waves int) func(*testing.T, *world) {
 	return func(_ *testing.T, w *world) {
 		w.start()
@@ -65,8 +66,8 @@ func inWaves(nodes, waves int) func(*testing.T, *world) {
 	}
 }
 
-// guardKnockOuts are the guards that count: what they promise takes more than one decision to see. TestNoGuardIsIdle
-// has all of them, one decision each.
+// guardKnockOuts are the guards that count: checking them takes more than one decision.
+// TestNoGuardIsIdle has all of them, one decision each.
 func guardKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
 		"FleetUnhealthy: open": {
@@ -131,7 +132,7 @@ func guardKnockOuts() map[string]knockOut {
 				h.state(func(s *lifecycle.State, now time.Time) {
 					s.Journal.Alerts = slices.Clone(s.Journal.Alerts)
 					for i := range s.Journal.Alerts {
-						s.Journal.Alerts[i].ReceivedAt = now.Add(-time.Hour) // as its sender says
+						s.Journal.Alerts[i].ReceivedAt = now.Add(-time.Hour) // as its sender claims
 					}
 				})
 			},

@@ -14,7 +14,7 @@ import (
 
 var many = remediations.Quantity{Value: 99}
 
-// sickNodes is the tale of several that fail at once.
+// sickNodes is the scenario of several nodes that fail at once.
 func sickNodes(names ...string) func(*testing.T, *world) {
 	return func(_ *testing.T, w *world) {
 		w.start()
@@ -69,7 +69,7 @@ func limitKnockOuts() map[string]knockOut {
 				w.start()
 				w.pass(time.Second)
 				w.do(func() { w.ail("n0", 1); w.ail("n1", 1) })
-				w.pass(8 * time.Second) // the cache knows both by now
+				w.pass(8 * time.Second) // the cache now has both
 				w.do(func() { w.post("n0", remediations.StatusFiring) })
 				w.pass(5 * time.Minute)
 			},

@@ -10,10 +10,10 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// livenessKnockOuts are the statements of the liveness clause: in each tale something that the engine does at the end of a
-// trouble is taken away, and the clause must say what is left over.
+// livenessKnockOuts are the statements of the liveness clause. Each scenario removes something that
+// the engine does at the end of a fault, and the clause must report what is left over.
 func livenessKnockOuts() map[string]knockOut {
-	// calm lives through a fault, a storm or nothing, and then through calm.
+	// calm runs a fault, a storm or nothing, and then the calm.
 	calm := func(tale func(t *testing.T, w *world)) func(*testing.T, *world) {
 		return func(t *testing.T, w *world) {
 			tale(t, w)
@@ -42,7 +42,7 @@ func livenessKnockOuts() map[string]knockOut {
 		"liveness: a repair ends": {
 			take: func(h *hands) {
 				never(h, func(_ *lifecycle.State, d *lifecycle.Decision) bool { return d.Verb == lifecycle.VerbEnd })
-				h.w.in(4*time.Minute, func() { // or its slot would be said to be left over, and not its record
+				h.w.in(4*time.Minute, func() { // otherwise its slot would be reported as left over, and not its record
 					h.w.lies.forgetSlots, h.w.ledger["slots"] = true, "[]"
 				})
 			},

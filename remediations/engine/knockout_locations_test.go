@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/targets/location"
 )
 
-// leader lets location.Decide see another state than the one that is.
+// leader gives location.Decide a changed state.
 func (h *hands) leader(change func(*location.State)) {
 	h.w.core.decideLocation = func(s *location.State, now time.Time) lifecycle.Decision {
 		c, state := *s, *s.State
@@ -26,7 +26,7 @@ func (h *hands) leader(change func(*location.State)) {
 	}
 }
 
-// leaderPolicy lets it see another policy.
+// leaderPolicy gives location.Decide another policy.
 func (h *hands) leaderPolicy(change func(*remediations.Config, *remediations.Policy)) {
 	h.leader(func(s *location.State) {
 		c := *s.Config
@@ -39,7 +39,7 @@ func (h *hands) leaderPolicy(change func(*remediations.Config, *remediations.Pol
 	})
 }
 
-// sightOf lets it see another location.
+// sightOf gives location.Decide another observation of the location.
 func (h *hands) sightOf(change func(*location.State, *location.Observation)) {
 	h.leader(func(s *location.State) {
 		if s.Seen != nil {
@@ -50,8 +50,8 @@ func (h *hands) sightOf(change func(*location.State, *location.Observation)) {
 	})
 }
 
-// relayFails is the plainest tale: n0, which leads l0, relays nothing any more. first is what is so before, then what
-// happens in between.
+// relayFails is the simplest scenario: n0, which leads l0, relays nothing any more. first prepares
+// the world, and then is what happens in between.
 func relayFails(first func(w *world), then ...func(w *world)) func(*testing.T, *world) {
 	return func(_ *testing.T, w *world) {
 		w.do(w.spread)
@@ -71,10 +71,10 @@ func nothingFirst(*world) {}
 
 func leadersToo(c *remediations.Config) { withLeaders(c) }
 
-// blindPort has the port of leaders not look once more, so that the engine is all that stands in the way.
+// blindPort makes the port of leaders not look again, so that only the engine can stop the move.
 func blindPort(w *world) { w.mesh.blindly = true }
 
-// leaderKnockOuts are the clauses that stand between the engine and a location's leader.
+// leaderKnockOuts are the clauses that protect a location's leader from the engine.
 func leaderKnockOuts() map[string]knockOut {
 	all := map[string]knockOut{
 		"1: observe mode moves no leader": {
@@ -92,7 +92,7 @@ func leaderKnockOuts() map[string]knockOut {
 				w.do(func() { w.machines["n1"].bootTakes = 5 * time.Minute; w.ail("n1", 1) })
 				w.until(time.Minute, func() bool { return len(w.calls) == 1 })
 				w.do(func() {
-					w.machines["n1"].up = true // Kilo's agent writes again, and the boot is not over
+					w.machines["n1"].up = true // Kilo's agent writes again, and the boot has not ended
 					w.mesh.members["n2"].dark = true
 					w.edit("n1", func(n *corev1.Node) { delete(n.Labels, remediations.PhaseLabel) })
 					w.machines["n1"].sick = 0
@@ -204,12 +204,12 @@ func leaderKnockOuts() map[string]knockOut {
 	return all
 }
 
-// noFleet is a fleet in which nobody is under repair.
+// noFleet is a fleet without repairs.
 func noFleet(s *location.State) *fleet.Fleet {
 	return fleet.New(s.Config, []*corev1.Node{s.Node}, &ledger.Ledger{}, func(string) bool { return false }, time.Now())
 }
 
-// moveKnockOuts are what must be before a move leaves: invariants 4, 5 and 9.
+// moveKnockOuts are the conditions before a move is made: invariants 4, 5 and 9.
 func moveKnockOuts() map[string]knockOut {
 	slow := func(w *world) { blindPort(w); w.mesh.mood.before = 30 * time.Second }
 	return map[string]knockOut{

@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// drainedThenRemade is the tale of a node that waits for its replacement, and is made again on another machine.
+// drainedThenRemade is the scenario of a node that waits for its replacement, and is created again
+// on another machine.
 func drainedThenRemade(t *testing.T, w *world) {
 	w.start()
 	w.pass(16 * time.Second)
@@ -24,7 +25,8 @@ func drainedThenRemade(t *testing.T, w *world) {
 	w.pass(10 * time.Minute)
 }
 
-// waitsForReplacement holds the replacement of the node as soon as it is drained, and says that it is held.
+// waitsForReplacement holds the replacement of the node as soon as it is drained, and reports
+// whether it is held.
 func (w *world) waitsForReplacement(name string) bool {
 	r := w.record(name)
 	if r != nil && r.Step.Name == "drain" {
@@ -33,7 +35,7 @@ func (w *world) waitsForReplacement(name string) bool {
 	return r != nil && r.Step.Name == "replace" && r.Phase == remediations.PhasePending && r.Hold != nil
 }
 
-// machineKnockOuts are those of records of other machines.
+// machineKnockOuts are the knock-outs of records of other machines.
 func machineKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
 		"one machine's answers stop no policy": {

@@ -29,13 +29,13 @@ func cancel(w *world) {
 	w.edit("n0", edit(remediations.CancelKey, id))
 }
 
-// peopleKnockOuts are what people may say beside a pause: requests, cancel, a broken glass.
+// peopleKnockOuts are what people may write apart from a pause: requests, cancel, break-glass.
 func peopleKnockOuts() map[string]knockOut {
 	asked := func(first func(w *world)) func(*testing.T, *world) {
 		return func(_ *testing.T, w *world) {
 			w.start()
 			w.do(func() { w.ail("n0", 1); first(w) })
-			w.pass(46 * time.Second) // longer than what was said at the start counts: it may have been before that
+			w.pass(46 * time.Second) // longer than the first answers are valid: they may be older
 			w.do(func() { w.edit("n0", edit(remediations.RequestKey, "reboot")) })
 			w.pass(5 * time.Minute)
 		}

@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// podKnockOuts are what must be so of the pod: S0, and invariant 7.
+// podKnockOuts are the conditions of the pod: S0, and invariant 7.
 func podKnockOuts() map[string]knockOut {
 	quietly := func(_ *world, g *gated) { g.silenced = true }
 	aloud := func(_ *world, g *gated) { g.silenced = false }
@@ -65,7 +65,7 @@ func podKnockOuts() map[string]knockOut {
 	}
 }
 
-// turnKnockOuts are how many, how often and how fast.
+// turnKnockOuts limit how many approvals are made, how often and how fast.
 func turnKnockOuts() map[string]knockOut {
 	threeClose := func(nodes ...string) func(*testing.T, *world) {
 		return func(_ *testing.T, w *world) {

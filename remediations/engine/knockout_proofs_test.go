@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// cured is the tale of a reboot after which something is still not as it should be.
+// cured is the scenario of a reboot that leaves something wrong.
 func cured(then func(w *world)) func(*testing.T, *world) {
 	return func(_ *testing.T, w *world) {
 		w.start()
@@ -23,7 +23,7 @@ func cured(then func(w *world)) func(*testing.T, *world) {
 	}
 }
 
-// record lets Decide see another record while a proof is awaited.
+// record gives Decide another record while a proof is awaited.
 func (h *hands) record(change func(*remediations.Record)) {
 	h.state(func(s *lifecycle.State, _ time.Time) {
 		if r := s.Journal.Record; r != nil && r.Phase == remediations.PhaseVerifying {

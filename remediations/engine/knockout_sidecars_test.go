@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// sidecar lets sidecar.Decide see another state than the one that is.
+// sidecar gives sidecar.Decide a changed state.
 func (h *hands) sidecar(change func(*sidecar.State)) {
 	h.w.core.decideSidecar = func(s *sidecar.State, now time.Time) lifecycle.Decision {
 		c, state := *s, *s.State
@@ -24,7 +24,7 @@ func (h *hands) sidecar(change func(*sidecar.State)) {
 	}
 }
 
-// sighting lets it see another sidecar.
+// sighting gives sidecar.Decide another observation of the sidecar.
 func (h *hands) sighting(change func(*sidecar.State, *sidecar.Observation)) {
 	h.sidecar(func(s *sidecar.State) {
 		if s.Seen != nil {
@@ -35,7 +35,7 @@ func (h *hands) sighting(change func(*sidecar.State, *sidecar.Observation)) {
 	})
 }
 
-// sidecarPolicy lets it see another policy.
+// sidecarPolicy gives sidecar.Decide another policy.
 func (h *hands) sidecarPolicy(change func(*remediations.Config, *remediations.Policy)) {
 	h.sidecar(func(s *sidecar.State) {
 		c := *s.Config
@@ -48,8 +48,8 @@ func (h *hands) sidecarPolicy(change func(*remediations.Config, *remediations.Po
 	})
 }
 
-// gateCloses is the plainest tale: the gate of a pod on n0 closes, and one approval would open it. first is what is so
-// before, then what happens in between.
+// gateCloses is the simplest scenario: the gate of a pod on n0 closes, and one approval would open
+// it. first prepares the world, and then is what happens in between.
 func gateCloses(first func(w *world, g *gated), then ...func(w *world, g *gated)) func(*testing.T, *world) {
 	return func(_ *testing.T, w *world) {
 		g := w.host(podName(0), "n0")
@@ -69,7 +69,7 @@ func sidecarsToo(c *remediations.Config) { withSidecars(c) }
 
 func wedged(_ *world, g *gated) { g.wedged = true }
 
-// sidecarKnockOuts are the clauses that stand between the engine and a sidecar.
+// sidecarKnockOuts are the clauses that protect a sidecar from the engine.
 func sidecarKnockOuts() map[string]knockOut {
 	all := map[string]knockOut{
 		"1: observe mode approves nothing": {
@@ -135,7 +135,7 @@ func sidecarKnockOuts() map[string]knockOut {
 const nodeUnderRepair = `{"v":1,"id":"s1","policy":"node-not-ready","cause":{"alert":"a"},"phase":"Verifying","step":{"index":0,"name":"reboot","attempt":1},` +
 	`"began":"2000-01-01T00:00:00Z","since":"2000-01-01T00:00:00Z","deadline":"2000-01-01T12:00:00Z","intent":{"id":"s1-0-1","at":"2000-01-01T00:00:00Z"}}`
 
-// approvalKnockOuts are what must be before a task leaves: invariants 4, 5 and 9.
+// approvalKnockOuts are the conditions before a task is sent: invariants 4, 5 and 9.
 func approvalKnockOuts() map[string]knockOut {
 	slow := func(w *world, _ *gated) { w.gates.mood.before = 30 * time.Second }
 	return map[string]knockOut{

@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// signKnockOuts are those of signs that lie: marks that age, conditions that nobody confirms, numbers that shrink with the fault.
+// signKnockOuts are the knock-outs of wrong signs: old marks, unconfirmed conditions, numbers that
+// decrease with the fault.
 func signKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
 		"a mark with a date holds for its time": {
@@ -105,7 +106,8 @@ func signKnockOuts() map[string]knockOut {
 	}
 }
 
-// TestAConditionThatIsConfirmedIsData: a machine that has been broken for longer than staleAfter is repaired while its monitor says so.
+// TestAConditionThatIsConfirmedIsData: a machine that has been broken for longer than staleAfter is
+// repaired while its monitor confirms the fault.
 func TestAConditionThatIsConfirmedIsData(t *testing.T) {
 	c := modelConfig()
 	doubts(c)

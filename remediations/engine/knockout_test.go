@@ -17,20 +17,20 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// knockOut is one clause of what must always hold, and how to take it away. The tale is a course of events in which
-// the clause is all that stands between the engine and what must not be: with it nothing does, without it the world's
-// check of that invariant, the same that TestWhateverHappens asks, must speak.
+// knockOut is one clause of an invariant, and how to remove it. In its scenario only that clause
+// prevents a violation. With the clause nothing is violated. Without it, the world's check of that
+// invariant, the same as in TestWhateverHappens, must fail.
 type knockOut struct {
 	config func(*remediations.Config)
 	nodes  int // 0: six
 	layout layout
 	take   func(*hands)
 	tale   func(*testing.T, *world)
-	// speaks is how the check's sentence begins.
+	// speaks is the beginning of the check's message.
 	speaks string
 }
 
-// knockOuts are all tables; each file has those of some invariants.
+// knockOuts are all tables. Each file has those of some invariants.
 func knockOuts() map[string]knockOut {
 	all := map[string]knockOut{}
 	for _, some := range []map[string]knockOut{actKnockOuts(), limitKnockOuts(), wordKnockOuts(), dataKnockOuts(), proofKnockOuts(), traceKnockOuts(), guardKnockOuts(), peopleKnockOuts(), drainKnockOuts(), replaceKnockOuts(), sidecarKnockOuts(), leaderKnockOuts(), witnessKnockOuts(), livenessKnockOuts(), storeKnockOuts(), machineKnockOuts(), outageKnockOuts(), signKnockOuts()} {
@@ -39,13 +39,13 @@ func knockOuts() map[string]knockOut {
 	return all
 }
 
-// hands take things away from the engine.
+// hands remove things from the engine.
 type hands struct {
 	t *testing.T
 	w *world
 }
 
-// state lets Decide see another state than the one that is.
+// state gives Decide a changed state.
 func (h *hands) state(change func(*lifecycle.State, time.Time)) {
 	h.w.core.decide = func(s *lifecycle.State, now time.Time) lifecycle.Decision {
 		c := *s
@@ -54,7 +54,7 @@ func (h *hands) state(change func(*lifecycle.State, time.Time)) {
 	}
 }
 
-// decision lets the engine carry out another decision than Decide's.
+// decision makes the engine apply another decision than Decide's.
 func (h *hands) decision(change func(*lifecycle.State, *lifecycle.Decision)) {
 	h.w.core.decide = func(s *lifecycle.State, now time.Time) lifecycle.Decision {
 		d := node.Decide(s, now)
@@ -63,7 +63,7 @@ func (h *hands) decision(change func(*lifecycle.State, *lifecycle.Decision)) {
 	}
 }
 
-// config lets Decide see another configuration. Its first policy is a copy, too.
+// config gives Decide another configuration. Its first policy is a copy, too.
 func (h *hands) config(change func(*remediations.Config, *remediations.Policy)) {
 	h.state(func(s *lifecycle.State, _ time.Time) {
 		c := *s.Config
@@ -75,7 +75,7 @@ func (h *hands) config(change func(*remediations.Config, *remediations.Policy)) 
 	})
 }
 
-// node lets Decide see another Node.
+// node gives Decide another Node.
 func (h *hands) node(change func(*corev1.Node)) {
 	h.state(func(s *lifecycle.State, _ time.Time) {
 		s.Node = s.Node.DeepCopy()
@@ -83,7 +83,7 @@ func (h *hands) node(change func(*corev1.Node)) {
 	})
 }
 
-// word lets Decide hear something else from each Alertmanager.
+// word gives Decide another answer of each Alertmanager.
 func (h *hands) word(change func(i int, s *lifecycle.State, r *alerts.Replica)) {
 	h.state(func(s *lifecycle.State, _ time.Time) { hear(s, change) })
 }
@@ -101,7 +101,7 @@ func hear(s *lifecycle.State, change func(i int, s *lifecycle.State, r *alerts.R
 	s.Snapshot = &w
 }
 
-// everyAlert changes what an Alertmanager says of each alert.
+// everyAlert changes each alert in an Alertmanager's answer.
 func everyAlert(change func(*alerts.Alert)) func(int, *lifecycle.State, *alerts.Replica) {
 	return func(_ int, _ *lifecycle.State, r *alerts.Replica) {
 		for fp, a := range r.Alerts {
@@ -111,7 +111,7 @@ func everyAlert(change func(*alerts.Alert)) func(int, *lifecycle.State, *alerts.
 	}
 }
 
-// sickNode is the plainest tale: n0 fails, its alert is posted, and one reboot would cure it.
+// sickNode is the simplest scenario: n0 fails, its alert is posted, and one reboot would cure it.
 func sickNode(_ *testing.T, w *world) {
 	w.start()
 	w.pass(16 * time.Second)
@@ -119,7 +119,7 @@ func sickNode(_ *testing.T, w *world) {
 	w.pass(5 * time.Minute)
 }
 
-// after is that tale with something before it.
+// after is that scenario with something before it.
 func after(first func(w *world)) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		w.do(func() { first(w) })
@@ -155,8 +155,8 @@ func (k knockOut) run(t *testing.T, take func(*hands)) string {
 	return said
 }
 
-// TestEachClauseIsNeeded takes each clause of the invariants away, one by one, and requires that the check of that
-// invariant fails then; and that it does not where nothing is taken away.
+// TestEachClauseIsNeeded removes each clause of the invariants, one by one. The check of that
+// invariant must then fail, and must not fail if nothing is removed.
 func TestEachClauseIsNeeded(t *testing.T) {
 	clock := regexp.MustCompile(`^[0-9:]+ `)
 	all := knockOuts()
@@ -174,7 +174,7 @@ func TestEachClauseIsNeeded(t *testing.T) {
 	}
 }
 
-// TestEachInvariantHasItsKnockOuts: what DESIGN says must always hold, by its number.
+// TestEachInvariantHasItsKnockOuts: each invariant in DESIGN has knock-outs, by its number.
 func TestEachInvariantHasItsKnockOuts(t *testing.T) {
 	seen := map[string]int{}
 	for _, k := range knockOuts() {

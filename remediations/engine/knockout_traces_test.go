@@ -17,7 +17,7 @@ func cordonedByAPerson(w *world) {
 	w.edit("n0", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 }
 
-// exhausted is the tale of a node that nothing cures.
+// exhausted is the scenario of a node that nothing cures.
 func exhausted(_ *testing.T, w *world) {
 	w.start()
 	w.do(func() { w.ail("n0", 9) })

@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// forge makes Alertmanager say that a machine is ill which is not: anybody can who reaches it, or whose metrics are scraped.
+// forge makes Alertmanager report a fault of a healthy machine. Any client that reaches
+// Alertmanager, or whose metrics are scraped, can do that.
 func (w *world) forge(name string) {
 	if m := w.machines[name]; m != nil {
 		m.stuck = true
@@ -19,7 +20,7 @@ func (w *world) forge(name string) {
 	}
 }
 
-// unwitnessed lets policies act on alerts alone.
+// unwitnessed makes policies act on alerts alone.
 func unwitnessed(h *hands) {
 	h.config(func(_ *remediations.Config, p *remediations.Policy) { p.Witness = &signs.Witness{None: true} })
 	h.w.core.mayStillAct = func(_ *remediations.Config, n *corev1.Node, intent string, _ []signs.Sign, _ map[signs.Sign]signs.Testimony) error {

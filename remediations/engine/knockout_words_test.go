@@ -16,7 +16,7 @@ func active(a *alerts.Alert) {
 	a.SilencedBy, a.InhibitedBy, a.MutedBy, a.Active = nil, nil, nil, true
 }
 
-// say makes a replica say that the node's alert is active.
+// say makes a replica report the node's alert as active.
 func say(_ int, s *lifecycle.State, r *alerts.Replica) {
 	*r = alerts.Replica{URL: r.URL, Watchdog: true, WatchdogAt: time.Now(), Alerts: map[string]alerts.Alert{}}
 	for _, a := range s.Journal.Alerts {
@@ -26,7 +26,7 @@ func say(_ int, s *lifecycle.State, r *alerts.Replica) {
 
 func silence(w *world) { w.machines["n0"].silenced = true }
 
-// forgedPost is an alert that nobody but the post knows, on a node that has a fault.
+// forgedPost is an alert that only the post has, on a node that has a fault.
 func forgedPost(_ *testing.T, w *world) {
 	w.start()
 	w.pass(16 * time.Second)
@@ -40,7 +40,7 @@ func wordKnockOuts() map[string]knockOut {
 	all := map[string]knockOut{
 		"5: an Alertmanager says that the alert is active": {take: func(h *hands) { h.word(say) }, tale: forgedPost, speaks: nobody},
 		"5: Alertmanager routes the alert to Drydock": {
-			config: func(c *remediations.Config) { c.Policies[0].Witness = &signs.Witness{None: true} }, // n0 is well
+			config: func(c *remediations.Config) { c.Policies[0].Witness = &signs.Witness{None: true} }, // n0 is healthy
 			take: func(h *hands) {
 				h.word(everyAlert(func(a *alerts.Alert) { a.Receivers = []string{"drydock"} }))
 			},

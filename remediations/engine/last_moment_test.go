@@ -19,7 +19,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// sleeper is a clock by which time has passed since: monotonic as long as the machine was awake, and by the wall.
+// sleeper is a clock after time has passed since: by the monotonic clock as long as the machine was
+// awake, and by the wall clock.
 type sleeper struct {
 	clock.RealClock
 	since       time.Time
@@ -36,8 +37,8 @@ type fresh struct{ Fleet }
 
 func (fresh) Node(context.Context, string) (*corev1.Node, error) { return &corev1.Node{}, nil }
 
-// TestAMachineThatSleptMakesNoCall: both clocks are asked. The monotonic one stands while a machine is suspended, and the
-// other one may be set back.
+// TestAMachineThatSleptMakesNoCall: both clocks are compared. The monotonic one stands still while
+// a machine is suspended, and the other one may be set back.
 func TestAMachineThatSleptMakesNoCall(t *testing.T) {
 	for name, c := range map[string]struct {
 		awake, wall time.Duration
@@ -61,7 +62,8 @@ func TestAMachineThatSleptMakesNoCall(t *testing.T) {
 	}
 }
 
-// TestAnIntentThatIsTooOldIsNotWritten: the ledger took so long that the call could not go out any more.
+// TestAnIntentThatIsTooOldIsNotWritten: the ledger took so long that the call could not be made any
+// more.
 func TestAnIntentThatIsTooOldIsNotWritten(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"twelve seconds": 12 * time.Second, "two seconds": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +88,8 @@ func TestAnIntentThatIsTooOldIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestALateAnswerLeavesTheCallUnderWayAlone: an earlier attempt is answered while the next one is under way.
+// TestALateAnswerLeavesTheCallUnderWayAlone: an earlier attempt is answered while the next one is
+// under way.
 func TestALateAnswerLeavesTheCallUnderWayAlone(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		first := w.start()
@@ -105,7 +108,8 @@ func TestALateAnswerLeavesTheCallUnderWayAlone(t *testing.T) {
 	})
 }
 
-// TestAPersonsWriteAsksForANewLook: who takes a pause off may have made a silence a moment before.
+// TestAPersonsWriteAsksForANewLook: a person who removes a pause may have created a silence a
+// moment before.
 func TestAPersonsWriteAsksForANewLook(t *testing.T) {
 	for name, silences := range map[string]bool{"made a silence": true, "made none": false} {
 		t.Run(name, func(t *testing.T) {
@@ -127,8 +131,8 @@ func TestAPersonsWriteAsksForANewLook(t *testing.T) {
 	}
 }
 
-// TestAnotherNodeOfThatNameIsNotTakenForTheOneWritten: what this process wrote on a Node says nothing about the next one
-// of its name, whatever their versions are.
+// TestAnotherNodeOfThatNameIsNotTakenForTheOneWritten: a write of this process on a Node proves
+// nothing about the next Node of the same name, whatever their versions are.
 func TestAnotherNodeOfThatNameIsNotTakenForTheOneWritten(t *testing.T) {
 	node := func(uid types.UID, version, what string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: uid, ResourceVersion: version, Labels: map[string]string{"is": what}}}

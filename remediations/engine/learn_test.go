@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// cancels are the cancels that the ledger has of the node's machine. The world is locked.
+// cancels are the cancels of the node's machine in the ledger. The world is locked.
 func (w *world) cancels(node string) (n int) {
 	for _, e := range mustLedger(w).EndsOf(w.nodes[node], time.Now(), 0) {
 		if e.Alert != "" {
@@ -21,7 +21,7 @@ func (w *world) cancels(node string) (n int) {
 	return n
 }
 
-// cancel has a person cancel the repair of the node before its first step.
+// cancel is a person who cancels the repair of the node before its first step.
 func (w *world) cancel(t *testing.T, node string) {
 	t.Helper()
 	w.do(func() { w.hold(node, edit(remediations.PauseKey, "true")); w.ail(node, 99) })
@@ -30,8 +30,9 @@ func (w *world) cancel(t *testing.T, node string) {
 	w.pass(time.Minute)
 }
 
-// TestACancelIsOverInTheLedgerAfterItIsOnTheNode: while the Node cannot be written, the ledger keeps the cancel and is not written at each look
-// at Alertmanager. When the Node can be written, both forget it.
+// TestACancelIsOverInTheLedgerAfterItIsOnTheNode: while the Node cannot be written, the ledger
+// keeps the cancel and is not written at each look at Alertmanager. When the Node can be written,
+// both forget it.
 func TestACancelIsOverInTheLedgerAfterItIsOnTheNode(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -52,7 +53,8 @@ func TestACancelIsOverInTheLedgerAfterItIsOnTheNode(t *testing.T) {
 	})
 }
 
-// TestACancelIsOverThoughTheLedgerWasAway: the Node forgets it first, so the ledger must hear of it later.
+// TestACancelIsOverThoughTheLedgerWasAway: the Node forgets the cancel first, so the ledger must
+// forget it later.
 func TestACancelIsOverThoughTheLedgerWasAway(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -86,7 +88,8 @@ func TestThePassSavesWhatItFoundOnAllNodesAtOnce(t *testing.T) {
 	})
 }
 
-// endedOn puts on the Node that a repair has ended on it a moment ago, and a pause, so that it is decided about.
+// endedOn writes on the Node a repair that ended a moment ago, and a pause, so that the engine
+// decides about the Node.
 func (w *world) endedOn(node string) {
 	now := remediations.Instant(time.Now())
 	e := remediations.Entry{ID: "ended0", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Began: now, Ended: now}
@@ -94,13 +97,13 @@ func (w *world) endedOn(node string) {
 	w.edit(node, edit(remediations.PauseKey, "true"))
 }
 
-// TestAFullLedgerIsNotWrittenForEndsInEachPass: what the Nodes say and the ledger has no room for is not written. With room it is, which is
-// the control.
+// TestAFullLedgerIsNotWrittenForEndsInEachPass: if the ledger has no room for the ends on the
+// Nodes, it is not written. With room it is, which is the control.
 func TestAFullLedgerIsNotWrittenForEndsInEachPass(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
 		w.pass(2 * time.Minute)
-		fill := func(room int) { // a repair of a machine takes as many bytes each
+		fill := func(room int) { // a repair of a machine takes this many bytes
 			l := w.book()
 			l.Repairs = map[string][]ledger.Begun{}
 			begin := func() {
@@ -142,9 +145,9 @@ func TestAFullLedgerIsNotWrittenForEndsInEachPass(t *testing.T) {
 	})
 }
 
-// TestACancelOutlivesALongAbsenceOfDrydock: its alert has fired all the time, and the Node has lost its keys. The
-// break-glass of another node is saved before any node is decided about. The cancel of an alert that has ended is forgotten, which is the
-// control.
+// TestACancelOutlivesALongAbsenceOfDrydock: its alert has fired all the time, and the Node has lost
+// its keys. The break-glass of another node is saved before the engine decides about any node. The
+// cancel of an alert that has ended is forgotten, which is the control.
 func TestACancelOutlivesALongAbsenceOfDrydock(t *testing.T) {
 	for _, fires := range []bool{true, false} {
 		inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {

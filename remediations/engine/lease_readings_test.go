@@ -24,7 +24,8 @@ func (f *lateKubelets) Lease(context.Context, string) (time.Time, time.Duration,
 	return time.Now().Truncate(10 * time.Second).Add(-70 * time.Second), leaseFor, nil
 }
 
-// TestANodeWhoseClockIsBehindIsNotIllAndCanBeProven: its lease is renewed in time, and only its stamp is old.
+// TestANodeWhoseClockIsBehindIsNotIllAndCanBeProven: its lease is renewed in time, and only the
+// timestamp is old.
 func TestANodeWhoseClockIsBehindIsNotIllAndCanBeProven(t *testing.T) {
 	for what, silent := range map[string]bool{"renewed": false, "the control: nobody renews it": true} {
 		t.Run(what, func(t *testing.T) {

@@ -9,8 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestACureWhoseLeaseCannotBeReadIsSaidAsSuch: the node is well and its alert is over, and Drydock has no right to read leases. That is no
-// end of the alert: the hold, the status and the metric name the lease, and the repair ends well when it can be read again.
+// TestACureWhoseLeaseCannotBeReadIsSaidAsSuch: the node is healthy, its alert has ended, and
+// Drydock has no permission to read leases. The hold is not AlertResolved: the hold, the status and
+// the metric name the lease. The repair ends as recovered when the lease can be read again.
 func TestACureWhoseLeaseCannotBeReadIsSaidAsSuch(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose   []string
@@ -32,7 +33,7 @@ func TestACureWhoseLeaseCannotBeReadIsSaidAsSuch(t *testing.T) {
 						w.always[op] = "lost"
 					}
 				})
-				w.pass(20 * time.Minute) // the step's wait is over
+				w.pass(20 * time.Minute) // the step's wait has ended
 				if c.status == "" {
 					require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes(), "the node's own lease was read")
 					return
@@ -57,7 +58,7 @@ func TestACureWhoseLeaseCannotBeReadIsSaidAsSuch(t *testing.T) {
 	}
 }
 
-// TestALeaseThatNobodyAsksForBlindsNobody: the repair that needed it is over.
+// TestALeaseThatNobodyAsksForBlindsNobody: the repair that needed the lease has ended.
 func TestALeaseThatNobodyAsksForBlindsNobody(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()
@@ -74,7 +75,7 @@ func TestALeaseThatNobodyAsksForBlindsNobody(t *testing.T) {
 	})
 }
 
-// TestLeasesThatCannotBeListedAreSaid in the status, too, which the runbook names.
+// TestLeasesThatCannotBeListedAreSaid: the status, which the runbook names, reports them, too.
 func TestLeasesThatCannotBeListedAreSaid(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()

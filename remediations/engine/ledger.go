@@ -10,10 +10,10 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// conflictsMost is how many saves in a row may meet somebody else's before the next one waits.
+// conflictsMost is how many consecutive saves may meet a conflict before the next save waits.
 const conflictsMost = 5
 
-// loadLedger reads the ledger, and makes it from the Nodes where there is none.
+// loadLedger reads the ledger, and creates it from the Nodes if there is none.
 func (e *Engine) loadLedger(ctx context.Context) {
 	if !e.ledgerOut.due(e.Clock.Now()) {
 		return
@@ -49,8 +49,8 @@ func (e *Engine) loadLedger(ctx context.Context) {
 	e.arrived(data, l)
 }
 
-// saveLedger writes the ledger by compare-and-swap. After any error what is in store is unknown, so it is read again
-// before anything else is decided.
+// saveLedger writes the ledger by compare-and-swap. After any error the stored ledger is unknown,
+// so it is read again before the next decision.
 func (e *Engine) saveLedger(ctx context.Context, l *ledger.Ledger, version string) error {
 	v, err := e.trySave(ctx, l, version)
 	if err != nil {
@@ -72,7 +72,7 @@ func (e *Engine) saveLedger(ctx context.Context, l *ledger.Ledger, version strin
 	return nil
 }
 
-// unknownFields says once which fields of the ledger are kept that this version does not know.
+// unknownFields logs once which unknown fields of the ledger are kept.
 func (e *Engine) unknownFields(fields []string) {
 	said := strings.Join(fields, ", ")
 	if said != "" && said != e.fieldsSaid {

@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestALedgerThatIsTheSameIsNotDecodedAgain, and yet what counts is what is in store: neither what was only noted here, nor what
-// was in store before.
+// TestALedgerThatIsTheSameIsNotDecodedAgain: and yet the stored ledger counts, not what was only
+// noted here, and not what was stored before.
 func TestALedgerThatIsTheSameIsNotDecodedAgain(t *testing.T) {
 	t.Parallel()
 	e, ctx := settled(t, 10, 0)
@@ -46,7 +46,8 @@ func TestALedgerThatIsTheSameIsNotDecodedAgain(t *testing.T) {
 	require.NotSame(t, own, e.ledger)
 }
 
-// TestAFullLedgerForgetsOldCuresAndTheRepairBegins: the ConfigMap is as long as the API server accepts, so there is no room for a slot.
+// TestAFullLedgerForgetsOldCuresAndTheRepairBegins: the ConfigMap is as long as the API server
+// accepts, so there is no room for a slot.
 func TestAFullLedgerForgetsOldCuresAndTheRepairBegins(t *testing.T) {
 	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
 		w.start()

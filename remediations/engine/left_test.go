@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestAWordOnTheNodeKeepsTheCordonUntilItEnds: the repair is over, but somebody said to leave the node alone. Its cordon
-// goes when that word does, whichever engine leads by then.
+// TestAWordOnTheNodeKeepsTheCordonUntilItEnds: the repair has ended, but a person has put the node
+// on hold. Its cordon is removed when that hold ends, whichever engine leads then.
 func TestAWordOnTheNodeKeepsTheCordonUntilItEnds(t *testing.T) {
 	for name, word := range map[string]func(w *world){
 		"nobody":      func(*world) {},
@@ -50,7 +50,7 @@ func TestAWordOnTheNodeKeepsTheCordonUntilItEnds(t *testing.T) {
 	}
 }
 
-// TestOnExhaustedNone: a repair that ran out of steps leaves no cordon behind where its policy wants none.
+// TestOnExhaustedNone: an exhausted repair leaves no cordon behind if its policy wants none.
 func TestOnExhaustedNone(t *testing.T) {
 	for name, c := range map[string]struct{ cordon, paused bool }{
 		"none": {}, "cordon": {cordon: true}, "none, while paused": {paused: true},
@@ -82,7 +82,8 @@ func TestOnExhaustedNone(t *testing.T) {
 	}
 }
 
-// TestResetOfANodeThatIsHeld forgets the repair, and takes its cordon back when the hold ends.
+// TestResetOfANodeThatIsHeld: the reset forgets the repair, and its cordon is removed when the hold
+// ends.
 func TestResetOfANodeThatIsHeld(t *testing.T) {
 	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
 		w.start()

@@ -14,22 +14,28 @@ import (
 	"drydock.dev/drydock/remediations/targets/location"
 )
 
-// Locations looks at the leaders of a mesh's locations, and moves them.
+// Locations observes the leaders of a mesh's locations, and moves leadership.
 type Locations interface {
-	// Leads says which node leads the location by what the cache knows; empty: none, or it cannot be said.
+	// Leads returns the node that leads the location according to the cache. Empty: no node does,
+	// or it is unknown.
 	Leads(location string) (node string)
-	// LeadsAll is Leads for many locations, by what the cache knows now. To ask it costs no look at the whole fleet.
+	// LeadsAll is Leads for many locations, from the cache as it is now. The call itself does not
+	// read the whole fleet.
 	LeadsAll() func(location string) (node string)
-	// Look looks live. It does not fail: what it could not find out is in the answer. It changes nothing.
+	// Look observes the location live. It does not fail: the observation says what could not be
+	// read. It changes nothing.
 	Look(ctx context.Context, location string) location.Observation
-	// Move makes the change if the location still is as the move says, asking mayStill at the very last moment before each
-	// key is written. The outcome is never empty; the error says why it is not accepted.
+	// Move makes the change if the location still matches the move. It calls mayStill at the last
+	// moment before each key is written. The outcome is never empty. The error is why the move was
+	// not accepted.
 	Move(ctx context.Context, m remediations.Move, mayStill func() error) (remediations.CallOutcome, error)
-	// PutBack restores what Move recorded in Before, where it still is as Move left it. It may be repeated.
+	// PutBack restores what Move recorded in Before, wherever it is still as Move left it. It may
+	// be repeated.
 	PutBack(ctx context.Context, m remediations.Move) error
 }
 
-// locations are those of the mesh, each on the node that leads it, or led it when its repair began.
+// locations are the mesh's locations. Each is handled on the node that leads it, or led it when its
+// repair began.
 var locations = kind{
 	of:      remediations.KindLocation,
 	carrier: (*Engine).leads,
@@ -62,7 +68,7 @@ var locations = kind{
 	verified: (*pass).emitLeaderMoved,
 }
 
-// move lets the move go out.
+// move starts the call of the last move.
 func (p *pass) move(t *subject, r *remediations.Record) string {
 	intent, move := *r.Intent, r.Moves[len(r.Moves)-1]
 	p.send(calling{
@@ -82,8 +88,8 @@ func (p *pass) move(t *subject, r *remediations.Record) string {
 	return intent.ID
 }
 
-// others reads live all nodes that the move is about but the one whose repair it is. With mayBeGone a Node that does not exist
-// any more is left out: its key went with it, so there is nothing to put back there.
+// others reads live all nodes of the move except the leader. With mayBeGone it skips a Node that no
+// longer exists: the Node's key is gone with the Node, so nothing needs to be put back there.
 func (p *pass) others(leader *corev1.Node, m remediations.Move, mayBeGone bool) ([]*corev1.Node, error) {
 	names := map[string]bool{m.To: true, m.From: true}
 	for name := range m.Before {
@@ -106,14 +112,14 @@ func (p *pass) others(leader *corev1.Node, m remediations.Move, mayBeGone bool) 
 	return out, nil
 }
 
-// putBackStep is what putting leadership back is called among the steps that the metrics count.
+// putBackStep names the putting back of leadership in the metrics.
 const putBackStep = "put-back-leader"
 
-// putBack has the moves of the record put back beside the loop, the newest first. Whoever leads does it again until it is
-// done.
+// putBack puts the record's moves back beside the loop, newest first. Every later leader repeats
+// that until it is done.
 func (p *pass) putBack(t *subject, r *remediations.Record, d lifecycle.Decision) {
 	if p.Locations == nil {
-		return // at the record's deadline it is held, and then given up
+		return // the record is held at its deadline, and then given up
 	}
 	id, node, moves := r.PutBackID(), t.of.node, d.PutBack
 	t.m.call = &lifecycle.Call{IntentID: id}
@@ -151,13 +157,15 @@ func (p *pass) putBackOne(ctx context.Context, node, id string, m remediations.M
 	return p.Locations.PutBack(ctx, m)
 }
 
-// leads says which node an alert about a location belongs on: the one that has it beside a repair of the location's leader
-// under way, who may lead no more; else the one that leads by the cache; empty: none, or it cannot be said.
+// leads returns a function that finds the node for an alert about a location. This is first a Node
+// that has the alert and a repair of the location's leader under way; it may no longer be the
+// leader. Otherwise it is the leader according to the cache. Empty: there is none, or it is
+// unknown.
 func (e *Engine) leads(context.Context) func(fingerprint, location string) string {
 	if e.Locations == nil {
 		return func(string, string) string { return "" }
 	}
-	var repaired []*corev1.Node // read at the first of them: most polls meet no location's alert
+	var repaired []*corev1.Node // read at the first such alert: most polls meet none about a location
 	var leads func(location string) string
 	return func(fingerprint, location string) string {
 		if leads == nil {
@@ -177,7 +185,7 @@ func (e *Engine) leads(context.Context) func(fingerprint, location string) strin
 	}
 }
 
-// emitLeaderMoved tells those who look at the new leader why it leads.
+// emitLeaderMoved sends an Event on the new leader that explains why it leads.
 func (p *pass) emitLeaderMoved(r *remediations.Record) {
 	if r.Intent.Outcome != remediations.CallAccepted {
 		return

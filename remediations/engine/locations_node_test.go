@@ -59,7 +59,8 @@ func TestALeaderAndItsNodeExcludeEachOther(t *testing.T) {
 	})
 }
 
-// TestAPersonsWordBetweenIntentAndMoveStopsIt: the last look is at the Nodes as they are, the old leader's and the new one's.
+// TestAPersonsWordBetweenIntentAndMoveStopsIt: the last check reads the Nodes of the old and the
+// new leader as they are.
 func TestAPersonsWordBetweenIntentAndMoveStopsIt(t *testing.T) {
 	pause := func(node string) func(w *world) {
 		return func(w *world) { w.hold(node, edit(remediations.PauseKey, "true")) }
@@ -120,7 +121,8 @@ func TestAPersonsWordBetweenIntentAndMoveStopsIt(t *testing.T) {
 	}
 }
 
-// TestAStormOfNodesStillHasItsLeaderMoved: a leader that relays nothing makes many nodes look ill.
+// TestAStormOfNodesStillHasItsLeaderMoved: a leader that relays nothing makes many nodes look
+// unhealthy.
 func TestAStormOfNodesStillHasItsLeaderMoved(t *testing.T) {
 	c := leaderConfig()
 	c.Limits.Unhealthy.Value = 40
@@ -139,7 +141,7 @@ func TestAStormOfNodesStillHasItsLeaderMoved(t *testing.T) {
 	})
 }
 
-// TestAnIntentThatIsOldMovesNothing, and costs no attempt.
+// TestAnIntentThatIsOldMovesNothing: and the old intent costs no attempt.
 func TestAnIntentThatIsOldMovesNothing(t *testing.T) {
 	inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
 		w.start()

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// planted is what a kubelet that turned bad writes on its own Node: a move of a leader that is to be put back, by which other
-// nodes would get the leader's key with a value of the attacker's.
+// planted is what a malicious kubelet writes on its own Node: a leader's move that must be put
+// back. Through it, other nodes would get the leader's key with the attacker's value.
 func planted(id string, phase remediations.Phase) *remediations.Record {
 	value, now := "evil", time.Now().UTC().Truncate(time.Second)
 	r := &remediations.Record{
@@ -29,8 +29,8 @@ func planted(id string, phase remediations.Phase) *remediations.Record {
 	return r
 }
 
-// TestAPlantedMoveIsNotPutBack: neither in observe mode, nor in enforce mode where the ledger knows nothing of it. With both in
-// its favour it is, which is the control.
+// TestAPlantedMoveIsNotPutBack: not in observe mode, and not in enforce mode if the ledger does not
+// know the move. In enforce mode with a ledger that knows it, it is put back, which is the control.
 func TestAPlantedMoveIsNotPutBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode  remediations.Mode

@@ -67,7 +67,8 @@ func requireNoLeaderTrace(t *testing.T, w *world) {
 	})
 }
 
-// TestADegradedLeaderIsReplaced is S2: n0 relays nothing any more, and the first of its siblings that can takes its place.
+// TestADegradedLeaderIsReplaced is S2: n0 relays nothing any more, and its first capable sibling
+// takes its place.
 func TestADegradedLeaderIsReplaced(t *testing.T) {
 	inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
 		w.start()
@@ -101,7 +102,8 @@ func TestADegradedLeaderIsReplaced(t *testing.T) {
 	})
 }
 
-// TestThePostedAlertIsNotWaitedFor: the alert is posted to the Node that leads, and moved within seconds.
+// TestThePostedAlertIsNotWaitedFor: the alert is posted to the Node that leads, and the leadership
+// is moved within seconds.
 func TestThePostedAlertIsNotWaitedFor(t *testing.T) {
 	inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
 		w.start()
@@ -116,7 +118,7 @@ func TestThePostedAlertIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// TestTheSuccessorIsBadAsWell: one further candidate, and no more.
+// TestTheSuccessorIsBadAsWell: one further candidate is tried, and no more.
 func TestTheSuccessorIsBadAsWell(t *testing.T) {
 	t.Run("the next one is not", func(t *testing.T) {
 		inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
@@ -170,7 +172,7 @@ func TestTheSuccessorIsBadAsWell(t *testing.T) {
 	})
 }
 
-// TestPuttingBackIsRepeatedUntilItIsDone, however often it fails, and by whoever leads.
+// TestPuttingBackIsRepeatedUntilItIsDone: however often it fails, and whichever replica leads.
 func TestPuttingBackIsRepeatedUntilItIsDone(t *testing.T) {
 	inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
 		before := w.keysOf("l0")
@@ -195,8 +197,8 @@ func TestPuttingBackIsRepeatedUntilItIsDone(t *testing.T) {
 	})
 }
 
-// TestANodeThatIsGoneHoldsNoPutBack: its key went with it, and the keys of the others are put back. A Node that cannot be read
-// holds it, since a person may have put in a word there.
+// TestANodeThatIsGoneHoldsNoPutBack: its key was deleted with it, and the keys of the others are
+// put back. An unreadable Node holds the put-back, because a person may have written a hold there.
 func TestANodeThatIsGoneHoldsNoPutBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(w *world)
@@ -224,7 +226,7 @@ func TestANodeThatIsGoneHoldsNoPutBack(t *testing.T) {
 	}
 }
 
-// TestTwoLeadersAtOnceAreReplacedOneAfterTheOther, by limits.leaders.concurrent.
+// TestTwoLeadersAtOnceAreReplacedOneAfterTheOther: limits.leaders.concurrent allows one at a time.
 func TestTwoLeadersAtOnceAreReplacedOneAfterTheOther(t *testing.T) {
 	inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
 		w.start()
@@ -236,7 +238,8 @@ func TestTwoLeadersAtOnceAreReplacedOneAfterTheOther(t *testing.T) {
 	})
 }
 
-// TestAMemberThatIsDarkMovesNothing: nobody's relay is at fault, and the alert would say so of the leader alone.
+// TestAMemberThatIsDarkMovesNothing: no relay is at fault, and an alert would concern the leader
+// alone.
 func TestAMemberThatIsDarkMovesNothing(t *testing.T) {
 	inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
 		w.start()
@@ -247,7 +250,7 @@ func TestAMemberThatIsDarkMovesNothing(t *testing.T) {
 	})
 }
 
-// TestALocationIsMovedOnceInFifteenMinutes: the successor breaks minutes after it was moved to.
+// TestALocationIsMovedOnceInFifteenMinutes: the successor fails minutes after it became the leader.
 func TestALocationIsMovedOnceInFifteenMinutes(t *testing.T) {
 	inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
 		w.start()
@@ -257,7 +260,7 @@ func TestALocationIsMovedOnceInFifteenMinutes(t *testing.T) {
 		w.pass(8 * time.Minute)
 		require.Len(t, w.moves(), 1)
 		require.Equal(t, remediations.ReasonCooldown, w.leaderRecordOn("n1").Hold.Reason)
-		w.do(func() { w.loseLedger() }) // what the Nodes say counts as well
+		w.do(func() { w.loseLedger() }) // the records on the Nodes count as well
 		w.restart(w.config)
 		w.pass(4 * time.Minute)
 		require.Len(t, w.moves(), 1)
@@ -268,7 +271,7 @@ func TestALocationIsMovedOnceInFifteenMinutes(t *testing.T) {
 	})
 }
 
-// TestLeadershipMovesByItself: what is left on the node that led goes to the one that leads.
+// TestLeadershipMovesByItself: what is left on the former leader's node moves to the new leader's.
 func TestLeadershipMovesByItself(t *testing.T) {
 	t.Run("while it is held", func(t *testing.T) {
 		inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
@@ -293,7 +296,7 @@ func TestLeadershipMovesByItself(t *testing.T) {
 			w.do(func() { w.darken("n0", true) })
 			w.pass(detects - 5*time.Second)
 			w.do(func() {
-				w.lag = 6 // the cache has not seen it
+				w.lag = 6 // the cache does not show it yet
 				w.edit("n0", func(n *corev1.Node) { delete(n.Annotations, kilo.LeaderKey) })
 			})
 			w.pass(10 * time.Minute)

@@ -10,8 +10,9 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestACureThatIsNeverProvenHasAnEnd: after a move the alert has ended, or nobody knows anything, and the location is not seen
-// to answer. Nothing more is moved, on or back; a person hears of it once, and the end comes in minutes, not in a day.
+// TestACureThatIsNeverProvenHasAnEnd: after a move the alert has ended, or its state is unknown,
+// and the location does not appear to answer. Nothing more is moved, forward or back. A person is
+// informed once, and the repair ends within minutes, not a day.
 func TestACureThatIsNeverProvenHasAnEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		then   func(*place)
@@ -58,7 +59,8 @@ func TestACureThatIsNeverProvenHasAnEnd(t *testing.T) {
 	}
 }
 
-// TestAlertThatFiresAgainIsMovedOnFrom: while the cure is not proven the next candidate is still to come.
+// TestAlertThatFiresAgainIsMovedOnFrom: while the cure is not proven, the next candidate can still
+// be tried.
 func TestAlertThatFiresAgainIsMovedOnFrom(t *testing.T) {
 	inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
 		w.start()

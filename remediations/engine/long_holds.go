@@ -13,37 +13,40 @@ import (
 )
 
 const (
-	// holdTold is after how long a hold that lies with the fleet is told about each node that it holds. Until then the Event about the
-	// ledger is enough: many nodes are held at once, and most holds are short.
+	// holdTold is how long a fleet-wide hold must last before each held node gets an Event. Until
+	// then the Event about the ledger is enough: many nodes are held at once, and most holds are
+	// short.
 	holdTold = 10 * time.Minute
-	// holdsApart is the least time between two such Events: thousands of nodes may be held for as long.
+	// holdsApart is the least time between two such Events, because thousands of nodes may be held
+	// equally long.
 	holdsApart = time.Second
 )
 
-// longHold is a hold that lies with the fleet, as it holds one target.
+// longHold is a fleet-wide hold of one target.
 type longHold struct {
 	reason  remediations.Reason
 	message string
 	since   time.Time
 	of      Trail
 	about   *remediations.Object
-	// pass is the last pass in which it held.
+	// pass is the last pass with an active hold.
 	pass int
-	// queued: its Event waits to be sent.
+	// queued: the hold's Event waits to be sent.
 	queued bool
 }
 
-// longHolds are those of all targets, and the queue of those whose Events are due.
+// longHolds are the long holds of all targets, and the queue of due Events.
 type longHolds struct {
 	held map[target]*longHold
 	due  []target
-	// sent is when the last of these Events was sent, timer runs until the next one may be; nil: none waits.
+	// sent is when the last of these Events was sent. timer runs until the next one may be sent.
+	// Nil: no Event waits.
 	sent  time.Time
 	timer clock.Timer
 }
 
-// follow notes for how long the fleet has held the target, and queues an Event about it once that is long enough. A look between two
-// holds ends none.
+// follow notes how long the fleet has held the target, and queues an Event about a hold that is
+// long enough. A look between two holds does not end the hold.
 func (p *pass) follow(of target, r *remediations.Record, about *remediations.Object, d lifecycle.Decision) {
 	h := p.long.held[of]
 	switch {
@@ -66,13 +69,13 @@ func (p *pass) follow(of target, r *remediations.Record, about *remediations.Obj
 	}
 }
 
-// forgetHolds drops the holds that did not hold in this pass.
+// forgetHolds drops the holds that were not active in this pass.
 func (e *Engine) forgetHolds() {
 	maps.DeleteFunc(e.long.held, func(_ target, h *longHold) bool { return h.pass != e.passes })
 	e.long.due = slices.DeleteFunc(e.long.due, func(of target) bool { return e.long.held[of] == nil || !e.long.held[of].queued })
 }
 
-// nextHold is when the next Event about a long hold may be sent; nil: none waits.
+// nextHold fires when the next Event about a long hold may be sent. Nil: no Event waits.
 func (e *Engine) nextHold() <-chan time.Time {
 	if e.long.timer == nil {
 		if len(e.long.due) == 0 {
@@ -83,7 +86,7 @@ func (e *Engine) nextHold() <-chan time.Time {
 	return e.long.timer.C()
 }
 
-// tellHold sends the next Event about a long hold. Each is sent once for each repair and reason.
+// tellHold sends the next Event about a long hold, once for each repair and reason.
 func (e *Engine) tellHold() {
 	if e.long.timer != nil {
 		e.long.timer.Stop()
@@ -105,7 +108,7 @@ func (e *Engine) tellHold() {
 	}
 }
 
-// eventsAbout is the Node of the target; empty: its Events are about another object.
+// eventsAbout returns the target's Node. Empty: the target's Events are about another object.
 func (of target) eventsAbout(about *remediations.Object) string {
 	if about != nil {
 		return ""
@@ -113,7 +116,8 @@ func (of target) eventsAbout(about *remediations.Object) string {
 	return of.node
 }
 
-// HeldIsWarning says that people should look at a hold with the reason. The others end by themselves, in the normal course of a repair.
+// HeldIsWarning reports whether people should check a hold with this reason. Other holds end by
+// themselves in the normal course of a repair.
 func HeldIsWarning(r remediations.Reason) bool {
 	return r != remediations.ReasonTooYoung && r != remediations.ReasonCooldown && r != remediations.ReasonOutsideWindow
 }

@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// RepairMetrics speak of repairs alone: the engine's, and the rescue's, which has them in every replica.
+// RepairMetrics are the metrics about repairs alone. The engine uses them, and so does the rescue,
+// in every replica.
 type RepairMetrics struct {
 	repairs  *prometheus.GaugeVec
 	ended    *prometheus.CounterVec
@@ -30,12 +31,13 @@ func (m RepairMetrics) Over(e *remediations.Entry) {
 	m.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
 }
 
-// Called counts an attempt of the step by what became of its call.
+// Called counts an attempt of the step by the outcome of its call.
 func (m RepairMetrics) Called(step string, outcome remediations.CallOutcome) {
 	m.steps.WithLabelValues(step, string(outcome)).Inc()
 }
 
-// Show shows of a policy that has at most one repair which phase the repair is in, and what holds it; empty: none, nothing.
+// Show sets the phase and the hold of a policy that has at most one repair. An empty phase: there
+// is no repair. An empty reason: nothing holds it.
 func (m RepairMetrics) Show(policy string, in remediations.Phase, held remediations.Reason) {
 	for _, ph := range phases {
 		m.repairs.WithLabelValues(policy, string(ph)).Set(gauge(ph == in))
@@ -45,7 +47,8 @@ func (m RepairMetrics) Show(policy string, in remediations.Phase, held remediati
 	}
 }
 
-// metrics are the fleet's figures. Only the leader has them: rules and dashboards aggregate with max by.
+// metrics are the fleet's metrics. Only the leader sets them. Rules and dashboards aggregate with
+// max by.
 type metrics struct {
 	RepairMetrics
 	breaker  *prometheus.GaugeVec
@@ -54,15 +57,15 @@ type metrics struct {
 	gpus     *prometheus.GaugeVec
 	leader   prometheus.Gauge
 	selfTest selfTestMetrics
-	// uncovered has a series of each of the served steps.
+	// uncovered has one series for each step in served.
 	uncovered *prometheus.GaugeVec
 	served    []string
-	// gpuNodes are the nodes that gpus has a series of, nil: none yet; gpusAt is the version of them. breakers are the states that
-	// breaker shows, by scope.
+	// gpuNodes are the nodes with a series in gpus. Nil: there are none yet. gpusAt is the version
+	// of gpuNodes. breakers are the states that the breaker metric shows, by scope.
 	gpuNodes map[string]int
 	gpusAt   int
 	breakers map[string]ledger.BreakerState
-	// was is the tally that repairs and holds show; nil: none yet.
+	// was is the tally that repairs and holds show. Nil: there is none yet.
 	was   *tally
 	nodes nodeMetrics
 }
@@ -83,10 +86,10 @@ const (
 	blindCharge       = "charge"
 )
 
-// BlindCauses are all of them.
+// BlindCauses are all causes of blindness.
 var BlindCauses = []string{blindAlertmanager, blindLeases, blindLedger, blindNodes, blindWrites, blindStore, blindDenied, blindCharge}
 
-// NewRepairMetrics registers them, or gives those that are registered already.
+// NewRepairMetrics registers the metrics, or returns the ones that are already registered.
 func NewRepairMetrics(reg prometheus.Registerer, c *remediations.Config) RepairMetrics {
 	m := RepairMetrics{
 		repairs: shared(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -124,13 +127,13 @@ func NewRepairMetrics(reg prometheus.Registerer, c *remediations.Config) RepairM
 	return m
 }
 
-// shared registers the collector, or gives the one of its name that is registered already.
+// shared registers the collector, or returns the registered collector of the same name.
 func shared[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	var there prometheus.AlreadyRegisteredError
 	if err := reg.Register(c); errors.As(err, &there) {
 		return there.ExistingCollector.(C)
 	} else if err != nil {
-		panic(err) // two families of one name that differ: a mistake in this package
+		panic(err) // two different families with one name: a mistake in this package
 	}
 	return c
 }
@@ -160,13 +163,14 @@ func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 	return m
 }
 
-// tally is one pass's count, set on the gauges all at once at its end.
+// tally is one pass's count. It is set on the gauges at once at the end of the pass.
 type tally struct {
 	repairs map[[2]string]int
 	holds   map[[2]string]int
 	// sidecars are the pods whose sidecars ran out of attempts, with their nodes.
 	sidecars map[string]string
-	// nodes are the series about single nodes and sidecars, of as many nodes as shown says, and as many sidecars as gates does.
+	// nodes are the series about single nodes and sidecars. shown counts those nodes, and gates
+	// those sidecars.
 	nodes        map[nodeSeries]float64
 	shown, gates int
 }
@@ -205,8 +209,9 @@ func (m *metrics) answered(source string, at time.Time) {
 	m.sources.WithLabelValues(source).Set(float64(at.Unix()))
 }
 
-// setAll makes the gauge's series what the count is, and leaves alone what has not changed: making hundreds of them anew in
-// each pass would be most of what a pass costs. was has those that are not zero, and is kept.
+// setAll sets the gauge's series to the count and skips unchanged ones. Recreating hundreds of
+// series would be most of the cost of a pass. was holds the series that are not zero. setAll keeps
+// it up to date.
 func setAll(g *prometheus.GaugeVec, was, is map[[2]string]int) {
 	for k := range was {
 		if is[k] == 0 {
@@ -222,8 +227,8 @@ func setAll(g *prometheus.GaugeVec, was, is map[[2]string]int) {
 	}
 }
 
-// setGPUs changes only what changed: a scrape in between must not find a node without its series, which to an alert would
-// look like one that has recovered.
+// setGPUs changes only what changed. A scrape in between must not find a node without its series:
+// to an alert, that looks like a recovered node.
 func (m *metrics) setGPUs(f *fleet.Fleet) {
 	if m.gpusAt == f.GPUsVersion() && m.gpuNodes != nil {
 		return
@@ -239,7 +244,7 @@ func (m *metrics) setGPUs(f *fleet.Fleet) {
 	m.gpuNodes, m.gpusAt = f.ExpectedGPUs, f.GPUsVersion()
 }
 
-// setBreakers changes only what changed, for the same reason. The cluster has a breaker at all times.
+// setBreakers changes only what changed, for the same reason. The cluster always has a breaker.
 func (m *metrics) setBreakers(breakers map[string]ledger.Breaker) {
 	is := map[string]ledger.BreakerState{ledger.ScopeCluster: ledger.BreakerClosed}
 	for scope, b := range breakers {
@@ -261,7 +266,7 @@ func (m *metrics) setBreakers(breakers map[string]ledger.Breaker) {
 	m.breakers = is
 }
 
-// reset takes the fleet's figures away from a replica that no longer leads.
+// reset removes the fleet's metrics from a replica that no longer leads.
 func (m *metrics) reset() {
 	for _, g := range []*prometheus.GaugeVec{m.repairs, m.holds, m.breaker, m.blind, m.sources, m.gpus, m.selfTest.state, m.selfTest.arrival, m.uncovered} {
 		g.Reset()

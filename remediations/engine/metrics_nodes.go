@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	// mostShown bounds the nodes that have series of their own. Repairs that have begun come first; of the rest, the totals tell.
+	// mostShown bounds the nodes that have series of their own. Repairs that have begun have
+	// priority; the totals cover the rest.
 	mostShown = 1000
-	// signShown is how long what was read of a sign is shown.
+	// signShown is how long the reading of a sign is shown.
 	signShown = time.Minute
 )
 
-// The families of series about one node, or one pod's sidecar.
+// The families of series about one node, or about one pod's sidecar.
 const (
 	nodePhase = iota
 	nodeAttempts
@@ -30,7 +31,7 @@ const (
 	nodeFamilies
 )
 
-// nodeSeries is one series about one node: its family, and the values of its labels.
+// nodeSeries is one series about one node: its family and its label values.
 type nodeSeries struct {
 	family int
 	labels [5]string
@@ -42,7 +43,8 @@ type nodeSample struct {
 	value float64
 }
 
-// nodeMetrics are the series about single nodes. A node has them only while a repair or an alert of it is on record.
+// nodeMetrics are the series about single nodes. A node has them only while one of its repairs or
+// alerts is on record.
 type nodeMetrics struct {
 	families [nodeFamilies]*prometheus.GaugeVec
 	// was are the series that are shown.
@@ -100,12 +102,12 @@ func (m *nodeMetrics) reset() {
 	clear(m.was)
 }
 
-// values are the values of the labels that the family has.
+// values returns the values of the family's labels.
 func (s nodeSeries) values() []string {
 	return s.labels[:[nodeFamilies]int{nodePhase: 4, nodeAttempts: 4, nodeHold: 3, nodeSign: 5, sidecarHealth: 5}[s.family]]
 }
 
-// show counts the series of one node, unless too many nodes have some.
+// show counts the series of one node, unless too many nodes have series.
 func (t *tally) show(samples []nodeSample) {
 	if len(samples) == 0 || (t.shown >= mostShown && samples[0].of.family == nodeHold) {
 		return
@@ -121,7 +123,7 @@ var sidecarOutcomes = map[sidecar.Health]string{
 	sidecar.HealthReady: "ready", sidecar.HealthNotReady: "not_ready", sidecar.HealthUnreachable: "unreachable", sidecar.HealthProbeError: "probe_error",
 }
 
-// showSidecar counts the series of a pod's sidecar, unless too many have one.
+// showSidecar counts the series of a pod's sidecar, unless too many sidecars have one.
 func (t *tally) showSidecar(of *subject, policy string) {
 	seen, _ := of.m.seen.(*sidecar.Observation)
 	if seen == nil || sidecarOutcomes[seen.Health] == "" || t.gates >= mostShown {
@@ -132,7 +134,8 @@ func (t *tally) showSidecar(of *subject, policy string) {
 	t.nodes[nodeSeries{sidecarHealth, [5]string{pod.Namespace, pod.Name, of.of.node, policy, sidecarOutcomes[seen.Health]}}] = 1
 }
 
-// samples are the series of the node after the decision. One whose repair has not begun has that of its hold first.
+// samples returns the series of the node after the decision. If the repair has not begun, the
+// hold's series comes first.
 func (p *pass) samples(n *corev1.Node, r *remediations.Record, d lifecycle.Decision) (out []nodeSample) {
 	add := func(family int, value float64, labels ...string) {
 		s := nodeSample{of: nodeSeries{family: family}, value: value}
@@ -174,7 +177,8 @@ func (p *pass) samples(n *corev1.Node, r *remediations.Record, d lifecycle.Decis
 	return out
 }
 
-// attemptsOf counts the attempts on record by their step and result. The last one runs until the repair goes on or ends.
+// attemptsOf counts the attempts on record by step and result. The last attempt is running until
+// the repair continues or ends.
 func attemptsOf(r *remediations.Record) map[[2]string]int {
 	out := map[[2]string]int{}
 	if r == nil {
@@ -195,7 +199,8 @@ type policySaid struct {
 	policy string
 }
 
-// said is what the signs of the repair's policy say of the node, as far as they were read a moment ago.
+// said returns what the signs of the repair's policy show about the node, if they were read a
+// moment ago.
 func (p *pass) said(n *corev1.Node, r *remediations.Record, d lifecycle.Decision) (out []policySaid) {
 	of := d.Policy
 	if of == nil && r != nil {

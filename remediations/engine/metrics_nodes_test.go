@@ -19,7 +19,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// nodeSeriesOf are the series about single nodes that a scrape finds, each as "name label=value ... value", sorted.
+// nodeSeriesOf are the series about single nodes in a scrape, each as "name label=value ... value",
+// sorted.
 func nodeSeriesOf(t *testing.T, m *nodeMetrics) []string {
 	t.Helper()
 	reg := prometheus.NewRegistry()
@@ -39,8 +40,8 @@ func nodeSeriesOf(t *testing.T, m *nodeMetrics) []string {
 	return out
 }
 
-// TestANodeHasSeriesWhileItsRepairIsOnRecord: its phase, its attempts, what holds it and what its witness says. A node without a repair
-// has none, and a replica that does not lead shows none.
+// TestANodeHasSeriesWhileItsRepairIsOnRecord: its phase, its attempts, what holds it and what its
+// witness shows. A node without a repair has none, and a replica that does not lead shows none.
 func TestANodeHasSeriesWhileItsRepairIsOnRecord(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()
@@ -79,7 +80,7 @@ func TestANodeHasSeriesWhileItsRepairIsOnRecord(t *testing.T) {
 	})
 }
 
-// TestSeriesTellSomeGPUsFromNone, as the reasons of Civo's node agent did.
+// TestSeriesTellSomeGPUsFromNone: as the reasons of Civo's node agent did.
 func TestSeriesTellSomeGPUsFromNone(t *testing.T) {
 	c := modelConfig()
 	c.Policies[0].Witness = &signs.Witness{Signs: []signs.Sign{{Kind: signs.MissingGPUs}}}
@@ -100,8 +101,8 @@ func TestSeriesTellSomeGPUsFromNone(t *testing.T) {
 	require.Empty(t, nodeSeriesOf(t, &e.metrics.nodes))
 }
 
-// TestSeriesOfNodesAreBounded: a storm in which thousands of nodes wait does not make as many series, and it hides no repair that has
-// begun.
+// TestSeriesOfNodesAreBounded: a storm with thousands of waiting nodes does not create as many
+// series, and it hides no repair that has begun.
 func TestSeriesOfNodesAreBounded(t *testing.T) {
 	held, acting := func(name string) []nodeSample {
 		return []nodeSample{{nodeSeries{nodeHold, [5]string{name, "p", "FleetUnhealthy"}}, 1}}
@@ -115,7 +116,8 @@ func TestSeriesOfNodesAreBounded(t *testing.T) {
 	require.Contains(t, slices.Collect(maps.Keys(tally.nodes)), acting[0].of)
 }
 
-// TestASidecarHasASeriesWhileItsAlertFires: a sidecar that does not answer is told from one whose gate is closed, with its namespace.
+// TestASidecarHasASeriesWhileItsAlertFires: the series distinguishes a sidecar that does not answer
+// from a closed gate, and has the namespace.
 func TestASidecarHasASeriesWhileItsAlertFires(t *testing.T) {
 	inGates(t, sidecarConfig(), 2, func(t *testing.T, w *world) {
 		i := w.start()

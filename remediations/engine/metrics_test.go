@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestEachMetricIsAFamilyOfItsOwnInOpenMetrics: there, a counter's family has its name without _total.
+// TestEachMetricIsAFamilyOfItsOwnInOpenMetrics: there, a counter's family has its name without
+// _total.
 func TestEachMetricIsAFamilyOfItsOwnInOpenMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := newMetrics(registry, modelConfig())

@@ -15,14 +15,14 @@ var nodeNames = []string{"n0", "n1", "n2", "n3", "n4", "n5"}
 
 func pick(t *rapid.T) string { return rapid.SampledFrom(nodeNames).Draw(t, "node") }
 
-// oneOf takes one of the actions. There are more ways to be in the way of a repair than to come on with one: drawn all
-// alike, hardly a world would see any.
+// oneOf draws one of the actions. The world has more actions that block a repair than actions that
+// advance one. Drawn with equal probability, hardly any world would see a repair.
 func oneOf(actions map[string]func(*rapid.T)) func(*rapid.T) {
 	names := slices.Sorted(maps.Keys(actions))
 	return func(t *rapid.T) { actions[rapid.SampledFrom(names).Draw(t, "what")](t) }
 }
 
-// do makes an action of what changes the world at once.
+// do returns an action that changes the world at once.
 func (l *life) do(f func(t *rapid.T, w *world)) func(*rapid.T) {
 	return func(t *rapid.T) { l.w.do(func() { f(t, l.w) }) }
 }
@@ -38,7 +38,7 @@ func toggled(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// mend makes well what is nobody's machine.
+// mend repairs everything that does not belong to one machine.
 func (w *world) mend() {
 	w.replicas, w.blindBy, w.lookTakes, w.mood, w.leasesFrozen = [2]replicaState{}, "", 0, providerMood{}, time.Time{}
 	w.writes, w.odd, w.mute = nil, nil, ""
@@ -50,8 +50,8 @@ func (w *world) mend() {
 	}
 }
 
-// tend gives every machine that there is an end of its trouble; of one that the provider took away the Node goes, too. Where a record
-// cannot be read, a person does what the hold asks for.
+// tend ends the trouble of every machine. If the provider took the machine away, the Node is
+// deleted, too. If a record is unreadable, a person does what the hold requests.
 func (w *world) tend() {
 	w.forgetUnknown()
 	w.mendSigns()

@@ -80,7 +80,7 @@ func (l *life) people() map[string]func(*rapid.T) {
 				w.cancelled[id] = time.Now()
 			}
 			if node := w.nodes[n]; node != nil && node.Annotations[remediations.CancelKey] != id {
-				delete(w.cancelled, node.Annotations[remediations.CancelKey]) // written over before anybody read it
+				delete(w.cancelled, node.Annotations[remediations.CancelKey]) // overwritten before any Drydock read it
 			}
 			w.edit(n, edit(remediations.CancelKey, id))
 		}),
@@ -100,7 +100,7 @@ func (l *life) people() map[string]func(*rapid.T) {
 				return
 			}
 			if _, there := node.Annotations[noScaleDown]; there && yes {
-				return // it says so already
+				return // the Node already shows it
 			}
 			delete(w.machines[n].announcedBy, noScaleDown)
 			w.edit(n, func(n *corev1.Node) {
@@ -242,7 +242,7 @@ func (l *life) processes() map[string]func(*rapid.T) {
 			l.w.do(func() {
 				i := l.w.instances[len(l.w.instances)-1]
 				i.stall = rapid.SampledFrom([]time.Duration{16 * time.Second, 40 * time.Second, 5 * time.Minute}).Draw(t, "for")
-				l.w.in(i.stall+2*time.Second, i.cancel) // awake again, it soon learns that it has lost the lead
+				l.w.in(i.stall+2*time.Second, i.cancel) // after it wakes, it soon learns that it has lost leadership
 			})
 			l.w.pass(16 * time.Second)
 			l.w.startWith(l.w.last().config, l.w.last().offset)
@@ -254,7 +254,7 @@ func (l *life) processes() map[string]func(*rapid.T) {
 		"another configuration":                                   func(t *rapid.T) { l.follow(otherConfig(t, l.w.config), 0) },
 		"a clock that is wrong": func(t *rapid.T) {
 			if at(l.w, func() bool { return l.w.ledger == nil }) {
-				return // made anew by a clock far ahead it forgets what began: two accidents at once, and docs/reference/safety.md says so
+				return // a ledger rebuilt by a clock far ahead loses what began: two accidents at once, see docs/reference/safety.md
 			}
 			l.follow(l.w.last().config, rapid.SampledFrom([]time.Duration{-25 * time.Hour, -2 * time.Hour, 2 * time.Hour, 25 * time.Hour}).Draw(t, "by"))
 			l.w.pass(rapid.SampledFrom([]time.Duration{time.Minute, 12 * time.Minute}).Draw(t, "until it is set right"))

@@ -16,16 +16,18 @@ import (
 const (
 	// alertTail: an alert outlives its cause by the next scrape and evaluation.
 	alertTail = 20 * time.Second
-	// sendEvery is how often the source sends its alerts again, alertLife how long each sending lasts.
+	// sendEvery is how often the source sends its alerts again. alertLife is how long each sending
+	// lasts.
 	sendEvery = 15 * time.Second
 	alertLife = 8 * sendEvery
 )
 
-// replicaState is how one Alertmanager is. An empty one has been restarted: it shows the Watchdog, and no alert yet.
-// ahead: its clock is far ahead.
+// replicaState is the state of one Alertmanager. empty: it was restarted, and shows the Watchdog
+// but no alert yet. ahead: its clock is far ahead.
 type replicaState struct{ dead, noWatchdog, empty, ahead bool }
 
-// labelsOf are those of the machine's alert, labelsOfSecond those of its alert of the milder policy.
+// labelsOf are the labels of the machine's alert. labelsOfSecond are the labels of its alert of the
+// milder policy.
 func labelsOf(node string) map[string]string {
 	return map[string]string{"alertname": "NodeNotReady", "node": node, "remediation": "node-not-ready"}
 }
@@ -34,7 +36,7 @@ func labelsOfSecond(node string) map[string]string {
 	return map[string]string{"alertname": "KubeletDown", "node": node, "remediation": "kubelet-down"}
 }
 
-// labelsOfForged are those of an alert that only looks like the machine's.
+// labelsOfForged are the labels of an alert that only looks like the machine's.
 func labelsOfForged(node string) map[string]string {
 	forged := labelsOf(node)
 	forged["team"] = "nobody"
@@ -49,13 +51,14 @@ type sent struct {
 	labels map[string]string
 	starts time.Time
 	at     time.Time
-	// forged: somebody posted it into Alertmanager's own API, which asks nobody for credentials, and no route leads it here.
+	// forged: the alert was posted into Alertmanager's own API, which needs no credentials. No
+	// route sends it to Drydock.
 	forged bool
-	pod    *gated // whose sidecar it is about, place which location; nil: it is about neither
+	pod    *gated // the alert is about this pod's sidecar, or about this location; nil: about neither
 	place  *place
 }
 
-// sending are the alerts as the source has sent them, the last before it died.
+// sending are the alerts that the source has sent, or the last ones before it died.
 func (w *world) sending() []sent {
 	if w.sourceDead {
 		return w.lastSent
@@ -89,7 +92,8 @@ func (w *world) sending() []sent {
 	return append(append(out, w.sidecarsSent(at)...), w.meshSent(at)...)
 }
 
-// killSource ends the source of alerts. What it has sent ends by itself, each a little earlier or later.
+// killSource ends the source of alerts. Its alerts expire by themselves, each a little earlier or
+// later.
 func (w *world) killSource() {
 	if w.sourceDead {
 		return
@@ -103,7 +107,7 @@ func (w *world) killSource() {
 
 func (w *world) reviveSource() { w.sourceDead = false }
 
-// answer is what one Alertmanager says now.
+// answer is the current answer of one Alertmanager.
 func (w *world) answer(i int) alerts.Replica {
 	now, url, r := time.Now(), "http://alertmanager-"+strconv.Itoa(i), w.replicas[i]
 	if r.dead {
@@ -156,14 +160,14 @@ func (w *world) answer(i int) alerts.Replica {
 	return word
 }
 
-// post brings the machine's alert to its Node, as the receiver does.
+// post writes the machine's alert on its Node, as the receiver does.
 func (w *world) post(name, status string) {
 	if m := w.machines[name]; m != nil {
 		w.postSince(name, status, m.since)
 	}
 }
 
-// postSince brings it as it once was: late, twice, or out of order.
+// postSince writes the alert with an earlier state: late, twice, or out of order.
 func (w *world) postSince(name, status string, since time.Time) {
 	a := w.config.NewAlert(w.config.Policies[0], labelsOf(name), status, since, time.Now())
 	w.edit(name, func(n *corev1.Node) {

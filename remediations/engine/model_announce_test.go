@@ -17,7 +17,7 @@ const (
 // announced adds both announcements to a configuration.
 func announced(c *remediations.Config) { c.Announce = []string{noScaleDown, noDisrupt} }
 
-// announces is the whole configuration with them.
+// announces returns the whole configuration with both announcements.
 func announces() *remediations.Config {
 	c := wholeConfig()
 	announced(c)
@@ -40,8 +40,9 @@ func (i *instance) OwnsAnnotations(_ context.Context, node string, keys []string
 	return owned, nil
 }
 
-// checkAnnouncements is invariants 1, 8 and 9 of what others are told: it is on the record that it is Drydock's, and taken off only
-// while it is; and with the repair it ends. after are the annotations after the write.
+// checkAnnouncements checks invariants 1, 8 and 9 of announcements. The record shows that an
+// announcement is Drydock's. Drydock removes an announcement only while it is Drydock's own, and at
+// the end of the repair. after are the annotations after the write.
 func (w *world) checkAnnouncements(i *instance, cur *corev1.Node, c NodeChange) {
 	m := w.machines[cur.Name]
 	was := remediations.ReadJournal(cur).Record

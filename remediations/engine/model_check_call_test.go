@@ -10,10 +10,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// lastWord is how long before a call a person's word may come too late for it: a round trip.
+// lastWord is how long before a call a person's request may arrive too late to stop it: a round
+// trip.
 const lastWord = 100 * time.Millisecond
 
-// checkCall is what must hold when the provider hears of an attempt: invariants 1, 4, 5, 6, 9, 10.
+// checkCall checks a call when the provider receives it: invariants 1, 4, 5, 6, 9, 10.
 func (w *world) checkCall(i *instance, step string, m Machine) {
 	w.checkName(m.Node)
 	now := time.Now()
@@ -71,8 +72,8 @@ func (w *world) checkCall(i *instance, step string, m Machine) {
 	w.checkData(i, m.Node, now, lookedFor)
 }
 
-// witness notes since when a Node shows no fault. It is told in the plainest way: every policy here is about a node that is
-// not Ready, or Broken.
+// witness notes since when a Node shows no fault. The check is simple: every policy here is about a
+// node that is not Ready, or Broken.
 func (w *world) witness(name string) {
 	for _, c := range w.nodes[name].Status.Conditions {
 		if (c.Type == corev1.NodeReady && c.Status != ready) || (c.Type == conditionBroken && c.Status == ready) {
@@ -85,14 +86,14 @@ func (w *world) witness(name string) {
 	}
 }
 
-// checkData is invariant 6: where data is missing, nothing is done.
+// checkData checks invariant 6: nothing is done if data is missing.
 func (w *world) checkData(i *instance, node string, now time.Time, looked time.Duration) {
 	if c := remediations.ReadyCondition(w.nodes[node]); c == nil && now.Sub(w.machines[node].since) > 2*behind+looked {
 		w.fail("6: something was done to %s, which reports no Ready condition", node)
 	}
 	heard := alertLife / 2 // two sendings of its alert are missed
 	if r := w.record(node); r != nil && r.Cause.Request != "" {
-		heard = alertLife + 4*sendEvery // a person's request rests on no alert: the Watchdog is missed
+		heard = alertLife + 4*sendEvery // a person's request needs no alert: the Watchdog is missed
 	}
 	if w.sourceDead && now.Sub(w.sourceDied) > heard+looked {
 		w.fail("6: something was done to %s, and the source of its alert died at %s", node, w.sourceDied)
@@ -111,11 +112,12 @@ func (w *world) checkData(i *instance, node string, now time.Time, looked time.D
 	}
 }
 
-// lookedFor is how old what an engine has read may be when its call leaves: ten seconds at the intent, ten until it goes.
+// lookedFor is the largest age of an engine's data when its call is made: ten seconds at the
+// intent, and ten until the call.
 const lookedFor = 22 * time.Second
 
-// unsilenced is what a person's request needs of invariant 5: somebody answered, and nobody said that an alert about the
-// node is silenced or inhibited.
+// unsilenced checks invariant 5 for a person's request: an Alertmanager answered, and no answer
+// shows a silenced or inhibited alert about the node.
 func (w *world) unsilenced(i *instance, node string, now time.Time) bool {
 	for _, l := range w.looks {
 		if l.by != i || now.Sub(l.at) > 30*time.Second {
@@ -135,7 +137,7 @@ func (w *world) unsilenced(i *instance, node string, now time.Time) bool {
 	return false
 }
 
-// confirmed is invariant 5, computed here in the plainest way from what the instance was told.
+// confirmed checks invariant 5 in the simplest way, from the answers that the instance received.
 func (w *world) confirmed(i *instance, fp string, now time.Time) bool {
 	for _, l := range w.looks {
 		if l.by != i || now.Sub(l.at) > 30*time.Second {
@@ -161,7 +163,8 @@ func (w *world) confirmed(i *instance, fp string, now time.Time) bool {
 	return false
 }
 
-// attemptOf is the attempt that the intent is for: one that was given back has another intent, and is the same attempt.
+// attemptOf returns the attempt of the intent. An attempt that was given back gets another intent
+// and stays the same attempt.
 func attemptOf(intent string) string {
 	parts := strings.SplitN(intent, "-", 4)
 	return strings.Join(parts[:min(3, len(parts))], "-")

@@ -28,7 +28,8 @@ func (w *world) cures(i *instance, cur *corev1.Node, e remediations.Entry) {
 	}
 }
 
-// checkRelapsed: an alert that comes back on the same Node soon after a cure does not begin its plan anew.
+// checkRelapsed: an alert that comes back on the same Node soon after a cure does not restart the
+// plan.
 func (w *world) checkRelapsed(i *instance, cur *corev1.Node, p *remediations.Policy, next *remediations.Record) {
 	c, known := w.cured[cur.Name+"/"+p.Name]
 	if !known || c.node != cur.UID || i.offset != 0 || next.Cause.Alert == "" || time.Since(c.at)+time.Minute > p.RelapseWindow {
@@ -42,7 +43,7 @@ func (w *world) checkRelapsed(i *instance, cur *corev1.Node, p *remediations.Pol
 	}
 }
 
-// checkEnd is invariant 7.
+// checkEnd checks invariant 7.
 func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	if e.Outcome == remediations.OutcomeObserved {
 		w.checkObserved(cur, e)
@@ -54,7 +55,7 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	}
 	was := modelRegistry.ReadJournal(cur).Record
 	if e.ID == "unreadable" {
-		return // a person dropped what nobody could read
+		return // a person dropped an unreadable record
 	}
 	if o := w.orphan(e.ID); o != nil && (was == nil || was.ID != e.ID) {
 		if e.Outcome == remediations.OutcomeRecovered {
@@ -63,11 +64,11 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 		was = &o.Record
 	}
 	if e.After != "" && e.Outcome == remediations.OutcomeExhausted && len(e.Steps) == 0 {
-		return // of a plan that earlier repairs have spent nothing is left to do
+		return // earlier repairs have left nothing of the plan
 	}
 	if was == nil || was.ID != e.ID {
 		if awake := time.Since(i.asleepUntil); awake >= 0 && awake < behind && len(w.instances) > 1 {
-			return // it does not know yet that another leads, which has ended the repair of a Node that is gone
+			return // it does not know yet that a new leader has ended the repair of a deleted Node
 		}
 		w.fail("7: the repair %s ended, and %s carries no such record", e.ID, cur.Name)
 		return
@@ -80,8 +81,8 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 		w.fail("7: %s of %s, which is not Ready", e.Outcome, cur.Name)
 	}
 	w.checkGPUs(cur, e)
-	// A person may ask for a repair of a node that shows no fault: then no witness says what would have to be gone, and the node is
-	// well since it is Ready.
+	// A person may request a repair of a node that shows no fault. Then no witness names a sign
+	// that must be gone, and the node counts as healthy since it became Ready.
 	onRequest, well := strings.HasPrefix(e.Request, "remediation/"), m.wellSince
 	if onRequest && m.readySince.Before(well) {
 		well = m.readySince
@@ -105,7 +106,7 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 		if was.Intent.Before == "" || w.podOf(cur.Name) == beforeOf(was.Intent.Before).Instance {
 			w.fail("7: Recovered, and the pod of %s is the old one", cur.Name)
 		}
-	case e.Steps[len(e.Steps)-1].Name == polish.Name: // what proves it is the stranger's matter
+	case e.Steps[len(e.Steps)-1].Name == polish.Name: // the proof of this step belongs to the foreign remediation
 	case was.Intent == nil || was.Intent.BootID == cur.Status.NodeInfo.BootID:
 		w.fail("7: Recovered, and the boot ID of %s is the old one", cur.Name)
 	}
@@ -114,7 +115,7 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 		w.fail("7: %s of %s by policy %s, which is no longer configured", e.Outcome, cur.Name, e.Policy)
 		return
 	}
-	// One that broke anew since it was last looked at was well until then.
+	// A machine that broke again after the last look was healthy until then.
 	if m.broken == 0 && time.Since(well)+truncated < p.ProofFor {
 		w.fail("7: %s of %s after %s, proofFor is %s", e.Outcome, cur.Name, time.Since(well), p.ProofFor)
 	}
@@ -126,7 +127,7 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	}
 }
 
-// seenGone says that the instance was told of late that the alert is gone.
+// seenGone reports whether a recent answer to the instance shows that the alert is gone.
 func (w *world) seenGone(i *instance, alert string) bool {
 	for _, l := range w.looks {
 		if l.by != i || time.Since(l.at) > 30*time.Second {
@@ -144,7 +145,7 @@ func (w *world) seenGone(i *instance, alert string) bool {
 	return false
 }
 
-// orphan is the repair of that id, if it outlives its Node.
+// orphan returns the repair with that ID, if it outlives its Node.
 func (w *world) orphan(id string) *ledger.Orphan {
 	if l := w.book(); l != nil {
 		for i := range l.Orphans {
@@ -156,7 +157,8 @@ func (w *world) orphan(id string) *ledger.Orphan {
 	return nil
 }
 
-// checkSuccessor is invariant 7 of a replacement: the old machine is off, and the Node is another one's, which came for it.
+// checkSuccessor checks invariant 7 of a replacement: the old machine is off, and the Node belongs
+// to another machine, which replaced it.
 func (w *world) checkSuccessor(cur *corev1.Node, o *ledger.Orphan) {
 	switch {
 	case string(cur.UID) == o.UID || cur.Spec.ProviderID == o.ProviderID:

@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// inFlight are the Nodes other than this one whose record says that a repair is in flight, as the API server has them.
+// inFlight are the other Nodes whose record in the API server shows a repair in flight.
 func (w *world) inFlight(except string) (out []*corev1.Node) {
 	for _, n := range w.nodes {
 		if r := w.record(n.Name); n.Name != except && r != nil && !isPlanted(r.ID) && r.Phase.InFlight() && time.Since(r.Deadline) < remediations.OverdueFor {
@@ -20,8 +20,8 @@ func (w *world) inFlight(except string) (out []*corev1.Node) {
 	return out
 }
 
-// parked are the Nodes other than this one that are Pending after their drain, for long enough that each cache shows it: they are
-// cordoned by Drydock, and count against a Node that is not drained yet.
+// parked are the other Nodes that have been Pending after their drain for so long that each cache
+// shows it. Drydock has cordoned them, and they count against a Node that is not drained yet.
 func (w *world) parked(except string) (out []*corev1.Node) {
 	for _, n := range w.nodes {
 		r := w.record(n.Name)
@@ -39,8 +39,9 @@ func isParked(n *corev1.Node) bool {
 		slices.ContainsFunc(r.Undo, func(u remediations.Undo) bool { return u.Kind == remediations.UndoCordon })
 }
 
-// checkLimits is invariant 3, computed in the plainest way from what is really in flight. A share is that of the fleet
-// as it is or as the engine's cache has it: a Node may have come or gone a moment ago.
+// checkLimits checks invariant 3 in the simplest way, from the repairs really in flight. A share is
+// of the fleet as it is, or as the engine's cache has it: a Node may have appeared or gone a moment
+// ago.
 func (w *world) checkLimits(i *instance, cur *corev1.Node, next *remediations.Record) {
 	l, flying := i.config.Limits, w.inFlight(cur.Name)
 	busy := flying
@@ -87,12 +88,13 @@ func (w *world) checkLimits(i *instance, cur *corev1.Node, next *remediations.Re
 	w.checkSlot(cur, next)
 }
 
-// checkSlot is the fence: a Node has its slot in the ledger before its intent. Of two engines that begin on one Node at
-// once the slot may bear the other's name: the Node's resourceVersion decides between them.
+// checkSlot checks the fence: a Node has its slot in the ledger before its intent. If two engines
+// begin on one Node at once, the slot may have the other's name: the Node's resourceVersion decides
+// between them.
 func (w *world) checkSlot(cur *corev1.Node, next *remediations.Record) {
 	l := w.book()
 	if l == nil {
-		return // a person deleted or spoilt it a moment ago
+		return // a person deleted or damaged the ledger a moment ago
 	}
 	has := func(s ledger.Slot) bool { return s.Kind == "" && s.Node == cur.Name }
 	if !slices.ContainsFunc(l.Slots, has) {
@@ -103,7 +105,7 @@ func (w *world) checkSlot(cur *corev1.Node, next *remediations.Record) {
 	}
 }
 
-// controlPlaneLeft counts the Ready control-plane nodes other than this one, as they were then.
+// controlPlaneLeft counts the Ready control-plane nodes other than this one at that time.
 func (w *world) controlPlaneLeft(except string, then time.Time) int {
 	latest := map[string]*corev1.Node{}
 	for _, e := range w.events {
@@ -123,7 +125,8 @@ func (w *world) controlPlaneLeft(except string, then time.Time) int {
 	return left
 }
 
-// judge notes, after every change of a Node's health, since when a scope is unhealthier than its breaker lets be.
+// judge notes, after every change of a Node's health, since when a scope exceeds the limit of its
+// breaker.
 func (w *world) judge() {
 	type census struct{ nodes, down int }
 	zones, total := map[string]census{}, census{}
@@ -144,7 +147,8 @@ func (w *world) judge() {
 			w.overSince[scope] = time.Now()
 		}
 	}
-	// One zone may be taken out of the cluster's count: it is over only if it would be without any one of them.
+	// One zone may be left out of the cluster's count. So the cluster exceeds its limit only if it
+	// does so without any one of its zones.
 	cluster := over(total)
 	for zone, z := range zones {
 		note("zone/"+zone, len(zones) > 1 && over(z))
@@ -153,12 +157,12 @@ func (w *world) judge() {
 	note(ledger.ScopeCluster, cluster)
 }
 
-// checkWide is what must hold of a step that changes the whole cluster: so many nodes have the fault, or had it when that was
-// last looked at, and no other repair changed the cluster a short while ago.
+// checkWide checks a step that changes the whole cluster. Enough nodes have the fault, or had it at
+// the last look. No other repair changed the cluster a short while ago.
 func (w *world) checkWide(i *instance, next *remediations.Record) {
 	sick := 0
 	for _, m := range w.machines {
-		quiet := m.silenced && m.silencedHere == 0 // who has not heard of a silence counts the node
+		quiet := m.silenced && m.silencedHere == 0 // an engine that has not read of a silence counts the node
 		if (m.faulty() || m.firing() || time.Since(m.since) < lookedFor+alertTail) && !quiet {
 			sick++
 		}
@@ -173,7 +177,7 @@ func (w *world) checkWide(i *instance, next *remediations.Record) {
 	w.wide = ledger.Begun{Repair: next.ID, At: time.Now()}
 }
 
-// checkBreaker is the storm guard, once by what is so and once by what the ledger says of it.
+// checkBreaker checks the storm guard, once against the real state and once against the ledger.
 func (w *world) checkBreaker(cur *corev1.Node, next *remediations.Record) {
 	for _, scope := range []string{ledger.ScopeCluster, "zone/" + cur.Labels["zone"]} {
 		if since, over := w.overSince[scope]; over && time.Since(since) > behind {
@@ -190,7 +194,7 @@ func (w *world) checkBreaker(cur *corev1.Node, next *remediations.Record) {
 		case ledger.BreakerHalfOpen:
 			others := w.inFlight(cur.Name)
 			others = slices.DeleteFunc(others, func(n *corev1.Node) bool {
-				wide := modelConfig().Remediation(w.record(n.Name).Step.Name).ClusterWide // which no breaker holds
+				wide := modelConfig().Remediation(w.record(n.Name).Step.Name).ClusterWide // no breaker holds such a step
 				return wide || (scope != ledger.ScopeCluster && n.Labels["zone"] != cur.Labels["zone"])
 			})
 			if len(others) > 0 || b.Trial != next.ID {

@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// remake makes the Node again on that machine, with all annotations, labels, taints and the cordon of the old Node, as a backup or
-// GitOps does.
+// remake creates the Node again on that machine, with the old Node's annotations, labels, taints
+// and cordon, as a backup or GitOps does.
 func (w *world) remake(name, providerID string) {
 	was, before := w.nodes[name], w.machines[name]
 	if was == nil {
@@ -27,7 +27,7 @@ func (w *world) remake(name, providerID string) {
 		w.paused[name] = since
 	}
 	m := w.machines[name]
-	m.announcedBy = map[string]string{} // nothing says any more who set what
+	m.announcedBy = map[string]string{} // no managedFields show any more which manager set what
 	if m.cordonedBy = ""; was.Spec.Unschedulable {
 		m.cordonedBy = "a backup"
 	}
@@ -43,7 +43,7 @@ func repairOf(intent string) string {
 	return id
 }
 
-// checkMachine: a record speaks of the machine of its first step, as long as it is written.
+// checkMachine: a record stays about the machine of its first step, as long as it is written.
 func (w *world) checkMachine(cur *corev1.Node, c NodeChange) {
 	for key, value := range c.Annotations {
 		if !strings.HasPrefix(key, remediations.RepairPrefix) || value == nil {
@@ -51,7 +51,7 @@ func (w *world) checkMachine(cur *corev1.Node, c NodeChange) {
 		}
 		r, err := modelRegistry.DecodeRecord(*value)
 		if err != nil || r.Intent == nil || isPlanted(r.ID) {
-			continue // checkRecord says the first, before its first step a repair has done nothing to any machine, and a planted record names none
+			continue // no record: see checkRecord; no step: no machine was changed; planted: names no machine
 		}
 		switch of, known := w.of[r.ID]; {
 		case !known:
@@ -62,8 +62,8 @@ func (w *world) checkMachine(cur *corev1.Node, c NodeChange) {
 	}
 }
 
-// ofAnotherMachine says that the entry is the end of a repair of another machine, and holds that against what it says. A repair that
-// replaces its machine ends on the machine that came.
+// ofAnotherMachine reports whether the entry is the end of another machine's repair, and checks
+// what the entry then contains. A repair that replaces its machine ends on the new machine.
 func (w *world) ofAnotherMachine(cur *corev1.Node, e remediations.Entry) bool {
 	of, known := w.of[e.ID]
 	if !known || of == cur.Spec.ProviderID || w.orphan(e.ID) != nil {

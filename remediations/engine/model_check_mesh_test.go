@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// checkLeaderWrite is what must hold when the record of a leader's repair is written.
+// checkLeaderWrite checks a write of a leader repair's record.
 func (w *world) checkLeaderWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	v := c.Annotations[remediations.LocationKey]
 	if v == nil {
@@ -43,8 +43,8 @@ func (w *world) checkLeaderWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	}
 }
 
-// sameIntent says that the record has the intent that it had. One whose attempt was given back gets a name when the repair goes on
-// without it, which is no new intent.
+// sameIntent reports whether the record has the same intent as before. An attempt that was given
+// back gets a name when the repair continues without it; that is not a new intent.
 func sameIntent(was, next *remediations.Record) bool {
 	if was == nil || was.Intent == nil {
 		return false
@@ -53,7 +53,7 @@ func sameIntent(was, next *remediations.Record) bool {
 	return named || was.Intent.ID == next.Intent.ID
 }
 
-// involved are the nodes that a leader's repair keeps others off.
+// involved are the nodes that a leader's repair keeps free of other repairs.
 func involved(node string, r *remediations.Record) []string {
 	out := []string{node}
 	for _, m := range r.Moves {
@@ -69,7 +69,7 @@ func (w *world) leadersInFlight(except string) map[string]*remediations.Record {
 	return out
 }
 
-// checkLeaderIntent is what must hold of a new one.
+// checkLeaderIntent checks a new intent.
 func (w *world) checkLeaderIntent(i *instance, cur *corev1.Node, was, next *remediations.Record) {
 	p, where := i.config.Policy(next.Policy), w.mesh.places[next.Location]
 	if p == nil || where == nil {
@@ -124,7 +124,8 @@ func (w *world) checkLeaderIntent(i *instance, cur *corev1.Node, was, next *reme
 	w.checkTurn(i, cur, was, next)
 }
 
-// checkTurn is the fence: the slot in the ledger, and the time between two repairs of one location's leader.
+// checkTurn checks the fence: the slot in the ledger, and the time between two repairs of one
+// location's leader.
 func (w *world) checkTurn(i *instance, cur *corev1.Node, was, next *remediations.Record) {
 	if l := w.book(); l != nil {
 		if !slices.ContainsFunc(l.Slots, func(s ledger.Slot) bool {
@@ -151,7 +152,7 @@ func (w *world) checkTurn(i *instance, cur *corev1.Node, was, next *remediations
 	}
 }
 
-// checkMove is what must hold when a move leaves: invariants 1, 2, 4, 5, 6, 9.
+// checkMove checks a move when it begins: invariants 1, 2, 4, 5, 6, 9.
 func (w *world) checkMove(i *instance, m remediations.Move) {
 	now := time.Now()
 	for _, n := range []string{m.From, m.To} {
@@ -205,8 +206,8 @@ func (w *world) checkMove(i *instance, m remediations.Move) {
 	}
 }
 
-// checkKey is what must hold when a move writes a key, the first or a later one: the intent still stands, is as young as a
-// call may be, and nobody has put in a word.
+// checkKey checks a move when it writes a key, the first or a later one. The intent still stands
+// and is young enough for a call, and no person has stopped it.
 func (w *world) checkKey(i *instance, m remediations.Move) {
 	now := time.Now()
 	on, r := w.intended(m)
@@ -227,8 +228,8 @@ func (w *world) checkKey(i *instance, m remediations.Move) {
 	}
 }
 
-// intended is the record with the youngest intent of moving the leadership there: an older one, long exhausted, may have
-// had the same successor.
+// intended returns the record with the youngest intent of moving the leadership there. An older
+// one, long exhausted, may have had the same successor.
 func (w *world) intended(m remediations.Move) (on string, youngest *remediations.Record) {
 	for n, r := range w.leaderRecords() {
 		if r.Location == m.Location && r.Intent != nil && r.Intent.Successor == m.To && (youngest == nil || r.Intent.At.After(youngest.Intent.At)) {
@@ -238,7 +239,7 @@ func (w *world) intended(m remediations.Move) (on string, youngest *remediations
 	return on, youngest
 }
 
-// checkBack is what must hold when a move is put back: invariants 1, 2, 9.
+// checkBack checks that a move may be put back: invariants 1, 2, 9.
 func (w *world) checkBack(i *instance, m remediations.Move) {
 	for n, r := range w.leaderRecords() {
 		if r.Back == nil || !slices.ContainsFunc(r.Moves, func(x remediations.Move) bool { return x.To == m.To && x.Location == m.Location }) {
@@ -260,14 +261,15 @@ func (w *world) checkBack(i *instance, m remediations.Move) {
 	w.fail("8: a move of the leader of %s to %s is put back, and no record says so", m.Location, m.To)
 }
 
-// checkPutBack is invariant 8: the keys are as they were before the repair, unless somebody else changed one.
+// checkPutBack checks invariant 8: the keys are as they were before the repair, unless another
+// writer changed one.
 func (w *world) checkPutBack(r *remediations.Record) {
 	if before := w.mesh.before[r.ID]; before != nil && !w.mesh.touched[r.Location] && !maps.Equal(before, w.keys(r.Location)) {
 		w.fail("8: the leader's repair %s says that it put everything back: the keys were %v, and are %v", r.ID, before, w.keys(r.Location))
 	}
 }
 
-// checkLeaderEnd is invariant 7 for a leader.
+// checkLeaderEnd checks invariant 7 for a leader.
 func (w *world) checkLeaderEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	w.mesh.ended = append(w.mesh.ended, e)
 	was := modelRegistry.ReadJournal(cur).Records[remediations.LocationKey]
@@ -296,7 +298,7 @@ func (w *world) checkLeaderEnd(i *instance, cur *corev1.Node, e remediations.Ent
 	}
 }
 
-// checkNodeIntent: a node's repair and a leader's with that node in it exclude each other.
+// checkNodeIntent: a node's repair and a leader's repair that involves the node exclude each other.
 func (w *world) checkNodeIntent(name string) {
 	if w.mesh == nil {
 		return

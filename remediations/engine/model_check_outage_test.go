@@ -15,12 +15,12 @@ import (
 // The clause about providers that do not answer: no step is skipped because of a provider's outage.
 
 const (
-	// outageSays is what the provider says of all machines, muteSays what it says of one.
+	// outageSays is the provider's error about all machines, muteSays its error about one machine.
 	outageSays = "the API does not answer"
 	muteSays   = "the controller of the machine does not answer"
 )
 
-// ofAll and ofMachine are errors of calls that say whom they concern.
+// ofAll and ofMachine are errors of calls that report which machines they concern.
 type (
 	ofAll     struct{ error }
 	ofMachine struct{ error }
@@ -33,7 +33,8 @@ func (ofAll) Survey() remediations.Survey {
 }
 func (ofMachine) Survey() remediations.Survey { return remediations.Survey{Unreached: true} }
 
-// answerGiven is one to a question about a node's machine. alone: the machine alone cannot be reached.
+// answerGiven is an answer to a question about a node's machine. alone: only this machine cannot be
+// reached.
 type answerGiven struct {
 	at    time.Time
 	by    *instance
@@ -46,7 +47,8 @@ type tryMade struct {
 	alone   bool
 }
 
-// tried notes what an attempt came to. One that is made again within its call counts once, by its last answer.
+// tried notes the result of an attempt. An attempt that is repeated within its call counts once,
+// with its last answer.
 func (w *world) tried(m Machine, err error) {
 	of := ofMachine{}
 	now := tryMade{m.Attempt, errors.As(err, &of)}
@@ -57,8 +59,9 @@ func (w *world) tried(m Machine, err error) {
 	w.tries[m.Node] = append(all, now)
 }
 
-// checkPassed: a step whose provider must be reached is skipped only where the plan says so, and where the machine alone was out of
-// reach for ten minutes or five calls. Answers that another process got may not be on record, so they end nothing here.
+// checkPassed: a step whose provider must be reached is skipped only if the plan allows it, and if
+// the machine alone was unreachable for ten minutes or five calls. Answers to another process may
+// not be on record, so they end nothing here.
 func (w *world) checkPassed(i *instance, cur *corev1.Node, was, next *remediations.Record) {
 	before := 0
 	if was != nil && was.ID == next.ID {
@@ -87,7 +90,7 @@ func (w *world) checkPassed(i *instance, cur *corev1.Node, was, next *remediatio
 	}
 }
 
-// outageKnockOuts take away what keeps a provider's outage from being taken for a machine's.
+// outageKnockOuts remove the clauses that distinguish a provider's outage from a machine's.
 func outageKnockOuts() map[string]knockOut {
 	mute := func(w *world) { w.mood, w.mute = providerMood{}, "n0" }
 	config := func(c *remediations.Config) { *c = *continues() }
@@ -174,7 +177,8 @@ func outageKnockOuts() map[string]knockOut {
 	}
 }
 
-// mutedSince is since when each answer to a question said that the machine alone cannot be reached, as far as somebody asked.
+// mutedSince returns since when every answer to a question showed that the machine alone cannot be
+// reached.
 func (w *world) mutedSince(i *instance, node string) time.Time {
 	since := time.Now()
 	all := w.answers[node]

@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// checkSidecarWrite is what must hold when a sidecar's record is written.
+// checkSidecarWrite checks a write of a sidecar's record.
 func (w *world) checkSidecarWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	for k, v := range c.Annotations {
 		if !strings.HasPrefix(k, remediations.RepairPrefix+"sidecar-") || v == nil {
@@ -35,7 +35,8 @@ func (w *world) checkSidecarWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	}
 }
 
-// checkApprovalGivenBack: what is taken off the record never reached the sidecar, and counts as no attempt.
+// checkApprovalGivenBack: an approval that is removed from the record never reached the sidecar,
+// and does not count as an attempt.
 func (w *world) checkApprovalGivenBack(was, next *remediations.Record) {
 	if was == nil {
 		w.fail("4: an attempt of %s was given back that was on no record", next.ID)
@@ -51,7 +52,7 @@ func (w *world) checkApprovalGivenBack(was, next *remediations.Record) {
 	}
 }
 
-// checkSidecarIntent is what must hold of a new one.
+// checkSidecarIntent checks a new intent.
 func (w *world) checkSidecarIntent(i *instance, cur *corev1.Node, was, next *remediations.Record) {
 	p, g := i.config.Policy(next.Policy), w.pod(next.Pod.Name)
 	since, held := w.paused[cur.Name]
@@ -101,7 +102,7 @@ func (w *world) inFlightHere(n *corev1.Node) bool {
 	return r != nil && r.Phase.InFlight()
 }
 
-// checkSidecarState counts those under repair, where one engine alone has led.
+// checkSidecarState counts the sidecars under repair, if one engine alone has led.
 func (w *world) checkSidecarState(i *instance) {
 	if w.gates == nil {
 		return
@@ -113,7 +114,7 @@ func (w *world) checkSidecarState(i *instance) {
 	}
 }
 
-// checkApproval is what must hold when a sidecar hears of a task: invariants 1, 2, 4, 5, 6, 9.
+// checkApproval checks a task when a sidecar receives it: invariants 1, 2, 4, 5, 6, 9.
 func (w *world) checkApproval(i *instance, a Approval) {
 	now := time.Now()
 	w.checkName(a.Node)
@@ -122,7 +123,7 @@ func (w *world) checkApproval(i *instance, a Approval) {
 		return // deleted since its intent was written
 	}
 	r := modelRegistry.ReadJournal(n).Records[remediations.SidecarKey(a.Pod)]
-	// Another leader may have settled it since the last look at it.
+	// Another leader may have settled the attempt since the last look.
 	if r == nil || !r.Phase.InFlight() || r.Intent.Task != a.Task {
 		w.fail("4: an approval of %s with the task %s, which is on no record", a.Pod, a.Task)
 		return
@@ -163,7 +164,7 @@ func (w *world) checkApproval(i *instance, a Approval) {
 	}
 }
 
-// checkSidecarEnd is invariant 7 for a sidecar.
+// checkSidecarEnd checks invariant 7 for a sidecar.
 func (w *world) checkSidecarEnd(cur *corev1.Node, e remediations.Entry) {
 	w.gates.ended = append(w.gates.ended, e)
 	was := modelRegistry.ReadJournal(cur).Records[remediations.RepairPrefix+e.Target]

@@ -15,22 +15,23 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Each violation begins with the number of DESIGN's invariant, or with the name of the guard that let it pass.
+// Each violation begins with the number of DESIGN's invariant, or with the name of the guard that
+// let it pass.
 
-// truncated is what a record's times lose: it keeps whole seconds.
+// truncated is what a record's times lose, because the record keeps whole seconds.
 const truncated = time.Second
 
-// behind is how long what an engine knows may lag behind what is so: its cache's three seconds, and a pass.
+// behind is how far an engine's knowledge may lag: its cache's three seconds, and a pass.
 const behind = 5 * time.Second
 
-// checkName is invariant 10: a name that was never a Node's reaches no port.
+// checkName checks invariant 10: a name that was never a Node's reaches no port.
 func (w *world) checkName(name string) {
 	if !w.known[name] {
 		w.fail("10: the name %q reached a port, and no Node ever bore it", name)
 	}
 }
 
-// checkStops: what one machine answers stops no policy.
+// checkStops: one machine's answers stop no policy.
 func (w *world) checkStops(data map[string]string) {
 	l, err := ledger.Decode(data)
 	if err != nil {
@@ -43,7 +44,7 @@ func (w *world) checkStops(data map[string]string) {
 	}
 }
 
-// checkWrite asks of every write to a Node whether it may be.
+// checkWrite checks whether a write to a Node is allowed.
 func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	for k, v := range c.Annotations {
 		switch {
@@ -53,12 +54,12 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 		case k == remediations.BreakGlassKey && v == nil:
 			w.mended(cur)
 		case k == remediations.PauseKey && v != nil && cur.Annotations[k] == "" && len(cur.Annotations[remediations.CancelKey]) != 6:
-			w.paused[cur.Name] = time.Now() // somebody wanted something to stop, and could not write it
+			w.paused[cur.Name] = time.Now() // the writer wanted Drydock to stop, and made a mistake
 		case k == remediations.PauseKey && v == nil:
 			if p, err := remediations.ParsePause(cur.Annotations[k]); err != nil || p.Until.IsZero() || time.Now().Before(p.Until) {
 				w.fail("9: the pause %q of %s was removed before its time", cur.Annotations[k], cur.Name)
 			}
-		case k == noScaleDown || k == noDisrupt: // checkAnnouncements
+		case k == noScaleDown || k == noDisrupt: // see checkAnnouncements
 		default:
 			w.fail("1: wrote %s on %s, which is not Drydock's", k, cur.Name)
 		}
@@ -105,11 +106,12 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	}
 }
 
-// checkRelapse: in a history to which nothing is added, nothing changes but that a cure has relapsed, or that a person has reset the machine.
+// checkRelapse: if nothing is added to a history, it changes only because a cure relapsed or a
+// person reset the machine.
 func (w *world) checkRelapse(cur *corev1.Node, old, next []remediations.Entry) {
 	for i := range next {
 		if i < len(old) {
-			next[i].Left = old[i].Left // what the ended repair left on the Node may be taken back
+			next[i].Left = old[i].Left // what the ended repair left on the Node may be undone
 			if _, resets := cur.Annotations[remediations.ResetKey]; resets && next[i].Reset {
 				next[i].Reset = old[i].Reset
 			}
@@ -129,10 +131,12 @@ func (w *world) checkRelapse(cur *corev1.Node, old, next []remediations.Entry) {
 	}
 }
 
-// wrong says that a clock that was ahead wrote the time: who has a right one may set it right.
+// wrong reports whether a clock that was ahead wrote the time. A process with a correct clock may
+// correct that time.
 func wrong(t time.Time) bool { return time.Until(t) > 30*time.Second }
 
-// checkLabel: after each write of a record the label says what the records say, of which one that cannot be read says nothing.
+// checkLabel: after each write of a record the label matches the records. An unreadable record
+// gives no label.
 func (w *world) checkLabel(cur *corev1.Node, c NodeChange) {
 	_, node := c.Annotations[remediations.NodeRepairKey]
 	_, leader := c.Annotations[remediations.LocationKey]
@@ -148,7 +152,8 @@ func (w *world) checkLabel(cur *corev1.Node, c NodeChange) {
 	}
 }
 
-// checkCordon is invariants 1 and 8. What Drydock did while it enforced it takes back in observe mode, too.
+// checkCordon checks invariants 1 and 8. In observe mode, too, Drydock undoes what it did while it
+// enforced.
 func (w *world) checkCordon(i *instance, cur *corev1.Node, c NodeChange) {
 	if c.Unschedulable == nil {
 		return
@@ -179,7 +184,7 @@ func (i *instance) enforces(policy string) bool {
 	return p != nil && p.Mode == remediations.ModeEnforce
 }
 
-// checkRecord is what must hold when a record is written: invariants 1, 2, 4, 8, 9, and the limits of a new intent.
+// checkRecord checks a write of a record: invariants 1, 2, 4, 8, 9, and the limits of a new intent.
 func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 	v := c.Annotations[remediations.NodeRepairKey]
 	if v == nil {
@@ -203,7 +208,7 @@ func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 	}
 	again := was != nil && was.Phase == remediations.PhasePending && next.Phase == remediations.PhaseActing // a drain that was held
 	if _, resets := cur.Annotations[remediations.ResetKey]; resets && next.Intent != nil {
-		w.gpusAt[next.ID] = next.Intent.GPUs // a person accepts the GPUs that are there
+		w.gpusAt[next.ID] = next.Intent.GPUs // a person accepts the number of GPUs
 	}
 	if next.Intent == nil || (sameIntent(was, next) && !again) {
 		return
@@ -229,11 +234,12 @@ func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 	w.checkIntent(i, cur, was, next)
 }
 
-// checkIntent is what the guards promise of a new intent, beyond what holds for every side effect.
+// checkIntent checks what the guards promise of a new intent, beyond what holds for every side
+// effect.
 func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediations.Record) {
 	p := i.config.PolicyOf(next.Policy, cur)
 	if p == nil {
-		return // said by checkRecord
+		return // checkRecord reports it
 	}
 	machine := ledger.Machine(cur)
 	if was == nil || was.ID != next.ID || was.Intent == nil {
@@ -242,8 +248,9 @@ func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediatio
 		}
 		w.checkRelapsed(i, cur, p, next)
 		w.gpusAt[next.ID], _ = strconv.Atoi(cur.Labels[signs.GPUCountLabel])
-		// An alert that began anew a moment ago, after the last look, is still the one that was looked at; and one whose source
-		// says that it began long ago is as old as Drydock's sight of it, whether or not it was over for a moment in between.
+		// An alert that began again after the last look still counts as the alert of that look. If
+		// its source claims that it began long ago, it is as old as Drydock's first reading of it,
+		// even if it ended for a moment in between.
 		seen, _ := remediations.DecodeAlert(remediations.AlertPrefix+next.Cause.Alert, cur.Annotations[remediations.AlertPrefix+next.Cause.Alert])
 		m := w.machines[cur.Name]
 		anew := (m.backdated || time.Since(m.since) < lookedFor) && !seen.ReceivedAt.IsZero() && time.Since(seen.ReceivedAt)+truncated >= p.For
@@ -280,7 +287,7 @@ func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediatio
 	}
 }
 
-// checkState is invariant 11, of all Nodes at once.
+// checkState checks invariant 11, for all Nodes at once.
 func (w *world) checkState() {
 	for _, n := range w.nodes {
 		alerts, size := 0, 0
@@ -298,7 +305,8 @@ func (w *world) checkState() {
 	}
 }
 
-// overdue is invariant 7's last sentence: no phase but Exhausted outlives its deadline by more than a pass.
+// overdue checks the last sentence of invariant 7: no phase but Exhausted outlives its deadline by
+// more than a pass.
 func (w *world) overdue(slack time.Duration) {
 	for name := range w.nodes {
 		w.checkPlaceOf(name, slack)

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/announce"
 )
 
-// shows has the Nodes' conditions say what Drydock does, too.
+// shows also makes Drydock report in the Nodes' conditions what it does.
 func shows(c *remediations.Config) { c.Conditions = true }
 
 // Show is the port that writes on nodes/status.
@@ -44,7 +44,7 @@ func (i *instance) Show(ctx context.Context, n *corev1.Node) (*corev1.Node, erro
 	return i.w.nodes[n.Name].DeepCopy(), nil
 }
 
-// keepShowing is what the leader does beside the loop, for what Show could not.
+// keepShowing retries beside the loop, as the leader does, what Show could not write.
 func (i *instance) keepShowing(ctx context.Context) {
 	for ctx.Err() == nil {
 		time.Sleep(5 * time.Second)
@@ -60,8 +60,8 @@ func (i *instance) keepShowing(ctx context.Context) {
 	}
 }
 
-// checkConditions is invariants 1 and 8 of the conditions: Drydock sets one only where there is none, and only for a repair that acts;
-// and removes no other than its own.
+// checkConditions checks invariants 1 and 8 of the conditions. Drydock sets a condition only if
+// there is none, and only for a repair that acts. It removes only its own.
 func (w *world) checkConditions(i *instance, cur *corev1.Node, set []corev1.NodeCondition, remove []corev1.NodeConditionType) {
 	r := remediations.ReadJournal(cur).Record
 	for _, c := range set {
@@ -88,14 +88,14 @@ func conditionOf(n *corev1.Node, of corev1.NodeConditionType) *corev1.NodeCondit
 	return nil
 }
 
-// others is a condition that somebody else sets.
+// others is a condition that another system sets.
 func others(of corev1.NodeConditionType, status corev1.ConditionStatus) corev1.NodeCondition {
 	return corev1.NodeCondition{Type: of, Status: status, Reason: "AdminRequested"}
 }
 
 func isOthers(c corev1.NodeCondition) bool { return c.Reason == "AdminRequested" }
 
-// condition puts the condition on the node.
+// condition sets the condition on the node.
 func (w *world) condition(node string, c corev1.NodeCondition) {
 	w.edit(node, func(n *corev1.Node) {
 		n.Status.Conditions = append(slices.DeleteFunc(slices.Clone(n.Status.Conditions), func(was corev1.NodeCondition) bool { return was.Type == c.Type }), c)

@@ -14,7 +14,7 @@ import (
 
 var modelKinds = []*remediations.TargetKind{&location.Kind, &sidecar.Kind}
 
-// modelRegistry has the remediations that Drydock ships, and one of a stranger.
+// modelRegistry has the remediations that Drydock ships, and one foreign remediation.
 var modelRegistry = remediations.Registry{polish.Name: polish}
 
 // modelConfig is one policy that reboots twice, on a fleet that repairs one node at a time.
@@ -54,7 +54,8 @@ func wholeConfig() *remediations.Config {
 	return c
 }
 
-// kubeletDown is a milder policy: its plan begins with a restart of the kubelet, of which nobody knows a proof.
+// kubeletDown is a milder policy: its plan begins with a restart of the kubelet, which has no
+// proof.
 func kubeletDown(c *remediations.Config) *remediations.Policy {
 	match, err := labels.NewMatcher(labels.MatchEqual, "remediation", "kubelet-down")
 	if err != nil {
@@ -66,7 +67,7 @@ func kubeletDown(c *remediations.Config) *remediations.Policy {
 	return &p
 }
 
-// anyConfig is any that an operator might write.
+// anyConfig returns any configuration that an operator might write.
 func anyConfig(t *rapid.T) *remediations.Config {
 	c := modelConfig()
 	p := c.Policies[0]
@@ -121,7 +122,8 @@ func anyConfig(t *rapid.T) *remediations.Config {
 	return c
 }
 
-// otherConfig is what a restart may bring: a policy renamed, removed, with a shorter plan, or only observing.
+// otherConfig is a configuration that a restart may bring: a policy renamed, removed, with a
+// shorter plan, or only observing.
 func otherConfig(t *rapid.T, old *remediations.Config) *remediations.Config {
 	c, p := *old, *old.Policies[0]
 	c.Policies = append([]*remediations.Policy{&p}, old.Policies[1:]...)

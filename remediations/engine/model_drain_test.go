@@ -12,20 +12,21 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// overdue is how long a pod on a dead machine is waited for.
+// overdue is how long a drain waits for a pod on a dead machine.
 const overdue = time.Minute
 
-// podsOf are the pods of one machine that a drain moves. blocked: a budget lets none of them go. forever: the evicted
-// ones do not end, though the machine lives. refused: one of them may not be evicted, and trying again would not change that.
+// podsOf are the pods of one machine that a drain moves. blocked: a budget allows no eviction.
+// forever: evicted pods do not end, although the machine is up. refused: one pod must not be
+// evicted, and retrying does not change that.
 type podsOf struct {
 	left                      int
 	blocked, forever, refused bool
 }
 
-// drainer evicts a node's pods, one a second, as long as the budget lets it.
+// drainer evicts a node's pods, one a second, while the budget allows it.
 type drainer struct{ *instance }
 
-// Work is the drain. What it evicted stays evicted, whoever goes on.
+// Work is the drain. Evicted pods stay evicted, whichever process continues.
 func (d drainer) Work(ctx context.Context, m Machine, mayStill func() error, tell func(note, blocked string)) error {
 	d.enter("drain", false)
 	d.w.do(func() {
@@ -70,7 +71,8 @@ func (d drainer) Work(ctx context.Context, m Machine, mayStill func() error, tel
 	}
 }
 
-// pods looks at the node as it is: another one of its name is not drained, and one that is not cordoned neither.
+// pods reads the node as it is. It does not drain another node with the same name, or a node that
+// is not cordoned.
 func (d drainer) pods(m Machine) (podsOf, error) {
 	d.enter("pods", false)
 	d.w.mu.Lock()
@@ -101,7 +103,7 @@ func (d drainer) evict(ctx context.Context, m Machine) {
 	d.leave(fatal)
 }
 
-// awake waits until the process is: of one that is suspended all goroutines are.
+// awake waits until the process is awake: when a process is suspended, all its goroutines are.
 func (i *instance) awake() {
 	time.Sleep(time.Until(at(i.w, func() time.Time { return i.asleepUntil })))
 }
@@ -114,10 +116,12 @@ func (w *world) ending(m Machine) time.Duration {
 	return overdue
 }
 
-// noticed is how long an engine may take to see what ends a drain: what it knows is behind, and a second for the drain.
+// noticed is how long an engine may take to notice what ends a drain: its data lags, and the drain
+// takes a second.
 const noticed = behind + time.Second
 
-// checkEviction is what must hold whenever a pod is evicted: invariants 1, 4, 5, 6, 8, 9, and that no storm is seen.
+// checkEviction checks every eviction of a pod: invariants 1, 4, 5, 6, 8, 9, and that there is no
+// storm.
 func (w *world) checkEviction(i *instance, m Machine) {
 	w.checkName(m.Node)
 	now, n := time.Now(), w.nodes[m.Node]
@@ -134,7 +138,7 @@ func (w *world) checkEviction(i *instance, m Machine) {
 		w.fail("4: an eviction on %s, where no drain is on record since %s", m.Node, since)
 	case !i.cancelled.IsZero() && now.Sub(i.cancelled) > time.Second:
 		w.fail("4: an eviction on %s by a process that lost its lead at %s", m.Node, i.cancelled)
-	case r == nil: // it ended a moment ago
+	case r == nil: // the repair ended a moment ago
 	case !i.enforces(r.Policy):
 		w.fail("1: an eviction on %s in observe mode", m.Node)
 	case !n.Spec.Unschedulable && long(w.uncordoned[m.Node]):
@@ -162,11 +166,11 @@ func (w *world) checkEviction(i *instance, m Machine) {
 	}
 }
 
-// drainLooked is how old what a drain rests on may be: MaxStaleness, and a pass.
+// drainLooked is the largest age of a drain's data: MaxStaleness, and a pass.
 const drainLooked = 32 * time.Second
 
-// checkDrainWord is invariant 5 of an eviction: somebody confirmed its cause in the last thirty seconds, and the last
-// that was heard is not that somebody wants it to stop.
+// checkDrainWord checks invariant 5 of an eviction. An Alertmanager confirmed its cause in the last
+// thirty seconds, and the latest answer does not stop the drain.
 func (w *world) checkDrainWord(i *instance, m Machine, r *remediations.Record, now time.Time) {
 	confirmed := func(at time.Time) bool {
 		if r.Cause.Request != "" {
@@ -189,7 +193,8 @@ func (w *world) checkDrainWord(i *instance, m Machine, r *remediations.Record, n
 	}
 }
 
-// draining is the record by which the machine's Node is drained, now; else since when it is not.
+// draining returns the record whose drain runs on the machine's Node now. Otherwise it returns
+// since when none does.
 func (w *world) draining(m Machine) (r *remediations.Record, since time.Time) {
 	by := func(n *corev1.Node) *remediations.Record {
 		if n == nil || string(n.UID) != m.UID {

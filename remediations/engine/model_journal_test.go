@@ -61,7 +61,8 @@ func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*co
 	return i.w.nodes[n.Name].DeepCopy(), nil
 }
 
-// adopt takes an alert that only the poll saw, as the receiver beside the engine does, but writes it at once or not at all.
+// adopt takes an alert that only the poll found, as the receiver beside the engine does. It writes
+// the alert at once or not at all.
 func (i *instance) adopt(ctx context.Context, n *corev1.Node, a remediations.Alert) bool {
 	i.w.mu.Lock()
 	i.w.checkName(n.Name)
@@ -136,7 +137,7 @@ func (i *instance) OwnsCordon(_ context.Context, node string) (bool, error) {
 	return m.cordonedBy == "drydock" || i.w.lies.ownsEveryCordon, nil
 }
 
-// SetBy: in this world people use kubectl, and the clock of the API server is right.
+// SetBy: in this world people use kubectl, and the clock of the API server is correct.
 func (i *instance) SetBy(_ context.Context, node, annotation string) (string, time.Time, error) {
 	i.enter("setBy", false)
 	i.w.mu.Lock()

@@ -27,7 +27,7 @@ func (l ledgerPort) Load(context.Context) (map[string]string, string, error) {
 	return maps.Clone(l.w.ledger), strconv.Itoa(l.w.ledgerRV), nil
 }
 
-// errTooLong is what the API server says of a ConfigMap of more than 1 MiB.
+// errTooLong is the API server's error for a ConfigMap of more than 1 MiB.
 var errTooLong = errors.New("ConfigMap is invalid: []: Too long: may not be more than 1048576 bytes")
 
 func tooLong(data map[string]string) bool {
@@ -81,7 +81,7 @@ func (l ledgerPort) Save(ctx context.Context, data map[string]string, version st
 	return strconv.Itoa(l.w.ledgerRV), nil
 }
 
-// arrive is a replica's PATCH: it knows of no version, and makes no ledger.
+// arrive is a replica's PATCH: it ignores the version, and creates no ledger.
 func (w *world) arrive(at time.Time) {
 	if w.ledger == nil {
 		return

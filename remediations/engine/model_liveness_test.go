@@ -11,8 +11,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// live is the liveness clause: the world is calm and everything answers, a person has reset what ran out, and within a bounded
-// time no breaker is anything but closed, no slot is held, and a fresh fault on a healthy node is repaired.
+// live checks the liveness clause. The world is calm, everything answers, and a person has reset
+// exhausted repairs. Then, within a bounded time, every breaker is closed, no slot is held, and a
+// new fault on a healthy node is repaired.
 func (l *life) live(t *rapid.T) {
 	l.w.live()
 	l.check(t)
@@ -35,7 +36,7 @@ func (w *world) live() {
 			w.leave("n5")
 		}
 	})
-	w.pass(w.config.Limits.StormCooldown + time.Minute) // it may have been ill until it left
+	w.pass(w.config.Limits.StormCooldown + time.Minute) // the machine may have been unhealthy until it left
 	w.do(func() {
 		ledger := mustLedger(w)
 		for scope, b := range ledger.Status.Breakers {
@@ -51,7 +52,7 @@ func (w *world) live() {
 		}
 		w.join("n5", "civo://fresh")
 		w.edit("n5", func(n *corev1.Node) { n.CreationTimestamp.Time = n.CreationTimestamp.Add(-2 * marksBelieved) })
-		w.mark("n5", "kured", time.Now().Add(-2*marksBelieved)) // and was forgotten
+		w.mark("n5", "kured", time.Now().Add(-2*marksBelieved)) // the mark was forgotten
 		w.ail("n5", 1)
 	})
 	p := w.config.Policies[0]
@@ -72,7 +73,7 @@ func (w *world) live() {
 	}
 }
 
-// outages are what lasts for hours.
+// outages are actions that last for hours.
 func (l *life) outages() map[string]func(*rapid.T) {
 	lasts := func(t *rapid.T) time.Duration {
 		return rapid.SampledFrom([]time.Duration{20 * time.Minute, 3 * time.Hour}).Draw(t, "for")

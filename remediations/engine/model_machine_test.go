@@ -20,28 +20,30 @@ import (
 type machine struct {
 	name, providerID string
 	boots            int
-	booting          int // which of its boots is under way; one that was overtaken comes to nothing
+	booting          int // which of its boots is under way; an overtaken boot has no effect
 	up               bool
-	// bootID is what its Node reports in the place of its own boot ID; nil: its own.
+	// bootID is the boot ID that its Node reports instead of its own. Nil: its own.
 	bootID *string
-	// sick is how many reboots are needed to cure it; 0: it is well. kubelet: a restart of the kubelet cures it, too.
+	// sick is how many reboots cure the machine. 0: it is healthy. kubelet: a restart of the
+	// kubelet cures it, too.
 	sick    int
 	kubelet bool
-	// broken is how many reboots are needed to mend what its kubelet does not mind: the node stays Ready, and its condition
-	// Broken is True. lapsed: its alert is not there, whatever is the matter with it, as when its rule starts anew.
+	// broken is how many reboots repair a fault that the kubelet does not report: the node stays
+	// Ready, and its condition Broken is True. lapsed: its alert does not fire despite a fault, for
+	// example while its rule starts again.
 	broken int
 	lapsed bool
 	since  time.Time // when its health last changed
-	// wellSince is when it last became well after an illness that lasted long enough to be seen.
+	// wellSince is when it last became healthy after a fault that lasted long enough to be noticed.
 	wellSince time.Time
-	// readySince is when its node last became Ready, whatever else was the matter with it.
+	// readySince is when its node last became Ready, whatever else was wrong with it.
 	readySince time.Time
-	// mute: it reports no Ready condition. stuck: its alert goes on though it is well. second: while it is not well, an
-	// alert of the milder policy is firing, too.
+	// mute: it reports no Ready condition. stuck: its alert continues although it is healthy.
+	// second: while it is not healthy, an alert of the milder policy fires, too.
 	mute, stuck, second bool
-	// forged: somebody posts alerts about it into Alertmanager's own API.
+	// forged: an attacker posts alerts about it into Alertmanager's own API.
 	forged bool
-	// backdated: its alert says that it began an hour before it did.
+	// backdated: its alert claims to have begun an hour earlier.
 	backdated              bool
 	leaseFrozen            time.Time // since when its kubelet renews no lease; zero: it does
 	bootTakes              time.Duration
@@ -49,24 +51,26 @@ type machine struct {
 	stripped               bool
 	announcedBy            map[string]string
 	silenced, inhibited    bool
-	silencedHere           int // a silence that only this replica has heard of; 0: both
+	silencedHere           int // a silence that only this replica knows; 0: both
 	unprocessed, unheardBy bool
 	pods                   podsOf
 	podRestarts            int // of the node's own pod of a DaemonSet
-	// unmonitored is since when nothing confirms its condition Broken; zero: its monitor does. relatches is how long after each boot
-	// the condition comes back; zero: it does not. gpus are those that it finds; gpusBack: its next boot finds all of them.
+	// unmonitored is since when nothing confirms its condition Broken. Zero: its monitor does.
+	// relatches is how long after each boot the condition comes back. Zero: it does not. gpus are
+	// the GPUs that it finds. gpusBack: its next boot finds all of them.
 	unmonitored time.Time
 	relatches   time.Duration
 	gpus        int
 	gpusBack    bool
-	// recycled is when the provider took it away, marked the time of Drydock's out-of-service taint; zero: it did not.
+	// recycled is when the provider took it away. marked is the time of Drydock's out-of-service
+	// taint. Zero: neither happened.
 	recycled, marked time.Time
 	registered       bool // again, as another Node
 }
 
 func (m *machine) well() bool { return m.up && m.sick == 0 }
 
-// faulty says that the machine has a fault, whoever sees it.
+// faulty reports whether the machine has a fault, whether or not anything shows it.
 func (m *machine) faulty() bool { return !m.well() || m.broken > 0 }
 
 func (m *machine) firing() bool {
@@ -76,7 +80,7 @@ func (m *machine) firing() bool {
 	return m.stuck || m.broken > 0 || !m.well() || time.Since(m.since) < alertTail && m.boots > 1
 }
 
-// renewed is when the kubelet renewed its lease, by the clock that all but a Drydock with a wrong one share.
+// renewed is when the kubelet renewed its lease, by the correct clock.
 func (w *world) renewed(m *machine) time.Time {
 	at := time.Now()
 	if !m.well() {
@@ -90,7 +94,8 @@ func (w *world) renewed(m *machine) time.Time {
 	return at
 }
 
-// layout is how the machines are laid out. Machine i is in zone i mod zones, and in pool i mod pools.
+// layout is how the machines are laid out. Machine i is in zone i mod zones, and in pool i mod
+// pools.
 type layout struct{ zones, pools, controlPlane int }
 
 // join registers a machine as a new Node.
@@ -114,12 +119,12 @@ func (w *world) join(name, providerID string) {
 	w.enroll(name)
 }
 
-// leave deletes the Node; its machine goes with it.
+// leave deletes the Node, and its machine with it.
 func (w *world) leave(name string) {
 	delete(w.nodes, name)
 	delete(w.machines, name)
 	delete(w.paused, name)
-	// Its history goes with it, whatever its policies are called by now.
+	// Its history is deleted with it, whatever names its policies have now.
 	maps.DeleteFunc(w.finished, func(key string, _ time.Time) bool { return strings.HasPrefix(key, name+"/") })
 	w.events = append(w.events, nodeEvent{at: time.Now(), name: name})
 	w.reschedule(name)
@@ -129,7 +134,7 @@ func (w *world) leave(name string) {
 	w.notice()
 }
 
-// report puts the machine's health on its Node, as the kubelet and the node controller do.
+// report updates the Node with the machine's health, as the kubelet and the node controller do.
 func (w *world) report(m *machine) {
 	w.edit(m.name, func(n *corev1.Node) {
 		status := gone
@@ -140,12 +145,12 @@ func (w *world) report(m *machine) {
 			m.readySince = time.Now()
 		}
 		n.Status.Conditions = slices.DeleteFunc(slices.Clone(n.Status.Conditions), func(c corev1.NodeCondition) bool {
-			return !slices.Contains(announce.Conditions, c.Type) // which no kubelet touches
+			return !slices.Contains(announce.Conditions, c.Type) // no kubelet changes these conditions
 		})
 		if !m.mute {
 			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: status})
 		}
-		mended := gone // while the machine is away nobody knows
+		mended := gone // unknown while the machine is away
 		switch {
 		case m.broken > 0 && m.up:
 			mended = ready
@@ -164,10 +169,10 @@ func (w *world) report(m *machine) {
 	w.judge()
 }
 
-// conditionBroken is what shows that a machine is broken.
+// conditionBroken is the condition that shows a broken machine.
 const conditionBroken = "Broken"
 
-// breakDown breaks the machine until it has been rebooted so many times; its node stays Ready.
+// breakDown breaks the machine until it has been rebooted that many times. Its node stays Ready.
 func (w *world) breakDown(name string, reboots int) {
 	if m := w.machines[name]; m != nil && !m.faulty() {
 		m.broken, m.since = reboots, time.Now()
@@ -175,10 +180,10 @@ func (w *world) breakDown(name string, reboots int) {
 	}
 }
 
-// ail makes the machine sick until it has been rebooted so many times.
+// ail makes the machine sick until it has been rebooted that many times.
 func (w *world) ail(name string, reboots int) {
 	if m := w.machines[name]; m != nil && m.well() {
-		if !m.faulty() { // the alert of one that is broken already goes on firing
+		if !m.faulty() { // the alert of a broken machine continues to fire
 			m.since = time.Now()
 		}
 		m.sick = reboots
@@ -193,7 +198,7 @@ func (m *machine) recovered() {
 	m.since = time.Now()
 }
 
-// heal makes the machine well without a reboot.
+// heal makes the machine healthy without a reboot.
 func (w *world) heal(name string) {
 	if m := w.machines[name]; m != nil && m.recycled.IsZero() && (m.faulty() || m.mute || m.stuck || m.lapsed) {
 		if m.faulty() || m.mute {
@@ -205,7 +210,7 @@ func (w *world) heal(name string) {
 	}
 }
 
-// restartKubelet cures a machine whose kubelet is all that is sick, without a boot.
+// restartKubelet cures a machine without a boot if only its kubelet is sick.
 func (w *world) restartKubelet(name string) {
 	if m := w.machines[name]; m != nil && m.up && m.sick > 0 && m.kubelet {
 		m.sick = 0
@@ -214,7 +219,7 @@ func (w *world) restartKubelet(name string) {
 	}
 }
 
-// reboot takes the machine down; it comes back with a new boot ID.
+// reboot takes the machine down. It comes back with a new boot ID.
 func (w *world) reboot(name string) {
 	m := w.machines[name]
 	if m == nil || !m.recycled.IsZero() {

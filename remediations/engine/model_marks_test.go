@@ -12,14 +12,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Marks of others with a date: their owner removes them, or forgets to.
+// Dated marks of other tools: their owner removes them, or forgets to.
 const (
 	kuredReboots  = "weave.works/kured-reboot-in-progress"
 	notNeeded     = "DeletionCandidateOfClusterAutoscaler"
 	marksBelieved = time.Hour
 )
 
-// marksOf are the ways in which others put a date on a Node.
+// marksOf are the ways other tools put a date on a Node.
 var marksOf = map[string]func(n *corev1.Node, at time.Time){
 	"kured": func(n *corev1.Node, at time.Time) { n.Annotations[kuredReboots] = at.UTC().Format(time.RFC3339) },
 	"cluster-autoscaler": func(n *corev1.Node, at time.Time) {
@@ -30,7 +30,7 @@ var marksOf = map[string]func(n *corev1.Node, at time.Time){
 	},
 }
 
-// mark puts a dated mark on the Node; the one before goes.
+// mark puts a dated mark on the Node and removes the previous one.
 func (w *world) mark(name, by string, at time.Time) {
 	w.edit(name, func(n *corev1.Node) {
 		unmark(n)
@@ -43,7 +43,7 @@ func unmark(n *corev1.Node) {
 	n.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == notNeeded })
 }
 
-// dateOfMark is the date of the mark on the Node; zero: it has none.
+// dateOfMark is the date of the mark on the Node. Zero: it has none.
 func dateOfMark(n *corev1.Node) time.Time {
 	if at, err := time.Parse(time.RFC3339, n.Annotations[kuredReboots]); err == nil {
 		return at
@@ -60,21 +60,21 @@ func dateOfMark(n *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// overdueMark says that the mark's date is believed, and that its time is over. A date from before the Node or from the future is
-// that of a wrong clock.
+// overdueMark reports whether the mark's date is believed and its time has passed. A date before
+// the Node's creation or in the future comes from a wrong clock.
 func overdueMark(n *corev1.Node) bool {
 	at := dateOfMark(n)
 	return !at.Before(n.CreationTimestamp.Time) && !time.Now().Before(at.Add(marksBelieved))
 }
 
-// checkMarked: a mark with a date holds for its time, and no longer.
+// checkMarked: a dated mark holds for its time, and no longer.
 func (w *world) checkMarked(cur *corev1.Node, next *remediations.Record) {
 	if at := dateOfMark(cur); !at.IsZero() && !overdueMark(cur) {
 		w.fail("NodeLeaving: %s begins on %s, which another tool has marked at %s", next.ID, cur.Name, at)
 	}
 }
 
-// marksNode is another tool that dates its mark, forgets it or takes it away.
+// marksNode is another tool that dates its mark, forgets it or removes it.
 func (w *world) marksNode(t *rapid.T) {
 	name, by := pick(t), rapid.SampledFrom([]string{"nobody", "kured", "cluster-autoscaler", "a taint's own date"}).Draw(t, "by")
 	ago := rapid.SampledFrom([]time.Duration{0, 40 * time.Minute, 59 * time.Minute, 72 * time.Hour, -time.Hour}).Draw(t, "ago")

@@ -27,7 +27,7 @@ func (l leaderPort) Leads(location string) string {
 
 func (l leaderPort) LeadsAll() func(string) string { return l.Leads }
 
-// Look answers after a while with what was so at its beginning: the worst that the network can do.
+// Look answers after a while with the state at its beginning: the worst that the network can do.
 func (l leaderPort) Look(_ context.Context, location string) location.Observation {
 	l.enter("look at location", false)
 	l.w.mu.Lock()
@@ -41,7 +41,7 @@ func (l leaderPort) Look(_ context.Context, location string) location.Observatio
 	return s
 }
 
-// Move looks once more, and writes the keys, asking the engine's last word before each: the successor's first.
+// Move looks again and writes the keys, the successor's first. Before each key it calls mayStill.
 func (l leaderPort) Move(ctx context.Context, m remediations.Move, mayStill func() error) (remediations.CallOutcome, error) {
 	l.enter("move "+m.To, false)
 	mood := at(l.w, func() providerMood { return l.w.mesh.mood })
@@ -98,7 +98,7 @@ func (l leaderPort) alive() {
 	}
 }
 
-// PutBack takes back what Move wrote, the old keys first.
+// PutBack undoes what Move wrote, the old keys first.
 func (l leaderPort) PutBack(_ context.Context, m remediations.Move) error {
 	l.enter("put back "+m.To, false)
 	if at(l.w, func() bool { return l.w.mesh.backFails }) {
@@ -108,9 +108,11 @@ func (l leaderPort) PutBack(_ context.Context, m remediations.Move) error {
 	return l.write(m, false, func() error { return nil })
 }
 
-// write sets the keys as the move says, or as they were before it, asking before each; each write may be lost, or be the last.
+// write sets the keys of the move, or restores those before it. It asks before each key. Each write
+// may be lost, or be the last one.
 func (l leaderPort) write(m remediations.Move, forth bool, ask func() error) error {
-	// The successor's key first and the old leader's last, so that nobody else leads in between; and back the other way round.
+	// The successor's key is first and the old leader's last, so that no other node leads in
+	// between. Putting back uses the reverse order.
 	rank := map[string]int{m.To: -1, m.From: 1}
 	order := slices.SortedFunc(maps.Keys(m.Before), func(a, b string) int {
 		if forth {
@@ -130,7 +132,7 @@ func (l leaderPort) write(m remediations.Move, forth bool, ask func() error) err
 				return errLost
 			}
 			if n == nil {
-				return nil // its key went with it
+				return nil // its key was deleted with it
 			}
 			value, has := n.Annotations[kilo.LeaderKey]
 			switch before := m.Before[name]; {

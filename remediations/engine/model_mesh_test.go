@@ -22,12 +22,14 @@ const leaderPolicy = "mesh-leader-degraded"
 // detects is how long a location must be dark before its alert fires.
 const detects = 40 * time.Second
 
-// member is what a machine is to the mesh.
+// member is a machine's state in the mesh.
 type member struct {
 	place *place
-	// dark: it loses what it relays for others. darkLeading: only while it leads, which nobody can tell beforehand.
+	// dark: it loses what it relays for others. darkLeading: only while it leads, which cannot be
+	// predicted.
 	dark, darkLeading bool
-	// mute: its Kilo agent does not run. away is since when it does not write; zero: it does.
+	// mute: its Kilo agent does not run. away is since when the agent does not write. Zero: it
+	// does.
 	mute bool
 	away time.Time
 }
@@ -35,40 +37,44 @@ type member struct {
 // place is a location of the mesh.
 type place struct {
 	name string
-	// leader leads it by Kilo's rule, led is since when; address is who has an address in the mesh.
+	// leader leads the location by Kilo's rule, and led is since when. address is the node with an
+	// address in the mesh.
 	leader, address string
 	led             time.Time
-	// bad: its leader loses what it relays. since is when that last changed, fired is when its alert began to fire.
-	// well is since when it answers, short breaks apart that nobody need see.
+	// bad: its leader loses what it relays. since is when that last changed. fired is when its
+	// alert began to fire. well is since when it answers, except for breaks that are too short to
+	// be noticed.
 	bad                bool
 	since, fired, well time.Time
-	// held is why no move may be made there, hidden: nobody has probed it lately.
+	// held is why no move is allowed there. hidden: it was not probed lately.
 	held                   string
 	hidden                 bool
 	heldSince, hiddenSince time.Time
-	// silenced and inhibited are its alert's; quiet: nobody sends it.
+	// silenced and inhibited are states of its alert. quiet: its alert is not sent.
 	silenced, inhibited, quiet bool
 }
 
-// mesh is all that the world has of Kilo.
+// mesh is the world's state of Kilo.
 type mesh struct {
 	members map[string]*member
 	places  map[string]*place
-	// mood is how the API server treats moves, lookTakes how long a look takes, backFails: nothing can be put back.
+	// mood is how the API server treats moves. lookTakes is how long a look takes. backFails:
+	// nothing can be put back.
 	mood      providerMood
 	lookTakes time.Duration
 	backFails bool
-	// blindly: the port does not look once more.
+	// blindly: the port does not look again.
 	blindly bool
 	moved   []moved
 	backs   []moved
 	ended   []remediations.Entry
 	begun   map[string]map[string]time.Time // by location and repair, when it began to act
 	looking int
-	// before is what the keys were when a repair began, touched that somebody else changed one of the location since.
+	// before are the keys from when a repair began. touched: another writer has changed one of the
+	// location's keys since.
 	before  map[string]map[string]string
 	touched map[string]bool
-	// lost: a Node of the location was deleted, and what it said of moves with it.
+	// lost: a Node of the location was deleted, and its record of moves with it.
 	lost map[string]bool
 }
 
@@ -78,10 +84,10 @@ type moved struct {
 	intent, repair string
 	at             time.Time
 	by             *instance
-	lost           bool // the store went back to what it was before
+	lost           bool // the store went back to its state before this
 }
 
-// leaderConfig has the policy about leaders, beside that about nodes.
+// leaderConfig has the policy about leaders in addition to the policy about nodes.
 func leaderConfig() *remediations.Config { return withLeaders(modelConfig()) }
 
 func withLeaders(c *remediations.Config) *remediations.Config {
@@ -104,7 +110,7 @@ func labelsOfPlace(name string) map[string]string {
 	return map[string]string{"alertname": "MeshLeaderDegraded", "location": name, "remediation": leaderPolicy, "severity": "critical"}
 }
 
-// spread puts the machines into locations of three, and has Kilo run on each.
+// spread puts the machines into locations of three, and runs Kilo on each.
 func (w *world) spread() {
 	w.mesh = &mesh{members: map[string]*member{}, places: map[string]*place{}, begun: map[string]map[string]time.Time{}, before: map[string]map[string]string{}, touched: map[string]bool{}, lost: map[string]bool{}}
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
@@ -146,7 +152,8 @@ func (w *world) enroll(name string) {
 	})
 }
 
-// kilos are the nodes as Kilo sees them, by location. Whose machine runs has been seen this moment.
+// kilos are the nodes as Kilo sees them, by location. A node whose machine runs was seen this
+// moment.
 func (w *world) kilos(nodes map[string]*corev1.Node) map[string][]kilo.Node {
 	var all []kilo.Node
 	for name, n := range nodes {
@@ -159,7 +166,7 @@ func (w *world) kilos(nodes map[string]*corev1.Node) map[string][]kilo.Node {
 	return kilo.Locations(all, time.Now())
 }
 
-// elect is told of every change of a Node: each of Kilo's agents chooses anew.
+// elect runs after every change of a Node: each of Kilo's agents chooses again.
 func (w *world) elect() {
 	if w.mesh == nil {
 		return
@@ -205,7 +212,7 @@ func (w *world) elect() {
 	}
 }
 
-// checkIn is Kilo's agents giving the leaders, and nobody else, an address in the mesh.
+// checkIn makes Kilo's agents give an address in the mesh to the leaders, and to no other node.
 func (w *world) checkIn() {
 	for _, name := range slices.Sorted(maps.Keys(w.mesh.members)) {
 		m, n := w.mesh.members[name], w.nodes[name]
@@ -223,7 +230,7 @@ func (w *world) checkIn() {
 	}
 }
 
-// darken has the machine lose what it relays for others, or no longer.
+// darken makes the machine lose what it relays for others, or ends that.
 func (w *world) darken(name string, dark bool) {
 	if m := w.mesh.members[name]; m != nil {
 		m.dark = dark
@@ -231,7 +238,7 @@ func (w *world) darken(name string, dark bool) {
 	}
 }
 
-// rewired is told that a machine was rebooted, which cures its forwarding.
+// rewired runs after a machine was rebooted, which cures its forwarding.
 func (w *world) rewired(name string) {
 	if w.mesh != nil && w.mesh.members[name] != nil {
 		w.mesh.members[name].dark = false
@@ -239,7 +246,7 @@ func (w *world) rewired(name string) {
 	}
 }
 
-// expel is told that a Node is gone, and its machine with it.
+// expel runs after a Node was deleted, and its machine with it.
 func (w *world) expel(name string) {
 	if w.mesh != nil {
 		if m := w.mesh.members[name]; m != nil {
@@ -253,8 +260,8 @@ func (w *world) expel(name string) {
 	}
 }
 
-// forgetMoves: with the ledger gone the Nodes alone say when a location's leader was moved, and the Node that said it may be
-// gone, too.
+// forgetMoves: without the ledger, only the Nodes show when a location's leader was moved, and that
+// Node may be deleted, too.
 func (w *world) forgetMoves() {
 	if w.mesh == nil {
 		return
@@ -271,7 +278,7 @@ func (p *place) firing() bool {
 	return p.bad || time.Since(p.since) < alertTail
 }
 
-// meshSent are the alerts about locations as their source sends them.
+// meshSent are the alerts about locations, as their source sends them.
 func (w *world) meshSent(at time.Time) (out []sent) {
 	if w.mesh == nil {
 		return nil
@@ -284,7 +291,7 @@ func (w *world) meshSent(at time.Time) (out []sent) {
 	return append(out, sent{labels: labelsOfPlace("nowhere"), starts: time.Now().Add(-time.Hour), at: at})
 }
 
-// postPlace brings the location's alert to the node that leads it, as the receiver does.
+// postPlace writes the location's alert on the node that leads it, as the receiver does.
 func (w *world) postPlace(name string) {
 	p := w.mesh.places[name]
 	if p == nil || w.nodes[p.leader] == nil {
@@ -294,7 +301,7 @@ func (w *world) postPlace(name string) {
 	w.edit(p.leader, func(n *corev1.Node) { n.Annotations[a.Key()] = a.Encode() })
 }
 
-// keys are the leader's keys of the location's members.
+// keys are the leader keys of the location's members.
 func (w *world) keys(where string) map[string]string {
 	out := map[string]string{}
 	for name, m := range w.mesh.members {
@@ -307,7 +314,7 @@ func (w *world) keys(where string) map[string]string {
 	return out
 }
 
-// leaderRecords are those of leaders' repairs, by node.
+// leaderRecords are the records of leaders' repairs, by node.
 func (w *world) leaderRecords() map[string]*remediations.Record {
 	out := map[string]*remediations.Record{}
 	for name, n := range w.nodes {
@@ -318,7 +325,7 @@ func (w *world) leaderRecords() map[string]*remediations.Record {
 	return out
 }
 
-// sight is what a look finds, live.
+// sight is the result of a live look.
 func (w *world) sight(where string) location.Observation {
 	p := w.mesh.places[where]
 	members := w.kilos(w.nodes)[where]

@@ -11,7 +11,8 @@ import (
 
 // The clauses about policies that only observe.
 
-// checkObserved: what was only observed issued nothing, and says what it would have.
+// checkObserved: a repair that was only observed issued nothing, and reports what it would have
+// issued.
 func (w *world) checkObserved(cur *corev1.Node, e remediations.Entry) {
 	was := modelRegistry.ReadJournal(cur).Record
 	switch {
@@ -38,8 +39,8 @@ func (w *world) checkPlaceOf(node string, slack time.Duration) {
 	}
 }
 
-// observedAndFreed: a fresh fault of n5 is observed, its place is free when the step's wait is over though the fault stays, and
-// what was observed holds nothing once the policy enforces.
+// observedAndFreed: a new fault of n5 is observed. Its place is free when the step's wait has
+// ended, although the fault stays. Once the policy enforces, the observed repair holds nothing.
 func (w *world) observedAndFreed(p *remediations.Policy) bool {
 	observed := func() bool {
 		history := modelRegistry.ReadJournal(w.nodes["n5"]).History

@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// plants: while nobody leads, somebody who may patch Nodes writes a record as if Drydock had. It keeps no place for longer than its
-// step may take, and ends.
+// plants: while there is no leader, a client that may patch Nodes writes a record as if it were
+// Drydock's. The record keeps no place for longer than its step may take, and ends.
 func (l *life) plants(record func(*rapid.T)) func(*rapid.T) {
 	return func(t *rapid.T) {
 		l.w.do(l.w.last().cancel)
@@ -22,8 +22,9 @@ func (l *life) plants(record func(*rapid.T)) func(*rapid.T) {
 	}
 }
 
-// plantedTimes are when a planted record says that it was issued, and until when its step may take. One with a deadline
-// within a day goes on for so long: a clock may have been wrong by as much.
+// plantedTimes are when a planted record claims that its step was issued, and the step's deadline.
+// A record with a deadline within a day continues until then, because a clock may have been wrong
+// by as much.
 func plantedTimes(t *rapid.T) (issued, deadline time.Time) {
 	issued = time.Now().UTC().Truncate(time.Second).Add(-rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour}).Draw(t, "issued before"))
 	deadline = issued.Add(5 * time.Minute)
@@ -43,7 +44,7 @@ func (w *world) plantedID() string {
 	return "p" + strconv.FormatInt(36*36*36*36+int64(w.ids), 36)
 }
 
-// isPlanted tells them from Drydock's own, which begin with r.
+// isPlanted distinguishes planted IDs from Drydock's own, which begin with r.
 func isPlanted(id string) bool { return strings.HasPrefix(id, "p") }
 
 func (l *life) plantsSidecar(t *rapid.T) {

@@ -11,19 +11,20 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// podSteps are those that restart a pod on their node.
+// podSteps are the steps that restart a pod on their node.
 var podSteps = []string{"restart-cni", "restart-kube-proxy"}
 
-// wideSteps are those that restart such pods in the whole cluster, askingSteps all whose provider is asked for pods.
+// wideSteps are the steps that restart such pods in the whole cluster. askingSteps are all steps
+// whose provider is asked about pods.
 var wideSteps = []string{"apply-cni", "rollout-restart"}
 
 var askingSteps = slices.Concat(podSteps, wideSteps)
 
-// podProvider restarts the node's own pod of a DaemonSet. It is asked for its proof as the provider of machines is, and
-// knows nothing of machines.
+// podProvider restarts the node's own pod of a DaemonSet. Its proof is read as with the provider of
+// machines, and it knows nothing of machines.
 type podProvider struct{ provider }
 
-// Survey names the pod that is there before the restart.
+// Survey names the pod that exists before the restart.
 func (r podProvider) Survey(ctx context.Context, m Machine) remediations.Survey {
 	s := r.provider.Survey(ctx, m)
 	if s.Trouble == "" {
@@ -32,7 +33,7 @@ func (r podProvider) Survey(ctx context.Context, m Machine) remediations.Survey 
 	return s
 }
 
-// Proven says whether another pod runs in its place, and is Ready, which it is where its node is.
+// Proven reports whether another pod runs in its place and is Ready, which it is if its node is.
 func (r podProvider) Proven(_ context.Context, kept remediations.Before) (remediations.PodProof, error) {
 	b := beforeOf(kept)
 	r.enter("proven", false)
@@ -50,7 +51,7 @@ func (r podProvider) Proven(_ context.Context, kept remediations.Before) (remedi
 	return remediations.PodProof{}, nil
 }
 
-// leaving is what an autoscaler says about a node that it takes away, or keeps.
+// leaving sets or removes an autoscaler's mark on a node that it deletes.
 func (w *world) leaving(n *corev1.Node, leaves bool) {
 	const key = "ToBeDeletedByClusterAutoscaler"
 	n.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == key })
@@ -67,7 +68,7 @@ func (w *world) podOf(name string) string {
 	return ""
 }
 
-// restartPod makes another pod of the one on the node. Where the network is all that is sick, that cures it.
+// restartPod replaces the pod on the node. If only the network is sick, that cures it.
 func (w *world) restartPod(name string) {
 	if m := w.machines[name]; m != nil {
 		m.podRestarts++

@@ -21,16 +21,16 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// lookAnswer is what an instance was told, and when it asked.
+// lookAnswer is an answer that an instance received, and when it asked.
 type lookAnswer struct {
 	by       *instance
 	at       time.Time
-	heard    time.Time // when the answer comes
+	heard    time.Time // when the answer arrives
 	replicas []alerts.Replica
 }
 
-// instance is one engine on the world: a process. All its ports are methods of it, so that a process that is dead can
-// do nothing more, whatever its goroutines were doing.
+// instance is one engine on the world: a process. All its ports are methods of it. So a dead
+// process can do nothing more, whatever its goroutines were doing.
 type instance struct {
 	w      *world
 	engine *Engine
@@ -40,51 +40,55 @@ type instance struct {
 	config *remediations.Config
 	// offset is how wrong its clock is.
 	offset time.Duration
-	// slept is what its machine was suspended for, asleepInLook: it is while Alertmanager is asked. Negative: its clock has no
-	// monotonic reading.
+	// slept is how long its machine was suspended. Negative: its clock has no monotonic reading.
+	// asleepInLook: the machine is suspended during a query of Alertmanager.
 	slept        atomic.Int64
 	asleepInLook bool
 
-	// seen is how far its cache has come in the world's events; view is the cache.
+	// seen is how far its cache has come in the world's events. view is the cache.
 	seen int
 	view map[string]*corev1.Node
 
-	// unsure: its cache has said what is not so, and cannot say what changed since.
+	// unsure: its cache was wrong before, and cannot report what changed since.
 	unsure bool
-	// still: its watch is open and says nothing.
+	// still: its watch is open and delivers nothing.
 	still bool
 
-	// changes counts its port calls that change something; crashAt is the one at which it dies, before it or after.
+	// changes counts its port calls that change something. crashAt is the call at which it dies,
+	// before or after the change.
 	changes, crashAt int
 	crashAfter       bool
 	log              []string
-	// asked counts its port calls, by the first word of what they are.
+	// asked counts its port calls, by the first word of their names.
 	asked map[string]int
-	// passes counts looks into the cache within one second: an engine that spins would never let time go by.
+	// passes counts reads of the cache within one second: an engine that spins would never let time
+	// pass.
 	passes int
 	second int64
-	// stall makes its next port call that begins with stallAt take that long: a process that was suspended.
+	// stall is how long its next port call that begins with stallAt takes, as in a suspended
+	// process.
 	stall   time.Duration
 	stallAt string
-	// asleepUntil is when it wakes from such a stall, cancelled when it lost its lead.
+	// asleepUntil is when it wakes from such a stall. cancelled is when it lost leadership.
 	asleepUntil, cancelled time.Time
 }
 
-// cacheLag is how far a cache may be behind.
+// cacheLag is the longest lag of a cache.
 const cacheLag = 3 * time.Second
 
 // callTimeout bounds a call to the model's provider.
 const callTimeout = 45 * time.Second
 
-// wrongClock is a process's own idea of the time.
+// wrongClock is a process's own clock.
 type wrongClock struct {
 	clock.RealClock
 	by time.Duration
-	// slept is how long its machine was suspended, while its monotonic clock stood still; negative: it has none.
+	// slept is how long its machine was suspended while its monotonic clock stood still. Negative:
+	// it has no monotonic clock.
 	slept *atomic.Int64
 }
 
-// monotonic is some time with a monotonic reading. Those of a bubble have none.
+// monotonic is a time with a monotonic reading. The times in a bubble have none.
 var monotonic = time.Now()
 
 func (c wrongClock) Now() time.Time {
@@ -96,7 +100,8 @@ func (c wrongClock) Now() time.Time {
 }
 func (c wrongClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// start runs an engine on the world, startWith one with another configuration or a wrong clock.
+// start runs an engine on the world. startWith runs one with another configuration or a wrong
+// clock.
 func (w *world) start() *instance { return w.startWith(w.config, 0) }
 
 func (w *world) startWith(c *remediations.Config, offset time.Duration) *instance {
@@ -171,7 +176,7 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	return i
 }
 
-// below is as random as the seed of the model, and the same each time.
+// below is as random as the seed of the model, and the same in each run.
 func (w *world) below(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,8 +192,8 @@ func (w *world) newID() string {
 
 func (w *world) newTask() string { return "task-" + w.newID() }
 
-// enter begins a port call. A dead process ends here; so does one that is to die before the call. It says whether the
-// process is to die after it.
+// enter begins a port call. A dead process ends here, and so does a process that must die before
+// the call. enter returns whether the process dies after the call.
 func (i *instance) enter(op string, changing bool) (fatal bool) {
 	i.w.mu.Lock()
 	var stall time.Duration
@@ -223,7 +228,7 @@ func (i *instance) enter(op string, changing bool) (fatal bool) {
 	return fatal
 }
 
-// leave ends a port call that took effect; the process may die without having heard of it.
+// leave ends a port call that took effect. The process may die before it receives the result.
 func (i *instance) leave(fatal bool) {
 	if fatal {
 		i.dead = true
@@ -247,7 +252,8 @@ func (i *instance) fault(op string) string {
 
 var errLost = errors.New("the server did not answer in time")
 
-// Nodes gives the cache: behind by so many events, but never by more than a few seconds, and never going back.
+// Nodes returns the cache. It lags by some events, but never by more than a few seconds, and it
+// never goes back.
 func (i *instance) Nodes(context.Context) ([]*corev1.Node, error) {
 	i.enter("nodes", false)
 	i.w.mu.Lock()
@@ -272,7 +278,8 @@ func (i *instance) Nodes(context.Context) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
-// Changed gives what came into the cache since it was last asked. It cannot say while something is wrong with the cache.
+// Changed returns what entered the cache since the last call. It cannot answer while something is
+// wrong with the cache.
 func (i *instance) Changed(context.Context) (nodes []*corev1.Node, gone []string, ok bool) {
 	i.enter("changed nodes", false)
 	i.w.mu.Lock()
@@ -292,7 +299,7 @@ func (i *instance) Changed(context.Context) (nodes []*corev1.Node, gone []string
 	return nodes, gone, true
 }
 
-// spins fails a world in which the engine looks into its cache without end.
+// spins fails a world whose engine reads its cache without end.
 func (i *instance) spins() {
 	if now := time.Now().Unix(); now != i.second {
 		i.second, i.passes = now, 0
@@ -303,7 +310,7 @@ func (i *instance) spins() {
 	}
 }
 
-// catchUp brings the cache to where it is by now, and says which Nodes that changed.
+// catchUp updates the cache to the current time, and returns which Nodes changed.
 func (i *instance) catchUp() map[string]bool {
 	changed := map[string]bool{}
 	if i.still {
@@ -357,7 +364,7 @@ func (i *instance) Lease(_ context.Context, node string) (time.Time, time.Durati
 	return i.w.renewed(m), leaseFor, nil
 }
 
-// Leases reads a sample. The answer has only the leases that were asked for.
+// Leases reads a sample. The answer has only the requested leases.
 func (i *instance) Leases(_ context.Context, nodes []string) (map[string]signs.Lease, error) {
 	i.enter("leases", false)
 	i.w.mu.Lock()
@@ -401,7 +408,7 @@ func (i *instance) Heartbeats(context.Context) (map[string]signs.Lease, error) {
 	return out, nil
 }
 
-// Look answers after a while with what was so at its beginning: the worst that the network can do.
+// Look answers after a while with the state at its beginning: the worst that the network can do.
 func (i *instance) Look(context.Context) []alerts.Replica {
 	i.enter("look", false)
 	i.w.mu.Lock()

@@ -11,13 +11,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// provider carries out one remediation, in whatever mood it is.
+// provider carries out one remediation, according to its mood.
 type provider struct {
 	*instance
 	step string
 }
 
-// Act is the provider. A call that outlives its process was sent or was not; what it did stays done.
+// Act is the provider. A call that outlives its process was sent or was not. What it did stays
+// done.
 func (r provider) Act(ctx context.Context, m Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	fatal := r.enter("act "+m.Node, true)
 	outcome, err := r.act(ctx, m, mayStill, fatal)

@@ -16,16 +16,17 @@ import (
 
 // recycling is how the provider replaces machines.
 type recycling struct {
-	// nodeGoes is how long the old machine's Node outlives it, joins when the new machine's Node comes; zero: never.
+	// nodeGoes is how long the old machine's Node outlives it. joins is when the new machine's Node
+	// joins. Zero: never.
 	nodeGoes, joins time.Duration
 	// oldName: the new machine's Node has the old one's name.
 	oldName bool
 }
 
-// off is how long a machine that was told to go is still there.
+// off is how long a machine still runs after the request to remove it.
 const off = 10 * time.Second
 
-// Survey says what the provider knows of the machine.
+// Survey returns what the provider knows of the machine.
 func (r provider) Survey(ctx context.Context, m Machine) remediations.Survey {
 	r.enter("survey", false)
 	mood := at(r.w, func() providerMood { return r.w.mood })
@@ -58,7 +59,8 @@ func (w *world) survey(mood providerMood, step string, m Machine) remediations.S
 	return remediations.Keeping(before{Instance: m.ProviderID, Newest: time.Now()})
 }
 
-// before is what the world's providers keep with an intent: the machine and when the newest one was born, or the pod and its node.
+// before is what the world's providers keep with an intent: the machine and when the newest one was
+// created, or the pod and its node.
 type before struct {
 	Instance, Hostname string
 	Newest             time.Time
@@ -71,7 +73,7 @@ func beforeOf(b remediations.Before) (out before) {
 	return out
 }
 
-// replacer replaces machines, and says how far it is.
+// replacer replaces machines, and reports the progress.
 type replacer struct{ provider }
 
 func (r replacer) Replaced(_ context.Context, kept remediations.Before) (remediations.Replacement, error) {
@@ -98,7 +100,7 @@ func (r replacer) Replaced(_ context.Context, kept remediations.Before) (remedia
 	return answer, nil
 }
 
-// wait says whether a pod waits for a machine from now on.
+// wait sets whether a pod waits for a machine from now on.
 func (w *world) wait(waits bool) {
 	if w.waits && !waits {
 		w.waited = time.Now()
@@ -106,7 +108,8 @@ func (w *world) wait(waits bool) {
 	w.waits = waits
 }
 
-// checkNoneNeeded is invariant 7 of a replacement after which no machine came: none was promised, and nothing has needed one for a while.
+// checkNoneNeeded checks invariant 7 of a replacement that brought no machine: the provider
+// promised none, and for a while nothing has needed one.
 func (w *world) checkNoneNeeded(i *instance, e Event) {
 	const says = "7: Recovered without a machine, and "
 	machine := ""
@@ -133,7 +136,7 @@ func (w *world) checkNoneNeeded(i *instance, e Event) {
 	}
 }
 
-// off says that the machine is certainly gone.
+// off reports whether the machine is certainly gone.
 func (w *world) off(providerID string) bool {
 	for _, m := range w.machines {
 		if m.providerID == providerID && (m.recycled.IsZero() || time.Since(m.recycled) < off) {
@@ -185,7 +188,7 @@ func (w *world) recycle(name, providerID string) {
 	w.in(how.joins-time.Second, func() { w.born[id] = time.Now() })
 	w.in(how.joins, func() {
 		if next == name {
-			goes() // there is one Node of a name
+			goes() // only one Node can have a name
 		}
 		if w.nodes[next] == nil {
 			w.join(next, id)
@@ -197,8 +200,9 @@ func (w *world) in(d time.Duration, f func()) {
 	time.AfterFunc(d, func() { w.do(f) })
 }
 
-// loseLedger is what a person does who deletes it. It is made anew from the Nodes: of a machine whose Node was registered
-// again nothing says any more what began on it, two accidents at once.
+// loseLedger is a person who deletes the ledger. It is rebuilt from the Nodes. If a machine's Node
+// was also registered again, nothing shows any more which repairs began on it: two accidents at
+// once.
 func (w *world) loseLedger() {
 	w.ledger = nil
 	clear(w.replacing)
@@ -211,8 +215,8 @@ func (w *world) loseLedger() {
 	}
 }
 
-// forgetWide forgets which repair changed the whole cluster, where neither the ledger nor a Node says it any more. A sentence of
-// another repair that names it says it to people alone.
+// forgetWide forgets which repair changed the whole cluster, if neither the ledger nor a Node shows
+// it any more. Another repair may name it in a message, but only people read that.
 func (w *world) forgetWide() {
 	for _, n := range w.nodes {
 		j := modelRegistry.ReadJournal(n)
@@ -240,8 +244,9 @@ func (w *world) register(name string) {
 	w.report(m)
 }
 
-// checkMark is what must hold of the out-of-service taint: invariant 8, only where the machine is off for good; invariant
-// 1, never in observe mode; invariant 9, never against a person's word. The write is checked against the Node as it is.
+// checkMark checks the out-of-service taint. Invariant 8: only if the machine is off for good.
+// Invariant 1: never in observe mode. Invariant 9: never against a person's request. The write is
+// checked against the Node as it is.
 func (w *world) checkMark(i *instance, cur *corev1.Node, c NodeChange) {
 	name, m := cur.Name, w.machines[cur.Name]
 	if c.OutOfService != nil {
@@ -273,12 +278,12 @@ func (w *world) checkMark(i *instance, cur *corev1.Node, c NodeChange) {
 	}
 }
 
-// settled is told that a repair is over, or at rest.
+// settled runs when a repair has ended, or is at rest.
 func (w *world) settled(repair string) {
 	maps.DeleteFunc(w.replacing, func(_, id string) bool { return id == repair })
 }
 
-// unaccounted finds the replacements of which nothing says how they ended, long after they must have.
+// unaccounted finds the replacements without a known end, long after they must have ended.
 func (w *world) unaccounted() {
 	for machine, id := range w.replacing {
 		w.fail("7: the machine %s was replaced by %s, and nothing says how that ended", machine, id)

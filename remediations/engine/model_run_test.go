@@ -17,13 +17,13 @@ func TestMain(m *testing.M) { soak.Histories(m) }
 
 func every() int { return soak.Every() }
 
-// inBubble runs f in a bubble of its own time.
+// inBubble runs f in a bubble with its own time.
 func inBubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	soak.InBubble(t, f)
 }
 
-// inWorld runs f on a world of its own, and ends all of its processes after that.
+// inWorld runs f on its own world, and then ends all processes of the world.
 func inWorld(t *testing.T, c *remediations.Config, nodes int, f func(t *testing.T, w *world)) {
 	t.Helper()
 	inBubble(t, func(t *testing.T) {
@@ -36,7 +36,7 @@ func inWorld(t *testing.T, c *remediations.Config, nodes int, f func(t *testing.
 
 func (w *world) close() {
 	w.do(w.endAll)
-	time.Sleep(10 * time.Minute) // whatever hangs has an end
+	time.Sleep(10 * time.Minute) // everything that hangs ends by then
 	synctest.Wait()
 }
 
@@ -61,13 +61,13 @@ func (w *world) violated() string {
 	return w.violation
 }
 
-// pass lets time go by, in the bubble.
+// pass lets time pass, in the bubble.
 func (w *world) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// until lets time go by until something is so; false: it never was.
+// until lets time pass until a condition holds. It returns false if the condition never held.
 func (w *world) until(atMost time.Duration, so func() bool) bool {
 	for end := time.Now().Add(atMost); ; w.pass(time.Second) {
 		met := false
@@ -78,7 +78,7 @@ func (w *world) until(atMost time.Duration, so func() bool) bool {
 	}
 }
 
-// outcomes are those of the repairs that ended, oldest first.
+// outcomes are the outcomes of the repairs that ended, oldest first.
 func (w *world) outcomes() []remediations.Outcome {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +98,7 @@ func (w *world) slots(t testing.TB) []ledger.Slot {
 	return l.Slots
 }
 
-// at is what of the node somebody wants to know.
+// at returns f's result, read while the world is locked.
 func at[T any](w *world, f func() T) T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +107,7 @@ func at[T any](w *world, f func() T) T {
 
 func (w *world) callCount() int { return at(w, func() int { return len(w.calls) }) }
 
-// callTo, nodeOf and recordOf look at the world from outside, while its engines run.
+// callTo, nodeOf and recordOf read the world from outside, while its engines run.
 func (w *world) callTo(i int) string { return at(w, func() string { return w.calls[i].node }) }
 
 func (w *world) nodeOf(name string) *corev1.Node {

@@ -18,7 +18,7 @@ func anySidecars(t *rapid.T, c *remediations.Config) {
 	c.Limits.Sidecars = rapid.SampledFrom([]int{1, 2, 10}).Draw(t, "sidecars at once")
 }
 
-// anyPod is one of those with a sidecar; nil: there is none.
+// anyPod returns one of the pods with a sidecar. Nil: there is none.
 func (l *life) anyPod(t *rapid.T) *gated {
 	names := l.w.podNames()
 	if len(names) == 0 {
@@ -75,7 +75,7 @@ func (l *life) sidecars() map[string]func(*rapid.T) {
 	}
 }
 
-// mendSidecars makes well what is no sidecar's own.
+// mendSidecars repairs everything that does not belong to one sidecar.
 func (w *world) mendSidecars() {
 	if w.gates == nil {
 		return
@@ -91,12 +91,12 @@ func (w *world) mendSidecars() {
 		}
 		r := modelRegistry.ReadJournal(w.nodes[g.node]).Records[podKey(name)]
 		if g.byHand || (r != nil && r.Phase == remediations.PhaseExhausted) {
-			g.letGo() // a person has looked
+			g.letGo() // a person has checked it
 		}
 	}
 }
 
-// calmSidecars: in a world that is well all of them are ready in the end, and none is on record.
+// calmSidecars: in a healthy world all sidecars are ready in the end, and no sidecar is on record.
 func (l *life) calmSidecars() {
 	w := l.w
 	if w.gates == nil {
@@ -110,7 +110,7 @@ func (l *life) calmSidecars() {
 			g := w.pod(name)
 			n := w.nodes[g.node]
 			if _, paused := n.Annotations[remediations.PauseKey]; paused {
-				g.letGo() // somebody wrote a cancel that nobody understood, and the leader came to read it in the calm
+				g.letGo() // an unreadable cancel was written, and the leader read it only in the calm
 			}
 			if !g.open && p.Mode == remediations.ModeEnforce && w.gates.cancels == 0 && modelRegistry.ReadJournal(n).Malformed == nil && (!n.Spec.Unschedulable || p.RepairCordoned) {
 				w.fail("S0: the sidecar of %s on %s waits since %s: %v; holds %v", name, g.node, g.since, modelRegistry.ReadJournal(n).Records[podKey(name)], mustLedger(w).Status.Holds)

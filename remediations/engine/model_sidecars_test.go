@@ -17,62 +17,67 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// gated is a pod whose main container waits behind a sidecar. The gate is in the memory of the sidecar's process; the ids
-// of the tasks that it has seen are on the pod's volume, and outlive it.
+// gated is a pod whose main container waits behind a sidecar. The gate is in the memory of the
+// sidecar's process. The IDs of the tasks that it has seen are on the pod's volume, and outlive the
+// process.
 type gated struct {
 	name, uid, node string
 	open            bool
-	// since is when the gate last changed, moved when the pod came to its node.
+	// since is when the gate last changed. moved is when the pod came to its node.
 	since, moved time.Time
-	// started is when its process was; byHand: somebody closed the gate, and the process ran on.
+	// started is when its process started. byHand: a person closed the gate, and the process
+	// continued to run.
 	started time.Time
 	byHand  bool
 	tasks   map[string]bool
-	// held is why its owner keeps it as it is, since heldSince; hidden: it does not answer; failing: it answers 500.
+	// held is why its owner keeps it as it is, since heldSince. hidden: it does not answer.
+	// failing: it answers 500.
 	held            string
 	heldSince       time.Time
 	hidden, failing bool
 	hiddenSince     time.Time
-	// wedged: no task opens it. forgets: it does a known task again.
+	// wedged: no task opens it. forgets: it repeats a known task.
 	wedged, forgets bool
-	// silenced and inhibited are its alert's; quiet: nobody sends it.
+	// silenced and inhibited are states of its alert. quiet: its alert is not sent.
 	silenced, inhibited, quiet bool
-	// lapsed is when the alert began again after its source had paused; zero: the source has not paused.
+	// lapsed is when the alert began again after its source had paused. Zero: the source has not
+	// paused.
 	lapsed time.Time
 }
 
-// approval is one that reached a sidecar.
+// approval is an approval that reached a sidecar.
 type approval struct {
 	pod, uid, node, task, intent string
 	at                           time.Time
 	by                           *instance
-	lost                         bool // the store went back to what it was before
+	lost                         bool // the store went back to its state before this
 }
 
-// gates is all that the world has of sidecars.
+// gates is the world's state of sidecars.
 type gates struct {
 	pods map[string]*gated
-	// mood is how sidecars treat approvals, lookTakes how long a look takes, hostsHang: the API server does not answer.
+	// mood is how sidecars treat approvals. lookTakes is how long a look takes. hostsHang: the API
+	// server does not answer.
 	mood      providerMood
 	lookTakes time.Duration
 	hostsHang bool
 	hostsAsks int
-	looking   int // at sidecars, at once
+	looking   int // concurrent looks at sidecars
 	approvals []approval
 	ended     []remediations.Entry
-	// intents are those written, by repair, and tasks those named in an intent.
+	// intents are the written intents, by repair. tasks are the tasks named in an intent.
 	intents map[string][]time.Time
 	tasks   map[string]string
 	uids    int
 	most    int // sidecars under repair at once
 	cancels int
-	// blindly: the port of sidecars does not look once more.
+	// blindly: the port of sidecars does not look again.
 	blindly bool
 }
 
 const sidecarPolicy = "sidecar-not-ready"
 
-// sidecarConfig has the policy about sidecars, beside that about nodes.
+// sidecarConfig has the policy about sidecars in addition to the policy about nodes.
 func sidecarConfig() *remediations.Config { return withSidecars(modelConfig()) }
 
 func withSidecars(c *remediations.Config) *remediations.Config {
@@ -97,7 +102,7 @@ func labelsOfSidecar(name string) map[string]string {
 	return map[string]string{"alertname": "SidecarNotReady", "namespace": "sei", "pod": name, "remediation": sidecarPolicy}
 }
 
-// host puts a pod on the node, its gate open.
+// host puts a pod on the node, with its gate open.
 func (w *world) host(name, node string) *gated {
 	if w.gates == nil {
 		w.gates = &gates{pods: map[string]*gated{}, intents: map[string][]time.Time{}, tasks: map[string]string{}}
@@ -108,7 +113,7 @@ func (w *world) host(name, node string) *gated {
 	return g
 }
 
-// replacePod gives the name to a new pod, on the node: a fresh sidecar, and the old volume.
+// replacePod gives the name to a new pod on the node: a new sidecar, and the old volume.
 func (w *world) replacePod(name, node string) {
 	if g := w.pod(name); g != nil {
 		w.gates.uids++
@@ -117,7 +122,7 @@ func (w *world) replacePod(name, node string) {
 	}
 }
 
-// close is what a restart does to the gate.
+// close closes the gate, as a restart does.
 func (g *gated) close() {
 	if g.open {
 		g.open, g.since = false, time.Now()
@@ -125,7 +130,7 @@ func (g *gated) close() {
 	g.started, g.byHand = time.Now(), false
 }
 
-// closeByHand is what a person does to it, long after the process was started.
+// closeByHand closes the gate as a person does, long after the process started.
 func (g *gated) closeByHand() {
 	if g.open {
 		g.open, g.since, g.byHand = false, time.Now(), true
@@ -167,7 +172,7 @@ func (w *world) podNames() []string {
 	return slices.Sorted(maps.Keys(w.gates.pods))
 }
 
-// closeOn closes the gates of all pods of the node: it was rebooted.
+// closeOn closes the gates of all pods of a rebooted node.
 func (w *world) closeOn(node string) {
 	for _, name := range w.podNames() {
 		if g := w.pod(name); g.node == node {
@@ -176,7 +181,7 @@ func (w *world) closeOn(node string) {
 	}
 }
 
-// reschedule gives the pods of a node that is gone to another one.
+// reschedule moves the pods of a deleted node to another node.
 func (w *world) reschedule(node string) {
 	for _, name := range w.podNames() {
 		for _, other := range slices.Sorted(maps.Keys(w.nodes)) {
@@ -187,7 +192,7 @@ func (w *world) reschedule(node string) {
 	}
 }
 
-// sidecarsSent are the alerts about sidecars as their source sends them.
+// sidecarsSent are the alerts about sidecars, as their source sends them.
 func (w *world) sidecarsSent(at time.Time) (out []sent) {
 	for _, name := range w.podNames() {
 		g := w.pod(name)
@@ -202,7 +207,7 @@ func (w *world) sidecarsSent(at time.Time) (out []sent) {
 	return out
 }
 
-// postPod brings the pod's alert to the node that hosts it, as the receiver does.
+// postPod writes the pod's alert on the node that hosts it, as the receiver does.
 func (w *world) postPod(name string) {
 	g := w.pod(name)
 	if g == nil || w.nodes[g.node] == nil {
@@ -250,7 +255,7 @@ func (s sidecarPort) Hosts(ctx context.Context, p remediations.Pod) (string, err
 	return at(s.w, func() string { return g.node }), nil
 }
 
-// Look answers after a while with what was so at its beginning: the worst that the network can do.
+// Look answers after a while with the state at its beginning: the worst that the network can do.
 func (s sidecarPort) Look(_ context.Context, provider string, p remediations.Pod) sidecar.Observation {
 	s.enter("sight", false)
 	s.w.mu.Lock()
@@ -287,7 +292,7 @@ func (s sidecarPort) sighting(p remediations.Pod) sidecar.Observation {
 	return g
 }
 
-// Approve looks once more, asks the engine's last word, and posts the task.
+// Approve looks again, calls mayStill, and posts the task.
 func (s sidecarPort) Approve(ctx context.Context, a Approval, mayStill func() error) (remediations.CallOutcome, error) {
 	fatal := s.enter("approve "+a.Pod.String(), true)
 	mood := at(s.w, func() providerMood { return s.w.gates.mood })

@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	// confirmEvery is how often a node's monitor confirms its condition, staleAfter how long a policy believes it.
+	// confirmEvery is how often a node's monitor confirms its condition. staleAfter is how long a
+	// policy believes it.
 	confirmEvery = 5 * time.Minute
 	staleAfter   = 10 * time.Minute
-	// fullGPUs is how many GPUs a machine has in a world that has any.
+	// fullGPUs is how many GPUs a machine has in a world with GPUs.
 	fullGPUs = 8
 )
 
-// doubts has the policies believe a condition only as long as the node's monitor confirms it.
+// doubts makes the policies believe a condition only as long as the node's monitor confirms it.
 func doubts(c *remediations.Config) {
 	for _, p := range c.Policies {
 		if p.Witness == nil {
@@ -38,14 +39,14 @@ func doubts(c *remediations.Config) {
 	}
 }
 
-// countsGPUs has the policies look at the number of GPUs, too.
+// countsGPUs makes the policies check the number of GPUs, too.
 func countsGPUs(c *remediations.Config) {
 	w := *c.Policies[0].Witness
 	w.Signs = append(w.Signs[:len(w.Signs):len(w.Signs)], signs.Sign{Kind: signs.MissingGPUs})
 	c.Policies[0].Witness = &w
 }
 
-// monitor has the monitors confirm, from now on, the conditions of the nodes on which something is the matter.
+// monitor makes the monitors confirm, from now on, the conditions of the nodes with a fault.
 func (w *world) monitor() {
 	w.in(confirmEvery, func() {
 		for _, name := range slices.Sorted(maps.Keys(w.machines)) {
@@ -57,7 +58,7 @@ func (w *world) monitor() {
 	})
 }
 
-// setBroken is what the machine's monitor says: that it was broken for as long as nobody has confirmed it.
+// setBroken writes the monitor's last confirmation on the Node: now, or when the monitor was lost.
 func setBroken(n *corev1.Node, m *machine) {
 	c := conditionOf(n, conditionBroken)
 	if c == nil {
@@ -68,7 +69,8 @@ func setBroken(n *corev1.Node, m *machine) {
 	}
 }
 
-// checkConfirmed: a call that rests on nothing but a condition that its monitor has not confirmed for too long.
+// checkConfirmed fails a call that only a condition justifies which its monitor has not confirmed
+// for too long.
 func (w *world) checkConfirmed(n *corev1.Node, m *machine, p *remediations.Policy) {
 	c := conditionOf(n, conditionBroken)
 	if !m.well() || m.mute || c == nil || p == nil || p.Witness == nil || m.gpus < w.gpusKnown(n) {
@@ -81,7 +83,8 @@ func (w *world) checkConfirmed(n *corev1.Node, m *machine, p *remediations.Polic
 	}
 }
 
-// loseMonitor: what watches the node for its condition is gone, and the condition stays as it is; or it is there again.
+// loseMonitor removes the node's monitor, and the condition stays as it is; or it brings the
+// monitor back.
 func (w *world) loseMonitor(name string) {
 	if m := w.machines[name]; m != nil {
 		m.unmonitored = toggled(m.unmonitored)
@@ -89,7 +92,8 @@ func (w *world) loseMonitor(name string) {
 	}
 }
 
-// relatch brings the condition back so long after each boot, unless the machine booted again or something else is the matter.
+// relatch brings the condition back some time after each boot, unless the machine booted again or
+// has another fault.
 func (w *world) relatch(m *machine) {
 	booting := m.booting
 	w.in(m.relatches, func() {
@@ -99,7 +103,8 @@ func (w *world) relatch(m *machine) {
 	})
 }
 
-// showGPUs puts on the Node how many GPUs the machine finds: a GPU that is off its bus is in neither number.
+// showGPUs writes on the Node how many GPUs the machine finds. A GPU that is off its bus is in
+// neither number.
 func (w *world) showGPUs(n *corev1.Node, m *machine) {
 	if w.gpus {
 		n.Labels[signs.GPUCountLabel] = strconv.Itoa(m.gpus)
@@ -115,7 +120,8 @@ func (w *world) haveGPUs() {
 	}
 }
 
-// loseGPU takes a GPU off its bus, with whatever else that breaks. back: the next boot finds all of them again.
+// loseGPU takes a GPU off its bus, with whatever else that breaks. back: the next boot finds all of
+// them again.
 func (w *world) loseGPU(name string, back bool) {
 	if m := w.machines[name]; m != nil && w.gpus && m.gpus > 1 {
 		m.gpus, m.gpusBack = m.gpus-1, back
@@ -124,7 +130,7 @@ func (w *world) loseGPU(name string, back bool) {
 	}
 }
 
-// gpusKnown is how many GPUs the ledger says that the Node's machine had.
+// gpusKnown is how many GPUs the Node's machine had according to the ledger.
 func (w *world) gpusKnown(n *corev1.Node) int {
 	if l := w.book(); l != nil {
 		return l.GPUs[ledger.GPUMachine(n)]
@@ -132,7 +138,8 @@ func (w *world) gpusKnown(n *corev1.Node) int {
 	return 0
 }
 
-// checkGPUs is invariant 7 of a machine that has lost GPUs: since before the first step of the repair, or since the ledger saw more.
+// checkGPUs checks invariant 7 of a machine that has lost GPUs: since before the first step of the
+// repair, or since the ledger noted more.
 func (w *world) checkGPUs(cur *corev1.Node, e remediations.Entry) {
 	had := max(w.gpusAt[e.ID], w.gpusKnown(cur))
 	if now, _ := strconv.Atoi(cur.Labels[signs.GPUCountLabel]); now < had && w.of[e.ID] == cur.Spec.ProviderID {
@@ -140,7 +147,7 @@ func (w *world) checkGPUs(cur *corev1.Node, e remediations.Entry) {
 	}
 }
 
-// checkGPUsKept: the ledger forgets GPUs of a machine only when a person resets its node.
+// checkGPUsKept: the ledger forgets a machine's GPUs only when a person resets its node.
 func (w *world) checkGPUsKept(data map[string]string) {
 	was, next := w.book(), &ledger.Ledger{}
 	if was == nil {
@@ -157,7 +164,7 @@ func (w *world) checkGPUsKept(data map[string]string) {
 	}
 }
 
-// signActions are what makes the signs of a fault lie.
+// signActions are the actions that make the signs of a fault wrong.
 func (l *life) signActions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"another tool dates its mark, or takes it away": l.do(func(t *rapid.T, w *world) { w.marksNode(t) }),
@@ -182,7 +189,8 @@ func (l *life) signActions() map[string]func(*rapid.T) {
 	}
 }
 
-// mendSigns ends that the signs lie. A mark whose time is over stays: its owner has forgotten it.
+// mendSigns makes the signs correct again. A mark whose time has passed stays: its owner has
+// forgotten it.
 func (w *world) mendSigns() {
 	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
 		m := w.machines[name]

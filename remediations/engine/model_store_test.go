@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// snapshot is what the API server's store had at a time, and what the world knows of people and repairs by the store alone.
+// snapshot is the state of the API server's store at one time, and what the world knows about
+// people and repairs from the store alone.
 type snapshot struct {
 	at           time.Time
 	nodes        map[string]*corev1.Node
@@ -61,19 +62,22 @@ func (w *world) snapshot() snapshot {
 	return s
 }
 
-// reportAfter is how long after a restore the kubelets report: until then each cache has what the store had.
+// reportAfter is how long after a restore the kubelets report. Until then each cache has the
+// store's old state.
 const reportAfter = 2 * behind
 
 // wentBack is a store that went back to an older state.
 type wentBack struct {
-	// knew is the process that led, and had a newer version of a Node than the store has now; nil: none.
+	// knew is the process that led and had a newer version of a Node than the store has now. Nil:
+	// there was none.
 	knew *instance
-	// until is until when nothing that disrupts may begin.
+	// No disruptive step may begin before until.
 	until time.Time
 }
 
-// restore has the store go back to the snapshot, as etcd does: with its versions. The machines stay as they are, and their kubelets
-// report them a little later. A Node that registered since then registers again, and one that is gone since then goes again.
+// restore makes the store go back to the snapshot, including its versions, as etcd does. The
+// machines stay as they are, and their kubelets report them a little later. A Node that registered
+// since then registers again, and a Node that was deleted since then is deleted again.
 func (w *world) restore(to snapshot) {
 	w.knowsBetter(to)
 	w.rewind(to)
@@ -81,8 +85,8 @@ func (w *world) restore(to snapshot) {
 	w.putAllBack(to, func(n *corev1.Node) *corev1.Node { return n })
 }
 
-// restoreAhead has the store go back to the snapshot, and raises all versions above those that anybody knows, as
-// etcdutl snapshot restore --bump-revision does.
+// restoreAhead makes the store go back to the snapshot, and raises all versions above every known
+// one, as etcdutl snapshot restore --bump-revision does.
 func (w *world) restoreAhead(to snapshot) {
 	w.knowsItsCalls(to)
 	w.rewind(to)
@@ -95,7 +99,7 @@ func (w *world) restoreAhead(to snapshot) {
 	})
 }
 
-// knowsBetter notes who leads, if its cache has a newer version of a Node than the snapshot.
+// knowsBetter notes the leader if its cache has a newer version of a Node than the snapshot.
 func (w *world) knowsBetter(to snapshot) {
 	for _, i := range w.instances {
 		if i.dead || !i.cancelled.IsZero() || i.still || len(w.faults["nodes"]) > 0 || w.always["nodes"] != "" {
@@ -114,7 +118,7 @@ func (w *world) knowsBetter(to snapshot) {
 	}
 }
 
-// knowsItsCalls notes who leads, if it made a call not long ago of which the snapshot says nothing.
+// knowsItsCalls notes the leader if it recently made a call that the snapshot does not show.
 func (w *world) knowsItsCalls(to snapshot) {
 	book, err := ledger.Decode(to.ledger)
 	i := w.instances[len(w.instances)-1]
@@ -130,7 +134,8 @@ func (w *world) knowsItsCalls(to snapshot) {
 	}
 }
 
-// mustTell: who knows that the store went back says so, unless it is gone or suspended before it can.
+// mustTell: a process that knows that the store went back must report it, unless it dies or is
+// suspended first.
 func (w *world) mustTell(i *instance) {
 	told := func() int {
 		return len(slices.DeleteFunc(slices.Clone(w.told), func(e Event) bool { return e.Reason != "StoreWentBack" || e.Action != "Held" }))
@@ -209,8 +214,9 @@ func (w *world) rewind(to snapshot) {
 	}
 }
 
-// checkWentBack: after the store went back nothing that disrupts begins for as long as a step may take. The process that knew better
-// holds, and so does everybody else whom the ledger tells.
+// checkWentBack: after the store went back, no disruptive step begins for as long as a step may
+// take. The process with the newer version holds them, and so does every process that reads it in
+// the ledger.
 func (w *world) checkWentBack(i *instance, node, what string) {
 	if now := time.Now(); i == w.back.knew && now.Add(truncated).Before(w.back.until) {
 		w.fail("StoreWentBack: %s on %s, and nothing may begin before %s", what, node, w.back.until)
@@ -219,14 +225,16 @@ func (w *world) checkWentBack(i *instance, node, what string) {
 	}
 }
 
-// putBack writes what the Node's annotations and labels were over those that it has, as somebody does who applies an old file.
+// putBack overwrites the Node's annotations and labels with the old ones, as a person does who
+// applies an old file.
 func (w *world) putBack(name string, to snapshot) {
 	w.edit(name, func(n *corev1.Node) {
 		n.Annotations, n.Labels = maps.Clone(to.nodes[name].Annotations), maps.Clone(to.nodes[name].Labels)
 	})
 }
 
-// putBackOwned writes Drydock's own keys of the Node as they were, and takes away those that it did not have: all but what people wrote.
+// putBackOwned restores Drydock's own keys of the Node, and removes those that it did not have. It
+// leaves what people wrote.
 func (w *world) putBackOwned(name string, to snapshot) {
 	was := w.nodes[name].Annotations[remediations.NodeRepairKey]
 	defer func() { w.stripped(name, was) }()
@@ -241,7 +249,8 @@ func (w *world) putBackOwned(name string, to snapshot) {
 	})
 }
 
-// dropOwned takes one of Drydock's own keys from the Node, as somebody does who cleans it by hand.
+// dropOwned removes one of Drydock's own keys from the Node, as a person does who cleans the Node
+// by hand.
 func (w *world) dropOwned(name string, which int) {
 	n := w.nodes[name]
 	if n == nil {
@@ -260,14 +269,15 @@ func (w *world) dropOwned(name string, which int) {
 	}
 }
 
-// stripped notes that somebody took the node's record away, or put another one there: who does that takes over the cordon, too.
+// stripped notes that another writer removed or replaced the node's record. That writer also takes
+// over the cordon.
 func (w *world) stripped(name, was string) {
 	if was != "" && w.nodes[name].Annotations[remediations.NodeRepairKey] != was {
 		w.machines[name].stripped = true
 	}
 }
 
-// deny has another admission policy refuse Drydock's keys on all Nodes.
+// deny makes another admission policy refuse Drydock's keys on all Nodes.
 func (w *world) deny() {
 	w.writes = func() Writes { return Writes{Denied: "ValidatingAdmissionPolicy 'other' denied request"} }
 }
@@ -275,7 +285,8 @@ func (w *world) deny() {
 // unknownKind is a kind of target that only a newer version of Drydock has.
 const unknownKind remediations.Kind = "rack"
 
-// leaveUnknown has a newer version leave a slot of an unknown kind, and a record of it on the Node.
+// leaveUnknown leaves a slot of an unknown kind, and its record on the Node, as a newer version
+// does.
 func (w *world) leaveUnknown(name string) {
 	n, l := w.nodes[name], w.book()
 	if n == nil || l == nil || w.ledger == nil || slices.ContainsFunc(l.Slots, isUnknown) {
@@ -289,7 +300,7 @@ func (w *world) leaveUnknown(name string) {
 
 func isUnknown(s ledger.Slot) bool { return s.Kind == unknownKind }
 
-// forgetUnknown is what a person does who goes back to the older version for good.
+// forgetUnknown is a person who goes back to the older version for good.
 func (w *world) forgetUnknown() {
 	l := w.book()
 	if l == nil || !slices.ContainsFunc(l.Slots, isUnknown) {
@@ -300,7 +311,8 @@ func (w *world) forgetUnknown() {
 	w.ledger = l.Encode()
 }
 
-// storeGoesBack restores an older state of the store. The leader lives on, or is followed at once by one that knows nothing.
+// storeGoesBack restores an older state of the store. The leader survives, or a new leader without
+// its knowledge follows at once.
 func (l *life) storeGoesBack(t *rapid.T) {
 	by := rapid.SampledFrom([]time.Duration{0, 10 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour}).Draw(t, "by")
 	ahead, dies := rapid.IntRange(0, 3).Draw(t, "its versions go forward") == 0, rapid.IntRange(0, 3).Draw(t, "the leader dies with it") == 0

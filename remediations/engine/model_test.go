@@ -12,19 +12,19 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// life throws everything at the engine that its world can: sick machines, people, dead Alertmanagers, a provider in a
-// bad mood, lost writes, a cache that is behind, processes that die or sleep.
+// life does everything to the engine that can happen in its world: sick machines, people, dead
+// Alertmanagers, a failing provider, lost writes, a lagging cache, processes that die or sleep.
 type life struct {
 	w *world
-	// restless is until when something is broken by design, so that deadlines may pass.
+	// restless is until when something is broken on purpose, so that deadlines may pass.
 	restless time.Time
-	// files are the Nodes as somebody kept them, to be applied one day.
+	// files are the Nodes in a backup, which may be applied later.
 	files snapshot
 	// past are the states of the store, oldest first.
 	past []snapshot
 }
 
-// check looks at the world after every step. A leader that died is followed by another.
+// check inspects the world after every step. A new leader follows a dead one.
 func (l *life) check(t *rapid.T) {
 	if v := l.w.violated(); v != "" {
 		t.Fatal(v)
@@ -36,19 +36,20 @@ func (l *life) check(t *rapid.T) {
 	l.past = append(l.past, at(l.w, l.w.snapshot))
 }
 
-// follow ends the leader in good order; another follows it.
+// follow ends the leader in good order; another one follows.
 func (l *life) follow(c *remediations.Config, offset time.Duration) {
 	l.w.do(l.w.last().cancel)
 	l.w.pass(6 * time.Second)
 	l.w.startWith(c, offset)
 }
 
-// last is the engine that leads, or will.
+// last is the engine that leads, or will lead.
 func (w *world) last() *instance {
 	return at(w, func() *instance { return w.instances[len(w.instances)-1] })
 }
 
-// calm makes the world well again, and gives the engine the time to see it: then nothing may be left over.
+// calm makes the world healthy again, and gives the engine the time to notice. After that nothing
+// may be left over.
 func (l *life) calm(t *rapid.T) {
 	w := l.w
 	w.do(func() {
@@ -85,7 +86,7 @@ func (l *life) calm(t *rapid.T) {
 				w.fail("8: the cordon of %s is left over", n)
 			}
 			waits := r != nil && r.Cause.Request != "" && r.Intent == nil                          // for an approval, an uncordon, another day
-			waits = waits || (r != nil && isPlanted(r.ID) && r.Phase == remediations.PhasePending) // a day at most, and keeps nobody waiting
+			waits = waits || (r != nil && isPlanted(r.ID) && r.Phase == remediations.PhasePending) // a day at most, and delays no other repair
 			if r != nil && r.Phase != remediations.PhaseExhausted && !waits {
 				w.fail("%s has a repair left over: %s", n, r.Encode())
 			}
@@ -96,7 +97,7 @@ func (l *life) calm(t *rapid.T) {
 
 func mustLedger(w *world) *ledger.Ledger {
 	if w.ledger == nil {
-		return &ledger.Ledger{} // deleted, and not asked for since
+		return &ledger.Ledger{} // deleted, and not needed since
 	}
 	l, err := ledger.Decode(w.ledger)
 	if err != nil {
@@ -106,8 +107,9 @@ func mustLedger(w *world) *ledger.Ledger {
 	return l
 }
 
-// TestWhateverHappens is the property test of all invariants over the whole engine: the world checks them at every
-// write and every call. rapid prints the seed of a failure; -rapid.seed plays it again.
+// TestWhateverHappens is the property test of all invariants over the whole engine. The world
+// checks them at every write and every call. rapid prints the seed of a failure; -rapid.seed
+// replays it.
 func TestWhateverHappens(t *testing.T) {
 	t.Parallel()
 	calls, seen := 0, map[string]int{}

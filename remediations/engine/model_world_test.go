@@ -22,9 +22,10 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// The model world is all that the engine touches, in memory: an API server with resourceVersions, a ledger, machines
-// that break and boot, two Alertmanagers, a provider. It runs in a synctest bubble, so that its time is nobody's time.
-// It checks what must always hold at every write and every call; see model_check*_test.go.
+// The model world is everything that the engine uses, in memory: an API server with
+// resourceVersions, a ledger, machines that break and boot, two Alertmanagers, a provider. It runs
+// in a synctest bubble with its own time. It checks the invariants at every write and every call;
+// see model_check*_test.go.
 
 const (
 	ready    = corev1.ConditionTrue
@@ -32,7 +33,7 @@ const (
 	leaseFor = 40 * time.Second
 )
 
-// nodeEvent is one change of a Node, as a watch tells it.
+// nodeEvent is one change of a Node, as a watch delivers it.
 type nodeEvent struct {
 	at   time.Time
 	name string
@@ -41,18 +42,22 @@ type nodeEvent struct {
 
 // providerMood is how the provider treats the next calls.
 type providerMood struct {
-	// refuse: it says no. cut: it does it, and the answer is lost. idle: it says yes, and does nothing.
+	// refuse: it refuses. cut: it does the work, and the answer is lost. idle: it accepts, and does
+	// nothing.
 	refuse, cut, idle bool
-	// before and after are how long it takes before and after the work is done, between how long from one key to the next.
+	// before and after are how long it takes before and after the work, between how long from one
+	// key to the next.
 	before, after, between time.Duration
 	// unread: it cannot read what it needs before its call.
 	unread bool
-	// unreached: what it says beforehand is that its machine's controller does not answer or, with fleetwide, that it does not itself.
+	// unreached: a survey reports that the machine's controller does not answer or, with fleetwide,
+	// that the provider itself does not.
 	unreached bool
-	// later: it refuses the call itself, and would take it later.
+	// later: it refuses the call itself, and would accept it later.
 	later bool
-	// account: it refuses the account. late: it answers an attempt that was given up. survey is how long it takes to say
-	// what it knows of a machine, trouble what is against the step, fleetwide that this is so of each.
+	// account: it refuses the account. late: it answers an attempt that was given up. survey is how
+	// long a survey of a machine takes, trouble what it objects to the step, and fleetwide: the
+	// trouble concerns every machine.
 	account, late, fleetwide bool
 	survey                   time.Duration
 	trouble                  string
@@ -62,31 +67,31 @@ type providerCall struct {
 	node, intent, step string
 	at                 time.Time
 	by                 *instance
-	// lost: the store went back to what it was before.
+	// lost: the store went back to its state before this.
 	lost bool
 }
 
 type world struct {
-	// log is that of each engine; the zero value writes nothing.
+	// log is the log of each engine. The zero value writes nothing.
 	log logr.Logger
-	// actuators and witnesses are those that the world does not know.
+	// actuators and witnesses are additional ones that the world does not know.
 	actuators map[string]Actuator
 	witnesses map[signs.Kind]Witness
-	// reservers are those who share with Drydock who repairs a node.
+	// reservers agree with Drydock which system repairs a node.
 	reservers []Reserver
-	// writes says how the API server takes what Drydock writes on Nodes; nil: it takes all.
+	// writes reports how the API server accepts Drydock's writes on Nodes. Nil: it accepts all.
 	writes func() Writes
-	// lastLook is called when a Node is read from the API server itself; nil: nothing is.
+	// lastLook is called when a Node is read from the API server itself. May be nil.
 	lastLook func()
 	// charge is why this installation is not in charge of the cluster.
 	charge string
-	// repairers are the other systems that were found to repair nodes.
+	// repairers are the other systems in the cluster that repair nodes.
 	repairers func() []coverage.Repairer
 
 	mu sync.Mutex
-	// core is that of each engine that begins to lead.
+	// core is the core of each engine that becomes the leader.
 	core core
-	// admit says what room a Node has for one more alert, as the receiver has it.
+	// admit returns whether a Node has room for one more alert, as the receiver decides it.
 	admit  func(annotations map[string]string, a remediations.Alert) (drop []string, ok bool)
 	config *remediations.Config
 	layout layout
@@ -94,22 +99,24 @@ type world struct {
 	rv       int
 	editedAt time.Time // when rv was last raised
 	back     wentBack
-	// gpus: its machines have GPUs. gpusAt is how many the node's label said when a repair began to act, by repair.
+	// gpus: its machines have GPUs. gpusAt is the number on the node's label when a repair began to
+	// act, by repair.
 	gpus     bool
 	gpusAt   map[string]int
 	nodes    map[string]*corev1.Node
 	machines map[string]*machine
 	events   []nodeEvent
 	lag      int
-	// roundTrip is what a call that changes something takes at least.
+	// roundTrip is the least time of a call that changes something.
 	roundTrip time.Duration
 	known     map[string]bool
-	// overSince is since when, without a break, more nodes of the scope were not Ready than its breaker lets be.
+	// overSince is since when, without a break, more nodes of the scope are not Ready than its
+	// breaker allows.
 	overSince map[string]time.Time
 	// wide is the repair that last changed the whole cluster.
 	wide ledger.Begun
 
-	// nonsense are names of no Node, which alerts that fire all the time have.
+	// nonsense are names in alerts that always fire, and that no Node has.
 	nonsense []string
 
 	ledger   map[string]string
@@ -121,42 +128,45 @@ type world struct {
 	sourceDead bool
 	sourceDied time.Time
 	lastSent   []sent
-	crowd      int // so many more alerts fire on n0
+	crowd      int // the number of further alerts that fire on n0
 	blindBy    string
 	selfTest   []alerts.Alert // what both Alertmanagers show
 	looks      []lookAnswer
-	// leasesFrozen is since when no lease is renewed; zero: they are.
+	// leasesFrozen is since when no lease is renewed. Zero: they are renewed.
 	leasesFrozen time.Time
 
 	mood  providerMood
 	calls []providerCall
-	// odd is what the controller of one machine answers. accountRefused are the machines for which the account was refused.
+	// odd is the answer of one machine's controller. accountRefused are the machines whose calls
+	// were refused because of the account.
 	odd map[string]error
-	// mute is the machine whose controller answers no question. answers are those to questions, tries the last ones to calls, by node.
+	// mute is the machine whose controller answers no question. answers are the answers to
+	// questions, and tries the last answers to calls, by node.
 	mute           string
 	answers        map[string][]answerGiven
 	tries          map[string][]tryMade
 	accountRefused map[string]bool
-	// served are the nodes that each of several providers was asked about, or told to act on.
+	// served are the nodes that each of several providers was asked about, or was called for.
 	served map[string]map[string]bool
-	// evictions are those of all drains.
+	// evictions are the evictions of all drains.
 	evictions []providerCall
 	recycling recycling
-	// promisesNone: the provider brings no machine for one that it took away unless something needs it. waits: a pod does, or did until waited.
+	// promisesNone: the provider brings a new machine only if something needs it. waits: a pod
+	// needs one, or did until waited.
 	promisesNone, waits bool
 	waited              time.Time
-	// beforeDrain happens once, when a drain is about to begin; kept is a ledger that somebody spoilt.
+	// beforeDrain runs once, when a drain is about to begin. kept is a damaged ledger.
 	beforeDrain func()
 	kept        map[string]string
 	recycled    int
-	born        map[string]time.Time // by providerID, when a machine came for another one
-	replacing   map[string]string    // by providerID, the repair that has it replaced
+	born        map[string]time.Time // by providerID, when a machine replaced another one
+	replacing   map[string]string    // by providerID, the repair that replaces it
 	faults      map[string][]string  // by operation: conflict, lost, written, empty
-	unwritable  string               // the Node on which no write succeeds
-	refuses     string               // the Node on which the API server refuses every write
-	unreadable  string               // the Node that the API server does not give
+	unwritable  string               // no write on this Node succeeds
+	refuses     string               // the API server refuses every write on this Node
+	unreadable  string               // the Node that the API server does not return
 	always      map[string]string    // a fault that does not end
-	// dice pick the sample of the leases.
+	// dice draw the sample of the leases.
 	dice *rand.Rand
 	// leasesTake is how long a list of the leases takes.
 	leasesTake time.Duration
@@ -164,49 +174,51 @@ type world struct {
 	blindSince time.Time
 	lies       lies
 
-	silencer Silencer // nil: Drydock makes no silences
+	silencer Silencer // nil: Drydock creates no silences
 	gates    *gates   // nil: no pod has a gated sidecar
 	mesh     *mesh    // nil: there are no locations
 
 	ids       int
 	instances []*instance
-	// stands counts the decisions that were not made again.
+	// stands counts the decisions that stood.
 	stands    int
 	violation string
 	told      []Event
-	// toldOn are the Events about holds, with the node that each is about; empty: the ledger.
+	// toldOn are the Events about holds, with the node of each. Empty: the ledger.
 	toldOn    []heldOn
 	ended     []remediations.Entry
 	begun     map[string][]time.Time // by machine, when its repairs began to act
 	finished  map[string]time.Time   // by node and policy, when the last repair that acted ended
 	cured     map[string]curedAt     // by node and policy, how its last repair ended, if that was a cure
 	paused    map[string]time.Time   // since when a person holds the node
-	glass     map[string]time.Time   // since when its glass is broken
+	glass     map[string]time.Time   // since when break-glass is set on it
 	cancelled map[string]time.Time   // by repair, since when a person wants it cancelled
-	of        map[string]string      // by repair, the providerID of the machine of which its first record spoke
+	of        map[string]string      // by repair, the providerID of the machine in its first record
 	unfounded map[string]time.Time   // since when the Node shows no fault
 	// uncordoned is since when the node is not cordoned.
 	uncordoned map[string]time.Time
 }
 
-// modelSampling samples a fleet of the model's size. It is never wrong there: of six nodes at most three have a fresh lease
-// where at least half are stale, so that four nodes always show a stale one.
+// modelSampling samples a fleet of the model's size. It is never wrong there: if at least half of
+// six nodes are stale, at most three have a fresh lease, so that four nodes always show a stale
+// one.
 var modelSampling = signs.Sampling{From: 5, Size: 4, Stale: 0}
 
-// lies are ports that do not keep what they promise: the knock-out turns them on.
+// lies are ports that break their promises. The knock-out tests turn them on.
 type lies struct {
 	forgetIntents, forgetSlots, ignoreNodeVersion, ignoreLedgerVersion, neverAsk, ownsEveryCordon, ownsEveryAnnouncement, ghosts bool
-	// freshSample: a sample calls every lease fresh.
+	// freshSample: a sample shows every lease as fresh.
 	freshSample bool
-	// keepSlots: who frees a slot only believes it.
+	// keepSlots: a save that frees a slot appears to succeed and has no effect.
 	keepSlots bool
-	// askOnce: the leaders' port asks before the first key alone.
+	// askOnce: the leaders' port calls mayStill before the first key alone.
 	askOnce bool
-	// drains: that do not hear of their end, or do not look at the Node. provesAnything: each replacement is proven.
+	// deafDrains do not notice their end, and blindDrains do not read the Node. provesAnything:
+	// each replacement is proven.
 	deafDrains, blindDrains, provesAnything, forgetOrphans bool
-	// noneNeeded: the provider says that no machine is needed as soon as the old one is gone.
+	// noneNeeded: the provider reports that no machine is needed as soon as the old one is gone.
 	noneNeeded bool
-	// forgetGPUs: what is saved has no numbers of GPUs.
+	// forgetGPUs: a saved ledger has no numbers of GPUs.
 	forgetGPUs bool
 }
 
@@ -228,12 +240,12 @@ func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 		w.join(fmt.Sprintf("n%d", i), "civo://m"+strconv.Itoa(i))
 	}
 	for i := range w.events {
-		w.events[i].at = w.events[i].at.Add(-time.Hour) // what a cache knew a moment before the history begins is known, too
+		w.events[i].at = w.events[i].at.Add(-time.Hour) // a cache knows what happened a moment before the history begins
 	}
 	return w
 }
 
-// stood holds a decision that was not made again against the one that would be made.
+// stood compares a decision that stood with the one that would be made now.
 func (w *world) stood(s *lifecycle.State, d lifecycle.Decision, now time.Time) {
 	fresh := node.Decide(s, now)
 	w.mu.Lock()
@@ -244,15 +256,16 @@ func (w *world) stood(s *lifecycle.State, d lifecycle.Decision, now time.Time) {
 	}
 }
 
-// fail keeps the first thing that must never be, and ends all processes. It is asked for after every step. The world is locked.
+// fail keeps the first violation, and ends all processes. It is checked after every step. The world
+// is locked.
 func (w *world) fail(format string, args ...any) {
 	if w.violation == "" {
 		w.violation = time.Now().UTC().Format("15:04:05") + " " + fmt.Sprintf(format, args...)
 	}
-	w.endAll() // a broken engine may go round for ever
+	w.endAll() // a broken engine may loop for ever
 }
 
-// edit changes the Node as the API server has it.
+// edit changes the Node in the API server.
 func (w *world) edit(name string, change func(*corev1.Node)) {
 	n := w.nodes[name]
 	if n == nil {
@@ -272,13 +285,14 @@ func (w *world) edit(name string, change func(*corev1.Node)) {
 	w.notice()
 }
 
-// revise raises the store's revision. Leases are renewed all the time, and each renewal is a revision.
+// revise raises the store's revision. Leases are renewed all the time, and each renewal is a
+// revision.
 func (w *world) revise() {
 	w.rv += 1 + int(time.Since(w.editedAt)/time.Second)
 	w.editedAt = time.Now()
 }
 
-// notice tells the engines, and once more when the last of their caches has caught up.
+// notice notifies the engines, and again when the last of their caches has caught up.
 func (w *world) notice() {
 	w.tellAll()
 	if w.lag > 0 {
@@ -294,7 +308,7 @@ func (w *world) tellAll() {
 	}
 }
 
-// hold and unhold are a person's pause, exclusion or broken glass.
+// hold and unhold are a person's pause, exclusion or break-glass.
 func (w *world) hold(name string, change func(*corev1.Node)) {
 	if w.nodes[name] == nil {
 		return
@@ -313,7 +327,7 @@ func (w *world) breakGlass(name string) {
 	}
 }
 
-// mended is told that Drydock takes the glass's key off.
+// mended runs when Drydock removes the break-glass key, and checks that its hour has passed.
 func (w *world) mended(n *corev1.Node) {
 	if since := w.glass[n.Name]; time.Since(since)+truncated < time.Hour {
 		w.fail("9: the glass of %s was mended %s after it was broken", n.Name, time.Since(since))
@@ -333,7 +347,8 @@ func (w *world) unhold(name string) {
 	})
 }
 
-// toldSuperseded says that people heard of a repair of the node that ended because somebody took its Node or its record away.
+// toldSuperseded reports whether an Event was sent about a repair of the node that ended because
+// its Node or its record was removed.
 func (w *world) toldSuperseded(name string) bool {
 	return slices.ContainsFunc(w.told, func(e Event) bool {
 		return e.Reason == "RepairSuperseded" && strings.Contains(e.Note, "Node "+name+" ")
@@ -347,7 +362,7 @@ func (w *world) record(name string) *remediations.Record {
 	return nil
 }
 
-// book is the ledger as it is kept; nil: there is none, or it cannot be read.
+// book is the stored ledger. Nil: there is none, or it is unreadable.
 func (w *world) book() *ledger.Ledger {
 	l, err := ledger.Decode(w.ledger)
 	if err != nil {

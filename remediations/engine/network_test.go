@@ -13,9 +13,9 @@ import (
 
 const cni = "kube-system/calico-node"
 
-// loseNetwork makes the kubelet say that its machine has no network, and nothing else.
+// loseNetwork makes the kubelet report that its machine has no network, and no other fault.
 func (w *world) loseNetwork(name string) {
-	w.machines[name].stuck = true // its alert fires, whatever else the model knows of it
+	w.machines[name].stuck = true // its alert fires, although the model has no fault for it
 	w.edit(name, func(n *corev1.Node) {
 		for i := range n.Status.Conditions {
 			if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
@@ -27,8 +27,8 @@ func (w *world) loseNetwork(name string) {
 	w.witness(name)
 }
 
-// TestANodeWithoutItsNetworksDaemonSetIsNotRepaired: no reboot brings back a DaemonSet that somebody deleted. A node whose pod of it
-// crashes is repaired.
+// TestANodeWithoutItsNetworksDaemonSetIsNotRepaired: no reboot restores a deleted DaemonSet. A node
+// whose pod of the DaemonSet crashes is repaired.
 func TestANodeWithoutItsNetworksDaemonSetIsNotRepaired(t *testing.T) {
 	for name, pod := range map[string]signs.Answer{"the DaemonSet is gone": signs.Unknown, "its pod crashes": signs.Ill} {
 		repaired := pod == signs.Ill

@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestNoDataIsNoFault is invariant 6: where it is missing nothing is called, and where it is there again, it is.
+// TestNoDataIsNoFault is invariant 6: no call is made while data is missing, and a call is made
+// once the data is back.
 func TestNoDataIsNoFault(t *testing.T) {
 	for name, c := range map[string]struct{ lose, find func(w *world) }{
 		"the node says nothing of itself": {
@@ -44,7 +45,8 @@ func TestNoDataIsNoFault(t *testing.T) {
 	}
 }
 
-// TestClockThatIsWrongCallsNobody: hours ahead or behind, the leases of all nodes look stale or from the future.
+// TestClockThatIsWrongCallsNobody: with a clock hours ahead or behind, the leases of all nodes look
+// stale or from the future.
 func TestClockThatIsWrongCallsNobody(t *testing.T) {
 	for offset, calls := range map[time.Duration]int{0: 1, 10 * time.Second: 1, 2 * time.Hour: 0, -2 * time.Hour: 0, 25 * time.Hour: 0, -25 * time.Hour: 0} {
 		t.Run(offset.String(), func(t *testing.T) {
@@ -64,7 +66,8 @@ func TestClockThatIsWrongCallsNobody(t *testing.T) {
 	}
 }
 
-// TestAlertsThatComeTwiceLateOrOutOfOrder change nothing of what Alertmanager says.
+// TestAlertsThatComeTwiceLateOrOutOfOrder: such posts change nothing, because Alertmanager's answer
+// decides.
 func TestAlertsThatComeTwiceLateOrOutOfOrder(t *testing.T) {
 	for name, c := range map[string]struct {
 		posts func(w *world)
@@ -93,7 +96,8 @@ func TestAlertsThatComeTwiceLateOrOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestAlertsKeyThatNobodyCanReadIsDropped, and its node repaired by what the poll brings.
+// TestAlertsKeyThatNobodyCanReadIsDropped: the unreadable key is dropped, and the poll's alert
+// leads to the node's repair.
 func TestAlertsKeyThatNobodyCanReadIsDropped(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()

@@ -22,19 +22,19 @@ type pass struct {
 	now   time.Time
 	fleet *fleet.Fleet
 	tally *tally
-	// holds are those that lie with the fleet, by reason.
+	// holds are the fleet-wide holds, by reason.
 	holds  map[remediations.Reason]string
 	next   time.Time
 	failed bool
-	// ends are what the decisions of this pass found, for learn.
+	// ends are the ends that this pass's decisions found, for learn.
 	ends []endsOn
-	// tidying is the time that writes took which nobody waits for.
+	// tidying is the time spent on writes without urgency.
 	tidying time.Duration
 }
 
-// node decides about one node, and carries the decision out.
+// node decides about one node and applies the decision.
 func (p *pass) node(n *corev1.Node) {
-	p.now = p.Clock.Now() // a pass over a storm takes a while, and an intent must be young when its call goes out
+	p.now = p.Clock.Now() // a pass over a storm takes a while, and an intent must be young when its call is made
 	if p.stands(n) {
 		return
 	}
@@ -82,7 +82,7 @@ func (p *pass) node(n *corev1.Node) {
 	p.stand(s, d)
 }
 
-// askAlerts asks the Alertmanagers on the node's account.
+// askAlerts queries the Alertmanagers for the node.
 func (p *pass) askAlerts(m *memory) {
 	if m.lookSince.IsZero() || p.word == nil || !p.word.AskedAt.Before(m.lookSince) {
 		m.lookSince = p.now
@@ -90,8 +90,8 @@ func (p *pass) askAlerts(m *memory) {
 	p.look(p.ctx)
 }
 
-// answer tells people what became of what they wrote on the Node. A key that is taken off is answered with the write
-// that takes it off, and each time anew: somebody may ask twice.
+// answer reports to people the result of what they wrote on the Node. A removed key is answered
+// with the write that removes it, and every time, because a person may ask twice.
 func (p *pass) answer(node string, d lifecycle.Decision, wrote bool) {
 	if m := p.remember(node); m.reset != "" && wrote && slices.Contains(d.Consume, remediations.ResetKey) {
 		p.Events.Event(node, Event{Reason: "RepairCancelled", Action: "Reset", Note: m.reset})
@@ -180,7 +180,7 @@ func (p *pass) hold(s *lifecycle.State, d lifecycle.Decision) {
 		}
 		if was != nil && was.Phase.InFlight() {
 			if m := p.remember(n.Name); was.Phase == remediations.PhaseActing && p.Config.Remediation(was.Step.Name).Once {
-				m.call = nil // the attempt was given back, and is told again when it is made
+				m.call = nil // the attempt was given back; it is reported again when it is made
 				delete(m.emitted, was.Intent.ID+"|RepairStepIssued")
 			}
 			p.stop(d)

@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// change is the one write that a decision asks for; nil: none. key is that of the target's record.
+// change returns the single write of a decision. Nil: it writes nothing. key is the key of the
+// target's record.
 func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 	n, journal := s.Node, s.Journal
 	c := NodeChange{Annotations: map[string]*string{}, Labels: map[string]*string{}}
@@ -34,14 +35,14 @@ func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 		c.Annotations[key] = &value
 	case d.Verb == lifecycle.VerbReset:
 		for k := range n.Annotations {
-			// A sidecar that is under repair has not run out of anything, nor has a leader. Where a record cannot be read, none
-			// can be told apart.
+			// A sidecar or leader under repair is not exhausted, so its record stays. An unreadable
+			// record may be an exhausted one, and is removed.
 			other := journal.Records[k]
 			if strings.HasPrefix(k, remediations.RepairPrefix) && (other == nil || other.Phase == remediations.PhaseExhausted) {
 				c.Annotations[k] = nil
 			}
 		}
-		c.Annotations[remediations.NodeRepairKey] = nil // with it the label goes, whatever there is
+		c.Annotations[remediations.NodeRepairKey] = nil // present or not, this key makes label set the phase label again
 	case d.Verb == lifecycle.VerbEnd || d.Verb == lifecycle.VerbDrop:
 		if _, has := n.Annotations[key]; has {
 			c.Annotations[key] = nil
@@ -95,7 +96,8 @@ func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 	return &c
 }
 
-// markedAt is when Drydock set the taint that the decision takes back, by the record or by what an ended repair left.
+// markedAt returns when Drydock set the taint that the decision removes, from the record or from
+// what an ended repair left.
 func markedAt(journal remediations.Journal, d lifecycle.Decision) (at *time.Time) {
 	var undo []remediations.Undo
 	if journal.Record != nil {
@@ -117,14 +119,15 @@ func markedAt(journal remediations.Journal, d lifecycle.Decision) (at *time.Time
 	return at
 }
 
-// tidies says that nobody waits for what the decision writes: no side effect rests on it, and it answers nobody.
+// tidies reports whether the decision's write has no urgency: no side effect depends on it, and it
+// answers no person.
 func tidies(s *lifecycle.State, d lifecycle.Decision) bool {
 	r := s.Journal.Record
 	verb := d.Verb == lifecycle.VerbHold || d.Verb == lifecycle.VerbDrop || d.Verb == lifecycle.VerbRest
 	return verb && len(d.Consume) == 0 && len(d.Allow) == 0 && (r == nil || !r.Phase.InFlight())
 }
 
-// persist writes what the decision asks to be written; nil: nothing was, and the next pass decides again.
+// persist makes the decision's write. Nil: nothing was written, and the next pass decides again.
 func (p *pass) persist(s *lifecycle.State, d lifecycle.Decision) *corev1.Node {
 	c := change(s, remediations.NodeRepairKey, d)
 	if c == nil {
@@ -167,8 +170,8 @@ func (p *pass) persist(s *lifecycle.State, d lifecycle.Decision) *corev1.Node {
 	return p.show(written)
 }
 
-// show has the Node's conditions follow its record, right after the record and before the call. It holds nothing: an announcement must
-// not keep a repair from going on, nor from its end.
+// show updates the Node's conditions right after its record and before the call. A failure holds
+// nothing: an announcement must not stop a repair from continuing or ending.
 func (p *pass) show(n *corev1.Node) *corev1.Node {
 	if p.Conditions == nil {
 		return n

@@ -7,8 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// readNodes brings the roster to where the cache is: by what changed since the last time, where the Fleet can say it. Where the
-// cache is behind this process's own last write of a Node, that counts instead.
+// readNodes updates the roster from the cache. It reads only changed Nodes if the Fleet can list
+// them. If the cache is older than this process's own last write of a Node, that write counts
+// instead.
 func (e *Engine) readNodes(ctx context.Context) error {
 	var nodes []*corev1.Node
 	var gone []string
@@ -24,7 +25,7 @@ func (e *Engine) readNodes(ctx context.Context) error {
 		}
 		e.compareNodes(all, nil)
 		if len(e.wrote) > 0 {
-			all = slices.Clone(all) // it is the port's
+			all = slices.Clone(all) // the slice belongs to the port
 		}
 		all = e.caughtUp(all)
 		e.forgetOthers(all)
@@ -42,7 +43,7 @@ func (e *Engine) readNodes(ctx context.Context) error {
 	e.roster.Change(nodes, gone)
 	for _, n := range nodes {
 		if m := e.memory[n.Name]; m != nil && m.readOf != nil {
-			e.journal(n) // else what is remembered of the node would keep an older Node in memory, for long after a storm
+			e.journal(n) // otherwise the memory would keep an older Node for long after a storm
 		}
 	}
 	for _, name := range gone {
@@ -51,7 +52,7 @@ func (e *Engine) readNodes(ctx context.Context) error {
 	return nil
 }
 
-// caughtUp puts this process's own writes in place of Nodes that are older.
+// caughtUp replaces older Nodes with this process's own writes.
 func (e *Engine) caughtUp(nodes []*corev1.Node) []*corev1.Node {
 	if len(e.wrote) == 0 {
 		return nodes
@@ -66,11 +67,11 @@ func (e *Engine) caughtUp(nodes []*corev1.Node) []*corev1.Node {
 	return nodes
 }
 
-// unseen are this process's own writes that the cache says nothing of yet.
+// unseen returns this process's own writes that the cache does not show yet.
 func (e *Engine) unseen() (nodes []*corev1.Node) {
 	for name, m := range e.wrote {
 		n := e.roster.Node(name)
-		if n == nil || n.UID != m.written.UID || !older(m.over, m.written) { // of a write that changes nothing there is no news
+		if n == nil || n.UID != m.written.UID || !older(m.over, m.written) { // a write that changes nothing causes no event
 			e.caught(name, m)
 			continue
 		}
@@ -79,13 +80,13 @@ func (e *Engine) unseen() (nodes []*corev1.Node) {
 	return nodes
 }
 
-// caught forgets a write that the cache shows by now.
+// caught forgets a write that the cache now shows.
 func (e *Engine) caught(name string, m *memory) {
 	m.written, m.over = nil, nil
 	delete(e.wrote, name)
 }
 
-// forgetOthers drops what is remembered of Nodes in whose place another Node of the same name has come.
+// forgetOthers drops the memory of Nodes that another Node with the same name has replaced.
 func (e *Engine) forgetOthers(nodes []*corev1.Node) {
 	for _, n := range nodes {
 		if m := e.memory[n.Name]; m != nil && m.readOf != nil && m.readOf.UID != n.UID {
@@ -94,7 +95,7 @@ func (e *Engine) forgetOthers(nodes []*corev1.Node) {
 	}
 }
 
-// forget drops what is remembered of a node that is gone.
+// forget drops the memory of a node that is gone.
 func (e *Engine) forget(name string) {
 	if m := e.memory[name]; m != nil {
 		m.stopWork()
@@ -103,7 +104,7 @@ func (e *Engine) forget(name string) {
 	}
 }
 
-// latest is the Node as this process last wrote it, where it has in this pass.
+// latest returns the Node as this process last wrote it, if the cache does not show that write yet.
 func (e *Engine) latest(n *corev1.Node) *corev1.Node {
 	if m := e.memory[n.Name]; m != nil && m.written != nil {
 		return m.written
@@ -111,6 +112,6 @@ func (e *Engine) latest(n *corev1.Node) *corev1.Node {
 	return n
 }
 
-// older says that a was read before b was written. Versions that cannot be compared count as not older: the write
-// that follows is checked against the version anyway.
+// older reports whether a was read before b was written. Versions that cannot be compared are not
+// older; the next write is checked against the version anyway.
 func older(a, b *corev1.Node) bool { return olderVersion(a.ResourceVersion, b.ResourceVersion) }

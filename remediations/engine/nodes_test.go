@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// saying is a Fleet of which a test says what changed.
+// saying is a Fleet whose changes a test defines.
 type saying struct {
 	Fleet
 	all, changed []*corev1.Node
@@ -35,7 +35,8 @@ func (f *saying) Changed(context.Context) (changed []*corev1.Node, gone []string
 	return changed, gone, !f.cannot
 }
 
-// TestWhatIsRememberedOfANodeKeepsNoOlderOne: after a storm every Node would be in memory twice, until the next one.
+// TestWhatIsRememberedOfANodeKeepsNoOlderOne: otherwise, after a storm, every Node would be in
+// memory twice, until the next storm.
 func TestWhatIsRememberedOfANodeKeepsNoOlderOne(t *testing.T) {
 	node := func(version string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: version}}
@@ -54,7 +55,7 @@ func TestWhatIsRememberedOfANodeKeepsNoOlderOne(t *testing.T) {
 	require.Equal(t, "11", e.roster.Node("a").ResourceVersion)
 }
 
-// TestTheRosterFollowsTheCache by what changed in it, and never behind this process's own writes.
+// TestTheRosterFollowsTheCache: by its changes, and never behind this process's own writes.
 func TestTheRosterFollowsTheCache(t *testing.T) {
 	node := func(name, uid, version string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), ResourceVersion: version}}
@@ -80,7 +81,7 @@ func TestTheRosterFollowsTheCache(t *testing.T) {
 	require.Equal(t, 1, f.lists, "at first all are listed, whatever is said to have changed")
 	require.Equal(t, "10", version("b"))
 
-	f.all = nil // from now on nobody need list them
+	f.all = nil // from now on nothing needs to list them
 	wrote(e.roster.Node("a"), node("a", "1", "12"))
 	read()
 	require.Equal(t, "12", version("a"), "the cache says nothing of the write yet")

@@ -10,14 +10,16 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// promisingNone is a configuration whose provider of machines promises none for one that it takes away.
+// promisingNone is a configuration whose provider promises no new machine for one that it takes
+// away.
 func promisingNone() *remediations.Config {
 	c := wholeConfig()
 	c.Providers = []remediations.Provider{{Name: "cloud", Steps: []string{"replace"}, PromisesNone: true}}
 	return c
 }
 
-// shrunk is the tale of a machine that was replaced by none, up to where its Node is gone.
+// shrunk is the scenario of a machine that is taken away without a replacement, until its Node is
+// gone.
 func (w *world) shrunk(t *testing.T) {
 	t.Helper()
 	w.do(func() { w.recycling.joins = 0 })
@@ -27,7 +29,8 @@ func (w *world) shrunk(t *testing.T) {
 
 func (w *world) recovered() bool { return len(w.toldOf("RepairRecovered")) > 0 }
 
-// TestAReplacementEndsWithoutAMachineWhereNoneIsNeeded: no Node is left that could say so, so it is told about Drydock itself.
+// TestAReplacementEndsWithoutAMachineWhereNoneIsNeeded: no Node is left for the Event, so the Event
+// is about Drydock itself.
 func TestAReplacementEndsWithoutAMachineWhereNoneIsNeeded(t *testing.T) {
 	inWorld(t, promisingNone(), 6, func(t *testing.T, w *world) {
 		w.shrunk(t)
@@ -48,8 +51,8 @@ func TestAReplacementEndsWithoutAMachineWhereNoneIsNeeded(t *testing.T) {
 	})
 }
 
-// TestAPodThatWaitsKeepsAReplacementFromBeingProven, and people read which one; when it has a node, the repair ends. The pods are made
-// again only some time after the Node is gone.
+// TestAPodThatWaitsKeepsAReplacementFromBeingProven: people can read which pod waits. When it has a
+// node, the repair ends. The pods are recreated only some time after the Node is gone.
 func TestAPodThatWaitsKeepsAReplacementFromBeingProven(t *testing.T) {
 	for name, ends := range map[string]bool{"until it has a node": true, "for ever": false} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +74,7 @@ func TestAPodThatWaitsKeepsAReplacementFromBeingProven(t *testing.T) {
 	}
 }
 
-// TestAProviderThatPromisesAMachineMustBringOne, whatever it says.
+// TestAProviderThatPromisesAMachineMustBringOne: whatever it reports.
 func TestAProviderThatPromisesAMachineMustBringOne(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		w.do(func() { w.lies.noneNeeded = true })
@@ -82,13 +85,14 @@ func TestAProviderThatPromisesAMachineMustBringOne(t *testing.T) {
 	})
 }
 
-// TestTheNodeOfTheOldMachineIsBack: what the provider takes for gone has registered again.
+// TestTheNodeOfTheOldMachineIsBack: a machine that the provider reports as gone has registered
+// again.
 func TestTheNodeOfTheOldMachineIsBack(t *testing.T) {
 	inWorld(t, promisingNone(), 6, func(t *testing.T, w *world) {
 		w.shrunk(t)
 		w.do(func() {
 			w.join("n0", "civo://m0")
-			w.machines["n0"].recycled = time.Now().Add(-time.Hour) // by the provider's word it stays gone
+			w.machines["n0"].recycled = time.Now().Add(-time.Hour) // according to the provider it stays gone
 		})
 		w.pass(25 * time.Minute)
 		require.False(t, w.recovered())
@@ -96,7 +100,7 @@ func TestTheNodeOfTheOldMachineIsBack(t *testing.T) {
 	})
 }
 
-// TestAReplacementWithoutAMachineSurvivesItsLeader: the next one waits as long again.
+// TestAReplacementWithoutAMachineSurvivesItsLeader: the next leader waits for the same time again.
 func TestAReplacementWithoutAMachineSurvivesItsLeader(t *testing.T) {
 	inWorld(t, promisingNone(), 6, func(t *testing.T, w *world) {
 		w.shrunk(t)
@@ -109,7 +113,8 @@ func TestAReplacementWithoutAMachineSurvivesItsLeader(t *testing.T) {
 	})
 }
 
-// TestATrialThatLeavesNoNodeClosesItsBreaker: no history says that the trial cured its machine, and it did.
+// TestATrialThatLeavesNoNodeClosesItsBreaker: no history shows that the trial cured its machine,
+// but it did.
 func TestATrialThatLeavesNoNodeClosesItsBreaker(t *testing.T) {
 	conf := promisingNone()
 	conf.Policies[0].Plan = conf.Policies[0].Plan[2:]

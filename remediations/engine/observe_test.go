@@ -9,8 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestObservedRepairsLeaveEvidence: two ill nodes, one place. The first gets well by itself, the second does not; each is in its
-// history, was told once, and is counted. A policy that enforces is the control: it repairs both, and observes nothing.
+// TestObservedRepairsLeaveEvidence: two unhealthy nodes, one place. The first recovers by itself,
+// the second does not. Each is in its history, was reported once, and is counted. A policy that
+// enforces is the control: it repairs both, and observes nothing.
 func TestObservedRepairsLeaveEvidence(t *testing.T) {
 	for name, mode := range map[string]remediations.Mode{"observe": remediations.ModeObserve, "enforce": remediations.ModeEnforce} {
 		t.Run(name, func(t *testing.T) {
@@ -22,7 +23,7 @@ func TestObservedRepairsLeaveEvidence(t *testing.T) {
 				w.pass(time.Minute)
 				w.do(func() { w.ail("n1", 1) })
 				w.pass(time.Minute)
-				w.do(func() { w.heal("n0") }) // enforcing, it is well by now
+				w.do(func() { w.heal("n0") }) // in enforce mode it is already healthy
 				w.pass(20 * time.Minute)
 				first, second := remediations.DecodeHistory(w.nodeOf("n0").Annotations[remediations.HistoryKey]), remediations.DecodeHistory(w.nodeOf("n1").Annotations[remediations.HistoryKey])
 				require.Len(t, first, 1)
@@ -52,8 +53,8 @@ func TestObservedRepairsLeaveEvidence(t *testing.T) {
 	}
 }
 
-// TestWhatWasObservedHoldsNoRepair: the policy observes, then enforces, while the alert fires on: it repairs. One whose earlier
-// repair did something is held by its cooldown.
+// TestWhatWasObservedHoldsNoRepair: the policy observes, then enforces, while the alert continues
+// to fire: it repairs. If its earlier repair did something, the cooldown holds it.
 func TestWhatWasObservedHoldsNoRepair(t *testing.T) {
 	for name, first := range map[string]remediations.Mode{"observed": remediations.ModeObserve, "repaired": remediations.ModeEnforce} {
 		t.Run(name, func(t *testing.T) {
@@ -84,8 +85,9 @@ func TestWhatWasObservedHoldsNoRepair(t *testing.T) {
 	}
 }
 
-// TestRepairThatObserveModeStopsFreesItsPlace: a repair that acted waits for its next step, which the mode keeps back. After that
-// step's wait it hides no other node. In enforce mode the next step comes, and the other node waits for its end.
+// TestRepairThatObserveModeStopsFreesItsPlace: a repair that acted waits for its next step, which
+// the mode holds back. After that step's wait it blocks no other node. In enforce mode the next
+// step follows, and the other node waits for its end.
 func TestRepairThatObserveModeStopsFreesItsPlace(t *testing.T) {
 	for name, mode := range map[string]remediations.Mode{"observe": remediations.ModeObserve, "enforce": remediations.ModeEnforce} {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// TestAnAlertWithATimeThatJSONCannotHoldIsAdopted, and does not end the process, on which each next leader would end, too: whoever
-// posts to Alertmanager chooses startsAt.
+// TestAnAlertWithATimeThatJSONCannotHoldIsAdopted: it must not end the process, and then the
+// process of each next leader. Any client that posts to Alertmanager chooses startsAt.
 func TestAnAlertWithATimeThatJSONCannotHoldIsAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, ctx := settled(t, 4, 0)

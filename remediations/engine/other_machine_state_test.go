@@ -11,8 +11,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestACancelOfAnotherMachinesRepairHoldsNothing: a Node is made again with the alert that a person cancelled, and the alert's start is
-// older than the cancel. On another machine a repair begins. The same machine stays as the person left it, which is the control.
+// TestACancelOfAnotherMachinesRepairHoldsNothing: a Node is created again with the alert that a
+// person cancelled, and the alert's start is older than the cancel. On another machine a repair
+// begins. The same machine stays as the person left it, which is the control.
 func TestACancelOfAnotherMachinesRepairHoldsNothing(t *testing.T) {
 	for providerID, calls := range map[string]int{"civo://another": 2, "civo://m0": 1} {
 		t.Run(providerID, func(t *testing.T) {
@@ -22,7 +23,7 @@ func TestACancelOfAnotherMachinesRepairHoldsNothing(t *testing.T) {
 				require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 1 }))
 				w.pass(time.Minute)
 				w.do(func() { cancel(w) })
-				w.pass(6 * time.Minute) // the cooldown is over
+				w.pass(6 * time.Minute) // the cooldown has ended
 				require.Equal(t, remediations.ByPerson, w.ended[0].By)
 				on := remediations.AlertsOn(w.nodeOf("n0").Annotations)
 				require.Len(t, on, 1)
@@ -39,8 +40,9 @@ func TestACancelOfAnotherMachinesRepairHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestTheCooldownStaysWithANodeWithoutAProviderID: nothing says that another machine has registered under its name, so it is taken for the
-// same machine, for limits.repairsWindow. Another machine that says so by its spec.providerID is repaired at once.
+// TestTheCooldownStaysWithANodeWithoutAProviderID: nothing shows that another machine has
+// registered under its name. So it counts as the same machine, for limits.repairsWindow. Another
+// machine, known by its spec.providerID, is repaired at once.
 func TestTheCooldownStaysWithANodeWithoutAProviderID(t *testing.T) {
 	for name, c := range map[string]struct {
 		was, is string
@@ -78,8 +80,9 @@ func TestTheCooldownStaysWithANodeWithoutAProviderID(t *testing.T) {
 	}
 }
 
-// TestWhatAnotherMachinesRepairDidIsTakenBack: a Node is made again on another machine with the cordon and the out-of-service taint of a
-// repair. Both are taken away with its record. A cordon that somebody else set, by the Node's managedFields, stays.
+// TestWhatAnotherMachinesRepairDidIsTakenBack: a Node is created again on another machine with the
+// cordon and the out-of-service taint of a repair. Both are removed with its record. A cordon that
+// another manager set, according to the Node's managedFields, stays.
 func TestWhatAnotherMachinesRepairDidIsTakenBack(t *testing.T) {
 	for by, stays := range map[string]bool{"drydock": false, "a backup": true} {
 		t.Run("cordoned by "+by, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// endOf is how the history of the Node says that the repair ended; empty: it does not.
+// endOf returns the repair's outcome in the Node's history. Empty: the history does not have it.
 func (w *world) endOf(name, repair string) (o remediations.Outcome) {
 	n := w.nodeOf(name)
 	if n == nil {
@@ -26,8 +26,9 @@ func (w *world) endOf(name, repair string) (o remediations.Outcome) {
 	return o
 }
 
-// TestRecordOfAnotherMachineIsSuperseded: a Node is made again with all that the old Node carried, and its machine falls ill once. On
-// another machine the repair begins with the first step. The same machine goes on with its plan, which is the control.
+// TestRecordOfAnotherMachineIsSuperseded: a Node is created again with everything that the old Node
+// had, and its machine fails once. On another machine the repair begins with the first step. The
+// same machine continues its plan, which is the control.
 func TestRecordOfAnotherMachineIsSuperseded(t *testing.T) {
 	drained := func(w *world) bool { return w.waitsForReplacement("n0") }
 	verifying := func(w *world) bool { r := w.record("n0"); return r != nil && r.Phase == remediations.PhaseVerifying }
@@ -98,7 +99,8 @@ func TestRecordOfAnotherMachineIsSuperseded(t *testing.T) {
 	}
 }
 
-// TestAnOldRecordThatIsPutBackIsRemoved: the repair has ended, and nothing goes on by its old record.
+// TestAnOldRecordThatIsPutBackIsRemoved: the repair has ended, and nothing continues from its old
+// record.
 func TestAnOldRecordThatIsPutBackIsRemoved(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -118,7 +120,8 @@ func TestAnOldRecordThatIsPutBackIsRemoved(t *testing.T) {
 	})
 }
 
-// TestCancelOnTheNewNodeKeepsTheReplacementOfTheOld: another machine has registered under the name of a node that is being replaced.
+// TestCancelOnTheNewNodeKeepsTheReplacementOfTheOld: another machine has registered under the name
+// of a node that is being replaced.
 func TestCancelOnTheNewNodeKeepsTheReplacementOfTheOld(t *testing.T) {
 	c := wholeConfig()
 	c.Limits.Concurrent = remediations.Quantity{Value: 1}
@@ -145,8 +148,9 @@ func TestCancelOnTheNewNodeKeepsTheReplacementOfTheOld(t *testing.T) {
 	})
 }
 
-// TestResetOfAnotherTargetsRecordKeepsTheNodesOwn: the record of a location cannot be read while the node is being drained. A reset drops
-// that record alone, and the node's repair goes on to its end.
+// TestResetOfAnotherTargetsRecordKeepsTheNodesOwn: the record of a location is unreadable while the
+// node is being drained. A reset drops that record alone, and the node's repair continues to its
+// end.
 func TestResetOfAnotherTargetsRecordKeepsTheNodesOwn(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		w.do(func() { w.machines["n0"].pods = podsOf{left: 300} })
@@ -172,7 +176,8 @@ func TestResetOfAnotherTargetsRecordKeepsTheNodesOwn(t *testing.T) {
 	})
 }
 
-// TestAnApprovalIsForThePlanThatWasShown: the plan is edited before the approved repair begins. The new plan asks again.
+// TestAnApprovalIsForThePlanThatWasShown: the plan is edited before the approved repair begins. The
+// new plan needs another approval.
 func TestAnApprovalIsForThePlanThatWasShown(t *testing.T) {
 	for name, edited := range map[string]bool{"edited": true, "the same, the control": false} {
 		t.Run(name, func(t *testing.T) {
@@ -214,8 +219,8 @@ func TestAnApprovalIsForThePlanThatWasShown(t *testing.T) {
 	}
 }
 
-// TestAnApprovalOfALocationIsForThePlanThatWasShown: the plan about a location is edited before the approved repair begins, and the
-// new plan asks again.
+// TestAnApprovalOfALocationIsForThePlanThatWasShown: the plan about a location is edited before the
+// approved repair begins. The new plan needs another approval.
 func TestAnApprovalOfALocationIsForThePlanThatWasShown(t *testing.T) {
 	for name, edited := range map[string]bool{"edited": true, "the same, the control": false} {
 		t.Run(name, func(t *testing.T) {
@@ -264,8 +269,9 @@ func TestAnApprovalOfALocationIsForThePlanThatWasShown(t *testing.T) {
 	}
 }
 
-// TestAMachineThatRegistersAgainInMidRepairGoesOnWithThePlan: a cloud controller deletes the Node of a machine that reboots, and the
-// machine registers again. Its next repair makes the second attempt. Another machine under the name begins with the first.
+// TestAMachineThatRegistersAgainInMidRepairGoesOnWithThePlan: a cloud controller deletes the Node
+// of a machine that reboots, and the machine registers again. Its next repair makes the second
+// attempt. Another machine under the name begins with the first.
 func TestAMachineThatRegistersAgainInMidRepairGoesOnWithThePlan(t *testing.T) {
 	for providerID, attempt := range map[string]string{"civo://m0": "-0-2", "civo://another": "-0-1"} {
 		t.Run(providerID, func(t *testing.T) {

@@ -11,13 +11,13 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// outOfService says that the Node bears the taint.
+// outOfService reports whether the Node has the taint.
 func (w *world) outOfService(name string) bool {
 	n := w.nodes[name]
 	return n != nil && slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == remediations.OutOfServiceTaint })
 }
 
-// podConfig restarts a pod of the node, then has its machine replaced.
+// podConfig restarts a pod of the node, then replaces the machine.
 func podConfig(step string) *remediations.Config {
 	c := modelConfig()
 	c.Policies[0].Plan = []remediations.Step{{Name: step, Wait: 5 * time.Minute, Attempts: 1}, {Name: "replace", Wait: 15 * time.Minute, Attempts: 1}}
@@ -25,8 +25,8 @@ func podConfig(step string) *remediations.Config {
 	return c
 }
 
-// TestAPodThatIsGoneSaysNothingAboutItsMachine: the new pod is not Ready and the node neither, but the machine runs, with
-// its volumes. The control is the replacement of the same machine.
+// TestAPodThatIsGoneSaysNothingAboutItsMachine: neither the new pod nor the node is Ready, but the
+// machine runs, with its volumes. The control is the replacement of the same machine.
 func TestAPodThatIsGoneSaysNothingAboutItsMachine(t *testing.T) {
 	for _, step := range podSteps {
 		t.Run(step, func(t *testing.T) {
@@ -44,8 +44,8 @@ func TestAPodThatIsGoneSaysNothingAboutItsMachine(t *testing.T) {
 	}
 }
 
-// TestNoWordIsOverriddenByTheOutOfServiceTaint: nobody who holds the node, and no mode that only looks, is overridden by
-// it. When the word ends the taint comes.
+// TestNoWordIsOverriddenByTheOutOfServiceTaint: the taint overrides no person's hold, and no mode
+// that only observes. When the hold ends, the taint is set.
 func TestNoWordIsOverriddenByTheOutOfServiceTaint(t *testing.T) {
 	mode := func(m remediations.Mode) func(*world) {
 		return func(w *world) {
@@ -86,7 +86,8 @@ func TestNoWordIsOverriddenByTheOutOfServiceTaint(t *testing.T) {
 	}
 }
 
-// TestAnswersAreForgottenWithANewIntent: what was said about one attempt is no longer known when the next one begins.
+// TestAnswersAreForgottenWithANewIntent: answers about one attempt are no longer known when the
+// next one begins.
 func TestAnswersAreForgottenWithANewIntent(t *testing.T) {
 	c := podConfig("restart-cni")
 	c.Policies[0].Plan[1].Name = "reboot"

@@ -8,20 +8,23 @@ import (
 )
 
 const (
-	// outageFirst is how soon a call that failed is tried again, outageLongest how late while it fails on. The time in
-	// between doubles. A Node may wait for longer: it is one of many, and its slot must be free in between.
+	// outageFirst is the wait before the first retry of a failed call, outageLongest the longest
+	// wait. The wait doubles in between. A Node may wait longer: it is one of many, and its slot
+	// must be free in between.
 	outageFirst   = time.Second
 	outageLongest = 30 * time.Second
 	nodeLongest   = time.Minute
 )
 
-// outage remembers a call that fails, so that it is tried again after a while, and not by everybody who needs it.
+// outage remembers a failing call, so that it is retried after a wait, and not by every caller that
+// needs it.
 type outage struct {
-	// since is when it began to fail; zero: it does not. It is not tried before again.
+	// since is when the call began to fail. Zero: it does not fail. The call is not retried before
+	// again.
 	since, again time.Time
 	wait         time.Duration
 	err          error
-	// told: people know.
+	// People were informed of the outage.
 	told bool
 }
 
@@ -36,25 +39,28 @@ func (o *outage) failed(now time.Time, err error, longest time.Duration) {
 
 func (o *outage) over() { *o = outage{} }
 
-// due says that it may be tried now. A time that lies further ahead than any wait is that of a clock that was wrong.
+// due reports whether the call may be tried now. A time further ahead than any wait comes from a
+// wrong clock.
 func (o *outage) due(now time.Time) bool {
 	return !now.Before(o.again) || o.again.Sub(now) > o.wait
 }
 
-// idle says that it has not been tried for some time, because nothing needs it any more.
+// idle reports whether the call has not been tried for some time, because nothing needs it any
+// more.
 func (o *outage) idle(now time.Time) bool {
 	return now.Sub(o.again) > 2*remediations.OutageFor
 }
 
-// retry has the next pass come when what fails is due. What was due already in this pass was tried, or nobody needed it: a
-// pass at once would find it no different, and the next one as well.
+// retry makes the next pass come when the failing call is due. A call that was already due in this
+// pass was tried, or was not needed. An immediate pass would change nothing, and nor would the one
+// after it.
 func (p *pass) retry(o outage) {
 	if !o.since.IsZero() && o.again.After(p.now) && o.again.Before(p.next) {
 		p.next = o.again
 	}
 }
 
-// lasting says that people should know.
+// lasting reports whether the outage is long enough to inform people.
 func (o *outage) lasting(now time.Time) bool {
 	return lifecycle.Lost(o.since, now)
 }

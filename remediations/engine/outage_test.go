@@ -13,13 +13,14 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// heldOn is an Event about a hold: the node that it is about, what it says, and when it was sent.
+// heldOn is an Event about a hold: its node, its message, and when it was sent.
 type heldOn struct {
 	node, note string
 	at         time.Time
 }
 
-// heldAs counts the Events that say that the reason holds, but for those about one node that the fleet holds for long.
+// heldAs counts the Events of holds with the reason, except those about one node that the fleet
+// holds for long.
 func (w *world) heldAs(reason remediations.Reason) int {
 	return at(w, func() (count int) {
 		for _, h := range w.toldOn {
@@ -31,13 +32,13 @@ func (w *world) heldAs(reason remediations.Reason) int {
 	})
 }
 
-// TestNoPhaseOutlivesItsDeadlineInSilence: whatever is missing, a repair whose time is over is held, people are told, and its
-// slot is free.
+// TestNoPhaseOutlivesItsDeadlineInSilence: whatever is missing, a repair past its deadline is held,
+// people are informed, and its slot is free.
 func TestNoPhaseOutlivesItsDeadlineInSilence(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose   func(w *world)
 		reason remediations.Reason
-		slots  bool // the ledger can be asked
+		slots  bool // the ledger can be read
 	}{
 		"the leases cannot be listed": {func(w *world) { w.always["heartbeats"] = "lost" }, remediations.ReasonBlind, true},
 		"there are no leases":         {func(w *world) { w.always["heartbeats"] = "empty" }, remediations.ReasonBlind, true},
@@ -47,7 +48,7 @@ func TestNoPhaseOutlivesItsDeadlineInSilence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
-				w.nonsense = nil // a hold that begins meanwhile is a status to save
+				w.nonsense = nil // otherwise a hold that begins meanwhile would be a status to save
 				w.start()
 				w.do(func() { w.ail("n0", 2); w.post("n0", remediations.StatusFiring) })
 				require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 1 }))
@@ -79,7 +80,7 @@ func TestNoPhaseOutlivesItsDeadlineInSilence(t *testing.T) {
 	}
 }
 
-// TestWhatFailsIsAskedForSeldom: not once for each node, and not at each pass.
+// TestWhatFailsIsAskedForSeldom: not once for each node, and not in each pass.
 func TestWhatFailsIsAskedForSeldom(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose []string
@@ -120,7 +121,7 @@ func TestWhatFailsIsAskedForSeldom(t *testing.T) {
 	}
 }
 
-// TestResetWaitsForTheLedger: done as a whole or not at all.
+// TestResetWaitsForTheLedger: the reset is done completely or not at all.
 func TestResetWaitsForTheLedger(t *testing.T) {
 	conf := modelConfig()
 	conf.Policies[0].Plan[0].Attempts = 1
@@ -172,8 +173,8 @@ func TestResetIsToldWhenItIsDone(t *testing.T) {
 	})
 }
 
-// TestANodeThatRefusesWritesTakesNoSlot: the others are repaired meanwhile, and nobody hears of a record that was removed. A write
-// that may have been done keeps the slot for a while.
+// TestANodeThatRefusesWritesTakesNoSlot: the other nodes are repaired meanwhile, and no Event
+// reports a removed record. A write that may have been done keeps the slot for a while.
 func TestANodeThatRefusesWritesTakesNoSlot(t *testing.T) {
 	for name, refused := range map[string]bool{"it is refused": true, "its answer is lost": false} {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +213,8 @@ func TestANodeThatRefusesWritesTakesNoSlot(t *testing.T) {
 	}
 }
 
-// TestPolicyIsToldToBeStoppedWhenItIs: a stop that is not in the ledger stops nothing. No other answer stops a policy.
+// TestPolicyIsToldToBeStoppedWhenItIs: a stop that is not in the ledger stops nothing. No other
+// answer stops a policy.
 func TestPolicyIsToldToBeStoppedWhenItIs(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -238,7 +240,8 @@ func TestPolicyIsToldToBeStoppedWhenItIs(t *testing.T) {
 	})
 }
 
-// TestStoppedPolicyIsReleasedAfterItsLastAlert: the account is paid, no node is ill any more, and a person says so.
+// TestStoppedPolicyIsReleasedAfterItsLastAlert: the account is paid, no node is unhealthy any more,
+// and a person releases the policy.
 func TestStoppedPolicyIsReleasedAfterItsLastAlert(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -258,7 +261,7 @@ func TestStoppedPolicyIsReleasedAfterItsLastAlert(t *testing.T) {
 	})
 }
 
-// TestNodeThatCannotBeWrittenKeepsNoSlot: people are told, and the others are repaired.
+// TestNodeThatCannotBeWrittenKeepsNoSlot: people are informed, and the other nodes are repaired.
 func TestNodeThatCannotBeWrittenKeepsNoSlot(t *testing.T) {
 	for name, acted := range map[string]bool{"before its first intent": false, "in mid-repair": true} {
 		t.Run(name, func(t *testing.T) {
@@ -289,8 +292,8 @@ func TestNodeThatCannotBeWrittenKeepsNoSlot(t *testing.T) {
 	}
 }
 
-// TestLeasesThatFailKeepNobodyBusy: somebody waits for leases that cannot be listed, while the last count of them is still
-// good. The world's own check fails where passes follow each other at once.
+// TestLeasesThatFailKeepNobodyBusy: a node waits for leases that cannot be listed, while their last
+// count is still valid. The world's own check fails if passes follow each other without a pause.
 func TestLeasesThatFailKeepNobodyBusy(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()
@@ -311,8 +314,8 @@ func TestLeasesThatFailKeepNobodyBusy(t *testing.T) {
 	})
 }
 
-// TestAPersonIsAnsweredWhileTheLeaseListFails: each list of the leases takes ten seconds and fails, and a fleet of sick nodes
-// waits for it. What a person writes is answered within seconds all the same.
+// TestAPersonIsAnsweredWhileTheLeaseListFails: each list of the leases takes ten seconds and fails,
+// and a fleet of sick nodes waits for it. A person's request is still answered within seconds.
 func TestAPersonIsAnsweredWhileTheLeaseListFails(t *testing.T) {
 	const soon = 5 * time.Second
 	conf := modelConfig()
@@ -334,7 +337,7 @@ func TestAPersonIsAnsweredWhileTheLeaseListFails(t *testing.T) {
 		})
 		w.pass(3 * time.Minute)
 		require.Positive(t, at(w, func() int { return i.asked["heartbeats"] }))
-		for round, node := range []string{"n1", "n2", "n3"} { // in whatever state the list is
+		for round, node := range []string{"n1", "n2", "n3"} { // whatever the state of the list
 			w.pass(time.Duration(3*round) * time.Second)
 			w.do(func() { w.hold(node, edit(remediations.PauseKey, "true")) })
 			require.True(t, w.until(soon, func() bool {

@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// cordonedNow are how many nodes Drydock, or anybody, keeps out of service.
+// cordonedNow is how many nodes are cordoned, by Drydock or by others.
 func (w *world) cordonedNow() (n int) {
 	for _, node := range w.nodes {
 		if node.Spec.Unschedulable {
@@ -19,8 +19,9 @@ func (w *world) cordonedNow() (n int) {
 	return n
 }
 
-// TestADrainedNodeThatWaitsKeepsItsPlace: something holds the step after the drain, and no further node is drained meanwhile, also after
-// a restart, which knows of it from the Node alone. When the hold ends, all nodes are repaired, one after the other.
+// TestADrainedNodeThatWaitsKeepsItsPlace: something holds the step after the drain. No further node
+// is drained meanwhile, also after a restart, where only the Node shows the drain. When the hold
+// ends, all nodes are repaired, one after the other.
 func TestADrainedNodeThatWaitsKeepsItsPlace(t *testing.T) {
 	for name, c := range map[string]struct{ hold, release func(w *world) }{
 		"the provider cannot act": {

@@ -18,20 +18,23 @@ import (
 )
 
 const (
-	// idle is the longest time between two passes; each look at Alertmanager causes one in any case.
+	// idle is the longest time between two passes. Each answer of Alertmanager causes a pass in any
+	// case.
 	idle = time.Minute
-	// soon is when to go again after a write met somebody else's: the cache needs a moment to catch up.
+	// soon is the wait after a write conflict: the cache needs a moment to catch up.
 	soon = 50 * time.Millisecond
-	// patientAfter is after how many such passes the time to the next one doubles.
+	// patientAfter is the number of such passes before the wait doubles.
 	patientAfter = 10
-	// later is when to go again after the API server refused or did not answer.
+	// later is the wait after the API server refused or did not answer.
 	later = 2 * time.Second
-	// tidyFor bounds the time that a pass spends on writes that nobody waits for: alerts that are over, repairs that have
-	// to wait. After a storm there are thousands, and a person's word must not wait for them.
+	// tidyFor bounds the time that a pass spends on writes without urgency: alerts that have ended,
+	// repairs that must wait. After a storm there are thousands of them, and a person's request
+	// must not wait for them.
 	tidyFor = 500 * time.Millisecond
 )
 
-// pass decides about every node that Drydock has anything on, oldest fault first, and says when to pass again.
+// pass decides about every node that concerns Drydock, oldest fault first, and returns the time
+// until the next pass.
 func (e *Engine) pass(ctx context.Context) time.Duration {
 	e.again, e.waiting, e.prefetchDue = false, false, false
 	if e.standsAside(ctx) {
@@ -54,7 +57,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		e.loadLedger(ctx)
 	}
 	l := e.ledger
-	if l == nil { // what is expected of the machines stays known while the ledger cannot be read
+	if l == nil { // expected GPUs stay known while the ledger cannot be read
 		l = &ledger.Ledger{GPUs: e.roster.LedgerGPUs()}
 	}
 	now := e.Clock.Now()
@@ -63,7 +66,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	e.readWrites()
 	p := &pass{Engine: e, ctx: ctx, now: now, tally: newTally(), holds: map[remediations.Reason]string{}, next: now.Add(idle)}
 	if (len(l.Status.Breakers) > 0 || e.heartbeats.Blind() != "" || !e.leasesOut.since.IsZero()) && e.beatsOld() {
-		p.readHeartbeats() // where no alert fires nobody else asks, and a breaker closes by what is seen
+		p.readHeartbeats() // while no alert fires, no node requests this, and a breaker needs the leases to close
 	}
 	if e.ledger != nil && e.ledger.Ahead(now) {
 		l = p.clamp()
@@ -107,7 +110,8 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	return max(p.next.Sub(e.Clock.Now()), time.Millisecond)
 }
 
-// hurry is when to go again. Passes that change nothing come ever less often: what they wait for does not come by passes.
+// hurry returns the wait before the next pass. Passes that change nothing become less frequent,
+// because more passes do not bring what they wait for.
 func (e *Engine) hurry(writesBefore int) time.Duration {
 	if e.writesDone > writesBefore {
 		e.hurries = 0
@@ -116,7 +120,8 @@ func (e *Engine) hurry(writesBefore int) time.Duration {
 	return min(soon<<min(e.hurries/patientAfter, 10), later)
 }
 
-// clamp sets right what a leader whose clock was ahead wrote into the ledger, if most kubelets say that this clock is right.
+// clamp corrects ledger times that lie in the future, once most kubelet leases confirm this
+// replica's clock.
 func (p *pass) clamp() *ledger.Ledger {
 	was := p.ledger
 	if p.readHeartbeats(); !remediations.ClocksAgree(p.heartbeats, p.Clock.Now()) {
@@ -131,13 +136,14 @@ func (p *pass) clamp() *ledger.Ledger {
 	return l
 }
 
-// blind says that this pass cannot judge how many nodes are unhealthy.
+// blind reports whether this pass cannot judge how many nodes are unhealthy.
 func (p *pass) blind() bool {
 	return p.ledger == nil || !p.word.Sees(p.Config) || p.now.Sub(p.word.AskedAt) > max(idle, 2*p.PollInterval) ||
 		p.heartbeats.Blind() != "" || p.leasesOut.lasting(p.now) || p.stale != ""
 }
 
-// noteBlind notes whether this process is blind, and returns since when, if that is long enough to go on record; else zero.
+// noteBlind notes whether this process is blind. It returns since when, if that is long enough for
+// the record, and otherwise zero.
 func (p *pass) noteBlind() time.Time {
 	switch {
 	case !p.blind():
@@ -151,7 +157,8 @@ func (p *pass) noteBlind() time.Time {
 	return p.blindSince
 }
 
-// order picks the nodes that Drydock has anything on: those under repair first, then by the age of their fault.
+// order returns the nodes that concern Drydock: nodes under repair first, then by the age of their
+// fault.
 func (e *Engine) order() []*corev1.Node {
 	concerned := e.roster.Concerned()
 	turns := make([]fleet.Turn, 0, len(concerned))
@@ -173,7 +180,7 @@ func (e *Engine) order() []*corev1.Node {
 	return fleet.InTurn(turns)
 }
 
-// state gathers what Decide must know of a node.
+// state gathers the input of Decide for a node.
 func (p *pass) state(n *corev1.Node) *lifecycle.State {
 	m, journal := p.remember(n.Name), p.journal(n)
 	p.forgetTorn(m)
@@ -188,19 +195,21 @@ func (p *pass) state(n *corev1.Node) *lifecycle.State {
 	}
 }
 
-// journal decodes what the Node carries, once for each Node that is read or written: they are never changed in place.
+// journal decodes the Node's journal once for each Node that is read or written. Journals are never
+// changed in place.
 func (e *Engine) journal(n *corev1.Node) remediations.Journal {
 	m := e.remember(n.Name)
 	if m.readOf == n {
 		return m.journal
 	}
-	if m.readOf == nil || !maps.Equal(m.readOf.Annotations, n.Annotations) { // a heartbeat changes none
+	if m.readOf == nil || !maps.Equal(m.readOf.Annotations, n.Annotations) { // a heartbeat changes no annotation
 		m.journal = e.Config.Registry.ReadJournal(n)
 	}
 	m.readOf = n
 	if sig := signature(n); sig != m.alerts {
-		// Something new was said of the node, by an alert or by a person: what Alertmanager said before that is too old to
-		// decide by. Who takes a pause off may have made a silence a moment ago.
+		// An alert or a person changed something on the node, so earlier answers of Alertmanager
+		// are too old for a decision. A person who removes a pause may have created a silence a
+		// moment ago.
 		m.alerts, m.lookSince = sig, time.Time{}
 	}
 	return m.journal
@@ -224,7 +233,8 @@ func signature(n *corev1.Node) uint64 {
 	return sum
 }
 
-// write changes a Node and remembers it as written, so that the next decision does not rest on a cache that is behind.
+// write changes a Node and remembers the result, so that the next decision does not depend on a
+// cache that is behind.
 func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*corev1.Node, error) {
 	m := e.remember(n.Name)
 	if e.lacksCharge() != "" {
@@ -245,7 +255,7 @@ func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*core
 		return written, nil
 	case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):
 		e.again = true
-	case ctx.Err() != nil: // this process is stopping, and may yet put a call's outcome on record
+	case ctx.Err() != nil: // this process is stopping, and may still put a call's outcome on record
 		e.Log.Error(err, "a Node could not be written", "node", n.Name)
 	default:
 		m.writes.failed(e.Clock.Now(), err, nodeLongest)

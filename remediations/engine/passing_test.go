@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// unread is a provider whose reads fail, at so many of its calls, before it asks mayStill or after that.
+// unread is a provider whose reads fail at some of its calls, before or after its mayStill.
 type unread struct {
 	provider
 	err   error
@@ -35,14 +35,16 @@ func (u unread) Act(ctx context.Context, m Machine, mayStill func() error) (reme
 	return remediations.CallRefused, fmt.Errorf("reading node %s: %w", m.Node, u.err)
 }
 
-// TestWhatCouldNotBeReadIsReadAgain, within the same attempt and only while nothing was done and the intent is young.
+// TestWhatCouldNotBeReadIsReadAgain: within the same attempt, and only while nothing was done and
+// the intent is young.
 func TestWhatCouldNotBeReadIsReadAgain(t *testing.T) {
 	no := errors.New("no such machine")
 	for name, c := range map[string]struct {
 		err   error
 		times int
 		asks  bool
-		// calls are those of the provider while the first attempt lasts, first what became of that attempt.
+		// calls are the provider's calls during the first attempt. first is the outcome of that
+		// attempt.
 		calls int
 		first remediations.CallOutcome
 	}{
@@ -87,8 +89,10 @@ func TestWhatCouldNotBeReadIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadForHoursCostsNoAttempt: each try is withheld, says who could not read what, frees its slot and is followed by a
-// pause. After five it is held as ProviderUnreachable, with longer pauses. When it can be read again, the plan's only attempt is still there.
+// TestWhatCannotBeReadForHoursCostsNoAttempt: each try is withheld, reports which provider could
+// not read its data, frees its slot and is followed by a pause. After five tries the repair is held
+// as ProviderUnreachable, with longer pauses. When the read succeeds again, the plan's only attempt
+// is still available.
 func TestWhatCannotBeReadForHoursCostsNoAttempt(t *testing.T) {
 	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -129,7 +133,7 @@ func TestWhatCannotBeReadForHoursCostsNoAttempt(t *testing.T) {
 	})
 }
 
-// TestAReplicaThatStopsReadsNothingAgain: another one leads by then.
+// TestAReplicaThatStopsReadsNothingAgain: another replica already leads.
 func TestAReplicaThatStopsReadsNothingAgain(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()

@@ -14,7 +14,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestRequestedRebootNeedsNoAlert: a healthy node is rebooted because a person asked, proven, and left alone.
+// TestRequestedRebootNeedsNoAlert: a healthy node is rebooted because a person requested it, then
+// proven, and then left alone.
 func TestRequestedRebootNeedsNoAlert(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -29,7 +30,8 @@ func TestRequestedRebootNeedsNoAlert(t *testing.T) {
 	})
 }
 
-// TestCancelledRepairStaysCancelled: the alert fires on, and nothing begins before it has ended and fires again.
+// TestCancelledRepairStaysCancelled: the alert continues to fire, and no repair begins until the
+// alert has ended and fires again.
 func TestCancelledRepairStaysCancelled(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -51,8 +53,9 @@ func TestCancelledRepairStaysCancelled(t *testing.T) {
 	})
 }
 
-// TestAPostedEndDoesNotUndoACancel: whoever has the receiver's token can post that the alert has ended and fires again. The history has
-// forgotten the repair by then, so that the alert alone knows of the cancel.
+// TestAPostedEndDoesNotUndoACancel: any client with the receiver's token can post that the alert
+// has ended and fires again. The history no longer has the repair, so that only the alert shows the
+// cancel.
 func TestAPostedEndDoesNotUndoACancel(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -77,7 +80,8 @@ func TestAPostedEndDoesNotUndoACancel(t *testing.T) {
 	})
 }
 
-// TestAnswersToPeopleAreEvents: each wish that is refused is answered, and answered again when it is said again.
+// TestAnswersToPeopleAreEvents: each refused request is answered, and answered again when it is
+// repeated.
 func TestAnswersToPeopleAreEvents(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -104,7 +108,8 @@ func TestAnswersToPeopleAreEvents(t *testing.T) {
 	})
 }
 
-// TestSilenceOfARepair: it is made when the call is accepted, goes on record, holds nothing, and ends with the repair.
+// TestSilenceOfARepair: the silence is created when the call is accepted, is recorded, holds
+// nothing, and ends with the repair.
 func TestSilenceOfARepair(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		quiet := &silencer{}
@@ -122,7 +127,7 @@ func TestSilenceOfARepair(t *testing.T) {
 	})
 }
 
-// TestRepairWithoutASilenceEndsNone: where Alertmanager took none, there is none to end.
+// TestRepairWithoutASilenceEndsNone: if Alertmanager created no silence, there is none to end.
 func TestRepairWithoutASilenceEndsNone(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		quiet := &silencer{refuses: true}
@@ -136,7 +141,8 @@ func TestRepairWithoutASilenceEndsNone(t *testing.T) {
 	})
 }
 
-// TestSilenceThatCannotBeEndedIsLogged: it ends by itself, and no repair waits for that.
+// TestSilenceThatCannotBeEndedIsLogged: the silence expires by itself, and no repair waits for
+// that.
 func TestSilenceThatCannotBeEndedIsLogged(t *testing.T) {
 	for fails, want := range map[error]int{nil: 0, errLost: 1} {
 		var lines []string
@@ -147,7 +153,7 @@ func TestSilenceThatCannotBeEndedIsLogged(t *testing.T) {
 	}
 }
 
-// TestOnlyAPlanThatRanOutIsAWarning among the Events that tell of an end.
+// TestOnlyAPlanThatRanOutIsAWarning: among the Events about an end, only this one is a warning.
 func TestOnlyAPlanThatRanOutIsAWarning(t *testing.T) {
 	for outcome, reboots := range map[remediations.Outcome]int{remediations.OutcomeRecovered: 1, remediations.OutcomeExhausted: 9} {
 		inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
@@ -169,7 +175,7 @@ type silencer struct {
 	made    map[string]map[string]string
 	expired []string
 	refuses bool
-	keeps   error // why none can be ended
+	keeps   error // why no silence can be ended
 }
 
 func (s *silencer) Silence(_ context.Context, labels map[string]string, _ time.Time, _ string) (string, error) {

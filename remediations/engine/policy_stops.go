@@ -10,7 +10,8 @@ import (
 )
 
 func (p *pass) reset(s *lifecycle.State, d lifecycle.Decision) {
-	// The counts go first: until the record goes the wish stands on the Node, so what a crash leaves undone is done again.
+	// The counts go first. The request stays on the Node until the record is removed, so a reset
+	// that a crash interrupts is done again.
 	l := p.ledger.Clone() // without a ledger nothing is reset
 	if r := s.Journal.Record; r != nil {
 		l.Release(r.ID)
@@ -28,8 +29,9 @@ func (p *pass) reset(s *lifecycle.State, d lifecycle.Decision) {
 	p.vacate(s.Node.Name)
 }
 
-// refusesAccount says that the provider has refused the account for two machines: what it answers about one may be that machine's
-// alone, or wrong once. A call that it accepts shows that the account is good.
+// refusesAccount reports whether the provider has refused the account for two machines. A refusal
+// for one machine may concern that machine alone, or be a single mistake. An accepted call shows
+// that the account is good.
 func refusesAccount(doubted map[string]target, c called) bool {
 	switch first, known := doubted[c.provider]; {
 	case c.call.Outcome == remediations.CallAccepted:
@@ -56,8 +58,8 @@ func (p *pass) stop(d lifecycle.Decision) {
 	}
 }
 
-// forget lets stopped policies go on, accepts that the machine has fewer GPUs, and ends cancels. It says whether that is durable, so that
-// the wish may be taken off the Node.
+// forget lets stopped policies continue, accepts that the machine has fewer GPUs, and ends cancels.
+// It returns whether that is durable, so that the request may be removed from the Node.
 func (p *pass) forget(n *corev1.Node, d lifecycle.Decision) bool {
 	l := p.ledger.Clone()
 	for _, policy := range d.Allow {

@@ -11,26 +11,28 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// beatsGood is how long a count of the leases is used: Decide asks for another one after that.
+// beatsGood is how long a count of the leases is used. After that, Decide requests a new one.
 const beatsGood = 10 * time.Second
 
 const (
-	// leadYoung is how long one that led before may still write what it was about to: until then the ledger is read at each
-	// poll, so that a slot that nobody else would free is freed.
+	// leadYoung is how long an earlier leader may still finish its last write. Until then the
+	// ledger is read at each poll, so that a slot is freed that no other process would free.
 	leadYoung = 2 * time.Minute
-	// ledgerGood is how long the ledger is not read at all while nothing waits. What people see in it, such as a slot of
-	// one that slept for hours, is right again after that.
+	// ledgerGood is how long the ledger is not read while nothing waits. After that time, what
+	// people see in it is correct again, for example the slot of a process that slept for hours.
 	ledgerGood = 10 * time.Minute
 )
 
-// ledgerOld says that the ledger is to be read whether or not anything rests on it. led is since when this one leads.
+// ledgerOld reports whether the ledger must be read although no decision needs it. led is when this
+// process became the leader.
 func (e *Engine) ledgerOld(led time.Time) bool {
 	now := e.Clock.Now()
 	return now.Sub(led) < leadYoung || now.Sub(e.ledgerRead) >= ledgerGood
 }
 
-// prefetchFor notes that Alertmanager is being asked on account of a node that may be repaired next, and asks the provider about
-// its machine meanwhile: about one at a time, since most of a storm's are never repaired.
+// prefetchFor notes that Alertmanager is being queried for a node that may be repaired next, and
+// meanwhile asks the provider about its machine. It asks about one machine at a time, because most
+// nodes of a storm are never repaired.
 func (p *pass) prefetchFor(s *lifecycle.State, r *remediations.Record, d lifecycle.Decision) {
 	p.prefetchDue = p.prefetchDue || (d.Verb == lifecycle.VerbLook && (r == nil || !r.Phase.InFlight()))
 	if d.AskStep != (remediations.StepOn{}) && !d.Ask.Survey && p.surveys == 0 {
@@ -38,9 +40,9 @@ func (p *pass) prefetchFor(s *lifecycle.State, r *remediations.Record, d lifecyc
 	}
 }
 
-// prefetch reads, while Alertmanager is being asked, what the decision will rest on besides its answer: all nodes' leases,
-// and the ledger, which one that led before may have changed and which is not read while nothing is to be repaired. The
-// loop has nothing else to do until the answer comes.
+// prefetch reads the other inputs of the decision while Alertmanager is being queried. These are
+// all nodes' leases and the ledger. An earlier leader may have changed the ledger, which is not
+// read while no repair is needed. The loop has no other work until Alertmanager answers.
 func (e *Engine) prefetch(ctx context.Context) {
 	if !e.prefetchDue || !e.looking || ctx.Err() != nil {
 		return
@@ -52,8 +54,8 @@ func (e *Engine) prefetch(ctx context.Context) {
 	}
 }
 
-// Expect tells the engine that an alert is about to be written on a Node, so that the leases are here when it is there. It
-// never blocks.
+// Expect reports that an alert is about to be written on a Node, so that the leases are ready when
+// the alert is there. It never blocks.
 func (e *Engine) Expect() {
 	select {
 	case e.expected <- struct{}{}:
@@ -61,8 +63,8 @@ func (e *Engine) Expect() {
 	}
 }
 
-// prefetchLeases lists the leases beside the loop where a decision would ask for them: the list of a large fleet takes longer
-// than all else on the way from an alert to its repair.
+// prefetchLeases lists the leases beside the loop if a decision would request them. The list of a
+// large fleet takes longer than all else between an alert and its repair.
 func (e *Engine) prefetchLeases(ctx context.Context) {
 	if e.listing != nil || !e.leasesOut.due(e.Clock.Now()) || !e.beatsOld() {
 		return
@@ -74,17 +76,17 @@ func (e *Engine) prefetchLeases(ctx context.Context) {
 	e.Beside(func() {
 		listing <- e.list(ctx, sample, fleet)
 		if failing {
-			e.enqueue(func() {}) // the loop did not wait for it
+			e.enqueue(func() {}) // wake the loop: it did not wait for this list
 		}
 	})
 }
 
-// beatsOld says that no count of the leases is good any more.
+// beatsOld reports whether the count of the leases is too old.
 func (e *Engine) beatsOld() bool {
 	return e.heartbeats == nil || e.Clock.Now().Sub(e.heartbeats.ReadAt) > beatsGood
 }
 
-// listed are all leases, or why they are not here. Where a sample of them is enough, few is its count.
+// listed are all leases, or the error. If a sample is enough, few is its count.
 type listed struct {
 	few    *signs.Heartbeats
 	leases map[string]signs.Lease
@@ -92,12 +94,13 @@ type listed struct {
 	at     time.Time
 }
 
-// sampleFor bounds the reads of a sample. All leases are listed after that, which has a time of its own.
+// sampleFor bounds the reads of a sample. After that all leases are listed, with a time limit of
+// their own.
 const sampleFor = 2 * time.Second
 
-// sample picks the nodes whose leases are read instead of all. It picks none where only the count of all may decide: in a
-// small fleet, while the leases cannot be listed, and from when the fleet was last found blind until a count of all leases
-// says that it is not.
+// sample returns the nodes whose leases are read instead of all leases. It returns none if only a
+// count of all leases may decide: in a small fleet, while the leases cannot be listed, and while
+// Drydock is blind, until a count of all leases shows otherwise.
 func (e *Engine) sample() (nodes []string, fleet int) {
 	if !e.leasesOut.since.IsZero() || e.heartbeats.Blind() != "" {
 		return nil, 0
@@ -109,14 +112,15 @@ func (e *Engine) sample() (nodes []string, fleet int) {
 	return nodes, len(names)
 }
 
-// counts says that the lease of this name counts: its Node exists and is not excluded. Leases of nodes that are gone may
-// linger, and those of machines that are switched off on purpose are stale.
+// counts reports whether the lease with this name counts: its Node exists and is not excluded.
+// Leases of deleted nodes may remain, and leases of machines that are off on purpose are stale.
 func (e *Engine) counts(name string) bool {
 	n := e.roster.Node(name)
 	return n != nil && !remediations.Excluded(n)
 }
 
-// list reads the leases of the sample, and all of them where the sample is empty or proves nothing. It runs beside the loop.
+// list reads the leases of the sample. It reads all leases if the sample is empty or proves
+// nothing. It runs beside the loop.
 func (e *Engine) list(ctx context.Context, sample []string, fleet int) listed {
 	if few := e.countSample(ctx, sample, fleet); few != nil {
 		return listed{few: few, at: few.ReadAt}
@@ -125,7 +129,7 @@ func (e *Engine) list(ctx context.Context, sample []string, fleet int) listed {
 	return listed{leases: leases, err: err, at: e.Clock.Now()}
 }
 
-// countSample returns nil where the sample is empty, cannot be read, or proves nothing.
+// countSample returns nil if the sample is empty, cannot be read, or proves nothing.
 func (e *Engine) countSample(ctx context.Context, sample []string, fleet int) *signs.Heartbeats {
 	if len(sample) == 0 {
 		return nil
@@ -144,7 +148,8 @@ func (e *Engine) countSample(ctx context.Context, sample []string, fleet int) *s
 	return few
 }
 
-// prefetchedLeases takes in what prefetchLeases listed, once it is here. What failed is asked for again by who needs it, after a while.
+// prefetchedLeases takes in the list of prefetchLeases once it has arrived. After a failure, the
+// next decision that needs the leases lists them again, after a wait.
 func (e *Engine) prefetchedLeases() {
 	select {
 	case l := <-e.listing:
@@ -154,7 +159,7 @@ func (e *Engine) prefetchedLeases() {
 	}
 }
 
-// countLeases makes of leases what a decision rests on.
+// countLeases turns the leases into the count that decisions use.
 func (e *Engine) countLeases(l listed) {
 	if l.err == nil {
 		e.metrics.answered(sourceLeases, l.at)

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// farAway is a still world whose leases take a while to come.
+// farAway is a still world whose leases take a while to arrive.
 type farAway struct {
 	*still
 	takes time.Duration
@@ -33,8 +33,8 @@ func (f *farAway) Heartbeats(ctx context.Context) (map[string]signs.Lease, error
 	return f.still.Heartbeats(ctx)
 }
 
-// TestLeasesAreListedWhileTheAlertIsWritten: an alert that is expected has them listed beside the loop, once, and who needs
-// them waits for those and for no second list.
+// TestLeasesAreListedWhileTheAlertIsWritten: an expected alert causes one list of the leases beside
+// the loop. A decision that needs the leases waits for that list, and starts no second one.
 func TestLeasesAreListedWhileTheAlertIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, ctx := settled(t, 20, 0)
@@ -68,7 +68,7 @@ func TestLeasesAreListedWhileTheAlertIsWritten(t *testing.T) {
 		time.Sleep(beatsGood)
 		e.Expect()
 		time.Sleep(far.takes + time.Millisecond)
-		e.Notice() // the pass takes them in, whoever needs them
+		e.Notice() // the pass takes them in, even if it does not need them
 		synctest.Wait()
 		require.Len(t, far.lists, 2)
 		stop()
@@ -78,7 +78,7 @@ func TestLeasesAreListedWhileTheAlertIsWritten(t *testing.T) {
 	})
 }
 
-// TestLeasesThatFailedAheadAreListedAgain: nothing rests on what did not come.
+// TestLeasesThatFailedAheadAreListedAgain: no decision uses a list that failed.
 func TestLeasesThatFailedAheadAreListedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, ctx := settled(t, 20, 0)
@@ -150,7 +150,8 @@ func (f *sampledFleet) Heartbeats(context.Context) (map[string]signs.Lease, erro
 	return out, nil
 }
 
-// TestTheLeasesOfALargeFleetAreSampled, and where the sample proves nothing all are listed, in the same look.
+// TestTheLeasesOfALargeFleetAreSampled: if the sample proves nothing, all leases are listed in the
+// same look.
 func TestTheLeasesOfALargeFleetAreSampled(t *testing.T) {
 	const nodes = 1000
 	count := func(t *testing.T, change func(e *Engine, f *sampledFleet)) (*Engine, *sampledFleet) {
@@ -196,8 +197,9 @@ func TestTheLeasesOfALargeFleetAreSampled(t *testing.T) {
 	}
 }
 
-// TestExcludedNodesAreNotCountedByTheirLeases: machines that a person has switched off for months say nothing about the way to the
-// others, whether all leases are listed or a sample of them is read.
+// TestExcludedNodesAreNotCountedByTheirLeases: machines that a person has switched off for months
+// prove nothing about the connection to the others. This holds for a list of all leases and for a
+// sample.
 func TestExcludedNodesAreNotCountedByTheirLeases(t *testing.T) {
 	for _, nodes := range []int{10, 1000} {
 		for what, excluded := range map[string]bool{"the control": false, "excluded": true} {

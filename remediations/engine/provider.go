@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// survey asks the provider about the machine before a step. It says whether the answer is there at once: who cannot be
-// asked has nothing against it.
+// survey asks the provider about the machine before a step. It returns true if no call is needed: a
+// provider without Survey never objects.
 func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 	m, n := p.remember(s.Node.Name), s.Node
 	step := d.AskStep
@@ -36,7 +36,7 @@ func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 		}
 		answer.Step, answer.Provider = step, provider
 		p.enqueue(func() {
-			answer.At = p.Clock.Now() // of the answer: one that took its time is no worse for that
+			answer.At = p.Clock.Now() // the time of the answer: a slow answer is not less valid
 			p.silent.heard(&answer)
 			known := m.survey != nil && m.survey.Step == answer.Step && m.survey.Trouble == answer.Trouble
 			p.surveys--
@@ -49,20 +49,22 @@ func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 	return false
 }
 
-// silentProviders are those that give no usable answer about any machine, by name, or by step where one alone carries it out.
+// silentProviders are the providers that give no usable answer about any machine, by provider name,
+// or by step if the step has no named provider.
 type silentProviders map[string]providerSilence
 
-// providerSilence is since when that is so, and when the provider was last asked.
+// providerSilence is when the silence began, and when the provider was last asked.
 type providerSilence struct{ since, asked time.Time }
 
-// silentFor is how long a provider may not have been asked, and still count as silent.
+// silentFor is how long a provider may stay unasked and still count as silent.
 const silentFor = 2 * remediations.AskMended
 
-// heard notes what the provider answered, and gives an answer that is none the time since when there has been none.
+// heard notes the provider's answer. An unusable answer receives the time since when there has been
+// no usable one.
 func (s silentProviders) heard(answer *remediations.Survey) {
 	of := cmp.Or(answer.Provider, answer.Step.Name)
 	if answer.Reason != "" {
-		return // it was not asked
+		return // the provider was not asked
 	}
 	if !answer.Unreached || !answer.Fleetwide {
 		delete(s, of)
@@ -76,7 +78,7 @@ func (s silentProviders) heard(answer *remediations.Survey) {
 	answer.OutSince = was.since
 }
 
-// askProof asks the provider of the intent whether the proof is there.
+// askProof asks the intent's provider whether the proof exists.
 func (p *pass) askProof(m *memory, r *remediations.Record) {
 	if m.asking || r.Intent.Before == "" {
 		return
@@ -96,7 +98,7 @@ func (p *pass) askProof(m *memory, r *remediations.Record) {
 			answer.Asked = about
 			p.enqueue(func() {
 				if was := m.replacement; err != nil && was != nil && was.Intent == about.Intent {
-					answer.Blocked = was.Blocked // who could not be asked has not said that it is over
+					answer.Blocked = was.Blocked // a failed question does not show that the blockage has ended
 				}
 				m.asking, m.replacement = false, &answer
 			})

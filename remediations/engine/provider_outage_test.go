@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// continues is a plan whose reboot is skipped where its provider cannot be asked about the machine.
+// continues is a plan whose reboot is skipped if its provider cannot be asked about the machine.
 func continues() *remediations.Config {
 	c := wholeConfig()
 	c.Policies[0].Plan[0].ContinueUnreachable = true
@@ -26,18 +26,20 @@ func (w *world) failFor(change func()) {
 	w.do(func() { change(); w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
 }
 
-// skipped says that the reboot of n0 was skipped. The world is locked.
+// skipped reports whether the reboot of n0 was skipped. The world is locked.
 func (w *world) skipped() bool {
 	r := w.record("n0")
 	return r != nil && len(r.Passed) > 0
 }
 
-// TestAProvidersOutageLetsNoPlanGoOn: onUnreachable: continue counts from when the machine alone is out of reach, whatever was before,
-// and time in which nobody asked counts for nothing. A new leader counts on.
+// TestAProvidersOutageLetsNoPlanGoOn: onUnreachable: continue counts from when the machine alone is
+// out of reach, whatever was before. Time without a question does not count. A new leader continues
+// the count.
 func TestAProvidersOutageLetsNoPlanGoOn(t *testing.T) {
 	mute := func(w *world) { w.mood, w.mute = providerMood{}, "n0" }
 	for name, c := range map[string]struct {
-		// before is what goes on until the machine alone is out of reach for good. counts: it counts, too.
+		// before is what happens until the machine alone is out of reach for good. counts is the
+		// part of that time that counts, too.
 		before func(t *testing.T, w *world)
 		counts time.Duration
 	}{
@@ -115,8 +117,9 @@ func TestAProvidersOutageLetsNoPlanGoOn(t *testing.T) {
 	}
 }
 
-// TestFiveCallsThatFailInAnOutageLetNoPlanGoOn: five that fail because of the machine do, counted anew after the outage and by
-// whoever leads. Of an error that does not say whom it concerns nobody knows.
+// TestFiveCallsThatFailInAnOutageLetNoPlanGoOn: five calls that fail because of the machine do.
+// They are counted again after the outage and by each new leader. An error without its own scope
+// counts for no machine.
 func TestFiveCallsThatFailInAnOutageLetNoPlanGoOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		first func(w *world)
@@ -155,8 +158,9 @@ func TestFiveCallsThatFailInAnOutageLetNoPlanGoOn(t *testing.T) {
 	}
 }
 
-// TestAProviderThatAnswersAboutNoMachineIsUnreachable: people read that it is the provider, since when and why. It is one hold of the
-// fleet, and no step costs an attempt. When it answers, the repair goes on.
+// TestAProviderThatAnswersAboutNoMachineIsUnreachable: people can read that the provider is the
+// cause, since when and why. There is one fleet-wide hold, and no step costs an attempt. When the
+// provider answers, the repair continues.
 func TestAProviderThatAnswersAboutNoMachineIsUnreachable(t *testing.T) {
 	inWorld(t, continues(), 12, func(t *testing.T, w *world) {
 		w.failFor(func() { w.mood = out })

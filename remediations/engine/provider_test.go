@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestWhatCouldOnlyBeRefusedCostsNoAttempt: the provider is asked about the machine first, and again after a while.
+// TestWhatCouldOnlyBeRefusedCostsNoAttempt: the provider is asked about the machine first, and
+// again after a while.
 func TestWhatCouldOnlyBeRefusedCostsNoAttempt(t *testing.T) {
 	for name, fleetwide := range map[string]bool{"one machine": false, "all machines": true} {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +45,8 @@ func TestWhatCouldOnlyBeRefusedCostsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestWhatWouldBeRefusedIsOneLine in the log, though the provider is asked again and again. Another reason is a line of its own.
+// TestWhatWouldBeRefusedIsOneLine: the log has one line, although the provider is asked again and
+// again. Another reason has a line of its own.
 func TestWhatWouldBeRefusedIsOneLine(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		lines := logOf(w)
@@ -74,7 +76,8 @@ func TestWhatWouldBeRefusedIsOneLine(t *testing.T) {
 	})
 }
 
-// TestProviderThatSaysNothingBeforehandHoldsTheRepair until it does.
+// TestProviderThatSaysNothingBeforehandHoldsTheRepair: the repair is held until the provider
+// answers.
 func TestProviderThatSaysNothingBeforehandHoldsTheRepair(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -87,8 +90,8 @@ func TestProviderThatSaysNothingBeforehandHoldsTheRepair(t *testing.T) {
 	})
 }
 
-// TestAccountThatIsRefusedStopsThePolicy: no call for any machine would succeed, so none is made until a person has
-// mended it and says so.
+// TestAccountThatIsRefusedStopsThePolicy: no call for any machine would succeed. So no call is made
+// until a person has corrected the account and released the policy.
 func TestAccountThatIsRefusedStopsThePolicy(t *testing.T) {
 	conf := modelConfig()
 	conf.Policies[0].Plan[0].Attempts = 3
@@ -115,7 +118,7 @@ func TestAccountThatIsRefusedStopsThePolicy(t *testing.T) {
 	})
 }
 
-// TestLateAnswerIsRecorded: the attempt counted as perhaps done, and by then it is known.
+// TestLateAnswerIsRecorded: the attempt counted as possibly done, and then its outcome is known.
 func TestLateAnswerIsRecorded(t *testing.T) {
 	for name, late := range map[string]bool{"it comes late": true, "it never comes": false} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +143,8 @@ func TestLateAnswerIsRecorded(t *testing.T) {
 	}
 }
 
-// TestLateAnswerToAnotherAttemptIsNotTaken: neither of one that is over, nor about a node of which nothing is known.
+// TestLateAnswerToAnotherAttemptIsNotTaken: not for an attempt that has ended, and not for an
+// unknown node.
 func TestLateAnswerToAnotherAttemptIsNotTaken(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		first := w.start()

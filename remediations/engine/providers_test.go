@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/coverage"
 )
 
-// servant is one of several providers of machines, which notes whom it was asked about.
+// servant is one of several providers of machines. It notes which nodes it was asked about.
 type servant struct {
 	replacer
 	name string
@@ -59,14 +59,15 @@ func ofTwo(steps ...string) *remediations.Config {
 	return c
 }
 
-// at a provider is a node's machine by its provider ID.
+// machineAt sets the provider ID of a node's machine.
 func (w *world) machineAt(node, providerID string) {
 	w.machines[node].providerID = providerID
 	w.edit(node, func(n *corev1.Node) { n.Spec.ProviderID = providerID })
 }
 
-// TestEachNodeIsItsOwnProviders: of two that are ill at once each goes to the provider of its machine, one after the other since the
-// limits count both. A third, which is nobody's, is held, and nobody is asked about it.
+// TestEachNodeIsItsOwnProviders: of two unhealthy nodes, each goes to the provider of its machine,
+// one after the other because the limits count both. A third node without a provider is held, and
+// no provider is asked about it.
 func TestEachNodeIsItsOwnProviders(t *testing.T) {
 	c := ofTwo("reboot")
 	c.Limits.Concurrent.Value = 1
@@ -95,8 +96,9 @@ func TestEachNodeIsItsOwnProviders(t *testing.T) {
 	})
 }
 
-// TestACallGoesToNobodyWhereItsNodeChangedHands: it was one provider's when that was asked and the intent was written, and is
-// another's, or of another machine, when the call is about to leave. It costs no attempt, and its new provider repairs it.
+// TestACallGoesToNobodyWhereItsNodeChangedHands: one provider was asked, and the intent was
+// written. Before the call, the Node moves to another provider or another machine. The call is not
+// made and costs no attempt, and the new provider repairs the node.
 func TestACallGoesToNobodyWhereItsNodeChangedHands(t *testing.T) {
 	const superseded = "superseded"
 	for name, to := range map[string]struct {
@@ -128,7 +130,7 @@ func TestACallGoesToNobodyWhereItsNodeChangedHands(t *testing.T) {
 					require.Empty(t, w.servedBy("bmc"))
 					return
 				}
-				if to.says == superseded { // the record is another machine's
+				if to.says == superseded { // the record belongs to another machine
 					require.True(t, w.until(20*time.Second, func() bool { return w.record("n0") == nil || w.record("n0").Intent == nil }))
 				} else {
 					require.True(t, w.until(20*time.Second, func() bool { return w.record("n0").Phase == remediations.PhasePending }))
@@ -144,7 +146,8 @@ func TestACallGoesToNobodyWhereItsNodeChangedHands(t *testing.T) {
 	}
 }
 
-// TestAReplacementIsProvenByTheProviderThatWasTold, also by a process that did not tell it, when the Node is gone.
+// TestAReplacementIsProvenByTheProviderThatWasTold: also in a process that did not make the call,
+// after the Node is gone.
 func TestAReplacementIsProvenByTheProviderThatWasTold(t *testing.T) {
 	c := ofTwo("replace")
 	c.Provided["drain"] = true
@@ -167,7 +170,8 @@ func TestAReplacementIsProvenByTheProviderThatWasTold(t *testing.T) {
 	})
 }
 
-// TestNodesThatNobodyServesAreInTheLedger beforehand, without an alert, and in the metric; until a provider serves them.
+// TestNodesThatNobodyServesAreInTheLedger: they are also in the metric, without an alert, until a
+// provider serves them.
 func TestNodesThatNobodyServesAreInTheLedger(t *testing.T) {
 	inWorld(t, ofTwo("reboot"), 6, func(t *testing.T, w *world) {
 		w.do(func() { w.machineAt("n1", "aws:///eu/i-1"); w.machineAt("n4", "aws:///eu/i-4") })
@@ -194,8 +198,9 @@ func TestNodesThatNobodyServesAreInTheLedger(t *testing.T) {
 	})
 }
 
-// TestOtherRepairersAreInTheLedger beforehand, without an alert and without a hold: those that Nodes show and those that were found, as
-// long as they take a Node that a policy takes, too.
+// TestOtherRepairersAreInTheLedger: without an alert and without a hold. These are the systems that
+// Nodes show and those found in the cluster, as long as they repair a Node that a policy also
+// repairs.
 func TestOtherRepairersAreInTheLedger(t *testing.T) {
 	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
 		of := "n2"
@@ -221,7 +226,8 @@ func TestOtherRepairersAreInTheLedger(t *testing.T) {
 	})
 }
 
-// TestALabelThatComesLaterShowsAnotherRepairer: the Nodes are looked at again only where one of them changed.
+// TestALabelThatComesLaterShowsAnotherRepairer: the Nodes are read again only after one of them
+// changed.
 func TestALabelThatComesLaterShowsAnotherRepairer(t *testing.T) {
 	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
 		w.start()

@@ -10,23 +10,25 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// relapsing is a fleet of which the policy reboots twice, and takes an alert that is back within an hour for a relapse.
+// relapsing is a fleet whose policy reboots twice, and treats an alert that comes back within an
+// hour as a relapse.
 func relapsing() *remediations.Config {
 	c := modelConfig()
 	c.Policies[0].RelapseWindow, c.Limits.RepairsPerNode = time.Hour, 9
 	return c
 }
 
-// cure lets n0 fail, be rebooted, and be well until the proof is there.
+// cure makes n0 fail, be rebooted, and stay healthy until the proof exists.
 func cure(t *testing.T, w *world, outcomes int) {
 	w.do(func() { w.ail("n0", 1) })
 	require.True(t, w.until(20*time.Minute, func() bool { return len(w.ended) == outcomes }))
 	require.Equal(t, remediations.OutcomeRecovered, at(w, func() remediations.Outcome { return w.ended[outcomes-1].Outcome }), "%v", w.ended)
 }
 
-// TestRelapseGoesOnWithThePlan: a fault that comes back within the window is not met by the first attempt for ever. The
-// earlier ends are counted as failed, and when the plan is over a person must look, whatever the leader or the Node's
-// registration is meanwhile. Where the fault comes back later, the plan begins anew.
+// TestRelapseGoesOnWithThePlan: a fault that comes back within the window does not restart with the
+// first attempt for ever. The earlier ends count as failed. When the plan has ended, a person must
+// act, even if the leader or the Node's registration changed meanwhile. If the fault comes back
+// later, the plan begins again.
 func TestRelapseGoesOnWithThePlan(t *testing.T) {
 	for name, test := range map[string]struct {
 		well      time.Duration
@@ -75,9 +77,11 @@ func TestRelapseGoesOnWithThePlan(t *testing.T) {
 	}
 }
 
-// TestAConditionThatIsFalseOnlyAfterEachBootIsNoCure: node-problem-detector writes all its conditions as False when it starts, before any
-// check has run. The fault of a machine that no reboot cures is seen again some minutes after each boot. The repair that counted as Recovered
-// in between counts as failed, the plan goes on, and it ends Exhausted. Without a relapseWindow, the control, the plan begins again each time.
+// TestAConditionThatIsFalseOnlyAfterEachBootIsNoCure: node-problem-detector writes all its
+// conditions as False when it starts, before any check has run. So the fault of a machine that no
+// reboot cures is visible again some minutes after each boot. The repair that counted as Recovered
+// in between counts as failed, the plan continues, and it ends Exhausted. Without a relapseWindow,
+// the control, the plan begins again each time.
 func TestAConditionThatIsFalseOnlyAfterEachBootIsNoCure(t *testing.T) {
 	for name, test := range map[string]struct {
 		window time.Duration
@@ -115,7 +119,8 @@ func TestAConditionThatIsFalseOnlyAfterEachBootIsNoCure(t *testing.T) {
 	}
 }
 
-// TestRelapseOfATrialOpensTheBreakerAgain: a cure that did not last says that the storm is not over.
+// TestRelapseOfATrialOpensTheBreakerAgain: a cure that did not last shows that the storm has not
+// ended.
 func TestRelapseOfATrialOpensTheBreakerAgain(t *testing.T) {
 	for name, window := range map[string]time.Duration{"a relapse": time.Hour, "no relapse, the control": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +164,8 @@ func TestRelapseOfATrialOpensTheBreakerAgain(t *testing.T) {
 	}
 }
 
-// TestRelapseIsCountedBeforeItIsTold: the ledger cannot be saved for a moment, and the relapse is counted and told once.
+// TestRelapseIsCountedBeforeItIsTold: the ledger cannot be saved for a moment, and the relapse is
+// counted and reported once.
 func TestRelapseIsCountedBeforeItIsTold(t *testing.T) {
 	inWorld(t, relapsing(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -181,7 +187,7 @@ func TestRelapseIsCountedBeforeItIsTold(t *testing.T) {
 	})
 }
 
-// TestMachineThatCameForAnotherDoesNotRelapse: it begins its plan anew.
+// TestMachineThatCameForAnotherDoesNotRelapse: it starts its plan from the beginning.
 func TestMachineThatCameForAnotherDoesNotRelapse(t *testing.T) {
 	c := wholeConfig()
 	c.Policies[0].RelapseWindow, c.Limits.RepairsPerNode = time.Hour, 9
@@ -199,7 +205,8 @@ func TestMachineThatCameForAnotherDoesNotRelapse(t *testing.T) {
 	})
 }
 
-// twoRanOut makes a ledger in which the policy's last two repairs ran out: with a third in a row it stops.
+// twoRanOut creates a ledger after two exhausted repairs of the policy in a row. A third one stops
+// the policy.
 func (w *world) twoRanOut() {
 	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 	l.Finished("node-not-ready", "r9997", remediations.OutcomeExhausted)
@@ -207,8 +214,8 @@ func (w *world) twoRanOut() {
 	w.ledger, w.ledgerRV = l.Encode(), 7
 }
 
-// TestARepairThatDidNothingSaysNothingOfItsPolicy: its end is not counted. Only the person's cancel is
-// saved.
+// TestARepairThatDidNothingSaysNothingOfItsPolicy: its end is not counted. Only the person's cancel
+// is saved.
 func TestARepairThatDidNothingSaysNothingOfItsPolicy(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.do(w.twoRanOut)
@@ -226,8 +233,8 @@ func TestARepairThatDidNothingSaysNothingOfItsPolicy(t *testing.T) {
 	})
 }
 
-// TestEndsCountThoughTheLedgerCouldNotBeSaved: a plan that ran out is counted when the ledger can be saved again, and once;
-// and a repair that ends between two attempts breaks the row.
+// TestEndsCountThoughTheLedgerCouldNotBeSaved: a plan that ran out counts once, when the ledger can
+// be saved again. A repair that ends between two attempts breaks the row.
 func TestEndsCountThoughTheLedgerCouldNotBeSaved(t *testing.T) {
 	row := func(w *world) int {
 		return at(w, func() int { return mustLedger(w).Status.Exhausted["node-not-ready"] })
@@ -247,7 +254,7 @@ func TestEndsCountThoughTheLedgerCouldNotBeSaved(t *testing.T) {
 	inWorld(t, planned("drain"), 10, func(t *testing.T, w *world) {
 		w.do(func() { w.machines["n0"].pods = podsOf{left: 5, blocked: true} })
 		w.during(t, "drain")
-		w.do(func() { // Ready, and its alert goes on: a dead node would lose nothing by the next step
+		w.do(func() { // Ready, and its alert continues to fire: a dead node would lose nothing by the next step
 			w.machines["n0"].broken, w.machines["n0"].sick = 9, 0
 			w.report(w.machines["n0"])
 		})

@@ -58,7 +58,7 @@ func TestNodeThatNothingCuresIsCordonedAndLeftToAPerson(t *testing.T) {
 	})
 }
 
-// TestCordonOfAPersonSurvivesAReset: managedFields say that somebody else took the cordon over.
+// TestCordonOfAPersonSurvivesAReset: managedFields show that another manager took the cordon over.
 func TestCordonOfAPersonSurvivesAReset(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -122,7 +122,7 @@ func TestOneNodeAtATime(t *testing.T) {
 	})
 }
 
-// TestStormStopsEverything: five of six nodes at once are no fault of theirs.
+// TestStormStopsEverything: a fault of five of six nodes at once is not their own.
 func TestStormStopsEverything(t *testing.T) {
 	for name, c := range map[string]struct{ sick, calls int }{"a storm": {5, 0}, "two nodes": {2, 2}} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +140,8 @@ func TestStormStopsEverything(t *testing.T) {
 	}
 }
 
-// TestPersonsWord: whatever a person says before the intent is written, nothing is done; without it, it is.
+// TestPersonsWord: with any hold that a person sets before the intent is written, nothing is done;
+// without a hold, the repair begins.
 func TestPersonsWord(t *testing.T) {
 	annotate := func(key, value string) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Annotations[key] = value }

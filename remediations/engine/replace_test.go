@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// callsOf are the steps for which the provider was called, in order.
+// callsOf are the steps of the provider's calls, in order.
 func (w *world) callsOf() []string {
 	return at(w, func() (out []string) {
 		for _, c := range w.calls {
@@ -41,7 +41,8 @@ func (w *world) toldOf(reason string) []Event {
 	})
 }
 
-// during is the tale of a node that a reboot does not help, up to the moment at which that step is under way.
+// during is the scenario of a node that a reboot does not help, up to the moment when that step is
+// under way.
 func (w *world) during(t *testing.T, step string) {
 	t.Helper()
 	w.start()
@@ -53,8 +54,8 @@ func (w *world) during(t *testing.T, step string) {
 	}), "it never came to the %s", step)
 }
 
-// TestMachineThatNoRebootCuresIsReplaced: the node is emptied first, and the repair ends in the history of the Node of
-// the new machine, under whichever name that comes.
+// TestMachineThatNoRebootCuresIsReplaced: the node is emptied first. The repair ends in the history
+// of the new machine's Node, under whichever name that Node registers.
 func TestMachineThatNoRebootCuresIsReplaced(t *testing.T) {
 	for name, successor := range map[string]string{"a new name": "n60", "the old name": "n0"} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +87,8 @@ func TestMachineThatNoRebootCuresIsReplaced(t *testing.T) {
 	}
 }
 
-// TestNodeRegisteredAgainIsNoReplacement: its machine is the same, whatever its Node is.
+// TestNodeRegisteredAgainIsNoReplacement: the machine is the same, although its Node is another
+// one.
 func TestNodeRegisteredAgainIsNoReplacement(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		w.do(func() { w.mood.idle = true })
@@ -106,8 +108,8 @@ func TestNodeRegisteredAgainIsNoReplacement(t *testing.T) {
 	})
 }
 
-// TestNodeOfAMachineThatIsBeingReplacedIsLeftAlone: sick as it is, the Node that was registered again waits for how the
-// replacement ends.
+// TestNodeOfAMachineThatIsBeingReplacedIsLeftAlone: although it is sick, the Node that registered
+// again waits for the end of the replacement.
 func TestNodeOfAMachineThatIsBeingReplacedIsLeftAlone(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		w.do(func() { w.mood.idle = true })
@@ -120,7 +122,8 @@ func TestNodeOfAMachineThatIsBeingReplacedIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestTwoReplacementsEndWhileTheLedgerCannotBeSaved: both of them once it can be, each of them once.
+// TestTwoReplacementsEndWhileTheLedgerCannotBeSaved: both are recorded once the ledger can be
+// saved, each of them once.
 func TestTwoReplacementsEndWhileTheLedgerCannotBeSaved(t *testing.T) {
 	conf := wholeConfig()
 	conf.Limits.Concurrent.Value = 2
@@ -146,8 +149,8 @@ func TestTwoReplacementsEndWhileTheLedgerCannotBeSaved(t *testing.T) {
 	})
 }
 
-// TestReplacementThatNeverComes ends at its deadline: where the Node stays on that Node, which a person must see, else
-// in an Event.
+// TestReplacementThatNeverComes: the repair ends at its deadline. If the Node stays, the end is on
+// that Node, which a person must check; otherwise it is in an Event.
 func TestReplacementThatNeverComes(t *testing.T) {
 	for name, stays := range map[string]bool{"its Node stays": true, "its Node goes": false} {
 		t.Run(name, func(t *testing.T) {
@@ -176,8 +179,8 @@ func TestReplacementThatNeverComes(t *testing.T) {
 	}
 }
 
-// TestOutOfServiceOnlyWhereTheMachineIsGone: pods and volumes are let go when nothing writes to them any more, and
-// a person's reset takes the mark off.
+// TestOutOfServiceOnlyWhereTheMachineIsGone: pods and volumes are released when nothing writes to
+// them any more, and a person's reset removes the taint.
 func TestOutOfServiceOnlyWhereTheMachineIsGone(t *testing.T) {
 	for name, idle := range map[string]bool{"the provider does nothing": true, "the machine goes": false} {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +201,8 @@ func TestOutOfServiceOnlyWhereTheMachineIsGone(t *testing.T) {
 	}
 }
 
-// TestReplacementSurvivesItsLeader: whoever leads next knows from the ledger what it waits for.
+// TestReplacementSurvivesItsLeader: the next leader reads in the ledger what the replacement waits
+// for.
 func TestReplacementSurvivesItsLeader(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		w.during(t, "replace")
@@ -215,7 +219,7 @@ func TestReplacementSurvivesItsLeader(t *testing.T) {
 	})
 }
 
-// TestControlPlaneIsNeverReplaced: nor emptied for nothing.
+// TestControlPlaneIsNeverReplaced: and not drained for nothing.
 func TestControlPlaneIsNeverReplaced(t *testing.T) {
 	conf := wholeConfig()
 	inBubble(t, func(t *testing.T) {
@@ -231,8 +235,9 @@ func TestControlPlaneIsNeverReplaced(t *testing.T) {
 	})
 }
 
-// TestARequestedReplacementDrainsFirst: a person who asks for the bare remediation loses no pod that a drain would have moved,
-// and the machine is replaced when the node is empty. A drain that does not end stops it.
+// TestARequestedReplacementDrainsFirst: a person who requests only the replacement loses no pod
+// that a drain would have moved. The machine is replaced when the node is empty. A drain that does
+// not end stops the replacement.
 func TestARequestedReplacementDrainsFirst(t *testing.T) {
 	c := wholeConfig()
 	c.Mode, c.Policies[0].Plan = remediations.ModeEnforce, c.Policies[0].Plan[:1]
@@ -259,8 +264,8 @@ func TestARequestedReplacementDrainsFirst(t *testing.T) {
 	})
 }
 
-// TestSilenceOfAReplacementEndsWithIt: whether its Node is still there when the call is answered, or not; and whoever leads
-// by then.
+// TestSilenceOfAReplacementEndsWithIt: whether or not its Node still exists when the call is
+// answered, and whichever replica leads then.
 func TestSilenceOfAReplacementEndsWithIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers time.Duration
@@ -290,7 +295,7 @@ func TestSilenceOfAReplacementEndsWithIt(t *testing.T) {
 	}
 }
 
-// remembers is a provider of replacements that remembers what it was asked to do.
+// remembers is a provider of replacements that remembers its calls.
 type remembers struct {
 	replacer
 	machines *[]Machine
@@ -301,7 +306,7 @@ func (r remembers) Act(ctx context.Context, m Machine, mayStill func() error) (r
 	return r.replacer.Act(ctx, m, mayStill)
 }
 
-// TestTheProviderIsToldThatPodsAreGivenUp, where the policy goes on after its drain, and only there.
+// TestTheProviderIsToldThatPodsAreGivenUp: if the policy continues after its drain, and only then.
 func TestTheProviderIsToldThatPodsAreGivenUp(t *testing.T) {
 	for _, goesOn := range []bool{true, false} {
 		c := wholeConfig()

@@ -7,12 +7,13 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// reserves says that the node is taken for Drydock before the step.
+// reserves reports whether the node is taken for Drydock before the step.
 func (e *Engine) reserves(step string) bool {
 	return len(e.Reservers) > 0 && e.Config.Reserves && e.Config.Remediation(step).Disruptive
 }
 
-// reserved is the trouble that somebody else has the node, or that nobody can say whether; none where it is free.
+// reserved returns a trouble if another system has taken the node, or if that is unknown. The
+// result is empty if the node is free.
 func (e *Engine) reserved(ctx context.Context, m Machine, by, step string) (s remediations.Survey) {
 	if !e.reserves(step) {
 		return s
@@ -36,7 +37,7 @@ func (e *Engine) reserved(ctx context.Context, m Machine, by, step string) (s re
 	return s
 }
 
-// reserve takes the node right before the step, and withholds the step where that fails.
+// reserve takes the node right before the step, and withholds the step if that fails.
 func (e *Engine) reserve(ctx context.Context, m Machine, by, step string) error {
 	if !e.reserves(step) {
 		return nil

@@ -14,10 +14,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// lease is that of every node.
+// lease is the lease of every node.
 type lease struct {
 	mu sync.Mutex
-	// free and take are what is said to Free and to Take; nil: nothing speaks against it.
+	// free and take are the results of Free and Take. Nil: the node is free.
 	free, take error
 	taken      []string
 }
@@ -49,8 +49,9 @@ func (l *lease) times() int {
 	return len(l.taken)
 }
 
-// TestANodeThatSomebodyElseHasReservedIsLeftAlone: nothing is done and no attempt is spent, from before the intent or right before the
-// step, and no step is passed over. When the node is free it is taken before each disruptive step.
+// TestANodeThatSomebodyElseHasReservedIsLeftAlone: nothing is done and no attempt is spent, whether
+// the reservation exists before the intent or only right before the step. No step is passed over.
+// When the node is free, it is taken before each disruptive step.
 func TestANodeThatSomebodyElseHasReservedIsLeftAlone(t *testing.T) {
 	taken := fmt.Errorf("%w: NodeHealthCheck-workers holds Lease medik8s-leases/node-n0", ErrTaken)
 	plans := map[string][]string{"a call": {"reboot"}, "a drain": {"drain", "reboot"}, "a step that may be passed over": {"restart-kubelet", "reboot"}}
@@ -65,7 +66,7 @@ func TestANodeThatSomebodyElseHasReservedIsLeftAlone(t *testing.T) {
 	} {
 		for of, plan := range plans {
 			if name == "taken after the intent" && plan[0] == "drain" {
-				continue // TestADrainThatSomebodyElseOvertookEvictsNothing
+				continue // see TestADrainThatSomebodyElseOvertookEvictsNothing
 			}
 			t.Run(name+", "+of, func(t *testing.T) {
 				config := planned(plan...)
@@ -99,7 +100,7 @@ func TestANodeThatSomebodyElseHasReservedIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestADrainThatSomebodyElseOvertookEvictsNothing, until they are done.
+// TestADrainThatSomebodyElseOvertookEvictsNothing: until the other system is done.
 func TestADrainThatSomebodyElseOvertookEvictsNothing(t *testing.T) {
 	config := planned("drain", "reboot")
 	config.Reserves = true
@@ -118,7 +119,8 @@ func TestADrainThatSomebodyElseOvertookEvictsNothing(t *testing.T) {
 	})
 }
 
-// TestNobodyIsAskedWhoSharesNothing: without the configuration, and for a step that disrupts nothing.
+// TestNobodyIsAskedWhoSharesNothing: without the configuration, and for a step that disrupts
+// nothing.
 func TestNobodyIsAskedWhoSharesNothing(t *testing.T) {
 	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
 		l := &lease{free: ErrTaken, take: ErrTaken}

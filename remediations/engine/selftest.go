@@ -13,22 +13,24 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// connection is what the engine knows of the self-test. No decision about a node rests on it.
+// connection is the engine's state of the self-test. No decision about a node depends on it.
 type connection struct {
 	memory selftest.Memory
 	is     selftest.Result
-	// told is the last state but unknown: who was told that it is bad is told that it is mended, whatever came in between.
+	// The last reported state other than unknown. An Event about a bad state is followed by an Event
+	// about its end, whatever came in between.
 	told selftest.State
-	// arrival is what the ledger had when it was last read; unread is what was there and is no time.
+	// arrival is the arrival in the ledger when it was last read. unread is a stored value that is
+	// not a valid time.
 	arrival time.Time
 	unread  string
 }
 
-// arrived takes the last arrival from a ledger that was read.
+// arrived reads the last arrival from a ledger.
 func (e *Engine) arrived(data map[string]string, l *ledger.Ledger) {
 	c := &e.connection
 	c.arrival = l.Arrival
-	if c.memory.At.IsZero() { // what the leader before this one said
+	if c.memory.At.IsZero() { // the result of the earlier leader
 		c.is, c.told = l.Status.SelfTest, l.Status.SelfTest.State
 	}
 	_, err := ledger.DecodeArrival(data)
@@ -41,7 +43,8 @@ func (e *Engine) arrived(data map[string]string, l *ledger.Ledger) {
 	}
 }
 
-// selfTest judges the connection once by each word, and tells what changed. It gives what the ledger is to say.
+// selfTest judges the connection once for each answer of Alertmanager, and reports changes. It
+// returns the result for the ledger.
 func (p *pass) selfTest() selftest.Result {
 	c := &p.connection
 	if p.word == nil || !p.word.AskedAt.After(c.memory.At) {
@@ -71,7 +74,8 @@ func (p *pass) selfTest() selftest.Result {
 	return c.is
 }
 
-// awaitsArrival says that the ledger is to be read for a later arrival, which another replica may have noted.
+// awaitsArrival reports whether the ledger must be read for a later arrival, which another replica
+// may have noted.
 func (e *Engine) awaitsArrival() bool {
 	at := e.connection.arrival
 	if e.Posts != nil {
@@ -80,9 +84,9 @@ func (e *Engine) awaitsArrival() bool {
 	return selftest.AwaitsArrival(e.connection.is, at, e.Clock.Now())
 }
 
-// saveOverArrival saves a ledger once more that met another version, where nothing of it changed but the arrival of the
-// self-test's alert, which each replica writes: what the caller decided by is what is in store. conflict is the error
-// otherwise.
+// saveOverArrival saves a ledger again after a conflict, if only the arrival of the self-test's
+// alert changed in the store. Each replica writes that arrival, so the data behind the caller's
+// decision is unchanged. Otherwise it returns conflict.
 func (e *Engine) saveOverArrival(ctx context.Context, l *ledger.Ledger, conflict error) (string, error) {
 	data, version, err := e.Store.Load(ctx)
 	if err != nil || e.stored == nil || !maps.Equal(withoutArrival(data), withoutArrival(e.stored)) {
@@ -100,7 +104,8 @@ func withoutArrival(data map[string]string) map[string]string {
 	return data
 }
 
-// trySave is Store.Save of a ledger that fits, but an arrival in the meantime is no conflict.
+// trySave is Store.Save for a ledger cut to the allowed size. A new arrival in the meantime is not
+// a conflict.
 func (e *Engine) trySave(ctx context.Context, l *ledger.Ledger, version string) (string, error) {
 	if e.lacksCharge() != "" {
 		return "", ErrNotInCharge
@@ -116,7 +121,7 @@ func (e *Engine) trySave(ctx context.Context, l *ledger.Ledger, version string) 
 	return v, err
 }
 
-// selfTestMetrics are the connection's figures.
+// selfTestMetrics are the metrics of the self-test.
 type selfTestMetrics struct{ state, arrival *prometheus.GaugeVec }
 
 func newSelfTestMetrics() selfTestMetrics {
@@ -130,7 +135,7 @@ func newSelfTestMetrics() selfTestMetrics {
 	}
 }
 
-// setSelfTest sets the one state; an empty one, where the self-test is not asked for, is unknown.
+// setSelfTest sets the state. An empty state, without a configured self-test, counts as unknown.
 func (m *metrics) setSelfTest(state selftest.State, arrival time.Time) {
 	if state == "" {
 		state = selftest.Unknown

@@ -23,7 +23,7 @@ func selfTestConfig(t *testing.T) *remediations.Config {
 	return c
 }
 
-// saidOf are the Events of such a reason, oldest first.
+// saidOf are the Events with these reasons, oldest first.
 func (w *world) saidOf(reasons ...string) (out []string) {
 	w.do(func() {
 		for _, e := range w.told {
@@ -37,7 +37,7 @@ func (w *world) saidOf(reasons ...string) (out []string) {
 	return out
 }
 
-// series are an instance's own, by name and the values of their labels.
+// series are an instance's own series, by name and label values.
 func (i *instance) series(t *testing.T, name string) map[string]float64 {
 	t.Helper()
 	all, err := i.engine.Metrics.(prometheus.Gatherer).Gather()
@@ -65,7 +65,8 @@ func (w *world) selfTestState() selftest.State {
 	return at(w, func() selftest.State { return mustLedger(w).Status.SelfTest.State })
 }
 
-// TestSelfTestIsToldOnce: what people see of each state, in the ledger, the metrics and the Events, across restarts.
+// TestSelfTestIsToldOnce: what people see of each state, in the ledger, the metrics and the Events,
+// across restarts.
 func TestSelfTestIsToldOnce(t *testing.T) {
 	inWorld(t, selfTestConfig(t), 6, func(t *testing.T, w *world) {
 		route := func(receivers ...string) {
@@ -122,7 +123,8 @@ func TestSelfTestIsToldOnce(t *testing.T) {
 	})
 }
 
-// TestSelfTestHoldsNothing: whatever state it is in, a repair goes on as ever; and none takes a slot twice.
+// TestSelfTestHoldsNothing: whatever its state, a repair continues normally, and no repair takes a
+// slot twice.
 func TestSelfTestHoldsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(*world)
@@ -152,8 +154,8 @@ func TestSelfTestHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestArrivalIsNoConflict: each replica writes the ledger's one key whenever it likes, and nothing that the leader saves
-// is lost by it; what anybody else writes there is a conflict as before.
+// TestArrivalIsNoConflict: each replica writes this one key of the ledger at any time, and the
+// leader's saves lose nothing by it. Any other write to the ledger is still a conflict.
 func TestArrivalIsNoConflict(t *testing.T) {
 	inWorld(t, selfTestConfig(t), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -181,7 +183,7 @@ func TestArrivalIsNoConflict(t *testing.T) {
 	})
 }
 
-// TestDeletedLedgerKeepsTheArrival that its leader knows.
+// TestDeletedLedgerKeepsTheArrival: the arrival that the leader knows.
 func TestDeletedLedgerKeepsTheArrival(t *testing.T) {
 	inWorld(t, selfTestConfig(t), 6, func(t *testing.T, w *world) {
 		w.start()

@@ -11,8 +11,9 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// TestARebootThatLeavesTheMachineOffSaysSo: the cloud says that the machine is shut down since Drydock's own reboot. That holds the repair,
-// and people see where it comes from. The control is a machine that was shut down before.
+// TestARebootThatLeavesTheMachineOffSaysSo: the cloud reports that the machine has been shut down
+// since Drydock's own reboot. That holds the repair, and people see its cause. The control is a
+// machine that was shut down before.
 func TestARebootThatLeavesTheMachineOffSaysSo(t *testing.T) {
 	const plain = "taint node.cloudprovider.kubernetes.io/shutdown set by the cloud controller manager: the machine is shut down"
 	for name, c := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// settleOnly puts a call's outcome on record and nothing else, for an engine that is stopping.
+// settleOnly puts a call's outcome on record and does nothing else, for an engine that is stopping.
 func (e *Engine) settleOnly(ctx context.Context, c called) error {
 	n, err := e.Fleet.Node(ctx, c.of.node)
 	if err != nil {
@@ -22,7 +22,7 @@ func (e *Engine) settleOnly(ctx context.Context, c called) error {
 	return err
 }
 
-// outcomeOf is what is written of it; nil: nothing.
+// outcomeOf returns the change that puts the outcome on record. Nil: there is none.
 func (e *Engine) outcomeOf(s *lifecycle.State, c called) *NodeChange {
 	if k := kindOf(c.of.kind); k != nil {
 		for _, one := range e.Config.Subjects(k.of, s.Journal) {
@@ -30,7 +30,7 @@ func (e *Engine) outcomeOf(s *lifecycle.State, c called) *NodeChange {
 				return change(s, one.Key, k.decide(e, &subject{State: s, Subject: one, of: c.of, m: &targetMemory{}}, e.Clock.Now()))
 			}
 		}
-		return nil // what is put back is put back again by whoever leads next
+		return nil // the next leader repeats what is being put back
 	}
 	if r := s.Journal.Record; r == nil || r.Phase != remediations.PhaseActing || !e.Config.Remediation(r.Step.Name).Once {
 		return nil
@@ -38,11 +38,13 @@ func (e *Engine) outcomeOf(s *lifecycle.State, c called) *NodeChange {
 	return change(s, remediations.NodeRepairKey, e.core.decide(s, e.Clock.Now()))
 }
 
-// graceful is how long a stopping engine waits for calls under way, to put their outcomes on record.
+// graceful is how long a stopping engine waits for calls under way, to put their outcomes on
+// record.
 const graceful = 5 * time.Second
 
-// finish waits a little for calls under way, so that a restart knows their outcomes. The writes are checked against
-// the resourceVersion, so they do no harm where another replica leads already.
+// finish waits a little for calls under way, so that their outcomes are known after a restart. The
+// writes are checked against the resourceVersion, so they do no harm if another replica already
+// leads.
 func (e *Engine) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceful)
 	defer cancel()

@@ -13,31 +13,33 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Approval is what a sidecar is approved by.
+// Approval names the sidecar to approve.
 type Approval struct {
 	Provider string
-	// Pod has the UID for which the decision was made, Node hosts it. Task is the id of the sidecar's task.
+	// Pod has the UID from the decision, and Node hosts that pod. Task is the ID of the sidecar's
+	// task.
 	Pod  remediations.Pod
 	Node string
 	Task string
 }
 
-// Sidecars looks at the gated sidecars of pods, and approves them.
+// Sidecars observes the gated sidecars of pods, and approves them.
 type Sidecars interface {
-	// Hosts says which node hosts the pod; empty: none does, or there is no such pod.
+	// Hosts returns the node that hosts the pod. Empty: no node hosts it, or the pod does not
+	// exist.
 	Hosts(ctx context.Context, p remediations.Pod) (node string, err error)
-	// Look reads the pod, its owner, and how the sidecar says that it is. It does not fail: what it could not find out is
-	// in the answer. It changes nothing.
+	// Look reads the pod, its owner, and the health that the sidecar reports. It does not fail: the
+	// observation says what could not be read. It changes nothing.
 	Look(ctx context.Context, provider string, p remediations.Pod) sidecar.Observation
-	// Approve looks once more, asks mayStill at the very last moment, and approves. The outcome is never empty; the error
-	// says why it is not accepted.
+	// Approve observes the sidecar again, calls mayStill at the last moment, and approves. The
+	// outcome is never empty. The error is why the approval was not accepted.
 	Approve(ctx context.Context, a Approval, mayStill func() error) (remediations.CallOutcome, error)
 }
 
 // sidecarsNamed bounds the exhausted sidecars that the ledger names.
 const sidecarsNamed = 20
 
-// sidecars are those of the node's pods.
+// sidecars are the sidecars of the node's pods.
 var sidecars = kind{
 	of: remediations.KindSidecar, sinceSeen: true,
 	carrier: (*Engine).hosts,
@@ -63,7 +65,7 @@ var sidecars = kind{
 		}
 		return o
 	},
-	// It waits for nothing, whatever its alert still says.
+	// A ready sidecar waits for nothing, even if its alert still fires.
 	quiet: func(t *subject) bool {
 		seen, _ := t.m.seen.(*sidecar.Observation)
 		return t.Record == nil && seen != nil && seen.Health == sidecar.HealthReady
@@ -71,7 +73,7 @@ var sidecars = kind{
 	counted: (*pass).countSidecar,
 }
 
-// approve lets the approval go out.
+// approve sends the approval.
 func (p *pass) approve(t *subject, d lifecycle.Decision) string {
 	r := d.Record
 	intent, key := *r.Intent, t.Key
@@ -89,7 +91,7 @@ func (p *pass) approve(t *subject, d lifecycle.Decision) string {
 	return intent.ID
 }
 
-// countSidecar counts those that take a place, and names those that a person must look at.
+// countSidecar counts the sidecars that take a place, and names those that a person must check.
 func (p *pass) countSidecar(t *subject, r *remediations.Record, d lifecycle.Decision, wrote bool) {
 	switch {
 	case !wrote:
@@ -110,21 +112,22 @@ func (p *pass) countSidecar(t *subject, r *remediations.Record, d lifecycle.Deci
 	}
 }
 
-// hostsAsked bounds the pods that one poll looks up; the next one goes on.
+// hostsAsked bounds the pods that one poll looks up. The next poll continues.
 const hostsAsked = 32
 
-// hosts says which node a pod's alert belongs on: the one that carries it, else the one that hosts the pod by the API
-// server's word; empty: none, or it cannot be said now.
+// hosts returns a function that finds the Node for a pod's alert: the Node that has the alert, else
+// the node that hosts the pod according to the API server. Empty: there is none, or it is unknown
+// now.
 func (e *Engine) hosts(ctx context.Context) func(fingerprint, pod string) string {
 	if e.Sidecars == nil {
 		return func(string, string) string { return "" }
 	}
-	carriers := sync.OnceValue(func() map[string]string { // most polls meet no pod's alert
+	carriers := sync.OnceValue(func() map[string]string { // most polls meet no alert about a pod
 		out := map[string]string{}
 		for _, m := range e.roster.Concerned() {
 			j := e.Config.Registry.ReadJournal(m.Node)
 			if j.Malformed != nil {
-				continue // where nothing is decided until a person has looked, nobody finds out that the pod has moved
+				continue // nothing is decided on this node until a person acts, so a move of the pod would go unnoticed
 			}
 			for _, a := range j.Alerts {
 				out[a.Fingerprint] = m.Node.Name
@@ -145,13 +148,13 @@ func (e *Engine) hosts(ctx context.Context) func(fingerprint, pod string) string
 		node, err := e.Sidecars.Hosts(ctx, remediations.PodNamed(pod))
 		if err != nil {
 			e.Log.Error(err, "which node hosts a pod cannot be read; its alert waits for the next poll", "pod", pod)
-			asked = hostsAsked // an API server that does not answer is not asked for each
+			asked = hostsAsked // if the API server does not answer, do not ask it for every pod
 		}
 		return node
 	}
 }
 
-// lookAtSidecar looks through the provider of the policy.
+// lookAtSidecar observes the sidecar through the policy's provider.
 func (p *pass) lookAtSidecar(t *subject, d lifecycle.Decision) func(ctx context.Context, began time.Time) any {
 	policy := d.Policy
 	if policy == nil && t.Record != nil {
@@ -168,7 +171,7 @@ func (p *pass) lookAtSidecar(t *subject, d lifecycle.Decision) func(ctx context.
 	}
 }
 
-// sawSidecar joins what was seen with what earlier looks at the same container showed.
+// sawSidecar combines the observation with earlier observations of the same container.
 func (p *pass) sawSidecar(t *subject) {
 	g := t.m.seen.(*sidecar.Observation)
 	g.Follow(p.gates[t.Name])
@@ -178,7 +181,8 @@ func (p *pass) sawSidecar(t *subject) {
 	p.transition(t)
 }
 
-// transition tells people that a sidecar has begun to wait, or is ready again. What lies between the two is no news.
+// transition sends an Event when a sidecar begins to wait, and when it is ready again. States in
+// between need no Event.
 func (p *pass) transition(t *subject) {
 	g, m := t.m.seen.(*sidecar.Observation), t.m
 	switch {
@@ -193,7 +197,7 @@ func (p *pass) transition(t *subject) {
 	}
 }
 
-// regarding sends an Event about the pod, and about the object that it is a part of.
+// regarding sends an Event about the pod, and about the object that owns the pod.
 func (e *Engine) regarding(g *sidecar.Observation, event Event) {
 	event.About = &remediations.Object{APIVersion: "v1", Kind: "Pod", Namespace: g.Pod.Namespace, Name: g.Pod.Name, UID: g.Pod.UID}
 	e.Events.Event("", event)

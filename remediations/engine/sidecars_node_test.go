@@ -38,7 +38,7 @@ func TestSidecarAndItsNodeExcludeEachOther(t *testing.T) {
 	})
 }
 
-// TestPauseBetweenIntentAndApprovalStopsIt: the last look is at the Node as it is.
+// TestPauseBetweenIntentAndApprovalStopsIt: the last check reads the Node as it is.
 func TestPauseBetweenIntentAndApprovalStopsIt(t *testing.T) {
 	for name, say := range map[string]func(w *world){
 		"paused":   func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) },
@@ -73,7 +73,8 @@ func TestPauseBetweenIntentAndApprovalStopsIt(t *testing.T) {
 	}
 }
 
-// TestAnApprovalThatWasWithheldCostsNoAttempt: with one attempt, it is made when nothing withholds it any more.
+// TestAnApprovalThatWasWithheldCostsNoAttempt: with a single attempt, the approval is made when
+// nothing withholds it any more.
 func TestAnApprovalThatWasWithheldCostsNoAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		holds, lets func(w *world)
@@ -126,7 +127,8 @@ func TestAnApprovalThatWasWithheldCostsNoAttempt(t *testing.T) {
 	}
 }
 
-// refusedFor is the record, which for the label Excluded has the same hold under its own name.
+// refusedFor returns the record. A hold for the label Excluded gets the same reason as the other
+// holds.
 func refusedFor(w *world) *remediations.Record {
 	r := w.sidecarOf(podName(0))
 	if r.Hold != nil && r.Hold.Reason == remediations.ReasonExcluded {
@@ -135,7 +137,8 @@ func refusedFor(w *world) *remediations.Record {
 	return r
 }
 
-// TestFleetThatIsInAStormStillApproves: nothing that binds a disruptive repair binds an approval.
+// TestFleetThatIsInAStormStillApproves: the limits of a disruptive repair do not apply to an
+// approval.
 func TestFleetThatIsInAStormStillApproves(t *testing.T) {
 	c := sidecarConfig()
 	c.Windows = []remediations.Window{{From: remediations.WallTime{Hour: 12}, To: remediations.WallTime{Hour: 13}, Location: time.UTC}} // worlds begin at midnight
@@ -152,7 +155,8 @@ func TestFleetThatIsInAStormStillApproves(t *testing.T) {
 	})
 }
 
-// TestThirtySidecarsAreNoStorm: with thirty exhausted sidecars, and as many that wait, a sick node is rebooted.
+// TestThirtySidecarsAreNoStorm: with thirty exhausted sidecars, and as many that wait, a sick node
+// is rebooted.
 func TestThirtySidecarsAreNoStorm(t *testing.T) {
 	inGates(t, sidecarConfig(), 0, func(t *testing.T, w *world) {
 		for i := range 30 {
@@ -176,7 +180,8 @@ func TestThirtySidecarsAreNoStorm(t *testing.T) {
 	})
 }
 
-// TestProviderOfSidecarsIsTakenAway: a repair under way ends, and what is left of its alert goes when that is over.
+// TestProviderOfSidecarsIsTakenAway: a repair under way ends, and what is left of its alert is
+// removed after that.
 func TestProviderOfSidecarsIsTakenAway(t *testing.T) {
 	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
 		w.start()
@@ -194,7 +199,8 @@ func TestProviderOfSidecarsIsTakenAway(t *testing.T) {
 	})
 }
 
-// TestResetOfANodeLeavesItsSidecarsAlone: what is forgotten is the node's exhausted repair, not an approval under way.
+// TestResetOfANodeLeavesItsSidecarsAlone: the reset forgets the node's exhausted repair, not an
+// approval under way.
 func TestResetOfANodeLeavesItsSidecarsAlone(t *testing.T) {
 	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
 		w.start()
@@ -236,8 +242,9 @@ func TestOneResetForgetsAllThatRanOutOfSteps(t *testing.T) {
 	})
 }
 
-// TestSidecarIsTriedAgainAfterItsAlertLapsed: the start of the alert jumps when its source pauses. The gate was closed all the time, so
-// the start of its container closed the gate, however long ago that was.
+// TestSidecarIsTriedAgainAfterItsAlertLapsed: the start of the alert jumps when its source pauses.
+// The gate was closed all the time, so the start of its container closed the gate, however long ago
+// that was.
 func TestSidecarIsTriedAgainAfterItsAlertLapsed(t *testing.T) {
 	for name, opened := range map[string]bool{"the gate was closed all the time": false, "the gate was open, and somebody closed it": true} {
 		t.Run(name, func(t *testing.T) {
@@ -269,8 +276,8 @@ func TestSidecarIsTriedAgainAfterItsAlertLapsed(t *testing.T) {
 	}
 }
 
-// TestExhaustedSidecarIsTriedAgainOnceItsContainerIsRestarted: the restart is in the same pod, and closes the gate of another process
-// than the one that the attempts were made on.
+// TestExhaustedSidecarIsTriedAgainOnceItsContainerIsRestarted: the restart is in the same pod. It
+// closes the gate of a new process, not of the one that the attempts were made on.
 func TestExhaustedSidecarIsTriedAgainOnceItsContainerIsRestarted(t *testing.T) {
 	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
 		w.start()

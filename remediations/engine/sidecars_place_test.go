@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// plantedSidecar is a record in flight of the sidecar of a pod, as anybody may write it who may patch Nodes.
+// plantedSidecar is a record in flight of a pod's sidecar, as any client that may patch Nodes can
+// write it.
 func plantedSidecar(name string, issued, deadline time.Time) *remediations.Record {
 	pod := remediations.Pod{Namespace: "sei", Name: name, UID: "pod-0"}
 	return &remediations.Record{
@@ -20,8 +21,8 @@ func plantedSidecar(name string, issued, deadline time.Time) *remediations.Recor
 	}
 }
 
-// TestSidecarsPlaceIsNotKeptForEver: a sidecar's repair that nothing ends takes its place under limits.sidecars.concurrent for
-// as long as its step may take, and not for ever.
+// TestSidecarsPlaceIsNotKeptForEver: a sidecar's repair that nothing ends takes its place under
+// limits.sidecars.concurrent only for as long as its step may take.
 func TestSidecarsPlaceIsNotKeptForEver(t *testing.T) {
 	year9999 := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	plant := func(issued, deadline func() time.Time) func(w *world) {
@@ -37,7 +38,8 @@ func TestSidecarsPlaceIsNotKeptForEver(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil   func(w *world)
 		planted bool
-		// ends is the phase in which the repair is then: beside a record that nobody can read it takes no further step.
+		// ends is the repair's phase after that: beside an unreadable record it takes no further
+		// step.
 		ends remediations.Phase
 	}{
 		"a person spoils the record of its node": {spoil: func(w *world) { w.edit("n5", edit(remediations.NodeRepairKey, "{}")) }, ends: remediations.PhasePending},
@@ -71,8 +73,9 @@ func TestSidecarsPlaceIsNotKeptForEver(t *testing.T) {
 	}
 }
 
-// TestPlantedMoveKeepsNoPlace: a leader's repair that somebody wrote while Drydock only observed takes the place of another
-// location's, and of the nodes that it names, for as long as its step may take, and ends.
+// TestPlantedMoveKeepsNoPlace: a client wrote a leader's repair while Drydock only observed. The
+// repair takes the place of another location's, and of the nodes that it names, for as long as its
+// step may take. Then it ends.
 func TestPlantedMoveKeepsNoPlace(t *testing.T) {
 	year9999 := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -95,7 +98,7 @@ func TestPlantedMoveKeepsNoPlace(t *testing.T) {
 					if !c.issued.IsZero() {
 						r.Since, r.Intent.At = c.issued, c.issued
 					}
-					w.mesh.places["l0"].hidden = true // or it would be seen to be well
+					w.mesh.places["l0"].hidden = true // otherwise it would appear healthy
 					w.edit("n2", func(n *corev1.Node) {
 						n.Annotations[remediations.LocationKey] = r.Encode()
 						n.Labels[remediations.PhaseLabel] = string(r.Phase)

@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestHeldSidecarIsLeftAlone: S0-4, S0-5, S0-16. Those beside it are approved; it is as soon as the hold ends.
+// TestHeldSidecarIsLeftAlone: S0-4, S0-5, S0-16. The sidecars beside it are approved. The held one
+// is approved as soon as the hold ends.
 func TestHeldSidecarIsLeftAlone(t *testing.T) {
 	inGates(t, sidecarConfig(), 3, func(t *testing.T, w *world) {
 		w.start()
@@ -54,7 +55,7 @@ func TestOnly503IsActedUpon(t *testing.T) {
 				w.do(func() {
 					w.closeOn("n0")
 					c.how(w.pod(podName(0)))
-					w.postPod(podName(0)) // whatever a forged post says
+					w.postPod(podName(0)) // whatever a forged post claims
 				})
 				w.pass(10 * time.Minute)
 				require.Equal(t, c.calls, w.approvalCount())
@@ -64,8 +65,8 @@ func TestOnly503IsActedUpon(t *testing.T) {
 	}
 }
 
-// TestWedgedSidecarIsLeftToAPerson: three attempts, each with a task of its own, then nobody but a person. It keeps
-// nobody else waiting, and its node is not cordoned: S0-7, S0-13.
+// TestWedgedSidecarIsLeftToAPerson: three attempts, each with a task of its own, and then only a
+// person can act. It delays no other sidecar, and its node is not cordoned: S0-7, S0-13.
 func TestWedgedSidecarIsLeftToAPerson(t *testing.T) {
 	for name, c := range map[string]struct {
 		mood  providerMood
@@ -113,7 +114,8 @@ func TestWedgedSidecarIsLeftToAPerson(t *testing.T) {
 	}
 }
 
-// TestExhaustedSidecarThatIsReadyIsForgotten: whoever approved it. Nobody needs to reset anything.
+// TestExhaustedSidecarThatIsReadyIsForgotten: whether Drydock or a person approved it. No reset is
+// needed.
 func TestExhaustedSidecarThatIsReadyIsForgotten(t *testing.T) {
 	for name, mend := range map[string]func(w *world){
 		"ready":       func(w *world) { w.pod(podName(0)).letGo() },
@@ -136,7 +138,7 @@ func TestExhaustedSidecarThatIsReadyIsForgotten(t *testing.T) {
 	}
 }
 
-// TestPodThatMovesInMidRepair ends its repair where it was, and begins anew where it is.
+// TestPodThatMovesInMidRepair: its repair ends on the old node, and begins again on the new one.
 func TestPodThatMovesInMidRepair(t *testing.T) {
 	for name, to := range map[string]string{"to another node": "n3", "on its node": "n0"} {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +162,7 @@ func TestPodThatMovesInMidRepair(t *testing.T) {
 	}
 }
 
-// TestNodeThatIsGoneTakesItsSidecarsAlong: its pods are elsewhere, and are approved there.
+// TestNodeThatIsGoneTakesItsSidecarsAlong: its pods are on other nodes, and are approved there.
 func TestNodeThatIsGoneTakesItsSidecarsAlong(t *testing.T) {
 	inGates(t, sidecarConfig(), 3, func(t *testing.T, w *world) {
 		w.start()
@@ -173,8 +175,8 @@ func TestNodeThatIsGoneTakesItsSidecarsAlong(t *testing.T) {
 	})
 }
 
-// TestPollFindsThePodsNode: an alert that no post brought is written on the Node that hosts the pod, by the API server's
-// word; one that does not answer delays only that.
+// TestPollFindsThePodsNode: an alert that no post brought is written on the Node that hosts the pod
+// according to the API server. If the API server does not answer, only that alert is delayed.
 func TestPollFindsThePodsNode(t *testing.T) {
 	inGates(t, sidecarConfig(), 40, func(t *testing.T, w *world) {
 		w.start()
@@ -195,7 +197,7 @@ func TestPollFindsThePodsNode(t *testing.T) {
 	})
 }
 
-// TestAlertOfAPodThatIsNot is on no Node.
+// TestAlertOfAPodThatIsNot: an alert of a pod that does not exist is on no Node.
 func TestAlertOfAPodThatIsNot(t *testing.T) {
 	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
 		w.start()
@@ -208,7 +210,8 @@ func TestAlertOfAPodThatIsNot(t *testing.T) {
 	})
 }
 
-// TestPodThatMovesOffAHeldNode: its alert names no node, stays one alert, and does not wait for the hold's end.
+// TestPodThatMovesOffAHeldNode: its alert names no node, stays one alert, and does not wait for the
+// hold's end.
 func TestPodThatMovesOffAHeldNode(t *testing.T) {
 	for name, hold := range map[string]func(*corev1.Node){
 		"paused": edit(remediations.PauseKey, "true"), "with a record that nobody can read": edit(remediations.NodeRepairKey, `{"v":2}`),

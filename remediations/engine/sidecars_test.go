@@ -10,11 +10,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// inGates runs f on a world of six nodes, with so many pods on n0, each behind a gated sidecar.
+// inGates runs f on a world of six nodes, with that many pods on n0, each behind a gated sidecar.
 func inGates(t *testing.T, c *remediations.Config, pods int, f func(t *testing.T, w *world)) {
 	t.Helper()
 	inWorld(t, c, 6, func(t *testing.T, w *world) {
-		w.host("none", "n5") // the world has gates though nobody waits behind one
+		w.host("none", "n5") // the world has gates although no pod waits behind one
 		for i := range pods {
 			w.host(podName(i), "n0")
 		}
@@ -46,7 +46,7 @@ func (w *world) sidecarOf(name string) *remediations.Record {
 	})
 }
 
-// allOpen says that no gate is closed.
+// allOpen reports whether every gate is open.
 func (w *world) allOpen() bool {
 	for _, name := range w.podNames() {
 		if !w.pod(name).open {
@@ -56,7 +56,7 @@ func (w *world) allOpen() bool {
 	return true
 }
 
-// events are those of the reason, as "Kind/name".
+// eventsOf are the Events with the reason, as "Kind/name".
 func (w *world) eventsOf(reason string) (out []string) {
 	w.do(func() {
 		for _, e := range w.told {
@@ -84,8 +84,8 @@ func requireNoTrace(t *testing.T, w *world) {
 	})
 }
 
-// TestReplacedPodIsApprovedAgain is S0: the pod was replaced, its sidecar waits, and is ready seconds after the alert
-// arrives.
+// TestReplacedPodIsApprovedAgain is S0: the pod was replaced, its sidecar waits, and is ready
+// seconds after the alert arrives.
 func TestReplacedPodIsApprovedAgain(t *testing.T) {
 	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
 		w.start()
@@ -102,8 +102,8 @@ func TestReplacedPodIsApprovedAgain(t *testing.T) {
 	})
 }
 
-// TestThirtySidecarsOfARebootedNode are all ready again within one alert cycle: one after the other, and none waits for
-// the proof of another.
+// TestThirtySidecarsOfARebootedNode: all are ready again within one alert cycle. They follow one
+// after the other, and none waits for the proof of another.
 func TestThirtySidecarsOfARebootedNode(t *testing.T) {
 	for name, arrive := range map[string]bool{"posted": true, "only the poll knows": false} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestThirtySidecarsOfARebootedNode(t *testing.T) {
 	}
 }
 
-// TestSlowSidecarsAreStillOneAfterTheOther: and none of those behind it waits for a sidecar's proof.
+// TestSlowSidecarsAreStillOneAfterTheOther: no sidecar waits for another one's proof.
 func TestSlowSidecarsAreStillOneAfterTheOther(t *testing.T) {
 	c := sidecarConfig()
 	c.Limits.Sidecars = 3
@@ -162,7 +162,8 @@ func TestSlowSidecarsAreStillOneAfterTheOther(t *testing.T) {
 	})
 }
 
-// TestKnownTaskIsSilentlyIgnored: a sidecar remembers every task for ever, so each attempt must have another.
+// TestKnownTaskIsSilentlyIgnored: a sidecar remembers every task for ever, so each attempt must
+// have another.
 func TestKnownTaskIsSilentlyIgnored(t *testing.T) {
 	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
 		w.start()
@@ -177,7 +178,8 @@ func TestKnownTaskIsSilentlyIgnored(t *testing.T) {
 	})
 }
 
-// TestSidecarsOfAnotherEngine: the first is asleep between its intent and its approval, and another one leads.
+// TestSidecarsOfAnotherEngine: the first engine is suspended between its intent and its approval,
+// and another one leads.
 func TestSidecarsOfAnotherEngine(t *testing.T) {
 	for _, where := range []string{"write n0 sidecar Acting", "approve"} {
 		t.Run(where, func(t *testing.T) {
@@ -199,7 +201,8 @@ func TestSidecarsOfAnotherEngine(t *testing.T) {
 	}
 }
 
-// TestSidecarsOutcomeSurvivesAStop: an engine that stops in good order puts the outcome of the approval on record.
+// TestSidecarsOutcomeSurvivesAStop: an engine that stops in good order puts the outcome of the
+// approval on record.
 func TestSidecarsOutcomeSurvivesAStop(t *testing.T) {
 	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
 		w.start()

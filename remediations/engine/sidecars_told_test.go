@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestSidecarReadinessIsToldOnce: S0-10, on the pod and on its owner. What lies between False and True is no news, so a
-// path by way of Unknown is told as one.
+// TestSidecarReadinessIsToldOnce: S0-10, on the pod and on its owner. States between False and True
+// need no Event, so a change through Unknown is reported as one change.
 func TestSidecarReadinessIsToldOnce(t *testing.T) {
 	both := []string{"Pod/" + podName(0), "SeiNode/p00"}
 	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
@@ -42,7 +42,8 @@ func TestSidecarReadinessIsToldOnce(t *testing.T) {
 	})
 }
 
-// TestNeverSeenWaitingIsNeverRestored: a sidecar that nobody saw at 503 is not restored.
+// TestNeverSeenWaitingIsNeverRestored: a sidecar that was never observed at 503 is not reported as
+// restored.
 func TestNeverSeenWaitingIsNeverRestored(t *testing.T) {
 	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
 		w.start()
@@ -115,7 +116,8 @@ func TestSidecarsAreCounted(t *testing.T) {
 	})
 }
 
-// TestReadySidecarIsHeldByNothing: its alert outlives the cure for a while, and nobody is warned of that.
+// TestReadySidecarIsHeldByNothing: its alert outlives the cure for a while, and no warning is sent
+// about that.
 func TestReadySidecarIsHeldByNothing(t *testing.T) {
 	inGates(t, sidecarConfig(), 3, func(t *testing.T, w *world) {
 		w.start()

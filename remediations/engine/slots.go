@@ -12,11 +12,12 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// slotYoung is longer than an intent is good for, and than a write to the API server may take, together.
+// slotYoung is longer than the lifetime of an intent and the time of a write to the API server
+// together.
 const slotYoung = 30 * time.Second
 
-// sweep frees slots whose node shows no repair in flight: the intent was never written, or the release was lost. The
-// Node is read from the API server first, since the cache may be behind.
+// sweep frees slots whose node shows no repair in flight: the intent was never written, or the
+// release was lost. It reads the Node from the API server first, because the cache may be behind.
 func (p *pass) sweep() {
 	if p.ledger == nil || len(p.ledger.Slots) == 0 {
 		return
@@ -43,9 +44,10 @@ func (p *pass) sweep() {
 		}
 		replaced := gone || (string(live.UID) != slot.UID && !occupied(live, p.Config.Registry.ReadJournal(live), slot))
 		if replaced && outlives[slot.Repair] {
-			continue // its machine is being replaced: the ledger has the repair
+			continue // the machine is being replaced: the ledger has the repair
 		}
-		// A leader that lost its lead after it took the slot may yet write its intent: a young slot is left to it.
+		// A replica that lost leadership after it took the slot may still write its intent. So a
+		// young slot stays.
 		if replaced || ((stuck || !occupied(live, p.Config.Registry.ReadJournal(live), slot)) && p.now.Sub(slot.Since) > slotYoung) {
 			p.Log.Info("freeing a slot that no repair occupies", "node", slot.Node, "repair", slot.Repair, "policy", slot.Policy, "nodeGone", gone)
 			if replaced {
@@ -60,12 +62,13 @@ func (p *pass) sweep() {
 				return
 			}
 			p.release(slot.Node, slot.Repair)
-			return // the ledger is another one now; the next pass goes on
+			return // the ledger has changed; the next pass continues
 		}
 	}
 }
 
-// unknownSlot says once that a slot is kept whose kind this version does not know: whoever took it frees it, or a person does.
+// unknownSlot reports once that a slot of an unknown kind is kept. The version that took the slot
+// frees it, or a person does.
 func (p *pass) unknownSlot(slot ledger.Slot) {
 	key := string(slot.Kind) + "/" + slot.Node + "/" + slot.Repair
 	if p.unknownSlots[key] {
@@ -76,15 +79,16 @@ func (p *pass) unknownSlot(slot ledger.Slot) {
 	p.Events.Event("", Event{Warning: true, Reason: "SlotUnknown", Action: slot.Repair, Note: fmt.Sprintf("the ledger has a slot of the kind %.40q for Node %s, repair %s, which this version of Drydock does not know; the slot counts until the version that took it frees it", slot.Kind, slot.Node, slot.Repair)})
 }
 
-// stuck says that the slot's repair is long over by its record, that nobody can write so on the Node, and that no call is
-// under way: the others need not wait for it.
+// stuck reports whether other repairs need not wait for this slot. The repair's deadline has long
+// passed, its end cannot be written on the Node, and no call is under way.
 func (m *memory) stuck(now time.Time, j remediations.Journal, slot ledger.Slot) bool {
 	r := j.Record
 	return slot.Kind == "" && m != nil && r != nil && r.ID == slot.Repair && r.Phase.InFlight() && m.writes.lasting(now) && m.work == nil &&
 		(m.call == nil || m.call.Outcome != "") && now.Sub(r.Deadline) > remediations.OverdueFor
 }
 
-// occupied says that the slot's repair is in flight by what the Node says, or may be where that cannot be read.
+// occupied reports whether the slot's repair is in flight according to the Node. If the record
+// cannot be read, the phase label decides.
 func occupied(n *corev1.Node, j remediations.Journal, slot ledger.Slot) bool {
 	r, key := j.Record, remediations.NodeRepairKey
 	if slot.Kind == remediations.KindLocation {
@@ -96,8 +100,9 @@ func occupied(n *corev1.Node, j remediations.Journal, slot ledger.Slot) bool {
 	return r != nil && r.Phase.InFlight() && r.ID == slot.Repair
 }
 
-// superseded tells how a repair ended whose Node was deleted under it. A Node that has its name by now is another one,
-// and starts with what was counted against its machine; so is the attempt that was under way. It says whether that is durable.
+// superseded reports the end of a repair whose Node was deleted during the repair. A new Node with
+// the same name starts with the counts of its machine. The ledger also remembers the interrupted
+// attempt for the machine. superseded returns false if that could not be saved.
 func (p *pass) superseded(slot ledger.Slot) bool {
 	if l := p.ledger.Clone(); l.Interrupted(p.Config, slot, p.now) && p.save(l) != nil {
 		return false
@@ -110,11 +115,11 @@ func (p *pass) superseded(slot ledger.Slot) bool {
 	return true
 }
 
-// recordGone tells that a repair which had its slot is on its Node no more, and did not end: what it did there, a cordon above all, stays,
-// and nobody else would say so.
+// recordGone reports a repair that had a slot, did not end, and is no longer on its Node. What it
+// changed there stays, especially a cordon, and nothing else would report that.
 func (p *pass) recordGone(slot ledger.Slot, j remediations.Journal) {
 	if slices.ContainsFunc(j.History, func(e remediations.Entry) bool { return e.ID == slot.Repair || !e.Ended.Before(slot.Since) }) {
-		return // it has ended, or was reset
+		return // the repair has ended, or was reset
 	}
 	p.Events.Event(slot.Node, Event{
 		Warning: true, Reason: "RepairSuperseded", Action: slot.Repair, Of: Trail{Repair: slot.Repair, Policy: slot.Policy},
@@ -123,26 +128,27 @@ func (p *pass) recordGone(slot ledger.Slot, j remediations.Journal) {
 	})
 }
 
-// unreserve puts the ledger back to what it was before a slot was taken for an intent that was certainly not written, so that nobody
-// waits for a repair that does not go on. It says whether it did: what may have been written keeps its slot until sweep has seen that
-// nothing came of it.
+// unreserve restores the ledger from before a slot was taken for an intent that was certainly not
+// written. So no repair waits for one that does not continue. unreserve returns whether it restored
+// the ledger. If the intent may be written, the slot stays until sweep has seen that no repair came
+// of it.
 func (p *pass) unreserve(before *ledger.Ledger, node string) bool {
 	if !p.remember(node).unwritten || p.save(before.Clone()) != nil {
 		return false
 	}
-	p.again = true // somebody may wait for the slot
+	p.again = true // another repair may wait for the slot
 	return true
 }
 
-// vacate takes the Node out of the count, unless another repair has a slot under its name: that of the machine before, which is being
-// replaced.
+// vacate removes the Node from the count. If another repair has a slot under this name, the Node
+// stays: that repair is replacing the earlier machine.
 func (p *pass) vacate(node string) {
 	if p.ledger == nil || p.ledger.SlotOf(node) == nil {
 		p.fleet.Vacate(node)
 	}
 }
 
-// release frees the repair's slot; a failure leaves it to sweep.
+// release frees the repair's slot. After a failure, sweep frees it.
 func (p *pass) release(node, repair string) {
 	if p.ledger == nil {
 		p.fleet.Vacate(node)
@@ -153,5 +159,5 @@ func (p *pass) release(node, repair string) {
 		_ = p.save(l)
 	}
 	p.vacate(node)
-	p.again = true // somebody may have waited for the slot
+	p.again = true // another repair may wait for the slot
 }

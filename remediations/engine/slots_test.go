@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestSlotThatNoRepairOccupies: a former leader that took it may yet write its intent, so a young one is left alone;
-// one of a Node that is gone, or another by now, is not.
+// TestSlotThatNoRepairOccupies: a former leader may still write the intent of a young slot, so that
+// slot stays. A slot whose Node is gone or was replaced is freed.
 func TestSlotThatNoRepairOccupies(t *testing.T) {
 	for name, c := range map[string]struct {
 		node, uid string
@@ -49,7 +49,7 @@ func TestSlotThatNoRepairOccupies(t *testing.T) {
 	}
 }
 
-// TestSlowWritesLeaveEachIntentYoung: a pass over many nodes takes longer than an intent is good for.
+// TestSlowWritesLeaveEachIntentYoung: a pass over many nodes takes longer than an intent is valid.
 func TestSlowWritesLeaveEachIntentYoung(t *testing.T) {
 	conf := modelConfig()
 	conf.Limits.Concurrent.Value = 3
@@ -72,7 +72,7 @@ func TestSlowWritesLeaveEachIntentYoung(t *testing.T) {
 	})
 }
 
-// TestLeaderThatLostItsLeadAfterItsIntentCallsNobody: the next one leads by now.
+// TestLeaderThatLostItsLeadAfterItsIntentCallsNobody: the next one already leads.
 func TestLeaderThatLostItsLeadAfterItsIntentCallsNobody(t *testing.T) {
 	for name, loses := range map[string]bool{"it lost it": true, "it leads on": false} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestLeaderThatLostItsLeadAfterItsIntentCallsNobody(t *testing.T) {
 	}
 }
 
-// TestResetForgetsWhatWasCounted: a person has looked, and the machine starts anew.
+// TestResetForgetsWhatWasCounted: a person has checked the machine, and its counts start again.
 func TestResetForgetsWhatWasCounted(t *testing.T) {
 	for name, resets := range map[string]bool{"reset": true, "only healed": false} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,8 @@ func TestResetForgetsWhatWasCounted(t *testing.T) {
 	}
 }
 
-// TestHoldOfTheFleetIsToldOnce: when no Alertmanager answers, five sick nodes are one Event, and no write on a Node.
+// TestHoldOfTheFleetIsToldOnce: when no Alertmanager answers, five sick nodes cause one Event, and
+// no write on a Node.
 func TestHoldOfTheFleetIsToldOnce(t *testing.T) {
 	conf := modelConfig()
 	conf.Limits.Unhealthy.Value = 100
@@ -156,7 +157,8 @@ func TestHoldOfTheFleetIsToldOnce(t *testing.T) {
 	})
 }
 
-// TestTheLedgerNamesWhoHoldsTheLimit: the node that has the slot now, also after the one that had it before.
+// TestTheLedgerNamesWhoHoldsTheLimit: the node that has the slot now, also after another node had
+// it.
 func TestTheLedgerNamesWhoHoldsTheLimit(t *testing.T) {
 	conf := modelConfig()
 	conf.Limits.Unhealthy.Value, conf.Limits.Concurrent.Value = 100, 1

@@ -10,10 +10,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// slowLooks are those that take too long for a side effect, and too long even for a hold by what was seen.
+// slowLooks are looks that take too long for a side effect, and one that takes too long even for a
+// hold.
 var slowLooks = map[string]time.Duration{"a little": 11 * time.Second, "much": 40 * time.Second}
 
-// heldNotes are what people were told of the holds for the reason.
+// heldNotes are the messages about holds with the reason.
 func (w *world) heldNotes(reason remediations.Reason) (notes []string) {
 	for _, e := range w.toldOf("RepairHeld") {
 		if strings.HasPrefix(e.Note, string(reason)) {
@@ -23,7 +24,8 @@ func (w *world) heldNotes(reason remediations.Reason) (notes []string) {
 	return notes
 }
 
-// TestLooksAtALocationThatTakeTooLongAreSpokenOf, and made again after a pause; a move comes once they are quicker.
+// TestLooksAtALocationThatTakeTooLongAreSpokenOf: the looks are reported, and repeated after a
+// pause. A move follows once they are faster.
 func TestLooksAtALocationThatTakeTooLongAreSpokenOf(t *testing.T) {
 	for name, takes := range slowLooks {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +51,7 @@ func TestLooksAtALocationThatTakeTooLongAreSpokenOf(t *testing.T) {
 	}
 }
 
-// TestLooksBecomeSlowAfterAMove: the repair is held with a word, too, and goes on.
+// TestLooksBecomeSlowAfterAMove: the repair is held with a message, too, and continues.
 func TestLooksBecomeSlowAfterAMove(t *testing.T) {
 	for name, takes := range slowLooks {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +71,8 @@ func TestLooksBecomeSlowAfterAMove(t *testing.T) {
 	}
 }
 
-// TestLooksAtASidecarThatTakeTooLongAreSpokenOf, and made again; an approval comes once they are quicker.
+// TestLooksAtASidecarThatTakeTooLongAreSpokenOf: the looks are reported, and repeated. An approval
+// follows once they are faster.
 func TestLooksAtASidecarThatTakeTooLongAreSpokenOf(t *testing.T) {
 	for name, takes := range slowLooks {
 		t.Run(name, func(t *testing.T) {

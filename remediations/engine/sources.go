@@ -15,13 +15,14 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Everything that Drydock decides rests on sources: Alertmanager, the cache of Nodes, the leases, the ledger. Each of them may
-// stop without an error, and the store behind them may go back to an older state.
+// All decisions depend on sources: Alertmanager, the cache of Nodes, the leases, the ledger. Each
+// source may stop without an error, and the store behind it may go back to an older state.
 
 const (
-	// LookLongest bounds one look at Alertmanager. What has not answered by then counts as no answer.
+	// LookLongest bounds one query of Alertmanager. A replica that has not answered within it
+	// counts as not answering.
 	LookLongest = 25 * time.Second
-	// unseenFor is how long the cache of Nodes may lack what this process wrote.
+	// unseenFor is how long the cache of Nodes may lack a write of this process.
 	unseenFor = 30 * time.Second
 )
 
@@ -37,8 +38,9 @@ const (
 // sources are all of them.
 var sources = []string{sourceAlertmanager, sourceNodes, sourceLeases, sourceLedger, sourceLoop}
 
-// LookWithin asks the Alertmanagers, and gives up a look that takes too long, even where the source ignores its context. last is the
-// answer before, nil: none. longest is zero where the source itself answers at once, as in a simulation.
+// LookWithin queries the Alertmanagers and gives up a query that takes too long, even if the source
+// ignores its context. last is the previous answer; nil: there is none. longest is zero if the
+// source itself answers at once, as in a simulation.
 func LookWithin(ctx context.Context, c clock.Clock, source AlertSource, longest time.Duration, last *alerts.Snapshot) []alerts.Replica {
 	if longest == 0 {
 		return source.Look(ctx)
@@ -47,7 +49,7 @@ func LookWithin(ctx context.Context, c clock.Clock, source AlertSource, longest 
 	defer cancel()
 	answer := make(chan []alerts.Replica, 1)
 	go func() { answer <- source.Look(ctx) }()
-	timer := c.NewTimer(longest + time.Second) // so that a source that honours its context says itself who did not answer
+	timer := c.NewTimer(longest + time.Second) // so that a source that honours its context can itself report which replica did not answer
 	defer timer.Stop()
 	select {
 	case replicas := <-answer:
@@ -65,40 +67,46 @@ func LookWithin(ctx context.Context, c clock.Clock, source AlertSource, longest 
 	return out
 }
 
-// outside is what the engine remembers of its sources, to hold against what they give next. All of it may be lost.
+// outside is the engine's memory of its sources, to compare with their next answers. All of it may
+// be lost.
 type outside struct {
 	unshown unshown
-	// endsMet are the ends of alerts on Nodes that the last poll contradicted, by UID and fingerprint, and since when they are known.
+	// endsMet are the ends of alerts on Nodes that the last poll contradicted, by UID and
+	// fingerprint. The value is when this process first met the end.
 	endsMet map[[2]string]time.Time
-	// shown are the versions that the cache of Nodes gave last, ledgerKnown is that of the ledger.
+	// shown are the versions that the cache of Nodes gave last, ledgerKnown is the ledger's
+	// version.
 	shown       map[string]version
 	ledgerKnown string
-	// stale is why the cache of Nodes cannot be trusted in this pass; empty: it can.
+	// stale is why this pass cannot trust the cache of Nodes. Empty: it can.
 	stale string
-	// writes is what is known of how the API server takes writes on Nodes.
+	// writes is how the API server accepts writes on Nodes.
 	writes Writes
-	// aside is while this installation is not in charge of the cluster.
+	// aside is the time during which this installation is not in charge of the cluster.
 	aside outage
-	// asideSaid is what the ledger says of that.
+	// asideSaid is the reason for that, as written in the ledger.
 	asideSaid string
-	// nodesNew: the cache of Nodes gave something since the last pass.
+	// nodesNew: the cache of Nodes gave something new since the last pass.
 	nodesNew bool
-	// back is what is known of a store that went back; nil: it did not.
+	// back describes a store that went back. Nil: it did not.
 	back *ledger.WentBack
-	// unknownSlots are those that people were told of.
+	// unknownSlots are the slots of unknown kinds that were already reported to people.
 	unknownSlots map[string]bool
-	// fieldsSaid are the unknown fields of the ledger that people were told of.
+	// fieldsSaid are the unknown fields of the ledger that were already reported.
 	fieldsSaid string
-	// writesDone counts the writes that succeeded, hurries the passes in a row that asked for another one at once and wrote nothing.
+	// writesDone counts the writes that succeeded. hurries counts the consecutive passes that
+	// requested another pass at once and wrote nothing.
 	writesDone, hurries int
 }
 
-// unshown is what the cache of Nodes does not show although it was written: by this process, or as an alert.
+// unshown is what the cache of Nodes does not show although it was written: by this process, or as
+// an alert.
 type unshown struct {
-	// adopted are the alerts that a poll gave to the receiver and that their Nodes do not show, by Node and fingerprint.
+	// adopted are the alerts that a poll gave to the receiver and that their Nodes do not show yet,
+	// by Node and fingerprint.
 	adopted map[[2]string]adopted
-	// stale is the Node that the API server gives with an alert and the cache without it, since when; refused is one that the API
-	// server gives without it, too.
+	// stale is a Node that has an alert in the API server and not in the cache, and since when.
+	// refused is a Node that lacks the alert in the API server, too.
 	stale, refused unshownOn
 }
 
@@ -112,7 +120,7 @@ type unshownOn struct {
 	since       time.Time
 }
 
-// behind says why the cache of Nodes cannot be trusted; empty: it can.
+// behind returns why the cache of Nodes cannot be trusted. Empty: it can.
 func (e *Engine) behind(now time.Time) string {
 	on, since := e.unshown.stale.node, e.unshown.stale.since
 	for name, m := range e.wrote {
@@ -126,7 +134,8 @@ func (e *Engine) behind(now time.Time) string {
 	return fmt.Sprintf("the watch of Nodes is behind: it does not show what was written on Node %s at %s", on, remediations.Instant(since).Format(time.RFC3339))
 }
 
-// readopt gives the alert that was adopted before its first arrival: a cache that does not show it must not begin its time again.
+// readopt gives an alert that was adopted before the time of its first arrival. A cache that does
+// not show the alert must not restart that time.
 func (u *unshown) readopt(n *corev1.Node, a remediations.Alert, now time.Time) (alert remediations.Alert, key [2]string, since time.Time) {
 	key = [2]string{n.Name + "/" + string(n.UID), a.Fingerprint}
 	if was, again := u.adopted[key]; again && was.alert.Policy == a.Policy {
@@ -135,8 +144,8 @@ func (u *unshown) readopt(n *corev1.Node, a remediations.Alert, now time.Time) (
 	return a, key, now
 }
 
-// compare asks the API server for one Node that does not show an alert for too long: either the cache is behind, or the alert
-// cannot be put on its Node.
+// compare reads from the API server one Node that has not shown an alert for too long. Either the
+// cache is behind, or the alert cannot be written on its Node.
 func (e *Engine) compare(ctx context.Context, now map[[2]string]adopted, nodes map[[2]string]*corev1.Node) {
 	e.unshown.adopted = now
 	was := e.unshown
@@ -167,7 +176,7 @@ func (e *Engine) compare(ctx context.Context, now map[[2]string]adopted, nodes m
 	}
 }
 
-// because joins why to a sentence; nothing where it is not known.
+// because joins why to a sentence. It returns nothing if why is empty.
 func because(why string) string {
 	if why == "" {
 		return ""
@@ -175,14 +184,15 @@ func because(why string) string {
 	return ": " + why
 }
 
-// version is that of an object as this process last knew it.
+// version is the version of an object, as this process last knew it.
 type version struct {
 	uid string
 	rv  string
 }
 
-// wentBack notes that the store gave an older state than this process knew. Everything that disrupts is held for as long as a step
-// may take: what was done since then may not be on record any more.
+// wentBack notes that the store returned an older state than this process knew. All disruptive
+// steps are held for as long as a step may take, because actions since then may no longer be on
+// record.
 func (e *Engine) wentBack(what string, at time.Time) {
 	now, until := e.Clock.Now(), at.Add(e.Config.LongestWait())
 	if e.back != nil && !until.After(e.back.Until) || !until.After(now) {
@@ -194,7 +204,7 @@ func (e *Engine) wentBack(what string, at time.Time) {
 		e.Events.Event("", Event{Warning: true, Reason: "StoreWentBack", Action: "Held", Note: why + fmt.Sprintf("; nothing that disrupts begins before %s, because what was done since then may not be on record", until.UTC().Format(time.RFC3339))})
 	}
 	e.back = &ledger.WentBack{Why: why, Until: remediations.Instant(until)}
-	for name, m := range e.wrote { // the store does not have these writes any more
+	for name, m := range e.wrote { // the store no longer has these writes
 		e.caught(name, m)
 	}
 	for _, m := range e.memory {
@@ -202,13 +212,14 @@ func (e *Engine) wentBack(what string, at time.Time) {
 	}
 }
 
-// olderVersion says that a was written before b. What cannot be compared is not older.
+// olderVersion reports whether a was written before b. Versions that cannot be compared are not
+// older.
 func olderVersion(a, b string) bool {
 	c, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && c < 0
 }
 
-// compareNodes holds what the cache gives against what it gave before.
+// compareNodes compares the Nodes that the cache gives with those that it gave before.
 func (e *Engine) compareNodes(nodes []*corev1.Node, gone []string) {
 	e.nodesNew = e.nodesNew || len(nodes)+len(gone) > 0
 	for _, n := range nodes {
@@ -223,7 +234,8 @@ func (e *Engine) compareNodes(nodes []*corev1.Node, gone []string) {
 	}
 }
 
-// compareLedger holds a ledger that was read against the one that this process knew.
+// compareLedger compares the version of a ledger that was read with the version that this process
+// knew.
 func (e *Engine) compareLedger(rv string) {
 	if e.ledgerKnown != "" && olderVersion(rv, e.ledgerKnown) {
 		e.wentBack(fmt.Sprintf("the ledger has resourceVersion %s, and had %s before", rv, e.ledgerKnown), e.Clock.Now())
@@ -231,7 +243,7 @@ func (e *Engine) compareLedger(rv string) {
 	e.ledgerKnown = rv
 }
 
-// shownOn is the Node as the cache has it, and what it says.
+// shownOn returns the Node from the cache, and its journal.
 func (e *Engine) shownOn(node string) (*corev1.Node, remediations.Journal) {
 	n := e.roster.Node(node)
 	if n == nil {
@@ -240,7 +252,7 @@ func (e *Engine) shownOn(node string) (*corev1.Node, remediations.Journal) {
 	return n, e.Config.Registry.ReadJournal(n)
 }
 
-// goneBack puts into the ledger that is decided by what this process knows of a store that went back.
+// goneBack writes into the pass's ledger what this process knows of a store that went back.
 func (e *Engine) goneBack(l *ledger.Ledger, now time.Time) {
 	if e.back != nil && now.After(e.back.Until) {
 		e.back = nil
@@ -261,7 +273,7 @@ func (e *Engine) goneBack(l *ledger.Ledger, now time.Time) {
 		l.Status.WentBack = e.back
 	case b != nil && now.After(b.Until):
 		l.Status.WentBack = nil
-	case b != nil && b.Until.After(longest): // one that led before had a clock that was ahead
+	case b != nil && b.Until.After(longest): // an earlier leader's clock was ahead
 		l.Status.WentBack = &ledger.WentBack{Why: b.Why, Until: longest}
 	}
 }

@@ -28,7 +28,8 @@ func TestALookThatNeverEndsIsGivenUp(t *testing.T) {
 	})
 }
 
-// TestAWatchThatSaysNothingIsSaidAndHolds: Drydock sees by its own writes that the cache of Nodes is behind.
+// TestAWatchThatSaysNothingIsSaidAndHolds: Drydock detects by its own writes that the cache of
+// Nodes is behind.
 func TestAWatchThatSaysNothingIsSaidAndHolds(t *testing.T) {
 	c := modelConfig()
 	c.Policies[0].For = 2 * time.Minute
@@ -48,7 +49,8 @@ func TestAWatchThatSaysNothingIsSaidAndHolds(t *testing.T) {
 	})
 }
 
-// TestAlertmanagersThatDoNotAnswerAreSaid by the metric, and hold what disrupts. One that answers is enough.
+// TestAlertmanagersThatDoNotAnswerAreSaid: the metric reports them, and disruptive steps are held.
+// One that answers is enough.
 func TestAlertmanagersThatDoNotAnswerAreSaid(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()
@@ -65,7 +67,7 @@ func TestAlertmanagersThatDoNotAnswerAreSaid(t *testing.T) {
 	})
 }
 
-// TestALedgerThatCannotBeReadIsSaid by the metric, and holds what disrupts.
+// TestALedgerThatCannotBeReadIsSaid: the metric reports it, and disruptive steps are held.
 func TestALedgerThatCannotBeReadIsSaid(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()
@@ -81,7 +83,7 @@ func TestALedgerThatCannotBeReadIsSaid(t *testing.T) {
 	})
 }
 
-// TestANodeThatTakesNoAlertIsSaid, and does not hold the others.
+// TestANodeThatTakesNoAlertIsSaid: it does not hold the other nodes.
 func TestANodeThatTakesNoAlertIsSaid(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()
@@ -133,7 +135,8 @@ func TestAnAlertThatItsNodeDoesNotTakeIsSaidWithWhy(t *testing.T) {
 	})
 }
 
-// TestWritesThatTheClusterRefusesAreSaidAndHold, and a repair begins when they are taken again. What is only limited holds nothing.
+// TestWritesThatTheClusterRefusesAreSaidAndHold: a repair begins when the writes are accepted
+// again. Writes that are only limited hold nothing.
 func TestWritesThatTheClusterRefusesAreSaidAndHold(t *testing.T) {
 	const why = "the API server refuses Drydock's own annotations and labels on Nodes: ValidatingAdmissionPolicy 'other' denied request"
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
@@ -163,7 +166,8 @@ func TestWritesThatTheClusterRefusesAreSaidAndHold(t *testing.T) {
 	})
 }
 
-// TestAnAlertmanagerWithAClockThatIsAheadHidesNoCure: its times say nothing, and those of the other one do.
+// TestAnAlertmanagerWithAClockThatIsAheadHidesNoCure: its times are ignored, and those of the other
+// one count.
 func TestAnAlertmanagerWithAClockThatIsAheadHidesNoCure(t *testing.T) {
 	for name, ahead := range map[string][2]bool{"one of two": {true, false}, "none, the control": {}} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +181,7 @@ func TestAnAlertmanagerWithAClockThatIsAheadHidesNoCure(t *testing.T) {
 	}
 }
 
-// TestEachSourceHasTheTimeOfItsLastAnswer for who wants to know its age.
+// TestEachSourceHasTheTimeOfItsLastAnswer: people can read its age there.
 func TestEachSourceHasTheTimeOfItsLastAnswer(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()

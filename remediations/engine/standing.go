@@ -15,12 +15,13 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// standsFor is the longest time for which a decision stands without being made again.
+// standsFor is the longest time that a decision stands without a new decision.
 const standsFor = 5 * time.Minute
 
-// standing is a decision that an open breaker holds the node, and what it rests on. As long as all of that is the same, it would be
-// made again word for word, but for how many nodes the breaker counts. In a storm thousands of nodes are held so, and from one pass
-// to the next nothing changes but that count.
+// standing is the decision that an open breaker holds the node, with the inputs of that decision.
+// While these inputs stay the same, a new decision would be equal, except for the breaker's count
+// of nodes. In a storm thousands of nodes are held this way, and from pass to pass only that count
+// changes.
 type standing struct {
 	d          lifecycle.Decision
 	node       *corev1.Node
@@ -29,19 +30,19 @@ type standing struct {
 	said       []alerts.Verdict
 	stop       fleet.Stop
 	at, before time.Time
-	// zone is the node's, own the id of the silence that Drydock made for this repair.
+	// zone is the node's zone. own is the ID of the silence that Drydock created for this repair.
 	zone, own string
-	// counts: a step that could be taken depends on how many nodes have the fault.
+	// counts: a possible step depends on how many nodes have the fault.
 	counts bool
 }
 
-// sighted says that nothing fleet-wide but a breaker can hold a node in this pass.
+// sighted reports whether no fleet-wide reason except a breaker can hold a node in this pass.
 func (p *pass) sighted() bool {
 	return p.ledger != nil && p.ledger.Status.WentBack == nil && p.stale == "" && p.writes.Denied == "" && p.ledgerOut.since.IsZero() && p.leasesOut.since.IsZero() && p.heartbeats != nil && p.heartbeats.Blind() == "" &&
 		p.word != nil && p.word.BlindCause(p.Config) == "" && !p.fleet.Unjudged
 }
 
-// stand remembers the decision where it is one that can stand.
+// stand remembers the decision if it is one that can stand.
 func (p *pass) stand(s *lifecycle.State, d lifecycle.Decision) {
 	m := p.remember(s.Node.Name)
 	m.standing = nil
@@ -71,14 +72,15 @@ func (p *pass) stand(s *lifecycle.State, d lifecycle.Decision) {
 		}
 		said := p.word.VerdictFor(a.Fingerprint, p.Config, was.own)
 		if said.Gone {
-			return // it is taken off the Node when it has been gone for long enough
+			return // the alert is removed from the Node once it has been gone long enough
 		}
 		was.said = append(was.said, said)
 	}
 	m.standing = was
 }
 
-// staleFrom is when a condition that the alert's policy looks at is no data any more, if nothing confirms it; zero: never.
+// staleFrom returns when a condition that the alert's policy reads becomes too old, if nothing
+// confirms it. Zero: never.
 func (p *pass) staleFrom(n *corev1.Node, a remediations.Alert) time.Time {
 	policy := p.Config.PolicyOf(a.Policy, n)
 	if policy == nil || policy.Witness == nil {
@@ -87,7 +89,8 @@ func (p *pass) staleFrom(n *corev1.Node, a remediations.Alert) time.Time {
 	return signs.StaleFrom(policy.Witness.Signs, n, p.now)
 }
 
-// counts says that a policy of these alerts has a step that depends on how many nodes have the fault.
+// counts reports whether a policy of these alerts has a step that depends on how many nodes have
+// the fault.
 func (p *pass) counts(all []remediations.Alert) bool {
 	return slices.ContainsFunc(all, func(a remediations.Alert) bool {
 		policy := p.Config.Policy(a.Policy)
@@ -95,7 +98,8 @@ func (p *pass) counts(all []remediations.Alert) bool {
 	})
 }
 
-// held says that the breaker still holds the node, and brings the decision's words to what it counts by now.
+// held reports whether the breaker still holds the node, and updates the count in the decision's
+// message.
 func (s *standing) held(c *remediations.Config, by fleet.Stop) bool {
 	was := s.stop
 	if by == was {
@@ -110,14 +114,16 @@ func (s *standing) held(c *remediations.Config, by fleet.Stop) bool {
 	return true
 }
 
-// requested says that the repair is one that a person asked for: it is held by what is said of any alert about the node.
+// requested reports whether a person requested the repair. Any alert about the node can hold such a
+// repair.
 func requested(s *lifecycle.State) bool {
 	_, asks := s.Node.Annotations[remediations.RequestKey]
 	r := s.Journal.Record
 	return asks || (r != nil && r.Cause.Request != "")
 }
 
-// follows says that the Node is the one that was decided about, but for heartbeats, and goes on with the newer one.
+// follows reports whether the Node is unchanged since the decision, except for heartbeats. It then
+// keeps the newer Node.
 func (s *standing) follows(n *corev1.Node) bool {
 	if s.node != n && signs.Same(s.node, n) && maps.Equal(s.node.Annotations, n.Annotations) {
 		s.node = n
@@ -125,7 +131,8 @@ func (s *standing) follows(n *corev1.Node) bool {
 	return s.node == n
 }
 
-// stands says that the node's last decision stands, and counts it as if it had been made again.
+// stands reports whether the node's last decision stands, and counts that decision as if it had
+// been made again.
 func (p *pass) stands(n *corev1.Node) bool {
 	m := p.memory[n.Name]
 	if m == nil || m.standing == nil {
@@ -137,7 +144,7 @@ func (p *pass) stands(n *corev1.Node) bool {
 		return false
 	}
 	if m.lookSince.IsZero() || p.word.AskedAt.Before(m.lookSince) {
-		return false // a target beside the node has had Alertmanager asked since
+		return false // a target beside the node requested a new answer of Alertmanager since
 	}
 	if stop, stopped := p.fleet.Stopped(was.zone, p.now); !stopped || !was.held(p.Config, stop) {
 		return false

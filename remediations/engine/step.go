@@ -5,12 +5,14 @@ import (
 	"time"
 )
 
-// stepTurns is how many passes one Step makes at most: what is not settled by then goes on at the next one.
+// stepTurns is the largest number of passes in one Step. The next Step continues what is not
+// settled then.
 const stepTurns = 100
 
-// Step is one turn of the loop at the clock's time. A caller that simulates the clock uses it instead of Start. Step makes passes
-// until all that was begun beside the loop has been answered, and says when the next pass is due. work runs one function that
-// Options.Beside was given, and says whether there was one. With poll, Step looks at Alertmanager first, as Start does at each
+// Step is one turn of the loop at the clock's time. A caller that simulates the clock uses it
+// instead of Start. Step makes passes until all work that began beside the loop is answered, and
+// returns when the next pass is due. work runs one function that Options.Beside received, and
+// returns whether there was one. With poll, Step first queries Alertmanager, as Start does at each
 // PollInterval.
 func (e *Engine) Step(ctx context.Context, poll bool, work func() bool) (next time.Duration) {
 	if e.led.IsZero() {
@@ -38,12 +40,13 @@ func (e *Engine) Step(ctx context.Context, poll bool, work func() bool) (next ti
 		}
 	}
 	for len(e.long.due) > 0 {
-		e.tellHold() // no API server is to be spared
+		e.tellHold() // a simulation need not spare an API server
 	}
 	return next
 }
 
-// settle does all the work that there is beside the loop, and says whether it brought anything that another pass must know of.
+// settle does all work beside the loop, and reports whether it brought anything that needs another
+// pass.
 func (e *Engine) settle(ctx context.Context, work func() bool) (brought bool) {
 	for work() {
 		for e.take(ctx) {
@@ -53,7 +56,7 @@ func (e *Engine) settle(ctx context.Context, work func() bool) (brought bool) {
 	return brought
 }
 
-// take takes in one answer that has come from beside the loop; false: there is none.
+// take takes in one result from beside the loop. It returns false if there is none.
 func (e *Engine) take(ctx context.Context) bool {
 	select {
 	case l := <-e.looked:
@@ -68,8 +71,8 @@ func (e *Engine) take(ctx context.Context) bool {
 	return true
 }
 
-// Idle says that the engine has nothing on any node, waits for nobody and holds nothing: until a Node or an alert changes, a pass
-// would decide nothing.
+// Idle reports whether the engine has nothing on any node, waits for nothing and holds nothing.
+// Until a Node or an alert changes, a pass would decide nothing.
 func (e *Engine) Idle() bool {
 	if e.ledger == nil || e.looking || e.lookDue || e.underway > 0 || !e.leasesOut.since.IsZero() {
 		return false

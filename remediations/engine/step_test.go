@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// aside is what an engine that is driven by Step wants done beside its loop.
+// aside is the work beside the loop of an engine that Step drives.
 type aside []func()
 
 func (a *aside) add(f func()) { *a = append(*a, f) }
@@ -41,8 +41,8 @@ func (a *acts) Act(_ context.Context, _ Machine, mayStill func() error) (remedia
 	return remediations.CallAccepted, nil
 }
 
-// TestStepGoesAsFarAsItCanAtOnce: in one Step an alert is adopted, looked at, decided upon, and its call made and answered.
-// Without goroutines, and without time going by.
+// TestStepGoesAsFarAsItCanAtOnce: in one Step an alert is adopted, confirmed and decided upon, and
+// its call is made and answered. This needs no goroutines, and no time passes.
 func TestStepGoesAsFarAsItCanAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, ready := range map[string]corev1.ConditionStatus{"an ill node": corev1.ConditionFalse, "a well one": corev1.ConditionTrue} {

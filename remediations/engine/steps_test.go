@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// planned is a configuration whose one policy has these steps, once each.
+// planned is a configuration whose only policy has these steps, once each.
 func planned(steps ...string) *remediations.Config {
 	c := modelConfig()
 	c.Policies[0].Plan = nil
@@ -22,7 +22,8 @@ func planned(steps ...string) *remediations.Config {
 	return c
 }
 
-// TestAPlanThatRepeatsAStep is judged by the proof of the attempt that was issued, and its history shows each.
+// TestAPlanThatRepeatsAStep: the proof of the issued attempt decides, and the history shows each
+// attempt.
 func TestAPlanThatRepeatsAStep(t *testing.T) {
 	t.Run("the second reboot does nothing", func(t *testing.T) {
 		inWorld(t, planned("reboot", "restart-kubelet", "reboot"), 6, func(t *testing.T, w *world) {
@@ -55,8 +56,8 @@ func TestAPlanThatRepeatsAStep(t *testing.T) {
 	}
 }
 
-// TestACallThatWasWithheldCostsNoAttempt: somebody pauses the node between the intent and the call. Nothing has left
-// Drydock, so the repair goes on with its first attempt when the pause ends.
+// TestACallThatWasWithheldCostsNoAttempt: a person pauses the node between the intent and the call.
+// Drydock has sent nothing, so the repair continues with its first attempt when the pause ends.
 func TestACallThatWasWithheldCostsNoAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		holds, lets func(w *world)
@@ -117,7 +118,8 @@ func TestACallThatWasWithheldCostsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestARefusalOfTheProviderIsAnAttempt: Drydock let the call go. And of a withheld one only its own process knows.
+// TestARefusalOfTheProviderIsAnAttempt: Drydock allowed the call. That a call was withheld is known
+// only to its own process.
 func TestARefusalOfTheProviderIsAnAttempt(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
@@ -142,8 +144,8 @@ func TestARefusalOfTheProviderIsAnAttempt(t *testing.T) {
 	})
 }
 
-// TestAnUncordonAfterTheDrainEndsTheRepair: pods are back on the node, and the machine under them is not replaced. Without
-// the uncordon it is.
+// TestAnUncordonAfterTheDrainEndsTheRepair: pods are back on the node, and the machine under them
+// is not replaced. Without the uncordon it is.
 func TestAnUncordonAfterTheDrainEndsTheRepair(t *testing.T) {
 	for name, uncordons := range map[string]bool{"somebody uncordons it": true, "nobody does": false} {
 		t.Run(name, func(t *testing.T) {

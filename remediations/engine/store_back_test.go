@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// backAfter is a tale: the store goes back to what it was before a call, so long after the call.
+// backAfter is a scenario: some time after a call, the store goes back to its state before the
+// call.
 func backAfter(after time.Duration, back func(w *world, to snapshot), restart bool) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		t.Helper()
@@ -41,10 +42,11 @@ func theLedgerGoesBack(w *world, to snapshot) {
 	w.ledger, w.ledgerRV = to.ledger, w.ledgerRV+1
 }
 
-// callsAgain lets a process call an attempt that it called, or that the ledger names.
+// callsAgain allows a process to call an attempt that it already called, or that the ledger names.
 func callsAgain(h *hands) { h.w.core.calling = func(attempts, string, time.Time) string { return "" } }
 
-// repairedThenBack is a tale: n0 is repaired, the store goes back to what it was before that, and n1 falls ill.
+// repairedThenBack is a scenario: n0 is repaired, the store goes back to its state before that, and
+// n1 fails.
 func repairedThenBack(restart bool) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		t.Helper()
@@ -64,7 +66,7 @@ func repairedThenBack(restart bool) func(*testing.T, *world) {
 	}
 }
 
-// forgetsThatTheStoreWentBack lets Decide see a ledger that says nothing of it.
+// forgetsThatTheStoreWentBack hides from Decide that the store went back.
 func forgetsThatTheStoreWentBack(h *hands) {
 	h.state(func(s *lifecycle.State, _ time.Time) {
 		s.Ledger = s.Ledger.Clone()
@@ -72,7 +74,7 @@ func forgetsThatTheStoreWentBack(h *hands) {
 	})
 }
 
-// storeKnockOuts are those of a store that goes back: invariant 4.
+// storeKnockOuts are the knock-outs of a store that goes back: invariant 4.
 func storeKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
 		"4: an attempt that this process called, though etcd went back": {
@@ -93,7 +95,8 @@ func storeKnockOuts() map[string]knockOut {
 	}
 }
 
-// TestAStoreThatGoesBackCallsNoAttemptTwice, whatever goes back and however long after the call. The world's check speaks.
+// TestAStoreThatGoesBackCallsNoAttemptTwice: whatever goes back, and however long after the call.
+// The world's check would fail.
 func TestAStoreThatGoesBackCallsNoAttemptTwice(t *testing.T) {
 	for name, back := range map[string]func(*world, snapshot){"etcd": etcdGoesBack, "one node": oneNodeGoesBack, "the ledger": theLedgerGoesBack} {
 		for _, after := range []time.Duration{0, time.Second, 5 * time.Second, time.Minute, 9 * time.Minute, 15 * time.Minute} {
@@ -108,7 +111,8 @@ func TestAStoreThatGoesBackCallsNoAttemptTwice(t *testing.T) {
 	}
 }
 
-// TestAStoreThatGoesBackHoldsWhatDisrupts for as long as a step may take, and says so.
+// TestAStoreThatGoesBackHoldsWhatDisrupts: disruptive steps are held for as long as a step may
+// take, and that is reported.
 func TestAStoreThatGoesBackHoldsWhatDisrupts(t *testing.T) {
 	for name, restore := range map[string]func(*world, snapshot){
 		"etcd goes back": (*world).restore, "etcd goes back, and its versions forward": (*world).restoreAhead, "the control": nil,
@@ -164,7 +168,8 @@ func TestASlotOfAnUnknownKindIsKeptAndSteppedOver(t *testing.T) {
 	})
 }
 
-// TestUnknownFieldsOfTheLedgerHoldNothing: a newer Drydock wrote them. The repair goes on, and each write of the ledger keeps them.
+// TestUnknownFieldsOfTheLedgerHoldNothing: a newer Drydock wrote them. The repair continues, and
+// each write of the ledger keeps them.
 func TestUnknownFieldsOfTheLedgerHoldNothing(t *testing.T) {
 	c := modelConfig()
 	c.Limits.Concurrent = remediations.Quantity{Value: 2} // the slot counts

@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestStorms: many machines fail at once, again and again. While a breaker is open nothing is done in its scope, while
-// it is half-open one repair at most: the world checks it at every intent. In the end all are cured.
+// TestStorms: many machines fail at once, again and again. While a breaker is open, nothing is done
+// in its scope. While it is half-open, at most one repair runs. The world checks that at every
+// intent. In the end all machines are cured.
 func TestStorms(t *testing.T) {
 	t.Parallel()
 	calls, stands := 0, 0
@@ -46,7 +47,7 @@ func TestStorms(t *testing.T) {
 				w.pass(rapid.SampledFrom([]time.Duration{time.Minute, 5 * time.Minute}).Draw(rt, "then"))
 			}
 			w.do(func() {
-				for i := range nodes - 1 { // who is still sick then is for Drydock to cure
+				for i := range nodes - 1 { // Drydock must cure the machines that are still sick then
 					w.heal(fmt.Sprintf("n%d", i))
 				}
 			})
@@ -69,7 +70,8 @@ func TestStorms(t *testing.T) {
 	require.NotZero(t, stands, "while nothing changes, nothing is decided again")
 }
 
-// TestOneNodeIsTriedAfterAStorm: half-open, the oldest fault first; its cure closes the breaker, and the others follow.
+// TestOneNodeIsTriedAfterAStorm: while the breaker is half-open, the oldest fault is first. Its
+// cure closes the breaker, and the others follow.
 func TestOneNodeIsTriedAfterAStorm(t *testing.T) {
 	conf := modelConfig()
 	conf.Limits.Concurrent.Value = 3
@@ -96,7 +98,7 @@ func TestOneNodeIsTriedAfterAStorm(t *testing.T) {
 	})
 }
 
-// TestTrialThatDoesNotCureOpensTheBreakerAgain, so that the next node waits for another stormCooldown.
+// TestTrialThatDoesNotCureOpensTheBreakerAgain: the next node waits for another stormCooldown.
 func TestTrialThatDoesNotCureOpensTheBreakerAgain(t *testing.T) {
 	conf := modelConfig()
 	conf.Policies[0].Plan[0].Attempts = 1
@@ -119,7 +121,7 @@ func TestTrialThatDoesNotCureOpensTheBreakerAgain(t *testing.T) {
 	})
 }
 
-// TestPolicyThatFailsThriceStops, until a person resets one of its nodes.
+// TestPolicyThatFailsThriceStops: until a person resets one of its nodes.
 func TestPolicyThatFailsThriceStops(t *testing.T) {
 	conf := modelConfig()
 	conf.Policies[0].Plan[0].Attempts = 1
@@ -139,8 +141,9 @@ func TestPolicyThatFailsThriceStops(t *testing.T) {
 	})
 }
 
-// TestAWordIsAnsweredWhileAStormIsClearedAway: after a storm the alerts of many nodes are over at once, and each is a write
-// that nobody waits for. Somebody's word waits for a pass, and not for all of them.
+// TestAWordIsAnsweredWhileAStormIsClearedAway: after a storm the alerts of many nodes end at once,
+// and each causes a write without urgency. A person's request waits for one pass, and not for all
+// these writes.
 func TestAWordIsAnsweredWhileAStormIsClearedAway(t *testing.T) {
 	const nodes = 100
 	inWorld(t, modelConfig(), nodes, func(t *testing.T, w *world) {
@@ -169,7 +172,7 @@ func TestAWordIsAnsweredWhileAStormIsClearedAway(t *testing.T) {
 			}
 		})
 		left := nodes
-		for range 6000 { // until Alertmanager has been asked
+		for range 6000 { // until Alertmanager was queried
 			if left = carrying(); left < nodes {
 				break
 			}
@@ -186,8 +189,8 @@ func TestAWordIsAnsweredWhileAStormIsClearedAway(t *testing.T) {
 	})
 }
 
-// TestADecisionStandsWhileItsConditionIsData: four nodes are held by the breaker, and nothing confirms their condition. The world holds
-// each decision that stands against the one that would be made.
+// TestADecisionStandsWhileItsConditionIsData: the breaker holds four nodes, and nothing confirms
+// their condition. The world compares each decision that stands with the one that would be made.
 func TestADecisionStandsWhileItsConditionIsData(t *testing.T) {
 	c := modelConfig()
 	doubts(c)

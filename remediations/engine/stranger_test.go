@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// polish is a remediation that Drydock does not know. This is the whole of what the core, the engine and the configuration are told.
+// polish is a remediation that Drydock does not ship. The core, the engine and the configuration
+// need only this definition.
 var polish = remediations.Remediation{
 	Name: "polish", Verb: "polish", Disruptive: true, Once: true, Wait: 4 * time.Minute, Attempts: 2, Invasive: 1,
 	Proof: func(intent *remediations.Intent, _ *remediations.NodeFacts, _ remediations.Answers) (bool, string) {
@@ -24,7 +25,7 @@ var polish = remediations.Remediation{
 	},
 }
 
-// polisher is the provider of a stranger.
+// polisher is the provider of the foreign remediation.
 type polisher struct {
 	w        *world
 	polished []Machine
@@ -41,7 +42,8 @@ func (p *polisher) Act(_ context.Context, m Machine, mayStill func() error) (rem
 	return remediations.CallAccepted, nil
 }
 
-// configured reads a configuration whose one policy has the step, with the remediations that the registry has beside the shipped ones.
+// configured reads a configuration whose only policy has the step, with the registry's remediations
+// in addition to the shipped ones.
 func configured(t *testing.T, step string, with remediations.Registry) (*remediations.Config, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
@@ -73,8 +75,9 @@ func planOf(t *testing.T, step remediations.Remediation) []remediations.Step {
 	return c.Policy("strange").Plan
 }
 
-// TestAStrangersRemediationIsOneFileAndOneLine: it is configured, decided, issued once through a provider of the stranger's, and
-// proven; its defaults are in the schema. Without the provider's line it is held.
+// TestAStrangersRemediationIsOneFileAndOneLine: a foreign remediation is configured, decided,
+// issued once through its own provider, and proven. Its defaults are in the schema. Without the
+// provider's line it is held.
 func TestAStrangersRemediationIsOneFileAndOneLine(t *testing.T) {
 	for name, provided := range map[string]bool{"with its provider": true, "control: without": false} {
 		t.Run(name, func(t *testing.T) {

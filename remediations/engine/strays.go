@@ -13,11 +13,13 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// strayFor is how long an alert must be a stray before people are told: the Node of an alert may have been deleted a moment ago.
+// strayFor is how long an alert must be a stray before it is reported. The Node of an alert may
+// have been deleted a moment ago.
 const strayFor = 5 * time.Minute
 
-// strays are the active alerts that are routed to Drydock's receiver, name a remediation, and that no policy takes: the label has a
-// typing error, or names no Node. Nothing is done for them, and people are told of one.
+// strays are active alerts that are routed to Drydock's receiver, name a remediation, and match no
+// policy. Their label has a typing error, or names no Node. Drydock does nothing for them, and
+// reports one of them to people.
 type strays struct {
 	first string
 	since time.Time
@@ -25,8 +27,9 @@ type strays struct {
 	told  bool
 }
 
-// stray says that somebody meant the alert for Drydock, and that nothing is done for it. A policy that matches it and is off, has no
-// provider, or does not select the Node is meant so.
+// stray reports whether the alert is meant for Drydock and nothing is done for it. An alert of a
+// policy that is off, has no provider, or does not select the Node is not a stray: the policy is
+// meant that way.
 func stray(c *remediations.Config, a alerts.Alert, why remediations.Misroute) bool {
 	if !a.Active || !c.Meant(a.Labels) || !a.RoutedHere(c) {
 		return false
@@ -41,7 +44,8 @@ func stray(c *remediations.Config, a alerts.Alert, why remediations.Misroute) bo
 	return false
 }
 
-// saw takes in the strays of a look by fingerprint, and stays with the one of which people were told.
+// saw takes in the strays of one answer, by fingerprint. It keeps the stray that was already
+// reported.
 func (s *strays) saw(found map[string]alerts.Alert, c *remediations.Config, node func(name string) *corev1.Node, now time.Time) {
 	if _, still := found[s.first]; !still {
 		*s = strays{}
@@ -55,7 +59,8 @@ func (s *strays) saw(found map[string]alerts.Alert, c *remediations.Config, node
 	}
 }
 
-// strayWords says in a sentence why no policy takes the alert. Values are quoted, so that a space shows.
+// strayWords explains in a sentence why no policy takes the alert. Values are quoted, so that a
+// space is visible.
 func strayWords(c *remediations.Config, labels map[string]string, node func(name string) *corev1.Node) string {
 	why := fmt.Sprintf("no policy matches its labels; its label %s is %.80q", remediations.RemediationLabel, labels[remediations.RemediationLabel])
 	for _, near := range routing.NearMisses(c, labels, node) {
@@ -67,7 +72,7 @@ func strayWords(c *remediations.Config, labels map[string]string, node func(name
 	return fmt.Sprintf("the alert %.80q is active and routed to Drydock, and nothing is done for it: %s; correct the label in the rule, or set %s to \"none\" if Drydock is not to act on the alert", labels["alertname"], why, remediations.RemediationLabel)
 }
 
-// holdStrays puts the stray among the holds that people see, beside an alert that is not routed here.
+// holdStrays adds the stray to the holds that people see, beside an alert that is not routed here.
 func (p *pass) holdStrays() {
 	s := &p.strays
 	if s.says == "" {

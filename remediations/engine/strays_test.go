@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// TestAlertThatNoPolicyTakesIsSaid: it is routed to Drydock, and nothing is done for it; there is one Event, and the status has a line.
-// The control is the same alert where a policy takes it.
+// TestAlertThatNoPolicyTakesIsSaid: the alert is routed to Drydock, and nothing is done for it.
+// There is one Event, and the status has a line. The control is the same alert with a policy that
+// takes it.
 func TestAlertThatNoPolicyTakesIsSaid(t *testing.T) {
 	const begins = `the alert "NodeNotReady" is active and routed to Drydock, and nothing is done for it: `
 	for name, c := range map[string]struct {
@@ -80,7 +81,8 @@ func heldAsStray(w *world) (notes []string) {
 	return notes
 }
 
-// TestAStrayShowsItsSpaces, is of a bounded length, and is none where the rule says that the alert is for people.
+// TestAStrayShowsItsSpaces: its message has a bounded length. An alert whose rule marks it as meant
+// for people is not a stray.
 func TestAStrayShowsItsSpaces(t *testing.T) {
 	c, none := modelConfig(), func(string) *corev1.Node { return nil }
 	of := func(remediation string) alerts.Alert {

@@ -14,7 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// successors goes on with the repairs whose Node is gone because its machine was replaced. The ledger has them alone.
+// successors continues the repairs whose Node is gone because its machine was replaced. Only the
+// ledger has these repairs.
 func (p *pass) successors() {
 	if p.ledger == nil {
 		return
@@ -27,7 +28,7 @@ func (p *pass) successors() {
 	for _, o := range slices.Clone(p.ledger.Orphans) {
 		alive[o.Record.ID] = true
 		if p.ledger == nil {
-			continue // the end of the one before could not be saved
+			continue // the previous orphan's end could not be saved
 		}
 		if n := p.roster.Node(o.Node); n == nil || o.Gone(n) {
 			p.successor(&o, nodes)
@@ -75,7 +76,8 @@ func (p *pass) successor(o *ledger.Orphan, nodes []*corev1.Node) {
 	p.noteOrphan(o, m.replacement)
 }
 
-// noteOrphan keeps in the ledger what the replacement still lacks by the provider's word, so that people need not look into its system.
+// noteOrphan keeps in the ledger what the replacement still lacks according to the provider. So
+// people need not look it up in the provider's system.
 func (p *pass) noteOrphan(o *ledger.Orphan, said *remediations.Replacement) {
 	if said == nil || !said.About(o.Record.Intent) {
 		return
@@ -88,7 +90,7 @@ func (p *pass) noteOrphan(o *ledger.Orphan, said *remediations.Replacement) {
 	for i := range l.Orphans {
 		if of := &l.Orphans[i]; of.Record.ID == o.Record.ID && of.Record.Note != note {
 			of.Record.Note = note
-			_ = p.save(l) // a failure is logged; the note is told again
+			_ = p.save(l) // a failure is logged, and a later pass writes the note
 			return
 		}
 	}
@@ -108,12 +110,12 @@ func (p *pass) successorState(o *ledger.Orphan, m *memory, n *corev1.Node) *life
 	return s
 }
 
-// endOrphan writes how the repair ended: into the successor's history first, then out of the ledger. What a crash leaves
-// undone in between is done again, and the history has it once.
+// endOrphan writes how the repair ended: first into the successor's history, then out of the
+// ledger. After a crash in between it runs again, and the history has the end only once.
 func (p *pass) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision) {
 	e, about := d.Ended, ""
 	if n != nil {
-		about, e.Machine = n.Name, remediations.MachineOf(n) // it is the history of the machine that came
+		about, e.Machine = n.Name, remediations.MachineOf(n) // the history belongs to the new machine
 		history := remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])
 		if !slices.ContainsFunc(history, func(h remediations.Entry) bool { return h.ID == e.ID }) {
 			text := remediations.EncodeHistory(history, *e)
@@ -145,7 +147,8 @@ func (p *pass) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision)
 	p.again = true
 }
 
-// replacing keeps in the ledger what became of the call for a replacement: when its Node is gone nothing else has it.
+// replacing keeps the silence of a replacement's call in the ledger. Once the Node is gone, no
+// other record has it.
 func (p *pass) replacing(r *remediations.Record) {
 	if p.ledger == nil || r.Silence == "" {
 		return
@@ -154,13 +157,13 @@ func (p *pass) replacing(r *remediations.Record) {
 	for i := range l.Orphans {
 		if o := &l.Orphans[i]; o.Record.Intent.ID == r.Intent.ID && o.Record.Silence != r.Silence {
 			o.Record.Silence = r.Silence
-			_ = p.save(l) // a failure is logged; the silence has an end of its own
+			_ = p.save(l) // a failure is logged; the silence expires by itself
 			return
 		}
 	}
 }
 
-// silenced remembers the silence of a call that was answered when its Node was gone already.
+// silenced remembers the silence of a call that was answered after its Node was gone.
 func (e *Engine) silenced(c lifecycle.Call) {
 	if e.ledger == nil || c.Silence == "" {
 		return

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// left is what an engine of another version had written when it died: in the story, before or after its step, of which Did is what
-// it did last. Nodes has the annotations of each Node.
+// left is what an engine of another version had written when it died in this story, before or after
+// this step. Did is its last action. Nodes has the annotations of each Node.
 type left struct {
 	Story  string
 	Step   int
@@ -25,9 +25,10 @@ type left struct {
 	Ledger map[string]string
 }
 
-// TestWhatAnotherVersionWroteIsTakenOver: an upgrade in mid-repair comes to the end that it would have had, and calls nothing twice. The
-// records, histories and ledgers in testdata/taken-over.json were written by commit 7c8b93d9, before a record was bound to its machine:
-// one of each phase, step and attempt of each story.
+// TestWhatAnotherVersionWroteIsTakenOver: a repair that an upgrade interrupts ends as it would have
+// ended, and no call is made twice. Commit 7c8b93d9 wrote the records, histories and ledgers in
+// testdata/taken-over.json, before a record was bound to its machine. There is one for each phase,
+// step and attempt of each story.
 func TestWhatAnotherVersionWroteIsTakenOver(t *testing.T) {
 	raw, err := os.ReadFile("testdata/taken-over.json")
 	require.NoError(t, err)

@@ -16,36 +16,41 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// target is what a call or a look is about: the node that carries its record, and what of that node it is.
+// target is the subject of a call or an observation: the node that carries the record, and which
+// part of that node is meant.
 type target struct {
 	node string
 	kind remediations.Kind
-	// name tells it from the others of its kind: remediations.Subject; the node itself needs none.
+	// name distinguishes targets of one kind: remediations.Subject. It is empty for the node
+	// itself.
 	name string
 }
 
-// repairMemory is what is remembered of the repair of any target.
+// repairMemory is what the engine remembers of a repair of any target.
 type repairMemory struct {
 	call *lifecycle.Call
-	// wellSince is since when the target is well without a break, wellHeard when the Watchdog had last come then.
+	// wellSince is when the target became healthy and stayed so. wellHeard is the last Watchdog at
+	// that time.
 	wellSince time.Time
 	wellHeard alerts.Heard
-	// newID is kept until a record bears it: the ledger counts repairs by id, and a write that met somebody else's must
-	// not count twice.
+	// newID is kept until a record has it. The ledger counts repairs by ID, and a write that met a
+	// conflict must not count twice.
 	newID string
 }
 
-// targetMemory is what the engine remembers, between passes, of a target that is not the node itself. All of it may be lost.
+// targetMemory is what the engine remembers, between passes, of a target other than the node
+// itself. All of it may be lost.
 type targetMemory struct {
 	repairMemory
 	looking bool
-	// seen is what was last seen of it, as its kind sees, when looking began at seenAt; nil: nothing yet.
+	// seen is the last observation of the target, in the form of its kind. seenAt is when that
+	// observation began. Nil: there is no observation yet.
 	seen   any
 	seenAt time.Time
-	// took is how long that look took.
+	// took is the duration of that observation.
 	took    time.Duration
 	emitted Emitted
-	// waits says that people were told that it waits.
+	// waits: people were informed that the target waits.
 	waits bool
 	pass  int
 }
@@ -59,7 +64,7 @@ func (e *Engine) rememberTarget(of target) (m *targetMemory, known bool) {
 	return m, known
 }
 
-// forgetTargets drops what is remembered of targets that this pass did not meet.
+// forgetTargets drops the memory of targets that this pass did not meet.
 func (e *Engine) forgetTargets() {
 	for of, m := range e.targets {
 		if m.pass != e.passes && !m.looking && (m.call == nil || m.call.Outcome != "") {
@@ -70,7 +75,7 @@ func (e *Engine) forgetTargets() {
 	maps.DeleteFunc(e.gates, func(_ string, g *sidecar.Observation) bool { return !g.Followed(now) })
 }
 
-// nextID is the id of the repair that may begin.
+// nextID returns the ID for the next repair.
 func (m *repairMemory) nextID(j remediations.Journal, fresh func() string) string {
 	if m.newID == "" || j.Knows(m.newID) {
 		m.newID = fresh()
@@ -78,7 +83,7 @@ func (m *repairMemory) nextID(j remediations.Journal, fresh func() string) strin
 	return m.newID
 }
 
-// found remembers since when the target is well.
+// found remembers since when the target has been healthy.
 func (m *repairMemory) found(d lifecycle.Decision, at time.Time) {
 	switch {
 	case !d.Well:
@@ -90,7 +95,7 @@ func (m *repairMemory) found(d lifecycle.Decision, at time.Time) {
 	}
 }
 
-// stateOf gives the node's state what is remembered of one of its targets.
+// stateOf returns the node's state, completed with the memory of one of its targets.
 func (p *pass) stateOf(n *corev1.Node, m *targetMemory) *lifecycle.State {
 	m.pass = p.passes
 	m.forgetTorn(p.now)
@@ -101,17 +106,17 @@ func (p *pass) stateOf(n *corev1.Node, m *targetMemory) *lifecycle.State {
 	return s
 }
 
-// recheck has the next pass no later than the decision wants it.
+// recheck makes the next pass no later than the decision requires.
 func (p *pass) recheck(d lifecycle.Decision) {
 	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
 		p.next = d.Recheck
 	}
 }
 
-// maxLooks bounds the looks at targets of one kind under way at once.
+// maxLooks bounds the concurrent observations of targets of one kind.
 const maxLooks = 10
 
-// observe looks at the target beside the loop. look gives what is done with what it saw, in the loop.
+// observe runs look beside the loop. look returns the function that handles the result in the loop.
 func (p *pass) observe(of target, m *targetMemory, look func(ctx context.Context, began time.Time) (seen func())) {
 	if m.looking || p.looks[of.kind] >= maxLooks {
 		return
@@ -135,19 +140,21 @@ func (p *pass) observe(of target, m *targetMemory, look func(ctx context.Context
 type calling struct {
 	of            target
 	step, attempt string
-	// provider is the one that is asked; empty: the step needs none.
+	// provider is the provider that receives the call. Empty: the step needs none.
 	provider string
-	// trail is what the log says of it.
+	// trail identifies the repair in the log.
 	trail Trail
-	// lets says whether the target, by its Node as it is now, still lets the call go out.
+	// lets returns an error if the target, by its Node as it is now, no longer allows the call.
 	lets func(ctx context.Context, live *corev1.Node) error
-	// act makes it, and asks mayStill at the very last moment. before and after come beside the loop, too, and may be nil.
+	// act makes the call and checks mayStill at the last moment. before and after run beside the
+	// loop, too. They may be nil.
 	act    func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error)
 	before func(ctx context.Context)
 	after  func(ctx context.Context, call *lifecycle.Call)
 }
 
-// send lets the call go out beside the loop. It may be made only while this process leads and its intent is young.
+// send makes the call beside the loop. The call is made only while this process leads and the
+// intent is young.
 func (p *pass) send(c calling, m *repairMemory) {
 	if p.twice(c, m) {
 		return
@@ -181,8 +188,9 @@ func (p *pass) send(c calling, m *repairMemory) {
 	})
 }
 
-// act makes the call. Where it could not read what it needs, it is made again while its intent is young: nothing was done yet, and an
-// API server that is slow for a moment must not cost an attempt.
+// act makes the call. If the provider could not read what it needs, act repeats the call while the
+// intent is young. Nothing was done yet, and an API server that is slow for a moment must not cost
+// an attempt.
 func (p *pass) act(ctx context.Context, c calling, look *lookedLast, mayStill func() error) (outcome remediations.CallOutcome, err error) {
 	for {
 		outcome, err = c.act(ctx, mayStill)
@@ -203,7 +211,7 @@ func (p *pass) act(ctx context.Context, c calling, look *lookedLast, mayStill fu
 	}
 }
 
-// putOf writes what the decision asks to be written, and says whether it was.
+// putOf writes the change of the decision and reports whether it was written.
 func (p *pass) putOf(s *lifecycle.State, key string, d lifecycle.Decision) bool {
 	c := change(s, key, d)
 	if c == nil {
@@ -227,7 +235,8 @@ func (p *pass) tallied(r *remediations.Record, d lifecycle.Decision) {
 	}
 }
 
-// label has the change of a Node say the phase that its records say after it, where it changes one of those.
+// label adds the phase label to a change that touches one of the Node's records. The label is the
+// phase that the records have after the change.
 func label(g remediations.Registry, n *corev1.Node, c *NodeChange) {
 	occupying := false
 	for key := range c.Annotations {

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// TestAHoldIsLookedAtAgainWhenItEnds, and not when the Alertmanagers are asked the next time.
+// TestAHoldIsLookedAtAgainWhenItEnds: not only at the next query of the Alertmanagers.
 func TestAHoldIsLookedAtAgainWhenItEnds(t *testing.T) {
 	c := modelConfig()
 	c.Policies[0].For = 37 * time.Second
@@ -30,8 +30,8 @@ func TestAHoldIsLookedAtAgainWhenItEnds(t *testing.T) {
 	})
 }
 
-// TestAWriteThatDidNotSucceedIsMadeAgainSoon: at once where somebody else had written, else within seconds, and not with the next
-// poll.
+// TestAWriteThatDidNotSucceedIsMadeAgainSoon: at once after a conflict, otherwise within seconds,
+// and not only with the next poll.
 func TestAWriteThatDidNotSucceedIsMadeAgainSoon(t *testing.T) {
 	opens := func(faults ...string) (after time.Duration) {
 		inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
@@ -74,14 +74,15 @@ func TestOnlyWhatAGuardHoldsCountsAsHeld(t *testing.T) {
 	}
 }
 
-// word is a witness outside of the cluster, as a provider of machines is.
+// word is a witness outside of the cluster, for example a provider of machines.
 type word func() signs.Answer
 
 func (says word) Testify(context.Context, Machine, signs.Sign) signs.Testimony {
 	return signs.Testimony{Answer: says(), Saw: "what the provider says"}
 }
 
-// TestAProviderIsAskedOnceMoreBeforeItsCall whether the machine is still not running.
+// TestAProviderIsAskedOnceMoreBeforeItsCall: the question is whether the machine is still not
+// running.
 func TestAProviderIsAskedOnceMoreBeforeItsCall(t *testing.T) {
 	for name, then := range map[string]signs.Answer{"it is still off": signs.Ill, "it runs by now": signs.Well} {
 		t.Run(name, func(t *testing.T) {

@@ -34,9 +34,10 @@ func (p *pass) readLease(node string) {
 	p.remember(node).lease = &lease
 }
 
-// readHeartbeats counts all leases, once for all nodes that ask in a row. Where they are on their way already it waits for
-// those. While they cannot be listed, they are listed beside the loop and after a while: a list that hangs must not keep
-// everybody waiting, and not once for each node.
+// readHeartbeats counts all leases, once for all nodes that need the count in a row. If a list of
+// the leases is already under way, it waits for that list. While the leases cannot be listed, they
+// are listed beside the loop and after a wait. A list that hangs must not delay all nodes, and not
+// once for each.
 func (p *pass) readHeartbeats() {
 	defer p.judgeInSight()
 	failing := !p.leasesOut.since.IsZero()
@@ -61,15 +62,16 @@ func (p *pass) readHeartbeats() {
 	}
 }
 
-// judgeInSight judges the breakers of a pass that began blind as soon as Drydock sees the fleet: a storm that began unseen
-// would stop nobody in the rest of that pass.
+// judgeInSight judges the breakers of a pass that began blind as soon as Drydock sees the fleet.
+// Otherwise a storm that began unseen would stop no repair in the rest of that pass.
 func (p *pass) judgeInSight() {
 	if p.fleet != nil && p.fleet.Unjudged && !p.blind() {
 		p.fleet.Judge(p.ledger, false, p.now)
 	}
 }
 
-// emitOnce sends an Event once for each key of the node; an empty key once for each note.
+// emitOnce sends an Event once for each key of the node. With an empty key it sends the Event once
+// for each note.
 func (p *pass) emitOnce(node, key string, e Event) {
 	m := p.remember(node)
 	k := key + "|" + e.Reason
@@ -81,7 +83,7 @@ func (p *pass) emitOnce(node, key string, e Event) {
 	}
 }
 
-// holdFleet notes a hold that lies with the fleet, in the words about the node whose turn comes first.
+// holdFleet notes a hold of the whole fleet, with the message about the first node that it holds.
 func (p *pass) holdFleet(d lifecycle.Decision) {
 	if _, noted := p.holds[d.Reason]; !noted {
 		p.holds[d.Reason] = d.Message
@@ -107,17 +109,18 @@ func (p *pass) count(r *remediations.Record, d lifecycle.Decision) *remediations
 	return r
 }
 
-// holdAgain is how long a hold of the fleet must have been over before people are told of it again: between two passes that hold, one may
-// only look. Kubernetes folds equal Events of six minutes into one, too.
+// holdAgain is how long a hold of the fleet must have ended before it is reported again. Between
+// two passes that hold, a pass may only look. Kubernetes also folds equal Events within six minutes
+// into one.
 const holdAgain = 6 * time.Minute
 
-// toldHold is what people were told of a hold of the fleet, and when it last held.
+// toldHold is the reported message of a fleet-wide hold, and when it last held.
 type toldHold struct {
 	message string
 	held    time.Time
 }
 
-// publish sets the gauges, and puts into the ledger what lies with the fleet where that changed.
+// publish sets the gauges, and writes the fleet-wide status into the ledger if it changed.
 func (p *pass) publish() {
 	now := p.Clock.Now()
 	if p.leaseOut.idle(now) {
@@ -156,17 +159,18 @@ func (p *pass) publish() {
 		WentBack: p.ledger.Status.WentBack, Stopped: p.ledger.Status.Stopped, SelfTest: selfTest, Sidecars: p.tally.sidecars, Uncovered: p.uncovered(), Contested: p.contested(),
 		Admission: p.admission(), Denied: p.writes.Denied, Limited: p.writes.Limited, Unwritten: unwritten, Unknown: p.ledger.Status.Unknown, UnknownMore: p.ledger.Status.UnknownMore,
 	}
-	p.ledger.Status = status // goes along with the next write, whatever its reason
+	p.ledger.Status = status // saved with the next write, whatever its reason
 	if !p.ledger.Saw(p.noteBlind(), p.now) && sameStatus(status, p.statusSaved) {
 		if p.ledgerOut.idle(now) {
-			p.ledgerOut.over() // nothing has waited to be saved for some time
+			p.ledgerOut.over() // for some time nothing needed to be saved
 		}
 		return
 	}
 	_ = p.save(p.ledger.Clone())
 }
 
-// unreadLeases says which leases Drydock cannot read, and since when; empty: it can read them, or has failed for a short time only.
+// unreadLeases returns which leases Drydock cannot read, and since when. Empty: it can read them,
+// or reading has failed only for a short time.
 func (p *pass) unreadLeases(now time.Time) string {
 	switch {
 	case p.leaseOut.lasting(now):
@@ -177,8 +181,8 @@ func (p *pass) unreadLeases(now time.Time) string {
 	return ""
 }
 
-// sameStatus compares what is worth a write: which scopes are open, whether Drydock is blind, which reasons hold, who holds a limit. A
-// count that moved is not.
+// sameStatus compares what is worth a write: which scopes are open, whether Drydock is blind, which
+// reasons hold, which repair takes a limit. A changed count is not worth a write.
 func sameStatus(a, b ledger.Status) bool {
 	if !a.Admission.Same(b.Admission) || !maps.Equal(a.Sidecars, b.Sidecars) || (a.WentBack == nil) != (b.WentBack == nil) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) || !maps.Equal(a.Uncovered, b.Uncovered) || !slices.Equal(a.Contested, b.Contested) || (a.Aside == "") != (b.Aside == "") || (a.Denied == "") != (b.Denied == "") || len(a.Limited) != len(b.Limited) || !sameKeys(a.Unwritten, b.Unwritten) {
 		return false
@@ -188,7 +192,7 @@ func sameStatus(a, b ledger.Status) bool {
 		if !ok || x.State != y.State || x.Trial != y.Trial || x.Frozen != y.Frozen {
 			return false
 		}
-		// While a breaker is frozen both times go on by themselves, whoever reads them.
+		// While a breaker is frozen, both times advance by themselves.
 		if !x.Frozen && (x.Quiet.Sub(y.Quiet).Abs() > time.Minute || x.Seen.Sub(y.Seen).Abs() >= time.Minute) {
 			return false
 		}
@@ -208,7 +212,7 @@ func (p *pass) admission() *ledger.Admission {
 	return p.Admission()
 }
 
-// sameKeys says that both name the same Nodes, whatever they say of them.
+// sameKeys reports whether both name the same Nodes, whatever their values.
 func sameKeys(a, b map[string]string) bool {
 	if len(a) != len(b) {
 		return false
@@ -221,5 +225,6 @@ func sameKeys(a, b map[string]string) bool {
 	return true
 }
 
-// saysWhich says that a hold with the reason names one node, so that its sentence is told again when it changes. The others count.
+// saysWhich reports whether a hold with this reason names one node, so that a changed message is
+// reported again. Other holds contain counts.
 func saysWhich(r remediations.Reason) bool { return r == remediations.ReasonCommonCause }

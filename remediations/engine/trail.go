@@ -6,8 +6,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Trail is what each line of the log says of the repair that it is about, under the same key everywhere: with it, and with
-// the fingerprint that the receiver's line has, a repair is followed from the post to the proof.
+// Trail identifies the repair of a log line, with the same keys everywhere. Together with the
+// fingerprint in the receiver's line, a repair can be followed from the post to the proof.
 type Trail struct{ Repair, Policy, Fingerprint, Intent, Pod, Location, Target string }
 
 func trailOf(r *remediations.Record) Trail {
@@ -24,12 +24,12 @@ func trailOf(r *remediations.Record) Trail {
 	return t
 }
 
-// TrailOfEntry is that of a repair that has ended.
+// TrailOfEntry is the trail of a repair that has ended.
 func TrailOfEntry(e *remediations.Entry) Trail {
 	return Trail{Repair: e.ID, Policy: e.Policy, Fingerprint: e.Cause, Pod: e.Pod, Location: e.Location, Target: e.Target}
 }
 
-// Log has the trail on each of its lines.
+// Log adds the trail to each line of the log.
 func (t Trail) Log(log logr.Logger) logr.Logger {
 	if t.Repair != "" {
 		log = log.WithValues("repair", t.Repair)
@@ -55,7 +55,8 @@ func (t Trail) Log(log logr.Logger) logr.Logger {
 	return log
 }
 
-// Logged writes each Event into the log as well: there it has its trail, and is there when the API server is not.
+// Logged also writes each Event into the log. There the Event has its trail, and is available when
+// the API server is not.
 func Logged(to Recorder, log logr.Logger) Recorder { return loggedEvents{to, log} }
 
 type loggedEvents struct {
@@ -63,7 +64,7 @@ type loggedEvents struct {
 	to logr.Logger
 }
 
-// Event is Recorder's.
+// Event logs the Event and sends it on.
 func (l loggedEvents) Event(regarding string, e Event) {
 	log := e.Of.Log(l.to)
 	if regarding != "" {

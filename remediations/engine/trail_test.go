@@ -13,8 +13,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestALogFollowsARepair: each line about a repair has its id, node, policy and the fingerprint of its alert, and each line
-// from the call on has the intent, under the same keys. The line of the alert's write on the Node has the same fingerprint.
+// TestALogFollowsARepair: each line about a repair has its ID, node, policy and the fingerprint of
+// its alert. Each line from the call on has the intent, under the same keys. The line of the
+// alert's write on the Node has the same fingerprint.
 func TestALogFollowsARepair(t *testing.T) {
 	c := modelConfig()
 	inWorld(t, c, 6, func(t *testing.T, w *world) {
@@ -50,7 +51,8 @@ func TestALogFollowsARepair(t *testing.T) {
 	})
 }
 
-// TestALogTellsOfAnObservedRepair: the line of its end has the same keys, and no intent, because nothing was issued.
+// TestALogTellsOfAnObservedRepair: the line of its end has the same keys, and no intent, because
+// nothing was issued.
 func TestALogTellsOfAnObservedRepair(t *testing.T) {
 	c := modelConfig()
 	c.Policies[0].Mode = remediations.ModeObserve
@@ -78,7 +80,7 @@ func TestALogTellsOfAnObservedRepair(t *testing.T) {
 	})
 }
 
-// logOf keeps the lines of the log, and gives those so far.
+// logOf keeps the lines of the log, and returns a function that returns the lines so far.
 func logOf(w *world) func() []map[string]any {
 	var mu sync.Mutex
 	var lines []map[string]any

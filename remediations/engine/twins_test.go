@@ -9,8 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestTwoNodesOfOneMachineAreLeftAlone: the machine of a node that is not Ready has registered under another name, and is well. Neither
-// a reboot nor a replacement reaches it. When the old name is the only one again, the repair goes on.
+// TestTwoNodesOfOneMachineAreLeftAlone: the machine of a node that is not Ready has registered
+// under another name, and is healthy. Neither a reboot nor a replacement reaches it. When the old
+// name is the only one again, the repair continues.
 func TestTwoNodesOfOneMachineAreLeftAlone(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -30,8 +31,9 @@ func TestTwoNodesOfOneMachineAreLeftAlone(t *testing.T) {
 	})
 }
 
-// TestANodeWhoseRebootCannotBeProvenIsNotRebooted: Nodes that are containers share the boot ID of their host, and some report none.
-// That is said before the first reboot, not after all attempts.
+// TestANodeWhoseRebootCannotBeProvenIsNotRebooted: Nodes that are containers share the boot ID of
+// their host, and some report none. Drydock reports that before the first reboot, not after all
+// attempts.
 func TestANodeWhoseRebootCannotBeProvenIsNotRebooted(t *testing.T) {
 	for name, boot := range map[string]string{"two Nodes have one boot ID": "n1-boot1", "the Node reports no boot ID": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +57,7 @@ func TestANodeWhoseRebootCannotBeProvenIsNotRebooted(t *testing.T) {
 	}
 }
 
-// TestTheLastLookSeesTheTwin: the other Node came after the intent.
+// TestTheLastLookSeesTheTwin: the other Node registered after the intent.
 func TestTheLastLookSeesTheTwin(t *testing.T) {
 	for name, providerID := range map[string]string{"of the same machine": "civo://m0", "of another machine, the control": "civo://m60"} {
 		t.Run(name, func(t *testing.T) {

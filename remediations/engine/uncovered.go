@@ -9,18 +9,20 @@ import (
 	"drydock.dev/drydock/remediations/coverage"
 )
 
-// coverageEvery is how often the leader counts the Nodes that no provider serves. A Node that joined has so long to wait.
+// coverageEvery is how often the leader counts the Nodes without a provider. A new Node has this
+// time to get one.
 const coverageEvery = 5 * time.Minute
 
 // lastCount is the last count of the Nodes that no single provider serves, by step.
 type lastCount struct {
 	at    time.Time
 	lacks map[string]coverage.Lack
-	// of are the identities of the Nodes that were counted: as long as they are the same, so is the count.
+	// of identifies the set of Nodes that were counted. While it stays the same, so does the count.
 	of int
 }
 
-// uncovered counts the Nodes that no single provider serves, once in a while and where they changed: no decision rests on the count.
+// uncovered counts the Nodes that no single provider serves. After a change of the Nodes it counts
+// again, at most every coverageEvery, because no decision depends on the count.
 func (p *pass) uncovered() map[string]coverage.Lack {
 	c := &p.lastCount
 	if of := p.roster.Identities(); c.lacks == nil || (of != c.of && p.now.Sub(c.at).Abs() >= coverageEvery) {

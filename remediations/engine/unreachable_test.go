@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// heldEvents are the Events of holds for the reason.
+// heldEvents are the Events about holds with the reason.
 func heldEvents(w *world, reason remediations.Reason) (out []Event) {
 	for _, e := range w.toldOf("RepairHeld") {
 		if len(e.Note) > len(reason) && e.Note[:len(reason)+1] == string(reason)+":" {
@@ -21,8 +21,8 @@ func heldEvents(w *world, reason remediations.Reason) (out []Event) {
 	return out
 }
 
-// TestOneMachinesAnswersStopNoOthersRepair, whatever its controller answers and for however long. It costs that machine no attempt
-// either, and none of its plan's later steps.
+// TestOneMachinesAnswersStopNoOthersRepair: whatever its controller answers, and for however long.
+// It costs that machine no attempt either, and none of its plan's later steps.
 func TestOneMachinesAnswersStopNoOthersRepair(t *testing.T) {
 	for name, err := range map[string]error{
 		"the account is refused": ErrAccount, "nothing is read": ErrPassing, "not now": ErrLater, "it says no before the call": errors.New("no such machine"),
@@ -58,8 +58,8 @@ func TestOneMachinesAnswersStopNoOthersRepair(t *testing.T) {
 	}
 }
 
-// TestAMachineThatCannotBeReachedIsNotReplaced: the reboot is held for a day, and the repair then ends. Only where the step says so, the
-// plan goes on.
+// TestAMachineThatCannotBeReachedIsNotReplaced: the reboot is held for a day, and the repair then
+// ends. The plan continues only if the step allows it.
 func TestAMachineThatCannotBeReachedIsNotReplaced(t *testing.T) {
 	for name, goesOn := range map[string]bool{"hold": false, "continue": true} {
 		for how, act := range map[string]bool{"calls": true, "questions": false} {
@@ -100,7 +100,8 @@ func TestAMachineThatCannotBeReachedIsNotReplaced(t *testing.T) {
 	}
 }
 
-// TestACallThatMayBeMadeLaterIsMadeLater: the other side did nothing and says so, for example while the machine starts.
+// TestACallThatMayBeMadeLaterIsMadeLater: the provider did nothing and reports that, for example
+// while the machine starts.
 func TestACallThatMayBeMadeLaterIsMadeLater(t *testing.T) {
 	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
 		w.start()

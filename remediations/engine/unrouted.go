@@ -8,12 +8,13 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// elsewhere are the active alerts that a policy would take, and that no Alertmanager routes to Drydock's receiver. Nothing is
-// done for them: whoever can post into Alertmanager's own API can make such an alert. But somebody may have meant them to
-// arrive, so people are told of one.
+// elsewhere are the active alerts that match a policy and that no Alertmanager routes to Drydock's
+// receiver. Drydock does nothing for them, because anyone who can post into Alertmanager's own API
+// can create such an alert. But they may be meant for Drydock, so one of them is reported.
 type elsewhere struct {
 	first string
-	// says is the sentence about the first by fingerprint, so that it is always the same one.
+	// says is the message about the first alert by fingerprint, so that it is always about the same
+	// alert.
 	says string
 }
 

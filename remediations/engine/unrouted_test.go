@@ -12,13 +12,13 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// TestAlertThatIsRoutedElsewhereDoesNothing: neither to the node, nor to the breaker, and people see that it is not routed
-// here. The same alert, routed here, reboots the node.
+// TestAlertThatIsRoutedElsewhereDoesNothing: it affects neither the node nor the breaker, and
+// people see that it is not routed to Drydock. The same alert, routed to Drydock, reboots the node.
 func TestAlertThatIsRoutedElsewhereDoesNothing(t *testing.T) {
 	for name, receiver := range map[string]string{"elsewhere": "drydock", "here, the control": "null"} {
 		t.Run(name, func(t *testing.T) {
 			c := modelConfig()
-			c.Policies[0].Witness = &signs.Witness{None: true} // the nodes are well
+			c.Policies[0].Witness = &signs.Witness{None: true} // the nodes are healthy
 			c.Receiver, c.Limits.Concurrent.Value = receiver, 6
 			inWorld(t, c, 6, func(t *testing.T, w *world) {
 				w.start()

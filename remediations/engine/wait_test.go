@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// S3-16, as a GPU node's policy has it: the fault must have lasted, and the last reboot must have had its time, also
-// across a restart of Drydock.
+// S3-16, as in the policy of a GPU node: the fault must have lasted, and the last reboot must have
+// had its time, also across a restart of Drydock.
 func TestNoRebootBeforeTheFaultAndTheLastOneAreOldEnough(t *testing.T) {
 	const lasted, wait = 15 * time.Minute, 40 * time.Minute
 	c := modelConfig()

@@ -9,8 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestLeaderThatComesAfterTheDeadlineWaitsForTheWatchdog: a node that is first seen to be well when its step's time is over is
-// well only once the Watchdog has come again, as before that time.
+// TestLeaderThatComesAfterTheDeadlineWaitsForTheWatchdog: a node is first observed to be healthy
+// after its step's deadline. It counts as healthy only once the Watchdog has arrived again, as
+// before that deadline.
 func TestLeaderThatComesAfterTheDeadlineWaitsForTheWatchdog(t *testing.T) {
 	for name, dies := range map[string]bool{"the source of alerts died": true, "the control": false} {
 		t.Run(name, func(t *testing.T) {

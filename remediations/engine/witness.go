@@ -11,17 +11,19 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Witness answers what the watched Node does not show of a policy's witness. Leases are read through Fleet.
+// Witness reads signs of a policy's witness that the watched Node does not show. Leases are read
+// through Fleet.
 type Witness interface {
-	// Testify changes nothing. Who cannot say gives Unknown and why.
+	// Testify changes nothing. If it cannot answer, it returns Unknown and the reason.
 	Testify(ctx context.Context, m Machine, s signs.Sign) signs.Testimony
 }
 
-// witnessesAtOnce bounds the nodes whose signs are being read: a thousand alerts must not become a thousand requests at once.
+// witnessesAtOnce bounds the nodes whose signs are being read. A thousand alerts must not become a
+// thousand requests at once.
 const witnessesAtOnce = 8
 
-// readWitness reads beside the loop what the policy's witness needs and the watched Node does not show. Where too many are
-// being read already, the pass that follows the end of one asks again.
+// readWitness reads beside the loop the signs that the policy's witness needs and the watched Node
+// does not show. If too many nodes are being read, the pass after one of them ends asks again.
 func (p *pass) readWitness(m *memory, n *corev1.Node, signs []signs.Sign) {
 	if m.testifying || p.testimonies >= witnessesAtOnce {
 		return
@@ -40,7 +42,8 @@ func (p *pass) readWitness(m *memory, n *corev1.Node, signs []signs.Sign) {
 	})
 }
 
-// merged leaves both maps as they are: a State may still hold one of them.
+// merged returns a new map and leaves both maps unchanged, because a State may still hold one of
+// them.
 func merged(old, read map[signs.Sign]signs.Testimony) map[signs.Sign]signs.Testimony {
 	out := maps.Clone(old)
 	if out == nil {
@@ -63,13 +66,14 @@ func (e *Engine) testify(ctx context.Context, n *corev1.Node, asked []signs.Sign
 		default:
 			t = w.Testify(ctx, machineOf(n), s)
 		}
-		t.At = e.Clock.Now() // of the answer: one that took its time is no worse for that
+		t.At = e.Clock.Now() // the time of the answer: a slow answer is not less valid
 		read[s] = t
 	}
 	return read
 }
 
-// witness is who can say of such a sign of the Node; nil: nobody can. Of the machine itself it is the Node's provider.
+// witness returns the Witness for signs of this kind on the Node. Nil: there is none. For the
+// machine itself, it is the Node's provider.
 func (e *Engine) witness(kind signs.Kind, n *corev1.Node) Witness {
 	if kind != signs.NotRunning {
 		return e.Witnesses[kind]
@@ -91,8 +95,9 @@ func (e *Engine) leaseSays(ctx context.Context, node string) signs.Testimony {
 	return signs.LeaseSays(e.leases.follow(node, signs.Lease{ReadAt: e.Clock.Now(), RenewedAt: renewed, Duration: duration}))
 }
 
-// lastWitness gives the last look what it asks of the signs. What the API server knows is read while the call waits for that
-// look. A provider is asked before its call begins, since it takes one call at a time.
+// lastWitness prepares the last check of the signs before a call. Signs from the API server are
+// read within that check. A provider is asked before the call begins, because it takes one call at
+// a time.
 func (e *Engine) lastWitness(n *corev1.Node, asked []signs.Sign) (before func(ctx context.Context), still func(ctx context.Context, live *corev1.Node, intent string) error) {
 	var slow, quick []signs.Sign
 	for _, s := range asked {
@@ -109,13 +114,13 @@ func (e *Engine) lastWitness(n *corev1.Node, asked []signs.Sign) (before func(ct
 		}
 	}
 	still = func(ctx context.Context, live *corev1.Node, intent string) error {
-		read := merged(said, e.testify(ctx, live, quick)) // what must be read depends on what the Node says now
+		read := merged(said, e.testify(ctx, live, quick)) // which signs must be read depends on the Node as it is now
 		return e.core.mayStillAct(e.Config, live, intent, asked, read)
 	}
 	return before, still
 }
 
-// witnessOf are the signs of the Node that a decision asks to be read.
+// witnessOf returns the signs of the Node that a decision needs to read.
 func witnessOf(d lifecycle.Decision, n *corev1.Node) []signs.Sign {
 	if d.Policy == nil || d.Policy.Witness == nil || d.Policy.Witness.None || n == nil {
 		return nil

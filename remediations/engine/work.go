@@ -18,7 +18,7 @@ type working struct {
 	cancel context.CancelFunc
 }
 
-// stopWork ends the step's context; nothing more is done for it.
+// stopWork ends the step's context and drops the step.
 func (m *memory) stopWork() {
 	if m.work != nil {
 		m.work.cancel()
@@ -26,7 +26,8 @@ func (m *memory) stopWork() {
 	}
 }
 
-// keepWorking ends the work where the record, or the decision about it, no longer has it under way.
+// keepWorking ends the work if the record, or the decision about it, no longer has the work under
+// way.
 func (m *memory) keepWorking(s *lifecycle.State, d lifecycle.Decision) {
 	if m.work == nil {
 		return
@@ -37,7 +38,7 @@ func (m *memory) keepWorking(s *lifecycle.State, d lifecycle.Decision) {
 	}
 }
 
-// work does a repeatable step beside the loop, until its deadline, or until a decision ends it.
+// work runs a repeatable step beside the loop, until its deadline or until a decision ends it.
 func (p *pass) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record) {
 	m, worker := p.remember(n.Name), p.Workers[r.Step.Name]
 	if worker == nil || m.work != nil {
@@ -81,10 +82,10 @@ func (p *pass) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record
 				}
 			})
 		})
-		// Asked here, since the context ends with this function.
+		// Read here, because the context ends with this function.
 		stopped := errors.Is(ctx.Err(), context.Canceled)
 		if held.Load() {
-			p.rest(ctx) // it did not begin, and is not over: what held it is asked again, and the cache shows it by then
+			p.rest(ctx) // the work did not begin and has not ended: mayStill is called again later, when the cache is up to date
 		}
 		p.enqueue(func() { p.worked(m, run, node, step, trail, err, held.Load() || (err != nil && stopped)) })
 	})
@@ -97,8 +98,9 @@ func (e *Engine) rest(ctx context.Context) {
 	}
 }
 
-// worked takes in how the work ended. One that was ended from here has nothing to say; one that was broken off, because
-// something held it before it began or this process is stopping, goes on or is held by what is decided next.
+// worked takes in how the work ended. Work that the engine itself ended is ignored. Work is broken
+// off if something held it before it began, or if this process is stopping. The next decision then
+// continues or holds it.
 func (p *pass) worked(m *memory, run int, node, step string, trail Trail, err error, brokenOff bool) {
 	if m.work == nil || m.work.run != run {
 		return
@@ -116,7 +118,8 @@ func (p *pass) worked(m *memory, run int, node, step string, trail Trail, err er
 	trail.Log(p.Log).Info("a step ended", "node", node, "step", step, "outcome", m.call.Outcome, "why", m.call.Why)
 }
 
-// enqueue brings f into the loop, which runs it and passes again; a loop that is over hears nothing more.
+// enqueue brings f into the loop, which runs f and then makes a pass. After the loop has ended, f
+// is dropped.
 func (e *Engine) enqueue(f func()) {
 	select {
 	case e.enqueued <- f:

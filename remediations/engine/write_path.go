@@ -14,30 +14,30 @@ import (
 const (
 	// maxUnwritten bounds the Nodes that the ledger names because a write on them fails.
 	maxUnwritten = 64
-	// maxUnwrittenText bounds what the ledger says of each.
+	// maxUnwrittenText bounds the text about each of these Nodes.
 	maxUnwrittenText = 300
 )
 
-// Writes is what is known of how the API server takes Drydock's writes on Nodes.
+// Writes is how the API server accepts Drydock's writes on Nodes.
 type Writes struct {
-	// Denied is why the API server refuses Drydock's own keys on all Nodes; empty: it takes them, or that
-	// is not known.
+	// Denied is why the API server refuses Drydock's own keys on all Nodes. Empty: it accepts them,
+	// or that is unknown.
 	Denied string
-	// Limited are the other writes on Nodes that the API server refuses, each in a sentence. They hold no
-	// repair: only some steps need them.
+	// Limited are the other writes on Nodes that the API server refuses, each in a sentence. They
+	// hold no repair: only some steps need them.
 	Limited []string
-	// Refused are the Nodes on which the last write of an alert failed.
+	// Refused are the Nodes whose last write of an alert failed.
 	Refused map[string]Refusal
 }
 
-// Refusal is the answer to a write that fails, and since when it fails.
+// Refusal is the answer to a failing write, and since when the write fails.
 type Refusal struct {
 	Since time.Time
 	Why   string
 }
 
-// readWrites takes over what is known of the writes, and tells people when the API server begins to
-// refuse them, and when it takes them again.
+// readWrites reads how the API server accepts writes. It sends an Event when the API server begins
+// to refuse them, and when it accepts them again.
 func (e *Engine) readWrites() {
 	if e.Writes == nil {
 		return
@@ -52,7 +52,7 @@ func (e *Engine) readWrites() {
 	}
 }
 
-// unwritten are the Nodes on which an alert, or Drydock's record, cannot be written, each with why.
+// unwritten returns the Nodes whose alerts or record Drydock cannot write, each with the reason.
 func (p *pass) unwritten(now time.Time) map[string]string {
 	out := map[string]string{}
 	if on := p.unshown.refused; on.node != "" {
