@@ -18,29 +18,29 @@ import (
 )
 
 // stateActive is Alertmanager's state of an alert that it has processed, and that neither a silence
-// nor an inhibition covers. A newer Alertmanager may say states that are not known here.
+// nor an inhibition covers. A newer Alertmanager may have states that are unknown here.
 const stateActive = "active"
 
-// answer collects what is of interest while a replica's list of alerts streams
-// in.
+// answer collects the alerts of interest while a replica's list of alerts streams in.
 type answer struct {
 	interests interests
 
 	watchdog   bool
 	watchdogAt time.Time
-	// blindBy are the names of the alerts that blind, but for alerts.SourceDown.
+	// blindBy are the names of the alerts that blind, except alerts.SourceDown.
 	blindBy    map[string]bool
 	sourceDown bool
 	sourceSeen alerts.Alert
 	alerts     map[string]alerts.Alert
-	// selfTests are those that the self-test wants, by fingerprint.
+	// selfTests are the alerts of the self-test, by fingerprint.
 	selfTests map[string]alerts.Alert
-	// kept is what all of these take.
+	// kept is the memory that all of these take.
 	kept kept
-	// others are the alerts of no interest, by fingerprint: one of them may inhibit one that is.
+	// others are the alerts of no interest, by fingerprint: one of them may inhibit an alert of
+	// interest.
 	others map[string]reading
-	// known are the alerts of the answer before, readings those of this one; but for those that also say something about Alertmanager
-	// itself.
+	// known are the alerts of the previous answer, readings those of this one, without those that
+	// also show something about Alertmanager itself.
 	known, readings readings
 	routes          routes
 	// text is the alert that is being read.
@@ -51,9 +51,9 @@ func newAnswer(in interests, known readings) *answer {
 	return &answer{known: known, readings: readings{}, interests: in, blindBy: map[string]bool{}, alerts: map[string]alerts.Alert{}, selfTests: map[string]alerts.Alert{}, others: map[string]reading{}, routes: routes{}}
 }
 
-// gettable is what is read of models.GettableAlert, whose own decoding reads each
-// alert twice and its annotations, too: at thousands of alerts every 15 s that
-// would be most of what Drydock does all day. L is what the labels are read into.
+// gettable is the part of models.GettableAlert that is read. The model's own decoding reads each
+// alert twice and its annotations, too: at thousands of alerts every 15 s that would be most of
+// Drydock's work. L is the type for the labels.
 type gettable[L map[string]string | json.RawMessage] struct {
 	Labels    L                           `json:"labels"`
 	StartsAt  *instant                    `json:"startsAt"`
@@ -68,8 +68,8 @@ type gettable[L map[string]string | json.RawMessage] struct {
 	} `json:"status"`
 }
 
-// instant is a strfmt.DateTime that is read in a fraction of the time where it is written as Alertmanager writes it: three
-// an alert would be a fifth of what a poll costs.
+// instant is a strfmt.DateTime that is read much faster if it is in Alertmanager's own form: three
+// of them for each alert would be a fifth of the cost of a poll.
 type instant time.Time
 
 // UnmarshalJSON reads what strfmt.DateTime reads.
@@ -102,8 +102,8 @@ func (a *answer) read(d *json.Decoder) error {
 	return a.add(alert, id)
 }
 
-// take notes an alert of which nothing else need be known: its name and its node, and all of it where it is of interest. There may be
-// too many of no interest; then it is not noted.
+// take notes an alert that needs no further check: its name and its node, and all of it if it is of
+// interest. If there are too many alerts of no interest, take does not note it.
 func (a *answer) take(r reading, id written) error {
 	if r.alert != nil {
 		if err := a.keep(r); err != nil {
@@ -148,7 +148,7 @@ func genuine[L map[string]string | json.RawMessage](m *gettable[L]) error {
 	return nil
 }
 
-// add looks at one alert and keeps it if it is of interest.
+// add checks one alert and keeps it if it is of interest.
 func (a *answer) add(m *gettable[map[string]string], id written) error {
 	set := labelSet(m.Labels)
 	watchdog := a.interests.watchdog != nil && a.interests.watchdog.Matches(set)
@@ -189,7 +189,7 @@ func (a *answer) add(m *gettable[map[string]string], id written) error {
 	return nil
 }
 
-// whole is all that is kept of an alert.
+// whole returns all that is kept of an alert.
 func (a *answer) whole(m *gettable[map[string]string]) *alerts.Alert {
 	return &alerts.Alert{
 		Labels:      m.Labels,
@@ -213,7 +213,7 @@ func (a *answer) blind(name string) {
 	}
 }
 
-// replica is the answer as the core reads it.
+// replica returns the answer in the core's form.
 func (a *answer) replica() alerts.Replica {
 	out := alerts.Replica{
 		Watchdog: a.watchdog, WatchdogAt: a.watchdogAt, BlindBy: strings.Join(slices.Sorted(maps.Keys(a.blindBy)), ", "), SourceDown: a.sourceDown,
@@ -225,8 +225,8 @@ func (a *answer) replica() alerts.Replica {
 	return out
 }
 
-// mute says of each alert who mutes it. An alert that only the groups show came
-// between the two requests: the next poll has it.
+// mute sets for each alert what mutes it. An alert that only the groups show came between the two
+// requests: the next poll has it.
 func (a *answer) mute(by map[string][]string) {
 	for _, all := range []map[string]alerts.Alert{a.alerts, a.selfTests} {
 		for key, one := range all {
@@ -236,7 +236,7 @@ func (a *answer) mute(by map[string][]string) {
 	}
 }
 
-// selfTest are the self-test's alerts, in a stable order.
+// selfTest returns the self-test's alerts, in a stable order.
 func (a *answer) selfTest() []alerts.Alert {
 	var out []alerts.Alert
 	for _, key := range slices.Sorted(maps.Keys(a.selfTests)) {
@@ -245,7 +245,7 @@ func (a *answer) selfTest() []alerts.Alert {
 	return out
 }
 
-// silenceIDs are the silences of the alerts, sorted, each once.
+// silenceIDs returns the silences of the alerts, sorted, each once.
 func (a *answer) silenceIDs() []string {
 	ids := map[string]bool{}
 	for _, alert := range a.alerts {
@@ -256,7 +256,7 @@ func (a *answer) silenceIDs() []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// inhibitors are the alerts that inhibit those of interest, where the replica showed them.
+// inhibitors returns the alerts that inhibit those of interest, if the replica showed them.
 func (a *answer) inhibitors() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, alert := range a.alerts {
@@ -271,7 +271,7 @@ func (a *answer) inhibitors() map[string]map[string]string {
 	return out
 }
 
-// nameOf is how people know the alert, cut to what fits in a sentence.
+// nameOf is the alert's name for people, cut to what fits in a sentence.
 func nameOf(set model.LabelSet) string {
 	const longest = 128
 	name := string(set[model.AlertNameLabel])
@@ -281,8 +281,9 @@ func nameOf(set model.LabelSet) string {
 	return name
 }
 
-// timeOf gives the time in UTC. A year that nothing can encode becomes the nearest one that can be: an alert that was left
-// out for its odd begin would count as resolved, and its silence would hold nothing.
+// timeOf returns the time in UTC. A year that cannot be encoded becomes the nearest one that can
+// be. An alert that was left out for its odd begin would count as resolved, and its silence would
+// hold nothing.
 func timeOf[T instant | strfmt.DateTime](t *T) time.Time {
 	if t == nil {
 		return time.Time{}

@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// TestAReplicasAnswerInTheCoresTerms: nothing of what a decision rests on is lost, and only an alert in the state active is active.
+// TestAReplicasAnswerInTheCoresTerms: nothing that a decision uses is lost, and only an alert in
+// the state active is active.
 func TestAReplicasAnswerInTheCoresTerms(t *testing.T) {
 	named := func(name string) map[string]string { return map[string]string{"alertname": name} }
 	muted := inhibited(silenced(shown("suppressed", node("n1")), silenceID(1)), keyOf(named("Big")), keyOf(node("n0")))
@@ -59,7 +60,8 @@ func TestAReplicasAnswerInTheCoresTerms(t *testing.T) {
 	}, r)
 }
 
-// TestAnInhibitionByAnAlertOfNoPolicyNamesItsNode: the answer has that alert, though it is of no interest but for this.
+// TestAnInhibitionByAnAlertOfNoPolicyNamesItsNode: the answer has that alert, though it is of
+// interest only for this.
 func TestAnInhibitionByAnAlertOfNoPolicyNamesItsNode(t *testing.T) {
 	c := &remediations.Config{Policies: []*remediations.Policy{{Name: "p", Labels: []string{"instance"}}, {Name: "q", Labels: []string{"node"}}}}
 	for name, say := range map[string]struct {

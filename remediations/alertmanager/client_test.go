@@ -51,8 +51,9 @@ func TestClientReportsEveryState(t *testing.T) {
 	}
 }
 
-// TestTimesThatJSONCannotHoldAreBroughtIntoItsYears: Alertmanager takes such a time from whoever posts it, and writing it on a
-// Node would end the leader. An alert that was left out instead would count as resolved.
+// TestTimesThatJSONCannotHoldAreBroughtIntoItsYears: Alertmanager accepts such a time from any
+// client that posts it, and writing it on a Node would end the leader. An alert that was left out
+// instead would count as resolved.
 func TestTimesThatJSONCannotHoldAreBroughtIntoItsYears(t *testing.T) {
 	first, last := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 	body := string(list(t, shown("active", node("early")), shown("active", node("late")), shown("active", node("n1"))))
@@ -145,7 +146,8 @@ func TestClientLooksForTheWatchdog(t *testing.T) {
 	}
 }
 
-// TestClientTellsWhenTheSourceWasSeen: of replicas of Prometheus, of shards and of clusters, whichever sees the nodes says so.
+// TestClientTellsWhenTheSourceWasSeen: of replicas of Prometheus, of shards and of clusters, any
+// one that sees the nodes is enough.
 func TestClientTellsWhenTheSourceWasSeen(t *testing.T) {
 	seen := map[string]string{"alertname": "DrydockSelfTest", "source": "seen", "cluster": "prod-1"}
 	o := Options{SourceSeen: `alertname="DrydockSelfTest",source="seen",cluster="prod-1"`, BlindWhen: []string{`alertname="DrydockSourceDown"`}}

@@ -24,8 +24,7 @@ var began = time.Date(2026, 11, 20, 20, 55, 0, 0, time.UTC)
 // shown is an alert as a replica shows it.
 func shown(state string, labels map[string]string) *models.GettableAlert {
 	start, end, updated := strfmt.DateTime(began), strfmt.DateTime(began.Add(time.Hour)), strfmt.DateTime(began.Add(time.Minute))
-	// The real API has a true fingerprint here. This one is a lie, to show that
-	// nobody reads it.
+	// The real API has a true fingerprint here. This one is false, to show that it is not read.
 	lie := "0000000000000000"
 	receiver := "drydock"
 	return &models.GettableAlert{
@@ -64,7 +63,7 @@ func replies(t testing.TB, alerts ...*models.GettableAlert) string {
 	return says(t, http.StatusOK, "application/json", list(t, alerts...))
 }
 
-// says is a replica that answers every request the same.
+// says is a replica that gives the same answer to every request.
 func says(t testing.TB, code int, contentType string, body []byte) string {
 	t.Helper()
 	return serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -74,8 +73,8 @@ func says(t testing.TB, code int, contentType string, body []byte) string {
 	})
 }
 
-// parts is a replica that answers each path below /api/v2 in its own way, GET
-// alerts with the list, and all else with 404.
+// parts is a replica with a handler for each path below /api/v2. It answers GET alerts with the
+// list, and everything else with 404.
 func parts(t testing.TB, list []byte, handlers map[string]http.HandlerFunc) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -95,7 +94,7 @@ func jsonly(body []byte) http.HandlerFunc {
 	}
 }
 
-// code answers with a status and, where it is not empty, a text.
+// code answers with a status and, unless it is empty, a text.
 func code(status int, text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -103,12 +102,13 @@ func code(status int, text string) http.HandlerFunc {
 	}
 }
 
-// patience is what a replica gets that never answers: long enough for one that does, on a busy machine.
+// patience is the time limit for a replica that never answers: long enough for one that does, on a
+// busy machine.
 const patience = 5 * time.Second
 
 // hang never answers.
 func hang(_ http.ResponseWriter, r *http.Request) {
-	// The server notices that its client left only when the body was read.
+	// The server notices that its client left only after the body was read.
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }

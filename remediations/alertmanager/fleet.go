@@ -9,13 +9,13 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// knownReplicas are those of the last poll, so that connections are reused.
+// knownReplicas are the replicas of the last poll, so that connections are reused.
 type knownReplicas struct {
 	mu   sync.Mutex
 	byID map[string]*replica
 }
 
-// get returns the replica at an address, the one of the last poll if there was one.
+// get returns the replica at an address: the one of the last poll, if there was one.
 func (k *knownReplicas) get(e *replicas.Endpoint, address string, prepare func() (*replica, error)) (*replica, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -46,14 +46,14 @@ func (k *knownReplicas) keepOnly(current map[*replica]bool) {
 	}
 }
 
-// seat is a place in the answer to a poll: a replica to ask, or why there is none.
+// seat is a place in the answer to a poll: a replica to query, or why there is none.
 type seat struct {
 	replica *replica
 	failed  alerts.Replica
 }
 
-// seats looks every name up and returns whom to ask, in a stable order. An
-// address that two URLs lead to is asked once, as the first of them says.
+// seats looks every name up and returns the replicas to query, in a stable order. An address behind
+// two URLs is queried once, with the settings of the first.
 func (c *Client) seats(ctx context.Context) []seat {
 	type lookup struct {
 		addresses []string
@@ -95,7 +95,7 @@ func (c *Client) seatAt(e *replicas.Endpoint, address, url string) seat {
 	return seat{replica: r}
 }
 
-// askAll is one poll.
+// askAll runs one poll.
 func (c *Client) askAll(ctx context.Context) []alerts.Replica {
 	seats := c.seats(ctx)
 	said := make([]alerts.Replica, len(seats))
@@ -110,8 +110,8 @@ func (c *Client) askAll(ctx context.Context) []alerts.Replica {
 		wg.Go(func() { said[i] = seat.replica.ask(ctx, c.interests) })
 	}
 	wg.Wait()
-	// Nobody waits any more, so the errors are our own cancelling: they say
-	// nothing of the replicas.
+	// No caller waits any more, so the errors come from the cancelled context: they show nothing
+	// about the replicas.
 	if ctx.Err() == nil {
 		c.known.keepOnly(current)
 		c.up.set(said)

@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/alertmanager/api/v2/models"
 )
 
-// mutes collects, while a replica's groups stream in, which time intervals mute
-// which alert of interest. They are a route's, so they are known of groups only,
-// and one alert may be in several: muted in one of them is muted.
+// mutes collects, while a replica's groups stream in, which time intervals mute which alert of
+// interest. Time intervals belong to a route, so only groups show them. One alert may be in several
+// groups: if one of them is muted, the alert is muted.
 type mutes struct {
 	interests interests
 	by        map[string][]string // by fingerprint, sorted, each once
@@ -24,23 +24,21 @@ type mutes struct {
 
 func newMutes(in interests) *mutes { return &mutes{interests: in, by: map[string][]string{}} }
 
-// getGroups asks for the groups routed to Drydock's receiver. What the server
-// does with the parameters, read in 0.31.1 and the same in 0.34.2:
+// getGroups requests the groups routed to Drydock's receiver. What the server does with the
+// parameters, read in 0.31.1 and the same in 0.34.2:
 //
-//   - receiver is a regular expression that the server anchors itself, as
-//     ^(?:…)$. It is anchored here as well, which changes nothing, and quoted. It
-//     is only an economy: the name in the answer is what is judged.
-//   - muted=false leaves out every group that time intervals mute, and nothing
-//     else (the description speaks of silences and inhibitions, wrongly). With
-//     true, the default, such a group comes with all of its alerts, each with the
-//     names in status.mutedBy and the state suppressed.
-//   - active=false leaves out an alert that neither a silence nor an inhibition
-//     covers, muted or not.
+//   - receiver is a regular expression that the server anchors itself, as ^(?:…)$. It is anchored
+//     here as well, which changes nothing, and quoted. The parameter only saves work: the name in
+//     the answer decides.
+//   - muted=false leaves out every group that time intervals mute, and nothing else (the
+//     description mentions silences and inhibitions, wrongly). With true, the default, such a group
+//     comes with all of its alerts, each with the names in status.mutedBy and the state suppressed.
+//   - active=false leaves out an alert that neither a silence nor an inhibition covers, muted or
+//     not.
 //
-// A mute time is noted on the group when its notification is due: not before
-// group_wait has passed, then at each group_interval, and not at all while every
-// alert in it is inhibited. An Alertmanager that was started again knows none
-// until then.
+// Alertmanager notes a mute time on the group when its notification is due: not before group_wait
+// has passed, then at each group_interval, and not at all while every alert in the group is
+// inhibited. A restarted Alertmanager knows no mute times until then.
 func (r *replica) getGroups(ctx context.Context, m *mutes) error {
 	list := &stream{of: "groups", element: m.read, depth: 3}
 	yes, receiver := true, "^(?:"+regexp.QuoteMeta(m.interests.receiver)+")$"
@@ -53,8 +51,8 @@ func (r *replica) getGroups(ctx context.Context, m *mutes) error {
 	return list.ended(err)
 }
 
-// read reads one group, alert by alert: one group may hold all alerts there are.
-// Alertmanager writes the receiver after them.
+// read reads one group, alert by alert: one group may hold all alerts. Alertmanager writes the
+// receiver after the alerts.
 func (m *mutes) read(d *json.Decoder) error {
 	begin, err := d.Token()
 	if err != nil {
@@ -106,7 +104,7 @@ func (m *mutes) readAlerts(d *json.Decoder) (map[string][]string, error) {
 	}
 	muted := map[string][]string{}
 	for d.More() {
-		var alert *gettable[json.RawMessage] // most are not muted, and their labels need no reading
+		var alert *gettable[json.RawMessage] // most are not muted, and their labels need not be read
 		if err := d.Decode(&alert); err != nil {
 			return nil, err
 		}
@@ -114,7 +112,7 @@ func (m *mutes) readAlerts(d *json.Decoder) (map[string][]string, error) {
 			return nil, err
 		}
 		if alert.Labels[0] != '{' || !bytes.ContainsRune(alert.Labels, ':') {
-			return nil, errNotGenuine // it has none
+			return nil, errNotGenuine // it has no labels
 		}
 		if len(alert.Status.MutedBy) == 0 {
 			continue

@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// group is one as a replica shows it: muted by what its alerts say.
+// group is a group as a replica shows it: its alerts show what mutes it.
 func group(receiver string, mutedBy []string, alerts ...*models.GettableAlert) *models.AlertGroup {
 	for _, a := range alerts {
 		a.Status.MutedBy = mutedBy
@@ -63,7 +63,8 @@ func TestMuteTimesAreNotAskedForWithoutAReceiver(t *testing.T) {
 	require.NoError(t, only(t, Options{URLs: []string{am}}).Err)
 }
 
-// TestGroupsAreLeftOutOnlyWhereNothingCanMute: what is not Alertmanager's own word on its configuration changes nothing.
+// TestGroupsAreLeftOutOnlyWhereNothingCanMute: only Alertmanager's own answer about its
+// configuration changes the requests.
 func TestGroupsAreLeftOutOnlyWhereNothingCanMute(t *testing.T) {
 	status := func(original string) http.HandlerFunc {
 		body, err := json.Marshal(map[string]any{"config": map[string]string{"original": original}})

@@ -11,9 +11,9 @@ import (
 	"drydock.dev/drydock/internal/replicas"
 )
 
-// judge lets pass only what can be Alertmanager's answer, and no more of it than
-// answerBytes. It refuses every status but 200, and every type of content but
-// JSON. The body is not quoted: it may be a login page.
+// judge accepts only an answer that can be Alertmanager's, and no more of it than answerBytes. It
+// refuses every status but 200, and every type of content but JSON. The error does not quote the
+// body: it may be a login page.
 func (c *Client) judge(req *http.Request, resp *http.Response) error {
 	judge := judgeContent
 	if req.Method == http.MethodDelete {
@@ -37,8 +37,8 @@ func judgeContent(resp *http.Response) error {
 	return nil
 }
 
-// judgeEmpty is for a DELETE: Alertmanager answers it with 200 or 404 and
-// nothing else. A page in the answer is a proxy's, which knows of no silence.
+// judgeEmpty is for a DELETE: Alertmanager answers it with 200 or 404 and nothing else. A page in
+// the answer comes from a proxy, which knows nothing of silences.
 func judgeEmpty(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound {
 		return &replicas.StatusError{Code: resp.StatusCode}

@@ -8,8 +8,9 @@ import (
 	"github.com/prometheus/alertmanager/api/v2/client/general"
 )
 
-// getMutes asks for the groups, unless the replica's configuration says that no route has times: then nothing can be muted,
-// and the groups would be all its alerts over again. Whatever is wrong with the configuration, the groups are asked for.
+// getMutes requests the groups, unless the replica's configuration shows that no route has times.
+// Then nothing can be muted, and the groups would only repeat all its alerts. If the configuration
+// cannot be read, the groups are requested.
 func (r *replica) getMutes(ctx context.Context, m *mutes) error {
 	if yes, err := r.mayMute(ctx); err == nil && !yes {
 		return nil
@@ -17,9 +18,10 @@ func (r *replica) getMutes(ctx context.Context, m *mutes) error {
 	return r.getGroups(ctx, m)
 }
 
-// mayMute says whether the replica's configuration has times that mute a route, or confine it. The answer has the
-// configuration as Alertmanager itself writes it down: mute_time_intervals and active_time_intervals are a route's,
-// time_intervals the definitions, and all three are left out where they are empty.
+// mayMute reports whether the replica's configuration has times that mute a route, or confine it.
+// The answer has the configuration as Alertmanager itself writes it: mute_time_intervals and
+// active_time_intervals belong to a route, time_intervals are the definitions. Alertmanager leaves
+// out all three if they are empty.
 func (r *replica) mayMute(ctx context.Context) (bool, error) {
 	ok, err := r.api(object{}).General.GetStatus(
 		general.NewGetStatusParamsWithTimeout(r.timeout).

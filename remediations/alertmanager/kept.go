@@ -10,7 +10,8 @@ import (
 // kept counts the memory for what is kept of an answer, in bytes.
 type kept int
 
-// textBytes is what one text takes beside its characters, as an entry of a list or as a half of a label.
+// textBytes is the memory for one text besides its characters, as an entry of a list or as a half
+// of a label.
 const textBytes = 40
 
 // add counts texts.

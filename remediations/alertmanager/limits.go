@@ -2,8 +2,8 @@ package alertmanager
 
 import "time"
 
-// Limits on what others may send. Each is far above what a healthy fleet needs,
-// so that reaching one means that something is wrong, and is said as an error.
+// Limits on the size of others' answers. Each is far above what a healthy fleet needs, so reaching
+// one means that something is wrong, and is an error.
 const (
 	// defaultTimeout bounds one replica from dialling to the last byte. A poll
 	// asks all replicas at once, so with the lookup of names it lasts at most
@@ -27,12 +27,12 @@ const (
 	// maxAlerts bounds the alerts of interest kept of one replica.
 	maxAlerts = 20_000
 
-	// maxSilences bounds the silences whose details one poll asks one replica for.
-	// The ids of all are known; details of the rest would read the same.
+	// maxSilences bounds the silences whose details one poll reads from one replica. The ids of all
+	// are known; details of the rest would read the same.
 	maxSilences = 16
 
-	// silencesAtOnce bounds the requests for them under way, so that they do not
-	// use up what a small Alertmanager answers at once, which is 8.
+	// silencesAtOnce bounds the parallel requests for them, so that they do not use up what a small
+	// Alertmanager answers at once, which is 8.
 	silencesAtOnce = 4
 
 	// maxObjectBytes bounds an answer that is not a list: a silence, or its id.
@@ -54,8 +54,8 @@ const (
 	// maxRoutes bounds the lists of receivers that alerts share.
 	maxRoutes = 256
 
-	// maxBlindBy bounds the names kept of alerts that blind; one is enough to
-	// hold, the others are for people to read.
+	// maxBlindBy bounds the names that are kept of blinding alerts; one is enough to hold, the
+	// others are for people to read.
 	maxBlindBy = 16
 
 	// idleConnections outlive one poll interval, so that each poll reuses them,

@@ -9,14 +9,14 @@ import (
 	"github.com/prometheus/common/promslog"
 )
 
-// interests say what is looked for in an answer.
+// interests select the relevant parts of an answer.
 type interests struct {
-	watchdog  labels.Matchers // nil: not asked for
+	watchdog  labels.Matchers // nil: not looked for
 	blindWhen []labels.Matchers
-	seen      labels.Matchers              // nil: not asked for
+	seen      labels.Matchers              // nil: not looked for
 	keep      func(map[string]string) bool // nil: all
-	selfTest  func(map[string]string) bool // nil: not asked for
-	receiver  string                       // empty: mute times are not asked for
+	selfTest  func(map[string]string) bool // nil: not looked for
+	receiver  string                       // empty: mute times are not requested
 	nodes     []string                     // labels that name nodes
 }
 
@@ -46,9 +46,9 @@ func newInterests(o Options) (interests, error) {
 	return in, nil
 }
 
-// parseMatchers parses as Alertmanager does by default: its new parser, with the
-// classic one to fall back on. An empty set would match every alert there is, so
-// it is refused: as a watchdog it would prove nothing, as blindWhen hold all.
+// parseMatchers parses as Alertmanager does by default: with its new parser, and the classic one as
+// a fallback. An empty set would match every alert, so it is refused: as a watchdog it would prove
+// nothing, and as blindWhen it would hold all repairs.
 func parseMatchers(input, option string) (labels.Matchers, error) {
 	parse := compat.FallbackMatchersParser(promslog.NewNopLogger())
 	m, err := parse(input, option)
@@ -61,10 +61,11 @@ func parseMatchers(input, option string) (labels.Matchers, error) {
 	return m, nil
 }
 
-// keeps says whether an alert is of interest.
+// keeps reports whether an alert is of interest.
 func (in interests) keeps(ls map[string]string) bool { return in.keep == nil || in.keep(ls) }
 
-// nodesOf are the values of the labels that name a node, in the order of interests.nodes; nil: the alert has none of them.
+// nodesOf returns the values of the labels that name a node, in the order of interests.nodes; nil:
+// the alert has none of them.
 func (in interests) nodesOf(ls map[string]string) []string {
 	const longest = 253
 	var out []string
@@ -79,7 +80,8 @@ func (in interests) nodesOf(ls map[string]string) []string {
 	return out
 }
 
-// inhibitor gives the labels by which people know an alert that inhibits others: its name, and those that name a node.
+// inhibitor returns the labels that identify an inhibiting alert for people: its name, and the
+// labels that name a node.
 func (in interests) inhibitor(name string, nodes []string) map[string]string {
 	out := map[string]string{model.AlertNameLabel: name}
 	for i, node := range nodes {
@@ -90,12 +92,12 @@ func (in interests) inhibitor(name string, nodes []string) map[string]string {
 	return out
 }
 
-// isSelfTest says whether an alert is the self-test's.
+// isSelfTest reports whether an alert is the self-test's.
 func (in interests) isSelfTest(ls map[string]string) bool {
 	return in.selfTest != nil && in.selfTest(ls)
 }
 
-// blinds says whether one set of blindWhen matches.
+// blinds reports whether one set of blindWhen matches.
 func (in interests) blinds(ls model.LabelSet) bool {
 	for _, m := range in.blindWhen {
 		if m.Matches(ls) {

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/internal/bounded"
 )
 
-// TestAnAnswerTakesNoMoreMemoryThanIsPromised: what stays of it, and of its reading, is measured when reading has ended. It is not
-// parallel: the heap is the whole program's.
+// TestAnAnswerTakesNoMoreMemoryThanIsPromised: the memory that an answer and its readings keep is
+// measured after it was read. The test is not parallel: the heap is the whole program's.
 func TestAnAnswerTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 	const promised = 64 << 20
 	labels := func(n int) string {
@@ -48,7 +48,7 @@ func TestAnAnswerTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 		next    func(i int) string
 		groups  bool
 		refused string
-		kept    int // where it is not refused
+		kept    int // if it is not refused
 	}{
 		"5,000 usual alerts":              {next: distinct(5000, alert(labels(15), "")), kept: 5000},
 		"an alert of 500,000 labels":      {next: distinct(1, alert(labels(500_000), "")), refused: "an element of the answer"},
@@ -103,7 +103,7 @@ type generated struct {
 	end  bool
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (g *generated) Read(p []byte) (int, error) {
 	for g.rest == "" {
 		if g.end {

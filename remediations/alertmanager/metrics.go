@@ -8,9 +8,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// upMetric has one series a replica of the last poll. The series of a replica
-// that is gone go with it, so an address that a restart left behind does not
-// alert for ever.
+// upMetric has one series for each replica of the last poll. The series of a removed replica are
+// deleted, so an address that a restart left behind does not alert for ever.
 type upMetric struct {
 	gauge *prometheus.GaugeVec
 	mu    sync.Mutex

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Options say whom to ask and what to look for. The zero value of every field
-// but URLs is usable.
+// Options name the Alertmanagers, and the alerts to look for. The zero value of every field but
+// URLs is usable.
 type Options struct {
 	// URLs of the Alertmanagers, each `http` or `https`, with a path where
 	// Alertmanager has a route prefix. Every address of a host name is a replica.
@@ -28,39 +28,38 @@ type Options struct {
 	// Timeout bounds one replica's reply, from dialling to the last byte of the
 	// last answer that it takes, and separately the lookup of a name. Default 3 s.
 	Timeout time.Duration
-	// Watchdog are matchers in Alertmanager's syntax, all of which the alert that
-	// always fires matches. Empty: Replica.Watchdog is not asked for.
+	// Watchdog are matchers in Alertmanager's syntax, and the alert that always fires matches all
+	// of them. Empty: Replica.Watchdog is not filled.
 	Watchdog string
 	// BlindWhen are matchers, one set a string: an active alert that matches all
 	// of one set is named in Replica.BlindBy.
 	BlindWhen []string
-	// SourceSeen are matchers, all of which the alert matches that fires while a Prometheus sees the source of all alerts. Empty: it is not
-	// looked for.
+	// SourceSeen are matchers of the alert that fires while a Prometheus sees the source of all
+	// alerts. That alert matches all of them. Empty: the alert is not looked for.
 	SourceSeen string
-	// Receiver is how Alertmanager's configuration names the receiver that posts
-	// to Drydock. With it, each poll asks for that receiver's groups too, and
-	// Alert.MutedBy is filled. Empty: mute times are not asked for. A name that
-	// Alertmanager does not have mutes nothing.
+	// Receiver is the name of the receiver that posts to Drydock, in Alertmanager's configuration.
+	// With it, each poll requests that receiver's groups too, and fills Alert.MutedBy. Empty: mute
+	// times are not requested. A name that Alertmanager does not have mutes nothing.
 	Receiver string
-	// Keep says which alerts are of interest, to bound what a Replica holds. It
-	// is called at the same time for several replicas and answers, and must neither
-	// keep nor change the labels. Nil keeps all.
+	// Keep selects the alerts of interest, to bound what a Replica holds. It is called at the same
+	// time for several replicas and answers, and must neither keep nor change the labels. Nil keeps
+	// all.
 	Keep func(labels map[string]string) bool
-	// NodeLabels are the labels that name an alert's node. Replica.Inhibitors has them. Empty: it has names alone.
+	// NodeLabels are the labels that name an alert's node. Replica.Inhibitors has them. Empty: it
+	// has names alone.
 	NodeLabels []string
-	// SelfTest says which alerts are always on their way to Drydock: they are in Replica.SelfTest, and not in Alerts,
-	// whatever Keep says. It is called as Keep is. Nil: none.
+	// SelfTest selects the alerts that are always on their way to Drydock: they are in
+	// Replica.SelfTest, and not in Alerts, whatever Keep returns. It is called like Keep. Nil:
+	// none.
 	SelfTest func(labels map[string]string) bool
-	// Resolver gives the addresses of a host name, without ports. It must return
-	// when its context ends. Nil means net.DefaultResolver. Tests give names
-	// addresses with it.
+	// Resolver returns the addresses of a host name, without ports. It must return when its context
+	// ends. Nil means net.DefaultResolver. Tests use it to give names addresses.
 	Resolver func(ctx context.Context, host string) ([]string, error)
 	// Registerer takes the metric drydock_alertmanager_up. Nil: not registered.
 	Registerer prometheus.Registerer
 }
 
-// Client asks all replicas. It is made by New, and its methods may be called at
-// the same time.
+// Client polls all replicas. It is made by New, and its methods may be called at the same time.
 type Client struct {
 	endpoints []*replicas.Endpoint
 	timeout   time.Duration
@@ -72,8 +71,8 @@ type Client struct {
 	known       knownReplicas
 }
 
-// New makes a Client. It asks nobody yet. An error is a fault of the options: it
-// names the one that is wrong and is safe to show.
+// New makes a Client. It makes no request yet. An error is a fault of the options: it names the
+// wrong option and is safe to show.
 func New(o Options) (*Client, error) {
 	interests, err := newInterests(o)
 	if err != nil {
@@ -102,5 +101,5 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close closes idle connections. Polls under way end as they would have.
+// Close closes idle connections. Running polls end normally.
 func (c *Client) Close() { c.known.keepOnly(nil) }

@@ -19,9 +19,8 @@ import (
 	"drydock.dev/drydock/internal/replicas"
 )
 
-// ErrSilenceMayExist is in the error of Silence when a replica may have made the
-// silence though it did not say so. It is not known by an id then; it ends by
-// itself.
+// ErrSilenceMayExist is in the error of Silence if a replica may have made the silence although it
+// did not confirm it. The id is then unknown, and the silence ends by itself.
 var ErrSilenceMayExist = errors.New("the silence may exist all the same")
 
 // NewSilence is a silence to make. All fields must be given.
@@ -29,17 +28,17 @@ type NewSilence struct {
 	// Matchers are labels and the values that they must equal. An empty value
 	// would match every alert without the label, so it is refused.
 	Matchers map[string]string
-	// StartsAt may be past: it begins at once then.
+	// StartsAt may be in the past: the silence then begins at once.
 	StartsAt, EndsAt time.Time
 	// Author and Comment are for people to read.
 	Author, Comment string
 }
 
-// Silence makes a silence on the first replica, in the order of the URLs, that
-// takes it. Replicas that gossip tell each other; others never know of it. Those
-// that cannot be reached or refuse it with a 3xx or 4xx are passed over, each
-// within a timeout of its own. Any other failure ends the search, because a second
-// silence would be one too many: the error is ErrSilenceMayExist.
+// Silence makes a silence on the first replica, in the order of the URLs, that accepts it. Replicas
+// with gossip pass it on to each other; others never learn of it. Silence passes over replicas that
+// cannot be reached or refuse it with a 3xx or 4xx, each within a timeout of its own. Any other
+// failure ends the search, because a second silence would be one too many: the error is
+// ErrSilenceMayExist.
 func (c *Client) Silence(ctx context.Context, s NewSilence) (id string, err error) {
 	posted, err := s.postable()
 	if err != nil {
@@ -64,10 +63,10 @@ func (c *Client) Silence(ctx context.Context, s NewSilence) (id string, err erro
 	return "", errors.Join(passed...)
 }
 
-// Expire ends a silence on every replica that knows it. It is done when one
-// replica says so, since one that gossips tells the others and one that does not
-// is the only one that knows the id, or when all answer that they do not know it.
-// Ending one that is over is no error. Expire may be repeated at will.
+// Expire ends a silence on every replica that knows it. It has succeeded when one replica confirms
+// the end. A replica with gossip informs the others, and one without gossip is the only one that
+// knows the id. It has also succeeded when all replicas answer that they do not know the id. A
+// silence that has already ended is not an error. Expire may be repeated.
 func (c *Client) Expire(ctx context.Context, id string) error {
 	if !strfmt.IsUUID(id) {
 		return fmt.Errorf("ending the silence %.64q: this is not the id of a silence", id)
@@ -106,8 +105,7 @@ func (r Repairs) Silence(ctx context.Context, labels map[string]string, until ti
 	return r.Client.Silence(ctx, NewSilence{Matchers: labels, StartsAt: time.Now(), EndsAt: until, Author: "drydock", Comment: comment})
 }
 
-// postable refuses a silence that is not narrow, does not end, or that nobody
-// could make sense of.
+// postable refuses a silence that is not narrow, does not end, or has no author or comment.
 func (s NewSilence) postable() (*models.PostableSilence, error) {
 	switch {
 	case len(s.Matchers) == 0:
@@ -132,8 +130,7 @@ func (s NewSilence) postable() (*models.PostableSilence, error) {
 	}}, nil
 }
 
-// postSilence is one request, sent once: net/http repeats no POST of which a
-// byte was written.
+// postSilence sends one request, once: net/http does not repeat a POST after its first byte.
 func (r *replica) postSilence(ctx context.Context, s *models.PostableSilence) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -159,7 +156,7 @@ func (r *replica) postSilence(ctx context.Context, s *models.PostableSilence) (s
 	}
 }
 
-// deleteSilence says whether the replica knew the silence, which it then ended.
+// deleteSilence reports whether the replica knew the silence, which it then ended.
 func (r *replica) deleteSilence(ctx context.Context, id string) (known bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()

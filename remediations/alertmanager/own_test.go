@@ -17,7 +17,7 @@ var rebooting = NewSilence{
 	Author: "drydock", Comment: "rebooting n1",
 }
 
-// takes is a replica that takes every silence, and counts them.
+// takes is a replica that accepts every silence, and counts them.
 func takes(t testing.TB, posts *atomic.Int32) string {
 	return counting(t, posts, jsonly([]byte(`{"silenceID":"`+silenceID(1)+`"}`)))
 }
@@ -193,7 +193,7 @@ func TestExpireTakesIdsOnly(t *testing.T) {
 	}
 }
 
-// TestARepairsSilenceIsDrydocksOwn, from now until the end that the engine gives it; the replica that is asked keeps it.
+// TestARepairsSilenceIsDrydocksOwn, from now until the engine's end time; the replica keeps it.
 func TestARepairsSilenceIsDrydocksOwn(t *testing.T) {
 	asked := make(chan []byte, 1)
 	url := parts(t, nil, map[string]http.HandlerFunc{"POST /silences": func(w http.ResponseWriter, r *http.Request) {

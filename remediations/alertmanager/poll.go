@@ -9,16 +9,16 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// rounds lets many callers share few polls: one round runs, and at most one more
-// waits for it to end. A caller never gets a round that began before its call,
-// since what that one heard may be older than what the caller wants confirmed.
+// rounds lets many callers share few polls: one round runs, and at most one more waits for it to
+// end. A caller never gets a round that began before its call, because the answers of that round
+// may be older than what the caller must confirm.
 type rounds struct {
 	mu      sync.Mutex
 	running *round
 	next    *round
 }
 
-// round is one poll and those who wait for it.
+// round is one poll and its callers.
 type round struct {
 	ctx      context.Context // of the round: it outlives each single caller
 	cancel   context.CancelFunc
@@ -27,13 +27,12 @@ type round struct {
 	replicas []alerts.Replica // set before done is closed
 }
 
-// Look asks all replicas at once, and returns what each said, in the order of
-// the URLs and then of the addresses: a URL whose host name gave no address has
-// one entry, so the answer is never empty. It is engine.AlertSource's. It never
-// fails as a whole: every failure is a replica's. All replies were asked for
-// after the call. Callers at the same time share one poll, and no replica is
-// polled twice at once. It returns within twice the timeout plus, for a call
-// during another's poll, the rest of that one.
+// Look polls all replicas at once, and returns the answer of each, in the order of the URLs and
+// then of the addresses. A URL whose host name has no address has one entry, so the answer is never
+// empty. Look implements engine.AlertSource. It never fails as a whole: every failure is a
+// replica's. All requests are sent after the call. Callers at the same time share one poll, and no
+// replica is polled twice at once. Look returns within twice the timeout. A call during another's
+// poll also waits for the rest of that one.
 //
 // When ctx ends first, the answer has one replica a URL, each with ctx's error.
 func (c *Client) Look(ctx context.Context) []alerts.Replica {
@@ -44,7 +43,7 @@ func (c *Client) Look(ctx context.Context) []alerts.Replica {
 	case <-ctx.Done():
 		c.leave(r)
 		replicas := c.unasked(ctx)
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // a caller that stops says nothing of the replicas
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // a caller that stops shows nothing about the replicas
 			c.up.set(replicas)
 		}
 		return replicas
@@ -67,13 +66,13 @@ func (c *Client) join(ctx context.Context) *round {
 	return c.rounds.next
 }
 
-// newRound has its first caller waiting already.
+// newRound returns a round with its first caller already waiting.
 func newRound(ctx context.Context) *round {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	return &round{ctx: ctx, cancel: cancel, waiting: 1, done: make(chan struct{})}
 }
 
-// leave stops a round that nobody waits for any more.
+// leave stops a round when its last caller has left.
 func (c *Client) leave(r *round) {
 	c.rounds.mu.Lock()
 	defer c.rounds.mu.Unlock()
@@ -110,8 +109,7 @@ func (c *Client) advance() {
 	}
 }
 
-// unasked is the answer to a caller that left: it says of every URL that nothing
-// is known.
+// unasked is the answer to a caller that left: for every URL it says that nothing is known.
 func (c *Client) unasked(ctx context.Context) (replicas []alerts.Replica) {
 	for _, e := range c.endpoints {
 		replicas = append(replicas, alerts.Replica{

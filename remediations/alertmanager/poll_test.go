@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// gated is a replica that holds every request until the test lets it go. The node of its only alert is the number of the request.
+// gated is a replica that holds every request until the test releases it. The node of its only
+// alert is the number of the request.
 type gated struct {
 	url     string
 	arrived chan struct{}
@@ -45,7 +46,7 @@ func newGated(t *testing.T) *gated {
 // answerTo is the key of the alert in the answer to the request of that number.
 func answerTo(number int) string { return keyOf(map[string]string{"node": fmt.Sprint(number)}) }
 
-// waitingForNext says how many callers wait for the round after the running one.
+// waitingForNext returns how many callers wait for the round after the running one.
 func (c *Client) waitingForNext() int {
 	c.rounds.mu.Lock()
 	defer c.rounds.mu.Unlock()
@@ -63,7 +64,7 @@ func TestPollAsksAfterTheCall(t *testing.T) {
 	go func() { first <- c.Look(t.Context()) }()
 	<-g.arrived
 
-	// Ten come while the first is under way: none may have its answer.
+	// Ten callers come while the first round runs: none of them may have its answer.
 	const callers = 10
 	var wg sync.WaitGroup
 	later := make(chan []alerts.Replica, callers)
@@ -127,7 +128,7 @@ func TestACallerThatLeavesKnowsNothing(t *testing.T) {
 	go func() { stays <- c.Look(t.Context()) }()
 	require.Eventually(t, func() bool { return c.waitingForNext() == 1 }, time.Minute, time.Millisecond)
 
-	// The first poll has no other caller, so it is given up and the next begins.
+	// The first poll has no other caller, so it is cancelled and the next begins.
 	cancel()
 	replicas := <-left
 	require.Len(t, replicas, 1)

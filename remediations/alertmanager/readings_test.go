@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWhatIsKnownChangesNoAnswer: whatever was read at the last poll, an answer says what it says without that.
+// TestWhatIsKnownChangesNoAnswer: the result of an answer does not depend on what was read at the
+// last poll.
 func TestWhatIsKnownChangesNoAnswer(t *testing.T) {
 	in := interested(t)
 	in.selfTest = func(l map[string]string) bool { return l["alertname"] == "DrydockSelfTest" }

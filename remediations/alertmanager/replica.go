@@ -19,18 +19,18 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// replica is one address to ask, with the connections to it.
+// replica is one address to query, with the connections to it.
 type replica struct {
 	at      *replicas.Replica
 	client  *http.Client // at's
 	base    *url.URL     // the endpoint's, with the host name
-	url     string       // as alerts.Replica and the metric name it
+	url     string       // as it appears in alerts.Replica and in the metric
 	timeout time.Duration
 	// readings are the alerts of its last answer.
 	readings atomic.Pointer[readings]
 }
 
-// newReplica prepares to ask the endpoint at address.
+// newReplica prepares requests to the endpoint at address.
 func newReplica(e *replicas.Endpoint, address string, timeout time.Duration) (*replica, error) {
 	at, err := e.Replica(address)
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *replica) ask(ctx context.Context, in interests) alerts.Replica {
 	r.readings.Store(&a.readings)
 	groups.Wait()
 	if groupsErr != nil {
-		// Whether an alert is muted is not known then, so nothing is.
+		// It is then unknown whether an alert is muted, so nothing is known.
 		return alerts.Replica{URL: r.url, Err: groupsErr}
 	}
 	if in.receiver != "" {
@@ -94,10 +94,10 @@ func (r *replica) getAlerts(ctx context.Context, a *answer) error {
 	return list.ended(err)
 }
 
-// api is the generated client, with a reader of our own for the answer.
+// api is the generated client, with this package's reader for the answer.
 func (r *replica) api(reader runtime.Consumer) *client.AlertmanagerAPI {
 	transport := httptransport.New(r.base.Host, r.base.Path+client.DefaultBasePath, []string{r.base.Scheme})
-	// The environment variable DEBUG would print requests, credentials and all.
+	// The environment variable DEBUG would print requests with their credentials.
 	transport.Debug = false
 	transport.Consumers = map[string]runtime.Consumer{runtime.JSONMime: reader}
 	return client.New(transport, strfmt.Default)

@@ -168,7 +168,7 @@ func TestAProxyDoesTheResolving(t *testing.T) {
 	require.Equal(t, "am.test:9093", <-asked)
 }
 
-// TestLookAsksEveryReplica: also one that does not answer is in the answer, with its error.
+// TestLookAsksEveryReplica: a replica that does not answer is in the answer, too, with its error.
 func TestLookAsksEveryReplica(t *testing.T) {
 	replicas := newClient(t, Options{URLs: []string{gone(t), gone(t)}}).Look(t.Context())
 	require.Len(t, replicas, 2)

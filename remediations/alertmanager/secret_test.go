@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatProvesWhoDrydockIsStandsInNoError: a replica, a proxy before it or a token endpoint may repeat it, at any length.
+// TestWhatProvesWhoDrydockIsStandsInNoError: a replica, a proxy in front of it or a token endpoint
+// may repeat credentials, at any length.
 func TestWhatProvesWhoDrydockIsStandsInNoError(t *testing.T) {
 	t.Parallel()
 	const secret = "the/secret+of-drydock"

@@ -11,17 +11,17 @@ import (
 	"github.com/prometheus/alertmanager/api/v2/models"
 )
 
-// routes share the lists of receivers of one answer: thousands of alerts go the same few ways.
+// routes share the lists of receivers of one answer: thousands of alerts have the same few routes.
 type routes map[string][]string
 
-// of gives the names of the receivers, sorted, each once.
+// of returns the names of the receivers, sorted, each once.
 func (r routes) of(all []*models.ReceiverReference) []string {
 	var names []string
 	for _, receiver := range all {
 		if receiver != nil && receiver.Name != nil && len(names) < maxReceivers {
 			name := *receiver.Name
 			if len(name) > maxWords {
-				name = clip(name) + "…" // cut, it must not equal a configured one
+				name = clip(name) + "…" // a cut name must not equal a configured one
 			}
 			names = append(names, name)
 		}
@@ -38,14 +38,15 @@ func (r routes) of(all []*models.ReceiverReference) []string {
 	return names
 }
 
-// receivers are what a replica's configuration calls its receivers, as far as it matters.
+// receivers are a replica's receivers that matter for the message.
 type receivers struct {
 	wanted string
 	found  bool
 	akin   []string
 }
 
-// unrouted says that the replica shows the self-test's alert, and routes it elsewhere only.
+// unrouted reports that the replica shows the self-test's alert, and routes it to other receivers
+// only.
 func (a *answer) unrouted() bool {
 	if len(a.selfTests) == 0 || a.interests.receiver == "" {
 		return false
@@ -58,7 +59,8 @@ func (a *answer) unrouted() bool {
 	return true
 }
 
-// getReceivers asks for all receivers. It is for people to read, and only where the self-test's alert is routed elsewhere.
+// getReceivers reads all receivers. Only people need them, and only if the self-test's alert is
+// routed elsewhere.
 func (r *replica) getReceivers(ctx context.Context, wanted string) (receivers, error) {
 	out := receivers{wanted: wanted}
 	list := &stream{of: "receivers", element: out.read}
@@ -69,8 +71,8 @@ func (r *replica) getReceivers(ctx context.Context, wanted string) (receivers, e
 	return out, list.ended(err)
 }
 
-// read reads one receiver. One whose name ends in the wanted one is likely to be meant: the operator writes
-// namespace/name/ before what an AlertmanagerConfig calls its receiver.
+// read reads one receiver. If a receiver's name ends in the wanted name, the user probably meant
+// it: the operator puts namespace/name/ before the receiver's name in an AlertmanagerConfig.
 func (s *receivers) read(d *json.Decoder) error {
 	var m *models.Receiver
 	if err := d.Decode(&m); err != nil {

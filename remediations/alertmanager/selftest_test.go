@@ -38,7 +38,8 @@ func receiversNamed(t *testing.T, names ...string) http.HandlerFunc {
 	return jsonly(body)
 }
 
-// TestSelfTestShowsWhereItIsRouted: and is never among the alerts, though a policy might want it.
+// TestSelfTestShowsWhereItIsRouted: the alert is never among the alerts of interest, even if a
+// policy selects it.
 func TestSelfTestShowsWhereItIsRouted(t *testing.T) {
 	forbidden := func(http.ResponseWriter, *http.Request) { t.Error("nobody asks for the receivers where it is routed") }
 	url := parts(t, list(t,
@@ -73,7 +74,8 @@ func TestSelfTestThatIsMutedSaysSo(t *testing.T) {
 	require.Equal(t, []string{"nights"}, r.SelfTest[0].MutedBy)
 }
 
-// TestSelfTestThatIsRoutedElsewhereNamesTheReceivers: what a person needs to mend the route, and never a reason to fail.
+// TestSelfTestThatIsRoutedElsewhereNamesTheReceivers: a person needs them to correct the route, and
+// they are never a reason to fail.
 func TestSelfTestThatIsRoutedElsewhereNamesTheReceivers(t *testing.T) {
 	for name, c := range map[string]struct {
 		receivers http.HandlerFunc
@@ -100,7 +102,8 @@ func TestSelfTestThatIsRoutedElsewhereNamesTheReceivers(t *testing.T) {
 	}
 }
 
-// TestAlertsShowWhereTheyAreRouted, by the whole names: one that is too long is never cut to another one's.
+// TestAlertsShowWhereTheyAreRouted, by the whole names: a name that is too long is never cut to
+// another receiver's name.
 func TestAlertsShowWhereTheyAreRouted(t *testing.T) {
 	long := strings.Repeat("x", maxWords)
 	url := replies(t,

@@ -13,13 +13,12 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// getSilences asks for the details of silences. They are for people to read, so
-// whatever is wrong with one is left out and nothing is said: that its id
-// silences is known without them.
+// getSilences reads the details of silences. They are only for people to read, so a silence with a
+// fault is left out without an error: its id already shows that it silences.
 func (r *replica) getSilences(ctx context.Context, ids []string) map[string]alerts.Silence {
 	var asked []string
 	for _, id := range ids {
-		// Alertmanager's ids are all of this form. Nothing else gets into a path.
+		// All ids of Alertmanager have this form. Nothing else gets into a path.
 		if strfmt.IsUUID(id) && len(asked) < maxSilences {
 			asked = append(asked, id)
 		}
@@ -61,7 +60,8 @@ func (r *replica) getSilence(ctx context.Context, id string) (*alerts.Silence, e
 	return newSilence(ok.Payload, id)
 }
 
-// newSilence refuses what is not the silence that was asked for, whole. What people wrote is cut to maxWords.
+// newSilence refuses a silence that is not exactly the requested one. People's texts are cut to
+// maxWords.
 func newSilence(m *models.GettableSilence, id string) (*alerts.Silence, error) {
 	if m == nil || m.ID == nil || *m.ID != id || m.CreatedBy == nil || m.Comment == nil || m.StartsAt == nil || m.EndsAt == nil {
 		return nil, errors.New("the answer is not the silence that was asked for")
@@ -69,5 +69,5 @@ func newSilence(m *models.GettableSilence, id string) (*alerts.Silence, error) {
 	return &alerts.Silence{Author: clip(*m.CreatedBy), Comment: clip(*m.Comment), EndsAt: timeOf(m.EndsAt)}, nil
 }
 
-// clip makes a text of people's fit for others to see: one line of bounded length.
+// clip makes a person's text safe to show: one line of bounded length.
 func clip(s string) string { return text.Line(s, maxWords) }

@@ -18,7 +18,7 @@ import (
 
 func silenceID(n int) string { return fmt.Sprintf("f1b1c9b0-0000-4000-8000-%012d", n) }
 
-// details are a silence as a replica shows it.
+// details is a silence as a replica shows it.
 func details(t testing.TB, id, author, comment string) []byte {
 	t.Helper()
 	start, end := strfmt.DateTime(began), strfmt.DateTime(began.Add(2*time.Hour))
@@ -147,7 +147,7 @@ func TestFewSilencesAreAskedForAndFewerAtOnce(t *testing.T) {
 	select {
 	case <-arrived:
 		t.Error("one more was asked for than may be at once")
-	case <-time.After(100 * time.Millisecond): // as long as it takes to be sure enough
+	case <-time.After(100 * time.Millisecond): // long enough to be reasonably sure
 	}
 	close(release)
 	r := <-polled

@@ -11,14 +11,13 @@ import (
 	"drydock.dev/drydock/internal/bounded"
 )
 
-// stream reads a JSON list element by element, so that an answer is never held
-// whole. It is a runtime.Consumer: the generated client hands it the body in
-// place of its own JSON reader, which would take an empty body for an empty list
-// and ignore what follows the list.
+// stream reads a JSON list element by element, so that an answer is never held as a whole. It is a
+// runtime.Consumer: the generated client hands it the body instead of to its own JSON reader, which
+// would treat an empty body as an empty list and ignore anything after the list.
 type stream struct {
-	of       string                    // what the elements are, as in "alerts"
-	element  func(*json.Decoder) error // reads just one
-	depth    int                       // how many brackets are open before what is read at once; zero: 1
+	of       string                    // the name of the elements, for example "alerts"
+	element  func(*json.Decoder) error // reads exactly one
+	depth    int                       // how many brackets are open before the part that is read at once; zero: 1
 	complete bool                      // the list was read to its end, and nothing follows it
 }
 
@@ -57,8 +56,8 @@ func (s *stream) Consume(body io.Reader, _ any) error {
 	}
 }
 
-// ended is the error of a request whose answer this reads, if the list was not
-// read to its end for whatever reason.
+// ended returns the error of a request whose answer this stream reads, if the list was not read to
+// its end for any reason.
 func (s *stream) ended(err error) error {
 	if err == nil && !s.complete {
 		return errors.New("the answer was not read to its end")
@@ -66,8 +65,7 @@ func (s *stream) ended(err error) error {
 	return err
 }
 
-// unreadable wraps an error of an element or of the decoder, and hides an io.EOF
-// in it.
+// unreadable wraps an error of an element or of the decoder, and hides an io.EOF in it.
 func (s *stream) unreadable(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -75,7 +73,7 @@ func (s *stream) unreadable(err error) error {
 	return fmt.Errorf("reading the answer as a list of %s: %w", s.of, err)
 }
 
-// object reads one small JSON object and refuses whatever else there is.
+// object reads one small JSON object and refuses anything after it.
 type object struct{}
 
 // Consume reads the body into the generated client's payload.

@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// TestATokenThatNeverComesCostsOnePoll: the library asks for tokens without the poll's context, and a lock makes every
-// later request wait for the one that is not answered.
+// TestATokenThatNeverComesCostsOnePoll: the library requests tokens without the poll's context, and
+// a lock makes every later request wait for the unanswered one.
 func TestATokenThatNeverComesCostsOnePoll(t *testing.T) {
 	t.Parallel()
 	var silent atomic.Bool
@@ -52,10 +52,11 @@ func TestATokenThatNeverComesCostsOnePoll(t *testing.T) {
 	require.InDelta(t, 0, testutil.ToFloat64(c.up.gauge), 0)
 	require.NoError(t, poll().Err, "the next token is given")
 	require.InDelta(t, 1, testutil.ToFloat64(c.up.gauge), 0)
-	<-ended // the request that was given up does not stay open
+	<-ended // the cancelled request does not stay open
 }
 
-// TestAPollThatHangsIsLeft: the next one does not wait for it, and the metric does not say that all is well.
+// TestAPollThatHangsIsLeft: the next one does not wait for it, and the metric does not show
+// success.
 func TestAPollThatHangsIsLeft(t *testing.T) {
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })

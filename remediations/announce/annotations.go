@@ -1,13 +1,14 @@
-// Package announce knows how others are told on a Node that Drydock repairs it: by annotations that their systems read, and by Node
-// conditions. What a repair has announced is in its record.
+// Package announce has the signs on a Node that show other systems a repair by Drydock: annotations
+// that those systems read, and Node conditions. The record of a repair has what the repair has
+// announced.
 package announce
 
-// Annotations are those by which other systems are asked to leave a node alone, by the names that the configuration has for them. They
-// stand on a Node while it is under repair.
+// Annotations are the annotations that make other systems leave a node alone, by their names in the
+// configuration. They stand on a Node while it is under repair.
 var Annotations = map[string]string{
 	"cluster-autoscaler": "cluster-autoscaler.kubernetes.io/scale-down-disabled",
 	"karpenter":          "karpenter.sh/do-not-disrupt",
 }
 
-// Value is that of each annotation: the only one that those systems take.
+// Value is the value of each annotation: the only one that those systems accept.
 const Value = "true"

@@ -8,21 +8,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Reason is that of each Node condition that Drydock sets. By its reason a condition is Drydock's own: whoever writes another reason
-// makes the condition theirs.
+// Reason is the reason of each Node condition that Drydock sets. It marks the condition as
+// Drydock's own: a client that writes another reason makes the condition its own.
 const Reason = "DrydockRepair"
 
-// Conditions are those of KEP-5683 that Drydock sets: the KEP counts a remediation as maintenance. Drained is not among them, because a
-// drain may end while pods are left, nor MaintenancePlanned, because Drydock plans none.
+// Conditions are those of KEP-5683 that Drydock sets: the KEP counts a remediation as maintenance.
+// Drained is not among them, because a drain may end while pods are left, nor MaintenancePlanned,
+// because Drydock plans none.
 var Conditions = []corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeMaintenanceInProgress}
 
-// Own says that Drydock set the condition.
+// Own reports that Drydock set the condition.
 func Own(c corev1.NodeCondition) bool {
 	return c.Reason == Reason && c.Status == corev1.ConditionTrue && slices.Contains(Conditions, c.Type)
 }
 
-// Due are the conditions to set and to remove, so that those of the Node say what its record says: says has the message of each that is
-// true of the node, and is empty for the others. A condition that somebody else set stays as it is, whatever its status.
+// Due returns the conditions to set and to remove, so that the Node's conditions agree with its
+// record. says returns the message of each condition that is true of the node, and is empty for the
+// others. A condition that another client set stays as it is, whatever its status.
 func Due(n *corev1.Node, says func(corev1.NodeConditionType) string) (set []corev1.NodeCondition, remove []corev1.NodeConditionType) {
 	for _, condition := range Conditions {
 		i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == condition })
@@ -36,8 +38,8 @@ func Due(n *corev1.Node, says func(corev1.NodeConditionType) string) (set []core
 	return set, remove
 }
 
-// Patch is the strategic merge patch of nodes/status that sets and removes the conditions of the Node as it was read: where the Node has
-// changed since, the API server refuses it.
+// Patch returns the strategic merge patch of nodes/status that sets and removes the conditions of
+// the Node as it was read: if the Node has changed since, the API server refuses the patch.
 func Patch(n *corev1.Node, set []corev1.NodeCondition, remove []corev1.NodeConditionType) ([]byte, error) {
 	var conditions []any
 	for _, c := range set {

@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestConditionsDue is the whole table: what the record says of the node, and what the node's conditions say already.
+// TestConditionsDue is the whole table: the node's state in the record, and the node's present
+// conditions.
 func TestConditionsDue(t *testing.T) {
 	const maintenance, drains = corev1.NodeMaintenanceInProgress, corev1.NodeDrainInProgress
 	type types = []corev1.NodeConditionType
@@ -65,7 +66,7 @@ func TestConditionsDue(t *testing.T) {
 	}
 }
 
-// TestOnlyAConditionOfOthersHolds: Drydock's own is no mark, by its reason alone.
+// TestOnlyAConditionOfOthersHolds: Drydock's own condition is not a mark, by its reason alone.
 func TestOnlyAConditionOfOthersHolds(t *testing.T) {
 	for _, of := range announce.Conditions {
 		n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: of, Status: corev1.ConditionTrue, Reason: announce.Reason}}}}

@@ -16,15 +16,17 @@ import (
 // maxNamed is how many further Nodes one sentence about all of them names.
 const maxNamed = 10
 
-// Served is a step of a plan, and who carries it out on a Node.
+// Served is a step of a plan, and its provider on a Node.
 type Served struct {
 	Step string `json:"step"`
-	// Provider carries it out; empty: Drydock does so through the API server, or Against says why nobody does.
+	// Provider carries it out; empty: Drydock does so through the API server, or Against says why
+	// no provider does.
 	Provider string `json:"provider,omitempty"`
 	Against  string `json:"against,omitempty"`
 }
 
-// On says who carries out the steps of the policy's plan on the Node, each once; nil: those of all policies that take it.
+// On returns which provider carries out the steps of the policy's plan on the Node, each once. If p
+// is nil, it returns the steps of all policies that take the Node.
 func On(c *remediations.Config, n *corev1.Node, p *remediations.Policy) (out []Served) {
 	of := []*remediations.Policy{p}
 	if p == nil {
@@ -51,7 +53,7 @@ func On(c *remediations.Config, n *corev1.Node, p *remediations.Policy) (out []S
 	return out
 }
 
-// taking are the policies that could repair the Node itself.
+// taking returns the policies that could repair the Node itself.
 func taking(c *remediations.Config, n *corev1.Node) (out []*remediations.Policy) {
 	for _, p := range c.Policies {
 		if p.Kind == remediations.KindNode && p.Mode != remediations.ModeOff && p.Takes(n) {
@@ -61,9 +63,10 @@ func taking(c *remediations.Config, n *corev1.Node) (out []*remediations.Policy)
 	return out
 }
 
-// unserved are the steps which a policy has for the Node, and which no single provider would carry out there.
+// unserved returns the steps that a policy has for the Node, and that no single provider would
+// carry out there.
 func unserved(c *remediations.Config, n *corev1.Node) (steps []string) {
-	var asked []string // of many policies most have the same steps
+	var asked []string // most policies have the same steps
 	for _, p := range taking(c, n) {
 		for _, step := range p.Plan {
 			if slices.Contains(asked, step.Name) {
@@ -78,18 +81,20 @@ func unserved(c *remediations.Config, n *corev1.Node) (steps []string) {
 	return steps
 }
 
-// isCarried says that some provider carries out the step.
+// isCarried reports that some provider carries out the step.
 func isCarried(c *remediations.Config, step string) bool {
 	return slices.ContainsFunc(c.Providers, func(p remediations.Provider) bool { return slices.Contains(p.Steps, step) })
 }
 
-// Lack is how many Nodes have no single provider for a step, and what is said of the first of them.
+// Lack is how many Nodes have no single provider for a step, and the sentence about the first of
+// them.
 type Lack struct {
 	Nodes int    `json:"nodes"`
 	First string `json:"first"`
 }
 
-// Lacks counts, by step, the Nodes that Uncovered speaks of. The first is the first by name: lists come in any order.
+// Lacks counts, by step, the Nodes that Uncovered reports. The first is the first by name: lists
+// come in any order.
 func Lacks(c *remediations.Config, nodes []*corev1.Node) map[string]Lack {
 	out, first := map[string]Lack{}, map[string]*corev1.Node{}
 	for _, n := range nodes {
@@ -107,11 +112,12 @@ func Lacks(c *remediations.Config, nodes []*corev1.Node) map[string]Lack {
 	return out
 }
 
-// maxLack bounds what the ledger says of one step.
+// maxLack bounds the ledger's text about one step.
 const maxLack = 400
 
-// Uncovered says beforehand on which of these Nodes no single provider would carry out a step that a policy has for them, and which
-// Nodes a provider names that are not among them. Each sentence is about one step and those who claim it.
+// Uncovered returns those of these Nodes that lack a single provider for a step of a policy. It
+// also returns the Nodes that a provider names and that are not among them. Each sentence is about
+// one step and the providers that claim it.
 func Uncovered(c *remediations.Config, nodes []*corev1.Node) (out []string) {
 	type fault struct{ step, claimants string }
 	said, more := map[fault]string{}, map[fault][]string{}
@@ -143,7 +149,7 @@ func Uncovered(c *remediations.Config, nodes []*corev1.Node) (out []string) {
 	return out
 }
 
-// someOf are the first of the names, in their order.
+// someOf returns the first of the names, in their order.
 func someOf(names []string, most int) string {
 	if len(names) <= most {
 		return strings.Join(names, ", ")

@@ -14,8 +14,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestUncoveredNamesTheNodesBeforehand: those without a provider, those with two, and those that a provider names and nobody has. A
-// policy that is off, a node that no policy takes and a step that is never done to the node are no matter.
+// TestUncoveredNamesTheNodesBeforehand: those without a provider, those with two, and those that a
+// provider names and that do not exist. A policy that is off, a node that no policy takes and a
+// step that is never done to the node do not matter.
 func TestUncoveredNamesTheNodesBeforehand(t *testing.T) {
 	node := func(name, id string) *corev1.Node {
 		n := scene.Bare(name)
@@ -58,7 +59,8 @@ func TestUncoveredNamesTheNodesBeforehand(t *testing.T) {
 	require.Contains(t, coverage.Uncovered(c, nodes)[1], "the same holds for 31 more: a2, b0, b1, b2, b3, b4, b5, b6, b7, b8, …")
 }
 
-// TestServedSaysWhoCarriesOutEachStep of a plan, or why nobody does; of all plans that take the node, each step once.
+// TestServedSaysWhoCarriesOutEachStep of a plan, or why no provider does; of all plans that take
+// the node, each step once.
 func TestServedSaysWhoCarriesOutEachStep(t *testing.T) {
 	plan := func(name string, steps ...string) *remediations.Policy {
 		p := &remediations.Policy{Name: name, Kind: remediations.KindNode}
@@ -86,7 +88,7 @@ func TestServedSaysWhoCarriesOutEachStep(t *testing.T) {
 	require.Contains(t, said[1].Against, "a control-plane node is never replaced", "whoever serves it")
 }
 
-// TestLacksCountsTheNodesOfEachStep, and speaks of the first by name, in whatever order they are listed.
+// TestLacksCountsTheNodesOfEachStep, and describes the first by name, in any order of the list.
 func TestLacksCountsTheNodesOfEachStep(t *testing.T) {
 	c := &remediations.Config{
 		Providers: []remediations.Provider{scene.Serving("civo", "civo://", "")}, Provided: map[string]bool{"reboot": true},

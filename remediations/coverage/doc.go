@@ -1,3 +1,4 @@
-// Package coverage says beforehand who repairs a node: which provider serves each step of its policies, where none or more than one
-// does, and which other systems repair the same nodes.
+// Package coverage reports in advance who repairs a node. It finds the provider for each step of
+// the node's policies, the steps without exactly one provider, and other systems that repair the
+// same nodes.
 package coverage

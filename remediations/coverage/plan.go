@@ -12,22 +12,23 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxServed is how many of the Nodes that somebody serves are named: enough to look one of them up.
+// maxServed is how many of the Nodes with a provider are named: enough to look one of them up.
 const maxServed = 2
 
-// Who carries out a step, where that is no provider. A step that is never done to a Node, such as the replacement of one of the control
-// plane, lacks nobody.
+// What stands in place of a provider's name. A step that is never done to a Node, like the
+// replacement of a control-plane machine, needs no provider.
 const (
 	byDrydock = "Drydock"
 	notDone   = "not done"
 	byNobody  = "nobody"
 )
 
-// Plan says beforehand, for each step of the policies' plans, on how many of these Nodes each provider carries it out, and names a few of
-// them. Of the Nodes on which nobody does, it names more. The last sentence is about the Nodes that no policy takes.
+// Plan returns, for each step of the policies' plans, on how many of these Nodes each provider
+// carries it out, with the names of a few. For the Nodes without a provider, it names more. The
+// last sentence is about the Nodes that no policy takes.
 func Plan(c *remediations.Config, nodes []*corev1.Node) (out []string) {
 	var left []string
-	by := map[string]map[string][]string{} // step, who, Nodes
+	by := map[string]map[string][]string{} // by step, then by provider: the Nodes
 	for _, n := range nodes {
 		steps := On(c, n, nil)
 		if len(steps) == 0 {
@@ -67,7 +68,8 @@ func whoOf(c *remediations.Config, s Served, n *corev1.Node) string {
 	return cmp.Or(s.Provider, byDrydock)
 }
 
-// carriedOut says who carries out a step on which Nodes: whoever has the most first, nobody last.
+// carriedOut returns the providers of a step, each with its Nodes: the one with the most Nodes
+// first, byNobody last.
 func carriedOut(of map[string][]string) string {
 	rank := func(who string) int { return slices.Index([]string{notDone, byNobody}, who) }
 	all := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
@@ -84,7 +86,7 @@ func carriedOut(of map[string][]string) string {
 	return strings.Join(all, ", ")
 }
 
-// counted says how many Nodes there are, and the first of their names.
+// counted returns how many Nodes there are, and the first of their names.
 func counted(names []string, most int) string {
 	nodes := "Nodes"
 	if len(names) == 1 {

@@ -13,8 +13,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestPlanSaysWhoCarriesOutEachStepOnHowManyNodes: a line for each step, however many Nodes there are and in whatever order. The Nodes
-// that nobody serves are named, and are told from those on which the step is never done.
+// TestPlanSaysWhoCarriesOutEachStepOnHowManyNodes: one line for each step, for any number and order
+// of the Nodes. The Nodes without a provider are named, and are separate from those that never get
+// the step.
 func TestPlanSaysWhoCarriesOutEachStepOnHowManyNodes(t *testing.T) {
 	node := func(name, id string) *corev1.Node {
 		n := scene.Bare(name)

@@ -11,13 +11,15 @@ import (
 
 // Repairer is another system that repairs nodes by itself.
 type Repairer struct {
-	// Object is what shows it, as the subject of a sentence: "MachineHealthCheck default/workers".
+	// Object is the object that shows the repairer, as the subject of a sentence:
+	// "MachineHealthCheck default/workers".
 	Object string
-	// Repairs says whether it repairs the node.
+	// Repairs reports whether it repairs the node.
 	Repairs func(*corev1.Node) bool
 }
 
-// Managed are the node repairs whose Nodes show by a label that they are repaired: those of clouds, and Gardener's. docs/operate/other-systems.md names the sources.
+// Managed returns the node repairs that mark their Nodes with a label: those of clouds, and
+// Gardener's. docs/operate/other-systems.md names the sources.
 func Managed() []Repairer {
 	return []Repairer{
 		{"AKS node auto-repair (label kubernetes.azure.com/cluster)", func(n *corev1.Node) bool { return n.Labels["kubernetes.azure.com/cluster"] != "" }},
@@ -27,7 +29,8 @@ func Managed() []Repairer {
 	}
 }
 
-// Contested says beforehand which of these Nodes another system repairs as well as a policy. Each sentence is about one system.
+// Contested returns in advance which of these Nodes both another system and a policy repair. Each
+// sentence is about one system.
 func Contested(c *remediations.Config, nodes []*corev1.Node, others []Repairer) (out []string) {
 	for _, other := range others {
 		var both []string
@@ -44,7 +47,8 @@ func Contested(c *remediations.Config, nodes []*corev1.Node, others []Repairer) 
 	return out
 }
 
-// disrupts says that a policy about nodes takes the node, and has a step that ends or removes it and that a provider carries out.
+// disrupts reports that a policy about nodes takes the node, and has a disruptive step that a
+// provider carries out.
 func disrupts(c *remediations.Config, n *corev1.Node) bool {
 	return slices.ContainsFunc(c.Policies, func(p *remediations.Policy) bool {
 		return p.Kind == remediations.KindNode && p.Mode != remediations.ModeOff && p.Takes(n) && slices.ContainsFunc(p.Plan, func(s remediations.Step) bool {

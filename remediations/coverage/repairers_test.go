@@ -11,8 +11,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestContestedNodesAreNamed: those that a cloud's own repair and a policy take, by the label that shows it. A node of no such cloud, one
-// that no policy takes, and policies that are off or cannot act are no matter.
+// TestContestedNodesAreNamed: those that a cloud's own repair and a policy take, by the label that
+// shows it. A node without such a cloud, a node that no policy takes, and policies that are off or
+// cannot act do not matter.
 func TestContestedNodesAreNamed(t *testing.T) {
 	node := func(name, key, value string) *corev1.Node {
 		n := scene.Bare(name)

@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// UnknownRoles names the roles that may be of the control plane under a name that Drydock does not know: a taint of the role keeps pods away
-// from the node. Each sentence is about one role. Drydock treats such nodes as workers.
+// UnknownRoles names the roles that may mean the control plane under a name that Drydock does not
+// know: a taint of the role keeps pods away from the node. Each sentence is about one role. Drydock
+// treats such nodes as workers.
 func UnknownRoles(nodes []*corev1.Node) (out []string) {
 	of := map[string][]string{}
 	for _, n := range nodes {

@@ -16,8 +16,9 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Arrivals puts into the ledger when the self-test's alert last arrived at this replica, and its version. It is the one key there that
-// every replica writes, by a PATCH of nothing else; no post waits for it. It is a manager.Runnable.
+// Arrivals writes into the ledger when the self-test's alert last arrived at this replica, and this
+// replica's version. It is the only key there that every replica writes, with a PATCH of only that
+// key; no post waits for it. It is a manager.Runnable.
 type Arrivals struct {
 	client          kubernetes.Interface
 	namespace, name string
@@ -33,7 +34,7 @@ type Arrivals struct {
 const (
 	// arrivalsApart is the least time between two writes of one replica.
 	arrivalsApart = 30 * time.Second
-	// arrivalAgain is when a write is tried again that failed: there may be no ledger yet.
+	// arrivalAgain is the wait before a failed write is tried again: there may be no ledger yet.
 	arrivalAgain = 5 * time.Second
 	// arrivalTimeout bounds one try.
 	arrivalTimeout = 5 * time.Second
@@ -55,14 +56,14 @@ func (a *Arrivals) Arrived() {
 	}
 }
 
-// Last is when the alert last arrived at this replica, durable or not; zero: never.
+// Last returns when the alert last arrived at this replica, durable or not; zero: never.
 func (a *Arrivals) Last() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.last
 }
 
-// NeedLeaderElection says no: whichever replica the post goes to writes it.
+// NeedLeaderElection returns false: the replica that receives the post writes the arrival.
 func (a *Arrivals) NeedLeaderElection() bool { return false }
 
 // Start writes until ctx ends.
@@ -105,8 +106,8 @@ func (a *Arrivals) wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// write sets the one key. It makes no ledger: that is the leader's. Where an earlier try failed, another replica may have
-// written a later time meanwhile, which stays.
+// write sets the one key. It does not create the ledger, because the leader does. After an earlier
+// try failed, another replica may have written a later time, which stays.
 func (a *Arrivals) write(ctx context.Context, at time.Time, again bool) error {
 	ctx, cancel := context.WithTimeout(ctx, arrivalTimeout)
 	defer cancel()

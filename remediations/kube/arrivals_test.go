@@ -24,7 +24,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// dock is a ledger's ConfigMap, or none, and a replica that writes into it; it counts what the replica asks for.
+// dock is a ledger's ConfigMap, or none, and a replica that writes into it; it counts the replica's
+// requests.
 type dock struct {
 	cluster  *fake.Clientset
 	arrivals *kube.Arrivals
@@ -128,7 +129,8 @@ func TestAnArrivalThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	}
 }
 
-// TestALateArrivalTakesNothingBack: another replica had a later one while this one could not write.
+// TestALateArrivalTakesNothingBack: another replica had a later arrival while this one could not
+// write.
 func TestALateArrivalTakesNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDock(t, nil)
@@ -141,7 +143,7 @@ func TestALateArrivalTakesNothingBack(t *testing.T) {
 	})
 }
 
-// TestTheSelfTestIsAboutNoNode: whatever labels it has, and whichever policy would take it.
+// TestTheSelfTestIsAboutNoNode: whatever labels the alert has, and whichever policy would take it.
 func TestTheSelfTestIsAboutNoNode(t *testing.T) {
 	arrived := 0
 	in := inbox(t, lab.Shared(t).Client())
@@ -168,8 +170,8 @@ func TestTheSelfTestIsAboutNoNode(t *testing.T) {
 	require.Equal(t, "self_test", result, "nobody is told, and it is still none of a node's")
 }
 
-// TestALedgerThatIsSavedMeetsAnArrival on the real API server: the leader's save conflicts with the other replica's key,
-// and keeps it when it is made again.
+// TestALedgerThatIsSavedMeetsAnArrival on the real API server: the leader's save conflicts with the
+// other replica's key, and keeps the key when it is repeated.
 func TestALedgerThatIsSavedMeetsAnArrival(t *testing.T) {
 	client := lab.Shared(t).Client()
 	store := kube.LedgerStore{Client: client, Namespace: "default", Name: "arrivals"}

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// heavyNode is as large as a real one, of which Drydock wants next to nothing.
+// heavyNode is as large as a real Node; Drydock needs almost nothing of it.
 func heavyNode() *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid", Labels: map[string]string{}, Annotations: map[string]string{}}}
 	for i := range 20 {
@@ -35,7 +35,7 @@ func heavyNode() *corev1.Node {
 	return n
 }
 
-// BenchmarkTrim is what each of a kubelet's status updates costs beyond its decoding.
+// BenchmarkTrim is the cost of each of a kubelet's status updates without its decoding.
 func BenchmarkTrim(b *testing.B) {
 	n := heavyNode()
 	b.ReportAllocs()
@@ -44,7 +44,8 @@ func BenchmarkTrim(b *testing.B) {
 	}
 }
 
-// BenchmarkUnchanged is an alert that its Node has already, as repeat_interval brings it.
+// BenchmarkUnchanged is the cost of an alert that its Node already has, as repeat_interval sends
+// it.
 func BenchmarkUnchanged(b *testing.B) {
 	c := config.Shipped().Core
 	n := heavyNode()

@@ -13,22 +13,24 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// Changes has the names of the Nodes that changed in the cache since the engine last asked, heartbeats too: a write names the
-// version that it was decided on. It is safe for concurrent use.
+// Changes has the names of the Nodes that changed in the cache since the engine last asked. It
+// includes heartbeats, because a write names the version of its decision. It is safe for concurrent
+// use.
 type Changes struct {
 	mu    sync.Mutex
 	names map[string]bool
-	// all: so many changed before anybody asked that all may have.
+	// all: too many names for the list, so any Node may have changed.
 	all bool
-	// back is what went back to an older version last, at backAt.
+	// back is the last object that went back to an older version, at backAt.
 	back   string
 	backAt time.Time
 }
 
-// NewChanges knows of none yet.
+// NewChanges returns Changes without any change.
 func NewChanges() *Changes { return &Changes{names: map[string]bool{}} }
 
-// changesKept bounds what a replica keeps that does not lead, and so never asks: more Nodes than any cluster has.
+// changesKept bounds the names in a replica that does not lead, and so never takes them: more Nodes
+// than any cluster has.
 const changesKept = 200_000
 
 func (c *Changes) add(o any) {
@@ -47,7 +49,8 @@ func (c *Changes) add(o any) {
 	}
 }
 
-// compare notes that the cache goes back to an older version of a Node. A watch never does: the API server's store went back.
+// compare notes that the cache goes back to an older version of a Node. A normal watch never does,
+// so the API server's store went back.
 func (c *Changes) compare(before, after *corev1.Node, now time.Time) {
 	if c == nil || before.UID != after.UID {
 		return
@@ -72,7 +75,7 @@ func (f Fleet) WentBack() (what string, at time.Time) {
 	return f.Changes.back, f.Changes.backAt
 }
 
-// take gives the names, and forgets them; false: any Node may have changed.
+// take returns the names, and forgets them; false: any Node may have changed.
 func (c *Changes) take() (map[string]bool, bool) {
 	if c == nil {
 		return nil, false
@@ -86,7 +89,8 @@ func (c *Changes) take() (map[string]bool, bool) {
 
 var _ engine.Changing = Fleet{}
 
-// Changed implements engine.Changing. The names are taken first, so that what changes meanwhile is named the next time.
+// Changed implements engine.Changing. It takes the names first, so that a change during the call is
+// returned the next time.
 func (f Fleet) Changed(context.Context) (nodes []*corev1.Node, gone []string, ok bool) {
 	names, some := f.Changes.take()
 	if !some {

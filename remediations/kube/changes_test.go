@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestChangesAreThoseOfTheCache: each change is given once, a Node that is gone by its name, and heartbeats wake nobody.
+// TestChangesAreThoseOfTheCache: each change is returned once, a Node that is gone by its name, and
+// heartbeats cause no notice.
 func TestChangesAreThoseOfTheCache(t *testing.T) {
 	store, told := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), 0
 	f := Fleet{Indexer: store, Changes: NewChanges()}
@@ -50,7 +51,8 @@ func TestChangesAreThoseOfTheCache(t *testing.T) {
 	require.Equal(t, 2, told)
 }
 
-// TestChangesAreBounded: a replica that does not lead never asks. Then all are listed.
+// TestChangesAreBounded: a replica that does not lead never takes the names. After that, all Nodes
+// are listed.
 func TestChangesAreBounded(t *testing.T) {
 	f := Fleet{Indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), Changes: NewChanges()}
 	n := &corev1.Node{}

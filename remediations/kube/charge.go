@@ -28,28 +28,31 @@ const (
 	chargeRenewed = 10 * time.Second
 	chargeAgain   = 2 * time.Second
 	chargeWithin  = 5 * time.Second
-	// ChargeGood is the least time for which a renewal counts.
+	// ChargeGood is the least value of Charge.Good.
 	ChargeGood = 40 * time.Second
 	// chargeMargin is how much longer another installation waits before it takes the Lease. It covers an
 	// intent of the holder that is already written.
 	chargeMargin = 30 * time.Second
 )
 
-// Charge is one installation's hold of the cluster's Lease. Only the installation that holds the Lease
-// changes anything in the cluster. The leader takes and renews the Lease; the other replicas of the
-// installation read it. All replicas of an installation have the same identity, so that a new leader goes
-// on at once. Another installation takes the Lease only when it has not seen the Lease change for the
-// holder's duration and a margin, by its own clock. It is a manager.Runnable of every replica.
+// Charge is one installation's hold of the cluster's Lease. Only the installation that holds the
+// Lease changes anything in the cluster. The leader takes and renews the Lease; the other replicas
+// of the installation read it. All replicas of an installation have the same identity, so a new
+// leader continues at once. Another installation takes the Lease only when it has not seen the
+// Lease change for the holder's duration and a margin, by its own clock. Charge is a
+// manager.Runnable of every replica.
 type Charge struct {
 	Client kubernetes.Interface
 	Lease  types.NamespacedName
-	// Identity names the installation: the namespace and the name of the Lease by which its replicas elect their leader.
+	// Identity names the installation: the namespace and the name of the Lease that its replicas
+	// use for leader election.
 	Identity string
 	// Good is how long a renewal counts, at least ChargeGood.
 	Good time.Duration
 	// Elected is closed as soon as this replica leads.
 	Elected <-chan struct{}
-	// Changed is called when the installation comes to be in charge, or no longer is. It must not block.
+	// Changed is called when the installation becomes in charge, or no longer is. It must not
+	// block.
 	Changed func()
 	Clock   clock.Clock
 	Log     logr.Logger
@@ -67,17 +70,18 @@ type Charge struct {
 	told      string
 }
 
-// NeedLeaderElection says no: every replica writes alerts on Nodes.
+// NeedLeaderElection returns false: every replica writes alerts on Nodes.
 func (c *Charge) NeedLeaderElection() bool { return false }
 
-// Lacking says why this installation is not in charge of the cluster; empty: it is.
+// Lacking returns why this installation is not in charge of the cluster; empty: it is.
 func (c *Charge) Lacking() string {
 	why, _ := c.Lacks()
 	return why
 }
 
-// Lacks says why this installation is not in charge of the cluster, and whether another one is. Where none is, or that is not known,
-// this one may be in a moment. Empty: this one is.
+// Lacks returns why this installation is not in charge of the cluster, and whether another one is.
+// If no other one is, or that is unknown, this one may be in charge in a moment. Empty: this one is
+// in charge.
 func (c *Charge) Lacks() (why string, another bool) {
 	now := c.Clock.Now()
 	c.mu.Lock()
@@ -91,7 +95,7 @@ func (c *Charge) Lacks() (why string, another bool) {
 
 func (c *Charge) good() time.Duration { return max(c.Good, ChargeGood) }
 
-// Guarding is write while this installation is in charge.
+// Guarding returns a writer that calls write only while this installation is in charge.
 func (c *Charge) Guarding(write AnnotationWriter) AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
 		if c.Lacking() != "" {
@@ -101,7 +105,7 @@ func (c *Charge) Guarding(write AnnotationWriter) AnnotationWriter {
 	}
 }
 
-// While does nothing while this installation is not in charge.
+// While returns a function that calls do only while this installation is in charge.
 func (c *Charge) While(do func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if c.Lacking() != "" {
@@ -111,7 +115,8 @@ func (c *Charge) While(do func(context.Context) error) func(context.Context) err
 	}
 }
 
-// Start holds the Lease until ctx ends. It does not give the Lease back: another replica of the installation goes on with it.
+// Start holds the Lease until ctx ends. It does not release the Lease: another replica of the
+// installation continues to hold it.
 func (c *Charge) Start(ctx context.Context) error {
 	elected := c.Elected
 	for {
@@ -132,7 +137,8 @@ func (c *Charge) Start(ctx context.Context) error {
 	}
 }
 
-// Look reads the Lease once, and takes or renews it where this replica leads. It says whether the look succeeded.
+// Look reads the Lease once, and takes or renews it if this replica leads. It reports whether that
+// succeeded.
 func (c *Charge) Look(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, chargeWithin)
 	defer cancel()
@@ -144,7 +150,7 @@ func (c *Charge) Look(ctx context.Context) bool {
 	case c.another:
 		c.held, c.why, err = time.Time{}, text.Line(err.Error(), maxRefusalText), nil
 	case err != nil:
-		c.why = text.Line(err.Error(), maxRefusalText) // a renewal counts on until its time is over
+		c.why = text.Line(err.Error(), maxRefusalText) // the last renewal still counts until its time has ended
 	case held:
 		c.held, c.why = began, ""
 	default:
@@ -155,7 +161,7 @@ func (c *Charge) Look(ctx context.Context) bool {
 	return err == nil
 }
 
-// tell says in the log, and by Changed, what has changed.
+// tell logs a change, and calls Changed.
 func (c *Charge) tell() {
 	lacking := c.Lacking()
 	was, told := c.was, c.told
@@ -171,7 +177,7 @@ func (c *Charge) tell() {
 	}
 }
 
-// errAnother is what a look finds where another installation holds the Lease.
+// errAnother is the result of a look while another installation holds the Lease.
 var errAnother = errors.New("another Drydock is in charge of the cluster")
 
 func (c *Charge) leads() bool {
@@ -215,7 +221,8 @@ func (c *Charge) look(ctx context.Context, now time.Time) (held bool, why string
 	return true, "", nil
 }
 
-// stands says that another installation's Lease has not changed for so long, by the clock of this process, that this leader may take it.
+// stands reports that another installation's Lease has not changed for so long, by the clock of
+// this process, that this leader may take it.
 func (c *Charge) stands(lease *coordinationv1.Lease, now time.Time) bool {
 	if version := string(lease.UID) + "/" + lease.ResourceVersion; version != c.seen {
 		c.seen, c.seenSince = version, now
@@ -224,7 +231,7 @@ func (c *Charge) stands(lease *coordinationv1.Lease, now time.Time) bool {
 	return c.leads() && now.Sub(c.seenSince) >= wait
 }
 
-// hold makes the Lease this installation's.
+// hold makes this installation the holder of the Lease.
 func (c *Charge) hold(lease *coordinationv1.Lease, now time.Time) {
 	s := &lease.Spec
 	if ptr.Deref(s.HolderIdentity, "") != c.Identity {

@@ -25,7 +25,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// harbour is a cluster with the Lease for which installations compete. Each write gives the Lease another version, as an API server does.
+// harbour is a cluster with the Lease that installations compete for. Each write gives the Lease
+// another version, as an API server does.
 type harbour struct {
 	t       *testing.T
 	cluster *fake.Clientset
@@ -79,13 +80,14 @@ func (h *harbour) run(identity string) (c *kube.Charge, lead, stop func()) {
 	return c, sync.OnceFunc(func() { close(elected) }), sync.OnceFunc(func() { cancel(); require.NoError(h.t, <-ended) })
 }
 
-// made is the Lease as the chart makes it.
+// made is the Lease in the form that the chart creates.
 func made() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "drydock", UID: "u", ResourceVersion: "1"}}
 }
 
-// TestOneInstallationIsInChargeOfTheCluster: the one that leads first, with all of its replicas and with each later leader of it at once;
-// another one only when the Lease has stood still for its duration and a margin.
+// TestOneInstallationIsInChargeOfTheCluster: the one that leads first, with all of its replicas and
+// at once with each later leader of it. Another one takes over only when the Lease has not changed
+// for its duration and a margin.
 func TestOneInstallationIsInChargeOfTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarbour(t, made())
@@ -114,7 +116,7 @@ func TestOneInstallationIsInChargeOfTheCluster(t *testing.T) {
 		require.NotEmpty(t, other.Lacking())
 
 		besideStops()
-		for range 65 { // the Lease counts for 40 s, and stands for 30 s more
+		for range 65 { // the Lease counts for 40 s, and may be taken 30 s later
 			require.NotEmpty(t, other.Lacking())
 			time.Sleep(time.Second)
 		}
@@ -125,7 +127,8 @@ func TestOneInstallationIsInChargeOfTheCluster(t *testing.T) {
 	})
 }
 
-// TestAClockThatIsWrongTakesNoLease: only what this process has seen counts, and not the times in the Lease.
+// TestAClockThatIsWrongTakesNoLease: only what this process has observed counts, and not the times
+// in the Lease.
 func TestAClockThatIsWrongTakesNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old := made()
@@ -143,8 +146,9 @@ func TestAClockThatIsWrongTakesNoLease(t *testing.T) {
 	})
 }
 
-// TestALeaseThatCannotBeReadOrWrittenHolds, and what is missing is named: at once where it was never held, else when the last renewal
-// is too old. It is held again as soon as it can be.
+// TestALeaseThatCannotBeReadOrWrittenHolds, and the error names what is missing. It holds at once
+// if the Lease was never held, else when the last renewal is too old. The Lease is held again as
+// soon as possible.
 func TestALeaseThatCannotBeReadOrWrittenHolds(t *testing.T) {
 	forbidden := func(verb string) error {
 		return apierrors.NewForbidden(coordinationv1.Resource("leases"), "drydock", errors.New("User cannot "+verb+" it"))
@@ -185,8 +189,8 @@ func TestALeaseThatCannotBeReadOrWrittenHolds(t *testing.T) {
 	}
 }
 
-// TestAnAlertWaitsForTheFirstLeader: while nobody is in charge, or that is not known, an alert is no other Drydock's to write. Its post
-// is refused, so that it comes again.
+// TestAnAlertWaitsForTheFirstLeader: while no installation is in charge, or that is unknown, an
+// alert is not left to another Drydock. Its post is refused, so that it comes again.
 func TestAnAlertWaitsForTheFirstLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
@@ -226,8 +230,8 @@ func TestAnAlertWaitsForTheFirstLeader(t *testing.T) {
 	})
 }
 
-// TestWhoIsNotInChargeWritesNoAlert: neither one of a post nor one of a poll, nor one that waits in the queue. The self-test's alert still
-// arrives, because it shows the way to this installation.
+// TestWhoIsNotInChargeWritesNoAlert: neither from a post nor from a poll, nor from the queue. The
+// self-test's alert still arrives, because it shows that posts reach this installation.
 func TestWhoIsNotInChargeWritesNoAlert(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
 	client := fake.NewClientset(n)

@@ -19,16 +19,18 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// conditionsSince is the first version of the API server whose API names the conditions of KEP-5683. Whether its feature gate is on
-// cannot be asked by whoever may not read the API server's metrics, and makes no difference to what the API server stores.
+// conditionsSince is the first version of the API server whose API names the conditions of
+// KEP-5683. Only a client that may read the API server's metrics can see whether the feature gate
+// is on. The gate does not change what the API server stores.
 var conditionsSince = version.MustParseSemantic("1.37.0")
 
-// Conditions keeps the Node conditions of KEP-5683 as the records on the Nodes say. Each PATCH goes to nodes/status and names the version
-// that it was decided on, so that it never overwrites what somebody else wrote meanwhile.
+// Conditions keeps the Node conditions of KEP-5683 in agreement with the records on the Nodes. Each
+// PATCH goes to nodes/status and names the version of its decision, so that it never overwrites
+// another writer's change.
 type Conditions struct {
 	Client   kubernetes.Interface
 	Registry remediations.Registry
-	// Nodes are those of the cache.
+	// Nodes returns the Nodes of the cache.
 	Nodes func(context.Context) ([]*corev1.Node, error)
 	// Annotations are Fleet's Keep.
 	Annotations []string
@@ -40,7 +42,8 @@ type Conditions struct {
 
 var _ engine.Conditions = (*Conditions)(nil)
 
-// Show sets and removes what is due on the Node as it was read, and returns it as it is now.
+// Show sets and removes the due conditions on the Node as it was read, and returns the Node after
+// that.
 func (c *Conditions) Show(ctx context.Context, n *corev1.Node) (*corev1.Node, error) {
 	set, remove := c.Registry.ReadJournal(n).ConditionsDue(n)
 	if len(set) > 0 {
@@ -69,7 +72,8 @@ func (c *Conditions) Show(ctx context.Context, n *corev1.Node) (*corev1.Node, er
 	return Trim(written, c.Annotations...), nil
 }
 
-// Keep goes through the cached Nodes once. It does what Show could not: the API server did not answer, or the process died.
+// Keep goes through the cached Nodes once. It catches up on what Show could not do because the API
+// server did not answer or the process died.
 func (c *Conditions) Keep(ctx context.Context) error {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
@@ -84,7 +88,8 @@ func (c *Conditions) Keep(ctx context.Context) error {
 	return errors.Join(out...)
 }
 
-// knows says whether the API server's API names the conditions. It is asked until it answers, once for each process.
+// knows reports whether the API server's API names the conditions. It queries the API server until
+// it answers, once for each process.
 func (c *Conditions) knows(ctx context.Context) (bool, error) {
 	if known := c.known.Load(); known != nil {
 		return *known, nil

@@ -22,14 +22,14 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// conditionsOf has Drydock keep the conditions of that node alone, on the lab's API server.
+// conditionsOf makes Drydock keep the conditions of that node alone, on the lab's API server.
 func conditionsOf(t *testing.T, name string, client kubernetes.Interface) *kube.Conditions {
 	return &kube.Conditions{Client: client, Registry: remediations.Shipped(), Now: time.Now, Log: logr.Discard(), Nodes: func(context.Context) ([]*corev1.Node, error) {
 		return []*corev1.Node{kube.Trim(node(t, name))}, nil
 	}}
 }
 
-// draining is the record of a drain under way, on the Node; nil takes it off.
+// draining writes the record of a drain under way on the Node, or removes it.
 func draining(t *testing.T, name string, there bool) *corev1.Node {
 	t.Helper()
 	var value *string
@@ -47,7 +47,7 @@ func draining(t *testing.T, name string, there bool) *corev1.Node {
 	return written
 }
 
-// inProgress are the node's conditions of KEP-5683, with their reasons.
+// inProgress returns the node's conditions of KEP-5683, with their reasons.
 func inProgress(t *testing.T, name string) map[corev1.NodeConditionType]string {
 	t.Helper()
 	out := map[corev1.NodeConditionType]string{}
@@ -63,7 +63,7 @@ func inProgress(t *testing.T, name string) map[corev1.NodeConditionType]string {
 
 const theirs = "AdminRequested"
 
-// others have somebody else set the condition on the node.
+// others makes another client set the condition on the node.
 func others(t *testing.T, name string, condition corev1.NodeConditionType) {
 	t.Helper()
 	text, err := announce.Patch(&corev1.Node{}, []corev1.NodeCondition{{Type: condition, Status: corev1.ConditionTrue, Reason: theirs, LastTransitionTime: metav1.Now()}}, nil)
@@ -72,8 +72,9 @@ func others(t *testing.T, name string, condition corev1.NodeConditionType) {
 	require.NoError(t, err)
 }
 
-// TestTheConditionsOfARepairOnTheAPIServer: they come with the record and go with it, and are Drydock's own in the trimmed cache, too.
-// What somebody else has set, or makes theirs, stays; a Node that has changed since is not written.
+// TestTheConditionsOfARepairOnTheAPIServer: they come with the record and go with it, and are
+// Drydock's own in the trimmed cache, too. A condition that another client has set, or made its
+// own, stays; a Node that has changed since is not written.
 func TestTheConditionsOfARepairOnTheAPIServer(t *testing.T) {
 	const name, maintenance, drains = "node-8", corev1.NodeMaintenanceInProgress, corev1.NodeDrainInProgress
 	c := conditionsOf(t, name, lab.Shared(t).Client())
@@ -109,8 +110,8 @@ func TestTheConditionsOfARepairOnTheAPIServer(t *testing.T) {
 	require.Equal(t, map[corev1.NodeConditionType]string{maintenance: theirs}, inProgress(t, name))
 }
 
-// TestWhatACrashLeftIsKept: a process that died after the intent and before the conditions, or after the end and before they were removed,
-// is made up for by whoever leads next.
+// TestWhatACrashLeftIsKept: a process may die after the intent and before the conditions, or after
+// the end and before their removal. The next leader completes its work.
 func TestWhatACrashLeftIsKept(t *testing.T) {
 	const name = "node-9"
 	draining(t, name, true)
@@ -123,7 +124,7 @@ func TestWhatACrashLeftIsKept(t *testing.T) {
 	require.Empty(t, inProgress(t, name))
 }
 
-// older is the lab's API server, which says that it has that version.
+// older is the lab's API server, which reports that version.
 type older struct {
 	kubernetes.Interface
 	version string
@@ -142,8 +143,9 @@ func (s saying) ServerVersionWithContext(context.Context) (*version.Info, error)
 	return &version.Info{GitVersion: s.version}, nil
 }
 
-// TestNoConditionWhereTheAPIServerDoesNotKnowIt: before Kubernetes 1.37 none is set. What a newer API server let Drydock set is removed
-// all the same. A version that cannot be read is an error, and no condition.
+// TestNoConditionWhereTheAPIServerDoesNotKnowIt: before Kubernetes 1.37 no condition is set. A
+// condition that a newer API server accepted is removed all the same. A version that cannot be read
+// is an error, and sets no condition.
 func TestNoConditionWhereTheAPIServerDoesNotKnowIt(t *testing.T) {
 	const name = "node-10"
 	for says, knows := range map[string]bool{"v1.30.14": false, "v1.36.9-gke.1004000": false, "v1.37.0": true, "v1.37.0-eks-1234567": true, "v1.37.2+k3s1": true} {

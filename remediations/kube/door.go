@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// errNoNodes: Alertmanager posts again, and the poll brings what it gives up.
+// errNoNodes: Alertmanager posts again, and the poll brings the alerts that Alertmanager no longer
+// posts.
 var errNoNodes = errors.New("no Node can be written: the API server does not answer, or Drydock has not read all Nodes yet")
 
-// Door takes alerts for the Inbox that there is. There is none before the cache of Nodes is filled, and while the API server does
-// not answer.
+// Door passes alerts to the present Inbox. There is no Inbox before the cache of Nodes is filled,
+// or while the API server does not answer.
 type Door struct{ inbox atomic.Pointer[Inbox] }
 
-// Open has alerts written by the inbox from now on, Close by nobody.
+// Open makes the inbox write alerts from now on; after Close nothing writes them.
 func (d *Door) Open(i Inbox) { d.inbox.Store(&i) }
 func (d *Door) Close()       { d.inbox.Store(nil) }
 

@@ -19,7 +19,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// ErrNotCordoned: the node was uncordoned, or nobody cordoned it; a drain would refill as fast as it empties.
+// ErrNotCordoned: the node was uncordoned, or was never cordoned; the node would refill as fast as
+// the drain empties it.
 var ErrNotCordoned = errors.New("the node is not cordoned")
 
 // ErrDrainRefused: a pod may not be evicted, and trying again would not change that. A person must decide.
@@ -28,15 +29,17 @@ var ErrDrainRefused = errors.New("a pod may not be evicted")
 const (
 	// drainEvery is how long a drain waits between its rounds, as kubectl waits before it evicts again.
 	drainEvery = 5 * time.Second
-	// deadAfter is how long a pod that cannot end is waited for.
+	// deadAfter is how long the drain waits for a pod that cannot end.
 	deadAfter = time.Minute
-	// evictAtOnce bounds how much of the API server, and of people's webhooks, one drain takes.
+	// evictAtOnce bounds the load of one drain on the API server and on people's webhooks.
 	evictAtOnce = 8
-	// callTimeout bounds one call; the API server itself gives up after a minute, most of which a slow webhook may take.
+	// callTimeout bounds one call. The API server itself gives up after a minute, and a slow
+	// webhook may take most of that.
 	callTimeout = time.Minute
 )
 
-// Drainer evicts the pods of a node. Its clock is for pods that cannot end, and those are on the API server's clock.
+// Drainer evicts the pods of a node. It compares its clock with the API server's clock to find pods
+// that cannot end.
 type Drainer struct {
 	Client kubernetes.Interface
 	Now    func() time.Time
@@ -44,29 +47,36 @@ type Drainer struct {
 	Every time.Duration
 }
 
-// DrainOptions says which pods go and how. The zero value evicts all but those that nobody would make anew.
+// DrainOptions says which pods are evicted and how. The zero value evicts all pods but those that
+// no controller would create again.
 type DrainOptions struct {
 	// UID is the Node's; empty: that of the Node found first. Another Node of that name is not drained.
 	UID types.UID
-	// KeepEmptyDir refuses a node on which a pod has an emptyDir volume, the content of which an eviction deletes.
+	// KeepEmptyDir refuses a node if a pod there has an emptyDir volume: an eviction deletes its
+	// content.
 	KeepEmptyDir bool
-	// WithoutController is what is done with pods that have no controller. By default such a pod refuses the drain.
+	// WithoutController says how to treat pods that have no controller. By default such a pod
+	// refuses the drain.
 	WithoutController remediations.WithoutController
-	// MaxGrace caps how long a pod may take to end, never below a second; zero: as long as the pod says.
+	// MaxGrace caps a pod's grace period, to no less than a second; zero: the pod's own grace
+	// period.
 	MaxGrace time.Duration
-	// DeadAfter is how long a terminating pod is waited for where no kubelet ends it; zero: a minute. See overdue.
+	// DeadAfter is how long the drain waits for a terminating pod that no kubelet ends; zero: a
+	// minute. See overdue.
 	DeadAfter time.Duration
-	// Progress is told how far the drain is whenever that has changed, by the goroutine that drains: it must not block.
+	// Progress is called with the report whenever the report has changed, in the goroutine that
+	// drains: it must not block.
 	Progress func(DrainReport)
 }
 
-// Drain evicts all pods of a cordoned node, except those of DaemonSets and mirror pods, and returns when they are gone.
-// A pod that came after the first listing and may run on a cordoned node stays: its owner would put the next one there too.
-// What holds a pod back is tried again until ctx ends; after that it sends nothing more, returns at once what was done,
-// and its error is the context's cause. Calling it again goes on where things stand.
+// Drain evicts all pods of a cordoned node, except those of DaemonSets and mirror pods, and returns
+// when they are gone. A pod that came after the first listing and may run on a cordoned node stays:
+// its owner would put the next one there too. Drain tries pods that are held back again until ctx
+// ends. Then it sends nothing more and returns at once with what was done; its error is the
+// context's cause. A second call continues from the present state.
 //
-// Errors: ErrNotCordoned; ErrDrainRefused, which names the pods; engine.ErrNotFound, the Node is gone or is another one;
-// the API server's 401 or 403, rights are missing.
+// Errors: ErrNotCordoned; ErrDrainRefused, which names the pods; engine.ErrNotFound, the Node is
+// gone or was replaced; the API server's 401 or 403, rights are missing.
 func (d Drainer) Drain(ctx context.Context, node string, o DrainOptions) (DrainReport, error) {
 	d.Every, o.DeadAfter = cmp.Or(d.Every, drainEvery), cmp.Or(o.DeadAfter, deadAfter)
 	r := &drainRun{Drainer: d, DrainOptions: o, node: node, seen: map[types.UID]bool{}, terminating: map[types.UID]bool{}}
@@ -102,9 +112,10 @@ type drainRun struct {
 	told              string
 }
 
-// round looks at the node as it is and evicts what is to go. An error is final; what may pass is in the report. kubectl's
-// own loop over evictions is not used: it sleeps through the end of its context, takes a 500 for final, says that a pod
-// is refused only when all others are gone, and might evict the next pod of that name, which runs elsewhere.
+// round reads the node's present state and evicts the pods that must go. An error is final; a
+// problem that may pass is in the report. kubectl's own loop over evictions is not used. That loop
+// sleeps through the end of its context, treats a 500 as final, and reports a refused pod only when
+// all others are gone. It might also evict the next pod of that name, which runs elsewhere.
 func (r *drainRun) round(ctx context.Context) (done bool, err error) {
 	n, err := r.look(ctx)
 	if n == nil || err != nil {
@@ -129,13 +140,14 @@ func (r *drainRun) round(ctx context.Context) (done bool, err error) {
 	r.tell()
 	held, err := r.evict(ctx, left.evict)
 	r.count(left)
-	if ctx.Err() == nil { // else what holds the others is known from the round before
+	if ctx.Err() == nil { // else the previous round already knows what holds the others
 		r.explain(ctx, left, held)
 	}
 	return false, err
 }
 
-// look reads the Node. A drain that somebody ended by uncordoning must see it, whatever the engine has noticed.
+// look reads the Node. A person can stop a drain with uncordon, and the drain must see that even
+// before the engine does.
 func (r *drainRun) look(ctx context.Context) (*corev1.Node, error) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -154,8 +166,8 @@ func (r *drainRun) look(ctx context.Context) (*corev1.Node, error) {
 	return n, nil
 }
 
-// evict asks for all of them, a few at a time, and returns what holds some back. The first that is refused for good
-// ends it: to disrupt more workloads for a node that cannot be emptied helps nobody.
+// evict evicts all of them, a few at a time, and returns the pods that are held back. The first
+// final refusal stops it: more disruption does not help if the node cannot be emptied.
 func (r *drainRun) evict(ctx context.Context, pods []corev1.Pod) ([]heldPod, error) {
 	answers := make([]answer, len(pods))
 	g, gctx := errgroup.WithContext(ctx)
@@ -183,7 +195,7 @@ func (r *drainRun) evict(ctx context.Context, pods []corev1.Pod) ([]heldPod, err
 	return held, err
 }
 
-// count brings the report up to what the round has found, and asked for so far.
+// count updates the report with what the round has found and evicted so far.
 func (r *drainRun) count(left podsLeft) {
 	r.report.Stuck, r.report.Terminating, r.report.Returned = len(left.stuck), len(left.ending), some(left.returned)
 	for _, list := range [][]corev1.Pod{left.stuck, left.ending, left.awaited, left.evict} {
@@ -199,8 +211,9 @@ func (r *drainRun) count(left podsLeft) {
 	r.report.Total, r.report.Left = len(r.seen), len(left.ending)+len(left.awaited)+len(left.evict)
 }
 
-// trouble is for reading that failed: missing rights end the drain, the rest is tried again and said. A 401 is no missing right: an API
-// server that has just started says it of a good token (kubernetes/kubernetes#65785).
+// trouble handles a failed read: missing rights end the drain; other errors are reported and the
+// read is tried again. A 401 does not mean missing rights, because an API server that has just
+// started answers it to a good token (kubernetes/kubernetes#65785).
 func (r *drainRun) trouble(ctx context.Context, doing string, err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: %w", doing, err)

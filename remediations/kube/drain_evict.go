@@ -13,10 +13,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// answer is what came of one eviction; none of it where nobody knows, which the next round's list will show.
+// answer is the result of one eviction. The zero value: the result is unknown, and the next round's
+// list will show it.
 type answer struct {
 	accepted, gone bool
-	heldBy         error // and to be tried again
+	heldBy         error // the eviction must be tried again
 }
 
 // evictOne sends one eviction, or none when ctx has ended. An error is final.
@@ -30,20 +31,20 @@ func (r *drainRun) evictOne(ctx context.Context, pod *corev1.Pod) (answer, error
 	case apierrors.IsNotFound(err):
 		return answer{gone: true}, nil
 	case apierrors.IsConflict(err), ctx.Err() != nil:
-		return answer{}, nil // another pod of that name, or cut short
+		return answer{}, nil // another pod of that name, or ctx ended
 	case kit.Final(err):
 		return answer{}, fmt.Errorf("%w: %s: %s", ErrDrainRefused, kit.NameOf(pod), kit.Brief(err))
 	}
 	return answer{heldBy: err}, nil
 }
 
-// send asks for the eviction of this very pod: one of a StatefulSet may run elsewhere under the same name by now. The
-// client is kept from trying again by itself, as it does for minutes where the API server says Retry-After: what holds
-// the pod back should be known at once.
+// send evicts exactly this pod: a StatefulSet's pod may meanwhile run elsewhere under the same
+// name. The client must not retry by itself, as it does for minutes after a Retry-After: the drain
+// must know at once what holds the pod back.
 func (r *drainRun) send(ctx context.Context, pod *corev1.Pod) error {
 	o := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 	if own := pod.Spec.TerminationGracePeriodSeconds; r.MaxGrace > 0 && own != nil && *own > int64(r.MaxGrace/time.Second) {
-		seconds := max(1, int64(r.MaxGrace/time.Second)) // 0 would be a kill without a word to the pod
+		seconds := max(1, int64(r.MaxGrace/time.Second)) // 0 would kill the pod without a signal
 		o.GracePeriodSeconds = &seconds
 	}
 	e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, DeleteOptions: &o}

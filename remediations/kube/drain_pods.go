@@ -15,22 +15,23 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// podsLeft are the pods of a node that have to go, by what is to be done about them.
+// podsLeft are the pods of a node that have to go, grouped by how they are treated.
 type podsLeft struct {
-	evict  []corev1.Pod // to be asked for
-	ending []corev1.Pod // asked for, by whomever, and to be waited for
-	stuck  []corev1.Pod // asked for, but there is no kubelet to end them: as good as gone
+	evict  []corev1.Pod // to be evicted
+	ending []corev1.Pod // already evicted or deleted, by this drain or another client: the drain waits for them
+	stuck  []corev1.Pod // already asked to end, but no kubelet ends them: they count as gone
 	// These came after the first listing and may run on a cordoned node, so an eviction would only bring the next one.
 	returned []corev1.Pod
-	// These have no controller, and are waited for until they end by themselves.
+	// These have no controller; the drain waits until they end by themselves.
 	awaited []corev1.Pod
 	// These refuse the drain.
 	unmanaged, emptyDir []corev1.Pod
 }
 
-// pods lists the node's pods, and no others, page by page, and leaves it to kubectl which of them a drain concerns: not
-// mirror pods, not those of a DaemonSet that exists. kubectl is told to let everything else through, since its refusals
-// speak of kubectl's flags, and it would refuse or wait for what is on its way out already.
+// pods lists the node's pods, and no others, page by page. kubectl decides which of them a drain
+// concerns: not mirror pods, and not those of a DaemonSet that exists. kubectl is set to let
+// everything else through. Its refusals mention kubectl's flags, and it would refuse or wait for
+// pods that already terminate.
 func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
@@ -66,10 +67,11 @@ func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 	return left, nil
 }
 
-// overdue says that a terminating pod will not end because of what its node is. A silent kubelet (Ready is Unknown) knows
-// nothing of the deletion, so the pod's grace period means nothing: the wait counts from the deletion, or from the silence
-// if that came later. One that reports Ready=False may still be ending the pod, which has its grace period first. No
-// condition at all is no fault.
+// overdue reports that a terminating pod will not end because of its node's state. A silent kubelet
+// (Ready is Unknown) does not know of the deletion, so the pod's grace period means nothing. The
+// wait counts from the deletion, or from the silence if that came later. A kubelet that reports
+// Ready=False may still be ending the pod, so the grace period comes first. A missing condition is
+// not a fault.
 func (r *drainRun) overdue(n *corev1.Node, pod *corev1.Pod) bool {
 	ready := remediations.ReadyCondition(n)
 	if ready == nil || ready.Status == corev1.ConditionTrue {
@@ -85,24 +87,27 @@ func (r *drainRun) overdue(n *corev1.Node, pod *corev1.Pod) bool {
 	return r.Now().Sub(since) > r.DeadAfter
 }
 
-// unmanaged pods have no controller, or a DaemonSet that is gone: kubectl lets no other DaemonSet's pod through.
+// unmanaged pods have no controller, or a DaemonSet that is gone: kubectl lets no other DaemonSet's
+// pod through.
 func unmanaged(pod *corev1.Pod) bool {
 	c := metav1.GetControllerOf(pod)
 	return c == nil || c.Kind == "DaemonSet" && c.APIVersion == "apps/v1"
 }
 
-// mayReturn says that the pod's controller may put its next pod on the cordoned node too. Every DaemonSet may: kubectl
-// leaves out the pods of apps/v1 only, and OpenKruise has a DaemonSet of its own.
+// mayReturn reports that the pod's controller may put its next pod on the cordoned node too. Every
+// DaemonSet may: kubectl leaves out the pods of apps/v1 only, and OpenKruise has a DaemonSet of its
+// own.
 func mayReturn(pod *corev1.Pod) bool {
 	c := metav1.GetControllerOf(pod)
 	return !unmanaged(pod) && (c.Kind == "DaemonSet" || slices.ContainsFunc(pod.Spec.Tolerations, toleratesCordon))
 }
 
-// cordoned is the taint by which the scheduler keeps pods off a cordoned node.
+// cordoned is the taint of a cordoned node, which keeps the scheduler from placing pods there.
 var cordoned = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 
-// toleratesCordon says that the scheduler lets a pod with this toleration onto a cordoned node. Without a key it must say Exists, which
-// ToleratesTaint leaves to the API server to check.
+// toleratesCordon reports that the scheduler lets a pod with this toleration onto a cordoned node.
+// A toleration without a key must have the operator Exists; ToleratesTaint leaves that check to the
+// API server.
 func toleratesCordon(t corev1.Toleration) bool {
 	return (t.Key != "" || t.Operator == corev1.TolerationOpExists) && t.ToleratesTaint(logr.Discard(), &cordoned, false)
 }

@@ -20,35 +20,40 @@ import (
 )
 
 const (
-	// maxNamed is how many pods are named where there may be hundreds.
+	// maxNamed is how many pods are named if there may be hundreds.
 	maxNamed = 5
 	// pdbsPerPage bounds the answer for one namespace.
 	pdbsPerPage = 500
 )
 
-// DrainReport is how far a drain is. It counts what this call has seen.
+// DrainReport is the progress of a drain, as this call has seen it.
 type DrainReport struct {
-	// Total are the pods that had to go, Left those still there, Terminating those of Left that were asked to end.
+	// Total are the pods that had to go, Left those still there, Terminating those of Left that
+	// were asked to end.
 	Total, Left, Terminating int
-	// Evicted are the evictions that this call got accepted, Gone the pods that ended by themselves before theirs.
+	// Evicted are the evictions of this call that were accepted, Gone the pods that ended by
+	// themselves before theirs.
 	Evicted, Gone int
-	// Stuck are not in Left though the API server still shows them: they are terminating on a node that does not end them.
+	// Stuck are not in Left though the API server still shows them: they are terminating on a node
+	// that does not end them.
 	Stuck int
-	// Returned names the pods that came to the node after this call had begun, and may run there though it is cordoned. They
-	// are in none of the counts: they are neither evicted nor waited for.
+	// Returned names the pods that came to the node after this call had begun, and may run there
+	// though it is cordoned. They are not counted: the drain neither evicts them nor waits for
+	// them.
 	Returned string
-	// Held are the first pods, by name, that something keeps; More is how many more there are.
+	// Held are the first pods, by name, that are held back; More is how many more there are.
 	Held []Held
 	More int
-	// Trouble is why the rest is not of now: the node or its pods could not be read, or not yet.
+	// Trouble is why the other fields are not current: the node or its pods could not be read, or
+	// not yet.
 	Trouble string
 }
 
-// Held is a pod that does not go, and why.
+// Held is a pod that cannot go, and why.
 type Held struct {
 	Pod    string // namespace/name
-	Budget string // namespace/name of the PodDisruptionBudget that holds it, where it is one
-	Why    string // "is held back by …": what comes after the pod's name in a sentence
+	Budget string // namespace/name of the PodDisruptionBudget that holds it, if a budget does
+	Why    string // "is held back by …": the text after the pod's name in a sentence
 }
 
 // String is the report for people.
@@ -87,14 +92,16 @@ func (r DrainReport) String() string {
 	return strings.Join(s, "; ")
 }
 
-// heldPod is a pod that does not go. by is the API server's answer to its eviction, why the reason where none was asked for.
+// heldPod is a pod that cannot go. by is the API server's answer to its eviction, why the reason if
+// no eviction was sent.
 type heldPod struct {
 	pod *corev1.Pod
 	by  error
 	why string
 }
 
-// explain reports why pods do not go, of the first few by name. The budgets are read only for those.
+// explain reports why pods cannot go, for the first few by name. The budgets are read only for
+// those.
 func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) {
 	for i := range left.ending {
 		if r.Now().Sub(left.ending[i].DeletionTimestamp.Time) > r.DeadAfter {
@@ -117,7 +124,8 @@ func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) {
 	}
 }
 
-// heldBy names the budget behind the API server's answer, which says its name in a sentence only, if at all.
+// heldBy finds the budget behind the API server's answer, whose name is only in the answer's text,
+// if at all.
 func (r *drainRun) heldBy(ctx context.Context, h heldPod, budgets map[string][]policyv1.PodDisruptionBudget) Held {
 	ns, out := h.pod.Namespace, Held{Pod: kit.NameOf(h.pod)}
 	budget := apierrors.HasStatusCause(h.by, policyv1.DisruptionBudgetCause)
@@ -128,7 +136,7 @@ func (r *drainRun) heldBy(ctx context.Context, h heldPod, budgets map[string][]p
 			list, err := r.Client.PolicyV1().PodDisruptionBudgets(ns).List(call, metav1.ListOptions{Limit: pdbsPerPage})
 			cancel()
 			if err != nil {
-				list = &policyv1.PodDisruptionBudgetList{} // the API server's own words have to do
+				list = &policyv1.PodDisruptionBudgetList{} // the API server's own text must do
 			}
 			budgets[ns] = list.Items
 		}
@@ -153,7 +161,7 @@ func (r *drainRun) heldBy(ctx context.Context, h heldPod, budgets map[string][]p
 	return out
 }
 
-// overstays is for a pod whose grace period is over long since, on a node that should have ended it.
+// overstays describes a pod whose grace period ended long ago, on a node that should have ended it.
 func overstays(pod *corev1.Pod) string {
 	s := "should have ended by " + pod.DeletionTimestamp.UTC().Format(time.RFC3339)
 	if len(pod.Finalizers) > 0 {

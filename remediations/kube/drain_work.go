@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// Work is engine.Worker's: it evicts the pods of a node, with kubectl's own code.
+// Work implements engine.Worker: it evicts the pods of a node, with kubectl's own code.
 func (d Drainer) Work(ctx context.Context, m engine.Machine, mayStill func() error, tell func(note, blocked string)) error {
 	if err := mayStill(); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (d Drainer) Work(ctx context.Context, m engine.Machine, mayStill func() err
 	return err
 }
 
-// blockedBy names what is in a drain's way, without what changes with every pod that goes.
+// blockedBy names the obstacle of a drain, without the parts that change with every pod that goes.
 func blockedBy(r DrainReport) string {
 	var out []string
 	for _, h := range r.Held {

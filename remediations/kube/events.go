@@ -9,18 +9,19 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// maxNote is the API server's bound of an Event's note, in bytes.
+// maxNote is the API server's limit for an Event's note, in bytes.
 const maxNote = 1024
 
-// Events sends Events about Nodes, and about Drydock itself, by its ledger. It is an engine.Recorder.
+// Events sends Events about Nodes, and about Drydock itself with its ledger as the object. It is an
+// engine.Recorder.
 type Events struct {
 	Recorder events.EventRecorder
-	// Node is the Node as the cache has it; nil: it is not there.
+	// Node returns the Node from the cache; nil: it is not there.
 	Node   func(name string) *corev1.Node
 	Ledger types.NamespacedName
 }
 
-// Event is engine.Recorder's.
+// Event implements engine.Recorder.
 func (r Events) Event(regarding string, e engine.Event) {
 	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: r.Ledger.Namespace, Name: r.Ledger.Name}
 	switch o := e.About; {

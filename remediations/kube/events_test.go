@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// sent is what was sent last, as an events.EventRecorder.
+// sent is the last Event, as an events.EventRecorder.
 type sent struct {
 	about                      *corev1.ObjectReference
 	kind, reason, action, note string
@@ -27,8 +27,8 @@ func (s *sent) Eventf(regarding, _ runtime.Object, kind, reason, action, note st
 	*s = sent{regarding.(*corev1.ObjectReference), kind, reason, action, fmt.Sprintf(note, args...)}
 }
 
-// TestAnEventIsAboutItsObject: a Node with the UID that the cache knows, an object of its own, or else the ledger. What a provider
-// said is in it as text, of one line, and within the API server's bound.
+// TestAnEventIsAboutItsObject: a Node with the UID in the cache, an object of its own, or else the
+// ledger. A provider's text is in it on one line, and within the API server's limit.
 func TestAnEventIsAboutItsObject(t *testing.T) {
 	var s sent
 	e := kube.Events{Recorder: &s, Ledger: types.NamespacedName{Namespace: "drydock", Name: "drydock-ledger"}, Node: func(name string) *corev1.Node {
@@ -51,7 +51,7 @@ func TestAnEventIsAboutItsObject(t *testing.T) {
 	require.NotContains(t, s.note, "\n")
 }
 
-// TestADoorIsShutWhileThereIsNoInbox: the post then comes again, and nothing is lost.
+// TestADoorIsShutWhileThereIsNoInbox: the sender then posts again, and nothing is lost.
 func TestADoorIsShutWhileThereIsNoInbox(t *testing.T) {
 	var d kube.Door
 	record := func() (string, error) {

@@ -1,5 +1,5 @@
-// Package kube is Drydock's side of the API server: the Nodes as a trimmed cache, the journal that is written on them,
-// the ledger, and the alerts that the receiver hands over.
+// Package kube is Drydock's connection to the API server: the Nodes as a trimmed cache, the journal
+// that is written on them, the ledger, and the alerts from the receiver.
 package kube
 
 import (
@@ -23,14 +23,14 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Fleet shows the cluster's Nodes out of an informer's cache.
+// Fleet shows the cluster's Nodes from an informer's cache.
 type Fleet struct {
 	Client  kubernetes.Interface
 	Indexer cache.Indexer
-	// Changes are those of the Indexer; nil: nobody notes them.
+	// Changes are the changes of the Indexer; nil: they are not noted.
 	Changes *Changes
 	Now     func() time.Time
-	// Keep are annotations of other systems on which decisions rest.
+	// Keep are annotations of other systems that decisions use.
 	Keep []string
 }
 
@@ -50,7 +50,7 @@ func (f Fleet) Nodes(context.Context) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
-// Cached returns the Node of exactly that name as the cache has it; nil: there is none.
+// Cached returns the Node of exactly that name from the cache; nil: there is no such Node.
 func (f Fleet) Cached(name string) *corev1.Node {
 	o, ok, err := f.Indexer.GetByKey(name)
 	if err != nil || !ok {
@@ -60,8 +60,8 @@ func (f Fleet) Cached(name string) *corev1.Node {
 	return n
 }
 
-// LocationCarrier finds the node that has the alert beside a repair of the location's leader, who may lead no more; else the one that
-// leads the location now.
+// LocationCarrier finds the Node that has the alert and a repair of the location's leader, even if
+// that node no longer leads. Else it returns the node that leads the location now.
 func (f Fleet) LocationCarrier(leads func(location string) (node string)) Carrier {
 	return func(_ context.Context, key, location string) (string, error) {
 		if node := f.repairing(key); node != "" {
@@ -71,7 +71,8 @@ func (f Fleet) LocationCarrier(leads func(location string) (node string)) Carrie
 	}
 }
 
-// repairing is the Node that carries the alert of that key beside a repair of a location's leader that is under way; empty: none does.
+// repairing returns the Node that carries the alert of that key and a running repair of a
+// location's leader; empty: there is no such Node.
 func (f Fleet) repairing(key string) string {
 	for _, n := range f.of(locationRepairs) {
 		if _, carries := n.Annotations[key]; !carries {
@@ -106,7 +107,7 @@ func (f Fleet) Lease(ctx context.Context, node string) (time.Time, time.Duration
 	return lease.RenewedAt, lease.Duration, nil
 }
 
-// leaseOf is what a lease says, if it says what a heartbeat must.
+// leaseOf reads a lease, if it has the fields of a heartbeat.
 func leaseOf(l *coordinationv1.Lease, readAt time.Time) (signs.Lease, bool) {
 	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 		return signs.Lease{}, false
@@ -114,7 +115,7 @@ func leaseOf(l *coordinationv1.Lease, readAt time.Time) (signs.Lease, bool) {
 	return signs.Lease{ReadAt: readAt, RenewedAt: l.Spec.RenewTime.Time, Duration: time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second}, true
 }
 
-// Leases reads the leases of these nodes out of the API server's own cache, all at the same time.
+// Leases reads the leases of these nodes from the API server's own cache, all at the same time.
 func (f Fleet) Leases(ctx context.Context, nodes []string) (map[string]signs.Lease, error) {
 	all := make([]*coordinationv1.Lease, len(nodes))
 	g, ctx := errgroup.WithContext(ctx)
@@ -147,8 +148,8 @@ func (f Fleet) Leases(ctx context.Context, nodes []string) (map[string]signs.Lea
 	return out, nil
 }
 
-// Heartbeats reads all leases out of the API server's own cache: what it has is fresh enough for a share of the fleet,
-// and costs it next to nothing.
+// Heartbeats reads all leases from the API server's own cache: that is fresh enough for a share of
+// the fleet, and costs the server next to nothing.
 func (f Fleet) Heartbeats(ctx context.Context) (map[string]signs.Lease, error) {
 	all, err := f.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -164,8 +165,9 @@ func (f Fleet) Heartbeats(ctx context.Context) (map[string]signs.Lease, error) {
 	return out, nil
 }
 
-// Trim keeps of a Node what decisions rest on. A real one weighs tens of kilobytes, most of it images, managed fields
-// and other people's annotations, of which it keeps those that are named, each up to maxKept bytes.
+// Trim keeps the parts of a Node that decisions use. A real Node takes tens of kilobytes, most of
+// it images, managed fields and annotations of other systems. Of those annotations Trim keeps the
+// named ones, each up to maxKept bytes.
 func Trim(n *corev1.Node, keep ...string) *corev1.Node {
 	t := &corev1.Node{
 		TypeMeta: n.TypeMeta,
@@ -196,14 +198,16 @@ func Trim(n *corev1.Node, keep ...string) *corev1.Node {
 	return t
 }
 
-// maxKept bounds what is kept of another system's annotation: more than any value that a configuration compares with.
+// maxKept bounds what is kept of another system's annotation: more than any value in a
+// configuration.
 const maxKept = 256
 
 // maxConditions is more than any node has. A kubelet may write as many as it likes.
 const maxConditions = 64
 
-// conditionsOf are the node's conditions as a policy's witness reads them. Their types and texts are the same few words on every node,
-// and kept once. Of Ready, and of a long message, no more is kept than is read.
+// conditionsOf returns the node's conditions in the form that a policy's witness reads. Their types
+// and texts are the same few words on every node, and stored once. For Ready, and for a long
+// message, only the part that is read is kept.
 func conditionsOf(n *corev1.Node) []corev1.NodeCondition {
 	var out []corev1.NodeCondition
 	for _, c := range n.Status.Conditions {
@@ -218,8 +222,8 @@ func conditionsOf(n *corev1.Node) []corev1.NodeCondition {
 	return out
 }
 
-// shared is a text of the condition, kept once for all nodes. No policy selects Ready by its texts, and its message may change with
-// each heartbeat.
+// shared returns a text of the condition, stored once for all nodes. No policy selects Ready by its
+// texts, and its message may change with each heartbeat.
 func shared(c corev1.NodeCondition, text string) string {
 	if c.Type == corev1.NodeReady {
 		return ""
@@ -230,13 +234,14 @@ func shared(c corev1.NodeCondition, text string) string {
 // maxText bounds what is kept of a condition's text. NVSentinel writes up to 1,024 bytes.
 const maxText = 1 << 10
 
-// Matters says whether a change of a Node could change a decision; heartbeats do not, neither the kubelet's nor Kilo's.
+// Matters reports whether a change of a Node could change a decision; heartbeats cannot, neither
+// the kubelet's nor Kilo's.
 func Matters(a, b *corev1.Node) bool {
 	return !signs.Same(a, b) || !sameButSeen(a.Annotations, b.Annotations)
 }
 
-// otherUID says that a patch was meant for another object of that name: the API server answers that the UID cannot be
-// changed.
+// otherUID reports that a patch was meant for another object of that name: the API server answers
+// that the UID cannot be changed.
 func otherUID(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -245,7 +250,7 @@ func otherUID(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// translate gives the engine's errors for the API server's.
+// translate returns the engine's error for the API server's.
 func translate(doing string, err error) error {
 	switch {
 	case apierrors.IsNotFound(err):

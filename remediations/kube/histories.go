@@ -13,17 +13,18 @@ import (
 	"drydock.dev/drydock/remediations/rescue"
 )
 
-// Histories writes into the histories of Nodes what was done while no Node could be written. Any replica may, since it was
-// any replica's.
+// Histories writes into the histories of Nodes what was done while no Node could be written. Any
+// replica may write it, since any replica may have done it.
 type Histories struct{ Client kubernetes.Interface }
 
 var _ rescue.HistoryWriter = Histories{}
 
-// historyTries bounds how often an entry is written anew over what somebody else wrote on the Node meanwhile.
+// historyTries bounds how often an entry is written again after another writer changed the Node.
 const historyTries = 5
 
-// Write puts the entry into the Node's history, where that has not got it yet, also not by another replica that observed the same. ErrNotFound: there is no such Node.
-// ErrConflict: others write on it all the time.
+// Write adds the entry to the Node's history, unless the history already has it, perhaps from
+// another replica that observed the same. ErrNotFound: there is no such Node. ErrConflict: others
+// write on it all the time.
 func (h Histories) Write(ctx context.Context, node string, e remediations.Entry) error {
 	var err error
 	for range historyTries {

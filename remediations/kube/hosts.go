@@ -12,10 +12,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Pods says where pods are. They are read one by one: nothing watches or caches them.
+// Pods finds the nodes of pods. The pods are read one by one, without a watch or a cache.
 type Pods struct {
 	Client kubernetes.Interface
-	// Namespaces are those in which pods are read; empty: all. In others Drydock may have no right to read any.
+	// Namespaces are the only namespaces whose pods are read; empty: all. In others Drydock may
+	// lack the right to read pods.
 	Namespaces []string
 }
 
@@ -24,8 +25,9 @@ func (p Pods) Carrier(ctx context.Context, _, name string) (string, error) {
 	return p.Hosts(ctx, remediations.PodNamed(name))
 }
 
-// Hosts says which node hosts the pod; empty: none does yet, there is no such pod, or no pod of its namespace is read. A missing
-// right in a namespace that is read is an error: the alert is usable, and lost if nobody sends it again.
+// Hosts returns the node of the pod. It returns an empty name if the pod has no node yet, there is
+// no such pod, or its namespace is not read. A missing right in a namespace that is read is an
+// error: the alert is usable, and lost if it is not sent again.
 func (p Pods) Hosts(ctx context.Context, pod remediations.Pod) (string, error) {
 	if len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, pod.Namespace) {
 		return "", nil

@@ -21,46 +21,50 @@ const (
 	ResultUnchanged = "unchanged"
 	ResultNodeFull  = "node_full"
 	ResultSelfTest  = "self_test"
-	// ResultNotInCharge is an alert that another Drydock, which is in charge of the cluster, is to write.
+	// ResultNotInCharge is an alert that another Drydock writes, because that one is in charge of
+	// the cluster.
 	ResultNotInCharge = "not_in_charge"
 )
 
-// Inbox writes received alerts on their Nodes. Every replica has one; two that write the same alert write the same key.
+// Inbox writes received alerts on their Nodes. Every replica has one; two that write the same alert
+// write the same key.
 type Inbox struct {
 	Config *remediations.Config
-	// Patch writes annotations on the Node if it still is the one of that UID, or takes them to be written soon, as Queue.Put
-	// does; a nil value removes the key.
+	// Patch writes annotations on the Node if its UID is still the same, or queues them to be
+	// written soon, as Queue.Put does; a nil value removes the key.
 	Patch func(ctx context.Context, n *corev1.Node, annotations map[string]*string) error
-	// Charge says why this installation is not in charge of the cluster, so that it writes nothing, and whether another one is; empty:
-	// this one is. Nil: there is no other.
+	// Charge returns why this installation is not in charge of the cluster, so that it writes
+	// nothing, and whether another one is. Empty: this one is in charge. Nil: there is no other.
 	Charge func() (why string, another bool)
-	// Waiting says what will be under that key when all that was taken is written; nil: nothing waits.
+	// Waiting returns the key's value after everything in the queue is written; a nil value: the
+	// key will be gone. ok is false if nothing waits for it. May be nil: nothing waits.
 	Waiting func(n *corev1.Node, key string) (value *string, ok bool)
-	// Node looks a Node up in the cache by its exact name; nil: there is none.
+	// Node looks a Node up in the cache by its exact name; nil: there is no such Node.
 	Node func(name string) *corev1.Node
-	// Carriers say on which node an alert belongs that is about something else than a node, by the kind of that. One that is not
-	// among them is nowhere: it is not configured.
+	// Carriers find the node for an alert whose target is not a node, by the target's kind. A kind
+	// without a carrier is not configured, so its alerts have no node.
 	Carriers map[remediations.Kind]Carrier
 	Now      func() time.Time
-	// Room counts what the cache does not show yet; nil: nothing does, and one post may overfill a Node.
+	// Room counts alerts that the cache does not show yet; nil: no count, and one post may overfill
+	// a Node.
 	Room *Room
-	// Expected is told that a firing alert is about to be written. It must not block. Nil: nobody is told.
+	// Expected is called before a firing alert is written. It must not block. May be nil.
 	Expected func()
-	// Ended is told that an alert is over whose repair is in flight. It must not block. Nil: nobody is told.
+	// Ended is called when an alert ends whose repair is in flight. It must not block. May be nil.
 	Ended func()
-	// Full is told the node that had no room for one more alert.
+	// Full is called with the node that had no room for one more alert. May be nil.
 	Full func(node string)
-	// Arrived is told each time that the self-test's alert arrived. It must not block.
+	// Arrived is called each time that the self-test's alert arrives. It must not block.
 	Arrived func()
 	Log     logr.Logger
 }
 
-// Carrier says on which node the alert with that key, about the target of that name, belongs; empty: on none, or there is no such
-// target.
+// Carrier returns the node for the alert with that key, about the target of that name. It returns
+// an empty name if there is no such target, or no node for it.
 type Carrier func(ctx context.Context, key, name string) (node string, err error)
 
-// Record takes an alert for its Node. An alert that cannot be used is a result, not an error; an error means that a usable
-// one was neither written nor queued before ctx ended.
+// Record accepts an alert for its Node. An alert that cannot be used is a result, not an error. An
+// error means that a usable alert was neither written nor queued before ctx ended.
 func (i Inbox) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (string, error) {
 	result, err := i.record(ctx, labels, status, startsAt)
 	if log := i.Log.V(1); log.Enabled() {
@@ -74,12 +78,12 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 		if i.Arrived != nil {
 			i.Arrived()
 		}
-		return ResultSelfTest, nil // about no node, whatever labels it has
+		return ResultSelfTest, nil // not about a node, whatever labels it has
 	}
 	switch why, another := i.lacksCharge(); {
 	case another:
 		return ResultNotInCharge, nil
-	case why != "": // a first leader is elected in a moment, and the alert is posted again
+	case why != "": // a first leader will be elected in a moment, and the alert is posted again
 		return "", fmt.Errorf("this Drydock is not in charge of the cluster yet: %s", why)
 	}
 	route, why := routing.Of(i.Config, labels, i.Node)
@@ -111,7 +115,7 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 	case known && err == nil && old.Same(a):
 		return ResultUnchanged, nil
 	case !known && status == remediations.StatusResolved:
-		return ResultUnchanged, nil // the end of something that nobody acts upon is no news
+		return ResultUnchanged, nil // Drydock does not act on this alert, so its end changes nothing
 	case known && err == nil && lateEnd(a, old):
 		return ResultUnchanged, nil
 	}
@@ -119,8 +123,8 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 		a = a.SeenSince(old)
 	}
 	if status == remediations.StatusResolved && i.Config.Registry.Ends(n, a.Fingerprint) {
-		// The repair asks Alertmanager itself, and takes the alert off with its own end: one write less, on whichever replica
-		// this is. Where another one leads, its next poll sees it.
+		// The repair queries Alertmanager itself, and removes the alert when the repair ends. That
+		// saves one write, on any replica. If another replica leads, its next poll sees the end.
 		if i.Ended != nil {
 			i.Ended()
 		}
@@ -139,7 +143,7 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 	err = i.Patch(ctx, n, writing(a, drop))
 	switch {
 	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrConflict):
-		return string(remediations.MisrouteUnknownNode), nil // deleted, or another Node of that name by now
+		return string(remediations.MisrouteUnknownNode), nil // deleted, or replaced by another Node of that name
 	case err != nil:
 		return "", err
 	}
@@ -154,14 +158,15 @@ func (i Inbox) lacksCharge() (why string, another bool) {
 	return i.Charge()
 }
 
-// lateEnd says that a is the end of an earlier episode of the alert than the one that fires by old. A slow replica of Alertmanager
-// delivers it when the alert has begun to fire again.
+// lateEnd reports that a is the end of an earlier episode of the alert than the firing one in old.
+// A slow replica of Alertmanager delivers such an end after the alert has begun to fire again.
 func lateEnd(a, old remediations.Alert) bool {
 	return a.Status == remediations.StatusResolved && old.Status == remediations.StatusFiring && a.StartsAt.Before(old.StartsAt)
 }
 
-// writing are the annotations that put the alert on its Node, and take off what must make room for it. They are bound to the
-// Node's UID, not to its version: one key an alert, so writers never overwrite each other.
+// writing returns the annotations that put the alert on its Node, and remove those that must make
+// room for it. They are bound to the Node's UID, not to its version: each alert has its own key, so
+// writers never overwrite each other.
 func writing(a remediations.Alert, drop []string) map[string]*string {
 	encoded := a.Encode()
 	annotations := map[string]*string{a.Key(): &encoded}
@@ -171,8 +176,9 @@ func writing(a remediations.Alert, drop []string) map[string]*string {
 	return annotations
 }
 
-// Adopting takes alerts that no post has brought, as engine.Options.Adopt: where the Node has room, and the offer to write them is
-// taken, as by Queue.Offer.
+// Adopting returns a function that queues alerts which no post has brought, for
+// engine.Options.Adopt. It needs room on the Node, and an offer that accepts the write, for example
+// Queue.Offer.
 func (i Inbox) Adopting(offer func(n *corev1.Node, annotations map[string]*string) (taken bool, err error)) func(n *corev1.Node, a remediations.Alert) bool {
 	return func(n *corev1.Node, a remediations.Alert) bool {
 		if why, _ := i.lacksCharge(); why != "" {
@@ -187,7 +193,8 @@ func (i Inbox) Adopting(offer func(n *corev1.Node, annotations map[string]*strin
 	}
 }
 
-// there is what the Node has under the key, or will have as soon as all that waits for it is written.
+// there returns the Node's value under the key, or the value that it will have after everything
+// that waits for it is written.
 func (i Inbox) there(n *corev1.Node, key string) (value string, known bool) {
 	if i.Waiting != nil {
 		if waits, ok := i.Waiting(n, key); ok {

@@ -21,7 +21,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten: the repair asks Alertmanager itself, and is told to do so at once.
+// TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten: the repair polls Alertmanager itself, and
+// is made to do so at once.
 func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 	const name = "n1"
 	fingerprint := remediations.Fingerprint(about(name))
@@ -74,7 +75,8 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestAnAlertAboutAnyKindIsWhereItsCarrierSays, also one of a kind that a test adds to the list; without a carrier it is nowhere.
+// TestAnAlertAboutAnyKindIsWhereItsCarrierSays, also for a kind that a test adds to the list;
+// without a carrier the alert has no node.
 func TestAnAlertAboutAnyKindIsWhereItsCarrierSays(t *testing.T) {
 	const volume remediations.Kind = "volume"
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
@@ -118,7 +120,8 @@ func TestAnAlertAboutAnyKindIsWhereItsCarrierSays(t *testing.T) {
 	require.Equal(t, "no_target", record("vol-7"), "control")
 }
 
-// TestOnePostFillsNoNodeBeyondItsLimit: all its alerts look at the Node as the cache has it, which is as it was before.
+// TestOnePostFillsNoNodeBeyondItsLimit: all its alerts are checked against the Node in the cache,
+// which still has its old state.
 func TestOnePostFillsNoNodeBeyondItsLimit(t *testing.T) {
 	const posted = 200
 	for name, c := range map[string]struct {
@@ -148,7 +151,8 @@ func TestOnePostFillsNoNodeBeyondItsLimit(t *testing.T) {
 			require.NoError(t, all.Wait())
 			require.Len(t, remediations.AlertsOn(stored().Annotations), c.most)
 
-			// The cache has caught up: what it shows counts, and what it does not show any more gives its place back.
+			// The cache has caught up: the alerts that it shows count, and those that it no longer
+			// shows free their places.
 			cached = stored().DeepCopy()
 			for k := range cached.Annotations {
 				delete(cached.Annotations, k)
@@ -162,8 +166,8 @@ func TestOnePostFillsNoNodeBeyondItsLimit(t *testing.T) {
 	}
 }
 
-// TestAPodOutsideTheProvidersNamespacesIsUnknown, and not an error that its sender would repeat: the chart's rights are bound in
-// the providers' namespaces alone.
+// TestAPodOutsideTheProvidersNamespacesIsUnknown, and not an error that makes the sender try again:
+// the chart's rights are limited to the providers' namespaces.
 func TestAPodOutsideTheProvidersNamespacesIsUnknown(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
 	pod := func(namespace string) *corev1.Pod {
@@ -194,8 +198,9 @@ func TestAPodOutsideTheProvidersNamespacesIsUnknown(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(err), "a right is missing where the provider takes every namespace: %v", err)
 }
 
-// TestTheEndOfAnEarlierEpisodeIsNoNews: a slow replica of Alertmanager delivers it when the alert fires again already. Else the alert
-// would be seen anew, and what a person cancelled would begin again.
+// TestTheEndOfAnEarlierEpisodeIsNoNews: a slow replica of Alertmanager delivers it when the alert
+// fires again already. Otherwise the alert would count as new, and a repair that a person cancelled
+// would begin again.
 func TestTheEndOfAnEarlierEpisodeIsNoNews(t *testing.T) {
 	first := time.Unix(1700000000, 0).UTC()
 	second := first.Add(10 * time.Minute)

@@ -22,7 +22,7 @@ import (
 // Journal writes on Nodes: one PATCH a change, checked against the version that was read.
 type Journal struct {
 	Client kubernetes.Interface
-	// Keep is that of Fleet.
+	// Keep is Fleet's Keep.
 	Keep []string
 }
 
@@ -69,8 +69,9 @@ func patchNode(ctx context.Context, client kubernetes.Interface, name string, p 
 	return written, nil
 }
 
-// unwritten adds engine.ErrUnwritten where the API server's answer is that it did nothing: a policy, a webhook, a limit of size or a
-// missing right stands against it, or it has no time.
+// unwritten adds engine.ErrUnwritten if the API server's answer means that it wrote nothing: a
+// policy, a webhook, a limit of size or a missing right forbids the write, or the API server has no
+// time.
 func unwritten(err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Code < http.StatusBadRequest || status.Status().Code >= http.StatusInternalServerError {
@@ -79,7 +80,7 @@ func unwritten(err error) error {
 	return fmt.Errorf("%w: %w", engine.ErrUnwritten, err)
 }
 
-// OwnsCordon says whether Drydock is an owner of the Node's spec.unschedulable.
+// OwnsCordon reports whether Drydock is an owner of the Node's spec.unschedulable.
 func (j Journal) OwnsCordon(ctx context.Context, node string) (bool, error) {
 	n, err := j.managed(ctx, node)
 	if err != nil {
@@ -88,7 +89,7 @@ func (j Journal) OwnsCordon(ctx context.Context, node string) (bool, error) {
 	return owners.Cordon(n)
 }
 
-// OwnsAnnotations says which of the annotations Drydock alone owns.
+// OwnsAnnotations returns those of the annotations that Drydock alone owns.
 func (j Journal) OwnsAnnotations(ctx context.Context, node string, keys []string) (owned []string, err error) {
 	n, err := j.managed(ctx, node)
 	if err != nil {
@@ -106,9 +107,10 @@ func (j Journal) OwnsAnnotations(ctx context.Context, node string, keys []string
 	return owned, nil
 }
 
-// SetBy says which field manager owns an annotation of the Node, and when that manager last changed the Node; of several
-// owners, the one that changed the Node last. The API server takes a manager's name from the request: the name tells the
-// program and proves no person.
+// SetBy returns the field manager that owns an annotation of the Node, and when that manager last
+// changed the Node. Of several owners it returns the last one that changed the Node. The API server
+// takes a manager's name from the request: the name shows the program and does not prove the
+// person.
 func (j Journal) SetBy(ctx context.Context, node, annotation string) (manager string, at time.Time, err error) {
 	n, err := j.managed(ctx, node)
 	if err != nil {

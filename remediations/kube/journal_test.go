@@ -17,7 +17,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// TestAWriteOnANodeThatIsRefusedForSure is told from one that may have been done, and from one that somebody else was faster with.
+// TestAWriteOnANodeThatIsRefusedForSure is distinguished from a write that may have been done, and
+// from one after another client's change.
 func TestAWriteOnANodeThatIsRefusedForSure(t *testing.T) {
 	nodes := schema.GroupResource{Resource: "nodes"}
 	for name, c := range map[string]struct {

@@ -102,7 +102,8 @@ func TestACordonIsOwnedByWhoeverSetItLast(t *testing.T) {
 	require.False(t, owns(), "a person uncordoned it and cordoned it again")
 }
 
-// TestAnAnnouncementIsOwnedByWhoeverSetItLast, and is not Drydock's alone where somebody else applied it as well.
+// TestAnAnnouncementIsOwnedByWhoeverSetItLast, and is not Drydock's alone if another client applied
+// it as well.
 func TestAnAnnouncementIsOwnedByWhoeverSetItLast(t *testing.T) {
 	client := lab.Shared(t).Client()
 	j := kube.Journal{Client: client}
@@ -197,7 +198,7 @@ func TestLeasesAreReadOneByOneAndAllAtOnce(t *testing.T) {
 	require.Error(t, err, "a lease that could not be read is not one that does not exist")
 }
 
-// atOnce writes when it is asked to, as Inbox.Patch.
+// atOnce writes immediately, as Inbox.Patch.
 func atOnce(client kubernetes.Interface) func(context.Context, *corev1.Node, map[string]*string) error {
 	return func(ctx context.Context, n *corev1.Node, annotations map[string]*string) error {
 		if _, stored := client.(*fake.Clientset); !stored {
@@ -211,7 +212,7 @@ func atOnce(client kubernetes.Interface) func(context.Context, *corev1.Node, map
 	}
 }
 
-// inbox is one over the lab, with the Node as it is, not as a cache has it.
+// inbox is an Inbox over the lab, with the Node as it is, not as a cache has it.
 func inbox(t *testing.T, client kubernetes.Interface) kube.Inbox {
 	t.Helper()
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
@@ -263,7 +264,7 @@ func TestAnAlertIsOnItsNodeWhenItIsAccepted(t *testing.T) {
 	require.Equal(t, "no_policy", record(other, "firing"))
 }
 
-// podInbox takes alerts about pods' sidecars as well.
+// podInbox accepts alerts about pods' sidecars as well.
 func podInbox(t *testing.T) kube.Inbox {
 	t.Helper()
 	return podInboxOf(t, lab.Shared(t).Client())
@@ -290,7 +291,7 @@ func aboutPod(name string) map[string]string {
 	}
 }
 
-// createPod makes a pod that nothing runs; node may be empty: nobody has taken it yet.
+// createPod makes a pod that nothing runs; node may be empty: the pod is not scheduled yet.
 func createPod(t *testing.T, name, node string) {
 	t.Helper()
 	pods, accounts := lab.Shared(t).Client().CoreV1().Pods("default"), lab.Shared(t).Client().CoreV1().ServiceAccounts("default")
@@ -305,7 +306,7 @@ func createPod(t *testing.T, name, node string) {
 	})
 }
 
-// TestAPodsAlertIsOnTheNodeThatHostsIt, whatever the alert's own labels say of a node.
+// TestAPodsAlertIsOnTheNodeThatHostsIt, whatever node the alert's own labels name.
 func TestAPodsAlertIsOnTheNodeThatHostsIt(t *testing.T) {
 	in, began := podInbox(t), time.Now().Add(-time.Minute)
 	createPod(t, "inbox-0", "node-9")
@@ -340,12 +341,14 @@ func TestAPodsAlertIsOnTheNodeThatHostsIt(t *testing.T) {
 	elsewhere["namespace"] = "a/b"
 	require.Equal(t, "no_target", record(elsewhere, "firing"))
 
-	// Where no provider of sidecars is configured, nobody may look at pods: the alert is no policy's.
+	// If no provider of sidecars is configured, Drydock may not read pods: no policy takes the
+	// alert.
 	in.Carriers, in.Config.SidecarProviders = nil, nil
 	require.Equal(t, "no_policy", record(aboutPod("inbox-0"), "firing"))
 }
 
-// TestAPodThatNobodyCanLookUpIsAnError: the caller hears of it, as of a write that failed, and comes again.
+// TestAPodThatNobodyCanLookUpIsAnError: the caller gets the error, as after a failed write, and
+// sends the alert again.
 func TestAPodThatNobodyCanLookUpIsAnError(t *testing.T) {
 	in := podInbox(t)
 	gone := errors.New("the API server does not answer")
@@ -362,7 +365,8 @@ func TestAPodThatNobodyCanLookUpIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "which node hosts pod default/inbox-9")
 }
 
-// TestALocationsAlertIsOnTheNodeThatLeadsIt, or on the one whose repair of the leader is under way.
+// TestALocationsAlertIsOnTheNodeThatLeadsIt, or on the node that has a running repair of the
+// leader.
 func TestALocationsAlertIsOnTheNodeThatLeadsIt(t *testing.T) {
 	in, began := inbox(t, lab.Shared(t).Client()), time.Now().Add(-time.Minute)
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "mesh-leader-degraded")
@@ -411,7 +415,8 @@ func locationRecord(phase string) string {
 		`"began":"2026-01-01T00:00:00Z","since":"2026-01-01T00:00:00Z","deadline":"2026-01-02T00:00:00Z"}`, phase)
 }
 
-// TestTheCarrierIsWhoseRepairIsUnderWay: an exhausted one waits for a person, and whoever leads has the alert.
+// TestTheCarrierIsWhoseRepairIsUnderWay: an exhausted repair waits for a person, and the present
+// leader has the alert.
 func TestTheCarrierIsWhoseRepairIsUnderWay(t *testing.T) {
 	key := remediations.AlertPrefix + "9f2c0e5b6d1a4c33"
 	for name, c := range map[string]struct {
@@ -453,7 +458,8 @@ func TestANodeThatIsFullRefusesOneMoreAndSaysSo(t *testing.T) {
 	require.Len(t, remediations.AlertsOn(node(t, "node-4").Annotations), remediations.MaxAlertsPerNode)
 }
 
-// TestAWriteIsTriedAgainUntilTheAPIServerAnswers: the alert was taken, and is written when the API server is back.
+// TestAWriteIsTriedAgainUntilTheAPIServerAnswers: the alert was accepted, and is written when the
+// API server is back.
 func TestAWriteIsTriedAgainUntilTheAPIServerAnswers(t *testing.T) {
 	l := lab.Shared(t)
 	proxy, err := l.NewProxy()
@@ -510,7 +516,8 @@ func TestTrimKeepsWhatDecisionsRestOn(t *testing.T) {
 	require.NotNil(t, remediations.ReadyCondition(small))
 }
 
-// TestTrimKeepsWhatKilosElectionRestsOn: neither more of Kilo's annotations than remediations/providers/kilo/election reads, nor fewer.
+// TestTrimKeepsWhatKilosElectionRestsOn: exactly those of Kilo's annotations that
+// remediations/providers/kilo/election reads.
 func TestTrimKeepsWhatKilosElectionRestsOn(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{"kilo.squat.ai/discovered-endpoints": "{}"}}, Spec: corev1.NodeSpec{PodCIDR: "10.42.0.0/24"}}
 	want := map[string]string{}

@@ -10,11 +10,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// LeanNode is a Node that is read from protobuf without its images and managed fields. They are most of a Node, Trim keeps nothing of
-// them, and to read them is most of what a watch of Nodes costs. LeanTransform makes it a Node.
+// LeanNode is a Node that is read from protobuf without its images and managed fields. They are
+// most of a Node, Trim keeps nothing of them, and reading them is most of the cost of a watch of
+// Nodes. LeanTransform turns it into a Node.
 type LeanNode struct{ corev1.Node }
 
-// LeanNodeList is a list of them.
+// LeanNodeList is a list of LeanNodes.
 type LeanNodeList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -31,7 +32,7 @@ const (
 	images                  = 8    // of NodeStatus
 )
 
-// LeanScheme knows Nodes as LeanNodes, and no other kind.
+// LeanScheme reads Nodes as LeanNodes, and knows no other kind.
 func LeanScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	s.AddKnownTypeWithName(corev1.SchemeGroupVersion.WithKind("Node"), &LeanNode{})
@@ -76,7 +77,8 @@ func (n *LeanNode) Unmarshal(data []byte) error {
 	return n.Node.Unmarshal(lean)
 }
 
-// without appends the field of that number to out, a message, but for one of its own fields.
+// without appends the field of that number, which is a message, to out, without one of the
+// message's own fields.
 func without(left, number protowire.Number, message []byte, out *[]byte) error {
 	kept := 0
 	if err := eachField(message, func(n protowire.Number, field, _ []byte) error {
@@ -96,7 +98,8 @@ func without(left, number protowire.Number, message []byte, out *[]byte) error {
 	})
 }
 
-// eachField gives the fields of a message, each whole and, where it is one of bytes, what it holds.
+// eachField passes each field of a message to take: the whole field and, if it contains bytes, its
+// content.
 func eachField(message []byte, take func(number protowire.Number, field, held []byte) error) error {
 	for len(message) > 0 {
 		number, kind, tag := protowire.ConsumeTag(message)

@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// fullNode has something in each field that a decision rests on, and in those around what is left out.
+// fullNode has a value in each field that a decision uses, and in the fields around those that are
+// left out.
 func fullNode() *corev1.Node {
 	n := heavyNode()
 	for i := range n.ManagedFields {
@@ -28,7 +29,8 @@ func fullNode() *corev1.Node {
 	return n
 }
 
-// TestALeanNodeIsTheNodeButForWhatIsLeftOut, in protobuf and in JSON, in an event of a watch and in a list.
+// TestALeanNodeIsTheNodeButForWhatIsLeftOut, in protobuf and in JSON, in an event of a watch and in
+// a list.
 func TestALeanNodeIsTheNodeButForWhatIsLeftOut(t *testing.T) {
 	whole := fullNode()
 	lean := whole.DeepCopy()
@@ -80,7 +82,7 @@ func TestALeanNodeIsTheNodeButForWhatIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestALeanNodeThatIsCutOffIsNoNode: no part of a message counts as the whole.
+// TestALeanNodeThatIsCutOffIsNoNode: a part of a message does not count as the whole.
 func TestALeanNodeThatIsCutOffIsNoNode(t *testing.T) {
 	data, err := fullNode().Marshal()
 	require.NoError(t, err)
@@ -96,7 +98,7 @@ func TestALeanNodeThatIsCutOffIsNoNode(t *testing.T) {
 	require.Positive(t, cut)
 }
 
-// BenchmarkDecode is what each of a kubelet's status updates costs to read.
+// BenchmarkDecode is the cost of reading each of a kubelet's status updates.
 func BenchmarkDecode(b *testing.B) {
 	data, err := fullNode().Marshal()
 	require.NoError(b, err)

@@ -15,7 +15,7 @@ import (
 type LedgerStore struct {
 	Client          kubernetes.Interface
 	Namespace, Name string
-	// Version is that of Drydock, for people and the plugin.
+	// Version is Drydock's version, for people and the plugin.
 	Version string
 }
 

@@ -11,7 +11,8 @@ const meshSeen = election.LastSeenKey
 
 func ofMesh(key string) bool { return slices.Contains(election.Keys, key) }
 
-// sameButSeen says that the annotations tell the same, whenever the node's Kilo agent wrote.
+// sameButSeen reports that the annotations are equal, apart from when the node's Kilo agent last
+// wrote.
 func sameButSeen(a, b map[string]string) bool {
 	counted := func(m map[string]string) int {
 		if _, seen := m[meshSeen]; seen {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Noticing notes each change of a Node, and then tells of those that could change a decision.
+// Noticing notes each change of a Node, and calls notice for those that could change a decision.
 func Noticing(changes *Changes, notice func()) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { changes.add(o); notice() },

@@ -16,14 +16,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// GeneratedKey is the annotation of a Secret whose value Drydock generated. The chart reads it: without this annotation the value is one
-// that an older chart generated, and the chart must name it at each upgrade, because Helm would otherwise remove it.
+// GeneratedKey is the annotation of a Secret whose value Drydock generated. The chart reads it.
+// Without this annotation an older chart generated the value, and the chart must name it at each
+// upgrade, because Helm would otherwise remove it.
 const GeneratedKey = "drydock.dev/generated"
 
 const (
 	// ownSecretEvery is how often the Secret is read, so that a value that was removed is written back.
 	ownSecretEvery = time.Minute
-	// ownSecretAgain is when a failed attempt is repeated.
+	// ownSecretAgain is the wait before a failed attempt is repeated.
 	ownSecretAgain = 2 * time.Second
 	// ownSecretTimeout bounds one attempt.
 	ownSecretTimeout = 5 * time.Second
@@ -31,9 +32,9 @@ const (
 	ownSecretBytes = 32
 )
 
-// OwnSecret is a value that Drydock generates in a Secret that exists already, like the webhook's certificate. All replicas do the same: the
-// API server takes the first write, and the others take that value. A value that is in the Secret is never changed. It is a
-// manager.Runnable.
+// OwnSecret is a value that Drydock generates in a Secret that exists already, like the webhook's
+// certificate. All replicas do the same: the API server accepts the first write, and the others use
+// that value. A value that is in the Secret is never changed. OwnSecret is a manager.Runnable.
 type OwnSecret struct {
 	client kubernetes.Interface
 	secret types.NamespacedName
@@ -50,14 +51,14 @@ func NewOwnSecret(client kubernetes.Interface, secret types.NamespacedName, key 
 	return &OwnSecret{client: client, secret: secret, key: key, clock: c, log: log}
 }
 
-// Value is what was last read or written; empty: nothing yet.
+// Value returns the value that was last read or written; empty: nothing yet.
 func (s *OwnSecret) Value() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.value
 }
 
-// NeedLeaderElection says no: each replica needs the value.
+// NeedLeaderElection returns false: each replica needs the value.
 func (*OwnSecret) NeedLeaderElection() bool { return false }
 
 // Start keeps the value until ctx ends.
@@ -83,7 +84,8 @@ func (s *OwnSecret) Start(ctx context.Context) error {
 	}
 }
 
-// keep reads the value, or writes one where there is none: the one that this process knows, else a new one.
+// keep reads the value, or writes one if there is none: the one that this process knows, else a new
+// one.
 func (s *OwnSecret) keep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ownSecretTimeout)
 	defer cancel()
@@ -115,9 +117,9 @@ func (s *OwnSecret) keep(ctx context.Context) error {
 	return nil
 }
 
-// generate gives a value of 256 random bits, in letters that a header and a file take.
+// generate returns a value of 256 random bits, in characters that are valid in a header and a file.
 func generate() string {
 	var b [ownSecretBytes]byte
-	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
+	_, _ = rand.Read(b[:]) // never returns an error: on failure the program ends
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }

@@ -26,7 +26,7 @@ import (
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// safe is a Secret without data, as the chart makes it, and the replicas that keep its value.
+// safe is a Secret without data, as the chart makes it, with the replicas that keep its value.
 type safe struct {
 	cluster *fake.Clientset
 	writes  atomic.Int64
@@ -48,7 +48,7 @@ func newSafe(t *testing.T, data map[string][]byte) *safe {
 	return s
 }
 
-// replica starts one, and ends it with the test.
+// replica starts one, and stops it with the test.
 func (s *safe) replica(t *testing.T) *kube.OwnSecret {
 	t.Helper()
 	own := kube.NewOwnSecret(s.cluster, types.NamespacedName{Namespace: "drydock", Name: "token"}, "token", clock.RealClock{}, logr.Discard())
@@ -76,7 +76,8 @@ func (s *safe) put(t *testing.T, data map[string][]byte) {
 	require.NoError(t, s.cluster.Tracker().Update(secrets, secret, "drydock"))
 }
 
-// TestAnEmptySecretGetsAValueOfItsOwn: a long one, another one for each Secret, and with the mark by which the chart knows it.
+// TestAnEmptySecretGetsAValueOfItsOwn: a long one, another one for each Secret, and with the
+// annotation that the chart reads.
 func TestAnEmptySecretGetsAValueOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, other := newSafe(t, nil), newSafe(t, nil)
@@ -89,7 +90,8 @@ func TestAnEmptySecretGetsAValueOfItsOwn(t *testing.T) {
 	})
 }
 
-// TestAValueThatIsThereIsKept, also when a person writes another one later; the control is the empty Secret above.
+// TestAValueThatIsThereIsKept, also when a person writes another one later; the control is the
+// empty Secret above.
 func TestAValueThatIsThereIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSafe(t, map[string][]byte{"token": []byte("of-helm\n"), "other": []byte("o")})
@@ -105,7 +107,8 @@ func TestAValueThatIsThereIsKept(t *testing.T) {
 	})
 }
 
-// TestAValueThatIsRemovedIsWrittenBack as it was: a sync that replaces the Secret by the rendered one must not cut Alertmanager off.
+// TestAValueThatIsRemovedIsWrittenBack unchanged: a sync that replaces the Secret with the rendered
+// one must not cut Alertmanager off.
 func TestAValueThatIsRemovedIsWrittenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSafe(t, nil)
@@ -120,7 +123,8 @@ func TestAValueThatIsRemovedIsWrittenBack(t *testing.T) {
 	})
 }
 
-// TestTwoReplicasAgree: the API server takes one of two writes at once, and the loser takes the winner's value.
+// TestTwoReplicasAgree: the API server accepts one of two simultaneous writes, and the loser uses
+// the winner's value.
 func TestTwoReplicasAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSafe(t, nil)

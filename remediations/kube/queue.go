@@ -27,31 +27,34 @@ import (
 )
 
 const (
-	// maxQueued bounds the alerts that were accepted and are not on their Nodes yet, about 1.5 KB each, at most 6: one for
-	// every node of 5,000, and more. A process that dies loses them, and the leader's poll of Alertmanager queues those that are
-	// still active.
+	// maxQueued bounds the alerts that were accepted and are not on their Nodes yet, about 1.5 KB
+	// each, at most 6: more than one for every node of 5,000. If the process dies they are lost.
+	// The leader's poll of Alertmanager then queues those that are still active.
 	maxQueued = 8192
-	// writesAtOnce is as many as keep an API server busy. More would only wait there, ahead of a repair's own writes and of
-	// the leader's Lease.
+	// writesAtOnce is as many as keep an API server busy. More would only wait there, ahead of a
+	// repair's own writes and of the leader's Lease.
 	writesAtOnce = 16
-	// againFirst is how soon a write that failed is tried again, againLongest how late while it fails on.
+	// againFirst is the wait before a failed write is tried again, againLongest the longest wait
+	// while it still fails.
 	againFirst   = time.Second
 	againLongest = 30 * time.Second
-	// drainFor is how long the queue is written on when the process stops.
+	// drainFor is how long the queue is still written when the process stops.
 	drainFor = 6 * time.Second
 )
 
-// ErrQueueFull: the alert must come again.
+// ErrQueueFull: the sender must send the alert again.
 var ErrQueueFull = errors.New("the queue of alerts that wait to be written on their Nodes is full")
 
-// errStopping: the alert must come again, to another process.
+// errStopping: the sender must send the alert again, to another process.
 var errStopping = errors.New("this Drydock is stopping, and takes no more alerts")
 
-// AnnotationWriter writes annotations on the Node of that name if its UID is that one; a nil value removes the key.
+// AnnotationWriter writes annotations on the Node of that name if its UID matches; a nil value
+// removes the key.
 type AnnotationWriter func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error
 
-// WriteAnnotations makes one that writes through the client, which must be a real one. The write is bound to the Node's UID and
-// not to its version: each alert has a key of its own, so that no writer overwrites another one's.
+// WriteAnnotations returns a writer that uses the client, which must be a real one. The write is
+// bound to the Node's UID and not to its version: each alert has a key of its own, so that no
+// writer overwrites another one's.
 func WriteAnnotations(client kubernetes.Interface) AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
 		body, err := json.Marshal(nodePatch{Metadata: patchMeta{UID: uid, Annotations: annotations}})
@@ -68,12 +71,14 @@ func WriteAnnotations(client kubernetes.Interface) AnnotationWriter {
 	}
 }
 
-// metadataOnly asks for an answer without the Node's status, most of which is images. Nobody reads the answer, and in a storm
-// thousands are sent. An API server that cannot do that sends the whole Node.
+// metadataOnly requests an answer without the Node's status, which is mostly images. The answer is
+// not used, and in a storm thousands are sent. An API server that does not support this sends the
+// whole Node.
 const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// Queue has the alerts that were accepted and are not on their Nodes yet. All that waits for one Node is one write, of the
-// newest state of each alert. It is safe for concurrent use, and a manager.Runnable.
+// Queue holds the alerts that were accepted and are not on their Nodes yet. All that waits for one
+// Node becomes one write, with the newest state of each alert. It is safe for concurrent use, and a
+// manager.Runnable.
 type Queue struct {
 	write  AnnotationWriter
 	clock  clock.WithDelayedExecution
@@ -88,15 +93,15 @@ type Queue struct {
 	stop  chan struct{}
 }
 
-// nodeKey is one Node, and no other of that name.
+// nodeKey identifies one Node, and no other Node of that name.
 type nodeKey struct {
 	name string
 	uid  types.UID
 }
 
-// queued is what is to be written on one Node. A nil value removes the key.
+// queued is what waits to be written on one Node. A nil value removes the key.
 type queued struct {
-	// waiting has alerts places, writing held places.
+	// waiting has alerts' places, writing the places that are held during a write.
 	waiting, writing map[string]*string
 	// alerts are the keys of waiting that have a place.
 	alerts map[string]bool
@@ -127,8 +132,9 @@ func NewQueue(write AnnotationWriter, c clock.WithDelayedExecution, reg promethe
 	return q, nil
 }
 
-// Put takes the annotations of one alert: its value under its key, and what must go to make room for it on the Node. It waits
-// for a place in the queue until ctx ends. It is the Patch of an Inbox.
+// Put queues the annotations of one alert: its value under its key, and the keys that must go to
+// make room on the Node. It waits for a place in the queue until ctx ends. It is the Patch of an
+// Inbox.
 func (q *Queue) Put(ctx context.Context, n *corev1.Node, annotations map[string]*string) error {
 	if taken, err := q.Offer(n, annotations); taken || err != nil {
 		return err
@@ -145,7 +151,7 @@ func (q *Queue) Put(ctx context.Context, n *corev1.Node, annotations map[string]
 	return nil
 }
 
-// Offer is Put for who does not wait; false: the queue is full.
+// Offer is Put without the wait; false: the queue is full.
 func (q *Queue) Offer(n *corev1.Node, annotations map[string]*string) (taken bool, err error) {
 	select {
 	case <-q.stop:
@@ -154,7 +160,7 @@ func (q *Queue) Offer(n *corev1.Node, annotations map[string]*string) (taken boo
 	}
 	of, key := nodeKey{n.Name, n.UID}, alertIn(annotations)
 	if q.merge(of, key, annotations, false) {
-		return true, nil // a newer state of an alert that waits takes no room
+		return true, nil // a newer state of an alert that waits needs no room
 	}
 	select {
 	case q.places <- struct{}{}:
@@ -164,7 +170,7 @@ func (q *Queue) Offer(n *corev1.Node, annotations map[string]*string) (taken boo
 	return q.merge(of, key, annotations, true), nil
 }
 
-// alertIn is the key of the one alert that is written.
+// alertIn returns the key of the alert among the annotations.
 func alertIn(annotations map[string]*string) (key string) {
 	for k, v := range annotations {
 		if v != nil {
@@ -174,7 +180,8 @@ func alertIn(annotations map[string]*string) (key string) {
 	return key
 }
 
-// merge adds to what waits for the Node; false: the alert needs a place, and has none.
+// merge adds the annotations to those that wait for the Node; false: the alert needs a place, and
+// has none.
 func (q *Queue) merge(of nodeKey, key string, annotations map[string]*string, placed bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -199,7 +206,8 @@ func (q *Queue) merge(of nodeKey, key string, annotations map[string]*string, pl
 	return true
 }
 
-// Waiting says what will be on the Node under that key, if that is still to be written; nil: the key will be gone.
+// Waiting returns the key's value after the queue is written, if a write of the key waits; nil: the
+// key will be gone.
 func (q *Queue) Waiting(n *corev1.Node, key string) (value *string, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -213,10 +221,11 @@ func (q *Queue) Waiting(n *corev1.Node, key string) (value *string, ok bool) {
 	return value, ok
 }
 
-// NeedLeaderElection says no: every replica receives.
+// NeedLeaderElection returns false: every replica receives alerts.
 func (q *Queue) NeedLeaderElection() bool { return false }
 
-// Start writes until ctx ends, and then for a while what is left. From then on nothing is taken any more.
+// Start writes until ctx ends, and then for a while what is left. From then on the queue accepts
+// nothing more.
 func (q *Queue) Start(ctx context.Context) error {
 	drain, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -244,7 +253,7 @@ func (q *Queue) Start(ctx context.Context) error {
 	return nil
 }
 
-// work writes what is ready, one Node after the other. written is told after each.
+// work writes the ready Nodes one after the other, and signals written after each.
 func (q *Queue) work(ctx context.Context, written chan<- struct{}) {
 	for {
 		select {
@@ -304,9 +313,9 @@ func (q *Queue) node(ctx context.Context, of nodeKey) {
 	delete(q.nodes, of)
 }
 
-// shed drops the newer half of the alerts that the API server calls invalid together: the Node has no room for them, because all of its
-// annotations may take 256 KiB, whoever wrote them. The same write would be refused for ever. The leader's poll of Alertmanager brings back
-// those that are active.
+// shed drops the newer half of the alerts that the API server calls invalid together. The Node has
+// no room for them: all of its annotations together may take 256 KiB. The same write would be
+// refused for ever. The leader's poll of Alertmanager brings back the alerts that are active.
 func (q *Queue) shed(of nodeKey, w *queued, annotations map[string]*string, alerts map[string]bool, err error) {
 	since := map[string]time.Time{}
 	for key := range alerts {
@@ -328,7 +337,8 @@ func (q *Queue) shed(of nodeKey, w *queued, annotations map[string]*string, aler
 	q.log.Error(err, "alerts were dropped because their Node has no room for them; the leader's next poll of Alertmanager brings those that are active", "node", of.name, "alerts", (len(newest)+1)/2)
 }
 
-// back puts what could not be written before what has come since, and tries the Node again after a while.
+// back queues a failed write again, and tries the Node again after a while. Newer values that have
+// come since replace those of the failed write.
 func (q *Queue) back(of nodeKey, w *queued, annotations map[string]*string, alerts map[string]bool) {
 	for key := range alerts {
 		if w.alerts[key] {

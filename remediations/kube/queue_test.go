@@ -49,7 +49,7 @@ type slowAPI struct {
 
 	mu    sync.Mutex
 	fails func(node string) error
-	limit int // of the bytes that a Node's annotations may take; zero: none
+	limit int // in bytes, for a Node's annotations; zero: none
 	nodes map[string]map[string]string
 	busy  map[string]bool
 	twice bool
@@ -128,7 +128,8 @@ func put(t *testing.T, q *kube.Queue, node, key, value string) {
 	require.NoError(t, q.Put(t.Context(), nodeNamed(node), map[string]*string{key: &value}))
 }
 
-// TestAllThatWaitsForANodeIsOneWriteOfItsNewestState, and what comes during the write is written after it.
+// TestAllThatWaitsForANodeIsOneWriteOfItsNewestState, and an alert that comes during the write is
+// written after it.
 func TestAllThatWaitsForANodeIsOneWriteOfItsNewestState(t *testing.T) {
 	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, _ func()) {
 		put(t, q, "n1", "a", "firing")
@@ -157,7 +158,8 @@ func TestAllThatWaitsForANodeIsOneWriteOfItsNewestState(t *testing.T) {
 	})
 }
 
-// TestTheQueueIsBounded: what is beyond waits for a place as long as its post may, and is then refused. Nothing that was taken is lost.
+// TestTheQueueIsBounded: a further alert waits for a place as long as its post may, and is then
+// refused. No accepted alert is lost.
 func TestTheQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const places = 8192
@@ -200,7 +202,8 @@ func valuesOf(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	return out
 }
 
-// TestAWriteThatFailsIsTriedAgain, and keeps nobody else waiting; one for a Node that is gone is not.
+// TestAWriteThatFailsIsTriedAgain, and keeps no other Node waiting; a write for a Node that is gone
+// is not repeated.
 func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
 	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, _ func()) {
 		api.fails = func(node string) error {
@@ -232,7 +235,8 @@ func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestTheQueueIsWrittenWhenTheProcessStops, as far as its time allows; from then on nothing is taken.
+// TestTheQueueIsWrittenWhenTheProcessStops, as far as its time allows; from then on no alert is
+// accepted.
 func TestTheQueueIsWrittenWhenTheProcessStops(t *testing.T) {
 	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, stop func()) {
 		for i := range 400 {
@@ -255,7 +259,8 @@ func TestTheQueueIsWrittenWhenTheProcessStops(t *testing.T) {
 	})
 }
 
-// TestAnInboxKnowsWhatWaits: the end of an alert that is not on its Node yet is news, and the same alert again is none.
+// TestAnInboxKnowsWhatWaits: the end of an alert that is not on its Node yet is new, and the same
+// alert again is not.
 func TestAnInboxKnowsWhatWaits(t *testing.T) {
 	api := &slowAPI{nodes: map[string]map[string]string{}, busy: map[string]bool{}}
 	q, in := newQueue(t, api.write), inbox(t, nil) // nothing is written until the queue runs
@@ -274,7 +279,8 @@ func TestAnInboxKnowsWhatWaits(t *testing.T) {
 	require.Equal(t, "unchanged", record("resolved"))
 }
 
-// recording gives a function that records the alert of that number about n1, through an inbox whose cache stays as it was.
+// recording returns a function that records the alert of that number about n1, through an inbox
+// whose cache stays unchanged.
 func recording(t *testing.T, q *kube.Queue) func(i int) string {
 	t.Helper()
 	in, n := inbox(t, nil), nodeNamed("n1")
@@ -288,8 +294,8 @@ func recording(t *testing.T, q *kube.Queue) func(i int) string {
 	}
 }
 
-// TestAlertsThatWaitForANodeCountForAsLongAsTheyWait: while the Node cannot be written for minutes, no more alerts wait for it than it
-// may have.
+// TestAlertsThatWaitForANodeCountForAsLongAsTheyWait: while the Node cannot be written for minutes,
+// no more alerts wait for it than its limit.
 func TestAlertsThatWaitForANodeCountForAsLongAsTheyWait(t *testing.T) {
 	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, _ func()) {
 		api.fails = func(string) error { return errors.New("the API server is away") }
@@ -309,8 +315,9 @@ func TestAlertsThatWaitForANodeCountForAsLongAsTheyWait(t *testing.T) {
 	})
 }
 
-// TestAlertsForWhichTheNodeHasNoRoomAreDropped: the API server refuses a Node whose annotations are too long, however often they are
-// written. The oldest alerts are written, and the others do not stay in their way.
+// TestAlertsForWhichTheNodeHasNoRoomAreDropped: the API server refuses a Node whose annotations are
+// too long, however often they are written. The oldest alerts are written, and the others do not
+// block them.
 func TestAlertsForWhichTheNodeHasNoRoomAreDropped(t *testing.T) {
 	const posted = 40
 	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, _ func()) {

@@ -17,8 +17,8 @@ const (
 	locationRepairs = "of a location"
 )
 
-// RepairIndex is for the Indexer of a Fleet. What strangers can cause looks Nodes up in it, so its cost does not grow with the
-// fleet.
+// RepairIndex is for the Indexer of a Fleet. Look-ups that an outside sender can cause use the
+// index, so their cost does not grow with the fleet.
 func RepairIndex() cache.Indexers {
 	return cache.Indexers{repairIndex: func(o any) (values []string, err error) {
 		n, ok := o.(*corev1.Node)
@@ -39,17 +39,18 @@ func RepairIndex() cache.Indexers {
 	}}
 }
 
-// mayFly looks for the phase in the text of a record, which has to be read to be sure.
+// mayFly looks for the phase in the text of a record. To be certain, the record must be decoded.
 func mayFly(record string) bool {
 	return strings.Contains(record, string(remediations.PhaseActing)) || strings.Contains(record, string(remediations.PhaseVerifying))
 }
 
-// Repairing returns the Nodes on which a repair may be in flight, by a record of any kind or by the label.
+// Repairing returns the Nodes that may have a repair in flight, according to a record of any kind
+// or to the label.
 func (f Fleet) Repairing() []*corev1.Node { return f.of(inFlight) }
 
 func (f Fleet) of(value string) (nodes []*corev1.Node) {
 	objs, err := f.Indexer.ByIndex(repairIndex, value)
-	if err != nil { // without the index all Nodes are looked at
+	if err != nil { // without the index all Nodes are returned
 		objs = f.Indexer.List()
 	}
 	for _, o := range objs {

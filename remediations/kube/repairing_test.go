@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// TestNodesInRepairAreFoundByAnIndex: what is allocated to find them does not grow with the fleet.
+// TestNodesInRepairAreFoundByAnIndex: the memory to find them does not grow with the fleet.
 func TestNodesInRepairAreFoundByAnIndex(t *testing.T) {
 	phase := func(p remediations.Phase) string { return fmt.Sprintf(`{"phase":%q}`, p) }
 	allocated := map[int]float64{}

@@ -11,17 +11,17 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// roomFor is how long an alert counts that the cache does not show and that no longer waits to be written: far longer than the cache
-// is ever behind.
+// roomFor is how long an alert counts that no longer waits to be written and that the cache does
+// not show yet. It is far longer than the delay of the cache.
 const roomFor = 30 * time.Second
 
-// Room counts the alerts that this process has written on Nodes, or is about to, and that its cache does not show yet.
-// Without it one post fills a Node beyond its limit: each of its alerts looks at the same Node as it was before. It is safe
-// for concurrent use.
+// Room counts the alerts that this process has written on Nodes, or is about to write, and that its
+// cache does not show yet. Without it one post fills a Node beyond its limit, because each of its
+// alerts is checked against the same old state of the Node. It is safe for concurrent use.
 type Room struct {
 	mu    sync.Mutex
 	nodes map[nodeKey]map[string]taken
-	// swept is when the nodes were last forgotten whose writes the cache must have by now.
+	// swept is when the nodes were last forgotten whose writes the cache must have received.
 	swept time.Time
 }
 
@@ -31,11 +31,12 @@ type taken struct {
 	at    time.Time
 }
 
-// NewRoom remembers nothing yet.
+// NewRoom makes an empty Room.
 func NewRoom() *Room { return &Room{nodes: map[nodeKey]map[string]taken{}} }
 
-// take says which keys must go for one more alert to fit on the Node, and whether it fits at all. If it does, it has its
-// place from now on, whether its write succeeds or not, until the cache shows it or roomFor is over. waiting is an Inbox's: while
+// take returns the keys that must go for one more alert to fit on the Node, and whether it fits at
+// all. If it fits, its place is reserved from now on, whether its write succeeds or not. It keeps
+// the place until the cache shows the alert, or roomFor has passed. waiting is Inbox.Waiting: while
 // writes to the Node fail, an alert keeps its place for as long as it waits.
 func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time, waiting func(*corev1.Node, string) (*string, bool)) (drop []string, ok bool) {
 	if r == nil {
@@ -77,7 +78,8 @@ func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time, waiting
 	return drop, true
 }
 
-// forget takes the places away whose time is over. The time of a place begins anew while its alert waits to be written.
+// forget removes the places whose time has ended. The time of a place starts again while its alert
+// waits to be written.
 func forget(of nodeKey, all map[string]taken, now time.Time, waiting func(*corev1.Node, string) (*string, bool)) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: of.name, UID: of.uid}}
 	maps.DeleteFunc(all, func(key string, t taken) bool {

@@ -11,14 +11,14 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// OutOfService is the taint that says that a machine is off for good: volumes are detached and pods deleted without
-// waiting for its kubelet. On a machine that still runs it loses data.
+// OutOfService is the taint that marks a machine as off for good: volumes are detached and pods
+// deleted without waiting for its kubelet. On a machine that still runs it loses data.
 func OutOfService(at time.Time) corev1.Taint {
 	return corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: at}}
 }
 
-// taintsAfter are the Node's taints after the change; all others stay as they were read. Where somebody set that one already,
-// it stays theirs.
+// taintsAfter returns the Node's taints after the change; all others stay as they were read. A
+// taint of the same kind that is already there stays as it is.
 func taintsAfter(n *corev1.Node, c engine.NodeChange) []corev1.Taint {
 	taints := slices.Clone(n.Spec.Taints)
 	if c.InService != nil {

@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// tokenFor is how long a token is asked for: the least that the API server gives.
+// tokenFor is the requested lifetime of a token: the shortest that the API server gives.
 const tokenFor = 10 * time.Minute
 
-// Tokens asks the API server for the tokens of a ServiceAccount that has no other right than to use them where they are
-// sent. It keeps one for half of its life.
+// Tokens requests tokens of a ServiceAccount from the API server. The ServiceAccount has only the
+// rights that the receiver of the token checks. Each token is kept for half of its life.
 type Tokens struct {
 	Client          kubernetes.Interface
 	Namespace, Name string
@@ -28,7 +28,8 @@ type Tokens struct {
 	until time.Time
 }
 
-// Token gives one that is good for some minutes more. The error names the right that may be missing.
+// Token returns a token that is valid for some minutes more. The error names the right that may be
+// missing.
 func (t *Tokens) Token(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

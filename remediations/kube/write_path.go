@@ -83,7 +83,7 @@ func NewWritePath(client kubernetes.Interface, nodes func(context.Context) ([]*c
 	return w
 }
 
-// Doubt asks for a dry run soon. It never blocks.
+// Doubt requests a dry run soon. It never blocks.
 func (w *WritePath) Doubt() {
 	select {
 	case w.doubts <- struct{}{}:
@@ -91,7 +91,7 @@ func (w *WritePath) Doubt() {
 	}
 }
 
-// Watching is write, and notes what it cannot write on which Node.
+// Watching returns a writer that calls write, and notes each Node that refuses a write.
 func (w *WritePath) Watching(write AnnotationWriter) AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
 		err := write(ctx, name, uid, annotations)
@@ -115,7 +115,7 @@ func (w *WritePath) Watching(write AnnotationWriter) AnnotationWriter {
 	}
 }
 
-// Known is what is known now.
+// Known returns the present results.
 func (w *WritePath) Known() engine.Writes {
 	now := w.clock.Now()
 	w.mu.Lock()
@@ -163,7 +163,7 @@ func (w *WritePath) rest(ctx context.Context, began time.Time, wait time.Duratio
 	}
 }
 
-// Try runs the dry runs once. What cannot be found out now leaves things as they were.
+// Try runs the dry runs once. If a result cannot be found out now, the previous one stays.
 func (w *WritePath) Try(ctx context.Context) {
 	nodes, err := w.nodes(ctx)
 	if err != nil || len(nodes) == 0 {
@@ -217,8 +217,8 @@ func (w *WritePath) some(nodes []*corev1.Node) []*corev1.Node {
 	return nodes[:n]
 }
 
-// ask sends a write as a dry run on one Node after the other, until one takes it. why is the refusal where
-// none takes it; known is false where that could not be found out.
+// ask sends a write as a dry run on one Node after the other, until one accepts it. why is the
+// refusal if no Node accepts it; known is false if that could not be found out.
 func (w *WritePath) ask(ctx context.Context, nodes []*corev1.Node, patch func(*corev1.Node) nodePatch) (why string, known bool) {
 	var tried []string
 	for _, n := range nodes {
@@ -254,13 +254,13 @@ func (w *WritePath) dryRun(ctx context.Context, node string, p nodePatch) error 
 	return err
 }
 
-// refuses says that the answer is the refusal of the write. It is none where the Node is gone or another
-// one, where its annotations are full, where the API server could not answer just now, and where a webhook
-// cannot take part in dry runs.
+// refuses reports that the error is a refusal of the write. These errors are not: the Node is gone
+// or was replaced, its annotations are full, the API server cannot answer now, or a webhook does
+// not support dry runs.
 func refuses(err error) bool {
 	var s apierrors.APIStatus
 	if !errors.As(err, &s) {
-		return false // no answer of the API server
+		return false // not an answer of the API server
 	}
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err),
@@ -272,7 +272,8 @@ func refuses(err error) bool {
 	return true
 }
 
-// Full says that the API server refused a write because the annotations of the object take more than the 256 KiB that they may.
+// Full reports that the API server refused a write because the annotations of the object exceed the
+// 256 KiB limit.
 func Full(err error) bool {
 	var s apierrors.APIStatus
 	return apierrors.IsInvalid(err) && errors.As(err, &s) && s.Status().Details != nil &&
@@ -281,7 +282,7 @@ func Full(err error) bool {
 		})
 }
 
-// ownKeys is a change of each kind of key that Drydock alone writes.
+// ownKeys changes one key of each kind that Drydock alone writes.
 func ownKeys(n *corev1.Node) nodePatch {
 	phase, value := string(remediations.PhasePending), ""
 	if n.Labels[remediations.PhaseLabel] == phase {

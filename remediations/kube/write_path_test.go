@@ -38,7 +38,7 @@ func full(name string) error {
 		field.TooLong(field.NewPath("metadata", "annotations"), "", 262144)})
 }
 
-// door is an API server that answers PATCHes of Nodes as answers says, and remembers them.
+// door is an API server that answers PATCHes of Nodes with answers, and remembers them.
 type door struct {
 	mu      sync.Mutex
 	answers func(node, body string) error
@@ -57,7 +57,7 @@ func (d *door) count() int {
 	return len(d.sent)
 }
 
-// pathOver is a WritePath of a cluster with so many Nodes and with the policies.
+// pathOver returns a WritePath of a cluster with n Nodes and with the policies.
 func pathOver(n int, policies ...*remediations.Policy) (*kube.WritePath, *door) {
 	d := &door{answers: func(string, string) error { return nil }}
 	client := fake.NewClientset()
@@ -76,8 +76,8 @@ func pathOver(n int, policies ...*remediations.Policy) (*kube.WritePath, *door) 
 	return kube.NewWritePath(client, all, &remediations.Config{Policies: policies}, func(int) int { return 0 }, clock.RealClock{}, logr.Discard()), d
 }
 
-// TestARefusalOfTheClusterIsToldFromOneOfANode: the words name what refuses, and the API server is only
-// asked, never told to write.
+// TestARefusalOfTheClusterIsToldFromOneOfANode: the words name what refuses, and every write to the
+// API server is a dry run.
 func TestARefusalOfTheClusterIsToldFromOneOfANode(t *testing.T) {
 	unavailable := apierrors.NewServiceUnavailable("away")
 	for name, tc := range map[string]struct {
@@ -125,7 +125,8 @@ func TestARefusalOfTheClusterIsToldFromOneOfANode(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatSaysNothingChangesNothing: a refusal stands until the API server takes the write.
+// TestAnAnswerThatSaysNothingChangesNothing: a refusal counts until the API server accepts the
+// write.
 func TestAnAnswerThatSaysNothingChangesNothing(t *testing.T) {
 	w, d := pathOver(5)
 	d.set(func(node, _ string) error { return byPolicy(node) })
@@ -193,7 +194,8 @@ func TestDryRunsAreSeldom(t *testing.T) {
 	})
 }
 
-// TestAWriteThatIsRefusedIsRememberedWithItsNode, until the Node takes one, is gone, or nothing is written any more.
+// TestAWriteThatIsRefusedIsRememberedWithItsNode, until the Node accepts one, is gone, or nothing
+// is written any more.
 func TestAWriteThatIsRefusedIsRememberedWithItsNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := pathOver(1)

@@ -1,4 +1,4 @@
-// Package owners knows who set what on a Node, by its managedFields.
+// Package owners finds out which field manager set what on a Node, from its managedFields.
 package owners
 
 import (
@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Of returns the entries of the Node's managedFields that own the field at the path, such as "f:spec", "f:unschedulable".
+// Of returns the entries of the Node's managedFields that own the field at the path, for example
+// "f:spec", "f:unschedulable".
 func Of(n *corev1.Node, path ...string) ([]metav1.ManagedFieldsEntry, error) {
 	var out []metav1.ManagedFieldsEntry
 	for _, entry := range n.ManagedFields {
@@ -35,7 +36,7 @@ func Of(n *corev1.Node, path ...string) ([]metav1.ManagedFieldsEntry, error) {
 	return out, nil
 }
 
-// Cordon says whether Drydock is an owner of the Node's spec.unschedulable.
+// Cordon reports whether Drydock is an owner of the Node's spec.unschedulable.
 func Cordon(n *corev1.Node) (bool, error) {
 	owners, err := Of(n, "f:spec", "f:unschedulable")
 	for _, o := range owners {
@@ -46,8 +47,8 @@ func Cordon(n *corev1.Node) (bool, error) {
 	return false, err
 }
 
-// Annotation says whether Drydock alone owns the annotation of the Node: one that somebody else has set as well is not Drydock's to take
-// off.
+// Annotation reports whether Drydock alone owns the annotation of the Node: Drydock must not remove
+// an annotation that another client has set as well.
 func Annotation(n *corev1.Node, key string) (bool, error) {
 	owners, err := Of(n, "f:metadata", "f:annotations", "f:"+key)
 	for _, o := range owners {

@@ -10,15 +10,17 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// taken is what becomes of an alert that the rescue takes: a value of drydock_alerts_received_total.
+// taken is the result of an alert that the rescue accepts: a value of
+// drydock_alerts_received_total.
 const taken = "accepted"
 
-// AlertRecorder makes an alert durable, or says why it cannot be used.
+// AlertRecorder makes an alert durable, or returns why it cannot be used.
 type AlertRecorder interface {
 	Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (result string, err error)
 }
 
-// First gives the rescue the alerts about the API servers, which need none of them to be taken, and next all others.
+// First gives the rescue the alerts about the API servers, which it can accept without any API
+// server. All other alerts go to next.
 func (r *Rescue) First(next AlertRecorder) AlertRecorder { return rescueFirst{r, next} }
 
 type rescueFirst struct {
@@ -26,7 +28,8 @@ type rescueFirst struct {
 	next   AlertRecorder
 }
 
-// Record is AlertRecorder's. The rescue asks Alertmanager itself about what it is given, so that nothing is lost with it.
+// Record implements AlertRecorder. The rescue polls Alertmanager itself about each alert, so no
+// alert is lost with the rescue.
 func (f rescueFirst) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (string, error) {
 	r := f.rescue
 	noNode := func(string) *corev1.Node { return nil }

@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// written are the alerts that came on Nodes.
+// written are the alerts that were written on Nodes.
 type written []map[string]string
 
 func (w *written) Record(_ context.Context, labels map[string]string, _ string, _ time.Time) (string, error) {
@@ -19,7 +19,8 @@ func (w *written) Record(_ context.Context, labels map[string]string, _ string, 
 	return "unchanged", nil
 }
 
-// TestTheRescueTakesItsAlertsFirst: one about the API servers goes to it alone, whether or not one of them answers; all others go on.
+// TestTheRescueTakesItsAlertsFirst: an alert about the API servers goes to the rescue alone,
+// whether or not an API server answers. All others go to the next recorder.
 func TestTheRescueTakesItsAlertsFirst(t *testing.T) {
 	c := rescueConfig()
 	r := &Rescue{Options: Options{Config: c, Clock: clock.RealClock{}}, posted: map[string]remediations.Alert{}, notice: make(chan struct{}, 1)}

@@ -16,15 +16,15 @@ import (
 	"drydock.dev/drydock/remediations/rescue/statefile"
 )
 
-// rescueKnockOut is one clause of what must always hold of a rescue, and how to take it away: with it nothing happens in the
-// tale that must not, without it the plane's check must speak.
+// rescueKnockOut is one clause of what must always hold of a rescue, and how to disable it. With
+// the clause nothing forbidden happens in the scenario; without it the plane's check must fail.
 type rescueKnockOut struct {
 	take   func(p *plane)
 	tale   func(p *plane)
 	speaks string
 }
 
-// sees lets apiserver.Decide see another state than the one that is.
+// sees gives apiserver.Decide another state than the real one.
 func sees(change func(*apiserver.State, time.Time)) func(*plane) {
 	return func(p *plane) {
 		p.core.decide = func(s *apiserver.State, now time.Time) apiserver.Decision {
@@ -40,7 +40,7 @@ func sees(change func(*apiserver.State, time.Time)) func(*plane) {
 	}
 }
 
-// seesHosts lets it see the hosts in that state as if they failed.
+// seesHosts shows hosts in that state as failing.
 func seesHosts(state apiserver.HostState) func(*plane) {
 	return sees(func(s *apiserver.State, _ time.Time) {
 		sights := map[string]apiserver.HostSight{}
@@ -54,7 +54,7 @@ func seesHosts(state apiserver.HostState) func(*plane) {
 	})
 }
 
-// said is the tale of an alert that something happens to, when the first host has not helped.
+// said is the scenario of an alert that changes after the first host has not helped.
 func said(then func(p *plane)) func(*plane) {
 	return func(p *plane) {
 		p.down()
@@ -66,7 +66,7 @@ func said(then func(p *plane)) func(*plane) {
 	}
 }
 
-// believes the alert to be as it was when it was last confirmed.
+// believes keeps the alert as it was at the last confirmation.
 func believes() func(*plane) {
 	var good *alerts.Snapshot
 	return sees(func(s *apiserver.State, now time.Time) {
@@ -132,7 +132,7 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 					p.pass(10 * time.Millisecond)
 				}
 				p.do(func() { p.hosts["cp-1"].busyUntil = time.Time{} })
-				// It died before it had the answer: the last line that it wrote is gone.
+				// It died before it had the answer: the last line that it wrote is lost.
 				g.kill()
 				path := filepath.Join(p.dir, "a", statefile.Name)
 				text, _ := os.ReadFile(path)
@@ -215,8 +215,8 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 	}
 }
 
-// TestEachClauseOfARescueIsNeeded takes each away, one by one, and requires that the check speaks then; and that it does not
-// where nothing is taken away.
+// TestEachClauseOfARescueIsNeeded disables each clause, one by one, and requires that the check
+// then fails. The check must not fail if no clause is disabled.
 func TestEachClauseOfARescueIsNeeded(t *testing.T) {
 	for name, k := range rescueKnockOuts() {
 		t.Run(name, func(t *testing.T) {

@@ -28,8 +28,8 @@ import (
 	"drydock.dev/drydock/remediations/rescue/statefile"
 )
 
-// plane is a control plane of which no API server may answer, the Alertmanager that says so, and the Drydocks that watch
-// over it. It checks at every restart what must always hold.
+// plane is a control plane whose API servers may all fail, the Alertmanager that reports it, and
+// the Drydocks that watch over it. It checks at every restart what must always hold.
 type plane struct {
 	mu     sync.Mutex
 	core   core
@@ -38,7 +38,7 @@ type plane struct {
 	hosts  map[string]*planeHost
 
 	firing, silenced, inhibited, deaf bool
-	// hangs: whoever asks the hosts is not answered, and not even let go.
+	// hangs: a query of the hosts gets no answer, and does not return.
 	hangs bool
 
 	guards    []*guard
@@ -48,18 +48,18 @@ type plane struct {
 	apiBack   bool
 	ids       int
 	bad       string
-	// dieAt is how many steps the first Drydock has to live; negative: all of them.
+	// dieAt is after how many steps the first Drydock dies; negative: it does not die.
 	dieAt, steps int
 }
 
-// planeHost is one host. A restart of its kubelet brings its API server back where it cures.
+// planeHost is one host. A restart of its kubelet brings its API server back if cures is set.
 type planeHost struct {
 	up, cures, unknown bool
-	// dead: nobody gets in by SSH. lies: it says that it restarted, and did not. cut: it restarts, and its answer is lost.
-	// stuck: it neither restarts nor answers.
+	// dead: SSH does not connect. lies: the host reports a restart, and did not restart. cut: it
+	// restarts, and its answer is lost. stuck: it neither restarts nor answers.
 	dead, lies, cut, stuck bool
 	busyUntil              time.Time
-	// far is how long the way there takes.
+	// far is how long a call to it takes.
 	far time.Duration
 	log []string
 }
@@ -80,8 +80,8 @@ type guard struct {
 	done   chan struct{}
 	dead   bool
 	mortal bool
-	// looked is when it asked Alertmanager last and heard that the alert is active and nothing covers it; saw what it was
-	// last told of the hosts.
+	// looked is when it last polled Alertmanager and received that the alert is active and nothing
+	// covers it; saw is the last state of the hosts that it received.
 	looked time.Time
 	saw    map[string]apiserver.HostState
 }
@@ -123,7 +123,7 @@ func (p *plane) fail(format string, args ...any) {
 	}
 }
 
-// down ends all API servers, and the alert says so.
+// down stops all API servers, and the alert fires.
 func (p *plane) down() {
 	p.do(func() {
 		for _, h := range p.hosts {
@@ -157,7 +157,7 @@ func (p *plane) start(name string, config *remediations.Config) *guard {
 	return g
 }
 
-// kill ends it as power does: nothing of it acts any more, and its lock is free.
+// kill ends it like a power cut: nothing of it acts any more, and its lock is free.
 func (g *guard) kill() {
 	g.p.do(func() { g.dead = true })
 	g.cancel()
@@ -170,13 +170,13 @@ func (p *plane) close() {
 		g.kill()
 	}
 	p.do(func() { p.hangs = false })
-	time.Sleep(10 * time.Minute) // whatever hangs has an end
+	time.Sleep(10 * time.Minute) // even a call that hangs ends
 	synctest.Wait()
 }
 
 func (p *plane) pass(d time.Duration) { time.Sleep(d); synctest.Wait() }
 
-// step is a moment at which the process may die. It does not come back then.
+// step is a moment at which the process may die. Then step does not return.
 func (g *guard) step() {
 	g.p.mu.Lock()
 	if g.mortal && !g.dead && g.p.dieAt >= 0 {
@@ -252,7 +252,7 @@ func (h hostsOf) Restart(ctx context.Context, host, attempt string, mayStill fun
 	p := h.p
 	var of planeHost
 	p.do(func() { of = *p.hosts[host] })
-	time.Sleep(max(300*time.Millisecond, of.far)) // the way there
+	time.Sleep(max(300*time.Millisecond, of.far)) // the time to reach the host
 	switch {
 	case of.dead:
 		return remediations.CallRefused, "", errors.New("no route to host")
@@ -267,7 +267,7 @@ func (h hostsOf) Restart(ctx context.Context, host, attempt string, mayStill fun
 	busy := false
 	p.do(func() {
 		real := p.hosts[host]
-		if busy = real.busyUntil.After(time.Now()); busy { // the host's own systemd says so
+		if busy = real.busyUntil.After(time.Now()); busy { // the host's own systemd reports it
 			return
 		}
 		p.check(h.guard, host, attempt)
@@ -289,7 +289,7 @@ func (h hostsOf) Restart(ctx context.Context, host, attempt string, mayStill fun
 	return remediations.CallAccepted, "kubelet: bye", nil
 }
 
-// check is what must hold when a restart leaves.
+// check asserts what must hold when a restart leaves.
 func (p *plane) check(g *guard, host, attempt string) {
 	now := time.Now()
 	for _, r := range p.restarted {
@@ -386,7 +386,7 @@ func (e eventsOf) Event(_ string, ev engine.Event) {
 	e.p.do(func() { e.p.told = append(e.p.told, ev) })
 }
 
-// journal is what the state directory says of itself, when its Drydock is gone.
+// journal returns the content of the state directory when its Drydock is gone.
 func (p *plane) journal(t require.TestingT, name string) apiserver.RescueJournal {
 	f, err := statefile.Open(filepath.Join(p.dir, name), clock.RealClock{})
 	require.NoError(t, err)
@@ -404,7 +404,7 @@ func (p *plane) outcomes(t require.TestingT, name string) (out []remediations.Ou
 	return out
 }
 
-// logs are the hosts' own logs.
+// logs returns the hosts' own logs.
 func (p *plane) logs() (out []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -416,7 +416,8 @@ func (p *plane) logs() (out []string) {
 	return out
 }
 
-// requireClaims: the hosts' logs show exactly the restarts that the records claim. What nobody knows may be there or not.
+// requireClaims: the hosts' logs show exactly the restarts that the records claim. A restart with
+// an unknown outcome may be there or not.
 func (p *plane) requireClaims(t require.TestingT, names ...string) {
 	sure, perhaps := map[string]bool{}, map[string]bool{}
 	claim := func(tries []apiserver.HostTry) {

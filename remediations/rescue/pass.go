@@ -14,17 +14,19 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// rescueStep is what each attempt of a rescue is.
+// rescueStep is the step of each attempt of a rescue.
 const rescueStep = "restart-kubelet"
 
 const (
-	// atOnce bounds the decisions of one pass: an end may be followed by a beginning, and that by an intent. soon is when more is decided.
+	// atOnce bounds the decisions of one pass: an end may be followed by a beginning, and that by
+	// an intent. soon is the wait before further decisions.
 	atOnce, soon = 8, 50 * time.Millisecond
-	// idle is the longest time between two passes, and later when to go again after the state directory failed.
+	// idle is the longest time between two passes, and later the wait after the state directory
+	// failed.
 	idle, later = time.Minute, 2 * time.Second
 )
 
-// pass decides, and says when to pass again.
+// pass decides, and returns the time until the next pass.
 func (r *Rescue) pass(ctx context.Context) time.Duration {
 	for range atOnce {
 		s, err := r.gather()
@@ -53,7 +55,7 @@ func (r *Rescue) pass(ctx context.Context) time.Duration {
 	return soon
 }
 
-// gather returns what apiserver.Decide must know, and notes what people have said since.
+// gather returns the input of apiserver.Decide, and notes changes that people made since.
 func (r *Rescue) gather() (*apiserver.State, error) {
 	j, err := r.Journal.Load()
 	if err != nil {
@@ -65,7 +67,7 @@ func (r *Rescue) gather() (*apiserver.State, error) {
 		said.paused = *j.Paused
 	}
 	if said != r.said {
-		// Who takes a pause off may have made a silence a moment ago.
+		// A person who removes a pause may have made a silence a moment ago.
 		r.said, r.lookSince = said, r.Clock.Now()
 	}
 	if r.newID == "" || knows(j, r.newID) {
@@ -81,7 +83,8 @@ func knows(j apiserver.RescueJournal, id string) bool {
 	return (j.Rescue != nil && j.Rescue.ID == id) || slices.ContainsFunc(j.Ended, func(e apiserver.EndedRescue) bool { return e.ID == id })
 }
 
-// noteAlerts returns the alerts about the API servers, and notes since when this process has seen each.
+// noteAlerts returns the alerts about the API servers, and notes since when this process has seen
+// each.
 func (r *Rescue) noteAlerts() []remediations.Alert {
 	now, first := r.Clock.Now(), map[string]time.Time{}
 	for fingerprint, h := range r.heard {
@@ -89,7 +92,7 @@ func (r *Rescue) noteAlerts() []remediations.Alert {
 			delete(r.heard, fingerprint)
 			continue
 		}
-		h.first = remediations.Earlier(h.first, now) // a clock that was set back must not hold it for as long
+		h.first = remediations.Earlier(h.first, now) // after the clock was set back, the alert must not be held for as long
 		r.heard[fingerprint], first[fingerprint] = h, h.first
 	}
 	out := apiserver.Alerts(r.Config, r.word, r.takePosts(), first)
@@ -104,7 +107,7 @@ func (r *Rescue) noteAlerts() []remediations.Alert {
 	return out
 }
 
-// takePosts returns the alerts that posts have brought lately, and forgets the older ones.
+// takePosts returns the alerts of recent posts, and forgets the older ones.
 func (r *Rescue) takePosts() (out []remediations.Alert) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +121,7 @@ func (r *Rescue) takePosts() (out []remediations.Alert) {
 	return out
 }
 
-// apply does what was decided. again: what was written may let more be decided at once.
+// apply carries out the decision. again: after the write, more may be decided at once.
 func (r *Rescue) apply(ctx context.Context, s *apiserver.State, d apiserver.Decision, now time.Time) (again bool, err error) {
 	switch {
 	case !d.Well:
@@ -152,14 +155,16 @@ func (r *Rescue) apply(ctx context.Context, s *apiserver.State, d apiserver.Deci
 	return d.Verb == lifecycle.VerbVerify || d.Verb == lifecycle.VerbEnd, nil
 }
 
-// append writes what is no decision's; where that fails it is written with the next occasion.
+// append writes entries that do not come from a decision; if that fails, they are written at the
+// next occasion.
 func (r *Rescue) append(entries ...apiserver.RescueEntry) {
 	if err := r.Journal.Append(entries...); err != nil {
 		r.Log.Error(err, "the state directory cannot be written")
 	}
 }
 
-// forgetTorn forgets what was seen before the machine slept or its clock was set, so that it is read again before anything rests on it.
+// forgetTorn drops observations from before the machine slept or its clock was set, so that nothing
+// is decided by them.
 func (r *Rescue) forgetTorn(now time.Time) {
 	if r.word != nil && engine.Torn(r.word.AskedAt, now) {
 		r.word = nil
@@ -175,8 +180,8 @@ func (r *Rescue) forgetTorn(now time.Time) {
 	}
 }
 
-// reset does what a person asked for. The file goes first: a reset that came again and again would let a host be restarted
-// as often as anything likes.
+// reset does what a person requested. The file is removed first: a reset that stayed would allow
+// unlimited restarts of a host.
 func (r *Rescue) reset(s *apiserver.State, d apiserver.Decision) error {
 	if s.Journal.Malformed != nil {
 		if err := r.Journal.Renew(); err != nil {
@@ -190,7 +195,7 @@ func (r *Rescue) reset(s *apiserver.State, d apiserver.Decision) error {
 	return r.Journal.Append(d.Write...)
 }
 
-// issue makes the intent durable, and lets the call go out beside the loop.
+// issue makes the intent durable, and starts the call beside the loop.
 func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Decision, now time.Time) error {
 	if err := r.Journal.Append(d.Write...); err != nil {
 		return err // it may be durable all the same, and then counts as issued once it is read again
@@ -228,7 +233,7 @@ func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Deci
 	return nil
 }
 
-// mayStill is asked at the very last moment before a restart leaves. late: only the age of the intent speaks against it.
+// mayStill is called right before a restart leaves. late: only the age of the intent forbids it.
 func (r *Rescue) mayStill(ctx context.Context, attempt string, since time.Time) func() (late bool, err error) {
 	return func() (bool, error) {
 		if ctx.Err() != nil {
@@ -241,11 +246,12 @@ func (r *Rescue) mayStill(ctx context.Context, attempt string, since time.Time) 
 		if err := r.core.mayStill(j, attempt, r.Clock.Now()); err != nil {
 			return false, err
 		}
-		return true, engine.Young(since, r.Clock.Now(), r.core.intentGood) // asked last: a person's pause counts before the age
+		return true, engine.Young(since, r.Clock.Now(), r.core.intentGood) // checked last: a person's pause comes before the age
 	}
 }
 
-// remind writes ended rescues into the histories of the Nodes, one at a time, as soon as an API server takes them.
+// remind writes ended rescues into the histories of the Nodes, one at a time, as soon as an API
+// server accepts them.
 func (r *Rescue) remind(ctx context.Context, j apiserver.RescueJournal) {
 	now := r.Clock.Now()
 	if r.History == nil || r.writing || j.Malformed != nil || now.Sub(r.wroteAt) < historyEvery {
@@ -271,7 +277,7 @@ func (r *Rescue) writeHistory(ctx context.Context, node string, e remediations.E
 	r.written <- told
 }
 
-// emit tells people what was decided, each thing once.
+// emit sends the Events and logs of a decision, each once.
 func (r *Rescue) emit(s *apiserver.State, d apiserver.Decision) {
 	rescue := s.Journal.Rescue
 	if len(d.Write) > 0 && d.Write[0].Rescue != nil {

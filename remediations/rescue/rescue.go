@@ -1,5 +1,6 @@
-// Package rescue repairs the API servers themselves. It needs none of them: its record is a journal on disk (package statefile), and it
-// decides by that, by Alertmanager, and by what the hosts say (package apiserver).
+// Package rescue repairs the API servers themselves. It needs no API server. Its record is a
+// journal on disk (package statefile), and it decides by that journal, by Alertmanager, and by the
+// state of the hosts (package apiserver).
 package rescue
 
 import (
@@ -19,58 +20,65 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// ErrBusy: a restart of the unit runs on the host already, whoever issued it.
+// ErrBusy: another restart of the unit already runs on the host, from this or another process.
 var ErrBusy = errors.New("a restart of the unit runs on the host already")
 
-// Hosts sees the control plane's hosts and restarts their kubelets.
+// Hosts observes the control plane's hosts and restarts their kubelets.
 type Hosts interface {
-	// Sights asks every host's own /readyz at once, within 5 s. It does not fail: what it could not find out is Unknown.
+	// Sights queries every host's own /readyz at once, within 5 s. It does not fail: a host whose
+	// state it cannot find out is Unknown.
 	Sights(ctx context.Context) map[string]apiserver.HostSight
-	// Restart restarts the kubelet of the host under the attempt's name. It asks mayStill at the very last moment before
-	// what changes something, and does not do that where it gives an error. The outcome is never empty; the error says why
-	// it is not accepted, and is ErrBusy where one runs there already. evidence is what the unit said before.
+	// Restart restarts the kubelet of the host under the attempt's name. It calls mayStill right
+	// before the command that changes something, and does not send the command if mayStill returns
+	// an error. The outcome is never empty; the error says why it is not accepted, and is ErrBusy
+	// if a restart already runs there. evidence is what the host reported about the unit before the
+	// restart.
 	Restart(ctx context.Context, host, attempt string, mayStill func() error) (outcome remediations.CallOutcome, evidence string, err error)
 }
 
-// Journal keeps the rescue's record where no API server is needed.
+// Journal keeps the rescue's record on a disk, where no API server is needed.
 type Journal interface {
-	// Load gives the journal, and a person's words as they are now.
+	// Load returns the journal, and the present content of people's files.
 	Load() (apiserver.RescueJournal, error)
-	// Append makes the entries durable, all or none. After an error they may be or not.
+	// Append makes the entries durable, all or none. After an error they may or may not be durable.
 	Append(entries ...apiserver.RescueEntry) error
-	// Renew sets a journal aside that cannot be read. Answered takes a person's reset away.
+	// Renew sets an unreadable journal aside. Answered removes a person's reset file.
 	Renew() error
 	Answered() error
 }
 
-// HistoryWriter writes what was done without an API server into the histories of Nodes when there is one again.
+// HistoryWriter writes what was done without an API server into the histories of Nodes, once an API
+// server answers again.
 type HistoryWriter interface {
-	// Write may be repeated: an entry that the history has already is no error. ErrNotFound: there is no such Node.
+	// Write may be repeated: an entry that is already in the history is not an error. ErrNotFound:
+	// there is no such Node.
 	Write(ctx context.Context, node string, e remediations.Entry) error
 }
 
-// Options are all that the rescue needs; only History may be left out.
+// Options are all that the rescue needs; only History may be nil.
 type Options struct {
 	Config  *remediations.Config
 	Hosts   Hosts
 	Journal Journal
 	Alerts  engine.AlertSource
-	// History is nil where nobody is to be told.
+	// History may be nil: then no history is written.
 	History HistoryWriter
 	Events  engine.Recorder
 	Metrics prometheus.Registerer
 	Clock   clock.WithTicker
 	Log     logr.Logger
-	// PollInterval is the time between two looks at Alertmanager that nobody asked for.
+	// PollInterval is the time between two regular polls of Alertmanager.
 	PollInterval time.Duration
-	// CallTimeout bounds one call to a host. What takes longer than a minute counts as perhaps done.
+	// CallTimeout bounds one call to a host. A call that takes longer than a minute counts as
+	// perhaps done.
 	CallTimeout time.Duration
-	// NewID gives a fresh id.
+	// NewID returns a fresh id.
 	NewID func() string
 }
 
-// core is what a rescue decides by. Each has its own, so that a test can take a clause of what must always hold away from one of them,
-// and see the check of that invariant speak: knockout_test.go.
+// core holds the functions that a rescue decides by. Each rescue has its own core, so that a test
+// can disable one clause of an invariant and check that the invariant's check fails:
+// knockout_test.go.
 type core struct {
 	intentGood, lookLongest time.Duration
 	decide                  func(*apiserver.State, time.Time) apiserver.Decision
@@ -81,8 +89,9 @@ func wholeCore() core {
 	return core{intentGood: engine.IntentGood, lookLongest: engine.LookLongest, decide: apiserver.Decide, mayStill: apiserver.MayStillRescue}
 }
 
-// Rescue repairs the API servers themselves. It needs none of them: it runs in every replica, whoever leads, and replicas
-// exclude each other by what runs on the hosts. Like Engine it is one goroutine that owns all of its state.
+// Rescue repairs the API servers themselves. It needs no API server: it runs in every replica, not
+// only in the leader, and replicas exclude each other by the commands that run on the hosts. Like
+// Engine it is one goroutine that owns all of its state.
 type Rescue struct {
 	Options
 	core    core
@@ -95,35 +104,35 @@ type Rescue struct {
 
 	looking, lookAgain bool
 	seeing             bool
-	// hung is held while a look at the hosts runs, for all that its context has ended.
+	// hung is held while a look at the hosts runs, even after its context has ended.
 	hung sync.Mutex
 
 	word   *alerts.Snapshot
 	sights map[string]apiserver.HostSight
 	call   *apiserver.RescueCall
-	// trail is that of the call.
+	// trail is the call's trail.
 	trail     engine.Trail
 	wellSince time.Time
 	lookSince time.Time
 	newID     string
-	// said is what people's files said when they were last read.
+	// said is the content of people's files when they were last read.
 	said    people
 	emitted engine.Emitted
-	// writing says that a history is being written, wroteAt when the last one was begun.
+	// writing: a history is being written. wroteAt is when the last write began.
 	writing bool
 	wroteAt time.Time
 
-	// heard is when the alerts were first heard of, and last.
+	// heard is when each alert was first and last received.
 	heard map[string]alertHeard
 
 	mu     sync.Mutex
 	posted map[string]remediations.Alert
 }
 
-// alertHeard is when an alert was first heard of, and last.
+// alertHeard is when an alert was first and last received.
 type alertHeard struct{ first, last time.Time }
 
-// people is what the state directory has of people.
+// people is the state of the files that people write into the state directory.
 type people struct {
 	paused    string
 	isPaused  bool
@@ -138,7 +147,8 @@ const (
 	historyFor, historyEvery = 10 * time.Second, 30 * time.Second
 	// graceful is how long a stopping rescue waits for the call under way.
 	graceful = 5 * time.Second
-	// postedFor is how long an alert is remembered that nobody speaks of any more, and postedMost how many that only a post has brought.
+	// postedFor is how long an alert is kept after its last post or poll, and postedMost how many
+	// alerts are kept that only a post has brought.
 	postedFor, postedMost = 10 * time.Minute, 16
 )
 
@@ -152,10 +162,11 @@ func New(o Options) *Rescue {
 	}
 }
 
-// NeedLeaderElection makes the manager start it in every replica: leading is something that an API server says.
+// NeedLeaderElection returns false, so the manager starts the rescue in every replica: leadership
+// depends on an API server.
 func (r *Rescue) NeedLeaderElection() bool { return false }
 
-// Notice tells it that something may have changed. It never blocks.
+// Notice reports that something may have changed. It never blocks.
 func (r *Rescue) Notice() {
 	select {
 	case r.notice <- struct{}{}:
@@ -163,7 +174,8 @@ func (r *Rescue) Notice() {
 	}
 }
 
-// Receive takes in a posted alert about the API servers. It never blocks, and nothing is done for a post alone.
+// Receive accepts a posted alert about the API servers. It never blocks, and no action follows from
+// a post alone.
 func (r *Rescue) Receive(a remediations.Alert) {
 	r.mu.Lock()
 	if _, known := r.posted[a.Fingerprint]; known || len(r.posted) < postedMost {
@@ -210,7 +222,7 @@ func (r *Rescue) Start(ctx context.Context) error {
 	}
 }
 
-// look asks Alertmanager without waiting for the answer, as Engine does.
+// look polls Alertmanager without waiting for the answer, as Engine does.
 func (r *Rescue) look(ctx context.Context) {
 	if r.looking {
 		r.lookAgain = true
@@ -223,7 +235,8 @@ func (r *Rescue) look(ctx context.Context) {
 	}()
 }
 
-// see looks at the hosts without waiting for the answer. Whoever does not answer in time is Unknown.
+// see observes the hosts without waiting for the answer. A host that does not answer in time is
+// Unknown.
 func (r *Rescue) see(ctx context.Context) {
 	if r.seeing {
 		return
@@ -234,7 +247,7 @@ func (r *Rescue) see(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, sightsFor)
 		defer cancel()
 		answer := make(chan map[string]apiserver.HostSight, 1)
-		if r.hung.TryLock() { // one that hangs must not be joined by others
+		if r.hung.TryLock() { // a look that hangs must not be joined by others
 			go func() {
 				defer r.hung.Unlock()
 				answer <- r.Hosts.Sights(ctx)
@@ -249,7 +262,7 @@ func (r *Rescue) see(ctx context.Context) {
 	}()
 }
 
-// sightsOf takes nothing of what was seen but what the configured hosts said.
+// sightsOf keeps only the answers of the configured hosts.
 func (r *Rescue) sightsOf(saw map[string]apiserver.HostSight, askedAt time.Time) map[string]apiserver.HostSight {
 	out := make(map[string]apiserver.HostSight, len(r.Config.ControlPlaneHosts))
 	for _, host := range r.Config.ControlPlaneHosts {
@@ -266,16 +279,16 @@ func (r *Rescue) sightsOf(saw map[string]apiserver.HostSight, askedAt time.Time)
 	return out
 }
 
-// answered remembers what became of a call until the journal has it.
+// answered keeps the result of a call until the journal has it.
 func (r *Rescue) answered(c apiserver.RescueCall) {
 	r.metrics.Called(rescueStep, c.Outcome)
 	r.trail.Log(r.Log).Info("the host answered", "step", rescueStep, "outcome", c.Outcome, "why", c.Why)
 	if r.call != nil && r.call.Attempt == c.Attempt {
-		r.call = &c // a late answer to an earlier attempt says nothing of the one under way
+		r.call = &c // a late answer to an earlier attempt does not concern the present one
 	}
 }
 
-// finish waits a little for the call under way, so that a restart knows its outcome.
+// finish waits briefly for the running call, so that its outcome is known after a restart.
 func (r *Rescue) finish() {
 	if r.call == nil || r.call.Outcome != "" {
 		return

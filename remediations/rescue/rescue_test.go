@@ -18,7 +18,8 @@ import (
 	"drydock.dev/drydock/remediations/rescue/statefile"
 )
 
-// TestFirstHostThatFailsIsRestarted: one restart brings an API server back, it holds, and the other hosts are left alone.
+// TestFirstHostThatFailsIsRestarted: one restart brings an API server back, it stays up, and the
+// other hosts are left alone.
 func TestFirstHostThatFailsIsRestarted(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		g := p.start("a", p.config)
@@ -41,7 +42,7 @@ func TestFirstHostThatFailsIsRestarted(t *testing.T) {
 	require.Equal(t, []string{"RepairStarted", "RepairStepIssued", "RepairVerifying", "RepairEvidence", "RepairRecovered"}, reasons)
 }
 
-// TestOneThatWorksEndsIt: with one API server up, none is restarted for the two that are not.
+// TestOneThatWorksEndsIt: with one API server up, the rescue does not restart the other two.
 func TestOneThatWorksEndsIt(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -53,7 +54,8 @@ func TestOneThatWorksEndsIt(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestEachHostInItsTurn: hosts that do not help, or cannot be reached, or lie, are passed, each once; then a person must look.
+// TestEachHostInItsTurn: hosts that do not help, cannot be reached, or lie, are passed over, each
+// once; then a person must check them.
 func TestEachHostInItsTurn(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -63,7 +65,7 @@ func TestEachHostInItsTurn(t *testing.T) {
 		g.kill()
 		require.Equal(t, []string{"cp-3 r00001-3"}, p.logs())
 		require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted}, p.outcomes(t, "a"))
-		// It stays so whatever restarts, until somebody says that it is mended.
+		// It stays so after any restart, until a person resets it.
 		g = p.start("a", p.config)
 		p.pass(time.Hour)
 		p.do(func() { require.Len(t, p.restarted, 2, "cp-2 was asked, and cp-3") })
@@ -77,7 +79,8 @@ func TestEachHostInItsTurn(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestTenMinutesAreAllItHas: hosts that neither answer nor refuse use up its time, and no more than that.
+// TestTenMinutesAreAllItHas: hosts that neither answer nor refuse use up the rescue's time, and no
+// more than that.
 func TestTenMinutesAreAllItHas(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		c := *p.config
@@ -100,8 +103,8 @@ func TestTenMinutesAreAllItHas(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestPeopleBetweenTwoHosts: a pause, a silence, an inhibition, an end of the alert and a deaf Alertmanager each hold the
-// second host, and let it go on.
+// TestPeopleBetweenTwoHosts: a pause, a silence, an inhibition, an end of the alert and a deaf
+// Alertmanager each hold the second host. Without them the rescue continues.
 func TestPeopleBetweenTwoHosts(t *testing.T) {
 	for name, of := range map[string]struct{ on, off func(p *plane) }{
 		"paused": {
@@ -138,7 +141,8 @@ func TestPeopleBetweenTwoHosts(t *testing.T) {
 	}
 }
 
-// TestPauseInTheLastMoment: what is on its way to the host is called back, and the host has not lost its turn.
+// TestPauseInTheLastMoment: a command on its way to the host is withdrawn, and the host keeps its
+// turn.
 func TestPauseInTheLastMoment(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -198,7 +202,7 @@ func TestAPauseOnTheWayToASlowHost(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestRescueInObserveModeRestartsNothing: it says what it would do.
+// TestRescueInObserveModeRestartsNothing: it reports what it would do.
 func TestRescueInObserveModeRestartsNothing(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.config.Policies[0].Mode = remediations.ModeObserve
@@ -211,8 +215,8 @@ func TestRescueInObserveModeRestartsNothing(t *testing.T) {
 	require.Contains(t, p.told[len(p.told)-1].Note, "would restart the kubelet of cp-1")
 }
 
-// TestAnObservedRescueIsInTheHistory of the Node whose kubelet would have been restarted, once for all replicas. It takes no place of a
-// later rescue that restarts something.
+// TestAnObservedRescueIsInTheHistory of the Node whose kubelet would have been restarted, once for
+// all replicas. It does not replace a later rescue that restarts something.
 func TestAnObservedRescueIsInTheHistory(t *testing.T) {
 	for name, test := range map[string]struct {
 		wellAfter   time.Duration
@@ -252,7 +256,7 @@ func TestAnObservedRescueIsInTheHistory(t *testing.T) {
 	}
 }
 
-// TestWhatWasObservedHoldsNoRescue: neither a cooldown nor a limit counts it.
+// TestWhatWasObservedHoldsNoRescue: neither a cooldown nor a limit counts an observed rescue.
 func TestWhatWasObservedHoldsNoRescue(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.config.Policies[0].Mode, p.config.Limits.RepairsPerNode = remediations.ModeObserve, 1
@@ -273,7 +277,8 @@ func TestWhatWasObservedHoldsNoRescue(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestPostAloneIsNoReason: a forged post does no more than start a look, and an alert that nobody can confirm holds.
+// TestPostAloneIsNoReason: a forged post only starts a look, and an alert that Alertmanager does
+// not confirm holds.
 func TestPostAloneIsNoReason(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -294,8 +299,8 @@ func TestPostAloneIsNoReason(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestAnAlertIsNoOlderThanDrydockHasKnownIt: the lab's alert says that it began a minute before whatever the time is. A restart of
-// Drydock in between does not begin the wait anew.
+// TestAnAlertIsNoOlderThanDrydockHasKnownIt: the lab's alert always claims that it began a minute
+// ago. A restart of Drydock in between does not start the wait again.
 func TestAnAlertIsNoOlderThanDrydockHasKnownIt(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.config.Policies[0].For = time.Minute
@@ -311,7 +316,8 @@ func TestAnAlertIsNoOlderThanDrydockHasKnownIt(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestWhatWasHeardIsRemembered while the alert comes again and again, also where the record is of another one, and not for ever.
+// TestWhatWasHeardIsRemembered while the alert repeats, even if the record is about another alert,
+// but not for ever.
 func TestWhatWasHeardIsRemembered(t *testing.T) {
 	onPlane(t, func(p *plane) {
 		p.down()
@@ -342,7 +348,8 @@ func TestWhatWasHeardIsRemembered(t *testing.T) {
 	})
 }
 
-// TestTwoReplicasExcludeEachOther by what runs on the hosts: each kubelet is restarted once, whoever does it.
+// TestTwoReplicasExcludeEachOther by the commands that run on the hosts: each kubelet is restarted
+// once, by either replica.
 func TestTwoReplicasExcludeEachOther(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -357,8 +364,8 @@ func TestTwoReplicasExcludeEachOther(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestRescueThatDiesAtEveryStep: killed at any of its steps, it goes on where it was: no attempt is issued twice, nothing
-// stays locked, and the control plane comes back.
+// TestRescueThatDiesAtEveryStep: after a kill at any of its steps, the rescue continues where it
+// was. No attempt is issued twice, nothing stays locked, and the control plane comes back.
 func TestRescueThatDiesAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for at := 0; ; at += soak.Every() {
@@ -393,7 +400,7 @@ func TestRescueThatDiesAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestHistoriesAreWrittenWhenTheAPIIsBack: on each host's Node that exists, once.
+// TestHistoriesAreWrittenWhenTheAPIIsBack: on the Node of each host, if it exists, once.
 func TestHistoriesAreWrittenWhenTheAPIIsBack(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -455,7 +462,7 @@ func TestWhateverHappensToTheControlPlane(t *testing.T) {
 			person := func(name, text string) {
 				path := filepath.Join(p.dir, rapid.SampledFrom(names).Draw(rt, "where"), name)
 				if os.Remove(path) != nil {
-					_ = os.WriteFile(path, []byte(text), 0o600) // where there is such a directory by now
+					_ = os.WriteFile(path, []byte(text), 0o600) // if there is such a directory now
 				}
 			}
 			wait := func() {
@@ -491,7 +498,7 @@ func TestWhateverHappensToTheControlPlane(t *testing.T) {
 					}
 				},
 			})
-			// Then all is well with everything but the API servers, and what was begun comes to its end.
+			// Then everything recovers but the API servers, and whatever was begun ends.
 			p.do(func() { p.silenced, p.inhibited, p.deaf, p.hangs, p.firing = false, false, false, false, false })
 			for _, name := range names {
 				_ = os.Remove(filepath.Join(p.dir, name, statefile.Paused))
@@ -509,7 +516,7 @@ func TestWhateverHappensToTheControlPlane(t *testing.T) {
 				}
 			}
 			for _, h := range p.hosts {
-				h.lies = true // whoever ever lied may still have
+				h.lies = true // a host that ever lied may still have lied
 			}
 			p.requireClaims(rt, names...)
 			calls += len(p.restarted)
@@ -522,7 +529,8 @@ func TestWhateverHappensToTheControlPlane(t *testing.T) {
 	require.True(t, calls > 0 || testing.Short())
 }
 
-// TestWhatWasSeenBeforeASleepIsForgotten, all of it, and nothing that was seen while the machine was awake.
+// TestWhatWasSeenBeforeASleepIsForgotten, all of it, and no observation from while the machine was
+// awake.
 func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
 	t.Parallel()
 	then := time.Now()

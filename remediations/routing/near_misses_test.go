@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestNearMisses says of each policy that nearly takes an alert what keeps it from that, and Route takes what is left.
+// TestNearMisses reports for each policy that nearly takes an alert why it does not. routing.Of
+// returns the policy that is left.
 func TestNearMisses(t *testing.T) {
 	t.Parallel()
 	gpu, err := k8slabels.Parse("gpu,pool in (a,b)")

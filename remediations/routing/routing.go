@@ -1,4 +1,4 @@
-// Package routing knows where an alert belongs: which policy takes it, and what it is about.
+// Package routing finds the policy that takes an alert, and the target of the alert.
 package routing
 
 import (
@@ -12,15 +12,17 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Route is where an alert belongs.
+// Route is the policy and the target of an alert.
 type Route struct {
 	Policy *remediations.Policy
-	// Node is the node that the alert is about; empty: it is about something else, which Name names by the alert's labels alone.
-	// Where that is, and whether it exists, is for others to say: the API server, the mesh.
+	// Node is the node that the alert is about. Empty: the alert is about another target, which
+	// Name identifies by the alert's labels alone. The API server or the mesh shows where that
+	// target is, and whether it exists.
 	Node, Name string
 }
 
-// Of finds the policy and the node of an alert, or what else it is about. node looks a Node up by its exact name.
+// Of finds the policy and the node of an alert, or its other target. node looks a Node up by its
+// exact name.
 func Of(c *remediations.Config, labels map[string]string, node func(name string) *corev1.Node) (Route, remediations.Misroute) {
 	if c.OfAnother(labels) {
 		return Route{}, remediations.MisrouteOtherCluster
@@ -53,7 +55,7 @@ const (
 	unselected
 )
 
-// fit says whether the policy takes the alert, and where that belongs then.
+// fit reports whether the policy takes the alert, and returns its target.
 func fit(c *remediations.Config, p *remediations.Policy, labels map[string]string, node func(name string) *corev1.Node) (Route, misfit) {
 	switch {
 	case p.Mode == remediations.ModeOff:
@@ -80,15 +82,15 @@ func fit(c *remediations.Config, p *remediations.Policy, labels map[string]strin
 	return Route{Policy: p, Node: name}, fits
 }
 
-// NearMiss is a policy that has to do with an alert and does not take it.
+// NearMiss is a policy that is related to an alert and does not take it.
 type NearMiss struct {
 	Policy string `json:"policy"`
-	// Why has a sentence for each thing that keeps it from that.
+	// Why has a sentence for each reason.
 	Why []string `json:"why"`
 }
 
-// NearMisses are the policies that share a label with the alert, or select it, and do not take it, in the order in which they are
-// asked. It asks what Of asks.
+// NearMisses returns the policies that share a label with the alert, or select it, and do not take
+// it, in the order of the configuration. It makes the same checks as Of.
 func NearMisses(c *remediations.Config, labels map[string]string, node func(name string) *corev1.Node) (out []NearMiss) {
 	if c.OfAnother(labels) {
 		return nil
@@ -109,7 +111,7 @@ func NearMisses(c *remediations.Config, labels map[string]string, node func(name
 	return out
 }
 
-// whyNot words what keeps the policy from taking the alert, label by label.
+// whyNot describes what keeps the policy from taking the alert, label by label.
 func whyNot(c *remediations.Config, p *remediations.Policy, against misfit, labels map[string]string, node func(name string) *corev1.Node) (why []string) {
 	for _, m := range p.Match {
 		switch value, has := labels[m.Name]; {

@@ -1,5 +1,6 @@
-// Package selftest judges the connection between Prometheus, Alertmanager and Drydock by an alert that always fires. No decision
-// about a node rests on it: the self-test holds nothing, and blinds nobody. The package is pure: times come in from outside.
+// Package selftest judges the connection between Prometheus, Alertmanager and Drydock by an alert
+// that always fires. No decision about a node depends on the result: the self-test holds no repair,
+// and never makes Drydock blind. The package is pure: its caller passes the times.
 package selftest
 
 import (
@@ -18,33 +19,34 @@ import (
 type State string
 
 const (
-	// Unknown: nothing can be said, or not yet.
+	// Unknown: no result, or not yet.
 	Unknown State = "unknown"
 	// Missing: no Alertmanager that answered has the alert.
 	Missing State = "missing"
-	// Unrouted: Alertmanager has it, and sends it to others only.
+	// Unrouted: Alertmanager has it, and sends it to other receivers only.
 	Unrouted State = "unrouted"
 	// NotArrived: Alertmanager sends it here, and it does not arrive.
 	NotArrived State = "not_arrived"
-	// OK: it is sent here, and arrives.
+	// OK: Alertmanager sends it here, and it arrives.
 	OK State = "ok"
 )
 
 // States are all of them.
 var States = []State{Unknown, Missing, Unrouted, NotArrived, OK}
 
-// Bad says that Drydock is not connected, and a person must look.
+// Bad reports that Drydock is not connected, and a person must check why.
 func (s State) Bad() bool { return s == Missing || s == Unrouted || s == NotArrived }
 
-// Result is what is said of the connection. The zero value: it is not asked for, or was never judged.
+// Result is the state of the connection. The zero value: no self-test is configured, or it was
+// never judged.
 type Result struct {
 	State State `json:"state,omitempty"`
-	// Message has no word in it that moves with time, so that the same state is written once.
+	// Message contains no text that changes with time, so that the same state is written once.
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 }
 
-// Posts is what the receiver of this replica knows beside the ledger; zero times: never.
+// Posts is what the receiver of this replica knows besides the ledger; zero times: never.
 type Posts struct {
 	// Arrived is when the self-test's alert last arrived, durable or not.
 	Arrived time.Time
@@ -52,41 +54,42 @@ type Posts struct {
 	Refused time.Time
 }
 
-// Times of the self-test. Polls are 15 s apart by default and come a moment early or late, so what is to be said at one of
-// them is due some seconds before it: at 30 s, 45 s and 90 s.
+// Times of the self-test. Polls are 15 s apart by default and come a moment early or late. So a
+// change that a poll at 30 s, 45 s or 90 s must report is due some seconds before that poll.
 const (
-	// firstPatience is how long the alert must be missing or unrouted before that is said, where this process has never
-	// seen it routed here; laterPatience, where it has: an Alertmanager that was started again has no alerts until
-	// Prometheus sends them again, and takes back nothing before that.
+	// firstPatience is how long the alert must be missing or unrouted before the result says so, if
+	// this process has never seen it routed here. laterPatience is the same if this process has
+	// seen it: an Alertmanager that was restarted has no alerts until Prometheus sends them again.
 	firstPatience = 25 * time.Second
 	laterPatience = 40 * time.Second
-	// heldFor is how long a word counts that later ones do not confirm.
+	// heldFor is how long a result counts that later polls do not confirm.
 	heldFor = 45 * time.Second
 	// arrivesWithin is how long the first arrival may take: Alertmanager's group_wait is 30 s.
 	arrivesWithin = 85 * time.Second
-	// YoungFor is how old the last arrival may be: with a repeat_interval and a group_interval of 5 m Alertmanager
-	// posts at every second flush only, each 10 m.
+	// YoungFor is how old the last arrival may be. With a repeat_interval and a group_interval of 5
+	// m, Alertmanager posts at every second flush only, each 10 m.
 	YoungFor = 11 * time.Minute
-	// clocksApart is how far another replica's clock may be ahead. What is further in the future is not believed, or it
-	// would count as young for as long.
+	// clocksApart is how far another replica's clock may be ahead. A time further in the future is
+	// ignored, because it would count as young for as long.
 	clocksApart = 2 * time.Minute
 )
 
-// Memory is what the leader remembers from one word of the Alertmanagers to the next. It may be lost.
+// Memory is what the leader remembers from one poll of the Alertmanagers to the next. It may be
+// lost.
 type Memory struct {
-	// Last is what the last word by itself showed, At when it was asked for.
+	// Last is what the last poll by itself showed, At when it was sent.
 	Last sight
 	At   time.Time
 	// Answered and Routed are when any replica last answered, and last had the alert routed here.
 	Answered, Routed time.Time
-	// Astray is since when it is missing or unrouted; Free since when it is routed here with nothing in its way, but for
-	// moments that were too short to be said.
+	// Astray is since when the alert is missing or unrouted. Free is since when it is routed here
+	// with nothing in its way, apart from interruptions that were too short to report.
 	Astray, Free time.Time
 	// Hindered: before it was free, this process saw something in its way.
 	Hindered bool
 }
 
-// sight is what one word by itself shows.
+// sight is what one poll by itself shows.
 type sight string
 
 const (
@@ -97,8 +100,8 @@ const (
 	sightRouted   sight = "routed"
 )
 
-// Judge says how the connection is by what the Alertmanagers said and by what arrived, and what to remember. No guard
-// asks for it: the self-test holds nothing, and blinds nobody.
+// Judge returns the state of the connection, from the Alertmanagers' answers and the arrivals, and
+// what to remember. No guard uses it: the self-test holds no repair, and never makes Drydock blind.
 func (m Memory) Judge(c *remediations.Config, w *alerts.Snapshot, arrival time.Time, posts Posts, was Result) (Memory, Result) {
 	if len(c.SelfTest) == 0 {
 		return m, Result{}
@@ -131,12 +134,12 @@ func (m Memory) Judge(c *remediations.Config, w *alerts.Snapshot, arrival time.T
 	return m, become(was, state, message, at)
 }
 
-// saw takes in what one word shows.
+// saw adds what one poll shows to the memory.
 func (m Memory) saw(shown sight, at time.Time) Memory {
 	before := m
 	m.Last, m.At = shown, at
 	if shown == sightNobody {
-		return m // nothing was seen, so nothing has changed either
+		return m // no Alertmanager answered, so nothing has changed either
 	}
 	m.Answered = at
 	switch shown {
@@ -160,7 +163,7 @@ func (m Memory) saw(shown sight, at time.Time) Memory {
 	return m
 }
 
-// arrives judges an alert that is routed here and that nothing keeps back.
+// arrives judges an alert that is routed here and not held back.
 func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, was Result) (State, string) {
 	if young(at, arrival) {
 		return OK, fmt.Sprintf("Alertmanager routes the alert %s to %q, and it arrives", c.SelfTest, c.Receiver)
@@ -177,18 +180,18 @@ func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, 
 		message = fmt.Sprintf("Alertmanager routes the alert %s to %q, but it has not arrived since %s", c.SelfTest, c.Receiver, arrival.UTC().Format(time.RFC3339))
 	}
 	message += ": look at the URL of the receiver's webhook, its token, the network between them (a NetworkPolicy?) and at Alertmanager's log"
-	if young(at, refused) { // by whom it was sent, nobody knows: it had no token that counts
+	if young(at, refused) { // the sender is unknown: the post had no valid token
 		message += "; a post was refused here with 401: if Alertmanager sent it, the token that Alertmanager sends is not the one of receiver.tokenFile"
 	}
 	return NotArrived, message
 }
 
-// AwaitsArrival says that an arrival later than the one known would say something new.
+// AwaitsArrival reports that an arrival later than the known one would change the result.
 func AwaitsArrival(t Result, known, now time.Time) bool {
 	return t.State != "" && (t.State != OK || now.Sub(known) > YoungFor-arrivesWithin)
 }
 
-// hold says what was said before, for as long as one word more or less means nothing.
+// hold keeps the previous result, for as long as one more or one missing poll means nothing.
 func (m Memory) hold(was Result, at, arrival time.Time) Result {
 	if was.State == "" || (was.State == OK && (m.Routed.IsZero() || at.Sub(m.Routed) > heldFor || !young(at, arrival))) {
 		return become(was, Unknown, "waiting for a second, equal answer of Alertmanager", at)
@@ -196,7 +199,7 @@ func (m Memory) hold(was Result, at, arrival time.Time) Result {
 	return was
 }
 
-// become keeps since when the state is as it is.
+// become sets the state, and keeps Since if the state is unchanged.
 func become(t Result, state State, message string, at time.Time) Result {
 	if t.State != state || t.Since.IsZero() {
 		t.Since = at.UTC().Truncate(time.Second)
@@ -207,7 +210,8 @@ func become(t Result, state State, message string, at time.Time) Result {
 
 func young(at, then time.Time) bool { return !then.IsZero() && at.Sub(then) <= YoungFor }
 
-// believed is the latest of the times that is not further in the future than clocks are apart.
+// believed returns the latest of the times, without those that are further in the future than
+// clocks may be apart.
 func believed(at time.Time, times ...time.Time) (latest time.Time) {
 	for _, t := range times {
 		if t.After(latest) && t.Sub(at) <= clocksApart {
@@ -217,7 +221,7 @@ func believed(at time.Time, times ...time.Time) (latest time.Time) {
 	return latest
 }
 
-// show is what the word by itself shows, with a sentence.
+// show returns what the poll by itself shows, with a sentence.
 func show(c *remediations.Config, w *alerts.Snapshot) (sight, string) {
 	answered, seen, quiet := 0, false, ""
 	var others, akin []string
@@ -254,7 +258,8 @@ func show(c *remediations.Config, w *alerts.Snapshot) (sight, string) {
 	return sightUnrouted, unrouted(c, others, akin, noReceiver)
 }
 
-// quietBy says what keeps the alert's notifications back: a silence, another alert, a time interval; empty: nothing.
+// quietBy returns what holds back the alert's notifications: a silence, another alert, a time
+// interval; empty: nothing.
 func quietBy(a alerts.Alert) string {
 	switch {
 	case len(a.SilencedBy) > 0:

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// look is one word of the Alertmanagers and what arrived by then.
+// look is one poll of the Alertmanagers, and the arrivals until then.
 type look struct {
 	replicas []alerts.Replica
 	arrival  time.Time
@@ -41,7 +41,7 @@ var (
 	silenced = shows(alerts.Alert{Receivers: []string{"drydock"}, SilencedBy: []string{"s1"}})
 )
 
-// every is the word that comes every 15 s, the shipped interval, over so long a time.
+// every is the same poll every 15 s, the shipped interval, for that long.
 func every(over time.Duration, l look) (out []look) {
 	for range int(over / (15 * time.Second)) {
 		out = append(out, l)
@@ -60,7 +60,7 @@ func of(replicas ...alerts.Replica) look { return look{replicas: replicas} }
 
 func (l look) arrived(ago time.Duration) look { l.arrival = noon.Add(-ago); return l }
 
-// judged gives the verdict after each word; the first is asked for at noon.
+// judged returns the result after each poll; the first poll is at noon.
 func judged(c *remediations.Config, was Result, looks []look) (out []Result) {
 	var m Memory
 	for i, l := range looks {
@@ -139,7 +139,7 @@ func TestSelfTestSaysHowFarTheAlertGets(t *testing.T) {
 
 func (l look) twice(other look) []look { return []look{l, other} }
 
-// TestSelfTestNamesWhatToLookAt: each bad state says whose fault it is likely to be.
+// TestSelfTestNamesWhatToLookAt: each bad state names the likely cause.
 func TestSelfTestNamesWhatToLookAt(t *testing.T) {
 	named := astray
 	named.NoReceiver, named.Akin = true, []string{"monitoring/drydock/drydock"}
@@ -191,8 +191,9 @@ func TestSelfTestThatIsNotAskedForSaysNothing(t *testing.T) {
 	require.False(t, c.IsSelfTest(map[string]string{"alertname": "DrydockSelfTest"}))
 }
 
-// TestSelfTestIsNeverOKWithoutCause is what ok means, whatever happened: within the last 45 s a replica routed the alert
-// here, and one arrived within eleven minutes. And what is bad is so for at least two polls.
+// TestSelfTestIsNeverOKWithoutCause is the meaning of ok, in every history: within the last 45 s a
+// replica routed the alert here, and one arrived within eleven minutes. A bad state lasts for at
+// least two polls.
 func TestSelfTestIsNeverOKWithoutCause(t *testing.T) {
 	c := selfTestConfig(t)
 	seen := map[State]int{}
@@ -242,7 +243,8 @@ func TestSelfTestIsNeverOKWithoutCause(t *testing.T) {
 	}
 }
 
-// TestWhoKeepsTheSelfTestQuietIsNamed: a silence before an inhibition, and that before a time interval; of nobody, nothing is said.
+// TestWhoKeepsTheSelfTestQuietIsNamed: a silence comes before an inhibition, and an inhibition
+// before a time interval; without any, the text is empty.
 func TestWhoKeepsTheSelfTestQuietIsNamed(t *testing.T) {
 	for quiet, a := range map[string]alerts.Alert{
 		"":                               {},

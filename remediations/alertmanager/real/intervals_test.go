@@ -27,8 +27,8 @@ receivers:
 - name: drydock (eu)
 `
 
-// TestGroupsAreAskedForWhereTimesMute: an Alertmanager whose routes have no times is not asked for its groups, and is as
-// soon as it has read a configuration that has some.
+// TestGroupsAreAskedForWhereTimesMute: the groups of an Alertmanager whose routes have no times are
+// not requested. They are requested as soon as it has read a configuration with times.
 func TestGroupsAreAskedForWhereTimesMute(t *testing.T) {
 	url, file := lab.AlertmanagerAlone(t, untimed)
 	w := newWorldAt(t, url)

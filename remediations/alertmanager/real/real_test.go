@@ -19,11 +19,10 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// receiver has characters that mean something else in a regular expression.
+// receiver has characters with a special meaning in a regular expression.
 const receiver = "drydock (eu)"
 
-// The labels route and mute say by which route an alert goes, so that each test
-// has its own.
+// The labels route and mute select the route of an alert, so that each test has its own.
 const config = `
 route:
   receiver: drydock (eu)
@@ -65,7 +64,7 @@ time_intervals:
 `
 
 func TestMain(m *testing.M) {
-	// They do not gossip: each knows only what it was told.
+	// They do not gossip: each knows only what it received itself.
 	lab.Main(m, lab.Options{Components: lab.APIServerOnly, Alertmanagers: 2, AlertmanagerConfig: config})
 }
 
@@ -131,7 +130,7 @@ func (w *world) run(replica int, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// poll returns all replicas, who must have answered.
+// poll returns all replicas, which must have answered.
 func (w *world) poll() []alerts.Replica {
 	w.t.Helper()
 	replicas := w.client.Look(w.t.Context())
@@ -142,7 +141,7 @@ func (w *world) poll() []alerts.Replica {
 	return replicas
 }
 
-// of is what a replica says of the alert; it must have it.
+// of returns a replica's data about the alert; the replica must have it.
 func of(t *testing.T, r alerts.Replica, labels map[string]string) alerts.Alert {
 	t.Helper()
 	key := fingerprint(labels)
@@ -159,7 +158,7 @@ func fingerprint(labels map[string]string) string {
 	return set.Fingerprint().String()
 }
 
-// eventually polls until all replicas say so of the alert.
+// eventually polls until so is true of the alert for all replicas.
 func (w *world) eventually(labels map[string]string, so func(alerts.Alert) bool) {
 	w.t.Helper()
 	var last string

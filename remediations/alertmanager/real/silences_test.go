@@ -30,7 +30,7 @@ func TestASilenceOfAmtoolShowsOnTheNextPollAndIsGoneAfterIt(t *testing.T) {
 	require.WithinDuration(t, begin.Add(2*time.Hour), s.EndsAt, time.Minute)
 	require.True(t, of(t, replicas[0], control).Active)
 
-	// The other replica was not told, and it does not gossip.
+	// The other replica did not receive it, because the two do not gossip.
 	require.True(t, of(t, replicas[1], silenced).Active)
 	require.Empty(t, of(t, replicas[1], silenced).SilencedBy)
 	require.Empty(t, replicas[1].Silences)
@@ -83,7 +83,7 @@ func TestDrydocksOwnSilenceSilencesUntilItExpires(t *testing.T) {
 	require.NoError(t, w.client.Expire(t.Context(), id), "it is over already")
 	require.NoError(t, w.client.Expire(t.Context(), "f1b1c9b0-0000-4000-8000-000000000001"), "nobody knows it")
 
-	// Alertmanager takes no silence that is over; nothing may have been made then.
+	// Alertmanager refuses a silence that has already ended, so nothing may have been made.
 	own.StartsAt, own.EndsAt = now.Add(-2*time.Hour), now.Add(-time.Hour)
 	_, err = w.client.Silence(t.Context(), own)
 	require.ErrorContains(t, err, "400 Bad Request")

@@ -12,11 +12,11 @@ import (
 	"drydock.dev/drydock/internal/bounded"
 )
 
-// tries is how often a question is asked at most.
+// tries is how often a read is sent at most.
 const tries = 3
 
-// ask asks a question, again where another answer may come in a moment. Timeout
-// bounds all of it. Only the holder of the turn asks.
+// ask sends a read, and repeats it if another answer may come in a moment. Timeout bounds all tries
+// together. Only the holder of the turn calls ask.
 func (c *Client) ask(ctx context.Context, use func(*civogo.Client) error) outcome {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -28,8 +28,8 @@ func (c *Client) ask(ctx context.Context, use func(*civogo.Client) error) outcom
 	}
 }
 
-// transient reports that the same question may be answered in a moment. Who
-// refuses the key, or answers with a page, will do so again.
+// transient reports that the same read may succeed in a moment. A side that refuses the key, or
+// answers with a page, will do so again.
 func (o outcome) transient() bool {
 	var untrusted *tls.CertificateVerificationError
 	switch {
@@ -41,7 +41,7 @@ func (o outcome) transient() bool {
 	return o.unavailable()
 }
 
-// unavailable reports a status that says nothing about the request itself.
+// unavailable reports a status that shows nothing about the request itself.
 func (o outcome) unavailable() bool {
 	return o.status >= http.StatusInternalServerError || o.status == http.StatusTooManyRequests || o.status == http.StatusRequestTimeout
 }

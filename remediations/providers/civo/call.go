@@ -11,13 +11,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// outcome is what is known after a call.
+// outcome is the known result of a call.
 type outcome struct {
 	answer
 	transport error // why there is none
 	err       error // civogo's, once there is one
 	panicked  bool  // civogo did, on that answer
-	keyError  error // the call was never tried, for want of a key
+	keyError  error // the call was never tried, because there is no key
 	result    civogo.SimpleResponse
 }
 
@@ -52,8 +52,8 @@ func (c *Client) call(ctx context.Context, g *kit.Gate, use func(*civogo.Client)
 	return o
 }
 
-// write sends a write for the holder of the turn, and gives the turn back when
-// the call is over, which may be after write has returned.
+// write sends a write for the holder of the turn, and gives the turn back when the call has ended,
+// which may be after write has returned.
 func (c *Client) write(ctx, issue context.Context, t task, may func() error, use func(*civogo.Client) (*civogo.SimpleResponse, error)) error {
 	// The call outlives its caller: once it has left, cutting it off would
 	// only make its outcome unknown.
@@ -98,7 +98,7 @@ func (c *Client) write(ctx, issue context.Context, t task, may func() error, use
 	return c.doubt(t, wait.Err(), "no answer came in time")
 }
 
-// awaitLate sees a call through whose caller has gone.
+// awaitLate waits for the end of a call after its caller has returned.
 func (c *Client) awaitLate(t task, stop context.CancelFunc, done <-chan error, settle func(error) error) {
 	timer := time.NewTimer(c.o.Timeout)
 	defer timer.Stop()

@@ -43,7 +43,7 @@ func TestCallsAreMadeOneAtATime(t *testing.T) {
 	var ops []civosim.Op
 	for _, call := range sim.Calls() {
 		if last := len(ops) - 1; last >= 0 && ops[last] == civosim.GetInstance && call.Op == civosim.ListInstances {
-			continue // a busy machine: the instance was not shown in time, so the same lookup went on with the list
+			continue // a busy machine: the instance was not shown in time, so the same lookup read the list
 		}
 		ops = append(ops, call.Op)
 	}
@@ -107,8 +107,8 @@ func TestALookupThatTakesTooLongIsNotFollowedByAWrite(t *testing.T) {
 	require.Empty(t, sim.CallsTo(civosim.HardReboots))
 }
 
-// TestAGateThatIsShutLetsNothingOut drives the last check before the wire: the
-// connection is there, and yet not even the headers leave.
+// TestAGateThatIsShutLetsNothingOut drives the last check before the wire: the connection is
+// established, and not even the headers leave.
 func TestAGateThatIsShutLetsNothingOut(t *testing.T) {
 	t.Parallel()
 	for name, issue := range map[string]context.Context{"withdrawn": t.Context(), "too late": over(t)} {
@@ -175,7 +175,7 @@ func TestLateAnswers(t *testing.T) {
 			}()
 			requireUnknown(t, c.Reboot(ctx, node1, nil))
 
-			// The call is still out, so nobody else may call.
+			// The call is still running, so no other call may start.
 			waiting, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer stop()
 			before := len(sim.Calls())
@@ -202,8 +202,8 @@ func TestLateAnswers(t *testing.T) {
 	}
 }
 
-// TestAHangDoesNotHoldUpOthersForEver: the call is cut off after another
-// Timeout, and no answer is made up for it.
+// TestAHangDoesNotHoldUpOthersForEver: the call is cut off after another Timeout, and no answer is
+// invented for it.
 func TestAHangDoesNotHoldUpOthersForEver(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)
@@ -244,7 +244,8 @@ func TestTheGatewayServesCivogoOnly(t *testing.T) {
 	require.Len(t, sim.Calls(), 1)
 }
 
-// TestTheCallerHasTheLastWord: the machine was looked up and the connection stands, and still nothing leaves.
+// TestTheCallerHasTheLastWord: the machine was looked up and the connection is established, and
+// still nothing leaves.
 func TestTheCallerHasTheLastWord(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)

@@ -1,39 +1,36 @@
 // Package civo reboots and replaces the machines behind Nodes through Civo's API.
 //
-// The calls are civogo's, but civogo cannot be trusted with a machine on its
-// own. What v0.6.5 does, and what is done about it here:
+// The calls are civogo's, but civogo alone is not safe enough to change a machine. What v0.6.5
+// does, and what this package does about it:
 //
-//   - Its calls take no context and have no time limit, and sendRequest replaces
-//     the http.Client's transport on every call, so no option of civogo's can
-//     bound them. Each new transport also leaves an idle connection behind,
-//     ignores the proxy settings, and follows redirects with the POST repeated.
-//     Therefore civogo speaks to a gateway of ours on the loopback interface,
-//     open for that one call, and the gateway speaks to Civo: with a context,
-//     time limits, an answer of bounded size, and exact knowledge of whether a
-//     request left. The API key is the gateway's; civogo never has it.
-//   - Its finder falls back to a partial match: with node-1 gone it returns
-//     node-10. It is not used. A machine is found by whole ID or whole hostname.
-//   - HTTP 200 with a result other than "success" is no error to it. Here it is.
-//   - Its error decoder panics on a reason that is no string. Calls run with recover.
-//   - A lost connection and a refused one look the same in its errors. What
-//     happened is taken from the gateway, never from the error's text.
+//   - Its calls take no context and have no time limit. sendRequest replaces the http.Client's
+//     transport on every call, so no option of civogo can bound them. Each new transport also
+//     leaves an idle connection behind, ignores the proxy settings, and follows redirects with the
+//     POST repeated. Therefore civogo speaks to a gateway of this package on the loopback
+//     interface, which is open for that one call. The gateway speaks to Civo with a context, time
+//     limits and an answer of bounded size, and knows exactly whether a request left. The gateway
+//     has the API key; civogo never has it.
+//   - Its finder falls back to a partial match: if node-1 is gone, it returns node-10. This package
+//     does not use the finder. It finds a machine by its whole ID or its whole hostname.
+//   - It does not treat HTTP 200 with a result other than "success" as an error. This package does.
+//   - Its error decoder panics if the reason in an answer is not a string. Calls run with recover.
+//   - A lost connection and a refused one look the same in its errors. The gateway shows what
+//     happened; the error's text is never used for that.
 //   - LastJSONResponse is not synchronised. Every call has a client of its own.
-//   - Its errors quote what Civo, or a page in its place, said. Every text that
-//     leaves this package is bounded, and the API key is taken out of it.
+//   - Its errors quote the answer of Civo, or of a page in its place. Every text that leaves this
+//     package is bounded, and the API key is removed from it.
 //
-// A question is asked again where the answer may be another one in a moment; a
-// write never is. What is recycled is named to Civo by its hostname alone, and
-// Civo takes no condition with it, so the look-up right before the call is all
-// there is to say that the hostname is still the same machine's.
+// A read is repeated if the answer may change in a moment; a write never is. A recycle names the
+// machine to Civo by its hostname alone, and Civo accepts no condition. So only the look-up right
+// before the call shows that the hostname still belongs to the same machine.
 //
-// A machine to reboot is looked up in the cluster's list of instances the first
-// time, and by its ID alone from then on: the list grows with the cluster, and is
-// asked for again wherever the one instance is not exactly what it should be.
+// A machine to reboot is looked up in the cluster's list of instances the first time, and by its ID
+// alone afterwards, because the list grows with the cluster. The list is read again if the single
+// instance is not exactly as expected.
 //
-// The order for a reboot: Find (changes nothing: before the intent is written),
-// then Reboot or SoftReboot. For a replacement: Look, whose Before goes on record
-// with the intent, then Recycle, then Replaced until it says that nothing is
-// missing.
+// The order for a reboot: Find (changes nothing: before the intent is written), then Reboot or
+// SoftReboot. For a replacement: Look, whose Before is recorded with the intent, then Recycle, then
+// Replaced until it reports that nothing is missing.
 package civo
 
 import (
@@ -52,41 +49,41 @@ import (
 
 const (
 	defaultTimeout = 30 * time.Second
-	// defaultIssueWithin is the intent's: a call goes out within 10 s of its
-	// intent or not at all.
+	// defaultIssueWithin is the intent's: a call leaves within 10 s of its intent or not at all.
 	defaultIssueWithin = 10 * time.Second
-	// defaultBackoff and its double fit well into the time in which a call must go out.
+	// defaultBackoff and its double fit well into the time limit for sending a call.
 	defaultBackoff = 500 * time.Millisecond
 	// maxAnswer bounds what Civo may answer. A list entry is about 1.5 kB, so
 	// this is room for some five thousand machines.
 	maxAnswer = 8 << 20
 )
 
-// answers bound what an answer may become. An entry of a list has about 45 values, 3 of them objects; civogo makes a
-// kilobyte of each object, even of an empty one. With its copies of the text all of it stays below 64 MiB.
+// answers bounds the size of a decoded answer. An entry of a list has about 45 values, 3 of them
+// objects; civogo allocates a kilobyte for each object, even for an empty one. Together with the
+// copies of the text, an answer stays below 64 MiB.
 var answers = bounded.Limits{Bytes: maxAnswer, Values: 400_000, Objects: 20_000, Depth: 32}
 
 // Options configure a Client.
 type Options struct {
-	// APIURL is Civo's API, such as https://api.civo.com. ClusterID is the UUID
-	// of the cluster, Region its region. APIKeyFile is read again for each call,
-	// so a new key needs no restart. All four are required.
+	// APIURL is the URL of Civo's API, for example https://api.civo.com. ClusterID is the UUID of
+	// the cluster, Region its region. APIKeyFile is read again for each call, so a new key needs no
+	// restart. All four are required.
 	APIURL, ClusterID, Region, APIKeyFile string
 	// Timeout bounds how long a caller waits for one request. Zero: 30 s.
 	Timeout time.Duration
-	// IssueWithin is how long after a write was asked for its request may still
-	// leave, looking up the machine and waiting for another call included.
-	// Later, it is refused. Zero: 10 s.
+	// IssueWithin is how long after the start of a write its request may still leave, including the
+	// look-up of the machine and the wait for another call. Later, the write is refused. Zero: 10
+	// s.
 	IssueWithin time.Duration
-	// Backoff is how long to wait before a question is asked a second time; it
-	// doubles for the third, which is the last. Zero: 500 ms.
+	// Backoff is how long to wait before the second try of a read; it doubles for the third and
+	// last one. Zero: 500 ms.
 	Backoff time.Duration
 	// UserAgentVersion is Drydock's version, for Civo's logs. Empty: "dev".
 	UserAgentVersion string
-	// Late, if set, is told of an answer that came after a write had given up with
-	// an unknownError: what the write would have come to, and why that is not an
-	// acceptance. It is not called if no answer comes within another Timeout. It
-	// runs on a goroutine of its own. The machine's Attempt says which call it was.
+	// Late, if set, is called with an answer that came after a write had given up with an
+	// unknownError. outcome is what the write would have returned, why the reason if it is not an
+	// acceptance. Late is not called if no answer comes within another Timeout. It runs in its own
+	// goroutine. The machine's Attempt identifies the call.
 	Late func(m engine.Machine, outcome remediations.CallOutcome, why error)
 }
 
@@ -94,16 +91,16 @@ type Options struct {
 type Client struct {
 	o    Options
 	api  *url.URL
-	turn chan struct{} // holds one token: whoever has it may call
+	turn chan struct{} // holds one token: its holder may call
 	keys redact.Keyring
-	// members are the instances of the cluster's list when it was last read. They
-	// belong to the holder of the turn.
+	// members are the instances of the cluster's list when it was last read. Only the holder of the
+	// turn may use them.
 	members      map[string]struct{}
 	memberWithin time.Duration
 }
 
-// New checks the options and that the key file can be read. It does not call
-// Civo. The error names the option that is missing or wrong.
+// New checks the options and that the key file can be read. It does not call Civo. The error names
+// the option that is missing or wrong.
 func New(o Options) (*Client, error) {
 	for _, required := range []struct{ name, value string }{
 		{"API URL", o.APIURL}, {"cluster ID", o.ClusterID}, {"region", o.Region}, {"API key file", o.APIKeyFile},
@@ -143,7 +140,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Name is how configuration, events and metrics call this provider.
+// Name is the provider's name in the configuration, Events and metrics.
 func (c *Client) Name() string { return "civo" }
 
 // takeTurn waits until no other call is under way.

@@ -59,7 +59,8 @@ func client(t testing.TB, url string, adjust ...func(*Options)) *Client {
 	return c
 }
 
-// rebooted asks for a reboot with a short time limit, and again with a longer one where a busy machine used it up before the request left.
+// rebooted requests a reboot with a short time limit, and again with a longer one if a busy machine
+// used the time up before the request left.
 func rebooted(t *testing.T, c *Client, sim *civosim.Server) error {
 	t.Helper()
 	c.o.Timeout = 5 * time.Second
@@ -71,7 +72,7 @@ func rebooted(t *testing.T, c *Client, sim *civosim.Server) error {
 	return err
 }
 
-// patient gives the client enough time for an answer on a busy machine, once no call is under way any more.
+// patient gives the client enough time for an answer on a busy machine, after all calls have ended.
 func patient(t *testing.T, c *Client) {
 	t.Helper()
 	require.NoError(t, c.takeTurn(t.Context(), task{}), "it is given back when the call is over")

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/providertest"
 )
 
-// TestConformance holds each remediation of Civo's against the contract of all providers.
+// TestConformance tests each of Civo's remediations against the contract of all providers.
 func TestConformance(t *testing.T) {
 	for name, of := range map[string]struct {
 		actuator func(*Client) engine.Actuator
@@ -83,13 +83,14 @@ func timeoutOf(d time.Duration) func(*Options) {
 	return func(o *Options) { o.Timeout, o.IssueWithin = d, 2*time.Minute }
 }
 
-// civoWorld is what providertest does with the simulated Civo.
+// civoWorld is the simulated Civo with the operations that providertest needs.
 type civoWorld struct {
 	t   testing.TB
 	sim *civosim.Server
 }
 
-// changed reads from the simulator's record which instances it acted on: "hard reboot i-1", "recycle i-1 as …".
+// changed returns the instances that the simulator acted on, from its record: "hard reboot i-1",
+// "recycle i-1 as …".
 func (w *civoWorld) changed() (ids []string) {
 	for _, call := range w.sim.Done(civosim.Any) {
 		_, rest, _ := strings.Cut(call.Done, "i-")
@@ -99,7 +100,7 @@ func (w *civoWorld) changed() (ids []string) {
 	return ids
 }
 
-// list makes Civo list, and show by their IDs, these instances and no others.
+// list makes Civo list exactly these instances, and show them by their IDs.
 func (w *civoWorld) list(all ...map[string]any) {
 	w.sim.Heal()
 	w.sim.Inject(civosim.ListInstances, civosim.Answer(200, all))
@@ -118,7 +119,7 @@ func (w *civoWorld) set(which providertest.Scene) engine.Machine {
 		w.list(neighbour)
 	case providertest.TwoMachines:
 		w.list(instanceOf("i-1", "node-1", active, now), instanceOf("i-2", "node-1", active, now), neighbour)
-		m.ProviderID = "" // the ID would tell them apart
+		m.ProviderID = "" // the ID would distinguish them
 	case providertest.AnotherOfItsName:
 		w.list(instanceOf("i-2", "node-1", active, now), neighbour)
 	case providertest.ItsIDIsAnothers:
@@ -135,7 +136,7 @@ func (w *civoWorld) stage(which providertest.Stage) []string {
 		w.sim.Inject(civosim.ListPools, civosim.Answer(200, []any{map[string]any{"id": "pool-1", "count": 2, "instances": members}}))
 	}
 	switch which {
-	case providertest.Wanted: // another machine is promised here
+	case providertest.Wanted: // the provider promises another machine
 	case providertest.OldLingers:
 		w.list(old, neighbour)
 		pool(old, neighbour)

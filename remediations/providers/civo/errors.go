@@ -10,13 +10,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// refusedError means that the provider certainly did nothing. Error is one
-// sentence for people: the node, what happened and what to do.
+// refusedError means that the provider certainly did nothing. Error returns one sentence for
+// people: the node, what happened and what to do.
 type refusedError struct {
 	Reason reason
 	Err    error // the cause; may be nil
 	text   string
-	// again is how long Civo asks to be left alone; zero: it does not.
+	// again is how long Civo asks clients to wait; zero: Civo asks for no pause.
 	again time.Duration
 }
 
@@ -25,20 +25,20 @@ func (e *refusedError) Error() string { return e.text }
 // Unwrap returns the cause, for errors.Is with a context's errors or civogo's.
 func (e *refusedError) Unwrap() error { return e.Err }
 
-// as is what it says to the engine.
+// as returns the refusal in the form that the engine reads.
 func (e *refusedError) as() *kit.Refusal {
 	return &kit.Refusal{Why: e.Reason.Concern(), Text: e.text, Again: e.again}
 }
 
-// Survey is the refusal as the answer to a question, which says whom it concerns.
+// Survey returns the refusal as the result of a survey, including what it concerns.
 func (e *refusedError) Survey() remediations.Survey { return e.as().Survey() }
 
 // Is finds the engine's errors.
 func (e *refusedError) Is(target error) bool { return e.as().Is(target) }
 
-// accountError means that Civo refuses the key, or the quota is reached: no call
-// for any machine will succeed until a person acts, so whoever gets one stops
-// calling. It is a *refusedError too: nothing was done.
+// accountError means that Civo refuses the key, or that the quota is reached. No call for any
+// machine will succeed until a person acts, so the caller must stop calling. It is a *refusedError
+// too: nothing was done.
 type accountError struct{ refused *refusedError }
 
 func (e *accountError) Error() string { return e.refused.text }
@@ -46,8 +46,8 @@ func (e *accountError) Error() string { return e.refused.text }
 // Unwrap returns the *refusedError, which has the reason: Unauthorized or Quota.
 func (e *accountError) Unwrap() error { return e.refused }
 
-// unknownError means that the provider may or may not have done it. Whoever
-// gets one must take it for done until the machine proves otherwise.
+// unknownError means that the provider may or may not have done the write. The caller must treat
+// the write as done until the machine proves otherwise.
 type unknownError struct {
 	Err  error // the cause; may be nil
 	text string

@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 )
 
-// TestFaultsOfTheLookup: whatever goes wrong before the write, nothing was done.
+// TestFaultsOfTheLookup: after any fault before the write, nothing was done.
 func TestFaultsOfTheLookup(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -67,7 +67,7 @@ func TestFaultsOfTheLookup(t *testing.T) {
 	}
 }
 
-// TestFaultsOfTheWrite: refused only where it is certain that nothing was done.
+// TestFaultsOfTheWrite: refused only if it is certain that nothing was done.
 func TestFaultsOfTheWrite(t *testing.T) {
 	t.Parallel()
 	const unknown reason = ""
@@ -129,7 +129,8 @@ func TestFaultsOfTheWrite(t *testing.T) {
 	}
 }
 
-// nobody is an address where nobody listens; a port that was only just free may be taken the next moment.
+// nobody is an address without a listener; a port that was free a moment ago may be taken the next
+// moment.
 const nobody = "http://127.0.0.1:1"
 
 func TestNobodyListensAtAll(t *testing.T) {
@@ -138,7 +139,7 @@ func TestNobodyListensAtAll(t *testing.T) {
 	requireRefused(t, err, reasonUnreachable, "connection refused", "check the network")
 }
 
-// TestProviderGoneBetweenLookupAndWrite: a refused connection is no lost one.
+// TestProviderGoneBetweenLookupAndWrite: a refused connection does not count as a lost one.
 func TestProviderGoneBetweenLookupAndWrite(t *testing.T) {
 	t.Parallel()
 	var api *httptest.Server

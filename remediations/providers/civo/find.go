@@ -13,27 +13,27 @@ import (
 // scheme begins the provider IDs that Civo's cloud controller manager sets.
 const scheme = "civo://"
 
-// providerID is how a Node names the instance in spec.providerID.
+// providerID is the Node's spec.providerID for the instance.
 func providerID(instance string) string { return scheme + instance }
 
-// Instance is a machine as Civo knows it.
+// Instance is a machine in Civo's data.
 type Instance struct {
 	ID, Hostname, Status string
-	CreatedAt            time.Time // by Civo's clock; zero: Civo did not say
+	CreatedAt            time.Time // by Civo's clock; zero: Civo did not report it
 	GPUs                 int
 }
 
-// Runs is whether an instance runs.
+// Runs says whether an instance runs.
 type Runs string
 
 const (
 	running Runs = "running"
 	Stopped Runs = "stopped"
-	// between: Civo is at work on it, or its status is none that is known.
+	// between: Civo is at work on it, or its status is unknown.
 	between Runs = "between"
 )
 
-// Runs says whether the instance runs by its status.
+// Runs returns whether the instance runs, according to its status.
 func (in Instance) Runs() Runs {
 	switch in.Status {
 	case active:
@@ -44,20 +44,20 @@ func (in Instance) Runs() Runs {
 	return between
 }
 
-// inTransition says that Civo is building or deleting the instance.
+// inTransition reports that Civo is building or deleting the instance.
 func (in Instance) inTransition() bool { return in.Status == building || in.Status == deleting }
 
 func asInstance(in civogo.Instance) Instance {
 	return Instance{ID: in.ID, Hostname: in.Hostname, Status: in.Status, CreatedAt: in.CreatedAt, GPUs: in.GPUCount}
 }
 
-// Find looks up the machine, and changes nothing. Its errors are *refusedError:
-// what it cannot find, Reboot cannot either.
+// Find looks up the machine, and changes nothing. Its errors are *refusedError: Reboot cannot find
+// a machine either that Find does not find.
 func (c *Client) Find(ctx context.Context, m engine.Machine) (Instance, error) {
 	return c.lookUp(ctx, m, c.find)
 }
 
-// FindForReboot is Find, and refuses an instance that Reboot refuses.
+// FindForReboot is Find, but refuses an instance that Reboot refuses.
 func (c *Client) FindForReboot(ctx context.Context, m engine.Machine) (Instance, error) {
 	return c.lookUp(ctx, m, c.findForReboot)
 }
@@ -71,8 +71,8 @@ func (c *Client) lookUp(ctx context.Context, m engine.Machine, find func(context
 	return find(ctx, t)
 }
 
-// findForReboot finds the machine, and refuses it while Civo builds or deletes
-// it: a reboot in the middle of that can only do harm.
+// findForReboot finds the machine, and refuses it while Civo builds or deletes it: a reboot in the
+// middle of that can only do harm.
 func (c *Client) findForReboot(ctx context.Context, t task) (Instance, error) {
 	in, err := c.find(ctx, t)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *Client) find(ctx context.Context, t task) (Instance, error) {
 	return c.pickByHostname(t, listed)
 }
 
-// instanceID takes the ID out of the provider ID; it is empty if that is.
+// instanceID returns the ID in the provider ID; it is empty if the provider ID is empty.
 func (c *Client) instanceID(t task) (string, error) {
 	if t.machine.Node == "" {
 		return "", c.refuse(t, reasonNotFound, nil, "the node has no name")
@@ -126,8 +126,8 @@ func (c *Client) pickByID(t task, id string, listed []civogo.Instance) (Instance
 		if in.ID != id {
 			continue
 		}
-		// Civo's cloud controller manager sets provider IDs with civogo's
-		// finder, partial matches included, so an ID alone may be a neighbour's.
+		// Civo's cloud controller manager sets provider IDs with civogo's finder, partial matches
+		// included, so an ID alone may be a neighbour's.
 		if in.Hostname != "" && !strings.EqualFold(in.Hostname, t.machine.Node) {
 			return Instance{}, c.refuse(t, reasonAmbiguous, nil, "its spec.providerID names the instance of another host, %s", c.quote(in.Hostname))
 		}

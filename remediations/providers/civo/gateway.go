@@ -27,13 +27,13 @@ const (
 	dialTimeout = 10 * time.Second
 )
 
-// gateway takes exactly one request from civogo and passes it on to Civo. It is
-// civogo's only way out; the package comment says why it is there.
+// gateway accepts exactly one request from civogo and passes it on to Civo. civogo has no other
+// connection; the package comment says why.
 type gateway struct {
-	ctx    context.Context // ends the request to Civo; a request's context is not ours to choose
+	ctx    context.Context // ends the request to Civo; civogo chooses a request's context
 	api    *url.URL
 	key    string
-	token  string // what civogo has for an API key
+	token  string // civogo gets it as its API key
 	gate   *kit.Gate
 	server *http.Server
 	url    string
@@ -44,11 +44,11 @@ type gateway struct {
 	err    error // why there is no whole answer
 }
 
-// answer is what is kept of Civo's answer.
+// answer is the part of Civo's answer that is kept.
 type answer struct {
 	status int  // 0 if there is no whole answer
-	page   bool // it is HTML, so not the API's
-	// retryAfter is how long Civo, or a proxy in between, asks to be left alone; zero: it does not.
+	page   bool // it is HTML, so it does not come from the API
+	// retryAfter is how long Civo, or a proxy in between, asks clients to wait; zero: it does not.
 	retryAfter time.Duration
 }
 
@@ -69,11 +69,10 @@ func openGateway(ctx context.Context, api *url.URL, key string, g *kit.Gate) (*g
 	return gw, nil
 }
 
-// close also ends the idle connection that civogo keeps, with two goroutines,
-// for every call it ever made.
+// close also ends the idle connection that civogo keeps for every call, with two goroutines.
 func (g *gateway) close() { _ = g.server.Close() }
 
-// result is Civo's answer, or why there is no whole one.
+// result returns Civo's answer, or why there is no whole one.
 func (g *gateway) result() (answer, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,9 +92,9 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Unlock()
 	status := got.status
 	if err != nil || status < http.StatusOK {
-		status = http.StatusBadGateway // for civogo; the outcome is taken from result
+		status = http.StatusBadGateway // for civogo; the outcome comes from result
 	}
-	// No header of Civo's is passed on: a Location would make civogo repeat the request.
+	// None of Civo's headers is passed on: a Location would make civogo repeat the request.
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
@@ -125,15 +124,14 @@ func (g *gateway) forward(r *http.Request) (answer, []byte, error) {
 	}
 	req.Header = r.Header.Clone()
 	req.Header.Del("Connection")
-	req.Header.Del("Accept-Encoding") // ours to ask for, so that the limit is on the plain answer
+	req.Header.Del("Accept-Encoding") // the transport sets it, so that the limit applies to the plain answer
 	req.Header.Set("Authorization", "bearer "+g.key)
 	transport, req := g.gated(req)
-	got := kit.Exchange(transport, req, answers) // not a Client, which would follow redirects
+	got := kit.Exchange(transport, req, answers) // not a Client, because a Client follows redirects
 	return answer{status: got.Status, page: bytes.HasPrefix(bytes.TrimSpace(got.Body), []byte("<")), retryAfter: got.Again}, got.Body, got.Err
 }
 
-// gated returns a transport for one request, and the request as it is to be sent
-// on it, with the gate's last look.
+// gated returns a transport for one request, and the request for it, with the gate's last check.
 func (g *gateway) gated(req *http.Request) (*http.Transport, *http.Request) {
 	http1 := new(http.Protocols)
 	http1.SetHTTP1(true)
@@ -142,7 +140,7 @@ func (g *gateway) gated(req *http.Request) (*http.Transport, *http.Request) {
 		DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSHandshakeTimeout:    dialTimeout,
 		MaxResponseHeaderBytes: 64 << 10,
-		DisableKeepAlives:      true, // no reused connection, hence no silent second try
+		DisableKeepAlives:      true, // no reused connection, so no silent second try
 		Protocols:              http1,
 	}
 	return transport, req.WithContext(g.gate.Trace(req.Context()))

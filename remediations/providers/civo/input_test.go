@@ -13,10 +13,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// before is what Look says of node1 in the provider's first state.
+// before is Look's result for node1 in the provider's first state.
 var before = Before{InstanceID: "i-1", Hostname: "node-1", PoolID: "pool-1", PoolCount: 2}
 
-// operations are all that a caller can ask for.
+// operations are all operations of a caller.
 var operations = map[string]func(context.Context, *Client) error{
 	"find":        func(ctx context.Context, c *Client) error { _, err := c.Find(ctx, node1); return err },
 	"reboot":      func(ctx context.Context, c *Client) error { return c.Reboot(ctx, node1, nil) },
@@ -26,8 +26,8 @@ var operations = map[string]func(context.Context, *Client) error{
 	"replaced":    func(ctx context.Context, c *Client) error { _, err := c.Replaced(ctx, before); return err },
 }
 
-// TestBadInputIsToldApart: whatever is asked for, the sentence says which of
-// the mistakes it is, and whom it concerns.
+// TestBadInputIsToldApart: for every call, the sentence says which of the mistakes it is, and the
+// refusal what it concerns.
 func TestBadInputIsToldApart(t *testing.T) {
 	t.Parallel()
 	const silence = 3 * time.Second
@@ -39,7 +39,7 @@ func TestBadInputIsToldApart(t *testing.T) {
 		why     reason
 		concern kit.Concern
 		texts   []string
-		but     []string // operations that do without what is wrong
+		but     []string // operations that do not depend on the mistake
 	}{
 		"unknown cluster": {
 			wrong: func(_ *testing.T, _ *civosim.Server, o *Options) { o.ClusterID = "other" },
@@ -62,7 +62,7 @@ func TestBadInputIsToldApart(t *testing.T) {
 		"two instances of one name": {
 			wrong: fault(civosim.Twice("node-1")), why: reasonAmbiguous, concern: kit.Machine,
 			texts: []string{"two instances of one name: 2 instances have that hostname: i-1, "},
-			but:   []string{"find", "reboot", "soft reboot", "replaced"}, // they go by the ID
+			but:   []string{"find", "reboot", "soft reboot", "replaced"}, // they use the ID
 		},
 		"HTML": {
 			wrong: fault(civosim.HTML(200)), why: reasonBadAnswer, concern: kit.Setup,
@@ -100,7 +100,7 @@ func TestBadInputIsToldApart(t *testing.T) {
 				o.APIKeyFile = keyFile(t, apiKey)
 				c, err := New(o)
 				require.NoError(t, err)
-				c.o.APIKeyFile = file // it may be gone since
+				c.o.APIKeyFile = file // the file may be missing now
 
 				err = call(t.Context(), c)
 				var account *accountError

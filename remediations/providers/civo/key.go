@@ -7,7 +7,7 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// maxKey bounds the key file, which somebody may have pointed at the wrong thing.
+// maxKey bounds the key file: its path may name a wrong, large file.
 const maxKey = 4 << 10
 
 // readKey reads the API key: one word, because a file with two lines is another file. Its errors name the file and never quote it.

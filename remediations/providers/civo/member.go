@@ -9,8 +9,8 @@ import (
 	"github.com/civo/civogo"
 )
 
-// memberWithin bounds the question about one instance, so that the list, which
-// answers whatever it does not, still has its time before the call must go out.
+// memberWithin bounds the request for one instance. If it gets no answer, there is still time to
+// read the list before the call must leave.
 const memberWithin = 3 * time.Second
 
 // learn remembers which instances the cluster has, for the holder of the turn.
@@ -21,14 +21,14 @@ func (c *Client) learn(listed []civogo.Instance) {
 	}
 }
 
-// member looks one instance up by its ID instead of in the list of all, which
-// grows with the cluster. By its ID Civo shows every instance of the account, so
-// only one that the cluster's own list has had is asked for: an ID is never given
-// twice, and no instance moves from one cluster to another.
+// member looks one instance up by its ID instead of in the list of all instances, which grows with
+// the cluster. By ID Civo shows every instance of the account. So member requests only IDs that the
+// cluster's own list has contained: Civo never reuses an ID, and no instance moves to another
+// cluster.
 //
-// Only a yes counts, of that ID and that hostname. Whatever else comes, a no
-// included, is for the list to say. The list is not asked where Civo refuses the
-// key or asks to be left alone.
+// Only an answer with exactly that ID and that hostname counts. After every other answer, a "not
+// found" included, the list decides. The list is not read if Civo refuses the key or asks clients
+// to wait.
 func (c *Client) member(ctx context.Context, t task, id string) (in Instance, found bool, err error) {
 	if _, known := c.members[id]; !known {
 		return Instance{}, false, nil

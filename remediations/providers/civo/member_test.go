@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// listedOnce is a client that has seen the cluster's list, whose calls so far are not counted any more.
+// listedOnce is a client that has read the cluster's list; earlier calls are not counted.
 func listedOnce(t *testing.T, sim *civosim.Server) (c *Client, since func() []civosim.Op) {
 	t.Helper()
 	c = client(t, sim.URL())
@@ -39,7 +39,8 @@ func TestAMachineOfTheListIsAskedForByItsIDAlone(t *testing.T) {
 	require.Equal(t, "hard reboot i-10", sim.Done(civosim.HardReboots)[1].Done)
 }
 
-// TestAMachineOfAnotherClusterIsNotRebooted: by its ID Civo shows and reboots whatever the account has.
+// TestAMachineOfAnotherClusterIsNotRebooted: by ID Civo shows and reboots any instance of the
+// account.
 func TestAMachineOfAnotherClusterIsNotRebooted(t *testing.T) {
 	t.Parallel()
 	sim := provider(t, func(o *civosim.Options) {
@@ -51,7 +52,8 @@ func TestAMachineOfAnotherClusterIsNotRebooted(t *testing.T) {
 	require.Equal(t, []civosim.Op{civosim.ListInstances}, since(), "it is not even asked for")
 }
 
-// TestOnlyAYesSparesTheList: whatever the one instance's answer is but the machine, the list decides.
+// TestOnlyAYesSparesTheList: after any answer about the one instance that is not exactly the
+// machine, the list decides.
 func TestOnlyAYesSparesTheList(t *testing.T) {
 	t.Parallel()
 	instance := func(id, hostname string) civosim.Fault {
@@ -107,7 +109,8 @@ func TestAnInstanceThatDoesNotAnswerLeavesTheListItsTime(t *testing.T) {
 	require.Equal(t, []civosim.Op{civosim.GetInstance, civosim.ListInstances, civosim.HardReboots}, since())
 }
 
-// TestAReplacementAsksForTheListEachTime: Civo is told a hostname to recycle, and only the list says whose it is.
+// TestAReplacementAsksForTheListEachTime: a recycle names a hostname to Civo, and only the list
+// shows which machine has it.
 func TestAReplacementAsksForTheListEachTime(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)

@@ -15,8 +15,9 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// TestAnAnswerTakesNoMoreMemoryThanIsPromised: what is allocated in all is bounded, most of which the collector takes back in
-// between. It is not parallel: the count is the whole program's.
+// TestAnAnswerTakesNoMoreMemoryThanIsPromised: all allocations together are bounded, and the
+// collector frees most of them in between. The test is not parallel: the count is the whole
+// program's.
 func TestAnAnswerTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 	const promised, garbage = 64 << 20, 2
 	list := func(n int, entry func(i int) string) string {

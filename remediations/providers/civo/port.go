@@ -11,10 +11,11 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Rebooter is the remediation reboot: it cuts the power of a machine, or asks its operating system.
+// Rebooter is the remediation reboot: it cuts the power of a machine, or has its operating system
+// restart.
 type Rebooter struct{ *Client }
 
-// Act is engine.Actuator's.
+// Act implements engine.Actuator.
 func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	if m.Soft {
 		return Outcome(c.SoftReboot(ctx, m, mayStill))
@@ -22,15 +23,15 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return Outcome(c.Reboot(ctx, m, mayStill))
 }
 
-// Survey finds the machine, so that one that is not there or that Civo is building or deleting, or an API that does not answer, costs
-// no attempt.
+// Survey finds the machine. So no attempt is spent on a machine that is missing or that Civo is
+// building or deleting, or while the API does not answer.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	_, err := c.FindForReboot(ctx, m)
 	return surveyOf(err)
 }
 
-// Testify says whether the machine's instance runs. One that Civo is building or deleting, or whose status this version does not
-// know, shows nothing.
+// Testify reports whether the machine's instance runs. An instance that Civo is building or
+// deleting, or whose status this version does not know, shows nothing.
 func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	in, err := c.Find(ctx, m)
 	if err != nil {
@@ -50,7 +51,7 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 // Replacer is the remediation replace: it has a machine deleted and another one of its pool built.
 type Replacer struct{ *Client }
 
-// Act is engine.Actuator's.
+// Act implements engine.Actuator.
 func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	var before Before
 	if err := m.Before.Read(&before); err != nil {
@@ -59,7 +60,8 @@ func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return Outcome(c.Recycle(ctx, m, before, mayStill))
 }
 
-// Survey finds the machine and its pool, which the record keeps: what the replacement is told by.
+// Survey finds the machine and its pool, which the record keeps: Replaced recognises the
+// replacement by them.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	b, err := c.Look(ctx, m)
 	if err != nil {
@@ -68,7 +70,7 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(b)
 }
 
-// Replaced says how far the replacement is.
+// Replaced reports how far the replacement is.
 func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (remediations.Replacement, error) {
 	var before Before
 	if err := b.Read(&before); err != nil {
@@ -77,8 +79,8 @@ func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (remediat
 	return c.Client.Replaced(ctx, before)
 }
 
-// Outcome makes of a write's error one of the three outcomes that a record knows. An error that is not certainly a refusal means
-// that it may have been done.
+// Outcome maps a write's error to one of the three outcomes of a record. An error that is not
+// certainly a refusal means that the write may have been done.
 func Outcome(err error) (remediations.CallOutcome, error) {
 	var refused *refusedError
 	switch {
@@ -90,7 +92,7 @@ func Outcome(err error) (remediations.CallOutcome, error) {
 	return remediations.CallUnknown, err
 }
 
-// surveyOf makes of Civo's refusal of a question a reason to wait.
+// surveyOf turns Civo's refusal of a read into a reason to wait.
 func surveyOf(err error) remediations.Survey {
 	if err == nil {
 		return remediations.Survey{}

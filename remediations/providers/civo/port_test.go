@@ -14,7 +14,7 @@ import (
 
 var machine1 = engine.Machine{Node: "node-1", ProviderID: "civo://i-1", Attempt: "abcdef-0-1"}
 
-// TestASurveySaysWhoseTroubleItIs, and when it is worth asking again.
+// TestASurveySaysWhoseTroubleItIs, and when to try again.
 func TestASurveySaysWhoseTroubleItIs(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -44,8 +44,8 @@ func TestASurveySaysWhoseTroubleItIs(t *testing.T) {
 	}
 }
 
-// TestNoRebootWhileCivoIsAtWork: an instance that Civo builds or deletes is not rebooted, and the survey says so before an attempt is
-// spent. The control is one that runs.
+// TestNoRebootWhileCivoIsAtWork: an instance that Civo builds or deletes is not rebooted, and the
+// survey reports it before an attempt is spent. The control is a running instance.
 func TestNoRebootWhileCivoIsAtWork(t *testing.T) {
 	t.Parallel()
 	for status, busy := range map[string]bool{building: true, deleting: true, active: false} {
@@ -72,8 +72,8 @@ func TestNoRebootWhileCivoIsAtWork(t *testing.T) {
 	}
 }
 
-// TestCivoTestifies: only Civo's word that the machine's own instance does not run shows a fault. A machine that Civo does not know
-// or is at work on, and no answer, show nothing.
+// TestCivoTestifies: only Civo's report that the machine's own instance does not run shows a fault.
+// A machine that Civo does not know or is at work on, and a missing answer, show nothing.
 func TestCivoTestifies(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

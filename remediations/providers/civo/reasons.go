@@ -2,29 +2,29 @@ package civo
 
 import "drydock.dev/drydock/remediations/providers/kit"
 
-// reason says why Civo, or this package before it, did nothing.
+// reason is why Civo, or this package before a call to Civo, did nothing.
 type reason string
 
 // The reasons, all of them.
 const (
-	reasonNotFound       reason = "NotFound"       // no such instance in the cluster, or none that can be meant
+	reasonNotFound       reason = "NotFound"       // no such instance in the cluster, or no instance that could be meant
 	reasonAmbiguous      reason = "Ambiguous"      // more than one instance could be meant
-	reasonChanged        reason = "Changed"        // not the instance that was looked at any more
+	reasonChanged        reason = "Changed"        // no longer the instance that was looked up
 	reasonInTransition   reason = "InTransition"   // Civo is building or deleting it already
 	reasonGPUs           reason = "GPUs"           // the instance has GPUs, and is never replaced
 	reasonUnauthorized   reason = "Unauthorized"   // no usable key, or Civo refuses it
 	reasonQuota          reason = "Quota"          // the account's quota is reached
-	reasonRejected       reason = "Rejected"       // Civo understood, and said no
+	reasonRejected       reason = "Rejected"       // Civo understood the request and refused it
 	reasonUnreachable    reason = "Unreachable"    // no connection, or no answer to a question
-	reasonUnavailable    reason = "Unavailable"    // Civo answers that it cannot just now
-	reasonBadAnswer      reason = "BadAnswer"      // an answer to a question that is none
+	reasonUnavailable    reason = "Unavailable"    // Civo answers that it is temporarily unavailable
+	reasonBadAnswer      reason = "BadAnswer"      // an answer to a read that cannot be used
 	reasonUnknownCluster reason = "UnknownCluster" // Civo has no such cluster in the region
 	reasonWrongRegion    reason = "WrongRegion"    // Civo has no such region
 	reasonBusy           reason = "Busy"           // an earlier call was still under way
-	reasonWithheld       reason = "Withheld"       // the caller's mayStill said no
+	reasonWithheld       reason = "Withheld"       // the caller's mayStill returned an error
 )
 
-// reasons say, for each, whom it concerns and what a person can do.
+// reasons maps each reason to what it concerns and what a person can do.
 var reasons = map[reason]struct {
 	concern kit.Concern
 	advice  string
@@ -46,5 +46,5 @@ var reasons = map[reason]struct {
 	reasonWithheld:       {kit.Passing, "the replica that leads now decides again"},
 }
 
-// Concern says whom the reason is about.
+// Concern returns what the reason is about.
 func (r reason) Concern() kit.Concern { return reasons[r].concern }

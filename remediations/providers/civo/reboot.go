@@ -8,20 +8,18 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// Reboot hard-reboots the machine: as if its power were cut. Nil means that Civo
-// accepted it, not that the machine is back. A *refusedError means that Civo
-// certainly did nothing, an *unknownError that it may have: the reboot must then
-// count as issued.
+// Reboot hard-reboots the machine, as if its power were cut. Nil means that Civo accepted the
+// reboot, not that the machine is back. A *refusedError means that Civo certainly did nothing, an
+// *unknownError that it may have: the reboot must then count as issued.
 //
-// mayStill is asked at the last moment, with the connection standing and before
-// the first byte of the request leaves; where it gives an error the request does
-// not leave. Nil: nobody is asked.
+// mayStill is called at the last moment, after the connection is made and before the first byte of
+// the request leaves; if it returns an error, the request is not sent. Nil: no check.
 func (c *Client) Reboot(ctx context.Context, m engine.Machine, mayStill func() error) error {
 	return c.reboot(ctx, task{verb: "rebooting", machine: m}, mayStill, (*civogo.Client).HardRebootInstance)
 }
 
-// SoftReboot asks the machine's operating system to restart, which one that
-// hangs does not do; for the rest it is as Reboot.
+// SoftReboot makes the machine's operating system restart, which does not work if the system hangs.
+// Otherwise it is like Reboot.
 func (c *Client) SoftReboot(ctx context.Context, m engine.Machine, mayStill func() error) error {
 	return c.reboot(ctx, task{verb: "soft-rebooting", machine: m}, mayStill, (*civogo.Client).SoftRebootInstance)
 }

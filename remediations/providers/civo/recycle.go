@@ -21,24 +21,23 @@ const (
 	failed   = "FAILED"
 )
 
-// Before is what Look saw of the machine and its pool. It goes on record with
-// the intent, before the call: without it nobody can prove afterwards that the
-// machine was replaced, and not merely deleted.
+// Before is what Look saw of the machine and its pool. It is recorded with the intent, before the
+// call: without it, nothing could prove afterwards that the machine was replaced and not merely
+// deleted.
 type Before struct {
 	InstanceID string `json:"instance"`
 	Hostname   string `json:"hostname"`
 	PoolID     string `json:"pool"`
 	PoolCount  int    `json:"count"` // how many instances the pool should have
-	// Newest is when the youngest of the cluster's instances was created, by
-	// Civo's clock: what is younger came later. Zero: Civo did not say.
+	// Newest is when the youngest of the cluster's instances was created, by Civo's clock: a
+	// younger instance was created later. Zero: Civo did not report it.
 	Newest time.Time `json:"newest,omitzero"`
 }
 
-// Look looks up the machine and its pool for a replacement, and changes nothing.
-// It insists on more than a reboot does: the ID out of the provider ID and the
-// exact hostname are of one instance, no second one bears that hostname, Civo is
-// not building or deleting it, it has no GPUs, and one pool lists it. Its errors are
-// *refusedError.
+// Look looks up the machine and its pool for a replacement, and changes nothing. It requires more
+// than a reboot: the ID in the provider ID and the exact hostname belong to one instance, and no
+// second instance has that hostname. Civo must not be building or deleting it, it has no GPUs, and
+// one pool lists it. Its errors are *refusedError.
 func (c *Client) Look(ctx context.Context, m engine.Machine) (Before, error) {
 	t := task{verb: "looking up", machine: m}
 	if err := c.takeTurn(ctx, t); err != nil {
@@ -57,10 +56,10 @@ func (c *Client) Look(ctx context.Context, m engine.Machine) (Before, error) {
 	return Before{InstanceID: in.ID, Hostname: in.Hostname, PoolID: pool.ID, PoolCount: pool.Count, Newest: newest(all)}, nil
 }
 
-// Recycle has Civo delete the machine and build another of its pool, without a
-// drain. It is recycled only while it is the one that Look saw, which is looked
-// up once more right before the call. Errors and mayStill are as for Reboot;
-// accepted means that Civo has begun, and Replaced says when it is done.
+// Recycle makes Civo delete the machine and build another one in its pool, without a drain. It
+// first looks the machine up once more, and recycles it only if it is the one that Look saw. Errors
+// and mayStill are as for Reboot; accepted means that Civo has begun, and Replaced reports when the
+// replacement is complete.
 func (c *Client) Recycle(ctx context.Context, m engine.Machine, before Before, mayStill func() error) error {
 	lookUp := func(ctx context.Context, t task) (Instance, error) {
 		in, _, err := c.pickForRecycling(ctx, t)
@@ -75,9 +74,9 @@ func (c *Client) Recycle(ctx context.Context, m engine.Machine, before Before, m
 	})
 }
 
-// pickForRecycling returns the one instance that may be recycled, and all of
-// them. A recycle is told the hostname alone, so a hostname that is another's
-// too, even in other letters, is nobody's.
+// pickForRecycling returns the only instance that may be recycled, and all instances of the
+// cluster. A recycle names the hostname alone, so a hostname that two instances share is refused,
+// also if the two differ in upper and lower case only.
 func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civogo.Instance, error) {
 	fail := func(err error) (Instance, []civogo.Instance, error) { return Instance{}, nil, err }
 	id, err := c.instanceID(t)

@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// TestSoftRebootIsTheOtherCall: both are there, and which is which shows at the provider.
+// TestSoftRebootIsTheOtherCall: the provider receives a different call for each of the two reboots.
 func TestSoftRebootIsTheOtherCall(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)
@@ -53,7 +53,8 @@ func TestRecycleNamesTheExactHostname(t *testing.T) {
 	require.Len(t, sim.Done(civosim.Any), 1, "one machine, once")
 }
 
-// TestOnlyTheMachineThatWasLookedAtIsRecycled: everything that could make the hostname another machine's is refused.
+// TestOnlyTheMachineThatWasLookedAtIsRecycled: every state that could make the hostname another
+// machine's is refused.
 func TestOnlyTheMachineThatWasLookedAtIsRecycled(t *testing.T) {
 	t.Parallel()
 	list := func(entries ...map[string]any) civosim.Fault { return civosim.Answer(200, entries) }
@@ -172,7 +173,8 @@ func TestFaultsOfTheRecycle(t *testing.T) {
 	}
 }
 
-// TestAQuestionIsAskedAgainAndAWriteIsNot: two failures that pass, and the third answer counts.
+// TestAQuestionIsAskedAgainAndAWriteIsNot: two reads fail for a moment, and the third answer
+// counts.
 func TestAQuestionIsAskedAgainAndAWriteIsNot(t *testing.T) {
 	t.Parallel()
 	for name, call := range operations {
@@ -191,7 +193,7 @@ func TestAQuestionIsAskedAgainAndAWriteIsNot(t *testing.T) {
 	}
 }
 
-// TestAnAnswerAfterWeLeftIsTold: with the caller's own name for the call.
+// TestAnAnswerAfterWeLeftIsTold: Late receives it with the caller's own name for the call.
 func TestAnAnswerAfterWeLeftIsTold(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)
@@ -214,7 +216,8 @@ func TestAnAnswerAfterWeLeftIsTold(t *testing.T) {
 	require.Len(t, sim.Done(civosim.Recycle), 1)
 }
 
-// TestBackoffEndsWithItsTime: whoever may not wait longer is told what happened so far, and nothing is written.
+// TestBackoffEndsWithItsTime: a caller without time for another wait gets what happened so far, and
+// nothing is written.
 func TestBackoffEndsWithItsTime(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)
@@ -222,7 +225,7 @@ func TestBackoffEndsWithItsTime(t *testing.T) {
 	c := client(t, sim.URL(), func(o *Options) { o.Backoff, o.IssueWithin = time.Hour, 5*time.Second })
 	err := c.Recycle(t.Context(), node1, before, nil)
 	asked := len(sim.Calls())
-	for !strings.Contains(fmt.Sprint(err), "HTTP 500") && c.o.IssueWithin < time.Minute { // a busy machine used the time up before the answer
+	for !strings.Contains(fmt.Sprint(err), "HTTP 500") && c.o.IssueWithin < time.Minute { // a busy machine used up the time
 		asked = len(sim.Calls()) + 1
 		c.o.IssueWithin *= 3
 		err = c.Recycle(t.Context(), node1, before, nil)

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/coverage"
 )
 
-// The Deployment of Civo's node-agent, and the environment by which it is told what to do (civo/node-agent charts/templates/deployment.yaml).
-// Velero has a node-agent, too.
+// The Deployment of Civo's node-agent, and the environment variables that configure it
+// (civo/node-agent charts/templates/deployment.yaml). Velero has a node-agent, too.
 const (
 	nodeAgent            = "node-agent"
 	nodeAgentNamespace   = "kube-system"

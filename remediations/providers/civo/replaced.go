@@ -12,10 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// Replaced asks Civo whether the machine was replaced: the old instance gone,
-// the pool's count what it was, and that many of its instances ACTIVE, without
-// those that were there before and are off. What could not be asked is a
-// *refusedError, and proves nothing.
+// Replaced finds out from Civo whether the machine was replaced. The old instance must be gone, and
+// the pool's count must be the same. That many of its instances must be ACTIVE, without those that
+// were there before and are off. A failed read is a *refusedError, and proves nothing.
 func (c *Client) Replaced(ctx context.Context, before Before) (remediations.Replacement, error) {
 	t := task{verb: "looking at the replacement of", machine: engine.Machine{Node: before.Hostname}, instance: before.InstanceID}
 	if before.InstanceID == "" || before.PoolID == "" || before.PoolCount < 1 {
@@ -41,9 +40,9 @@ func (c *Client) Replaced(ctx context.Context, before Before) (remediations.Repl
 	return r, nil
 }
 
-// oldGone says whether the old instance is gone, and else why that is not known.
-// One that is DELETING is not gone: its disks may still be written to.
-// That a list does not have it counts only if the list has what it must have.
+// oldGone reports whether the old instance is gone, or else why that is unknown. An instance that
+// is DELETING is not gone: its disks may still be written to. If a list lacks the instance, that
+// counts only if the list has the entries that it must have.
 func (c *Client) oldGone(before Before, all []civogo.Instance, pools []civogo.KubernetesPool) (bool, []string) {
 	unlisted := 0
 	for _, p := range pools {
@@ -67,8 +66,9 @@ func (c *Client) oldGone(before Before, all []civogo.Instance, pools []civogo.Ku
 	return true, nil
 }
 
-// poolWhole returns the provider IDs of the pool's new instances, and what the pool lacks of what it was. New are those that
-// are ACTIVE and younger than all that there were before: none, where Civo does not say when they were created.
+// poolWhole returns the provider IDs of the pool's new instances, and what the pool lacks compared
+// with before. New instances are ACTIVE and younger than all earlier ones. If Civo does not report
+// the times of creation, no instance is new.
 func (c *Client) poolWhole(before Before, all []civogo.Instance, pools []civogo.KubernetesPool) (successors, lacks []string) {
 	i := slices.IndexFunc(pools, func(p civogo.KubernetesPool) bool { return p.ID == before.PoolID })
 	if i < 0 {
@@ -88,7 +88,7 @@ func (c *Client) poolWhole(before Before, all []civogo.Instance, pools []civogo.
 				successors = append(successors, providerID(in.ID))
 			}
 		case shutOff, stopped, failed:
-			// An instance that was there before is not what this replacement has to bring. Without the
+			// The replacement need not bring back an instance that was there before. Without the
 			// times of creation the new machine may be the one that is off.
 			if !young && !before.Newest.IsZero() {
 				need--

@@ -21,8 +21,8 @@ func replaced(t *testing.T, c *Client, b Before) remediations.Replacement {
 	return r
 }
 
-// TestAReplacementIsProvedStepByStep follows one from the call to the end: the old machine DELETING, then gone and the
-// new one BUILDING, then ACTIVE.
+// TestAReplacementIsProvedStepByStep follows a replacement from the call to the end: the old
+// machine DELETING, then gone and the new one BUILDING, then ACTIVE.
 func TestAReplacementIsProvedStepByStep(t *testing.T) {
 	t.Parallel()
 	for name, rename := range map[string]func(civosim.Instance) string{
@@ -69,7 +69,7 @@ func TestAReplacementIsProvedStepByStep(t *testing.T) {
 	}
 }
 
-// TestWhatProvesNothing: each lack alone keeps the proof from being whole.
+// TestWhatProvesNothing: each lack by itself makes the proof incomplete.
 func TestWhatProvesNothing(t *testing.T) {
 	t.Parallel()
 	type list = []map[string]any
@@ -123,7 +123,8 @@ func TestWhatProvesNothing(t *testing.T) {
 	}
 }
 
-// TestCivoDoesNotSayWhenTheyWereCreated: the proof does without, and nobody is named the successor.
+// TestCivoDoesNotSayWhenTheyWereCreated: the proof works without, and no machine is named as the
+// successor.
 func TestCivoDoesNotSayWhenTheyWereCreated(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)
@@ -143,7 +144,7 @@ func TestARecordWithoutItsBeforeProvesNothing(t *testing.T) {
 	require.Empty(t, sim.Calls())
 }
 
-// added says when a machine joins.
+// added signals when a machine joins.
 type added chan struct{}
 
 func (added) Away(context.Context, civosim.Instance) error                 { return nil }

@@ -24,7 +24,7 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// everyText is all that an error or a value could put into a log or an event.
+// everyText returns all that an error or a value could put into a log or an event.
 func everyText(values ...any) string {
 	var all strings.Builder
 	for _, v := range values {
@@ -37,7 +37,7 @@ func everyText(values ...any) string {
 	return all.String()
 }
 
-// tattling answers whatever is asked with every place of an answer full of the key.
+// tattling answers every request with the key in every place of the answer.
 func tattling(key string) map[string]civosim.Fault {
 	refusal := func(code string) map[string]any {
 		return map[string]any{"result": "failed", "code": code, "reason": "bearer " + key, "details": strings.Repeat("x", 250) + key}
@@ -72,8 +72,8 @@ func tattling(key string) map[string]civosim.Fault {
 	}
 }
 
-// TestTheKeyIsInNoText: whatever goes wrong, wherever, and whatever the other side makes of the key, no error, value
-// or late answer shows it in any spelling.
+// TestTheKeyIsInNoText: after every fault at every point, no error, value or late answer shows the
+// key in any spelling, however the other side repeats it.
 func TestTheKeyIsInNoText(t *testing.T) {
 	t.Parallel()
 	path := keyFile(t, "x")
@@ -118,7 +118,8 @@ func TestTheKeyIsInNoText(t *testing.T) {
 	})
 }
 
-// TestTheKeyIsNotInWhatATransportQuotes: Go's own errors quote the first line of what is no HTTP.
+// TestTheKeyIsNotInWhatATransportQuotes: Go's own errors quote the first line of an answer that is
+// not HTTP.
 func TestTheKeyIsNotInWhatATransportQuotes(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -146,7 +147,8 @@ func TestTheKeyIsNotInWhatATransportQuotes(t *testing.T) {
 	}
 }
 
-// TestTheKeyAsAName: the other side may call a machine by the key, or by something that ends in the middle of it.
+// TestTheKeyAsAName: the other side may use the key, or a text that ends in the middle of it, as a
+// machine's name.
 func TestTheKeyAsAName(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// readVerdict judges a call that changes nothing: nil or a *refusedError. A
-// question was answered only by what civogo could read of a 2xx.
+// readVerdict judges a call that changes nothing: it returns nil or a *refusedError. Only a 2xx
+// that civogo could read counts as an answer.
 func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	switch {
 	case o.keyError != nil:
@@ -38,7 +38,7 @@ func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	return c.refuse(t, reasonBadAnswer, o.err, "what answers at %s is not Civo's API: %s, and not the %s", c.api.Host, o.kind(), asked)
 }
 
-// kind says what sort of answer it is.
+// kind describes the sort of answer.
 func (o outcome) kind() string {
 	if o.page {
 		return fmt.Sprintf("it sent an HTML page, HTTP %d", o.status)
@@ -46,7 +46,7 @@ func (o outcome) kind() string {
 	return fmt.Sprintf("it sent HTTP %d", o.status)
 }
 
-// rejection is a 4xx of Civo's own, in words that tell the cases apart.
+// rejection is the error for a 4xx of Civo's own, with a different text for each case.
 func (c *Client) rejection(t task, o outcome) error {
 	why := c.reasonOf(o)
 	switch why {
@@ -66,8 +66,8 @@ func (c *Client) rejection(t task, o outcome) error {
 	}
 }
 
-// writeVerdict judges a write: nil, *refusedError, or *unknownError wherever it
-// is not certain that nothing was done.
+// writeVerdict judges a write. It returns nil, *refusedError, or *unknownError whenever it is not
+// certain that nothing was done.
 func (c *Client) writeVerdict(issue context.Context, t task, g *kit.Gate, o outcome) error {
 	switch {
 	case o.keyError != nil:
@@ -84,7 +84,7 @@ func (c *Client) writeVerdict(issue context.Context, t task, g *kit.Gate, o outc
 	case o.transport != nil:
 		return c.doubt(t, o.transport, "the request left and no whole answer came")
 	case unreadable(o):
-		// Whoever wrote this is not Civo's API, so its status proves nothing.
+		// This answer is not from Civo's API, so its status proves nothing.
 		return c.doubt(t, o.err, "the answer cannot be read: %s", o.kind())
 	case o.status/100 == 4 && o.status != http.StatusRequestTimeout: // a proxy may send it when the request has reached Civo
 		return c.rejection(t, o)
@@ -98,8 +98,8 @@ func (c *Client) writeVerdict(issue context.Context, t task, g *kit.Gate, o outc
 	return nil
 }
 
-// resultVerdict judges an HTTP 200 that is no success. An answer without a result
-// is not Civo's, and proves nothing.
+// resultVerdict judges an HTTP 200 without success. An answer without a result does not come from
+// Civo, and proves nothing.
 func (c *Client) resultVerdict(t task, o outcome) error {
 	r := o.result
 	if r.Result == "" {
@@ -113,7 +113,7 @@ func (c *Client) resultVerdict(t task, o outcome) error {
 	return c.refuse(t, why, nil, "Civo's result is not success but %s", said)
 }
 
-// unreadable reports an error answer that civogo could not take apart.
+// unreadable reports an error answer that civogo could not decode.
 func unreadable(o outcome) bool {
 	return o.panicked || errors.Is(o.err, civogo.ResponseDecodeFailedError)
 }
@@ -127,7 +127,7 @@ var sentinels = []struct {
 	{civogo.AuthenticationFailedError, reasonUnauthorized},
 	{civogo.AuthenticationInvalidKeyError, reasonUnauthorized},
 	{civogo.AuthenticationAccessDeniedError, reasonUnauthorized},
-	{civogo.DatabaseAccountNotFoundError, reasonUnauthorized}, // what the real API says to a key of nobody
+	{civogo.DatabaseAccountNotFoundError, reasonUnauthorized}, // what the real API answers to an unknown key
 	{civogo.DatabaseAccountAccessDeniedError, reasonUnauthorized},
 	{civogo.AccountNotEnabledIncCardError, reasonUnauthorized},
 	{civogo.AccountNotEnabledWithoutCardError, reasonUnauthorized},

@@ -1,15 +1,20 @@
-// Package clusterapi has the machines behind Nodes replaced by Cluster API, whose management cluster is this one or another.
+// Package clusterapi replaces the machines behind Nodes through Cluster API, whose management
+// cluster is this one or another.
 //
-// Drydock asks, and the Machine's MachineSet replaces: it drains the Node, deletes the machine and makes another one. How it is asked:
+// Drydock requests the replacement, and the Machine's MachineSet replaces: it drains the Node,
+// deletes the machine and makes another one. The form of the request:
 //
-//   - A MachineHealthCheck selects the Machine: the annotation cluster.x-k8s.io/remediate-machine, with the attempt's ID.
-//   - None does: the conditions HealthCheckSucceeded=False and OwnerRemediated=False in the Machine's status, as v1beta2 has them.
-//     Those of the same names below status.deprecated do nothing.
-//   - None does, and the configuration says so: the Machine is deleted.
+//   - A MachineHealthCheck selects the Machine: the annotation cluster.x-k8s.io/remediate-machine,
+//     with the attempt's ID.
+//   - No MachineHealthCheck selects it: the conditions HealthCheckSucceeded=False and
+//     OwnerRemediated=False in the Machine's status, in the form of v1beta2. Conditions of the same
+//     names below status.deprecated do nothing.
+//   - No MachineHealthCheck selects it, and the configuration says delete: the Machine is deleted.
 //
-// A Machine is the Node's only where spec.providerID of both is the same, the Machine's status.nodeRef names the Node, and no other
-// Machine of the cluster has either. Its UID goes on record with the intent and into each write, so that the API server refuses one
-// that would reach another Machine of that name.
+// A Machine is the Node's only if spec.providerID of both is the same, the Machine's status.nodeRef
+// names the Node, and no other Machine of the cluster has either. Its UID is recorded with the
+// intent and sent with each write, so that the API server refuses a write that would reach another
+// Machine of that name.
 package clusterapi
 
 import (
@@ -25,26 +30,28 @@ import (
 
 // Options configure a Client.
 type Options struct {
-	// API is how the API server of this cluster is reached, which has the Nodes.
+	// API is the connection to this cluster's API server, which has the Nodes.
 	API *rest.Config
-	// Kubeconfig is a file that says how the API server of the management cluster is reached; empty: this cluster is its own.
+	// Kubeconfig is a file for the connection to the API server of the management cluster; empty:
+	// this cluster manages itself.
 	Kubeconfig string
 	// Cluster is the Cluster object of this cluster, in the management cluster. Its Machines are in the same namespace.
 	Cluster types.NamespacedName
-	// Delete: a Machine that no MachineHealthCheck selects is deleted, in place of being marked as unhealthy.
+	// Delete: a Machine that no MachineHealthCheck selects is deleted, instead of being marked as
+	// unhealthy.
 	Delete bool
 	// Timeout bounds one request. Zero: 5 s.
 	Timeout time.Duration
 }
 
-// Client asks Cluster API. It is safe for concurrent use.
+// Client requests replacements from Cluster API. It is safe for concurrent use.
 type Client struct {
 	*kubeapi.Client
 	nodes *kubeapi.Client // of this cluster
 	o     Options
 }
 
-// New checks the options. It asks nobody.
+// New checks the options. It makes no request.
 func New(o Options) (*Client, error) {
 	if o.Cluster.Namespace == "" || o.Cluster.Name == "" {
 		return nil, errors.New("configuring Cluster API: the cluster is not of the form namespace/name")

@@ -26,7 +26,8 @@ func (w *world) ask(r Replacer, of engine.Machine) (remediations.CallOutcome, er
 	return r.Act(w.T.Context(), of, yes)
 }
 
-// TestEachWayAsksOnce: what is written to the Machine, and with whose word. Its conditions that others have written stay.
+// TestEachWayAsksOnce: what is written to the Machine, and its field manager. Conditions from other
+// writers stay.
 func TestEachWayAsksOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		check, delete bool
@@ -65,8 +66,9 @@ func TestEachWayAsksOnce(t *testing.T) {
 	}
 }
 
-// TestAMarkTakesThePlaceOfAnOldOne: that the Machine was healthy once, says a health check that is gone. What others have written
-// since the look stays, and a list that is in another order by now is not written to.
+// TestAMarkTakesThePlaceOfAnOldOne: a health check that is gone may have left the condition that
+// the Machine is healthy. What others have written since the look stays, and a list whose order has
+// changed is not written to.
 func TestAMarkTakesThePlaceOfAnOldOne(t *testing.T) {
 	for name, c := range map[string]struct {
 		was, by []any
@@ -107,7 +109,8 @@ func TestAMarkTakesThePlaceOfAnOldOne(t *testing.T) {
 	}
 }
 
-// TestAWriteNamesTheMachineByItsUID: a Machine that differs in its UID alone, and comes at the last moment, is not touched.
+// TestAWriteNamesTheMachineByItsUID: a Machine that differs only in its UID, and appears at the
+// last moment, is not touched.
 func TestAWriteNamesTheMachineByItsUID(t *testing.T) {
 	for _, of := range []way{annotate, mark, remove} {
 		t.Run(string(of), func(t *testing.T) {
@@ -126,7 +129,7 @@ func TestAWriteNamesTheMachineByItsUID(t *testing.T) {
 			require.Equal(t, remediations.CallRefused, outcome, "%v", err)
 			require.Empty(t, w.asked())
 
-			outcome, err = r.Act(t.Context(), late, yes) // and so the one that comes before the call
+			outcome, err = r.Act(t.Context(), late, yes) // nor one that appears before the call
 			require.Equal(t, remediations.CallRefused, outcome, "%v", err)
 			require.ErrorContains(t, err, "and the record has Machine one of UID")
 			require.Empty(t, w.asked())
@@ -138,7 +141,8 @@ func TestAWriteNamesTheMachineByItsUID(t *testing.T) {
 	}
 }
 
-// TestWhoseMachineItIs: the Node's ID and the Machine's word on its Node must agree, and no other Machine may have either.
+// TestWhoseMachineItIs: the Node's ID and the Node in the Machine's status must agree, and no other
+// Machine may have either.
 func TestWhoseMachineItIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*world)
@@ -166,11 +170,11 @@ func TestWhoseMachineItIs(t *testing.T) {
 	}
 }
 
-// TestWhatProvesAReplacement beyond the stages that all providers are held against.
+// TestWhatProvesAReplacement beyond the stages in the contract of all providers.
 func TestWhatProvesAReplacement(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*world)
-		lacks  string // empty: nothing
+		lacks  string // empty: nothing is lacking
 		gone   bool
 	}{
 		"nothing was done":       {func(*world) {}, "the old Machine NS/one is still there: Cluster API has not begun", false},
@@ -226,14 +230,14 @@ func TestWhatProvesAReplacement(t *testing.T) {
 	}
 }
 
-// replace has the old Machine gone and a new one up.
+// replace removes the old Machine and adds a new one that is up.
 func (w *world) replace(providerID string) {
 	w.Delete("Machine", "one")
 	w.later()
 	w.machine("three", "node-3", providerID)
 }
 
-// TestWhatIsNotServedOrNotAllowedIsSaid, as it is for all nodes.
+// TestWhatIsNotServedOrNotAllowedIsSaid, as a problem of all nodes.
 func TestWhatIsNotServedOrNotAllowedIsSaid(t *testing.T) {
 	w := newWorld(t)
 	said := w.replacer(func(o *Options) {
@@ -248,7 +252,7 @@ func TestWhatIsNotServedOrNotAllowedIsSaid(t *testing.T) {
 	require.True(t, said.Fleetwide)
 }
 
-// TestAListIsReadToItsEnd: the node's Machine may be on the last page, and a second one too.
+// TestAListIsReadToItsEnd: the node's Machine may be on the last page, and so may a second one.
 func TestAListIsReadToItsEnd(t *testing.T) {
 	w := newWorld(t)
 	r := w.replacer(nil)

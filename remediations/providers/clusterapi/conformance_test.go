@@ -14,7 +14,8 @@ import (
 
 const token = "correct-horse.battery-staple.0123456789"
 
-// TestConformance holds each way to ask for a replacement against the contract of all providers, at a real API server.
+// TestConformance tests each form of the request for a replacement against the contract of all
+// providers, at a real API server.
 func TestConformance(t *testing.T) {
 	server := providertest.APIServer(t, lab.Shared(t).AdminConfig(), metav1.StatusReasonConflict)
 	const same = "the looks before are the same for each way"
@@ -44,7 +45,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// behind is the world behind a wire that misbehaves.
+// behind puts the world behind a wire that misbehaves.
 func (w *world) behind(server providertest.HTTPOptions, of way, timeout time.Duration) providertest.World {
 	wire := providertest.NewHTTP(w.T, server)
 	again := func() engine.Actuator {
@@ -81,7 +82,7 @@ func (w *world) stage(which providertest.Stage) []string {
 	}
 	seen := func(replicas int) { w.Patch("MachineSet", "pool", m{"status": m{"replicas": replicas}}, "status") }
 	switch which {
-	case providertest.Wanted: // another machine is promised here
+	case providertest.Wanted: // the provider promises another machine
 	case providertest.OldLingers:
 	case providertest.NewFirst:
 		fresh("three")

@@ -8,8 +8,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestPodsAreGivenUpBeforeTheRequest where the policy says so, in each way of asking, and never otherwise. One that a person set stays
-// theirs.
+// TestPodsAreGivenUpBeforeTheRequest if the policy says so, with each form of the request, and
+// never otherwise. An annotation that a person set stays.
 func TestPodsAreGivenUpBeforeTheRequest(t *testing.T) {
 	for _, of := range []way{annotate, mark, remove} {
 		t.Run(string(of), func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestPodsAreGivenUpBeforeTheRequest(t *testing.T) {
 				if each.asked {
 					require.Equal(t, first.Attempt, value)
 				}
-				if of == remove { // the MachineSet makes no new one here, and would not replace another
+				if of == remove { // the MachineSet makes no new Machine here, and would not replace another one
 					w.Patch("MachineSet", "pool", m{"spec": m{"replicas": 3}})
 				}
 			}
@@ -47,8 +47,8 @@ func TestPodsAreGivenUpBeforeTheRequest(t *testing.T) {
 	}
 }
 
-// TestTheDrainIsAskedForAgainWhenTheRepairIsOver: what nothing came of is undone, and only what is Drydock's own. A Machine that is going
-// keeps it.
+// TestTheDrainIsAskedForAgainWhenTheRepairIsOver: Drydock's own mark is removed if the request had
+// no effect. A Machine that is being deleted keeps it.
 func TestTheDrainIsAskedForAgainWhenTheRepairIsOver(t *testing.T) {
 	t.Parallel()
 	w, s, machine := shared(t)

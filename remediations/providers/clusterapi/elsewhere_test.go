@@ -18,7 +18,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// rights gives a service account of the namespace what deploy/cluster-api-management.yaml gives, and returns its kubeconfig.
+// rights gives a service account of the namespace the rights of deploy/cluster-api-management.yaml,
+// and returns its kubeconfig.
 func rights(t *testing.T, namespace string) *clientcmdapi.Config {
 	t.Helper()
 	file, err := os.ReadFile("../../../deploy/cluster-api-management.yaml")
@@ -51,7 +52,8 @@ func rights(t *testing.T, namespace string) *clientcmdapi.Config {
 	return config
 }
 
-// readsNodes is a user of this cluster who may read Nodes and nothing of Cluster API's.
+// readsNodes is a user of this cluster with the right to read Nodes, and no right on Cluster API's
+// objects.
 func readsNodes(t *testing.T) string {
 	t.Helper()
 	const name = "reads-nodes"
@@ -69,9 +71,10 @@ func readsNodes(t *testing.T) string {
 	return name
 }
 
-// TestAManagementClusterElsewhere: Machines are read and written there with the rights of deploy/cluster-api-management.yaml, and Nodes
-// are read here. A kubeconfig that cannot be used, and a cluster that does not answer or refuses, hold all replacements and are named; a
-// new kubeconfig counts at once.
+// TestAManagementClusterElsewhere: Machines are read and written there with the rights of
+// deploy/cluster-api-management.yaml, and Nodes are read here. An unusable kubeconfig, and a
+// cluster that does not answer or refuses, hold all replacements and are named. A new kubeconfig
+// counts at once.
 func TestAManagementClusterElsewhere(t *testing.T) {
 	w, _, machine := shared(t)
 	ctx := t.Context()

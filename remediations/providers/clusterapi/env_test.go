@@ -83,7 +83,7 @@ func condition(kind, status, reason, message string) m {
 	return m{"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"}
 }
 
-// machine is one of the MachineSet's, up, with a finalizer as Cluster API's.
+// machine makes a Machine of the MachineSet that is up, with a finalizer like Cluster API's.
 func (w *world) machine(name, node, providerID string) *unstructured.Unstructured {
 	set := w.Get("MachineSet", "pool")
 	return w.Create("Machine", name,
@@ -104,7 +104,8 @@ func (w *world) check(name string, more m) {
 	w.Create("MachineHealthCheck", name, nil, spec, nil)
 }
 
-// later is when a new object is younger than all that there are, by the whole seconds of the API server's clock.
+// later waits until a new object is younger than all others, by the whole seconds of the API
+// server's clock.
 func (w *world) later() {
 	newest := time.Time{}
 	for _, one := range w.List("Machine", "") {
@@ -115,7 +116,7 @@ func (w *world) later() {
 	require.Eventually(w.T, func() bool { return time.Now().Unix() > newest.Unix() }, 5*time.Minute, 5*time.Millisecond)
 }
 
-// replacer asks the API server itself.
+// replacer uses the API server directly.
 func (w *world) replacer(change func(*Options)) Replacer {
 	o := Options{API: lab.Shared(w.T).AdminConfig(), Cluster: types.NamespacedName{Namespace: w.Name, Name: "prod"}, Timeout: 2 * time.Minute}
 	if change != nil {
@@ -131,7 +132,7 @@ var (
 	node10 = engine.Machine{Node: "node-10", UID: "n-10", ProviderID: "lab://10", Attempt: "fedcba-2-1"}
 )
 
-// asked are the UIDs of the Machines whose replacement was asked for in any way.
+// asked returns the UIDs of the Machines whose replacement was requested in any form.
 func (w *world) asked() (uids []string) {
 	for _, one := range w.List("Machine", "") {
 		_, annotated := one.GetAnnotations()[remediateKey]
@@ -146,7 +147,7 @@ func (w *world) asked() (uids []string) {
 	return uids
 }
 
-// going begins to delete an object that something holds.
+// going begins to delete an object that a finalizer holds.
 func (w *world) going(kind, name string) {
 	w.Patch(kind, name, m{"metadata": m{"finalizers": []any{"drydock.dev/test"}}})
 	require.NoError(w.T, w.Of(kind).Delete(w.T.Context(), name, metav1.DeleteOptions{}))
@@ -160,7 +161,8 @@ func (w *world) owner(kind, name, version, ownerKind, owner, uid string) {
 	w.Patch(kind, name, m{"metadata": m{"ownerReferences": []any{m{"apiVersion": version, "kind": ownerKind, "name": owner, "uid": uid, "controller": true}}}})
 }
 
-// deployment makes the MachineSet, of revision 1, that of a MachineDeployment of another or the same revision.
+// deployment makes a MachineDeployment, of another or the same revision, the owner of the
+// MachineSet, which has revision 1.
 func (w *world) deployment(revision string, paused bool) {
 	labels := m{"pool": "a"}
 	made := w.Create("MachineDeployment", "deployment", m{"annotations": m{revisionKey: revision}}, m{

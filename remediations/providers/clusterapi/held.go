@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// hold is why Cluster API would not replace the Machine, or why somebody else's word stands against it.
+// hold is why Cluster API would not replace the Machine, or what else forbids it.
 type hold struct {
 	why  kit.Concern
 	text string
@@ -98,7 +98,7 @@ func (c *Client) repairHolds(m *machine) (out []hold) {
 		add("is to be replaced already: %s", c.condition(m.Status.get(ownerRemedied)))
 	}
 	if m.Status.isFalse(elseRemedied) && !meta.IsStatusConditionTrue(m.Status.Conditions, healthy) {
-		add("is being repaired by an external remediation: %s", c.condition(m.Status.get(elseRemedied))) // the condition stays when it is over
+		add("is being repaired by an external remediation: %s", c.condition(m.Status.get(elseRemedied))) // the condition stays after its end
 	}
 	return out
 }
@@ -129,8 +129,9 @@ func (c *Client) ownerHolds(s *sight) (out []hold) {
 	return append(out, inFlightHolds(s)...)
 }
 
-// inFlightHolds: the MachineDeployment limits how many Machines are replaced at the same time. Cluster API counts only those that its
-// MachineSet deletes, so Drydock counts also those that are asked for, and those that others delete.
+// inFlightHolds: the MachineDeployment limits how many Machines are replaced at the same time.
+// Cluster API counts only those that its MachineSet deletes. Drydock also counts those whose
+// replacement is requested, and those that others delete.
 func inFlightHolds(s *sight) []hold {
 	d := s.deployment
 	limit := d.Spec.Remediation.MaxInFlight
@@ -181,7 +182,7 @@ func (c *Client) checkHolds(s *sight) (out []hold) {
 	return out
 }
 
-// condition is what a condition says.
+// condition describes a condition.
 func (c *Client) condition(of *metav1.Condition) string {
 	if of == nil {
 		return "Cluster API says nothing of it yet"

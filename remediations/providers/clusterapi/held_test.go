@@ -8,7 +8,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// holdCase makes one thing true that stands against a replacement.
+// holdCase creates one state that forbids a replacement.
 type holdCase struct {
 	make      func(*world)
 	says      string
@@ -91,7 +91,8 @@ var holdCases = map[string]holdCase{
 	}, `MachineHealthCheck NS/a allows no remediation now: RemediationAllowed is False, TooManyUnhealthy, "2 of 2"`, false, true},
 }
 
-// TestEachHoldIsNamedBeforeTheIntent: with its object, and with whom it concerns. Without it the same Machine is replaced.
+// TestEachHoldIsNamedBeforeTheIntent: with its object, and with what it concerns. Without the hold
+// the same Machine is replaced.
 func TestEachHoldIsNamedBeforeTheIntent(t *testing.T) {
 	ready := build(t, len(holdCases), nil)
 	for name, c := range holdCases {
@@ -125,7 +126,8 @@ func TestEachHoldIsNamedBeforeTheIntent(t *testing.T) {
 	}
 }
 
-// TestAllHoldsAreNamedAtOnce, so that a person does not find the second after the first is mended.
+// TestAllHoldsAreNamedAtOnce, so that a person does not find the second only after correcting the
+// first.
 func TestAllHoldsAreNamedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	holdCases["skip-remediation"].make(w)
@@ -139,7 +141,7 @@ func TestAllHoldsAreNamedAtOnce(t *testing.T) {
 	require.Equal(t, remediations.AskMended, said.Again)
 }
 
-// TestWhatLooksLikeAHoldAndIsNone.
+// TestWhatLooksLikeAHoldAndIsNone: these states do not hold.
 func TestWhatLooksLikeAHoldAndIsNone(t *testing.T) {
 	cases := map[string]func(*world){
 		"an external remediation that is over": machineSays(condition(healthy, "True", "HealthCheckSucceeded", ""), condition(elseRemedied, "False", "WaitingForRemediation", "")),

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// way is how a replacement is asked for.
+// way is the form of a request for a replacement.
 type way string
 
 const (
@@ -22,7 +22,7 @@ const (
 	remove   way = "delete"
 )
 
-// sight is a Machine, and what has a say in its replacement.
+// sight is a Machine, and the objects that influence its replacement.
 type sight struct {
 	cluster    cluster
 	machine    *machine
@@ -33,7 +33,8 @@ type sight struct {
 	way        way
 }
 
-// look finds the node's Machine and changes nothing. Its errors say why no replacement may be asked for now.
+// look finds the node's Machine and changes nothing. Its errors say why no replacement may be
+// requested now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	s := &sight{}
 	if err := c.readCluster(ctx, &s.cluster); err != nil {
@@ -74,7 +75,7 @@ func (c *Client) readCluster(ctx context.Context, into *cluster) error {
 	return err
 }
 
-// pick is the one Machine that is the node's.
+// pick returns the only Machine that is the node's.
 func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	if m.ProviderID == "" {
 		return nil, &kit.Refusal{Why: kit.Machine, Text: "the Node has no spec.providerID, so its Machine cannot be identified"}
@@ -102,7 +103,7 @@ func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	return one, nil
 }
 
-// readOwners reads the MachineSet that would make the new Machine, and whose it is.
+// readOwners reads the MachineSet that would make the new Machine, and its owner.
 func (c *Client) readOwners(ctx context.Context, s *sight, all []machine) error {
 	owner := metav1.GetControllerOf(s.machine)
 	_, control := s.machine.Labels[controlLabel]
@@ -125,7 +126,7 @@ func (c *Client) readOwners(ctx context.Context, s *sight, all []machine) error 
 	return nil
 }
 
-// readOwner reads an owner, which must be the one that is meant.
+// readOwner reads an owner, which must have the expected UID.
 func (c *Client) readOwner(ctx context.Context, path, of string, owner *metav1.OwnerReference, into interface {
 	kubeapi.Typed
 	metav1.Object

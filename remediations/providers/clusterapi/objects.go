@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// What is read of Cluster API's objects, cluster.x-k8s.io/v1beta2.
+// The fields of Cluster API's objects that are read, cluster.x-k8s.io/v1beta2.
 
 const (
 	group      = "cluster.x-k8s.io"
@@ -34,7 +34,7 @@ const (
 	deleting      = "Deleting"
 	allowed       = "RemediationAllowed"
 
-	// keptLabel finds the Machines on which something of Drydock's must be removed when the repair has ended.
+	// keptLabel finds the Machines that still have marks of Drydock when the repair has ended.
 	keptLabel = "drydock.dev/under-repair"
 )
 
@@ -82,25 +82,26 @@ type machine struct {
 	} `json:"status"`
 }
 
-// ours says that Drydock has set the annotation on the Machine, and nobody else has.
+// ours reports that Drydock alone has set the annotation on the Machine.
 func (m *machine) ours(annotation string) bool {
 	owns, err := owners.Annotation(&corev1.Node{ObjectMeta: m.ObjectMeta}, annotation)
 	return err == nil && owns && m.Labels[keptLabel] == "true"
 }
 
-// kept says that Drydock keeps the MachineHealthCheck off the Machine, and nobody else does.
+// kept reports that Drydock alone keeps the MachineHealthCheck off the Machine.
 func (m *machine) kept() bool { return m.ours(skipKey) }
 
-// marked says that Drydock has asked for the replacement by conditions. The MachineSet may have changed the second one since.
+// marked reports that Drydock has requested the replacement by conditions. The MachineSet may have
+// changed the second one since.
 func (m *machine) marked() bool {
 	said := m.Status.get(healthy)
 	return said != nil && said.Status == metav1.ConditionFalse && strings.HasPrefix(said.Message, markedBy)
 }
 
-// asked says that Drydock has asked for the replacement.
+// asked reports that Drydock has requested the replacement.
 func (m *machine) asked() bool { return m.marked() || m.ours(remediateKey) }
 
-// up says that Cluster API has brought the machine up, and that a Node is its own.
+// up reports that Cluster API has brought the machine up, and that it has a Node of its own.
 func (m *machine) up() bool {
 	return m.DeletionTimestamp == nil && m.Spec.ProviderID != "" && m.Status.Initialization.InfrastructureProvisioned && m.Status.NodeRef.Name != ""
 }

@@ -14,10 +14,11 @@ import (
 // Replacer is the remediation replace: the Machine's MachineSet deletes it and makes another one.
 type Replacer struct{ *Client }
 
-// before is what goes on record with the intent.
+// before is recorded with the intent.
 type before struct {
 	kubeapi.SetBefore
-	// Cluster is the UID of the Cluster object, which is another one where the Machines were moved to another management cluster.
+	// Cluster is the UID of the Cluster object, which changes if the Machines are moved to another
+	// management cluster.
 	Cluster string `json:"cluster"`
 }
 
@@ -31,7 +32,7 @@ func (b *before) read(kept remediations.Before) error {
 	return b.Whole()
 }
 
-// Survey finds the Machine, and names all that stands against its replacement.
+// Survey finds the Machine, and names everything that forbids its replacement.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, err := c.look(ctx, m)
 	if err != nil {
@@ -40,7 +41,7 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(before{kubeapi.BeforeOf(s.machine, s.machine.Spec.ProviderID, &s.set.MachineSet, s.owned), string(s.cluster.UID)})
 }
 
-// Act is engine.Actuator's.
+// Act implements engine.Actuator.
 func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := c.act(ctx, m, mayStill)
 	return c.Ended(outcome, err, fmt.Sprintf("replacing node %q through Cluster API", m.Node), "it may have been asked for")

@@ -18,12 +18,15 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// findsIllness are where a MachineHealthCheck has conditions of its own. One without any acts on Drydock's requests alone.
+// findsIllness are the fields for a MachineHealthCheck's own conditions. A MachineHealthCheck
+// without any acts on Drydock's requests alone.
 var findsIllness = [][]string{{"spec", "checks", "unhealthyNodeConditions"}, {"spec", "checks", "unhealthyMachineConditions"}, {"spec", "unhealthyConditions"}}
 
-// MachineHealthChecks are those that find nodes ill by themselves: each repairs the Nodes of the Machines of its Cluster that it selects
-// (kubernetes-sigs/cluster-api api/core/v1beta2/machinehealthcheck_types.go). Where a Cluster is named only its own count: a management
-// cluster has others, whose Nodes may have the same names. Where the kind is not installed there are none.
+// MachineHealthChecks returns those that detect unhealthy nodes by themselves. Each repairs the
+// Nodes of the Machines of its Cluster that it selects (kubernetes-sigs/cluster-api
+// api/core/v1beta2/machinehealthcheck_types.go). If a Cluster is named, only its own count: a
+// management cluster has others, whose Nodes may have the same names. If the kind is not installed,
+// the result is empty.
 func MachineHealthChecks(ctx context.Context, api dynamic.Interface, of types.NamespacedName) (out []coverage.Repairer, err error) {
 	const group = "cluster.x-k8s.io"
 	checks, err := kit.List(ctx, api, of.Namespace, group, "machinehealthchecks", "v1beta2", "v1beta1")
@@ -65,7 +68,8 @@ func MachineHealthChecks(ctx context.Context, api dynamic.Interface, of types.Na
 	return out, nil
 }
 
-// MachineHealthChecksElsewhere are those of the Cluster in the management cluster of the kubeconfig file. Each request has so much time.
+// MachineHealthChecksElsewhere returns those of the Cluster in the management cluster of the
+// kubeconfig file. timeout bounds each request.
 func MachineHealthChecksElsewhere(ctx context.Context, kubeconfig string, of types.NamespacedName, timeout time.Duration) ([]coverage.Repairer, error) {
 	to, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

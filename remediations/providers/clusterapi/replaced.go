@@ -14,9 +14,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replaced says how far the replacement is. That a Machine is not there counts only while its Cluster and its MachineSet are the ones
-// that there were, nobody has paused the Cluster, as is done before it moves to another management cluster, and all Machines are there
-// that the MachineSet has last seen.
+// Replaced reports how far the replacement is. A missing Machine counts only under three
+// conditions. Its Cluster and its MachineSet are still the same. The Cluster is not paused, as it
+// is before it moves to another management cluster. All Machines that the MachineSet has last seen
+// are there.
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
 	var was before
 	if err := was.read(kept); err != nil {
@@ -56,7 +57,7 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	return c.compare(was, &set, all), nil
 }
 
-// compare says what the Machines that there are prove.
+// compare returns what the present Machines prove.
 func (c Replacer) compare(was before, set *machineSet, all []machine) remediations.Replacement {
 	var old, blocked string
 	for i := range all {
@@ -74,7 +75,7 @@ func (c Replacer) compare(was before, set *machineSet, all []machine) remediatio
 	return r
 }
 
-// progress is how far Cluster API is with the Machine, and what holds it up.
+// progress describes how far Cluster API is with the Machine, and what holds it up.
 func (c *Client) progress(m *machine) string {
 	if m.DeletionTimestamp != nil {
 		return c.condition(m.Status.get(deleting))
@@ -87,10 +88,11 @@ func (c *Client) progress(m *machine) string {
 	return "Cluster API has not begun"
 }
 
-// waits are the reasons by which the deletion of a Machine waits for others: for pods, for volumes, for hooks.
+// waits are the reasons in a Machine's status while its deletion waits for others: for pods, for
+// volumes, for hooks.
 var waits = []string{"DrainingNode", "WaitingForPreDrainHook", "WaitingForVolumeDetach", "WaitingForPreTerminateHook"}
 
-// blocked is what holds up the deletion of the Machine; empty: Cluster API names nothing.
+// blocked describes what holds up the deletion of the Machine; empty: Cluster API names nothing.
 func (c *Client) blocked(m *machine) string {
 	said := m.Status.get(deleting)
 	if m.DeletionTimestamp == nil || said == nil || said.Status != metav1.ConditionTrue || said.Message == "" || !slices.Contains(waits, said.Reason) {

@@ -15,13 +15,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// markedBy begins the message of the conditions by which Drydock asks for a replacement.
+// markedBy begins the message of the conditions that Drydock sets to request a replacement.
 const markedBy = "Drydock asks for a replacement, attempt "
 
-// fieldManager is under whose name Drydock writes.
+// fieldManager is Drydock's name in its writes.
 const fieldManager = "drydock"
 
-// asking is the one request of that way. It names the Machine by its UID.
+// asking returns the only request of that way. It names the Machine by its UID.
 func asking(w way, m *machine, attempt string, now time.Time) kubeapi.Request {
 	r := kubeapi.Request{Method: http.MethodPatch, Path: "machines/" + m.Name, Query: url.Values{"fieldManager": {fieldManager}}}
 	switch w {
@@ -32,7 +32,7 @@ func asking(w way, m *machine, attempt string, now time.Time) kubeapi.Request {
 	case annotate:
 		r.ContentType = "application/merge-patch+json"
 		about := map[string]any{"uid": m.UID, "labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{remediateKey: attempt}}
-		if m.kept() { // or the MachineHealthCheck would leave it alone
+		if m.kept() { // or the MachineHealthCheck would ignore it
 			about["annotations"] = map[string]any{remediateKey: attempt, skipKey: nil}
 		}
 		r.Body = map[string]any{"metadata": about}
@@ -47,8 +47,9 @@ type change struct {
 	Value any    `json:"value"`
 }
 
-// marking sets the two conditions by which the MachineSet knows whom to replace, and leaves all others alone. The API server takes no
-// UID as a precondition of what is applied or merged into a status, but it does make a test.
+// marking sets the two conditions that show the MachineSet which Machine to replace, and leaves all
+// others alone. The API server accepts no UID as a precondition of an apply or a merge into a
+// status, but it does evaluate a test.
 func marking(m *machine, attempt string, now time.Time) []change {
 	out := []change{{"test", "/metadata/uid", m.UID}}
 	if len(m.Status.Conditions) == 0 {
@@ -81,9 +82,10 @@ func unmarking(m *machine) []change {
 	return out
 }
 
-// giveUpPods keeps Cluster API from draining the Node again, so that a pod which may not be evicted does not hold the replacement for
-// ever. It is written before the request: a DELETE can carry no annotation, and a status none either. If nothing comes of the
-// request, Share.GiveBack takes it away. One that somebody else has set stays theirs.
+// giveUpPods keeps Cluster API from draining the Node again, so that a pod which may not be evicted
+// does not hold the replacement for ever. It is written before the request: neither a DELETE nor a
+// write to the status can set an annotation. If the request has no effect, Share.GiveBack removes
+// the annotation. An annotation that another client has set stays.
 func (c *Client) giveUpPods(ctx context.Context, m *machine, attempt string) error {
 	if m.has(noDrainKey) {
 		return nil
@@ -96,13 +98,13 @@ func (c *Client) giveUpPods(ctx context.Context, m *machine, attempt string) err
 	return nil
 }
 
-// ask asks for the replacement, once, and says what became of that.
+// ask requests the replacement, once, and returns the outcome.
 func (c *Client) ask(ctx context.Context, s *sight, attempt string, mayStill func() error) (remediations.CallOutcome, error) {
 	r := asking(s.way, s.machine, attempt, time.Now())
 	return c.Change(ctx, r, mayStill, func(body []byte) bool { return granted(s, attempt, body) })
 }
 
-// granted says that the answer shows the Machine as it was asked for.
+// granted reports that the answer shows the Machine in the requested state.
 func granted(s *sight, attempt string, body []byte) bool {
 	var shown machine
 	if s.way == remove {

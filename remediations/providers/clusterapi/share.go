@@ -16,26 +16,28 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Share keeps the MachineHealthCheck off a Machine while Drydock repairs its node in another way, such as a reboot by its BMC: by the
-// annotation skip-remediation. It would have the machine replaced under the repair. It also takes back a replacement that Drydock asked
-// for and that has not begun when the repair ends. A label finds such Machines again, also after a crash.
+// Share keeps the MachineHealthCheck off a Machine while Drydock repairs its node in another way,
+// for example by a reboot through its BMC. It sets the annotation skip-remediation; without it the
+// Machine would be replaced during the repair. Share also withdraws Drydock's request for a
+// replacement that has not begun when the repair ends. A label finds such Machines again, also
+// after a crash.
 type Share struct {
 	*Client
 	// Registry has the remediations that records may name.
 	Registry remediations.Registry
 }
 
-// itself is the provider whose steps are Cluster API's own.
+// itself is the provider whose steps Cluster API carries out.
 const itself = "clusterAPI"
 
-// Free is engine.Reserver's.
+// Free implements engine.Reserver.
 func (c Share) Free(ctx context.Context, m engine.Machine, by string) error {
 	_, err := c.shared(ctx, m, by)
 	return err
 }
 
-// Take is engine.Reserver's. Before Cluster API's own step the Machine gets the label, if the request will be conditions: a write to the
-// status carries no label.
+// Take implements engine.Reserver. Before Cluster API's own step the Machine gets the label, if the
+// request will be conditions: a write to the status cannot set a label.
 func (c Share) Take(ctx context.Context, m engine.Machine, by string) error {
 	if by == itself {
 		return c.label(ctx, m)
@@ -47,7 +49,7 @@ func (c Share) Take(ctx context.Context, m engine.Machine, by string) error {
 	return c.change(ctx, one, map[string]any{"labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{skipKey: m.Attempt}}, "keeping the MachineHealthCheck off %s: %%s")
 }
 
-// label has GiveBack find the node's Machine.
+// label sets the label that GiveBack searches for on the node's Machine.
 func (c Share) label(ctx context.Context, m engine.Machine) error {
 	told := func(err error) error { return c.Told(err, fmt.Sprintf("the Machine of node %q: %%s", m.Node)) }
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", nil)
@@ -67,8 +69,8 @@ func (c Share) label(ctx context.Context, m engine.Machine) error {
 	return c.change(ctx, s.machine, map[string]any{"labels": map[string]any{keptLabel: "true"}}, "labelling %s before its replacement is requested: %%s")
 }
 
-// shared is the node's Machine, of which Cluster API could have the machine replaced by itself; nil: there is none. It must not be at
-// that already.
+// shared returns the node's Machine, if Cluster API could have it replaced by itself; nil: there is
+// none. It returns an error if that replacement has already begun.
 func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machine, error) {
 	if by == itself {
 		return nil, nil
@@ -101,7 +103,7 @@ func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machin
 	return s.machine, nil
 }
 
-// names says that a Machine of the Cluster could be the node's.
+// names reports that a Machine of the Cluster could be the node's.
 func (c Share) names(m engine.Machine, all []machine) bool {
 	for i := range all {
 		one := &all[i]
@@ -112,10 +114,12 @@ func (c Share) names(m engine.Machine, all []machine) bool {
 	return false
 }
 
-// GiveBack goes once through the Machines with Drydock's label. If the repair of a Machine's node has ended, it removes what Drydock
-// set: the MachineHealthCheck looks at the Machine again, Cluster API would drain its Node, and a replacement that has not begun is not
-// asked for any more. What somebody else set, or changed since, stays. So does all on a Machine that is being deleted, since a drain would
-// begin again, and a request for a Machine whose Node is gone: that repair goes on without its Node. Its error joins those of all Machines.
+// GiveBack goes once through the Machines with Drydock's label. If the repair of a Machine's node
+// has ended, it removes what Drydock set. Then the MachineHealthCheck looks at the Machine again,
+// Cluster API would drain its Node, and a replacement that has not begun is no longer requested.
+// GiveBack keeps what others set, or changed since. It keeps everything on a Machine that is being
+// deleted, since a drain would begin again. It keeps a request for a Machine whose Node is gone:
+// that repair continues without its Node. Its error joins those of all Machines.
 func (c Share) GiveBack(ctx context.Context) error {
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", url.Values{"labelSelector": {keptLabel + "=true"}})
 	if err != nil {
@@ -124,7 +128,7 @@ func (c Share) GiveBack(ctx context.Context) error {
 	var out []error
 	for i := range all {
 		one := &all[i]
-		one.Kind = "Machine" // which lists do not repeat
+		one.Kind = "Machine" // lists leave the kind of their items empty
 		if one.DeletionTimestamp != nil {
 			continue
 		}
@@ -160,7 +164,7 @@ func (c Share) giveBack(ctx context.Context, one *machine) error {
 	return c.change(ctx, one, change, "taking Drydock's annotations off %s: %%s")
 }
 
-// over says that no repair of the Machine's node is under way, not even between two steps.
+// over reports that no repair of the Machine's node is under way, not even between two steps.
 func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 	if one.Status.NodeRef.Name == "" {
 		return !one.asked(), nil
@@ -172,7 +176,7 @@ func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 		return false, c.Told(err, fmt.Sprintf("reading the Node of %s: %%s", one.name()))
 	}
 	j := c.Registry.ReadJournal(&n)
-	// A record that nobody can read may be of a repair under way.
+	// An unreadable record may belong to a repair under way.
 	underWay := j.Malformed != nil || j.Record != nil && (j.Record.Phase.InFlight() || j.Record.Phase == remediations.PhasePending && j.Record.Intent != nil)
 	if underWay {
 		return false, nil
@@ -180,7 +184,7 @@ func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 	return true, nil
 }
 
-// change changes the Machine's metadata, and none of another Machine of its name.
+// change changes the metadata of this Machine, and not of another Machine of its name.
 func (c *Client) change(ctx context.Context, one *machine, metadata map[string]any, doing string) error {
 	metadata["uid"] = one.UID
 	r := kubeapi.Request{
@@ -190,7 +194,7 @@ func (c *Client) change(ctx context.Context, one *machine, metadata map[string]a
 	return c.write(ctx, one, r, doing)
 }
 
-// write sends the change, and reads from the answer which version the Machine has then.
+// write sends the change, and reads the Machine's new version from the answer.
 func (c *Client) write(ctx context.Context, one *machine, r kubeapi.Request, doing string) error {
 	a := c.Send(ctx, r)
 	var shown machine

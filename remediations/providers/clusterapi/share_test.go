@@ -24,7 +24,7 @@ func shared(t *testing.T) (*world, Share, engine.Machine) {
 	return w, Share{Client: w.replacer(nil).Client}, engine.Machine{Node: node, ProviderID: "lab://1", Attempt: "abcdef-0-1"}
 }
 
-// recorded puts the record on the Node; nil: none.
+// recorded puts the record on the Node; nil: no record.
 func recorded(t *testing.T, node string, r *remediations.Record) {
 	t.Helper()
 	value := "null"
@@ -53,8 +53,8 @@ func phase(p remediations.Phase, intent bool) *remediations.Record {
 	return r
 }
 
-// TestTheMachineHealthCheckIsKeptOffDuringARepair, and looks at the Machine again after it, however the repair ended and whoever wrote the
-// annotation.
+// TestTheMachineHealthCheckIsKeptOffDuringARepair, and looks at the Machine again after it, however
+// the repair ended and whichever client wrote the annotation.
 func TestTheMachineHealthCheckIsKeptOffDuringARepair(t *testing.T) {
 	t.Parallel()
 	w, s, machine := shared(t)
@@ -89,7 +89,8 @@ func TestTheMachineHealthCheckIsKeptOffDuringARepair(t *testing.T) {
 	}
 }
 
-// TestAPersonsSkipRemediationStays: one that was there before, and one that somebody made theirs since.
+// TestAPersonsSkipRemediationStays: one that was there before, and one that a person has changed
+// since.
 func TestAPersonsSkipRemediationStays(t *testing.T) {
 	t.Parallel()
 	w, s, machine := shared(t)
@@ -108,8 +109,8 @@ func TestAPersonsSkipRemediationStays(t *testing.T) {
 	require.NotContains(t, w.Get("Machine", "one").GetLabels(), keptLabel)
 }
 
-// TestAReplacementAfterAnotherStepLetsTheMachineHealthCheckLook: what Drydock set itself does not hold it, and goes with the request; a
-// person's holds.
+// TestAReplacementAfterAnotherStepLetsTheMachineHealthCheckLook: Drydock's own annotation does not
+// hold it, and is removed with the request; a person's annotation holds.
 func TestAReplacementAfterAnotherStepLetsTheMachineHealthCheckLook(t *testing.T) {
 	t.Parallel()
 	w, s, machine := shared(t)
@@ -133,8 +134,8 @@ func TestAReplacementAfterAnotherStepLetsTheMachineHealthCheckLook(t *testing.T)
 	require.Contains(t, one.GetLabels(), keptLabel, "it finds the Machine again if nothing comes of the request")
 }
 
-// TestAReplacementThatNeverBeganIsTakenBack when the repair is over, by annotation and by conditions. Until then the request stays, and
-// what others have said stays for ever.
+// TestAReplacementThatNeverBeganIsTakenBack when the repair has ended, by annotation and by
+// conditions. Until then the request stays, and what others have written stays for ever.
 func TestAReplacementThatNeverBeganIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, of := range []way{annotate, mark} {
@@ -183,7 +184,8 @@ func TestAReplacementThatNeverBeganIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestARequestStaysWhileTheNodeIsGone: the repair goes on without its Node, and the Machine is to be replaced.
+// TestARequestStaysWhileTheNodeIsGone: the repair continues without its Node, and the Machine must
+// be replaced.
 func TestARequestStaysWhileTheNodeIsGone(t *testing.T) {
 	t.Parallel()
 	w, s, machine := shared(t)
@@ -199,7 +201,8 @@ func TestARequestStaysWhileTheNodeIsGone(t *testing.T) {
 	require.Empty(t, w.asked(), "the control: the Node is back, and no repair of it is under way")
 }
 
-// TestAnothersRequestIsNotTakenBack: a person's annotation, and what a MachineHealthCheck says of the Machine.
+// TestAnothersRequestIsNotTakenBack: a person's annotation, and a MachineHealthCheck's condition of
+// the Machine.
 func TestAnothersRequestIsNotTakenBack(t *testing.T) {
 	t.Parallel()
 	for name, others := range map[string]func(*world){
@@ -218,8 +221,8 @@ func TestAnothersRequestIsNotTakenBack(t *testing.T) {
 	}
 }
 
-// TestWhatClusterAPIRepairsIsLeftToIt, and said before the intent. A Node that is no Machine's, or that no MachineHealthCheck looks at, is
-// nobody's.
+// TestWhatClusterAPIRepairsIsLeftToIt, and is reported before the intent. A Node without a Machine,
+// or without a MachineHealthCheck, is left to no other system.
 func TestWhatClusterAPIRepairsIsLeftToIt(t *testing.T) {
 	t.Parallel()
 	w, s, machine := shared(t)

@@ -22,15 +22,17 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// CNI applies the manifest of the cluster's CNI again. Nothing is fetched: the manifest is a file's, or under a key of a
-// ConfigMap. It is an engine.Actuator, an engine.Surveyor and an engine.PodProver.
+// CNI applies the manifest of the cluster's CNI again. Nothing is downloaded: the manifest is in a
+// file, or under a key of a ConfigMap. It is an engine.Actuator, an engine.Surveyor and an
+// engine.PodProver.
 type CNI struct {
 	Client kubernetes.Interface
-	// File is the manifest's; empty: it is under Key of ConfigMap.
+	// File is the manifest's file; empty: the manifest is under Key of ConfigMap.
 	File      string
 	ConfigMap types.NamespacedName
 	Key       string
-	// DaemonSet is the one whose version is compared. It must be in the manifest and in the cluster.
+	// DaemonSet is the DaemonSet whose version is compared. It must be in the manifest and in the
+	// cluster.
 	DaemonSet types.NamespacedName
 }
 
@@ -40,8 +42,8 @@ var (
 	_ engine.PodProver = CNI{}
 )
 
-// Survey reads the manifest and the cluster and tries everything without doing it, so that what would be refused costs no
-// attempt and nothing is left half done.
+// Survey reads the manifest and the cluster and tries everything as a dry run. So a refusal spends
+// no attempt, and leaves nothing half done.
 func (c CNI) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	_, installed, err := c.look(ctx)
 	if err != nil {
@@ -50,7 +52,7 @@ func (c CNI) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	return remediations.Keeping(beforeRollout(installed, m.Node))
 }
 
-// Act applies the manifest, object by object, those that pods need first.
+// Act applies the manifest, object by object, starting with those that pods need.
 func (c CNI) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	wanted, installed, err := c.look(ctx)
 	if err == nil {
@@ -80,8 +82,8 @@ func (c CNI) Act(ctx context.Context, m engine.Machine, mayStill func() error) (
 	return remediations.CallAccepted, nil
 }
 
-// Proven says whether all pods of the DaemonSet are of it as the manifest has it, and available. Where nothing was amiss
-// with the DaemonSet itself its generation stays, and so do its pods.
+// Proven reports whether all pods of the DaemonSet match the manifest and are available. If the
+// DaemonSet itself was right already, its generation stays, and so do its pods.
 func (c CNI) Proven(ctx context.Context, b remediations.Before) (remediations.PodProof, error) {
 	wanted, err := c.manifest(ctx)
 	if err != nil {
@@ -98,7 +100,7 @@ func (c CNI) Proven(ctx context.Context, b remediations.Before) (remediations.Po
 	return out, nil
 }
 
-// look is the manifest and the DaemonSet in the cluster, if the one may be applied now.
+// look returns the manifest and the DaemonSet in the cluster, if the manifest may be applied now.
 func (c CNI) look(ctx context.Context) (*manifest, *appsv1.DaemonSet, error) {
 	wanted, err := c.manifest(ctx)
 	if err != nil {
@@ -127,8 +129,8 @@ func (c CNI) look(ctx context.Context) (*manifest, *appsv1.DaemonSet, error) {
 	return wanted, installed, nil
 }
 
-// try asks the API server to apply the object without doing it. Missing rights concern every node, and what does not fit
-// the kind's schema is a 500 to it.
+// try makes the API server apply the object as a dry run. Missing rights concern every node. The
+// API server answers 500 to an object that does not fit the kind's schema.
 func (c CNI) try(ctx context.Context, o manifestObject) error {
 	err := c.apply(ctx, o, true)
 	switch {
@@ -140,7 +142,7 @@ func (c CNI) try(ctx context.Context, o manifestObject) error {
 	return kit.Refuse(kit.Machine, "the API server would refuse %s: %s", o, kit.Brief(err))
 }
 
-// mustBeThere refuses a manifest for which a person would have to change rights or kinds first.
+// mustBeThere refuses a manifest if a person would have to change rights or kinds first.
 func (c CNI) mustBeThere(ctx context.Context, o manifestObject) error {
 	text, err := c.request("GET", o).SetHeader("Accept", "application/json").Do(ctx).Raw()
 	switch {
@@ -161,8 +163,9 @@ func (c CNI) mustBeThere(ctx context.Context, o manifestObject) error {
 	return nil
 }
 
-// pin makes the DaemonSet whose version was compared applicable to nothing else: one that somebody has made newer in the
-// meantime would be made older. It is read once more, since its status changes all the time.
+// pin binds the write to the DaemonSet whose version was compared. Otherwise the write could make
+// older a DaemonSet that was updated in the meantime. The DaemonSet is read once more, since its
+// status changes all the time.
 func (c CNI) pin(ctx context.Context, o manifestObject, installed *appsv1.DaemonSet) error {
 	if o.kind.Kind != "DaemonSet" || o.GetName() != installed.Name {
 		return nil
@@ -179,7 +182,8 @@ func (c CNI) pin(ctx context.Context, o manifestObject, installed *appsv1.Daemon
 	return nil
 }
 
-// apply writes what the manifest says of the object, and takes it from whoever has set it to something else.
+// apply writes the manifest's fields of the object, and takes them over from any other field
+// manager.
 func (c CNI) apply(ctx context.Context, o manifestObject, dry bool) error {
 	body, err := o.MarshalJSON()
 	if err != nil {
@@ -193,7 +197,8 @@ func (c CNI) apply(ctx context.Context, o manifestObject, dry bool) error {
 		Body(body).Do(ctx).Error()
 }
 
-// request is one about the object. The client is kept from sending it again by itself, which could be long after the intent.
+// request returns a request about the object. The client must not send it again by itself, which
+// could be long after the intent.
 func (c CNI) request(verb string, o manifestObject) *rest.Request {
 	version, root := o.kind.GroupVersion(), "/apis"
 	if version.Group == "" {
@@ -203,12 +208,13 @@ func (c CNI) request(verb string, o manifestObject) *rest.Request {
 		NamespaceIfScoped(o.GetNamespace(), o.kind.namespaced).Resource(o.kind.resource).Name(o.GetName()).MaxRetries(0)
 }
 
-// applied are the objects that are written.
+// applied returns the objects that are written.
 func (m *manifest) applied() []manifestObject {
 	return slices.DeleteFunc(slices.Clone(m.objects), func(o manifestObject) bool { return !o.kind.applied })
 }
 
-// manifest reads it as it is now. A refusal is about what is in it; that it cannot be read concerns every node.
+// manifest reads the manifest as it is now. A refusal is about its content; a manifest that cannot
+// be read concerns every node.
 func (c CNI) manifest(ctx context.Context) (*manifest, error) {
 	if c.File == "" {
 		found, err := c.Client.CoreV1().ConfigMaps(c.ConfigMap.Namespace).Get(ctx, c.ConfigMap.Name, metav1.GetOptions{})

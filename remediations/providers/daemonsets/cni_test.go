@@ -36,7 +36,7 @@ metadata: {name: cni}
 rules: [{apiGroups: [""], resources: [nodes], verbs: [get]}]
 `
 
-// manifestOf is a CNI's: its DaemonSet, and what that needs.
+// manifestOf is a CNI's manifest: its DaemonSet, and the objects that it needs.
 func manifestOf(t *testing.T, image string) string {
 	t.Helper()
 	text, err := yaml.Marshal(daemonSet("cni", image))
@@ -106,7 +106,7 @@ func TestAManifestIsAppliedAgainButNeverAnOlderOne(t *testing.T) {
 	require.ErrorContains(t, err, "after 2 of 3 objects: it was paused in mid-way")
 	require.Equal(t, remediations.CallUnknown, outcome, "something was done")
 
-	// Somebody has broken it since: the same version mends it.
+	// Another client has broken it since: the same version repairs it.
 	_, err = client.CoreV1().ConfigMaps("kube-system").Patch(t.Context(), "cni-config", types.MergePatchType, []byte(`{"data":{"mtu":"9000","own":"x"}}`), metav1.PatchOptions{FieldManager: "somebody"})
 	require.NoError(t, err)
 	same, pods := l.settled(name), l.pods(name, "node-1")
@@ -123,7 +123,7 @@ func TestAManifestIsAppliedAgainButNeverAnOlderOne(t *testing.T) {
 	require.Empty(t, r.Missing)
 	require.Contains(t, managersOf(l.settled(name)), "drydock")
 
-	// A newer one, out of a ConfigMap.
+	// A newer version, from a ConfigMap.
 	_, err = client.CoreV1().ConfigMaps("kube-system").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cni-manifest"}, Data: map[string]string{"cni.yaml": manifestOf(t, "cni:v3.26.0")}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	cni = daemonsets.CNI{Client: bounded, ConfigMap: types.NamespacedName{Namespace: "kube-system", Name: "cni-manifest"}, Key: "other.yaml", DaemonSet: name}
@@ -148,7 +148,7 @@ func TestAManifestIsAppliedAgainButNeverAnOlderOne(t *testing.T) {
 	require.ErrorContains(t, err, "was changed in the meantime")
 	require.Equal(t, remediations.CallRefused, outcome)
 
-	// One that is gone was removed by somebody, perhaps for another network.
+	// A person removed a DaemonSet that is gone, perhaps for another network.
 	require.NoError(t, client.AppsV1().DaemonSets("kube-system").Delete(t.Context(), "cni", metav1.DeleteOptions{}))
 	require.Eventually(t, func() bool {
 		return strings.Contains(cni.Survey(t.Context(), m).Trouble, "DaemonSet kube-system/cni does not exist")

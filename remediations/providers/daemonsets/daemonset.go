@@ -18,8 +18,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// Pod restarts a node's own pod of one DaemonSet: it is deleted, and the DaemonSet's controller makes another, of
-// the DaemonSet as it is now. It is an engine.Actuator, an engine.Surveyor and an engine.PodProver.
+// Pod restarts a node's own pod of one DaemonSet: it deletes the pod, and the DaemonSet's
+// controller makes another one from the DaemonSet's present template. It is an engine.Actuator, an
+// engine.Surveyor and an engine.PodProver.
 type Pod struct {
 	Client    kubernetes.Interface
 	DaemonSet types.NamespacedName
@@ -31,7 +32,8 @@ var (
 	_ engine.PodProver = Pod{}
 )
 
-// Survey finds the pod, so that one that is not there costs no attempt, and so that its UID is on record before it goes.
+// Survey finds the pod, so that a missing pod spends no attempt, and so that its UID is on record
+// before it goes.
 func (d Pod) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	pod, err := d.own(ctx, m.Node)
 	if err != nil {
@@ -40,17 +42,19 @@ func (d Pod) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	return remediations.Keeping(before{Instance: string(pod.UID), Hostname: m.Node, Pool: d.DaemonSet.String()})
 }
 
-// before is what there was before a restart, in the names that records have had since their first version.
+// before is the state before a restart, in the names that records have had since their first
+// version.
 type before struct {
-	// Instance is the pod's UID; of a rollout, the DaemonSet's UID and its generation.
+	// Instance is the pod's UID; for a rollout, the DaemonSet's UID and its generation.
 	Instance string `json:"instance"`
-	// Hostname is the Node, Pool the DaemonSet, Count how many of its pods there are to be.
+	// Hostname is the Node, Pool the DaemonSet, Count how many pods it should have.
 	Hostname string `json:"hostname"`
 	Pool     string `json:"pool"`
 	Count    int    `json:"count"`
 }
 
-// surveyTrouble tells what the API server said of one node from that it said nothing, which concerns them all.
+// surveyTrouble distinguishes an answer of the API server, which concerns one node, from a missing
+// answer, which concerns all nodes.
 func surveyTrouble(err error) remediations.Survey {
 	var found *kit.Refusal
 	why := kit.Passing
@@ -63,7 +67,7 @@ func surveyTrouble(err error) remediations.Survey {
 	return (&kit.Refusal{Why: why, Text: err.Error()}).Survey()
 }
 
-// Act deletes the pod that was there before the intent, and no other of that name.
+// Act deletes the pod that was there before the intent, and not another pod of that name.
 func (d Pod) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	pod, err := d.own(ctx, m.Node)
 	if err != nil {
@@ -86,8 +90,8 @@ func (d Pod) Act(ctx context.Context, m engine.Machine, mayStill func() error) (
 	return outcomeOf(err), written(err, fmt.Sprintf("deleting pod %s of Node %s", kit.NameOf(pod), m.Node))
 }
 
-// written is the error of a write. What may be wrong once (the API server is busy, or refuses rights that it took a moment ago)
-// spends no attempt.
+// written returns the error of a write. An error that may pass (the API server is busy, or refuses
+// rights that it granted a moment ago) spends no attempt.
 func written(err error, doing string) error {
 	if !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: %w", doing, err)
@@ -95,14 +99,16 @@ func written(err error, doing string) error {
 	return &kit.Refusal{Why: kit.Passing, Again: remediations.AskPassing, Text: doing + ": " + err.Error(), Cause: err}
 }
 
-// delete deletes this very pod. The client is kept from sending it again by itself, which could be long after the intent.
+// delete deletes exactly this pod. The client must not send the request again by itself, which
+// could be long after the intent.
 func (d Pod) delete(ctx context.Context, pod *corev1.Pod) error {
 	o := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 	return d.Client.CoreV1().RESTClient().Delete().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
 		MaxRetries(0).Body(&o).Do(ctx).Error()
 }
 
-// outcomeOf says what a failed write came to: refused where the API server certainly changed nothing.
+// outcomeOf returns the outcome of a failed write: refused if the API server certainly changed
+// nothing.
 func outcomeOf(err error) remediations.CallOutcome {
 	if apierrors.IsTooManyRequests(err) || apierrors.IsNotFound(err) || kit.Final(err) {
 		return remediations.CallRefused
@@ -110,7 +116,7 @@ func outcomeOf(err error) remediations.CallOutcome {
 	return remediations.CallUnknown
 }
 
-// Proven says whether another pod of the DaemonSet runs on the node in the old one's place.
+// Proven reports whether another pod of the DaemonSet runs on the node in place of the old one.
 func (d Pod) Proven(ctx context.Context, kept remediations.Before) (remediations.PodProof, error) {
 	var b before
 	if err := kept.Read(&b); err != nil {
@@ -141,7 +147,7 @@ func (d Pod) Proven(ctx context.Context, kept remediations.Before) (remediations
 	return out, nil
 }
 
-// own is the one pod that the DaemonSet has on the node.
+// own returns the DaemonSet's only pod on the node.
 func (d Pod) own(ctx context.Context, node string) (*corev1.Pod, error) {
 	pods, err := d.onNode(ctx, node)
 	if err != nil {
@@ -158,8 +164,9 @@ func (d Pod) own(ctx context.Context, node string) (*corev1.Pod, error) {
 	return &pods[0], nil
 }
 
-// onNode are all pods of the DaemonSet on the node: those that it owns by its UID, since labels are anybody's. An error is
-// no answer; it never means that there are none.
+// onNode returns all pods of the DaemonSet on the node. It selects those that the DaemonSet owns by
+// its UID, since any pod may have the labels. An error is not an answer; it never means that there
+// are no pods.
 func (d Pod) onNode(ctx context.Context, node string) ([]corev1.Pod, error) {
 	ds, err := readDaemonSet(ctx, d.Client, d.DaemonSet)
 	if err != nil {
@@ -180,7 +187,7 @@ func (d Pod) onNode(ctx context.Context, node string) ([]corev1.Pod, error) {
 			return nil, fmt.Errorf("listing the pods of DaemonSet %s on Node %s: %w", d.DaemonSet, node, err)
 		}
 		for i := range page.Items {
-			// One that has ended by itself has left the node in all but name.
+			// A pod that has ended by itself no longer occupies the node.
 			if p := &page.Items[i]; metav1.IsControlledBy(p, ds) && !kit.Finished(p) {
 				out = append(out, *p)
 			}

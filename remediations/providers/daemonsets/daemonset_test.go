@@ -28,8 +28,8 @@ import (
 
 func still() error { return nil }
 
-// daemonSets is a lab whose DaemonSets run: its controllers make their pods, the test's own scheduler binds them, and KWOK
-// lets them run and end.
+// daemonSets is a lab whose DaemonSets run: its controllers make their pods, the test's own
+// scheduler binds them, and KWOK runs and ends them.
 type daemonSets struct {
 	*lab.Lab
 	t *testing.T
@@ -49,7 +49,7 @@ func newDaemonSets(t *testing.T) daemonSets {
 	return daemonSets{l, t}
 }
 
-// schedule binds DaemonSets' pods to the nodes that they are for, until the watch ends.
+// schedule binds DaemonSets' pods to their nodes, until the watch ends.
 func schedule(ctx context.Context, client kubernetes.Interface) {
 	w, err := client.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName="})
 	if err != nil {
@@ -106,7 +106,7 @@ func (l daemonSets) settled(name types.NamespacedName) *appsv1.DaemonSet {
 	return ds
 }
 
-// pods are those of the DaemonSet on the node, by name.
+// pods returns the DaemonSet's pods on the node, by name.
 func (l daemonSets) pods(name types.NamespacedName, node string) map[string]types.UID {
 	l.t.Helper()
 	list, err := l.Client().CoreV1().Pods(name.Namespace).List(l.t.Context(), metav1.ListOptions{LabelSelector: "k8s-app=" + name.Name, FieldSelector: "spec.nodeName=" + node})
@@ -118,12 +118,13 @@ func (l daemonSets) pods(name types.NamespacedName, node string) map[string]type
 	return out
 }
 
-// rule is what may be done; without names to any object.
+// rule allows the verbs on the named objects; without names on any object.
 func rule(group, resource string, verbs []string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs, ResourceNames: names}
 }
 
-// only is a client that may do no more than the rules say in kube-system, and read what is in none by those of cluster.
+// only returns a client whose rights in kube-system are the rules namespaced, and whose rights on
+// objects without a namespace are the rules cluster.
 func (l daemonSets) only(cluster []rbacv1.PolicyRule, namespaced ...rbacv1.PolicyRule) kubernetes.Interface {
 	l.t.Helper()
 	rbac, named := l.Client().RbacV1(), metav1.ObjectMeta{Name: "bounded"}
@@ -215,7 +216,7 @@ func onlyName(pods map[string]types.UID) string {
 	return ""
 }
 
-// alone makes a DaemonSet where no controller makes its pods.
+// alone makes a DaemonSet that no controller makes pods for.
 func alone(t *testing.T, name, image string) *appsv1.DaemonSet {
 	t.Helper()
 	client := lab.Shared(t).Client()
@@ -225,7 +226,7 @@ func alone(t *testing.T, name, image string) *appsv1.DaemonSet {
 	return ds
 }
 
-// podOf makes a pod of the DaemonSet on a node; one that it does not own has its labels alone.
+// podOf makes a pod with the DaemonSet's labels on a node; owned: the DaemonSet owns it.
 func podOf(t *testing.T, ds *appsv1.DaemonSet, name, node string, owned bool) *corev1.Pod {
 	t.Helper()
 	p := &corev1.Pod{ObjectMeta: *ds.Spec.Template.ObjectMeta.DeepCopy(), Spec: *ds.Spec.Template.Spec.DeepCopy()}
@@ -252,7 +253,7 @@ func kept(t *testing.T, s remediations.Survey) (out keptBefore) {
 	return out
 }
 
-// Without controllers the pods are as the test makes them.
+// Without controllers the pods stay as the test makes them.
 func TestNoPodOrSeveralAreARefusalThatSaysSo(t *testing.T) {
 	client := lab.Shared(t).Client()
 	ds := alone(t, "cni", "cni:v1.0.0")
@@ -295,7 +296,8 @@ func TestNoPodOrSeveralAreARefusalThatSaysSo(t *testing.T) {
 	refused("node-0", "DaemonSet kube-system/no-such does not exist")
 }
 
-// What somebody changes between the look and the call is not followed by the call.
+// If another client changes an object between the look and the call, the call does not touch the
+// new state.
 func TestOnlyWhatWasLookedAtIsTouched(t *testing.T) {
 	client := lab.Shared(t).Client()
 	ds := alone(t, "raced", "raced:v1.0.0")
@@ -344,7 +346,7 @@ func TestOnlyWhatWasLookedAtIsTouched(t *testing.T) {
 	require.Equal(t, "raced:v2.0.0", live.Spec.Template.Spec.Containers[0].Image)
 }
 
-// Unknown is not zero: an API server that does not answer has not said that there is no pod.
+// Unknown is not zero: an API server that does not answer has not reported that there is no pod.
 func TestAnAPIServerThatDoesNotAnswerIsNoFinding(t *testing.T) {
 	l := lab.Shared(t)
 	unknown := func(client kubernetes.Interface, again time.Duration) {

@@ -6,7 +6,8 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// TestMain gives the tests an API server without controllers: what nobody schedules stays as a test made it.
+// TestMain gives the tests an API server without controllers: an unscheduled pod stays as a test
+// made it.
 func TestMain(m *testing.M) {
 	lab.Main(m, lab.Options{Components: lab.APIServerOnly, Nodes: 3})
 }

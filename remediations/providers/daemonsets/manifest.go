@@ -25,17 +25,18 @@ const (
 	maxObjects = 64
 )
 
-// kindOf is how the API server is asked for objects of a kind.
+// kindOf holds the resource names for the objects of a kind at the API server.
 type kindOf struct {
 	schema.GroupVersionKind
 	resource   string
 	namespaced bool
-	// applied objects are written. The others must be there as the manifest has them: to write them would take rights that
-	// make every other bound of Drydock's idle.
+	// applied objects are written. The others must already be there in the manifest's form: rights
+	// to write them would make every other limit of Drydock useless.
 	applied bool
 }
 
-// manifestKinds are all kinds that a manifest may hold, in the order in which they are applied: what pods need, then the pods.
+// manifestKinds are all kinds that a manifest may hold, in the order of the apply: first what pods
+// need, then the pods.
 var manifestKinds = []kindOf{
 	{schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "customresourcedefinitions", false, false},
 	{schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, "clusterroles", false, false},
@@ -65,9 +66,9 @@ func (o manifestObject) String() string {
 	return o.kind.Kind + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// manifest is one that may be applied, if the cluster is as it must be for that.
+// manifest is a manifest that may be applied, if the cluster is in the state that this requires.
 type manifest struct {
-	objects   []manifestObject // in the order in which they are applied
+	objects   []manifestObject // in the order of the apply
 	daemonSet *appsv1.DaemonSet
 }
 
@@ -147,7 +148,7 @@ func readObject(document []byte, namespace string) (*manifestObject, error) {
 	case !out.kind.namespaced && o.GetNamespace() != "":
 		return nil, fmt.Errorf("%s is in a namespace, which there is none for its kind", out)
 	}
-	// What the API server keeps is not the manifest's to say.
+	// Fields that the API server maintains are not taken from the manifest.
 	for _, path := range [][]string{{"status"}, {"metadata", "managedFields"}, {"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"}} {
 		unstructured.RemoveNestedField(o.Object, path...)
 	}

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// differs says where the live object is not as the manifest has it; empty: it has all that the manifest says. What the live
-// one has beyond that are defaults, and what others keep in it. A value that is nothing is the same as none.
+// differs returns where the live object differs from the manifest; empty: it has everything in the
+// manifest. Further fields of the live object are defaults, or come from others. An empty value
+// equals an absent one.
 func differs(path string, want, live any) string {
 	switch w := want.(type) {
 	case map[string]any:

@@ -98,7 +98,7 @@ func versioned(label string, images ...string) *appsv1.DaemonSet {
 	return ds
 }
 
-// Never a downgrade; and what cannot be compared may be one.
+// Never a downgrade; versions that cannot be compared may hide one.
 func TestNothingIsEverMadeOlder(t *testing.T) {
 	for name, tc := range map[string]struct {
 		installed, wanted *appsv1.DaemonSet

@@ -11,11 +11,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// versionLabel is by which a DaemonSet says what version it is.
+// versionLabel is the label with a DaemonSet's version.
 const versionLabel = "app.kubernetes.io/version"
 
-// versionsOf are all versions that a DaemonSet shows: of its label, and of its containers' images. One that cannot be read
-// is nil: it is unknown, and not the oldest.
+// versionsOf returns all versions that a DaemonSet shows: of its label, and of its containers'
+// images. A version that cannot be read is nil: it is unknown, and not the oldest.
 func versionsOf(ds *appsv1.DaemonSet) map[string]*version.Version {
 	out := map[string]*version.Version{}
 	if text, ok := ds.Labels[versionLabel]; ok {
@@ -29,7 +29,8 @@ func versionsOf(ds *appsv1.DaemonSet) map[string]*version.Version {
 	return out
 }
 
-// tagOf is the tag of an image; empty: it has none, and is known by its digest or by nothing.
+// tagOf returns the tag of an image; empty: it has no tag, and only a digest or nothing identifies
+// it.
 func tagOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
@@ -40,15 +41,15 @@ func semantic(text string) *version.Version {
 	if v, err := version.ParseSemantic(text); err == nil {
 		return v
 	}
-	v, err := version.ParseGeneric(text) // such as 1.36
+	v, err := version.ParseGeneric(text) // for example 1.36
 	if err != nil {
 		return nil
 	}
 	return v
 }
 
-// neverOlder refuses a DaemonSet that would make anything of the installed one older, or of which nobody can tell. It returns
-// what the versions are.
+// neverOlder refuses a DaemonSet that would make any part of the installed one older, or that
+// cannot be compared. It returns a text with the versions.
 func neverOlder(installed, wanted *appsv1.DaemonSet) (string, error) {
 	have, want := versionsOf(installed), versionsOf(wanted)
 	said := ""
@@ -56,7 +57,7 @@ func neverOlder(installed, wanted *appsv1.DaemonSet) (string, error) {
 		theirs, both := have[where]
 		switch ours := want[where]; {
 		case !both:
-			continue // of what is not there nothing is made older
+			continue // a part that is not installed cannot become older
 		case ours == nil && theirs == nil && sameImage(installed, wanted, where):
 			continue
 		case ours == nil || theirs == nil:
@@ -73,7 +74,7 @@ func neverOlder(installed, wanted *appsv1.DaemonSet) (string, error) {
 	return said, nil
 }
 
-// sameImage says that a container whose image shows no version has the very same one on both sides.
+// sameImage reports that a container whose image shows no version has the same image on both sides.
 func sameImage(a, b *appsv1.DaemonSet, where string) bool {
 	image := imageOf(a, where)
 	return image != "" && image == imageOf(b, where)

@@ -19,17 +19,19 @@ import (
 )
 
 const (
-	// fieldManager is under which name Drydock's changes to other people's objects are known.
+	// fieldManager is Drydock's name in its changes to other people's objects.
 	fieldManager = "drydock"
-	// restartedAt is kubectl's own key of a pod template, by which kubectl rollout restart makes new pods.
+	// restartedAt is kubectl's own key of a pod template, which kubectl rollout restart sets to
+	// make new pods.
 	restartedAt = "kubectl.kubernetes.io/restartedAt"
 )
 
-// Rollouts restarts all pods of a DaemonSet, as kubectl rollout restart does: a few at a time, as the DaemonSet says. It is
-// an engine.Actuator, an engine.Surveyor and an engine.PodProver.
+// Rollouts restarts all pods of a DaemonSet in the same way as kubectl rollout restart: a few at a
+// time, according to the DaemonSet. It is an engine.Actuator, an engine.Surveyor and an
+// engine.PodProver.
 type Rollouts struct {
 	Client kubernetes.Interface
-	// Allowed are the DaemonSets that may be restarted. No other is, whatever a step names.
+	// Allowed are the only DaemonSets that may be restarted, whatever a step names.
 	Allowed []types.NamespacedName
 	Now     func() time.Time
 }
@@ -40,7 +42,7 @@ var (
 	_ engine.PodProver = Rollouts{}
 )
 
-// Survey reads the DaemonSet, so that one that cannot be restarted costs no attempt.
+// Survey reads the DaemonSet, so that no attempt is spent on a DaemonSet that cannot be restarted.
 func (r Rollouts) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	ds, err := r.look(ctx, m.DaemonSet)
 	if err != nil {
@@ -49,7 +51,7 @@ func (r Rollouts) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(beforeRollout(ds, m.Node))
 }
 
-// beforeRollout is what must have changed since: the generation, of this very DaemonSet.
+// beforeRollout returns what must change: the generation, of this DaemonSet by its UID.
 func beforeRollout(ds *appsv1.DaemonSet, node string) before {
 	return before{
 		Instance: fmt.Sprintf("%s/%d", ds.UID, ds.Generation), Hostname: node, Pool: ds.Namespace + "/" + ds.Name,
@@ -57,7 +59,7 @@ func beforeRollout(ds *appsv1.DaemonSet, node string) before {
 	}
 }
 
-// unchanged says whether the DaemonSet is as it was before the intent.
+// unchanged returns an error unless the DaemonSet is as it was before the intent.
 func unchanged(m engine.Machine, ds *appsv1.DaemonSet) error {
 	var was before
 	if err := m.Before.Read(&was); err != nil {
@@ -69,7 +71,8 @@ func unchanged(m engine.Machine, ds *appsv1.DaemonSet) error {
 	return nil
 }
 
-// Act writes the time into the pod template of the DaemonSet as it was before the intent, and of no later one.
+// Act writes the time into the pod template of the DaemonSet, if the DaemonSet is as it was before
+// the intent.
 func (r Rollouts) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	ds, err := r.look(ctx, m.DaemonSet)
 	if err == nil {
@@ -98,7 +101,8 @@ func (r Rollouts) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return outcomeOf(err), written(err, fmt.Sprintf("restarting the pods of DaemonSet %s", m.DaemonSet))
 }
 
-// Proven says whether the DaemonSet was changed since and all of its pods are of it as it is now, and available.
+// Proven reports whether the DaemonSet was changed since, and all of its pods are up to date and
+// available.
 func (r Rollouts) Proven(ctx context.Context, b remediations.Before) (remediations.PodProof, error) {
 	return rolledOut(ctx, r.Client, b)
 }
@@ -127,7 +131,7 @@ func rolledOut(ctx context.Context, client kubernetes.Interface, kept remediatio
 	return out, nil
 }
 
-// look is the DaemonSet, if its pods may be restarted now.
+// look returns the DaemonSet, if its pods may be restarted now.
 func (r Rollouts) look(ctx context.Context, text string) (*appsv1.DaemonSet, error) {
 	name, err := namespacedName(text)
 	if err != nil {
@@ -146,7 +150,7 @@ func (r Rollouts) look(ctx context.Context, text string) (*appsv1.DaemonSet, err
 	return ds, nil
 }
 
-// rollable says why a change of the template would not make new pods, or must not do so now.
+// rollable returns why a change of the template would not make new pods, or must not do so now.
 func rollable(ds *appsv1.DaemonSet) string {
 	switch s := ds.Status; {
 	case ds.DeletionTimestamp != nil:
@@ -161,7 +165,8 @@ func rollable(ds *appsv1.DaemonSet) string {
 	return ""
 }
 
-// unfinished is kubectl rollout status: what the rollout still lacks; empty: nothing.
+// unfinished is like kubectl rollout status: it returns what the rollout still lacks; empty:
+// nothing.
 func unfinished(ds *appsv1.DaemonSet) string {
 	switch s := ds.Status; {
 	case s.ObservedGeneration < ds.Generation:

@@ -35,8 +35,8 @@ func ownPod(ds *appsv1.DaemonSet, name string, ready bool, change ...func(*corev
 	return p
 }
 
-// TestANodesOwnPodTestifies: only a pod of that DaemonSet that is there and not Ready shows a fault. What is not there, or could not
-// be read, shows nothing.
+// TestANodesOwnPodTestifies: only an existing pod of that DaemonSet that is not Ready shows a
+// fault. A missing pod, or one that could not be read, shows nothing.
 func TestANodesOwnPodTestifies(t *testing.T) {
 	ds := daemonSet("cilium", "cilium:1")
 	ds.UID = "cilium-uid"

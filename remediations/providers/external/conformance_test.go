@@ -14,7 +14,7 @@ import (
 
 const token = "correct-horse.battery-staple.0123456789"
 
-// TestConformance holds the provider against the contract of all providers, at a real API server.
+// TestConformance tests the provider against the contract of all providers, at a real API server.
 func TestConformance(t *testing.T) {
 	server := providertest.APIServer(t, lab.Shared(t).AdminConfig(), metav1.StatusReasonAlreadyExists)
 	var ready chan *world
@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// behind is the world behind a wire that misbehaves.
+// behind puts the world behind a wire that misbehaves.
 func (w *world) behind(server providertest.HTTPOptions, timeout time.Duration) providertest.World {
 	wire := providertest.NewHTTP(w.T, server)
 	again := func() engine.Actuator {

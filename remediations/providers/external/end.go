@@ -14,11 +14,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// stopWithin is how long a remediator has to stop after it was told that it timed out.
+// stopWithin is how long a remediator has to stop after the annotation that it timed out.
 const stopWithin = time.Minute
 
-// Ender ends what is over: it deletes the objects whose attempts are no longer under way. It looks at what there is, so that one that
-// a crash left behind is ended like any other.
+// Ender deletes the objects whose attempts have ended. It works from the objects that exist, so it
+// also finds an object that was left by a crash.
 type Ender struct {
 	*Client
 	// Registry has the remediations that records may name.
@@ -45,7 +45,7 @@ func (e Ender) endAll(ctx context.Context, t remediations.Template) error {
 		one := &objects[i]
 		one.Kind = kind
 		if one.Annotations[attemptKey] == "" || one.DeletionTimestamp != nil {
-			continue // somebody else's, or on its way
+			continue // not Drydock's, or already being deleted
 		}
 		if err := e.end(ctx, api, one); err != nil {
 			all = append(all, e.core.Told(err, fmt.Sprintf("ending %s: %%s", one.name())))
@@ -54,7 +54,8 @@ func (e Ender) endAll(ctx context.Context, t remediations.Template) error {
 	return errors.Join(all...)
 }
 
-// end deletes the object if its attempt is over. A remediator that may still be at work is told first that it timed out.
+// end deletes the object if its attempt has ended. If the remediator may still be at work, end
+// first sets the annotation that it timed out.
 func (e Ender) end(ctx context.Context, api *kubeapi.Client, one *object) error {
 	over, cured, err := e.core.Over(ctx, e.Registry, one.about(), one.Annotations[attemptKey])
 	switch {
@@ -70,7 +71,7 @@ func (e Ender) end(ctx context.Context, api *kubeapi.Client, one *object) error 
 	return done(api.Send(ctx, kubeapi.Request{Method: http.MethodPatch, Path: plural(one.Kind) + "/" + one.Name, ContentType: "application/merge-patch+json", Body: change}), api)
 }
 
-// done is nil where the request was carried out, or nothing is left to carry it out on.
+// done is nil if the request was carried out, or if its object is gone.
 func done(a kubeapi.Answer, api *kubeapi.Client) error {
 	if a.Err == nil && (a.Status/100 == 2 || a.Own != nil && (a.Status == http.StatusNotFound || a.Status == http.StatusConflict)) {
 		return nil
@@ -78,7 +79,7 @@ func done(a kubeapi.Answer, api *kubeapi.Client) error {
 	return api.Explain(kubeapi.Request{Method: "the change"}, a)
 }
 
-// stopped says that the remediator had its time to stop.
+// stopped reports that the remediator has had its time to stop.
 func (e Ender) stopped(one *object) bool {
 	at, err := time.Parse(time.RFC3339, one.Annotations[timedOutKey])
 	return err == nil && e.o.Now().Sub(at) >= stopWithin

@@ -20,8 +20,9 @@ func history(outcome remediations.Outcome) string {
 	return fmt.Sprintf(`[{"id":"abcdef","policy":"p","outcome":%q,"steps":["external:1"],"began":"2026-01-01T00:00:00Z","ended":"2026-01-01T00:01:00Z","why":"x"}]`, outcome)
 }
 
-// TestWhatIsOverIsEnded: the object of an attempt that is under way stays. One whose attempt is over goes at once where its repair has
-// ended well or its remediator has nothing more to do; else its remediator is told first that it timed out, and has a minute.
+// TestWhatIsOverIsEnded: the object of an attempt that is under way stays. If the attempt has
+// ended, the object goes at once if its repair has ended well or its remediator has nothing more to
+// do. Else its remediator first gets the annotation that it timed out, and has a minute.
 func TestWhatIsOverIsEnded(t *testing.T) {
 	const gone, told, stays = "gone", "told", "stays"
 	now := time.Now().Truncate(time.Second)
@@ -103,7 +104,7 @@ func TestWhatIsOverIsEnded(t *testing.T) {
 	}
 }
 
-// TestARemediatorThatIsNotThereIsNamed, and does not keep the others from being ended.
+// TestARemediatorThatIsNotThereIsNamed, and does not prevent the end of the others.
 func TestARemediatorThatIsNotThereIsNamed(t *testing.T) {
 	w := newWorld(t)
 	w.Create("SelfNodeRemediation", w.one.Node, m{"labels": m{madeLabel: madeBy}, "annotations": m{attemptKey: "abcdef-0-1"}}, m{}, nil)

@@ -49,7 +49,7 @@ func ownVersions() map[string]schema.GroupVersionResource {
 	return out
 }
 
-// strangers is a remediator that Drydock does not know. Nothing is required of its template.
+// strangers is a remediator that Drydock does not know. Drydock requires nothing of its template.
 var strangers = schema.GroupVersion{Group: "strangers.example", Version: "v1"}
 
 // build makes worlds side by side.
@@ -84,7 +84,7 @@ func (w *world) node(name string) engine.Machine {
 	return engine.Machine{Node: name, UID: string(n.UID), Template: w.named("SelfNodeRemediationTemplate")}
 }
 
-// asked are the Nodes that have an object of Drydock's of that kind.
+// asked returns the Nodes that have an object of Drydock's of that kind.
 func (w *world) asked(kind string) (nodes []string) {
 	for _, one := range w.List(kind, madeLabel+"="+madeBy) {
 		nodes = append(nodes, one.GetAnnotations()[nodeKey])

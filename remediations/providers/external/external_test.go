@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// TestTheObjectIsAsTheContractSays: its kind, namespace, name, annotations and spec. A Metal3Remediation has the Machine's name, and is
-// the Machine's.
+// TestTheObjectIsAsTheContractSays: its kind, namespace, name, annotations and spec. A
+// Metal3Remediation has the Machine's name, and the Machine as its owner.
 func TestTheObjectIsAsTheContractSays(t *testing.T) {
 	w := newWorld(t)
 	r := w.remediator(nil)
@@ -52,7 +52,7 @@ func (w *world) machine(name, node, providerID string) {
 	w.Create("Machine", name, nil, spec, status)
 }
 
-// TestWhatStandsAgainstAnObject is said beforehand, and refused.
+// TestWhatStandsAgainstAnObject is reported by the survey, and refused.
 func TestWhatStandsAgainstAnObject(t *testing.T) {
 	for name, tc := range map[string]struct {
 		metal bool
@@ -127,8 +127,8 @@ func TestWhatStandsAgainstAnObject(t *testing.T) {
 	}
 }
 
-// TestAnObjectOfAnotherKindOfThePlansStandsAgainstOne: its remediator may be at work on the same machine. A kind that is not installed, and
-// an object about another Node, are no hold.
+// TestAnObjectOfAnotherKindOfThePlansStandsAgainstOne: its remediator may be at work on the same
+// machine. A kind that is not installed, and an object about another Node, do not hold.
 func TestAnObjectOfAnotherKindOfThePlansStandsAgainstOne(t *testing.T) {
 	for name, tc := range map[string]struct {
 		set  func(w *world, on *engine.Machine)
@@ -180,8 +180,8 @@ func TestAnObjectOfAnotherKindOfThePlansStandsAgainstOne(t *testing.T) {
 	}
 }
 
-// TestAnObjectThatComesFirst: the API server refuses a second one of that name. It is this attempt's where it has its ID, and else
-// somebody else's, whose is left alone.
+// TestAnObjectThatComesFirst: the API server refuses a second object of that name. The object is
+// this attempt's if it has its ID; else it is another client's and left alone.
 func TestAnObjectThatComesFirst(t *testing.T) {
 	for attempt, want := range map[string]remediations.CallOutcome{
 		"abcdef-0-1": remediations.CallAccepted, "abcdef-0-2": remediations.CallRefused, "": remediations.CallRefused,

@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// look is the object that would be made for the node, and the Node. It changes nothing. Its errors say why none may be made now.
+// look returns the object that would be made for the node, and the Node. It changes nothing. Its
+// errors say why no object may be made now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*object, *corev1.Node, error) {
 	if m.Template == (remediations.Template{}) {
 		return nil, nil, kit.Refuse(kit.Machine, "no policy names the template; request a policy whose plan has this step")
@@ -59,7 +60,7 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*object, *corev1.N
 	return made, n, c.alone(ctx, t, made.Name, n)
 }
 
-// node is the Node, which must be the one that is meant.
+// node returns the Node, which must have the expected UID.
 func (c *Client) node(ctx context.Context, m engine.Machine) (*corev1.Node, error) {
 	var n corev1.Node
 	err := c.core.Get(ctx, "nodes/"+m.Node, "Node", &n)
@@ -74,8 +75,8 @@ func (c *Client) node(ctx context.Context, m engine.Machine) (*corev1.Node, erro
 	return &n, nil
 }
 
-// alone makes sure that the name is free, and that no kind that the plans name has an object about the Node: each is another's word about
-// the same machine.
+// alone makes sure that the name is free, and that no kind that the plans name has an object about
+// the Node: such an object is another client's request about the same machine.
 func (c *Client) alone(ctx context.Context, own remediations.Template, name string, n *corev1.Node) error {
 	if err := c.free(ctx, own, name, n); err != nil {
 		return err
@@ -91,7 +92,8 @@ func (c *Client) alone(ctx context.Context, own remediations.Template, name stri
 	return nil
 }
 
-// free makes sure that the template's kind has no object about the Node or of that name. The name is empty for a kind that is not made now.
+// free makes sure that the template's kind has no object about the Node or of that name. The name
+// is empty for a kind that will not be made now.
 func (c *Client) free(ctx context.Context, t remediations.Template, name string, n *corev1.Node) error {
 	kind := kindOf(t)
 	all, err := kubeapi.List[object](ctx, c.of(t), plural(kind), kind, nil)
@@ -112,7 +114,7 @@ func (c *Client) free(ctx context.Context, t remediations.Template, name string,
 	}
 	for i := range all {
 		one := &all[i]
-		one.Kind = kind // which lists do not repeat
+		one.Kind = kind // lists leave the kind of their items empty
 		switch {
 		case one.Name != name && one.about() != n.Name:
 		case one.Annotations[attemptKey] != "":
@@ -130,7 +132,8 @@ func (c *Client) unserved(ctx context.Context, t remediations.Template) bool {
 	return a.Err == nil && a.Own == nil && a.Status == http.StatusNotFound
 }
 
-// own names the object as the Node's Machine, and makes it the Machine's: Metal3 finds its host by that alone.
+// own gives the object the name of the Node's Machine, and makes the Machine its owner: Metal3
+// finds its host only in this way.
 func (c *Client) own(ctx context.Context, made *object, n *corev1.Node, t remediations.Template) error {
 	one, err := c.core.MachineOf(ctx, t.Namespace, n.Name, n.Spec.ProviderID)
 	switch {

@@ -12,12 +12,14 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// What is read of OpenShift's Machine API, by which a MachineDeletionRemediation has the machine deleted.
+// The parts of OpenShift's Machine API that are read. A MachineDeletionRemediation deletes the
+// machine through this API.
 const (
 	machineVersion = "machine.openshift.io/v1beta1"
-	// machines is the one namespace in which the Machine API works.
+	// machines is the only namespace that the Machine API uses.
 	machines = "openshift-machine-api"
-	// machineKey is the Node's annotation by which the remediator finds the Machine. A kubelet can forge it, so it is compared.
+	// machineKey is the Node's annotation that shows the remediator the Machine. A kubelet can
+	// forge it, so it is compared.
 	machineKey = "machine.openshift.io/machine"
 	phaseKey   = "machine.openshift.io/instance-state"
 )
@@ -37,8 +39,8 @@ func (c *Client) listMachines(ctx context.Context) ([]kubeapi.Machine, error) {
 	return kubeapi.List[kubeapi.Machine](ctx, c.machines(), "machines", "Machine", nil)
 }
 
-// machineOf finds the Node's Machine, which must be the one that the remediator would delete. It changes nothing. Its errors say why it may
-// not be deleted now.
+// machineOf finds the Node's Machine, which must be the one that the remediator would delete. It
+// changes nothing. Its errors say why the Machine may not be deleted now.
 func (c *Client) machineOf(ctx context.Context, n *corev1.Node) (*sight, error) {
 	all, err := c.listMachines(ctx)
 	if err != nil {
@@ -77,7 +79,7 @@ func (c *Client) machineOf(ctx context.Context, n *corev1.Node) (*sight, error) 
 	return s, nil
 }
 
-// progress is how far the Machine API is with the Machine.
+// progress describes how far the Machine API is with the Machine.
 func (c *Client) progress(m *kubeapi.Machine) string {
 	if m.DeletionTimestamp == nil {
 		return "it has not been deleted yet"

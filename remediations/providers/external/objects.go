@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// Those of the contract of external remediations.
+	// Keys of the contract of external remediations.
 	nodeKey     = "remediation.medik8s.io/node-name"
 	templateKey = "remediation.medik8s.io/template-name"
 	timedOutKey = "remediation.medik8s.io/nhc-timed-out"
 	excludeKey  = "remediation.medik8s.io/exclude-from-remediation"
-	// rebootableKey is what SelfNodeRemediation's agent says of its Node. Without "true" it never reboots it.
+	// rebootableKey is set by SelfNodeRemediation's agent on its Node. Without "true" the agent
+	// never reboots the Node.
 	rebootableKey = "is-reboot-capable.self-node-remediation.medik8s.io"
 
-	// attemptKey is the attempt of Drydock's that made the object, and madeLabel finds all of these.
+	// attemptKey is Drydock's attempt that made the object, and madeLabel finds all such objects.
 	attemptKey = "drydock.dev/attempt"
 	madeLabel  = "app.kubernetes.io/managed-by"
 	madeBy     = "drydock"
@@ -28,8 +29,8 @@ const (
 	metal3   = "Metal3Remediation"
 )
 
-// kindOf is the kind of the objects that are made of the template, and plural how it stands in a path. It is that of all remediators
-// that are known.
+// kindOf returns the kind of the objects that are made from the template, and plural its form in a
+// path. All known remediators use these forms.
 func kindOf(t remediations.Template) string { return strings.TrimSuffix(t.Kind, "Template") }
 
 func plural(kind string) string { return strings.ToLower(kind) + "s" }
@@ -49,7 +50,7 @@ type status struct {
 
 func (o *object) name() string { return o.Kind + " " + o.Namespace + "/" + o.Name }
 
-// about is the Node that the object is about, as its remediator takes it.
+// about returns the Node that the object is about, by its remediator's rule.
 func (o *object) about() string {
 	if node := o.Annotations[nodeKey]; node != "" {
 		return node
@@ -57,7 +58,7 @@ func (o *object) about() string {
 	return o.Name
 }
 
-// specOf is what the template has for its objects.
+// specOf returns the template's spec for its objects.
 func specOf(template *object) (json.RawMessage, error) {
 	var spec struct {
 		Template struct {

@@ -16,7 +16,7 @@ import (
 // Remediator is the remediation external: a remediation object is made.
 type Remediator struct{ *Client }
 
-// Survey names all that stands against the object.
+// Survey names everything that forbids the object.
 func (c Remediator) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if _, _, err := c.look(ctx, m); err != nil {
 		return c.core.Told(err, fmt.Sprintf("the remediation of node %q: %%s", m.Node)).Survey()
@@ -24,7 +24,7 @@ func (c Remediator) Survey(ctx context.Context, m engine.Machine) remediations.S
 	return remediations.Survey{}
 }
 
-// Act is engine.Actuator's.
+// Act implements engine.Actuator.
 func (c Remediator) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := c.act(ctx, m, mayStill)
 	return c.core.Ended(outcome, err, fmt.Sprintf("asking for the remediation of node %q by %s", m.Node, m.Template), "the object may have been made")
@@ -52,7 +52,8 @@ func (c *Client) make(ctx context.Context, m engine.Machine, made *object, maySt
 	if outcome != remediations.CallRefused || ctx.Err() != nil || errors.Is(err, engine.ErrAccount) {
 		return outcome, err
 	}
-	// One of that name may be there already: it is somebody else's, unless it has this attempt's ID.
+	// An object of that name may already exist: it is another client's, unless it has this
+	// attempt's ID.
 	var there object
 	if api.Get(ctx, r.Path+"/"+made.Name, made.Kind, &there) == nil && mine(&there, made) {
 		return remediations.CallAccepted, nil
@@ -60,7 +61,7 @@ func (c *Client) make(ctx context.Context, m engine.Machine, made *object, maySt
 	return outcome, err
 }
 
-// mine says that the object is the one that this attempt made.
+// mine reports that this attempt made the object.
 func mine(shown, made *object) bool {
 	return shown.Kind == made.Kind && shown.Name == made.Name && shown.UID != "" && shown.Annotations[attemptKey] == made.Annotations[attemptKey]
 }

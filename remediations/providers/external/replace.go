@@ -15,7 +15,7 @@ import (
 // Machine's MachineSet makes another one.
 type Replacer struct{ *Client }
 
-// read is what went on record with the intent.
+// read reads what was recorded with the intent.
 func read(kept remediations.Before) (was kubeapi.SetBefore, err error) {
 	if err := kept.Read(&was); err != nil {
 		return was, err
@@ -23,7 +23,7 @@ func read(kept remediations.Before) (was kubeapi.SetBefore, err error) {
 	return was, was.Whole()
 }
 
-// Survey finds the Machine, and names all that stands against its deletion.
+// Survey finds the Machine, and names everything that forbids its deletion.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, _, err := c.sight(ctx, m)
 	if err != nil {
@@ -32,7 +32,7 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(kubeapi.BeforeOf(s.machine, s.machine.Spec.ProviderID, &s.set, s.owned))
 }
 
-// sight is the Machine, and the object that would be made for it.
+// sight returns the Machine, and the object that would be made for it.
 func (c Replacer) sight(ctx context.Context, m engine.Machine) (*sight, *object, error) {
 	made, n, err := c.look(ctx, m)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c Replacer) sight(ctx context.Context, m engine.Machine) (*sight, *object,
 	return s, made, err
 }
 
-// Act is engine.Actuator's.
+// Act implements engine.Actuator.
 func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := c.act(ctx, m, mayStill)
 	return c.core.Ended(outcome, err, fmt.Sprintf("asking for the replacement of node %q by %s", m.Node, m.Template), "the object may have been made")
@@ -63,7 +63,8 @@ func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() err
 	return c.make(ctx, m, made, mayStill)
 }
 
-// Replaced says how far the replacement is, by the Machines alone: the object's Succeeded is its remediator's opinion.
+// Replaced reports how far the replacement is, by the Machines alone: the object's Succeeded is its
+// remediator's opinion.
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
 	was, err := read(kept)
 	if err != nil {

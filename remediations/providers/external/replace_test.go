@@ -18,7 +18,8 @@ import (
 
 const machineDeletion = "MachineDeletionRemediation"
 
-// replacing is a world in which OpenShift's Machine API has a MachineSet of two Machines: those of the world's Nodes.
+// replacing is a world with OpenShift's Machine API and a MachineSet of two Machines: those of the
+// world's Nodes.
 func (w *world) replacing() *world {
 	w.template(remediations.MachineDeletion, m{"template": m{"spec": m{}}})
 	w.openshift.Create("MachineSet", w.named1("pool"), nil, m{"replicas": 2}, m{"replicas": 2})
@@ -33,10 +34,10 @@ func (w *world) replacing() *world {
 	return w
 }
 
-// named1 is the name of what all worlds have in one namespace.
+// named1 is the name of an object that all worlds have in one namespace.
 func (w *world) named1(of string) string { return w.Name + "-" + of }
 
-// shift makes a Machine of the MachineSet, with a finalizer as the Machine API's.
+// shift makes a Machine of the MachineSet, with a finalizer like the Machine API's.
 func (w *world) shift(name, node, providerID string) {
 	set := w.openshift.Get("MachineSet", w.named1("pool"))
 	w.openshift.Create("Machine", w.named1(name), m{
@@ -45,10 +46,11 @@ func (w *world) shift(name, node, providerID string) {
 	}, m{"providerID": providerID}, m{"nodeRef": m{"name": node}, "phase": "Running"})
 }
 
-// gone takes a Machine away.
+// gone removes a Machine.
 func (w *world) gone(name string) { w.openshift.Delete("Machine", w.named1(name)) }
 
-// fresh makes a Machine that is younger than all that there are, by the whole seconds of the API server's clock.
+// fresh makes a Machine that is younger than all others, by the whole seconds of the API server's
+// clock.
 func (w *world) fresh(name string) {
 	made := w.openshift.Get("Machine", w.named1("two")).GetCreationTimestamp()
 	require.Eventually(w.T, func() bool { return time.Now().Unix() > made.Unix() }, 5*time.Minute, 5*time.Millisecond)
@@ -57,14 +59,16 @@ func (w *world) fresh(name string) {
 
 func (w *world) newID() string { return "aws:///" + w.Name + "/i-new" }
 
-// TestConformanceOfReplace holds external-replace against the contract of all providers, at a real API server.
+// TestConformanceOfReplace tests external-replace against the contract of all providers, at a real
+// API server.
 func TestConformanceOfReplace(t *testing.T) {
 	server := providertest.APIServer(t, lab.Shared(t).AdminConfig(), metav1.StatusReasonAlreadyExists)
 	var ready chan *world
 	providertest.Run(t, providertest.Provider{
 		Slow: true,
-		// The Node, the template, whether the kind has an object about the Node, the Machines, the MachineSet: a machine is deleted, so
-		// each is read again. All are answers of API servers, which are rarely slow.
+		// The Node, the template, whether the kind has an object about the Node, the Machines, the
+		// MachineSet: a machine will be deleted, so each is read again. All are answers of API
+		// servers, which are rarely slow.
 		AnswersBefore: 5,
 		DoesNotApply: map[string]string{
 			"testimony":                    "a remediator is not asked whether a machine runs",
@@ -94,7 +98,7 @@ func TestConformanceOfReplace(t *testing.T) {
 	})
 }
 
-// end takes the Machines away, which all worlds have in one namespace.
+// end removes the Machines, which all worlds have in one namespace.
 func (w *world) end() {
 	for _, one := range w.openshift.List("Machine", "") {
 		if strings.HasPrefix(one.GetName(), w.Name+"-") {
@@ -123,7 +127,7 @@ func (w *world) stage(which providertest.Stage) []string {
 		w.openshift.Patch("MachineSet", w.named1("pool"), m{"status": m{"replicas": replicas}}, "status")
 	}
 	switch which {
-	case providertest.Wanted: // another machine is promised here
+	case providertest.Wanted: // the provider promises another machine
 	case providertest.OldLingers:
 	case providertest.NewFirst:
 		w.fresh("new")
@@ -148,7 +152,7 @@ func (w *world) stage(which providertest.Stage) []string {
 	return []string{w.newID()}
 }
 
-// TestWhatStandsAgainstAReplacement is said beforehand, and refused.
+// TestWhatStandsAgainstAReplacement is reported by the survey, and refused.
 func TestWhatStandsAgainstAReplacement(t *testing.T) {
 	machine := func(w *world, change m, of ...string) { w.openshift.Patch("Machine", w.named1("one"), change, of...) }
 	for name, tc := range map[string]struct {
@@ -195,8 +199,8 @@ func TestWhatStandsAgainstAReplacement(t *testing.T) {
 	}
 }
 
-// TestAMachineDeletionIsProvenByAnotherMachine: the remediator's Succeeded proves nothing while the old Machine is there, nor does its end
-// while no other one has come.
+// TestAMachineDeletionIsProvenByAnotherMachine: the remediator's Succeeded proves nothing while the
+// old Machine exists. The end of the old Machine proves nothing before another one has come.
 func TestAMachineDeletionIsProvenByAnotherMachine(t *testing.T) {
 	w := newWorld(t).replacing()
 	t.Cleanup(w.end)
@@ -213,7 +217,8 @@ func TestAMachineDeletionIsProvenByAnotherMachine(t *testing.T) {
 	}
 	ended := Ender{r.Client, nil}
 
-	// The remediator finds the Machine by the Node's annotation, and says that it has succeeded before anything is gone.
+	// The remediator finds the Machine by the Node's annotation, and reports success before
+	// anything is gone.
 	w.Patch(machineDeletion, on.Node, m{"status": m{"conditions": []any{m{"type": "Succeeded", "status": "True", "reason": "MachineDeleted", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}}}}, "status")
 	require.Contains(t, replaced().Missing, "is still there: it has not been deleted yet")
 	node, err := lab.Shared(t).Client().CoreV1().Nodes().Get(t.Context(), on.Node, metav1.GetOptions{})

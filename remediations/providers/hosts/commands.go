@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// restartPrefix and a unit's name are the name of the transient unit that restarts it: while there is one, systemd refuses
-// another.
+// restartPrefix and a unit's name form the name of the transient unit that restarts it: while that
+// exists, systemd refuses another one.
 const restartPrefix = "drydock-restart-"
 
-// descriptionPrefix and an attempt are that unit's description, which the host's journal shows.
+// descriptionPrefix and an attempt form that unit's description, which the host's journal shows.
 const descriptionPrefix = "drydock:"
 
-// command is one of the closed list, word by word.
+// command is one command of the closed list, word by word.
 type command []string
 
-// show asks about a unit and about the one that restarts it, at one moment.
+// show reads a unit and the unit that restarts it, at one moment.
 func (c *Client) show(unit string) (command, error) {
 	if err := c.allows(unit); err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (c *Client) show(unit string) (command, error) {
 	return command{"/usr/bin/systemctl", "show", "--property=LoadState,ActiveState,SubState,InvocationID,Description", "--", unit, restartPrefix + unit}, nil
 }
 
-// journal asks for a unit's last lines.
+// journal reads a unit's last lines.
 func (c *Client) journal(unit string) (command, error) {
 	if err := c.allows(unit); err != nil {
 		return nil, err
@@ -34,8 +34,9 @@ func (c *Client) journal(unit string) (command, error) {
 	return c.asRoot("/usr/bin/journalctl", "--unit="+unit, "--lines=40", "--no-pager", "--output=short-iso"), nil
 }
 
-// restart has systemd restart a unit by a transient one, that stays for the hold whatever becomes of the restart (which is
-// what the dash before it says) and whoever asked for it, and goes by itself.
+// restart makes systemd restart a unit through a transient unit. The transient unit stays for the
+// hold and then ends by itself, whether the restart succeeds (the dash before it ignores a failure)
+// and whether its client is still there.
 func (c *Client) restart(unit, attempt string) (command, error) {
 	if err := c.allows(unit); err != nil {
 		return nil, err
@@ -48,13 +49,13 @@ func (c *Client) restart(unit, attempt string) (command, error) {
 		"/usr/bin/sleep", strconv.Itoa(int(c.o.Hold/time.Second))), nil
 }
 
-// helper is where deploy/hosts/drydock-host is on a host. Only that script knows how to reboot one.
+// helper is the path of deploy/hosts/drydock-host on a host. Only that script can reboot a host.
 const helper = "/usr/local/sbin/drydock-host"
 
-// boot asks for the host's boot ID, and for how Drydock may reboot it.
+// boot reads the host's boot ID, and how Drydock may reboot it.
 func (c *Client) boot() command { return c.asRoot(helper, "boot") }
 
-// reboot reboots the host if its boot ID is still that one.
+// reboot reboots the host if its boot ID is still bootID.
 func (c *Client) reboot(how How, bootID, attempt string) (command, error) {
 	if how != Clean && how != Sysrq {
 		return nil, fmt.Errorf("%q is not a way to reboot", clip(string(how)))
@@ -75,14 +76,15 @@ func (c *Client) asRoot(words ...string) command {
 	return words
 }
 
-// safeWord holds nothing that a shell would take apart, or take for anything but itself. spacedWord does but for spaces: sshd
-// hands every line to a shell, and systemd-run takes what a unit runs first in one word only.
+// safeWord contains nothing that a shell would interpret. spacedWord allows spaces as well: sshd
+// hands every line to a shell, and systemd-run takes the command that a unit runs first in one word
+// only.
 var (
 	safeWord   = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 	spacedWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./ -]+$`)
 )
 
-// line is the command as sshd gets it.
+// line returns the command line for sshd.
 func (c command) line() (string, error) {
 	words := make([]string, len(c))
 	for i, w := range c {

@@ -14,14 +14,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// closed are all commands that there are, as a pattern of their argument vectors joined by new lines.
+// closed are all commands, as a pattern of their argument vectors joined by new lines.
 var closed = []*regexp.Regexp{
 	regexp.MustCompile(`^/usr/bin/systemctl\nshow\n--property=LoadState,ActiveState,SubState,InvocationID,Description\n--\n(kubelet|containerd)\.service\ndrydock-restart-(kubelet|containerd)\.service$`),
 	regexp.MustCompile(`^(sudo\n-n\n)?/usr/bin/journalctl\n--unit=(kubelet|containerd)\.service\n--lines=40\n--no-pager\n--output=short-iso$`),
 	regexp.MustCompile(`^(sudo\n-n\n)?/usr/bin/systemd-run\n--unit=drydock-restart-(kubelet|containerd)\.service\n--description=drydock:[a-z0-9-]{1,64}\n--collect\n--no-block\n` +
 		`--property=Type=oneshot\n--property=ExecStartPre=-/usr/bin/systemctl restart (kubelet|containerd)\.service\n/usr/bin/sleep\n([1-9][0-9]?|[1-5][0-9][0-9]|600)$`),
 	regexp.MustCompile(`^(sudo\n-n\n)?/usr/local/sbin/drydock-host\n(boot|(reboot|sysrq)\n[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n[a-z0-9-]{1,64})$`),
-	// What the script has systemd do for that.
+	// The command that the script gives to systemd for that.
 	regexp.MustCompile(`^/usr/bin/systemd-run\n--unit=drydock-reboot\n--description=drydock:[a-z0-9-]{1,64}\n--collect\n--no-block\n` +
 		`--property=Type=oneshot\n--property=RemainAfterExit=yes\n--property=ExecStartPre=/usr/bin/sleep 1\n/usr/bin/systemctl\nreboot$`),
 }
@@ -30,7 +30,7 @@ func commander(sudo bool) *Client {
 	return &Client{o: Options{Sudo: sudo, Hold: time.Minute, Units: []string{"kubelet.service", "containerd.service"}}}
 }
 
-// commandsFor are the lines that those names come to; none where they are refused.
+// commandsFor returns the lines for those names; none if they are refused.
 func commandsFor(t require.TestingT, sudo bool, unit, attempt string) (lines []string, vectors [][]string) {
 	c := commander(sudo)
 	for _, make := range []func() (command, error){
@@ -62,7 +62,7 @@ func requireClosed(t require.TestingT, vectors [][]string) {
 	}
 }
 
-// Whatever names come in, a host gets one of the closed list or nothing (S1-14).
+// Whatever names come in, a host gets one command of the closed list or nothing (S1-14).
 func FuzzCommandsAreOfTheClosedList(f *testing.F) {
 	for _, unit := range []string{"kubelet.service", "containerd.service", "-H evil.service", "kubelet.service; reboot", "kubelet.service\nreboot", "$(id).service", "../x.service", "kubelet.service ", ""} {
 		f.Add(unit, "n7q4k2-1-1", true)
@@ -77,7 +77,7 @@ func FuzzCommandsAreOfTheClosedList(f *testing.F) {
 	})
 }
 
-// split takes a line apart as a shell does: words of safe characters, and words in single quotes.
+// split splits a line as a shell does: words of safe characters, and words in single quotes.
 func split(t require.TestingT, line string) []string {
 	var out []string
 	for line != "" {
@@ -89,7 +89,7 @@ func split(t require.TestingT, line string) []string {
 	return out
 }
 
-// A real shell takes a line apart into the very words that it was made of.
+// A real shell splits a line into exactly the words that it was made of.
 func TestAShellSeesTheWordsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

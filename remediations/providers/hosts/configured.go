@@ -2,7 +2,7 @@ package hosts
 
 import "drydock.dev/drydock/remediations/providers/hosts/settings"
 
-// Configured makes the Client of the configuration's section.
+// Configured makes the Client for the configuration's section.
 func Configured(h *settings.Hosts) (*Client, error) {
 	return New(Options{
 		User: h.User, Port: h.Port, KeyFile: h.KeyFile, KnownHostsFile: h.KnownHostsFile, Sudo: h.Sudo, Timeout: h.Timeout,

@@ -23,7 +23,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/providertest"
 )
 
-// TestRebootConformance holds the reboot against the contract of all providers, over Debian's sshd and with the shipped script.
+// TestRebootConformance tests the reboot against the contract of all providers, over Debian's sshd
+// and with the shipped script.
 func TestRebootConformance(t *testing.T) {
 	needSSHD(t)
 	const (
@@ -69,7 +70,7 @@ func (n *twoNodes) set(name string, change func(map[string]*corev1.Node)) {
 	change(n.all)
 }
 
-// theKeys are those of the user and of both hosts: made once, since they say nothing about a case.
+// theKeys are the keys of the user and of both hosts: made once, since no case depends on them.
 var theKeys = sync.OnceValue(func() (out [3]struct {
 	signer ssh.Signer
 	pem    []byte
@@ -80,7 +81,7 @@ var theKeys = sync.OnceValue(func() (out [3]struct {
 	return out
 })
 
-// startHosts is two hosts at two addresses of the loopback interface, each with its sshd.
+// startHosts starts two hosts at two addresses of the loopback interface, each with its sshd.
 func startHosts(t testing.TB, timeout time.Duration) providertest.World {
 	dir := t.TempDir()
 	w := newWire(t, dir)
@@ -155,9 +156,9 @@ func startHosts(t testing.TB, timeout time.Duration) providertest.World {
 				cloned.Store(1, true)
 				all.set("node-1", func(n map[string]*corev1.Node) { n["node-1"].Status.Addresses = addresses("127.0.0.2", "127.0.0.1") })
 				w.cutAll()
-			case providertest.AnotherOfItsName: // made anew, with the same key
+			case providertest.AnotherOfItsName: // installed again, with the same key
 				is[0].boots(t, "9f5e7c32-3333-4444-a555-166677778888")
-			case providertest.ItsIDIsAnothers: // its address is the neighbour's now
+			case providertest.ItsIDIsAnothers: // its address is now the neighbour's
 				all.set("node-1", func(n map[string]*corev1.Node) { n["node-1"].Status.Addresses = addresses("127.0.0.2") })
 			}
 			return machines[0]

@@ -12,19 +12,19 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// maxConnect bounds how long an address may take to accept a connection: a machine that is there does so at once, also if its
-// first packet is lost.
+// maxConnect bounds how long an address may take to accept a connection: a machine that is up does
+// so at once, even if its first packet is lost.
 const maxConnect = 5 * time.Second
 
-// connection is one to a host, over which one command runs at a time.
+// connection is a connection to a host; it runs one command at a time.
 type connection struct {
 	ssh.Conn
 	address string
-	// identity is what it was opened with.
+	// identity is the key and the known hosts at the time of the connection.
 	identity *identity
 }
 
-// dial tries the host's addresses in order, each for its share of the time that is left.
+// dial tries the host's addresses in order, each for its share of the remaining time.
 func (c *Client) dial(ctx context.Context, h Host) (*connection, error) {
 	id, err := readIdentity(c.o.KeyFile, c.o.KnownHostsFile)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Client) dial(ctx context.Context, h Host) (*connection, error) {
 	return nil, together(failed)
 }
 
-// dialOne connects to one address, with what is the first of so many shares of the time that is left.
+// dialOne connects to one address, within the first of that many shares of the remaining time.
 func (c *Client) dialOne(ctx context.Context, h Host, address string, id *identity, shares int) (*connection, error) {
 	if deadline, ok := ctx.Deadline(); ok && shares > 1 {
 		var cancel context.CancelFunc
@@ -56,7 +56,7 @@ func (c *Client) dialOne(ctx context.Context, h Host, address string, id *identi
 	if err != nil {
 		return nil, kinded(ErrUnreachable, err, "no connection to %s port %d; check that the machine is up and lets Drydock in", address, c.o.Port)
 	}
-	// The library knows no context, so the connection is taken from under it.
+	// The library supports no context, so the end of ctx closes the connection.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	known := id.hosts.of(h, address, c.o.Port)
 	var refused error
@@ -68,7 +68,7 @@ func (c *Client) dialOne(ctx context.Context, h Host, address string, id *identi
 			return refused
 		},
 	})
-	if !stop() && err == nil { // it was closed in this moment
+	if !stop() && err == nil { // ctx ended at this moment and closed the connection
 		_ = conn.Close()
 		err = ctx.Err()
 	}
@@ -92,7 +92,7 @@ func (c *Client) dialOne(ctx context.Context, h Host, address string, id *identi
 	return &connection{Conn: conn, address: address, identity: id}, nil
 }
 
-// together is one error of what each address said: of all their kinds, and with all their sentences.
+// together joins the errors of all addresses into one, with all their kinds and sentences.
 func together(failed []error) error {
 	if len(failed) == 1 {
 		return failed[0]

@@ -1,16 +1,20 @@
-// Package hosts looks at systemd units on machines over SSH, restarts them, reboots the machines, and sees API servers by their own
-// word. It is what is left when a node's kubelet, or the API server itself, does not answer.
+// Package hosts reads the state of systemd units on machines over SSH, restarts units, reboots
+// machines, and reads API servers' own readiness. These actions remain when a node's kubelet, or
+// the API server itself, does not answer.
 //
-// A host gets the commands of a closed list: systemctl show, journalctl, a systemd-run that restarts one unit, and the three words
-// of deploy/hosts/drydock-host, which alone knows how to reboot: boot, reboot and sysrq. Names are checked before they become words, and words before they become a line. The restart is a transient unit named after the one
-// it restarts, with the attempt for a description: while it is there systemd refuses a second, so that several Drydocks
-// exclude each other on the host itself, and the host's journal shows every restart with the attempt that it was.
+// A host gets the commands of a closed list: systemctl show, journalctl, a systemd-run that
+// restarts one unit, and the three words of deploy/hosts/drydock-host. That script alone can reboot
+// a host: boot, reboot and sysrq. Names are checked before they become words, and words before they
+// become a line. The restart is a transient unit that is named after the unit that it restarts, and
+// has the attempt as its description. While it exists systemd refuses a second one. So several
+// Drydocks exclude each other on the host itself, and the host's journal shows every restart with
+// its attempt.
 //
 //	Restart: look ─▶ mayStill ─▶ systemd-run, once ─▶ look until the unit is another invocation
 //	          │          │             │                   ├─ it is: accepted
-//	          └ refused ─┴─ refused ───┤                   └─ the time is over: unknown
+//	          └ refused ─┴─ refused ───┤                   └─ the time has ended: unknown
 //	                                   ├─ said no, for sure: refused (ErrBusy: another attempt is at it)
-//	                                   └─ cut, or no answer: unknown, unless the host shows our own attempt
+//	                                   └─ cut, or no answer: unknown, unless the host shows this attempt
 //
 //	Reboot: look at the boot ID ─▶ mayStill ─▶ drydock-host reboot, once: the host compares the boot ID, then reboots
 //	          │                       │             ├─ it said so: accepted
@@ -19,24 +23,33 @@
 //
 // What always holds, with the test that guards it:
 //
-//   - A host gets commands of the closed list, whatever names come in (FuzzCommandsAreOfTheClosedList,
-//     TestAShellSeesTheWordsAndNothingElse, TestAUnitThatIsNotNamedHereReachesNoHost), and the script that is shipped lets
-//     nothing else through (FuzzTheShippedScriptLetsNothingElseThrough).
-//   - A host that does not prove by its key that it has that name is told nothing, and no key is ever learned
-//     (TestAHostThatIsNotKnownOrShowsAnotherKeyIsToldNothing, TestAHostIsKnownByItsName, TestACertificateOfAnAuthorityIsHonoured).
-//   - A restart is sent once, right after the caller's last word (TestTheLastWordIsAskedForRightBeforeTheCommand,
-//     TestAnAttemptIsSentOnce), and refused means that certainly nothing happened
-//     (TestACutBeforeTheCommandIsRefusedAndOneAfterItUnknown, TestAFailureThatProvesNothingIsUnknown).
-//   - A boot is ended once, and only the one that the intent names (TestABootIsEndedOnceByTheShippedScript,
-//     TestABootBetweenTheLookAndTheCommandIsNotEnded, TestARebootIsOfTheBootThatTheNodeReports); accepted is the host's own word
-//     (TestWhatBecameOfARebootIsWhatTheHostSays); all of the contract of providers (TestRebootConformance).
-//   - A host reboots only in the ways that it allows, none as it is shipped (TestAHostIsRebootedInTheWaysThatItAllows,
-//     TestTheShippedScriptForbidsReboots), and by sysrq only for that step (TestARebootIsNeverBySysrq).
+//   - A host gets commands of the closed list, whatever names come in
+//     (FuzzCommandsAreOfTheClosedList, TestAShellSeesTheWordsAndNothingElse,
+//     TestAUnitThatIsNotNamedHereReachesNoHost). The shipped script lets nothing else through
+//     (FuzzTheShippedScriptLetsNothingElseThrough).
+//   - A host that does not prove its name by its key receives nothing, and no key is ever learned
+//     (TestAHostThatIsNotKnownOrShowsAnotherKeyIsToldNothing, TestAHostIsKnownByItsName,
+//     TestACertificateOfAnAuthorityIsHonoured).
+//   - A restart is sent once, right after the caller's last check
+//     (TestTheLastWordIsAskedForRightBeforeTheCommand, TestAnAttemptIsSentOnce), and refused means
+//     that certainly nothing happened (TestACutBeforeTheCommandIsRefusedAndOneAfterItUnknown,
+//     TestAFailureThatProvesNothingIsUnknown).
+//   - A reboot ends one boot, once, and only the boot that the intent names
+//     (TestABootIsEndedOnceByTheShippedScript, TestABootBetweenTheLookAndTheCommandIsNotEnded,
+//     TestARebootIsOfTheBootThatTheNodeReports). Accepted means that the host itself confirmed the
+//     reboot (TestWhatBecameOfARebootIsWhatTheHostSays). The whole contract of providers holds
+//     (TestRebootConformance).
+//   - A host reboots only in the ways that it allows, and as shipped it allows none
+//     (TestAHostIsRebootedInTheWaysThatItAllows, TestTheShippedScriptForbidsReboots). It uses sysrq
+//     only for that step (TestARebootIsNeverBySysrq).
 //   - One restart of a unit at a time (TestASecondRestartIsRefusedBySystemdWhileTheFirstIsThere,
 //     TestTheRaceForAUnitIsSystemdsToDecide).
-//   - A context ends everything, wherever it hangs, and nothing is left behind (TestAHangEndsWithTheTimeAtEveryStage); what a
-//     host says is bounded (TestEndlessOutputIsCutOff) and fit for people (TestEvidenceIsTheEndOfTheJournalAndFitForPeople).
-//   - A file that changes counts for the next command (TestFilesThatChangeCountForTheNextCommand).
-//   - What cannot be verified or says nothing is no fault of an API server
-//     (TestWhoRefusesOrHangsFailsAndWhoCannotBeVerifiedIsUnknown, TestACallerThatHasNoTimeHasSeenNothing).
+//   - The end of a context ends everything, at every stage of a hang, and nothing is left behind
+//     (TestAHangEndsWithTheTimeAtEveryStage). A host's output is bounded
+//     (TestEndlessOutputIsCutOff) and fit for people
+//     (TestEvidenceIsTheEndOfTheJournalAndFitForPeople).
+//   - A changed file counts for the next command (TestFilesThatChangeCountForTheNextCommand).
+//   - An API server that cannot be verified, or whose state is unknown, does not count as failing
+//     (TestWhoRefusesOrHangsFailsAndWhoCannotBeVerifiedIsUnknown,
+//     TestACallerThatHasNoTimeHasSeenNothing).
 package hosts

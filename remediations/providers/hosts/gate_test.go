@@ -16,8 +16,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/providertest"
 )
 
-// On a host of the conformance suite sshd runs this test's own program in place of the script, with these in its environment: the
-// socket of the test, the connection that the command came over, and the script as it is installed there.
+// On a host of the conformance suite sshd runs this test's own program in place of the script. Its
+// environment has these variables: the socket of the test, the connection of the command, and the
+// path of the installed script.
 const gateSocket, gateConnection, gateScript = "DRYDOCK_GATE", "DRYDOCK_CONNECTION", "DRYDOCK_SCRIPT"
 
 func TestMain(m *testing.M) {
@@ -32,13 +33,13 @@ type arrival struct {
 	Connection, Line string
 }
 
-// order is what the gate is to do.
+// order is the test's order to the gate.
 type order struct {
 	Fault  providertest.Fault
 	Faulty bool
 }
 
-// gate lets the script do what was asked for, or misbehaves.
+// gate lets the script do the requested work, or misbehaves.
 func gate() int {
 	test, err := net.Dial("unix", os.Getenv(gateSocket))
 	if err != nil {
@@ -63,7 +64,8 @@ func gate() int {
 			return 70
 		}
 	}
-	// The test counts the command when its work is done, and cuts the connection where that is the fault.
+	// The test counts the command when its work is done, and cuts the connection if that is the
+	// fault.
 	if to.Encode("done") != nil || from.Decode(new(string)) != nil {
 		return 70
 	}
@@ -75,7 +77,7 @@ func gate() int {
 	return code
 }
 
-// misanswer answers as the fault says, and returns the exit code.
+// misanswer answers with the fault, and returns the exit code.
 func misanswer(f providertest.Fault, answer string, to *json.Encoder, from *json.Decoder) int {
 	// await waits until the test has cut the connection, or ends.
 	await := func() int {

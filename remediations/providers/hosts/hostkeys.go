@@ -15,19 +15,19 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// hostKeys are the keys of a known_hosts file. Nothing is ever learned.
+// hostKeys are the keys of a known_hosts file. No key is ever learned.
 //
-// Whose key it must be is a matter of the host's name: a Node's addresses are what its kubelet reports, and one that lies must
-// not have another machine's kubelet restarted. Lines about an address count only where an operator has configured the
-// address, and no line is about the name.
+// The expected key depends on the host's name. A Node's addresses are what its kubelet reports, and
+// a lying kubelet must not cause a restart of another machine's kubelet. Lines about an address
+// count only if an operator has configured the address, and no line is about the name.
 type hostKeys struct {
 	file  string
 	check ssh.HostKeyCallback
-	// authority are the numbers of the lines that are about one.
+	// authority are the numbers of the lines about an authority.
 	authority map[int]bool
 }
 
-// readHostKeys reads a known_hosts file, which must be what was read of it already.
+// readHostKeys reads a known_hosts file. content must be what was already read from it.
 func readHostKeys(path string, content []byte) (*hostKeys, error) {
 	check, err := knownhosts.New(path)
 	if err != nil {
@@ -45,17 +45,17 @@ func readHostKeys(path string, content []byte) (*hostKeys, error) {
 	return h, nil
 }
 
-// pinned is what the file says of one host.
+// pinned is what the file has about one host.
 type pinned struct {
 	hosts *hostKeys
-	// subject is the host's name, or the address where no line is about the name.
+	// subject is the host's name, or the address if no line is about the name.
 	subject            string
 	plain, authorities []knownhosts.KnownKey
-	// subjects are those that a line could be about.
+	// subjects are the names and addresses that a line could be about.
 	subjects []string
 }
 
-// of says what the file has about a host at one of its addresses.
+// of returns what the file has about a host at one of its addresses.
 func (h *hostKeys) of(host Host, address string, port int) pinned {
 	p := pinned{hosts: h, subjects: []string{host.Name}}
 	if host.Configured {
@@ -79,8 +79,9 @@ func (h *hostKeys) of(host Host, address string, port int) pinned {
 	return p
 }
 
-// algorithms are those of the keys that are known first, so that a host with several shows one of these; then the others, so
-// that one that shows another key is named by it. Certificates only where an authority is known.
+// algorithms returns the algorithms of the known keys first, so that a host with several keys shows
+// one of these. Then come the others, so that an error can name another key that the host shows.
+// Certificates are included only if an authority is known.
 func (p pinned) algorithms() []string {
 	var out []string
 	if len(p.authorities) > 0 {
@@ -106,7 +107,7 @@ var (
 	certificates = []string{ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01, ssh.CertAlgoECDSA521v01, ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01}
 )
 
-// algorithmsOf are the signatures that a key of that type makes, without SHA-1.
+// algorithmsOf returns the signatures that a key of that type makes, without SHA-1.
 func algorithmsOf(keyType string) []string {
 	if keyType == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
@@ -131,14 +132,14 @@ func (p pinned) verify(key ssh.PublicKey, remote net.Addr) error {
 		return kinded(ErrHostKey, nil, "its host key %s is revoked by %s:%d; give the host another one", fingerprint(seen), p.hosts.file, revoked.Revoked.Line)
 	case len(p.plain)+len(p.authorities) == 0:
 		return kinded(ErrHostKey, nil, "%s has no line for %s, and the host showed %s; if that is its key (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), add it", p.hosts.file, strings.Join(p.subjects, " or "), fingerprint(seen))
-	case vouched && len(certificate.ValidPrincipals) == 0: // which would be any host's
+	case vouched && len(certificate.ValidPrincipals) == 0: // it would be valid for any host
 		return kinded(ErrHostKey, nil, "the certificate of its host key %s names no host; sign it for %q", fingerprint(seen), p.subjects[0])
 	case vouched && err != nil:
 		return kinded(ErrHostKey, err, "the certificate of its host key %s, signed by %s, does not hold for %s with %s; renew it, or add its authority", fingerprint(seen), fingerprint(certificate.SignatureKey), p.subject, p.hosts.file)
 	case vouched:
 		return nil
 	}
-	// Not the library's word: it takes an authority's key for a host's as well.
+	// The library's check is not used: it accepts an authority's key as a host's key as well.
 	for _, k := range p.plain {
 		if bytes.Equal(k.Key.Marshal(), key.Marshal()) {
 			return nil
@@ -147,7 +148,7 @@ func (p pinned) verify(key ssh.PublicKey, remote net.Addr) error {
 	return kinded(ErrHostKey, nil, "it showed the host key %s, where %s has %s; if the host was rebuilt, correct the line; if not, an attacker may be between Drydock and the host", fingerprint(seen), p.hosts.file, p.known())
 }
 
-// known says which keys the file has, as far as that fits a sentence.
+// known lists the keys in the file, as far as that fits a sentence.
 func (p pinned) known() string {
 	var out []string
 	for _, k := range p.plain {
@@ -162,14 +163,14 @@ func (p pinned) known() string {
 	return strings.Join(out, ", ")
 }
 
-// nobodysKey is asked for to hear which keys there are.
+// nobodysKey matches no line, so that the library's error lists the keys of the file.
 type nobodysKey struct{}
 
 func (nobodysKey) Type() string                        { return "none" }
 func (nobodysKey) Marshal() []byte                     { return []byte("nobody's") }
 func (nobodysKey) Verify([]byte, *ssh.Signature) error { return errors.New("this key signs nothing") }
 
-// nowhere is an address that only has to be one.
+// nowhere is an address without a meaning, for a call that needs one.
 type nowhere struct{}
 
 func (nowhere) Network() string { return "tcp" }

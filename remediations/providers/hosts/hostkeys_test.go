@@ -35,7 +35,8 @@ func authorityLine(pattern string, key ssh.PublicKey) string {
 
 func (s *site) pattern(host string) string { return fmt.Sprintf("[%s]:%d", host, s.options.Port) }
 
-// refusedBy asserts that a host is told nothing, and that the sentence names the key that was seen.
+// refusedBy asserts that nothing is sent to the host, and that the sentence names the key that it
+// showed.
 func (s *site) refusedBy(t *testing.T, says string) {
 	t.Helper()
 	_, err := s.client(t).Status(t.Context(), s.host, "kubelet.service")
@@ -74,8 +75,9 @@ func TestAHostThatIsNotKnownOrShowsAnotherKeyIsToldNothing(t *testing.T) {
 	s.welcomed(t)
 }
 
-// A kubelet that reports a neighbour's address does not get the neighbour's kubelet restarted: the name counts. A line about
-// an address counts only where an operator has configured the address, and no line is about the name.
+// A kubelet that reports a neighbour's address cannot cause a restart of the neighbour's kubelet:
+// the name counts. A line about an address counts only if an operator has configured the address,
+// and no line is about the name.
 func TestAHostIsKnownByItsName(t *testing.T) {
 	t.Parallel()
 	other, _ := newSigner(t)
@@ -105,7 +107,7 @@ func TestACertificateOfAnAuthorityIsHonoured(t *testing.T) {
 	for name, c := range map[string]struct {
 		signedBy ssh.Signer
 		adjust   func(*ssh.Certificate)
-		says     string // empty: welcomed
+		says     string // empty: accepted
 	}{
 		"for this host":    {signedBy: authority},
 		"expired":          {authority, func(c *ssh.Certificate) { c.ValidBefore = uint64(time.Now().Add(-time.Minute).Unix()) }, "cert has expired"},
@@ -131,7 +133,7 @@ func TestACertificateOfAnAuthorityIsHonoured(t *testing.T) {
 	s.refusedBy(t, "the authority")
 }
 
-// An authority vouches for hosts; it is none.
+// An authority signs host keys; its own key is not a host key.
 func TestAnAuthoritysOwnKeyIsNoHosts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -139,7 +141,7 @@ func TestAnAuthoritysOwnKeyIsNoHosts(t *testing.T) {
 	s.refusedBy(t, "the authority")
 }
 
-// The library reads the file itself, so that what is known of its lines may be of another one.
+// The library reads the file itself, so the known lines may belong to another version of the file.
 func TestAFileThatChangesWhileItIsReadIsReadAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -147,7 +149,7 @@ func TestAFileThatChangesWhileItIsReadIsReadAgain(t *testing.T) {
 	require.ErrorContains(t, err, "it was changed meanwhile")
 }
 
-// A host has keys of several kinds, of which the file may have but one.
+// A host has keys of several kinds, and the file may have only one.
 func TestAHostIsAskedForTheKeyThatIsKnown(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(s *site) {
@@ -170,7 +172,7 @@ func TestAUserKeyThatIsRefusedIsDenied(t *testing.T) {
 	require.Empty(t, s.heard())
 }
 
-// Both files are read again: a key that was taken away does not go on over a connection that it opened.
+// Both files are read again: a removed key is not used further over a connection that it opened.
 func TestFilesThatChangeCountForTheNextCommand(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

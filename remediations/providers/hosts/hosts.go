@@ -14,42 +14,44 @@ import (
 const (
 	defaultPort    = 22
 	defaultTimeout = 30 * time.Second
-	// defaultHold is how long a plan waits after a restart before it goes on.
+	// defaultHold is how long a host refuses another restart of a unit.
 	defaultHold, minHold, maxHold = time.Minute, time.Second, 10 * time.Minute
 	// defaultKeep is longer than it takes from a survey to the call.
 	defaultKeep = 30 * time.Second
 )
 
-// Options say as whom and how to speak to hosts, and of which units.
+// Options say how to log in to hosts, and which units Drydock may restart.
 type Options struct {
-	// User is who logs in. Required.
+	// User is the login name. Required.
 	User string
 	// Port is sshd's. Zero: 22.
 	Port int
-	// KeyFile holds User's private key, KnownHostsFile the hosts' keys and those of authorities that vouch for hosts. Both are
-	// read again for each command, so a new one needs no restart. Required.
+	// KeyFile holds User's private key, KnownHostsFile the keys of hosts and of authorities that
+	// sign host keys. Both are read again for each command, so a new file needs no restart.
+	// Required.
 	KeyFile, KnownHostsFile string
-	// Sudo: User is not root, and what needs root goes through `sudo -n`.
+	// Sudo: User is not root, and commands that need root use `sudo -n`.
 	Sudo bool
-	// Units are those that may be named. Required.
+	// Units are the units that steps may name. Required.
 	Units []string
-	// Timeout bounds one command, dialling included. Zero: 30 s.
+	// Timeout bounds one command, with the connection. Zero: 30 s.
 	Timeout time.Duration
 	// Hold is for how long a host refuses another restart of a unit. Whole seconds; zero: 1 min.
 	Hold time.Duration
-	// Keep is how long a connection that is not used stays open. Zero: 30 s.
+	// Keep is how long an unused connection stays open. Zero: 30 s.
 	Keep time.Duration
 }
 
-// Client looks at units on hosts, and restarts them. Its methods may be called at the same time; the commands for one host
-// go one after the other over one connection.
+// Client reads the state of units on hosts, and restarts them. Its methods may be called at the
+// same time; the commands for one host run one after the other over one connection.
 type Client struct {
 	o     Options
 	mu    sync.Mutex
 	lines map[string]*line // by the host's name
 }
 
-// New checks the options and reads both files. It calls nobody. The error names the option that is missing or wrong.
+// New checks the options and reads both files. It opens no connection. The error names the option
+// that is missing or wrong.
 func New(o Options) (*Client, error) {
 	if o.Port == 0 {
 		o.Port = defaultPort
@@ -86,20 +88,21 @@ func New(o Options) (*Client, error) {
 	return &Client{o: o, lines: map[string]*line{}}, nil
 }
 
-// Status is what systemd says of a unit.
+// Status is systemd's report on a unit.
 type Status struct {
 	// Loaded: the host has such a unit, and it is not masked. Active: it runs.
 	Loaded, Active bool
-	// State is systemd's own word, such as active/running or activating/auto-restart.
+	// State is systemd's own text, for example active/running or activating/auto-restart.
 	State string
-	// InvocationID is another one each time the unit is started; empty: it never was.
+	// InvocationID changes each time the unit is started; empty: it was never started.
 	InvocationID string
-	// Restarting is the attempt by which the unit was restarted within the last hold, or is being restarted; empty: none. One
-	// of Restart's that is not Drydock's own attempt is its description.
+	// Restarting is the attempt that restarted the unit within the last hold, or is restarting it;
+	// empty: there is none. If a transient unit of that name is not from Drydock, Restarting is its
+	// description.
 	Restarting string
 }
 
-// Status asks systemd about a unit. Of a host that has none of that name the error is ErrNoUnit.
+// Status reads systemd's report on a unit. If the host has no such unit, the error is ErrNoUnit.
 func (c *Client) Status(ctx context.Context, h Host, unit string) (Status, error) {
 	t := task{"looking at", h.Name, unit}
 	show, err := c.show(unit)
@@ -125,8 +128,8 @@ func (c *Client) Status(ctx context.Context, h Host, unit string) (Status, error
 	return s, nil
 }
 
-// Evidence is the end of the unit's journal: at most 4 KiB of whole characters, of which none but line ends is a control
-// character.
+// Evidence returns the end of the unit's journal: at most 4 KiB of whole characters, without
+// control characters other than line ends.
 func (c *Client) Evidence(ctx context.Context, h Host, unit string) (string, error) {
 	t := task{"reading the journal of", h.Name, unit}
 	journal, err := c.journal(unit)
@@ -145,7 +148,7 @@ func (c *Client) Evidence(ctx context.Context, h Host, unit string) (string, err
 	return lastLines(a.stdout.String(), maxEvidence), nil
 }
 
-// Close ends all connections that are not in use. The client can be used on.
+// Close closes all connections that are not in use. The client can still be used.
 func (c *Client) Close() {
 	c.mu.Lock()
 	lines := make([]*line, 0, len(c.lines))
@@ -161,7 +164,8 @@ func (c *Client) Close() {
 // maxEvidence bounds what is kept of a unit's journal.
 const maxEvidence = 4 << 10
 
-// readStatus takes apart what systemctl show says of a unit and of the one that restarts it, in this order.
+// readStatus parses the answer of systemctl show about a unit and about the unit that restarts it,
+// in this order.
 func readStatus(said string) (Status, error) {
 	blocks := strings.Split(strings.TrimSpace(strings.ReplaceAll(said, "\r", "")), "\n\n")
 	if len(blocks) != 2 {

@@ -149,7 +149,8 @@ func TestAConnectionThatIsNotUsedEnds(t *testing.T) {
 	require.Empty(t, c.lines)
 }
 
-// Who waits for a line has it already, and one that was forgotten says nothing of the one that came after it.
+// A goroutine that waits for a line already holds it, and a forgotten line does not affect the line
+// that came after it.
 func TestALineThatIsWaitedForIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	c := newSite(t).client(t)
@@ -171,7 +172,8 @@ func (s *site) welcomedBy(t *testing.T, c *Client) {
 	require.NoError(t, err)
 }
 
-// A machine that lost its power takes the connection along without a word, and is another one when it is back.
+// A machine that loses its power drops the connection without a message, and no longer knows it
+// when it is back.
 func TestAKeptConnectionThatIsDeadIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -220,7 +222,7 @@ func TestAddressesAreTriedInOrder(t *testing.T) {
 	require.ErrorContains(t, err, "127.0.0.4")
 }
 
-// deaf is a loopback address whose port takes no connection and refuses none.
+// deaf returns a loopback address whose port neither accepts nor refuses a connection.
 func deaf(t *testing.T, port int) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -238,7 +240,7 @@ func deaf(t *testing.T, port int) string {
 	return "127.0.0.3"
 }
 
-// silencer passes connections on until it is told to keep quiet about those that there are.
+// silencer passes connections on until the test makes it drop all data of the present ones.
 type silencer struct {
 	port  int
 	mu    sync.Mutex
@@ -271,7 +273,7 @@ func newSilencer(t *testing.T, s *site) *silencer {
 					for {
 						n, err := way[0].Read(buf)
 						select {
-						case <-quiet: // what comes is lost, and nobody hears that the other has gone
+						case <-quiet: // the data is lost, and neither side learns that the other has gone
 						default:
 							_, _ = way[1].Write(buf[:n])
 							if err != nil {

@@ -17,7 +17,7 @@ const (
 	maxKnownHosts = 4 << 20
 )
 
-// identity is who we are and whom we know, as the files have it at one moment.
+// identity holds Drydock's key and the known hosts, as the files have them at one moment.
 type identity struct {
 	signer ssh.Signer
 	hosts  *hostKeys

@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// maxPing bounds how long a kept connection may take to show that it lives: a machine that lost its power says nothing.
+// maxPing bounds how long a kept connection may take to show that it lives: a machine without power
+// does not answer.
 const maxPing = 3 * time.Second
 
-// line is the one connection to a host, and whose turn it is to use it.
+// line is the only connection to a host, and the turn to use it.
 type line struct {
 	client *Client
 	name   string
-	// users are those that have the turn, or wait for it; the client's lock guards it.
+	// users counts those that have the turn, or wait for it; the client's lock guards it.
 	users int
-	// turn holds one token. Whoever has it may touch what follows.
+	// turn holds one token. Only its holder may touch the fields below.
 	turn chan struct{}
 	conn *connection
 	idle *time.Timer
@@ -48,7 +49,7 @@ func (c *Client) take(ctx context.Context, h Host) (*line, error) {
 	return nil, kinded(ErrUnreachable, err, "an earlier command on it did not end in time")
 }
 
-// give ends the turn. A connection that is still there is kept for a while.
+// give ends the turn. An open connection is kept for a while.
 func (l *line) give() {
 	if l.conn != nil {
 		l.idle = time.AfterFunc(l.client.o.Keep, l.hangUpIfIdle)
@@ -57,7 +58,7 @@ func (l *line) give() {
 	l.leave()
 }
 
-// leave forgets a line that nobody uses and that leads nowhere.
+// leave forgets a line without users and without a connection.
 func (l *line) leave() {
 	l.client.mu.Lock()
 	defer l.client.mu.Unlock()
@@ -97,8 +98,8 @@ func (l *line) hangUp() {
 	}
 }
 
-// open sees to it that there is a connection to the host as it is now: to one of its addresses, made with the files as they
-// are, and alive.
+// open makes sure that there is a live connection to the host as it is now: to one of its
+// addresses, made with the present files.
 func (l *line) open(ctx context.Context, h Host) error {
 	if l.conn != nil && !l.good(ctx, h) {
 		l.hangUp()

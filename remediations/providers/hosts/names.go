@@ -14,9 +14,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/hosts/settings"
 )
 
-// What may stand in a command, and in what a host says.
+// The forms that are allowed in a command, and in a host's answer.
 var (
-	// unitName begins with no dash, so that it is no option, and holds nothing that a shell or systemd would take apart.
+	// unitName does not begin with a dash, so that it cannot be an option. It contains nothing that
+	// a shell or systemd would interpret.
 	unitName    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9:_.@-]*\.service$`)
 	attemptName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 	userName    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
@@ -30,11 +31,12 @@ const maxUnit = 200
 
 // Host is a machine that sshd runs on.
 type Host struct {
-	// Name is its Node's. Addresses are IPs, tried in this order.
+	// Name is the name of its Node. Addresses are IPs, tried in this order.
 	Name      string
 	Addresses []string
-	// Configured: an operator has written the addresses, so that a line of known_hosts about one of them counts. Those of
-	// a Node are what its kubelet reports, and only lines about its name count.
+	// Configured: an operator has written the addresses, so that a line of known_hosts about one of
+	// them counts. The addresses of a Node are what its kubelet reports, and only lines about its
+	// name count.
 	Configured bool
 }
 
@@ -56,8 +58,9 @@ func (h Host) check() error {
 	return nil
 }
 
-// ofNode is the host behind a Node: those of its addresses that have one of the types, in the types' order. What is no IP
-// address, and what can be no machine's, is left out; nothing left is an error.
+// ofNode returns the host behind a Node: those of its addresses that have one of the types, in the
+// types' order. Entries that are not IP addresses, and addresses that cannot belong to a machine,
+// are left out; if none remains, it returns an error.
 func ofNode(n *corev1.Node, types []corev1.NodeAddressType) (Host, error) {
 	h := Host{Name: n.Name}
 	for _, t := range types {
@@ -83,7 +86,7 @@ func checkUnit(unit string) error {
 	return nil
 }
 
-// allows says whether it is one of the units that New has checked.
+// allows returns an error unless the unit is one that New has checked.
 func (c *Client) allows(unit string) error {
 	if !slices.Contains(c.o.Units, unit) {
 		return fmt.Errorf("%q is not one of the units that may be named here (%s); providers.hosts.units names further ones", clip(unit), strings.Join(c.o.Units, ", "))

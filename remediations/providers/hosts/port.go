@@ -16,7 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// Nodes reads a Node from the API server itself: the cache has no addresses, and an old one may be another machine's by now.
+// Nodes reads a Node from the API server itself: the cache has no addresses, and an old address may
+// belong to another machine now.
 type Nodes interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Node, error)
 }
@@ -29,7 +30,8 @@ type Machines struct {
 	Types []corev1.NodeAddressType
 }
 
-// nodeWithin bounds the read of a Node. It is far below the ten seconds in which a call must go out, so that another read has time.
+// nodeWithin bounds the read of a Node. It is far below the ten seconds for sending a call, so that
+// there is time for another read.
 const nodeWithin = 3 * time.Second
 
 // of finds the host of a Node.
@@ -54,11 +56,11 @@ func (s Machines) of(ctx context.Context, m engine.Machine) (Host, *corev1.Node,
 // Unit is the remediation that restarts a unit on the machine behind a Node.
 type Unit struct {
 	Machines
-	// Name is the unit; empty: the step says which.
+	// Name is the unit; empty: the step names it.
 	Name string
 }
 
-// Act is engine.Actuator's.
+// Act implements engine.Actuator.
 func (u Unit) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	host, _, err := u.of(ctx, m)
 	if err != nil {
@@ -68,7 +70,8 @@ func (u Unit) Act(ctx context.Context, m engine.Machine, mayStill func() error) 
 	return outcome, unreached(err)
 }
 
-// Survey asks the host for the unit and for what it last said, so that a host that cannot be reached costs no attempt.
+// Survey reads the unit's state and its last journal lines, so that no attempt is spent on a host
+// that cannot be reached.
 func (u Unit) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	unit := cmp.Or(u.Name, m.Unit)
 	host, _, err := u.of(ctx, m)
@@ -95,12 +98,12 @@ type Rebooter struct {
 	How How
 }
 
-// before is what is kept with an intent: the boot that the reboot is to end.
+// before is kept with an intent: the boot that the reboot must end.
 type before struct {
 	BootID string `json:"bootID"`
 }
 
-// Act is engine.Actuator's.
+// Act implements engine.Actuator.
 func (r Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	var kept before
 	host, _, err := r.of(ctx, m)
@@ -114,8 +117,9 @@ func (r Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return outcome, unreached(err)
 }
 
-// Survey asks the host for its boot ID, which must be the one that its kubelet has reported: another one is the boot ID of another
-// machine, or of a boot whose kubelet has not come up, and a new one would then prove nothing.
+// Survey reads the host's boot ID, which must be the one that its kubelet has reported. A different
+// ID belongs to another machine, or to a boot whose kubelet has not come up. After a reboot a new
+// ID would then prove nothing.
 func (r Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	host, n, err := r.of(ctx, m)
 	if err != nil {
@@ -135,12 +139,13 @@ func (r Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(before{BootID: is.ID})
 }
 
-// passing makes an error the engine's about what may succeed in a moment.
+// passing wraps an error that may pass in a moment as the engine's.
 func passing(err error) error {
 	return &kit.Refusal{Why: kit.Unreached, Text: err.Error(), Cause: err}
 }
 
-// unreached is passing where the host could not be reached, or the last look withheld the command: the host may be slow.
+// unreached is passing if the host could not be reached, or if mayStill withheld the command: the
+// host may be slow.
 func unreached(err error) error {
 	if no := (withheld{}); errors.Is(err, ErrUnreachable) || errors.As(err, &no) {
 		return passing(err)
@@ -150,11 +155,12 @@ func unreached(err error) error {
 
 func surveyOf(err error) remediations.Survey { return refusalOf(err).Survey() }
 
-// refusalOf says whom an error concerns. Only our own key and known_hosts concern more than the one host.
+// refusalOf returns what an error concerns. Only Drydock's own key and known_hosts concern more
+// than the one host.
 func refusalOf(err error) *kit.Refusal {
 	e := &kit.Refusal{Why: kit.While, Text: err.Error(), Cause: err}
 	switch {
-	case errors.As(err, &e): // it says so itself
+	case errors.As(err, &e): // it names its own concern
 	case errors.Is(err, errSetup):
 		e.Why = kit.Setup
 	case errors.Is(err, ErrUnreachable):
@@ -167,19 +173,20 @@ func refusalOf(err error) *kit.Refusal {
 	return e
 }
 
-// evidenceFor bounds the question for what a kubelet last said. A call is good for ten seconds after its intent, and a restart
-// does not need this.
+// evidenceFor bounds the request for a kubelet's last journal lines. A call is good for ten seconds
+// after its intent, and a restart does not need these lines.
 const evidenceFor = 3 * time.Second
 
-// Kubelets is how a rescue sees and restarts the control plane's hosts: each has its API server and its kubelet.
+// Kubelets lets a rescue observe the control plane's hosts and restart their kubelets: each has its
+// API server and its kubelet.
 type Kubelets struct {
 	*ControlPlane
 	Client *Client
-	// Unit is the kubelet's.
+	// Unit is the name of the kubelet's unit.
 	Unit string
 }
 
-// Restart is rescue.Hosts'.
+// Restart implements rescue.Hosts.
 func (k Kubelets) Restart(ctx context.Context, name, attempt string, mayStill func() error) (remediations.CallOutcome, string, error) {
 	host, ok := k.Host(name)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/rescue"
 )
 
-// nodes has one Node at most.
+// nodes has at most one Node.
 type nodes struct{ n *corev1.Node }
 
 func (n nodes) Get(context.Context, string, metav1.GetOptions) (*corev1.Node, error) {
@@ -26,7 +26,8 @@ func (n nodes) Get(context.Context, string, metav1.GetOptions) (*corev1.Node, er
 	return n.n, nil
 }
 
-// TestWhatAnActuatorMakesOfAHost: refused only where no restart was sent, and what is against it costs no attempt.
+// TestWhatAnActuatorMakesOfAHost: refused only if no restart was sent; and an obstacle that the
+// survey finds costs no attempt.
 func TestWhatAnActuatorMakesOfAHost(t *testing.T) {
 	t.Parallel()
 	node := func() *corev1.Node {
@@ -42,7 +43,7 @@ func TestWhatAnActuatorMakesOfAHost(t *testing.T) {
 		trouble bool
 		again   bool // soon
 		busy    bool
-		// fleetwide: it is no word about this machine.
+		// fleetwide: the trouble is not about this machine.
 		fleetwide bool
 	}{
 		"it is restarted":         {outcome: remediations.CallAccepted},
@@ -95,14 +96,15 @@ func TestWhatAnActuatorMakesOfAHost(t *testing.T) {
 	}
 }
 
-// reads is a Nodes that answers with what it is given.
+// reads is a Nodes that answers with the function.
 type reads func(ctx context.Context) (*corev1.Node, error)
 
 func (r reads) Get(ctx context.Context, _ string, _ metav1.GetOptions) (*corev1.Node, error) {
 	return r(ctx)
 }
 
-// TestANodeThatCannotBeReadMayBeReadAgain: the engine is told which refusals may be over in a moment, and in time to ask again.
+// TestANodeThatCannotBeReadMayBeReadAgain: the error shows the engine which refusals may pass in a
+// moment, in time for another try.
 func TestANodeThatCannotBeReadMayBeReadAgain(t *testing.T) {
 	t.Parallel()
 	of := schema.GroupResource{Resource: "nodes"}

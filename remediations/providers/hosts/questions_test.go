@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestQuestionsAtAnIllHostEndAndAreOneAtATime: whoever asked gives up and asks again, and sshd does not end what it started. The control:
-// each of the questions that had its turn was begun.
+// TestQuestionsAtAnIllHostEndAndAreOneAtATime: the caller gives up and asks again, and sshd does
+// not end the command that it started. The control: each question that had its turn was begun.
 func TestQuestionsAtAnIllHostEndAndAreOneAtATime(t *testing.T) {
 	t.Parallel()
 	in := installAllowing(t, "no")

@@ -8,25 +8,26 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// How a host is rebooted.
+// How is the way of a reboot.
 type How string
 
 const (
 	// Clean is systemctl reboot: units are stopped, disks unmounted.
 	Clean How = "reboot"
-	// Sysrq has the kernel reboot at once, without any of that: for a host on which nothing ends any more.
+	// Sysrq has the kernel reboot at once, without any of that: for a host whose processes no
+	// longer end.
 	Sysrq How = "sysrq"
 )
 
 // Boot is one boot of a host.
 type Boot struct {
-	// ID is another one after each boot.
+	// ID is different after each boot.
 	ID string
-	// Sysrq: the host allows that way, too. None at all is an errDenied.
+	// Sysrq: the host allows that way, too. If it allows none, the error is errDenied.
 	Sysrq bool
 }
 
-// Boot asks the host which boot it is in, and how it may be rebooted.
+// Boot reads the host's boot ID, and how it may be rebooted.
 func (c *Client) Boot(ctx context.Context, h Host) (Boot, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -44,11 +45,11 @@ func (c *Client) Boot(ctx context.Context, h Host) (Boot, error) {
 	return Boot{ID: id, Sysrq: allows == "sysrq"}, nil
 }
 
-// Reboot reboots the host, if its boot ID is still that one: the host compares, in the command that reboots. mayStill is asked at
-// the very last moment before that command leaves, which is sent once.
+// Reboot reboots the host, if its boot ID is still bootID: the command that reboots compares the ID
+// on the host. Reboot calls mayStill right before it sends that command, which it sends once.
 //
-// CallAccepted: the host said that it reboots. CallRefused: certainly nothing happened. CallUnknown: the command was sent, and what
-// came of it is not known. It takes two Timeouts at most.
+// CallAccepted: the host confirmed that it reboots. CallRefused: certainly nothing happened.
+// CallUnknown: the command was sent, and its effect is unknown. Reboot takes two Timeouts at most.
 func (c *Client) Reboot(ctx context.Context, h Host, how How, bootID, attempt string, mayStill func() error) (remediations.CallOutcome, error) {
 	refused := func(err error) (remediations.CallOutcome, error) {
 		return remediations.CallRefused, fmt.Errorf("rebooting host %q: nothing was done: %w", clip(h.Name), err)
@@ -81,7 +82,7 @@ func (c *Client) Reboot(ctx context.Context, h Host, how How, bootID, attempt st
 	return remediations.CallUnknown, kinded(errUnsettled, err, "rebooting host %q: it may have been done; take it as done and look whether the host boots", clip(h.Name))
 }
 
-// against is why the host is not rebooted in that way.
+// against returns why the host is not rebooted in that way.
 func (b Boot) against(how How, bootID string) error {
 	switch {
 	case b.ID != bootID:

@@ -20,7 +20,8 @@ import (
 
 const nextBoot = "9f5e7c32-3333-4444-a555-166677778888"
 
-// One boot is ended once: while the host is on its way down systemd refuses a second attempt, and afterwards the boot ID is another.
+// One boot is ended once: while the host shuts down systemd refuses a second attempt, and
+// afterwards the boot ID is different.
 func TestABootIsEndedOnceByTheShippedScript(t *testing.T) {
 	t.Parallel()
 	in := installAllowing(t, "yes")
@@ -50,13 +51,14 @@ func TestABootIsEndedOnceByTheShippedScript(t *testing.T) {
 	}
 	require.Equal(t, "--description=drydock:n1-0-1\n", in.read(t, "reboots"))
 
-	// The control: with the boot ID that the host has now it is rebooted.
+	// The control: with the present boot ID the host is rebooted.
 	outcome, err = c.Reboot(t.Context(), host, Clean, nextBoot, "n2-0-1", may)
 	require.NoError(t, err)
 	require.Equal(t, remediations.CallAccepted, outcome)
 }
 
-// The host itself compares, in the command that reboots: a boot between Drydock's look and that command ends nothing.
+// The host itself compares the boot ID in the command that reboots. If it booted between Drydock's
+// look and that command, nothing is ended.
 func TestABootBetweenTheLookAndTheCommandIsNotEnded(t *testing.T) {
 	t.Parallel()
 	for _, how := range []How{Clean, Sysrq} {
@@ -79,7 +81,8 @@ func TestABootBetweenTheLookAndTheCommandIsNotEnded(t *testing.T) {
 	}
 }
 
-// What a host does not allow is not done, and said before an attempt is spent.
+// A reboot that a host does not allow is not done, and the survey reports it before an attempt is
+// spent.
 func TestAHostIsRebootedInTheWaysThatItAllows(t *testing.T) {
 	t.Parallel()
 	for allows, may := range map[string]map[How]bool{"no": {}, "yes": {Clean: true}, "sysrq": {Clean: true, Sysrq: true}} {
@@ -95,7 +98,7 @@ func TestAHostIsRebootedInTheWaysThatItAllows(t *testing.T) {
 			m := engine.Machine{Node: host.Name, UID: "u1", Attempt: "n1-0-1"}
 			survey := r.Survey(t.Context(), m)
 			require.Equal(t, may[how], survey.Trouble == "", "%s where %s is allowed: %s", how, allows, survey.Trouble)
-			// Whoever asks the script in Drydock's place is refused as well, as the drydock user and as root.
+			// A direct call of the script is refused as well, as the drydock user and as root.
 			_, asUser := in.run(t, "sudo -n "+helper+" "+string(how)+" "+bootID+" n1-0-1")
 			require.Equal(t, may[how], asUser == nil)
 			in.empty(t)
@@ -116,7 +119,8 @@ func TestAHostIsRebootedInTheWaysThatItAllows(t *testing.T) {
 	}
 }
 
-// The step reboot is a clean one, soft or not, also where the host allows sysrq: that is a step of its own.
+// The step reboot is a clean one, soft or not, even if the host allows sysrq: that is a step of its
+// own.
 func TestARebootIsNeverBySysrq(t *testing.T) {
 	t.Parallel()
 	in := install(t)
@@ -181,10 +185,11 @@ func TestARebootIsOfTheBootThatTheNodeReports(t *testing.T) {
 	}
 }
 
-// cannotResolve is a warning, after which sudo runs the command.
+// sudo runs the command after this warning.
 const cannotResolve = "!sudo: unable to resolve host n1: Temporary failure in name resolution"
 
-// Only the host's own word that it reboots is "accepted". Where systemd could not be asked, nothing was done.
+// Only the host's own confirmation of the reboot is "accepted". If systemd could not be called,
+// nothing was done.
 func TestWhatBecameOfARebootIsWhatTheHostSays(t *testing.T) {
 	t.Parallel()
 	for said, outcome := range map[string]remediations.CallOutcome{
@@ -225,7 +230,7 @@ func TestWhatBecameOfARebootIsWhatTheHostSays(t *testing.T) {
 	}
 }
 
-// As it is shipped a host lets nobody reboot it.
+// As shipped, a host allows no reboot.
 func TestTheShippedScriptForbidsReboots(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(script)
@@ -233,7 +238,8 @@ func TestTheShippedScriptForbidsReboots(t *testing.T) {
 	require.Equal(t, 1, strings.Count(string(text), "\nreboot=no\n"))
 }
 
-// From systemd 257 on a block also stops root's systemctl reboot, after the answer has left. The script asks before, and names who blocks.
+// From systemd 257 on an inhibitor also stops root's systemctl reboot, after the answer has left.
+// The script checks that before, and names the program that blocks.
 func TestAHostOnWhichAShutdownIsBlockedIsNotRebooted(t *testing.T) {
 	t.Parallel()
 	const (
@@ -302,11 +308,12 @@ func TestAHostOnWhichAShutdownIsBlockedIsNotRebooted(t *testing.T) {
 	})
 }
 
-// inhibited has the host's inhibitors be these, as busctl writes them.
+// inhibited sets the host's inhibitors, in busctl's form.
 func (in installed) inhibited(t testing.TB, by ...string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(in.dir, "inhibitors"), fmt.Appendf(nil, "a(ssssuu) %d %s\n", len(by), strings.Join(by, " ")), 0o644))
 }
 
-// inhibitorsAsked is how the script asks logind who blocks a shutdown. It reads, and changes nothing.
+// inhibitorsAsked is the script's query to logind for programs that block a shutdown. It reads, and
+// changes nothing.
 const inhibitorsAsked = "--timeout=5 call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager ListInhibitors\n"

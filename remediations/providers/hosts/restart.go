@@ -11,18 +11,20 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// How often a unit is looked at after its restart: soon at first, since most take a moment.
+// How often a unit's state is read after its restart: soon at first, since most restarts take a
+// moment.
 const (
 	lookFirst = 200 * time.Millisecond
 	lookMost  = 2 * time.Second
 )
 
-// Restart has systemd on the host restart the unit, and waits until it is another invocation. It asks mayStill at the very
-// last moment before the command leaves, which is sent once.
+// Restart has systemd on the host restart the unit, and waits until the unit has a new invocation.
+// It calls mayStill right before it sends the command, which it sends once.
 //
-// CallAccepted: the unit was started anew by this attempt. CallRefused: certainly nothing happened; where that is because it
-// is being restarted already, the error is ErrBusy. CallUnknown: the command was sent, and what came of it is not known. The
-// error says why it is not accepted. It takes three Timeouts at most: to look, to send, and to see what came of it.
+// CallAccepted: this attempt started the unit again. CallRefused: certainly nothing happened; if
+// the reason is that the unit is being restarted already, the error is ErrBusy. CallUnknown: the
+// command was sent, and its effect is unknown. The error says why the restart is not accepted.
+// Restart takes three Timeouts at most: to look, to send, and to see the effect.
 func (c *Client) Restart(ctx context.Context, h Host, unit, attempt string, mayStill func() error) (remediations.CallOutcome, error) {
 	t := task{"restarting", h.Name, unit}
 	cmd, err := c.restart(unit, attempt)
@@ -56,8 +58,8 @@ func (c *Client) Restart(ctx context.Context, h Host, unit, attempt string, mayS
 	return remediations.CallRefused, t.fail(fmt.Errorf("nothing was done: %w", err))
 }
 
-// certain reports whether a command that ended certainly did nothing: who said no is known, and had not asked systemd yet, or
-// was systemd.
+// certain reports whether a command that ended certainly did nothing: the refusing program is
+// known, and either had not called systemd yet, or was systemd.
 func (a *answer) certain(err error) bool {
 	if !a.ended {
 		return false
@@ -73,12 +75,13 @@ func (a *answer) certain(err error) bool {
 	return false
 }
 
-// What a shell ends with that could not begin a command.
+// The exit codes of a shell that could not begin a command.
 const notExecutable, notFound = 126, 127
 
-// settle looks what came of a restart that was sent, until the unit is another invocation or the time is over. Of one of which
-// it is not known whether systemd took it, only the transient unit with the attempt's name shows that it did: a kubelet that
-// dies by itself is another invocation as well.
+// settle waits for the effect of a restart that was sent, until the unit has a new invocation or
+// the time has ended. If it is unknown whether systemd accepted the restart, only the transient
+// unit with the attempt's name proves it: a kubelet that dies by itself has a new invocation as
+// well.
 func (c *Client) settle(ctx context.Context, h Host, t task, before Status, attempt string, doubt error) (remediations.CallOutcome, error) {
 	limit, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -108,5 +111,5 @@ func (c *Client) settle(ctx context.Context, h Host, t task, before Status, atte
 	return remediations.CallUnknown, t.fail(kinded(errUnsettled, last, "it may have been done: %s; take it as done and look at the unit", sent))
 }
 
-// errUnsettled is of a command that was sent.
+// errUnsettled is the error of a command that was sent and whose effect is unknown.
 var errUnsettled = errors.New("it is not known what came of it")

@@ -14,14 +14,16 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// patience is what a test gives that waits for a time limit: enough for what comes before, on a machine that is busy.
+// patience is the time limit in tests that wait for one: enough for the steps before, on a busy
+// machine.
 const patience = 8 * time.Second
 
-// restarted asks for a restart with patience, and with more where a busy machine used it up before the command was sent.
+// restarted requests a restart with patience, and with a longer limit if a busy machine used the
+// time up before the command was sent.
 func (s *site) restarted(t *testing.T, mayStill func() error) (remediations.CallOutcome, error) {
 	t.Helper()
 	for s.options.Timeout = patience; ; s.options.Timeout *= 3 {
-		s.setWrong(func() { s.hangs, s.cuts = nowhereAt, nowhereAt }) // what mayStill made of it
+		s.setWrong(func() { s.hangs, s.cuts = nowhereAt, nowhereAt }) // undo the effect of mayStill
 		outcome, err := s.client(t).Restart(t.Context(), s.host, "kubelet.service", "a-1-1", mayStill)
 		if outcome != remediations.CallRefused || s.sentRestarts() > 0 || s.options.Timeout > time.Minute {
 			return outcome, err
@@ -55,7 +57,7 @@ func TestASecondRestartIsRefusedBySystemdWhileTheFirstIsThere(t *testing.T) {
 	require.Equal(t, 1, s.sentRestarts(), "what can be seen beforehand is not sent")
 }
 
-// Another Drydock is between our look and our command.
+// Another Drydock acts between this one's look and its command.
 func TestTheRaceForAUnitIsSystemdsToDecide(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -125,7 +127,7 @@ func TestARestartThatSystemdTookAndThatDoesNotHappenIsUnknown(t *testing.T) {
 	require.Equal(t, 1, s.sentRestarts())
 }
 
-// A unit that is gone has no invocation, which is not another one.
+// A unit that is gone has no invocation, which does not count as a new one.
 func TestAUnitThatIsNoInvocationAnyMoreWasNotStartedAnew(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -187,7 +189,7 @@ func TestWhatAHostSaysNoToIsRefusedAndSaid(t *testing.T) {
 	}
 }
 
-// What systemd-run failed with may come too late to say that systemd did nothing.
+// The error of systemd-run may come too late to prove that systemd did nothing.
 func TestAFailureThatProvesNothingIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -206,7 +208,7 @@ func TestAFailureThatProvesNothingIsUnknown(t *testing.T) {
 	require.ErrorContains(t, err, "nothing shows whether systemd took it")
 }
 
-// The command is executed, and its answer is lost: what is on the host tells.
+// The command is executed, and its answer is lost: the state of the host decides.
 func TestACutAfterTheCommandIsSettledByWhatTheHostShows(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -226,7 +228,7 @@ func TestACutAfterTheCommandIsSettledByWhatTheHostShows(t *testing.T) {
 	require.EqualValues(t, 2, s.accepted.Load())
 }
 
-// Half an answer is none: what was said before the cut may not have been the end of it.
+// Half an answer does not count: the text before the cut may not be all of it.
 func TestAComplaintWithoutAnExitCodeProvesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -245,7 +247,7 @@ func TestAComplaintWithoutAnExitCodeProvesNothing(t *testing.T) {
 	require.ErrorContains(t, err, "nothing shows whether systemd took it")
 }
 
-// A kubelet that dies all the time is another invocation at each look, and none of ours.
+// A kubelet that dies all the time has another invocation at each look, and none from this attempt.
 func TestAnInvocationThatIsNotOursProvesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -297,7 +299,7 @@ func TestACutBeforeTheCommandIsRefusedAndOneAfterItUnknown(t *testing.T) {
 	require.Zero(t, s.sentRestarts())
 }
 
-// A context or a time limit ends what hangs, wherever it does, and the connection with it.
+// A context or a time limit ends a hang at any stage, and the connection with it.
 func TestAHangEndsWithTheTimeAtEveryStage(t *testing.T) {
 	t.Parallel()
 	for _, at := range []stage{atBanner, atKeys, atAuth, atSession, atRequest, atCommand} {
@@ -370,7 +372,7 @@ func TestEndlessOutputIsCutOff(t *testing.T) {
 	}
 }
 
-// What is cut short must not look whole: its end is what people want to read.
+// A cut output must not look whole: people want to read its end.
 func TestOutputThatIsTooLongIsNotTakenForAllOfIt(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

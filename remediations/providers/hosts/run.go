@@ -12,17 +12,18 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// maxOutput bounds what a command may say: 40 lines of a journal, the longest that there can be, do not all fit.
+// maxOutput bounds the output of a command: 40 journal lines of the greatest possible length do not
+// all fit.
 const maxOutput = 1 << 20
 
-// maxComplaint bounds what is kept of its errors.
+// maxComplaint bounds what is kept of a command's error output.
 const maxComplaint = 4 << 10
 
-// answer is what came of a command.
+// answer is the result of a command.
 type answer struct {
-	// sent: it may have been begun.
+	// sent: the command may have begun.
 	sent bool
-	// ended: it ran to its end, with that exit code.
+	// ended: the command ran to its end, with that exit code.
 	ended bool
 	code  int
 	// followed is closed when both are final.
@@ -30,8 +31,9 @@ type answer struct {
 	stdout, stderr strings.Builder
 }
 
-// run has a host execute one command. It asks may, where there is one, at the very last moment before the command leaves. An
-// error of a command that was not sent means that nothing happened; of one that was sent, that it is not known what did.
+// run executes one command on a host. It calls may, if there is one, right before the command
+// leaves. If the command was not sent, an error means that nothing happened; if it was sent, an
+// error means that the effect is unknown.
 func (c *Client) run(ctx context.Context, h Host, cmd command, may func() error) (*answer, error) {
 	a := &answer{}
 	text, err := cmd.line()
@@ -50,11 +52,11 @@ func (c *Client) run(ctx context.Context, h Host, cmd command, may func() error)
 		return a, err
 	}
 	conn := l.conn
-	// The library knows no context, so the connection is taken from under it.
+	// The library supports no context, so the end of ctx closes the connection.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	err = a.execute(ctx, conn, text, may)
 	if !stop() || err != nil {
-		l.hangUp() // what is left of it cannot be trusted
+		l.hangUp() // the state of the connection cannot be trusted
 	}
 	if a.followed != nil {
 		<-a.followed
@@ -65,7 +67,7 @@ func (c *Client) run(ctx context.Context, h Host, cmd command, may func() error)
 	return a, err
 }
 
-// withheld is what the caller's last word was.
+// withheld is the error of the caller's check right before the command.
 type withheld struct{ error }
 
 func (w withheld) Unwrap() error { return w.error }
@@ -126,7 +128,7 @@ func (a *answer) follow(requests <-chan *ssh.Request) {
 
 var errTooMuch = fmt.Errorf("the command said more than %d bytes; check what answers there", maxOutput)
 
-// read takes in what the command says until it ends, and of its errors the beginning.
+// read reads the command's output until it ends, and the beginning of its errors.
 func (a *answer) read(channel ssh.Channel, conn *connection) error {
 	var both sync.WaitGroup
 	var tooMuch [2]error
@@ -138,11 +140,11 @@ func (a *answer) read(channel ssh.Channel, conn *connection) error {
 		both.Go(func() {
 			_, err := io.CopyN(s.to, s.from, s.keep)
 			if err != nil {
-				return // it ended, or was cut, which the exit code tells
+				return // it ended, or was cut; the exit code shows which
 			}
 			if n, _ := io.CopyN(io.Discard, s.from, maxOutput); n == maxOutput || (n > 0 && s.keep == maxOutput) {
 				tooMuch[i] = errTooMuch
-				_ = conn.Close() // a command that goes on and on would not hear of anything less
+				_ = conn.Close() // nothing less stops a command with endless output
 			}
 		})
 	}
@@ -150,13 +152,14 @@ func (a *answer) read(channel ssh.Channel, conn *connection) error {
 	return errors.Join(tooMuch[:]...)
 }
 
-// sudoDenied matches the messages after which sudo runs nothing. After any other, as "unable to resolve host", sudo may run the command, so
-// it does not show that nothing was done.
+// sudoDenied matches the messages of a sudo that runs nothing. After any other message, like
+// "unable to resolve host", sudo may run the command, so that message does not prove that nothing
+// was done.
 var sudoDenied = regexp.MustCompile(`(?m)^(?:sudo: .*(?:a password is required|interactive authentication is required|a terminal is required|no tty present|` +
 	`must have a tty|no valid sudoers sources found|must be owned by uid 0 and have the setuid bit set|: command not found)|` +
 	`Sorry, user \S+ (?:is not allowed to execute|may not run sudo) |\S+ is not (?:in the sudoers file|allowed to run sudo on ))`)
 
-// failure is why a command did not do what it should, by its exit code and what it said.
+// failure returns why a command failed, from its exit code and its output.
 func (a *answer) failure() error {
 	if a.code == 0 {
 		return nil

@@ -24,12 +24,12 @@ import (
 type stage string
 
 const (
-	atBanner  stage = "banner"       // the connection is accepted, and nobody says anything
-	atKeys    stage = "key exchange" // it says what it is, and no more
+	atBanner  stage = "banner"       // the connection is accepted, and neither side speaks
+	atKeys    stage = "key exchange" // it sends its version, and no more
 	atAuth    stage = "authentication"
 	atSession stage = "session"
-	atRequest stage = "request" // the command has arrived, and whether it is executed is not answered
-	atCommand stage = "command" // it runs, and has no end
+	atRequest stage = "request" // the command has arrived, and its execution is not confirmed
+	atCommand stage = "command" // it runs, and does not end
 	nowhereAt stage = ""
 )
 
@@ -41,10 +41,10 @@ type server struct {
 	*machine
 
 	mu sync.Mutex
-	// hangs and cuts say where it goes wrong; how often cuts: at so many connections.
+	// hangs and cuts are the stages that fail; cuts applies to that many connections.
 	hangs, cuts stage
 	cutsLeft    int
-	refuses     bool // to execute anything
+	refuses     bool // it refuses to execute anything
 	// answers, if set, replaces the machine.
 	answers func(line string, ch ssh.Channel) (code int, exits bool)
 	lines   []string
@@ -53,14 +53,14 @@ type server struct {
 	accepted, closed atomic.Int32
 }
 
-// machine is what systemd knows on it.
+// machine is the state of its systemd.
 type machine struct {
 	mu         sync.Mutex
 	load       string
 	state      string
 	invocation int
 	restarting string
-	// stuck: restarts are taken and do not happen.
+	// stuck: restarts are accepted and do not happen.
 	stuck    bool
 	restarts []string // the attempts
 	journal  string
@@ -73,7 +73,7 @@ func newMachine() *machine {
 var restartLine = regexp.MustCompile(`^(?:sudo -n )?/usr/bin/systemd-run --unit=drydock-restart-(\S+) --description=drydock:(\S+) --collect --no-block ` +
 	`--property=Type=oneshot '--property=ExecStartPre=-/usr/bin/systemctl restart (\S+)' /usr/bin/sleep (\d+)$`)
 
-// execute is systemd's answer to a command, as a real one gives it.
+// execute returns systemd's answer to a command, in the form of a real one.
 func (m *machine) execute(line string) (stdout, stderr string, code int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,7 +140,7 @@ func makeKey() (ssh.Signer, []byte) {
 	return signer, pem.EncodeToMemory(block)
 }
 
-// site is a host of the tests, and a client that knows it.
+// site is a host of the tests, with a client that knows it.
 type site struct {
 	*server
 	options Options
@@ -339,7 +339,7 @@ func (s *server) heard() []string {
 	return append([]string(nil), s.lines...)
 }
 
-// sentRestarts are the restarts that arrived, whatever became of them.
+// sentRestarts returns the number of restarts that arrived, whatever their outcome.
 func (s *server) sentRestarts() int {
 	n := 0
 	for _, l := range s.heard() {

@@ -22,32 +22,35 @@ import (
 
 const (
 	defaultAPIPort = 6443
-	// defaultLook leaves a caller that allows 5 s the time to hear of it.
+	// defaultLook is shorter than the 5 s that a caller allows, so that the caller receives the
+	// result.
 	defaultLook = 4 * time.Second
 	// maxCA, maxHeader and maxBody bound what is read.
 	maxCA, maxHeader, maxBody = 1 << 20, 16 << 10, 16 << 10
 )
 
-// ControlPlaneOptions say where the API servers are, and who vouches for them.
+// ControlPlaneOptions say where the API servers are, and which authorities sign their certificates.
 type ControlPlaneOptions struct {
-	// Hosts are those that have an API server of their own. Required.
+	// Hosts are the hosts with an API server of their own. Required.
 	Hosts []Host
-	// Port is theirs. Zero: 6443.
+	// Port is the port of the API servers. Zero: 6443.
 	Port int
-	// CAFile holds the certificates, in PEM, that vouch for them; it is read for each look. CA are those where there is no
-	// such file. One of both is required: the system's own are never asked.
+	// CAFile holds the authorities' certificates, in PEM; it is read for each look. CA holds them
+	// if there is no such file. One of both is required: the system's own authorities are never
+	// used.
 	CAFile string
 	CA     []byte
 	// Timeout bounds one look. Zero: 4 s.
 	Timeout time.Duration
-	// Now is the clock of when a look began.
+	// Now is the clock for the time when a look began.
 	Now func() time.Time
 }
 
-// ControlPlane sees API servers, each by its own word.
+// ControlPlane observes API servers, each by its own answer.
 type ControlPlane struct{ o ControlPlaneOptions }
 
-// NewControlPlane checks the options. It asks nobody. The error names the option that is missing or wrong.
+// NewControlPlane checks the options. It makes no request. The error names the option that is
+// missing or wrong.
 func NewControlPlane(o ControlPlaneOptions) (*ControlPlane, error) {
 	if o.Port == 0 {
 		o.Port = defaultAPIPort
@@ -80,7 +83,7 @@ func NewControlPlane(o ControlPlaneOptions) (*ControlPlane, error) {
 	return c, nil
 }
 
-// Host is the one of that name.
+// Host returns the host of that name.
 func (c *ControlPlane) Host(name string) (Host, bool) {
 	i := slices.IndexFunc(c.o.Hosts, func(h Host) bool { return h.Name == name })
 	if i < 0 {
@@ -89,8 +92,8 @@ func (c *ControlPlane) Host(name string) (Host, bool) {
 	return c.o.Hosts[i], true
 }
 
-// Sights asks the API server of every host, at all its addresses, at once. A host is ready where one address says so, and
-// failing where all do.
+// Sights queries the API server of every host, at all its addresses, at once. A host is ready if
+// one address answers so, and failing if all addresses fail.
 func (c *ControlPlane) Sights(ctx context.Context) map[string]apiserver.HostSight {
 	at := c.o.Now()
 	roots, err := c.authorities()
@@ -110,7 +113,7 @@ func (c *ControlPlane) Sights(ctx context.Context) map[string]apiserver.HostSigh
 		}
 	}
 	all.Wait()
-	if err := ctx.Err(); err != nil { // the caller's time was over, which says nothing of anybody
+	if err := ctx.Err(); err != nil { // the caller's time has ended, which shows nothing about any host
 		return c.all(at, err)
 	}
 	out := map[string]apiserver.HostSight{}
@@ -120,7 +123,7 @@ func (c *ControlPlane) Sights(ctx context.Context) map[string]apiserver.HostSigh
 	return out
 }
 
-// all is that nothing is known of any.
+// all returns the state unknown for each host.
 func (c *ControlPlane) all(at time.Time, err error) map[string]apiserver.HostSight {
 	out := map[string]apiserver.HostSight{}
 	for _, h := range c.o.Hosts {
@@ -129,7 +132,7 @@ func (c *ControlPlane) all(at time.Time, err error) map[string]apiserver.HostSig
 	return out
 }
 
-// combine is what the addresses of one host say together.
+// combine merges the results of one host's addresses.
 func combine(h Host, seen []apiserver.HostSight) apiserver.HostSight {
 	out := seen[0]
 	if len(seen) == 1 {
@@ -149,7 +152,7 @@ func combine(h Host, seen []apiserver.HostSight) apiserver.HostSight {
 	return out
 }
 
-// ask asks one API server at one address.
+// ask queries one API server at one address.
 func (c *ControlPlane) ask(ctx context.Context, client *http.Client, name, address string, at time.Time) apiserver.HostSight {
 	target := url.URL{Scheme: "https", Host: net.JoinHostPort(address, strconv.Itoa(c.o.Port)), Path: "/readyz"}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
@@ -175,7 +178,8 @@ func (c *ControlPlane) ask(ctx context.Context, client *http.Client, name, addre
 	return s
 }
 
-// failingChecks are those that an API server says it fails, each in a line that begins with [-].
+// failingChecks returns the checks that an API server reports as failed, each in a line that begins
+// with [-].
 func failingChecks(body io.Reader) string {
 	text, _ := io.ReadAll(io.LimitReader(body, maxBody))
 	var out []string
@@ -188,7 +192,7 @@ func failingChecks(body io.Reader) string {
 	return clip(strings.Join(out, ", "))
 }
 
-// newAsker follows no redirect and knows no proxy: what counts is what that very host says.
+// newAsker follows no redirect and uses no proxy: only the answer of that host counts.
 func newAsker(roots *x509.CertPool) *http.Client {
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -23,7 +23,8 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// apiServer is one on 127.0.0.1, or at another loopback address with the port of the first.
+// apiServer is an API server on 127.0.0.1, or at another loopback address with the port of the
+// first.
 func apiServer(t *testing.T, address string, serve http.HandlerFunc) (port int, ca []byte) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(serve)
@@ -55,7 +56,8 @@ func plane(t *testing.T, port int, ca []byte, hosts ...Host) *ControlPlane {
 	return c
 }
 
-// brief gives a look at somebody who does not answer its time limit. It is enough to make a connection on a busy machine.
+// brief shortens the time limit of a look at a server that does not answer. It is enough to make a
+// connection on a busy machine.
 func brief(c *ControlPlane) *ControlPlane {
 	c.o.Timeout = patience
 	return c
@@ -97,10 +99,10 @@ func TestWhoRefusesOrHangsFailsAndWhoCannotBeVerifiedIsUnknown(t *testing.T) {
 	t.Parallel()
 	port, ca := apiServer(t, "127.0.0.1:0", answers(200, "ok"))
 	other, strangersCA := apiServer(t, "127.0.0.1:0", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	mute, err := net.Listen("tcp", "127.0.0.1:0") // its kernel takes connections, and nobody speaks TLS
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // its kernel accepts connections, and nothing speaks TLS
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = mute.Close() })
-	const nobody = 1 // a port that was only just free may be another test's the next moment
+	const nobody = 1 // a port that was free a moment ago may be another test's the next moment
 	deafTo := deaf(t, port)
 	fake, _ := selfSigned(t)
 
@@ -126,7 +128,7 @@ func TestWhoRefusesOrHangsFailsAndWhoCannotBeVerifiedIsUnknown(t *testing.T) {
 	}
 }
 
-// selfSigned is some other CA.
+// selfSigned makes another CA.
 func selfSigned(t *testing.T) ([]byte, *x509.Certificate) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(nil)
@@ -141,7 +143,7 @@ func selfSigned(t *testing.T) ([]byte, *x509.Certificate) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), &template
 }
 
-// sameCertificateAt serves a certificate that is another address's.
+// sameCertificateAt serves a certificate for another address.
 func sameCertificateAt(t *testing.T, address string) int {
 	t.Helper()
 	port, _ := apiServer(t, address, answers(200, "ok"))

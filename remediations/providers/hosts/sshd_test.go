@@ -22,11 +22,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// script is what a host lets through, as it is shipped.
+// script is the shipped script that decides which commands a host allows.
 const script = "../../../deploy/hosts/drydock-host"
 
-// standIns are what the script calls on a host without systemd: they keep in a folder what systemd keeps, and write down
-// each word that they were called with.
+// standIns replace the programs that the script calls on a host without systemd: they keep
+// systemd's state in a folder, and write down each word of their command line.
 var standIns = map[string]string{
 	"systemctl": `echo "$@" >>"$dir/log"
 printf 'Description=a kubelet\nLoadState=loaded\nActiveState=active\nSubState=running\nInvocationID=%032x\n\n' "$(wc -l <"$dir/restarts")"
@@ -51,10 +51,10 @@ for hold; do :; done
 // installed is the script as it is on a host, with the stand-ins behind it.
 type installed struct{ dir, script string }
 
-// bootID is the host's.
+// bootID is the host's boot ID.
 const bootID = "7d3c5a10-1111-4222-8333-944455556666"
 
-// install installs the script where it may reboot the host in every way.
+// install installs the script with the right to reboot the host in every way.
 func install(t testing.TB) installed { return installAllowing(t, "sysrq") }
 
 func installAllowing(t testing.TB, reboot string) installed {
@@ -81,14 +81,14 @@ func installAllowing(t testing.TB, reboot string) installed {
 		require.Equal(t, 1, strings.Count(changed, "\n"+old))
 		changed = strings.Replace(changed, old, with, 1)
 	}
-	if os.Getuid() != 0 { // root's own part is reached by sudo, which tests have not got
+	if os.Getuid() != 0 { // root's own part needs sudo, which tests do not have
 		changed = strings.Replace(changed, "root=no\n", "root=yes\n", 1)
 	}
 	require.NoError(t, os.WriteFile(in.script, []byte(changed), 0o755))
 	return in
 }
 
-// empty empties what the stand-ins have written down.
+// empty deletes what the stand-ins have written down.
 func (in installed) empty(t testing.TB) {
 	t.Helper()
 	for _, name := range []string{"log", "restarts", "reboots", "proc/sysrq-trigger"} {
@@ -123,8 +123,8 @@ func needSSHD(t *testing.T) {
 	}
 }
 
-// newSSHD starts Debian's sshd on a loopback port, with the script in place of every command, and gives the options of a
-// client that may log in.
+// newSSHD starts Debian's sshd on a loopback port, with the script in place of every command, and
+// returns the options of a client that may log in.
 func newSSHD(t *testing.T, in installed) (Options, Host) {
 	t.Helper()
 	needSSHD(t)
@@ -137,7 +137,7 @@ func newSSHD(t *testing.T, in installed) (Options, Host) {
 	authorized := strings.NewReplacer("/usr/local/sbin/drydock-host", in.script, "ssh-ed25519 AAAA...", strings.TrimSpace(string(ssh.MarshalAuthorizedKey(userKey.PublicKey())))).Replace(string(line))
 	path := func(name string) string { return filepath.Join(in.dir, name) }
 	port := 0
-	for tries := 1; ; tries++ { // until sshd has the port, it is anybody's
+	for tries := 1; ; tries++ { // until sshd has the port, another process may take it
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		port = listener.Addr().(*net.TCPAddr).Port
@@ -163,7 +163,7 @@ func newSSHD(t *testing.T, in installed) (Options, Host) {
 	}, Host{Name: "worker-1", Addresses: []string{"127.0.0.1"}}
 }
 
-// startSSHD returns what sshd said until it listened, or ended.
+// startSSHD returns sshd's output until it listened, or ended.
 func startSSHD(t *testing.T, config string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -230,7 +230,7 @@ func TestOverARealSSHDWithTheShippedScript(t *testing.T) {
 	require.Equal(t, remediations.CallRefused, outcome)
 	require.Equal(t, "--description=drydock:n7q4k2-1-1\n--description=drydock:other-1-1\n", in.read(t, "restarts"), "the host's log shows the restarts that were accepted, and no others")
 
-	o.Units = []string{"kubelet.service", "sshd.service"} // which the script has not
+	o.Units = []string{"kubelet.service", "sshd.service"} // which the script does not allow
 	c, err = New(o)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
@@ -245,13 +245,13 @@ func TestOverARealSSHDWithTheShippedScript(t *testing.T) {
 	require.ErrorIs(t, err, errDenied)
 }
 
-// rebooted is what the stand-in for systemd-run was called with.
+// rebooted is the command line of the stand-in for systemd-run.
 func rebooted(attempt string) string {
 	return "--unit=drydock-reboot|--description=drydock:" + attempt + "|--collect|--no-block|--property=Type=oneshot|--property=RemainAfterExit=yes|" +
 		"--property=ExecStartPre=/usr/bin/sleep 1|/usr/bin/systemctl|reboot|\n"
 }
 
-// The script has no list of its own to keep: what the client says goes through it word by word.
+// The script keeps no second list: each of the client's commands passes it word by word.
 func TestTheShippedScriptLetsTheClientsCommandsThrough(t *testing.T) {
 	t.Parallel()
 	for _, sudo := range []bool{true, false} {
@@ -269,7 +269,7 @@ func TestTheShippedScriptLetsTheClientsCommandsThrough(t *testing.T) {
 				v = v[2:]
 			}
 			if v[0] == helper {
-				continue // what it does is above
+				continue // its effect is tested above
 			}
 			require.True(t, strings.Contains(log, strings.Join(v[1:], " ")+"\n") || strings.Contains(log, strings.Join(v[1:], "|")+"|\n"), "%q in %s", v, log)
 		}
@@ -283,7 +283,7 @@ func (in installed) run(t testing.TB, line string, args ...string) (stdout strin
 	return string(out), err
 }
 
-// Whoever has the key can do what is on the list, whatever they ask for.
+// The key allows only the commands of the list, whatever is requested.
 func FuzzTheShippedScriptLetsNothingElseThrough(f *testing.F) {
 	lines, _ := commandsFor(f, true, "kubelet.service", "n7q4k2-1-1")
 	for _, l := range lines {

@@ -7,13 +7,14 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// maxText bounds what is quoted of others.
+// maxText bounds quoted foreign text.
 const maxText = 200
 
-// clip makes foreign text fit for people to see: one line of bounded length.
+// clip makes foreign text safe to show: one line of bounded length.
 func clip(s string) string { return text.Line(s, maxText) }
 
-// lastLines is the end of a text: whole lines if there is room for one, of printable characters, in that many bytes.
+// lastLines returns the end of a text: whole lines if there is room for one, of printable
+// characters, in at most that many bytes.
 func lastLines(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

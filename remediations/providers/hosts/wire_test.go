@@ -22,8 +22,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/providertest"
 )
 
-// wire stands before the hosts of the conformance suite: it accepts connections, has Debian's sshd speak on each, and says what
-// becomes of each command. It is a providertest.Wire.
+// wire stands before the hosts of the conformance suite: it accepts connections, runs Debian's sshd
+// on each, and decides the fate of each command. It is a providertest.Wire.
 type wire struct {
 	t         testing.TB
 	sockets   net.Listener // of gates
@@ -48,11 +48,11 @@ type armedFault struct {
 	fault    providertest.Fault
 }
 
-// link is one connection, and the sshd that speaks on it.
+// link is one connection, and its sshd.
 type link struct {
 	conn net.Conn
 	sshd *exec.Cmd
-	// deaf: what comes from the client is not passed on.
+	// deaf: data from the client is not passed on.
 	deaf atomic.Bool
 	busy int // commands without an answer
 }
@@ -75,7 +75,7 @@ func newWire(t testing.TB, dir string) *wire {
 	return w
 }
 
-// serve has an sshd of that configuration answer at the listener.
+// serve runs an sshd of that configuration for each connection at the listener.
 func (w *wire) serve(l net.Listener, config func() string) {
 	w.listeners = append(w.listeners, l)
 	w.running.Go(func() {
@@ -92,7 +92,8 @@ func (w *wire) serve(l net.Listener, config func() string) {
 
 // speak runs one sshd on one connection, until either of them ends.
 func (w *wire) speak(c net.Conn, id, config string) {
-	// Without its home the user's shell does not read what is in there, which takes it longer than all the rest.
+	// Without its home the user's shell does not read the files there, which takes longer than all
+	// the rest.
 	cmd := exec.Command(sshd, "-i", "-f", config, "-o", "SetEnv="+gateConnection+"="+id+" HOME=/nonexistent")
 	in, err := cmd.StdinPipe()
 	if err == nil {
@@ -118,7 +119,7 @@ func (w *wire) speak(c net.Conn, id, config string) {
 	w.cut(id)
 }
 
-// deafened takes in what it does not pass on.
+// deafened reads the data that it does not pass on.
 type deafened struct {
 	io.Writer
 	deaf *atomic.Bool
@@ -131,7 +132,7 @@ func (d deafened) Write(p []byte) (int, error) {
 	return d.Writer.Write(p)
 }
 
-// cut ends a connection, and with it whatever waits for an answer over it.
+// cut ends a connection, and everything that waits for an answer over it.
 func (w *wire) cut(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -154,7 +155,7 @@ func (w *wire) cutAll() {
 	}
 }
 
-// attend says to one gate what becomes of its command.
+// attend sends one gate the fate of its command.
 func (w *wire) attend(c net.Conn) {
 	w.mu.Lock()
 	w.gates[c] = true
@@ -221,7 +222,8 @@ func changesHost(line string) bool {
 	return strings.Contains(line, helper+" reboot ") || strings.Contains(line, helper+" sysrq ")
 }
 
-// goneAway lets nobody in any more. Over the link that is there an answer still goes out, and nothing comes in.
+// goneAway accepts no connection any more. Over the existing link an answer still leaves, and
+// nothing arrives.
 func (w *wire) goneAway(l *link) {
 	for _, listener := range w.listeners {
 		_ = listener.Close()
@@ -277,7 +279,7 @@ func (w *wire) Await(ctx context.Context, match func(providertest.Request) bool)
 	}
 }
 
-// Busy counts over the connections that are there: over one that was ended nobody waits.
+// Busy counts over the open connections: nothing waits over a closed one.
 func (w *wire) Busy() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -308,7 +310,7 @@ func (w *wire) Close() {
 	w.running.Wait()
 }
 
-// gated is what sshd runs on a host in place of the script.
+// gated is the program that sshd runs on a host in place of the script.
 func (in installed) gated(t testing.TB, w *wire) string {
 	t.Helper()
 	self, err := os.Executable()

@@ -21,8 +21,8 @@ var (
 	machine2 = engine.Machine{Node: "node-2", UID: "u-2", ProviderID: "rack://2", SystemUUID: "4c4c4544-0042-3510-8054-b7c04f4d3333", BootID: "b-2", Attempt: "fedcba-0-1"}
 )
 
-// TestConformance holds the provider against the contract of all providers, with a receiver that answers questions and with one that
-// takes only actions.
+// TestConformance tests the provider against the contract of all providers, with a receiver that
+// answers questions and with one that accepts only actions.
 func TestConformance(t *testing.T) {
 	const unlisted = "412 says nothing here: no request of this provider has a condition, and only the documented statuses are a refusal"
 	for name, of := range map[string]struct {
@@ -101,7 +101,7 @@ func (r *receiver) scene(which providertest.Scene) engine.Machine {
 		r.set(neighbour)
 	case providertest.TwoMachines:
 		r.set(&box{id: "rack://1", node: "node-1", machine: running}, &box{id: "rack://3", node: "node-1", machine: running}, neighbour)
-		m.ProviderID = "" // the ID would tell them apart
+		m.ProviderID = "" // the ID would distinguish them
 	case providertest.AnotherOfItsName:
 		r.set(&box{id: "rack://3", node: "node-1", machine: running}, neighbour)
 	case providertest.ItsIDIsAnothers:
@@ -114,7 +114,7 @@ func (r *receiver) stage(which providertest.Stage) []string {
 	old, neighbour := &box{id: "rack://1", node: "node-1", machine: running}, &box{id: "rack://2", node: "node-2", machine: running}
 	fresh := []string{"rack://3"}
 	switch which {
-	case providertest.Wanted: // another machine is promised here
+	case providertest.Wanted: // the provider promises another machine
 	case providertest.OldLingers:
 		r.set(old, neighbour)
 	case providertest.NewFirst:

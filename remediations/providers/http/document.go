@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// machine is what the Node says of its machine.
+// machine is the Node's data about its machine.
 type machine struct {
 	Node       string `json:"node"`
 	UID        string `json:"uid"`
@@ -20,7 +20,7 @@ type machine struct {
 	BootID     string `json:"bootID"`
 }
 
-// documentOf is what asks for the action.
+// documentOf returns the request for the action.
 func documentOf(action string, m engine.Machine) document {
 	d := document{Action: action, machine: machineOf(m), Attempt: m.Attempt, Soft: m.Soft, Policy: m.Policy, Deadline: m.Deadline.UTC().Truncate(time.Second)}
 	if m.Alert != nil {
@@ -33,14 +33,14 @@ func machineOf(m engine.Machine) machine {
 	return machine{Node: m.Node, UID: m.UID, ProviderID: m.ProviderID, SystemUUID: m.SystemUUID, BootID: m.BootID}
 }
 
-// document is what a receiver is sent, as docs/http-request.schema.json has it.
+// document is sent to a receiver, in the form of docs/http-request.schema.json.
 type document struct {
 	Version string `json:"version"`
 	Action  string `json:"action"`
 	machine
-	// Attempt and what follows are absent in a question.
+	// Attempt and the fields after it are absent in a question.
 	Attempt string `json:"attempt,omitempty"`
-	// Soft: the operating system is to be asked, in place of the power being cut.
+	// Soft: the operating system restarts, instead of a cut of the power.
 	Soft     bool      `json:"soft,omitempty"`
 	Policy   string    `json:"policy,omitempty"`
 	Alert    *alert    `json:"alert,omitempty"`
@@ -55,32 +55,35 @@ type alert struct {
 // observe is the action of a question, which changes nothing.
 const observe = "observe"
 
-// What an observation says of the machine and of its job. An answer about another machine, from a cache for example, has another UID.
+// The states of the machine and of its job in an observation. An answer about another machine, from
+// a cache for example, has another UID.
 const (
 	running, off, gone, unknown = "running", "off", "gone", "unknown"
 	working, done, failed       = "working", "done", "failed"
 )
 
-// runs is what each says of whether the machine runs. One that is gone shows nothing: which machine the Node has is not certain.
+// runs maps each state to whether the machine runs. A machine that is gone shows nothing: it is not
+// certain which machine the Node has.
 var runs = map[string]signs.Answer{running: signs.Well, off: signs.Ill, gone: signs.Unknown, unknown: signs.Unknown}
 
-// observation is what the receiver says about a machine, as docs/http-observation.schema.json has it.
+// observation is the receiver's answer about a machine, in the form of
+// docs/http-observation.schema.json.
 type observation struct {
 	UID     string   `json:"uid"`
 	Can     []string `json:"can"`
 	Machine string   `json:"machine"`
 	Message string   `json:"message"`
-	// Job is the last one on this machine; nil: there was none.
+	// Job is the last job on this machine; nil: there was none.
 	Job *struct {
 		Attempt string `json:"attempt"`
 		State   string `json:"state"`
 		Message string `json:"message"`
 	} `json:"job"`
-	// Successors are the provider IDs of the machines that have come for it.
+	// Successors are the provider IDs of the machines that replaced it.
 	Successors []string `json:"successors"`
 }
 
-// parse reads an observation of the machine of the Node with that UID.
+// parse reads an observation about the machine of the Node with that UID.
 func parse(body []byte, uid string) (o observation, err error) {
 	err = json.Unmarshal(body, &o)
 	switch {

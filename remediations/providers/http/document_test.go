@@ -40,7 +40,7 @@ func valid(t testing.TB, s *jsonschema.Schema, document []byte) error {
 	return s.Validate(tree)
 }
 
-// keys are those of a struct in JSON, with those of what it embeds.
+// keys returns the JSON keys of a struct, with those of its embedded structs.
 func keys(of reflect.Type) (out []string) {
 	for i := range of.NumField() {
 		if f := of.Field(i); f.Anonymous {
@@ -66,7 +66,7 @@ func TestTheSchemasHaveTheKeysOfTheDocuments(t *testing.T) {
 	}
 }
 
-// whole is a machine of which everything is known.
+// whole is a machine with all data.
 func whole() engine.Machine {
 	m := machine1
 	m.Soft, m.Policy, m.Deadline = true, "node-not-ready", time.Date(2026, 3, 4, 13, 0, 0, 5, time.FixedZone("", 3600))
@@ -74,7 +74,8 @@ func whole() engine.Machine {
 	return m
 }
 
-// TestTheRequestsAreAsTheirSchemaSays: what the receiver got of each action, with everything known and with as little as a Node may show.
+// TestTheRequestsAreAsTheirSchemaSays: the receiver's document for each action, with all data and
+// with as little as a Node may show.
 func TestTheRequestsAreAsTheirSchemaSays(t *testing.T) {
 	t.Parallel()
 	s, _ := schema(t, "http-request.schema.json")
@@ -98,7 +99,7 @@ func TestTheRequestsAreAsTheirSchemaSays(t *testing.T) {
 	}
 }
 
-// TestTheWholeRequest is what docs/providers/http.md shows.
+// TestTheWholeRequest is the request in docs/providers/http.md.
 func TestTheWholeRequest(t *testing.T) {
 	t.Parallel()
 	r, c := receiving(t)
@@ -119,7 +120,7 @@ func TestTheWholeRequest(t *testing.T) {
 	require.ElementsMatch(t, slices.Collect(maps.Keys(asSent)), slices.Collect(maps.Keys(asShown)), "docs/providers/http.md shows the keys")
 }
 
-// observations are answers to a question about u-1: good ones, and those of which Drydock believes nothing.
+// observations are answers to a question about u-1: good ones, and those that Drydock must refuse.
 var observations = map[string]bool{
 	`{"uid":"u-1","can":[],"machine":"off"}`: true,
 	`{"uid":"u-1","can":["reboot","dance"],"machine":"running","message":"m","successors":null,"job":null,"further":1}`:         true,
@@ -136,7 +137,7 @@ var observations = map[string]bool{
 	`{}`:                                                            false,
 }
 
-// TestAnObservationIsReadAsItsSchemaSays, and one about another machine is none.
+// TestAnObservationIsReadAsItsSchemaSays, and an observation about another machine is refused.
 func TestAnObservationIsReadAsItsSchemaSays(t *testing.T) {
 	t.Parallel()
 	s, _ := schema(t, "http-observation.schema.json")
@@ -149,7 +150,8 @@ func TestAnObservationIsReadAsItsSchemaSays(t *testing.T) {
 	}
 }
 
-// FuzzObservation: whatever a receiver answers, it is refused or is as the schema says, and nothing of it is believed by halves.
+// FuzzObservation: any answer of a receiver is refused or conforms to the schema; no part of a
+// refused answer is used.
 func FuzzObservation(f *testing.F) {
 	for text := range observations {
 		f.Add([]byte(text))

@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestTheExamplesAreReceivers: each carries out an attempt once, refuses the machine that it does not know and who has another key, and
-// answers the question of docs/providers/http.md.
+// TestTheExamplesAreReceivers: each example carries out an attempt once, refuses an unknown machine
+// and a wrong key, and answers the question in docs/providers/http.md.
 func TestTheExamplesAreReceivers(t *testing.T) {
 	t.Parallel()
 	const examples = "../../../deploy/examples/"
@@ -62,7 +62,7 @@ func TestTheExamplesAreReceivers(t *testing.T) {
 	}
 }
 
-// serving starts a receiver with a key of its own. did ends it, and gives all that it printed.
+// serving starts a receiver with a key of its own. did ends it, and returns all of its output.
 func serving(t *testing.T, run []string) (url, key string, did func() []string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -91,7 +91,7 @@ func serving(t *testing.T, run []string) (url, key string, did func() []string) 
 	return "http://" + at, key, did
 }
 
-// byHand runs the command of docs/providers/http.md that asks a receiver.
+// byHand runs the command in docs/providers/http.md that queries a receiver.
 func byHand(t *testing.T, url, key string) string {
 	t.Helper()
 	for _, program := range []string{"openssl", "curl", "od", "base64"} {

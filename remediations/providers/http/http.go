@@ -1,10 +1,13 @@
-// Package http asks a receiver of somebody's own to act on machines: it POSTs one JSON document for each action.
+// Package http asks an operator's own receiver to act on machines: it POSTs one JSON document for
+// each action.
 //
-// The document has all that the Node says of its machine, and the receiver alone can compare that with its own machines. So what the
-// receiver answers concerns that one machine, and never the account of all.
+// The document has all that the Node shows about its machine, and only the receiver can compare
+// that with its own machines. So the receiver's answer concerns that one machine, and never the
+// account of all.
 //
-// net/http sends a request that has an Idempotency-Key a second time when a connection breaks: it counts it as repeatable. So each
-// request here has a connection of its own, and a body that cannot be read twice.
+// net/http sends a request that has an Idempotency-Key a second time when a connection breaks,
+// because it treats such a request as repeatable. So each request here has a connection of its own,
+// and a body that cannot be read twice.
 package http
 
 import (
@@ -30,21 +33,22 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// maxDocument bounds what is sent. An alert on a Node has 16 labels of 256 bytes.
+// maxDocument bounds the document that is sent. An alert on a Node has 16 labels of 256 bytes.
 const maxDocument = 32 << 10
 
 // answers bounds what is read of an answer: a few short texts.
 var answers = bounded.Limits{Bytes: 64 << 10, Values: 1000, Depth: 16}
 
-// Client asks the receiver. It is safe for concurrent use.
+// Client calls the receiver. It is safe for concurrent use.
 type Client struct {
 	settings.HTTP
-	urls    map[string]string // by the action that is asked for there
+	urls    map[string]string // by action
 	way     http.RoundTripper
 	secrets *redact.Keyring
 }
 
-// New checks that all files can be read. It asks nobody. Redirects are never followed, whatever the configuration says.
+// New checks that all files can be read. It makes no request. Redirects are never followed,
+// whatever the configuration says.
 func New(o settings.HTTP) (*Client, error) {
 	c := &Client{HTTP: o, urls: o.URLs(), secrets: &redact.Keyring{Mark: "[secret]"}}
 	_, err := webhooks.ReadKey(c.SigningKeyFile)
@@ -58,7 +62,8 @@ func New(o settings.HTTP) (*Client, error) {
 	return c, nil
 }
 
-// post sends the document once. A gate lets it leave at the last moment; a question has none.
+// post sends the document once. The gate checks right before the request leaves; a question has no
+// gate.
 func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answer {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -93,7 +98,8 @@ func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answe
 	return kit.Exchange(c.way, req, answers)
 }
 
-// own says that the answer may be the receiver's: it is empty, one JSON object, or plain text. A page of HTML is a proxy's.
+// own reports that the answer may be the receiver's: it is empty, one JSON object, or plain text.
+// An HTML page is from a proxy.
 func own(a kit.Answer) bool {
 	body := bytes.TrimSpace(a.Body)
 	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))

@@ -16,13 +16,13 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Action is a remediation that the receiver carries out, by its name: reboot.
+// Action is a remediation that the receiver carries out. Its name is, for example, reboot.
 type Action struct {
 	*Client
 	Name string
 }
 
-// Act is engine.Actuator's.
+// Act implements engine.Actuator.
 func (c Action) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	told := func(err error, what string) error {
 		return kit.Told(err, kit.Unreached, c.secrets, fmt.Sprintf("%s node %q over HTTP: %s: %%s", map[string]string{"reboot": "rebooting", "replace": "replacing"}[c.Name], m.Node, what))
@@ -47,7 +47,7 @@ func (c Action) Act(ctx context.Context, m engine.Machine, mayStill func() error
 	return remediations.CallUnknown, told(&kit.Refusal{Text: e.Text, Cause: e.Cause}, "the request left, and it may have been done")
 }
 
-// Survey is engine.Surveyor's.
+// Survey implements engine.Surveyor.
 func (c Action) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if err := c.ask(ctx, m, c.Name); err != nil {
 		return kit.Told(err, kit.Unreached, c.secrets, fmt.Sprintf("the receiver about node %q: %%s", m.Node)).Survey()
@@ -55,7 +55,7 @@ func (c Action) Survey(ctx context.Context, m engine.Machine) remediations.Surve
 	return remediations.Survey{}
 }
 
-// refusals are the statuses by which a receiver says that it did nothing, and what each means.
+// refusals are the statuses of a receiver that did nothing, and what each means.
 var refusals = map[int]kit.Refusal{
 	400: {Why: kit.Machine, Text: "it refuses"},
 	401: {Why: kit.Account, Text: "it refuses Drydock; check signingKeyFile and httpConfig"},
@@ -66,7 +66,7 @@ var refusals = map[int]kit.Refusal{
 	429: {Why: kit.Passing, Again: remediations.AskPassing, Text: "it wants fewer requests"},
 }
 
-// explain says what an answer means that is no success.
+// explain returns the meaning of an answer that is not a success.
 func (c *Client) explain(a kit.Answer) *kit.Refusal {
 	var ours *kit.Refusal
 	var untrusted *tls.CertificateVerificationError
@@ -97,7 +97,7 @@ func (c *Client) explain(a kit.Answer) *kit.Refusal {
 	return &e
 }
 
-// sentence is the answer's own: the message of its object, or its plain text.
+// sentence returns the answer's own text: the message of its object, or its plain text.
 func (c *Client) sentence(a kit.Answer) string {
 	var said struct{ Message string }
 	if json.Unmarshal(a.Body, &said) != nil && !json.Valid(a.Body) {
@@ -106,7 +106,7 @@ func (c *Client) sentence(a kit.Answer) string {
 	return c.quoted(said.Message)
 }
 
-// quoted is foreign text behind a colon; empty: there is none.
+// quoted returns foreign text behind a colon; empty: there is no text.
 func (c *Client) quoted(s string) string {
 	if s = c.secrets.Text(s); s != "" {
 		return fmt.Sprintf(": %q", s)
@@ -114,7 +114,7 @@ func (c *Client) quoted(s string) string {
 	return ""
 }
 
-// look asks about the machine.
+// look requests the machine's state.
 func (c *Client) look(ctx context.Context, m machine) (observation, error) {
 	if c.urls[observe] == "" {
 		return observation{}, &kit.Refusal{Why: kit.Setup, Text: "providers.http has no observe.url"}
@@ -130,10 +130,10 @@ func (c *Client) look(ctx context.Context, m machine) (observation, error) {
 	return o, nil
 }
 
-// ask says what is against the action; nil: nothing is known against it.
+// ask returns what forbids the action; nil: nothing is known against it.
 func (c *Client) ask(ctx context.Context, m engine.Machine, action string) error {
 	if c.urls[observe] == "" {
-		return nil // nobody can be asked
+		return nil // no observe.url is configured
 	}
 	o, err := c.look(ctx, machineOf(m))
 	switch {
@@ -161,7 +161,8 @@ func (c *Client) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) si
 // Replacer is the remediation replace.
 type Replacer struct{ Action }
 
-// Act is engine.Actuator's. Without what the survey kept nobody could prove the replacement afterwards.
+// Act implements engine.Actuator. It needs what the survey kept: without that, the replacement
+// could not be proved afterwards.
 func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	if err := m.Before.Read(&machine{}); err != nil {
 		return remediations.CallRefused, fmt.Errorf("replacing node %q over HTTP: nothing was done: %w", m.Node, err)
@@ -169,7 +170,7 @@ func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return c.Action.Act(ctx, m, mayStill)
 }
 
-// Survey keeps what the receiver is asked by afterwards.
+// Survey keeps the data that later requests about the machine need.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if s := c.Action.Survey(ctx, m); s.Trouble != "" {
 		return s
@@ -177,8 +178,8 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(machineOf(m))
 }
 
-// Replaced says how far the replacement is. The old machine is gone for good only where the receiver says so: one that is off may
-// come back, and its volumes would have two writers.
+// Replaced reports how far the replacement is. The old machine is gone for good only if the receiver reports
+// that it is gone: one that is off may come back, and its volumes would have two writers.
 func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (r remediations.Replacement, err error) {
 	var was machine
 	if err := b.Read(&was); err != nil {

@@ -23,8 +23,8 @@ import (
 
 func yes() error { return nil }
 
-// TestWhatEachAnswerMeans: who did nothing says so by one of seven statuses, in JSON, in plain text or without a word. Everything else may
-// have been done.
+// TestWhatEachAnswerMeans: a receiver that did nothing answers with one of seven statuses, in JSON,
+// in plain text or without a body. After any other answer the action may have been done.
 func TestWhatEachAnswerMeans(t *testing.T) {
 	t.Parallel()
 	const jsonType, plain, page = "application/json", "text/plain; charset=utf-8", "text/html"
@@ -81,7 +81,8 @@ func TestWhatEachAnswerMeans(t *testing.T) {
 	}
 }
 
-// TestThrottlingIsHeeded: the receiver says for how long, and one that does not is asked again after a while.
+// TestThrottlingIsHeeded: the receiver sets the wait, and a receiver that does not is called again
+// after a while.
 func TestThrottlingIsHeeded(t *testing.T) {
 	t.Parallel()
 	for after, want := range map[string]time.Duration{"120": 2 * time.Minute, "": remediations.AskPassing, "Wed, 21 Oct 2026 07:28:00 GMT": remediations.AskPassing} {
@@ -98,8 +99,9 @@ func TestThrottlingIsHeeded(t *testing.T) {
 	}
 }
 
-// TestARequestProvesWhoAsks: its key is the attempt, which a receiver remembers, and its signature is over ID, time and body with the
-// bytes of the file. A question has no key, and an ID of its own.
+// TestARequestProvesWhoAsks: its key is the attempt, which a receiver remembers. Its signature
+// covers ID, time and body, with the bytes of the file as the key. A question has no key, and an ID
+// of its own.
 func TestARequestProvesWhoAsks(t *testing.T) {
 	t.Parallel()
 	r, c := receiving(t)
@@ -128,7 +130,7 @@ func TestARequestProvesWhoAsks(t *testing.T) {
 	require.True(t, ids[machine1.Attempt])
 }
 
-// TestAKeyThatCannotBeReadSendsNothing, also one that was taken away while Drydock runs.
+// TestAKeyThatCannotBeReadSendsNothing, also if the file was removed while Drydock runs.
 func TestAKeyThatCannotBeReadSendsNothing(t *testing.T) {
 	t.Parallel()
 	r, c := receiving(t, observe)
@@ -146,7 +148,7 @@ func TestTheReceiverSaysWhatMayBeAskedFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		set   func(*receiver)
-		says  string // empty: nothing is against it
+		says  string // empty: nothing forbids it
 		again time.Duration
 	}{
 		"it can":           {set: func(*receiver) {}},
@@ -170,7 +172,8 @@ func TestTheReceiverSaysWhatMayBeAskedFor(t *testing.T) {
 	}
 }
 
-// TestAnAnswerAboutAnotherMachineIsNotUsed: a cache, or a receiver that mixes them up, must not have a healthy machine rebooted.
+// TestAnAnswerAboutAnotherMachineIsNotUsed: a cache, or a receiver that confuses machines, must not
+// cause a reboot of a healthy machine.
 func TestAnAnswerAboutAnotherMachineIsNotUsed(t *testing.T) {
 	t.Parallel()
 	for uid, want := range map[string]remediations.CallOutcome{"u-1": remediations.CallAccepted, "u-2": remediations.CallRefused} {
@@ -190,7 +193,8 @@ func TestAnAnswerAboutAnotherMachineIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestWhetherTheMachineRuns is what the receiver says of it, and nothing where nobody can be asked.
+// TestWhetherTheMachineRuns is the receiver's answer, and unknown if no observe address is
+// configured.
 func TestWhetherTheMachineRuns(t *testing.T) {
 	t.Parallel()
 	for machine, want := range map[string]signs.Answer{running: signs.Well, off: signs.Ill, gone: signs.Unknown, unknown: signs.Unknown} {
@@ -236,7 +240,7 @@ func TestAReplacementThatFailedSaysSo(t *testing.T) {
 	}
 }
 
-// TestADocumentIsBounded, though what a Node says of its machine is not.
+// TestADocumentIsBounded, though the Node's data about its machine is not.
 func TestADocumentIsBounded(t *testing.T) {
 	t.Parallel()
 	r, c := receiving(t)
@@ -248,8 +252,8 @@ func TestADocumentIsBounded(t *testing.T) {
 	require.Empty(t, r.got())
 }
 
-// TestATokenIsFetchedBeforeTheLastLook: the request for an OAuth 2 token is not the one that the last look lets out, and where there is no
-// token nothing is sent.
+// TestATokenIsFetchedBeforeTheLastLook: the gate's last check does not let out the request for an
+// OAuth 2 token but the action, and without a token nothing is sent.
 func TestATokenIsFetchedBeforeTheLastLook(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]remediations.CallOutcome{200: remediations.CallAccepted, 401: remediations.CallRefused} {

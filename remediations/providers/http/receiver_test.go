@@ -27,14 +27,14 @@ const (
 	secret = "signing-key-of-the-tests"
 )
 
-// box is one machine of the receiver's.
+// box is one of the receiver's machines.
 type box struct {
 	id, node, machine string
 	job, attempt      string
 	successors        []string
 }
 
-// receiver is somebody's own program with machines. It refuses an attempt that it has taken already.
+// receiver is an outside program with machines. It refuses an attempt that it has accepted already.
 type receiver struct {
 	t     testing.TB
 	mu    sync.Mutex
@@ -78,7 +78,7 @@ func (r *receiver) got() []seen {
 	return slices.Clone(r.seen)
 }
 
-// find is the one machine that has the Node's name and provider ID.
+// find returns the only machine with the Node's name and provider ID.
 func (r *receiver) find(d document) (*box, string) {
 	var found []*box
 	for _, b := range r.boxes {
@@ -141,7 +141,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// certificate is the test server's, and the file that has its authority.
+// certificate is the test server's certificate, and the file with its authority.
 var certificate = sync.OnceValues(func() (*tls.Config, *x509.Certificate) {
 	s := httptest.NewTLSServer(nil)
 	defer s.Close()
@@ -155,7 +155,8 @@ func file(t testing.TB, name, content string) string {
 	return path
 }
 
-// client is one of the receiver at that address, with a token, a key and the test server's authority. without leaves actions out.
+// client is a client of the receiver at that address, with a token, a key and the test server's
+// authority. without names actions to leave out.
 func client(t testing.TB, url string, timeout time.Duration, without ...string) *Client {
 	t.Helper()
 	cfg := promconfig.DefaultHTTPClientConfig

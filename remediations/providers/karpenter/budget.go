@@ -27,8 +27,9 @@ func (b budget) String() string {
 	return said
 }
 
-// forbids says that the budget allows no disruption now, whatever its reasons. A budget with a schedule is active for its duration
-// after each time of the schedule, in UTC. The parser and the comparison are Karpenter's (pkg/apis/v1/nodepool.go IsActive).
+// forbids reports that the budget allows no disruption now, whatever its reasons. A budget with a
+// schedule is active for its duration after each time of the schedule, in UTC. The parser and the
+// comparison are Karpenter's (pkg/apis/v1/nodepool.go IsActive).
 func (b budget) forbids(now time.Time) (bool, error) {
 	if n := strings.TrimSuffix(b.Nodes, "%"); n != "0" && n != "00" {
 		return false, nil

@@ -19,7 +19,7 @@ func TestWhenABudgetForbids(t *testing.T) {
 		{"10%", "", "", false},
 		{"1", "* * * * *", "1h", false},
 		{"0", "0 10 * * *", "1m", true},
-		{"0", "59 9 * * *", "1m", false}, // over since 30 s
+		{"0", "59 9 * * *", "1m", false}, // ended 30 s ago
 		{"0", "59 9 * * *", "2m", true},
 		{"0", "1 10 * * *", "1h", false}, // not yet
 		{"0", "0 9-17/4 * * mon-fri", "90m", true},

@@ -14,10 +14,11 @@ import (
 
 const token = "correct-horse.battery-staple.0123456789"
 
-// TestConformance holds the provider against the contract of all providers, at a real API server with Karpenter's own kinds.
+// TestConformance tests the provider against the contract of all providers, at a real API server
+// with Karpenter's own kinds.
 func TestConformance(t *testing.T) {
 	server := providertest.APIServer(t, lab.Shared(t).AdminConfig(), metav1.StatusReasonConflict)
-	newWorld(t) // the kinds are there, and the connection stands
+	newWorld(t) // the kinds exist, and the connection is established
 	providertest.Run(t, providertest.Provider{
 		Slow: true, PromisesNone: true,
 		DoesNotApply: map[string]string{
@@ -31,7 +32,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// behind is the world behind a wire that misbehaves.
+// behind puts the world behind a wire that misbehaves.
 func (w *world) behind(server providertest.HTTPOptions, timeout time.Duration) providertest.World {
 	wire := providertest.NewHTTP(w.t, server)
 	again := func() engine.Actuator {

@@ -39,8 +39,8 @@ var kinds = map[string]schema.GroupVersionResource{
 	"PodDisruptionBudget": {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 }
 
-// world is a NodePool with two NodeClaims, one and ten, and their Nodes. All names end in the world's number, for none of these
-// objects is in a namespace.
+// world is a NodePool with two NodeClaims, one and ten, and their Nodes. All names end in the
+// world's number, because none of these objects has a namespace.
 type world struct {
 	t      testing.TB
 	client dynamic.Interface
@@ -79,7 +79,7 @@ func newWorldOf(t testing.TB, spec m) *world {
 	return w
 }
 
-// end takes its objects away, for the provider lists those of all worlds.
+// end removes its objects, because the provider lists those of all worlds.
 func (w *world) end() {
 	of := metav1.ListOptions{LabelSelector: poolLabel + "=" + w.name("pool")}
 	for _, kind := range []string{"NodeClaim", "Node"} {
@@ -141,7 +141,7 @@ func (w *world) get(kind, name string) *unstructured.Unstructured {
 	return o
 }
 
-// delete takes an object away, whatever holds it.
+// delete removes an object, even if a finalizer holds it.
 func (w *world) delete(kind, name string) {
 	w.patch(kind, name, m{"metadata": m{"finalizers": nil}})
 	if _, err := w.of(kind).Get(w.ctx(), w.name(name), metav1.GetOptions{}); err == nil {
@@ -149,7 +149,7 @@ func (w *world) delete(kind, name string) {
 	}
 }
 
-// going begins to delete an object that something holds.
+// going begins to delete an object that a finalizer holds.
 func (w *world) going(kind, name string) {
 	w.patch(kind, name, m{"metadata": m{"finalizers": []any{"drydock.dev/test", finalizer}}})
 	require.NoError(w.t, w.of(kind).Delete(w.ctx(), w.name(name), metav1.DeleteOptions{}))
@@ -167,7 +167,7 @@ func owner(kind string, of *unstructured.Unstructured) []any {
 	return []any{m{"apiVersion": apiVersion, "kind": kind, "name": of.GetName(), "uid": string(of.GetUID()), "blockOwnerDeletion": true}}
 }
 
-// claim makes a NodeClaim of the NodePool that is up, with a finalizer as Karpenter's.
+// claim makes a NodeClaim of the NodePool that is up, with a finalizer like Karpenter's.
 func (w *world) claim(name, node string, spec m) *unstructured.Unstructured {
 	all := m{"nodeClassRef": m{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}, "requirements": []any{}}
 	maps.Copy(all, spec)
@@ -191,7 +191,7 @@ func (w *world) machine(name string) engine.Machine {
 	return engine.Machine{Node: w.name(name), UID: string(w.get("Node", name).GetUID()), ProviderID: w.id(name), Attempt: "abcdef-2-1"}
 }
 
-// asked are the UIDs of the NodeClaims that are being deleted.
+// asked returns the UIDs of the NodeClaims that are being deleted.
 func (w *world) asked() (uids []string) {
 	all, err := w.of("NodeClaim").List(w.ctx(), metav1.ListOptions{LabelSelector: poolLabel + "=" + w.name("pool")})
 	require.NoError(w.t, err)
@@ -203,13 +203,14 @@ func (w *world) asked() (uids []string) {
 	return uids
 }
 
-// later is when a new object is younger than all that there are, by the whole seconds of the API server's clock.
+// later waits until a new object is younger than all others, by the whole seconds of the API
+// server's clock.
 func (w *world) later() {
 	made := w.get("NodeClaim", "ten").GetCreationTimestamp()
 	require.Eventually(w.t, func() bool { return time.Now().Unix() > made.Unix() }, 5*time.Minute, 5*time.Millisecond)
 }
 
-// gone takes the old NodeClaim and its Node away.
+// gone removes the old NodeClaim and its Node.
 func (w *world) gone() {
 	w.delete("NodeClaim", "one")
 	w.delete("Node", "one")
@@ -231,7 +232,8 @@ func (w *world) pod(meta, spec m, ready string, limit m) {
 	}
 }
 
-// unbound is a pod that has no node, unless its spec names one, until the test ends: the provider sees the pods of all worlds.
+// unbound makes a pod that has no node, unless its spec names one, until the test ends: the
+// provider sees the pods of all worlds.
 func (w *world) unbound(name string, meta, spec m) {
 	if _, err := w.of("Namespace").Get(w.ctx(), w.name("ns"), metav1.GetOptions{}); err != nil {
 		w.create("Namespace", "ns", nil, nil)
@@ -252,7 +254,7 @@ func budgetStatus(allowed, healthy, desired int) m {
 	return m{"disruptionsAllowed": allowed, "currentHealthy": healthy, "desiredHealthy": desired, "expectedPods": 1, "observedGeneration": 1}
 }
 
-// replacer asks the API server itself.
+// replacer uses the API server directly.
 func (w *world) replacer(change func(*Options)) Replacer {
 	o := Options{API: lab.Shared(w.t).AdminConfig(), Timeout: 2 * time.Minute, Now: func() time.Time { return monday }}
 	if change != nil {

@@ -68,7 +68,8 @@ func (c *Client) nodeHolds(s *sight) (out []hold) {
 	return append(out, c.forbidden(s)...)
 }
 
-// forbidden: somebody says by an annotation that Karpenter must not replace the machine. What Drydock announces on the Node does not count.
+// forbidden: an annotation says that Karpenter must not replace the machine. Annotations that
+// Drydock sets on the Node do not count.
 func (c *Client) forbidden(s *sight) (out []hold) {
 	own := c.registry.ReadJournal(&s.node)
 	for _, key := range []string{doNotDisrupt, doNotRepair} {
@@ -107,7 +108,8 @@ func (c *Client) poolHolds(s *sight) (out []hold) {
 	return out
 }
 
-// podHolds names the pods that would hold the drain of a NodeClaim that has no terminationGracePeriod.
+// podHolds names the pods that would hold the drain of a NodeClaim that has no
+// terminationGracePeriod.
 func (c *Client) podHolds(s *sight) (out []hold) {
 	for i := range s.pods {
 		pod := &s.pods[i]
@@ -136,7 +138,7 @@ func (c *Client) podHolds(s *sight) (out []hold) {
 	return out
 }
 
-// drained says that Karpenter would wait for the pod to be evicted.
+// drained reports that Karpenter would wait for the pod's eviction.
 func drained(p *corev1.Pod) bool {
 	mirror := slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Node" })
 	stays := slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
@@ -145,8 +147,8 @@ func drained(p *corev1.Pod) bool {
 	return !over(p) && p.DeletionTimestamp == nil && !mirror && !stays
 }
 
-// blocks says that the API server would refuse the pod's eviction for the budget. A pod that is not ready may go where the budget
-// says so, or where as many are healthy as there are to be.
+// blocks reports that the API server would refuse the pod's eviction because of the budget. A pod
+// that is not ready may go if the budget allows it, or if enough pods are healthy.
 func blocks(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if b.Namespace != p.Namespace || b.Status.DisruptionsAllowed > 0 || err == nil && !selector.Matches(k8slabels.Set(p.Labels)) {
@@ -166,7 +168,7 @@ func blocks(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
 	return b.Status.CurrentHealthy < b.Status.DesiredHealthy || b.Status.DesiredHealthy == 0
 }
 
-// condition is what a condition says.
+// condition describes a condition.
 func (c *Client) condition(of *metav1.Condition) string {
 	if of == nil {
 		return "Karpenter says nothing of it yet"

@@ -101,7 +101,7 @@ func TestEachHoldIsNamedBeforeTheIntent(t *testing.T) {
 	}
 }
 
-// TestWhatLooksLikeAHoldAndIsNone.
+// TestWhatLooksLikeAHoldAndIsNone: these states do not hold.
 func TestWhatLooksLikeAHoldAndIsNone(t *testing.T) {
 	blocked := func(meta, spec m, ready string) func(*world) {
 		return func(w *world) { w.pod(meta, spec, ready, budgetStatus(0, 1, 1)) }
@@ -149,8 +149,8 @@ func TestWhatLooksLikeAHoldAndIsNone(t *testing.T) {
 	}
 }
 
-// TestWhoseNodeClaimItIs: the Node's owner, both provider IDs and the NodeClaim's word on its Node must agree, and nobody else may
-// have any of them.
+// TestWhoseNodeClaimItIs: the Node's owner, both provider IDs and the Node in the NodeClaim's
+// status must agree, and no other object may have any of them.
 func TestWhoseNodeClaimItIs(t *testing.T) {
 	status := func(of m) func(*world) {
 		return func(w *world) { w.patch("NodeClaim", "one", m{"status": of}, "status") }
@@ -205,7 +205,8 @@ func TestWhoseNodeClaimItIs(t *testing.T) {
 	}
 }
 
-// TestADeletionNamesTheNodeClaimByItsUID: one that differs in its UID alone, and comes at the last moment, is not deleted.
+// TestADeletionNamesTheNodeClaimByItsUID: a NodeClaim that differs only in its UID, and appears at
+// the last moment, is not deleted.
 func TestADeletionNamesTheNodeClaimByItsUID(t *testing.T) {
 	w := newWorld(t)
 	r, one := w.replacer(nil), w.machine("one")
@@ -219,7 +220,7 @@ func TestADeletionNamesTheNodeClaimByItsUID(t *testing.T) {
 	require.Equal(t, remediations.CallRefused, outcome, "%v", err)
 	require.Empty(t, w.asked())
 
-	outcome, err = r.Act(t.Context(), one, func() error { return nil }) // and so the one that comes before the call
+	outcome, err = r.Act(t.Context(), one, func() error { return nil }) // nor one that appears before the call
 	require.Equal(t, remediations.CallRefused, outcome)
 	require.ErrorContains(t, err, "and the record has NodeClaim "+w.name("one")+" of UID")
 	require.Empty(t, w.asked())
@@ -233,7 +234,8 @@ func TestADeletionNamesTheNodeClaimByItsUID(t *testing.T) {
 	require.NoError(t, err, "Drydock deletes no Node")
 }
 
-// TestABudgetOfNoneHoldsForAsLongAsItForbids: a budget that allows some never holds, whatever else the pool does.
+// TestABudgetOfNoneHoldsForAsLongAsItForbids: a budget that allows some disruptions never holds,
+// whatever else the pool does.
 func TestABudgetOfNoneHoldsForAsLongAsItForbids(t *testing.T) {
 	now := monday
 	w := newWorld(t)

@@ -1,13 +1,15 @@
-// Package karpenter has the machines behind Nodes replaced by Karpenter, which runs in this cluster.
+// Package karpenter replaces the machines behind Nodes through Karpenter, which runs in this
+// cluster.
 //
-// Drydock deletes the Node's NodeClaim, once, by its UID. Karpenter then drains the Node, ends the instance, and deletes the Node and
-// the NodeClaim. It makes a new one where pods need it.
+// Drydock deletes the Node's NodeClaim, once, by its UID. Karpenter then drains the Node, ends the
+// instance, and deletes the Node and the NodeClaim. It makes a new one if pods need it.
 //
-// A NodeClaim is the Node's only where the Node's ownerReference names it with its UID, both have the same provider ID, and the
-// NodeClaim's status.nodeName names the Node. A second NodeClaim or Node that claims the same is a reason to refuse.
+// A NodeClaim is the Node's only if the Node's ownerReference names it with its UID, both have the
+// same provider ID, and the NodeClaim's status.nodeName names the Node. If a second NodeClaim or
+// Node claims the same, Drydock refuses.
 //
-// A deletion by hand passes over what Karpenter itself respects, so Drydock respects it: do-not-disrupt, a disruption under way, and
-// a budget that allows no disruption.
+// A manual deletion bypasses what Karpenter itself respects, so Drydock respects it:
+// do-not-disrupt, a disruption under way, and a budget that allows no disruption.
 package karpenter
 
 import (
@@ -26,13 +28,13 @@ type Options struct {
 	API *rest.Config
 	// Timeout bounds one request. Zero: 5 s.
 	Timeout time.Duration
-	// Now is the clock by which budgets have their schedules.
+	// Now is the clock for the schedules of budgets.
 	Now func() time.Time
-	// Registry has the remediations beside the shipped ones that a record on the Node may name.
+	// Registry has the remediations that a record on the Node may name, besides the shipped ones.
 	Registry remediations.Registry
 }
 
-// Client asks Karpenter. It is safe for concurrent use.
+// Client deletes NodeClaims. It is safe for concurrent use.
 type Client struct {
 	*kubeapi.Client
 	core, policy *kubeapi.Client
@@ -40,7 +42,7 @@ type Client struct {
 	registry     remediations.Registry
 }
 
-// New checks the options. It asks nobody.
+// New checks the options. It makes no request.
 func New(o Options) (*Client, error) {
 	api, err := kubeapi.New(kubeapi.Options{
 		REST: o.API, APIVersion: apiVersion, Timeout: o.Timeout,

@@ -13,18 +13,20 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// sight is a Node's NodeClaim, and what has a say in its replacement.
+// sight is a Node's NodeClaim, and the objects that influence its replacement.
 type sight struct {
 	node   corev1.Node
 	claim  *nodeClaim
 	pool   nodePool
-	claims []nodeClaim // all of the NodePool's, this one among them
-	// pods of the Node, and the budgets that may hold their eviction. They are read only where the drain has no time limit.
+	claims []nodeClaim // all of the NodePool's, with this one
+	// pods are the Node's pods, and budgets those that may hold their eviction. Both are read only
+	// if the drain has no time limit.
 	pods    []corev1.Pod
 	budgets []policyv1.PodDisruptionBudget
 }
 
-// look finds the Node's NodeClaim and changes nothing. Its errors say why it may not be deleted now.
+// look finds the Node's NodeClaim and changes nothing. Its errors say why the NodeClaim may not be
+// deleted now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	if m.ProviderID == "" {
 		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its NodeClaim cannot be identified")
@@ -55,7 +57,7 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	return s, c.held(s)
 }
 
-// pick is the one NodeClaim that is the Node's.
+// pick returns the only NodeClaim that is the Node's.
 func (c *Client) pick(n *corev1.Node, all []nodeClaim) (*nodeClaim, error) {
 	of := owners(n.OwnerReferences, nodeClaimKind)
 	if len(of) != 1 {
@@ -123,7 +125,7 @@ func (c *Client) readPool(ctx context.Context, s *sight, all []nodeClaim) error 
 	return nil
 }
 
-// readPods reads what could hold the drain for ever, where nothing else ends it.
+// readPods reads the pods and budgets that could hold the drain for ever, if nothing else ends it.
 func (c *Client) readPods(ctx context.Context, s *sight) (err error) {
 	if s.claim.Spec.TerminationGracePeriod != "" {
 		return nil

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What is read of Karpenter's objects, karpenter.sh/v1.
+// The fields of Karpenter's objects that are read, karpenter.sh/v1.
 
 const (
 	group        = "karpenter.sh"
@@ -23,7 +23,8 @@ const (
 	registered   = "Registered"
 	initialized  = "Initialized"
 	readyPool    = "Ready"
-	// rebooting is True from Karpenter's decision until the Node is Ready again, or did not become Ready in time.
+	// rebooting is True from Karpenter's decision until the Node is Ready again, or until it has
+	// failed to become Ready in time.
 	rebooting     = "Rebooting"
 	nodeClaimKind = "NodeClaim"
 )
@@ -51,7 +52,7 @@ type nodeClaim struct {
 	} `json:"status"`
 }
 
-// up says that the NodeClaim has a Node of its own that pods can run on.
+// up reports that the NodeClaim has a Node of its own that pods can run on.
 func (n *nodeClaim) up() bool {
 	return n.DeletionTimestamp == nil && n.Status.is(registered) && n.Status.is(initialized) && n.Status.NodeName != "" && n.Status.ProviderID != ""
 }
@@ -60,7 +61,8 @@ type nodePool struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		// Replicas: a static NodePool always has so many Nodes; nil: those that its pods need.
+		// Replicas: a static NodePool always has this number of Nodes; nil: as many as its pods
+		// need.
 		Replicas   *int64 `json:"replicas"`
 		Disruption struct {
 			Budgets []budget `json:"budgets"`
@@ -69,7 +71,7 @@ type nodePool struct {
 	Status conditions `json:"status"`
 }
 
-// owners are the references to objects of Karpenter's of that kind.
+// owners returns the references to Karpenter's objects of that kind.
 func owners(of []metav1.OwnerReference, kind string) (out []metav1.OwnerReference) {
 	for _, one := range of {
 		if one.Kind == kind && strings.HasPrefix(one.APIVersion, group+"/") {

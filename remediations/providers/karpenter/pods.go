@@ -15,12 +15,12 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// displacedBefore is how long before the fault was first seen a pod may have been displaced by it: an alert has a time of its own before
-// it fires, and clocks differ.
+// displacedBefore is how long before the first sign of the fault a pod may have been displaced by
+// it: an alert has its own delay before it fires, and clocks differ.
 const displacedBefore = 30 * time.Minute
 
-// displacedSince is when a pod that had to leave the ill Node may have been made again, at the earliest. One that has waited for longer
-// never ran there.
+// displacedSince returns the earliest time at which a pod that had to leave the unhealthy Node may
+// have been made again. A pod that has waited for longer never ran there.
 func (c *Client) displacedSince(n *corev1.Node) time.Time {
 	since := c.now()
 	journal := c.registry.ReadJournal(n)
@@ -36,11 +36,12 @@ func (c *Client) displacedSince(n *corev1.Node) time.Time {
 	return since.Add(-displacedBefore).UTC().Truncate(time.Second)
 }
 
-// waiting names the pods for which another machine may be needed; none: each has a node.
+// waiting names the pods that may need another machine; none: each has a node.
 //
-// A pod of the old Node that is still there has not been made again yet, as the pods of a StatefulSet. A pod without a node counts
-// whichever NodePool it could go to: it may have had to give way to one that was displaced. Those that were there before the fault do
-// not count, nor do those that no machine helps: a DaemonSet's, which is for one node, and one that a scheduling gate holds.
+// A pod of the old Node that is still there was not made again yet, like the pods of a StatefulSet.
+// A pod without a node counts for any NodePool: it may have had to give way to a displaced pod.
+// Pods that waited before the fault do not count. Neither do pods that no machine helps: a
+// DaemonSet's pod, which is for one node, and a pod held by a scheduling gate.
 func (c *Client) waiting(ctx context.Context, was before, nodeGone bool) (texts []string, err error) {
 	if nodeGone {
 		left, err := kubeapi.List[corev1.Pod](ctx, c.core, "pods", "Pod", url.Values{"fieldSelector": {"spec.nodeName=" + was.Node}})
@@ -73,7 +74,7 @@ func (c *Client) waiting(ctx context.Context, was before, nodeGone bool) (texts 
 	return texts, nil
 }
 
-// waits says why the pod has no node.
+// waits returns why the pod has no node.
 func (c *Client) waits(pod *corev1.Pod) string {
 	said := fmt.Sprintf("Pod %s/%s has had no node since %s", pod.Namespace, pod.Name, pod.CreationTimestamp.UTC().Format(time.RFC3339))
 	for _, condition := range pod.Status.Conditions {
@@ -84,12 +85,13 @@ func (c *Client) waits(pod *corev1.Pod) string {
 	return said + ", and no scheduler has looked at it"
 }
 
-// over says that the pod has ended, and needs no node.
+// over reports that the pod has ended, and needs no node.
 func over(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// ofOneNode says that the pod is for one node, and would run on no other: a DaemonSet's, or one that the node's kubelet made.
+// ofOneNode reports that the pod is for one node, and would run on no other: a DaemonSet's pod, or
+// one that the node's kubelet made.
 func ofOneNode(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" || o.Kind == "Node" })
 }

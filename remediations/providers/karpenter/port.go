@@ -15,7 +15,7 @@ import (
 // Replacer is the remediation replace: the Node's NodeClaim is deleted, and Karpenter does the rest.
 type Replacer struct{ *Client }
 
-// before is what goes on record with the intent.
+// before is recorded with the intent.
 type before struct {
 	Claim      string `json:"claim"`
 	UID        string `json:"uid"`
@@ -26,7 +26,8 @@ type before struct {
 	PoolUID    string `json:"poolUID"`
 	// Newest is when the youngest NodeClaim of the NodePool was made, by the API server's clock.
 	Newest time.Time `json:"newest"`
-	// Since is when a pod that the fault displaced may have been made, at the earliest. Zero, of an earlier version: at any time.
+	// Since is the earliest time at which a pod that the fault displaced may have been made. Zero,
+	// from an earlier version: at any time.
 	Since time.Time `json:"since"`
 }
 
@@ -40,7 +41,7 @@ func (b *before) read(kept remediations.Before) error {
 	return nil
 }
 
-// Survey finds the NodeClaim, and names all that stands against its deletion.
+// Survey finds the NodeClaim, and names everything that forbids its deletion.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, err := c.look(ctx, m)
 	if err != nil {
@@ -59,7 +60,7 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(b)
 }
 
-// Act is engine.Actuator's.
+// Act implements engine.Actuator.
 func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := c.act(ctx, m, mayStill)
 	return c.Ended(outcome, err, fmt.Sprintf("replacing node %q through Karpenter", m.Node), "its NodeClaim may have been deleted")

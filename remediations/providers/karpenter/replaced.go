@@ -14,9 +14,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replaced says how far the replacement is. Karpenter lets a NodeClaim go only after the cloud has no such instance any more. That
-// counts while the NodePool is the one that there was. Karpenter promises no new NodeClaim: where none comes, none is needed if no pod
-// waits for a node.
+// Replaced reports how far the replacement is. Karpenter removes a NodeClaim only after the cloud
+// no longer has the instance. That counts while the NodePool is the same. Karpenter promises no new
+// NodeClaim: if no new one comes, no machine is needed, provided that no pod waits for a node.
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
 	var was before
 	if err := was.read(kept); err != nil {
@@ -82,7 +82,7 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	return r, nil
 }
 
-// compare finds the NodeClaims that came since, and says which of them have no Node yet.
+// compare finds the NodeClaims that came since, and returns those of them that have no Node yet.
 func (c *Client) compare(was before, all []nodeClaim, r *remediations.Replacement) (coming []string) {
 	for i := range all {
 		one := &all[i]
@@ -99,7 +99,7 @@ func (c *Client) compare(was before, all []nodeClaim, r *remediations.Replacemen
 	return coming
 }
 
-// onItsWay is how far Karpenter is with a new NodeClaim.
+// onItsWay describes how far Karpenter is with a new NodeClaim.
 func (c *Client) onItsWay(n *nodeClaim) string {
 	for _, kind := range []string{"Launched", registered} {
 		if !n.Status.is(kind) {
@@ -109,7 +109,7 @@ func (c *Client) onItsWay(n *nodeClaim) string {
 	return c.condition(n.Status.get(initialized))
 }
 
-// progress is how far Karpenter is with the deletion, and what holds it up.
+// progress describes how far Karpenter is with the deletion, and what holds it up.
 func (c *Client) progress(n *nodeClaim) string {
 	if n.DeletionTimestamp == nil {
 		return "it is not being deleted"

@@ -14,12 +14,12 @@ import (
 	"drydock.dev/drydock/remediations/testing/providertest"
 )
 
-// TestWhatProvesAReplacement beyond the stages that all providers are held against.
+// TestWhatProvesAReplacement beyond the stages in the contract of all providers.
 func TestWhatProvesAReplacement(t *testing.T) {
 	fresh := func(w *world) { w.later(); w.gone(); w.claim("twin", "twin", nil) }
 	for name, c := range map[string]struct {
 		change func(*world)
-		lacks  string // empty: nothing
+		lacks  string // empty: nothing is lacking
 		gone   bool
 	}{
 		"nothing was done": {func(*world) {}, "the old NodeClaim %one is still there: nobody deletes it; the old Node %one is still there", false},
@@ -70,7 +70,8 @@ func TestWhatProvesAReplacement(t *testing.T) {
 	}
 }
 
-// TestWhatProvesThatNoneIsNeeded: the NodeClaim and the Node are gone, and no pod may need another one.
+// TestWhatProvesThatNoneIsNeeded: the NodeClaim and the Node are gone, and no pod may need another
+// machine.
 func TestWhatProvesThatNoneIsNeeded(t *testing.T) {
 	unschedulable := func(w *world, status m) {
 		w.patch("Pod", "busy", m{"status": status}, "status")
@@ -79,7 +80,7 @@ func TestWhatProvesThatNoneIsNeeded(t *testing.T) {
 		pool   m
 		now    func() time.Time
 		change func(*world)
-		lacks  string // empty: nothing, so none is needed
+		lacks  string // empty: nothing is lacking, so no new machine is needed
 	}{
 		"nothing waits": {change: func(*world) {}},
 		"a pod fits on no node": {
@@ -149,7 +150,7 @@ func TestWhatProvesThatNoneIsNeeded(t *testing.T) {
 	}
 }
 
-// TestManyPodsAreOneShortSentence.
+// TestManyPodsAreOneShortSentence: many waiting pods make one short sentence.
 func TestManyPodsAreOneShortSentence(t *testing.T) {
 	w := newWorld(t)
 	r := w.replacer(nil)
@@ -189,7 +190,7 @@ func TestPodsThatCannotBeReadProveNothing(t *testing.T) {
 	}
 }
 
-// TestSinceWhenAPodMayBeDisplaced: since the earliest sign of the fault, and some time before it.
+// TestSinceWhenAPodMayBeDisplaced: since some time before the earliest sign of the fault.
 func TestSinceWhenAPodMayBeDisplaced(t *testing.T) {
 	c := &Client{now: func() time.Time { return monday }}
 	record := remediations.Record{

@@ -12,18 +12,18 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// leaderValue is what Drydock writes into the leader's key, whose mere presence counts for Kilo: by it a put-back knows
-// its own.
+// leaderValue is the value that Drydock writes into the leader's key. Kilo only checks that the key
+// exists; a put-back recognises Drydock's keys by the value.
 const leaderValue = "drydock"
 
-// edit is the change of one node's leader's key, from what it is to what it shall be; nil: no key.
+// edit is the change of one node's leader's key from its present value to a new one; nil: no key.
 type edit struct {
 	node     string
 	from, to *string
 }
 
-// plan are the edits by which the leader's place falls on the node to, in order: at no point between them is there
-// anybody who leads but the two. An error says why there are none.
+// plan returns the edits that make the node to the leader, in order. At every point between them
+// one of the two nodes leads. An error says why there are no such edits.
 func plan(members []member, from, to string) ([]edit, error) {
 	all := nodes(members)
 	c, ok := election.Move(all, from, to)
@@ -40,7 +40,8 @@ func plan(members []member, from, to string) ([]edit, error) {
 	return edits, foresee(all, edits, from, to)
 }
 
-// foresee says whether it goes as planned: after each edit the one or the other leads, and in the end the successor.
+// foresee returns an error unless one of the two leads after each edit, and the successor in the
+// end.
 func foresee(members []election.Node, edits []edit, from, to string) error {
 	after := slices.Clone(members)
 	leaders := election.Possible(after)
@@ -83,9 +84,10 @@ func special(n election.Node) string {
 	return ""
 }
 
-// unreachable says why the node's endpoint cannot be trusted to be reached by the other locations; empty: it can. A key
-// lifts a private endpoint over all public ones, which is why this must be asked: only one of the very kind that the
-// leader has, and that the others reach, is taken.
+// unreachable returns why the node's endpoint cannot be trusted to be reachable from the other
+// locations; empty: it can. The leader's key lifts a private endpoint over all public ones, so this
+// check is needed. Only an endpoint of the same kind as the leader's, which the other locations
+// reach, is accepted.
 func unreachable(leader, n election.Node) string {
 	switch not := special(n); {
 	case not != "" && not != special(leader):
@@ -102,8 +104,9 @@ func unreachable(leader, n election.Node) string {
 	return ""
 }
 
-// candidates ranks who could lead the location instead, the best few of them, and says of the others why they could not.
-// blind says that of one of them nothing is known but that there is no word of it.
+// candidates ranks the nodes that could lead the location instead, keeps the best few, and returns
+// for each other node why it could not. blind: for one of them the only objection is that there is
+// no result about it.
 func candidates(location string, members []member, leader string, w words) (moves []remediations.Move, refused map[string]string, blind bool) {
 	type ranked struct {
 		member
@@ -164,7 +167,7 @@ func moveOf(location, from, to string, edits []edit) remediations.Move {
 	return m
 }
 
-// nobody says that there is no candidate, and why not.
+// nobody returns the sentence that there is no candidate, and why.
 func nobody(location string, refused map[string]string) string {
 	var of []string
 	for _, name := range slices.Sorted(maps.Keys(refused)) {

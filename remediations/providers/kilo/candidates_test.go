@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// TestWhoIsUnfitIsRefusedAndSaysWhy: by what Kubernetes, Drydock and people say of the node, and by Kilo.
+// TestWhoIsUnfitIsRefusedAndSaysWhy: because of the node's state in Kubernetes, Drydock and Kilo,
+// or because of people.
 func TestWhoIsUnfitIsRefusedAndSaysWhy(t *testing.T) {
 	alert := func(status, about string) func(*corev1.Node) {
 		a := remediations.Alert{V: 1, Name: "MeshForwardingFault", Policy: "p", Status: status, StartsAt: noon, ReceivedAt: noon, Labels: map[string]string{"instance": about}, Fingerprint: "9f2c0e5b6d1a4c33"}
@@ -73,7 +74,7 @@ func TestWhoIsUnfitIsRefusedAndSaysWhy(t *testing.T) {
 			require.Equal(t, []string{"east-2", "east-3"}, successors(saw))
 			require.Contains(t, saw.Refused["east-1"], c.want)
 
-			// Nor is it moved to where a look was before.
+			// It is not moved either to a node that was different at the look.
 			was := "true"
 			outcome, err := s.Move(t.Context(), remediations.Move{Location: "east", From: "east-0", To: "east-1", Before: map[string]*string{"east-0": &was, "east-1": nil}}, func() error {
 				require.Fail(t, "nobody needs to be asked")
@@ -97,8 +98,8 @@ func TestAControlPlaneNodeLeadsOnlyWhereThatIsAllowed(t *testing.T) {
 	require.Equal(t, []string{"east-1", "east-2", "east-3"}, successors(s.Look(t.Context(), "east")))
 }
 
-// TestASuccessorIsReachedAsTheLeaderIs: the key lifts a private endpoint over every public one, and Kilo does not ask
-// whether anybody reaches it.
+// TestASuccessorIsReachedAsTheLeaderIs: the key lifts a private endpoint over every public one, and
+// Kilo does not check whether any node reaches it.
 func TestASuccessorIsReachedAsTheLeaderIs(t *testing.T) {
 	const private, public, host, carrier = "10.0.0.9:51820", "203.0.113.9:51820", "vpn.example.com:51820", "100.64.12.7:51820"
 	for name, c := range map[string]struct {
@@ -143,7 +144,7 @@ func TestASuccessorIsReachedAsTheLeaderIs(t *testing.T) {
 			require.NotContains(t, successors(saw), "east-1")
 			require.Contains(t, saw.Refused["east-1"], c.want)
 
-			// Nor is it moved to where its endpoint was another one at the look.
+			// It is not moved either if its endpoint was different at the look.
 			was := "true"
 			outcome, err := s.Move(t.Context(), remediations.Move{Location: "east", From: "east-0", To: "east-1", Before: map[string]*string{"east-0": &was, "east-1": nil}}, func() error { return nil })
 			require.Equal(t, remediations.CallRefused, outcome)
@@ -164,7 +165,7 @@ func TestTheBestCandidateIsPublicThenTiedToMostSiblingsThenFirstByName(t *testin
 	require.Equal(t, []string{"east-3", "east-1", "east-2"}, successors(s.Look(t.Context(), "east")))
 }
 
-// TestEveryKeyThatWouldOutrankTheSuccessorIsOnRecord.
+// TestEveryKeyThatWouldOutrankTheSuccessorIsOnRecord: the move's Before has all of them.
 func TestEveryKeyThatWouldOutrankTheSuccessorIsOnRecord(t *testing.T) {
 	s := dark(t, nil, east(func(name string, n *corev1.Node) {
 		if name == "east-1" {
@@ -177,8 +178,9 @@ func TestEveryKeyThatWouldOutrankTheSuccessorIsOnRecord(t *testing.T) {
 	require.Equal(t, map[string]*string{"east-0": &was, "east-1": &reserve, "east-2": nil}, saw.Candidates[1].Before)
 }
 
-// TestOfThreeTheLastOneFollowsASuccessorThatWasBadAsWell: east-0 led first and is under repair, east-1 leads and relays
-// nothing. Of them nobody knows whether they are well; that east-2 reached east-1 is proof that it is itself.
+// TestOfThreeTheLastOneFollowsASuccessorThatWasBadAsWell: east-0 led first and is under repair,
+// east-1 leads and relays nothing. Whether they are healthy is unknown; that east-2 reached east-1
+// proves that east-2 is.
 func TestOfThreeTheLastOneFollowsASuccessorThatWasBadAsWell(t *testing.T) {
 	was := "true"
 	for name, c := range map[string]struct {
@@ -221,7 +223,8 @@ func TestOfThreeTheLastOneFollowsASuccessorThatWasBadAsWell(t *testing.T) {
 	}
 }
 
-// TestWhoWasTriedBeforeSaysNothingAgainstWhoIsTriedNext: of four nodes east-1 led second, and nothing on it says so.
+// TestWhoWasTriedBeforeSaysNothingAgainstWhoIsTriedNext: of four nodes east-1 led second, and
+// nothing on it shows that.
 func TestWhoWasTriedBeforeSaysNothingAgainstWhoIsTriedNext(t *testing.T) {
 	was, ours := "true", leaderValue
 	nodes := east(func(name string, n *corev1.Node) {
@@ -243,7 +246,7 @@ func TestWhoWasTriedBeforeSaysNothingAgainstWhoIsTriedNext(t *testing.T) {
 	require.Contains(t, saw.Refused["east-1"], "does not reach")
 }
 
-// recordOf is a leader's repair as it is on record after these moves.
+// recordOf is the record of a leader's repair after these moves.
 func recordOf(phase remediations.Phase, moves ...remediations.Move) string {
 	r := remediations.Record{
 		V: 1, ID: "n7q4k2", Policy: "mesh-leader-degraded", Cause: remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}, Location: "east", Phase: phase,

@@ -14,7 +14,7 @@ import (
 	scenes "drydock.dev/drydock/remediations/testing/scene"
 )
 
-// moved are the records of a repair whose last move was made, and has cured nothing by its deadline.
+// moved are the records of a repair whose last move was made and did not help by its deadline.
 const (
 	movedOnce = `
 leader: {v: 1, id: r1, policy: mesh-leader-degraded, cause: {alert: 8b2d1f0c3a4e5d67}, location: eu, phase: Verifying, step: {index: 0, name: promote-leader, attempt: 1},
@@ -28,7 +28,8 @@ policy: {plan: ["promote-leader 1"]}
 `
 )
 
-// TestAHoldAfterAMoveIsHeldAndPutsNothingBackWithoutData: the decision is about what a look itself says.
+// TestAHoldAfterAMoveIsHeldAndPutsNothingBackWithoutData: the decision uses the result of a real
+// look.
 func TestAHoldAfterAMoveIsHeldAndPutsNothingBackWithoutData(t *testing.T) {
 	joined := onNode("n9", "")
 	malformed := with(election.EndpointKey, "nonsense")

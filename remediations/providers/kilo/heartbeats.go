@@ -11,18 +11,20 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// alive keeps of the candidates those whose kubelets still renew their leases. A location whose members have all lost
-// their power looks like one whose leader relays nothing, and for most of a minute Kubernetes calls them Ready and Kilo
-// counts them; a kubelet renews each quarter of its lease's time, so by half of it two renewals are missing, which is
-// before the alert can fire. What a candidate's own agent said cannot show it, since of a dark location nobody hears any.
-// blind says that nobody knows of their leases.
+// alive keeps the candidates whose kubelets still renew their leases. A location whose members have
+// all lost power looks like a location whose leader relays nothing. For most of a minute Kubernetes
+// calls such members Ready and Kilo counts them. A kubelet renews its lease four times within the
+// lease's duration, so after half of it two renewals are missing, which is before the alert can
+// fire. The candidates' own probe results cannot show this, because a dark location reports none.
+// blind: their leases could not be read.
 func (m *Mesh) alive(ctx context.Context, moves []remediations.Move, refused map[string]string) (kept []remediations.Move, blind bool) {
 	if len(moves) == 0 {
 		return nil, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	// Out of the API server's own cache, as where Drydock counts them all: one call, however many are asked about.
+	// From the API server's own cache, as in Drydock's count of all leases: one call for any number
+	// of candidates.
 	all, err := m.options.Leases.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		for _, move := range moves {
@@ -52,8 +54,8 @@ func (m *Mesh) alive(ctx context.Context, moves []remediations.Move, refused map
 	return kept, false
 }
 
-// overdue says why a lease of that age is no sign of life; empty: it is one. A clock that is ahead by more than a minute
-// makes it none.
+// overdue returns why a lease of that age is not a sign of life; empty: it is one. A clock that is
+// ahead by more than a minute makes the lease useless.
 func overdue(age, duration time.Duration) string {
 	switch {
 	case age >= duration/2:

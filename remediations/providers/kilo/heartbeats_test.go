@@ -13,8 +13,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// TestASuccessorsKubeletStillRenewsItsLease: a location without power, of which Kubernetes still says that its members are
-// Ready, and Kilo that it counts them.
+// TestASuccessorsKubeletStillRenewsItsLease: a location has no power, but Kubernetes still reports
+// its members as Ready, and Kilo still counts them.
 func TestASuccessorsKubeletStillRenewsItsLease(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*coordinationv1.Lease)
@@ -64,7 +64,8 @@ func TestASuccessorsKubeletStillRenewsItsLease(t *testing.T) {
 	}
 }
 
-// TestLeasesThatCannotBeReadAreNoData, which proposes nobody, and takes nothing from the proof of a move.
+// TestLeasesThatCannotBeReadAreNoData: then no node is proposed, and the proof of a move is
+// unchanged.
 func TestLeasesThatCannotBeReadAreNoData(t *testing.T) {
 	s := dark(t, nil, east()...)
 	s.client.PrependReactor("list", "leases", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("forbidden") })

@@ -7,12 +7,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// granularity is the only one of Kilo's in which a location has a leader that another node can be made.
+// granularity is the only granularity of Kilo with a leader for each location that can be moved to
+// another node.
 const granularity = "location"
 
-// held says why no leader of the location is to be moved, whoever would succeed; empty: nothing keeps it. What it finds
-// is for a person to put right, so it names the node and the key. misconfigured: it is what the nodes' keys say, and not only
-// that there is nobody else.
+// held returns why the leader of the location must not be moved, whatever node would succeed;
+// empty: nothing forbids it. A person must correct the reason, so it names the node and the key.
+// misconfigured: the nodes' keys are the reason, and not only that there is no other node.
 func (v view) held(location, topologyLabel string) (why string, misconfigured bool) {
 	for _, rule := range []func(view, string, string) string{granularities, placeless, unreadable} {
 		if why := rule(v, location, topologyLabel); why != "" {
@@ -22,7 +23,7 @@ func (v view) held(location, topologyLabel string) (why string, misconfigured bo
 	return alone(v, location), false
 }
 
-// granularities are the whole mesh's: where its agents do not agree, they do not see the same leaders.
+// granularities concern the whole mesh: if its agents disagree, they do not see the same leaders.
 func granularities(v view, _, _ string) string {
 	first := map[string]string{}
 	var all []string
@@ -49,7 +50,7 @@ func granularities(v view, _, _ string) string {
 	return fmt.Sprintf("%s of node %s is %q: leaders are moved only where it is %s", election.GranularityKey, first[all[i]], clip(all[i]), granularity)
 }
 
-// placeless nodes are a location of their own without a name, of which nobody can say whether it is meant.
+// placeless nodes form a location without a name; whether that is intended is unknown.
 func placeless(v view, _, topologyLabel string) string {
 	for _, k := range v {
 		if k.notReady == "" && k.Location == "" {
@@ -59,7 +60,8 @@ func placeless(v view, _, topologyLabel string) string {
 	return ""
 }
 
-// unreadable are annotations in the location: what they were meant to be could change who leads.
+// unreadable finds annotations in the location that cannot be read: their intended value could
+// change the leader.
 func unreadable(v view, location, _ string) string {
 	members, others := v.of(location)
 	for _, k := range slices.Concat(members, others) {
@@ -86,7 +88,7 @@ func alone(v view, location string) string {
 	return why
 }
 
-// absent says why the node is none of the members of the location that it is said to be in.
+// absent returns why the node does not count as a member of its declared location.
 func (k member) absent() string {
 	if k.notReady != "" {
 		return k.notReady

@@ -18,7 +18,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// TestWhatProvesWhoDrydockIsStandsInNoSentence: Prometheus, or a proxy before it, may quote the request.
+// TestWhatProvesWhoDrydockIsStandsInNoSentence: Prometheus, or a proxy in front of it, may quote
+// the request with its credentials.
 func TestWhatProvesWhoDrydockIsStandsInNoSentence(t *testing.T) {
 	const token, password = "the-bearer-token-of-drydock", "the/password+of-drydock"
 	quoted := func(format string) http.HandlerFunc {
@@ -55,7 +56,7 @@ func TestWhatProvesWhoDrydockIsStandsInNoSentence(t *testing.T) {
 	}
 }
 
-// TestATokenEndpointThatQuotesTheSecretIsNotQuoted.
+// TestATokenEndpointThatQuotesTheSecretIsNotQuoted: no error shows the secret.
 func TestATokenEndpointThatQuotesTheSecretIsNotQuoted(t *testing.T) {
 	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -71,8 +72,8 @@ func TestATokenEndpointThatQuotesTheSecretIsNotQuoted(t *testing.T) {
 	require.Less(t, len(said), 1000)
 }
 
-// TestAnAnswerTakesNoMoreMemoryThanIsPromised: what stays of it is measured when reading has ended. It is not parallel: the heap is the
-// whole program's.
+// TestAnAnswerTakesNoMoreMemoryThanIsPromised: the memory that an answer keeps is measured after it
+// was read. The test is not parallel: the heap is the whole program's.
 func TestAnAnswerTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 	const promised, n = 64 << 20, 240
 	var v view

@@ -10,7 +10,8 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/location"
 )
 
-// Leads says which node leads the location by what the cache knows; empty: none, or it cannot be said.
+// Leads returns the node that leads the location according to the cache; empty: none, or it is
+// unknown.
 func (m *Mesh) Leads(location string) (node string) {
 	all, err := m.options.Nodes(context.Background())
 	if err != nil {
@@ -25,8 +26,8 @@ func (m *Mesh) Leads(location string) (node string) {
 	return m.leader(location, candidates)
 }
 
-// LeadsAll is Leads for many locations, by what the cache knows now. It goes over the fleet once: alerts can name any
-// number of locations, and most of those do not exist.
+// LeadsAll is Leads for many locations, from one state of the cache. It reads the fleet once:
+// alerts can name any number of locations, and most of those do not exist.
 func (m *Mesh) LeadsAll() func(location string) (node string) {
 	all, err := m.options.Nodes(context.Background())
 	if err != nil {
@@ -42,7 +43,7 @@ func (m *Mesh) LeadsAll() func(location string) (node string) {
 	return func(location string) string { return m.leader(location, candidates[location]) }
 }
 
-// leader is the one of the location among the candidates.
+// leader returns the leader of the location among the candidates.
 func (m *Mesh) leader(location string, candidates []*corev1.Node) string {
 	read := make([]election.Node, 0, len(candidates))
 	for _, n := range candidates {
@@ -52,8 +53,8 @@ func (m *Mesh) leader(location string, candidates []*corev1.Node) string {
 	return node
 }
 
-// Look looks at the location live: at all Nodes, and at what Prometheus has of the agents' words. It does not fail: what
-// it could not find out is in the answer. It changes nothing.
+// Look observes the location live: all Nodes, and the agents' results in Prometheus. It does not
+// fail: the answer says what is unknown. It changes nothing.
 func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 	s := kind.Observation{At: m.options.Now()}
 	leave, err := m.enter(ctx)
@@ -69,7 +70,7 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 		return s
 	}
 	members, others := v.of(location)
-	// A hold is for a person to end, whatever else is or is not known.
+	// Only a person can end a hold, so it is reported whatever else is known or unknown.
 	s.Held, s.Misconfigured = v.held(location, m.options.TopologyLabel)
 	var certain bool
 	if s.Leader, certain = election.Foresee(nodes(members)); s.Leader == "" {
@@ -99,14 +100,15 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 	for _, k := range others {
 		s.Refused[k.Name] = k.absent()
 	}
-	// Where the members are reached nobody else needs to lead, and what is not known of others is no matter.
+	// If the members are reached, no other node needs to lead, so it does not matter what is
+	// unknown about the others.
 	if len(s.Candidates) == 0 && (unheard || unread) && !s.Reached {
 		s.Unknown = nobody(location, s.Refused)
 	}
 	return s
 }
 
-// unknown keeps the hold where there is one: it is certain, and a person can end it.
+// unknown keeps an existing hold: it is certain, and a person can end it.
 func unknown(s kind.Observation, why string) kind.Observation {
 	if s.Held == "" {
 		s.Unknown = why
@@ -116,7 +118,8 @@ func unknown(s kind.Observation, why string) kind.Observation {
 	return s
 }
 
-// settled says that Kilo's agents have followed: the leader has an address in the mesh, and no other node of the location.
+// settled reports that Kilo's agents have followed: the leader has an address in the mesh, and no
+// other node of the location has one.
 func settled(members []member, leader string) bool {
 	for _, k := range members {
 		if k.WireGuard != (k.Name == leader) {

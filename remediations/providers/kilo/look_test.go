@@ -31,7 +31,7 @@ func successors(s kind.Observation) []string {
 	return out
 }
 
-// dark is the fault: the leader forwards nothing, and its members are well among themselves.
+// dark is the fault: the leader forwards nothing, and its members reach each other.
 func dark(t *testing.T, change func(*Options), nodes ...*corev1.Node) *scene {
 	s := newScene(t, change, append(nodes, onNode("west-0", "west"))...)
 	s.everybodyReaches(easterners, "east-0")
@@ -40,7 +40,8 @@ func dark(t *testing.T, change func(*Options), nodes ...*corev1.Node) *scene {
 	return s
 }
 
-// TestManyLocationsCostOneReadOfTheCache: alerts can name any number of locations, and each poll asks about all of them.
+// TestManyLocationsCostOneReadOfTheCache: alerts can name any number of locations, and each poll
+// needs all of them.
 func TestManyLocationsCostOneReadOfTheCache(t *testing.T) {
 	all := append(east(), onNode("west-0", "west"))
 	reads := 0
@@ -120,7 +121,8 @@ func TestSettledIsOneAddressAndTheLeadersOwn(t *testing.T) {
 	}
 }
 
-// TestBadInputIsAHoldThatNamesIt, and no node is proposed. The leader is seen all the same, for the hold is told on it.
+// TestBadInputIsAHoldThatNamesIt, and no node is proposed. The leader is observed all the same,
+// because it carries the hold.
 func TestBadInputIsAHoldThatNamesIt(t *testing.T) {
 	on := func(which string, change func(*corev1.Node)) func(string, *corev1.Node) {
 		return func(name string, n *corev1.Node) {
@@ -178,7 +180,8 @@ func TestBadInputIsAHoldThatNamesIt(t *testing.T) {
 
 func nil2(string, *corev1.Node) {}
 
-// TestWhatIsNotInTheMeshSaysNothingOfIt: a node that Kilo does not count, and an annotation in another location.
+// TestWhatIsNotInTheMeshSaysNothingOfIt: a node that Kilo does not count, and an annotation in
+// another location.
 func TestWhatIsNotInTheMeshSaysNothingOfIt(t *testing.T) {
 	gone := with(election.LastSeenKey, "1000")
 	s := dark(t, nil, append(east(),
@@ -219,13 +222,13 @@ func TestNoDataIsUnknownAndProposesNobody(t *testing.T) {
 	require.Empty(t, saw.Candidates)
 
 	s = dark(t, nil, east()...)
-	s.local = nil // the members were never heard
+	s.local = nil // the members' results never arrived
 	saw = s.Look(t.Context(), "east")
 	require.Contains(t, saw.Unknown, "east-1: its agent reached no other member than the leader")
 	require.Empty(t, saw.Candidates)
 
 	s = dark(t, nil, east()...)
-	s.cross = nil // who is to be reached is seen, and nobody who would reach
+	s.cross = nil // the target is known, and no other location has results about it
 	saw = s.Look(t.Context(), "east")
 	require.False(t, saw.Reached)
 	require.Contains(t, saw.Unknown, "no other location has said in the last 45s", "so the alert alone moves nobody")
@@ -288,13 +291,13 @@ func TestAllNodesAreReadOneLookAtATime(t *testing.T) {
 	require.Equal(t, 1, reads.Most())
 }
 
-// TestNothingIsPutBackOutsideTheLocation: a move on record that names any node of another location writes nothing at all; with
-// members alone it is put back.
+// TestNothingIsPutBackOutsideTheLocation: if a recorded move names any node of another location,
+// nothing at all is written; with members alone the move is put back.
 func TestNothingIsPutBackOutsideTheLocation(t *testing.T) {
 	evil, forth := "evil", leaderValue
 	for name, c := range map[string]struct {
 		move remediations.Move
-		want string // what west-0 or east-1 then has, empty: nothing was written
+		want string // the value on west-0 or east-1 after that; empty: nothing was written
 	}{
 		"a key of another location":      {move: remediations.Move{Location: "east", From: "east-0", To: "east-2", Before: map[string]*string{"east-1": &evil, "west-0": &evil}}},
 		"from another location":          {move: remediations.Move{Location: "east", From: "west-0", To: "east-2", Before: map[string]*string{"east-1": &evil}}},

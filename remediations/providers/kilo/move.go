@@ -18,15 +18,17 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// CallTimeout bounds a look or a move where one answer of Prometheus is waited for that long: the list of all Nodes, and then
-// two addresses of Prometheus and the leases, or the keys of two nodes. Most moves change no more keys; those of one that does
-// are written while the intent is young.
+// CallTimeout bounds a look or a move if one answer of Prometheus may take that long. It covers the
+// list of all Nodes, and then either two addresses of Prometheus and the leases, or the keys of two
+// nodes. Most moves change no more keys; the further keys of a larger move are written while the
+// intent is young.
 func CallTimeout(prometheus time.Duration) time.Duration {
 	return listTimeout + 2*max(apiTimeout, prometheus) + apiTimeout
 }
 
-// Move makes the change if the location still is as the move says, asking mayStill at the very last moment before each key
-// is written. The outcome is never empty; the error says why it is not accepted, and what was done of it.
+// Move makes the change if the location still is as the move describes it. It calls mayStill
+// immediately before it writes each key. The outcome is never empty; the error says why it is not
+// accepted, and what was changed.
 func (m *Mesh) Move(ctx context.Context, move remediations.Move, mayStill func() error) (remediations.CallOutcome, error) {
 	refuse := func(err error) (remediations.CallOutcome, error) {
 		return remediations.CallRefused, fmt.Errorf("moving the leader's place of location %q from %s to %s: nothing was changed: %w", clip(move.Location), move.From, move.To, err)
@@ -48,8 +50,9 @@ func (m *Mesh) Move(ctx context.Context, move remediations.Move, mayStill func()
 	for i, e := range edits {
 		first := i == 0
 		written, err := m.write(ctx, members, e, func(k member) error {
-			// Asked before each key, and again where somebody else wrote on the node in between: this process may have slept since
-			// the last one, and another may have put it back.
+			// Checked before each key, and again if another writer changed the node in between:
+			// this process may have slept since the last key, and another process may have put it
+			// back.
 			if err := mayStill(); err != nil {
 				return err
 			}
@@ -71,7 +74,7 @@ func (m *Mesh) Move(ctx context.Context, move remediations.Move, mayStill func()
 	return remediations.CallAccepted, nil
 }
 
-// still says how the move is made, if the location still is as it was when it was decided.
+// still returns the edits for the move, if the location still is as it was at the decision.
 func (v view) still(move remediations.Move, topologyLabel string) ([]member, []edit, error) {
 	if why, _ := v.held(move.Location, topologyLabel); why != "" {
 		return nil, nil, errors.New(why)
@@ -101,7 +104,8 @@ func (v view) still(move remediations.Move, topologyLabel string) ([]member, []e
 	return members, edits, nil
 }
 
-// stillThere says whether the node, read again, lets the rest of the edits go on as planned.
+// stillThere returns an error if the node, read again, no longer allows the rest of the edits as
+// planned.
 func stillThere(members []member, k member, rest []edit, move remediations.Move) error {
 	if k.Location != move.Location {
 		return fmt.Errorf("node %s is not in the location any more", k.Name)
@@ -121,9 +125,10 @@ func stillThere(members []member, k member, rest []edit, move remediations.Move)
 	return foresee(now, rest, move.From, move.To)
 }
 
-// PutBack restores what the move recorded in Before, where it still is as Move left it: the old leader's key first, the
-// successor's last. It may be repeated, and does nothing then. Every node that the move names and that still exists must be of
-// the location, or nothing is written.
+// PutBack restores the keys that the move recorded in Before, where they still are as Move left
+// them: the old leader's key first, the successor's last. It may be repeated, and then does
+// nothing. If any node that the move names and that still exists is outside the location, PutBack
+// writes nothing.
 func (m *Mesh) PutBack(ctx context.Context, move remediations.Move) error {
 	leave, err := m.enter(ctx)
 	if err != nil {
@@ -145,7 +150,7 @@ func (m *Mesh) PutBack(ctx context.Context, move remediations.Move) error {
 	for _, e := range back(move) {
 		k := find(members, e.node)
 		if k == nil || !same(k.key, e.from) {
-			continue // it is gone, or not ours any more, or was put back before
+			continue // it is gone, or not Drydock's any more, or was put back before
 		}
 		written, err := m.write(ctx, members, e, func(k member) error { return k.belongs(move.Location) })
 		switch {
@@ -159,7 +164,8 @@ func (m *Mesh) PutBack(ctx context.Context, move remediations.Move) error {
 	return nil
 }
 
-// belongs says why the node is none of the location, whether Kilo counts it now or not; nil: it is one.
+// belongs returns why the node is outside the location, whether Kilo counts it now or not; nil: it
+// belongs to it.
 func (k *member) belongs(location string) error {
 	if k.Location != location && k.declared != location {
 		return fmt.Errorf("node %s is not in the location, so nothing is written there", k.Name)
@@ -171,7 +177,8 @@ func (m *Mesh) notPutBack(move remediations.Move, err error) error {
 	return fmt.Errorf("putting back the leader's place of location %q from %s to %s: %w", clip(move.Location), move.To, move.From, err)
 }
 
-// back are the edits that undo the move, in the order in which at no point anybody leads but the two.
+// back returns the edits that undo the move. Their order keeps the lead with one of the two nodes
+// at every point.
 func back(move remediations.Move) []edit {
 	names := slices.Sorted(maps.Keys(move.Before))
 	rank := func(name string) int {
@@ -204,14 +211,14 @@ func same(a, b *string) bool {
 }
 
 var (
-	// errOthers: the key is not as it was any more.
+	// errOthers: the key is no longer as it was.
 	errOthers = errors.New("the key was changed by another writer")
-	// errDoubt: the change may have been made.
+	// errDoubt: it is unknown whether the change was made.
 	errDoubt = errors.New("whether the change was made is unknown")
 )
 
-// write makes one edit, on the Node as it was read: it asks mayStill of the Node right before, and again of what it reads
-// where somebody else wrote on it in between.
+// write makes one edit, on the Node as it was read. It calls mayStill with the Node right before,
+// and again with the Node that it reads after another writer changed it.
 func (m *Mesh) write(ctx context.Context, members []member, e edit, mayStill func(member) error) (member, error) {
 	k := *find(members, e.node)
 	for range patchTries {
@@ -219,7 +226,7 @@ func (m *Mesh) write(ctx context.Context, members []member, e edit, mayStill fun
 		case k.uid != find(members, e.node).uid:
 			return member{}, fmt.Errorf("node %s is another one by that name now", e.node)
 		case same(k.key, e.to):
-			return k, nil // an answer was lost, and the change was not
+			return k, nil // an answer was lost, and the change was made
 		case !same(k.key, e.from):
 			return member{}, fmt.Errorf("%s of node %s: %w", election.LeaderKey, e.node, errOthers)
 		}
@@ -265,7 +272,7 @@ func (m *Mesh) patch(ctx context.Context, k member, e edit) (member, error) {
 	return member{}, fmt.Errorf("writing %s: %w: %w", e, errDoubt, err)
 }
 
-// refusedByServer says that the API server answered, and that it did nothing.
+// refusedByServer reports that the API server answered, and that it did nothing.
 func refusedByServer(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -20,7 +20,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// NodeAPI and LeaseAPI are what is asked of the API server. A clientset has them.
+// NodeAPI and LeaseAPI are what this package calls of the API server. A clientset has them.
 type (
 	NodeAPI interface {
 		List(ctx context.Context, o metav1.ListOptions) (*corev1.NodeList, error)
@@ -35,18 +35,19 @@ type (
 // DefaultJob is that of the chart's PodMonitor, and of a job that is called as the agent is.
 const DefaultJob = "drydock-agent|.+[-/]drydock-agent"
 
-// Options say which cluster it is, whom to ask about probes, and what may be chosen.
+// Options names the cluster, the Prometheus servers with the probe results, and the nodes that may
+// be chosen.
 type Options struct {
-	// API is where Nodes are listed, read and patched, Leases where the kubelets' leases are listed.
+	// API lists, reads and patches Nodes; Leases lists the kubelets' leases.
 	API    NodeAPI
 	Leases LeaseAPI
-	// Nodes are those of a cache, for Leads alone. Trimmed ones will do if they keep their labels, pod CIDR and Kilo's
-	// annotations. They are only read.
+	// Nodes returns the Nodes of a cache, for Leads alone. Trimmed Nodes are enough if they keep
+	// their labels, pod CIDR and Kilo's annotations. They are only read.
 	Nodes func(ctx context.Context) ([]*corev1.Node, error)
 	// TopologyLabel names a node's location, as kg's flag of that name does. Empty: election.DefaultTopologyLabel.
 	TopologyLabel string
-	// Prometheus are the URLs of those that scrape the agents. Every address of a name is asked in turn, until one answers
-	// with data. At least one.
+	// Prometheus are the URLs of the servers that scrape the agents. Every address of a name is
+	// queried in turn, until one answers with data. At least one.
 	Prometheus []string
 	// Job is a regular expression, as PromQL has it, for the scrape jobs of the agents. Empty: DefaultJob.
 	Job string
@@ -55,20 +56,21 @@ type Options struct {
 	HTTPConfig promconfig.HTTPClientConfig
 	// Timeout bounds one address: both its answers. Default 10 s.
 	Timeout time.Duration
-	// MaxAge is how old the last word of a member about its siblings may be. Default 7 min: where Prometheus is elsewhere, that
-	// of the second candidate is of before the fault, and the first one was waited for meanwhile.
+	// MaxAge is how old the last result of a member about its siblings may be. Default 7 min: if
+	// Prometheus is in another location, the result of the second candidate is from before the
+	// fault, and the wait for the first candidate comes on top.
 	MaxAge time.Duration
 	// AllowControlPlane lets control-plane nodes be chosen.
 	AllowControlPlane bool
 	// Pairs allows the only member of a location of two nodes to become the leader.
 	Pairs bool
-	// HoldWhen are the marks by which others say that a node is not to be used; nil: the shipped ones.
+	// HoldWhen are the marks of other systems that keep a node from use; nil: the shipped ones.
 	HoldWhen marks.List
-	// Registry has the remediations beside the shipped ones that records on Nodes may name.
+	// Registry has the remediations that records on Nodes may name, besides the shipped ones.
 	Registry remediations.Registry
 	// Resolver gives the addresses of a host name. Nil: net.DefaultResolver. Tests give names addresses with it.
 	Resolver func(ctx context.Context, host string) ([]string, error)
-	// Now is the clock by which a node's agent was last seen.
+	// Now is the clock for the age of the last sign of a node's agent.
 	Now func() time.Time
 }
 
@@ -76,15 +78,15 @@ type Options struct {
 type Mesh struct {
 	options   Options
 	endpoints []*replicas.Endpoint
-	// page is how many Nodes one answer of the API server holds; pageSize, but for tests.
+	// page is how many Nodes one answer of the API server holds; pageSize, except in tests.
 	page int64
-	// one is held by whoever reads all Nodes live, which one at a time is enough of.
+	// one is held by the reader of all Nodes: one live read at a time is enough.
 	one chan struct{}
-	// last is the Prometheus that answered last; whoever holds one may touch it.
+	// last is the Prometheus that answered last; only the holder of one may touch it.
 	last string
 }
 
-// New makes a Mesh. It asks nobody yet: an error is a fault of the options.
+// New makes a Mesh. It makes no request yet: an error is a fault of the options.
 func New(o Options) (*Mesh, error) {
 	if o.API == nil || o.Leases == nil || o.Nodes == nil || o.Now == nil {
 		return nil, errors.New("making the Kilo provider: the API server's client, the cache of Nodes or the clock is missing")

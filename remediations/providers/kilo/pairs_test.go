@@ -31,8 +31,8 @@ policy: {plan: ["promote-leader 1"]}
 `
 )
 
-// TestALocationOfTwo: whether the member may lead instead, and what is proven after the move. n1 leads first, n2 is the
-// member, and after the move the other way round.
+// TestALocationOfTwo: whether the member may lead instead, and what is proven after the move. n1
+// leads first and n2 is the member; after the move the roles are exchanged.
 func TestALocationOfTwo(t *testing.T) {
 	for name, c := range map[string]struct {
 		pairs  bool
@@ -42,7 +42,7 @@ func TestALocationOfTwo(t *testing.T) {
 		local map[string]string
 		cross map[string]string
 		verb  lifecycle.Verb
-		// reason of a hold, and what it says.
+		// reason of a hold, and its text.
 		reason remediations.Reason
 		says   string
 	}{

@@ -14,8 +14,9 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// TestAtNoPointOfAMoveOrOfItsUndoingDoesAThirdNodeLead, nor nobody: after every single edit Kilo's rule gives the old
-// leader or the successor, whatever the names among the endpoints resolve to, and the undoing ends where the move began.
+// TestAtNoPointOfAMoveOrOfItsUndoingDoesAThirdNodeLead: after every single edit Kilo's rule gives
+// the old leader or the successor, however the names among the endpoints resolve. The undoing ends
+// where the move began.
 func TestAtNoPointOfAMoveOrOfItsUndoingDoesAThirdNodeLead(t *testing.T) {
 	moved := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -45,14 +46,16 @@ func TestAtNoPointOfAMoveOrOfItsUndoingDoesAThirdNodeLead(t *testing.T) {
 		require.Equal(t, members, again, "all is as it was")
 		require.Equal(t, members, step(t, again, back(move), from, to), "and stays so")
 
-		// The move broke off somewhere: what was not done needs no undoing, and what was is undone.
+		// The move broke off somewhere: the edits that were not made need no undoing, and the
+		// others are undone.
 		broken := step(t, members, edits[:rapid.IntRange(0, len(edits)).Draw(t, "broken off after")], from, to)
 		require.Equal(t, members, step(t, broken, back(move), from, to))
 	})
 	require.Positive(t, moved)
 }
 
-// step makes the edits, each if the key is as it says, and asks the rule in words after each.
+// step makes the edits, each if the key has the edit's old value, and checks the plain rule after
+// each.
 func step(t *rapid.T, members []member, edits []edit, from, to string) []member {
 	now := slices.Clone(members)
 	for _, e := range edits {

@@ -15,12 +15,13 @@ import (
 	"drydock.dev/drydock/internal/replicas"
 )
 
-// turns bounds how long all are asked together, in timeouts of one.
+// turns bounds the time for all servers together, in multiples of the timeout of one.
 const turns = 3
 
-// ask asks one Prometheus after the other what the agents said of the location, until one has both what its members said
-// of each other and what other locations said of them. Of those that know less, the first that knows anything counts; an
-// error says of each why it knows nothing.
+// ask queries one Prometheus after the other for the results about the location. It stops at one
+// that has both: the members' results about each other, and those of other locations about the
+// members. Among servers that know less, the first that knows anything counts; the error says for
+// each server why it knows nothing.
 func (m *Mesh) ask(ctx context.Context, v view, location string) (words, error) {
 	ctx, cancel := context.WithTimeout(ctx, turns*m.options.Timeout)
 	defer cancel()
@@ -57,7 +58,7 @@ type replica struct {
 
 func (r replica) String() string { return r.Name(r.address) }
 
-// inTurn are all of them, the one first that answered last.
+// inTurn returns all of them, starting with the one that answered last.
 func (m *Mesh) inTurn(ctx context.Context, trouble *[]string) []replica {
 	var out []replica
 	for _, e := range m.endpoints {
@@ -75,10 +76,11 @@ func (m *Mesh) inTurn(ctx context.Context, trouble *[]string) []replica {
 	return out
 }
 
-// askOne asks both questions of one. Its clock decides what is old: an answer needs no agreement of clocks. A word counts
-// where the Nodes of the view say that its agent and the node that it is about are.
+// askOne sends both queries to one server. That server's clock decides what is old, so the clocks
+// need not agree. A result counts if the view has the Nodes of its agent and of the probed node in
+// the right locations.
 func (m *Mesh) askOne(ctx context.Context, r replica, v view, location string) (words, error) {
-	at, err := r.Replica(r.address) // a changed file of the configuration counts from now on
+	at, err := r.Replica(r.address) // a changed configuration file counts from now on
 	if err != nil {
 		return words{}, fmt.Errorf("reading the HTTP configuration: %w", err)
 	}
@@ -97,8 +99,9 @@ func (m *Mesh) askOne(ctx context.Context, r replica, v view, location string) (
 	return w, nil
 }
 
-// queries are for the raw samples: only they tell which of two series of one pair spoke last. Other jobs than the agents'
-// are not asked for: any pod that is scraped can export a metric of this name.
+// queries returns the two queries for the raw samples: only raw samples show which of two series of
+// one pair is newer. They are limited to the agents' jobs, because any scraped pod can export a
+// metric of this name.
 func queries(job, location string, maxAge time.Duration) [2]string {
 	j, l := strconv.Quote(job), strconv.Quote(strings.ToValidUTF8(location, ""))
 	return [2]string{

@@ -25,10 +25,12 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// patience is what a Prometheus gets that never answers: long enough for one that does, on a busy machine.
+// patience is the time limit for a Prometheus that never answers: long enough for one that does, on
+// a busy machine.
 const patience = 5 * time.Second
 
-// TestAPrometheusThatDoesNotAnswerRightIsNoDataAndNamed: nothing is moved, and the hold says whom to look at.
+// TestAPrometheusThatDoesNotAnswerRightIsNoDataAndNamed: nothing is moved, and the hold names the
+// Prometheus.
 func TestAPrometheusThatDoesNotAnswerRightIsNoDataAndNamed(t *testing.T) {
 	over := make(chan struct{})
 	t.Cleanup(func() { close(over) })
@@ -111,7 +113,7 @@ func TestAPrometheusThatDoesNotAnswerRightIsNoDataAndNamed(t *testing.T) {
 	}
 }
 
-// TestEveryAddressOfANameIsAskedUntilOneHasData, and the one that had is asked first from then on.
+// TestEveryAddressOfANameIsAskedUntilOneHasData, and that one is queried first from then on.
 func TestEveryAddressOfANameIsAskedUntilOneHasData(t *testing.T) {
 	m := matrix(map[string]string{"east-1>east-2": "1", "west-0@west>east-2": "1"})
 	var asked, hosts []string
@@ -166,7 +168,7 @@ func TestEveryAddressOfANameIsAskedUntilOneHasData(t *testing.T) {
 	require.ErrorContains(t, err, "it has no address")
 }
 
-// TestAPrometheusThatKnowsHalfIsTakenWhereNoneKnowsMore.
+// TestAPrometheusThatKnowsHalfIsTakenWhereNoneKnowsMore: half the data is better than none.
 func TestAPrometheusThatKnowsHalfIsTakenWhereNoneKnowsMore(t *testing.T) {
 	half := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m := model.Matrix{}
@@ -240,7 +242,7 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// askEast asks by the Nodes as they are now.
+// askEast queries with the present Nodes.
 func askEast(t *testing.T, s *scene) (words, error) {
 	t.Helper()
 	v, err := s.read(t.Context())
@@ -248,7 +250,7 @@ func askEast(t *testing.T, s *scene) (words, error) {
 	return s.ask(t.Context(), v, "east")
 }
 
-// TestAPrometheusThatTakesNoPOSTIsAskedByGET, as behind a proxy that lets only GET pass.
+// TestAPrometheusThatTakesNoPOSTIsAskedByGET, as behind a proxy that allows only GET.
 func TestAPrometheusThatTakesNoPOSTIsAskedByGET(t *testing.T) {
 	s := dark(t, nil, east()...)
 	s.answer = func(w http.ResponseWriter, r *http.Request) {
@@ -266,7 +268,8 @@ func TestAPrometheusThatTakesNoPOSTIsAskedByGET(t *testing.T) {
 	require.NotEmpty(t, w.local)
 }
 
-// FuzzWords lets Prometheus say anything: nothing panics, only Nodes' names come of it, and shares are shares.
+// FuzzWords gives arbitrary answers: nothing panics, the result has only Nodes' names, and shares
+// are between 0 and 1.
 func FuzzWords(f *testing.F) {
 	f.Add([]byte(`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"node":"a","dst_node":"b","proto":"tcp"},"values":[[1,"0"],[2,"1"]]}]}}`), "a", "b")
 	f.Add([]byte(`{"status":"success","data":{"resultType":"matrix","result":[null,{"metric":{},"values":[[1,"NaN"]],"histograms":[]}]}}`), "a", "b")

@@ -15,13 +15,14 @@ import (
 	"drydock.dev/drydock/internal/bounded"
 )
 
-// answers bound what an answer of Prometheus may become. Its series are read one by one, and none stays.
+// answers bounds the size of an answer of Prometheus. Its series are read one by one, and not kept.
 var answers = bounded.Limits{Bytes: maxAnswerBytes, Depth: 16, Each: bounded.Each{Depth: 3, Bytes: 1 << 20, Values: 32_000}}
 
-// maxError bounds the answer to a question that failed.
+// maxError bounds the answer to a query that failed.
 const maxError = 64 << 10
 
-// query asks one Prometheus, and hears each series of its answer. What it heard before an error counts for nothing.
+// query queries one Prometheus, and calls hear with each series of its answer. If query returns an
+// error, the series before it do not count.
 func query(ctx context.Context, client *http.Client, at *url.URL, text string, hear func(*model.SampleStream) error) error {
 	resp, err := send(ctx, client, http.MethodPost, at, text)
 	if err == nil && (resp.StatusCode == http.StatusMethodNotAllowed || resp.StatusCode == http.StatusNotImplemented) {
@@ -63,7 +64,8 @@ func send(ctx context.Context, client *http.Client, method string, at *url.URL, 
 	return client.Do(req)
 }
 
-// refusal is what another status than 200 means, with Prometheus' own reason where it gives one.
+// refusal returns the error for a status other than 200, with Prometheus' own reason if there is
+// one.
 func refusal(resp *http.Response) error {
 	said := fmt.Sprintf("it answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	var own struct{ Error string }
@@ -73,19 +75,19 @@ func refusal(resp *http.Response) error {
 	return errors.New(said)
 }
 
-// reply is an answer but for its series.
+// reply is an answer without its series.
 type reply struct {
 	status, kind, trouble string
 	warnings              []string
 	partial               bool
 }
 
-// judge says why the answer does not count.
+// judge returns why the answer does not count.
 func (a reply) judge() error {
 	switch {
 	case a.status != "success":
 		return errors.New("its answer is not Prometheus's: it has no status; check that this is a Prometheus")
-	case len(a.warnings) > 0: // what is missing might be what speaks against a candidate
+	case len(a.warnings) > 0: // the missing data might speak against a candidate
 		return fmt.Errorf("its answer may not be whole: %s", strings.Join(a.warnings, "; "))
 	case a.partial:
 		return errors.New("its answer is not whole: it says isPartial")

@@ -28,14 +28,15 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/location"
 )
 
-// agentSays is what the agents' target of the lab's Prometheus exposes, and strangerSays what a target of another job does.
+// agentSays is what the agents' target of the lab's Prometheus exposes, and strangerSays what a
+// target of another job exposes.
 var agentSays, strangerSays atomic.Value
 
 func TestMain(m *testing.M) {
 	lab.Main(m, lab.Options{Alertmanagers: -1, Scrape: map[string][]string{"drydock-agent": {exposes(&agentSays)}, "stranger": {exposes(&strangerSays)}}})
 }
 
-// exposes serves the text as metrics, and gives the address.
+// exposes serves the text as metrics, and returns the address.
 func exposes(text *atomic.Value) string {
 	text.Store("")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +50,8 @@ func exposes(text *atomic.Value) string {
 	return listener.Addr().String()
 }
 
-// site is a location of the test's own in the lab's cluster, with a Mesh that has the rights that the chart gives.
+// site is a location of the test's own in the lab's cluster, with a Mesh that has the chart's
+// rights.
 type site struct {
 	t *testing.T
 	*Mesh
@@ -58,7 +60,7 @@ type site struct {
 	location string
 }
 
-// newSite makes a location of that many nodes, the first of which leads by its key.
+// newSite makes a location of that many nodes; the first leads by its key.
 func newSite(t *testing.T, location string, nodes int) *site {
 	t.Helper()
 	l := lab.Shared(t)
@@ -72,7 +74,7 @@ func newSite(t *testing.T, location string, nodes int) *site {
 		_, err := l.Client().CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	for i := range nodes { // the controller manager writes on a new Node, too, and takes a taint off; it is to have done so before the test begins
+	for i := range nodes { // the controller manager writes on a new Node, too, and removes a taint; the test must begin after that
 		require.Eventually(t, func() bool {
 			n := s.node(i)
 			_, ok := n.Annotations[corev1.ObjectTTLAnnotationKey]
@@ -121,7 +123,7 @@ func (s *site) node(i int) *corev1.Node {
 	return n
 }
 
-// keys are the nodes that have the leader's key, and its value.
+// keys returns the nodes that have the leader's key, and its value.
 func (s *site) keys(nodes int) map[string]string {
 	out := map[string]string{}
 	for i := range nodes {
@@ -132,7 +134,7 @@ func (s *site) keys(nodes int) map[string]string {
 	return out
 }
 
-// annotate is what somebody else does; no value removes the key.
+// annotate is a write of another client; no value removes the key.
 func (s *site) annotate(i int, key string, value ...string) {
 	s.t.Helper()
 	var v *string
@@ -150,7 +152,7 @@ func (s *site) patch(i int, patch map[string]any) {
 	require.NoError(s.t, err)
 }
 
-// move is the one from the first node to the second, as it is put on record.
+// move is the move from the first node to the second, in its recorded form.
 func (s *site) move() remediations.Move {
 	was := "true"
 	return remediations.Move{Location: s.location, From: s.name(0), To: s.name(1), Before: map[string]*string{s.name(0): &was, s.name(1): nil}}
@@ -158,12 +160,12 @@ func (s *site) move() remediations.Move {
 
 func yes() error { return nil }
 
-// but is the Node without what a move may change, and what a kubelet writes.
+// but returns the Node without the fields that a move may change, and those that a kubelet writes.
 func but(n *corev1.Node) *corev1.Node {
 	n = n.DeepCopy()
 	n.ResourceVersion, n.ManagedFields, n.Status = "", nil, corev1.NodeStatus{}
 	delete(n.Annotations, election.LeaderKey)
-	delete(n.Annotations, corev1.ObjectTTLAnnotationKey) // the controller manager adds it to a Node when it gets round to it
+	delete(n.Annotations, corev1.ObjectTTLAnnotationKey) // the controller manager adds it to a Node at some time
 	n.Spec.Taints = nil
 	return n
 }
@@ -228,10 +230,10 @@ func TestAMoveIsMadeWhileAgentsAndKubeletsWriteOnTheNodes(t *testing.T) {
 	})
 	last := ""
 	s.proxy.Before(func(r *http.Request) lab.Verdict {
-		if r.Method == http.MethodPatch && r.URL.Path != last { // each Node is written once by its agent right before
+		if r.Method == http.MethodPatch && r.URL.Path != last { // the agent writes each Node once right before
 			last = r.URL.Path
 			for i := range 3 {
-				if strings.HasSuffix(r.URL.Path, "/"+s.name(i)) { // and no other, or the move has no time left
+				if strings.HasSuffix(r.URL.Path, "/"+s.name(i)) { // only that one, or the move has no time left
 					s.patch(i, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
 						election.LastSeenKey: fmt.Sprint(time.Now().Unix()), "example.com/beat": fmt.Sprint(time.Now().UnixNano()),
 					}}})
@@ -264,8 +266,8 @@ func TestAMoveIsMadeWhileAgentsAndKubeletsWriteOnTheNodes(t *testing.T) {
 	require.Equal(t, map[string]string{"busy-0": "true"}, s.keys(3))
 }
 
-// TestAWordBetweenTwoKeysStopsTheMove: the second key is not written for a move that nobody stands for any more, what was
-// done is told, and can be put back.
+// TestAWordBetweenTwoKeysStopsTheMove: the second key is not written for a move that is no longer
+// allowed. What was done is reported, and can be put back.
 func TestAWordBetweenTwoKeysStopsTheMove(t *testing.T) {
 	s := newSite(t, "word", 3)
 	outcome, err := s.Move(t.Context(), s.move(), func() error {
@@ -281,7 +283,8 @@ func TestAWordBetweenTwoKeysStopsTheMove(t *testing.T) {
 	require.Equal(t, map[string]string{"word-0": "true"}, s.keys(3))
 }
 
-// TestAMoveThatIsNotWhatWasDecidedAnyMoreIsNotMade: something happens between the last look and the write.
+// TestAMoveThatIsNotWhatWasDecidedAnyMoreIsNotMade: something changes between the last look and the
+// write.
 func TestAMoveThatIsNotWhatWasDecidedAnyMoreIsNotMade(t *testing.T) {
 	for i, c := range []struct {
 		name   string
@@ -353,7 +356,8 @@ func TestAMoveThatIsNotWhatWasDecidedAnyMoreIsNotMade(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatIsLostIsNotAMoveThatWasNotMade, and what was done of one that broke off is said and undone.
+// TestAnAnswerThatIsLostIsNotAMoveThatWasNotMade, and the part of a broken-off move that was made
+// is reported and undone.
 func TestAnAnswerThatIsLostIsNotAMoveThatWasNotMade(t *testing.T) {
 	patches := func(s *site) func(*http.Request) int {
 		n := 0
@@ -450,8 +454,8 @@ func TestAPutBackLeavesWhatSomebodyElseChanged(t *testing.T) {
 	}
 }
 
-// TestALookReadsAllPagesAndWhatTheRealPrometheusHas of the agents' words: those of now, and the last one of an agent that
-// cannot be scraped any more.
+// TestALookReadsAllPagesAndWhatTheRealPrometheusHas of the agents' results: the present ones, and
+// the last one of an agent that is no longer scraped.
 func TestALookReadsAllPagesAndWhatTheRealPrometheusHas(t *testing.T) {
 	s := newSite(t, "seen", 4)
 	s.page = 3
@@ -467,7 +471,8 @@ func TestALookReadsAllPagesAndWhatTheRealPrometheusHas(t *testing.T) {
 	local := []string{line("local", "seen-1", "seen", "seen-2", 1), line("local", "seen-2", "seen", "seen-1", 1), line("local", "seen-3", "seen", "seen-1", 0), line("local", "seen-1", "seen", "seen-0", 0)}
 	cross := []string{line("cross", "far-0", "far", "seen-1", 0), line("cross", "far-0", "far", "seen-2", 0)}
 	say(slices.Concat(local, cross)...)
-	// Any pod that is scraped can export the metric: as of a job that is not the agents', it is not looked at.
+	// Any pod that is scraped can export the metric: a series of another job than the agents' does
+	// not count.
 	strangerSays.Store(line("local", "seen-3", "seen", "seen-1", 1) + "\n" + line("local", "seen-3", "seen", "seen-2", 1) + "\n" +
 		line("cross", "near-0", "near", "seen-1", 0) + "\n" + line("cross", "near-0", "near", "seen-2", 0) + "\n")
 	var saw kind.Observation
@@ -482,7 +487,8 @@ func TestALookReadsAllPagesAndWhatTheRealPrometheusHas(t *testing.T) {
 	require.False(t, saw.Reached)
 	require.Contains(t, saw.ReachedWhy, "2 of 2 members are not reached: seen-1 from far; seen-2 from far")
 
-	// The members' agents are not scraped any more: their last word stands for a while. The others see the location again.
+	// The members' agents are no longer scraped: their last results count for a while. The others
+	// see the location again.
 	say(line("cross", "far-0", "far", "seen-1", 1), line("cross", "far-0", "far", "seen-2", 1))
 	require.Eventually(t, func() bool {
 		saw = s.Look(t.Context(), "seen")

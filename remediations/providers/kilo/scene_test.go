@@ -25,7 +25,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// onNode makes a Node of Kilo's, well in every way; changes make it what the test is about.
+// onNode makes a Node of Kilo's, healthy in every way; changes adapt it to the test.
 func onNode(name, location string, changes ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{election.DefaultTopologyLabel: location}, Annotations: map[string]string{
@@ -54,13 +54,14 @@ func label(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Labels[key] = value }
 }
 
-// scene is a mesh, and what Prometheus has of it.
+// scene is a mesh, and Prometheus' data about it.
 type scene struct {
 	*Mesh
 	client *fake.Clientset
-	// local and cross are the words, by "src>dst": 0 or 1, the last one of each pair at the end.
+	// local and cross are the results, by "src>dst": digits 0 or 1, the last result of each pair at
+	// the end.
 	local, cross map[string]string
-	// answer, if it is set, is what Prometheus says instead.
+	// answer, if it is set, replaces the answer of Prometheus.
 	answer http.HandlerFunc
 	mu     sync.Mutex
 	asked  []string
@@ -96,7 +97,7 @@ func newScene(t *testing.T, change func(*Options), all ...*corev1.Node) *scene {
 	return s
 }
 
-// lease is a kubelet's.
+// lease is a kubelet's lease.
 func lease(node string, renewed time.Time) *coordinationv1.Lease {
 	at, seconds := metav1.NewMicroTime(renewed), int32(40)
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: coordinationv1.LeaseSpec{RenewTime: &at, LeaseDurationSeconds: &seconds}}
@@ -148,8 +149,8 @@ func matrix(said map[string]string) model.Matrix {
 	return m
 }
 
-// everybodyReaches fills in that all nodes of a location reach each other but for the broken ones, which reach nobody
-// and are reached by nobody.
+// everybodyReaches fills in that all nodes of a location reach each other, except the broken ones:
+// these reach no node and no node reaches them.
 func (s *scene) everybodyReaches(names []string, broken ...string) {
 	bad := map[string]bool{}
 	for _, b := range broken {
@@ -182,7 +183,7 @@ func east(changes ...func(name string, n *corev1.Node)) []*corev1.Node {
 
 var easterners = []string{"east-0", "east-1", "east-2", "east-3"}
 
-// fromWest are the words of a node elsewhere about each of the names.
+// fromWest adds the results of a node elsewhere about each of the names.
 func (s *scene) fromWest(digits string, names ...string) {
 	for _, n := range names {
 		s.cross["west-0@west>"+n] = digits

@@ -18,17 +18,18 @@ import (
 // member is a Node as it was read: Kilo's view of it, and what else counts when a leader is chosen.
 type member struct {
 	election.Node
-	// declared is the location that the Node is said to be in.
+	// declared is the location that the Node's annotation or label names.
 	declared string
 	uid      types.UID
 	version  string
 	// key is the value of the leader's key; nil: the node has none.
 	key *string
-	// repair is what of Drydock's is under way on it, or waits for a person; empty: nothing.
+	// repair is Drydock's repair that runs on the node or waits for a person; empty: there is none.
 	repair string
 	// moved are the nodes that the repair of a leader on it has named so far.
 	moved []string
-	// unfit is why it is not chosen as a leader, whatever its probes say; empty: nothing.
+	// unfit is why the node is not chosen as a leader, whatever its probes show; empty: it may be
+	// chosen.
 	unfit string
 	// notReady is why Kilo does not count it; empty: it does.
 	notReady string
@@ -37,7 +38,7 @@ type member struct {
 // view is the whole mesh as it was read, by name.
 type view []member
 
-// enter waits until nobody else reads all Nodes.
+// enter waits until no other goroutine reads all Nodes.
 func (m *Mesh) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case m.one <- struct{}{}:
@@ -47,7 +48,7 @@ func (m *Mesh) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// read reads all Nodes from the API server itself, and keeps of each what counts.
+// read reads all Nodes from the API server itself, and keeps the relevant parts of each.
 func (m *Mesh) read(ctx context.Context) (view, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -98,7 +99,7 @@ func (m *Mesh) member(n *corev1.Node) member {
 	return k
 }
 
-// repairOn says what repair is on the Node, whatever its phase, and which nodes it gave or took the lead of.
+// repairOn returns the repair on the Node, whatever its phase, and the nodes that its moves named.
 func repairOn(n *corev1.Node) (what string, moved []string) {
 	for _, key := range []string{remediations.LocationKey, remediations.NodeRepairKey} {
 		if _, ok := n.Annotations[key]; ok {
@@ -116,7 +117,7 @@ func repairOn(n *corev1.Node) (what string, moved []string) {
 	return what, moved
 }
 
-// unfit says why the node is not to lead, by what Kubernetes and people say of it.
+// unfit returns why the node must not lead, according to Kubernetes and to people.
 func (m *Mesh) unfit(n *corev1.Node, repair string) string {
 	if why := m.options.HoldWhen.Leaving(n, m.options.Registry.ReadJournal(n), m.options.Now()); why != "" {
 		return why
@@ -136,7 +137,7 @@ func (m *Mesh) unfit(n *corev1.Node, repair string) string {
 		return repair
 	}
 	if v, ok := n.Annotations[remediations.PauseKey]; ok {
-		// What cannot be read holds, as the person who wrote it meant to.
+		// A pause that cannot be read holds, because the person who wrote it wanted a hold.
 		if p, err := remediations.ParsePause(v); err != nil || p.Until.IsZero() || m.options.Now().Before(p.Until) {
 			return remediations.PauseKey + " is set on it"
 		}
@@ -151,7 +152,8 @@ func (m *Mesh) unfit(n *corev1.Node, repair string) string {
 	return ""
 }
 
-// of are the nodes of the location that Kilo counts, and those that it would if they were well.
+// of returns the nodes of the location that Kilo counts, and those that it would count if they were
+// well.
 func (v view) of(location string) (members, others []member) {
 	for _, k := range v {
 		switch {

@@ -13,23 +13,27 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// probeMetric is what the agents say of their probes: 1, both payloads came back on a new flow; 0, they did not.
+// probeMetric is the agents' metric for their probes: 1, both payloads came back on a new flow; 0,
+// they did not.
 const probeMetric = "drydock_mesh_probe_success"
 
-// words are what the agents said of a location, by Prometheus' clock. Their names and locations are those of Nodes.
+// words holds the agents' probe results about a location, by Prometheus' clock. Their names and
+// locations are those of Nodes.
 type words struct {
-	// local are the members' own about each other, in maxAge: of whom, by who says it.
+	// local holds the members' results about each other within maxAge: probing node, then probed
+	// node.
 	local  map[string]map[string]word
 	maxAge time.Duration
 	// pairs is Options.Pairs.
 	pairs bool
-	// cross are those of other locations about the members, fresh ones: who was reached, by location of the asking.
+	// cross holds the fresh results of other locations about the members: probed node, then the
+	// location of the probing node.
 	cross map[string]map[string]tally
 }
 
 type pair struct{ src, dst string }
 
-// word is what one node said of another, over all protocols.
+// word is one node's result about another, over all protocols.
 type word struct {
 	good bool
 	// failing is the share of its probes that failed.
@@ -40,28 +44,31 @@ func (w word) suspicious() bool { return !w.good || w.failing > failingShare }
 
 type tally struct{ good, bad int }
 
-// account is what one node said of another, by one protocol.
+// account is one node's result about another, by one protocol.
 type account struct {
 	last    model.Time
 	good    bool
 	bad, of int
 }
 
-// accounts are what one node said of another, by each protocol.
+// accounts are one node's results about another, one for each protocol.
 type accounts [2]account
 
-// protocols are the ones that agents probe with, in the order of accounts.
+// protocols are the protocols of the agents' probes, in the order of accounts.
 var protocols = []string{"tcp", "udp"}
 
-// ear gathers the samples of each pair and protocol. An agent speaks for the node that Prometheus scrapes it on, which the
-// label node of its target names, and for no other, whatever it writes into src_node; and it speaks from the location that
-// this Node has, whatever it writes into src_location: one that lies has one voice. Roles are part of the labels and change
-// with the leader, so one pair may have said its words in several series: the newest counts.
+// ear gathers the samples of each pair and protocol. An agent speaks only for the node of the
+// Prometheus target, from the label node, whatever it writes into src_node. Its location is that of
+// this Node, whatever it writes into src_location. So an agent that lies has one voice. Roles are
+// part of the labels and change with the leader, so the results of one pair may be in several
+// series: the newest counts.
 type ear struct {
 	location string
-	// local: it takes what nodes of the location say of each other; else what others say of them.
+	// local: take what nodes of the location report of each other; else what nodes elsewhere report
+	// of them.
 	local bool
-	// nodes are all that there are, by name; others are of no interest, so that nobody can make it remember more.
+	// nodes are all nodes, by name. Samples of other names are ignored, so that they cannot fill
+	// the memory.
 	nodes  map[string]*election.Node
 	heard  map[pair]*accounts
 	series int
@@ -75,7 +82,7 @@ func newEar(v view, location string, local bool) *ear {
 	return e
 }
 
-// hear takes one series. It fails when there are more than make sense.
+// hear reads one series. It fails when there are more than maxSeries.
 func (e *ear) hear(series *model.SampleStream) error {
 	if e.series++; e.series > maxSeries {
 		return fmt.Errorf("%w: it has more than %d series", bounded.ErrTooLarge, maxSeries)
@@ -96,7 +103,7 @@ func (e *ear) hear(series *model.SampleStream) error {
 	s := &said[proto]
 	for _, v := range series.Values {
 		if v.Value != 0 && v.Value != 1 {
-			continue // no agent says so
+			continue // not a value that an agent writes
 		}
 		s.of++
 		if v.Value == 0 {
@@ -127,7 +134,8 @@ func newWords(local, cross *ear, maxAge time.Duration) words {
 		}
 		w.local[p.src][p.dst] = one
 	}
-	// All words of an agent are of one scrape: what it does not say any more is of one before, and of a mesh before.
+	// All results of an agent come from one scrape: an older one is from an earlier mesh, because
+	// the agent no longer exports it.
 	newest := map[string]model.Time{}
 	for p, said := range cross.heard {
 		for _, s := range said {
@@ -155,8 +163,9 @@ func newWords(local, cross *ear, maxAge time.Duration) words {
 	return w
 }
 
-// suspects are the leader, which is what may be at fault, and the nodes under repair, as one is that led before: what they
-// say of others is nothing, nor is it that others do not reach them.
+// suspects are the leader, which may be at fault, and the nodes under repair, because such a node
+// led before. What they report of others does not count, and neither do the others' failures to
+// reach them.
 func suspects(members []member, leader string) map[string]bool {
 	out := map[string]bool{leader: true}
 	for _, k := range members {
@@ -167,8 +176,8 @@ func suspects(members []member, leader string) map[string]bool {
 	return out
 }
 
-// accusers says of each member which others fail to reach it, by their last word, or lately. The words of those that are
-// ignored do not count.
+// accusers returns for each member which other nodes fail to reach it, by their last result, or
+// lately. The results of ignored nodes do not count.
 func (w words) accusers(members []member, ignored map[string]bool, lately bool) map[string][]string {
 	known := map[string]bool{}
 	for _, k := range members {
@@ -185,13 +194,16 @@ func (w words) accusers(members []member, ignored map[string]bool, lately bool) 
 	return out
 }
 
-// candidate says what the words have against the member's becoming the leader, and to how many siblings it is tied. known:
-// there is a word of it at all.
+// candidate returns why the results speak against the member as the new leader, and how many
+// siblings it is tied to. known: there is a result about it at all.
 //
-// That it does not reach a suspect is nothing, for a probe is lost at either end. That it does reach somebody is proof of
-// its own sending, whoever that is: what it began to send came back, signed. So where all siblings are under repair, which
-// is a location of three whose first successor was bad as well, its good word of the leader does; but not where there are
-// siblings that could be asked. What suspects say of it would prove less: an answer of its own, and none that it began.
+//	That it fails to reach a suspect proves nothing, for a probe can be lost at either end. That it
+//
+// reaches any node proves its own sending: the traffic that it began came back, signed. So if all
+// siblings are under repair, its good result about the leader is enough. This happens in a location
+// of three whose first successor was bad as well. That result is not enough if there are siblings
+// that could be probed. What suspects report of it would prove less: an answer of its own, and not
+// traffic that it began.
 func (w words) candidate(name, leader string, members []member, accusers map[string][]string) (ties int, known bool, why string) {
 	if len(members) == 2 {
 		return w.onlyMember(name, leader)
@@ -234,12 +246,13 @@ func (w words) candidate(name, leader string, members []member, accusers map[str
 	return 0, false, fmt.Sprintf("its agent reached no other member than the leader in the last %s", model.Duration(w.maxAge))
 }
 
-// onlyMember is candidate for the only member of a location of two nodes, where no third node can say which one is at fault.
+// onlyMember is candidate for the only member of a location of two nodes, where no third node can
+// show which one is at fault.
 //
-// Its last probe of the leader must have succeeded: that is proof of its own sending. If Prometheus is in another location,
-// that probe is from before the fault. So the leader's probe of the member, which Prometheus still has, must have succeeded
-// as well: if the path between the two nodes is at fault, the old leader would be unreachable behind the new one, and the
-// move could only be undone.
+// Its last probe of the leader must have succeeded: that proves its own sending. If Prometheus is
+// in another location, that probe is from before the fault. So the leader's probe of the member,
+// which Prometheus still has, must have succeeded as well. If the path between the two nodes is at
+// fault, the old leader would be unreachable behind the new one, and the move could only be undone.
 func (w words) onlyMember(name, leader string) (ties int, known bool, why string) {
 	if !w.pairs {
 		return 0, true, "with one member it is unknown which of the two nodes is at fault. Set providers.kilo.pairs: true to allow the move"
@@ -259,10 +272,10 @@ func (w words) onlyMember(name, leader string) (ties int, known bool, why string
 	return 1, true, ""
 }
 
-// reached says whether the members answer the other locations through their leader, and if not, what is missing. One
-// that its siblings do not reach either is at fault itself, and says nothing of the leader; a location that alone does
-// not reach a member may be cut off for reasons of its own. known is false where there are members, and no other location
-// has said anything of any.
+// reached reports whether the members answer the other locations through their leader, and if not,
+// what is missing. A member that its siblings do not reach either is at fault itself, and shows
+// nothing about the leader. A location that is the only one not to reach a member may be cut off
+// itself. known is false if there are members and no other location has reported any of them.
 func (w words) reached(members []member, leader string) (ok, known bool, why string) {
 	accusers := w.accusers(members, nil, false)
 	judged, unreached := 0, []string{}
@@ -294,5 +307,5 @@ func (w words) reached(members []member, leader string) (ok, known bool, why str
 	return true, known, ""
 }
 
-// none says that Prometheus had no word of the location at all.
+// none reports that Prometheus had no results about the location at all.
 func (w words) none() bool { return len(w.local) == 0 && len(w.cross) == 0 }

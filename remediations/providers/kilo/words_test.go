@@ -20,7 +20,7 @@ func heard(t *testing.T, local, cross map[string]string) words {
 	return heardBy(t, places(local, cross), matrix(local), matrix(cross))
 }
 
-// heardBy are the words of both answers where the Nodes are where the view has them.
+// heardBy returns the results of both answers, with the Nodes at their places in the view.
 func heardBy(t *testing.T, v view, local, cross model.Matrix) words {
 	t.Helper()
 	l, c := newEar(v, "east", true), newEar(v, "east", false)
@@ -33,7 +33,7 @@ func heardBy(t *testing.T, v view, local, cross model.Matrix) words {
 	return newWords(l, c, 5*time.Minute)
 }
 
-// places are the Nodes that "src@location>dst" names. Without a location one is in the east.
+// places are the Nodes in "src@location>dst". A Node without a location is in the east.
 func places(said ...map[string]string) view {
 	at := map[string]string{}
 	for _, words := range said {
@@ -66,7 +66,7 @@ func members(names ...string) []member {
 	return out
 }
 
-// said are the words of all of the names about each other, but for those that the test says otherwise.
+// said are the results of all names about each other, except those that the test sets otherwise.
 func said(names []string, but map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, a := range names {
@@ -84,7 +84,7 @@ func said(names []string, but map[string]string) map[string]string {
 func TestASuccessorPassesProbesToItsSiblings(t *testing.T) {
 	long := strings.Repeat("1", 23)
 	for name, c := range map[string]struct {
-		nodes []string // the first leads, the second is asked about
+		nodes []string // the first leads, the second is the candidate
 		// repaired is under repair.
 		repaired string
 		pairs    bool // providers.kilo.pairs
@@ -160,7 +160,7 @@ func TestALocationIsReachedThroughItsLeader(t *testing.T) {
 	for name, c := range map[string]struct {
 		local, cross map[string]string
 		want         string // empty: it is reached
-		// unknown: no other location has said anything of a member.
+		// unknown: no other location has reported any member.
 		unknown bool
 	}{
 		"by one location":          {cross: map[string]string{"w@west>a": "1", "w@west>b": "1", "w@west>c": "1"}},
@@ -192,7 +192,8 @@ func TestALocationIsReachedThroughItsLeader(t *testing.T) {
 	}
 }
 
-// TestOfTwoSeriesOfAPairTheOneCountsThatSpokeLast: the roles are labels, and change with the leader.
+// TestOfTwoSeriesOfAPairTheOneCountsThatSpokeLast: the roles are labels, and change with the
+// leader.
 func TestOfTwoSeriesOfAPairTheOneCountsThatSpokeLast(t *testing.T) {
 	for _, c := range []struct {
 		one, other string
@@ -209,7 +210,8 @@ func TestOfTwoSeriesOfAPairTheOneCountsThatSpokeLast(t *testing.T) {
 	}
 }
 
-// TestAnAgentHasOneVoiceWhateverLocationItClaims: the Node that Prometheus scrapes it on says where it is.
+// TestAnAgentHasOneVoiceWhateverLocationItClaims: its location is that of the Node that Prometheus
+// scrapes it on.
 func TestAnAgentHasOneVoiceWhateverLocationItClaims(t *testing.T) {
 	honest := map[string]string{"w@west>a": "0", "n@north>a": "0", "s@south>a": "0", "w@west>b": "0", "n@north>b": "0", "s@south>b": "0"}
 	v := places(honest, map[string]string{"liar@liars>a": ""})
@@ -256,8 +258,9 @@ func TestNonsenseIsNoWord(t *testing.T) {
 	require.False(t, heardBy(t, v, append(m, &model.SampleStream{Metric: m[1].Metric, Values: one}), m).none(), "the control")
 }
 
-// TestTheSecondCandidatesWordsOutlastTheFirstAttempt: of a dark location nobody hears any while the alert comes, which takes
-// 90 s, is taken up, and the first successor is waited for.
+// TestTheSecondCandidatesWordsOutlastTheFirstAttempt: a dark location reports nothing during three
+// times: until the alert comes, which takes 90 s, until Drydock takes it up, and while it waits for
+// the first successor.
 func TestTheSecondCandidatesWordsOutlastTheFirstAttempt(t *testing.T) {
 	require.Greater(t, defaultMaxAge, 90*time.Second+remediations.Shipped()["promote-leader"].Wait+time.Minute)
 }

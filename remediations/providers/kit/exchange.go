@@ -11,16 +11,17 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Answer is what came of one request.
+// Answer is the result of one request.
 type Answer struct {
 	Status int // 0: there is no whole answer
 	Header http.Header
 	Body   []byte
-	Again  time.Duration // how long it asks to be left alone
+	Again  time.Duration // how long the answer asks clients to wait
 	Err    error         // why there is no whole answer
 }
 
-// Exchange sends the request once over the way, which follows no redirect, and reads the whole answer within the limits.
+// Exchange sends the request once over way, which follows no redirect, and reads the whole answer
+// within the limits.
 func Exchange(way http.RoundTripper, req *http.Request, limits bounded.Limits) Answer {
 	resp, err := way.RoundTrip(req)
 	if refused := redact.TokenRefused(err); refused != nil {
@@ -37,11 +38,11 @@ func Exchange(way http.RoundTripper, req *http.Request, limits bounded.Limits) A
 	return Answer{Status: resp.StatusCode, Header: resp.Header, Body: body, Again: RetryAfter(resp.Header)}
 }
 
-// longest bounds what is said of one call.
+// longest bounds the text about one call.
 const longest = 900
 
-// Told is an error in a sentence about its node: with its cause, on one line, of bounded length and without the secrets. An error that is
-// no Refusal concerns whom otherwise says.
+// Told returns the error as a sentence about its node: with its cause, on one line, of bounded
+// length and without the secrets. If err is not a Refusal, its concern is otherwise.
 func Told(err error, otherwise Concern, secrets *redact.Keyring, format string) *Refusal {
 	var e *Refusal
 	if !errors.As(err, &e) {

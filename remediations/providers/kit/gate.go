@@ -10,23 +10,26 @@ import (
 // ErrWithdrawn says that a request did not leave.
 var ErrWithdrawn = errors.New("the request was withdrawn before it left")
 
-// Gate decides at the last moment whether a request that changes something may leave. It is what makes "certainly not done" certain:
-// either the request was let out, or not one byte of it leaves. A Gate is for one request. A Gate that is nil lets everything out.
+// Gate decides at the last moment whether a request that changes something may leave. It makes
+// "certainly not done" certain: either the request passed the gate, or not one byte of it leaves. A
+// Gate is for one request. A nil Gate lets everything pass.
 type Gate struct {
-	issue context.Context // over: nothing may leave any more
-	may   func() error    // the caller's last word; nil: it has none
+	issue context.Context // after its end nothing may leave
+	may   func() error    // the caller's last check; nil: it has none
 
 	mu        sync.Mutex
 	sent      bool
 	withdrawn bool
-	forbidden error // what may said
+	forbidden error // the error of may
 }
 
-// NewGate returns a gate that is open until issue ends. may is asked once, at the last moment. It may be nil.
+// NewGate returns a gate that is open until issue ends. may is called once, at the last moment. It
+// may be nil.
 func NewGate(issue context.Context, may func() error) *Gate { return &Gate{issue: issue, may: may} }
 
-// Trace asks the gate once the connection for a request stands, proxy and TLS included, right before its first byte is
-// written. Where the gate is shut the connection is closed, so that the transport can write no more to it.
+// Trace checks the gate once the connection for a request is established, proxy and TLS included,
+// right before the request's first byte is written. If the gate is shut, Trace closes the
+// connection, so that the transport can write no more to it.
 func (g *Gate) Trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
 		if g.letOut() != nil {
@@ -63,7 +66,8 @@ func (g *Gate) Withdraw() bool {
 	return g.withdrawn
 }
 
-// Forbidden is what the caller's last word was against the request. Nil: nothing, or it was not asked.
+// Forbidden returns the error of the caller's last check. Nil: it allowed the request, or was not
+// called.
 func (g *Gate) Forbidden() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listening counts the bytes that arrive, and answers nobody.
+// listening counts the bytes that arrive, and never answers.
 func listening(t *testing.T) (address string, arrived *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,7 +45,7 @@ func send(t *testing.T, g *Gate, address string) error {
 	return err
 }
 
-// TestNotOneByteLeavesAShutGate, whoever shut it; and what has left cannot be taken back.
+// TestNotOneByteLeavesAShutGate, whatever shut it; and a request that has left cannot be withdrawn.
 func TestNotOneByteLeavesAShutGate(t *testing.T) {
 	t.Parallel()
 	no := errors.New("no longer the leader")
@@ -76,7 +76,7 @@ func TestNotOneByteLeavesAShutGate(t *testing.T) {
 	}
 }
 
-// TestWithoutAGateAllLeave: for what changes nothing.
+// TestWithoutAGateAllLeave: for requests that change nothing.
 func TestWithoutAGateAllLeave(t *testing.T) {
 	t.Parallel()
 	address, arrived := listening(t)

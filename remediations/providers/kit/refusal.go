@@ -1,5 +1,6 @@
-// Package kit is what providers share: how one says that it did nothing (Refusal), the gate through which the one request leaves that
-// changes something (Gate), what an API server's answers mean (Final, Brief), and how objects of other systems are listed (List).
+// Package kit has what providers share. Refusal is the error of a call that did nothing, and Gate
+// the gate for the one request that changes something. Final and Brief interpret an API server's
+// answers, and List lists objects of other systems.
 package kit
 
 import (
@@ -13,18 +14,20 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// Concern is whom a refusal is about, and so when to ask again.
+// Concern is what a refusal is about, and so when to try again.
 type Concern string
 
 // The concerns, all of them.
 const (
 	// Machine: this machine, until a person acts.
 	Machine Concern = "machine"
-	// Unable: this machine can never do what this attempt asks. The plan goes on.
+	// Unable: this machine can never do what this attempt asks. The attempt is spent, and the plan
+	// continues.
 	Unable Concern = "unable"
-	// While: this machine, until what is under way is over.
+	// While: this machine, until the work that occupies it has ended.
 	While Concern = "while"
-	// Unreached: this machine. Its own controller or host gives no usable answer, or asks to be left alone.
+	// Unreached: this machine. Its own controller or host gives no usable answer, or asks clients
+	// to wait.
 	Unreached Concern = "unreached"
 	// Passing: all machines, for a moment.
 	Passing Concern = "passing"
@@ -34,27 +37,29 @@ const (
 	Account Concern = "account"
 )
 
-// Refusal is one sentence for people about a call that certainly did nothing: whom it concerns, and when to ask again. What one machine
-// answers (its BMC, its host) concerns that machine. The engine stops a policy only when a second call was refused for the account, too.
+// Refusal is one sentence for people about a call that certainly did nothing: what it concerns, and
+// when to try again. The answer of one machine's BMC or host concerns that machine. The engine
+// stops a policy only when a second call was refused for the account, too.
 type Refusal struct {
 	Why  Concern
 	Text string
-	// Again is how long the other side asks to be left alone; zero: it does not say.
+	// Again is how long the other side asks clients to wait; zero: it does not say.
 	Again time.Duration
-	// Mended: though it is Unreached, only a person can change it, for example a certificate that is not trusted.
+	// Mended: though it is Unreached, only a person can correct it, for example a certificate that
+	// is not trusted.
 	Mended bool
 	// Cause is without secrets; it may be nil.
 	Cause error
 }
 
-// Refuse is a refusal of that one sentence.
+// Refuse returns a refusal with that sentence.
 func Refuse(why Concern, format string, args ...any) *Refusal {
 	return &Refusal{Why: why, Text: fmt.Sprintf(format, args...)}
 }
 
 func (e *Refusal) Error() string { return e.Text }
 
-// Is finds the engine's errors, and what caused this one.
+// Is matches the engine's errors, and this refusal's cause.
 func (e *Refusal) Is(target error) bool {
 	switch target {
 	case engine.ErrAccount:
@@ -69,7 +74,7 @@ func (e *Refusal) Is(target error) bool {
 	return e.Cause != nil && errors.Is(e.Cause, target)
 }
 
-// Survey is the refusal as the answer to a question before a step.
+// Survey returns the refusal as the result of a survey before a step.
 func (e *Refusal) Survey() remediations.Survey {
 	s := remediations.Survey{Trouble: e.Text, Again: remediations.AskMended}
 	switch e.Why {
@@ -89,8 +94,8 @@ func (e *Refusal) Survey() remediations.Survey {
 	return s
 }
 
-// RetryAfter is how long an answer asks to be left alone. A date depends on the other side's clock, which may be wrong, so a date
-// counts as nothing.
+// RetryAfter returns how long an answer asks clients to wait. A date is ignored, because it depends
+// on the other side's clock, which may be wrong.
 func RetryAfter(h http.Header) time.Duration {
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || seconds <= 0 {

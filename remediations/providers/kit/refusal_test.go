@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// TestWhatARefusalSaysToTheEngine: whom it concerns, whether the attempt is given back, and when the survey is made again.
+// TestWhatARefusalSaysToTheEngine: what it concerns, whether the attempt is given back, and when
+// the survey is made again.
 func TestWhatARefusalSaysToTheEngine(t *testing.T) {
 	cause := errors.New("cause")
 	for name, c := range map[string]struct {

@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Over says whether an attempt on the Node is no longer under way, and whether its repair has ended well. The registry has the
-// remediations that records may name.
+// Over reports whether an attempt on the Node is no longer under way, and whether its repair has
+// ended well. The registry has the remediations that records may name.
 func (c *Client) Over(ctx context.Context, registry remediations.Registry, node, attempt string) (over, cured bool, err error) {
 	var n corev1.Node
 	if err := c.Of("v1").Get(ctx, "nodes/"+node, "Node", &n); errors.Is(err, ErrNotFound) {
@@ -21,7 +21,7 @@ func (c *Client) Over(ctx context.Context, registry remediations.Registry, node,
 		return false, false, err
 	}
 	j := registry.ReadJournal(&n)
-	// A record that nobody can read may be of this attempt.
+	// An unreadable record may belong to this attempt.
 	underWay := j.Malformed != nil || j.Record != nil && j.Record.Phase.InFlight() && j.Record.Intent != nil && j.Record.Intent.ID == attempt
 	if underWay {
 		return false, false, nil

@@ -8,8 +8,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// Change sends what changes something, once, and says what became of it. It asks mayStill last, when the connection stands. done
-// says whether the body of a success shows what was asked for.
+// Change sends a request that changes something, once, and returns the outcome. It calls mayStill
+// last, when the connection is established. done reports whether the body of a success shows the
+// requested state.
 func (c *Client) Change(ctx context.Context, r Request, mayStill func() error, done func(body []byte) bool) (remediations.CallOutcome, error) {
 	r.Gate = kit.NewGate(ctx, mayStill)
 	a := c.Send(ctx, r)
@@ -29,8 +30,8 @@ func (c *Client) Change(ctx context.Context, r Request, mayStill func() error, d
 	return remediations.CallUnknown, kit.Refuse(kit.Passing, "%s was answered with HTTP %d", r, a.Status)
 }
 
-// Ended is what became of a call, with its error in a sentence: doing says what was tried on which node, perhaps what may have been
-// done where that is not known.
+// Ended returns the outcome of a call, with its error as a sentence: doing says what was tried,
+// with the node. If the outcome is unknown, perhaps says what may have been done.
 func (c *Client) Ended(outcome remediations.CallOutcome, err error, doing, perhaps string) (remediations.CallOutcome, error) {
 	switch {
 	case err == nil:

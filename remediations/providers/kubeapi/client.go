@@ -10,30 +10,32 @@ import (
 	"drydock.dev/drydock/internal/redact"
 )
 
-// defaultTimeout is far below the 10 s in which a call must go out.
+// defaultTimeout is far below the 10 s time limit for sending a call.
 const defaultTimeout = 5 * time.Second
 
-// Options say what is asked, and of whom.
+// Options name the API server and the objects.
 type Options struct {
-	// REST is how the API server is reached.
+	// REST is the connection to the API server.
 	REST *rest.Config
-	// Kubeconfig is a file that says so instead, of another cluster. It is read before each request, so that a new one counts at once.
+	// Kubeconfig is a file for the connection to another cluster's API server, used instead of
+	// REST. It is read before each request, so that a new file counts at once.
 	Kubeconfig string
-	// Server is what the API server is called; empty: the API server.
+	// Server is the API server's name in sentences; empty: the API server.
 	Server string
-	// APIVersion is that of the objects, and Namespace where they are; empty: in none.
+	// APIVersion is the version of the objects, and Namespace their namespace; empty: they have
+	// none.
 	APIVersion, Namespace string
-	// Needs says what must be there for the API server to serve APIVersion.
+	// Needs says what must be installed so that the API server serves APIVersion.
 	Needs string
-	// Docs is the page that has the rights.
+	// Docs is the page that lists the rights.
 	Docs string
 	// Timeout bounds one request. Zero: 5 s.
 	Timeout time.Duration
 }
 
-// Client asks for the objects of one group. It is safe for concurrent use.
+// Client sends requests for the objects of one group. It is safe for concurrent use.
 type Client struct {
-	// Secrets prove who Drydock is. No text shows them.
+	// Secrets are Drydock's credentials. No text shows them.
 	Secrets *redact.Keyring
 	// Page is how many objects one page of a list has.
 	Page int
@@ -42,7 +44,7 @@ type Client struct {
 	link *link
 }
 
-// New checks the options. It asks nobody.
+// New checks the options. It makes no request.
 func New(o Options) (*Client, error) {
 	switch {
 	case o.REST == nil && o.Kubeconfig == "":
@@ -63,19 +65,20 @@ func New(o Options) (*Client, error) {
 	return c, c.link.open(c, o.REST)
 }
 
-// Of is the same client for the objects of another group, which is always served.
+// Of returns the same client for the objects of another group, which is always served.
 func (c *Client) Of(apiVersion string) *Client {
 	return c.In(apiVersion, "", "check that nothing answers in its place")
 }
 
-// In is the same client for the objects of another group in a namespace. needs says what must be there for the group to be served.
+// In returns the same client for the objects of another group in a namespace. needs says what must
+// be installed so that the group is served.
 func (c *Client) In(apiVersion, namespace, needs string) *Client {
 	other := *c
 	other.o.APIVersion, other.o.Namespace, other.o.Needs = apiVersion, namespace, needs
 	return &other
 }
 
-// place is where the objects are, below the API server's own address.
+// place is the path of the objects below the API server's own address.
 func (c *Client) place() string {
 	place := "apis/" + c.o.APIVersion
 	if !strings.Contains(c.o.APIVersion, "/") {

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Deletion deletes the object with that UID, and none that has its name by then.
+// Deletion returns the request that deletes the object with that UID, and not a later object of the
+// same name.
 func Deletion(path string, uid types.UID) Request {
 	return Request{Method: http.MethodDelete, Path: path, ContentType: "application/json", Body: metav1.DeleteOptions{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
@@ -16,7 +17,8 @@ func Deletion(path string, uid types.UID) Request {
 	}}
 }
 
-// Deleted says that the body of a success shows the object of that kind and UID being deleted, or that it is gone. It is read into shown.
+// Deleted reports that the body of a success shows the object of that kind and UID being deleted,
+// or that it is gone. The body is decoded into shown.
 func Deleted(body []byte, kind string, uid types.UID, shown interface {
 	Typed
 	metav1.Object

@@ -1,6 +1,7 @@
-// Package kubeapi sends what a provider asks of the API server about machines: one bounded request at a time, never repeated and
-// never redirected, with the last look before one that changes something. client-go asks again by itself, follows redirects, and
-// reads answers of any size; only who Drydock is to the API server is its part. An error says whom it concerns.
+// Package kubeapi sends providers' requests about machines to the API server. Each request is
+// bounded, never repeated and never redirected, and has a last check before one that changes
+// something. client-go repeats requests by itself, follows redirects, and reads answers of any
+// size; here it only provides Drydock's credentials. An error says what it concerns.
 package kubeapi
 
 import (
@@ -14,12 +15,12 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// Told is an error in a sentence about its node.
+// Told returns the error as a sentence about its node.
 func (c *Client) Told(err error, format string) *kit.Refusal {
 	return kit.Told(err, kit.Passing, c.Secrets, format)
 }
 
-// Explain says what an answer means that is no success.
+// Explain returns the meaning of an answer that is not a success.
 func (c *Client) Explain(r Request, a Answer) *kit.Refusal {
 	e := &kit.Refusal{Why: kit.Setup, Again: a.RetryAfter}
 	if a.Err != nil && errors.As(a.Err, &e) {
@@ -52,5 +53,5 @@ func (c *Client) Explain(r Request, a Answer) *kit.Refusal {
 	return e
 }
 
-// Quote is foreign text in a sentence.
+// Quote makes foreign text fit for a sentence.
 func (c *Client) Quote(s string) string { return fmt.Sprintf("%q", text.Line(c.Secrets.Hide(s), 200)) }

@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// TestADenialOfOneMachineIsNotAboutTheAccount: a webhook says no with HTTP 403, as the API server does to who lacks a right.
+// TestADenialOfOneMachineIsNotAboutTheAccount: a webhook denies with HTTP 403, the same status as
+// for a missing right.
 func TestADenialOfOneMachineIsNotAboutTheAccount(t *testing.T) {
 	c, err := New(Options{REST: &rest.Config{}, APIVersion: "cluster.x-k8s.io/v1beta2"})
 	require.NoError(t, err)
@@ -27,7 +28,8 @@ func TestADenialOfOneMachineIsNotAboutTheAccount(t *testing.T) {
 	}
 }
 
-// TestAnAPIServerThatIsBusyForASecondPasses: it asks to come again, and the engine does where that is soon enough.
+// TestAnAPIServerThatIsBusyForASecondPasses: it asks the client to come again, and the engine does
+// so if that is soon enough.
 func TestAnAPIServerThatIsBusyForASecondPasses(t *testing.T) {
 	c, err := New(Options{REST: &rest.Config{}, APIVersion: "cluster.x-k8s.io/v1beta2"})
 	require.NoError(t, err)

@@ -17,10 +17,10 @@ import (
 // maxKubeconfig bounds a kubeconfig.
 const maxKubeconfig = 1 << 20
 
-// link is how the API server is reached. All clients of one have the same.
+// link is the connection to the API server. All clients derived from one share it.
 type link struct {
 	mu   sync.Mutex
-	read []byte // the kubeconfig that it is made from, if it is from one
+	read []byte // the kubeconfig that it was made from, if any
 	at   *url.URL
 	http http.RoundTripper
 	base *http.Transport
@@ -48,7 +48,8 @@ func (l *link) open(c *Client, to *rest.Config) error {
 	return nil
 }
 
-// Address is where the API server is. Its errors quote nothing, for a password may be in it.
+// Address returns the API server's address. Its errors quote nothing, because the address may
+// contain a password.
 func Address(to *rest.Config) (*url.URL, error) {
 	at, _, err := rest.DefaultServerUrlFor(to)
 	switch {
@@ -60,8 +61,8 @@ func Address(to *rest.Config) (*url.URL, error) {
 	return at, nil
 }
 
-// way is the way to the API server, by the kubeconfig as it is now. A file that cannot be used is an error: what it said before does
-// not count, for somebody may have taken it back.
+// way returns the address and the transport, by the present kubeconfig. A file that cannot be used
+// is an error: its earlier content no longer counts, because a person may have withdrawn it.
 func (l *link) way(c *Client) (*url.URL, http.RoundTripper, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +87,7 @@ func (l *link) way(c *Client) (*url.URL, http.RoundTripper, error) {
 	return l.at, l.http, nil
 }
 
-// usable reads a kubeconfig. Its errors quote nothing of it, for it holds secrets.
+// usable reads a kubeconfig. Its errors quote nothing of it, because it holds secrets.
 func usable(text []byte) (*rest.Config, error) {
 	to, err := clientcmd.RESTConfigFromKubeConfig(text)
 	switch {

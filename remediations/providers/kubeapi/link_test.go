@@ -12,7 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestNoErrorQuotesAKubeconfigsPassword: it may stand in the server's address, and the parser of URLs quotes what it cannot read.
+// TestNoErrorQuotesAKubeconfigsPassword: the password may be part of the server's address, and the
+// URL parser quotes an address that it cannot read.
 func TestNoErrorQuotesAKubeconfigsPassword(t *testing.T) {
 	t.Parallel()
 	const kubeconfig = `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: k, user: u}}], users: [{name: u, user: {token: t}}],
@@ -35,7 +36,7 @@ clusters: [{name: k, cluster: {server: %q}}]}`
 	}
 }
 
-// TestAPasswordThatTheServerRepeatsIsNotShown, in whatever spelling.
+// TestAPasswordThatTheServerRepeatsIsNotShown, in any spelling.
 func TestAPasswordThatTheServerRepeatsIsNotShown(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

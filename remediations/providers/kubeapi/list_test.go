@@ -15,8 +15,9 @@ import (
 	"drydock.dev/drydock/internal/bounded"
 )
 
-// TestAListTakesNoMoreMemoryThanIsPromised, whatever the server answers: what is allocated in all is bounded, most of which the
-// collector takes back in between. It is not parallel: the count is the whole program's.
+// TestAListTakesNoMoreMemoryThanIsPromised, whatever the server answers. All allocations together
+// are bounded, and the collector frees most of them in between. The test is not parallel: the count
+// is the whole program's.
 func TestAListTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 	const promised, garbage = 64 << 20, 2
 	list := func(items string) string {

@@ -12,10 +12,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// MachineVersion is of Cluster API's Machines.
+// MachineVersion is the version of Cluster API's Machines.
 const MachineVersion = "cluster.x-k8s.io/v1beta2"
 
-// Machine is what tells whose Node a Machine of Cluster API is, and which machine is behind it.
+// Machine has the fields of a Cluster API Machine that identify its Node and its machine.
 type Machine struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
@@ -34,8 +34,9 @@ type Machine struct {
 	} `json:"status"`
 }
 
-// How Cluster API 1.12 and later shows that it updates a Machine in place (kubernetes-sigs/cluster-api
-// api/core/v1beta2/machine_types.go, api/runtime/v1beta2/extensionconfig_types.go). The annotations come before the condition.
+// The signs of Cluster API 1.12 and later that it updates a Machine in place
+// (kubernetes-sigs/cluster-api api/core/v1beta2/machine_types.go,
+// api/runtime/v1beta2/extensionconfig_types.go). The annotations come before the condition.
 const (
 	inPlace         = "in-place-updates.internal.cluster.x-k8s.io/"
 	updateKey       = inPlace + "update-in-progress"
@@ -45,7 +46,8 @@ const (
 	updating        = "Updating"
 )
 
-// InPlaceUpdate says that Cluster API updates the Machine in place, as the end of a sentence about the Machine; empty: it does not.
+// InPlaceUpdate reports that Cluster API updates the Machine in place, as the end of a sentence
+// about the Machine; empty: it does not.
 func (c *Client) InPlaceUpdate(annotations map[string]string, conditions []metav1.Condition) string {
 	const says = "is being updated in place"
 	if one := meta.FindStatusCondition(conditions, updating); one != nil && one.Status == metav1.ConditionTrue {
@@ -60,8 +62,8 @@ func (c *Client) InPlaceUpdate(annotations map[string]string, conditions []metav
 	return ""
 }
 
-// MachineOf is the one Machine in the namespace that is the Node's: each names the other, and no other Machine has either name. It is
-// ErrNotFound where no Machine names the Node.
+// MachineOf returns the only Machine in the namespace that is the Node's: each names the other, and
+// no other Machine has either name. The error is ErrNotFound if no Machine names the Node.
 func (c *Client) MachineOf(ctx context.Context, namespace, node, providerID string) (*Machine, error) {
 	all, err := List[Machine](ctx, c.In(MachineVersion, namespace, "Cluster API 1.11 or later must be installed in this cluster"), "machines", "Machine", nil)
 	if err != nil {
@@ -70,7 +72,7 @@ func (c *Client) MachineOf(ctx context.Context, namespace, node, providerID stri
 	return c.PickMachine(all, node, providerID)
 }
 
-// PickMachine is MachineOf's choice.
+// PickMachine chooses the Machine for MachineOf.
 func (c *Client) PickMachine(all []Machine, node, providerID string) (*Machine, error) {
 	var found []*Machine
 	for i := range all {

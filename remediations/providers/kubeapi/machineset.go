@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MachineSet is what is read of a MachineSet, of Cluster API or of OpenShift's Machine API.
+// MachineSet has the fields that are read of a MachineSet, of Cluster API or of OpenShift's Machine
+// API.
 type MachineSet struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
@@ -20,7 +21,7 @@ type MachineSet struct {
 	} `json:"status"`
 }
 
-// Wanted is how many Machines there are to be. The field has a default.
+// Wanted returns how many Machines the set should have. The field has a default.
 func (s *MachineSet) Wanted() int {
 	if s.Spec.Replicas == nil {
 		return 1
@@ -28,7 +29,7 @@ func (s *MachineSet) Wanted() int {
 	return *s.Spec.Replicas
 }
 
-// OwnedBy are the machines that the set of that UID controls.
+// OwnedBy returns the machines that the set of that UID controls.
 func OwnedBy[M any, P interface {
 	*M
 	metav1.Object
@@ -41,7 +42,7 @@ func OwnedBy[M any, P interface {
 	return out
 }
 
-// SetBefore goes on record with the intent to replace a machine of a set.
+// SetBefore is recorded with the intent to replace a machine of a set.
 type SetBefore struct {
 	Machine    string `json:"machine"`
 	UID        string `json:"uid"`
@@ -53,7 +54,7 @@ type SetBefore struct {
 	Newest time.Time `json:"newest"`
 }
 
-// BeforeOf is what goes on record of a machine, its set, and the machines that the set owns.
+// BeforeOf returns the record of a machine, its set, and the machines that the set owns.
 func BeforeOf[M any, P interface {
 	*M
 	metav1.Object
@@ -67,7 +68,7 @@ func BeforeOf[M any, P interface {
 	return b
 }
 
-// Whole is an error where the record does not say all.
+// Whole returns an error if the record lacks a field.
 func (b *SetBefore) Whole() error {
 	if b.Machine == "" || b.UID == "" || b.ProviderID == "" || b.Set == "" || b.SetUID == "" || b.Newest.IsZero() {
 		return errors.New("the record does not say which Machine and MachineSet there were before")
@@ -75,7 +76,8 @@ func (b *SetBefore) Whole() error {
 	return nil
 }
 
-// Succession is what the set, as it is now and is called, says of the machine's replacement. old is what Succession.Old is.
+// Succession returns the evidence of the set in its present state for the machine's replacement.
+// called is the set's name, old is Succession.Old.
 func (b *SetBefore) Succession(set *MachineSet, called, old string) Succession {
 	return Succession{Set: called, Old: old, ProviderID: b.ProviderID, Newest: b.Newest, Seen: set.Status.Replicas, Wanted: set.Wanted()}
 }

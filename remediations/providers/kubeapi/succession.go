@@ -8,17 +8,20 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Succession is what a set of machines shows of the replacement of one of them. Nothing links the new machine to the old one, so a
-// younger one of the same set proves it, and only while the set is whole.
+// Succession is the evidence of a set of machines for the replacement of one of them. Nothing links
+// the new machine to the old one. So a younger machine of the same set proves the replacement, and
+// only while the set is whole.
 type Succession struct {
 	// Set is its name, for people.
 	Set string
-	// Old says of the old machine that it is still there, and how far its end is; empty: it is not listed.
+	// Old describes the old machine if it is still listed, and how far its end is; empty: it is not
+	// listed.
 	Old string
-	// ProviderID is the old machine's. Newest is when the youngest machine of the set was made, before anything was asked for.
+	// ProviderID is the old machine's. Newest is when the youngest machine of the set was made,
+	// before the request.
 	ProviderID string
 	Newest     time.Time
-	// Seen is how many machines the set has last seen, Wanted how many it is to have.
+	// Seen is how many machines the set has last seen, Wanted how many it should have.
 	Seen, Wanted int
 }
 
@@ -30,7 +33,7 @@ type Member struct {
 	Up bool
 }
 
-// Replacement is what the set's machines prove.
+// Replacement returns what the set's machines prove.
 func (s Succession) Replacement(members []Member) (r remediations.Replacement) {
 	var lacks []string
 	if s.Old != "" {

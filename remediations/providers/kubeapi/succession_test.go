@@ -9,7 +9,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestWhatASetShowsOfAReplacement: only a younger machine with another provider ID, in a set that is whole and without the old one.
+// TestWhatASetShowsOfAReplacement: only a younger machine with another provider ID proves it, in a
+// set that is whole and without the old one.
 func TestWhatASetShowsOfAReplacement(t *testing.T) {
 	then := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	was := Succession{Set: "MachineSet a", ProviderID: "lab://1", Newest: then, Seen: 2, Wanted: 2}

@@ -24,18 +24,19 @@ import (
 const (
 	// maxAnswer bounds one answer. A Machine has some 6 kB.
 	maxAnswer = 8 << 20
-	// maxValues bounds what it becomes: a pod, the largest object of a list, has some 700 values with its managedFields, and a page has
-	// perPage objects. What is read of a value takes 128 bytes at most, with the growth of its list or map.
+	// maxValues bounds the decoded answer. A pod, the largest object of a list, has some 700 values
+	// with its managedFields, and a page has perPage objects. A decoded value takes 128 bytes at
+	// most, with the growth of its list or map.
 	maxValues = 300_000
-	// perPage and maxPages bound what is listed: 10,000 objects.
+	// perPage and maxPages bound a list: 10,000 objects.
 	perPage  = 250
 	maxPages = 40
-	// maxDepth is far above that of any object that is read.
+	// maxDepth is far above the depth of any object that is read.
 	maxDepth = 64
 )
 
-// transport is the only way out. It speaks HTTP/1.1, over connections that no other client has, so that a request that may not leave
-// can have its connection closed.
+// transport returns the only transport of the client. It speaks HTTP/1.1, over connections that no
+// other client has, so that the connection of a forbidden request can be closed.
 func (c *Client) transport(to *rest.Config) (http.RoundTripper, *http.Transport, error) {
 	tls, err := rest.TLSConfigFor(to)
 	if err != nil {
@@ -54,7 +55,7 @@ func (c *Client) transport(to *rest.Config) (http.RoundTripper, *http.Transport,
 	return wrapped, base, err
 }
 
-// hearing learns what proves who Drydock is, so that no text shows it.
+// hearing remembers Drydock's credentials from each request, so that no text shows them.
 type hearing struct {
 	*http.Transport
 	client *Client
@@ -67,27 +68,27 @@ func (h hearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.Transport.RoundTrip(r)
 }
 
-// Request is one to the client's group.
+// Request is a request to the client's group.
 type Request struct {
 	Method, Path string
 	Query        url.Values
 	Body         any
 	ContentType  string
-	Gate         *kit.Gate // of what changes something
+	Gate         *kit.Gate // for a request that changes something
 }
 
 func (r Request) String() string { return r.Method + " " + r.Path }
 
-// Answer is what came of a request.
+// Answer is the result of a request.
 type Answer struct {
 	Status     int // 0: there is no whole answer
 	Body       []byte
-	Own        *metav1.Status // the API server's own error; nil: what answered is not known to be the API server
+	Own        *metav1.Status // the API server's own error; nil: the answer may not be the API server's
 	RetryAfter time.Duration
 	Err        error // why there is no whole answer
 }
 
-// Send sends it once.
+// Send sends the request once.
 func (c *Client) Send(ctx context.Context, r Request) Answer {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -131,10 +132,10 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 	return a
 }
 
-// ErrNotFound: the API server says that there is no such object.
+// ErrNotFound: the API server answers that there is no such object.
 var ErrNotFound = errors.New("it does not exist")
 
-// Typed is an object, or a list, that says of what kind it is.
+// Typed is an object, or a list, that has its kind.
 type Typed interface{ GetObjectKind() schema.ObjectKind }
 
 // Get reads one object of that kind.
@@ -169,14 +170,15 @@ type page[T any] struct {
 	Items items[T] `json:"items"`
 }
 
-// items are the objects of a page. Each is read by itself, so that an answer with more of them than were asked for is refused before they
-// are made: an empty one takes three bytes, and a kilobyte when it is read.
+// items are the objects of a page. Each is decoded by itself, so that an answer with more objects
+// than requested is refused before they are allocated: an empty object takes three bytes in the
+// answer, and a kilobyte in memory.
 type items[T any] struct {
 	all  []T
 	most int
 }
 
-// UnmarshalJSON is json.Unmarshaler's.
+// UnmarshalJSON implements json.Unmarshaler.
 func (i *items[T]) UnmarshalJSON(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
@@ -195,7 +197,8 @@ func (i *items[T]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// List reads all objects of a kind that the selectors select, in the client's namespace where it has one.
+// List reads all objects of a kind that the selectors select, in the client's namespace if it has
+// one.
 func List[T any](ctx context.Context, c *Client, path, kind string, selectors url.Values) ([]T, error) {
 	var all []T
 	query := url.Values{"limit": {strconv.Itoa(c.Page)}}

@@ -14,15 +14,16 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Keeper renews the Leases of the nodes that Drydock repairs, and gives back those of the others.
+// Keeper renews the Leases of the nodes that Drydock repairs, and releases those of the others.
 type Keeper struct {
 	Leases
 	// Registry has the remediations that records may name.
 	Registry remediations.Registry
 }
 
-// Keep goes through Drydock's Leases once. It reads each Node after its Lease, which is taken only when the intent is on record: so a
-// Lease without a repair is one whose repair is over. Its error joins those of all Leases.
+// Keep goes through Drydock's Leases once. It reads each Node after its Lease. A Lease is taken
+// only when the intent is on record, so a Lease without a repair belongs to a repair that has
+// ended. Keep's error joins those of all Leases.
 func (k Keeper) Keep(ctx context.Context) error {
 	all, err := k.Client.CoordinationV1().Leases(Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -47,7 +48,8 @@ func (k Keeper) keep(ctx context.Context, lease *coordinationv1.Lease) error {
 		j = k.Registry.ReadJournal(n)
 	}
 	r := j.Record
-	// Nobody knows, or it is between two steps, perhaps for long: the Lease ends by itself, and the next step takes it again.
+	// The record is unreadable, or the repair is between two steps, perhaps for long. The Lease
+	// ends by itself, and the next step takes it again.
 	left := j.Malformed != nil || r != nil && r.Phase == remediations.PhasePending && r.Intent != nil
 	switch {
 	case left:
@@ -64,7 +66,7 @@ func (k Keeper) keep(ctx context.Context, lease *coordinationv1.Lease) error {
 		})
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // somebody was faster
+		return nil // another client was faster
 	}
 	if err != nil {
 		return fmt.Errorf("renewing or giving back Lease %s/%s: %w", Namespace, lease.Name, err)
@@ -72,7 +74,7 @@ func (k Keeper) keep(ctx context.Context, lease *coordinationv1.Lease) error {
 	return nil
 }
 
-// node is the Node whose Lease it is; nil: it is gone, or another one has its name.
+// node returns the Node that the Lease belongs to; nil: it is gone, or another Node has its name.
 func (k Keeper) node(ctx context.Context, lease *coordinationv1.Lease) (*corev1.Node, error) {
 	for _, of := range lease.OwnerReferences {
 		if of.Kind != "Node" {

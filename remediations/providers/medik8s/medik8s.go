@@ -1,9 +1,11 @@
-// Package medik8s shares with Medik8s which repair system repairs a node: by the Lease node-NAME in the namespace medik8s-leases, which
-// its operators take before they repair, drain or maintain the node.
+// Package medik8s decides together with Medik8s which repair system repairs a node. It uses the
+// Lease node-NAME in the namespace medik8s-leases, which Medik8s' operators take before they
+// repair, drain or maintain the node.
 //
-// A Lease is somebody's while it is not over: its renewTime and leaseDurationSeconds say until when. Drydock takes one that is nobody's
-// right before a disruptive step, when the intent is on record. Keeper renews it while that record is in flight, and deletes it when the
-// repair is over, also one that a crash has left: the Leases themselves say which are Drydock's. Without Keeper it ends by itself.
+// A Lease has a holder until its renewTime plus leaseDurationSeconds. Drydock takes a Lease without
+// a holder right before a disruptive step, when the intent is on record. Keeper renews it while
+// that record is in flight, and deletes it when the repair has ended. That includes a Lease left by
+// a crash, because each Lease names its holder. Without Keeper it ends by itself.
 package medik8s
 
 import (
@@ -27,22 +29,25 @@ const (
 	Namespace = "medik8s-leases"
 	// Holder is Drydock's identity in them.
 	Holder = "drydock"
-	// lasts is how long a Lease is Drydock's when nobody renews it; it is renewed in the second half of that.
+	// lasts is how long a Lease is Drydock's without a renewal; it is renewed in the second half of
+	// that time.
 	lasts = 10 * time.Minute
-	// ahead is how far the clock of who renewed a Lease may be ahead of ours: Medik8s takes one from the future for none.
+	// ahead is how far the clock of a Lease's holder may be ahead of ours: Medik8s ignores a Lease
+	// from the future.
 	ahead = 10 * time.Second
 )
 
-// Leases are those of all nodes. It is safe for concurrent use.
+// Leases manages the Leases of all nodes. It is safe for concurrent use.
 type Leases struct {
 	Client kubernetes.Interface
 	Now    func() time.Time
 }
 
-// name is that of the node's Lease.
+// name is the name of the node's Lease.
 func name(node string) string { return strings.ToLower("node-" + node) }
 
-// until is when the Lease ends, as Medik8s counts, but for clocks that are apart; false: it is over, or none.
+// until returns when the Lease ends, by Medik8s' rule with a tolerance for clocks that differ;
+// false: it has ended, or has no holder.
 func (l Leases) until(lease *coordinationv1.Lease) (time.Time, bool) {
 	s, now := lease.Spec, l.Now()
 	if ptr.Deref(s.HolderIdentity, "") == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil || s.RenewTime.After(now.Add(ahead)) {
@@ -52,7 +57,7 @@ func (l Leases) until(lease *coordinationv1.Lease) (time.Time, bool) {
 	return end, !end.Before(now)
 }
 
-// others is the error that names who else has the Lease; nil: nobody.
+// others returns an error that names another holder of the Lease; nil: there is no other holder.
 func (l Leases) others(lease *coordinationv1.Lease) error {
 	end, held := l.until(lease)
 	if !held || *lease.Spec.HolderIdentity == Holder {
@@ -61,7 +66,7 @@ func (l Leases) others(lease *coordinationv1.Lease) error {
 	return fmt.Errorf("%w: %q holds Lease %s/%s until %s", engine.ErrTaken, *lease.Spec.HolderIdentity, Namespace, lease.Name, end.UTC().Format(time.RFC3339))
 }
 
-// Free is engine.Reserver's.
+// Free implements engine.Reserver.
 func (l Leases) Free(ctx context.Context, m engine.Machine, _ string) error {
 	lease, err := l.get(ctx, m.Node)
 	if err != nil || lease == nil {
@@ -70,7 +75,7 @@ func (l Leases) Free(ctx context.Context, m engine.Machine, _ string) error {
 	return l.others(lease)
 }
 
-// get is the node's Lease; nil: there is none.
+// get returns the node's Lease; nil: there is no Lease.
 func (l Leases) get(ctx context.Context, node string) (*coordinationv1.Lease, error) {
 	lease, err := l.Client.CoordinationV1().Leases(Namespace).Get(ctx, name(node), metav1.GetOptions{})
 	switch {
@@ -82,7 +87,8 @@ func (l Leases) get(ctx context.Context, node string) (*coordinationv1.Lease, er
 	return lease, nil
 }
 
-// Take is engine.Reserver's. Where the namespace does not exist there is nobody to share with.
+// Take implements engine.Reserver. If the namespace does not exist, no other system uses Leases,
+// and Take does nothing.
 func (l Leases) Take(ctx context.Context, m engine.Machine, _ string) error {
 	lease, err := l.get(ctx, m.Node)
 	if err != nil {
@@ -107,13 +113,13 @@ func (l Leases) Take(ctx context.Context, m engine.Machine, _ string) error {
 	return taking(lease, l.update(ctx, lease))
 }
 
-// young says that the Lease is Drydock's, and in the first half of its time.
+// young reports that the Lease is Drydock's, and in the first half of its time.
 func (l Leases) young(lease *coordinationv1.Lease) bool {
 	end, held := l.until(lease)
 	return held && *lease.Spec.HolderIdentity == Holder && end.Sub(l.Now()) > lasts/2
 }
 
-// update renews the Lease as it was read: one that somebody changed since is left alone.
+// update renews the Lease as it was read: a Lease that another client changed since is left alone.
 func (l Leases) update(ctx context.Context, lease *coordinationv1.Lease) error {
 	_, err := l.Client.CoordinationV1().Leases(Namespace).Update(ctx, lease, metav1.UpdateOptions{FieldManager: Holder})
 	return err
@@ -129,7 +135,7 @@ func taking(lease *coordinationv1.Lease, err error) error {
 	return fmt.Errorf("taking Lease %s/%s, where Medik8s records who repairs the node: %w", Namespace, lease.Name, err)
 }
 
-// fill makes the Lease Drydock's from now on. It goes with its Node.
+// fill makes Drydock the Lease's holder from now on. The Lease is deleted together with its Node.
 func (l Leases) fill(lease *coordinationv1.Lease, node string, uid types.UID) {
 	now := metav1.NewMicroTime(l.Now())
 	if _, held := l.until(lease); !held || owner(lease) != uid {
@@ -142,7 +148,7 @@ func (l Leases) fill(lease *coordinationv1.Lease, node string, uid types.UID) {
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = ptr.To(Holder), ptr.To(int32(lasts.Seconds())), &now
 }
 
-// owner is the UID of the Node whose Lease it is; empty: it does not say.
+// owner returns the UID of the Node that the Lease belongs to; empty: the Lease names none.
 func owner(lease *coordinationv1.Lease) types.UID {
 	for _, of := range lease.OwnerReferences {
 		if of.Kind == "Node" {

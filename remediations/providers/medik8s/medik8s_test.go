@@ -19,7 +19,7 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// The tests run one after the other: each Keep goes through the Leases of all.
+// The tests run one after the other: each Keep reads the Leases of all.
 func TestMain(m *testing.M) { lab.Main(m, lab.Options{Components: lab.APIServerOnly}) }
 
 var (
@@ -28,7 +28,7 @@ var (
 	somebody = "NodeHealthCheck-workers"
 )
 
-// world is a Node, and the Leases by a clock of its own.
+// world is a Node, and the Leases with a clock of their own.
 type world struct {
 	t    *testing.T
 	now  time.Time
@@ -54,7 +54,7 @@ func (w *world) machine() engine.Machine {
 	return engine.Machine{Node: w.node.Name, UID: string(w.node.UID)}
 }
 
-// lease is the node's; nil: there is none.
+// lease returns the node's Lease; nil: there is none.
 func (w *world) lease() *coordinationv1.Lease {
 	lease, err := w.Client.CoordinationV1().Leases(Namespace).Get(w.t.Context(), "node-"+w.node.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -64,7 +64,7 @@ func (w *world) lease() *coordinationv1.Lease {
 	return lease
 }
 
-// held makes the Lease somebody's.
+// held gives the Lease a holder.
 func (w *world) held(by string, renewed *time.Time, seconds *int32) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-" + w.node.Name, Namespace: Namespace}}
 	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &by, LeaseDurationSeconds: seconds}
@@ -95,7 +95,8 @@ func (w *world) record(phase remediations.Phase, intent bool) {
 	require.NoError(w.t, err)
 }
 
-// TestWhoseLeaseItIs, as Medik8s counts: somebody else's is named and not touched, and one that is over is taken.
+// TestWhoseLeaseItIs, by Medik8s' rule: another holder is named and its Lease not touched, and a
+// Lease that has ended is taken.
 func TestWhoseLeaseItIs(t *testing.T) {
 	ago := func(d time.Duration) *time.Time { return ptr.To(instant.Add(-d)) }
 	for i, c := range []struct {
@@ -135,8 +136,9 @@ func TestWhoseLeaseItIs(t *testing.T) {
 	}
 }
 
-// TestALeaseIsTakenKeptAndGivenBack: it is as Medik8s makes its own, is renewed in the second half of its time while the repair is in
-// flight, and goes with the repair's end, whatever wrote it.
+// TestALeaseIsTakenKeptAndGivenBack: the Lease has the form of Medik8s' own. It is renewed in the
+// second half of its time while the repair is in flight, and deleted when the repair ends, whatever
+// wrote it.
 func TestALeaseIsTakenKeptAndGivenBack(t *testing.T) {
 	w := newWorld(t, "kept")
 	ctx := t.Context()
@@ -177,7 +179,8 @@ func TestALeaseIsTakenKeptAndGivenBack(t *testing.T) {
 	}
 }
 
-// TestTheLeaseOfANodeThatIsGoneIsGivenBack, also where another Node has its name by now, whose repair is in flight.
+// TestTheLeaseOfANodeThatIsGoneIsGivenBack, even if another Node has its name now and has a repair
+// in flight.
 func TestTheLeaseOfANodeThatIsGoneIsGivenBack(t *testing.T) {
 	w := newWorld(t, "gone")
 	ctx := t.Context()
@@ -196,7 +199,7 @@ func TestTheLeaseOfANodeThatIsGoneIsGivenBack(t *testing.T) {
 	require.Equal(t, other.UID, w.lease().OwnerReferences[0].UID)
 }
 
-// TestARecordThatNobodyCanReadKeepsTheLease until its time is over.
+// TestARecordThatNobodyCanReadKeepsTheLease until the Lease ends.
 func TestARecordThatNobodyCanReadKeepsTheLease(t *testing.T) {
 	w := newWorld(t, "malformed")
 	require.NoError(t, w.Take(t.Context(), w.machine(), "hosts"))
@@ -209,7 +212,8 @@ func TestARecordThatNobodyCanReadKeepsTheLease(t *testing.T) {
 	require.NotNil(t, w.lease())
 }
 
-// TestWhoMayNotReadLeasesTakesNone: the error says which, and is not that somebody else has it.
+// TestWhoMayNotReadLeasesTakesNone: the error names the missing right, and does not claim that
+// another holder has the Lease.
 func TestWhoMayNotReadLeasesTakesNone(t *testing.T) {
 	w := newWorld(t, "forbidden")
 	stranger, err := lab.Shared(t).ClientAs("nobody")
@@ -222,7 +226,7 @@ func TestWhoMayNotReadLeasesTakesNone(t *testing.T) {
 	}
 }
 
-// TestWhoIsOvertakenHasNotTakenIt: of many who take a Lease at once, one alone has it.
+// TestWhoIsOvertakenHasNotTakenIt: of many clients that take a Lease at once, exactly one has it.
 func TestWhoIsOvertakenHasNotTakenIt(t *testing.T) {
 	w := newWorld(t, "overtaken")
 	require.NoError(t, w.Take(t.Context(), w.machine(), "hosts"))

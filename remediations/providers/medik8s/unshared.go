@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Unshared warns where Medik8s' operators share each node by a Lease, and Drydock takes no part in that.
+// Unshared warns if Medik8s' operators use a Lease for each node, and Drydock does not.
 func Unshared(ctx context.Context, client kubernetes.Interface, shares bool) []string {
 	if shares {
 		return nil

@@ -14,7 +14,7 @@ import (
 
 const token = "correct-horse.battery-staple.0123456789"
 
-// TestConformance holds the provider against the contract of all providers, at a real API server.
+// TestConformance tests the provider against the contract of all providers, at a real API server.
 func TestConformance(t *testing.T) {
 	server := providertest.APIServer(t, lab.Shared(t).AdminConfig(), metav1.StatusReasonConflict)
 	var ready chan *world

@@ -11,15 +11,17 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Ender takes away what is left on hosts whose attempts are over. It looks at what there is, so that what a crash left behind goes, too.
+// Ender removes Drydock's annotations from hosts whose attempts have ended. It works from the hosts
+// that exist, so it also finds what was left by a crash.
 type Ender struct {
 	*Client
 	// Registry has the remediations that records may name.
 	Registry remediations.Registry
 }
 
-// End goes once through the hosts that Drydock has written to. A reboot that the operator has not begun by then is not asked for any
-// more. What somebody else has written, or changed since, stays. Its error joins those of all hosts.
+// End goes once through the hosts that Drydock has written to. It withdraws a reboot that the
+// operator has not begun. What another client has written, or changed since, stays. Its error joins
+// those of all hosts.
 func (e Ender) End(ctx context.Context) error {
 	all, err := kubeapi.List[host](ctx, e.Client.Client, "baremetalhosts", "BareMetalHost", url.Values{"labelSelector": {madeLabel + "=" + madeBy}})
 	if err != nil {
@@ -36,7 +38,7 @@ func (e Ender) End(ctx context.Context) error {
 
 func (e Ender) end(ctx context.Context, h *host) error {
 	if !h.ours(attemptKey) {
-		return nil // somebody else's label
+		return nil // another client's label
 	}
 	over, _, err := e.Over(ctx, e.Registry, h.Annotations[nodeKey], h.Annotations[attemptKey])
 	if err != nil || !over {
@@ -49,7 +51,7 @@ func (e Ender) end(ctx context.Context, h *host) error {
 	r := changing(h, marks, nil)
 	switch a := e.Send(ctx, r); {
 	case a.Err == nil && (a.Status == http.StatusOK || a.Own != nil && (a.Status == http.StatusNotFound || a.Status == http.StatusConflict)):
-		return nil // a conflict is looked at again
+		return nil // a conflict is tried again at the next pass
 	default:
 		return e.Explain(r, a)
 	}

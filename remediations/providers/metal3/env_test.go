@@ -62,12 +62,12 @@ func (w *world) host(name, consumer string) {
 	w.Create("BareMetalHost", name, nil, spec, status)
 }
 
-// annotate sets an annotation of host-a by hand; nil: takes it away.
+// annotate sets an annotation of host-a by hand; nil: removes it.
 func (w *world) annotate(key string, value any) {
 	w.Patch("BareMetalHost", "host-a", m{"metadata": m{"annotations": m{key: value}}})
 }
 
-// asked are the hosts whose reboot Drydock asked for.
+// asked returns the hosts whose reboot Drydock requested.
 func (w *world) asked() (names []string) {
 	for _, one := range w.List("BareMetalHost", "") {
 		if a := one.GetAnnotations(); a[rebootKey] != "" && a[attemptKey] != "" {
@@ -77,7 +77,7 @@ func (w *world) asked() (names []string) {
 	return names
 }
 
-// record puts the node's repair on record, in that phase; empty: there is none.
+// record puts a record of the node's repair on the Node, in that phase; empty: no record.
 func (w *world) record(of engine.Machine, phase remediations.Phase) {
 	var value any
 	if phase != "" {

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// rebootKey asks for one reboot; the operator takes it away. A key with the prefix keeps the host off for as long as it is there.
+	// rebootKey requests one reboot; the operator removes it. A key with this prefix and a suffix
+	// keeps the host off for as long as it is there.
 	rebootKey    = "reboot.metal3.io"
 	keepsOffKey  = rebootKey + "/"
 	pausedKey    = "baremetalhost.metal3.io/paused"
@@ -31,7 +32,7 @@ const (
 	servicing    = "servicing" // metal3-io/baremetal-operator apis/metal3.io/v1alpha1/baremetalhost_types.go
 )
 
-// host is what is read of a BareMetalHost.
+// host holds the fields of a BareMetalHost that are read.
 type host struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
@@ -57,13 +58,14 @@ type host struct {
 
 func (h *host) name() string { return "BareMetalHost " + h.Namespace + "/" + h.Name }
 
-// ours says that Drydock has set the annotation, and nobody else has.
+// ours reports that Drydock alone has set the annotation.
 func (h *host) ours(annotation string) bool {
 	owns, err := owners.Annotation(&corev1.Node{ObjectMeta: h.ObjectMeta}, annotation)
 	return err == nil && owns
 }
 
-// look finds the node's host and changes nothing. Its errors say why no reboot may be asked for now.
+// look finds the node's host and changes nothing. Its errors say why no reboot may be requested
+// now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*host, error) {
 	id, is := strings.CutPrefix(m.ProviderID, "metal3://")
 	parts := strings.Split(id, "/")
@@ -94,7 +96,7 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*host, error) {
 	return h, c.held(h)
 }
 
-// pick is the one host of that name and consumer.
+// pick returns the only host of that name and consumer.
 func (c *Client) pick(all []host, name, consumer string) (*host, error) {
 	var found []*host
 	for i := range all {
@@ -119,7 +121,7 @@ func (h *host) consumes(consumer string) bool {
 	return r.Kind == consumerKind && r.Name == consumer && (r.Namespace == "" || r.Namespace == h.Namespace)
 }
 
-// held names all at once that stands against a reboot; nil: nothing does.
+// held names everything that forbids a reboot, at once; nil: nothing does.
 func (c *Client) held(h *host) error {
 	var out []string
 	why := kit.While

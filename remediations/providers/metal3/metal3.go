@@ -1,11 +1,13 @@
-// Package metal3 has machines of Metal3 rebooted by the baremetal-operator, which owns their BMCs: by the annotation reboot.metal3.io on
-// the BareMetalHost, as the operator documents it. The operator switches the host off, takes the annotation away, and switches the
-// host on again.
+// Package metal3 reboots machines of Metal3 through the baremetal-operator, which owns their BMCs.
+// It sets the annotation reboot.metal3.io on the BareMetalHost, as the operator documents it. The
+// operator switches the host off, removes the annotation, and switches the host on again.
 //
-// A BareMetalHost is the Node's only where all of these name each other: the Node's spec.providerID and the host, the host's
-// spec.consumerRef and the Metal3Machine, the Machine's infrastructureRef and that Metal3Machine, the Machine and the Node. The
-// annotation is written to the host with that UID and version, so it is written at most once, and never over somebody else's.
-// Beside it stand the attempt's ID and the Node's name. When the attempt is over, Ender takes away what is left of Drydock's.
+// A BareMetalHost is the Node's only if all these name each other: the Node's spec.providerID and
+// the host, the host's spec.consumerRef and the Metal3Machine, the Machine's infrastructureRef and
+// that Metal3Machine, and the Machine and the Node. The annotation is written to the host with that
+// UID and version, so it is written at most once, and never over another client's. The attempt's ID
+// and the Node's name are written with it. When the attempt has ended, Ender removes what is left
+// of Drydock's.
 package metal3
 
 import (
@@ -30,13 +32,13 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// Client asks the baremetal-operator. It is safe for concurrent use.
+// Client requests reboots from the baremetal-operator. It is safe for concurrent use.
 type Client struct {
 	*kubeapi.Client
 	namespace string
 }
 
-// New checks the options. It asks nobody.
+// New checks the options. It makes no request.
 func New(o Options) (*Client, error) {
 	api, err := kubeapi.New(kubeapi.Options{
 		REST: o.API, APIVersion: apiVersion, Namespace: o.Namespace, Timeout: o.Timeout,

@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestAHostIsAskedToRebootOnce: hard, or soft where the plan says so, with the attempt's ID beside it.
+// TestAHostIsAskedToRebootOnce: hard, or soft if the plan says so, together with the attempt's ID.
 func TestAHostIsAskedToRebootOnce(t *testing.T) {
 	t.Parallel()
 	for want, soft := range map[string]bool{`{"mode":"hard"}`: false, `{"mode":"soft"}`: true} {
@@ -91,7 +91,7 @@ func TestAChangeSinceTheLookIsNotWrittenOver(t *testing.T) {
 	require.NotContains(t, w.Get("BareMetalHost", "host-a").GetAnnotations(), attemptKey)
 }
 
-// TestWhatIsOverIsTakenAway, also where the operator never began, and nothing that somebody else wrote.
+// TestWhatIsOverIsTakenAway, also if the operator never began; what other clients wrote stays.
 func TestWhatIsOverIsTakenAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,7 +16,7 @@ import (
 // Rebooter is the remediation reboot: the baremetal-operator switches the host off and on again.
 type Rebooter struct{ *Client }
 
-// Survey finds the host, and names all that stands against its reboot.
+// Survey finds the host, and names everything that forbids its reboot.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if _, err := c.look(ctx, m); err != nil {
 		return c.Told(err, fmt.Sprintf("the BareMetalHost of node %q: %%s", m.Node)).Survey()
@@ -24,7 +24,7 @@ func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Survey{}
 }
 
-// Act is engine.Actuator's.
+// Act implements engine.Actuator.
 func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := c.act(ctx, m, mayStill)
 	return c.Ended(outcome, err, fmt.Sprintf("rebooting node %q through its BareMetalHost", m.Node), "the annotation may have been written")
@@ -49,7 +49,8 @@ func (c Rebooter) act(ctx context.Context, m engine.Machine, mayStill func() err
 	})
 }
 
-// changing changes the host as it was seen, and no other one: neither one that has its name since, nor a later version.
+// changing changes the host as it was read: not another one that has its name now, and not a later
+// version.
 func changing(h *host, annotations map[string]any, label any) kubeapi.Request {
 	return kubeapi.Request{
 		Method: http.MethodPatch, Path: "baremetalhosts/" + h.Name, Query: url.Values{"fieldManager": {remediations.FieldManager}}, ContentType: "application/merge-patch+json",

@@ -12,17 +12,18 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// timesRefused is how often one BMC refuses credentials before they are not used there again.
+// timesRefused is how often one BMC may refuse credentials before they are not used there again.
 const timesRefused = 2
 
-// refusals are those of one BMC: how often it refused credentials, for which node last, and when.
+// refusals are the refusals of credentials by one BMC: how many, the last one's node, and its time.
 type refusals struct {
 	times int
 	node  string
 	at    time.Time
 }
 
-// bar is what a BMC refuses to these credentials until a person acts, and how often it did.
+// bar is an action that a BMC refuses to these credentials until a person acts, and how often it
+// did.
 type bar struct {
 	with  credentials
 	at    time.Time
@@ -30,7 +31,8 @@ type bar struct {
 	times int
 }
 
-// refusedBy counts one more refusal of the credentials by the BMC, and says how many there were.
+// refusedBy counts one more refusal of the credentials by the BMC, and returns the number of
+// refusals.
 func (c *Client) refusedBy(b *bmc, with credentials) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,14 +49,15 @@ func (c *Client) refusedBy(b *bmc, with credentials) int {
 	return one.times + 1
 }
 
-// takes forgets that the BMC refused the credentials once: it takes them.
+// takes forgets the BMC's refusals of the credentials, because it accepts them.
 func (c *Client) takes(b *bmc, with credentials) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.refused[with.key()], b.url.Host)
 }
 
-// bars remembers why the BMC refuses what the credentials ask for. It counts from the second time on, or at once.
+// bars remembers why the BMC refuses the request of these credentials. It counts from the second
+// refusal on, or at once.
 func (c *Client) bars(b *bmc, with credentials, atOnce bool, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,15 +71,16 @@ func (c *Client) bars(b *bmc, with credentials, atOnce bool, why string) {
 	c.barred[b.url.Host] = now
 }
 
-// allows forgets what the BMC refused to the credentials: it did what they asked for.
+// allows forgets what the BMC refused to the credentials, because it carried out their request.
 func (c *Client) allows(b *bmc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.barred, b.url.Host)
 }
 
-// mayTry says whether the credentials may be used at the BMC. What one BMC refuses concerns that one. Where two refuse the same
-// credentials, these are at fault, and no BMC is sent them: accounts are locked after a few tries.
+// mayTry returns an error if the credentials may not be used at the BMC. A refusal by one BMC
+// concerns that BMC. If two BMCs refuse the same credentials, the credentials are at fault, and no
+// BMC gets them: accounts are locked after a few tries.
 func (c *Client) mayTry(b *bmc, with credentials) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/redfish/sim"
 )
 
-// failing is a BMC that answers the first so many requests that match with the error, and all others as the standard says.
+// failing is a BMC that answers the first so many matching requests with the error, and all others
+// according to the standard.
 func failing(t *testing.T, times int64, status int, id string, match func(*http.Request) bool) (*sim.BMC, string) {
 	t.Helper()
 	side, _ := begin(t, sim.Options{Vendor: sim.IDRAC})
@@ -58,7 +59,7 @@ func TestOneRefusalOfOneBMCIsNothing(t *testing.T) {
 	}
 }
 
-// TestRefusalsNowAndThenDoNotAddUp: between them the BMC takes the credentials.
+// TestRefusalsNowAndThenDoNotAddUp: between them the BMC accepts the credentials.
 func TestRefusalsNowAndThenDoNotAddUp(t *testing.T) {
 	t.Parallel()
 	var looks atomic.Int64
@@ -73,7 +74,8 @@ func TestRefusalsNowAndThenDoNotAddUp(t *testing.T) {
 	require.Empty(t, side.Resets())
 }
 
-// TestABMCThatRefusesTwiceIsLeftAlone, so that the account is not locked. It concerns that BMC until a second one refuses the same.
+// TestABMCThatRefusesTwiceIsLeftAlone, so that the account is not locked. It concerns that BMC
+// until a second one refuses the same credentials.
 func TestABMCThatRefusesTwiceIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	for _, auth := range []Auth{Basic, Session} {
@@ -122,14 +124,15 @@ func TestABMCThatRefusesTwiceIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAnAccountThatMayOnlyLook is refused at the reset. That concerns this BMC, costs no attempt, and the survey knows it from then on.
+// TestAnAccountThatMayOnlyLook is refused at the reset. That concerns this BMC, costs no attempt,
+// and the survey reports it from then on.
 func TestAnAccountThatMayOnlyLook(t *testing.T) {
 	t.Parallel()
 	side, url := begin(t, sim.Options{ReadOnly: true})
 	_, two := begin(t, sim.Options{Systems: []sim.System{system2}})
 	r := rebooter(t, bmcOf(t, "node-1", url, Basic), bmcOf(t, "node-2", two, Basic))
 	require.Empty(t, r.Survey(t.Context(), machine1).Trouble, "which cannot be seen beforehand")
-	for range timesRefused { // it may have been wrong once
+	for range timesRefused { // a single refusal may be a mistake of the BMC
 		require.Empty(t, r.Survey(t.Context(), machine1).Trouble)
 		outcome, err := r.Act(t.Context(), machine1, yes)
 		require.Equal(t, remediations.CallRefused, outcome)
@@ -144,7 +147,7 @@ func TestAnAccountThatMayOnlyLook(t *testing.T) {
 	require.Empty(t, side.Resets())
 }
 
-// TestASessionLimitIsNoMatterOfTheAccount, with whichever status it is answered.
+// TestASessionLimitIsNoMatterOfTheAccount, whatever the status of the answer.
 func TestASessionLimitIsNoMatterOfTheAccount(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{400, 401, 403, 503} {
@@ -160,7 +163,8 @@ func TestASessionLimitIsNoMatterOfTheAccount(t *testing.T) {
 	}
 }
 
-// TestASessionWithoutAPlace: the place is taken from the body. A BMC that names none is not asked for a new session at each look.
+// TestASessionWithoutAPlace: the address is taken from the body. If a BMC names none, no look opens
+// a further session.
 func TestASessionWithoutAPlace(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]bool{"the body has it": true, "nothing has it": false} {
@@ -183,7 +187,8 @@ func TestASessionWithoutAPlace(t *testing.T) {
 	}
 }
 
-// without takes the place of a new session out of its answer: the header, and the body where body is false.
+// without removes the address of a new session from its answer: from the header, and from the body
+// if body is false.
 type without struct {
 	http.ResponseWriter
 	session, body bool

@@ -28,7 +28,7 @@ type call struct {
 	began   time.Time
 }
 
-// open is a call that has not begun.
+// open returns a call that has not begun.
 func (c *Client) open(m engine.Machine) (*call, error) {
 	b := c.bmcs[m.Node]
 	if b == nil {
@@ -37,10 +37,11 @@ func (c *Client) open(m engine.Machine) (*call, error) {
 	return &call{client: c, bmc: b, machine: m, wire: newWire(b, c.o.Timeout), secrets: &redact.Keyring{Mark: "[secret]"}}, nil
 }
 
-// quote is foreign text in a sentence.
+// quote makes foreign text fit for a sentence.
 func (k *call) quote(s string) string { return strconv.Quote(text.Line(k.secrets.Hide(s), 60)) }
 
-// connect makes a connection and, where it is configured, a session, for the holder of the turn. close must follow.
+// connect opens a connection and, if configured, a session, for the holder of the turn. close must
+// follow.
 func (k *call) connect(ctx context.Context) error {
 	var err error
 	if k.with, err = k.bmc.credentials(); err != nil {
@@ -77,7 +78,8 @@ func (k *call) connect(ctx context.Context) error {
 	return nil
 }
 
-// close ends the session, if there is one, and the connection. It waits no longer than the client's logout.
+// close ends the session, if there is one, and the connection. It waits for at most the client's
+// logout time.
 func (k *call) close(ctx context.Context) {
 	defer k.bmc.giveTurn()
 	defer k.wire.CloseIdleConnections()
@@ -93,7 +95,7 @@ func (k *call) close(ctx context.Context) {
 	})
 }
 
-// safely runs gofish, which may panic on what a BMC answers.
+// safely runs gofish, which may panic on a BMC's answer.
 func (k *call) safely(use func() error) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -103,7 +105,7 @@ func (k *call) safely(use func() error) (err error) {
 	return use()
 }
 
-// failed explains why gofish could not do what it was asked before the reset.
+// failed explains why gofish failed before the reset.
 func (k *call) failed(err error) *kit.Refusal {
 	a, there := k.wire.failure()
 	if !there { // an answer that gofish could not read

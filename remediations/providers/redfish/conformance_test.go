@@ -55,8 +55,8 @@ var (
 	system2  = sim.System{ID: "blade-2", UUID: strings.ToUpper(uuid2), Serial: "SN-2"}
 )
 
-// TestConformance holds the provider against the contract of all providers: as the standard and two vendors answer, with basic
-// authentication and with sessions, hard and soft.
+// TestConformance tests the provider against the contract of all providers: with the answers of the
+// standard and of two vendors, with basic authentication and with sessions, hard and soft.
 func TestConformance(t *testing.T) {
 	for name, of := range map[string]struct {
 		vendor sim.Vendor
@@ -117,7 +117,7 @@ func startWorld(t testing.TB, timeout time.Duration, vendor sim.Vendor, auth Aut
 				side.Set(system1, again, system2)
 			case providertest.AnotherOfItsName:
 				side.Set(other, system2)
-			case providertest.ItsIDIsAnothers: // the board moved: its UUID is that of a machine behind another node's BMC
+			case providertest.ItsIDIsAnothers: // the board moved: its UUID belongs to a machine behind another node's BMC
 				side.Set(other)
 			}
 			m := machine1

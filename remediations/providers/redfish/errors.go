@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// survey is a refusal as the answer to a question.
+// survey returns a refusal as the result of a survey.
 func (c *Client) survey(err error) remediations.Survey {
 	var e *kit.Refusal
 	if !errors.As(err, &e) {
@@ -27,7 +27,7 @@ func (c *Client) survey(err error) remediations.Survey {
 	return s
 }
 
-// oneAccount says whether all BMCs have the same credentials.
+// oneAccount reports whether all BMCs have the same credentials.
 func (c *Client) oneAccount() bool {
 	var first *bmc
 	for _, b := range c.bmcs {
@@ -48,7 +48,7 @@ var (
 	privilege    = []string{"InsufficientPrivilege", "InsufficientPrivilegeForProperty", "ResourceAtUriInsufficientPrivilege"}
 )
 
-// says whether the BMC's error has one of the messages.
+// says reports whether the BMC's error has one of the messages.
 func (a answer) says(messages []string) bool {
 	return slices.ContainsFunc(a.messages, func(id string) bool {
 		name := id[strings.LastIndex(id, ".")+1:]
@@ -56,7 +56,8 @@ func (a answer) says(messages []string) bool {
 	})
 }
 
-// explain says what a request that failed, or a reset that was refused, means. All of it concerns this BMC alone.
+// explain returns the meaning of a failed request, or of a refused reset. All of it concerns this
+// BMC alone.
 func (k *call) explain(a answer) *kit.Refusal {
 	if a.err != nil && a.status == 0 {
 		return k.unanswered(a)
@@ -85,7 +86,8 @@ func (k *call) explain(a answer) *kit.Refusal {
 	return e
 }
 
-// unauthorized is a refusal of the credentials. Some BMCs refuse good ones now and then, so one refusal only has them asked again later.
+// unauthorized handles a refusal of the credentials. Some BMCs refuse good ones now and then, so
+// after one refusal the credentials are only tried again later.
 func (k *call) unauthorized(a answer) *kit.Refusal {
 	e := &kit.Refusal{Why: kit.Unreached, Again: max(a.retryAfter, remediations.AskPassing)}
 	e.Text = fmt.Sprintf("the BMC refuses user name and password (HTTP 401 to %s); correct %s and %s", a.sent, k.bmc.UsernameFile, k.bmc.PasswordFile)
@@ -100,7 +102,8 @@ func (k *call) unauthorized(a answer) *kit.Refusal {
 	return e
 }
 
-// unanswered says why there is no whole answer: who answers is not trusted, the answer is refused here, or there is none in time.
+// unanswered explains why there is no whole answer: the other side is not trusted, this package
+// refuses the answer, or no answer came in time.
 func (k *call) unanswered(a answer) *kit.Refusal {
 	var pin errPin
 	var untrusted *tls.CertificateVerificationError
@@ -122,7 +125,7 @@ func (k *call) unanswered(a answer) *kit.Refusal {
 	return e
 }
 
-// errOurs is why this package sends a request not, or does not use an answer.
+// errOurs is why this package does not send a request, or does not use an answer.
 type errOurs string
 
 func (e errOurs) Error() string { return string(e) }

@@ -20,7 +20,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/redfish/sim"
 )
 
-// TestTargetsAsVendorsWriteThem: iLO 5 ends the target with a slash. What is refused, the survey says before.
+// TestTargetsAsVendorsWriteThem: iLO 5 ends the target with a slash. The survey reports a refused
+// target in advance.
 func TestTargetsAsVendorsWriteThem(t *testing.T) {
 	t.Parallel()
 	const plain = "/redfish/v1/Systems/blade-1/Actions/ComputerSystem.Reset"
@@ -67,12 +68,13 @@ func TestTargetsAsVendorsWriteThem(t *testing.T) {
 	}
 }
 
-// TestAMachineIsFoundBesideOneThatIsUnwell: a board with GPUs is a System of its own, and may fail for hours.
+// TestAMachineIsFoundBesideOneThatIsUnwell: a board with GPUs is a System of its own, and may fail
+// for hours.
 func TestAMachineIsFoundBesideOneThatIsUnwell(t *testing.T) {
 	t.Parallel()
 	for _, unwell := range []string{"blade-1", "blade-2"} {
 		for _, status := range []int{404, 500, 503} {
-			side, _ := begin(t, sim.Options{Systems: []sim.System{system2, system1}}) // the unwell one comes first
+			side, _ := begin(t, sim.Options{Systems: []sim.System{system2, system1}}) // the unhealthy one comes first
 			url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, unwell) {
 					sim.Fail(w, status, "Base.1.0.GeneralError", "not now")
@@ -90,7 +92,8 @@ func TestAMachineIsFoundBesideOneThatIsUnwell(t *testing.T) {
 	}
 }
 
-// TestAfterTheIntentOneSystemIsRead: what the survey saw is not read again, and that System must still be the machine.
+// TestAfterTheIntentOneSystemIsRead: the survey's data is not read again, and that System must
+// still be the machine.
 func TestAfterTheIntentOneSystemIsRead(t *testing.T) {
 	t.Parallel()
 	for auth, want := range map[Auth]string{
@@ -130,7 +133,8 @@ func TestAfterTheIntentOneSystemIsRead(t *testing.T) {
 	}
 }
 
-// TestARecordThatNoSurveyKeptIsNotUsed: the record is on the Node, where others may write. All is then read again.
+// TestARecordThatNoSurveyKeptIsNotUsed: the record is on the Node, where others may write.
+// Everything is then read again.
 func TestARecordThatNoSurveyKeptIsNotUsed(t *testing.T) {
 	t.Parallel()
 	for _, forged := range []remediations.Before{
@@ -163,7 +167,7 @@ func TestASlowBMCIsToldAsSlow(t *testing.T) {
 	require.ErrorIs(t, err, engine.ErrPassing)
 }
 
-// TestABMCThatWantsToBeAskedInAnotherWay says so and does nothing. The next call asks in that way.
+// TestABMCThatWantsToBeAskedInAnotherWay answers so and does nothing. The next call uses that form.
 func TestABMCThatWantsToBeAskedInAnotherWay(t *testing.T) {
 	t.Parallel()
 	for name, refuses := range map[string]func(http.ResponseWriter, *http.Request) bool{
@@ -205,7 +209,7 @@ func TestABMCThatWantsToBeAskedInAnotherWay(t *testing.T) {
 	}
 }
 
-// TestFaultsOfTLSAreNamed: the network is in order.
+// TestFaultsOfTLSAreNamed: the error does not blame the network.
 func TestFaultsOfTLSAreNamed(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*tls.Config){
@@ -230,7 +234,7 @@ func TestFaultsOfTLSAreNamed(t *testing.T) {
 	}
 }
 
-// TestMoreSystemsThanAreAsked are told as that.
+// TestMoreSystemsThanAreAsked: the error names the reason.
 func TestMoreSystemsThanAreAsked(t *testing.T) {
 	t.Parallel()
 	var many []map[string]string

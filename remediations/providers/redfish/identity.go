@@ -13,13 +13,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// wanted is what a System must show to be the machine.
+// wanted holds what a System must show to be the machine.
 type wanted struct {
 	uuid   section.UUID // zero: it does not count
 	serial string
 }
 
-// wanted says by what the machine is told from others. Without a serial number there must be a UUID that is unique.
+// wanted returns what identifies the machine. Without a serial number there must be a unique UUID.
 func (b *bmc) wanted(m engine.Machine) (wanted, error) {
 	w := wanted{uuid: b.uuid, serial: b.SerialNumber}
 	node, err := section.ParseUUID(m.SystemUUID)
@@ -43,7 +43,8 @@ func (b *bmc) wanted(m engine.Machine) (wanted, error) {
 	return w, nil
 }
 
-// is says why the System is not the machine; empty: it is. quote makes foreign text fit to be seen.
+// is returns why the System is not the machine; empty: it is. quote makes foreign text safe to
+// print.
 func (w wanted) is(s *schemas.ComputerSystem, quote func(string) string) string {
 	if w.serial != "" && strings.TrimSpace(s.SerialNumber) != w.serial {
 		return fmt.Sprintf("has the serial number %s, and not %q", quote(s.SerialNumber), w.serial)
@@ -60,7 +61,8 @@ func (w wanted) is(s *schemas.ComputerSystem, quote func(string) string) string 
 	return ""
 }
 
-// alone is the error that another Node shows the same UUID, so that the machine could be that one's; nil: none does.
+// alone returns an error if another Node shows the same UUID, so that the System could be that
+// Node's machine; nil: no other Node shows it.
 func (c *Client) alone(ctx context.Context, m engine.Machine, u section.UUID) error {
 	if c.o.Nodes == nil || u == (section.UUID{}) {
 		return nil
@@ -77,7 +79,7 @@ func (c *Client) alone(ctx context.Context, m engine.Machine, u section.UUID) er
 	return nil
 }
 
-// showing is what a BMC last showed, and one of the Nodes it is configured for.
+// showing is what a BMC last showed, and one of the Nodes that it is configured for.
 type showing struct {
 	node  string
 	uuids []section.UUID
@@ -96,7 +98,7 @@ func (c *Client) shows(b *bmc, all []*member) {
 	c.shown[b.url.Host] = now
 }
 
-// unique says why another machine could be meant: another BMC shows the same UUID.
+// unique returns why another machine could be meant: another BMC shows the same UUID.
 func (c *Client) unique(b *bmc, s *schemas.ComputerSystem) string {
 	u, err := section.ParseUUID(s.UUID)
 	if err != nil || b.SerialNumber != "" {

@@ -17,7 +17,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// TestTheMachineIsKnownByItsUUID: in either order of bytes, in any letters, and never by a value that many have.
+// TestTheMachineIsKnownByItsUUID: in either order of bytes, in upper or lower case, and never by a
+// value that many machines have.
 func TestTheMachineIsKnownByItsUUID(t *testing.T) {
 	t.Parallel()
 	const swapped = "44454c4c-4200-1035-8054-b7c04f4d3332"
@@ -61,7 +62,7 @@ func TestTheMachineIsKnownByItsUUID(t *testing.T) {
 	}
 }
 
-// TestTwoBMCsOfOneUUID: what two BMCs show tells neither machine from the other.
+// TestTwoBMCsOfOneUUID: a UUID that two BMCs show identifies neither machine.
 func TestTwoBMCsOfOneUUID(t *testing.T) {
 	t.Parallel()
 	side1, url1 := begin(t, sim.Options{})
@@ -78,8 +79,8 @@ func TestTwoBMCsOfOneUUID(t *testing.T) {
 	require.Empty(t, side1.Resets())
 }
 
-// TestTwoNodesOfOneUUID: what two Nodes show tells neither machine from the other, whichever BMC has been asked, and in either order of
-// bytes. Nobody is asked about it.
+// TestTwoNodesOfOneUUID: a UUID that two Nodes show identifies neither machine, for either BMC and
+// in either order of bytes. No BMC is called.
 func TestTwoNodesOfOneUUID(t *testing.T) {
 	t.Parallel()
 	const swapped = "44454c4c-4200-1035-8054-b7c04f4d3332"
@@ -115,7 +116,7 @@ func TestTwoNodesOfOneUUID(t *testing.T) {
 	}
 }
 
-// TestABoardThatMoved: what a BMC no longer shows is no other machine's any more.
+// TestABoardThatMoved: a UUID that a BMC no longer shows does not count as another machine's.
 func TestABoardThatMoved(t *testing.T) {
 	t.Parallel()
 	side1, url1 := begin(t, sim.Options{})
@@ -130,7 +131,7 @@ func TestABoardThatMoved(t *testing.T) {
 	requireReset(t, r, side2, moved, "ForceRestart")
 }
 
-// TestWhatIsSaidOfANodeWithoutABMC is what to add.
+// TestWhatIsSaidOfANodeWithoutABMC: the error says what to add.
 func TestWhatIsSaidOfANodeWithoutABMC(t *testing.T) {
 	t.Parallel()
 	side, url := begin(t, sim.Options{})

@@ -13,8 +13,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/redfish/sim"
 )
 
-// TestABMCTakesNoMoreMemoryThanIsPromised, whatever it answers: what is allocated in all is bounded, most of which the collector takes
-// back in between. It is not parallel: the count is the whole program's.
+// TestABMCTakesNoMoreMemoryThanIsPromised, whatever it answers. All allocations together are
+// bounded, and the collector frees most of them in between. The test is not parallel: the count is
+// the whole program's.
 func TestABMCTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 	const promised, garbage = 64 << 20, 2
 	members := func(n int) string {

@@ -5,9 +5,11 @@ import (
 	"strings"
 )
 
-// metal3 says that the BMC belongs to the baremetal-operator, and names the host; empty: it does not. The operator restores the power
-// state that it wants, so a reset behind its back would be fought. metal3-io/cluster-api-provider-metal3 baremetal/metal3machine_manager.go
-// has the form of the ID: metal3://NAMESPACE/HOST/MACHINE, in older releases metal3://UUID.
+// metal3 reports that the BMC belongs to the baremetal-operator, by the name of the host; empty: it
+// does not. The operator restores the power state that it wants, so it would fight against a reset.
+// The form of the ID is in metal3-io/cluster-api-provider-metal3
+// baremetal/metal3machine_manager.go: metal3://NAMESPACE/HOST/MACHINE, in older releases
+// metal3://UUID.
 func metal3(providerID string) string {
 	id, is := strings.CutPrefix(providerID, "metal3://")
 	if !is {

@@ -18,10 +18,10 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Rebooter is the remediation reboot: it resets a machine, or asks its operating system.
+// Rebooter is the remediation reboot: it resets a machine, or has its operating system restart.
 type Rebooter struct{ *Client }
 
-// Act is engine.Actuator's.
+// Act implements engine.Actuator.
 func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome := remediations.CallRefused
 	kept := keptBy(m.Before)
@@ -50,7 +50,7 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return outcome, told(err, fmt.Sprintf("rebooting node %q through its BMC: nothing was done: %%s", m.Node))
 }
 
-// Survey looks at the machine, so that what could only be refused costs no attempt.
+// Survey reads the machine's state, so that no attempt is spent on a reset that would be refused.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	var found before
 	err := c.with(ctx, m, before{}, true, func(k *call, s *member) (err error) {
@@ -63,10 +63,11 @@ func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	if s := remediations.Keeping(found); s.Trouble == "" {
 		return s
 	}
-	return remediations.Survey{} // its places are too long for the record: they are read again
+	return remediations.Survey{} // its addresses are too long for the record: they are read again
 }
 
-// keptBy is what the survey kept; zero: nothing, or what no survey keeps. The record is on the Node, where others may write.
+// keptBy returns what the survey kept; zero: nothing, or a value that no survey keeps. The record
+// is on the Node, where others may write.
 func keptBy(b remediations.Before) before {
 	var kept before
 	hard := []schemas.ResetType{schemas.ForceRestartResetType, schemas.PowerCycleResetType}
@@ -77,7 +78,7 @@ func keptBy(b remediations.Before) before {
 	return kept
 }
 
-// Testify says whether the machine is powered. A BMC that shows another machine shows nothing.
+// Testify reports whether the machine is powered. A BMC that shows another machine shows nothing.
 func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	t := signs.Testimony{Answer: signs.Unknown}
 	err := c.with(ctx, m, before{}, false, func(k *call, s *member) error {
@@ -87,7 +88,7 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 			t.Answer = signs.Well
 		case schemas.OffPowerState:
 			t.Answer = signs.Ill
-		default: // on its way, or nothing that is known
+		default: // between two states, or an unknown one
 		}
 		return nil
 	})
@@ -97,7 +98,8 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 	return t
 }
 
-// with opens a call and finds the machine's System, or reads the one that the survey kept. on: the machine must be on.
+// with opens a call and finds the machine's System, or reads the one that the survey kept. on: the
+// machine must be on.
 func (c Rebooter) with(ctx context.Context, m engine.Machine, kept before, on bool, use func(*call, *member) error) error {
 	if why := metal3(m.ProviderID); on && why != "" {
 		return &kit.Refusal{Why: kit.Machine, Text: why}
@@ -107,7 +109,7 @@ func (c Rebooter) with(ctx context.Context, m engine.Machine, kept before, on bo
 		return err
 	}
 	want, err := k.bmc.wanted(m)
-	pinned := want.serial != "" || k.bmc.uuid != (section.UUID{}) // what the configuration says outranks what another kubelet says of itself
+	pinned := want.serial != "" || k.bmc.uuid != (section.UUID{}) // the configuration outranks what another kubelet reports of itself
 	if err == nil && !pinned {
 		err = c.alone(ctx, m, want.uuid)
 	}
@@ -146,7 +148,7 @@ func (k *call) find(want wanted, kept before) (*member, error) {
 	return k.system(want)
 }
 
-// clean is the error with its cause, without secrets.
+// clean returns the error with its cause, without secrets.
 func (k *call) clean(err error) error {
 	if err == nil {
 		return nil
@@ -163,10 +165,10 @@ func (k *call) clean(err error) error {
 	return &out
 }
 
-// longest bounds what is said of one call.
+// longest bounds the text about one call.
 const longest = 900
 
-// told is an error in a sentence about its node, on one line and of bounded length.
+// told returns the error as a sentence about its node, on one line and of bounded length.
 func told(err error, format string) error {
 	var e *kit.Refusal
 	if !errors.As(err, &e) {

@@ -1,22 +1,27 @@
-// Package redfish reboots machines through their BMCs, and says whether they are powered.
+// Package redfish reboots machines through their BMCs, and reports whether they are powered.
 //
-// The calls are gofish's. What v0.24.0 does, and what is done about it here:
+// The calls are gofish's. What v0.24.0 does, and what this package does about it:
 //
-//   - It has no time limits, follows redirects, and puts a link that a BMC names behind the address of that BMC, so that
-//     "@elsewhere/…" is another host. All requests go through a transport of ours (wire): only to the configured host, never after
-//     a redirect, each with its time limit, an answer of bounded size and a bounded number of them.
-//   - Its Reset sends a POST a second time after an answer 412, puts a target that is a whole address behind the BMC's own, and takes any
-//     2xx for a success. The reset is posted here, to a target that was looked at, and the transport lets one out, ever.
-//   - Its list of Systems fails as a whole where one of them does. Here they are read one by one.
-//   - A session without a token is no error to it. Here it is.
-//   - Logout goes on without a context when the call's own is over. Here it has one with a short limit.
+//   - It has no time limits, follows redirects, and appends a link from a BMC to the address of
+//     that BMC, so that "@elsewhere/…" is another host. All requests go through a transport of this
+//     package (wire): only to the configured host, and never after a redirect. Each request has a
+//     time limit and an answer of bounded size, and their number is bounded.
+//   - Its Reset sends a POST a second time after an answer 412. It appends a target that is a whole
+//     address to the BMC's own, and treats any 2xx as a success. This package posts the reset
+//     itself, to a checked target, and the transport sends a single one.
+//   - Its list of Systems fails as a whole if one of them does. This package reads them one by one.
+//   - It does not treat a session without a token as an error. This package does.
+//   - Its Logout continues without a context when the call's own has ended. Here Logout has a
+//     context with a short limit.
 //
-// A BMC is found by configuration alone. Before each reset its System must show that it is the node's: by its UUID, or by the serial
-// number that the configuration pins. The reset itself names no machine, so that look right before it is all there is.
+// The configuration alone names a machine's BMC. Before each reset its System must prove that it is
+// the node's: by its UUID, or by the serial number that the configuration pins. The reset itself
+// names no machine, so only this check right before it prevents a reset of another machine.
 //
-// Accounts of BMCs are locked after a few wrong passwords, and one account often serves a whole rack. But some BMCs answer 401 now and
-// then to good ones. So after two 401 a BMC is not sent these credentials again, and after 401 of two BMCs none is, until the files
-// change or half an hour has passed. A 403 concerns the one BMC.
+// BMCs lock an account after a few wrong passwords, and one account often serves a whole rack. But
+// some BMCs answer 401 now and then to good credentials. So after two 401 a BMC does not get these
+// credentials again. After 401 from two BMCs no BMC does. This lasts until the files change or half
+// an hour has passed. A 403 concerns the one BMC.
 package redfish
 
 import (
@@ -35,11 +40,11 @@ import (
 )
 
 const (
-	// defaultTimeout bounds one request. BMCs are slow: a second for a small document is nothing special.
+	// defaultTimeout bounds one request. BMCs are slow: a second for a small document is normal.
 	defaultTimeout = 15 * time.Second
-	// defaultTryAgain is longer than accounts are usually locked for.
+	// defaultTryAgain is longer than the usual lock of an account.
 	defaultTryAgain = 30 * time.Minute
-	// logoutWithin bounds the end of a session, whose caller waits for it.
+	// logoutWithin bounds the end of a session, because the caller waits for it.
 	logoutWithin = 2 * time.Second
 )
 
@@ -62,8 +67,8 @@ type Options struct {
 	Timeout time.Duration
 	// TryAgain is how long refused credentials are not used again. Zero: 30 min.
 	TryAgain time.Duration
-	// Nodes are all of the cluster's, whose systemUUIDs are compared: one that two of them have tells neither from the other. Nil: nobody
-	// looks.
+	// Nodes returns all Nodes of the cluster, to compare their systemUUIDs: a UUID that two Nodes
+	// have identifies neither. Nil: no comparison.
 	Nodes func(ctx context.Context) ([]*corev1.Node, error)
 }
 
@@ -83,14 +88,15 @@ type bmc struct {
 	BMC
 	url *url.URL
 	trust
-	uuid  section.UUID // zero: the Node's counts
+	uuid  section.UUID // zero: the Node's UUID counts
 	serve chan struct{}
 
 	learning sync.Mutex
 	learned  way
 }
 
-// New checks the options and that all files can be read. It calls no BMC. The error names the Node and the option.
+// New checks the options and that all files can be read. It calls no BMC. The error names the Node
+// and the option.
 func New(o Options) (*Client, error) {
 	if o.Timeout < 0 || o.TryAgain < 0 {
 		return nil, errors.New("configuring Redfish: a time limit is negative")

@@ -50,7 +50,7 @@ func rebooter(t *testing.T, all ...BMC) Rebooter {
 
 func yes() error { return nil }
 
-// requireRefused: the survey says it beforehand, Act refuses it, and nothing was reset.
+// requireRefused: the survey reports it in advance, Act refuses it, and nothing was reset.
 func requireRefused(t *testing.T, r Rebooter, side *sim.BMC, m engine.Machine, says string) {
 	t.Helper()
 	said := r.Survey(t.Context(), m)
@@ -62,7 +62,7 @@ func requireRefused(t *testing.T, r Rebooter, side *sim.BMC, m engine.Machine, s
 	require.Empty(t, side.Resets())
 }
 
-// requireReset: nothing is against it, and it is done once, in that way.
+// requireReset: nothing forbids it, and it is done once, in that way.
 func requireReset(t *testing.T, r Rebooter, side *sim.BMC, m engine.Machine, kind string) {
 	t.Helper()
 	said := r.Survey(t.Context(), m)
@@ -75,7 +75,7 @@ func requireReset(t *testing.T, r Rebooter, side *sim.BMC, m engine.Machine, kin
 	require.Equal(t, []sim.Done{{Serial: "SN-1", Kind: kind}}, side.Resets())
 }
 
-// TestTheResetThatIsChosen: one that the BMC lists, hard or soft, and no other.
+// TestTheResetThatIsChosen: a type that the BMC lists, hard or soft, and no other.
 func TestTheResetThatIsChosen(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -104,7 +104,7 @@ func TestTheResetThatIsChosen(t *testing.T) {
 			switch {
 			case tc.refused == "":
 				requireReset(t, r, side, m, tc.kind)
-			case tc.soft: // the survey asks about the hard one, which the plan ends with
+			case tc.soft: // the survey checks the hard one, because the plan ends with it
 				for _, before := range []remediations.Before{"", r.Survey(t.Context(), m).Before} {
 					m.Before = before
 					outcome, err := r.Act(t.Context(), m, yes)
@@ -120,7 +120,8 @@ func TestTheResetThatIsChosen(t *testing.T) {
 	}
 }
 
-// TestAMachineOfABareMetalHostIsNotReset behind its operator's back; the refusal names the host. Its power is still a witness.
+// TestAMachineOfABareMetalHostIsNotReset behind its operator's back; the refusal names the host.
+// Its power is still a witness.
 func TestAMachineOfABareMetalHostIsNotReset(t *testing.T) {
 	t.Parallel()
 	side, url := begin(t, sim.Options{})
@@ -197,7 +198,7 @@ func TestSessionsAreClosedOnEveryPath(t *testing.T) {
 	}
 }
 
-// TestNoFreeSession passes, and is no matter of the account.
+// TestNoFreeSession passes, and does not concern the account.
 func TestNoFreeSession(t *testing.T) {
 	t.Parallel()
 	_, url := begin(t, sim.Options{Sessions: -1})

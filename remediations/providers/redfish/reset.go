@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// rebootable says why the System cannot be rebooted; nil: it can. One that is off may have been switched off on purpose, and a reset
-// would switch it on.
+// rebootable returns why the System cannot be rebooted; nil: it can. A System that is off may have
+// been switched off on purpose, and a reset would switch it on.
 func (k *call) rebootable(s *member) error {
 	switch s.PowerState {
 	case schemas.OnPowerState:
@@ -31,8 +31,9 @@ func (k *call) rebootable(s *member) error {
 	}
 }
 
-// kind chooses how to reset. A BMC that lists what it can do is believed; one that lists nothing is asked for what every one must
-// have. Two requests, off and on, are never made of one reboot. Empty: the operating system cannot be asked.
+// kind chooses the type of the reset. If a BMC lists its types, they are used; if it lists none,
+// the type that every BMC must have is used. One reboot never becomes two requests, off and on. If
+// the machine has no such type, the error says so.
 func (k *call) kind(m *member, soft bool) (schemas.ResetType, error) {
 	var can []schemas.ResetType
 	if err := k.safely(func() (err error) { can, err = m.GetSupportedResetTypes(); return err }); err != nil {
@@ -52,7 +53,8 @@ func (k *call) kind(m *member, soft bool) (schemas.ResetType, error) {
 	return "", k.offersNone(soft, want, can)
 }
 
-// offersNone says that the machine has no such reset. Where only the operating system cannot be asked, the next attempt cuts the power.
+// offersNone says that the machine has no such reset. If only the operating system cannot be asked,
+// the next attempt cuts the power.
 func (k *call) offersNone(soft bool, want, can []schemas.ResetType) error {
 	e := kit.Refuse(kit.Machine, "the BMC offers none of the resets %q for this machine, but %s", want, k.quote(fmt.Sprint(can)))
 	if soft {
@@ -61,7 +63,7 @@ func (k *call) offersNone(soft bool, want, can []schemas.ResetType) error {
 	return e
 }
 
-// looked is what speaks against the reset, and else what the reset needs of the survey.
+// looked returns what forbids the reset, or else the data of the survey that the reset needs.
 func (k *call) looked(m *member) (before, error) {
 	out := before{System: m.place, Sessions: k.wire.root().Links.Sessions.ID}
 	if _, err := k.target(m); err != nil {
@@ -79,7 +81,7 @@ func (k *call) looked(m *member) (before, error) {
 	return out, nil
 }
 
-// send sends the reset, once, and says what became of it.
+// send sends the reset, once, and returns the outcome.
 func (k *call) send(ctx context.Context, m *member, kind schemas.ResetType, mayStill func() error) (remediations.CallOutcome, error) {
 	target, err := k.target(m)
 	if err != nil {
@@ -116,10 +118,10 @@ func (k *call) send(ctx context.Context, m *member, kind schemas.ResetType, mayS
 	return k.doubt(fmt.Sprintf("the reset was answered with HTTP %d", a.status), nil)
 }
 
-// slow is how long reading may take before a withheld reset is told as the BMC's slowness.
+// slow is how long the reads may take before a withheld reset is reported as slowness of the BMC.
 const slow = 5 * time.Second
 
-// unsent says why the reset did not leave.
+// unsent returns why the reset did not leave.
 func (k *call) unsent(ctx context.Context, gate *kit.Gate, a answer, tried bool, err error) error {
 	if no := gate.Forbidden(); no != nil {
 		e := &kit.Refusal{Why: kit.Unreached, Text: "the reset was not sent", Cause: k.secrets.Error(no)}
@@ -138,11 +140,11 @@ func (k *call) unsent(ctx context.Context, gate *kit.Gate, a answer, tried bool,
 	return &kit.Refusal{Why: kit.Unreached, Text: "the reset did not reach the BMC", Cause: k.secrets.Error(cause)}
 }
 
-// refusal says whether the BMC's own error means that certainly nothing was done.
+// refusal reports whether the BMC's own error means that certainly nothing was done.
 func (a answer) refusal() bool {
 	switch a.status {
 	case http.StatusConflict:
-		return a.state // the error says what is in the way
+		return a.state // the error names the obstacle
 	case http.StatusServiceUnavailable:
 		return a.says(starting)
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
@@ -152,7 +154,8 @@ func (a answer) refusal() bool {
 	return false
 }
 
-// refusedReset explains it. What the account may not do is remembered: reading shows it as little the next time.
+// refusedReset explains the refusal. A missing right of the account is remembered, because a read
+// does not show it the next time either.
 func (k *call) refusedReset(a answer) *kit.Refusal {
 	e := k.explain(a)
 	if a.status == http.StatusForbidden && e.Mended {

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/redfish/sim"
 )
 
-// TestWhatTheAnswerToTheResetMeans: each good answer that the standard allows, and of the others only those that are the BMC's own
-// word that it did nothing.
+// TestWhatTheAnswerToTheResetMeans: each good answer in the standard is accepted. Of the others,
+// only the BMC's own report that it did nothing is a refusal.
 func TestWhatTheAnswerToTheResetMeans(t *testing.T) {
 	t.Parallel()
 	own := sim.Error("Base.1.0.GeneralError", "no")

@@ -14,13 +14,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// member is one System of the BMC, and the place where it was read.
+// member is one System of the BMC, and its address.
 type member struct {
 	*schemas.ComputerSystem
 	place string
 }
 
-// root is what is used of the service root.
+// root holds the used parts of the service root.
 type root struct {
 	ID      string `json:"@odata.id"`
 	Systems odata
@@ -31,8 +31,8 @@ type odata struct {
 	ID string `json:"@odata.id"`
 }
 
-// system is the one System of the BMC that is the machine. Where one is, a failure of the others says nothing: boards with GPUs
-// are Systems of their own, and may be unwell for hours.
+// system returns the only System of the BMC that is the machine. If one is, a failure of the others
+// means nothing: boards with GPUs are Systems of their own, and may be unhealthy for hours.
 func (k *call) system(want wanted) (*member, error) {
 	places, err := k.places()
 	if err != nil {
@@ -71,7 +71,7 @@ func (k *call) system(want wanted) (*member, error) {
 	return found[0], k.alone(found[0])
 }
 
-// alone says why another machine could be meant; nil: none could.
+// alone returns why another machine could be meant; nil: no other could.
 func (k *call) alone(m *member) error {
 	if why := k.client.unique(k.bmc, m.ComputerSystem); why != "" {
 		return &kit.Refusal{Why: kit.Machine, Text: why}
@@ -79,7 +79,7 @@ func (k *call) alone(m *member) error {
 	return nil
 }
 
-// same reads the System that the survey found, and nothing else. It must still be the machine.
+// same reads only the System that the survey found. It must still be the machine.
 func (k *call) same(want wanted, kept before) (*member, error) {
 	m, e := k.member(kept.System)
 	if e != nil {
@@ -91,7 +91,7 @@ func (k *call) same(want wanted, kept before) (*member, error) {
 	return m, k.alone(m)
 }
 
-// places are those of all Systems.
+// places returns the addresses of all Systems.
 func (k *call) places() (all []string, err error) {
 	next := k.wire.root().Systems.ID
 	if next == "" {
@@ -116,7 +116,7 @@ func (k *call) places() (all []string, err error) {
 	return all, nil
 }
 
-// get reads what is at the place.
+// get reads the document at the address.
 func (k *call) get(place string, into any) *kit.Refusal {
 	err := k.safely(func() error {
 		resp, err := k.api.Get(place) //nolint:bodyclose // the next line closes it
@@ -141,8 +141,9 @@ func (k *call) member(place string) (*member, *kit.Refusal) {
 	return &member{s, place}, nil
 }
 
-// target is where the System's reset is asked for, as the BMC writes it: below the System, on this BMC. A slash at its end or two for
-// one, another letter case, and the BMC's own address before it are vendors' habits.
+// target returns the address for the System's reset, as the BMC writes it: below the System, on
+// this BMC. Vendors vary it by a slash at its end, two slashes for one, another letter case, or the
+// BMC's own address before it.
 func (k *call) target(m *member) (string, error) {
 	var shown struct {
 		Actions struct {
@@ -174,15 +175,16 @@ func (k *call) target(m *member) (string, error) {
 	return out, nil
 }
 
-// at says whether the address is the BMC's own.
+// at reports whether the address is the BMC's own.
 func (b *bmc) at(u *url.URL) bool {
 	host := func(h string) string { return strings.TrimSuffix(strings.ToLower(h), ":443") }
 	return strings.EqualFold(u.Scheme, "https") && host(u.Host) == host(b.url.Host)
 }
 
-// way is what was learned of how a BMC wants to be asked for a reset. It may be forgotten.
+// way is what was learned about the form of a BMC's reset request. It may be forgotten.
 type way struct {
-	// match: it demands If-Match. slash: it sends whoever asks without a slash at the end to the place with one.
+	// match: the BMC demands If-Match. slash: it redirects a request without a slash at the end to
+	// the address with one.
 	match, slash bool
 }
 
@@ -193,7 +195,8 @@ func (b *bmc) way(use func(*way) bool) bool {
 	return use(&b.learned)
 }
 
-// learns says that the BMC did nothing and said how it wants to be asked: the next call does so.
+// learns reports that the BMC did nothing and showed the form that it wants: the next call uses
+// that form.
 func (k *call) learns(a answer, target string) bool {
 	slash := false
 	if a.status == http.StatusPermanentRedirect || a.status == http.StatusTemporaryRedirect {
@@ -207,7 +210,7 @@ func (k *call) learns(a answer, target string) bool {
 	})
 }
 
-// before is what a survey keeps for the reset, so that after the intent one System is read and nothing else.
+// before is what a survey keeps for the reset, so that after the intent only one System is read.
 type before struct {
 	System   string `json:"system"`
 	Sessions string `json:"sessions,omitempty"`

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// maxCA bounds the file with certificates, maxSecret the ones with name and password.
+	// maxCA bounds the file with certificates, maxSecret the files with name and password.
 	maxCA     = 1 << 20
 	maxSecret = 4 << 10
 )
 
-// trust is how a BMC's certificate is judged.
+// trust is how a BMC's certificate is verified.
 type trust struct {
 	roots *x509.CertPool
 	pin   []byte
@@ -46,14 +46,15 @@ func newTrust(in BMC) (trust, error) {
 	return t, nil
 }
 
-// errPin says that another certificate is presented than the one that is pinned.
+// errPin says that the BMC presents another certificate than the pinned one.
 type errPin struct{ got string }
 
 func (e errPin) Error() string {
 	return "the certificate's SHA-256 is " + e.got + ", which is not the fingerprint that is configured"
 }
 
-// tls never leaves a certificate unchecked: it is verified against the configured authority, or it is the pinned one itself.
+// tls never leaves a certificate unchecked: it is verified against the configured authority, or it
+// must be the pinned one.
 func (t trust) tls() *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: t.roots}
 	if t.pin == nil {
@@ -72,7 +73,7 @@ func (t trust) tls() *tls.Config {
 	return c
 }
 
-// credentials are a name and a password, as they are in their files now.
+// credentials are a name and a password, as their files have them now.
 type credentials struct{ user, password string }
 
 func (c credentials) key() [sha256.Size]byte {

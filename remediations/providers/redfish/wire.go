@@ -23,23 +23,25 @@ import (
 const (
 	// maxAnswer bounds one answer. A System of a large machine has some 50 kB.
 	maxAnswer = 1 << 20
-	// maxRequests bounds one call: a collection of systems may be long, or name itself as its next page.
+	// maxRequests bounds one call: a collection of systems may be long, or name itself as its next
+	// page.
 	maxRequests = 40
 	dialTimeout = 5 * time.Second
 )
 
-// answers bound what an answer may become. A System of a large machine has some 2,000 values.
+// answers bounds the size of a decoded answer. A System of a large machine has some 2,000 values.
 var answers = bounded.Limits{Bytes: maxAnswer, Values: 8000, Depth: 32}
 
-// maxTogether bounds all answers of one call: gofish keeps the text of each System that it reads.
+// maxTogether bounds all answers of one call together: gofish keeps the text of each System that it
+// reads.
 const maxTogether = 4 << 20
 
-// errStopped says that a request was not sent, because the one before was refused.
+// errStopped says that a request was not sent, because the previous one was refused.
 var errStopped = errors.New("nothing more was asked after that")
 
-// answer is what is kept of an answer.
+// answer has the parts of an answer that are kept.
 type answer struct {
-	sent       string   // what was asked
+	sent       string   // the request
 	status     int      // 0: there is no whole answer
 	own        bool     // its body has the form of a Redfish error
 	messages   []string // of its error
@@ -50,7 +52,7 @@ type answer struct {
 	retryAfter time.Duration
 }
 
-// wire is gofish's only way out. It is for one call.
+// wire is the only transport that gofish uses. It is for one call.
 type wire struct {
 	base    *http.Transport
 	host    string
@@ -64,12 +66,13 @@ type wire struct {
 	// top is the service root as it was read, or as the survey kept it.
 	top  root
 	kept []byte
-	// gate is set when the reset may be sent, target is where to, match what it carries as If-Match, reset what came of it.
+	// gate is set when the reset may be sent. target is its address, match its If-Match, reset its
+	// result.
 	gate          *kit.Gate
 	target, match string
 	resets        int
 	reset         answer
-	closing       bool // the session is being ended, whose answer does not count
+	closing       bool // the session is being ended; the answer does not count
 }
 
 func newWire(b *bmc, timeout time.Duration) *wire {
@@ -81,7 +84,7 @@ func newWire(b *bmc, timeout time.Duration) *wire {
 	}}
 }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if w.kept != nil && req.Method == http.MethodGet && req.URL.Path == schemas.DefaultServiceRoot && req.URL.Host == w.host {
 		return &http.Response{Status: "200 OK", StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(w.kept)), Request: req}, nil
@@ -118,7 +121,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// admit says whether a request may be sent, and whether it is the reset.
+// admit reports whether a request may be sent, and whether it is the reset.
 func (w *wire) admit(req *http.Request) (isReset bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,7 +165,8 @@ func (w *wire) exchange(req *http.Request) (*http.Response, []byte, error) {
 	if w.together.Add(int64(len(body))) > maxTogether {
 		return nil, nil, errTogether
 	}
-	// gofish begins with all members of a collection at once, whether they may be asked or not.
+	// gofish starts to read all members of a collection at once, whether the requests are allowed
+	// or not.
 	var list struct{ Members []json.RawMessage }
 	if json.Unmarshal(body, &list) == nil && len(list.Members) > maxRequests {
 		return nil, nil, errTooMany
@@ -185,7 +189,7 @@ func (w *wire) note(got answer, isReset bool) {
 	}
 }
 
-// judge says what the body of an answer is.
+// judge finds out what the body of an answer is.
 func (a *answer) judge(body []byte) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
@@ -208,14 +212,15 @@ func (a *answer) judge(body []byte) {
 	}
 }
 
-// learn keeps the service root, and finds the place of a new session where the BMC names it only in the body.
+// learn keeps the service root, and finds the address of a new session if the BMC names it only in
+// the body.
 func (w *wire) learn(req *http.Request, resp *http.Response, body []byte) {
 	switch {
 	case resp.StatusCode/100 != 2:
 	case req.Method == http.MethodGet && req.URL.Path == schemas.DefaultServiceRoot:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		_ = json.Unmarshal(body, &w.top) // gofish reads it, too, and fails where nobody can
+		_ = json.Unmarshal(body, &w.top) // gofish reads it, too, and fails if it cannot be read
 	case req.Method == http.MethodPost && resp.Header.Get("X-Auth-Token") != "" && resp.Header.Get("Location") == "":
 		var session odata
 		if json.Unmarshal(body, &session) == nil && session.ID != "" {
@@ -230,12 +235,13 @@ func (w *wire) root() root {
 	return w.top
 }
 
-// keeps answers the question for the service root with what the survey kept of it.
+// keeps answers the request for the service root with what the survey kept of it.
 func (w *wire) keeps(b before) {
 	w.kept, _ = json.Marshal(map[string]any{"@odata.id": schemas.DefaultServiceRoot, "Links": map[string]any{"Sessions": odata{b.Sessions}}}) // strings never fail
 }
 
-// goOn lets another System be asked after one that failed. Not after an answer that concerns all of them.
+// goOn allows requests for other Systems after one that failed, unless the answer concerns all of
+// them.
 func (w *wire) goOn() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -252,21 +258,21 @@ func (w *wire) goOn() bool {
 // CloseIdleConnections is what http.Client looks for.
 func (w *wire) CloseIdleConnections() { w.base.CloseIdleConnections() }
 
-// arm makes the next POST the reset. It goes out where the gate lets it, to the target alone.
+// arm makes the next POST the reset. The gate decides whether it leaves, and only to the target.
 func (w *wire) arm(g *kit.Gate, target, match string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gate, w.target, w.match = g, target, match
 }
 
-// end lets the session be closed, whatever was refused before.
+// end allows the session to be closed, whatever was refused before.
 func (w *wire) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closing = true
 }
 
-// failure is the first request that failed before the reset.
+// failure returns the first request that failed before the reset.
 func (w *wire) failure() (answer, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -276,7 +282,7 @@ func (w *wire) failure() (answer, bool) {
 	return *w.failed, true
 }
 
-// outcome is what came of the reset, and whether it was tried.
+// outcome returns the result of the reset, and whether it was tried.
 func (w *wire) outcome() (answer, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,7 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// TestACertificateIsNeverLeftUnchecked: pinned, or signed by the configured authority, and else nothing is sent.
+// TestACertificateIsNeverLeftUnchecked: it is pinned, or signed by the configured authority; else
+// nothing is sent.
 func TestACertificateIsNeverLeftUnchecked(t *testing.T) {
 	t.Parallel()
 	another, err := sim.SelfSigned()
@@ -50,7 +51,8 @@ func TestACertificateIsNeverLeftUnchecked(t *testing.T) {
 	}
 }
 
-// TestALinkThatLeadsElsewhereIsNotFollowed: a BMC names the places to ask, and the reset's target.
+// TestALinkThatLeadsElsewhereIsNotFollowed: a BMC names the addresses to read, and the reset's
+// target.
 func TestALinkThatLeadsElsewhereIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	thief := 0
@@ -72,7 +74,8 @@ func TestALinkThatLeadsElsewhereIsNotFollowed(t *testing.T) {
 	require.Zero(t, thief)
 }
 
-// TestThePasswordIsInNoText: a BMC may show it in any place of its answers, whole or so that a bound cuts it.
+// TestThePasswordIsInNoText: a BMC may show it in any place of its answers, whole or in the middle
+// of a cut.
 func TestThePasswordIsInNoText(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 50) + password
@@ -103,7 +106,7 @@ func TestThePasswordIsInNoText(t *testing.T) {
 	}
 }
 
-// TestACollectionWithoutAnEnd does not keep anybody.
+// TestACollectionWithoutAnEnd: a read of the collection ends.
 func TestACollectionWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	side, _ := begin(t, sim.Options{})
@@ -120,7 +123,7 @@ func TestACollectionWithoutAnEnd(t *testing.T) {
 	require.LessOrEqual(t, asked, 2*maxRequests)
 }
 
-// TestACallLeavesNoConnection: a BMC has room for few.
+// TestACallLeavesNoConnection: a BMC has room for few connections.
 func TestACallLeavesNoConnection(t *testing.T) {
 	t.Parallel()
 	for _, auth := range []Auth{Basic, Session} {

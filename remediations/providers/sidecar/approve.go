@@ -18,12 +18,13 @@ import (
 
 var errNoWord = errors.New("the caller has no last word to give")
 
-// Approve looks once more, requires that Look allows it and that it is still that pod on that node, asks mayStill at the
-// very last moment, and asks for the approval, once. Nil: it was accepted, which is all that the answer says; the next
-// look tells whether the gate is open. A *refusedError: certainly nothing was approved. Any other error: perhaps.
+// Approve looks once more, and requires that Look allows the approval and that the pod and its node
+// are the same. Then it calls mayStill, and sends the approval, once. Nil: it was accepted; the
+// answer shows no more, and the next look shows whether the gate is open. A *refusedError:
+// certainly nothing was approved. Any other error: perhaps.
 //
-// Its task is a UUID that was never used before: a sidecar remembers the ones that it has seen, for ever, and answers
-// a known one as if it were new, without doing anything.
+// Its task is a UUID that was never used before. A sidecar remembers all UUIDs for ever, and
+// answers a known one as if it were new, without doing anything.
 func (c *Client) Approve(ctx context.Context, asked engine.Approval, mayStill func() error) error {
 	taskID := asked.Task
 	a := &attempt{pod: asked.Pod, tokens: c.tokens}
@@ -46,7 +47,8 @@ func (c *Client) Approve(ctx context.Context, asked engine.Approval, mayStill fu
 	return c.post(ctx, a, at, taskID, mayStill)
 }
 
-// post approves by HTTP. Until its last few lines nothing has left but a TCP connection, so everything before is certain.
+// post approves by HTTP. Until its last few lines only a TCP connection was opened, so all earlier
+// errors are certain refusals.
 func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string, mayStill func() error) error {
 	body := strings.ReplaceAll(c.o.ApproveBody, settings.Placeholder, taskID)
 	req, err := http.NewRequestWithContext(ctx, c.o.ApproveMethod, c.url(at, c.o.ApprovePath), strings.NewReader(body))
@@ -78,7 +80,7 @@ func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string,
 	return c.verdict(a, got)
 }
 
-// lastWord asks mayStill, and whether there still is time.
+// lastWord calls mayStill, and checks whether there is still time.
 func lastWord(ctx context.Context, mayStill func() error) error {
 	if err := mayStill(); err != nil {
 		return err
@@ -86,7 +88,8 @@ func lastWord(ctx context.Context, mayStill func() error) error {
 	return ctx.Err()
 }
 
-// verdict is what the answer to an approval means. Its code is enough: it comes before the rest.
+// verdict returns the meaning of the answer to an approval. Its code is enough: the code comes
+// before the rest.
 func (c *Client) verdict(a *attempt, got reply) error {
 	text := said(answerText(c.tokens, got.body))
 	switch {
@@ -117,7 +120,7 @@ func forbidden(a *attempt) string {
 		a.saw.Owner.Name, a.saw.Owner.Namespace)
 }
 
-// ownerHint names the right that comes next.
+// ownerHint names the right that is needed next.
 func ownerHint(a *attempt) string {
 	if a.saw.Owner == (remediations.Object{}) {
 		return ""

@@ -25,7 +25,7 @@ import (
 
 func TestAPodThatWasReplacedIsNotApproved(t *testing.T) {
 	for name, tc := range map[string]struct {
-		now  func(*corev1.Pod) // how the pod is when it comes to the approval
+		now  func(*corev1.Pod) // changes the pod before the approval
 		asks func(*engine.Approval)
 		text string
 	}{
@@ -198,8 +198,8 @@ func TestARefusedConnectionIsCertain(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
-// proxied is the sidecar behind a proxy that knows tokens: 401 for those that it does not know, 403 where the right is
-// missing.
+// proxied is the sidecar behind a proxy that checks tokens: 401 for unknown tokens, 403 if the
+// right is missing.
 func proxied(tokens map[string]bool) func(http.ResponseWriter, *http.Request) bool {
 	return onPost(func(w http.ResponseWriter, r *http.Request) bool {
 		allowed, known := tokens[r.Header.Get("Authorization")]
@@ -266,7 +266,7 @@ func TestTheTokenLeavesWithTheApprovalAlone(t *testing.T) {
 		require.Empty(t, sent.Header[header], "the proxy alone says who is asking")
 	}
 
-	// Nobody gets it whose pod is not to be approved.
+	// No token is sent for a pod that must not be approved.
 	s.g.restart()
 	require.NoError(t, s.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), replaced(t, s.g), namespace))
 	requireRefused(t, s.approve(t), reasonChanged)
@@ -325,7 +325,7 @@ func TestNoTextHasTheToken(t *testing.T) {
 					require.NotContains(t, text, "c2lnbmF0dXJl")
 				}
 			}
-			// What it was sent it can say at any time.
+			// The sidecar can repeat what it received at any time.
 			s.g.answer(func(w http.ResponseWriter, _ *http.Request) bool { http.Error(w, token, 500); return true })
 			require.NotContains(t, fmt.Sprintf("%+v", s.look(t)), "battery")
 		})

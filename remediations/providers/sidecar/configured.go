@@ -10,10 +10,11 @@ import (
 // maxTokenBytes bounds a token's file.
 const maxTokenBytes = 64 << 10
 
-// Token gives a bearer token, each time that one is needed.
+// Token returns a bearer token, each time that one is needed.
 type Token func(context.Context) (string, error)
 
-// Configured makes the Clients of the configuration's section, with what else they need. asked gives the tokens of a ServiceAccount.
+// Configured makes the Clients for the configuration's section, with the other options that they
+// need. asked returns the tokens of a ServiceAccount.
 func Configured(all settings.Sidecars, o Options, asked func(settings.TokenFor) Token) (Clients, error) {
 	out := Clients{}
 	for _, s := range all {
@@ -27,7 +28,7 @@ func Configured(all settings.Sidecars, o Options, asked func(settings.TokenFor) 
 	return out, nil
 }
 
-// tokenOf is where the provider's token comes from; nil: none is sent.
+// tokenOf returns the source of the provider's token; nil: no token is sent.
 func tokenOf(s settings.Sidecar, asked func(settings.TokenFor) Token) Token {
 	switch {
 	case s.TokenFor != nil:

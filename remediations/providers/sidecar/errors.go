@@ -9,23 +9,23 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// reason says why nothing was approved.
+// reason is why nothing was approved.
 type reason string
 
 // The reasons, all of them.
 const (
 	reasonChanged      reason = "Changed"      // the look right before it does not allow it
-	reasonWithheld     reason = "Withheld"     // the caller's mayStill said no, or its time was over
+	reasonWithheld     reason = "Withheld"     // the caller's mayStill returned an error, or its time had ended
 	reasonUnauthorized reason = "Unauthorized" // no token, or a right is missing: a person must act
-	reasonRejected     reason = "Rejected"     // understood, and refused
+	reasonRejected     reason = "Rejected"     // understood and refused
 	reasonFailed       reason = "Failed"       // no connection
 )
 
-// refusedError means that certainly nothing was approved. Error is one sentence for people: the pod, what happened and
-// what to do.
+// refusedError means that certainly nothing was approved. Error returns one sentence for people:
+// the pod, what happened and what to do.
 type refusedError struct {
 	Reason reason
-	// Saw is the look that came before; its At is zero if there was none.
+	// Saw is the look before the approval; its At is zero if there was none.
 	Saw  kind.Observation
 	Err  error // the cause; may be nil
 	text string
@@ -36,7 +36,8 @@ func (e *refusedError) Error() string { return e.text }
 // Unwrap returns the cause, for errors.Is.
 func (e *refusedError) Unwrap() error { return e.Err }
 
-// Is finds the engine's errors. All of it concerns this one pod: also a proxy that refuses the token, which may be wrong once.
+// Is matches the engine's errors. Every error concerns this one pod: also a proxy that refuses the
+// token, which may happen once by mistake.
 func (e *refusedError) Is(target error) bool {
 	r := kit.Refusal{Why: kit.While, Text: e.text}
 	switch e.Reason {

@@ -14,17 +14,19 @@ import (
 )
 
 const (
-	// maxAnswer bounds what is read of an answer, which is a short text if anything; maxHeader bounds its header.
+	// maxAnswer bounds the body of an answer, which is at most a short text; maxHeader bounds its
+	// header.
 	maxAnswer = 4 << 10
 	maxHeader = 16 << 10
 )
 
-// tlsConfig is nil for http. It is made for each connection, so that a new authority needs no restart.
+// tlsConfig returns nil for http. It is made for each connection, so that a new authority needs no
+// restart.
 func (c *Client) tlsConfig(ip netip.Addr) (*tls.Config, error) {
 	if c.o.Scheme != "https" {
 		return nil, nil
 	}
-	cfg := c.o.TLS // a copy: checking it is not promised to leave it alone
+	cfg := c.o.TLS // a copy: the check may change it
 	t, err := promconfig.NewTLSConfig(&cfg)
 	if err != nil {
 		return nil, fmt.Errorf("reading the TLS configuration: %w", err)
@@ -35,7 +37,8 @@ func (c *Client) tlsConfig(ip netip.Addr) (*tls.Config, error) {
 	return t, nil
 }
 
-// connect opens a connection of its own to the sidecar, past any proxy. Nothing is sent but a TLS handshake.
+// connect opens a new connection to the sidecar, without any proxy. Nothing is sent but a TLS
+// handshake.
 func (c *Client) connect(ctx context.Context, at target) (net.Conn, error) {
 	cfg, err := c.tlsConfig(at.addr.Addr())
 	if err != nil {
@@ -53,14 +56,15 @@ func (c *Client) connect(ctx context.Context, at target) (net.Conn, error) {
 	return secured, nil
 }
 
-// reply is what came back.
+// reply is the answer to a request.
 type reply struct {
 	status int
 	body   []byte // its beginning
 	torn   error  // why the body is not whole
 }
 
-// exchange sends one request on a connection, and closes that. It is HTTP/1.1, and a redirect is an answer like any other.
+// exchange sends one request on a connection, and closes the connection. It is HTTP/1.1, and a
+// redirect is an answer like any other.
 func exchange(conn net.Conn, req *http.Request) (reply, error) {
 	once := make(chan net.Conn, 1)
 	once <- conn
@@ -78,7 +82,7 @@ func exchange(conn net.Conn, req *http.Request) (reply, error) {
 	}
 	defer conn.Close()
 	req.Header.Set("User-Agent", "drydock")
-	// RoundTrip alone: a Client would follow redirects and keep cookies.
+	// Not a Client, because a Client follows redirects and keeps cookies.
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		return reply{}, err
@@ -88,7 +92,7 @@ func exchange(conn net.Conn, req *http.Request) (reply, error) {
 	return reply{status: resp.StatusCode, body: body, torn: err}, nil
 }
 
-// url is made of the pod's address and of the configuration.
+// url makes a URL from the pod's address and the configuration.
 func (c *Client) url(at target, path string) string {
 	return c.o.Scheme + "://" + at.addr.String() + path
 }

@@ -9,14 +9,14 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Look reads the pod, its owner and, unless something holds, its health. It does not fail: what it could not find out is
-// in the answer.
+// Look reads the pod, its owner and, unless there is a hold, its health. It does not fail: the
+// answer says what is unknown.
 func (c *Client) Look(ctx context.Context, p remediations.Pod) kind.Observation {
 	s, _ := c.look(ctx, p)
 	return s
 }
 
-// look also says where the sidecar is, if it was probed.
+// look also returns the sidecar's address, if it was probed.
 func (c *Client) look(ctx context.Context, p remediations.Pod) (kind.Observation, target) {
 	s := kind.Observation{At: c.o.Now(), Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name}}
 	pod, unknown := c.readPod(ctx, p.Namespace, p.Name)
@@ -31,7 +31,7 @@ func (c *Client) look(ctx context.Context, p remediations.Pod) (kind.Observation
 	says := c.readOwner(ctx, pod)
 	s.Owner, s.Held, s.Unknown, s.ClosedSince, s.OpenAt = says.owner, says.held, says.unknown, says.closedSince, says.openAt
 	if pod.DeletionTimestamp != nil {
-		// Certain, whatever else is not.
+		// This is certain, whatever else is unknown.
 		s.Held, s.Unknown = fmt.Sprintf("pod %s is being deleted", s.Pod), ""
 	}
 	if s.Held != "" || s.Unknown != "" {
@@ -47,7 +47,7 @@ func (c *Client) look(ctx context.Context, p remediations.Pod) (kind.Observation
 	return s, at
 }
 
-// against says why what was seen does not allow this approval. Empty: it does.
+// against returns why the observation does not allow this approval. Empty: it does.
 func against(s *kind.Observation, a engine.Approval) string {
 	switch {
 	case s.Unknown != "":

@@ -9,17 +9,17 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// outcomes are the metric's words for what a probe said.
+// outcomes are the metric's values for the results of a probe.
 var outcomes = map[kind.Health]string{
 	kind.HealthReady: "ready", kind.HealthNotReady: "not_ready", kind.HealthUnreachable: "unreachable", kind.HealthProbeError: "probe_error",
 }
 
-// probes counts one provider's probes. Nil counts nothing.
+// probes counts one provider's probes. A nil probes counts nothing.
 type probes struct {
 	counters map[kind.Health]prometheus.Counter
 }
 
-// newProbes makes all series at once, so that the first probe is an increase to Prometheus.
+// newProbes makes all series at once, so that the first probe is an increase for Prometheus.
 func newProbes(r prometheus.Registerer, provider string) (*probes, error) {
 	if r == nil {
 		return nil, nil

@@ -22,18 +22,21 @@ import (
 const (
 	defaultHealthTimeout  = 2 * time.Second
 	defaultApproveTimeout = 10 * time.Second
-	// apiTimeout bounds each question to the API server, so that a look fits into the seconds that a repair has.
+	// apiTimeout bounds each request to the API server, so that a look fits into the seconds that a
+	// repair has.
 	apiTimeout = 5 * time.Second
 )
 
-// Options say how one kind of gated sidecar is reached. What its settings leave out of the two time limits is 2 s for a probe, from
-// dialling to the end of the answer, and 10 s for an approval, from asking for the token on.
+// Options say how to reach one kind of gated sidecar. The default time limit of a probe is 2 s,
+// from the connection to the end of the answer. That of an approval is 10 s, from the request for
+// the token on.
 type Options struct {
 	settings.Sidecar
-	// Token is asked for each approval; what it gives is sent as a bearer token, never with a probe. Nil: none is sent.
+	// Token is called for each approval. Its result is sent as a bearer token, never with a probe.
+	// Nil: no token is sent.
 	Token Token
-	// Client reads pods, and whether the API server knows SeiNodes at all. Dynamic reads SeiNodes and creates
-	// SeiNodeTasks; it may be nil if neither is asked for.
+	// Client reads pods, and whether the API server knows SeiNodes at all. Dynamic reads SeiNodes
+	// and creates SeiNodeTasks; it may be nil if the configuration uses neither.
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
 	// Registerer takes the metric drydock_sidecar_probes_total, which all Clients of one Registerer share. Nil: none.
@@ -42,7 +45,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Client asks and approves the sidecars of one kind. It is safe for concurrent use.
+// Client probes and approves the sidecars of one kind. It is safe for concurrent use.
 type Client struct {
 	o          Options
 	probes     *probes
@@ -50,7 +53,8 @@ type Client struct {
 	apiTimeout time.Duration // apiTimeout, but for tests
 }
 
-// New checks the options, and contacts nobody. The error names the option that is missing or wrong.
+// New checks the options, and makes no request. The error names the option that is missing or
+// wrong.
 func New(o Options) (*Client, error) {
 	if o.HealthTimeout == 0 {
 		o.HealthTimeout = defaultHealthTimeout
@@ -113,7 +117,7 @@ func (o *Options) validate() error {
 	return o.validateHTTP()
 }
 
-// validateHTTP is for what is used by ViaHTTP alone.
+// validateHTTP checks the settings that only ViaHTTP uses.
 func (o *Options) validateHTTP() error {
 	if err := validPath(o.ApprovePath); err != nil {
 		return fmt.Errorf("its approve path %q %w", o.ApprovePath, err)
@@ -136,7 +140,7 @@ func validPort(p string) bool {
 	return len(validation.IsValidPortName(p)) == 0
 }
 
-// validPath makes sure that what follows the pod's address in a URL is a path, and a query at most.
+// validPath checks that the part of a URL after the pod's address is a path, with a query at most.
 func validPath(p string) error {
 	u, err := url.Parse("http://pod:1" + p)
 	if !strings.HasPrefix(p, "/") || err != nil || u.Fragment != "" {

@@ -18,7 +18,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-// seiNodeLabel names the SeiNode that a pod is the node of.
+// seiNodeLabel names the SeiNode that a pod belongs to.
 const seiNodeLabel = "sei.io/node"
 
 var (
@@ -26,18 +26,19 @@ var (
 	seiNodeTasks = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodetasks"}
 )
 
-// errNoSeiNodes: the cluster has no such kind of object, so no pod can have one for an owner.
+// errNoSeiNodes: the cluster does not have that kind, so a SeiNode cannot own any pod.
 var errNoSeiNodes = errors.New("the API server knows no SeiNodes")
 
-// ownerSays is what a pod's SeiNode says about an approval: nothing, that it holds, or something that cannot be understood; and what
-// its controller saw of the gate.
+// ownerSays is the effect of a pod's SeiNode on an approval: nothing, a hold, or an unknown state.
+// It also has what the SeiNode's controller saw of the gate.
 type ownerSays struct {
 	owner               remediations.Object
 	held, unknown       string
 	closedSince, openAt time.Time
 }
 
-// readOwner reads the SeiNode that the pod's label names. What cannot be read is unknown, never allowed.
+// readOwner reads the SeiNode that the pod's label names. A SeiNode that cannot be read is unknown,
+// never allowed.
 func (c *Client) readOwner(ctx context.Context, pod *corev1.Pod) ownerSays {
 	unknown := func(format string, args ...any) ownerSays { return ownerSays{unknown: fmt.Sprintf(format, args...)} }
 	name, labelled := pod.Labels[seiNodeLabel]
@@ -88,7 +89,7 @@ func (c *Client) seiNode(ctx context.Context, namespace, name string) (*unstruct
 		return nil, fmt.Errorf("asking the API server whether it knows SeiNodes: %w", err)
 	}
 	if slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == seiNodes.Group }) {
-		// A newer version of the API, which may hold what this one cannot read.
+		// The API may be a newer version with holds that this version cannot read.
 		return nil, fmt.Errorf("the API server knows the group %s, but not SeiNodes of version %s", seiNodes.Group, seiNodes.Version)
 	}
 	return nil, errNoSeiNodes

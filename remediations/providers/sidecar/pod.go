@@ -23,7 +23,7 @@ type target struct {
 	addr netip.AddrPort
 }
 
-// readPod reads the pod. Nil and an empty text: there is none.
+// readPod reads the pod. Nil and an empty text: there is no such pod.
 func (c *Client) readPod(ctx context.Context, namespace, name string) (*corev1.Pod, string) {
 	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return nil, fmt.Sprintf("%q in namespace %q cannot be a pod's name", clip(name), clip(namespace))
@@ -45,7 +45,7 @@ func (c *Client) readPod(ctx context.Context, namespace, name string) (*corev1.P
 	return pod, ""
 }
 
-// notSelected says why the pod is none of this kind. Empty: it is one.
+// notSelected returns why the pod is not of this kind. Empty: it is.
 func (c *Client) notSelected(pod *corev1.Pod) string {
 	if c.o.Selector.Matches(labels.Set(pod.Labels)) {
 		return ""
@@ -53,7 +53,7 @@ func (c *Client) notSelected(pod *corev1.Pod) string {
 	return fmt.Sprintf("pod %s/%s is not one that the sidecar provider %s selects (%s)", pod.Namespace, pod.Name, c.o.Name, clip(c.o.Selector.String()))
 }
 
-// locate finds the sidecar's address, or says why there is none.
+// locate returns the sidecar's address, or why there is none.
 func (c *Client) locate(pod *corev1.Pod) (target, string) {
 	name := pod.Namespace + "/" + pod.Name
 	if pod.Status.Phase != corev1.PodRunning {
@@ -73,7 +73,7 @@ func (c *Client) locate(pod *corev1.Pod) (target, string) {
 	return target{pod: name, addr: netip.AddrPortFrom(ip, port)}, ""
 }
 
-// canBePods leaves out what another host answers for, such as a cloud's metadata service.
+// canBePods excludes addresses where another host answers, for example a cloud's metadata service.
 func canBePods(ip netip.Addr) bool {
 	ip = ip.Unmap()
 	return ip.Zone() == "" && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLinkLocalUnicast() && ip != netip.AddrFrom4([4]byte{255, 255, 255, 255})
@@ -102,7 +102,7 @@ func (c *Client) port(pod *corev1.Pod) (uint16, string) {
 	return uint16(found), ""
 }
 
-// running are the containers that run as long as their pod.
+// running returns the containers that run as long as their pod.
 func running(pod *corev1.Pod) []corev1.Container {
 	all := slices.Clone(pod.Spec.Containers)
 	for _, init := range pod.Spec.InitContainers {
@@ -113,16 +113,18 @@ func running(pod *corev1.Pod) []corev1.Container {
 	return all
 }
 
-// startedAt is the last start of the container that has the gate. A SeiNode's pod says which one that is by its name. Of any
-// other pod it is the last start of a container that may have the gate: any that runs as long as its pod, but for the one that
-// waits behind the gate; the port may be that of a proxy. Zero: the pod's status does not say.
+// startedAt returns the last start of the container that has the gate. In a SeiNode's pod the
+// container's name shows which one that is. In any other pod it is the last start of a container
+// that may have the gate: any that runs as long as its pod, except the one that waits behind the
+// gate. The port may be that of a proxy. Zero: the pod's status does not show it.
 func (c *Client) startedAt(pod *corev1.Pod) time.Time {
 	names := map[string]bool{}
 	for _, container := range running(pod) {
 		names[container.Name] = container.Name != seidContainer
 	}
 	if c.o.Owner == settings.OwnerSeiNode && names[gateContainer] {
-		// The start of another container closes no gate, so it must not explain one that a person has closed.
+		// The start of another container closes no gate. So it must not explain a gate that a
+		// person has closed.
 		names = map[string]bool{gateContainer: true}
 	}
 	var last time.Time
@@ -134,7 +136,8 @@ func (c *Client) startedAt(pod *corev1.Pod) time.Time {
 	return last
 }
 
-// restarts says whether an init container is a sidecar in Kubernetes' sense: it runs as long as its pod.
+// restarts reports whether an init container is a sidecar in Kubernetes' sense: it runs as long as
+// its pod.
 func restarts(c corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

@@ -28,7 +28,7 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// podsAnd has the pods of one client, and the discovery of another.
+// podsAnd uses one client for pods, and another one for the discovery.
 type podsAnd struct {
 	kubernetes.Interface
 	real kubernetes.Interface
@@ -257,8 +257,9 @@ func TestTLSIsAsConfigured(t *testing.T) {
 	require.Empty(t, plain.Probes())
 }
 
-// TestALookSaysSinceWhenTheGateMayBeClosed: the start of sei-sidecar in a SeiNode's pod. Elsewhere it is the last start of a
-// container that may have the gate: seid waits behind it, and an init container that has ended is no process any more.
+// TestALookSaysSinceWhenTheGateMayBeClosed: the start of sei-sidecar in a SeiNode's pod. In other
+// pods it is the last start of a container that may have the gate: not seid, which waits behind it,
+// and not an init container that has ended.
 func TestALookSaysSinceWhenTheGateMayBeClosed(t *testing.T) {
 	at := func(name string, minute int) corev1.ContainerStatus {
 		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon(minute))}}}
@@ -296,7 +297,8 @@ func TestALookSaysSinceWhenTheGateMayBeClosed(t *testing.T) {
 
 func noon(minute int) time.Time { return time.Date(2026, 11, 20, 12, minute, 0, 0, time.UTC) }
 
-// TestWhatTheControllerSawOfTheGateIsRead: the condition SidecarReady says since when, and a look passes that on.
+// TestWhatTheControllerSawOfTheGateIsRead: the condition SidecarReady has the time, and a look
+// passes it on.
 func TestWhatTheControllerSawOfTheGateIsRead(t *testing.T) {
 	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {

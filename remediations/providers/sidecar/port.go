@@ -10,10 +10,10 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Clients are the providers of sidecars that are configured, by name.
+// Clients are the configured providers of sidecars, by name.
 type Clients map[string]*Client
 
-// Look is engine.Sidecars'.
+// Look implements engine.Sidecars.
 func (c Clients) Look(ctx context.Context, provider string, p remediations.Pod) kind.Observation {
 	client := c[provider]
 	if client == nil {
@@ -22,7 +22,8 @@ func (c Clients) Look(ctx context.Context, provider string, p remediations.Pod) 
 	return client.Look(ctx, p)
 }
 
-// Approve is engine.Sidecars'. An error that is not certainly a refusal means that it may have been approved.
+// Approve implements engine.Sidecars. An error that is not certainly a refusal means that the
+// sidecar may have been approved.
 func (c Clients) Approve(ctx context.Context, a engine.Approval, mayStill func() error) (remediations.CallOutcome, error) {
 	client := c[a.Provider]
 	if client == nil {

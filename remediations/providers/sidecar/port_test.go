@@ -12,8 +12,8 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// TestWhatTheEngineHearsOfAnApproval: refused only where nothing was posted or the sidecar said no; whatever else went wrong may have
-// been done.
+// TestWhatTheEngineHearsOfAnApproval: refused only if nothing was posted or the sidecar refused;
+// after any other error it may have been done.
 func TestWhatTheEngineHearsOfAnApproval(t *testing.T) {
 	withheld := errors.New("paused")
 	for name, tc := range map[string]struct {

@@ -8,7 +8,7 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// probe asks the sidecar how it is. Only a whole answer counts, and only its code.
+// probe requests the sidecar's health. Only a whole answer counts, and only its code.
 func (c *Client) probe(ctx context.Context, at target) (kind.Health, string) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.HealthTimeout)
 	defer cancel()

@@ -30,13 +30,13 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// gated is a sidecar as Sei's behaves: its gate is in the memory of its process, the ids that it has seen are on the
-// volume, and a known id is answered like a new one.
+// gated is a sidecar that behaves like Sei's: its gate is in the memory of its process, the ids
+// that it has received are on the volume, and a known id is answered like a new one.
 type gated struct {
 	*httptest.Server
 	mu      sync.Mutex
 	open    bool
-	stuck   bool            // approvals are accepted, and nothing comes of them
+	stuck   bool            // approvals are accepted, and have no effect
 	known   map[string]bool // survives restart
 	probes  []*http.Request
 	posts   []post
@@ -113,7 +113,7 @@ func (g *gated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// restart is what a replaced pod does to it.
+// restart has the effect of a replaced pod.
 func (g *gated) restart() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,7 +126,7 @@ func (g *gated) answer(instead func(w http.ResponseWriter, r *http.Request) bool
 	g.instead = instead
 }
 
-// status answers every probe with it; approvals are served.
+// status answers every probe with the code; approvals are served.
 func status(code int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodGet {
@@ -179,7 +179,7 @@ var thePod = remediations.Pod{Namespace: namespace, Name: "rpc-1-0", UID: "uid-1
 
 const theNode = "node-1"
 
-// asking asks for an approval of the pod's sidecar, with an id that was never used before.
+// asking returns an approval of the pod's sidecar, with an id that was never used before.
 func asking() engine.Approval {
 	return engine.Approval{Provider: "sei", Pod: thePod, Node: theNode, Task: newID()}
 }
@@ -205,7 +205,7 @@ func seiPod(t *testing.T, g *gated) *corev1.Pod {
 	}
 }
 
-// seiNode is one that nothing speaks against.
+// seiNode is a SeiNode that allows an approval.
 func seiNode() map[string]any {
 	return map[string]any{
 		"apiVersion": "sei.io/v1alpha1", "kind": "SeiNode",
@@ -225,7 +225,7 @@ func condition(kind, status, reason string) map[string]any {
 	return map[string]any{"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
 }
 
-// set puts a value into a nested object, and removes what is there if it is the value gone.
+// set puts a value into a nested object, or removes the field if the value is gone.
 func set(o map[string]any, v any, path ...string) map[string]any {
 	at := o
 	for _, key := range path[:len(path)-1] {
@@ -247,7 +247,7 @@ type nothing struct{}
 
 var gone = nothing{}
 
-// scene is a pod, its SeiNode, its sidecar and a Client that looks at them.
+// scene is a pod, its SeiNode, its sidecar and a Client for them.
 type scene struct {
 	*Client
 	g    *gated
@@ -289,7 +289,7 @@ func newScene(t *testing.T, g *gated, pod *corev1.Pod, node map[string]any, adju
 	return s
 }
 
-// closed is the usual scene: nothing is wrong but the gate.
+// closed is the usual scene: everything is right except the gate.
 func closed(t *testing.T, adjust ...func(*Options)) *scene {
 	t.Helper()
 	g := newGated(t)

@@ -9,25 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What is read of a SeiNode (sei.io/v1alpha1), as its controller writes it. Fields that older controllers do not have are
-// absent then, and mean nothing.
+// The fields of a SeiNode (sei.io/v1alpha1) that are read, as its controller writes them. Older
+// controllers lack some of them; an absent field means nothing.
 //
-//	status.phase                       Pending, Initializing, Running, Failed or Terminating
-//	spec.paused                        its pods are scaled away
-//	status.plan.phase                  Active, Complete or Failed; the controller clears the latter two
-//	status.adoptedWorkflow             a SeiNodeTaskWorkflow drives the node, or failed and holds it
+//	status.phase                       Pending, Initializing, Running, Failed or Terminating.
+//	spec.paused                        its pods are scaled away.
+//	status.plan.phase                  Active, Complete or Failed; the controller clears the latter two.
+//	status.adoptedWorkflow             a SeiNodeTaskWorkflow drives the node, or failed and holds it.
 //	status.conditions                  Paused, and all whose type ends in InProgress: NodeUpdateInProgress,
 //	                                   WorkflowInProgress, DataResetInProgress, MaintenanceInProgress; SidecarReady is
-//	                                   what the controller saw of the gate
+//	                                   what the controller saw of the gate.
 //	spec.maintenance.hold, status.maintenanceHold
-//	                                   a maintenance hold that is asked for, and the one in effect
+//	                                   a requested maintenance hold, and the one in effect.
 //	spec.dataResetGeneration, status.dataResetGeneration
-//	                                   a reset of the node's data that is asked for, and the last one done
-//	spec.image, status.currentImage    seid's image, and the one that the StatefulSet has rolled out
+//	                                   a requested reset of the node's data, and the last one done.
+//	spec.image, status.currentImage    seid's image, and the one that the StatefulSet has rolled out.
 //	spec.sidecar.image, status.currentSidecarImage
-//	                                   the sidecar's, if it is not the controller's default
+//	                                   the sidecar's image, if it is not the controller's default.
 //
-// The controller refuses its own mark-ready for the same reasons. The sidecar refuses none.
+// The controller refuses its own mark-ready for the same reasons. The sidecar itself never refuses.
 
 // The containers of a SeiNode's pod: gateContainer has the gate, and seidContainer waits behind it.
 const (
@@ -35,8 +35,8 @@ const (
 	seidContainer = "seid"
 )
 
-// seiNodeSays is about an approval of the pod's sidecar: both empty if nothing speaks against it. Of a field that has
-// another type than is expected nothing is known.
+// seiNodeSays returns what the SeiNode says about an approval of the pod's sidecar: both empty if
+// nothing forbids it. A field with another type than expected is unknown.
 func seiNodeSays(node map[string]any, pod *corev1.Pod) (held, unknown string) {
 	r := reading{node: node}
 	for _, rule := range []func(*reading, *corev1.Pod) string{
@@ -118,8 +118,9 @@ func underCondition(r *reading, _ *corev1.Pod) string {
 	return held
 }
 
-// seiNodeSaw is what the SeiNode's controller saw of the gate, by the condition SidecarReady: since when it has found it closed, or
-// when it found it open. Both are zero where the condition says neither, or not since when.
+// seiNodeSaw returns what the SeiNode's controller saw of the gate, from the condition
+// SidecarReady: since when it has found the gate closed, or when it found it open. Both are zero if
+// the condition shows neither state, or no time.
 func seiNodeSaw(node map[string]any) (closedSince, openAt time.Time) {
 	r := reading{node: node}
 	for _, entry := range r.list("status", "conditions") {
@@ -160,7 +161,7 @@ func underReset(r *reading, _ *corev1.Pod) string {
 	return ""
 }
 
-// drifted compares images: the update of one ends with an approval of its own.
+// drifted compares images: an update of an image ends with an approval by the controller.
 func drifted(r *reading, pod *corev1.Pod) string {
 	want, rolledOut := r.text("spec", "image"), r.text("status", "currentImage")
 	if want == "" || want != rolledOut {
@@ -171,7 +172,7 @@ func drifted(r *reading, pod *corev1.Pod) string {
 			return fmt.Sprintf("wants the image %q, and its pod has %q", clip(want), clip(c.Image))
 		}
 	}
-	// Not seen yet is no drift: so has the controller it.
+	// An empty status is not a drift; the controller treats it the same way.
 	want, rolledOut = r.text("spec", "sidecar", "image"), r.text("status", "currentSidecarImage")
 	if want != "" && rolledOut != "" && want != rolledOut {
 		return fmt.Sprintf("wants the sidecar's image %q, and %q is rolled out", clip(want), clip(rolledOut))
@@ -179,7 +180,8 @@ func drifted(r *reading, pod *corev1.Pod) string {
 	return ""
 }
 
-// reading reads fields, and keeps which one is not what it should be. Absent fields are zero.
+// reading reads fields, and remembers the field that has an unexpected type. Absent fields are
+// zero.
 type reading struct {
 	node    map[string]any
 	unknown string

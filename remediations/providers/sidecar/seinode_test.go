@@ -26,11 +26,12 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// nodeCase is a SeiNode that differs from one that allows it in one thing; without that, it is the case's control.
+// nodeCase is a SeiNode that differs in one field from a SeiNode that allows an approval; without
+// the difference, it is the case's control.
 type nodeCase struct {
 	value   any
 	path    string
-	control any // another value that allows it; nil: none is there
+	control any // another value that allows it; nil: the field is absent
 	text    string
 }
 
@@ -255,7 +256,7 @@ func TestAPodWithoutAnOwnerIsLookedAtForItself(t *testing.T) {
 	})
 }
 
-// apiServer answers as a real one does about kinds that it has or has not.
+// apiServer answers like a real one about kinds that it has or does not have.
 func apiServer(t *testing.T, groups []string, seiNodes http.HandlerFunc) func(*Options) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -369,7 +370,7 @@ func FuzzSeiNode(f *testing.F) {
 		if held+unknown != "" {
 			return
 		}
-		// It allows it: then everything is as it must be, read another way.
+		// It allows it: the node is right, only written in another form.
 		spec, _ := node.Object["spec"].(map[string]any)
 		status, _ := node.Object["status"].(map[string]any)
 		require.Equal(t, "Running", status["phase"])

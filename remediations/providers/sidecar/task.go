@@ -14,10 +14,12 @@ import (
 )
 
 const (
-	// taskPrefix and the task's id are the SeiNodeTask's name, so that a second attempt with one id is no second task.
+	// The SeiNodeTask's name is taskPrefix and the task's id, so that a second attempt with the
+	// same id makes no second task.
 	taskPrefix = "drydock-"
-	// taskWait bounds how long the task may wait for the SeiNode to be Running, and taskSeconds how long it may then take.
-	// Later somebody else may be at work on the SeiNode, and nobody waits for this approval any more.
+	// taskWait bounds how long the task may wait for the SeiNode to be Running, and taskSeconds how
+	// long it may then take. Later another process may work on the SeiNode, and Drydock no longer
+	// waits for this approval.
 	taskWait    = "30s"
 	taskSeconds = int64(60)
 )

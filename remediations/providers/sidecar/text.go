@@ -7,13 +7,13 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// maxText bounds what is quoted of others, in bytes.
+// maxText bounds quoted foreign text, in bytes.
 const maxText = 200
 
-// clip makes foreign text fit for people to see: one line of bounded length.
+// clip makes foreign text safe to show: one line of bounded length.
 func clip(s string) string { return text.Line(s, maxText) }
 
-// answerText is what an answer says, without any token, which the other side may repeat.
+// answerText returns an answer's text without any token, because the other side may repeat a token.
 func answerText(tokens *redact.Keyring, body []byte) string {
 	var said struct {
 		Error   string `json:"error"`

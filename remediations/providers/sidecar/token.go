@@ -8,10 +8,10 @@ import (
 	"drydock.dev/drydock/internal/redact"
 )
 
-// newTokens holds the tokens that no text may show, though a sidecar may repeat them.
+// newTokens holds the tokens that must be in no text, because a sidecar may repeat them.
 func newTokens() *redact.Keyring { return &redact.Keyring{Mark: "[token]", Most: maxText} }
 
-// token is what Options.Token gives, fit for a header.
+// token returns the result of Options.Token, checked for use in a header.
 func (c *Client) token(ctx context.Context) (string, error) {
 	token, err := c.o.Token(ctx)
 	token = strings.TrimSpace(token)

@@ -1,5 +1,6 @@
-// Package apiserver is what is true of the API servers alone, as a target of repairs: their repair is decided without them, from a
-// journal on disk and looks at their hosts. It is pure, as the core is.
+// Package apiserver has what is special about the API servers as a target of repairs. Their repair
+// is decided without them, from a journal on disk and from observations of their hosts. It is pure,
+// like the core.
 package apiserver
 
 import (
@@ -14,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Kind are the API servers, all of them: no label names one.
+// Kind is the API servers, all of them together: no label names one.
 var Kind = remediations.TargetKind{
 	Kind: remediations.KindAPIServer, Unknown: remediations.MisrouteUnknownNode,
 	Name:     func(*remediations.Policy, map[string]string) (string, error) { return "", nil },
@@ -24,34 +25,35 @@ var Kind = remediations.TargetKind{
 	Served:   func(c *remediations.Config) bool { return len(c.ControlPlaneHosts) > 0 },
 }
 
-// RescueFor is how long a rescue of the API servers may take, from its first restart on, where no policy says.
+// RescueFor is how long a rescue of the API servers may take, from its first restart on, if the
+// policy sets no time.
 const RescueFor = 10 * time.Minute
 
-// HostState is what a control-plane host's own API server says of itself.
+// HostState is what a control-plane host's own API server reports of itself.
 type HostState string
 
 const (
 	// HostReady: it answers that it is ready.
 	HostReady HostState = "Ready"
-	// HostFailing: it answers that it is not, or there is surely none that answers.
+	// HostFailing: it answers that it is not ready, or certainly no API server answers.
 	HostFailing HostState = "Failing"
-	// HostUnknown: nothing can be said, which is never a fault.
+	// HostUnknown: the state is unknown, which is never a fault.
 	HostUnknown HostState = "Unknown"
 )
 
 // HostStates is the closed list.
 var HostStates = []HostState{HostReady, HostFailing, HostUnknown}
 
-// HostSight is what was seen of one control-plane host.
+// HostSight is the observation of one control-plane host.
 type HostSight struct {
 	Host  string
 	State HostState
 	Why   string
-	// At is when asking began.
+	// At is when the query began.
 	At time.Time
 }
 
-// SightOf says what an answer of a host's /readyz means: the status, or why there was none.
+// SightOf interprets an answer of a host's /readyz: the status, or why there was none.
 func SightOf(host string, status int, err error, at time.Time) HostSight {
 	s := HostSight{Host: host, At: at, State: HostUnknown}
 	switch {
@@ -64,14 +66,14 @@ func SightOf(host string, status int, err error, at time.Time) HostSight {
 		s.State, s.Why = HostReady, "it answers ready"
 	case status >= 500 && status <= 599:
 		s.State, s.Why = HostFailing, fmt.Sprintf("/readyz answers %d", status)
-	default: // somebody answers, and does not say how it is: a proxy, or one who does not let us ask
+	default: // something answers, but does not report its state: a proxy, or an API server that refuses the request
 		s.Why = fmt.Sprintf("/readyz answers %d", status)
 	}
 	return s
 }
 
-// unanswered says that there is nobody who answers. Anything else that can go wrong with a request says nothing of the
-// API server: a certificate that does not verify, or no way there from here.
+// unanswered reports that certainly no API server answers. Any other failure of a request does not
+// show the API server's state: a certificate that does not verify, or no route from here.
 func unanswered(err error) bool {
 	var slow interface{ Timeout() bool }
 	if errors.As(err, &slow) && slow.Timeout() {
@@ -85,7 +87,7 @@ func unanswered(err error) bool {
 	return false
 }
 
-// ready is the first host whose API server answers ready; empty: none does.
+// ready returns the first host whose API server answers ready; empty: there is none.
 func (s *State) ready() string {
 	for _, h := range s.Config.ControlPlaneHosts {
 		if s.Sights[h].State == HostReady {
@@ -95,7 +97,7 @@ func (s *State) ready() string {
 	return ""
 }
 
-// unseen says that some host was not looked at lately, or not since the last restart was issued.
+// unseen reports that some host was not observed lately, or not since the last restart was issued.
 func (s *State) unseen(now time.Time) bool {
 	oldest := s.oldest()
 	if r := s.Journal.Rescue; r != nil && r.last() != nil && oldest.Before(r.since()) {
@@ -104,7 +106,8 @@ func (s *State) unseen(now time.Time) bool {
 	return s.outdated(oldest, now)
 }
 
-// since is from when on a look says something of what was restarted last. Times on record lack their fraction of a second.
+// since returns the earliest time at which an observation shows the effect of the last restart.
+// Recorded times lack their fraction of a second.
 func (r *Rescue) since() time.Time {
 	if r.Phase == remediations.PhaseVerifying {
 		return r.Since.Add(time.Second)
@@ -112,7 +115,7 @@ func (r *Rescue) since() time.Time {
 	return r.last().At.Add(time.Second)
 }
 
-// oldest is when the host was looked at of which that is longest ago; zero: one was not.
+// oldest returns the time of the oldest observation of a host; zero: one host was not observed.
 func (s *State) oldest() (oldest time.Time) {
 	for i, h := range s.Config.ControlPlaneHosts {
 		if seen := s.Sights[h].At; i == 0 || seen.Before(oldest) {
@@ -122,7 +125,7 @@ func (s *State) oldest() (oldest time.Time) {
 	return oldest
 }
 
-// again has the hosts looked at again and again while something is waited for.
+// again has the hosts observed repeatedly while the rescue waits.
 func (s *State) again(d Decision, now time.Time) Decision {
 	next := s.oldest().Add(rescueAgain)
 	if !next.After(now) {
@@ -133,13 +136,13 @@ func (s *State) again(d Decision, now time.Time) Decision {
 	return d
 }
 
-// stale says that what the Alertmanagers said is too old to act upon.
+// stale reports that the Alertmanagers' answer is too old to act upon.
 func (s *State) stale(now time.Time) bool {
 	return s.Snapshot == nil || s.outdated(s.Snapshot.AskedAt, now)
 }
 
-// outdated says that what was seen then is from before a person last changed something in the state directory, too old, or by a
-// clock that was set back since.
+// outdated reports that an observation does not count: a person changed something in the state
+// directory after it, it is too old, or the clock was set back since.
 func (s *State) outdated(seen, now time.Time) bool {
 	age := now.Sub(seen)
 	return seen.Before(s.LookSince) || age > remediations.LookFor || age < 0

@@ -14,37 +14,42 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// restartKubelet is the one remediation of API servers.
+// restartKubelet is the only remediation of API servers.
 var restartKubelet = remediations.Shipped()["restart-kubelet"]
 
 const (
-	// rescueAgain is how soon the hosts are looked at again while a rescue waits for what its restart does.
+	// rescueAgain is how soon the hosts are observed again while a rescue waits for the effect of
+	// its restart.
 	rescueAgain = 5 * time.Second
-	// rescueIdle is how soon they are looked at again while nothing is to be done although the alert fires.
+	// rescueIdle is how soon they are observed again while the alert fires and there is nothing to
+	// do.
 	rescueIdle = 15 * time.Second
-	// rescueBlind is how long after its end a rescue still waits for a look at the hosts: it may have succeeded.
+	// rescueBlind is how long after its end a rescue still waits for a look at the hosts: it may
+	// have succeeded.
 	rescueBlind = 30 * time.Second
 )
 
-// State is all that Decide may know. No Node is in it: there may be nobody who could show one.
+// State is all input of Decide. It contains no Node: perhaps no API server can show one.
 type State struct {
 	Config  *remediations.Config
 	Journal RescueJournal
-	// Snapshot is what the Alertmanagers said; nil: they were not asked.
+	// Snapshot is the Alertmanagers' merged answer; nil: they were not polled.
 	Snapshot *alerts.Snapshot
 	// Alerts are those about the API servers, the oldest first: Alerts.
 	Alerts []remediations.Alert
-	// Sights are what was last seen of each control-plane host, by its name.
+	// Sights are the last observations of the control-plane hosts, by name.
 	Sights map[string]HostSight
 	// Call is what this process knows of the call for the attempt on record; nil: it did not make it.
 	Call *RescueCall
-	// LookSince is when something was last changed in the state directory by a person: what was said before that is too old.
+	// LookSince is when a person last changed something in the state directory: older observations
+	// do not count.
 	LookSince time.Time
-	// WellSince is when an API server was first seen ready without a break since; zero: none was.
+	// WellSince is since when an API server has been ready without a break; zero: no API server is
+	// ready.
 	WellSince time.Time
 	// NewID is a fresh identifier for a rescue that this decision may begin.
 	NewID string
-	// Guards are asked before each restart; nil: all of them. Only a test asks fewer.
+	// Guards are checked before each restart; nil: all of them. Only a test uses fewer.
 	Guards []lifecycle.Guard
 }
 
@@ -54,20 +59,22 @@ type RescueCall struct {
 	// Outcome is empty while the call is under way.
 	Outcome remediations.CallOutcome
 	Why     string
-	// Evidence is what the host last said of the unit before it was restarted.
+	// Evidence is what the host last reported about the unit before the restart.
 	Evidence string
-	// Busy: refused, since a restart of the unit runs on the host already. Withheld: it was not made at all.
+	// Busy: refused, because a restart of the unit already runs on the host. Withheld: the call was
+	// not made at all.
 	Busy, Withheld bool
 }
 
-// Decision is what is to be done about the API servers, and why.
+// Decision is what to do about the API servers, and why.
 type Decision struct {
 	Verb    lifecycle.Verb
 	Reason  remediations.Reason
 	Message string
 	// Recheck is when to decide again though nothing changed; zero: only on a change.
 	Recheck time.Time
-	// AskAlerts and AskSights are what must be asked again. With Look, nothing is decided before the answer.
+	// AskAlerts and AskSights say what to query again. With Look, nothing is decided before the
+	// answer.
 	AskAlerts, AskSights bool
 
 	Policy *remediations.Policy
@@ -77,12 +84,14 @@ type Decision struct {
 	Try *HostTry
 	// Ended is how the rescue ended, with End.
 	Ended *EndedRescue
-	// Well says that an API server was found ready, all but for time: see State.WellSince.
+	// Well reports that an API server is ready, before the required time is considered: see
+	// State.WellSince.
 	Well bool
 }
 
-// Alerts are the alerts about the API servers: those that the Alertmanagers have, and of the posted ones those that
-// they do not have. heard is when each was first heard of, by its fingerprint: no Node remembers it.
+// Alerts returns the alerts about the API servers: those of the Alertmanagers, and the posted ones
+// that the Alertmanagers do not have. heard is when each was first received, by its fingerprint: no
+// Node remembers it.
 func Alerts(c *remediations.Config, w *alerts.Snapshot, posted []remediations.Alert, heard map[string]time.Time) []remediations.Alert {
 	all := map[string]remediations.Alert{}
 	for _, a := range posted {
@@ -115,8 +124,9 @@ func Alerts(c *remediations.Config, w *alerts.Snapshot, posted []remediations.Al
 	return out
 }
 
-// Decide says what is to be done about the API servers, none of which may be there to be asked. It is pure, as
-// Decide is. Its guards are few: the others speak of Nodes, which nobody can read.
+// Decide returns what to do about the API servers, perhaps while no API server can be reached. It
+// is pure, like the decisions in package lifecycle. It has few guards: the others concern Nodes,
+// which cannot be read.
 func Decide(s *State, now time.Time) Decision {
 	r := s.Journal.Rescue
 	switch {
@@ -140,12 +150,12 @@ func Decide(s *State, now time.Time) Decision {
 	return s.goOn(now)
 }
 
-// serves says that the policy repairs API servers, here and now.
+// serves reports that the policy repairs API servers and is on.
 func (s *State) serves(p *remediations.Policy) bool {
 	return p != nil && p.Mode != remediations.ModeOff && p.Kind == remediations.KindAPIServer && s.Config.Serves(p)
 }
 
-// alert is the rescue's own, where those who would know it may not answer.
+// alert is the rescue's own copy of its alert, because the Alertmanagers may not answer.
 func (r *Rescue) alert() remediations.Alert {
 	return remediations.Alert{Fingerprint: r.Cause.Alert, Policy: r.Policy, Status: remediations.StatusFiring}
 }
@@ -162,7 +172,7 @@ func (s *State) start(now time.Time) Decision {
 		return s.end(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", text.Duration(remediations.PendingFor), r.Hold.Words()), now)
 	}
 	alerts := slices.Clone(s.Alerts)
-	if r != nil && remediations.AlertOf(s.Alerts, r.Cause) == nil { // those who would know it may not answer
+	if r != nil && remediations.AlertOf(s.Alerts, r.Cause) == nil { // the Alertmanagers that would know it may not answer
 		alerts = append(alerts, r.alert())
 	}
 	var held *Decision
@@ -201,7 +211,8 @@ func (s *State) start(now time.Time) Decision {
 	return Decision{Verb: lifecycle.VerbRest}
 }
 
-// goOn waits for what the last restart does, and then takes the next host: one API server that works ends it.
+// goOn waits for the effect of the last restart, and then takes the next host: one API server that
+// works ends the rescue.
 func (s *State) goOn(now time.Time) Decision {
 	r := s.Journal.Rescue
 	p := s.Config.Policy(r.Policy)
@@ -241,7 +252,7 @@ func (s *State) goOn(now time.Time) Decision {
 	return s.act(s.candidate(p, a, true, now), pending)
 }
 
-// heldBack says that it was not the hosts that kept the rescue from going on.
+// heldBack reports that the rescue is held by something other than the state of the hosts.
 func (r *Rescue) heldBack() bool {
 	return r.Phase == remediations.PhasePending && r.Hold != nil && r.Hold.Reason != remediations.ReasonAPIServerUnknown && r.Hold.Reason != remediations.ReasonRepairsSpent
 }
@@ -252,7 +263,7 @@ func (s *State) act(c *rescuer, pending *Rescue) Decision {
 	if s.unseen(c.Now) {
 		return Decision{Verb: lifecycle.VerbLook, AskSights: true, Policy: c.Policy, Message: "looking at the control plane's hosts"}
 	}
-	if host := s.ready(); host != "" { // only before anything was done: goOn asks first
+	if host := s.ready(); host != "" { // only before anything was done: goOn checks this first
 		return s.needless(c.Policy, host, c.Now)
 	}
 	reason, f := c.held()
@@ -286,8 +297,9 @@ func (s *State) act(c *rescuer, pending *Rescue) Decision {
 	return d
 }
 
-// next is the first host that surely fails and was not tried yet, as the configuration orders them; of those one that was
-// not restarted too often, if there is one. unknown says of which untried ones nothing is known, left whether there are any.
+// next returns the first untried host, in the configuration's order, that certainly fails. Hosts
+// below limits.repairsPerNode come first. unknown names the untried hosts that are not known to
+// fail; left reports whether there are any.
 func (s *State) next(c *rescuer, r *Rescue) (host, unknown string, left bool) {
 	var passed []string
 	for _, h := range s.Config.ControlPlaneHosts {

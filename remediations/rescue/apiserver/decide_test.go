@@ -28,7 +28,8 @@ func rescueOf(g scene.Golden, t testing.TB) *State {
 	return readRescue(t, text).state(t)
 }
 
-// TestDecideAPIServerGoldens pins every decision about the API servers. What is written can be read again.
+// TestDecideAPIServerGoldens pins every decision about the API servers. The written values can be
+// read again.
 func TestDecideAPIServerGoldens(t *testing.T) {
 	scene.Pin(t, "decide", rescueOf, Decide, renderRescue, func(t *testing.T, _ *State, d Decision) {
 		for _, e := range d.Write {
@@ -46,12 +47,13 @@ func TestEveryOutputHasAnInput(t *testing.T) {
 	require.Len(t, outputs, len(scene.Goldens(t)))
 }
 
-// rescueOrder is the order that the issue gives.
+// rescueOrder is the order in the issue.
 var rescueOrder = []remediations.Reason{
 	remediations.ReasonPaused, remediations.ReasonAlertUnconfirmed, remediations.ReasonSilenced, remediations.ReasonInhibited, remediations.ReasonAlertResolved, remediations.ReasonTooYoung, remediations.ReasonOutsideWindow, remediations.ReasonCooldown, remediations.ReasonRepairsSpent, remediations.ReasonObserving,
 }
 
-// TestEachGuardOfARescueSpeaksBeforeThoseBehindIt takes the causes away one after the other, as for a node.
+// TestEachGuardOfARescueSpeaksBeforeThoseBehindIt removes the causes one after the other, as for a
+// node.
 func TestEachGuardOfARescueSpeaksBeforeThoseBehindIt(t *testing.T) {
 	sc := readRescue(t, []byte(`
 policy: {mode: observe, for: 30m}
@@ -73,11 +75,11 @@ word: {replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"
 		remediations.ReasonRepairsSpent:     func() { sc.Limits.RepairsPerNode = 2 },
 		remediations.ReasonObserving:        func() { sc.Policy.Mode = remediations.ModeEnforce },
 	}
-	// With all Alertmanagers dead nobody knows of the alert but by a post.
+	// With all Alertmanagers dead only a post shows the alert.
 	sc.Posted = []scene.Alert{{}}
 	for _, want := range rescueOrder {
 		if want == remediations.ReasonAlertResolved {
-			continue // an alert cannot be over and fire: held-AlertResolved has it
+			continue // an alert cannot have ended and fire: held-AlertResolved covers that
 		}
 		d := Decide(sc.state(t), scene.Noon)
 		require.Equal(t, lifecycle.VerbHold, d.Verb, "%s: %s", want, d.Message)
@@ -87,8 +89,8 @@ word: {replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"
 	require.Equal(t, lifecycle.VerbIssue, Decide(sc.state(t), scene.Noon).Verb, "with every cause gone it is done")
 }
 
-// TestNoGuardOfARescueIsIdle takes each guard away in turn: its golden must come out otherwise, and none where it does not bind a
-// rescue.
+// TestNoGuardOfARescueIsIdle removes each guard in turn: its golden must change, and no golden may
+// change if the guard does not bind a rescue.
 func TestNoGuardOfARescueIsIdle(t *testing.T) {
 	t.Parallel()
 	bind := map[remediations.Reason]bool{}
@@ -119,7 +121,7 @@ func TestNoGuardOfARescueIsIdle(t *testing.T) {
 	}
 }
 
-// TestLastLookBeforeTheRestart: what people and the journal say in the last moment wins.
+// TestLastLookBeforeTheRestart: a change by people or in the journal at the last moment wins.
 func TestLastLookBeforeTheRestart(t *testing.T) {
 	r := &Rescue{ID: "r1", Phase: remediations.PhaseActing, Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-1"}}}
 	said := func(text string) *string { return &text }
@@ -143,7 +145,8 @@ type slow struct{}
 func (slow) Error() string { return "slow" }
 func (slow) Timeout() bool { return true }
 
-// TestUnknownIsNeverFailing: what does not surely say that an API server is ill says nothing.
+// TestUnknownIsNeverFailing: an answer that does not certainly show a failed API server shows
+// nothing.
 func TestUnknownIsNeverFailing(t *testing.T) {
 	for status, want := range map[int]HostState{
 		200: HostReady, 500: HostFailing, 503: HostFailing, 401: HostUnknown, 403: HostUnknown, 404: HostUnknown, 429: HostUnknown, 302: HostUnknown, 201: HostUnknown, 600: HostUnknown, 0: HostUnknown,
@@ -158,7 +161,8 @@ func TestUnknownIsNeverFailing(t *testing.T) {
 	}
 }
 
-// TestRealAnswersOfAHost asks real listeners: a certificate that does not verify says nothing, a closed port does.
+// TestRealAnswersOfAHost queries real listeners: a certificate that does not verify shows nothing,
+// a closed port does.
 func TestRealAnswersOfAHost(t *testing.T) {
 	patience := 10 * time.Second
 	ask := func(url string) HostSight {

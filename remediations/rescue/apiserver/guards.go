@@ -13,26 +13,28 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// rescuer is one restart of an API server that might be issued now. The core's guards see it as they see any candidate: those
-// that rest on Nodes or on the ledger do not bind it.
+// rescuer is one restart of an API server that might be issued now. The core's guards treat it like
+// any candidate, but guards that depend on Nodes or on the ledger do not apply.
 type rescuer struct {
 	*lifecycle.Candidate
 	state *State
-	// host is the one that is next; empty: nobody has looked yet. unknown are those of which nothing is known.
+	// host is the next host to restart; empty before the first look. unknown names hosts whose
+	// state is unknown.
 	host, unknown string
 }
 
-// own are the guards in whose place the journal and the state directory speak.
+// own are the guards that use the journal and the state directory instead.
 var own = []remediations.Reason{remediations.ReasonPaused, remediations.ReasonCooldown, remediations.ReasonRepairsSpent}
 
-// untilChosen are the guards that speak of the host, so that they are not asked before one was chosen.
+// untilChosen are the guards that concern the host, so they are checked only after a host was
+// chosen.
 var untilChosen = []remediations.Reason{remediations.ReasonRepairsSpent, remediations.ReasonObserving}
 
 // candidate is the restart by the policy for the alert. acted: the rescue on record has restarted something already.
 func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted bool, now time.Time) *rescuer {
 	c, heard, step := &rescuer{state: s}, *a, remediations.StepRef{Name: restartKubelet.Name, Attempt: 1}
 	if r := s.Journal.Rescue; r != nil && r.Cause.Alert == a.Fingerprint && r.Began.Before(heard.ReceivedAt) {
-		heard.ReceivedAt = r.Began // the journal remembers it over a restart
+		heard.ReceivedAt = r.Began // the journal remembers the time across a restart
 	}
 	t := &lifecycle.Target{
 		State: &lifecycle.State{Config: s.Config, Snapshot: s.Snapshot, Guards: s.Guards}, Kind: remediations.KindAPIServer, Own: own,
@@ -48,23 +50,25 @@ func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted b
 		c.Repair = s.Journal.Rescue.ID
 	}
 	if c.Verdict.Reason == remediations.ReasonBlind {
-		// What blinds Drydock to nodes may well be the API servers' end itself. Here it is a word that does not count.
+		// An outage of the API servers may itself be what blinds Drydock to nodes. Here the alert
+		// then counts as unconfirmed.
 		c.Verdict.Reason = remediations.ReasonAlertUnconfirmed
 	}
 	return c
 }
 
-// over says that the alert, which is the candidate's, is over.
+// over reports that the candidate's alert has ended.
 func (c *rescuer) over(a *remediations.Alert) bool {
 	return c.Verdict.Gone && (a.Status == remediations.StatusResolved || c.Now.Sub(a.ReceivedAt) >= remediations.UnconfirmedFor)
 }
 
-// choose makes the host the one that would be restarted.
+// choose sets the host that would be restarted.
 func (c *rescuer) choose(host, unknown string) {
 	c.host, c.unknown, c.Subject = host, unknown, host
 }
 
-// held asks the guards: all of them once a host is chosen, and before that those that do not speak of it.
+// held checks the guards: all of them once a host is chosen, and before that those that do not
+// concern the host.
 func (c *rescuer) held() (remediations.Reason, *lifecycle.Finding) {
 	if c.host != "" {
 		return c.HeldBy(nil)
@@ -84,7 +88,8 @@ func (c *rescuer) ownGuard(reason remediations.Reason) *lifecycle.Finding {
 	return nil
 }
 
-// pausedBy reads the file named paused: as drydock.dev/pause, or else its text is why. nil: it does not hold, or no more.
+// pausedBy reads the file named paused: in the form of drydock.dev/pause, or else its text is the
+// reason. nil: no pause, or it has ended.
 func (j RescueJournal) pausedBy(now time.Time) *lifecycle.Finding {
 	if j.Paused == nil {
 		return nil
@@ -119,12 +124,13 @@ func (c *rescuer) cooldown() *lifecycle.Finding {
 	return nil
 }
 
-// begun counts the rescues beside this one that restarted the host's kubelet, and says when the oldest did.
+// begun counts the other rescues that restarted the host's kubelet, and returns when the oldest
+// did.
 func (c *rescuer) begun(host string) (int, time.Time) {
 	return c.state.Journal.begun(host, c.Own, c.Now, c.Config.Limits.RepairsWindow)
 }
 
-// spent says that the host was restarted as often as it may be.
+// spent reports that the host was restarted as often as limits.repairsPerNode allows.
 func (c *rescuer) spent(host string) bool {
 	count, _ := c.begun(host)
 	return count >= c.Config.Limits.RepairsPerNode
@@ -142,7 +148,8 @@ func (c *rescuer) repairsSpent() *lifecycle.Finding {
 	}
 }
 
-// MayStillRescue asks, right before a call leaves, whether what people and the journal say still lets it.
+// MayStillRescue is called right before a call leaves. It returns an error if a person or the
+// journal no longer allows the call.
 func MayStillRescue(j RescueJournal, attempt string, now time.Time) error {
 	r := j.Rescue
 	switch {
@@ -157,5 +164,5 @@ func MayStillRescue(j RescueJournal, attempt string, now time.Time) error {
 	return nil
 }
 
-// noNode is what is known of Nodes where none can be read.
+// noNode stands in for a look-up of Nodes while none can be read.
 func noNode(string) *corev1.Node { return nil }

@@ -10,72 +10,76 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Bounds of what the journal of rescues keeps.
+// Limits of the journal of rescues.
 const (
-	// maxEnded is how many ended rescues it knows: many more than limits.repairsPerNode lets begin in its window.
+	// maxEnded is how many ended rescues the journal keeps: many more than limits.repairsPerNode
+	// allows within its window.
 	maxEnded = 100
-	// MaxControlPlaneHosts is how many hosts a configuration may name, and one rescue restarts.
+	// MaxControlPlaneHosts is how many hosts a configuration may name, and one rescue may restart.
 	MaxControlPlaneHosts = 64
 	// maxEntryBytes bounds one line; a longer one was not written by Drydock.
 	maxEntryBytes = 256 << 10
 )
 
-// Rescue is the repair of the API servers, as the journal in the state directory has it. There is one at a time.
+// Rescue is the repair of the API servers, as recorded in the journal in the state directory. There
+// is one at a time.
 type Rescue struct {
 	V      int                `json:"v"`
 	ID     string             `json:"id"`
 	Policy string             `json:"policy"`
 	Cause  remediations.Cause `json:"cause"`
 	Phase  remediations.Phase `json:"phase"`
-	// Began is when it was first recorded, Since when its phase began, Deadline when the phase is over; Over when all of it
-	// is, from the first intent on.
+	// Began is when the rescue was first recorded, and Since when its phase began. Deadline is when
+	// the phase must end. Over is when the whole rescue must end; zero before the first attempt.
 	Began    time.Time `json:"began"`
 	Since    time.Time `json:"since"`
 	Deadline time.Time `json:"deadline"`
 	Over     time.Time `json:"over,omitzero"`
 	// Hosts are the attempts that were issued, oldest first. The last one is the intent, while Acting.
 	Hosts []HostTry `json:"hosts,omitempty"`
-	// Issued counts all intents, so that no two of them bear one name: one that was withheld leaves no attempt behind.
+	// Issued counts all intents, so that each has a different name: a withheld intent leaves no
+	// attempt behind.
 	Issued int                `json:"issued,omitempty"`
 	Hold   *remediations.Hold `json:"hold,omitempty"`
-	// Observed is the restart that would have been issued if the policy did not only observe. Absent: there was none.
+	// Observed is the restart that would have been issued in mode enforce. Absent: there was none.
 	Observed *HostTry `json:"observed,omitempty"`
 }
 
 // HostTry is one attempt to restart a host's kubelet. Without an outcome it counts as issued.
 type HostTry struct {
 	Host string `json:"host"`
-	// Attempt is the intent's id, and in the name of what runs on the host.
+	// Attempt is the intent's id. It is part of the name of the unit that runs on the host.
 	Attempt string                   `json:"attempt"`
 	At      time.Time                `json:"at"`
 	Outcome remediations.CallOutcome `json:"outcome,omitempty"`
 	Why     string                   `json:"why,omitempty"`
-	// Evidence is what the host last said of the unit before it was restarted.
+	// Evidence is what the host last reported about the unit before the restart.
 	Evidence string `json:"evidence,omitempty"`
 }
 
-// EndedRescue is a rescue that is over.
+// EndedRescue is a rescue that has ended.
 type EndedRescue struct {
 	remediations.Entry
 	Hosts []HostTry `json:"hosts,omitempty"`
-	// ObservedOn is the host whose kubelet would have been restarted if the policy did not only observe.
+	// ObservedOn is the host whose kubelet would have been restarted in mode enforce.
 	ObservedOn string `json:"observedOn,omitempty"`
 }
 
 // RescueEntry is one line of the journal. It has exactly one of its parts.
 type RescueEntry struct {
-	// Rescue is the rescue as it is from here on, Dropped the one that ended without a trace.
+	// Rescue is the rescue's state from here on, Dropped the one that ended without a trace.
 	Rescue  *Rescue `json:"rescue,omitempty"`
 	Dropped string  `json:"dropped,omitempty"`
-	// Ended is how it ended. One that ran out of hosts stays on record beside it.
+	// Ended is how the rescue ended. A rescue that ran out of hosts also stays on record.
 	Ended *EndedRescue `json:"ended,omitempty"`
-	// Told is an ended rescue that the history of a Node has by now.
+	// Told is an ended rescue that a Node's history contains now.
 	Told *RescueTold `json:"told,omitempty"`
-	// Reset is a person's word: what ran out is forgotten, and the counts with it.
+	// Reset is a person's request: the rescue that ran out of hosts is forgotten, and the counts
+	// with it.
 	Reset bool `json:"reset,omitempty"`
 }
 
-// RescueTold says that the Node's history has the rescue, or that there is no such Node.
+// RescueTold records that the Node's history has the rescue, or that there is no such Node.
 type RescueTold struct {
 	ID   string `json:"id"`
 	Node string `json:"node"`
@@ -84,15 +88,17 @@ type RescueTold struct {
 // RescueJournal is all that the state directory holds, decoded.
 type RescueJournal struct {
 	Rescue *Rescue
-	// Malformed is why the journal cannot be read; the rest of it means nothing then.
+	// Malformed is why the journal cannot be read; then the other fields mean nothing.
 	Malformed error
-	// Ended are the rescues that are over, newest first.
+	// Ended are the rescues that have ended, newest first.
 	Ended []EndedRescue
-	// Told are the nodes whose histories have them, by the rescue's id.
+	// Told are the nodes whose histories have the ended rescues, by the rescue's id.
 	Told map[string][]string
-	// Forgotten is the rescue from which on, and before, nothing counts any more: a person reset it. Empty: all counts.
+	// Forgotten is the newest rescue that a person's reset covers: this one and all before it no
+	// longer count. Empty: all count.
 	Forgotten string
-	// Paused is what the file of that name holds; nil: there is none. Reset: a person wants what ran out forgotten.
+	// Paused is the content of the file of that name; nil: there is no such file. Reset: a person
+	// asks to forget the rescue that ran out of hosts.
 	Paused *string
 	Reset  bool
 }
@@ -109,7 +115,7 @@ func DecodeRescueEntry(text string) (RescueEntry, error) {
 	return e, e.validate()
 }
 
-// Encode gives the line.
+// Encode returns the line.
 func (e RescueEntry) Encode() string { return remediations.EncodeJSON(e) }
 
 func (e RescueEntry) validate() error {
@@ -181,7 +187,7 @@ func validateTries(tries []HostTry) error {
 	return nil
 }
 
-// last is the attempt that was issued last; nil: none was.
+// last returns the attempt that was issued last; nil: there is no attempt.
 func (r *Rescue) last() *HostTry {
 	if len(r.Hosts) == 0 {
 		return nil
@@ -207,7 +213,7 @@ func (r *Rescue) clone() *Rescue {
 	return &c
 }
 
-// With is the journal with one entry more. The one that it is called on stays as it was.
+// With returns the journal with one more entry. The receiver stays unchanged.
 func (j RescueJournal) With(e RescueEntry) RescueJournal {
 	switch {
 	case e.Rescue != nil:
@@ -237,7 +243,7 @@ func (j RescueJournal) With(e RescueEntry) RescueJournal {
 	return j
 }
 
-// Entries are the fewest that give the journal again.
+// Entries returns the fewest entries that give the same journal.
 func (j RescueJournal) Entries() []RescueEntry {
 	var out []RescueEntry
 	for _, e := range slices.Backward(j.Ended) {
@@ -255,8 +261,8 @@ func (j RescueJournal) Entries() []RescueEntry {
 	return out
 }
 
-// begun counts the rescues that restarted something on the host in the window, other than the one named. What was surely
-// refused restarted nothing.
+// begun counts the rescues that restarted something on the host in the window, without the named
+// one. An attempt that was certainly refused restarted nothing.
 func (j RescueJournal) begun(host, except string, now time.Time, window time.Duration) (count int, oldest time.Time) {
 	for _, e := range j.Ended {
 		if e.ID == j.Forgotten {
@@ -275,7 +281,7 @@ func (j RescueJournal) begun(host, except string, now time.Time, window time.Dur
 	return count, oldest
 }
 
-// Untold are the hosts of the ended rescue whose Nodes do not have it in their histories yet.
+// Untold returns the hosts of the ended rescue whose Nodes do not have it in their histories yet.
 func (j RescueJournal) Untold(e EndedRescue) []string {
 	var out []string
 	if on := e.ObservedOn; on != "" && !slices.Contains(j.Told[e.ID], on) {
@@ -289,7 +295,7 @@ func (j RescueJournal) Untold(e EndedRescue) []string {
 	return out
 }
 
-// Of is the ended rescue as the history of one of its hosts' Nodes has it.
+// Of returns the ended rescue as an entry in the history of one of its hosts' Nodes.
 func (e EndedRescue) Of(host string) remediations.Entry {
 	out := e.Entry
 	out.Target, out.Evidence = string(remediations.KindAPIServer), ""
@@ -302,7 +308,7 @@ func (e EndedRescue) Of(host string) remediations.Entry {
 	return out
 }
 
-// outcomeOf is what became of an attempt, for people.
+// outcomeOf describes the result of an attempt for people.
 func outcomeOf(t HostTry) string {
 	if t.Why == "" {
 		return string(t.Outcome)

@@ -85,11 +85,11 @@ func drawJournal(t *rapid.T) RescueJournal {
 	return j
 }
 
-// TestWhatARescueMayDo draws whatever may be known, and requires what must always hold of what is decided.
+// TestWhatARescueMayDo draws random states, and checks the invariants on the decisions.
 func TestWhatARescueMayDo(t *testing.T) {
 	whole, issued, ended := t, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		plain := rapid.Bool().Draw(t, "what is seen is as usual") // or hardly a case has all of it so
+		plain := rapid.Bool().Draw(t, "what is seen is as usual") // otherwise hardly any case is complete
 		mostly := func(name, usual string, other ...string) string {
 			if plain || rapid.IntRange(0, 5).Draw(t, name+" is as usual") > 0 {
 				return usual
@@ -189,7 +189,7 @@ func TestWhatARescueMayDo(t *testing.T) {
 	}
 }
 
-// intentGood is invariant 4's: after that a call does not go out any more.
+// intentGood is invariant 4's: a call older than that no longer leaves.
 const intentGood = 10 * time.Second
 
 // TestJournalInItsShortestForm gives the same journal again.
@@ -208,7 +208,7 @@ func TestJournalInItsShortestForm(t *testing.T) {
 	})
 }
 
-// TestJournalIsBounded: a hundred ended rescues are as many as anybody counts.
+// TestJournalIsBounded: a hundred ended rescues are enough for every count.
 func TestJournalIsBounded(t *testing.T) {
 	var j RescueJournal
 	for i := range 2 * maxEnded {
@@ -227,7 +227,7 @@ func TestJournalIsBounded(t *testing.T) {
 	require.NoError(t, err, "%d bytes", len(longest.Encode()))
 }
 
-// TestRescueWithAsManyHostsAsThereMayBe takes no further one.
+// TestRescueWithAsManyHostsAsThereMayBe accepts no further host.
 func TestRescueWithAsManyHostsAsThereMayBe(t *testing.T) {
 	sc := readRescue(t, []byte(`{}`))
 	s := sc.state(t)
@@ -260,7 +260,7 @@ func TestEntriesThatDrydockDidNotWrite(t *testing.T) {
 	}
 }
 
-// TestHistoryOfAHost says of each host what was done there.
+// TestHistoryOfAHost: the entry of each host says what was done there.
 func TestHistoryOfAHost(t *testing.T) {
 	e := EndedRescue{
 		Entry: remediations.Entry{ID: "r1", Policy: "p", Outcome: remediations.OutcomeRecovered, Why: "cured"},
@@ -296,7 +296,8 @@ func TestAlertsAboutTheAPIServers(t *testing.T) {
 	require.False(t, c.Wants(map[string]string{"remediation": "apiserver-down"}))
 }
 
-// FuzzRescueEntry: whatever a line holds, it is refused or understood, and what is understood is decided about without harm.
+// FuzzRescueEntry: any line is either refused or understood, and a decision about an understood
+// line does no harm.
 func FuzzRescueEntry(f *testing.F) {
 	f.Add(`{"rescue":{"v":1,"id":"r1","policy":"apiserver-down","cause":{"alert":"8b2d1f0c3a4e5d67"},"phase":"Verifying","began":"2026-03-04T12:00:00Z","since":"2026-03-04T11:00:00Z","deadline":"2026-03-04T11:30:00Z","over":"2026-03-04T12:10:00Z","hosts":[{"host":"cp-1","attempt":"r1-1","at":"2026-03-04T11:00:00Z","outcome":"accepted"}],"issued":1}}`)
 	f.Add(`{"rescue":{"v":1,"id":"r1","policy":"apiserver-down","cause":{"alert":"8b2d1f0c3a4e5d67"},"phase":"Pending","began":"2026-03-04T12:00:00Z","since":"2026-03-04T11:00:00Z","deadline":"2026-03-05T11:30:00Z"}}`)

@@ -9,18 +9,20 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// observing says that the mode alone held back a restart of this rescue, and that it restarted nothing.
+// observing reports that only the mode held back a restart of this rescue, and that the rescue
+// restarted nothing.
 func (r *Rescue) observing() bool { return r != nil && r.Observed != nil && len(r.Hosts) == 0 }
 
-// observe keeps the restart that the mode alone holds back. The first one stays: what comes after it, nobody can know.
+// observe records the restart that only the mode holds back. The first one stays on record: what
+// would have followed is unknown.
 func (r *Rescue) observe(host string, now time.Time) {
 	if r.Observed == nil && len(r.Hosts) == 0 {
 		r.Observed = &HostTry{Host: host, Attempt: fmt.Sprintf("%s-%d", r.ID, r.Issued+1), At: remediations.Instant(now)}
 	}
 }
 
-// observedOver ends a rescue that was only observed if there is no cause for it any more: its policy is off, its alert is over, or
-// its time is.
+// observedOver ends a rescue that was only observed if its cause has ended: its policy is off, its
+// alert has ended, or its time is up.
 func (s *State) observedOver(now time.Time) (Decision, bool) {
 	r := s.Journal.Rescue
 	p := s.Config.Policy(r.Policy)
@@ -30,7 +32,7 @@ func (s *State) observedOver(now time.Time) (Decision, bool) {
 	case !now.Before(r.Deadline):
 		return s.observed(fmt.Sprintf("the alert has fired for %s since", text.Duration(remediations.PendingFor)), now), true
 	case s.stale(now):
-		return Decision{}, false // it is asked
+		return Decision{}, false // Alertmanager is polled first
 	}
 	a := remediations.AlertOf(s.Alerts, r.Cause)
 	if a == nil {
@@ -40,13 +42,14 @@ func (s *State) observedOver(now time.Time) (Decision, bool) {
 	switch c := s.candidate(p, a, false, now); {
 	case !c.over(a):
 		return Decision{}, false
-	case s.unseen(now): // whether an API server is ready again belongs to what is told
+	case s.unseen(now): // the report includes whether an API server is ready again
 		return Decision{Verb: lifecycle.VerbLook, AskSights: true, Policy: p, Message: "looking at the control plane's hosts"}, true
 	}
 	return s.observed("the alert has ended", now), true
 }
 
-// givesWay ends a rescue that was only observed if the decision begins another one: there is one at a time.
+// givesWay ends a rescue that was only observed if the decision begins another one: there is one at
+// a time.
 func (s *State) givesWay(d Decision, now time.Time) Decision {
 	r := s.Journal.Rescue
 	if !r.observing() || len(d.Write) == 0 || d.Write[0].Rescue == nil || d.Write[0].Rescue.ID == r.ID {
@@ -55,7 +58,8 @@ func (s *State) givesWay(d Decision, now time.Time) Decision {
 	return s.observed("it gave way to a rescue by policy "+d.Policy.Name, now)
 }
 
-// observedWell ends a rescue that was only observed once the API server of the host has been ready for as long as the policy asks.
+// observedWell ends a rescue that was only observed once the API server of the host has been ready
+// for as long as the policy requires.
 func (s *State) observedWell(p *remediations.Policy, host string, now time.Time) Decision {
 	if !s.matured(p, host) {
 		d := Decision{Verb: lifecycle.VerbWait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; it counts once that has held for %s", host, text.Duration(p.ProofFor))}
@@ -64,7 +68,8 @@ func (s *State) observedWell(p *remediations.Policy, host string, now time.Time)
 	return s.observed("", now)
 }
 
-// observed ends a rescue of which nothing was done. why is what ended it, other than an API server that is ready.
+// observed ends a rescue that restarted nothing. why is the cause of its end, other than an API
+// server that is ready.
 func (s *State) observed(why string, now time.Time) Decision {
 	r := s.Journal.Rescue
 	p := s.Config.Policy(r.Policy)

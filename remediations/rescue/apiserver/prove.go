@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// settle moves the rescue on once its call is over. A call that this process knows nothing of was made, or not, by one that
-// is gone: it counts as issued.
+// settle moves the rescue on after the end of its call. If this process does not know the call, a
+// former process may have made it: it counts as issued.
 func (s *State) settle(now time.Time) Decision {
 	r := s.Journal.Rescue.clone()
 	t := r.last()
@@ -51,7 +51,7 @@ func (s *State) settle(now time.Time) Decision {
 	return d
 }
 
-// waitFor is how long a host has until the next one is taken.
+// waitFor is how long the rescue waits for a host before it takes the next one.
 func (s *State) waitFor(p *remediations.Policy) time.Duration {
 	if p != nil && len(p.Plan) > 0 && p.Plan[0].Wait > 0 {
 		return p.Plan[0].Wait
@@ -59,7 +59,7 @@ func (s *State) waitFor(p *remediations.Policy) time.Duration {
 	return time.Minute
 }
 
-// well ends the rescue once an API server has been ready for as long as the policy asks.
+// well ends the rescue once an API server has been ready for as long as the policy requires.
 func (s *State) well(p *remediations.Policy, host string, now time.Time) Decision {
 	r := s.Journal.Rescue
 	matured := s.matured(p, host)
@@ -67,7 +67,7 @@ func (s *State) well(p *remediations.Policy, host string, now time.Time) Decisio
 		d := Decision{Verb: lifecycle.VerbWait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; it counts once that has held for %s", host, text.Duration(p.ProofFor))}
 		return s.again(d, now)
 	}
-	var cured []string // which of them was the one that mattered, nobody can know
+	var cured []string // which of these restarts helped is unknown
 	for _, t := range r.Hosts {
 		if matured && t.Outcome == remediations.CallAccepted && s.Sights[t.Host].State == HostReady {
 			cured = append(cured, t.Host)
@@ -83,7 +83,8 @@ func (s *State) well(p *remediations.Policy, host string, now time.Time) Decisio
 	return s.end(remediations.OutcomeSelfRecovered, fmt.Sprintf("the API server of %s answers ready; %s", host, why), now)
 }
 
-// matured says that an API server has been ready for as long as the policy asks, that of the host as far as anybody looked.
+// matured reports that an API server has been ready for as long as the policy requires: that of the
+// host, according to the observations.
 func (s *State) matured(p *remediations.Policy, host string) bool {
 	return !s.WellSince.IsZero() && !s.Sights[host].At.Before(s.WellSince.Add(p.ProofFor))
 }
@@ -118,7 +119,7 @@ func (s *State) end(o remediations.Outcome, why string, now time.Time) Decision 
 	return Decision{Verb: lifecycle.VerbEnd, Policy: s.Config.Policy(r.Policy), Message: why, Ended: e, Write: []RescueEntry{{Ended: e}}}
 }
 
-// exhaust ends the rescue, and leaves it on record until a person has looked.
+// exhaust ends the rescue, and keeps it on record until a person has checked the hosts.
 func (s *State) exhaust(p *remediations.Policy, why string, now time.Time) Decision {
 	r := s.Journal.Rescue.clone()
 	var tried []string
@@ -132,8 +133,8 @@ func (s *State) exhaust(p *remediations.Policy, why string, now time.Time) Decis
 	return d
 }
 
-// rest leaves a rescue that ran out of hosts to a person. One whose end is not on record yet, since Drydock was killed in
-// between, gets it.
+// rest leaves a rescue that ran out of hosts to a person. If Drydock was killed before it recorded
+// the end, rest records it.
 func (s *State) rest(now time.Time) Decision {
 	r := s.Journal.Rescue
 	if !slices.ContainsFunc(s.Journal.Ended, func(e EndedRescue) bool { return e.ID == r.ID }) {

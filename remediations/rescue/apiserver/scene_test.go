@@ -16,19 +16,21 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// rescueScene is an State in a form that a person can read. What it leaves out is as on the worst of days: none of
-// the three API servers answers, their alert has been firing for ten minutes, both Alertmanagers say so, nobody objects.
+// rescueScene is a State in a form that a person can read. Its defaults are the worst of days: all
+// three API servers fail, their alert has been firing for ten minutes, and both Alertmanagers
+// report it. Nothing forbids a restart.
 type rescueScene struct {
 	Policy  rescuePolicy `json:"policy"`
 	Limits  scene.Limits `json:"limits"`
 	Windows []string     `json:"windows"`
-	// Hosts are the control plane's; absent: cp-1, cp-2 and cp-3.
+	// Hosts are the control plane's hosts; absent: cp-1, cp-2 and cp-3.
 	Hosts []string `json:"hosts"`
 
 	Word scene.Word `json:"word"`
 	// Posted are alerts that only a post has brought.
 	Posted []scene.Alert `json:"posted"`
-	// Sights are what was seen, as "Ready", "Failing why", "Unknown why", or "never"; absent: each one fails.
+	// Sights are the observations, as "Ready", "Failing why", "Unknown why", or "never"; absent:
+	// each host fails.
 	Sights map[string]string `json:"sights"`
 	Seen   string            `json:"seen"` // how long ago
 
@@ -41,7 +43,7 @@ type rescueScene struct {
 
 	Call    *RescueCall `json:"call"`
 	WellFor string      `json:"wellFor"`
-	// Heard is how long ago the alert was first heard of; absent: ten minutes ago.
+	// Heard is how long ago the alert was first received; absent: ten minutes ago.
 	Heard string `json:"heard"`
 	// Changed is how long ago a person changed something.
 	Changed string `json:"changed"`
@@ -137,7 +139,7 @@ func (sc *rescueScene) state(t testing.TB) *State {
 	return s
 }
 
-// rescueVerdict is an Decision as a golden shows it.
+// rescueVerdict is a Decision as a golden shows it.
 type rescueVerdict struct {
 	Verb    lifecycle.Verb       `json:"verb"`
 	Reason  remediations.Reason  `json:"reason,omitempty"`

@@ -14,14 +14,15 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// model is a disk that forgets, when the machine dies, what was not synced: the text of a file beyond its last sync, of which
-// any part may be lost, and changes of the directory since it was synced last, any of which may be lost.
+// model is a disk that forgets unsynced data when the machine dies. Any part of a file's text after
+// its last sync may be lost, and any changes of the directory since its last sync.
 type model struct {
 	names map[string]*modelFile
-	// durable is the directory as it was synced last, since the changes since.
+	// durable is the directory at its last sync, since the changes after that.
 	durable map[string]*modelFile
 	since   []func(map[string]*modelFile)
-	// left is how many operations there are before the machine dies; negative: none does. fail is one that only fails.
+	// left is how many operations there are before the machine dies; negative: it does not die.
+	// fail is the operation that only fails.
 	left, fail int
 	locked     bool
 }
@@ -38,7 +39,7 @@ func newModel() *model {
 	return &model{names: map[string]*modelFile{}, durable: map[string]*modelFile{}, left: -1, fail: -1}
 }
 
-// step counts one operation; half says that it is the one in whose middle the machine dies.
+// step counts one operation; half reports that the machine dies in the middle of this one.
 func (m *model) step() (half bool, err error) {
 	if m.fail == 0 {
 		m.fail--
@@ -140,8 +141,8 @@ func (f *modelFile) Append(text []byte) error {
 
 func (f *modelFile) Close() error { return nil }
 
-// fates are what may be found after a death now: each number of the directory's last changes lost, and of each file's text
-// that was not synced all, nothing, half, or zeros.
+// fates returns the possible states after a death now. Any number of the directory's last changes
+// is lost, and of each file's unsynced text all, nothing, half, or zeros remain.
 func (m *model) fates() map[string]*model {
 	out := map[string]*model{}
 	for kept := range len(m.since) + 1 {
@@ -174,8 +175,8 @@ func (m *model) fates() map[string]*model {
 	return out
 }
 
-// use is a life of a journal. It returns the ids whose Append said that they are durable, and the one that it was about to
-// append when it died.
+// use is one life of a journal. It returns the ids that Append reported as durable, and the one
+// that it was about to append when it died.
 func use(m *model, from int) (durable []string, last string) {
 	f, err := open("d", still, m)
 	if err != nil {
@@ -199,8 +200,9 @@ func ids(j apiserver.RescueJournal) (out []string) {
 	return out
 }
 
-// TestMachineThatDiesAtEveryStep: whatever the disk had not written yet, what Append called durable is there, in its order,
-// and nothing that was never appended; and a machine that dies again while it recovers loses nothing either.
+// TestMachineThatDiesAtEveryStep: whatever the disk had not written yet, the entries that Append
+// reported as durable are there, in order, and no others. A machine that dies again while it
+// recovers loses nothing either.
 func TestMachineThatDiesAtEveryStep(t *testing.T) {
 	deaths := 0
 	for at := 1; at < 16; at++ {
@@ -243,7 +245,8 @@ func copyOf(m *model) *model {
 	return c
 }
 
-// TestDiskThatFailsAtEveryStep: an Append that fails is not durable, and what comes after it is.
+// TestDiskThatFailsAtEveryStep: after an Append that fails its entry is not durable, and later
+// entries are.
 func TestDiskThatFailsAtEveryStep(t *testing.T) {
 	for at := range 20 {
 		m := newModel()
@@ -269,7 +272,8 @@ func TestDiskThatFailsAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestDirectoryThatCannotBeWritten is said at once, and not when the control plane is down.
+// TestDirectoryThatCannotBeWritten is reported at once, and not only when the control plane is
+// down.
 func TestDirectoryThatCannotBeWritten(t *testing.T) {
 	for at := range 5 {
 		m := newModel()

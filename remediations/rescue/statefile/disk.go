@@ -8,30 +8,32 @@ import (
 	"syscall"
 )
 
-// disk is what the journal needs of a file system; a test has one that forgets what was not synced.
+// disk holds the operations of a file system that the journal needs; a test has a disk that forgets
+// what was not synced.
 type disk interface {
 	MkdirAll(dir string) error
-	// Lock gives ErrLocked where another process has it. It holds until unlock, or until this process ends.
+	// Lock returns ErrLocked if another process has the lock. It holds until unlock, or until this
+	// process ends.
 	Lock(path string) (unlock func() error, err error)
-	// ReadFile gives at most so much as a journal may be long.
+	// ReadFile returns an error for a file that is longer than maxRead.
 	ReadFile(path string) ([]byte, error)
 	Exists(path string) bool
 	Create(path string) (file, error)
 	Rename(from, to string) error
 	Remove(path string) error
 	SyncDir(dir string) error
-	// Same says that the open file is the one at the path.
+	// Same reports that the open file is the one at the path.
 	Same(f file, path string) bool
 }
 
 // file is open for appending.
 type file interface {
-	// Append writes all of it and has it durable when it returns without an error.
+	// Append writes all of the text. If it returns no error, the text is durable.
 	Append(text []byte) error
 	Close() error
 }
 
-// maxRead is what is read of one file: far more than one of Drydock's can be long.
+// maxRead bounds what is read of one file: far more than the length of any file of Drydock.
 const maxRead = 4 * maxBytes
 
 type realDisk struct{}
@@ -54,7 +56,7 @@ func (realDisk) Lock(path string) (func() error, error) {
 }
 
 func (realDisk) ReadFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe of that name must not keep us waiting
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe of that name must not block the open
 	if err != nil {
 		return nil, err
 	}

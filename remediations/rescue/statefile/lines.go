@@ -10,14 +10,15 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// version is that of the file's lines.
+// version is the version of the file's lines.
 const version = 1
 
-// parts is one Append on one line: a line is there or it is not, and with it all that was appended at once.
+// parts is one Append on one line, so that all entries of the Append are there or none.
 type parts struct {
 	V   int    `json:"v"`
 	Seq uint64 `json:"seq"`
-	// CRC is over the number and the entries, so that what a crash or a disk left is told from what was written.
+	// CRC covers the number and the entries, so that a line damaged by a crash or a disk is
+	// recognised.
 	CRC     string            `json:"crc"`
 	Entries []json.RawMessage `json:"entries"`
 }
@@ -40,7 +41,7 @@ func line(seq uint64, entries []apiserver.RescueEntry) []byte {
 	p.CRC = sum(seq, p.Entries)
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b) // it ends the line
-	enc.SetEscapeHTML(false)   // which would also change the entries' text, and people read it
+	enc.SetEscapeHTML(false)   // escaping would also change the entries' text, and people read it
 	if err := enc.Encode(p); err != nil {
 		panic("encoding a line of the journal: " + err.Error()) // only plain data is encoded here
 	}
@@ -54,15 +55,17 @@ type contents struct {
 	torn    string
 }
 
-// decode reads the whole file. A last line that a crash cut short is dropped: Append never said that it was written. Any
-// other line that this version would not have written is an error, and nothing is guessed.
+// decode reads the whole file. It drops a last line that a crash cut short: Append never reported
+// that line as written. Any other line that this version would not have written is an error, and
+// nothing is guessed.
 func decode(text []byte) (contents, error) {
 	var c contents
 	for n := 1; len(text) > 0; n++ {
 		one, rest, ended := bytes.Cut(text, []byte{'\n'})
 		entries, seq, err := decodeLine(one)
 		switch {
-		// Of a line that was being written, the end is missing, or parts of it that never reached the disk are zeros.
+		// The end of the last line is missing, or parts of it that never reached the disk are
+		// zeros.
 		case !ended, err != nil && len(rest) == 0 && bytes.IndexByte(one, 0) >= 0:
 			c.torn = fmt.Sprintf("line %d, after its first %d bytes", n, len(one))
 			return c, nil

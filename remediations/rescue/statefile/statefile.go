@@ -1,6 +1,7 @@
-// Package statefile keeps the journal of rescues in a directory of this machine, where it needs no API server: an
-// append-only file of JSON lines, each durable before Append returns, so that whatever crashes, an intent that was called
-// for is found again. Two files beside it are a person's words: paused, and reset.
+// Package statefile keeps the journal of rescues in a directory of this machine, so it needs no API
+// server. The journal is an append-only file of JSON lines. Each line is durable before Append
+// returns, so an intent is found again after any crash. Two files beside it hold people's requests:
+// paused, and reset.
 package statefile
 
 import (
@@ -19,23 +20,26 @@ import (
 const (
 	// Name is the journal's file.
 	Name = "apiserver.jsonl"
-	// Paused is a person's file: while it is there nothing is restarted. What it says is as in drydock.dev/pause, or why.
+	// Paused is a person's file: while it exists nothing is restarted. Its content is like that of
+	// drydock.dev/pause, or a plain reason.
 	Paused = "paused"
-	// Reset is a person's file: what ran out of hosts, or cannot be read, is forgotten, and the file removed.
+	// Reset is a person's file: the rescue that ran out of hosts, or the unreadable journal, is
+	// forgotten, and the file removed.
 	Reset = "reset"
 
 	lockName = "lock"
 	newName  = Name + ".new"
 )
 
-// maxBytes is when the file is written anew while it is in use: a rescue takes some kilobytes, so only weeks of changing
-// holds get there.
+// maxBytes is the size at which the file is rewritten while it is in use. A rescue takes some
+// kilobytes, so only weeks of changing holds reach it.
 const maxBytes = 4 << 20
 
-// ErrLocked: another process has the directory. It gives it back when it ends, however that comes.
+// ErrLocked: another process has the directory. The lock is released when that process ends, for
+// whatever reason.
 var ErrLocked = errors.New("another Drydock uses the state directory")
 
-// File is the journal. It may be used by one goroutine and asked by others.
+// File is the journal. One goroutine may use it, while others read from it.
 type File struct {
 	dir   string
 	disk  disk
@@ -46,15 +50,15 @@ type File struct {
 	out  file
 	size int
 	seq  uint64
-	// suspect: an Append failed, so what is behind the last good line is not known.
+	// suspect: an Append failed, so the content after the last good line is unknown.
 	suspect bool
 	journal apiserver.RescueJournal
-	// torn is what was left of a line that a crash cut short, and has been dropped; empty: nothing.
+	// torn is the rest of a line that a crash cut short, and that was dropped; empty: nothing.
 	torn string
 }
 
-// Open locks the directory and reads the journal. One that cannot be read is no error: Load says so, and it stays as it is
-// until Renew.
+// Open locks the directory and reads the journal. An unreadable journal is not an error: Load
+// reports it, and it stays unchanged until Renew.
 func Open(dir string, c clock.PassiveClock) (*File, error) { return open(dir, c, realDisk{}) }
 
 func open(dir string, c clock.PassiveClock, d disk) (*File, error) {
@@ -73,7 +77,7 @@ func open(dir string, c clock.PassiveClock, d disk) (*File, error) {
 	return f, nil
 }
 
-// read takes in what the file holds, and writes it anew in its shortest form.
+// read reads the file, and rewrites it in its shortest form.
 func (f *File) read() error {
 	text, err := f.disk.ReadFile(f.path(Name))
 	var found contents
@@ -88,10 +92,10 @@ func (f *File) read() error {
 	return f.compact()
 }
 
-// Torn is what a crash left of the journal's last line, and has been dropped; empty: nothing.
+// Torn is the rest of the journal's last line after a crash, which was dropped; empty: nothing.
 func (f *File) Torn() string { return f.torn }
 
-// Load gives the journal, and a person's words as they are now.
+// Load returns the journal, and the present content of people's files.
 func (f *File) Load() (apiserver.RescueJournal, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,18 +106,18 @@ func (f *File) Load() (apiserver.RescueJournal, error) {
 		said := string(text[:min(len(text), maxPaused)])
 		j.Paused = &said
 	case !errors.Is(err, fs.ErrNotExist):
-		said := fmt.Sprintf("it cannot be read: %v", err) // somebody meant something by it
+		said := fmt.Sprintf("it cannot be read: %v", err) // the file exists, so a person wanted a pause
 		j.Paused = &said
 	}
 	j.Reset = f.disk.Exists(f.path(Reset))
 	return j, nil
 }
 
-// maxPaused is how much is read of why Drydock is paused.
+// maxPaused bounds how much of the pause's reason is read.
 const maxPaused = 1 << 10
 
-// Append makes the entries durable, all of them or none. After an error they may be durable or not; none was acted upon, so
-// the next Append writes the journal anew, without them.
+// Append makes the entries durable, all of them or none. After an error they may or may not be
+// durable. The caller acts on none of them, so the next Append rewrites the journal without them.
 func (f *File) Append(entries ...apiserver.RescueEntry) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,7 +145,7 @@ func (f *File) Append(entries ...apiserver.RescueEntry) error {
 	return nil
 }
 
-// Renew sets a journal aside that cannot be read, and begins another.
+// Renew sets an unreadable journal aside, and begins another.
 func (f *File) Renew() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,7 +168,8 @@ func (f *File) Answered() error {
 	return f.disk.SyncDir(f.dir)
 }
 
-// compact writes the journal anew, beside the old one, and puts it in its place when it is durable.
+// compact writes the journal to a new file beside the old one, and replaces the old one when the
+// new one is durable.
 func (f *File) compact() error {
 	if f.out != nil {
 		_ = f.out.Close()
@@ -197,7 +202,7 @@ func (f *File) compact() error {
 	return nil
 }
 
-// Close gives the directory back.
+// Close releases the lock on the state directory.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,7 +22,7 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 var still = clocktesting.NewFakePassiveClock(noon)
 
-// pending is a rescue that says nothing but its id.
+// pending is a rescue that has only an id.
 func pending(id string) apiserver.RescueEntry {
 	return apiserver.RescueEntry{Rescue: &apiserver.Rescue{
 		V: 1, ID: id, Policy: "apiserver-down", Cause: remediations.Cause{Alert: "aa"}, Phase: remediations.PhasePending, Began: noon, Since: noon, Deadline: noon.Add(time.Hour),
@@ -65,7 +65,7 @@ func TestWhatWasAppendedIsThereAgain(t *testing.T) {
 	require.NoError(t, f.Append(ended("r1"), pending("r2")))
 	was := load(t, f)
 	require.NoError(t, f.Close())
-	for range 3 { // each start writes it anew
+	for range 3 { // each start rewrites it
 		f = mustOpen(t, dir)
 		require.Equal(t, was, load(t, f))
 		require.Empty(t, f.Torn())
@@ -76,7 +76,8 @@ func TestWhatWasAppendedIsThereAgain(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "what hosts said is nobody else's")
 }
 
-// TestTornAtEveryByte cuts the last line at each of its bytes: it is dropped, and all before it is there.
+// TestTornAtEveryByte cuts the last line at each of its bytes: the line is dropped, and all lines
+// before it are there.
 func TestTornAtEveryByte(t *testing.T) {
 	dir := t.TempDir()
 	f := mustOpen(t, dir)
@@ -94,7 +95,7 @@ func TestTornAtEveryByte(t *testing.T) {
 			switch lost {
 			case "zeros behind": // the length reached the disk, the end did not
 				text = append(text, make([]byte, len(whole)-cut)...)
-			case "zeros before": // the end reached the disk, and what is before it did not
+			case "zeros before": // the end reached the disk, and the part before it did not
 				text = append(append(append([]byte{}, before...), make([]byte, cut-len(before))...), whole[cut:]...)
 			}
 			c, err := decode(text)
@@ -107,7 +108,7 @@ func TestTornAtEveryByte(t *testing.T) {
 			}
 		}
 	}
-	// And a real one goes on after it.
+	// And the real journal continues after it.
 	require.NoError(t, os.WriteFile(path, whole[:len(whole)-1], 0o600))
 	f = mustOpen(t, dir)
 	require.Contains(t, f.Torn(), "line 2")
@@ -116,7 +117,8 @@ func TestTornAtEveryByte(t *testing.T) {
 	require.Equal(t, "r3", rescueID(load(t, mustOpen(t, dir))))
 }
 
-// TestNonsenseHoldsUntilItIsSetAside: what no crash can leave is no journal, and nothing is added to it or taken from it.
+// TestNonsenseHoldsUntilItIsSetAside: a content that no crash can leave is not a journal, and
+// nothing is added to it or removed from it.
 func TestNonsenseHoldsUntilItIsSetAside(t *testing.T) {
 	dir := t.TempDir()
 	f := mustOpen(t, dir)
@@ -233,7 +235,7 @@ func TestPeoplesFiles(t *testing.T) {
 	require.Error(t, f.Answered(), "what cannot be taken away is not answered")
 }
 
-// TestJournalThatSomebodyTookAway is not written into a file that nobody will read again.
+// TestJournalThatSomebodyTookAway: nothing is written into a file that will not be read again.
 func TestJournalThatSomebodyTookAway(t *testing.T) {
 	dir := t.TempDir()
 	f := mustOpen(t, dir)
@@ -263,7 +265,7 @@ func TestLongUseKeepsItShort(t *testing.T) {
 	require.Less(t, most, maxBytes+200<<10)
 }
 
-// TestEveryLineReadsAsItWasWritten draws texts with whatever JSON may escape.
+// TestEveryLineReadsAsItWasWritten draws texts with every character that JSON may escape.
 func TestEveryLineReadsAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := ended("r1")
@@ -276,7 +278,8 @@ func TestEveryLineReadsAsItWasWritten(t *testing.T) {
 	})
 }
 
-// FuzzJournal: whatever the file holds, it is read or refused, and what is read is read again in its shortest form.
+// FuzzJournal: any content of the file is either read or refused, and content that was read is read
+// again in its shortest form.
 func FuzzJournal(f *testing.F) {
 	f.Add(append(line(3, []apiserver.RescueEntry{ended("r1"), pending("r2")}), line(4, []apiserver.RescueEntry{{Reset: true}})...))
 	f.Add([]byte("{}\n"))

@@ -14,8 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// APIServer is the other side of a provider that works through the API server: a real one, which the config reaches as an
-// administrator, whoever the provider is. The reason is that of a 409: an object that is there already, or one that has changed.
+// APIServer is the other side of a provider that works through the API server: a real one. The
+// config connects as an administrator, whatever the provider's user is. conflict is the reason of a
+// 409: an object that is already there, or one that has changed.
 func APIServer(t testing.TB, config *rest.Config, conflict metav1.StatusReason) HTTPOptions {
 	t.Helper()
 	admin, err := rest.TransportFor(config)
@@ -26,7 +27,7 @@ func APIServer(t testing.TB, config *rest.Config, conflict metav1.StatusReason) 
 		Handler: &httputil.ReverseProxy{
 			Rewrite: func(r *httputil.ProxyRequest) {
 				r.SetURL(server)
-				r.Out.Header.Del("Authorization") // the administrator is somebody else
+				r.Out.Header.Del("Authorization") // the administrator is another user
 			},
 			Transport: admin, ErrorLog: log.New(io.Discard, "", 0),
 		},

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// contextCases: the caller gives up, or nobody answers for ever.
+// contextCases: the caller gives up, or no answer ever comes.
 func contextCases() []aCase {
 	return []aCase{
 		{"a context that is over", func(t testing.TB, p Provider) {
@@ -93,7 +93,7 @@ func (s *scene) giveUp(call func(context.Context)) time.Duration {
 	return time.Since(<-arrived)
 }
 
-// byItself: nobody gives up, so the provider's own time limit must.
+// byItself: the caller does not give up, so the provider's own time limit must end the call.
 func byItself(t testing.TB, p Provider, f Fault, change bool) {
 	t.Helper()
 	asked := clean(t, p)

@@ -13,10 +13,11 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// errOnRecord is what mayStill says of an attempt that another process has begun: its intent is on record.
+// errOnRecord is mayStill's error for an attempt that another process has begun: its intent is on
+// record.
 var errOnRecord = errors.New("the intent is on record, so the attempt counts as made")
 
-// crashCases: the process ends in the midst of an Act, and another one comes after it.
+// crashCases: the process ends during an Act, and another one starts after it.
 func crashCases() []aCase {
 	return []aCase{
 		{"a crash before the work", func(t testing.TB, p Provider) { crashing(t, p, false) }},
@@ -29,7 +30,7 @@ func crashCases() []aCase {
 				s.Actuator = s.Again()
 				o := s.act(t.Context(), m, yes)
 				require.Equal(t, []string{s.ID}, s.Changed(), "one attempt came to two changes: %v", o.err)
-				if o.outcome != remediations.CallRefused { // the other side did not turn the second one away
+				if o.outcome != remediations.CallRefused { // the other side did not refuse the second one
 					require.Len(t, s.changes(), 1, "one attempt was asked for twice, and both were taken: %v", o.err)
 				}
 			})
@@ -37,8 +38,9 @@ func crashCases() []aCase {
 	}
 }
 
-// crashing ends the process at each request of an Act in turn, before what it asks for is done or after. Whoever comes after it has only
-// the record, as the engine does: by itself it changes nothing, and mayStill keeps it from acting on that attempt again.
+// crashing ends the process at each request of an Act in turn, before or after the requested work.
+// The next process has only the record, like the engine: by itself it changes nothing, and mayStill
+// keeps it from acting on that attempt again.
 func crashing(t testing.TB, p Provider, done bool) {
 	t.Helper()
 	asked := clean(t, p)
@@ -65,7 +67,8 @@ func crashing(t testing.TB, p Provider, done bool) {
 	}
 }
 
-// crash acts as far as that request, of which nobody hears any more. It returns what the record has of the attempt.
+// crash acts up to that request, whose answer is lost. It returns what the record has of the
+// attempt.
 func (s *scene) crash(at int, done bool) engine.Machine {
 	s.t.Helper()
 	require.NotNil(s.t, s.Again, "a World without Again")
@@ -83,7 +86,7 @@ func (s *scene) crash(at int, done bool) engine.Machine {
 	return m
 }
 
-// look asks all that may be asked at any time.
+// look sends everything that may be sent at any time.
 func (s *scene) look() {
 	if surveyor, ok := s.Actuator.(engine.Surveyor); ok {
 		said := surveyor.Survey(s.t.Context(), s.Machine)
@@ -94,5 +97,5 @@ func (s *scene) look() {
 	}
 }
 
-// another is the id of the next attempt.
+// another returns the id of the next attempt.
 func another(attempt string) string { return attempt + "1" }

@@ -17,7 +17,7 @@ import (
 
 func changes(r Request) bool { return r.Changes }
 
-// clean returns what a whole Act asks for when nothing goes wrong.
+// clean returns the requests of a whole Act when nothing goes wrong.
 func clean(t testing.TB, p Provider) []Request {
 	t.Helper()
 	var asked []Request
@@ -33,8 +33,9 @@ func clean(t testing.TB, p Provider) []Request {
 	return asked
 }
 
-// actWith calls Act while the requests from the first on suffer the fault. A request without an answer is given up when it and
-// what it asks for are done.
+// actWith calls Act while the requests from the first on suffer the fault. If the fault leaves the
+// first request without an answer, actWith cancels the call once that request has arrived and its
+// work is done.
 func (s *scene) actWith(first, count int, f Fault) outcome {
 	s.t.Helper()
 	m, trouble := s.surveyed()
@@ -80,7 +81,7 @@ func lookCases() []aCase {
 							require.Equal(t, remediations.CallAccepted, o.outcome, "%s came after the answer: %v", r.What, o.err)
 							return
 						}
-						if o.outcome != remediations.CallAccepted { // it was asked again, or another question did
+						if o.outcome != remediations.CallAccepted { // it was sent again, or another request found out the same
 							require.Equal(t, remediations.CallRefused, o.outcome, "nothing was sent but %s: %v", r.What, o.err)
 							require.Empty(t, s.changes())
 							s.requirePassing(o, f)
@@ -94,8 +95,9 @@ func lookCases() []aCase {
 	return all
 }
 
-// requirePassing asserts that the engine is told which refusals may be over in a moment: it asks again within the attempt, and gives the
-// attempt back where that lasts. Both it does only for a call that has not come as far as mayStill.
+// requirePassing asserts that the error shows the engine which refusals may pass in a moment. The
+// engine then tries again within the attempt, and gives the attempt back if the refusal lasts. It
+// does both only for a call that did not reach mayStill.
 func (s *scene) requirePassing(o outcome, f Fault) {
 	s.t.Helper()
 	passing := errors.Is(o.err, engine.ErrPassing)
@@ -108,7 +110,7 @@ func (s *scene) requirePassing(o outcome, f Fault) {
 	}
 }
 
-// everyLook: nothing but the fault is there from the first request on.
+// everyLook: every request suffers the fault, from the first on.
 func everyLook(t testing.TB, p Provider, f Fault, salt int) {
 	t.Helper()
 	in(t, p, patience, func(s *scene) {
@@ -118,7 +120,7 @@ func everyLook(t testing.TB, p Provider, f Fault, salt int) {
 		s.requirePassing(o, f)
 		if f.Kind == Gone || f.Kind == Cut || f.Kind == Hang {
 			var concern interface{ Survey() remediations.Survey }
-			if errors.As(o.err, &concern) { // of one that does not say whom it concerns nobody knows
+			if errors.As(o.err, &concern) { // an error without a concern is not checked
 				require.Equal(t, !p.PerMachine, concern.Survey().Fleetwide, "onUnreachable: continue is for one machine's outage alone: %v", o.err)
 			}
 		}
@@ -155,7 +157,7 @@ func everyLook(t testing.TB, p Provider, f Fault, salt int) {
 	}
 }
 
-// changeCases: something goes wrong with the one request that changes something.
+// changeCases: something goes wrong with the only request that changes something.
 func changeCases() []aCase {
 	var all []aCase
 	for i, f := range faults() {

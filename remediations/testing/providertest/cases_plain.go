@@ -63,14 +63,14 @@ func plainCases() []aCase {
 	}
 }
 
-// identityCases: which machine is meant is not certain.
+// identityCases: it is uncertain which machine is meant.
 func identityCases() []aCase {
 	var all []aCase
 	for _, which := range Scenes {
 		all = append(all,
 			aCase{"survey: " + string(which), func(t testing.TB, p Provider) {
 				in(t, p, patience, func(s *scene) {
-					s.ready() // the control; and what a provider may remember does not count
+					s.ready() // the control; a provider's memory of it must not count
 					m := s.Set(which)
 					said := s.survey(t.Context(), m)
 					require.NotEmpty(t, said.Trouble)
@@ -120,7 +120,7 @@ func identityCases() []aCase {
 	}})
 }
 
-// onceCases: mayStill has the last word.
+// onceCases: mayStill has the last check.
 func onceCases() []aCase {
 	return []aCase{
 		{"mayStill says no", func(t testing.TB, p Provider) {

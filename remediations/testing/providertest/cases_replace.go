@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// proves says what a stage proves: that the old machine is gone, and that nothing is missing.
+// proves returns what a stage proves: that the old machine is gone, and that nothing is missing.
 func (st Stage) proves(p Provider) (gone, whole bool) {
 	switch st {
 	case OldGone:
@@ -24,7 +24,7 @@ func (st Stage) proves(p Provider) (gone, whole bool) {
 	}
 }
 
-// replaceCases: what an engine.Replacer says became of a machine.
+// replaceCases: the answers of an engine.Replacer about a machine.
 func replaceCases() []aCase {
 	var all []aCase
 	for _, stage := range slices.Concat(Stages, []Stage{Wanted}) {
@@ -37,7 +37,7 @@ func replaceCases() []aCase {
 				said, err := replacer.Replaced(t.Context(), before)
 				s.texts = append(s.texts, err, said.Missing)
 				gone, whole := stage.proves(p)
-				if err != nil { // which proves nothing
+				if err != nil { // an error proves nothing
 					require.False(t, gone, "%v", err)
 					return
 				}
@@ -85,7 +85,7 @@ func replaceCases() []aCase {
 	return all
 }
 
-// replacing begins a replacement that is accepted.
+// replacing begins a replacement that the other side accepts.
 func replacing(t testing.TB, p Provider, what func(s *scene, before remediations.Before, replacer engine.Replacer)) {
 	t.Helper()
 	in(t, p, patience, func(s *scene) {

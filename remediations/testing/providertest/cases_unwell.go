@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// Slowly is how late the answers of a slow other side are.
+	// Slowly is the delay of each answer of a slow other side.
 	Slowly = 100 * time.Millisecond
-	// answersBefore is how many answers an Act may wait for before its change, unless the provider says another number: an intent is
-	// good for ten seconds, and a slow other side takes three for each.
+	// answersBefore is how many answers an Act may wait for before its change, unless the provider
+	// sets another number: an intent is good for ten seconds, and a slow other side takes three for
+	// each answer.
 	answersBefore = 3
 )
 
-// unwellCases: the other side is wrong once, is slow, or works half.
+// unwellCases: the other side gives one wrong answer, is slow, or partly fails.
 func unwellCases() []aCase {
 	var all []aCase
 	for i, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusInternalServerError, http.StatusServiceUnavailable} {
@@ -76,7 +77,8 @@ func unwellCases() []aCase {
 	)
 }
 
-// wrongOnce: one answer is wrong, and all others are good. Each request of an Act suffers it in turn.
+// wrongOnce: one answer is wrong, and all others are good. Each request of an Act gets the wrong
+// answer in turn.
 func wrongOnce(t testing.TB, p Provider, f Fault, salt int) {
 	t.Helper()
 	for _, r := range clean(t, p) {
@@ -102,7 +104,7 @@ func wrongOnce(t testing.TB, p Provider, f Fault, salt int) {
 	}
 }
 
-// requireWell: nothing is held against the machine, and it is changed.
+// requireWell: the provider has nothing against the machine, and changes it.
 func (s *scene) requireWell(m engine.Machine, id, whose string) {
 	s.t.Helper()
 	if _, asks := s.Actuator.(engine.Surveyor); asks {

@@ -12,7 +12,7 @@ type Kind string
 
 // The kinds, all of them.
 const (
-	// Gone: nobody listens when the request is to be sent, so it certainly does not arrive.
+	// Gone: there is no listener when the request is sent, so it certainly does not arrive.
 	Gone Kind = "nobody listens"
 	// Cut: the connection is closed without an answer.
 	Cut Kind = "cut"
@@ -28,9 +28,9 @@ const (
 	EndlessHeader Kind = "endless header"
 	// Trickle: the body comes byte by byte, and never ends.
 	Trickle Kind = "trickle"
-	// Page: the answer is a page of HTML, as a proxy in between writes.
+	// Page: the answer is an HTML page, like that of a proxy in between.
 	Page Kind = "page"
-	// Redirect: the answer names another place. RedirectHere: it names the place that was asked.
+	// Redirect: the answer names another address. RedirectHere: it names the requested address.
 	Redirect     Kind = "redirect"
 	RedirectHere Kind = "redirect to itself"
 	// Slow: the answer is good, and late.
@@ -39,13 +39,13 @@ const (
 	Answer Kind = "answer"
 )
 
-// Fault is one way in which the other side misbehaves for one request.
+// Fault is one fault of the other side for one request.
 type Fault struct {
 	Kind   Kind
-	Status int // of Page, Redirect and Answer
-	// Done: what the request asks for is done before.
+	Status int // for Page, Redirect and Answer
+	// Done: the requested work is done before the fault.
 	Done bool
-	// Text is to be said wherever the answer has room for a text.
+	// Text is put wherever the answer has room for a text.
 	Text string
 }
 
@@ -61,10 +61,10 @@ func (f Fault) String() string {
 	return s
 }
 
-// retryAfter is what the statuses 429 and 503 ask for, in seconds.
+// retryAfter is the Retry-After of the statuses 429 and 503, in seconds.
 const retryAfter = 90
 
-// faults are all that a request may suffer.
+// faults returns all faults that a request may suffer.
 func faults() []Fault {
 	all := []Fault{
 		{Kind: Gone},
@@ -88,7 +88,8 @@ func faults() []Fault {
 	return all
 }
 
-// demanded is what an Act must make of a fault of the one request that changes something.
+// demanded returns the outcome that an Act must have for a fault of the only request that changes
+// something.
 func (f Fault) demanded(p Provider) (outcome remediations.CallOutcome, account bool) {
 	if f.Kind == Gone || f.Kind == Answer && f.Status < http.StatusInternalServerError {
 		return remediations.CallRefused, f.refusesAccount(p)
@@ -96,10 +97,11 @@ func (f Fault) demanded(p Provider) (outcome remediations.CallOutcome, account b
 	return remediations.CallUnknown, false
 }
 
-// refusesAccount says whether the API itself refuses who asks, and is the API of more than one machine.
+// refusesAccount reports whether the API itself refuses the caller, and is the API of more than one
+// machine.
 func (f Fault) refusesAccount(p Provider) bool {
 	return !p.PerMachine && f.Kind == Answer && (f.Status == http.StatusUnauthorized || f.Status == http.StatusForbidden)
 }
 
-// silent says whether the request has no whole answer for as long as one waits.
+// silent reports whether the request gets no whole answer, however long the caller waits.
 func (f Fault) silent() bool { return f.Kind == Hang || f.Kind == Trickle }

@@ -17,13 +17,14 @@ import (
 
 // HTTPOptions describe the other side of a provider that speaks HTTP.
 type HTTPOptions struct {
-	// Handler is the other side as it behaves well.
+	// Handler is the well-behaved other side.
 	Handler http.Handler
-	// Changes says whether a request asks for something to be done to a machine.
+	// Changes reports whether a request asks for a change of a machine.
 	Changes func(*http.Request) bool
-	// Error is an error with that status and text in the API's own form. ContentType is JSON's if it is empty.
+	// Error returns an error with that status and text in the API's own form. An empty contentType
+	// means JSON.
 	Error func(status int, text string) (contentType, body string)
-	// TLS is what it listens with. Nil: plain HTTP.
+	// TLS is the listener's configuration. Nil: plain HTTP.
 	TLS *tls.Config
 }
 
@@ -41,7 +42,7 @@ type HTTP struct {
 
 	mu       sync.Mutex
 	arrived  int
-	requests []Request // those whose work is done
+	requests []Request // the requests whose work is done
 	armed    []armed
 	busy     int
 	changed  chan struct{}
@@ -81,7 +82,7 @@ func listen(t testing.TB) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 }
 
-// URL is where it listens.
+// URL returns the address of the listener.
 func (h *HTTP) URL() string {
 	if h.o.TLS != nil {
 		return "https://" + h.listen.Addr().String()
@@ -89,7 +90,7 @@ func (h *HTTP) URL() string {
 	return "http://" + h.listen.Addr().String()
 }
 
-// Close ends all of it, with the requests that are under way.
+// Close ends the listener and all running requests.
 func (h *HTTP) Close() {
 	h.end()
 	_ = h.thief.Close()
@@ -97,7 +98,7 @@ func (h *HTTP) Close() {
 	_ = h.server.Close()
 }
 
-// rob counts who comes to the place that redirects name.
+// rob counts the connections to the address that redirects name.
 func (h *HTTP) rob() {
 	for {
 		c, err := h.thief.Accept()
@@ -109,16 +110,16 @@ func (h *HTTP) rob() {
 	}
 }
 
-// Strays is of Wire.
+// Strays implements Wire.
 func (h *HTTP) Strays() int { return int(h.strays.Load()) }
 
-// Overread is of Wire.
+// Overread implements Wire.
 func (h *HTTP) Overread() bool { return h.overread.Load() }
 
-// Connects is of Wire.
+// Connects implements Wire.
 func (h *HTTP) Connects() (int, bool) { return int(h.connects.Load()), h.o.TLS != nil }
 
-// Misbehave is of Wire.
+// Misbehave implements Wire.
 func (h *HTTP) Misbehave(first, count int, f Fault) {
 	h.mu.Lock()
 	a := armed{from: h.arrived + first, to: -1, fault: f}
@@ -132,21 +133,21 @@ func (h *HTTP) Misbehave(first, count int, f Fault) {
 	}
 }
 
-// Requests is of Wire.
+// Requests implements Wire.
 func (h *HTTP) Requests() []Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.SortedFunc(slices.Values(h.requests), func(a, b Request) int { return a.Number - b.Number })
 }
 
-// Busy is of Wire.
+// Busy implements Wire.
 func (h *HTTP) Busy() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.busy
 }
 
-// Await is of Wire.
+// Await implements Wire.
 func (h *HTTP) Await(ctx context.Context, match func(Request) bool) bool {
 	for {
 		h.mu.Lock()

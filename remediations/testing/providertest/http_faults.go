@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// endless is when an answer without an end does end, so that a provider that reads on fails and does not fill the memory.
+// endless is the length at which an endless answer ends after all, so that a provider that reads on
+// fails and does not fill the memory.
 const endless = 64 << 20
 
 // recorded is an answer that was not sent yet.
@@ -31,7 +32,7 @@ func (r *recorded) send(w http.ResponseWriter) {
 	_, _ = w.Write(r.Body.Bytes())
 }
 
-// misanswer answers as the fault says. done is the good answer, where the work was done.
+// misanswer answers with the fault. done is the good answer, if the work was done.
 func (h *HTTP) misanswer(w http.ResponseWriter, r *http.Request, sent string, f Fault, done *recorded) {
 	text := f.Text + " You sent " + fmt.Sprint(r.Header) + " " + sent
 	switch f.Kind {
@@ -100,7 +101,7 @@ func (h *HTTP) answer(w http.ResponseWriter, status int, text string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// half sends the first half of an answer. One without a body is announced to have one.
+// half sends the first half of an answer. If the answer has no body, the header announces one.
 func half(w http.ResponseWriter, done *recorded) {
 	body := done.Body.Bytes()
 	w.Header().Set("Content-Type", "application/json")
@@ -110,7 +111,7 @@ func half(w http.ResponseWriter, done *recorded) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// flood writes until nobody reads any more, or it was far too much.
+// flood writes until the reader stops, or far too much was written.
 func (h *HTTP) flood(w io.Writer, chunk string) {
 	for written := 0; written < endless; written += len(chunk) {
 		if _, err := io.WriteString(w, chunk); err != nil {

@@ -23,7 +23,7 @@ const token = "a-token-that-nobody-may-see"
 type api struct {
 	mu       sync.Mutex
 	machines []machine
-	// reset are the machines that were reset, and attempts what asked for it.
+	// reset are the machines that were reset, and attempts the attempts that requested it.
 	reset, attempts []string
 }
 
@@ -106,12 +106,13 @@ func strange(flaws ...string) providertest.Provider {
 	}
 }
 
-// TestAStrangersProviderPasses: the suite can be passed, by a provider of two hundred lines.
+// TestAStrangersProviderPasses: a provider of two hundred lines can pass the suite.
 func TestAStrangersProviderPasses(t *testing.T) {
 	providertest.Run(t, strange())
 }
 
-// TestEachFlawIsFound: whatever guard a provider lacks, the case that is there for it fails, and says so.
+// TestEachFlawIsFound: if a provider lacks a guard, the case for that guard fails with a message
+// about it.
 func TestEachFlawIsFound(t *testing.T) {
 	for flaw, by := range map[string]string{
 		"does not compare the ID":                 "act: another machine has its name",
@@ -179,7 +180,7 @@ func failure(t *testing.T, name string, p providertest.Provider) string {
 	return r.said
 }
 
-// recorder is a test whose failure is looked at. It ends the case and not the test.
+// recorder is a test that records its failure. It ends the case and not the test.
 type recorder struct {
 	testing.TB
 	said string

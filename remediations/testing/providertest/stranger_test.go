@@ -18,8 +18,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// stranger is a provider as somebody else may write it, for a small API: GET /machines?name=NAME lists machines, POST
-// /machines/ID/reset resets one. It has each flaw that it is told to have.
+// stranger is a provider that an outside author may write, for a small API: GET /machines?name=NAME
+// lists machines, POST /machines/ID/reset resets one. It has each flaw in flaws.
 type stranger struct {
 	url, token string
 	timeout    time.Duration
@@ -33,7 +33,7 @@ type machine struct {
 	Power string `json:"power"`
 }
 
-// refusal is an error after which nothing can have been done. again is when to ask again.
+// refusal is an error that excludes any change. again is the wait before the next try.
 type refusal struct {
 	error
 	account, passing bool
@@ -136,7 +136,7 @@ func (s stranger) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 	return signs.Testimony{Answer: signs.Well, Saw: "it is on"}
 }
 
-// find looks the machine up. It asks twice.
+// find looks the machine up. It sends two requests.
 func (s stranger) find(ctx context.Context, m engine.Machine) (machine, error) {
 	answer, err := s.send(ctx, ctx, http.MethodGet, "/machines?name="+m.Node)
 	var refused refusal
@@ -162,7 +162,8 @@ func (s stranger) find(ctx context.Context, m engine.Machine) (machine, error) {
 	return all[0], nil
 }
 
-// send makes one request. What left is seen through to its end, but its caller waits no longer than until gaveUp is over.
+// send makes one request. A request that left is completed, but its caller waits at most until
+// gaveUp ends.
 func (s stranger) send(ctx, gaveUp context.Context, method, path string) ([]byte, error) {
 	wait := s.timeout
 	if s.flaws["has no time limit"] {

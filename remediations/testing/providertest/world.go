@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// patience is how long a call may take that nothing holds up.
+	// patience is how long an undisturbed call may take.
 	patience = 2 * time.Minute
-	// longest is the longest sentence that people are shown.
+	// longest is the length of the longest sentence that people are shown.
 	longest = 1024
 )
 
@@ -33,12 +33,12 @@ const (
 // tests change it.
 var soon = time.Minute
 
-// scene is a world while a case looks at it.
+// scene is a world during a case.
 type scene struct {
 	World
 	t testing.TB
 	p Provider
-	// texts are all that the provider has said.
+	// texts are all texts of the provider.
 	texts []any
 	// abandoned: the other side ends while a request is under way.
 	abandoned bool
@@ -46,7 +46,8 @@ type scene struct {
 	asked int
 }
 
-// in runs a case in a world of its own. Afterwards no text may show a secret, and no goroutine may be left.
+// in runs a case in a new world. Afterwards no text may show a secret, and no goroutine may be
+// left.
 func in(t testing.TB, p Provider, timeout time.Duration, what func(s *scene)) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
@@ -85,7 +86,7 @@ func reaching(t testing.TB, p Provider, what func(s *scene, limit time.Duration)
 	}
 }
 
-// outcome is what an Act returned. asked: it came as far as mayStill.
+// outcome is what an Act returned. asked: it reached mayStill.
 type outcome struct {
 	outcome remediations.CallOutcome
 	err     error
@@ -113,7 +114,7 @@ func (s *scene) act(ctx context.Context, m engine.Machine, mayStill func() error
 	return outcome{got, err, asked}
 }
 
-// ready is the machine as the engine hands it to Act: with what Survey said of it.
+// ready returns the machine as the engine hands it to Act: with the result of Survey.
 func (s *scene) ready() engine.Machine {
 	s.t.Helper()
 	m, trouble := s.surveyed()
@@ -131,7 +132,7 @@ func (s *scene) surveyed() (m engine.Machine, trouble string) {
 	return m, trouble
 }
 
-// survey asks a Surveyor.
+// survey calls a Surveyor.
 func (s *scene) survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s.t.Helper()
 	surveyor, ok := s.Actuator.(engine.Surveyor)
@@ -141,7 +142,7 @@ func (s *scene) survey(ctx context.Context, m engine.Machine) remediations.Surve
 	return said
 }
 
-// testify asks a Witness whether the machine runs.
+// testify calls a Witness to find out whether the machine runs.
 func (s *scene) testify(ctx context.Context, m engine.Machine) signs.Testimony {
 	s.t.Helper()
 	witness, ok := s.Actuator.(engine.Witness)
@@ -151,7 +152,7 @@ func (s *scene) testify(ctx context.Context, m engine.Machine) signs.Testimony {
 	return said
 }
 
-// changes are the requests that asked for something to be done.
+// changes returns the requests that asked for a change.
 func (s *scene) changes() (out []Request) {
 	for _, r := range s.Wire.Requests() {
 		if r.Changes {
@@ -161,14 +162,15 @@ func (s *scene) changes() (out []Request) {
 	return out
 }
 
-// requireNothing asserts that nothing was asked for and nothing was done.
+// requireNothing asserts that no change was requested or made.
 func (s *scene) requireNothing() {
 	s.t.Helper()
 	require.Empty(s.t, s.changes(), "the provider asked for a change")
 	require.Empty(s.t, s.Changed())
 }
 
-// requireTrue asserts that an outcome is no lie, and that at most one request left, for the right machine.
+// requireTrue asserts that an outcome is true, and that at most one request left, for the right
+// machine.
 func (s *scene) requireTrue(o outcome) {
 	s.t.Helper()
 	require.LessOrEqual(s.t, len(s.changes()), 1, "more than one request that changes something: %v", s.Wire.Requests())
@@ -181,7 +183,7 @@ func (s *scene) requireTrue(o outcome) {
 		require.Len(s.t, changed, 1, "accepted, and nothing was done")
 	case remediations.CallRefused:
 		require.Empty(s.t, changed, "refused, and yet it was done: %v", o.err)
-	default: // unknown says neither
+	default: // unknown claims nothing
 	}
 }
 
@@ -209,7 +211,7 @@ func (s *scene) requireQuiet() {
 	}
 }
 
-// everyText is all that these values could put into a log or an Event.
+// everyText returns all that these values could put into a log or an Event.
 func everyText(values []any) string {
 	var all strings.Builder
 	for _, v := range values {
@@ -222,7 +224,8 @@ func everyText(values []any) string {
 	return all.String()
 }
 
-// spellings are the secret as others may write it, and its first half, which is left where a text was cut.
+// spellings returns the secret in the forms that others may write, and its first half, which
+// remains if a text was cut.
 func spellings(secret string) []string {
 	inJSON, _ := json.Marshal(secret) // a string never fails
 	quoted := strconv.Quote(secret)
@@ -233,7 +236,8 @@ func spellings(secret string) []string {
 	return append(forms, secret, secret[:len(secret)/2])
 }
 
-// tattle makes the fault tell the secrets, where a text that is cut at some length cuts them in the middle.
+// tattle makes the fault reveal the secrets, at positions where a text that is cut at some length
+// cuts them in the middle.
 func (s *scene) tattle(f Fault, salt int) Fault {
 	f.Text = strings.Join(s.Secrets, " ") + strings.Repeat("x", salt*37%300) + strings.Join(s.Secrets, " ") + "\x1b[2J\n\u202e" + strings.Repeat("y", longest)
 	return f

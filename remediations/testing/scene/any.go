@@ -8,7 +8,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Values of each kind, for tests that hold for whichever.
+// Random values of each kind, for tests that must hold for all values.
 var (
 	AnyText = rapid.StringN(0, 40, 120)
 	AnyID   = rapid.StringMatching(`[a-z0-9]{6}`)

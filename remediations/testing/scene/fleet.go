@@ -27,7 +27,7 @@ func Herd(count, bad int, zones ...string) []*corev1.Node {
 	return out
 }
 
-// FleetOf is the fleet of these Nodes, by the ledger; nil: by an empty one.
+// FleetOf returns the fleet of these Nodes, by the ledger; nil: by an empty ledger.
 func FleetOf(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, now time.Time) *fleet.Fleet {
 	if l == nil {
 		l = &ledger.Ledger{}

@@ -40,7 +40,8 @@ type VerdictFile struct {
 	Consume  []string             `json:"consume,omitempty"`
 	Notices  []lifecycle.Notice   `json:"notices,omitempty"`
 	Pause    string               `json:"pause,omitempty"`
-	// Signs are those of which one must still say Ill at the last look, in words; Alerts are what is written, by fingerprint.
+	// Signs are, in words, the signs that the last look reads; one of them must still say Ill.
+	// Alerts are what is written, by fingerprint.
 	Signs    []string                      `json:"signs,omitempty"`
 	Announce []string                      `json:"announce,omitempty"`
 	Withdraw []string                      `json:"withdraw,omitempty"`
@@ -139,8 +140,9 @@ func (g Golden) Want(t testing.TB) string {
 	return string(text)
 }
 
-// Pin holds the decision about each scene of the folder to its golden. It is pure: it changes nothing, and repeats itself.
-// UPDATE=1 rewrites the outputs: read the difference before you keep it. what checks what is written, and may be nil.
+// Pin compares the decision about each scene of the folder with its golden. It also checks that the
+// decision is pure: it changes nothing, and repeats itself. UPDATE=1 rewrites the outputs: read the
+// difference before you keep it. what checks the written values, and may be nil.
 func Pin[S, D any](t *testing.T, folder string, read func(Golden, testing.TB) S, decide func(S, time.Time) D, show func(testing.TB, D) string, what func(*testing.T, S, D)) {
 	for _, g := range GoldensIn(t, folder) {
 		t.Run(g.Name, func(t *testing.T) {
@@ -160,8 +162,9 @@ func Pin[S, D any](t *testing.T, folder string, read func(Golden, testing.TB) S,
 	}
 }
 
-// MissedWithoutEachReason takes the guards of each reason away in turn, and gives the names of the goldens that then come out
-// otherwise. The scenes are read once: a decision changes nothing in them, as Pin shows.
+// MissedWithoutEachReason removes the guards of each reason in turn, and returns the names of the
+// goldens whose decisions then differ. The scenes are read once: a decision changes nothing in
+// them, as Pin shows.
 func MissedWithoutEachReason[S any](t *testing.T, read func(Golden, testing.TB) S, decided func(s S, left []lifecycle.Guard) string,
 	then func(t *testing.T, gone remediations.Reason, missed []string),
 ) {
@@ -181,7 +184,7 @@ func MissedWithoutEachReason[S any](t *testing.T, read func(Golden, testing.TB) 
 	})
 }
 
-// readable: what a decision writes under the key, Drydock reads.
+// Readable asserts that Drydock can read what a decision writes under the key.
 func Readable(t *testing.T, key string, d lifecycle.Decision) {
 	if d.Record != nil {
 		_, err := remediations.DecodeRecordOf(key, d.Record.Encode())

@@ -22,7 +22,7 @@ func OneAction(actions map[string]func(*rapid.T)) func(*rapid.T) {
 	return func(t *rapid.T) { actions[rapid.SampledFrom(slices.Sorted(slices.Values(names))).Draw(t, "what")](t) }
 }
 
-// ToggleLabel sets the label, or takes it off.
+// ToggleLabel sets the label, or removes it.
 func ToggleLabel(n *corev1.Node, key string) {
 	if _, ok := n.Labels[key]; ok {
 		delete(n.Labels, key)
@@ -31,7 +31,7 @@ func ToggleLabel(n *corev1.Node, key string) {
 	}
 }
 
-// RecordIDs are the ids that the record has.
+// RecordIDs returns the ids in the record.
 func RecordIDs(r *remediations.Record) []string {
 	if r == nil || r.Intent == nil {
 		return nil
@@ -39,7 +39,7 @@ func RecordIDs(r *remediations.Record) []string {
 	return []string{r.Intent.ID}
 }
 
-// LimitsAlone is a configuration of limits alone.
+// LimitsAlone returns a configuration that has only limits.
 func LimitsAlone() *remediations.Config {
 	return &remediations.Config{Limits: remediations.Limits{
 		Concurrent: remediations.Quantity{Value: 2}, ConcurrentPerZone: remediations.Quantity{Value: 9}, ConcurrentPerPool: remediations.Quantity{Value: 9},
@@ -48,17 +48,17 @@ func LimitsAlone() *remediations.Config {
 	}}
 }
 
-// quiet: no alert fires on any node.
+// Quiet returns false: no alert fires on any node.
 func Quiet(string) bool { return false }
 
-// DesignOrder is the order that the design gives.
+// DesignOrder is the order of the reasons in the design.
 var DesignOrder = []remediations.Reason{
 	remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving, remediations.ReasonCordonedByOther, remediations.ReasonAlertUnconfirmed, remediations.ReasonBlind, remediations.ReasonWritesDenied, remediations.ReasonStoreWentBack, remediations.ReasonSilenced, remediations.ReasonInhibited, remediations.ReasonAlertResolved, remediations.ReasonNotWitnessed,
 	remediations.ReasonTooYoung, remediations.ReasonFleetUnhealthy, remediations.ReasonOutsideWindow, remediations.ReasonNodeUnderRepair, remediations.ReasonCooldown, remediations.ReasonRepairsSpent, remediations.ReasonPolicyFailing,
 	remediations.ReasonControlPlaneBusy, remediations.ReasonClusterWide, remediations.ReasonAtLimit, remediations.ReasonCommonCause, remediations.ReasonAwaitingApproval, remediations.ReasonObserving,
 }
 
-// WithoutEachReason takes the guards of each reason away in turn.
+// WithoutEachReason removes the guards of each reason in turn.
 func WithoutEachReason(t *testing.T, then func(t *testing.T, gone remediations.Reason, left []lifecycle.Guard)) {
 	for _, gone := range DesignOrder {
 		t.Run(string(gone), func(t *testing.T) {
@@ -67,7 +67,7 @@ func WithoutEachReason(t *testing.T, then func(t *testing.T, gone remediations.R
 	}
 }
 
-// Acting is a node whose intent r1-0-1 is on record.
+// Acting returns a node whose intent r1-0-1 is on record.
 func Acting() *corev1.Node {
 	n := Bare("n1")
 	r := remediations.Record{V: 1, ID: "r1", Policy: "p", Cause: remediations.Cause{Alert: "a"}, Phase: remediations.PhaseActing, Step: remediations.StepRef{Name: "reboot", Attempt: 1},
@@ -76,7 +76,8 @@ func Acting() *corev1.Node {
 	return n
 }
 
-// Serving is a provider that reboots the Nodes of the scheme, and of the selector where there is one.
+// Serving returns a provider that reboots the Nodes of the scheme, and of the selector if there is
+// one.
 func Serving(name, scheme, selector string) remediations.Provider {
 	p := remediations.Provider{Name: name, Scheme: scheme, Steps: []string{"reboot"}}
 	if selector != "" {

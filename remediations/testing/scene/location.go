@@ -17,10 +17,11 @@ import (
 	"drydock.dev/drydock/remediations/targets/location"
 )
 
-// LocationScene is a location.State in a form that a person can read. What it leaves out is as on an ordinary bad day: node n1
-// leads location eu, is well by all that Kubernetes knows, and its members answer nobody from outside. The alert has been
-// firing for ten minutes, both Alertmanagers say so, nobody objects, the mode is enforce. The location was seen a second
-// ago; n2 and n3 could lead it instead. The record of its repair is the scene's leader.
+// LocationScene is a location.State in a form that a person can read. Its defaults are an ordinary
+// bad day: node n1 leads location eu and is healthy for Kubernetes, and its members answer no probe
+// from outside. The alert has been firing for ten minutes, and both Alertmanagers report it.
+// Nothing forbids a repair, and the mode is enforce. The location was observed a second ago; n2 and
+// n3 could lead it instead. The record of its repair is the scene's leader.
 type LocationScene struct {
 	Scene
 	Sight Sight `json:"sight"`
@@ -29,16 +30,16 @@ type LocationScene struct {
 	Busy      []string    `json:"busy"`
 	// Moved are the ages of earlier moves in the location, by repair.
 	Moved map[string]string `json:"moved"`
-	// UnknownMove: the ledger knows nothing of the moves on record.
+	// UnknownMove: the ledger does not know the moves on record.
 	UnknownMove bool `json:"unknownMove"`
-	// Location is what the alerts say; absent: eu.
+	// Location is the location that the alerts name; absent: eu.
 	Location string `json:"location"`
 }
 
 type Sight struct {
 	Never bool   `json:"never"`
 	Age   string `json:"age"`
-	// Took is how long looking took; absent: no time.
+	// Took is how long the look took; absent: no time.
 	Took    string  `json:"took"`
 	Leader  *string `json:"leader"`
 	Held    string  `json:"held"`
@@ -57,7 +58,8 @@ type Elsewhere struct {
 	Observing          bool
 }
 
-// TheMove is how leadership of location eu goes from one node to another, neither of which is annotated.
+// TheMove is the move of the leadership of location eu from one node to another; neither node is
+// annotated.
 func TheMove(from, to string) remediations.Move {
 	had := ""
 	return remediations.Move{Location: "eu", From: from, To: to, Before: map[string]*string{from: &had, to: nil}}
@@ -87,7 +89,7 @@ func (v *Sight) sight() *location.Observation {
 	return g
 }
 
-// LocationState builds what location.Decide is given.
+// LocationState builds the input of location.Decide.
 func (sc *LocationScene) LocationState(t testing.TB) *location.State {
 	t.Helper()
 	sc.Node.Ready = cmp.Or(sc.Node.Ready, "True")
@@ -157,7 +159,8 @@ func took(t testing.TB, text string) time.Duration {
 	return d
 }
 
-// LocationOf is the location that the journal has something on; false: there is none. A node leads one at most.
+// LocationOf returns the location that the journal has something about; false: there is none. A
+// node leads one at most.
 func LocationOf(c *remediations.Config, j remediations.Journal) (remediations.Subject, bool) {
 	for _, one := range c.Subjects(remediations.KindLocation, j) {
 		return one, true
@@ -176,7 +179,7 @@ func Leads(n *corev1.Node, location, to string, p remediations.Phase, observing 
 	n.Annotations[remediations.LocationKey], n.Labels[remediations.PhaseLabel] = r.Encode(), string(r.Phase)
 }
 
-// LocationRecord is one of a move that was issued thirty seconds ago.
+// LocationRecord returns the record of a move that was issued thirty seconds ago.
 func LocationRecord(p remediations.Phase) *remediations.Record {
 	began := Noon.Add(-30 * time.Second)
 	return &remediations.Record{

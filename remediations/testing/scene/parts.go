@@ -93,7 +93,8 @@ func (sc *Scene) TheNode(t testing.TB) *corev1.Node {
 	return n
 }
 
-// Annotate writes a record as the scene has it: a string is taken as it is, so that a scene can hold what is no record.
+// Annotate writes a record as the scene has it: a string is written unchanged, so that a scene can
+// hold an invalid record.
 func Annotate(t testing.TB, n *corev1.Node, key string, record any) {
 	if record == nil {
 		return
@@ -112,7 +113,7 @@ func Annotate(t testing.TB, n *corev1.Node, key string, record any) {
 	}
 }
 
-// Said is what the Alertmanagers said; nil: they were not asked.
+// Said is the Alertmanagers' answer; nil: they were not polled.
 func (sc *Scene) Said() *alerts.Snapshot {
 	if sc.Word.Never {
 		return nil
@@ -224,7 +225,7 @@ func InFlight(n *corev1.Node, step string) *corev1.Node {
 // Bare is a healthy node, old enough to be judged.
 func Bare(name string) *corev1.Node {
 	boot := "boot-" + name
-	if name == "n1" { // which most scenes are about
+	if name == "n1" { // most scenes are about n1
 		boot = "boot1"
 	}
 	return &corev1.Node{

@@ -1,5 +1,6 @@
-// Package scene has the scenes that tests of decisions are made of: what is known of a node, of a pod's sidecar or of a location, in a
-// form that a person can read. The core and the kinds of targets share it. It is for tests alone.
+// Package scene has the scenes for tests of decisions. A scene is the known state of a node, of a
+// pod's sidecar or of a location, in a form that a person can read. The core and the kinds of
+// targets share it. It is for tests alone.
 package scene
 
 import (
@@ -13,28 +14,30 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Noon is the moment at which every scene plays; a file says <now>, <now-5m> or <now+1h30m>.
+// Noon is the time of every scene; a file says <now>, <now-5m> or <now+1h30m>.
 var Noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// The alert of every scene. Its fingerprint is written out, so that a file can name it.
+// FP is the fingerprint of every scene's alert. It is written out, so that a file can name it.
 const FP = "8b2d1f0c3a4e5d67"
 
-// Scene is a State in a form that a person can read. What it leaves out is as on an ordinary bad day: node n1 of ten is
-// not Ready, its alert has been firing for ten minutes, both Alertmanagers say so, nobody objects, the mode is enforce.
+// Scene is a State in a form that a person can read. Its defaults are an ordinary bad day: node n1
+// of ten is not Ready, its alert has been firing for ten minutes, and both Alertmanagers report it.
+// Nothing forbids a repair, and the mode is enforce.
 type Scene struct {
 	Policy  Policy   `json:"policy"`
 	Limits  Limits   `json:"limits"`
 	Windows []string `json:"windows"`
 	// Provided are the remediations of this installation; absent: reboot.
 	Provided []string `json:"provided"`
-	// Providers are who carries out those on machines, as name: scheme; absent: somebody, on any node.
+	// Providers carry those out on machines, as name: scheme; absent: one provider, for any node.
 	Providers map[string]string `json:"providers"`
-	// PromisesNone: those promise no machine in place of one that they replace.
+	// PromisesNone: the providers promise no machine in place of one that they replace.
 	PromisesNone bool `json:"promisesNone"`
-	// MinNodes and 30% of all must have the alert for a step that changes the whole cluster; absent: 3.
+	// MinNodes and 30% of all nodes must have the alert for a step that changes the whole cluster;
+	// absent: 3.
 	MinNodes   int  `json:"minNodes"`
 	RequireAll bool `json:"requireAll"`
-	// Announce are the annotations by which others are told of a repair.
+	// Announce are the annotations that announce a repair to other systems.
 	Announce []string `json:"announce"`
 	// Others are further policies, each with its plan.
 	Others []Other `json:"others"`
@@ -48,19 +51,23 @@ type Scene struct {
 	Word  Word   `json:"word"`
 	Lease *Lease `json:"lease"`
 	Beats Beats  `json:"heartbeats"`
-	// Read is what was read of signs that the Node does not show, named as in the policy's witness.
+	// Read holds the results for signs that the Node does not show, named as in the policy's
+	// witness.
 	Read map[string]Testimony `json:"read"`
 	Call *lifecycle.Call      `json:"call"`
-	// Survey is what the provider said of the machine a moment ago; absent: nothing against a reboot.
+	// Survey is the provider's answer about the machine a moment ago; absent: nothing forbids a
+	// reboot.
 	Survey *Survey `json:"survey"`
-	// Replacement is what it said since about the machine, Pods what the cluster said about pods; absent: nobody was asked.
+	// Replacement is the provider's later answer about the machine, Pods the cluster's answer about
+	// pods; absent: no question was sent.
 	Replacement *Replacement `json:"replacement"`
 	Pods        *Pods        `json:"pods"`
 	// Behind is why the cache of Nodes cannot be trusted.
 	Behind string `json:"behind"`
 	// Denied is why the API server refuses Drydock's own keys on all Nodes.
 	Denied string `json:"denied"`
-	// WellFor is how long the node has been seen well, Heard how old the Watchdog was then, seen from now.
+	// WellFor is how long the node has been observed as healthy, Heard how old the Watchdog was
+	// then, counted from now.
 	WellFor string `json:"wellFor"`
 	Heard   string `json:"heard"`
 	Ledger  Ledger `json:"ledger"`
@@ -97,7 +104,7 @@ func (v *Survey) outSince() time.Time {
 	return Ago(v.Out, "")
 }
 
-// step is a remediation's name, and the unit or DaemonSet behind it.
+// step returns a remediation's name, and the unit or DaemonSet behind it.
 func (v *Survey) step() remediations.StepOn {
 	name, on, _ := strings.Cut(v.Step, " ")
 	if name == "rollout-restart" {
@@ -114,13 +121,13 @@ type Pods struct {
 
 type Replacement struct {
 	Asked string `json:"asked"` // how long ago
-	// Intent is the one about which it was asked; absent: the one on record.
+	// Intent is the intent of the question; absent: the intent on record.
 	Intent      string `json:"intent"`
 	MachineGone bool   `json:"machineGone"`
 	NoneNeeded  bool   `json:"noneNeeded"`
 	Missing     string `json:"missing"`
 	Blocked     string `json:"blocked"`
-	// Successors are the provider IDs of the machines that came; absent: that of the scene's own node.
+	// Successors are the provider IDs of the new machines; absent: that of the scene's own node.
 	Successors []string `json:"successors"`
 }
 
@@ -142,8 +149,9 @@ type Policy struct {
 	OnExhausted    string            `json:"onExhausted"`
 	// NodeSelector selects by one label's presence.
 	NodeSelector string `json:"nodeSelector"`
-	// Witness is "unwritten", "none", or one sign: "ready", "lease", "gpus", "provider", "DiskPressure=True",
-	// "pod kube-system/kube-proxy"; several stand with commas. Absent: ready.
+	// Witness is "unwritten", "none", or one sign: "ready", "lease", "gpus", "provider",
+	// "DiskPressure=True", "pod kube-system/kube-proxy"; several signs have commas between them.
+	// Absent: ready.
 	Witness string `json:"witness"`
 }
 
@@ -164,7 +172,7 @@ type Node struct {
 	Ready       string            `json:"ready"` // True, False, Unknown, none
 	ReadyFor    string            `json:"readyFor"`
 	BootID      *string           `json:"bootID"`
-	// Conditions are further ones, by type; Allocatable is what the node offers.
+	// Conditions are further conditions, by type; Allocatable is what the node offers.
 	Conditions   map[string]string `json:"conditions"`
 	Allocatable  map[string]string `json:"allocatable"`
 	Age          string            `json:"age"`
@@ -180,7 +188,7 @@ type Alert struct {
 	Status      string `json:"status"`
 	Received    string `json:"received"` // how long ago
 	Started     string `json:"started"`  // how long ago
-	// Active: Alertmanager says so, as it always does of the first.
+	// Active: Alertmanager reports the alert as active, as it always does for the first alert.
 	Active bool `json:"active"`
 }
 
@@ -189,7 +197,7 @@ type Word struct {
 	Age            string    `json:"age"`
 	Asked          string    `json:"asked"` // how long ago the node asked for a look; "never"
 	WatchdogMisses int       `json:"watchdogMisses"`
-	Sick           int       `json:"sick"` // so many of the other nodes have the alert, too
+	Sick           int       `json:"sick"` // how many of the other nodes have the alert, too
 	Replicas       []Replica `json:"replicas"`
 }
 
@@ -199,8 +207,8 @@ type Replica struct {
 	BlindBy    string `json:"blindBy"`
 	// Alert is what the replica has: active, silenced, inhibited, muted, unprocessed, absent.
 	Alert string `json:"alert"`
-	// Silences are those that silence it, each with its author, comment and end where the replica gave them: "id",
-	// or "id author comment end".
+	// Silences are those that silence it: "id", or "id author comment end" if the replica returned
+	// these.
 	Silences []string `json:"silences"`
 	// Sent and WatchdogSent are how long ago the alert and the Watchdog were last received.
 	Sent         string `json:"sent"`
@@ -220,7 +228,8 @@ type Lease struct {
 }
 
 type Ledger struct {
-	// Unreadable is why the ledger could not be read just now, Malformed why it makes no sense.
+	// Unreadable is why the ledger could not be read just now, Malformed why its content makes no
+	// sense.
 	Unreadable string `json:"unreadable"`
 	Malformed  string `json:"malformed"`
 	// Begun are the ages of earlier repairs on the machine.
@@ -230,30 +239,32 @@ type Ledger struct {
 	Slots []ledger.Slot `json:"slots"`
 	// Wide are the repairs that changed the whole cluster.
 	Wide []ledger.Begun `json:"wide"`
-	// Breakers by scope, and the repairs in a row that ran out of steps, by policy.
+	// Breakers are by scope, and the repairs in a row that ran out of steps by policy.
 	Breakers  map[string]ledger.Breaker `json:"breakers"`
 	Exhausted map[string]int            `json:"exhausted"`
 	Stopped   map[string]string         `json:"stopped"`
 	// WentBack is for how long a store that went back still holds repairs.
 	WentBack string          `json:"wentBack"`
 	Orphans  []ledger.Orphan `json:"orphans"`
-	// Cures are those of the scene's machine, Unseen the times in which Drydock was blind.
+	// Cures are the cures of the scene's machine, Unseen the times during which Drydock was blind.
 	Cures  []ledger.Cure `json:"cures"`
 	Unseen []ledger.Span `json:"unseen"`
-	// GlassFor is how long the node's glass has been broken.
+	// GlassFor is how long the node's break-glass override has been set.
 	GlassFor string `json:"glassFor"`
-	// GlassWhy is why it was broken, where the ledger knows of another breaking than the node's.
+	// GlassWhy is the reason of the override, if the ledger knows of another override than the
+	// node's.
 	GlassWhy string `json:"glassWhy"`
 }
 
 type Fleet struct {
-	// Unhealthy of the nine others are not Ready; InFlight have a repair under way; ControlPlane bear that role, and
-	// ControlPlaneDown of those are not Ready.
+	// Unhealthy of the nine others are not Ready; InFlight have a repair under way; ControlPlane
+	// have that role, and ControlPlaneDown of those are not Ready.
 	Unhealthy        int `json:"unhealthy"`
 	InFlight         int `json:"inFlight"`
 	ControlPlane     int `json:"controlPlane"`
 	ControlPlaneDown int `json:"controlPlaneDown"`
-	// Common of the nine others got the same alert at once, and Tried is the phase of the same policy's repair of the last of these.
+	// Common of the nine others got the same alert at once. Tried is the phase of the same policy's
+	// repair of the last of these.
 	Common int                `json:"common"`
 	Tried  remediations.Phase `json:"tried"`
 }

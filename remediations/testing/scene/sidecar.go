@@ -15,21 +15,22 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// SidecarScene is a sidecar.State in a form that a person can read. What it leaves out is as on an ordinary bad day: the
-// sidecar of pod sei/a-0 on n1, a healthy node, waits since its pod was replaced; its alert has been firing for ten
-// minutes, both Alertmanagers say so, nobody objects, the mode is enforce, and it was seen a second ago.
+// SidecarScene is a sidecar.State in a form that a person can read. Its defaults are an ordinary
+// bad day: the sidecar of pod sei/a-0 on n1, a healthy node, waits since its pod was replaced. Its
+// alert has been firing for ten minutes, and both Alertmanagers report it. Nothing forbids a
+// repair, the mode is enforce, and the sidecar was observed a second ago.
 type SidecarScene struct {
 	Scene
 	// Sidecar is the record of its repair, Beside those of the other sidecars of the node.
 	Sidecar any   `json:"sidecar"`
 	Beside  []any `json:"beside"`
-	// Sighting is what was seen of it.
+	// Sighting is the observation of it.
 	Sighting Sighting `json:"sighting"`
 	// Elsewhere counts the sidecars under repair on other nodes.
 	Elsewhere int `json:"elsewhere"`
 	// Provider is the configured provider of sidecars; absent: sei.
 	Provider string `json:"provider"`
-	// Bytes are so many that the Node carries of Drydock's already.
+	// Bytes is how many bytes of Drydock's the Node already carries.
 	Bytes int `json:"bytes"`
 }
 
@@ -37,9 +38,9 @@ type Sighting struct {
 	Never   bool           `json:"never"`
 	Started string         `json:"started"` // none: not known
 	Closed  string         `json:"closed"`  // since when the gate is known to be closed; absent: since this look
-	Opened  string         `json:"opened"`  // when the sidecar last answered that it is ready; absent: not known
+	Opened  string         `json:"opened"`  // when the sidecar last answered that it is ready; absent: unknown
 	Age     string         `json:"age"`
-	Took    string         `json:"took"` // how long looking took; absent: no time
+	Took    string         `json:"took"` // how long the look took; absent: no time
 	UID     string         `json:"uid"`  // none: there is no such pod
 	Node    string         `json:"node"`
 	Health  sidecar.Health `json:"health"`
@@ -48,7 +49,7 @@ type Sighting struct {
 	Detail  string         `json:"detail"`
 }
 
-// ThePod is whose sidecar every scene is about.
+// ThePod is the pod whose sidecar every scene is about.
 var ThePod = remediations.Pod{Namespace: "sei", Name: "a-0"}
 
 const NewTask = "6f1b7c1e-7f4c-4d6a-9a53-2d6a0c3e9f10"
@@ -78,7 +79,7 @@ func (v *Sighting) sighting() *sidecar.Observation {
 	return g
 }
 
-// SidecarState builds what sidecar.Decide is given.
+// SidecarState builds the input of sidecar.Decide.
 func (sc *SidecarScene) SidecarState(t testing.TB) *sidecar.State {
 	t.Helper()
 	if sc.Node.Ready == "" {
@@ -149,7 +150,7 @@ func ReadSidecar(t testing.TB, text string) *SidecarScene {
 	return sc
 }
 
-// SidecarRecord is one of an attempt that was issued twenty seconds ago.
+// SidecarRecord returns the record of an attempt that was issued twenty seconds ago.
 func SidecarRecord(p remediations.Phase) *remediations.Record {
 	pod, began := ThePod, Noon.Add(-20*time.Second)
 	pod.UID = "pod1"

@@ -34,7 +34,7 @@ func Read(t testing.TB, text []byte) *Scene {
 	return s
 }
 
-// Moments writes the times out that a scene gives from now.
+// Moments replaces the times that a scene gives relative to now.
 func Moments(t testing.TB, text []byte) []byte {
 	t.Helper()
 	return NowPattern.ReplaceAllFunc(text, func(m []byte) []byte {
@@ -61,7 +61,7 @@ func Span(text, otherwise string) time.Duration {
 	return d
 }
 
-// State builds what Decide is given.
+// State builds the input of Decide.
 func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	t.Helper()
 	c := sc.Config(t)
@@ -141,7 +141,8 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	return s
 }
 
-// Asked is the intent about which somebody was asked: the one on record, or that of a repair whose Node is gone.
+// Asked returns the intent of a question: the intent on record, or that of a repair whose Node is
+// gone.
 func Asked(s *lifecycle.State, intent, age string) remediations.Asked {
 	switch {
 	case intent != "":
@@ -153,10 +154,10 @@ func Asked(s *lifecycle.State, intent, age string) remediations.Asked {
 	return remediations.Asked{Intent: intent, At: Ago(age, "1s")}
 }
 
-// Kinds are those beside nodes.
+// Kinds are the kinds of targets besides nodes.
 var Kinds = []*remediations.TargetKind{&location.Kind, &sidecar.Kind}
 
-// Config is the configuration that decisions rest on.
+// Config is the configuration for the decisions.
 func (sc *Scene) Config(t testing.TB) *remediations.Config {
 	c := &remediations.Config{
 		Kinds: Kinds,

@@ -21,24 +21,27 @@ var Section = section.Section{Key: "clusterAPI", Schema: schema, Steps: map[stri
 // ClusterAPI is the Cluster API provider.
 type ClusterAPI struct {
 	Cluster types.NamespacedName `json:"cluster"`
-	// WithoutHealthCheck says what becomes of a Machine that no MachineHealthCheck selects.
+	// WithoutHealthCheck says how to treat a Machine that no MachineHealthCheck selects.
 	WithoutHealthCheck string        `json:"withoutHealthCheck"`
 	Timeout            time.Duration `json:"timeout"`
-	// Kubeconfig is the file by which the management cluster is reached; empty: this cluster is its own.
+	// Kubeconfig is the file for the connection to the management cluster; empty: this cluster
+	// manages itself.
 	Kubeconfig string `json:"kubeconfig" as:"file"`
-	// NodeSelector says which Nodes it serves; nil: any that no other provider knows.
+	// NodeSelector selects the Nodes that the provider serves; nil: any that no other provider
+	// knows.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
-	// Users are as whom Cluster API works on Nodes.
+	// Users are the users that Cluster API's requests about Nodes come from.
 	Users []string `json:"users"`
 }
 
 // Delete: a Machine that no MachineHealthCheck selects is deleted.
 func (c *ClusterAPI) Delete() bool { return c.WithoutHealthCheck == "delete" }
 
-// Serves is section.Provider's.
+// Serves implements section.Provider.
 func (c *ClusterAPI) Serves() remediations.Provider {
 	return remediations.Provider{Steps: []string{"replace"}, NodeSelector: c.NodeSelector, Users: c.Users}
 }
 
-// Configure is section.Configurer's: while Drydock repairs a machine in another way, its MachineHealthCheck is kept off.
+// Configure implements section.Configurer: while Drydock repairs a machine in another way, its
+// MachineHealthCheck is kept off.
 func (*ClusterAPI) Configure(c *remediations.Config) { c.Reserves = true }

@@ -1,4 +1,4 @@
-// Package settings has the sections of the configuration for what is done by way of DaemonSets.
+// Package settings has the sections of the configuration for steps that work on DaemonSets.
 package settings
 
 import (
@@ -31,13 +31,14 @@ var (
 	}
 )
 
-// DaemonSets are those of which a node's own pod may be restarted; one without a name is not configured.
+// DaemonSets names the DaemonSets whose pod on a node may be restarted; one without a name is not
+// configured.
 type DaemonSets struct {
 	KubeProxy types.NamespacedName `json:"kubeProxy"`
 	CNI       types.NamespacedName `json:"cni"`
 }
 
-// Check is section.Checker's.
+// Check implements section.Checker.
 func (d *DaemonSets) Check(r section.Reader, at section.Pointer) {
 	switch {
 	case d.KubeProxy.Name == "" && d.CNI.Name == "" && !r.Faulty(at.To("kubeProxy")) && !r.Faulty(at.To("cni")):
@@ -47,7 +48,7 @@ func (d *DaemonSets) Check(r section.Reader, at section.Pointer) {
 	}
 }
 
-// Serves is section.Provider's.
+// Serves implements section.Provider.
 func (d *DaemonSets) Serves() (p remediations.Provider) {
 	if d.KubeProxy.Name != "" {
 		p.Steps = append(p.Steps, "restart-kube-proxy")
@@ -58,12 +59,12 @@ func (d *DaemonSets) Serves() (p remediations.Provider) {
 	return p
 }
 
-// ClusterWide allows steps that reach every node at once.
+// ClusterWide allows steps that affect all nodes at once.
 type ClusterWide struct {
 	RolloutRestart []types.NamespacedName
-	// CNI is nil where apply-cni is not configured.
+	// CNI is nil if apply-cni is not configured.
 	CNI *CNIManifest
-	// Bounds say how many nodes must be ill before such a step.
+	// Bounds say how many nodes must be unhealthy before such a step.
 	Bounds remediations.ClusterWide
 }
 
@@ -108,7 +109,7 @@ func readClusterWide(r section.Reader, at section.Pointer, raw *rawWide) section
 	return out
 }
 
-// Serves is section.Provider's.
+// Serves implements section.Provider.
 func (c *ClusterWide) Serves() (p remediations.Provider) {
 	if len(c.RolloutRestart) > 0 {
 		p.Steps = append(p.Steps, "rollout-restart")
@@ -119,10 +120,10 @@ func (c *ClusterWide) Serves() (p remediations.Provider) {
 	return p
 }
 
-// Configure is section.Configurer's.
+// Configure implements section.Configurer.
 func (c *ClusterWide) Configure(core *remediations.Config) { core.ClusterWide = c.Bounds }
 
-// Rolls says that rollout-restart may be asked for the DaemonSet.
+// Rolls reports that rollout-restart may name the DaemonSet.
 func (c *ClusterWide) Rolls(daemonSet string) bool {
 	return slices.ContainsFunc(c.RolloutRestart, func(n types.NamespacedName) bool { return n.String() == daemonSet })
 }

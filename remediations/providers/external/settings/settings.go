@@ -17,16 +17,16 @@ var schema string
 // Section is providers.external.
 var Section = section.Section{Key: "external", Schema: schema, Steps: map[string]string{"external": "", "external-replace": ""}, Read: section.Declared[External]()}
 
-// External is the provider. Its templates are in the plans.
+// External configures the provider. Its templates are in the plans.
 type External struct {
 	Timeout time.Duration `json:"timeout"`
-	// NodeSelector says which Nodes it serves; nil: all.
+	// NodeSelector selects the Nodes that the provider serves; nil: all.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
-	// Users are as whom the Machine API works on Nodes.
+	// Users are the users that the Machine API's requests about Nodes come from.
 	Users []string `json:"users"`
 }
 
-// Serves is section.Provider's.
+// Serves implements section.Provider.
 func (c *External) Serves() remediations.Provider {
 	return remediations.Provider{Steps: []string{"external", "external-replace"}, NodeSelector: c.NodeSelector, Users: c.Users}
 }

@@ -20,34 +20,35 @@ var Section = section.Section{
 	Steps: map[string]string{"restart-kubelet": "", "restart-containerd": "", "restart-unit": ".units", "reboot": ".reboot", "sysrq": ".sysrq"},
 }
 
-// MaxAddresses bounds whom one host is asked at: IPv4 and IPv6, inside and outside, are four.
+// MaxAddresses bounds the addresses of one host: IPv4 and IPv6, inside and outside, are four.
 const MaxAddresses = 4
 
-// Hosts are the machines' operating systems, over SSH.
+// Hosts configures access to the machines' operating systems, over SSH.
 type Hosts struct {
 	User string `json:"user"`
 	Port int    `json:"port"`
 	// KeyFile and KnownHostsFile are read again when they change.
 	KeyFile        string `json:"keyFile" as:"file"`
 	KnownHostsFile string `json:"knownHostsFile" as:"file"`
-	// Sudo: commands that need it go through sudo; otherwise User is root.
+	// Sudo: commands that need root use sudo; otherwise User is root.
 	Sudo bool `json:"sudo"`
-	// Timeout bounds one command: a step waits minutes for its proof, and not longer for its call.
+	// Timeout bounds one command: a step waits minutes for its proof, but much less for its call.
 	Timeout time.Duration `json:"timeout" most:"5m, a command only starts a restart"`
 	// Kubelet and Containerd are units; Units are further ones that a step may name.
 	Kubelet    string   `json:"kubelet"`
 	Containerd string   `json:"containerd"`
 	Units      []string `json:"units"`
-	// AddressTypes of a Node's addresses, in the order in which they are tried.
+	// AddressTypes are the types of a Node's addresses, in the order that Drydock tries them.
 	AddressTypes []string `json:"addressTypes"`
-	// Reboot: it carries out reboot. Sysrq: it carries out sysrq.
+	// Reboot: the provider carries out reboot. Sysrq: it carries out sysrq.
 	Reboot bool `json:"reboot"`
 	Sysrq  bool `json:"sysrq"`
-	// NodeSelector says which Nodes it serves; nil: any that no other provider claims.
+	// NodeSelector selects the Nodes that the provider serves; nil: any that no other provider
+	// claims.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
-// Check is section.Checker's.
+// Check implements section.Checker.
 func (h *Hosts) Check(r section.Reader, at section.Pointer) {
 	if !h.Sudo && h.User != "root" && !r.Faulty(at.To("sudo")) && !r.Faulty(at.To("user")) {
 		r.Fault(at.To("sudo"), "%q may restart nothing without it; write true, or user: root", h.User)
@@ -66,7 +67,8 @@ func (h *Hosts) Check(r section.Reader, at section.Pointer) {
 	}
 }
 
-// Serves is section.Provider's. Which host is a Node's is found by its addresses, whoever its machine's provider is.
+// Serves implements section.Provider. A Node's host is found by its addresses, whichever provider
+// its machine has.
 func (h *Hosts) Serves() remediations.Provider {
 	p := remediations.Provider{Steps: []string{"restart-kubelet", "restart-containerd"}, NodeSelector: h.NodeSelector}
 	if h.Reboot {
@@ -81,7 +83,8 @@ func (h *Hosts) Serves() remediations.Provider {
 	return p
 }
 
-// WarnOfPlans is section.Planned's. In an earlier version sysrq was how a step reboot went that was not soft.
+// WarnOfPlans implements section.Planned. In an earlier version, a step reboot that was not soft
+// used sysrq.
 func (h *Hosts) WarnOfPlans(at section.Pointer, planned func(step string) bool, say func(section.Pointer, string, ...any)) {
 	if h.Sysrq && !planned("sysrq") {
 		say(at.To("sysrq"), "no plan has the step sysrq, so no alert leads to one: the step reboot is systemctl reboot, whether soft or not; write {step: sysrq, wait: 10m} after the step reboot, or remove this")

@@ -19,9 +19,10 @@ var schema string
 // Section is providers.http.
 var Section = section.Section{Key: "http", Schema: schema, Steps: map[string]string{"reboot": ".reboot", "replace": ".replace"}, Read: section.Declared[HTTP]()}
 
-// HTTP is the provider.
+// HTTP configures the provider.
 type HTTP struct {
-	// Reboot, Replace and Observe are where requests go; nil: there are none of that kind.
+	// Reboot, Replace and Observe are the addresses for requests; nil: there are no requests of
+	// that kind.
 	Reboot  *Place `json:"reboot"`
 	Replace *Place `json:"replace"`
 	Observe *Place `json:"observe"`
@@ -30,24 +31,24 @@ type HTTP struct {
 	HTTPConfig     promconfig.HTTPClientConfig `json:"httpConfig"`
 	// Timeout bounds one request.
 	Timeout time.Duration `json:"timeout" most:"1m, a receiver that takes longer answers 202 at once"`
-	// NodeSelector says which Nodes it serves; nil: any.
+	// NodeSelector selects the Nodes that the provider serves; nil: any.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
-// Place is where requests of one kind go.
+// Place is the address for requests of one kind.
 type Place struct {
 	URL string `json:"url"`
 	to  *url.URL
 }
 
-// URLs are the places by the actions that go there.
+// URLs returns the addresses by action.
 func (c *HTTP) URLs() map[string]string {
 	urls := map[string]string{}
 	c.each(func(key string, p *Place) { urls[key] = p.URL })
 	return urls
 }
 
-// each calls do for the places that the section has.
+// each calls do for each address in the section.
 func (c *HTTP) each(do func(key string, p *Place)) {
 	for _, one := range []struct {
 		key string
@@ -59,7 +60,7 @@ func (c *HTTP) each(do func(key string, p *Place)) {
 	}
 }
 
-// Check is section.Checker's.
+// Check implements section.Checker.
 func (c *HTTP) Check(r section.Reader, at section.Pointer) {
 	c.each(func(key string, p *Place) {
 		if !r.Faulty(at.To(key, "url")) {
@@ -76,7 +77,7 @@ func (c *HTTP) Check(r section.Reader, at section.Pointer) {
 	}
 }
 
-// Serves is section.Provider's.
+// Serves implements section.Provider.
 func (c *HTTP) Serves() remediations.Provider {
 	out := remediations.Provider{NodeSelector: c.NodeSelector}
 	if c.Reboot != nil {
@@ -88,10 +89,11 @@ func (c *HTTP) Serves() remediations.Provider {
 	return out
 }
 
-// Testifies is section.Testifier's: who can be asked knows whether the machine runs.
+// Testifies implements section.Testifier: a receiver with an observe address knows whether the
+// machine runs.
 func (c *HTTP) Testifies() bool { return c.Observe != nil }
 
-// Warn is section.Warner's.
+// Warn implements section.Warner.
 func (c *HTTP) Warn(at section.Pointer, say func(p section.Pointer, format string, args ...any)) {
 	h := c.HTTPConfig
 	proves := c.SigningKeyFile != "" || h.BasicAuth != nil || h.Authorization != nil || h.OAuth2 != nil || h.HTTPHeaders != nil || h.TLSConfig.CertFile != "" || h.TLSConfig.Cert != ""

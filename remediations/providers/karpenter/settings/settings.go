@@ -20,13 +20,14 @@ var Section = section.Section{Key: "karpenter", Schema: schema, Steps: map[strin
 // Karpenter is the Karpenter provider.
 type Karpenter struct {
 	Timeout time.Duration `json:"timeout"`
-	// NodeSelector says which Nodes it serves; nil: any that no other provider knows.
+	// NodeSelector selects the Nodes that the provider serves; nil: any that no other provider
+	// knows.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
-	// Users are as whom Karpenter works on Nodes.
+	// Users are the users that Karpenter's requests about Nodes come from.
 	Users []string `json:"users"`
 }
 
-// Serves is section.Provider's.
+// Serves implements section.Provider.
 func (c *Karpenter) Serves() remediations.Provider {
 	return remediations.Provider{Steps: []string{"replace"}, NodeSelector: c.NodeSelector, Users: c.Users, Drains: true, PromisesNone: true}
 }

@@ -1,13 +1,17 @@
-// Package election is Kilo's election of a location's leader, the node that relays the location's traffic.
+// Package election is Kilo's election of a location's leader, the node that relays the location's
+// traffic.
 //
-// Kilo's agents each choose for themselves, out of the Nodes' annotations and labels alone, so the choice can be foreseen:
-// Elect makes it as they do, and Move says which annotations have to change for it to fall on another node. Kubernetes'
-// own readiness plays no part in it: a node counts while its agent writes kilo.squat.ai/last-seen.
+// Each of Kilo's agents makes the choice for itself, from the Nodes' annotations and labels alone,
+// so the choice can be foreseen. Elect follows the same rule, and Move returns the annotations that
+// must change to make another node the leader. Kubernetes' own readiness plays no part: a node
+// counts while its agent writes kilo.squat.ai/last-seen.
 //
-// Our election is Kilo's (TestElectionIsKilos, TestOurElectionIsTheRuleInWords), and where a name among the endpoints
-// leaves it open nothing is foreseen (TestANameIsForeseenOnlyWhereItMakesNoDifference).
+// This election is the same as Kilo's (TestElectionIsKilos, TestOurElectionIsTheRuleInWords). If a
+// name among the endpoints leaves the result open, nothing is foreseen
+// (TestANameIsForeseenOnlyWhereItMakesNoDifference).
 //
-// The provider and the agent on each node both import it, so it imports nothing of Drydock.
+// The provider and the agent on each node both import this package, so it imports nothing of
+// Drydock.
 package election
 
 import (
@@ -34,9 +38,9 @@ func sortByName(members []Node) {
 	slices.SortFunc(members, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Elect says which node of a location's, sorted by name, Kilo makes its leader: the first that is annotated and public,
-// else the first annotated, else the first public, else the first. The rule is that of Kilo's topology, unchanged from
-// 0.7.0 on. Empty: there is no node.
+// Elect returns the node of a location that Kilo makes its leader. members are sorted by name: the
+// first that is annotated and public, else the first annotated, else the first public, else the
+// first. The rule is that of Kilo's topology, unchanged from 0.7.0 on. Empty: there is no node.
 func Elect(members []Node) string {
 	var annotated, public string
 	for _, n := range members {
@@ -60,8 +64,9 @@ func Elect(members []Node) string {
 	return ""
 }
 
-// Foresee is Elect where nothing is left open: a node whose endpoint is a name may be public or not, as each of Kilo's
-// agents resolves it. ok is false where that decides who leads.
+// Foresee is Elect for a certain result. A node whose endpoint is a name may be public or not,
+// depending on how each of Kilo's agents resolves the name. ok is false if that decides the
+// election.
 func Foresee(members []Node) (leader string, ok bool) {
 	could := Possible(members)
 	if len(could) > 1 {
@@ -70,14 +75,16 @@ func Foresee(members []Node) (leader string, ok bool) {
 	return could[0], true
 }
 
-// Possible are all who might lead by what the names among the endpoints resolve to; Elect's first.
+// Possible returns all nodes that might lead, depending on how the names among the endpoints
+// resolve; Elect's result comes first.
 func Possible(members []Node) []string {
 	out := []string{Elect(members)}
 	for i, n := range members {
 		if n.Host == "" {
 			continue
 		}
-		// One at a time is enough: of several that are public, the first of the rank that leads leads, as it would alone.
+		// One at a time is enough: of several public ones, the first of the leading rank leads, as
+		// it would alone.
 		other := slices.Clone(members)
 		other[i].resolvesPublic = true
 		if leader := Elect(other); !slices.Contains(out, leader) {
@@ -87,15 +94,17 @@ func Possible(members []Node) []string {
 	return out
 }
 
-// Change is a set of annotations to write: Add the leader's key on one node first, then take it from the others, in order.
+// Change is a set of annotations to write: first Add the leader's key on one node, then remove it
+// from the others, in order.
 type Change struct {
 	Add    string
 	Remove []string
 }
 
-// Move says how leadership of the location falls on the node to, and off the node from: the key on to, and off every node
-// whose key would outrank it, from being the last of them: as long as it has the key, no third node leads. ok is false
-// where no annotation of ours does it.
+// Move returns how the leadership of the location moves from the node from to the node to. It sets
+// the key on to, and removes it from every node whose key would outrank to. The key of from is
+// removed last: as long as from has the key, no third node leads. ok is false if no change of
+// Drydock's annotations has this effect.
 func Move(members []Node, from, to string) (c Change, ok bool) {
 	target := slices.IndexFunc(members, func(n Node) bool { return n.Name == to })
 	if target < 0 || from == to {
@@ -111,7 +120,8 @@ func Move(members []Node, from, to string) (c Change, ok bool) {
 		case !n.Leader || i == target:
 		case n.Name == from:
 			keyed, after[i].Leader = true, false
-		// One whose endpoint is a name may be public, and so outrank; and to, if its own is a name, may not be.
+		// A node whose endpoint is a name may be public, and so outrank to. If the endpoint of to
+		// is a name, to may not be public.
 		case (n.Public() || n.Host != "") && (i < target || !after[target].Public()), !after[target].Public() && i < target:
 			c.Remove = append(c.Remove, n.Name)
 			after[i].Leader = false

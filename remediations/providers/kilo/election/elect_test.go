@@ -88,7 +88,8 @@ func TestOurElectionIsTheRuleInWords(t *testing.T) {
 	require.Empty(t, election.Elect(nil))
 }
 
-// TestANameIsForeseenOnlyWhereItMakesNoDifference: whatever public or private addresses the names have, each for itself.
+// TestANameIsForeseenOnlyWhereItMakesNoDifference: for every combination of public and private
+// addresses of the names.
 func TestANameIsForeseenOnlyWhereItMakesNoDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		members := electiontest.Location(t, 5, true)
@@ -102,7 +103,8 @@ func TestANameIsForeseenOnlyWhereItMakesNoDifference(t *testing.T) {
 	})
 }
 
-// TestAMoveElectsWhomItSays: in Kilo's own cases, and in all that can be drawn. One by a key alone is always possible.
+// TestAMoveElectsWhomItSays: in Kilo's own cases, and in all random ones. A move by a key alone is
+// always possible.
 func TestAMoveElectsWhomItSays(t *testing.T) {
 	all := cases(t)
 	check := func(t require.TestingT, members []election.Node) {

@@ -29,7 +29,7 @@ const (
 	KeepaliveKey       = "kilo.squat.ai/persistent-keepalive"
 )
 
-// Keys are all of them: what the election rests on, and what a move of the lead does.
+// Keys are all annotations that the election depends on, and therefore a move of the lead.
 var Keys = []string{
 	LeaderKey, LocationKey, EndpointKey, ForceEndpointKey, InternalIPKey, ForceInternalIPKey, PublicKeyKey, LastSeenKey, WireGuardIPKey,
 	GranularityKey, KeepaliveKey,
@@ -38,14 +38,15 @@ var Keys = []string{
 // DefaultTopologyLabel names a node's location where no annotation does; kg's flag --topology-label names another.
 const DefaultTopologyLabel = "topology.kubernetes.io/region"
 
-// seenFor is how long after its agent last wrote a node counts for Kilo: two of its check-ins.
+// seenFor is how long Kilo counts a node after its agent last wrote: two check-ins.
 const seenFor = 60 * time.Second
 
 // Node is a Node as Kilo's agents see it.
 type Node struct {
 	Name, Location string
-	// Endpoint is where other locations reach the node; the zero value: Kilo has none that can be read. Host is set
-	// instead where it is a name, which each agent resolves for itself.
+	// Endpoint is the address at which other locations reach the node; the zero value: Kilo has
+	// none that can be read. If the endpoint is a name, Host is set instead; each agent resolves
+	// the name for itself.
 	Endpoint netip.AddrPort
 	Host     string
 	// Internal says that the node has an internal address; one without is a location of its own.
@@ -55,19 +56,20 @@ type Node struct {
 	// WireGuard says that the node has an address in the mesh, which leaders alone have.
 	WireGuard   bool
 	Granularity string
-	// Keepalive is how often its peers are written to though there is nothing to say, which keeps a NAT open.
+	// Keepalive is the interval of keepalive packets to the node's peers, which keep a NAT open.
 	Keepalive string
 	// Seen is when its agent last wrote.
 	Seen time.Time
 	// Malformed is the annotation that is there and cannot be read; empty: none.
 	Malformed string
-	// lacks is what Kilo needs of a node and this one has not; empty: nothing.
+	// lacks is what Kilo needs of a node and this node does not have; empty: nothing.
 	lacks string
-	// resolvesPublic: the Host is taken for one that has a public address.
+	// resolvesPublic: the Host is assumed to resolve to a public address.
 	resolvesPublic bool
 }
 
-// Read reads a Node. It never fails: what cannot be read lacks, and a node that lacks something is not elected.
+// Read reads a Node. It never fails: a value that cannot be read counts as lacking, and a node that
+// lacks something is not elected.
 func Read(n *corev1.Node, topologyLabel string) Node {
 	a := n.Annotations
 	k := Node{Name: n.Name, WireGuard: a[WireGuardIPKey] != "", Granularity: a[GranularityKey], Keepalive: a[KeepaliveKey], Malformed: malformed(a)}
@@ -98,7 +100,8 @@ func Read(n *corev1.Node, topologyLabel string) Node {
 	return k
 }
 
-// Declared is the location that the Node is said to be in, though without an internal address it is none of it.
+// Declared returns the location that the Node's annotation or label names. A node without an
+// internal address is not a member of it.
 func Declared(n *corev1.Node, topologyLabel string) string {
 	if location, ok := n.Annotations[LocationKey]; ok {
 		return location // an empty one still overrides the label
@@ -106,10 +109,10 @@ func Declared(n *corev1.Node, topologyLabel string) string {
 	return n.Labels[topologyLabel]
 }
 
-// OwnLocation is that of a node without an internal address.
+// OwnLocation is the location of a node without an internal address.
 func OwnLocation(name string) string { return "node:" + name }
 
-// NotReady says why Kilo does not count the node now; empty: it does.
+// NotReady returns why Kilo does not count the node now; empty: Kilo counts it.
 func (n Node) NotReady(now time.Time) string {
 	switch age := now.Sub(n.Seen); {
 	case n.lacks != "":
@@ -120,9 +123,9 @@ func (n Node) NotReady(now time.Time) string {
 	return ""
 }
 
-// Public says whether Kilo takes the endpoint for one that the internet reaches: every IPv4 address outside of RFC 1918,
-// and every IPv6 address that does not begin with fd00. A name has to be resolved first, which Kilo's agents do each for
-// themselves: it counts as private here.
+// Public reports whether Kilo treats the endpoint as reachable from the internet: every IPv4
+// address outside RFC 1918, and every IPv6 address that does not begin with fd00. A name counts as
+// private here, because each of Kilo's agents resolves it for itself.
 func (n Node) Public() bool {
 	if n.resolvesPublic {
 		return true
@@ -138,8 +141,8 @@ func (n Node) Public() bool {
 	return false
 }
 
-// malformed is the first of a node's annotations that Kilo reads and cannot be read. An empty one says nothing: so Kilo's
-// agents write what they do not know.
+// malformed returns the first of the annotations that Kilo reads and that cannot be read. An empty
+// annotation is fine: Kilo's agents write one for a value that they do not know.
 func malformed(a map[string]string) string {
 	for _, k := range []struct {
 		key  string
@@ -183,7 +186,7 @@ func endpoint(text string) (at netip.AddrPort, host string, ok bool) {
 	return netip.AddrPort{}, host, len(validation.IsDNS1123Subdomain(host)) == 0
 }
 
-// prefix says that Kilo can read the text as an address with its prefix length.
+// prefix reports that Kilo can read the text as an address with its prefix length.
 func prefix(text string) bool { _, _, err := net.ParseCIDR(text); return err == nil }
 
 func publicKey(text string) bool {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestEndpointsAreReadAsKiloReadsThem: a node whose endpoint Kilo rejects takes no part in the election, and its
-// annotation is named as one that cannot be read.
+// TestEndpointsAreReadAsKiloReadsThem: a node whose endpoint Kilo rejects takes no part in the
+// election, and its annotation is reported as unreadable.
 func TestEndpointsAreReadAsKiloReadsThem(t *testing.T) {
 	for text, want := range map[string]struct {
 		at   string

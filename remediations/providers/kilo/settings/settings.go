@@ -19,7 +19,7 @@ var schema string
 // Section is providers.kilo.
 var Section = section.Section{Key: "kilo", Schema: schema, Steps: map[string]string{"promote-leader": ""}, Read: section.Declared[Kilo]()}
 
-// Kilo is the Kilo mesh and the Prometheus that has the agents' words about it.
+// Kilo configures the Kilo mesh and the Prometheus that has the agents' probe results.
 type Kilo struct {
 	TopologyLabel string `json:"topologyLabel" as:"label"`
 	// Prometheus' URLs have no slash at the end.
@@ -31,25 +31,25 @@ type Kilo struct {
 	HTTPConfig promconfig.HTTPClientConfig `json:"httpConfig"`
 	// Timeout bounds one address.
 	Timeout time.Duration `json:"timeout" as:"look"`
-	// MaxAge is how old a node's last word may be. It bounds how much Prometheus is asked for, and how long ago a node may last
-	// have been heard that is chosen.
+	// MaxAge is how old a node's last result may be. It bounds how much is read from Prometheus,
+	// and how long ago a node that is chosen may have reported last.
 	MaxAge            time.Duration `json:"maxAge" least:"1m" most:"15m, an older word says nothing of a node now"`
 	AllowControlPlane bool          `json:"allowControlPlane"`
 	// Pairs allows a move in a location of two nodes.
 	Pairs bool `json:"pairs"`
 }
 
-// Check is section.Checker's.
+// Check implements section.Checker.
 func (k *Kilo) Check(r section.Reader, at section.Pointer) {
 	if _, err := regexp.Compile(k.Job); err != nil && !r.Faulty(at.To("job")) {
 		r.Fault(at.To("job"), "is not a regular expression: %v", err)
 	}
 }
 
-// Serves is section.Provider's.
+// Serves implements section.Provider.
 func (*Kilo) Serves() remediations.Provider {
 	return remediations.Provider{Steps: []string{"promote-leader"}}
 }
 
-// Configure is section.Configurer's.
+// Configure implements section.Configurer.
 func (k *Kilo) Configure(core *remediations.Config) { core.TopologyLabel = k.TopologyLabel }

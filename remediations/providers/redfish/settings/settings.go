@@ -29,20 +29,21 @@ const (
 	Session Auth = "session"
 )
 
-// BMC is the management controller of one Node's machine, as it is written and as it is used.
+// BMC is the management controller of one Node's machine.
 type BMC struct {
-	// Node is the Node's name. URL is https://host, with a port where it is not 443.
+	// Node is the Node's name. URL is https://host, with a port unless it is 443.
 	Node, URL string
 	// UsernameFile and PasswordFile are read again for each call.
 	UsernameFile, PasswordFile string
 	// Auth is Basic or Session. Empty: Basic.
 	Auth Auth
-	// CAFile holds the certificates that the BMC's must be signed by. Fingerprint is the SHA-256 of the BMC's own certificate, in
-	// hexadecimal. Exactly one of the two is set.
+	// CAFile holds the certificates that must have signed the BMC's. Fingerprint is the SHA-256 of
+	// the BMC's own certificate, in hexadecimal. Exactly one of the two is set.
 	CAFile, Fingerprint string
 	// UUID is the machine's. Empty: the Node's status.nodeInfo.systemUUID.
 	UUID string
-	// SerialNumber is the machine's. Set, it must match, and the UUID need not be there or be unique.
+	// SerialNumber is the machine's serial number. If it is set, it must match, and the UUID may be
+	// missing or not unique.
 	SerialNumber string
 }
 
@@ -65,7 +66,7 @@ type raw struct {
 func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 	out := &Redfish{NodeSelector: r.Nodes(at.To("nodeSelector"), c.NodeSelector)}
 	out.Timeout, _ = r.Duration(at.To("timeout"), c.Timeout, time.Second)
-	// file reads a BMC's own file, or that of all.
+	// file reads a BMC's own file, or the common one.
 	file := func(own section.Pointer, name, all, key string) string {
 		switch {
 		case name != "":
@@ -93,7 +94,7 @@ func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 				r.Fault(here.To("url"), "%q has a path; write only https, the host and its port, for example https://192.0.2.21", b.URL)
 			}
 		}
-		if u, err := section.ParseUUID(b.UUID); err == nil { // the schema refuses what is no UUID
+		if u, err := section.ParseUUID(b.UUID); err == nil { // the schema refuses a text that is not a UUID
 			other, taken := uuids[u.Canonical()]
 			switch why := u.Shared(); {
 			case why != "":
@@ -124,7 +125,7 @@ func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 	return out
 }
 
-// Serves is section.Provider's.
+// Serves implements section.Provider.
 func (c *Redfish) Serves() remediations.Provider {
 	names := map[string]bool{}
 	for _, b := range c.BMCs {
@@ -133,5 +134,5 @@ func (c *Redfish) Serves() remediations.Provider {
 	return remediations.Provider{Steps: []string{"reboot"}, Names: names, NodeSelector: c.NodeSelector}
 }
 
-// Testifies is section.Testifier's: a BMC knows whether its machine is powered.
+// Testifies implements section.Testifier: a BMC knows whether its machine is powered.
 func (c *Redfish) Testifies() bool { return true }

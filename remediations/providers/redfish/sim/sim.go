@@ -1,12 +1,13 @@
-// Package sim simulates a BMC that speaks Redfish, as far as a reboot needs it: service root, sessions, systems, ActionInfo, reset,
-// task. It answers as the standard says, or as one of two vendors does. It is an http.Handler: who uses it puts TLS before it.
+// Package sim simulates a BMC that speaks Redfish, as far as a reboot needs it: service root,
+// sessions, systems, ActionInfo, reset, task. It answers like the standard, or like one of two
+// vendors. It is an http.Handler: the caller puts TLS in front of it.
 //
-// What a vendor does is taken from public reports and sources: iDRAC lists no GracefulRestart, answers 204 and 409 with the message
-// PSU501, refuses If-Match with 412, and has eight sessions; OpenBMC lists its resets in an ActionInfo, answers 204, and shows "On"
-// throughout a ForceRestart.
+// The vendors' behaviour is taken from public reports and sources. iDRAC lists no GracefulRestart,
+// answers 204 and 409 with the message PSU501, refuses If-Match with 412, and has eight sessions.
+// OpenBMC lists its resets in an ActionInfo, answers 204, and shows "On" throughout a ForceRestart.
 //
-// Two clients that are not ours, Debian's redfishtool and python3-sushy, were pointed at each of the three: they find the system and
-// reset it, with basic authentication and with sessions.
+// Two foreign clients, Debian's redfishtool and python3-sushy, were tested against each of the
+// three: they find the system and reset it, with basic authentication and with sessions.
 package sim
 
 import (
@@ -20,7 +21,7 @@ import (
 	"sync"
 )
 
-// Vendor is whose BMC it is.
+// Vendor is the maker of the BMC.
 type Vendor string
 
 const (
@@ -31,17 +32,18 @@ const (
 
 // System is one machine behind the BMC.
 type System struct {
-	// ID is what the BMC calls it; empty: the vendor's own name. Serial tells it from all others.
+	// ID is the BMC's name for the system; empty: the vendor's own name. Serial identifies it.
 	ID, UUID, Serial string
 	// Power is its PowerState; empty: On.
 	Power string
-	// Resets are the types that it lists; nil: the vendor's. None: the BMC lists nothing, and knows them all.
+	// Resets are the types that it lists; nil: the vendor's list. None: the BMC lists nothing, and
+	// supports all types.
 	Resets []string
-	// Target is where its reset is asked for; empty: where the standard says.
+	// Target is the address for its reset; empty: the address in the standard.
 	Target string
 }
 
-// None is a list of resets that is not there.
+// None is an empty list of resets.
 var None = []string{}
 
 // Options describe a BMC.
@@ -49,11 +51,11 @@ type Options struct {
 	Vendor             Vendor
 	Username, Password string
 	Systems            []System
-	// NoBasic: it takes sessions alone. ReadOnly: the account may look, and not reset.
+	// NoBasic: it accepts only sessions. ReadOnly: the account may read, and not reset.
 	NoBasic, ReadOnly bool
-	// Sessions is how many there may be; zero: eight.
+	// Sessions is the highest number of sessions; zero: eight.
 	Sessions int
-	// Reset is called for each reset that is done, before the answer. Nil: nobody is told.
+	// Reset is called for each reset that is done, before the answer. May be nil.
 	Reset func(s System, kind string)
 }
 
@@ -100,10 +102,10 @@ func New(o Options) *BMC {
 	return b
 }
 
-// ServeHTTP is http.Handler's.
+// ServeHTTP implements http.Handler.
 func (b *BMC) ServeHTTP(w http.ResponseWriter, r *http.Request) { b.mux.ServeHTTP(w, r) }
 
-// Set puts other machines behind the BMC.
+// Set replaces the machines behind the BMC.
 func (b *BMC) Set(all ...System) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,21 +131,22 @@ func (b *BMC) Set(all ...System) {
 	}
 }
 
-// Resets are those that were done, in order.
+// Resets returns the resets that were done, in order.
 func (b *BMC) Resets() []Done {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.done)
 }
 
-// Sessions is how many are open, how many were made, and how many requests were refused for want of the right credentials.
+// Sessions returns how many sessions are open, how many were made, and how many requests were
+// refused for wrong credentials.
 func (b *BMC) Sessions() (open, made, refused int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.sessions), b.made, b.refused
 }
 
-// Change replaces how the BMC treats whom it knows, such as ReadOnly or Password.
+// Change replaces the options of the running BMC, for example ReadOnly or Password.
 func (b *BMC) Change(change func(*Options)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -174,7 +177,8 @@ func (b *BMC) answer(w http.ResponseWriter, body map[string]any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// known lets in who shows the right name and password, or the token of a session.
+// known calls the handler for a request with the right name and password, or with the token of a
+// session.
 func (b *BMC) known(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		b.mu.Lock()
@@ -208,7 +212,7 @@ func (b *BMC) root(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// login makes a session. Who asks for too many is told so as iDRAC does.
+// login makes a session. It refuses a session above the limit as iDRAC does.
 func (b *BMC) login(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ UserName, Password string }
 	_ = json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&asked)
@@ -296,7 +300,7 @@ func (b *BMC) actionInfo(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// reset does it, and answers as the vendor does.
+// reset resets the system, and answers as the vendor does.
 func (b *BMC) reset(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ ResetType string }
 	_ = json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&asked)

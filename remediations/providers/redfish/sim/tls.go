@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// Certificate is a certificate that signs itself, as BMCs come with.
+// Certificate is a self-signed certificate, as new BMCs have.
 type Certificate struct{ tls.Certificate }
 
-// SelfSigned makes one for the loopback interface.
+// SelfSigned makes a Certificate for the loopback interface.
 func SelfSigned() (Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -35,18 +35,18 @@ func SelfSigned() (Certificate, error) {
 	return Certificate{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}, nil
 }
 
-// PEM is the certificate as it stands in a file.
+// PEM returns the certificate in the form of a file.
 func (c Certificate) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate.Certificate[0]})
 }
 
-// Fingerprint is the certificate's SHA-256.
+// Fingerprint returns the certificate's SHA-256.
 func (c Certificate) Fingerprint() string {
 	sum := sha256.Sum256(c.Certificate.Certificate[0])
 	return hex.EncodeToString(sum[:])
 }
 
-// TLS is what a server listens with.
+// TLS returns the configuration for a server.
 func (c Certificate) TLS() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{c.Certificate}}
 }

@@ -24,10 +24,10 @@ var schema string
 // Section is providers.sidecars.
 var Section = section.Section{Key: "sidecars", Schema: schema, Steps: map[string]string{"mark-ready": ""}, Read: section.Reading(read)}
 
-// Placeholder stands for the task's id in a body.
+// Placeholder marks the place of the task's id in a body.
 const Placeholder = "{id}"
 
-// What Owner and Via may be.
+// The values of Owner and Via.
 const (
 	OwnerSeiNode   = "seinode"
 	ViaHTTP        = "http"
@@ -37,7 +37,7 @@ const (
 // Sidecars are the kinds of gated sidecars that can be approved.
 type Sidecars []Sidecar
 
-// Namespaces are those in which any of them may be; empty: all.
+// Namespaces returns the namespaces of all kinds; empty: all namespaces.
 func (s Sidecars) Namespaces() []string {
 	var out []string
 	for _, one := range s {
@@ -65,7 +65,8 @@ type Sidecar struct {
 	ApproveCodes                            []int
 	ApproveTimeout                          time.Duration
 
-	// TokenFile and TokenFor are where the bearer token comes from; neither: none is sent.
+	// TokenFile and TokenFor are the sources of the bearer token; if neither is set, no token is
+	// sent.
 	TokenFile string
 	TokenFor  *TokenFor
 	TLS       promconfig.TLSConfig
@@ -73,7 +74,7 @@ type Sidecar struct {
 	Owner, Via string
 }
 
-// TokenFor is a ServiceAccount whose token is asked for.
+// TokenFor is a ServiceAccount and the audiences of its token.
 type TokenFor struct {
 	ServiceAccount types.NamespacedName
 	Audiences      []string
@@ -183,12 +184,12 @@ func (s *Sidecar) auth(r section.Reader, at section.Pointer, raw *raw) {
 	}}
 }
 
-// Serves is section.Provider's.
+// Serves implements section.Provider.
 func (Sidecars) Serves() remediations.Provider {
 	return remediations.Provider{Steps: []string{"mark-ready"}}
 }
 
-// Configure is section.Configurer's.
+// Configure implements section.Configurer.
 func (all Sidecars) Configure(core *remediations.Config) {
 	core.SidecarProviders = map[string]bool{}
 	for _, s := range all {
@@ -196,7 +197,7 @@ func (all Sidecars) Configure(core *remediations.Config) {
 	}
 }
 
-// Warn is section.Warner's.
+// Warn implements section.Warner.
 func (all Sidecars) Warn(at section.Pointer, say func(section.Pointer, string, ...any)) {
 	for i, s := range all {
 		if s.Scheme == "https" || (s.TokenFor == nil && s.TokenFile == "") {

@@ -1,4 +1,5 @@
-// Package electiontest has what the tests of Kilo's election and of moves share: the rule in words, and locations that are drawn.
+// Package electiontest has what the tests of Kilo's election and of moves share: the rule in plain
+// words, and random locations.
 package electiontest
 
 import (
@@ -15,9 +16,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// Rule is the rule of Kilo's election as it is said in words, and slowly: of the members by name, the first that is
-// annotated and public; if there is none, the first that is annotated; if none is, the first that is public; if none is
-// that either, the first.
+// Rule is the plain and slow form of Kilo's election. It looks at the members by name: the first
+// that is annotated and public leads; else the first that is annotated; else the first that is
+// public; else the first.
 func Rule(members []election.Node) string {
 	public := func(n election.Node) bool {
 		ip := net.ParseIP(n.Endpoint.Addr().String())
@@ -77,7 +78,7 @@ func Sort(members []election.Node) {
 	slices.SortFunc(members, func(a, b election.Node) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Resolve calls f with each way in which the names among the endpoints may resolve.
+// Resolve calls f with each possible resolution of the names among the endpoints.
 func Resolve(members []election.Node, f func([]election.Node)) {
 	i := slices.IndexFunc(members, func(n election.Node) bool { return n.Host != "" })
 	if i < 0 {
