@@ -6,8 +6,8 @@ import (
 	"maps"
 )
 
-// take sorts the alerts into usable and not. Of those with the same labels the
-// last one stands, in the place of the first. identity hardly ever takes two sets of labels for one.
+// take splits the alerts into usable and unusable ones. Of alerts with the same labels it keeps the
+// last, in the place of the first. identity is a hash, equal for different labels only by chance.
 func (p *post) take(wire []wireAlert, identity func(labels map[string]string) uint64) {
 	places := make(map[uint64]int, len(wire))
 	p.alerts = make([]alert, 0, len(wire))
@@ -25,14 +25,14 @@ next:
 				p.alerts[place] = alert
 				continue next
 			}
-			key++ // others of the same hash
+			key++ // a different set of labels has this hash
 		}
 		places[key] = len(p.alerts)
 		p.alerts = append(p.alerts, alert)
 	}
 }
 
-// usable returns the labels that identify the alert, or why there are none.
+// usable returns the labels that identify the alert, or why the alert cannot be used.
 func usable(w wireAlert) (map[string]string, string) {
 	if w.Status != statusFiring && w.Status != statusResolved {
 		return nil, fmt.Sprintf("its status is %.20q", w.Status)
@@ -44,8 +44,8 @@ func usable(w wireAlert) (map[string]string, string) {
 		return nil, fmt.Sprintf("its labels take more than %d bytes", maxMapBytes)
 	}
 	labels := w.Labels.values
-	// Prometheus and Alertmanager drop empty labels, so keeping one here would
-	// give the alert a fingerprint that Alertmanager does not know.
+	// Prometheus and Alertmanager drop empty labels. Keeping one here would give the alert a
+	// fingerprint that Alertmanager does not have.
 	maps.DeleteFunc(labels, func(_, value string) bool { return value == "" })
 	if len(labels) == 0 {
 		return nil, "it has no labels"
@@ -61,10 +61,10 @@ func usable(w wireAlert) (map[string]string, string) {
 	return labels, ""
 }
 
-// seed keeps those who choose labels from choosing equal hashes.
+// seed keeps clients that choose labels from producing equal hashes.
 var seed = maphash.MakeSeed()
 
-// identity is equal for equal labels, and hardly ever for others.
+// identity returns a hash: equal for equal labels, and almost never for others.
 func identity(labels map[string]string) uint64 {
 	var sum uint64
 	for name, value := range labels {

@@ -1,6 +1,6 @@
-// Package receiver takes Alertmanager's webhook posts: authenticate, bound,
-// decode, hand over. It decides nothing: a Recorder takes each alert, or says why
-// it cannot be used.
+// Package receiver handles Alertmanager's webhook posts: it authenticates, bounds and decodes them,
+// and hands the alerts over. It decides nothing: a Recorder takes each alert, or returns why the
+// alert cannot be used.
 //
 // One path, POST /v1/alerts, and one answer for every case:
 //
@@ -19,18 +19,15 @@
 //
 // What always holds, with the test that guards it:
 //
-//   - 200 means taken: each usable alert is on its Node, or in the bounded queue
-//     of kube.Queue that is written next (TestEveryAnswerAndItsEffect,
-//     TestOneThatCannotBeWrittenLosesNoOther). Alertmanager stays the durable
-//     source: what a process that dies had queued, the leader's poll brings
-//     (TestAProcessThatDiesWithAFullQueueLosesNothingThatFires).
-//   - Each alert is judged by its own status, and known by its labels: neither
-//     the group's status nor the fingerprint in the post is read
-//     (TestAlertsAreJudgedOneByOne).
-//   - Whatever arrives is bounded, in bytes, number and time (FuzzPayload,
-//     TestASlowBodyIsCutOff, TestPostsAtOnceAreBounded).
-//   - Nobody unauthenticated costs more than a look at a header
-//     (TestEveryAnswerAndItsEffect), and nothing unprotected listens beyond
-//     loopback by mistake (TestNewRefusesToStart).
+//   - 200 means taken: each usable alert is on its Node, or in kube.Queue's bounded queue, which is
+//     written next (TestEveryAnswerAndItsEffect, TestOneThatCannotBeWrittenLosesNoOther).
+//     Alertmanager stays the durable source: the leader's poll brings the queued alerts of a process
+//     that died (TestAProcessThatDiesWithAFullQueueLosesNothingThatFires).
+//   - Each alert is judged by its own status and identified by its labels. The group's status and
+//     the fingerprint in the post are not read (TestAlertsAreJudgedOneByOne).
+//   - All input is bounded, in bytes, number and time (FuzzPayload, TestASlowBodyIsCutOff,
+//     TestPostsAtOnceAreBounded).
+//   - An unauthenticated client costs no more than reading a header (TestEveryAnswerAndItsEffect).
+//     No unprotected port listens beyond loopback by mistake (TestNewRefusesToStart).
 //   - No panic ends the process (TestAPanicIsAnAnswer).
 package receiver

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPostOfUnknownLengthFits, over a real connection, however long a body may be.
+// TestAPostOfUnknownLengthFits, over a real connection, for any limit on bodies.
 func TestAPostOfUnknownLengthFits(t *testing.T) {
 	for _, most := range []int64{defaultMaxBodyBytes, bodyMemory/2 + 1, 2 * bodyMemory} {
 		b := &book{}
@@ -38,7 +38,7 @@ func TestOneAlertFullOfCommasCostsTheOthersNothing(t *testing.T) {
 	require.Equal(t, []string{"n1 firing", "n2 firing"}, b.names())
 }
 
-// TestAnAuthorityThatWasRemovedEndsOnOpenConnections, too, within the age of one.
+// TestAnAuthorityThatWasRemovedEndsOnOpenConnections: also there, within the age of a connection.
 func TestAnAuthorityThatWasRemovedEndsOnOpenConnections(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
 	cert, key := ours.issue(t, 2)

@@ -19,7 +19,7 @@ import (
 
 const secret = "s3cret-token"
 
-// book is a Recorder that remembers what it wrote. verdict may be nil.
+// book is a Recorder that keeps what it wrote. verdict may be nil.
 type book struct {
 	verdict func(alert) (result, error)
 
@@ -56,7 +56,7 @@ func (b *book) record(_ context.Context, a alert) (result, error) {
 	return result, nil
 }
 
-// names are the nodes of what was written, sorted, with the status.
+// names returns the nodes of the written alerts, sorted, with their statuses.
 func (b *book) names() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +130,7 @@ func postOf(alerts ...string) string {
 	return `{"version":"4","groupKey":"{}:{}","truncatedAlerts":0,"receiver":"drydock","status":"firing","alerts":[` + strings.Join(alerts, ",") + `],"tomorrow":{"key":1}}`
 }
 
-// errorOf is the sentence of a refusal.
+// errorOf returns the sentence of a refusal.
 func errorOf(t testing.TB, w *httptest.ResponseRecorder) string {
 	t.Helper()
 	var answer map[string]string

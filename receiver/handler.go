@@ -26,8 +26,8 @@ func refuse(code int, format string, args ...any) *refusal {
 	return &refusal{code: code, sentence: fmt.Sprintf(format, args...)}
 }
 
-// routes has one path. gin logs nothing here: its logger would print whole
-// requests, and its debug mode routes.
+// routes returns a router with one path. gin must not log: its logger prints whole requests, and
+// its debug mode prints the routes.
 func (s *Server) routes() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
@@ -76,18 +76,18 @@ func answer(c *gin.Context, r *refusal) {
 	case http.StatusServiceUnavailable:
 		c.Header("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
 	case http.StatusRequestEntityTooLarge:
-		// Or net/http would read on, to use the connection again.
+		// Without this, net/http reads the rest of the body to use the connection again.
 		c.Header("Connection", "close")
 	}
 	c.JSON(r.code, gin.H{"error": text.Line(r.sentence, maxSentenceBytes)})
 }
 
-// receive is the ladder: who, what, how much, and only then the alerts. It
-// returns nil when it has answered 200.
+// receive checks in order: who, what, how much, and only then the alerts. It returns nil after it
+// has answered 200.
 func (s *Server) receive(c *gin.Context) *refusal {
 	if s.token != nil {
 		err := s.token.check(c.Request.Header, s.log)
-		if errors.Is(err, errNoToken) { // Alertmanager posts again after 503, and never after 401
+		if errors.Is(err, errNoToken) { // Alertmanager posts again after 503, never after 401
 			return refuse(http.StatusServiceUnavailable, "%s; post again later", err)
 		}
 		if err != nil {
@@ -103,8 +103,8 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	if !s.takePlace(c.Request.Context()) {
 		return refuse(http.StatusServiceUnavailable, "%d posts are under way already; post again later", maxPosts)
 	}
-	// The place is given back by whoever is last: this function, or a Recorder
-	// that has not returned at the deadline.
+	// The last user releases the place: this function, or a Recorder that has not returned at the
+	// deadline.
 	giveBack := func() { <-s.posts }
 	handedOver := false
 	defer func() {
@@ -127,9 +127,10 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	}
 	s.note(p)
 	handedOver = true
-	// Not the request's context: in a storm Alertmanager gives a post up after 10 s. A write that was cut off with it would go
-	// on at the API server while another one took its place there, and all of them be cut off in turn. What was begun is
-	// ended, within the same time as ever, and the post that comes again finds it done.
+	// Do not use the request's context: in a storm Alertmanager gives up a post after 10 s. A write
+	// that is cut off with the request still runs at the API server. Another write would take its
+	// place and be cut off in turn. So each started write is completed, within its usual time, and
+	// the repeated post finds it done.
 	t := s.handOver(context.WithoutCancel(c.Request.Context()), p.alerts, giveBack)
 	if t.failed > 0 {
 		return s.later(p, t)
@@ -138,8 +139,8 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	return nil
 }
 
-// takePlace waits a little for one of the places: a storm of small posts is
-// then served in turn, and none of those that wait holds a body yet.
+// takePlace waits briefly for a place. A storm of small posts is then served in turn, and no
+// waiting post holds a body in memory yet.
 func (s *Server) takePlace(ctx context.Context) bool {
 	select {
 	case s.posts <- struct{}{}:
@@ -168,7 +169,8 @@ func checkContent(h http.Header) *refusal {
 	return nil
 }
 
-// read returns the body, and no more of it than is allowed. release gives the memory back that it and its alerts occupy.
+// read returns the body, up to the allowed length. release frees the memory budget of the body and
+// its alerts.
 func (s *Server) read(c *gin.Context) (body []byte, release func(), r *refusal) {
 	body, release, err := s.bodies.Read(c.Writer, c.Request)
 	switch {
@@ -203,7 +205,7 @@ func (s *Server) oversized(format string, args ...any) *refusal {
 	return r
 }
 
-// note counts and logs what no Recorder will see.
+// note counts and logs the alerts that no Recorder receives.
 func (s *Server) note(p post) {
 	s.metrics.alerts.WithLabelValues(string(resultNoTarget)).Add(float64(len(p.unusable)))
 	if len(p.unusable) > 0 {
@@ -218,7 +220,7 @@ func (s *Server) note(p post) {
 	}
 }
 
-// later answers a post of which something usable was not taken.
+// later answers a post with a usable alert that was not taken.
 func (s *Server) later(p post, t tally) *refusal {
 	s.log.Error(t.firstErr, "alerts of a post could not be taken", "alerts", t.failed, "of", len(p.alerts), "group", short(p.groupKey))
 	if t.panicked > 0 {
@@ -227,5 +229,5 @@ func (s *Server) later(p post, t tally) *refusal {
 	return refuse(http.StatusServiceUnavailable, "%d of %d alerts could not be taken within %s, the others are; post again later", t.failed, len(p.alerts), text.Duration(s.timeouts.handOver))
 }
 
-// short makes what others wrote fit for a log line.
+// short makes text from others fit for a log line.
 func short(s string) string { return text.Line(s, 200) }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// byName is a Recorder's verdict out of the node's name.
+// byName is a Recorder's verdict, chosen by the node's name.
 func byName(a alert) (result, error) {
 	switch node := a.Labels["node"]; node {
 	case "broken":

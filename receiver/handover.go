@@ -7,29 +7,28 @@ import (
 	"sync/atomic"
 )
 
-// outcome is what became of one alert that was handed to the Recorder.
+// outcome is the result for one alert that was handed to the Recorder.
 type outcome struct {
 	result   result
 	err      error
 	panicked bool
 }
 
-// tally is what became of a post's alerts.
+// tally is the results for a post's alerts.
 type tally struct {
 	accepted int
 	ignored  int
 	failed   int   // usable, and not taken
-	panicked int   // of those, by a fault of ours
-	firstErr error // of those
+	panicked int   // of failed: those by a fault of the receiver
+	firstErr error // of failed
 }
 
-// handOver gives every alert to the Recorder, 16 at once, and waits for all of
-// them or for the deadline, whichever is first: what is not taken then has
-// failed, whether or not the Recorder listens to its context. A failure stops no
-// other alert. done is called when the last Record has returned.
+// handOver passes every alert to the Recorder, 16 at once. It waits for all of them or for the
+// deadline. An alert that is not taken by then has failed, whether or not the Recorder obeys its
+// context. A failure stops no other alert. handOver calls done when the last Record has returned.
 func (s *Server) handOver(ctx context.Context, alerts []alert, done func()) tally {
 	ctx, cancel := context.WithTimeout(ctx, s.timeouts.handOver)
-	outcomes := make(chan outcome, len(alerts)) // nobody who writes to it ever waits
+	outcomes := make(chan outcome, len(alerts)) // a writer never waits
 	var next atomic.Int64
 	finished := make(chan struct{})
 	last := func() {
@@ -60,8 +59,7 @@ func (s *Server) handOver(ctx context.Context, alerts []alert, done func()) tall
 	return s.count(outcomes, len(alerts), ctx.Err())
 }
 
-// count adds up the outcomes that are there. Those missing have failed, because
-// of ended.
+// count adds up the outcomes that have arrived. Missing ones have failed, because of ended.
 func (s *Server) count(outcomes <-chan outcome, expected int, ended error) tally {
 	var t tally
 	for range expected {
@@ -95,8 +93,8 @@ func (t *tally) add(o outcome) {
 	}
 }
 
-// record runs outside the request's goroutine, where net/http would not catch a
-// panic, so it has to.
+// record recovers from panics: it runs outside the request's goroutine, where net/http catches
+// none.
 func (s *Server) record(ctx context.Context, alert alert) (o outcome) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -108,7 +106,7 @@ func (s *Server) record(ctx context.Context, alert alert) (o outcome) {
 	became, err := s.options.Recorder.Record(ctx, alert.Labels, alert.Status, alert.StartsAt)
 	result := result(became)
 	if err == nil && !result.known() {
-		// A 200 must not rest on an answer that nobody understands.
+		// An unknown result must not be answered with 200.
 		err = fmt.Errorf("recording an alert: the recorder gave the unknown result %q", result)
 	}
 	return outcome{result: result, err: err}

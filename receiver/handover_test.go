@@ -48,7 +48,7 @@ func TestWritesAtOnceAreBounded(t *testing.T) {
 		if writes.Enter() == writesAtOnce {
 			once.Do(func() { close(full) })
 		}
-		<-full // nobody goes on until sixteen are here
+		<-full // no call continues until sixteen have arrived
 		return resultAccepted, nil
 	})})
 	require.Equal(t, 200, do(s, request("POST", "/v1/alerts", group(100))).Code)
@@ -76,8 +76,9 @@ func TestTheDeadlineBoundsEvenADeafRecorder(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.posts) == 0 }, time.Minute, time.Millisecond)
 }
 
-// TestAPostThatWasGivenUpIsWrittenToItsEnd, in its place and its time: cut off, its write would go on at the API server
-// while another one began here, and in a storm none would ever be done.
+// TestAPostThatWasGivenUpIsWrittenToItsEnd, in its place and its time. A write that is cut off
+// would continue at the API server while another one starts here, and in a storm none would
+// complete.
 func TestAPostThatWasGivenUpIsWrittenToItsEnd(t *testing.T) {
 	begun, given, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	s := newServer(t, Options{Recorder: RecorderFunc(func(ctx context.Context, _ alert) (result, error) {
@@ -118,7 +119,7 @@ func TestPostsAtOnceAreBounded(t *testing.T) {
 	require.NotEmpty(t, w.Header().Get("Retry-After"))
 	require.Contains(t, errorOf(t, w), "16 posts are under way")
 
-	// One that waits gets the place of the first that ends.
+	// A waiting post gets the place of the first one to end.
 	s.timeouts.place = time.Minute
 	waiting := make(chan *httptest.ResponseRecorder, 1)
 	go func() { waiting <- do(s, request("POST", "/v1/alerts", group(1))) }()

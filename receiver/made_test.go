@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestATokenThatDrydockMakesCountsBeforeItsFileIsThere: the kubelet writes the file of a Secret up to two minutes after the Secret has the
-// token. Until the token is known, posts are answered 503, after which Alertmanager posts again, and the server is not ready.
+// TestATokenThatDrydockMakesCountsBeforeItsFileIsThere: the kubelet writes the file of a Secret up
+// to two minutes after the Secret has the token. Until the token is known, the server is not ready
+// and answers posts with 503, so that Alertmanager posts again.
 func TestATokenThatDrydockMakesCountsBeforeItsFileIsThere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	_, err := New(Options{TokenFile: path, Recorder: &book{}})

@@ -16,7 +16,7 @@ type serverMetrics struct {
 	posts  *prometheus.CounterVec
 }
 
-// codes are all the answers there are.
+// codes returns every status code that the receiver answers.
 func codes() []int {
 	return []int{
 		http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed,

@@ -12,47 +12,43 @@ import (
 	"drydock.dev/drydock/internal/httpserver"
 )
 
-// Options say where to listen, whom to trust and whom to hand alerts to.
+// Options configure where to listen, which clients to trust and who receives the alerts.
 type Options struct {
 	// Listen is the TCP address. Default ":9095".
 	Listen string
-	// TokenFile has the bearer token that posts must carry, white space around it
-	// not counted. It is read again at least once a second. Empty: no token is asked for.
+	// TokenFile has the bearer token of the posts; surrounding white space is ignored. It is read
+	// again at least once a second. Empty: no token is required.
 	TokenFile string
-	// MadeToken gives the token that Drydock makes itself, which counts while
-	// TokenFile does not have it: the kubelet writes the file later. Empty: it is not
-	// made yet, and posts are answered 503. Nil: TokenFile must be there at the start.
+	// MadeToken returns the token that Drydock generates. It counts until TokenFile has it: the
+	// kubelet writes the file later. If it returns an empty text, the token is not generated yet,
+	// and posts get 503. Nil: TokenFile must exist at the start.
 	MadeToken func() string
-	// TLS are the certificates. With a token too, both are needed.
+	// TLS are the certificates. Posts must have both a token and a client certificate if both are
+	// configured.
 	TLS TLSFiles
-	// Insecure allows to listen beyond loopback with neither a token nor client
-	// certificates: whoever reaches the port can then start a look at a node,
-	// though nothing more.
+	// Insecure allows listening beyond loopback with neither a token nor client certificates. Any
+	// client that reaches the port can then make Drydock check a node, but no more.
 	Insecure bool
 	// MaxBodyBytes is the longest body. Default 4 MiB.
 	MaxBodyBytes int64
-	// Recorder takes the alerts. Needed.
+	// Recorder takes the alerts. Required.
 	Recorder Recorder
-	// Refused is called for each post answered 401. It must not block. Nil: nobody
-	// is told.
+	// Refused is called for each post answered 401. It must not block. Nil: not called.
 	Refused func()
-	// Oversized is called for each post answered 413 with the sentence of the
-	// answer, so that somebody can say which bound the post exceeds. It must not
-	// block. Nil: nobody is told.
+	// Oversized is called for each post answered 413, with the sentence of the answer, which names
+	// the exceeded limit. It must not block. Nil: not called.
 	Oversized func(why string)
-	// Truncated is called with the number of alerts that Alertmanager cut off a
-	// post (`max_alerts`): they exist and are not in it. It must not block. Nil:
-	// it is only logged.
+	// Truncated is called with the number of alerts that Alertmanager left out of a post
+	// (`max_alerts`): they exist but are not in it. It must not block. Nil: they are only logged.
 	Truncated func(alerts uint64)
-	// Registerer takes the metrics. Nil: not registered.
+	// Registerer registers the metrics. Nil: they are not registered.
 	Registerer prometheus.Registerer
-	// Logger is used for everything. Its zero value means the logger in the
-	// context of Start.
+	// Logger is used for all logs. Its zero value means the logger in the context of Start.
 	Logger logr.Logger
 }
 
-// TLSFiles are the paths of PEM files, read again when they change. Without CertFile and KeyFile, of which there are both or
-// none, the receiver speaks plain HTTP.
+// TLSFiles are the paths of PEM files, which are read again when they change. CertFile and KeyFile
+// go together. Without them, the receiver serves plain HTTP.
 type TLSFiles httpserver.TLSFiles
 
 func (f TLSFiles) validate() error {
@@ -67,7 +63,7 @@ func (f TLSFiles) validate() error {
 
 const defaultListen = ":9095"
 
-// withDefaults fills in and refuses what cannot work, before any file is read.
+// withDefaults sets the defaults and refuses options that cannot work, before any file is read.
 func (o Options) withDefaults() (Options, error) {
 	if o.Listen == "" {
 		o.Listen = defaultListen
@@ -94,7 +90,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// guarded says whether strangers are kept out, or are welcome on purpose.
+// guarded reports whether strangers are kept out or explicitly allowed.
 func (o Options) guarded() bool {
 	return o.TokenFile != "" || o.TLS.ClientCAFile != "" || o.Insecure
 }
@@ -103,7 +99,7 @@ func (o Options) unguarded() error {
 	return fmt.Errorf("the receiver would listen on %s for anybody: set receiver.tokenFile or receiver.tls.clientCAFile, listen on 127.0.0.1, or set receiver.insecure to true", o.Listen)
 }
 
-// isLoopback takes "localhost" on trust; Start looks at the address it became.
+// isLoopback trusts the name "localhost"; Start checks the address that it resolves to.
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()

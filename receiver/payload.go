@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// errTooManyAlerts is answered 413, as too many bytes are.
+// errTooManyAlerts is answered 413, like too many bytes.
 var errTooManyAlerts = fmt.Errorf("the post has more than %d alerts; let the route group by node", maxAlerts)
 
-// envelope is what is read of Alertmanager's webhook payload, version 4. It
-// mirrors notify/webhook.Message, which would bring in 525 packages. Keys grow
-// with each release, so others are ignored. The group's status and the alerts'
-// fingerprints are left out on purpose: nothing may depend on them.
+// envelope is the part of Alertmanager's webhook payload, version 4, that is read. It mirrors
+// notify/webhook.Message, which would add 525 packages. Each release adds keys, so unknown ones are
+// ignored. The group's status and the alerts' fingerprints are left out on purpose: nothing may
+// depend on them.
 type envelope struct {
 	Version         string          `json:"version"`
 	GroupKey        string          `json:"groupKey"`
@@ -25,8 +25,8 @@ type envelope struct {
 	Alerts          json.RawMessage `json:"alerts"`
 }
 
-// wireAlert is what is read of an alert: what decides anything. Its annotations and its link are for people, who read them
-// at Alertmanager.
+// wireAlert is the part of an alert that decides something. Its annotations and its link are for
+// people, who read them in Alertmanager.
 type wireAlert struct {
 	Status   string    `json:"status"`
 	Labels   texts     `json:"labels"`
@@ -36,10 +36,10 @@ type wireAlert struct {
 // texts are labels.
 type texts struct {
 	values  map[string]string
-	tooLong bool // there were more than maxMapBytes, and none is decoded
+	tooLong bool // longer than maxMapBytes, so not decoded
 }
 
-// UnmarshalJSON decodes within maxMapBytes.
+// UnmarshalJSON decodes at most maxMapBytes.
 func (t *texts) UnmarshalJSON(data []byte) error {
 	*t = texts{}
 	if len(data) > maxMapBytes && data[0] == '{' {
@@ -53,11 +53,11 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &t.values)
 }
 
-// plainTexts reads a flat object of strings without escapes, as nearly all labels are, at a fraction of what the library
-// takes for it. The data are valid JSON already, or nobody would be given them; false: they are more than that, and the
-// library has to read them.
+// plainTexts reads a flat object of strings without escapes, which nearly all labels are, much
+// faster than the library. The data are already valid JSON, because encoding/json passes no other.
+// It returns false for other data, which the library must read.
 func plainTexts(data []byte) (map[string]string, bool) {
-	rest, ok := strings.CutPrefix(string(data), "{") // what is read shares this one copy
+	rest, ok := strings.CutPrefix(string(data), "{") // all strings share this one copy
 	if !ok {
 		return nil, false
 	}
@@ -86,7 +86,7 @@ func plainTexts(data []byte) (map[string]string, bool) {
 	}
 }
 
-// plainText reads a string that stands for itself, and the white space behind it.
+// plainText reads a string without escapes, and the white space after it.
 func plainText(data string) (text, rest string, ok bool) {
 	if data == "" || data[0] != '"' {
 		return "", "", false
@@ -108,14 +108,13 @@ type post struct {
 	groupKey  string
 	receiver  string
 	truncated uint64
-	alerts    []alert  // usable as far as can be told here, each once
-	unusable  []string // why the others are not
+	alerts    []alert  // usable as far as known here, each once
+	unusable  []string // why the other alerts are not usable
 }
 
-// decode reads a payload. An error means that this is none of version 4, and is
-// a sentence for the answer. What Alertmanager's users can cause with a label
-// makes an alert unusable, never an error: one odd alert must not cost a node
-// all others of its group.
+// decode reads a payload. An error means that the payload is not of version 4, and is a sentence
+// for the answer. What users of Alertmanager can cause with a label makes an alert unusable, never
+// an error: one odd alert must not lose the others of its group.
 func decode(body []byte) (post, error) {
 	e, wire, ok := walk(body)
 	if !ok {
@@ -129,7 +128,7 @@ func decode(body []byte) (post, error) {
 	return p, nil
 }
 
-// readSlowly has the library read the payload, whatever is odd about it.
+// readSlowly reads the payload with the library, which accepts everything that walker does not.
 func readSlowly(body []byte) (envelope, []wireAlert, error) {
 	var e envelope
 	if err := json.Unmarshal(body, &e); err != nil {
@@ -142,8 +141,8 @@ func readSlowly(body []byte) (envelope, []wireAlert, error) {
 	return e, wire, err
 }
 
-// decodeAlerts decodes one by one, so that a body of ten bytes an alert cannot
-// ask for a million of them.
+// decodeAlerts decodes the alerts one by one, so that a body with ten bytes per alert cannot
+// allocate a million of them.
 func decodeAlerts(raw json.RawMessage) ([]wireAlert, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	first, err := d.Token()

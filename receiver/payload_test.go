@@ -113,7 +113,7 @@ func TestIdentityTellsLabelsApart(t *testing.T) {
 	require.NotEqual(t, identity(map[string]string{"a": "1", "b": "2"}), identity(map[string]string{"a": "2", "b": "1"}))
 }
 
-// TestAlertsOfOneHashStayApart: the labels themselves have the last word on who is who.
+// TestAlertsOfOneHashStayApart: equal hashes are compared label by label.
 func TestAlertsOfOneHashStayApart(t *testing.T) {
 	wire, err := decodeAlerts([]byte("[" + fire("n1") + "," + fire("n2") + "," + fire("n3") + "," + alertJSON("resolved", "n2") + "]"))
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPlainTextsReadAsTheLibraryDoes: whatever valid JSON there is, either both read the same of it, or the short way
+// TestPlainTextsReadAsTheLibraryDoes: for any valid JSON, either both read the same, or plainTexts
 // leaves it to the library.
 func TestPlainTextsReadAsTheLibraryDoes(t *testing.T) {
 	plain := 0

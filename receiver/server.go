@@ -13,17 +13,17 @@ import (
 	"drydock.dev/drydock/internal/httpserver"
 )
 
-// Server is the receiver. It is made by New and run once by Start, as a Runnable
-// of a controller-runtime manager.
+// Server is the receiver. New makes it, and Start runs it once, as a Runnable of a
+// controller-runtime manager.
 type Server struct {
 	options  Options
 	timeouts timeouts
 	log      logr.Logger
-	token    *token                   // nil: none is asked for
+	token    *token                   // nil: no token is required
 	certs    *httpserver.Certificates // nil: plain HTTP
 	metrics  serverMetrics
 	engine   *gin.Engine
-	posts    chan struct{} // one element for each post under way
+	posts    chan struct{} // one element for each running post
 
 	bodies *httpserver.Bodies
 
@@ -33,9 +33,9 @@ type Server struct {
 	listening chan struct{}
 }
 
-// New makes a Server, and refuses whatever would keep it from serving or would
-// let strangers in: a missing or empty file, half a TLS pair, an open port that
-// nothing guards. Nothing listens yet.
+// New makes a Server. It refuses all options that would keep the server from serving or would admit
+// strangers: a missing or empty file, half a TLS pair, an open port without protection. It does not
+// listen yet.
 func New(o Options) (*Server, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -66,11 +66,11 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// NeedLeaderElection says no: every replica receives, because alerts are written
-// under keys of their own and never collide.
+// NeedLeaderElection returns false: every replica receives, because alerts are written under
+// separate keys and never conflict.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// Addr is the address that the server listens on, nil before it does.
+// Addr is the address that the server listens on. Nil: it does not listen yet.
 func (s *Server) Addr() net.Addr {
 	if a := s.addr.Load(); a != nil {
 		return *a
@@ -78,11 +78,11 @@ func (s *Server) Addr() net.Addr {
 	return nil
 }
 
-// Listening is closed once Addr is known and connections are taken.
+// Listening is closed once Addr is known and the server accepts connections.
 func (s *Server) Listening() <-chan struct{} { return s.listening }
 
-// Ready returns nil while the server listens and knows the token that posts must
-// carry, else an error that says what is missing. It looks at this process only.
+// Ready returns nil while the server listens and knows the token of the posts. Otherwise the error
+// says what is missing. It checks only this process.
 func (s *Server) Ready() error {
 	if s.addr.Load() == nil {
 		return errors.New("the receiver is not listening")
@@ -93,8 +93,8 @@ func (s *Server) Ready() error {
 	return nil
 }
 
-// Start listens and serves until ctx ends, then lets posts under way finish for
-// at most 5 s. Its error means that the port could not be had, or was lost.
+// Start listens and serves until ctx ends, then lets running posts finish for at most 5 s. An error
+// means that the port could not be opened, or was lost.
 func (s *Server) Start(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return errors.New("the receiver was started twice")
@@ -117,8 +117,8 @@ func (s *Server) Start(ctx context.Context) error {
 	})
 }
 
-// listen opens the port. It looks once more at who can reach it, since only now
-// is it known what a name such as localhost stands for.
+// listen opens the port. It checks again which clients can reach the port: only now is the address
+// of a name like localhost known.
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	var certificates *tls.Config
 	if s.certs != nil {

@@ -23,7 +23,7 @@ var (
 	_ manager.LeaderElectionRunnable = (*Server)(nil)
 )
 
-// post is a real request over the network.
+// postTo sends a real request over the network.
 func postTo(t testing.TB, client *http.Client, url, token, body string) (int, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/alerts", strings.NewReader(body))
@@ -105,7 +105,7 @@ func TestPostsUnderWayFinishAtShutdown(t *testing.T) {
 		<-release
 		return resultAccepted, ctx.Err()
 	})})
-	s.timeouts.shutdown = time.Minute // a busy machine may take long to see that no new connections are taken
+	s.timeouts.shutdown = time.Minute // a busy machine may take long to see that new connections are refused
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Start(ctx) }()
@@ -167,7 +167,7 @@ func TestAHeaderIsBounded(t *testing.T) {
 	b := &book{}
 	addr := start(t, newServer(t, Options{Recorder: b}))
 	code, err := postTo(t, http.DefaultClient, "http://"+addr, strings.Repeat("x", 2*maxHeaderBytes), postOf(fire("n1")))
-	// net/http closes without reading on, so the answer may be lost on the way.
+	// net/http closes the connection without reading the rest, so the answer may be lost.
 	if err == nil {
 		require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, code)
 	}

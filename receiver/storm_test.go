@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestKeptConnectionsShutNobodyOut: in a storm Alertmanager opens a connection for each group and keeps it. Those that are
-// still waiting to be let in must not wait for the others to get tired of it.
+// TestKeptConnectionsShutNobodyOut: in a storm Alertmanager opens a connection for each group and
+// keeps it. Waiting connections must not wait until the kept ones time out.
 func TestKeptConnectionsShutNobodyOut(t *testing.T) {
 	s := newServer(t, Options{})
 	s.timeouts.header, s.timeouts.read, s.timeouts.silent, s.timeouts.idle = time.Hour, time.Hour, time.Hour, time.Hour
@@ -27,7 +27,8 @@ func TestKeptConnectionsShutNobodyOut(t *testing.T) {
 	require.NoError(t, posts.Wait())
 }
 
-// TestConnectionsAreUsedAgainSoonAfterAStorm: while those that it left are kept, each other one is closed with its answer.
+// TestConnectionsAreUsedAgainSoonAfterAStorm: while the storm's connections are kept, each other
+// one is closed with its answer.
 func TestConnectionsAreUsedAgainSoonAfterAStorm(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, Options{})
@@ -43,7 +44,8 @@ func TestConnectionsAreUsedAgainSoonAfterAStorm(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionsShutNobodyOut: what Alertmanager opened and gave up on arrives all the same, in thousands.
+// TestSilentConnectionsShutNobodyOut: connections that Alertmanager opened and gave up still
+// arrive, in thousands.
 func TestSilentConnectionsShutNobodyOut(t *testing.T) {
 	s := newServer(t, Options{})
 	s.timeouts.header, s.timeouts.read, s.timeouts.silent = time.Hour, time.Hour, 50*time.Millisecond
@@ -60,7 +62,7 @@ func TestSilentConnectionsShutNobodyOut(t *testing.T) {
 	}
 }
 
-// aClient has connections of its own.
+// aClient returns a client with separate connections.
 func aClient(t *testing.T) *http.Client {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)

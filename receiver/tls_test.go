@@ -66,8 +66,8 @@ func (a authority) issue(t testing.TB, serial int64) (certPEM, keyPEM []byte) {
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
 }
 
-// client trusts a, and shows a certificate of by if there is one. Each of its
-// requests is a connection of its own.
+// client trusts a, and has a certificate of by if that is not nil. Each request uses a new
+// connection.
 func client(t testing.TB, a authority, by *authority) *http.Client {
 	t.Helper()
 	config := &tls.Config{RootCAs: x509.NewCertPool()}
@@ -75,7 +75,7 @@ func client(t testing.TB, a authority, by *authority) *http.Client {
 	if by != nil {
 		pair, err := tls.X509KeyPair(by.issue(t, 77))
 		require.NoError(t, err)
-		// Shown whatever authorities the server names, as a stranger would.
+		// Sent whatever authorities the server names, as a stranger would.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
@@ -92,7 +92,7 @@ func TestClientCertificatesGuard(t *testing.T) {
 	cert, key := ours.issue(t, 2)
 	files := TLSFiles{CertFile: put("tls.crt", cert), KeyFile: put("tls.key", key), ClientCAFile: put("ca.crt", ours.pem)}
 	b := &book{}
-	// No token: client certificates are guard enough for any address.
+	// No token: client certificates protect any address.
 	s := newServer(t, Options{Listen: "0.0.0.0:0", TLS: files, Recorder: b})
 	_, port, err := net.SplitHostPort(start(t, s))
 	require.NoError(t, err)

@@ -14,19 +14,19 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// token is the bearer token of a file. The file itself is read, since a comparison
-// of times or sizes can miss a rotation: for every request with another token than
-// the last one that was read, so that a new one is good at once, and for others
-// once a second, so that an old one is good for no longer than that. In a storm
-// reading it each time would be a quarter of what an unchanged alert costs.
+// token is the bearer token of a file. The file's content is read, because a comparison of times or
+// sizes can miss a rotation. A request with another token than the last one read causes a read, so
+// a new token is valid at once. Otherwise the file is read once a second, so an old token is valid
+// no longer than that. In a storm, a read for each request would be a quarter of the cost of an
+// unchanged alert.
 //
-// When the file cannot be read any more, or is empty, the last good token stays
-// valid, and that is logged once: a slip at rotation must not cut off the
-// alerts. So a token is revoked by writing another, not by deleting the file.
+// If the file becomes unreadable or empty, the last valid token stays valid, and that is logged
+// once: a mistake in a rotation must not cut off the alerts. So a token is revoked by writing
+// another, not by deleting the file.
 type token struct {
 	path string
-	// made gives the token that Drydock made itself, for as long as the file does
-	// not have it; empty: none yet. Nil: the file alone counts.
+	// made returns the token that Drydock generated, until the file has it; empty: not generated
+	// yet. Nil: only the file counts.
 	made func() string
 	now  func() time.Time
 
@@ -37,13 +37,13 @@ type token struct {
 	trouble secretfile.Trouble
 }
 
-// tokenGood is how long a token is good without a look at its file.
+// tokenGood is how long a token is valid without a read of its file.
 const tokenGood = time.Second
 
-// errNoToken: there is nothing yet that a post's token could be compared with.
+// errNoToken: there is no token yet to compare a post's token with.
 var errNoToken = errors.New("the receiver's token has not been made yet")
 
-// newToken fails where no good token is there to begin with, unless Drydock makes it.
+// newToken fails without a valid token at the start, unless Drydock generates it.
 func newToken(path string, made func() string) (*token, error) {
 	t := &token{path: path, made: made, now: time.Now}
 	digest, err := t.read()
@@ -69,7 +69,7 @@ func (t *token) read() ([sha256.Size]byte, error) {
 	return sha256.Sum256([]byte(secret)), nil
 }
 
-// missing is errNoToken while no token is known.
+// missing returns errNoToken while no token is known.
 func (t *token) missing(log logr.Logger) error {
 	t.mu.Lock()
 	known := t.known
@@ -83,7 +83,7 @@ func (t *token) missing(log logr.Logger) error {
 	return nil
 }
 
-// current is the digest of the token that is valid now, where one is known. asked is when it is needed.
+// current returns the digest of the valid token, if one is known. asked is the time of the request.
 func (t *token) current(asked time.Time, log logr.Logger) (valid [sha256.Size]byte, known bool) {
 	digest, err := t.read()
 	t.mu.Lock()
@@ -97,17 +97,15 @@ func (t *token) current(asked time.Time, log logr.Logger) (valid [sha256.Size]by
 	return t.digest, t.known
 }
 
-// fresh says whether this is the digest of the token that was in the file less than
-// tokenGood ago.
+// fresh reports whether this digest is of the token that the file had less than tokenGood ago.
 func (t *token) fresh(got [sha256.Size]byte, asked time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return asked.Sub(t.readAt) < tokenGood && subtle.ConstantTimeCompare(t.digest[:], got[:]) == 1
 }
 
-// check returns nil if the request carries the token, else why not. Digests are
-// compared, in constant time, so that neither the token's bytes nor its length
-// can be measured.
+// check returns nil if the request has the token, otherwise an error. It compares digests in
+// constant time, so that neither the token's bytes nor its length can be measured.
 func (t *token) check(h http.Header, log logr.Logger) error {
 	scheme, given, _ := strings.Cut(h.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || given == "" {

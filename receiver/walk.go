@@ -7,13 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// walker goes over a payload once, where the library goes over it four times: the JSON is most of what a post costs. It
-// reads JSON as Alertmanager writes it. Where anything is odd it stops, and the library reads the body and has the last
-// word: what walker reads of a body is what the library would (TestWalkReadsAsTheLibraryDoes).
+// walker reads a payload in one pass, where the library needs four: parsing is most of the cost of
+// a post. It reads JSON as Alertmanager writes it. It stops at anything odd, and the library reads
+// the body instead. walker reads a body exactly as the library would
+// (TestWalkReadsAsTheLibraryDoes).
 type walker struct {
 	data []byte
 	at   int
-	// depth is how many lists and objects are open.
+	// depth is the number of open lists and objects.
 	depth int
 	odd   bool
 }
@@ -21,7 +22,7 @@ type walker struct {
 // maxDepth bounds the walker's own stack. A payload has four levels.
 const maxDepth = 16
 
-// walk reads the payload; false: something in it is odd.
+// walk reads the payload. False: something in the payload is odd.
 func walk(body []byte) (e envelope, alerts []wireAlert, ok bool) {
 	w := &walker{data: body}
 	listed := false
@@ -68,8 +69,9 @@ func (w *walker) alert() (a wireAlert) {
 	return a
 }
 
-// object passes over an object. read has to pass over the value of each member of these names; the others are none of
-// ours. A name that comes twice, or that the library would take for one of them, is odd.
+// object passes over an object. read must pass over the value of each member with one of the names;
+// other members are skipped. A name that occurs twice, or that the library would match to one of
+// the names, is odd.
 func (w *walker) object(names []string, read func(name string)) {
 	seen := 0
 	w.each('{', '}', func() {
@@ -91,10 +93,10 @@ func (w *walker) object(names []string, read func(name string)) {
 	})
 }
 
-// list passes over a list; read has to pass over each element.
+// list passes over a list. read must pass over each element.
 func (w *walker) list(read func()) { w.each('[', ']', read) }
 
-// each passes over what begins and ends so, with commas between what read passes over.
+// each passes over a list or object between begin and end, with commas between the elements.
 func (w *walker) each(begin, end byte, read func()) {
 	if w.depth++; w.depth > maxDepth {
 		w.odd = true
@@ -109,7 +111,7 @@ func (w *walker) each(begin, end byte, read func()) {
 	w.depth--
 }
 
-// value passes over any value, and returns it as it stands there: valid JSON, unless something is odd.
+// value passes over any value and returns its text: valid JSON, unless something is odd.
 func (w *walker) value() []byte {
 	b := w.peek()
 	begin := w.at
@@ -132,7 +134,7 @@ func (w *walker) value() []byte {
 	return w.data[begin:w.at]
 }
 
-// decode has the library read a value.
+// decode lets the library read a value.
 func (w *walker) decode(into any) {
 	if raw := w.value(); !w.odd && json.Unmarshal(raw, into) != nil {
 		w.odd = true
@@ -150,7 +152,8 @@ func (w *walker) text(into *string) {
 	}
 }
 
-// quoted passes over a string and returns it with its quotes; plain says that what is between them stands for itself.
+// quoted passes over a string and returns it with its quotes. plain: the text between the quotes
+// has no escapes.
 func (w *walker) quoted() (raw []byte, plain bool) {
 	if w.peek() == '"' {
 		begin, escaped := w.at, false
@@ -177,7 +180,7 @@ func (w *walker) quoted() (raw []byte, plain bool) {
 	return nil, false
 }
 
-// peek passes over white space and says what is behind it; 0: nothing, or something odd.
+// peek passes over white space and returns the next byte. 0: the end, or something odd.
 func (w *walker) peek() byte {
 	for ; !w.odd && w.at < len(w.data); w.at++ {
 		switch b := w.data[w.at]; b {
@@ -189,7 +192,7 @@ func (w *walker) peek() byte {
 	return 0
 }
 
-// take passes over one byte that has to be there.
+// take passes over one required byte.
 func (w *walker) take(b byte) {
 	if w.peek() != b {
 		w.odd = true

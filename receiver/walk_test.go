@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// agrees is the promise: what walk reads, the library reads so, too.
+// agrees checks the promise: the library reads what walk reads in the same way.
 func agrees(t require.TestingT, body []byte) (plain bool) {
 	e, alerts, ok := walk(body)
 	if !ok {
@@ -26,8 +26,9 @@ func agrees(t require.TestingT, body []byte) (plain bool) {
 	return true
 }
 
-// TestWalkReadsAsTheLibraryDoes: whatever payload there is, either both read the same of it, or walk leaves it to the
-// library. What is odd is put into a payload at any place: other names, values of other kinds, bytes that are none of JSON's.
+// TestWalkReadsAsTheLibraryDoes: for any payload, either both read the same, or walk leaves it to
+// the library. The test inserts odd parts at any place: other names, values of other kinds, bytes
+// that are not JSON.
 func TestWalkReadsAsTheLibraryDoes(t *testing.T) {
 	plain, odd := 0, 0
 	text := rapid.OneOf(rapid.StringMatching(`[ -~]{0,12}`), rapid.String())

@@ -20,7 +20,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// heavyNode is as large as a real one: images, managed fields, labels.
+// heavyNode is as large as a real Node: images, managed fields, labels.
 func heavyNode() *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid", Labels: map[string]string{}, Annotations: map[string]string{}}}
 	for i := range 20 {
@@ -42,7 +42,7 @@ func heavyNode() *corev1.Node {
 	return n
 }
 
-// BenchmarkCordon is a request that Drydock judges, beside a webhook that allows everything.
+// BenchmarkCordon compares a request that Drydock judges with a webhook that allows everything.
 func BenchmarkCordon(b *testing.B) {
 	old := heavyNode()
 	now := old.DeepCopy()

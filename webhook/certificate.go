@@ -10,9 +10,9 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// certificateEnd is drydock_webhook_certificate_expiry_timestamp_seconds. It reads the folder at each scrape, because
-// whoever renews a certificate only writes the files, from which the server takes it within seconds. While there is none
-// that can be served it has no series: /readyz says so then.
+// certificateEnd is drydock_webhook_certificate_expiry_timestamp_seconds. It reads the folder at
+// each scrape: a renewal only writes the files, and the server loads them within seconds. Without a
+// usable certificate it has no series; /readyz reports that.
 type certificateEnd struct {
 	desc *prometheus.Desc
 	dir  string
@@ -25,10 +25,10 @@ func newCertificateEnd(dir string) *certificateEnd {
 		"Unix time at which the certificate of the webhook expires.", nil, nil)}
 }
 
-// Describe is of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (c *certificateEnd) Describe(out chan<- *prometheus.Desc) { out <- c.desc }
 
-// Collect is of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (c *certificateEnd) Collect(out chan<- prometheus.Metric) {
 	var pem [2][]byte
 	for i, name := range []string{"tls.crt", "tls.key"} {

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// certificate writes one that is good until the end into the folder.
+// certificate writes a certificate that is valid until end into the folder.
 func certificate(t *testing.T, dir string, end time.Time) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,10 +1,12 @@
-// Package webhook is the validating webhook: it keeps people and automation from changing a node while a repair is in
-// flight on it. It has no rule of its own: it reads a request, asks admission.Validate, and passes the answer on, with
-// the metrics that belong to it. It writes nothing to the API server. What it cannot read, it lets through: like the failurePolicy Ignore of its
-// configuration, because an admission server that is at fault must never hold up the cluster. What is too large to be read it
-// denies, because whoever can make a Node large must not be able to have its changes go unchecked.
+// Package webhook is the validating webhook: it keeps people and automation from changing a node
+// while a repair is in flight on it. It has no rules of its own: it reads a request, calls
+// admission.Validate, and returns the answer, with metrics. It writes nothing to the API server. It
+// allows what it cannot read, like the failurePolicy Ignore of its configuration: a faulty
+// admission server must never block the cluster. It denies what is too large to read: a client that
+// can make a Node large must not escape the checks that way.
 //
-// Every replica serves it. The certificate comes from cert-controller, which keeps it in a Secret that is mounted here
-// and writes its authority into the ValidatingWebhookConfiguration, or from whoever else fills the folder. Neither the
-// lack of a certificate nor that of a configuration ends the process: repairs go on, and /readyz says what is missing.
+// Every replica serves admission. The certificate comes from cert-controller, or from any other
+// program that fills the folder. cert-controller keeps it in a Secret that is mounted here, and
+// writes its authority into the ValidatingWebhookConfiguration. A missing certificate or
+// configuration does not end the process: repairs continue, and /readyz shows what is missing.
 package webhook

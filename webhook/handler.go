@@ -18,13 +18,13 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// handler answers one kind of request. self is the user that Drydock is for the API server.
+// handler answers one kind of request. self is Drydock's user name at the API server.
 type handler struct {
 	Options
 	self    string
 	metrics *metrics
 	judge   func(*handler, context.Context, ctrladmission.Request) (node string, v admission.Decision)
-	lines   *rate.Limiter // of the log
+	lines   *rate.Limiter // limits the log lines
 	asks    asks
 }
 
@@ -34,12 +34,14 @@ func newHandler(o Options, self string, m *metrics, judge func(*handler, context
 
 var _ ctrladmission.Handler = &handler{}
 
-// breakGlassAudit is the key, in the API server's audit log, of what a request was allowed only because of break-glass.
-// The API server puts the webhook's name before it: nodes.admission.drydock.dev/break-glass.
+// breakGlassAudit is the key in the API server's audit log for requests that were allowed only
+// because of break-glass. The API server prefixes the webhook's name:
+// nodes.admission.drydock.dev/break-glass.
 const breakGlassAudit = "break-glass"
 
-// Handle judges and counts. It writes nothing: anybody who reaches the port can send an AdmissionReview with any user's
-// name in it, and only the API server knows who really asks. A fault lets the request through.
+// Handle judges and counts. It writes nothing: any client that reaches the port can send an
+// AdmissionReview with any user name, and only the API server knows the real user. An internal
+// fault allows the request.
 func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ctrladmission.Response) {
 	began := h.Clock.Now()
 	h.metrics.last.Set(float64(began.Unix()))
@@ -61,15 +63,16 @@ func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ct
 		h.say(nil, "a request is denied", node, req.UserInfo.Username, string(req.Operation), string(v.Reason))
 		res = ctrladmission.Denied(v.Message)
 		if v.Reason == admission.ReasonEviction {
-			// To whoever evicts, 403 is final, and 429, a disruption budget's answer, means later. Some upgraders roll back at a 403
-			// (github.com/Azure/AKS/issues/5637).
+			// For eviction clients, 403 is final. 429, the answer of a disruption budget, means
+			// later. Some upgraders roll back at a 403 (github.com/Azure/AKS/issues/5637).
 			res.Result.Code, res.Result.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 		}
 		return res
 	}
 	res = ctrladmission.Allowed("").WithWarnings(v.Warnings...)
 	if v.Glass {
-		// The API server adds this to its audit log, beside the user's name, which it knows and this process does not.
+		// The API server adds this to its audit log next to the user name, which only the API
+		// server knows for certain.
 		res.AuditAnnotations = map[string]string{breakGlassAudit: v.Message}
 	}
 	return res
@@ -85,7 +88,7 @@ func verdictOf(v admission.Decision) string {
 	return allowed
 }
 
-// judgeNode is for nodes and nodes/status.
+// judgeNode handles nodes and nodes/status.
 func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (string, admission.Decision) {
 	ch := h.change(req)
 	var err error
@@ -101,7 +104,7 @@ func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (stri
 	node := req.Name
 	for _, n := range []*corev1.Node{ch.Old, ch.New} {
 		if n != nil {
-			node = n.Name // a request that makes a Node, or that deletes all Nodes at once, has no name
+			node = n.Name // a request that creates a Node, or deletes all Nodes at once, has no name
 		}
 	}
 	known := h.knows(ch.Old)
@@ -109,7 +112,8 @@ func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (stri
 	return node, admission.Validate(h.Config, ch, h.fleetFor(ch, known), h.Clock.Now())
 }
 
-// knows says that a request is about a Node that is there, by its UID, as only those can write it who may read Nodes.
+// knows reports whether the request names an existing Node by its UID, which only clients that may
+// read Nodes know.
 func (h *handler) knows(old *corev1.Node) bool {
 	if old == nil || old.UID == "" {
 		return false
@@ -118,8 +122,9 @@ func (h *handler) knows(old *corev1.Node) bool {
 	return n != nil && n.UID == old.UID
 }
 
-// fleetFor gives the Nodes that a verdict on the change needs: for a leader of the mesh those with a repair. Only the warning
-// that a request must wait needs all of them, and a request that strangers may have sent has no such warning.
+// fleetFor returns the Nodes that a decision on the change needs: for a mesh leader, those with a
+// repair. Only the warning that a request must wait needs all Nodes. A request that a stranger may
+// have sent gets no such warning.
 func (h *handler) fleetFor(ch *admission.Change, known bool) func() []*corev1.Node {
 	_, asks := annotation(ch.New, remediations.RequestKey)
 	if !known || !asks {
@@ -136,8 +141,9 @@ func annotation(n *corev1.Node, key string) (value string, ok bool) {
 	return value, ok
 }
 
-// judgeEviction is for pods/eviction. The pod is read live: a cache of all pods would be the largest thing in Drydock,
-// for the rarest of its questions. No pod is read while no Node has a repair in flight, because any eviction is let through then.
+// judgeEviction handles pods/eviction. It reads the pod live: a cache of all pods would be the
+// largest in Drydock, for its rarest question. It reads no pod while no Node has a repair in
+// flight, because every eviction is allowed then.
 func judgeEviction(h *handler, ctx context.Context, req ctrladmission.Request) (string, admission.Decision) {
 	ch := h.change(req)
 	if ch.Drydock || ch.Exempt || !slices.ContainsFunc(h.Repairing(), func(n *corev1.Node) bool { return admission.InFlight(h.Config, n) }) {
@@ -162,8 +168,8 @@ func (h *handler) change(req ctrladmission.Request) *admission.Change {
 	}
 }
 
-// decode reads a Node out of a request; nil where there is none and none is wanted. What this version does not know of
-// a Node is no reason to refuse it.
+// decode reads a Node from a request. Nil: the request has no Node and needs none. Fields of a Node
+// that this version does not know are accepted.
 func decode(raw runtime.RawExtension, wanted bool) (*corev1.Node, error) {
 	if len(raw.Raw) == 0 {
 		if wanted {

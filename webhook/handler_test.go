@@ -31,7 +31,7 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// desk is a handler with all that it needs.
+// desk is a handler with everything that it needs.
 type desk struct {
 	*handler
 	client *fake.Clientset
@@ -135,7 +135,8 @@ func TestHandlerSaysWhatTheCoreSaysWhateverIsAsked(t *testing.T) {
 	})
 }
 
-// TestWhatBreakGlassAllowsIsInTheAuditLog: the API server adds it to the entry that names the user.
+// TestWhatBreakGlassAllowsIsInTheAuditLog: the API server adds it to the entry with the user's
+// name.
 func TestWhatBreakGlassAllowsIsInTheAuditLog(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	c := requests.Case{By: requests.Person, Before: func(n *corev1.Node) {
@@ -216,8 +217,8 @@ func TestEvictions(t *testing.T) {
 	require.Equal(t, 2, d.count(allowed, podUnreadable))
 }
 
-// TestEvictionsCauseNoReadWhileNoRepairIsInFlight: anybody who reaches the port can send them, and each would be a request to the API
-// server.
+// TestEvictionsCauseNoReadWhileNoRepairIsInFlight: any client that reaches the port can send
+// evictions, and each would cause a request to the API server.
 func TestEvictionsCauseNoReadWhileNoRepairIsInFlight(t *testing.T) {
 	for phase, reads := range map[remediations.Phase]int{"": 0, remediations.PhasePending: 0, remediations.PhaseExhausted: 0, remediations.PhaseActing: 1, remediations.PhaseVerifying: 1} {
 		for _, name := range []string{requests.Node, "another"} {
@@ -248,7 +249,8 @@ func TestSeriesAreThereFromTheStart(t *testing.T) {
 	require.Error(t, err, "the control: they are registered")
 }
 
-// TestEachRequestIsNotedWhenItComes, whatever comes of it: since then the API server reaches this replica.
+// TestEachRequestIsNotedWhenItComes, whatever the result: from then on the API server reaches this
+// replica.
 func TestEachRequestIsNotedWhenItComes(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	asked := 0

@@ -11,17 +11,18 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// head is what stands before the objects of a review, as an API server writes it.
+// head is the part of a review before its objects, as an API server writes it.
 type head struct {
 	UID            types.UID
 	Name, Username string
 }
 
-// answerTooLarge denies a request whose review is larger than one may be. Whoever can make a Node large must not be able to
-// have its changes go unchecked, and a failed call would let them through. Only Drydock's own requests are allowed.
+// answerTooLarge denies a request with a review over the limit. A client that can make a Node large
+// must not escape the checks that way, and a failed call would allow the request. Only Drydock's
+// own requests are allowed.
 func (h *handler) answerTooLarge(w http.ResponseWriter, beginning []byte, why error) {
 	about := readHead(beginning)
-	if about.UID == "" { // no API server wrote it
+	if about.UID == "" { // not written by an API server
 		http.Error(w, why.Error(), http.StatusRequestEntityTooLarge)
 		return
 	}
@@ -43,7 +44,7 @@ func writeAnswer(w http.ResponseWriter, answer *admissionv1.AdmissionResponse) {
 	})
 }
 
-// readHead reads as much as there is of a review that was cut off.
+// readHead reads what it can of a review that was cut off.
 func readHead(beginning []byte) (about head) {
 	d := json.NewDecoder(bytes.NewReader(beginning))
 	var user struct{ Username string }
@@ -70,7 +71,8 @@ func readHead(beginning []byte) (about head) {
 	return about
 }
 
-// members calls read for each member of the object that comes next, until it says no. read passes over the value.
+// members calls read for each member of the next object until read returns false. read must pass
+// over the value.
 func members(d *json.Decoder, read func(name string) bool) {
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
 		return

@@ -8,15 +8,15 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// Verdicts, as the metric names them.
+// These are the verdicts of the metric.
 const (
 	allowed = "allowed"
 	warned  = "warned"
 	denied  = "denied"
 )
 
-// Reasons beyond the core's, of requests that could not be judged. One whose object is too large is denied, the others are let
-// through.
+// These reasons, in addition to the core's, are for requests that could not be judged. Too large an
+// object is denied; the others are allowed.
 const (
 	undecodable   admission.Reason = "Undecodable"
 	podUnreadable admission.Reason = "PodUnreadable"
@@ -24,8 +24,9 @@ const (
 	tooLarge      admission.Reason = "TooLarge"
 )
 
-// metrics are drydock_admission_total{verdict,reason} and drydock_admission_duration_seconds, and beside them the end of the
-// certificate. All series of the first two exist from the start, so that rate() sees the first denial.
+// metrics are drydock_admission_total{verdict,reason} and drydock_admission_duration_seconds, and
+// the expiry of the certificate. All series of the first two exist from the start, so that rate()
+// sees the first denial.
 type metrics struct {
 	total    *prometheus.CounterVec
 	duration prometheus.Histogram

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// nodeParts are those of a Node that a verdict may rest on. Reading the others, images and managed fields above all, would
-// be most of what a request costs.
+// nodeParts are the parts of a Node that a decision may depend on. Reading the others, mainly
+// images and managed fields, would be most of a request's cost.
 type nodeParts struct {
 	Metadata struct {
 		Name              string                  `json:"name"`

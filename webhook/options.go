@@ -18,40 +18,44 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// Options say where to serve and what to judge by.
+// Options configure where to serve and how to judge.
 type Options struct {
 	// Listen is the TCP address, CertDir the folder with tls.crt and tls.key.
 	Listen, CertDir string
-	// ClientCAFile has the authorities that sign the API servers' client certificates. Empty: any client is answered.
+	// ClientCAFile has the authorities that sign the API servers' client certificates. Empty: every
+	// client is answered.
 	ClientCAFile string
-	// Rotation makes the certificate; nil: somebody else puts it into CertDir.
+	// Rotation makes the certificate. Nil: another program puts it into CertDir.
 	Rotation *Rotation
-	// Config is what the core judges by. Exempt are those whom repairs in flight do not bind, beyond the core's own.
+	// Config is the core's configuration. Exempt are users that repairs in flight do not bind, in
+	// addition to the core's own.
 	Config *remediations.Config
 	// Drivers may cordon and uncordon a node while its repair is Verifying.
 	Exempt  admission.Exemption
 	Drivers admission.Drivers
-	// Evictions are looked at, too.
+	// Evictions: evictions are judged, too.
 	Evictions bool
-	// Client asks the API server whom it takes this process for, and serves the rotation.
+	// Client asks the API server for this process's own user name, and serves the rotation.
 	Client kubernetes.Interface
 	// Pods reads the pod of an eviction.
 	Pods corev1client.PodsGetter
-	// Reviews asks the API server who has which right. Nil: people's words ask for none.
+	// Reviews asks the API server which rights a user has. Nil: people's annotations need no rights
+	// of their own.
 	Reviews authorizationv1.SubjectAccessReviewInterface
-	// Node returns a Node as it was last seen, nil: there is none. Nodes returns all of them. Repairing returns those with a
-	// record of a repair, and costs no more where there are more Nodes: anybody who reaches the port can cause a call.
+	// Node returns a Node from the cache; nil: there is none. Nodes returns all. Repairing returns
+	// those with a record of a repair. Its cost must not grow with the number of Nodes: any client
+	// that reaches the port can cause a call.
 	Node             func(name string) *corev1.Node
 	Nodes, Repairing func() []*corev1.Node
-	// Asked is told each time that a request has come. It must not block. Nil: nobody is told.
+	// Asked is called for each request that arrives. It must not block. Nil: not called.
 	Asked func()
-	// Registerer takes the metrics. Nil: not registered.
+	// Registerer registers the metrics. Nil: they are not registered.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 	Clock      clock.WithTicker
 }
 
-// address checks Listen.
+// address validates Listen.
 func (o Options) address() error {
 	_, text, err := net.SplitHostPort(o.Listen)
 	if err != nil {

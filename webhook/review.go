@@ -14,8 +14,9 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// reviews answers AdmissionReviews of version v1. Each answer other than 200 is a failed call for the API server, which
-// then follows the failurePolicy. A request takes its place when all of its body is there.
+// reviews answers AdmissionReviews of version v1. Every answer other than 200 is a failed call for
+// the API server, which then follows the failurePolicy. A request takes a place only when its whole
+// body has arrived.
 func reviews(h *handler) http.Handler {
 	bodies := httpserver.NewBodies(maxBody, longestBodiesAtOnce, maxDecoded, patience)
 	places := httpserver.NewPlaces(maxRequests, patience)
@@ -38,7 +39,7 @@ func reviews(h *handler) http.Handler {
 	})
 }
 
-// answer judges a whole review.
+// answer judges a complete review.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &review); err != nil {

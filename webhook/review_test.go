@@ -49,7 +49,8 @@ func ask(h http.Handler, contentType string, body []byte) *httptest.ResponseReco
 	return w
 }
 
-// TestReviewsAreAnswered, and what is none fails, which the API server's failurePolicy lets through.
+// TestReviewsAreAnswered: anything else fails, and the API server's failurePolicy allows the
+// request.
 func TestReviewsAreAnswered(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	h := reviews(d.handler)
@@ -83,7 +84,8 @@ func TestReviewsAreAnswered(t *testing.T) {
 	require.Equal(t, 1, d.count("denied", admission.ReasonDeletion), "the others reached no rule")
 }
 
-// TestFewBytesTakeLittleMemory: whatever a body is full of, to decode it allocates no more than its values are counted for.
+// TestFewBytesTakeLittleMemory: for any content of a body, decoding allocates no more than the
+// counted values allow.
 func TestFewBytesTakeLittleMemory(t *testing.T) {
 	const fill = 1 << 18
 	counted := func(i int) string { return fmt.Sprintf(`"%s":"",`, strconv.FormatInt(int64(i), 36)) }
@@ -116,8 +118,8 @@ func TestFewBytesTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// TestTheServerKnowsItsClients: with an authority for clients, only who shows its certificate is answered; and the server
-// speaks nothing but HTTP/1.1.
+// TestTheServerKnowsItsClients: with an authority for clients, only a client with its certificate
+// is answered. The server uses only HTTP/1.1.
 func TestTheServerKnowsItsClients(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		t.Run(fmt.Sprint(known), func(t *testing.T) {
@@ -176,8 +178,8 @@ func TestTheServerKnowsItsClients(t *testing.T) {
 	}
 }
 
-// freeAddress has a port below those that the kernel gives away by itself, from 32768 on, or another test might have it by the time that
-// the server listens.
+// freeAddress returns a port below those that the kernel assigns by itself, from 32768 on.
+// Otherwise another test might have the port before the server listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for port := 10000 + os.Getpid()%20000; port < 32768; port++ {

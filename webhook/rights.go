@@ -15,23 +15,25 @@ import (
 )
 
 const (
-	// rightsTimeout bounds what a review of a right may take: half of the 2 s that the API server gives the whole answer.
+	// rightsTimeout bounds a review of a right: half of the 2 s that the API server gives the whole
+	// answer.
 	rightsTimeout = time.Second
-	// mostOfAUser bounds what the API server is sent of a user: room for a thousand groups.
+	// mostOfAUser bounds what is sent to the API server about a user: room for a thousand groups.
 	mostOfAUser = 64 << 10
 )
 
-// asks are the questions to the API server that requests may cause. Anybody who reaches the port can send a review with any
-// name in it. The UID of the Node tells those apart that an API server sent: who may not read Nodes does not know it. So
-// strangers have a small share of their own, and cannot use up the other one.
+// asks limit the questions to the API server that requests may cause. Any client that reaches the
+// port can send a review with any user name. A correct UID of the Node shows that an API server
+// sent it: a client that may not read Nodes does not know the UID. Strangers have a small budget of
+// their own and cannot use up the other.
 type asks struct{ known, strangers, pods *rate.Limiter }
 
 func newAsks() asks {
 	return asks{known: rate.NewLimiter(20, 40), strangers: rate.NewLimiter(2, 10), pods: rate.NewLimiter(20, 40)}
 }
 
-// may asks the API server whether whoever makes the request has the verb on repairs of the node, once for each verb.
-// known: the request names the Node's UID.
+// may returns a function that asks the API server whether the requesting user has a verb on repairs
+// of the node, once per verb. known: the request has the Node's UID.
 func (h *handler) may(ctx context.Context, req ctrladmission.Request, node string, known bool) func(verb string) (bool, error) {
 	if h.Reviews == nil {
 		return nil
@@ -83,7 +85,8 @@ func (h *handler) review(ctx context.Context, u authenticationv1.UserInfo, node,
 	return r.Status.Allowed && !r.Status.Denied, nil
 }
 
-// sizeOf is about what the API server is sent of the user. An empty text takes room, too.
+// sizeOf returns the approximate size of the user in a request to the API server. An empty text
+// counts, too.
 func sizeOf(u authenticationv1.UserInfo) int {
 	const each = 16
 	size := len(u.Username) + len(u.UID)

@@ -16,7 +16,8 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// TestRightsAreReviewed: the API server is asked once, with all that it knows of whoever asks, and its answer holds.
+// TestRightsAreReviewed: the API server is asked once, with the whole identity of the user, and its
+// answer decides.
 func TestRightsAreReviewed(t *testing.T) {
 	word := func(key, value string) requests.Case {
 		return requests.Case{By: requests.Person, Change: requests.Annotate(key, value)}

@@ -21,25 +21,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Rotation says how the certificate is made and renewed, in every replica alike: the first to write the Secret wins,
-// and the others take what it wrote.
+// Rotation configures how the certificate is made and renewed. All replicas do this: the first one
+// to write the Secret wins, and the others use what it wrote.
 type Rotation struct {
-	// Secret keeps the certificate and its authority. It must exist, and be mounted at CertDir.
+	// Secret stores the certificate and its authority. It must exist, and be mounted at CertDir.
 	Secret types.NamespacedName
 	// DNSNames are the certificate's, at least one.
 	DNSNames []string
-	// Configuration is the ValidatingWebhookConfiguration that is told whom to trust. Where there is none, none is made.
+	// Configuration is the ValidatingWebhookConfiguration that receives the authority. If it does
+	// not exist, it is not created.
 	Configuration string
-	// Validity of the certificate, renewed when RenewBefore of it is left, which is looked at every CheckEvery. Zero: a
-	// year, 90 days, 12 hours. The authority's is ten years.
+	// Validity is the certificate's. It is renewed when only RenewBefore is left, which is checked
+	// every CheckEvery. Zero: a year, 90 days, 12 hours. The authority is valid for ten years.
 	Validity, RenewBefore, CheckEvery time.Duration
 }
 
-// triesAgainAfter is how long it waits after the rotator gave up, or while its Secret is not there.
+// triesAgainAfter is the pause after the rotator gave up, or while its Secret is missing.
 const triesAgainAfter = 10 * time.Second
 
-// rotation runs cert-controller's rotator. That ends its manager when the Secret is missing, or not mounted for a
-// quarter of an hour; here it is started anew instead, and repairs go on meanwhile.
+// rotation runs cert-controller's rotator. The rotator ends its manager if the Secret is missing,
+// or not mounted for a quarter of an hour. Here only the rotator restarts, and repairs continue.
 type rotation struct {
 	Rotation
 	mgr     manager.Manager
@@ -52,7 +53,8 @@ type rotation struct {
 	missing error
 }
 
-// rotators counts those that this process has made: each is a controller, and controllers' names must differ.
+// rotators counts the rotators of this process: each is a controller, and controllers' names must
+// differ.
 var rotators atomic.Int64
 
 func newRotation(mgr manager.Manager, o Options) *rotation {
@@ -62,10 +64,11 @@ func newRotation(mgr manager.Manager, o Options) *rotation {
 	}
 }
 
-// NeedLeaderElection says no: a replica that does not lead serves, too, and must know when it can.
+// NeedLeaderElection returns false: a replica that does not lead serves, too, and must know when it
+// can.
 func (*rotation) NeedLeaderElection() bool { return false }
 
-// Start keeps the certificate until ctx ends.
+// Start maintains the certificate until ctx ends.
 func (r *rotation) Start(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := r.secretExists(ctx)
@@ -84,7 +87,7 @@ func (r *rotation) Start(ctx context.Context) error {
 	return nil
 }
 
-// lacks says why there is no certificate to serve with yet.
+// lacks returns why there is no certificate to serve with yet.
 func (r *rotation) lacks() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +97,7 @@ func (r *rotation) lacks() error {
 func (r *rotation) note(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.missing != nil { // a certificate that was there once stays good to serve with
+	if r.missing != nil { // a certificate that existed once can still be served
 		r.missing = fmt.Errorf("its certificate: %w", err)
 	}
 }
@@ -106,7 +109,7 @@ func (r *rotation) secretExists(ctx context.Context) error {
 	return nil
 }
 
-// rotate runs one rotator until it gives up or ctx ends.
+// rotate runs one rotator until the rotator gives up or ctx ends.
 func (r *rotation) rotate(ctx context.Context) error {
 	parts := &collector{Manager: r.mgr, config: oneOfEach(r.mgr.GetConfig(), r.Secret.Name, r.Configuration)}
 	ready := make(chan struct{})
@@ -137,7 +140,7 @@ func (r *rotation) rotate(ctx context.Context) error {
 	return g.Wait()
 }
 
-// collector takes what the rotator would add to its manager.
+// collector receives what the rotator would add to its manager.
 type collector struct {
 	manager.Manager
 	config    *rest.Config
@@ -151,8 +154,9 @@ func (c *collector) Add(r manager.Runnable) error {
 
 func (c *collector) GetConfig() *rest.Config { return c.config }
 
-// oneOfEach narrows the rotator's lists and watches, which ask for every Secret of the namespace and every webhook
-// configuration of the cluster, to the two objects that it is about: so Drydock needs no right to read any other.
+// oneOfEach narrows the rotator's lists and watches to its two objects. They ask for every Secret
+// of the namespace and every webhook configuration of the cluster, and Drydock has no right to read
+// those.
 func oneOfEach(c *rest.Config, secret, configuration string) *rest.Config {
 	c = rest.CopyConfig(c)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper {

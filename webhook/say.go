@@ -8,18 +8,19 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Whoever reaches the port causes lines in the log, with any names in them. drydock_admission_total counts what these
-// bounds leave out.
+// Any client that reaches the port can cause log lines with any names in them.
+// drydock_admission_total counts what these bounds leave out.
 const (
-	// linesPerSecond may be written on average, and linesAtOnce in a row.
+	// linesPerSecond is the average rate of log lines, linesAtOnce the burst.
 	linesPerSecond, linesAtOnce = 2, 50
-	// mostOfAName and mostOfAnError bound what a line repeats.
+	// mostOfAName and mostOfAnError bound the texts in a line.
 	mostOfAName, mostOfAnError = 253, 300
 )
 
 func newLines() *rate.Limiter { return rate.NewLimiter(linesPerSecond, linesAtOnce) }
 
-// say writes a line about a request, if the log has room for one more. Nil: it is no error.
+// say writes a log line about a request, if the rate limit allows. A nil err is not logged as an
+// error.
 func (h *handler) say(err error, what, object, user, operation, why string) {
 	if !h.lines.AllowN(h.Clock.Now(), 1) {
 		return

@@ -9,7 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Self asks the API server whom it takes this process for: the one user who may write Drydock's own keys.
+// Self asks the API server for the user name of this process: the only user that may write
+// Drydock's own keys.
 func Self(ctx context.Context, client kubernetes.Interface) (string, error) {
 	r, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
@@ -21,7 +22,7 @@ func Self(ctx context.Context, client kubernetes.Interface) (string, error) {
 	return r.Status.UserInfo.Username, nil
 }
 
-// nodeOf reads the pod and says which node it is on; empty: it is on none.
+// nodeOf reads the pod and returns the name of its node. Empty: it has none.
 func (h *handler) nodeOf(ctx context.Context, namespace, pod string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()

@@ -15,23 +15,23 @@ import (
 	"drydock.dev/drydock/internal/httpserver"
 )
 
-// Where the webhook's two parts are served.
+// These are the paths of the webhook's two parts.
 const (
 	NodesPath     = "/v1/admit/nodes"
 	EvictionsPath = "/v1/admit/evictions"
 )
 
-// againAfter is how long the server waits before it asks once more for what it lacks.
+// againAfter is the pause before the server tries again to get what it lacks.
 const againAfter = time.Second
 
-// Server serves admission on every replica, from when it has a certificate.
+// Server serves admission on every replica, once it has a certificate.
 type Server struct {
 	Options
 	metrics *metrics
-	rotator *rotation // nil: the certificate is somebody else's business
+	rotator *rotation // nil: another program provides the certificate
 
 	mu      sync.Mutex
-	missing error // why it does not serve yet
+	missing error // why the server does not serve yet
 }
 
 var (
@@ -39,7 +39,7 @@ var (
 	_ manager.LeaderElectionRunnable = &Server{}
 )
 
-// Add makes the server, and the rotation of its certificate where there is one, part of the manager.
+// Add adds the server, and the rotation of its certificate if configured, to the manager.
 func Add(mgr manager.Manager, o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -61,11 +61,11 @@ func Add(mgr manager.Manager, o Options) (*Server, error) {
 	return s, nil
 }
 
-// NeedLeaderElection says no: the API server asks whichever replica it reaches.
+// NeedLeaderElection returns false: the API server calls any replica.
 func (*Server) NeedLeaderElection() bool { return false }
 
-// Start serves until ctx ends, from when it knows who Drydock is and has a certificate. It waits for both without an
-// end, since repairs go on without admission.
+// Start serves until ctx ends. It first learns Drydock's own user name and waits for a certificate,
+// without a time limit: repairs continue without admission.
 func (s *Server) Start(ctx context.Context) error {
 	self, ok := s.learnSelf(ctx)
 	if !ok || !s.awaitCertificate(ctx) {
@@ -73,7 +73,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	certificates, err := httpserver.NewCertificates("the webhook", s.files())
 	if err != nil {
-		return err // it was good a moment ago
+		return err // the files were valid a moment ago
 	}
 	mux := http.NewServeMux()
 	mux.Handle(NodesPath, reviews(newHandler(s.Options, self, s.metrics, judgeNode)))
@@ -91,15 +91,17 @@ func (s *Server) Start(ctx context.Context) error {
 	return server.Serve(ctx, listener, shutdownGrace, func() {})
 }
 
-// files are the certificate, its key, and the authority of the API servers' certificates.
+// files returns the paths of the certificate, its key, and the authority of the API servers'
+// certificates.
 func (s *Server) files() httpserver.TLSFiles {
 	return httpserver.TLSFiles{
 		CertFile: filepath.Join(s.CertDir, "tls.crt"), KeyFile: filepath.Join(s.CertDir, "tls.key"), ClientCAFile: s.ClientCAFile,
 	}
 }
 
-// Ready says why admission is not served, for /readyz. It asks this process and dials nothing: a flood of the webhook's port
-// must not take the replica out of the receiver's Service.
+// Ready returns why admission is not served, for /readyz. It checks this process without a
+// connection: a flood of the webhook's port must not remove the replica from the receiver's
+// Service.
 func (s *Server) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

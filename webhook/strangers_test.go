@@ -29,7 +29,7 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// inRepair deletes a node in mid-repair, which is denied.
+// inRepair deletes a node during a repair, which is denied.
 func inRepair(makeLarge func(*corev1.Node)) *requests.Case {
 	return &requests.Case{By: requests.Person, Before: func(n *corev1.Node) {
 		requests.Put(n, requests.Record(remediations.PhaseActing))
@@ -44,7 +44,8 @@ func answerOf(t *testing.T, body io.Reader) *admissionv1.AdmissionResponse {
 	return answer.Response
 }
 
-// TestALargeNodeIsJudgedAllTheSame: whoever can make a Node large cannot have its changes go unchecked.
+// TestALargeNodeIsJudgedAllTheSame: a client that can make a Node large must not escape the checks
+// that way.
 func TestALargeNodeIsJudgedAllTheSame(t *testing.T) {
 	for name, makeLarge := range map[string]func(*corev1.Node){
 		"the control": func(*corev1.Node) {},
@@ -65,7 +66,8 @@ func TestALargeNodeIsJudgedAllTheSame(t *testing.T) {
 	}
 }
 
-// TestWhatIsTooLargeIsDenied, whether it has too many bytes or too many values; Drydock's own requests are allowed.
+// TestWhatIsTooLargeIsDenied: too many bytes or too many values. Drydock's own requests are
+// allowed.
 func TestWhatIsTooLargeIsDenied(t *testing.T) {
 	for name, makeLarge := range map[string]func(*corev1.Node){
 		"bytes":  func(n *corev1.Node) { n.Annotations["example.com/long"] = strings.Repeat("x", maxBody) },

@@ -107,7 +107,7 @@ func TestEnvironmentStandsForFlags(t *testing.T) {
 	require.Contains(t, stderr, "drydock-agent: reading the environment variable DRYDOCK_PAYLOAD, ")
 }
 
-// In a cluster, Kubernetes itself sets variables such as DRYDOCK_PORT for a Service named drydock.
+// In a cluster, Kubernetes itself sets variables like DRYDOCK_PORT for a Service named drydock.
 func TestNoFlagIsNamedAsKubernetesNamesServices(t *testing.T) {
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {

@@ -176,7 +176,8 @@ func writeKey(t *testing.T, text string) string {
 	return file
 }
 
-// TestAgentsProbeEachOther: three processes with no more rights than they need; one that ends is no loss of forwarding.
+// TestAgentsProbeEachOther: three processes have only the rights that they need. The end of one is
+// not a loss of forwarding.
 func TestAgentsProbeEachOther(t *testing.T) {
 	address, kubeconfig, keyFile := ownAddress(t), rights(t), writeKey(t, key)
 	agents := map[string]*process{}

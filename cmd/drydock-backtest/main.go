@@ -1,5 +1,6 @@
-// Drydock-backtest says what Drydock would have done in a time of which Prometheus has the record. It is a program of its own, which
-// drydock backtest starts: what evaluates the past has no place in the program that repairs nodes.
+// Drydock-backtest computes what Drydock would have done in a time that Prometheus has recorded. It
+// is a separate program, which drydock backtest starts: the code that evaluates the past does not
+// belong in the program that repairs nodes.
 package main
 
 import (

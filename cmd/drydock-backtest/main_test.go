@@ -47,7 +47,7 @@ func TestAPrometheusIsReplayed(t *testing.T) {
 	require.Contains(t, run("-o", "html"), "<title>Drydock backtest")
 }
 
-// TestRecordedAlertsAreReplayed: ALERTS as it was recorded in place of the rules, of which none is evaluated.
+// TestRecordedAlertsAreReplayed: the recorded ALERTS are used, and no rule is evaluated.
 func TestRecordedAlertsAreReplayed(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "config.yaml")

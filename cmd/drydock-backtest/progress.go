@@ -19,7 +19,7 @@ type bar struct {
 	now   func() time.Time
 }
 
-// show writes the line anew.
+// show rewrites the line.
 func (b *bar) show(done, all time.Duration) {
 	part := float64(done) / float64(all)
 	full := int(part * barWidth)

@@ -6,8 +6,8 @@ import (
 	"net/url"
 )
 
-// starting says why Drydock cannot start. An API server that gave no answer at all is named as such: how the client looks for
-// its resources helps nobody.
+// starting returns why Drydock cannot start. If the API server gave no answer at all, the error
+// says only that: the client's steps of discovery do not help people.
 func (p *program) starting(doing string, err error) error {
 	var request *url.Error
 	if !errors.As(err, &request) {

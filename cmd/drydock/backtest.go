@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// backtester is the program that replays the past. It is apart: what evaluates the past has no place in the one that repairs nodes.
+// backtester is the program that replays the past. It is a separate program: the code that
+// evaluates the past does not belong in the one that repairs nodes.
 const backtester = "drydock-backtest"
 
 func newBacktestCommand() *cobra.Command {
@@ -42,7 +43,7 @@ func newBacktestCommand() *cobra.Command {
 	}
 }
 
-// findBacktester looks beside this program first: that one is of the same version.
+// findBacktester looks beside this program first: a backtester there has the same version.
 func findBacktester() (string, error) {
 	if self, err := os.Executable(); err == nil {
 		path := filepath.Join(filepath.Dir(self), backtester)

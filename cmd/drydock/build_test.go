@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is shipped must be what is tested and measured, whoever builds it.
+// The shipped program must be the tested and measured one, on any build machine.
 func TestTheProgramIsBuiltTheSameWayEverywhere(t *testing.T) {
 	for file, how := range map[string]string{
 		"Makefile":                      "CGO_ENABLED=0 $(GO) build -trimpath -tags nomsgpack -ldflags '$(LDFLAGS)' -o bin/drydock",
@@ -26,7 +26,8 @@ func TestTheProgramIsBuiltTheSameWayEverywhere(t *testing.T) {
 	}
 }
 
-// TestTheImagesCompilerIsTheModules: neither tag floats, and the result of the Dockerfile stands on nothing unless somebody says so.
+// TestTheImagesCompilerIsTheModules: neither tag floats, and the Dockerfile's result has no base
+// image unless a builder chooses one.
 func TestTheImagesCompilerIsTheModules(t *testing.T) {
 	read := func(file string) string {
 		text, err := os.ReadFile(filepath.Join("..", "..", file))

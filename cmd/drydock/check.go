@@ -25,7 +25,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
-// readNodesWithin bounds one request for Nodes.
+// readNodesWithin bounds one request that lists Nodes.
 const readNodesWithin = 30 * time.Second
 
 func newCheckCommand() *cobra.Command {
@@ -100,8 +100,8 @@ func newCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// startable makes the clients that drydock run makes at its start, because only they know whether a file can be used, for example a
-// known_hosts file. It asks nobody.
+// startable makes the clients that drydock run makes at its start. Only they know whether a file is
+// usable, for example a known_hosts file. It makes no requests.
 func startable(cfg *config.Config) error {
 	p := &program{cfg: cfg, providers: providers, rest: &rest.Config{}, reg: prometheus.NewRegistry(), log: logr.Discard()}
 	if err := p.makeClients(); err != nil {
@@ -111,15 +111,17 @@ func startable(cfg *config.Config) error {
 	return err
 }
 
-// saidOfCluster is who would carry out which step on the cluster's Nodes, and what the cluster says against the configuration, one sentence
-// each.
+// saidOfCluster compares the configuration with the cluster. plan is which provider would carry out
+// which step on the cluster's Nodes. against is what in the cluster conflicts with the
+// configuration, one sentence each.
 func saidOfCluster(ctx context.Context, stderr io.Writer, cfg *config.Config, kubeconfig, management string) (plan, against []string, err error) {
 	c, err := restConfigOf(kubeconfig)
 	if err != nil {
 		return nil, nil, err
 	}
 	c.Timeout = readNodesWithin
-	// What the API server warns of may be written by others; the client's own way is a log line that quotes it.
+	// Warnings of the API server may have text from other users; the client's default is a log line
+	// that quotes the text.
 	c.WarningHandler = rest.NewWarningWriter(&text.Writer{Out: stderr}, rest.WarningWriterOptions{Deduplicate: true})
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
@@ -141,7 +143,7 @@ func saidOfCluster(ctx context.Context, stderr io.Writer, cfg *config.Config, ku
 	), nil
 }
 
-// nodesOf reads all Nodes of the cluster.
+// nodesOf lists all Nodes of the cluster.
 func nodesOf(ctx context.Context, client kubernetes.Interface) ([]*corev1.Node, error) {
 	var out []*corev1.Node
 	o := metav1.ListOptions{Limit: 500}
@@ -159,7 +161,8 @@ func nodesOf(ctx context.Context, client kubernetes.Interface) ([]*corev1.Node, 
 	}
 }
 
-// printFaults prints the faults of a configuration, one a line, and returns the error that ends the process with 1.
+// printFaults prints the faults of a configuration, one per line, and returns the error that ends
+// the process with 1.
 func printFaults(out io.Writer, err error) error {
 	var faults config.Faults
 	if !errors.As(err, &faults) {

@@ -14,7 +14,8 @@ import (
 	clusterapisettings "drydock.dev/drydock/remediations/providers/clusterapi/settings"
 )
 
-// repairersOf are the other systems that repair nodes of the cluster, and a sentence about each kind that could not be read.
+// repairersOf returns the other systems that repair nodes of the cluster, and a sentence for each
+// kind that could not be read.
 func repairersOf(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface) (all []coverage.Repairer, unread []string) {
 	for _, l := range repairers {
 		found, err := l.find(ctx, client, objects)
@@ -26,8 +27,9 @@ func repairersOf(ctx context.Context, client kubernetes.Interface, objects dynam
 	return append(all, coverage.Managed()...), unread
 }
 
-// repairersElsewhere are the MachineHealthChecks of a management cluster elsewhere, and a sentence where they could not be read. The
-// configuration names its kubeconfig as Drydock's pod has it, so a person may give another file.
+// repairersElsewhere returns the MachineHealthChecks of an external management cluster, and a
+// sentence if they could not be read. The configuration has the kubeconfig's path in Drydock's pod,
+// so a person may give another file.
 func repairersElsewhere(ctx context.Context, cfg *config.Config, kubeconfig string) (all []coverage.Repairer, unread []string) {
 	c, ok := config.Of[*clusterapisettings.ClusterAPI](cfg)
 	if !ok || c.Kubeconfig == "" {

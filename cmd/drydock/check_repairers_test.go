@@ -135,7 +135,8 @@ func TestCivosNodeAgentIsFound(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotInstalledRepairsNothing: an API server without the kind is an answer; one that refuses is none, and is said.
+// TestWhatIsNotInstalledRepairsNothing: an API server without the kind is an answer. One that
+// refuses is not, and check reports that.
 func TestWhatIsNotInstalledRepairsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -175,8 +176,9 @@ func TestCheckWarnsOfLeasesThatDrydockDoesNotShare(t *testing.T) {
 	require.Contains(t, said[0], "is not known: ")
 }
 
-// TestCheckLooksIntoTheManagementCluster: MachineHealthChecks elsewhere are found with the rights that Drydock has there, which are those in
-// one namespace. Those of another Cluster, whose Nodes may have the same names, are not. Where nobody can look, check says so.
+// TestCheckLooksIntoTheManagementCluster: check finds MachineHealthChecks elsewhere with Drydock's
+// rights there, which cover one namespace. It ignores those of another Cluster, whose Nodes may
+// have the same names. If it cannot read them, check says so.
 func TestCheckLooksIntoTheManagementCluster(t *testing.T) {
 	check := func(name, cluster string) *unstructured.Unstructured {
 		return custom("cluster.x-k8s.io/v1beta2", "MachineHealthCheck", name, object{"spec": object{

@@ -37,7 +37,8 @@ func TestCheckSaysOkAndWarnings(t *testing.T) {
 	require.Less(t, strings.Count(stdout, "\n"), 10, "what is shipped does not hide what the person wrote")
 }
 
-// TestCheckWarnsOfShippedPoliciesOnlyWhereNothingIsRepaired: what one installation has no provider for is one line that is no warning.
+// TestCheckWarnsOfShippedPoliciesOnlyWhereNothingIsRepaired: providers that one installation lacks
+// are one line, and not a warning.
 func TestCheckWarnsOfShippedPoliciesOnlyWhereNothingIsRepaired(t *testing.T) {
 	for providers, says := range map[string]struct{ has, never string }{
 		"":                             {"warning: policies: reboot will be skipped in shipped policies: ", "not used"},
@@ -68,7 +69,7 @@ func TestCheckReadsStandardInput(t *testing.T) {
 	}
 }
 
-// TestCheckSaysWhoServesWhat: which provider carries out which steps, and for which Nodes.
+// TestCheckSaysWhoServesWhat: check lists each provider with its steps and its Nodes.
 func TestCheckSaysWhoServesWhat(t *testing.T) {
 	file := write(t, "drydock.yaml", sound+"providers: {civo: {clusterID: c, region: r, apiKeyFile: token}, daemonSets: {cni: kube-system/cilium}, kilo: {}}\n")
 	code, stdout, _ := call(t, "check", file)

@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// command prints the faults of a configuration as check does: each line names its file.
+// command prints the faults of a configuration as the command check does: each line names its file.
 var command = cli.Program{Name: "drydock", Lines: func(err error) []string {
 	var faults config.Faults
 	if errors.As(err, &faults) {
@@ -28,9 +28,9 @@ func main() {
 	cli.Main(func(ctx context.Context, args []string) int { return execute(ctx, args, os.Stdout, os.Stderr) })
 }
 
-// execute runs the command that args name and returns the exit code.
+// execute runs the command in args and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	// What others wrote may be in what is printed.
+	// The output may contain text from other users.
 	return command.Execute(ctx, newRootCommand(), args, &text.Writer{Out: stdout}, stderr)
 }
 

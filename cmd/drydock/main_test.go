@@ -89,7 +89,7 @@ func TestEnvironmentIsCheckedAsFlagsAre(t *testing.T) {
 	require.Contains(t, stderr, `drydock: --output is "json"; write table or yaml`)
 }
 
-// In a cluster, Kubernetes itself sets variables such as DRYDOCK_PORT for a Service named drydock.
+// In a cluster, Kubernetes itself sets variables like DRYDOCK_PORT for a Service named drydock.
 func TestNoFlagIsNamedAsKubernetesNamesServices(t *testing.T) {
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {

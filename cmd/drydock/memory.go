@@ -7,15 +7,16 @@ import (
 )
 
 const (
-	// gcPercent has the collector run when the heap has grown by half, not when it has doubled. A storm's posts, answers and
-	// decoded Nodes are garbage at once; collecting them twice as often costs little, and what they took stays resident.
+	// gcPercent starts the collector when the heap has grown by half, not when it has doubled. The
+	// posts, answers and decoded Nodes of a storm become garbage at once. Collecting twice as often
+	// costs little, and keeps the resident memory smaller.
 	gcPercent = 50
-	// headroom is the part of GOMEMLIMIT that is left free: the chart sets that to the container's limit, which counts what
-	// Go's own does not, such as the executable's pages.
+	// headroom is the percentage of GOMEMLIMIT that stays free. The chart sets GOMEMLIMIT to the
+	// container's limit, which also counts memory that Go does not, like the executable's pages.
 	headroom = 10
 )
 
-// boundMemory sets the collector's bounds. GOGC has the last word on the first.
+// boundMemory sets the collector's bounds. The variable GOGC overrides gcPercent.
 func boundMemory() {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)

@@ -26,8 +26,9 @@ import (
 	"drydock.dev/drydock/remediations/rescue"
 )
 
-// program is what one process is made of. What is made with it needs no API server and lasts as long as the process; what
-// does need one is joined by newManager, anew each time that the lead was lost.
+// program is the parts of one process. Parts made with it need no API server and last as long as
+// the process. newManager makes the parts that need one, and makes them again each time that the
+// lead was lost.
 type program struct {
 	cfg     *config.Config
 	rest    *rest.Config
@@ -38,35 +39,37 @@ type program struct {
 	// others are the other systems that repair nodes.
 	others others
 	recv   *receiver.Server
-	// token is the receiver's where Drydock generates it, else nil; secrets are all values that Drydock generates.
+	// token is the receiver's token if Drydock generates it, otherwise nil. secrets are all values
+	// that Drydock generates.
 	token   *kube.OwnSecret
 	secrets []*kube.OwnSecret
-	// hosts is nil where nothing is done on hosts.
+	// hosts is nil if no step works on hosts.
 	hosts *hosts.Client
-	// rescue is nil where nothing is configured that could be done without an API server.
+	// rescue is nil if no step is configured that works without an API server.
 	rescue *rescue.Rescue
-	// reg takes the metrics that last as long as the process.
+	// reg registers the metrics that last as long as the process.
 	reg prometheus.Registerer
-	// providers are those that act on nodes, and nodes are all that the cache has.
+	// providers are those that act on nodes. nodes returns all Nodes in the cache.
 	providers []provider
 	nodes     func(context.Context) ([]*corev1.Node, error)
 	pprof     string
 	log       logr.Logger
 
-	// door is how alerts come on Nodes, and tell how Events come about; shut, and nil, while there is no cache of Nodes.
+	// door passes alerts to Nodes, and tell sends Events. Without a cache of Nodes, door is shut
+	// and tell is nil.
 	door kube.Door
 	tell atomic.Pointer[engine.Recorder]
-	// ready says what the manager that runs lacks; nil while there is none.
+	// ready returns what the running manager lacks. Nil: no manager runs.
 	ready atomic.Pointer[func() error]
 }
 
-// newProgram makes what needs no API server. Nothing runs yet.
+// newProgram makes the parts that need no API server. Nothing runs yet.
 func newProgram(cfg *config.Config, restConfig *rest.Config, pprof string, log logr.Logger) (*program, error) {
-	// The API server's own priority and fairness bounds us; a client-side limit would only delay a repair's writes
-	// behind those of a storm.
+	// The API server's priority and fairness already limits Drydock. A limit in the client would
+	// only delay a repair's writes behind those of a storm.
 	restConfig.QPS = -1
-	// Nor is anything compressed, which takes more time at both ends than it saves on the way within a cluster: kube-controller-manager
-	// and the scheduler do without it, too.
+	// Compression costs more time at both ends than it saves within a cluster.
+	// kube-controller-manager and the scheduler do not compress either.
 	restConfig.DisableCompression = true
 	bounded(restConfig)
 	p := &program{cfg: cfg, providers: providers, rest: restConfig, reg: metrics.Registry, pprof: pprof, log: log}
@@ -85,11 +88,13 @@ func newProgram(cfg *config.Config, restConfig *rest.Config, pprof string, log l
 	return p, nil
 }
 
-// makeClients makes the clients of what the configuration names. It asks nobody: an error is a fault of the configuration.
+// makeClients makes the clients of the configured systems. It sends no request: an error is a fault
+// of the configuration.
 func (p *program) makeClients() (err error) {
 	p.writes = rest.CopyConfig(p.rest)
 	p.writes.Timeout = apiTimeout
-	// A Node or five thousand leases take a fraction of JSON's time and room, here and at the API server.
+	// Protobuf decodes a Node or five thousand leases in a fraction of JSON's time and memory, here
+	// and at the API server.
 	p.writes.ContentType, p.writes.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	if p.clients, err = kubernetes.NewForConfig(p.writes); err != nil {
 		return fmt.Errorf("making the API server's client: %w", err)
@@ -108,8 +113,8 @@ func (p *program) makeClients() (err error) {
 	return err
 }
 
-// tryProviders makes each provider once and keeps none, because each manager makes its own. With a control plane, an error there would be
-// taken for an API server that does not answer.
+// tryProviders makes each provider once and drops it, because each manager makes its own. With a
+// control plane configured, a later error would look like an API server that does not answer.
 func (p *program) tryProviders() error {
 	j := &joined{program: p, reg: prometheus.NewRegistry()}
 	for _, k := range kinds {
@@ -121,7 +126,7 @@ func (p *program) tryProviders() error {
 	return err
 }
 
-// isReady says what this process still lacks.
+// isReady returns what this process still lacks.
 func (p *program) isReady(*http.Request) error {
 	ready := p.ready.Load()
 	if ready == nil {
@@ -130,7 +135,8 @@ func (p *program) isReady(*http.Request) error {
 	return (*ready)()
 }
 
-// linking is a manager's part that has alerts written, and Events sent, from when the cache of Nodes is filled.
+// linking is the manager's part that lets alerts be written and Events be sent, once the cache of
+// Nodes is filled.
 func (p *program) linking(inbox kube.Inbox, tell engine.Recorder) manager.Runnable {
 	return unelected(func(ctx context.Context) error {
 		p.door.Open(inbox)
@@ -138,18 +144,19 @@ func (p *program) linking(inbox kube.Inbox, tell engine.Recorder) manager.Runnab
 		if p.rescue == nil {
 			return p.recv.Start(ctx)
 		}
-		<-ctx.Done() // it listens already
+		<-ctx.Done() // the receiver listens already
 		return nil
 	})
 }
 
-// unelected is a part of every replica, leader or not.
+// unelected is a part that runs on every replica, leader or not.
 type unelected func(context.Context) error
 
 func (f unelected) Start(ctx context.Context) error { return f(ctx) }
 func (unelected) NeedLeaderElection() bool          { return false }
 
-// Event sends an Event where that is possible now; what is about the time without an API server is in the log as well.
+// Event sends an Event if that is possible now. What concerns the time without an API server is
+// also in the log.
 func (p *program) Event(regarding string, e engine.Event) {
 	if tell := p.tell.Load(); tell != nil {
 		(*tell).Event(regarding, e)

@@ -36,8 +36,8 @@ func newRulesCommand() *cobra.Command {
 	}
 }
 
-// ruleText returns one file as it is, or the groups of all files as one file. Prometheus reads only the first YAML document of a
-// rule file, so the output has a single document.
+// ruleText returns one file unchanged, or the groups of all files as one file. Prometheus reads
+// only the first YAML document of a rule file, so the output has only one.
 func ruleText(files, args []string) ([]byte, error) {
 	if len(args) == 1 {
 		file := strings.TrimSuffix(args[0], ".yaml") + ".yaml"

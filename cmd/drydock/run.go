@@ -47,8 +47,9 @@ func newRunCommand() *cobra.Command {
 	return cmd
 }
 
-// run reads the configuration once and runs until ctx ends or the lead is lost: the process ends then, so that nothing
-// of a leader that was outlives its lead. Only where it must work without an API server does it live on: runApart.
+// run reads the configuration once and runs until ctx ends or the lead is lost. Then the process
+// ends, so that nothing of a former leader outlives its lead. Only a process that must work without
+// an API server continues: see runApart.
 func run(ctx context.Context, log logr.Logger, file, kubeconfig, pprof string) error {
 	boundMemory()
 	ctrllog.SetLogger(log)
@@ -88,7 +89,7 @@ func restConfigOf(kubeconfig string) (*rest.Config, error) {
 	}
 	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err == nil {
-		_, err = kubeapi.Address(c) // before a client quotes an address that it cannot read
+		_, err = kubeapi.Address(c) // before a client quotes an address that the client cannot parse
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)

@@ -12,12 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// joinAgain is how long to wait, after the lead was lost or the API server did not answer, before all that needs it is made
-// anew.
+// joinAgain is the pause, after the lead was lost or the API server did not answer, before the
+// parts that need the API server are made again.
 const joinAgain = 3 * time.Second
 
-// runApart keeps the receiver and the rescue going whatever becomes of the API server. What needs one lives beside them, from
-// when it answers until the lead is lost, and then anew: of one who led nothing is left over, as if the process had ended.
+// runApart keeps the receiver and the rescue running whether or not the API server answers. The
+// parts that need the API server run beside them, from its first answer until the lead is lost.
+// Then they are made again: nothing of a former leader remains, as if the process had ended.
 func (p *program) runApart(ctx context.Context) error {
 	servers, err := p.servers(ctx)
 	if err != nil {
@@ -42,7 +43,7 @@ func (p *program) runApart(ctx context.Context) error {
 	return g.Wait()
 }
 
-// runManager makes one manager and runs it to its end.
+// runManager makes one manager and runs it until it ends.
 func (p *program) runManager(ctx context.Context) error {
 	reg := &registrations{Registerer: metrics.Registry}
 	defer reg.end()
@@ -59,7 +60,8 @@ func (p *program) runManager(ctx context.Context) error {
 	return nil
 }
 
-// registrations are the metrics of one manager's parts, which go with it: the next one's have the same names.
+// registrations are the metrics of one manager's parts. They are unregistered with the manager: the
+// next one uses the same names.
 type registrations struct {
 	prometheus.Registerer
 	mu  sync.Mutex
@@ -82,7 +84,7 @@ func (r *registrations) MustRegister(all ...prometheus.Collector) {
 		errs = append(errs, r.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {
-		panic(err) // as a Registerer's does: two parts of this program want one name
+		panic(err) // like a Registerer: two parts of this program use the same name
 	}
 }
 

@@ -58,7 +58,7 @@ func newSelfTestCommand() *cobra.Command {
 	return cmd
 }
 
-// awaitSelfTest reads the ledger until it says that the self-test's alert arrives, and prints each answer once.
+// awaitSelfTest reads the ledger until the self-test's alert arrives, and prints each answer once.
 func awaitSelfTest(ctx context.Context, store kube.LedgerStore, out io.Writer) error {
 	again := time.NewTicker(2 * time.Second)
 	defer again.Stop()
@@ -87,7 +87,7 @@ func awaitSelfTest(ctx context.Context, store kube.LedgerStore, out io.Writer) e
 	}
 }
 
-// selfTestAnswer says whether the alert arrives, and what the ledger says of it.
+// selfTestAnswer returns whether the alert arrives, and the ledger's result.
 func selfTestAnswer(ctx context.Context, store kube.LedgerStore) (ok bool, answer string) {
 	data, _, err := store.Load(ctx)
 	if err != nil {

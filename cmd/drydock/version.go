@@ -17,7 +17,7 @@ func thisBuild() build.Build {
 	return build.Build{Program: "drydock", Version: version, Commit: commit}
 }
 
-// registerBuildInfo makes the metric that says which version runs.
+// registerBuildInfo registers the metric of the running version.
 func registerBuildInfo(reg prometheus.Registerer) {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "drydock_build_info", Help: "1, with the version that runs.",
@@ -27,7 +27,7 @@ func registerBuildInfo(reg prometheus.Registerer) {
 	reg.MustRegister(info)
 }
 
-// registerInfo makes the metric that says which cluster this Drydock repairs.
+// registerInfo registers the metric of the cluster that this Drydock repairs.
 func registerInfo(reg prometheus.Registerer, cfg *config.Config) {
 	id := cfg.Core.ClusterValue
 	if c, ok := config.Of[*civosettings.Civo](cfg); ok {

@@ -31,45 +31,46 @@ import (
 )
 
 const (
-	// apiTimeout bounds one request to the API server, watches apart.
+	// apiTimeout bounds one request to the API server, except watches.
 	apiTimeout = 10 * time.Second
-	// callMargin is what a call to a provider may take beyond the provider's own timeout.
+	// callMargin is how much longer a call to a provider may take than the provider's own timeout.
 	callMargin = 15 * time.Second
-	// keepAlive is client-go's own for connections to the API server.
+	// keepAlive is client-go's value for connections to the API server.
 	keepAlive = 30 * time.Second
-	// stopWithin is how long everything may take to stop, calls under way included.
+	// stopWithin is how long all parts together may take to stop, including running calls.
 	stopWithin = 8 * time.Second
 )
 
-// What Drydock is made of are three lists: the kinds of targets, the providers, and the parts that run.
+// Three lists define Drydock's parts: the kinds of targets, the providers, and the parts that run.
 
-// kind is a kind of target beside nodes.
+// kind is a kind of target other than nodes.
 type kind struct {
 	of remediations.Kind
-	// join gives the engine the port that looks at its targets and repairs them, and says on which node an alert about one belongs;
-	// nil: it is not configured.
+	// join gives the engine the port that observes and repairs its targets. It returns which node
+	// an alert about a target belongs to. Nil: the kind is not configured.
 	join func(j *joined, o *engine.Options) (kube.Carrier, error)
 }
 
-// kinds is the list of those whose records Nodes carry. config.Config.Core.Kinds says how alerts name their targets. The API servers
-// are not among them: newRescue.
+// kinds are the kinds with records on Nodes. config.Config.Core.Kinds defines how alerts name their
+// targets. API servers are not among them: see newRescue.
 var kinds = []kind{
 	{remediations.KindSidecar, joinSidecars},
 	{remediations.KindLocation, joinMesh},
 }
 
-// provider makes what a configured provider carries out.
+// provider makes the steps of a configured provider.
 type provider struct {
 	// name is its key in the configuration.
 	name string
-	// make gives its remediations, by name, and how long one call may take beyond what any may. late takes in answers that
-	// came after a call was given up.
+	// make returns its remediations by name, and how much longer than others one call may take.
+	// late receives answers that came after a call was given up.
 	make func(p *program, late lateAnswer) (steps map[string]engine.Actuator, timeout time.Duration, err error)
 }
 
 type lateAnswer func(node, attempt string, outcome remediations.CallOutcome, why error)
 
-// providers is the list of those that act on nodes. config.Config.Core.Providers says which Nodes each of them serves.
+// providers are those that act on nodes. config.Config.Core.Providers defines which Nodes each of
+// them serves.
 var providers = []provider{
 	{"civo", civoSteps},
 	{"redfish", redfishSteps},
@@ -83,11 +84,11 @@ var providers = []provider{
 	{"clusterWide", clusterWideSteps},
 }
 
-// parts is the list of what a manager runs.
+// parts are the parts that a manager runs.
 var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 	func(ctx context.Context, j *joined) ([]manager.Runnable, error) {
 		if j.rescue != nil {
-			return nil, nil // runApart has them
+			return nil, nil // runApart runs them
 		}
 		return j.servers(ctx)
 	},
@@ -106,7 +107,8 @@ var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.lookingForRepairers() },
 }
 
-// newManager joins all that needs the API server. Nothing runs before its Start. Its metrics go to reg.
+// newManager makes the parts that need the API server. They run only after Start. Their metrics go
+// to reg.
 func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (manager.Manager, error) {
 	mgr, err := manager.New(p.rest, p.managerOptions())
 	if err != nil {
@@ -179,22 +181,22 @@ type joined struct {
 	fleet   kube.Fleet
 	tell    engine.Recorder
 	reg     prometheus.Registerer
-	// carriers say on which node an alert about a target belongs.
+	// carriers return which node an alert about a target belongs to.
 	carriers map[remediations.Kind]kube.Carrier
-	// queue has the alerts that were taken and are not on their Nodes yet.
+	// queue has the accepted alerts that are not on their Nodes yet.
 	queue *kube.Queue
-	// asked is what came to the webhook.
+	// asked counts the requests to the webhook.
 	asked *asked
-	// charge is this installation's hold of the cluster's Lease.
+	// charge is this installation's claim on the cluster's Lease.
 	charge *kube.Charge
-	// writePath watches whether the API server takes what Drydock writes on Nodes.
+	// writePath watches whether the API server accepts Drydock's writes on Nodes.
 	writePath *kube.WritePath
-	// room counts what the cache does not show yet of what was queued.
+	// room counts the queued writes that the cache does not show yet.
 	room   *kube.Room
 	engine *engine.Engine
-	// conditions keeps the Nodes' conditions; nil: they are not announced.
+	// conditions sets the Nodes' conditions. Nil: Drydock sets none.
 	conditions *kube.Conditions
-	// admits says what the admission server lacks.
+	// admits returns what the admission server lacks.
 	admits func() error
 }
 
@@ -204,10 +206,10 @@ func (p *program) managerOptions() manager.Options {
 	return manager.Options{
 		Logger: p.log,
 		Cache: cache.Options{
-			Scheme:   kube.LeanScheme(), // nothing but Nodes is cached
+			Scheme:   kube.LeanScheme(), // only Nodes are cached
 			ByObject: map[client.Object]cache.ByObject{&kube.LeanNode{}: {Transform: kube.LeanTransform(p.cfg.Core.Kept()...)}},
 		},
-		Metrics:                       metricsserver.Options{BindAddress: "0"}, // Drydock's own servers have limits
+		Metrics:                       metricsserver.Options{BindAddress: "0"}, // Drydock's own server has limits
 		HealthProbeBindAddress:        "0",
 		PprofBindAddress:              p.pprof,
 		LeaderElection:                le.Enabled,
@@ -222,8 +224,9 @@ func (p *program) managerOptions() manager.Options {
 	}
 }
 
-// apart is a configuration whose clients have connections of their own: in a storm the leader's Lease must not wait behind
-// everything else on one. Clients of equal configurations share theirs; a dialler of its own makes this one unequal.
+// apart returns a configuration with separate connections: in a storm the leader's Lease must not
+// wait behind other requests. Clients with equal configurations share connections; a dialler of its
+// own makes this one unequal.
 func apart(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	if c.Dial == nil {
@@ -232,10 +235,10 @@ func apart(c *rest.Config) *rest.Config {
 	return c
 }
 
-// newEngine makes the engine, with the ports that the kinds have put into its options.
+// newEngine makes the engine, with the ports that the kinds have added to its options.
 func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 	cfg, clients := j.cfg, j.clients
-	var eng *engine.Engine // a call's late answer goes to the engine that the actuators are made for
+	var eng *engine.Engine // a late answer goes to the engine of these actuators
 	actuators, callTimeout, err := j.newActuators(func(node, attempt string, outcome remediations.CallOutcome, why error) {
 		eng.Late(node, attempt, outcome, why)
 	})
@@ -273,12 +276,12 @@ func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 	return eng, nil
 }
 
-// newID gives a repair's id: six characters that are easy to read out, 30 bits.
+// newID returns a repair's id: six characters that are easy to read aloud, 30 bits.
 func newID() string {
 	var b [5]byte
 	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))[:6]
 }
 
-// below gives a random number below n, which nobody can foresee.
+// below returns a random number below n, which cannot be predicted.
 func below(n int) int { return mathrand.IntN(n) } //nolint:gosec // the runtime seeds it, and nothing secret rests on it

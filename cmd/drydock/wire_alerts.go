@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/rescue"
 )
 
-// newAlertmanager asks the configured Alertmanagers.
+// newAlertmanager makes the client of the configured Alertmanagers.
 func newAlertmanager(cfg *config.Config, reg prometheus.Registerer) (*alertmanager.Client, error) {
 	o := alertmanager.Options{
 		HTTPConfig: cfg.Alertmanager.HTTPConfig, Registerer: reg,
@@ -29,13 +29,13 @@ func newAlertmanager(cfg *config.Config, reg prometheus.Registerer) (*alertmanag
 	return alertmanager.New(o)
 }
 
-// kept says which of Alertmanager's alerts are looked at: those that a policy wants, and those that were meant for Drydock, so that
-// somebody is told where no policy takes one.
+// kept selects Alertmanager's alerts that matter: those that a policy takes, and those meant for
+// Drydock, so that people learn of alerts without a policy.
 func kept(c *remediations.Config) func(alert map[string]string) bool {
 	return func(alert map[string]string) bool { return c.Wants(alert) || c.Meant(alert) }
 }
 
-// newInbox writes the alerts that were taken on their Nodes.
+// newInbox writes the accepted alerts on their Nodes.
 func (j *joined) newInbox() kube.Inbox {
 	return kube.Inbox{
 		Config: j.cfg.Core, Charge: j.charge.Lacks, Patch: j.queue.Put, Waiting: j.queue.Waiting, Node: j.fleet.Cached, Carriers: j.carriers, Now: time.Now,
@@ -51,7 +51,7 @@ func (j *joined) newInbox() kube.Inbox {
 	}
 }
 
-// newReceiver is the door for Alertmanager's posts.
+// newReceiver makes the receiver of Alertmanager's posts.
 func (p *program) newReceiver() (*receiver.Server, error) {
 	r := p.cfg.Receiver
 	var takes rescue.AlertRecorder = &p.door
@@ -73,18 +73,18 @@ func (p *program) newReceiver() (*receiver.Server, error) {
 	})
 }
 
-// alertsRefused names the bounds by which remediations.Admit refuses an alert.
+// alertsRefused is the Event with the limits that make remediations.Admit refuse an alert.
 func alertsRefused() engine.Event {
 	return engine.Event{Warning: true, Reason: "AlertsRefused", Action: "NodeFull", Note: fmt.Sprintf(
 		"the node has no room for one more alert: it may carry %d alerts that take %d bytes together; further alerts wait until some of them resolve", remediations.MaxAlertsPerNode, remediations.MaxAlertBytes)}
 }
 
-// postTooLarge says why the receiver refused a post, in the words of its answer.
+// postTooLarge says why the receiver refused a post, with the receiver's answer.
 func postTooLarge(why string) engine.Event {
 	return engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: "a post of Alertmanager is refused: " + why + " (group_by: [alertname, node]); the poll brings its alerts"}
 }
 
-// postTruncated has no number in it, so that the same Event is counted and not written again.
+// postTruncated has no number in its text, so that repetitions count as the same Event.
 func postTruncated() engine.Event {
 	return engine.Event{Warning: true, Reason: "PostTruncated", Action: "Truncated", Note: "Alertmanager leaves alerts out of its posts to Drydock; set max_alerts of the receiver's webhook to 0. The poll brings the alerts that are left out"}
 }

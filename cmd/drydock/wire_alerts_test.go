@@ -80,7 +80,7 @@ func TestEventsAboutPostsSayWhatIsWrongWithThem(t *testing.T) {
 	}
 }
 
-// TestTheEventAboutAFullNodeNamesTheBoundsThatApply: those by which an alert is refused.
+// TestTheEventAboutAFullNodeNamesTheBoundsThatApply: the Event has the limits that refuse an alert.
 func TestTheEventAboutAFullNodeNamesTheBoundsThatApply(t *testing.T) {
 	told := make(eventsTold, 1)
 	j := &joined{program: &program{cfg: &config.Config{}, posts: &posts{}}, tell: told}

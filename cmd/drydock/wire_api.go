@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// apiSilence is how long an answer of the API server may bring nothing. A watch brings a bookmark every minute; one that
-	// does not is opened again.
+	// apiSilence is how long the API server may send nothing within an answer. A watch receives a
+	// bookmark every minute; one without is opened again.
 	apiSilence = 90 * time.Second
-	// apiRetryAfter is the longest wait that an answer can ask of Drydock.
+	// apiRetryAfter is the longest wait that Drydock accepts from an answer.
 	apiRetryAfter = 5 * time.Second
 )
 
-// bounded makes all clients of the configuration give up an API server that does not go on answering.
+// bounded makes all clients of the configuration give up on an API server that stops sending.
 func bounded(c *rest.Config) {
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return patience{next: next, silence: apiSilence, retryAfter: apiRetryAfter}
 	})
 }
 
-// patience bounds how long one answer of the API server can keep Drydock waiting: by its silence, before the answer and
-// within it, and by its header Retry-After.
+// patience bounds how long one answer of the API server can make Drydock wait: by silence, before
+// and within the answer, and by the header Retry-After.
 type patience struct {
 	next                http.RoundTripper
 	silence, retryAfter time.Duration
 }
 
-// errSilent is why such a request ends.
+// errSilent is the cause when such a request ends.
 var errSilent = errors.New("the API server sent nothing")
 
 // RoundTrip implements http.RoundTripper.
@@ -55,7 +55,7 @@ func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && time.Duration(seconds)*time.Second > p.retryAfter {
 		resp.Header.Set("Retry-After", strconv.Itoa(int(p.retryAfter/time.Second)))
 	}
-	if resp.StatusCode == http.StatusSwitchingProtocols { // the connection is no answer any more
+	if resp.StatusCode == http.StatusSwitchingProtocols { // the connection no longer carries an answer
 		timer.Stop()
 		return resp, nil
 	}
@@ -66,7 +66,7 @@ func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the transport below.
 func (p patience) WrappedRoundTripper() http.RoundTripper { return p.next }
 
-// attended ends a body that brings nothing for too long.
+// attended ends a body that sends nothing for too long.
 type attended struct {
 	io.ReadCloser
 	timer   *time.Timer
@@ -79,7 +79,7 @@ type attended struct {
 func (a *attended) Read(b []byte) (int, error) {
 	a.timer.Reset(a.silence)
 	n, err := a.ReadCloser.Read(b)
-	a.timer.Stop() // what the reader takes to work is not the API server's silence
+	a.timer.Stop() // the reader's own processing time is not the API server's silence
 	if err != nil && !errors.Is(err, io.EOF) {
 		if cause := context.Cause(a.ctx); errors.Is(cause, errSilent) {
 			err = cause

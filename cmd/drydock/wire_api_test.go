@@ -39,7 +39,7 @@ func TestRetryAfterIsBounded(t *testing.T) {
 	require.EqualValues(t, 2, asked.Load())
 }
 
-// TestAWatchThatSaysNothingEnds, so that it is opened again; the control is one that goes on.
+// TestAWatchThatSaysNothingEnds, so that it is opened again. The control is a watch that continues.
 func TestAWatchThatSaysNothingEnds(t *testing.T) {
 	const silence = 2 * time.Second
 	for name, c := range map[string]struct {

@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// makeCharge makes this installation's hold of the cluster's Lease. Its requests have connections of their own, as those of the election.
+// makeCharge makes this installation's claim on the cluster's Lease. Its requests have separate
+// connections, like those of the leader election.
 func (j *joined) makeCharge() error {
 	le := j.cfg.LeaderElection
 	client, err := kubernetes.NewForConfig(apart(j.writes))

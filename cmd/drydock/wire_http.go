@@ -17,17 +17,20 @@ import (
 )
 
 const (
-	// scrapesAtOnce bounds the answers of /metrics that are in memory; at 5,000 nodes one takes some megabytes.
+	// scrapesAtOnce bounds the answers of /metrics in memory; with 5,000 nodes, each takes some
+	// megabytes.
 	scrapesAtOnce = 4
 	// probesAtOnce bounds the answers of /healthz and /readyz.
 	probesAtOnce = 8
-	// scrapePatience is how long a scrape waits for its place, less than Prometheus waits for the answer.
+	// scrapePatience is how long a scrape waits for its place: less than Prometheus waits for the
+	// answer.
 	scrapePatience = 5 * time.Second
 	// answersWithin lets requests in progress finish when the process ends.
 	answersWithin = 2 * time.Second
 )
 
-// servers are those of /metrics and of health, which need no API server. Their ports are open already.
+// servers returns the servers of /metrics and of health, which need no API server. Their ports are
+// open already.
 func (p *program) servers(ctx context.Context) (servers []manager.Runnable, err error) {
 	for _, open := range []func(context.Context) (manager.Runnable, error){p.metricsServer, p.healthServer} {
 		s, err := open(ctx)
@@ -41,7 +44,7 @@ func (p *program) servers(ctx context.Context) (servers []manager.Runnable, err 
 	return servers, nil
 }
 
-// metricsServer serves /metrics, of every replica and from the start. Nil: the configuration wants none.
+// metricsServer serves /metrics on every replica and from the start. Nil: not configured.
 func (p *program) metricsServer(ctx context.Context) (manager.Runnable, error) {
 	m := p.cfg.Metrics
 	var certificates *tls.Config
@@ -53,7 +56,7 @@ func (p *program) metricsServer(ctx context.Context) (manager.Runnable, error) {
 		certificates = c.ServerConfig(p.log)
 	}
 	scrape := httpserver.Requests(promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}), scrapesAtOnce, scrapePatience)
-	if m.Authenticate { // before a scrape takes its place: whoever is refused takes none
+	if m.Authenticate { // before a scrape takes its place: a refused one takes none
 		scrape = scrapers.Only(scrape, scrapers.Options{
 			Tokens: p.clients.AuthenticationV1().TokenReviews(), Rights: p.clients.AuthorizationV1().SubjectAccessReviews(),
 			Clock: clock.RealClock{}, Log: p.log.WithName("metrics"),
@@ -67,20 +70,22 @@ func (p *program) metricsServer(ctx context.Context) (manager.Runnable, error) {
 	})
 }
 
-// healthServer serves /healthz and /readyz, of every replica and from the start. Nil: the configuration wants none.
+// healthServer serves /healthz and /readyz on every replica and from the start. Nil: not
+// configured.
 func (p *program) healthServer(ctx context.Context) (manager.Runnable, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", healthz.CheckHandler{Checker: healthz.Ping})
 	mux.Handle("/readyz", healthz.CheckHandler{Checker: p.isReady})
-	// Many connections and little patience where there are too many: the kubelet's probes must get through, or it ends the container. One
-	// has the 5 s that the chart gives it, for its kubelet may be as busy as everything else.
+	// The server accepts many connections, and waits only briefly when there are too many. The
+	// kubelet's probes must succeed, or the kubelet ends the container. A probe has the 5 s that
+	// the chart sets, because the kubelet may be overloaded, too.
 	return p.httpServer(ctx, "the health server", p.cfg.HealthListen, nil, httpserver.Requests(mux, probesAtOnce, time.Second), httpserver.Limits{
 		Connections: 256, Kept: 64, Patience: 200 * time.Millisecond, HeaderBytes: 4 << 10,
 		Header: 5 * time.Second, Read: 5 * time.Second, Write: 5 * time.Second, Idle: 30 * time.Second,
 	})
 }
 
-// httpServer opens a port; with certificates it speaks TLS.
+// httpServer opens a port. With certificates, it serves TLS.
 func (p *program) httpServer(ctx context.Context, name, address string, certificates *tls.Config, handler http.Handler, limits httpserver.Limits) (manager.Runnable, error) {
 	if address == "" || address == "0" {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 
 var _ engine.Locations = (*kilo.Mesh)(nil)
 
-// joinMesh joins the mesh whose leaders can be moved.
+// joinMesh joins the mesh with leaders that Drydock can move.
 func joinMesh(j *joined, o *engine.Options) (kube.Carrier, error) {
 	k, ok := config.Of[*kilosettings.Kilo](j.cfg)
 	if !ok {

@@ -34,7 +34,8 @@ func TestAMoveOfALeaderHasItsTime(t *testing.T) {
 	}
 }
 
-// TestEachKindOfAConfigurationIsJoined, or its alerts would be nobody's. The API servers are repaired beside the manager.
+// TestEachKindOfAConfigurationIsJoined: otherwise no part would take its alerts. API servers are
+// repaired outside the manager.
 func TestEachKindOfAConfigurationIsJoined(t *testing.T) {
 	joined := []remediations.Kind{remediations.KindAPIServer}
 	for _, k := range kinds {

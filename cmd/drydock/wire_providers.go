@@ -31,7 +31,8 @@ import (
 	redfishsettings "drydock.dev/drydock/remediations/providers/redfish/settings"
 )
 
-// newActuators are the remediations that the configured providers carry out, and how long one call may take.
+// newActuators returns the remediations of the configured providers, and how long one call may
+// take.
 func (p *program) newActuators(late lateAnswer) (map[string]map[string]engine.Actuator, time.Duration, error) {
 	out, longest := map[string]map[string]engine.Actuator{}, time.Duration(0)
 	for _, of := range p.providers {
@@ -59,11 +60,11 @@ func civoSteps(p *program, late lateAnswer) (map[string]engine.Actuator, time.Du
 	if err != nil {
 		return nil, 0, err
 	}
-	// The machine is looked up first.
+	// Each call first looks up the machine.
 	return map[string]engine.Actuator{"reboot": civo.Rebooter{Client: client}, "replace": civo.Replacer{Client: client}}, 2 * c.Timeout, nil
 }
 
-// redfishSteps are what the machines' BMCs do.
+// redfishSteps are the steps of the machines' BMCs.
 func redfishSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	c, ok := p.cfg.Providers["redfish"].(*redfishsettings.Redfish)
 	if !ok {
@@ -73,21 +74,22 @@ func redfishSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Du
 	if err != nil {
 		return nil, 0, err
 	}
-	// Four requests come before a reset.
+	// A reset comes after four requests.
 	return map[string]engine.Actuator{"reboot": redfish.Rebooter{Client: client}}, 5 * c.Timeout, nil
 }
 
-// clusterAPISteps are what the owners of Machines do.
+// clusterAPISteps are the steps of the Machines' owners.
 func clusterAPISteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	client, c, err := p.newClusterAPI()
 	if client == nil {
 		return nil, 0, err
 	}
-	// Five requests come before a replacement is asked for.
+	// A replacement is requested after five requests.
 	return map[string]engine.Actuator{"replace": clusterapi.Replacer{Client: client}}, 6 * c.Timeout, nil
 }
 
-// clientOf makes a provider's client by its section of the configuration. nil: it has none, or the client cannot be made.
+// clientOf makes a provider's client from its section of the configuration. Nil: there is no
+// section, or the client cannot be made.
 func clientOf[S section.Provider, C any](p *program, of func(S) (*C, error)) (client *C, s S, err error) {
 	s, ok := config.Of[S](p.cfg)
 	if ok {
@@ -96,14 +98,14 @@ func clientOf[S section.Provider, C any](p *program, of func(S) (*C, error)) (cl
 	return client, s, err
 }
 
-// newClusterAPI asks Cluster API.
+// newClusterAPI makes the client of Cluster API.
 func (p *program) newClusterAPI() (*clusterapi.Client, *clusterapisettings.ClusterAPI, error) {
 	return clientOf(p, func(c *clusterapisettings.ClusterAPI) (*clusterapi.Client, error) {
 		return clusterapi.New(clusterapi.Options{API: p.rest, Kubeconfig: c.Kubeconfig, Cluster: c.Cluster, Delete: c.Delete(), Timeout: c.Timeout})
 	})
 }
 
-// karpenterSteps are what Karpenter does.
+// karpenterSteps are the steps of Karpenter.
 func karpenterSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	c, ok := config.Of[*karpentersettings.Karpenter](p.cfg)
 	if !ok {
@@ -113,18 +115,18 @@ func karpenterSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.
 	if err != nil {
 		return nil, 0, err
 	}
-	// Six requests come before a NodeClaim is deleted.
+	// A NodeClaim is deleted after six requests.
 	return map[string]engine.Actuator{"replace": karpenter.Replacer{Client: client}}, 7 * c.Timeout, nil
 }
 
-// newExternal makes remediation objects.
+// newExternal makes the client that creates remediation objects.
 func (p *program) newExternal() (*external.Client, *externalsettings.External, error) {
 	return clientOf(p, func(c *externalsettings.External) (*external.Client, error) {
 		return external.New(external.Options{API: p.rest, Timeout: c.Timeout, Now: time.Now, Templates: p.templates()})
 	})
 }
 
-// templates are those that the plans name.
+// templates returns the templates that the plans name.
 func (p *program) templates() (out []remediations.Template) {
 	for _, policy := range p.cfg.Core.Policies {
 		for _, step := range policy.Plan {
@@ -136,7 +138,7 @@ func (p *program) templates() (out []remediations.Template) {
 	return out
 }
 
-// externalSteps are what remediators of the cluster do.
+// externalSteps are the steps of remediators in the cluster.
 func externalSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	client, c, err := p.newExternal()
 	if client == nil {
@@ -146,10 +148,11 @@ func externalSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.D
 		time.Duration(client.Requests()) * c.Timeout, nil
 }
 
-// endingEvery is how often the leader looks which remediation objects are over.
+// endingEvery is how often the leader checks which remediation objects have ended.
 const endingEvery = 5 * time.Second
 
-// ending has the leader delete the remediation objects whose attempts are over. What fails is tried again.
+// ending makes the leader delete the remediation objects of ended attempts. It tries again after an
+// error.
 func (j *joined) ending() ([]manager.Runnable, error) {
 	client, _, err := j.newExternal()
 	if client == nil {
@@ -159,24 +162,25 @@ func (j *joined) ending() ([]manager.Runnable, error) {
 	return []manager.Runnable{j.again(endingEvery, j.charge.While(e.End), "remediation objects of ended attempts still exist")}, nil
 }
 
-// newMetal3 asks the baremetal-operator.
+// newMetal3 makes the client of the baremetal-operator's objects.
 func (p *program) newMetal3() (*metal3.Client, *metal3settings.Metal3, error) {
 	return clientOf(p, func(c *metal3settings.Metal3) (*metal3.Client, error) {
 		return metal3.New(metal3.Options{API: p.rest, Namespace: c.Namespace, Timeout: c.Timeout})
 	})
 }
 
-// metal3Steps are what the baremetal-operator does.
+// metal3Steps are the steps of the baremetal-operator.
 func metal3Steps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	client, c, err := p.newMetal3()
 	if client == nil {
 		return nil, 0, err
 	}
-	// Two requests come before the annotation is written.
+	// The annotation is written after two requests.
 	return map[string]engine.Actuator{"reboot": metal3.Rebooter{Client: client}}, 4 * c.Timeout, nil
 }
 
-// endingReboots has the leader take its annotations off BareMetalHosts whose attempts are over. Who only observes writes none.
+// endingReboots makes the leader remove its annotations from BareMetalHosts of ended attempts. A
+// Drydock that only observes writes none.
 func (j *joined) endingReboots() ([]manager.Runnable, error) {
 	client, _, err := j.newMetal3()
 	if client == nil || !j.cfg.Enforces() {
@@ -185,7 +189,7 @@ func (j *joined) endingReboots() ([]manager.Runnable, error) {
 	return []manager.Runnable{j.again(endingEvery, j.charge.While(metal3.Ender{Client: client, Registry: j.cfg.Core.Registry}.End), "BareMetalHosts still carry annotations of ended attempts")}, nil
 }
 
-// hostSteps are what is done on the machines behind Nodes.
+// hostSteps are the steps on the machines behind Nodes.
 func hostSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	c, ok := config.Of[*hostsettings.Hosts](p.cfg)
 	if !ok {
@@ -204,21 +208,21 @@ func hostSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Durat
 	}, hostCalls(c.Timeout), nil
 }
 
-// httpSteps are what a receiver of somebody's own does.
+// httpSteps are the steps of a receiver that the user provides.
 func httpSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	client, c, err := clientOf(p, func(c *httpsettings.HTTP) (*httpprovider.Client, error) { return httpprovider.New(*c) })
 	if client == nil || err != nil {
 		return nil, 0, err
 	}
 	reboot, replace := httpprovider.Action{Client: client, Name: "reboot"}, httpprovider.Action{Client: client, Name: "replace"}
-	// One question comes before an action.
+	// A question comes before each action.
 	return map[string]engine.Actuator{reboot.Name: reboot, replace.Name: httpprovider.Replacer{Action: replace}}, 2 * c.Timeout, nil
 }
 
-// hostCalls bounds one restart on a host, and the question before it.
+// hostCalls bounds one restart on a host, including the question before it.
 func hostCalls(command time.Duration) time.Duration { return 4 * command }
 
-// daemonSetSteps are the restarts of a node's own pods.
+// daemonSetSteps restart a node's own pods.
 func daemonSetSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	c, ok := config.Of[*kubesettings.DaemonSets](p.cfg)
 	if !ok {
@@ -233,7 +237,7 @@ func daemonSetSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.
 	return steps, 0, nil
 }
 
-// clusterWideSteps reach every node at once.
+// clusterWideSteps affect every node at once.
 func clusterWideSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	wide, ok := config.Of[*kubesettings.ClusterWide](p.cfg)
 	if !ok {

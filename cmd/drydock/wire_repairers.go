@@ -21,7 +21,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
-// repairers find the other systems that the cluster's objects show. What is not installed is none.
+// repairers find the other systems in the cluster's objects. A kind that is not installed counts as
+// none.
 var repairers = []struct {
 	what string
 	find func(context.Context, kubernetes.Interface, dynamic.Interface) ([]coverage.Repairer, error)
@@ -40,16 +41,17 @@ var repairers = []struct {
 	}},
 }
 
-// The leader looks for other systems that repair nodes once in so long, and gives up where the API server takes longer than that.
+// The leader looks for other systems that repair nodes at this interval, with this limit on the API
+// server's time.
 const (
 	otherRepairersEvery  = 10 * time.Minute
 	otherRepairersWithin = 30 * time.Second
 )
 
-// others are the other systems that repair nodes, as they were last seen.
+// others are the other systems that repair nodes, as last read.
 type others struct {
 	mu sync.Mutex
-	// of are those of each of the repairers.
+	// of are the systems of each entry in repairers.
 	of [][]coverage.Repairer
 }
 
@@ -59,7 +61,8 @@ func (o *others) found() []coverage.Repairer {
 	return slices.Concat(o.of...)
 }
 
-// look finds them where Drydock may. What it may not list shows none; what cannot be read now is as it was before.
+// look reads the other systems where Drydock has the right. Without the right to list, it finds
+// none; after another error, the last result stays.
 func (o *others) look(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, otherRepairersWithin)
 	defer cancel()
@@ -83,7 +86,7 @@ func (o *others) look(ctx context.Context, client kubernetes.Interface, objects 
 	return errors.Join(failed...)
 }
 
-// lookingForRepairers has the leader look for other systems that repair nodes.
+// lookingForRepairers makes the leader look for other systems that repair nodes.
 func (p *program) lookingForRepairers() ([]manager.Runnable, error) {
 	objects, err := dynamic.NewForConfig(p.rest)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/rescue/statefile"
 )
 
-// newRescue is what repairs API servers; nil: the configuration names none.
+// newRescue makes the part that repairs API servers. Nil: the configuration names none.
 func (p *program) newRescue() (*rescue.Rescue, error) {
 	c := p.cfg.ControlPlane
 	own, ok := config.Of[*hostsettings.Hosts](p.cfg)

@@ -12,13 +12,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
-// keepingEvery is how often the leader looks which of the nodes that it took are to be given back.
+// keepingEvery is how often the leader checks which of its reserved nodes to release.
 const keepingEvery = 5 * time.Second
 
-// leases are those by which Medik8s and Drydock share who repairs a node.
+// leases are the Leases that Medik8s and Drydock use to agree who repairs a node.
 func (p *program) leases() medik8s.Leases { return medik8s.Leases{Client: p.clients, Now: time.Now} }
 
-// newReservers are those who share with Drydock who repairs a node.
+// newReservers returns the systems that share nodes with Drydock: both agree who repairs a node.
 func (p *program) newReservers() (all []engine.Reserver, err error) {
 	if p.cfg.Core.Leases {
 		all = append(all, p.leases())
@@ -30,7 +30,8 @@ func (p *program) newReservers() (all []engine.Reserver, err error) {
 	return all, err
 }
 
-// keeping has the leader keep what it took, and give back what is over. Who only observes takes nothing.
+// keeping makes the leader keep its reservations, and release those that have ended. A Drydock that
+// only observes reserves nothing.
 func (j *joined) keeping() (all []manager.Runnable, err error) {
 	if !j.cfg.Enforces() {
 		return nil, nil
@@ -47,7 +48,8 @@ func (j *joined) keeping() (all []manager.Runnable, err error) {
 	return all, err
 }
 
-// newConditions keep what the Nodes' conditions say of Drydock; nil: they say nothing. Who only observes sets none.
+// newConditions makes the part that sets Drydock's conditions on Nodes; nil: not configured. A
+// Drydock that only observes sets none.
 func (j *joined) newConditions() *kube.Conditions {
 	if !j.cfg.Core.Conditions || !j.cfg.Enforces() {
 		return nil
@@ -57,7 +59,7 @@ func (j *joined) newConditions() *kube.Conditions {
 	}
 }
 
-// keepingConditions has the leader set and remove what was not when it was due.
+// keepingConditions makes the leader set and remove the conditions that failed earlier.
 func (j *joined) keepingConditions() []manager.Runnable {
 	if j.conditions == nil {
 		return nil
@@ -65,7 +67,8 @@ func (j *joined) keepingConditions() []manager.Runnable {
 	return []manager.Runnable{j.again(keepingEvery, j.charge.While(j.conditions.Keep), "conditions of Nodes do not say what Drydock does")}
 }
 
-// again has the leader do something again and again. What fails is tried again; failing says what that means.
+// again makes the leader repeat do. It tries again after an error; failing says what the error
+// means.
 func (p *program) again(every time.Duration, do func(context.Context) error, failing string) manager.Runnable {
 	return manager.RunnableFunc(func(ctx context.Context) error {
 		tick := time.NewTicker(every)

@@ -11,7 +11,8 @@ import (
 	kilosettings "drydock.dev/drydock/remediations/providers/kilo/settings"
 )
 
-// makeSecrets makes the values that the configuration lets Drydock generate. They are not read yet.
+// makeSecrets makes the values that the configuration lets Drydock generate. It does not read them
+// yet.
 func (p *program) makeSecrets() {
 	generated := func(of *section.SecretKey) *kube.OwnSecret {
 		s := kube.NewOwnSecret(p.clients, types.NamespacedName{Namespace: of.Namespace, Name: of.Name}, of.Key, clock.RealClock{}, p.log.WithName("secrets"))
@@ -26,7 +27,7 @@ func (p *program) makeSecrets() {
 	}
 }
 
-// keepingSecrets are the parts that generate and keep these values.
+// keepingSecrets returns the parts that generate and keep these values.
 func (p *program) keepingSecrets() (out []manager.Runnable) {
 	for _, s := range p.secrets {
 		out = append(out, s)

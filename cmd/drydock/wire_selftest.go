@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// posts is what the receiver of this replica tells the self-test.
+// posts is what this replica's receiver reports to the self-test.
 type posts struct {
 	arrivals *kube.Arrivals
 	refused  atomic.Pointer[time.Time]

@@ -14,7 +14,7 @@ import (
 	sidecarsettings "drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-// sidecars gives the engine the configured providers of sidecars in the core's terms.
+// sidecars gives the engine the configured providers of sidecars through the core's interface.
 type sidecars struct {
 	kube.Pods
 	sidecar.Clients
@@ -42,5 +42,5 @@ func joinSidecars(j *joined, o *engine.Options) (kube.Carrier, error) {
 	return out.Carrier, nil
 }
 
-// newTask gives the id of a sidecar's task.
+// newTask returns the id for a sidecar's task.
 func newTask() string { return uuid.NewString() }

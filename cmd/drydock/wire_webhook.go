@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/webhook"
 )
 
-// asked is what came to the webhook of this process.
+// asked counts the requests to the webhook of this process.
 type asked struct {
 	serving time.Time
 	last    atomic.Pointer[time.Time]
@@ -34,7 +34,7 @@ func (a *asked) known() *ledger.Admission {
 	return out
 }
 
-// addWebhook adds the admission server where the configuration has one.
+// addWebhook adds the admission server if it is configured.
 func (j *joined) addWebhook() error {
 	w := j.cfg.Webhook
 	if w == nil {

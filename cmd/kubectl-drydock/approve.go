@@ -33,7 +33,7 @@ func (p *plugin) newCancelCommand() *cobra.Command {
 	}
 }
 
-// byID is the id after the node, where one was given.
+// byID returns the id after the node, if given.
 func byID(args []string) actions.Params {
 	if len(args) > 1 {
 		return actions.Params{"id": args[1]}

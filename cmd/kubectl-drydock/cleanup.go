@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// leaseName is the Lease by which Drydock's replicas elect a leader.
+// leaseName is the Lease of the leader election of Drydock's replicas.
 const leaseName = "drydock"
 
 func (p *plugin) newCleanupCommand() *cobra.Command {
@@ -43,7 +43,7 @@ func (p *plugin) newCleanupCommand() *cobra.Command {
 	return cmd
 }
 
-// cleanup removes what Drydock wrote, or says what it would remove.
+// cleanup removes what Drydock wrote, or lists what it would remove.
 func (p *plugin) cleanup(ctx context.Context, c inspect.Client, yes, force bool) error {
 	l, err := p.reader(c).ReadLedger(ctx)
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *plugin) cleanup(ctx context.Context, c inspect.Client, yes, force bool)
 	return nil
 }
 
-// obstaclesTo are the reasons not to remove anything yet.
+// obstaclesTo returns the reasons not to remove anything yet.
 func obstaclesTo(all []traces, running string) (out []string) {
 	if running != "" {
 		out = append(out, running)
@@ -124,7 +124,8 @@ func obstaclesTo(all []traces, running string) (out []string) {
 	return out
 }
 
-// runs says that Drydock runs, by the Lease that its leader renews. found: the Lease exists.
+// runs reports whether Drydock runs, from the Lease that its leader renews. found: the Lease
+// exists.
 func (p *plugin) runs(ctx context.Context, c inspect.Client, namespace string) (running string, found bool, err error) {
 	name := namespace + "/" + p.lease
 	lease, err := c.Leases(namespace).Get(ctx, p.lease, metav1.GetOptions{})
@@ -140,7 +141,7 @@ func (p *plugin) runs(ctx context.Context, c inspect.Client, namespace string) (
 	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
 		return "", true, nil
 	}
-	// A machine whose clock is ahead would take a Drydock that runs for one that is gone.
+	// With the clock of a machine that is ahead, a running Drydock would seem gone.
 	now, _ := c.Clock.Now(p.now())
 	if now.After(s.RenewTime.Add(time.Duration(*s.LeaseDurationSeconds) * time.Second)) {
 		return "", true, nil
@@ -148,7 +149,7 @@ func (p *plugin) runs(ctx context.Context, c inspect.Client, namespace string) (
 	return fmt.Sprintf("Drydock still runs and would write again: %s renewed Lease %s at %s; uninstall Drydock first, or wait %d s if you just did", *s.HolderIdentity, name, inspect.Stamp(s.RenewTime.Time), *s.LeaseDurationSeconds), true, nil
 }
 
-// leftovers name the objects that Drydock made and that no release of Helm's contains.
+// leftovers returns the objects that Drydock made and that are in no Helm release.
 func leftovers(l inspect.Ledger, lease string) (out []string) {
 	say := func(kind, name, what string) {
 		out = append(out, fmt.Sprintf("%s %s/%s is left, %s. To remove it: kubectl delete %s %s -n %s", kind, l.Namespace, name, what, strings.ToLower(kind), name, l.Namespace))
@@ -166,7 +167,8 @@ func leftovers(l inspect.Ledger, lease string) (out []string) {
 	return out
 }
 
-// clean removes what is on the Node when it is read again; nothing where that is now under repair.
+// clean reads the Node again and removes Drydock's keys. It removes nothing if the Node is now
+// under repair.
 func (p *plugin) clean(ctx context.Context, c inspect.Client, node string, force bool) (removed []string, err error) {
 	doing := "cleaning " + node
 	for range actions.Attempts {
@@ -181,7 +183,7 @@ func (p *plugin) clean(ctx context.Context, c inspect.Client, node string, force
 		if t.busy != "" && !force {
 			return nil, fmt.Errorf("nothing was removed from %s: %s", node, t.busy)
 		}
-		// The conditions go first: they are found by themselves, and what is left of them after a failure is found again.
+		// The conditions go first: another run finds the conditions that remain after a failure.
 		if err = t.unannounce(ctx, c, n, p.writer(c).DryRun); err == nil {
 			_, err = p.writer(c).Patch(ctx, node, t.patch(n))
 		}

@@ -81,7 +81,8 @@ func TestCleanupSaysFirstWhatItWouldRemove(t *testing.T) {
 	require.Contains(t, stdout, "No node has anything that Drydock wrote.\n")
 }
 
-// TestCleanupRemovesDrydocksConditionsAlone: what somebody else says in the same conditions of another node stays.
+// TestCleanupRemovesDrydocksConditionsAlone: the same conditions by another writer on another node
+// stay.
 func TestCleanupRemovesDrydocksConditionsAlone(t *testing.T) {
 	says := func(name, reason string) *corev1.Node {
 		n := node(name, map[string]string{remediations.HistoryKey: "[]"})

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// completer is the name under which kubectl looks for who completes the plugin's arguments.
+	// completer is the name of the program that kubectl runs to complete the plugin's arguments.
 	completer = "kubectl_complete-drydock"
-	// completeWithin bounds what a key press waits for.
+	// completeWithin bounds the wait of a key press.
 	completeWithin = 3 * time.Second
 	// many: a command takes any number of nodes.
 	many = 1 << 30
@@ -29,7 +29,8 @@ const (
 	underRepair = remediations.PhaseLabel
 )
 
-// calledAs makes a call of the completer, which is this program under another name, the call that completes.
+// calledAs converts a call of the completer, which is this program under another name, to a
+// completion call.
 func calledAs(program string, args []string) []string {
 	if strings.TrimSuffix(filepath.Base(program), ".exe") != completer {
 		return args
@@ -37,7 +38,8 @@ func calledAs(program string, args []string) []string {
 	return append([]string{cobra.ShellCompRequestCmd}, args...)
 }
 
-// completes has the names of nodes completed: so many, of those that the selector matches; and the flags that name something.
+// completes adds completion to a command: up to most names of nodes that the selector matches, and
+// the flags that take names.
 func (p *plugin) completes(cmd *cobra.Command, most int, selector string) *cobra.Command {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most {
@@ -64,7 +66,8 @@ func (p *plugin) completes(cmd *cobra.Command, most int, selector string) *cobra
 	return cmd
 }
 
-// completed are the names that ask finds. A key press shows no error; BASH_COMP_DEBUG_FILE takes it.
+// completed returns the names that ask finds. A key press shows no error; BASH_COMP_DEBUG_FILE gets
+// it.
 func (p *plugin) completed(ctx context.Context, ask func(context.Context, inspect.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()
@@ -81,7 +84,8 @@ func (p *plugin) completed(ctx context.Context, ask func(context.Context, inspec
 	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
 }
 
-// policies are the names of the shipped policies, and of those in the configuration that the chart installed, where it can be read.
+// policies returns the names of the shipped policies, and of those in the installed configuration
+// if it can be read.
 func policies(ctx context.Context, c inspect.Client) (names []string, err error) {
 	type policy struct{ Name string }
 	shipped := remediations.ShippedPolicies()

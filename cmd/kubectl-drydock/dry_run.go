@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// dryRun says whether the API server is only asked what it would answer: rights and admission are checked, nothing is written.
+// dryRun: the API server only checks rights and admission, and writes nothing.
 type dryRun bool
 
 func (d *dryRun) String() string {
@@ -26,7 +26,7 @@ func (d *dryRun) Set(v string) error {
 	return nil
 }
 
-// writes gives a command that writes the flag --dry-run.
+// writes adds the flag --dry-run to a command that writes.
 func (p *plugin) writes(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().Var(&p.dryRun, "dry-run", "none, or server: the API server checks rights and admission, and writes nothing")
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"none", "server"}, cobra.ShellCompDirectiveNoFileComp))

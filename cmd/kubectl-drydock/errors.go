@@ -8,7 +8,7 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// command says a sentence for each thing that was refused.
+// command prints one sentence per refusal.
 var command = cli.Program{Name: "kubectl drydock", Lines: func(err error) []string {
 	var several refusals
 	if !errors.As(err, &several) {
@@ -21,7 +21,7 @@ var command = cli.Program{Name: "kubectl drydock", Lines: func(err error) []stri
 	return lines
 }}
 
-// inCluster is an error of a change, with the cluster that it was for.
+// inCluster is an error of a change, with its cluster.
 type inCluster struct {
 	inspect.Cluster
 	err error
@@ -39,13 +39,14 @@ func sentence(err error) string {
 	return inspect.Sentence(err)
 }
 
-// refusals are those of several nodes.
+// refusals are the errors of several nodes.
 type refusals []error
 
 func (r refusals) Error() string { return errors.Join(r...).Error() }
 
-// plain makes a text fit for one line of a terminal: what others wrote on a Node must not be obeyed by it.
+// plain makes a text fit for one line, so that what others wrote on a Node cannot control a
+// terminal.
 func plain(s string) string { return text.Line(s, maxCell) }
 
-// maxCell bounds a text of a table; what Drydock writes is shorter.
+// maxCell bounds a text of a table; Drydock's own texts are shorter.
 const maxCell = 8 << 10

@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// usage is cobra's template without the flags of kubectl, which every command has: they would hide a command's own.
+// usage returns cobra's template without kubectl's flags, which every command has and which would
+// hide a command's own.
 func usage(template string) string {
 	template = strings.ReplaceAll(template, ".LocalFlags.", ".LocalNonPersistentFlags.")
 	before, rest, _ := strings.Cut(template, "{{if .HasAvailableInheritedFlags}}")

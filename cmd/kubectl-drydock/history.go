@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// history is what became of a Node's last repairs, newest first.
+// history is the result of a Node's last repairs, newest first.
 type history struct {
 	APIVersion string               `json:"apiVersion"`
 	Kind       string               `json:"kind"`
@@ -100,7 +100,8 @@ func (p *plugin) printHistory(h history, wide bool) {
 	(&table{out: p.Out}).print(rows...)
 }
 
-// stepsOf says what was done or, where the policy only observed, what would have been.
+// stepsOf returns the issued steps or, if the policy only observed, the step that would have been
+// issued.
 func stepsOf(e remediations.Entry) string {
 	if e.Would != nil {
 		return "would " + e.Would.Step.String()
@@ -108,10 +109,10 @@ func stepsOf(e remediations.Entry) string {
 	return strings.Join(e.Steps.Texts(), ",")
 }
 
-// ledColumn is where the table says who led, if any of its repairs is a leader's.
+// ledColumn is the column with the leaders, if any repair in the table is a leader's.
 const ledColumn = 5
 
-// ledIn says who led the location before and after the repair.
+// ledIn returns who led the location before and after the repair.
 func ledIn(e remediations.Entry) string {
 	text := inspect.Led(e.Moves)
 	if e.PutBack {

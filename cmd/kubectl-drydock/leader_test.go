@@ -20,7 +20,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// elsewhere is a Lease that elects nobody of Drydock's: it keeps the desk from making a leader.
+// elsewhere is a Lease of another program: with it, the desk makes no leader.
 func elsewhere() *coordinationv1.Lease {
 	l := leaseOf("other-0", now)
 	l.Name = "other"
@@ -38,7 +38,7 @@ func TestWhyAndStatusSayThatNobodyLeads(t *testing.T) {
 		node  *corev1.Node
 		lease *coordinationv1.Lease
 		code  int
-		// none is what why says of the leader, status what status says; empty: nothing.
+		// none is the answer of why about the leader, status that of status. Empty: nothing.
 		none, status string
 		says         []string
 	}{
@@ -195,7 +195,7 @@ func TestTheClockIsTheAPIServers(t *testing.T) {
 	}
 }
 
-// TestStatusFollowsTheLeader: -w says that nobody leads, and that this is over.
+// TestStatusFollowsTheLeader: -w reports that no replica leads, and the end of that.
 func TestStatusFollowsTheLeader(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, ledgerOf(calmLedger()), node("node-1", nil), leaseOf("drydock-0", now.Add(-time.Hour)))

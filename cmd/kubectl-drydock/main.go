@@ -1,5 +1,6 @@
-// Kubectl-drydock is the kubectl plugin: it shows what Drydock is doing to the nodes, and writes what a person wants of
-// it. It writes nothing but annotations on Nodes, so whoever may patch nodes may use it, and nobody else.
+// Kubectl-drydock is the kubectl plugin: it shows what Drydock does to the nodes, and writes
+// people's requests. It writes only annotations on Nodes, so exactly the users who may patch nodes
+// may use it.
 package main
 
 import (
@@ -20,7 +21,7 @@ func main() {
 	cli.Main(func(ctx context.Context, args []string) int { return p.execute(ctx, calledAs(os.Args[0], args)) })
 }
 
-// execute runs the command that args name and returns the exit code.
+// execute runs the command in args and returns the exit code.
 func (p *plugin) execute(ctx context.Context, args []string) int {
 	root := p.newRootCommand()
 	root.SetIn(p.In)

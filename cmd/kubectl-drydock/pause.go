@@ -48,7 +48,7 @@ func (p *plugin) newResumeCommand() *cobra.Command {
 	return cmd
 }
 
-// each asks for the same on several nodes: what is refused for one does not keep it from the others.
+// each requests the action on several nodes: a refusal for one does not stop the others.
 func (p *plugin) each(ctx context.Context, nodes []string, selector string, a *actions.Action, given actions.Params) error {
 	prepared, err := a.Prepare(given, p.now())
 	switch {
@@ -83,7 +83,7 @@ func (p *plugin) each(ctx context.Context, nodes []string, selector string, a *a
 	return refused
 }
 
-// one asks for it on the node.
+// one requests the action on the node.
 func (p *plugin) one(ctx context.Context, node string, a *actions.Action, given actions.Params) error {
 	prepared, err := a.Prepare(given, p.now())
 	if err != nil {

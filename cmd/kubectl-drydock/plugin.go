@@ -18,28 +18,29 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// plugin is what all commands share.
+// plugin is the state that all commands share.
 type plugin struct {
 	genericiooptions.IOStreams
-	// asIs is Out for what is no text for a terminal.
+	// asIs is Out for output that is not terminal text.
 	asIs  io.Writer
 	flags *genericclioptions.ConfigFlags
 	// commands has the flags of this call.
 	commands inspect.Commands
-	// ledger is the name of the ledger's ConfigMap, lease that of the Lease by which the replicas elect a leader.
+	// ledger is the name of the ledger's ConfigMap. lease is the name of the Lease of the leader
+	// election.
 	ledger, lease string
 	dryRun        dryRun
 	now           func() time.Time
-	// connect makes the client. Tests put one in that no cluster is behind.
+	// connect makes the client. Tests replace it with one without a cluster.
 	connect func() (inspect.Client, error)
 }
 
-// reader reads with the rights of the client, what the flags name.
+// reader returns a reader with the rights of the client, for the flags' namespace and names.
 func (p *plugin) reader(c inspect.Client) *inspect.Reader {
 	return &inspect.Reader{Client: c, Now: p.now, Namespace: *p.flags.Namespace, Ledger: p.ledger, Lease: p.lease}
 }
 
-// writer writes with the rights of the client.
+// writer returns a writer with the rights of the client.
 func (p *plugin) writer(c inspect.Client) *actions.Writer {
 	p.commands = p.bound(c)
 	return &actions.Writer{Client: c, DryRun: bool(p.dryRun)}
@@ -53,7 +54,7 @@ func (p *plugin) connectByFlags() (inspect.Client, error) {
 	if _, _, err := rest.DefaultServerUrlFor(c); err != nil { // which quotes the address, with a password in it
 		return inspect.Client{}, errors.New("finding the cluster: the API server's address in the kubeconfig is not a URL")
 	}
-	// As kubectl prints them; the client's own way is a log line.
+	// Print warnings as kubectl does; the client's default is a log line.
 	c.WarningHandler = rest.NewWarningWriter(&text.Writer{Out: p.ErrOut}, rest.WarningWriterOptions{Deduplicate: true})
 	clock := &inspect.Clock{}
 	c.Wrap(clock.Wrap)
@@ -73,7 +74,7 @@ func (p *plugin) connectByFlags() (inspect.Client, error) {
 	return inspect.Client{CoreV1Interface: core, LeasesGetter: coordination, SelfSubjectAccessReviewsGetter: authorization, Clock: clock, Cluster: inspect.NewCluster(p.context(), c.Host)}, nil
 }
 
-// context is the name of the kubeconfig's context that is used; empty: there is none, as in a pod.
+// context returns the name of the kubeconfig's context in use. Empty: there is none, as in a pod.
 func (p *plugin) context() string {
 	if p.flags.Context != nil && *p.flags.Context != "" {
 		return *p.flags.Context
@@ -93,7 +94,7 @@ func (p *plugin) say(format string, args ...any) {
 	say(p.Out, format, args...)
 }
 
-// wrote says in which cluster something was done.
+// wrote prints what was done, with the cluster's name.
 func (p *plugin) wrote(c inspect.Client, said string) { p.say("%s", c.Cluster.Says(said)) }
 
 func say(out io.Writer, format string, args ...any) {

@@ -19,21 +19,21 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// output is what -o asks for: a table, or a printer of kubectl's.
+// output is the format of -o: a table, or one of kubectl's printers.
 type output struct {
 	format  string
 	flags   *genericclioptions.PrintFlags
 	columns get.CustomColumnsPrintFlags
-	// to prints objects; nil: a table is wanted. rows: it prints each repair as an object of its own.
+	// to prints objects. Nil: the output is a table. rows: it prints each repair as its own object.
 	to   printers.ResourcePrinter
 	rows bool
-	// called is the command, whose flags say which cluster was asked.
+	// called is the command. Its flags identify the cluster.
 	called *cobra.Command
 }
 
 func (o *output) bind(cmd *cobra.Command) {
 	o.called, o.flags = cmd, genericclioptions.NewPrintFlags("")
-	o.flags.NamePrintFlags = nil // there is no object whose name kubectl would take
+	o.flags.NamePrintFlags = nil // there is no object with a name for kubectl
 	o.flags.OutputFormat = &o.format
 	o.flags.AddFlags(cmd)
 	_ = cmd.Flags().MarkHidden("show-managed-fields")
@@ -65,8 +65,8 @@ func (o *output) check() error {
 
 func (o *output) wide() bool { return o.format == "wide" }
 
-// print prints v, which has an inspect.APIVersion and a kind, as kubectl prints objects. Characters that do not show are \u escapes in
-// JSON, and U+FFFD in all other formats.
+// print prints v, which has an inspect.APIVersion and a kind, as kubectl prints objects. Invisible
+// characters become \u escapes in JSON, and U+FFFD in all other formats.
 func (o *output) print(v any, out io.Writer) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -94,7 +94,7 @@ func (o *output) print(v any, out io.Writer) error {
 	return nil
 }
 
-// repairsOf are the repairs of a status or a history, each as an object.
+// repairsOf returns the repairs of a status or a history, each as an object.
 func repairsOf(object *unstructured.Unstructured) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": inspect.APIVersion, "kind": "RepairList"}}
 	repairs, _, _ := unstructured.NestedSlice(object.Object, "repairs")
@@ -107,7 +107,7 @@ func repairsOf(object *unstructured.Unstructured) *unstructured.UnstructuredList
 	return list
 }
 
-// eachText passes every text in v, which is decoded JSON, through fit.
+// eachText applies fit to every text in v, which is decoded JSON.
 func eachText(v any, fit func(string) string) any {
 	switch v := v.(type) {
 	case string:
@@ -126,7 +126,7 @@ func eachText(v any, fit func(string) string) any {
 	return v
 }
 
-// table aligns rows. It remembers how wide its columns were, so that rows added later stay below the earlier ones.
+// table aligns rows. It keeps the widths of its columns, so that later rows stay aligned.
 type table struct {
 	out    io.Writer
 	widths []int
@@ -152,7 +152,7 @@ func (t *table) print(rows ...[]string) {
 	}
 }
 
-// cells makes a row; what is empty shows as a dash, so that columns can be counted.
+// cells makes a row. An empty cell becomes a dash, so that columns can be counted.
 func cells(row ...string) []string {
 	for i, cell := range row {
 		if row[i] = plain(cell); row[i] == "" {

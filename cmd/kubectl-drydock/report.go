@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/internal/report"
 )
 
-// reportFormats are what -o of a report may be.
+// reportFormats are the values of -o for a report.
 var reportFormats = []string{"text", "json", "html"}
 
 func (p *plugin) newReportCommand() *cobra.Command {
@@ -78,7 +78,8 @@ func (p *plugin) newReportCommand() *cobra.Command {
 	return cmd
 }
 
-// report gathers and counts. What could not be read but for the Nodes, the report says.
+// report reads the data and counts. Only unreadable Nodes are an error; the report names other data
+// that could not be read.
 func (p *plugin) report(ctx context.Context, c inspect.Client, of inspect.Scope, length time.Duration, prometheus seriesOptions) (*report.Report, error) {
 	in, err := p.reader(c).Report(ctx, of, length)
 	if err != nil {

@@ -88,7 +88,7 @@ func TestReportRefuses(t *testing.T) {
 	require.Contains(t, stderr, "no Drydock was found")
 }
 
-// TestReportSaysWhatItCouldNotRead, and goes on with the rest.
+// TestReportSaysWhatItCouldNotRead, and continues with the rest.
 func TestReportSaysWhatItCouldNotRead(t *testing.T) {
 	d := newDesk(t, node("node-3", map[string]string{remediations.HistoryKey: historyOf(t, reported("cccccc", remediations.OutcomeRecovered, time.Hour))}))
 	gone := httptest.NewServer(nil)

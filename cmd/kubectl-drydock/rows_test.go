@@ -23,7 +23,7 @@ import (
 
 const fingerprint = "9f2c0e5b6d1a4c33"
 
-// alerted is a node with a firing alert of the policy, for which nothing is recorded.
+// alerted is a node with a firing alert of the policy and without a record.
 func alerted(name, policy string) *corev1.Node {
 	value := fmt.Sprintf(`{"v":1,"alertname":"NodeNotReady","policy":%q,"status":"firing","startsAt":"2026-11-20T20:50:00Z","receivedAt":"2026-11-20T20:55:00Z","labels":{}}`, policy)
 	return node(name, map[string]string{remediations.AlertPrefix + fingerprint: value})

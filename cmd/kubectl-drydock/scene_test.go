@@ -45,7 +45,8 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// desk is somebody at a terminal, with a cluster that is not there. A replica of Drydock leads in it, unless the test brings a Lease.
+// desk is a person at a terminal, with a fake cluster. A replica of Drydock leads in it, unless the
+// test brings a Lease.
 type desk struct {
 	t        *testing.T
 	cluster  *fake.Clientset

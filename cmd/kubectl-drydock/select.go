@@ -13,12 +13,13 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// selects gives the command kubectl's flag for choosing nodes by their labels.
+// selects adds kubectl's flag for selecting nodes by label to the command.
 func selects(cmd *cobra.Command, selector *string) {
 	cmd.Flags().StringVarP(selector, "selector", "l", "", "the nodes with these labels, for example pool=gpu,zone!=a")
 }
 
-// selected are the names of the nodes that the selector matches. That none does is an error: nobody asks for nothing.
+// selected returns the names of the nodes that the selector matches. Without a match it returns an
+// error: a request about no node is a mistake.
 func selected(ctx context.Context, r *inspect.Reader, selector string) (names []string, err error) {
 	if _, err := labels.Parse(selector); err != nil {
 		return nil, cli.Usagef("--selector %q is not a label selector: %w", selector, err)

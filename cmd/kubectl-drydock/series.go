@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// mostSamples is how many samples of one series are asked for: Prometheus gives 11,000 at most.
+	// mostSamples is the most samples per series: Prometheus returns at most 11,000.
 	mostSamples = 10800
 	// finest is the shortest time between two samples.
 	finest = 30 * time.Second
-	// askWithin bounds one question to Prometheus.
+	// askWithin bounds one request to Prometheus.
 	askWithin = time.Minute
 )
 
-// seriesOptions say which Prometheus has Drydock's series, and which of them are this cluster's.
+// seriesOptions are the Prometheus with Drydock's series, and the matcher of this cluster's series.
 type seriesOptions struct {
 	address, label string
 	matcher        string
@@ -55,7 +55,7 @@ func (o *seriesOptions) check() error {
 	return nil
 }
 
-// read asks for Drydock's series in the time.
+// read reads Drydock's series in the time.
 func (o *seriesOptions) read(ctx context.Context, from, to time.Time) (*report.Series, error) {
 	transport, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -105,10 +105,11 @@ func (o *seriesOptions) read(ctx context.Context, from, to time.Time) (*report.S
 	return s, nil
 }
 
-// boundedTransport bounds what an answer may become: a report's series in steps have some 100,000 samples.
+// boundedTransport bounds the size of a decoded answer: a report's series have some 100,000
+// samples.
 type boundedTransport struct{ http.RoundTripper }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (b boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := b.RoundTripper.RoundTrip(req)
 	if err == nil {
@@ -117,7 +118,7 @@ func (b boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// one says that the series are of one cluster's Drydock: those of several must not be counted together.
+// one checks that the series are of one cluster's Drydock: those of several must not be added up.
 func (o *seriesOptions) one(ctx context.Context, asked promv1.API, from, to time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -137,7 +138,7 @@ func (o *seriesOptions) one(ctx context.Context, asked promv1.API, from, to time
 	return fmt.Errorf("it has the Drydocks of several clusters (label cluster: %s); name this one with --prometheus-label cluster=NAME", strings.Join(names, ", "))
 }
 
-// of is a selector of the metric's series.
+// of returns a selector of the metric's series.
 func (o *seriesOptions) of(metric string, matchers ...string) string {
 	if o.matcher != "" {
 		matchers = append(matchers, o.matcher)
@@ -145,7 +146,7 @@ func (o *seriesOptions) of(metric string, matchers ...string) string {
 	return metric + "{" + strings.Join(matchers, ",") + "}"
 }
 
-// step is how far apart the samples are: the whole time, in at most so many.
+// step returns the interval of the samples, so that the whole time has at most mostSamples.
 func step(length time.Duration) time.Duration {
 	return max(finest, (length/mostSamples + finest - 1).Truncate(finest))
 }

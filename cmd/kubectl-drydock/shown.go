@@ -13,21 +13,22 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// newPlugin prints through shown, so that no command that it names forgets which cluster was asked.
+// newPlugin makes a plugin that prints through shown, so that every printed command names the
+// cluster.
 func newPlugin(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *plugin {
 	p := &plugin{flags: flags, asIs: streams.Out}
 	p.IOStreams = genericiooptions.IOStreams{In: streams.In, Out: shown{streams.Out, p}, ErrOut: shown{streams.ErrOut, p}}
 	return p
 }
 
-// shown passes on what the plugin prints, with the flags that were given in each command that it names. Each write must hold whole
-// commands.
+// shown writes the plugin's output, and adds the given flags to each command in it. Each write must
+// contain whole commands.
 type shown struct {
 	out    io.Writer
 	plugin *plugin
 }
 
-// Write is of io.Writer.
+// Write implements io.Writer.
 func (s shown) Write(b []byte) (int, error) {
 	if _, err := io.WriteString(s.out, s.plugin.commands.In(string(b))); err != nil {
 		return 0, err
@@ -35,10 +36,10 @@ func (s shown) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// unshown are kubectl's flags that say neither which cluster nor which user, or that are secret.
+// unshown are kubectl's flags that select neither cluster nor user, or that are secret.
 var unshown = map[string]bool{"cache-dir": true, "disable-compression": true, "help": true, "namespace": true, "request-timeout": true, "token": true}
 
-// commandsOf are the commands with the flags that this call was given.
+// commandsOf returns the commands with the flags of this call.
 func commandsOf(called *cobra.Command) inspect.Commands {
 	root, own := called.Root(), map[string][]string{}
 	var out inspect.Commands
@@ -63,7 +64,7 @@ func commandsOf(called *cobra.Command) inspect.Commands {
 	return out
 }
 
-// wordsOf are the words by which the flag was given.
+// wordsOf returns the arguments that set the flag.
 func wordsOf(f *pflag.Flag) (words []string) {
 	name := "--" + f.Name
 	if f.Shorthand == "n" {
@@ -86,8 +87,8 @@ func wordsOf(f *pflag.Flag) (words []string) {
 	return words
 }
 
-// bound are the commands with the context that is used, also where no flag names it. The page and the answer to a write may be read
-// after the kubeconfig's current context has changed.
+// bound returns the commands with the context in use, even if no flag names it. People may read the
+// page or the answer to a write after the kubeconfig's current context has changed.
 func (p *plugin) bound(c inspect.Client) inspect.Commands {
 	out := p.commands
 	if c.Cluster.Context != "" && !slices.Contains(out.Kubectl, "--context") {

@@ -101,7 +101,7 @@ func statusHeader(wide bool) []string {
 	return row
 }
 
-// row shows a repair as it is now.
+// row shows a repair in its current state.
 func row(r inspect.Repair, now time.Time, wide bool) []string {
 	node := r.Name()
 	if r.Record == nil && r.Problem == "" {

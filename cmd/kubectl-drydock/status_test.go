@@ -183,8 +183,8 @@ func TestLimitsCountADrainedNodeThatWaits(t *testing.T) {
 	require.Contains(t, stdout, "Limits:   cluster 0 of 1, breaker at 20% unhealthy\n")
 }
 
-// TestStatusOfLeadersRecords: those that are nonsense, or of a version that had other fields, have a word each and stop
-// nobody from seeing the rest; those that have run out say who leads now.
+// TestStatusOfLeadersRecords: an unreadable record, or one of a version with other fields, has one
+// word and hides no other row. An exhausted record says who leads now.
 func TestStatusOfLeadersRecords(t *testing.T) {
 	leader := func(name string, p remediations.Phase, change func(*remediations.Record)) *corev1.Node {
 		r := record("a"+strings.Repeat(name[len(name)-1:], 5), p, func(r *remediations.Record) {
@@ -346,8 +346,8 @@ func TestUnknownFieldsOfTheLedgerAreShown(t *testing.T) {
 	require.Contains(t, stdout, "has fields that this plugin does not know: later, status.newer;")
 }
 
-// TestAMissingProviderIsSaidBeforehand: status counts the nodes without the configuration, and names the provider of each step of a node
-// that is asked for, as why does.
+// TestAMissingProviderIsSaidBeforehand: status counts the nodes without the configuration. Like
+// why, it names the provider of each step of a requested node.
 func TestAMissingProviderIsSaidBeforehand(t *testing.T) {
 	t.Parallel()
 	ledger := calmLedger()

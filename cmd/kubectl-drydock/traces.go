@@ -18,21 +18,21 @@ import (
 	"drydock.dev/drydock/remediations/owners"
 )
 
-// traces are what Drydock wrote on a Node.
+// traces are Drydock's keys on a Node.
 type traces struct {
 	node string
 	// busy says that a repair is in flight.
 	busy string
-	// removed and kept name what is removed, and what is not, each for people.
+	// removed and kept name what is removed and what is not, for people.
 	removed, kept []string
 
 	annotations, labels []string
 	uncordon            bool
-	taints              []corev1.Taint // those that stay, where one is removed
+	taints              []corev1.Taint // the remaining ones, if one is removed
 	conditions          []corev1.NodeConditionType
 }
 
-// consumed are people's requests to Drydock, which the next install would answer.
+// consumed are people's requests to Drydock, which the next installation would answer.
 var consumed = []string{remediations.RequestKey, remediations.ApproveKey, remediations.CancelKey, remediations.ResetKey, remediations.BreakGlassKey}
 
 func tracesOn(n *corev1.Node) (traces, error) {
@@ -63,7 +63,7 @@ func tracesOn(n *corev1.Node) (traces, error) {
 	return t, t.findUndo(n, j)
 }
 
-// described is an annotation as people know it.
+// described returns an annotation's name for people.
 func described(key, value string) string {
 	if !strings.HasPrefix(key, remediations.RepairPrefix) {
 		return key
@@ -75,7 +75,7 @@ func described(key, value string) string {
 	return fmt.Sprintf("%s (repair %s by policy %s, %s)", key, r.ID, r.Policy, r.Phase)
 }
 
-// findRepair says which repair is in flight. A record that cannot be read may be of one.
+// findRepair notes which repair is in flight. An unreadable record may be of one.
 func (t *traces) findRepair(n *corev1.Node, j remediations.Journal) {
 	records := j.OtherRepairs
 	if j.Record != nil && j.Record.Phase.InFlight() {
@@ -91,7 +91,8 @@ func (t *traces) findRepair(n *corev1.Node, j remediations.Journal) {
 	}
 }
 
-// findUndo finds the cordon and the taint that Drydock recorded as its own, as the end of the repair would.
+// findUndo finds the cordon and the taint that Drydock recorded as its own, like the end of the
+// repair.
 func (t *traces) findUndo(n *corev1.Node, j remediations.Journal) error {
 	undo := j.ToUndo()
 	for key, r := range j.Records {
@@ -137,7 +138,7 @@ func (t *traces) findUndo(n *corev1.Node, j remediations.Journal) error {
 	return nil
 }
 
-// unannounce removes Drydock's conditions from the Node as it was read, and has n be the Node as it is then.
+// unannounce removes Drydock's conditions from the Node as read, and sets n to the new Node.
 func (t *traces) unannounce(ctx context.Context, c inspect.Client, n *corev1.Node, dryRun bool) error {
 	if len(t.conditions) == 0 {
 		return nil
@@ -157,7 +158,7 @@ func (t *traces) unannounce(ctx context.Context, c inspect.Client, n *corev1.Nod
 	return err
 }
 
-// patch is one change for all of the rest, of the Node as it was read.
+// patch returns one change for everything else, for the Node as read.
 func (t *traces) patch(n *corev1.Node) map[string]any {
 	annotations, labels, spec := map[string]any{}, map[string]any{}, map[string]any{}
 	for _, key := range t.annotations {

@@ -26,13 +26,13 @@ func buildInfo() *debug.BuildInfo {
 	return info
 }
 
-// versions are those of the plugin and of Drydock in the cluster.
+// versions are the versions of the plugin and of Drydock in the cluster.
 type versions struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Client     string `json:"client"`
 	Server     string `json:"server,omitempty"`
-	// Problem is why the server's is not known.
+	// Problem says why the server's version is unknown.
 	Problem string `json:"problem,omitempty"`
 	Skew    string `json:"skew,omitempty"`
 }
@@ -79,7 +79,8 @@ func (p *plugin) newVersionCommand() *cobra.Command {
 	return cmd
 }
 
-// serverVersion is read from the ledger, which whoever may see the status may read.
+// serverVersion reads the version from the ledger, which every user who may see the status may
+// read.
 func (p *plugin) serverVersion(ctx context.Context, v *versions) error {
 	c, err := p.connect()
 	if err != nil {
@@ -100,11 +101,13 @@ func (p *plugin) serverVersion(ctx context.Context, v *versions) error {
 	return nil
 }
 
-// betweenReleases matches the version that the go command or git describe gives to a build that has no tag of its own. Its number
-// is that of a tag before it, or 0.0.0, so it does not say which release the build is older or newer than.
+// betweenReleases matches the version that the go command or git describe gives to a build without
+// its own tag. Its number is of an earlier tag, or 0.0.0, so it does not show which release the
+// build is older or newer than.
 var betweenReleases = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}(\+|$)|-\d+-g[0-9a-f]+(-|$)|[-+.]dirty$`)
 
-// skew says in a sentence whether the plugin fits the Drydock in the cluster. A patch release changes nothing that both read.
+// skew says in a sentence whether the plugin fits the Drydock in the cluster. A patch release
+// changes nothing that both read.
 func skew(client, server string) string {
 	if client == server {
 		return "none"

@@ -19,18 +19,22 @@ import (
 )
 
 const (
-	// settleFor lets what changes together be read together: a repair's slot, intent and label are three writes.
+	// settleFor combines related changes into one read: a repair's slot, intent and label are three
+	// writes.
 	settleFor = 200 * time.Millisecond
-	// readAgain is how often the status is read though no watch said that it changed, for who may list but not watch.
+	// readAgain is how often the status is read without a watch event, for users who may list but
+	// not watch.
 	readAgain = 15 * time.Second
-	// watchAgain is how soon a watch that ended is begun anew.
+	// watchAgain is the pause before an ended watch is started again.
 	watchAgain = time.Second
 )
 
-// watchWidths are room for what is likely to come below a header that is printed before anything is known.
+// watchWidths are column widths for likely values, below a header that is printed before any data
+// arrive.
 var watchWidths = []int{len("21:05:00Z"), 12, len("REPAIR"), 14, len("Verifying"), len("reboot:1"), len("AGE"), len("CordonedByOther"), len(time.RFC3339) - 5, len("alert/9f2c0e5b6d1a4c33")}
 
-// follow prints the status, and then what changes. A watch only says when to look; what is printed is always read.
+// follow prints the status and then its changes. A watch only triggers a read; everything printed
+// is read.
 func (p *plugin) follow(ctx context.Context, c inspect.Client, of inspect.Scope, o *output) error {
 	f := &follower{plugin: p, client: c, output: o, table: &table{out: p.Out, widths: slices.Clone(watchWidths)}}
 	began := time.Now()
@@ -56,7 +60,7 @@ func (p *plugin) follow(ctx context.Context, c inspect.Client, of inspect.Scope,
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-time.After(max(settleFor, took)): // a large fleet is not read all the time
+			case <-time.After(max(settleFor, took)): // a large fleet is not read continuously
 			}
 		case <-tick.C:
 		}
@@ -80,7 +84,7 @@ func (p *plugin) follow(ctx context.Context, c inspect.Client, of inspect.Scope,
 	}
 }
 
-// clock is the time of day that every line of -w begins with.
+// clock returns the time of day at the start of every line of -w.
 func (p *plugin) clock() string { return p.now().UTC().Format("15:04:05Z") }
 
 // follower prints the differences between one status and the next.
@@ -130,7 +134,7 @@ func keyOf(r inspect.Repair) string {
 	return key
 }
 
-// next prints what is no longer as it was: the ledger's lines that changed, repairs that ended, then those that moved.
+// next prints the changes: changed lines of the ledger, ended repairs, then changed repairs.
 func (f *follower) next(ctx context.Context, s *inspect.Status) error {
 	lines, repairs := f.lines, f.repairs
 	f.remember(s)
@@ -152,7 +156,7 @@ func (f *follower) next(ctx context.Context, s *inspect.Status) error {
 	var rows [][]string
 	for _, key := range slices.Sorted(maps.Keys(repairs)) {
 		if before := repairs[key]; before.Record == nil && targets[targetOf(before)] {
-			continue // what waited is a repair now
+			continue // the waiting alert now has a repair
 		}
 		if _, ok := f.repairs[key]; !ok {
 			rows = append(rows, append([]string{f.clock()}, f.ended(ctx, repairs[key])...))
@@ -177,7 +181,8 @@ func (f *follower) next(ctx context.Context, s *inspect.Status) error {
 	return nil
 }
 
-// ended is the last row of a repair that is no longer on its Node: how it ended, as the Node's history says.
+// ended returns the last row of a repair that is no longer on its Node, with its outcome from the
+// Node's history.
 func (f *follower) ended(ctx context.Context, r inspect.Repair) []string {
 	row := row(r, f.now(), f.output.wide())
 	const phase, hold = 3, 6
@@ -191,7 +196,7 @@ func (f *follower) ended(ctx context.Context, r inspect.Repair) []string {
 		for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
 			if e.ID == r.Record.ID {
 				row[phase], message = string(e.Outcome), e.Why
-				break // the newest: an exhausted repair may have ended again, because its node is well
+				break // the newest entry: an exhausted repair may have ended later because its node is healthy
 			}
 		}
 	}
@@ -201,7 +206,8 @@ func (f *follower) ended(ctx context.Context, r inspect.Repair) []string {
 	return row
 }
 
-// listen nudges at every event of a watch, and begins it anew when it ends. Who may not watch is left to the clock.
+// listen sends a nudge at every event of a watch, and starts the watch again when it ends. Without
+// the right to watch, only the timer triggers reads.
 func (f *follower) listen(ctx context.Context, nudge chan<- struct{}, begin func(context.Context, metav1.ListOptions) (watch.Interface, error), o metav1.ListOptions) {
 	for ctx.Err() == nil {
 		w, err := begin(ctx, o)
@@ -213,7 +219,7 @@ func (f *follower) listen(ctx context.Context, nudge chan<- struct{}, begin func
 			for range w.ResultChan() {
 				select {
 				case nudge <- struct{}{}:
-				default: // it will be read anyway
+				default: // a read is already pending
 				}
 			}
 			w.Stop()

@@ -27,7 +27,8 @@ import (
 
 const within = 2 * time.Minute
 
-// watching runs a command that goes on until stop, which gives its exit code; it returns when both watches stand.
+// watching runs a command that continues until stop, which returns the exit code. It returns when
+// both watches are open.
 func (d *desk) watching(args ...string) (stop func() int) {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(d.t.Context())
@@ -84,7 +85,7 @@ func TestWatchPrintsWhatChanges(t *testing.T) {
 
 	quiet := taken.Clone()
 	b := quiet.Status.Breakers["zone/fra1"]
-	b.Quiet = now.Add(time.Minute) // moves with every poll, and is no news
+	b.Quiet = now.Add(time.Minute) // changes with every poll, and is not news
 	quiet.Status.Breakers = map[string]ledger.Breaker{"zone/fra1": b}
 	d.putLedger(quiet)
 	d.put(node("node-1", map[string]string{remediations.HistoryKey: historyOf(t, remediations.Entry{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Why: "it is well"})}))

@@ -7,7 +7,7 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// The exit codes of why, beside 0: nothing is to be done.
+// These are the exit codes of why, besides 0: nothing to do.
 const (
 	exitHeld        = cli.Exit(3)
 	exitUnderRepair = cli.Exit(4)

@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// printStory prints the answer first, and what it rests on below.
+// printStory prints the answer first, then the reasons.
 func (p *plugin) printStory(t inspect.Why, now time.Time, wide bool) {
 	printLines(p.Out, t.Cluster.Lines())
 	if t.Leader.None != "" {
@@ -29,10 +29,11 @@ func (p *plugin) printStory(t inspect.Why, now time.Time, wide bool) {
 	}
 }
 
-// printHeadline prints the answer in one sentence, what holds the target, and what a person may do about it.
+// printHeadline prints the answer in one sentence, what holds the target, and what a person may do
+// about it.
 func (p *plugin) printHeadline(headline string, a inspect.Answer) {
 	say(p.Out, "%s", headline)
-	if a.Hold != nil && a.Hold.Message != "" && a.Hold.Reason != inspect.NoLeader { // its sentence is above
+	if a.Hold != nil && a.Hold.Message != "" && a.Hold.Reason != inspect.NoLeader { // its sentence is printed above
 		say(p.Out, "Why: %s", a.Hold.Message)
 	}
 	if a.Change != "" {
@@ -40,7 +41,7 @@ func (p *plugin) printHeadline(headline string, a inspect.Answer) {
 	}
 }
 
-// printGuards prints what each guard says.
+// printGuards prints the answer of each guard.
 func (p *plugin) printGuards(guards []lifecycle.GuardAnswer, now time.Time, wide bool) {
 	if len(guards) == 0 {
 		return
@@ -65,12 +66,12 @@ func (p *plugin) printGuards(guards []lifecycle.GuardAnswer, now time.Time, wide
 	(&table{out: p.Out}).print(rows...)
 }
 
-// guarded says that the guards were asked about the target.
+// guarded reports whether the guards were asked about the target.
 func guarded(t inspect.Why, target string) bool {
 	return slices.ContainsFunc(t.Targets, func(a inspect.TargetAnswer) bool { return a.Target == target && len(a.Guards) > 0 })
 }
 
-// nextLines say what comes next, by whom and when.
+// nextLines returns the next step, its provider and its time.
 func nextLines(a inspect.Answer) []inspect.Line {
 	text := a.When
 	if a.Next != "" {
@@ -86,7 +87,7 @@ func nextLines(a inspect.Answer) []inspect.Line {
 	return []inspect.Line{{Label: "Next", Text: text}}
 }
 
-// lastShown is how many ended repairs are named.
+// lastShown is how many ended repairs are listed.
 const lastShown = 3
 
 func whyLines(t inspect.Why, now time.Time) (out []inspect.Line) {
@@ -97,7 +98,7 @@ func whyLines(t inspect.Why, now time.Time) (out []inspect.Line) {
 		}
 		state := a.State
 		if t.Hold != nil && state == string(t.Hold.Reason)+": "+t.Hold.Message {
-			state = string(t.Hold.Reason) // its sentence is above
+			state = string(t.Hold.Reason) // its sentence is printed above
 		}
 		out = append(out, inspect.Line{Label: "Alert", Text: fmt.Sprintf("%s (%s), %s, since %s: %s", a.Name, a.Fingerprint, policy, inspect.Since(now, a.StartsAt), state)})
 		for _, m := range a.NearMisses {

@@ -600,7 +600,7 @@ func TestWhyTellsOfAlertsThatNoPolicyTakes(t *testing.T) {
 	require.Contains(t, stdout, "policy gpu-node-not-ready does not take it: node node-3 does not match nodeSelector nvidia.com/gpu.count")
 }
 
-// TestWhySaysThatTheNodeCannotShowItsAlerts: "needs no repair" would be a claim that nobody can make.
+// TestWhySaysThatTheNodeCannotShowItsAlerts: "needs no repair" would be a claim without proof.
 func TestWhySaysThatTheNodeCannotShowItsAlerts(t *testing.T) {
 	t.Parallel()
 	const full = "alerts cannot be written on the Node since 2026-11-20T20:55:00Z: metadata.annotations: Too long"
@@ -821,7 +821,8 @@ func TestWhatIsReadNamesItsCluster(t *testing.T) {
 	}
 }
 
-// TestAFaultIsToldWithoutTheConfiguration, though nobody can say then which alert is awaited. A node that is Ready is the control.
+// TestAFaultIsToldWithoutTheConfiguration, although the awaited alert is unknown then. A node that
+// is Ready is the control.
 func TestAFaultIsToldWithoutTheConfiguration(t *testing.T) {
 	t.Parallel()
 	for ready, want := range map[corev1.ConditionStatus]string{

@@ -245,7 +245,7 @@ func TestARecordThatChangedMeanwhileIsSaid(t *testing.T) {
 	}
 }
 
-// Kubelets write their Nodes every few seconds; that is no reason to refuse a person.
+// Kubelets write their Nodes every few seconds. That must not refuse a person's action.
 func TestANodeThatOnlyItsKubeletChangedIsTriedAgain(t *testing.T) {
 	d := newDesk(t, under("n", record("aaaaaa", remediations.PhaseActing)))
 	racing(d, func(attempt int) *corev1.Node {

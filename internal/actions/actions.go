@@ -12,54 +12,56 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Action is one thing that a person may ask for.
+// Action is one thing that a person may request.
 type Action struct {
-	// Name is the command's.
+	// Name is the name of the command.
 	Name string
-	// Will says in one sentence what it does.
+	// Will is one sentence about what the action does.
 	Will string
-	// Verb is what the caller needs on repairs.drydock.dev beside patch on nodes; empty: nothing.
+	// Verb is the verb that the caller needs on repairs.drydock.dev besides patch on nodes. Empty:
+	// none.
 	Verb string
-	// Keys are the annotations that it writes or takes away.
+	// Keys are the annotations that the action sets or removes.
 	Keys []string
-	// Parameters are what may be given with it.
+	// Parameters are what a caller may give with the action.
 	Parameters []Parameter
 
-	// refuses says why it means nothing for the Node as it was read; nil: it may be asked for.
+	// refuses says why the action has no meaning for the Node as read. Nil: the action is always
+	// allowed.
 	refuses func(*corev1.Node) error
 	prepare func(given Params, now time.Time) (apply, error)
 }
 
-// Parameter is what may be given with an action: the command's flag of that name, or its argument.
+// Parameter is one parameter of an action: a flag of its command, or the command's argument.
 type Parameter struct {
 	Name string
-	// Ask is the question that a form puts, Example what an answer looks like.
+	// Ask is the question in a form, Example an example of an answer.
 	Ask, Example string
 	Required     bool
-	// Choices are all that may be given; empty: any text.
+	// Choices are all allowed values. Empty: any text.
 	Choices []string
-	// Argument: the command takes it by its place, without a flag.
+	// Argument: the command takes it by position, without a flag.
 	Argument bool
 }
 
-// Params are what was given, by the parameter's name.
+// Params are the given values, by the parameter's name.
 type Params map[string]string
 
 type apply func(ctx context.Context, w *Writer, node string) (said string, err error)
 
-// Prepared is an action whose parameters were found good.
+// Prepared is an action with valid parameters.
 type Prepared struct {
 	action *Action
 	given  Params
 	apply  apply
 }
 
-// All are the actions, in the order in which they are offered.
+// All returns the actions in the order of the menus.
 func All() []*Action {
 	return []*Action{Pause(), Resume(), Repair(), Approve(), Cancel(), Reset(), BreakGlass()}
 }
 
-// Named is the action of that name; nil: there is none.
+// Named returns the action with that name. Nil: there is none.
 func Named(name string) *Action {
 	all := All()
 	if i := slices.IndexFunc(all, func(a *Action) bool { return a.Name == name }); i >= 0 {
@@ -68,7 +70,7 @@ func Named(name string) *Action {
 	return nil
 }
 
-// Refuses says why the action means nothing for the Node as it was read; nil: it may be asked for.
+// Refuses says why the action has no meaning for the Node as read. Nil: the action is allowed.
 func (a *Action) Refuses(n *corev1.Node) error {
 	if a.refuses == nil {
 		return nil
@@ -76,7 +78,7 @@ func (a *Action) Refuses(n *corev1.Node) error {
 	return a.refuses(n)
 }
 
-// Prepare checks what was given. Nothing is asked of the API server yet.
+// Prepare validates the parameters. It sends nothing to the API server yet.
 func (a *Action) Prepare(given Params, now time.Time) (*Prepared, error) {
 	for name, value := range given {
 		i := slices.IndexFunc(a.Parameters, func(p Parameter) bool { return p.Name == name })
@@ -94,13 +96,13 @@ func (a *Action) Prepare(given Params, now time.Time) (*Prepared, error) {
 	return &Prepared{action: a, given: given, apply: run}, nil
 }
 
-// Apply asks for it on the node, and says in one sentence what was done.
+// Apply requests the action on the node and returns what was done, in one sentence.
 func (p *Prepared) Apply(ctx context.Context, w *Writer, node string) (said string, err error) {
 	said, err = p.apply(ctx, w, node)
 	return w.saying(said), err
 }
 
-// Command is the command that asks for the same.
+// Command returns the command that requests the same.
 func (a *Action) Command(node string, given Params) string {
 	words := []string{"kubectl drydock", a.Name, text.ShellWord(node)}
 	for _, p := range a.Parameters {
@@ -118,11 +120,12 @@ func (a *Action) Command(node string, given Params) string {
 const (
 	// MaxWhy bounds a reason: it is shown in Events and tables, and shares the Node with the records.
 	MaxWhy = 256
-	// maxText bounds what is given at all.
+	// maxText bounds any given text.
 	maxText = 8 << 10
 )
 
-// plain makes a text fit for one line: what others wrote on a Node must not be obeyed by a terminal.
+// plain makes a text fit for one line, so that what others wrote on a Node cannot control a
+// terminal.
 func plain(s string) string { return text.Line(s, maxText) }
 
 // reason makes --why fit for an annotation of one line.

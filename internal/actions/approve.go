@@ -14,7 +14,7 @@ import (
 
 var id = Parameter{Name: "id", Ask: "Which repair? Empty: the one on the node", Example: "n7q4k2", Argument: true}
 
-// Approve lets a repair begin that waits for a person.
+// Approve lets a repair start that waits for approval.
 func Approve() *Action {
 	return &Action{
 		Name: "approve", Verb: admission.VerbFor(remediations.ApproveKey), Keys: []string{remediations.ApproveKey}, Parameters: []Parameter{id},
@@ -33,7 +33,7 @@ func Approve() *Action {
 func approvable(of inspect.Repair) error {
 	switch r := of.Record; {
 	case r.Phase == remediations.PhasePending && r.Intent == nil && r.Shares():
-		return fmt.Errorf("repair %s of %s waits for no approval: its policy only observes", r.ID, of.Name()) // else it is on no record before it begins
+		return fmt.Errorf("repair %s of %s waits for no approval: its policy only observes", r.ID, of.Name()) // a sidecar's repair is on record before it starts only if its policy observes
 	case r.Phase == remediations.PhasePending && r.Intent == nil:
 		return nil
 	default:
@@ -67,7 +67,7 @@ func cancellable(of inspect.Repair) error {
 	return nil
 }
 
-// about is the refusal of an action that is about a repair on the node.
+// about returns a refusal for actions that concern a repair on the node.
 func about(may func(inspect.Repair) error) func(*corev1.Node) error {
 	return func(n *corev1.Node) error {
 		_, err := open(n, may)
@@ -75,7 +75,7 @@ func about(may func(inspect.Repair) error) func(*corev1.Node) error {
 	}
 }
 
-// names writes a repair's id under the key, where the repair is there and may be told so.
+// names writes a repair's id under the key, if the repair exists and may permits it.
 func names(key, action, doing string, may func(inspect.Repair) error, said func(inspect.Repair) string) func(Params, time.Time) (apply, error) {
 	return func(given Params, _ time.Time) (apply, error) {
 		return func(ctx context.Context, w *Writer, node string) (string, error) {

@@ -18,7 +18,7 @@ import (
 
 var why = Parameter{Name: "why", Ask: "Why? Everyone who looks later reads it", Example: "disk swap, ticket 4711"}
 
-// Pause keeps Drydock from doing anything new to a node.
+// Pause keeps Drydock from starting anything new on a node.
 func Pause() *Action {
 	return &Action{
 		Name: "pause", Keys: []string{remediations.PauseKey},
@@ -75,7 +75,7 @@ func Resume() *Action {
 	}
 }
 
-// ends are the names of what resume would end on the Node, and what it writes for that.
+// ends returns the names of what resume would end on the Node, and what it writes for that.
 func ends(n *corev1.Node) (ended []string, a annotations) {
 	a = annotations{}
 	for _, k := range []struct{ key, name string }{{remediations.PauseKey, "the pause"}, {remediations.BreakGlassKey, "break-glass"}} {

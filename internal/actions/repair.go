@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// Repair asks for a repair of a node though no alert fires.
+// Repair requests a repair of a node without a firing alert.
 func Repair() *Action {
 	return &Action{
 		Name: "repair", Verb: admission.VerbFor(remediations.RequestKey), Keys: []string{remediations.RequestKey},
@@ -43,7 +43,8 @@ func Repair() *Action {
 	}
 }
 
-// NodeRemediations are the remediations that may be asked for. A step that only prepares another one cures nothing by itself.
+// NodeRemediations returns the remediations that a person may request. A step that only prepares
+// another one repairs nothing alone.
 func NodeRemediations() []string {
 	return slices.DeleteFunc(remediations.Registry(nil).Names(), func(name string) bool {
 		r := remediations.Shipped()[name]
@@ -51,7 +52,8 @@ func NodeRemediations() []string {
 	})
 }
 
-// requestOf is the annotation's value. Which policies there are, only Drydock knows.
+// requestOf returns the annotation's value. It cannot check the policy: only Drydock knows which
+// exist.
 func requestOf(with, policy string) (string, error) {
 	known, shipped := remediations.Shipped()[with]
 	switch {
@@ -69,7 +71,7 @@ func requestOf(with, policy string) (string, error) {
 	return "remediation/" + with, nil
 }
 
-// repairable says why Drydock would refuse a request on this node, as far as the Node shows it.
+// repairable returns why Drydock would refuse a request on this node, as far as the Node shows.
 func repairable(n *corev1.Node) error {
 	if v, ok := n.Annotations[remediations.RequestKey]; ok {
 		return fmt.Errorf("%s is already requested on %s and not answered yet; to withdraw the request: kubectl annotate node %s %s-", v, n.Name, n.Name, remediations.RequestKey)

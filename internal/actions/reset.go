@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// Reset forgets the repairs that ran out of steps.
+// Reset drops the repairs that ran out of steps.
 func Reset() *Action {
 	return &Action{
 		Name: "reset", Verb: admission.VerbFor(remediations.ResetKey), Keys: []string{remediations.ResetKey}, Parameters: []Parameter{id},
@@ -37,7 +37,8 @@ func Reset() *Action {
 // resets is what a reset writes.
 var resets = annotations{remediations.ResetKey: "true"}
 
-// reset writes the reset, where there is something to forget. id names the repair that it must be of, of the policy; empty: any.
+// reset writes the reset if there is something to drop. id names the expected repair, of the
+// policy; empty: any repair.
 func reset(ctx context.Context, w *Writer, node, id, of string) (string, error) {
 	var spent []inspect.Repair
 	err := w.writeAsRead(ctx, node, "resetting "+node, func(n *corev1.Node) (ruling, error) {
@@ -66,7 +67,7 @@ func reset(ctx context.Context, w *Writer, node, id, of string) (string, error) 
 	return forgets(spent), nil
 }
 
-// forgets says what a reset that ends these repairs does, as the engine takes it.
+// forgets says what the engine does with a reset that ends these repairs.
 func forgets(spent []inspect.Repair) string {
 	var what, policies []string
 	for _, r := range spent {
@@ -98,8 +99,8 @@ func forgets(spent []inspect.Repair) string {
 	return said + "; `kubectl drydock status` shows when it is gone."
 }
 
-// resettable are the exhausted repairs that a reset of the Node ends; none where a record cannot be read. An error: nothing is there
-// to reset, or nothing that lets the policy go on.
+// resettable returns the exhausted repairs that a reset of the Node ends, or none if a record
+// cannot be read. An error: the reset would drop nothing, or would not start the policy again.
 func resettable(n *corev1.Node, of string) ([]inspect.Repair, error) {
 	if remediations.ReadJournal(n).Malformed != nil && of == "" {
 		return nil, nil
@@ -124,7 +125,8 @@ func resettable(n *corev1.Node, of string) ([]inspect.Repair, error) {
 	return spent, nil
 }
 
-// resetBefore says which exhausted repair of the Node was reset last, so that who tries again knows that it is done.
+// resetBefore names the exhausted repair of the Node that was reset last, so that a person who
+// tries again knows that it is done.
 func resetBefore(n *corev1.Node) string {
 	for _, e := range remediations.ReadJournal(n).History {
 		if e.Reset && e.Outcome == remediations.OutcomeExhausted {
@@ -134,8 +136,9 @@ func resetBefore(n *corev1.Node) string {
 	return ""
 }
 
-// ResetPolicy lets a stopped policy go on: by a reset of the first node, by name, with an exhausted repair of the policy or, where
-// there is none any more, of the first on which Drydock takes it.
+// ResetPolicy starts a stopped policy again. It resets the first node, by name, with an exhausted
+// repair of the policy. Without such a node, it resets the first node that Drydock accepts for
+// this.
 func ResetPolicy(ctx context.Context, r *inspect.Reader, w *Writer, policy string) (said string, err error) {
 	var nodes []*corev1.Node
 	if err := r.EachNode(ctx, metav1.ListOptions{}, func(n *corev1.Node) error { nodes = append(nodes, n); return nil }); err != nil {
@@ -173,7 +176,8 @@ func ResetPolicy(ctx context.Context, r *inspect.Reader, w *Writer, policy strin
 	return "", fmt.Errorf("policy %s is stopped, no node has an exhausted repair by it, and %s; on a node that the policy takes and that is not under repair, run: kubectl annotate node NODE %s=true", policy, why, remediations.ResetKey)
 }
 
-// taker is the first node whose reset lets the policy go on; one that lets others go on, too, only where there is no other. nil: none.
+// taker returns the first node whose reset starts the policy again. A node that also starts other
+// policies comes last. Nil: there is no such node.
 func taker(seen *inspect.Observation, nodes []*corev1.Node, policy string) (n *corev1.Node) {
 	for _, candidate := range nodes {
 		switch on := released(seen, candidate); {
@@ -187,8 +191,9 @@ func taker(seen *inspect.Observation, nodes []*corev1.Node, policy string) (n *c
 	return n
 }
 
-// released are the stopped policies that a reset of the Node lets go on, by the engine's own decision. On a Node where the reset would
-// also forget an exhausted repair, none are: nobody named that repair.
+// released returns the stopped policies that a reset of the Node starts again, by the engine's own
+// decision. It returns none if the reset would also drop an exhausted repair: no one named that
+// repair.
 func released(seen *inspect.Observation, n *corev1.Node) []string {
 	if seen.State == nil {
 		return nil
@@ -205,7 +210,7 @@ func released(seen *inspect.Observation, n *corev1.Node) []string {
 	return node.Decide(&state, seen.Now).Allow
 }
 
-// release writes a reset that lets the policy go on and forgets nothing.
+// release writes a reset that starts the policy again and drops no repair.
 func release(ctx context.Context, w *Writer, seen *inspect.Observation, name, policy string) (string, error) {
 	var on []string
 	err := w.writeAsRead(ctx, name, "resetting "+name, func(n *corev1.Node) (ruling, error) {

@@ -18,11 +18,11 @@ import (
 type Right struct {
 	Verb, Resource string
 	Allowed        bool
-	// Why is what the API server says about it, for example which role gives it.
+	// Why is the API server's reason, for example which role grants the right.
 	Why string
 }
 
-// String names the right and what the API server says about it.
+// String names the right and the API server's reason.
 func (r Right) String() string {
 	s := r.Verb + " " + r.Resource
 	if r.Why != "" {
@@ -31,8 +31,9 @@ func (r Right) String() string {
 	return s
 }
 
-// Rights are those that the action needs on the node (empty: on every node). verbs: admission asks for verbs of their own on
-// repairs.drydock.dev, as it does unless webhook.rights is false.
+// Rights returns the rights that the action needs on the node; an empty node means every node.
+// verbs: admission requires verbs of its own on repairs.drydock.dev, which it does unless
+// webhook.rights is false.
 func (a *Action) Rights(ctx context.Context, reviews authorizationv1client.SelfSubjectAccessReviewsGetter, node string, verbs bool) ([]Right, error) {
 	needed := []authorizationv1.ResourceAttributes{{Resource: "nodes", Verb: "patch", Name: node}}
 	if verbs && a.Verb != "" {
@@ -53,8 +54,8 @@ func (a *Action) Rights(ctx context.Context, reviews authorizationv1client.SelfS
 	return out, nil
 }
 
-// Lacking says which of the rights the user lacks; empty: none. It says no more than the API server says when it is asked: admission
-// decides about the write itself.
+// Lacking returns which of the rights the user lacks. Empty: none. It knows only the API server's
+// answer: admission decides about the write itself.
 func Lacking(rights []Right) string {
 	for _, r := range rights {
 		if r.Allowed {
@@ -69,7 +70,7 @@ func Lacking(rights []Right) string {
 	return ""
 }
 
-// Given says which rights the user has, and what gives them.
+// Given returns which rights the user has, and what grants them.
 func Given(rights []Right) string {
 	said := make([]string, len(rights))
 	for i, r := range rights {
@@ -78,7 +79,7 @@ func Given(rights []Right) string {
 	return strings.Join(said, "; ")
 }
 
-// Denied says which right the user lacks to ask for it on the node; empty: none.
+// Denied returns which right the user lacks to request the action on the node. Empty: none.
 func (a *Action) Denied(ctx context.Context, reviews authorizationv1client.SelfSubjectAccessReviewsGetter, node string, verbs bool) (why string, err error) {
 	rights, err := a.Rights(ctx, reviews, node, verbs)
 	return Lacking(rights), err

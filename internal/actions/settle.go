@@ -17,22 +17,24 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// How long a write may take. Each time is longer than the one before, so that who waits longer learns what became of it.
+// These are the time limits of a write. Each is longer than the one before, so that the side that
+// waits longer learns the result.
 const (
 	// ServerWithin is how long the API server may work on a write.
 	ServerWithin = 30 * time.Second
-	// AnswerWithin is how long its answer is waited for.
+	// AnswerWithin is how long the caller waits for the API server's answer.
 	AnswerWithin = ServerWithin + 5*time.Second
-	// readWithin bounds reading the Node again when the answer was lost.
+	// readWithin bounds the read of the Node after the answer was lost.
 	readWithin = 5 * time.Second
 )
 
-// Unknown is the error of a write of which nobody knows whether it was done.
+// Unknown is the error of a write whose result is unknown.
 type Unknown struct{ why string }
 
 func (e Unknown) Error() string { return e.why }
 
-// settle finds out what became of a write that ended with err: it was refused, or the Node has it, or that is not known.
+// settle finds out the result of a write that ended with err: refused, written on the Node, or
+// unknown.
 func (w *Writer) settle(ctx context.Context, node, doing string, a annotations, err error) (*corev1.Node, error) {
 	if w.DryRun || Refused(err) {
 		return nil, inspect.Asking(err, doing, node)
@@ -52,7 +54,7 @@ func (w *Writer) settle(ctx context.Context, node, doing string, a annotations, 
 		inspect.Sentence(inspect.Asking(err, doing, node)), found, text.Duration(ServerWithin), node)}
 }
 
-// saying says how it is known that it was written.
+// saying adds how it is known that the write was done.
 func (w *Writer) saying(said string) string {
 	if !w.lost || said == "" {
 		return said
@@ -60,7 +62,7 @@ func (w *Writer) saying(said string) string {
 	return said + " The API server's answer was lost; the node was read again and shows it."
 }
 
-// has says whether the Node has what was to be written.
+// has reports whether the Node has the annotations that were to be written.
 func has(n *corev1.Node, a annotations) bool {
 	for key, want := range a {
 		value, there := n.Annotations[key]
@@ -71,7 +73,8 @@ func has(n *corev1.Node, a annotations) bool {
 	return true
 }
 
-// Refused says that the write was certainly not done: the API server said no, or nothing reached it.
+// Refused reports that the write was certainly not done: the API server refused it, or the request
+// never arrived.
 func Refused(err error) bool {
 	var dial *net.OpError
 	var status apierrors.APIStatus
@@ -86,8 +89,8 @@ func Refused(err error) bool {
 	return false
 }
 
-// Once sends each write at most once and bounds how long the API server works on it. The client itself would send a write again
-// that was answered with Retry-After, seconds after a person decided.
+// Once sends each write at most once and bounds how long the API server works on it. Without it,
+// the client repeats a write that was answered with Retry-After, seconds after a person decided.
 func Once(next http.RoundTripper) http.RoundTripper { return once{next} }
 
 type once struct{ next http.RoundTripper }

@@ -126,8 +126,8 @@ func unavailable(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// TestAWriteWhoseAnswerIsLostIsLookedFor: it is told as written where the Node has it, else as not known, and never as refused. It is
-// sent once.
+// TestAWriteWhoseAnswerIsLostIsLookedFor: it is reported as written if the Node has it, otherwise
+// as unknown, and never as refused. It is sent once.
 func TestAWriteWhoseAnswerIsLostIsLookedFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

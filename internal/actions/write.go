@@ -1,5 +1,6 @@
-// Package actions is what a person may ask of Drydock for a node, as annotations on it. The plugin's commands and its page write
-// the same by this code: the check of what was given, the check of the Node as it was read, and one PATCH.
+// Package actions is what a person may request of Drydock for a node, as annotations on the Node.
+// The plugin's commands and its page share this code: it checks the input, checks the Node as read,
+// and sends one PATCH.
 package actions
 
 import (
@@ -21,7 +22,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// FieldManager is the name under which people's writes go; managedFields then tell them from Drydock's work.
+// FieldManager is the field manager of people's writes, so that managedFields show them apart from
+// Drydock's.
 const FieldManager = "kubectl-drydock"
 
 // Writer writes on Nodes with the rights of its client.
@@ -29,7 +31,8 @@ type Writer struct {
 	Client corev1client.NodesGetter
 	// DryRun: the API server checks rights and admission, and writes nothing.
 	DryRun bool
-	// Tried is what the action was tried for before: it is written for nothing else. Nil: it was not tried.
+	// Tried is the subject of the action's earlier dry run; the action is written for no other.
+	// Nil: there was no dry run.
 	Tried *Subject
 	// Within bounds one request; zero: AnswerWithin.
 	Within time.Duration
@@ -39,21 +42,23 @@ type Writer struct {
 	lost bool
 }
 
-// Subject is what an action is about.
+// Subject is what an action concerns.
 type Subject struct {
-	// UID is the Node's: another machine may have its name later.
+	// UID is the Node's UID: another machine may have the Node's name later.
 	UID types.UID
-	// About is the repair's ID, or what else the action would end; empty: it is about the Node.
+	// About is the repair's ID, or what else the action would end. Empty: the action concerns the
+	// Node.
 	About string
 }
 
-// Of is what the last action was about.
+// Of returns the subject of the last action.
 func (w *Writer) Of() Subject { return w.of }
 
-// annotations are what is to be written on a Node; nil takes one away.
+// annotations are to be written on a Node; a nil value removes the key.
 type annotations map[string]any
 
-// write puts the annotations on the Node, in one PATCH. doing names it for a refusal.
+// write sets the annotations on the Node in one PATCH. doing describes the action in error
+// messages.
 func (w *Writer) write(ctx context.Context, node, doing string, a annotations) (*corev1.Node, error) {
 	meta := map[string]any{"annotations": a}
 	if w.Tried != nil && w.Tried.UID != "" {
@@ -70,7 +75,7 @@ func (w *Writer) write(ctx context.Context, node, doing string, a annotations) (
 	return w.settle(ctx, node, doing, a, err)
 }
 
-// anotherUID says that the API server refuses to give the Node the UID in the patch.
+// anotherUID reports whether the API server refused the patch because the Node has another UID.
 func anotherUID(err error) bool {
 	return (apierrors.IsInvalid(err) || apierrors.IsConflict(err)) && strings.Contains(strings.ToLower(err.Error()), "uid")
 }
@@ -94,19 +99,22 @@ func (w *Writer) Patch(ctx context.Context, node string, change map[string]any) 
 	return w.Client.Nodes().Patch(ctx, node, types.MergePatchType, text, o) //nolint:wrapcheck // callers say what it was for
 }
 
-// ruling is what an action makes of a Node as it was read: what to write, and which repair that is about.
+// ruling is an action's decision about a Node as read: what to write, and which repair that
+// concerns.
 type ruling struct {
 	annotations annotations
-	// about is what must still be so when it is written: a repair's id, or what is ended. Nodes change all the time, mostly by
-	// their kubelets; only another repair makes the action mean something else.
+	// about must still be the same at the write: a repair's id, or what the action ends. Nodes
+	// change all the time, mostly by their kubelets; only another repair changes the meaning of the
+	// action.
 	about string
 }
 
-// Attempts is how often a Node that changes under our hands is read again.
+// Attempts is how often a Node that changes meanwhile is read again.
 const Attempts = 5
 
-// writeAsRead reads the Node, lets rule decide, and writes only if the Node is still as it was read. Where it is not, it
-// is judged again; the action is given up if it would now be about something else.
+// writeAsRead reads the Node, calls rule, and writes only if the Node is unchanged since. If the
+// Node changed, writeAsRead calls rule again. It gives up if the action would then concern
+// something else.
 func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(*corev1.Node) (ruling, error)) error {
 	var first ruling
 	for attempt := range Attempts {
@@ -147,7 +155,8 @@ func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(
 	return fmt.Errorf("%s changed each of the %d times that this was tried, and nothing was written; try again", node, Attempts)
 }
 
-// repairsOn are the repairs on the Node, as status names them: its own first, then that of the mesh leader, then those of sidecars.
+// repairsOn returns the repairs on the Node, as status names them: the node's own first, then the
+// mesh leader's, then those of sidecars.
 func repairsOn(n *corev1.Node) ([]inspect.Repair, error) {
 	if j := remediations.ReadJournal(n); j.Malformed != nil {
 		return nil, fmt.Errorf("what is recorded on %s cannot be read (%w); `kubectl drydock reset %s` drops it", n.Name, j.Malformed, n.Name)
@@ -166,17 +175,18 @@ func repairsOn(n *corev1.Node) ([]inspect.Repair, error) {
 	return all, nil
 }
 
-// own says that the repair is of the node itself.
+// own reports whether the repair is of the node itself.
 func own(r inspect.Repair) bool {
 	return remediations.RepairPrefix+r.Target == remediations.NodeRepairKey
 }
 
-// occupies says that admission keeps people off the Node while the repair is in flight.
+// occupies reports whether admission keeps people off the Node while the repair is in flight.
 func occupies(r inspect.Repair) bool {
 	return remediations.OccupyingKey(remediations.RepairPrefix + r.Target)
 }
 
-// open are the repairs on the Node that an action may be about, or why there is none.
+// open returns the repairs on the Node that an action may concern. An error says why there are
+// none.
 func open(n *corev1.Node, may func(inspect.Repair) error) ([]inspect.Repair, error) {
 	all, err := repairsOn(n)
 	switch {
@@ -191,8 +201,9 @@ func open(n *corev1.Node, may func(inspect.Repair) error) ([]inspect.Repair, err
 	return nil, may(all[0])
 }
 
-// meant is the repair that the action is about: the one that id names. Without an id it is the one that keeps people off the node,
-// since an admission denial names the command without an id, or the one that waits for approval.
+// meant returns the repair that the action concerns: the one with the id. Without an id it is the
+// repair that keeps people off the node, because an admission denial names the command without an
+// id. Otherwise it is the repair that waits for approval.
 func meant(n *corev1.Node, action, id string, may func(inspect.Repair) error) (inspect.Repair, error) {
 	if id != "" {
 		return byID(n, id, may)
@@ -238,7 +249,7 @@ func kept(all []inspect.Repair, by func(inspect.Repair) bool) []inspect.Repair {
 	return slices.DeleteFunc(slices.Clone(all), func(r inspect.Repair) bool { return !by(r) })
 }
 
-// listed names the repairs in a sentence.
+// listed lists the repairs in a sentence.
 func listed(all []inspect.Repair) string {
 	var out []string
 	for _, r := range all {

@@ -16,7 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// alertmanager stands between the recorded alerts and Drydock: it groups what it posts, and inhibits.
+// alertmanager simulates the Alertmanager between the recorded alerts and Drydock: it groups its
+// posts, and inhibits.
 type alertmanager struct {
 	wants     func(labels map[string]string) bool
 	blindWhen []labels.Matchers
@@ -24,24 +25,24 @@ type alertmanager struct {
 	root      *Route
 	resend    time.Duration
 	rules     []*inhibition
-	// silenced are the nodes about which there is a silence.
+	// silenced are the nodes with a silence.
 	silenced map[string]bool
 
 	active map[string]*firing
 	groups map[string]*group
-	// log is what was last posted of each group of which something was said to fire. It outlives the group.
+	// log is the last post of each group with a firing alert. It outlives the group.
 	log map[string]*posted
-	// answer is what it says while no alert changes; nil: it is to be made.
+	// answer is the current answer while no alert changes. Nil: it must be made.
 	answer *alerts.Replica
 }
 
-// inhibition is one rule, with the alerts that fire and match its source side.
+// inhibition is one rule, with the firing alerts that match its source side.
 type inhibition struct {
 	*Inhibition
 	sources map[string]*firing
 }
 
-// firing is one alert that fires.
+// firing is one firing alert.
 type firing struct {
 	fingerprint string
 	labels      map[string]string
@@ -49,20 +50,21 @@ type firing struct {
 	startsAt    time.Time
 	inhibitedBy []string
 	receivers   []string
-	// on is the node that the alert is about; empty: none that there is.
+	// on is the node that the alert is about. Empty: no existing node.
 	on string
 }
 
-// group is what one route posts together.
+// group is the alerts that one route posts together.
 type group struct {
 	route *Route
-	// flush is when it is posted next, if there is news.
+	// flush is when the group is posted next, if it has changed.
 	flush time.Time
-	// alerts fire, ended are over since the last flush.
+	// alerts are firing. ended have ended since the last flush.
 	alerts, ended map[string]*firing
 }
 
-// posted is one post: the alerts that it said to fire, and those that it said to be over.
+// posted is one post: the alerts that it reported as firing, and those that it reported as
+// resolved.
 type posted struct {
 	at          time.Time
 	fires, over map[string]*firing
@@ -79,12 +81,13 @@ func newAlertmanager(c *Routing, core *remediations.Config, blindWhen []labels.M
 	return a
 }
 
-// receives says that a route's receiver is Drydock's. The operator writes namespace/name/ before the name of one.
+// receives reports whether a route's receiver is Drydock's. The operator prefixes a receiver's name
+// with namespace/name/.
 func receives(drydock, name string) bool {
 	return drydock == "" || name == drydock || strings.HasSuffix(drydock, "/"+name)
 }
 
-// begin takes an alert that fires, again or anew.
+// begin adds an alert that fires, for the first time or again.
 func (a *alertmanager) begin(f *firing, now time.Time) {
 	a.answer = nil
 	for _, r := range a.root.of(f.set) {
@@ -95,7 +98,7 @@ func (a *alertmanager) begin(f *firing, now time.Time) {
 		g := a.groupOf(r, f.set)
 		if wait := time.Duration(*r.Wait); g.flush.IsZero() {
 			if g.flush = now.Add(wait); f.startsAt.Add(wait).Before(now) {
-				g.flush = now // it is old enough
+				g.flush = now // the alert is old enough
 			}
 		}
 		g.alerts[f.fingerprint] = f
@@ -109,7 +112,7 @@ func (a *alertmanager) begin(f *firing, now time.Time) {
 	}
 }
 
-// end takes the end of an alert.
+// end removes an alert that has ended.
 func (a *alertmanager) end(fingerprint string) {
 	f := a.active[fingerprint]
 	if f == nil {
@@ -128,7 +131,7 @@ func (a *alertmanager) end(fingerprint string) {
 	}
 }
 
-// silence takes a silence about a node, or its end.
+// silence adds or ends a silence about a node.
 func (a *alertmanager) silence(s history.Silence) {
 	a.answer = nil
 	if a.silenced[s.Node] = true; s.Ended {
@@ -146,7 +149,7 @@ func (a *alertmanager) groupOf(r *Route, set model.LabelSet) *group {
 	return g
 }
 
-// due is when the next group is flushed; zero: there is none.
+// due returns when the next group is flushed. Zero: no group is.
 func (a *alertmanager) due() (at time.Time) {
 	for _, g := range a.groups {
 		at = earliest(at, g.flush)
@@ -154,7 +157,7 @@ func (a *alertmanager) due() (at time.Time) {
 	return at
 }
 
-// post gives what is posted now, group by group.
+// post sends the posts that are due now, group by group.
 func (a *alertmanager) post(now time.Time, send func(f *firing, status string)) (any bool) {
 	for _, key := range slices.Sorted(maps.Keys(a.groups)) {
 		g := a.groups[key]
@@ -181,7 +184,7 @@ func (a *alertmanager) post(now time.Time, send func(f *firing, status string)) 
 	return any
 }
 
-// loud are those of the alerts that nothing inhibits and nobody has silenced.
+// loud returns the alerts that are neither inhibited nor silenced.
 func (a *alertmanager) loud(all map[string]*firing) map[string]*firing {
 	if len(all) == 0 {
 		return nil
@@ -195,8 +198,8 @@ func (a *alertmanager) loud(all map[string]*firing) map[string]*firing {
 	return out
 }
 
-// news says that p is posted after last, which is nil where there was none. It is Alertmanager's rule, needsUpdate in
-// notify/dedup_stage.go of version 0.34.
+// news reports whether p is posted after last, which is nil for a first post. It follows
+// Alertmanager's rule, needsUpdate in notify/dedup_stage.go of version 0.34.
 func (p *posted) news(last *posted, repeat time.Duration) bool {
 	if len(p.fires)+len(p.over) == 0 {
 		return false
@@ -215,7 +218,7 @@ func (p *posted) news(last *posted, repeat time.Duration) bool {
 	return !within(p.over, last.over) || p.at.Sub(last.at) > repeat
 }
 
-// within says that each of the alerts is one of all.
+// within reports whether each of the alerts is in all.
 func within(some, all map[string]*firing) bool {
 	for fp := range some {
 		if all[fp] == nil {
@@ -225,7 +228,8 @@ func within(some, all map[string]*firing) bool {
 	return true
 }
 
-// mute finds out what inhibits the alert: Alertmanager's rule, where an alert that both sides match inhibits no other such one.
+// mute finds what inhibits the alert. As in Alertmanager, an alert that matches both sides does not
+// inhibit another such alert.
 func (a *alertmanager) mute(f *firing) {
 	f.inhibitedBy = nil
 	for _, r := range a.rules {
@@ -243,7 +247,8 @@ func (a *alertmanager) mute(f *firing) {
 	f.inhibitedBy = slices.Compact(f.inhibitedBy)
 }
 
-// look is Alertmanager's answer. Its map of alerts is not changed when alerts change: it is made anew.
+// look returns Alertmanager's answer. An answer's map is never changed: a change of alerts makes a
+// new map.
 func (a *alertmanager) look(now time.Time) []alerts.Replica {
 	if a.answer == nil {
 		w := &alerts.Replica{URL: "history", Watchdog: true, Alerts: map[string]alerts.Alert{}, Inhibitors: map[string]map[string]string{}}
@@ -276,7 +281,7 @@ func (a *alertmanager) look(now time.Time) []alerts.Replica {
 	return []alerts.Replica{w}
 }
 
-// DefaultResend is how often Prometheus sends an alert again, by default.
+// DefaultResend is Prometheus' default interval for sending a firing alert again.
 const DefaultResend = time.Minute
 
 // Look implements engine.AlertSource.

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// BenchmarkMonth is the decisions about 30 days of 5,000 nodes of which one fails each hour, for 20 minutes: both answers, beside each
-// other, as the command makes them. Reading is no part of it.
+// BenchmarkMonth is the decisions about 30 days of 5,000 nodes. One node fails each hour, for 20
+// minutes. Both answers run at the same time, as in the command. Reading is not measured.
 func BenchmarkMonth(b *testing.B) {
 	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
 	debug.SetGCPercent(percent) // asking for it has set it

@@ -9,16 +9,17 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// simulation is the simulated clock, and what waits for it. All of a replay happens in one goroutine: what the engine does beside
-// its loop is a coroutine, which gives the processor back only where it sleeps. So the same past gives the same decisions.
+// simulation is the simulated clock and the tasks that wait for it. A whole replay runs in one
+// goroutine: work beside the engine's loop is a coroutine, which yields only where it sleeps. So
+// the same past gives the same decisions.
 type simulation struct {
-	clock.WithTicker // nil: the engine waits by After alone when it is driven by Step
+	clock.WithTicker // nil: an engine that is driven by Step waits only by After
 	now              time.Time
 	ready, asleep    []*task
 	running          *task
 }
 
-// task is one function beside the engine's loop.
+// task is one function that runs beside the engine's loop.
 type task struct {
 	wake  time.Time
 	next  func() (time.Duration, bool)
@@ -28,7 +29,7 @@ type task struct {
 func (s *simulation) Now() time.Time                  { return s.now }
 func (s *simulation) Since(t time.Time) time.Duration { return s.now.Sub(t) }
 
-// After lets the task sleep at once: its channel is read when it wakes.
+// After makes the task sleep at once: the task reads the channel when it wakes.
 func (s *simulation) After(d time.Duration) <-chan time.Time {
 	out := make(chan time.Time, 1)
 	s.sleep(d)
@@ -36,7 +37,7 @@ func (s *simulation) After(d time.Duration) <-chan time.Time {
 	return out
 }
 
-// beside takes a function that the engine wants done beside its loop.
+// beside starts a function beside the engine's loop.
 func (s *simulation) beside(f func()) {
 	t := &task{}
 	t.next, _ = iter.Pull(func(yield func(time.Duration) bool) {
@@ -46,7 +47,7 @@ func (s *simulation) beside(f func()) {
 	s.ready = append(s.ready, t)
 }
 
-// work lets one task run until it sleeps or ends; false: none is ready.
+// work runs one task until it sleeps or ends. False: no task is ready.
 func (s *simulation) work() bool {
 	if len(s.ready) == 0 {
 		return false
@@ -71,7 +72,7 @@ func (s *simulation) sleep(d time.Duration) {
 	}
 }
 
-// alarm is when the next task wakes; zero: none sleeps.
+// alarm returns when the next task wakes. Zero: none sleeps.
 func (s *simulation) alarm() (at time.Time) {
 	if len(s.asleep) > 0 {
 		at = s.asleep[0].wake
@@ -87,7 +88,7 @@ func (s *simulation) wakeUp() (any bool) {
 	return any
 }
 
-// earliest is the first of the times that are not zero.
+// earliest returns the first of the times that are not zero.
 func earliest(all ...time.Time) (first time.Time) {
 	for _, t := range all {
 		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
@@ -97,7 +98,7 @@ func earliest(all ...time.Time) (first time.Time) {
 	return first
 }
 
-// later is the last of the times.
+// later returns the last of the times.
 func later(all ...time.Time) time.Time {
 	return slices.MaxFunc(all, func(a, b time.Time) int { return cmp.Compare(a.UnixNano(), b.UnixNano()) })
 }

@@ -13,11 +13,12 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Cures are how long after its call each step is taken to have cured its node, in the replay that assumes that steps cure. They are
-// assumptions, and the report prints them.
+// Cures are how long after its call each step is assumed to have repaired its node, if the replay
+// assumes cures. The times are assumptions, and the report prints them.
 type Cures map[string]time.Duration
 
-// UsualCures are those of the shipped steps. A drain cures nothing: it takes this time, in both replays.
+// UsualCures are the times of the shipped steps. A drain cures nothing: it takes this time in both
+// replays.
 func UsualCures() Cures {
 	return Cures{
 		"restart-kube-proxy": time.Minute, "restart-cni": time.Minute, "restart-kubelet": time.Minute, "restart-containerd": time.Minute,
@@ -26,7 +27,7 @@ func UsualCures() Cures {
 	}
 }
 
-// AllAfter are cures that each take that time.
+// AllAfter returns cures that all take this time.
 func (c Cures) AllAfter(d time.Duration) Cures {
 	out := maps.Clone(c)
 	for step := range out {
@@ -35,7 +36,7 @@ func (c Cures) AllAfter(d time.Duration) Cures {
 	return out
 }
 
-// of is the time of a step; one that nobody knows counts as a reboot.
+// of returns the time of a step. An unknown step counts as a reboot.
 func (c Cures) of(step string) time.Duration {
 	if d, ok := c[step]; ok {
 		return d
@@ -51,14 +52,15 @@ func (c Cures) String() string {
 	return strings.Join(out, ", ")
 }
 
-// cured covers what the past says of a node that a step has cured, for as long as the fault lasted in the past.
+// cured hides the recorded fault of a node that a step has cured, for as long as the fault lasted
+// in the past.
 type cured struct {
 	at time.Time
-	// hidden are the alerts of that fault, by fingerprint.
+	// hidden are the fingerprints of that fault's alerts.
 	hidden map[string]bool
 }
 
-// coming is a cure that is on its way.
+// coming is a cure that has not happened yet.
 type coming struct {
 	at       time.Time
 	node     string
@@ -66,7 +68,7 @@ type coming struct {
 	replaces bool
 }
 
-// cover gives the conditions of a node that is well, in place of those of the past.
+// cover returns the conditions of a healthy node in place of the recorded ones.
 func (c *cured) cover(conditions []corev1.NodeCondition, ill map[corev1.NodeConditionType]corev1.ConditionStatus) []corev1.NodeCondition {
 	out := slices.Clone(conditions)
 	for i := range out {
@@ -87,7 +89,7 @@ func (c *cured) cover(conditions []corev1.NodeCondition, ill map[corev1.NodeCond
 	return out
 }
 
-// illWhen are the statuses of conditions that the policies' witnesses call ill.
+// illWhen returns the condition statuses that the policies' witnesses count as unhealthy.
 func illWhen(c *remediations.Config) map[corev1.NodeConditionType]corev1.ConditionStatus {
 	out := map[corev1.NodeConditionType]corev1.ConditionStatus{}
 	for _, p := range c.Policies {

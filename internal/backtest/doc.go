@@ -1,7 +1,8 @@
-// Package backtest says what Drydock would have done in a time of which Prometheus has the record. It gives the recorded Nodes and
-// alerts to the engine that decides live (remediations/engine), through ports in memory and under a simulated clock. Nothing is
-// decided here.
+// Package backtest computes what Drydock would have done in a time that Prometheus has recorded. It
+// feeds the recorded Nodes and alerts to the live engine (remediations/engine), through ports in
+// memory and with a simulated clock. It makes no decisions of its own.
 //
-// What a repair would have done to a node, nobody knows. So the same past is replayed in two ways: as it went, where a step is
-// accepted and does nothing, and as if each step had cured its node after its usual time. See [Cures].
+// The effect that a repair would have had is unknown. So the past is replayed twice: as it went,
+// where a step is accepted and does nothing, and as if each step had cured its node after its usual
+// time. See [Cures].
 package backtest

@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Asks has the past read what of Nodes the configurations use: the names of labels, the keys of taints, and conditions.
+// Asks makes the history read the parts of Nodes that the configurations use: names of labels, keys
+// of taints, and conditions.
 func Asks(configs []Named, past *history.Options) {
 	labels := map[string]bool{signs.GPUCountLabel: true, remediations.ExcludeLabel: true}
 	taints := map[string]bool{}
@@ -42,11 +43,11 @@ func Asks(configs []Named, past *history.Options) {
 			past.NodeConditions[string(kind)] = ill == corev1.ConditionFalse
 		}
 	}
-	delete(labels, "") // there is no zone or location
+	delete(labels, "") // no zone or location label is configured
 	past.NodeLabels, past.NodeTaints = slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(taints))
 }
 
-// selectsBy are the names of the labels that the selector asks for.
+// selectsBy returns the names of the labels that the selector uses.
 func selectsBy(s k8slabels.Selector) (out []string) {
 	if s == nil {
 		return nil
@@ -58,7 +59,7 @@ func selectsBy(s k8slabels.Selector) (out []string) {
 	return out
 }
 
-// shownLabels are the labels that at least one Node of the past has.
+// shownLabels are the labels of at least one Node in the past.
 type shownLabels map[string]bool
 
 func (l shownLabels) of(nodes []*corev1.Node) {
@@ -69,7 +70,7 @@ func (l shownLabels) of(nodes []*corev1.Node) {
 	}
 }
 
-// missing names the labels by which the policies select Nodes, and which no Node of the past has.
+// missing returns the labels in the policies' node selectors that no Node of the past has.
 func (l shownLabels) missing(c *remediations.Config) (out []string) {
 	by := map[string][]string{}
 	for _, p := range c.Policies {

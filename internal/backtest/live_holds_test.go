@@ -11,7 +11,7 @@ import (
 // timeline is what held each node, and when.
 type timeline map[string][]span
 
-// span is a time in which one hold held a node; until is zero while it still does.
+// span is a time during one hold of a node. until is zero while it lasts.
 type span struct {
 	hold        string
 	from, until time.Time

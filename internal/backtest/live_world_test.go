@@ -77,7 +77,7 @@ func newLive(t testing.TB, c *remediations.Config, poll time.Duration, nodes ...
 	return newLiveWith(t, c, poll, func(*live, *engine.Options) {}, nodes...)
 }
 
-// newLiveWith is such a world in which something is otherwise.
+// newLiveWith is newLive with a change.
 func newLiveWith(t testing.TB, c *remediations.Config, poll time.Duration, change func(*live, *engine.Options), nodes ...*corev1.Node) *live {
 	l := &live{
 		t: t, config: c, nodes: map[string]*corev1.Node{}, silent: map[string]time.Time{}, cordoned: map[string]bool{},
@@ -126,7 +126,8 @@ func (l *live) put(n *corev1.Node) *corev1.Node {
 	return n
 }
 
-// exported are the labels that kube-state-metrics exports: roles always, and others that it is told to.
+// exported returns the labels that kube-state-metrics exports: roles always, and the configured
+// others.
 func exported(n *corev1.Node) map[string]string {
 	out := maps.Clone(n.Labels)
 	maps.DeleteFunc(out, func(name, _ string) bool {
@@ -232,7 +233,7 @@ func (l *live) alert(node string) {
 	time.AfterFunc(time.Second, func() { l.flush(fp, a, "") })
 }
 
-// flush posts the group if its alert is not what was said last.
+// flush posts the group if its alert differs from the last post.
 func (l *live) flush(fp string, of alerts.Alert, said string) {
 	l.mu.Lock()
 	a, fires := l.firing[fp]
@@ -252,7 +253,7 @@ func (l *live) flush(fp string, of alerts.Alert, said string) {
 	}
 }
 
-// alertEnds ends the node's alert. Whoever cured an exhausted node then tells Drydock so.
+// alertEnds ends the node's alert. The person who fixed an exhausted node then resets the repair.
 func (l *live) alertEnds(node string) {
 	fp := remediations.Fingerprint(labelsOf(node))
 	l.mu.Lock()
@@ -438,7 +439,7 @@ func (l *live) Load(context.Context) (map[string]string, string, error) {
 	return maps.Clone(l.ledger), "1", nil
 }
 
-// Save implements engine.LedgerStore. Nobody else writes it.
+// Save implements engine.LedgerStore. There is no other writer.
 func (l *live) Save(_ context.Context, data map[string]string, _ string) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,8 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Matters says whether an alert that has these labels, and perhaps others, may change what any of the configurations decides. It may
-// if a policy takes it, if it inhibits an alert or makes Alertmanager count as blind, or if it is posted together with other alerts.
+// Matters returns whether an alert that has these labels, and perhaps others, may change a decision
+// of any configuration. It may if a policy takes it, if it inhibits an alert or counts as blindness
+// of Alertmanager, or if other alerts are posted with it.
 func Matters(configs []Named) func(fixed model.LabelSet) bool {
 	return func(fixed model.LabelSet) bool {
 		return slices.ContainsFunc(configs, func(c Named) bool { return c.asksFor(fixed) })
@@ -27,8 +28,8 @@ func (o *Options) asksFor(fixed model.LabelSet) bool {
 	}) || o.mayShareAPost(o.Alertmanager.Route, fixed)
 }
 
-// mayShareAPost says that a route to Drydock may put the alert into one group with alerts of another name: the first alert of a group
-// says when the group is posted.
+// mayShareAPost reports whether a route to Drydock may group the alert with alerts of another name:
+// the first alert of a group decides when the group is posted.
 func (o *Options) mayShareAPost(r *Route, fixed model.LabelSet) bool {
 	if !mayMatch(r.matchers, fixed) {
 		return false
@@ -39,7 +40,7 @@ func (o *Options) mayShareAPost(r *Route, fixed model.LabelSet) bool {
 	return receives(o.Config.Receiver, r.Receiver) && !slices.Contains(r.GroupBy, model.AlertNameLabel) && !slices.Contains(r.GroupBy, allLabels)
 }
 
-// mayMatch says that labels which are not known may make the alert match.
+// mayMatch reports whether unknown labels could make the alert match.
 func mayMatch(all labels.Matchers, fixed model.LabelSet) bool {
 	return !slices.ContainsFunc(all, func(m *labels.Matcher) bool {
 		v, known := fixed[model.LabelName(m.Name)]

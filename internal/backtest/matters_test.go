@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnAlertMattersIfAnythingAsksForIt: what the labels that are known rule out matters to nobody.
+// TestAnAlertMattersIfAnythingAsksForIt: an alert is not needed if its known labels rule it out.
 func TestAnAlertMattersIfAnythingAsksForIt(t *testing.T) {
 	t.Parallel()
 	routing := func(text string) *Routing {

@@ -6,13 +6,15 @@ import (
 )
 
 const (
-	// gcPercent has the collector run when the heap is five times what was in use, not twice: a replay is short, and makes much garbage.
+	// gcPercent starts the collector when the heap is five times the memory in use, not twice: a
+	// replay is short and makes much garbage.
 	gcPercent = 400
-	// memoryLimit has the collector run more often before the program takes much more than that.
+	// memoryLimit makes the collector run more often before the program takes much more.
 	memoryLimit = 700 << 20
 )
 
-// BoundMemory sets the collector's bounds for a program that does nothing but a backtest. GOGC and GOMEMLIMIT have the last word.
+// BoundMemory sets the collector's bounds for a program that only runs a backtest. The variables
+// GOGC and GOMEMLIMIT override them.
 func BoundMemory() {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)

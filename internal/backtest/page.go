@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Page is the report as people read it.
+// Page returns the report for people.
 func (r *Report) Page() *report.Page {
 	asWent, cured := r.Runs[0], r.Runs[1]
 	t := asWent.Totals
@@ -56,7 +56,7 @@ func (r *Report) Page() *report.Page {
 	return p
 }
 
-// dark is for how long there is no data.
+// dark returns the total time without data.
 func (r *Report) dark() (out time.Duration) {
 	for _, g := range r.Gaps {
 		out += g.Until.Sub(g.From)
@@ -84,7 +84,7 @@ func stamp(t time.Time) string {
 	return report.Stamp(t)
 }
 
-// sections are those of one answer.
+// sections returns the sections of one answer.
 func (r *Answer) sections(name string) []report.Section {
 	steps := &report.Table{Columns: []report.Column{{Name: "policy"}, {Name: "step"}, {Name: "issued", Number: true}}, Empty: "No step would have been issued."}
 	for _, s := range r.ByStep {
@@ -133,7 +133,7 @@ func (r *Repair) outcome() string {
 	return cmp.Or(string(r.Outcome), "under way")
 }
 
-// verdict says what the repair would have been good for.
+// verdict returns what the repair would have achieved.
 func (r *Repair) verdict() string {
 	switch {
 	case r.Unnecessary:
@@ -146,7 +146,7 @@ func (r *Repair) verdict() string {
 	return ""
 }
 
-// comparison is the second configuration beside the first, fault by fault.
+// comparison shows the second configuration beside the first, fault by fault.
 func (r *Report) comparison() report.Section {
 	t := &report.Table{
 		Columns: []report.Column{{Name: "node"}, {Name: "alert"}, {Name: "alert began"}, {Name: r.Runs[0].Config, Long: true}, {Name: r.Runs[2].Config, Long: true}},
@@ -158,7 +158,7 @@ func (r *Report) comparison() report.Section {
 	return report.Section{Title: "What the second configuration would have done otherwise", Lead: "As it went.", Table: t}
 }
 
-// timelineNodes is how many nodes the timeline shows at most.
+// timelineNodes is the most nodes that the timeline shows.
 const timelineNodes = 100
 
 // timeline shows the repairs of the first answer.

@@ -19,45 +19,47 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Options say what is replayed.
+// Options configure a replay.
 type Options struct {
 	Config *remediations.Config
-	// Alertmanager has the routes and the rules of inhibition.
+	// Alertmanager has the routes and the inhibition rules.
 	Alertmanager *Routing
 	BlindWhen    []labels.Matchers
 	PollInterval time.Duration
 	Cures        Cures
-	// Resend is how often Prometheus sends an alert again that fires: so often comes the Watchdog, without which no cure is proven. 0:
-	// Prometheus' default, one minute.
+	// Resend is how often Prometheus sends a firing alert again. The Watchdog comes as often, and
+	// without it no cure is proven. Zero: Prometheus' default, one minute.
 	Resend time.Duration
-	// Curing: each step cures its node after its usual time. Otherwise all goes as it went.
+	// Curing: each step cures its node after its usual time. Otherwise the past stays as it was.
 	Curing bool
 }
 
-// Replay is one replay of the past. It takes the moments one after the other; what it knows in between goes on.
+// Replay is one replay of the past. It takes the moments in order; the state between them
+// continues.
 type Replay struct {
 	*world
 	engine *engine.Engine
 	inbox  kube.Inbox
 	poll   time.Duration
-	// polled is the next look at Alertmanager that nobody asked for, due when the engine wants to pass again.
+	// polled is the next regular poll of Alertmanager. due is when the engine wants its next pass.
 	polled, due time.Time
 	// notBefore is when a gap in the data ends.
 	notBefore time.Time
 	gaps      []Gap
 	passes    int
-	// turned is called after each turn; nil: nobody wants to know.
+	// turned is called after each turn. Nil: not called.
 	turned func()
 }
 
-// Gap is a time without data, in which nothing was decided.
+// Gap is a time without data and without decisions.
 type Gap struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 	Why   string    `json:"why"`
 }
 
-// Enforced is the configuration with each policy that observes made to enforce: the question is what would have been done.
+// Enforced returns the configuration with every observing policy enforcing: a backtest shows what
+// would have been done.
 func Enforced(c *remediations.Config) *remediations.Config {
 	out := *c
 	out.Mode, out.Policies = remediations.ModeEnforce, nil
@@ -71,7 +73,7 @@ func Enforced(c *remediations.Config) *remediations.Config {
 	return &out
 }
 
-// New begins a replay at a time.
+// New starts a replay at the given time.
 func New(o Options, from time.Time) *Replay {
 	core := *o.Config
 	core.SelfTest = nil // whether alerts arrive now says nothing about the past
@@ -112,7 +114,7 @@ func New(o Options, from time.Time) *Replay {
 	return r
 }
 
-// Feed takes the next moment of the past.
+// Feed adds the next moment of the past.
 func (r *Replay) Feed(ctx context.Context, m history.Moment) error {
 	if err := r.Until(ctx, m.At); err != nil {
 		return err
@@ -135,7 +137,7 @@ func (r *Replay) Feed(ctx context.Context, m history.Moment) error {
 	return ctx.Err()
 }
 
-// gap notes a gap. Where one process goes on after another there are two moments for one gap.
+// gap notes a gap. If one process continues after another, two moments describe one gap.
 func (r *Replay) gap(g Gap) {
 	if last := len(r.gaps) - 1; last >= 0 && r.gaps[last].Until.Equal(g.From) && r.gaps[last].Why == g.Why {
 		r.gaps[last].Until = g.Until
@@ -144,7 +146,7 @@ func (r *Replay) gap(g Gap) {
 	r.gaps = append(r.gaps, g)
 }
 
-// Until goes on to that time, as if nothing changed until then.
+// Until runs the replay to that time, without changes before it.
 func (r *Replay) Until(ctx context.Context, t time.Time) error {
 	for ctx.Err() == nil {
 		at := r.next()
@@ -160,10 +162,11 @@ func (r *Replay) Until(ctx context.Context, t time.Time) error {
 // Finish ends the replay at that time.
 func (r *Replay) Finish(t time.Time) { r.story.finish(t) }
 
-// idle says that nothing can happen until the past changes something.
+// idle reports whether nothing can happen until the past changes.
 func (r *Replay) idle() bool { return r.engine.Idle() && r.unready == 0 }
 
-// stirs says that the moment may give the engine something to decide: all Nodes that changed are well, and no alert has begun.
+// stirs reports whether the moment may need a decision. It does not if all changed Nodes are
+// healthy and no alert has begun.
 func (r *Replay) stirs(m history.Moment) bool {
 	for _, a := range m.Alerts {
 		if a.EndsAt.IsZero() {
@@ -178,7 +181,8 @@ func (r *Replay) stirs(m history.Moment) bool {
 	return len(m.Silences) > 0
 }
 
-// awake has the engine look as it last would have before t: while it had nothing to do, nobody let it.
+// awake runs the engine's last regular pass before t: the replay skips passes while the engine is
+// idle.
 func (r *Replay) awake(ctx context.Context, t time.Time) {
 	if last := r.grid(t); last.After(r.now) && last.Before(t) {
 		r.now = last
@@ -186,10 +190,10 @@ func (r *Replay) awake(ctx context.Context, t time.Time) {
 	}
 }
 
-// grid is the last time at which it is time to look at Alertmanager, and that is not after t.
+// grid returns the last regular time to poll Alertmanager that is not after t.
 func (r *Replay) grid(t time.Time) time.Time { return t.Truncate(r.poll) }
 
-// next is when something happens next; zero: nothing does.
+// next returns when something happens next. Zero: nothing does.
 func (r *Replay) next() time.Time {
 	var cure time.Time
 	if len(r.coming) > 0 {
@@ -205,12 +209,12 @@ func (r *Replay) next() time.Time {
 	return later(at, r.notBefore, r.now)
 }
 
-// turn does all that is due now, and lets the engine decide.
+// turn does everything that is due now, and lets the engine decide.
 func (r *Replay) turn(ctx context.Context) {
 	r.wakeUp()
 	r.cure()
 	r.alerts.post(r.now, func(f *firing, status string) {
-		_, _ = r.inbox.Record(ctx, f.labels, status, f.startsAt) // what cannot be used is no error, and Patch has none
+		_, _ = r.inbox.Record(ctx, f.labels, status, f.startsAt) // an unusable alert is not an error, and Patch returns none
 	})
 	poll := !r.now.Before(r.polled)
 	if poll {

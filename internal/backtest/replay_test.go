@@ -100,8 +100,8 @@ func (p past) ill(name string, from, to time.Time) {
 	p.at(a.EndsAt).Alerts = append(p.at(a.EndsAt).Alerts, a)
 }
 
-// day is one in which things go wrong: a node that flaps, one that recovers by itself, one that does not until the evening, a storm, and one that is
-// ill when nothing may be repaired.
+// day is a day with several faults: a node that flaps, one that recovers by itself, one that does
+// not until the evening, a storm, and an unhealthy node while no repair is allowed.
 func day() past {
 	p := past{}
 	for i := range 20 {
@@ -289,7 +289,8 @@ func TestAnInhibitedAlertRepairsNothing(t *testing.T) {
 	}
 }
 
-// TestNoAlertBeginsOnACuredNodeWhileItsFaultLasted in the past. When that is over, alerts begin again.
+// TestNoAlertBeginsOnACuredNodeWhileItsFaultLasted in the past. After the fault's end, alerts begin
+// again.
 func TestNoAlertBeginsOnACuredNodeWhileItsFaultLasted(t *testing.T) {
 	t.Parallel()
 	for name, lasted := range map[string]bool{"the fault lasted": true, "it was over": false} {

@@ -31,11 +31,12 @@ func (s *Seconds) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// Report is what a backtest found.
+// Report is the result of a backtest.
 type Report struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
-	// Assumptions are what the answers rest on beside the record, NotReplayed the policies whose targets are not in it.
+	// Assumptions are the basis of the answers besides the record. NotReplayed are the policies
+	// with targets that were not recorded.
 	Assumptions []string `json:"assumptions"`
 	NotReplayed []string `json:"notReplayed"`
 	// Gaps are times without data, Skipped is what could not be read.
@@ -43,11 +44,12 @@ type Report struct {
 	Skipped []history.Skip `json:"skipped"`
 	// Runs are the answers for each configuration: as it went, and as if each step had cured.
 	Runs []Answer `json:"runs"`
-	// Differences are the faults about which the second configuration would have done otherwise, as it went.
+	// Differences are the faults that the second configuration would have treated differently, as
+	// it went.
 	Differences []Difference `json:"differences,omitempty"`
 }
 
-// Answer is one answer.
+// Answer is the result for one configuration and one of the two assumptions.
 type Answer struct {
 	Config string `json:"config"`
 	Curing bool   `json:"asIfCured"`
@@ -56,23 +58,24 @@ type Answer struct {
 	ByStep  []StepCount `json:"byStep"`
 	Repairs []*Repair   `json:"repairs"`
 	Holds   []Held      `json:"holds"`
-	// HeldNodes are those holds one by one, in the order in which they ended.
+	// HeldNodes are the single holds, in the order of their ends.
 	HeldNodes []NodeHold `json:"heldNodes"`
 	Openings  []Opening  `json:"breakerOpenings"`
 	// Again are the nodes that were repaired more than once.
 	Again []Again `json:"repairedAgain"`
 }
 
-// Totals are the few numbers that stand out.
+// Totals are the most important numbers.
 type Totals struct {
-	// Acted are the repairs that issued a step, Unnecessary those of them whose fault ended by itself within the wait of the first step.
+	// Acted are the repairs that issued a step. Unnecessary are those with a fault that ended by
+	// itself within the wait of the first step.
 	Acted       int `json:"repairs"`
 	Unnecessary int `json:"unnecessary"`
-	// Shortened are the faults that ended sooner by at least a minute, Saved is by how much in all.
+	// Shortened are the faults that ended at least a minute sooner. Saved is the total time saved.
 	Shortened int     `json:"shortened"`
 	Saved     Seconds `json:"savedSeconds"`
 	Exhausted int     `json:"exhausted"`
-	// OnlyHeld are the faults that were held, and during which no step was issued on their node.
+	// OnlyHeld are the held faults during which no step was issued on their node.
 	OnlyHeld   int `json:"onlyHeld"`
 	MostAtOnce int `json:"mostAtOnce"`
 }
@@ -90,7 +93,7 @@ type Again struct {
 	Times int    `json:"times"`
 }
 
-// Difference is one fault about which two configurations do not do the same.
+// Difference is one fault that two configurations treat differently.
 type Difference struct {
 	Node   string    `json:"node"`
 	Alert  string    `json:"alert"`
@@ -102,7 +105,7 @@ type Difference struct {
 // shortenedBy is the least time that counts as shorter.
 const shortenedBy = time.Minute
 
-// answer is what the replay found.
+// answer returns the result of the replay.
 func (r *Replay) answer(name string) Answer {
 	s := r.story
 	out := Answer{Config: name, Curing: r.curing, Repairs: s.repairs, Holds: s.heldBy(), HeldNodes: s.byNode, Openings: s.openings}
@@ -175,7 +178,7 @@ func differences(a, b []*Repair) (out []Difference) {
 	return out
 }
 
-// notReplayed names the policies whose targets are not in the record.
+// notReplayed returns the policies with targets that were not recorded.
 func notReplayed(c *remediations.Config) (out []string) {
 	for _, p := range c.Policies {
 		switch {
@@ -188,7 +191,7 @@ func notReplayed(c *remediations.Config) (out []string) {
 	return out
 }
 
-// assumptions say what the answers rest on beside the record.
+// assumptions returns the basis of the answers besides the record.
 func assumptions(o Options) []string {
 	out := []string{
 		"Policies that observe are replayed as if they enforced.",
@@ -223,10 +226,11 @@ func assumptions(o Options) []string {
 	return out
 }
 
-// showsNothing is what a sign means that is not in the record.
+// showsNothing is the assumption for a sign that was not recorded.
 const showsNothing = "That sign of its witness shows nothing. A repair that needs it is held as " + string(remediations.ReasonNotWitnessed) + "."
 
-// notRecorded says what the replay makes of a sign that is not in the record; empty: it is.
+// notRecorded returns the assumption for a sign that was not recorded. Empty: the sign was
+// recorded.
 func notRecorded(k signs.Kind) string {
 	switch k {
 	case signs.DaemonSetPod:
@@ -251,7 +255,7 @@ func (r *Report) JSON(out io.Writer) error {
 	return nil
 }
 
-// words are the steps with their times.
+// words returns the steps with their times.
 func words(steps []Step) string {
 	var out []string
 	for _, s := range steps {

@@ -11,13 +11,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Routing is what a backtest reads of an Alertmanager's configuration: where alerts go, and what inhibits them. Nobody is posted to.
+// Routing is the part of an Alertmanager's configuration that a backtest reads: routes and
+// inhibition rules. A backtest posts nothing.
 type Routing struct {
 	Route   *Route        `yaml:"route"`
 	Inhibit []*Inhibition `yaml:"inhibit_rules"`
 }
 
-// Route is one route, with what it takes over from the one above it.
+// Route is one route, with the settings that it inherits from its parent.
 type Route struct {
 	Receiver string            `yaml:"receiver"`
 	Match    map[string]string `yaml:"match"`
@@ -29,7 +30,7 @@ type Route struct {
 	Interval *model.Duration   `yaml:"group_interval"`
 	Repeat   *model.Duration   `yaml:"repeat_interval"`
 	Routes   []*Route          `yaml:"routes"`
-	// Mute and Active name time intervals. A backtest does not apply them, and says so.
+	// Mute and Active name time intervals. A backtest does not apply them, and reports that.
 	Mute   []string `yaml:"mute_time_intervals"`
 	Active []string `yaml:"active_time_intervals"`
 
@@ -37,7 +38,7 @@ type Route struct {
 	matchers labels.Matchers
 }
 
-// Inhibition is one rule of inhibition.
+// Inhibition is one inhibition rule.
 type Inhibition struct {
 	SourceMatch    map[string]string `yaml:"source_match"`
 	SourceMatchRE  map[string]string `yaml:"source_match_re"`
@@ -50,7 +51,7 @@ type Inhibition struct {
 	source, target labels.Matchers
 }
 
-// allLabels in a group_by gives each alert a group of its own.
+// allLabels in a group_by gives each alert its own group.
 const allLabels = "..."
 
 // ReadRouting reads the configuration of an Alertmanager.
@@ -62,7 +63,7 @@ func ReadRouting(text []byte) (*Routing, error) {
 	if r.Route == nil {
 		return nil, errors.New("it has no route")
 	}
-	wait, interval, repeat := model.Duration(30*time.Second), model.Duration(5*time.Minute), model.Duration(4*time.Hour) // Alertmanager's own
+	wait, interval, repeat := model.Duration(30*time.Second), model.Duration(5*time.Minute), model.Duration(4*time.Hour) // Alertmanager's defaults
 	if err := r.Route.resolve(&Route{Wait: &wait, Interval: &interval, Repeat: &repeat}, "0"); err != nil {
 		return nil, err
 	}
@@ -117,7 +118,8 @@ func matchersOf(equal, re map[string]string, all []string) (out labels.Matchers,
 	return out, err
 }
 
-// of are the routes that an alert with these labels takes: the deepest of each branch, and the next branch where one continues.
+// of returns the routes that an alert with these labels takes: the deepest of each branch, and the
+// next branch if one continues.
 func (r *Route) of(set model.LabelSet) (out []*Route) {
 	if !r.matchers.Matches(set) {
 		return nil
@@ -135,7 +137,7 @@ func (r *Route) of(set model.LabelSet) (out []*Route) {
 	return out
 }
 
-// intervals are the time intervals of this route and those below it, sorted.
+// intervals returns the time intervals of this route and its children, sorted.
 func (r *Route) intervals() []string {
 	out := slices.Concat(r.Mute, r.Active)
 	for _, below := range r.Routes {
@@ -145,7 +147,7 @@ func (r *Route) intervals() []string {
 	return slices.Compact(out)
 }
 
-// group is the key of the group that the alert belongs to.
+// group returns the key of the alert's group.
 func (r *Route) group(set model.LabelSet) string {
 	by := model.LabelSet{}
 	for name, value := range set {
@@ -156,7 +158,7 @@ func (r *Route) group(set model.LabelSet) string {
 	return r.id + by.String()
 }
 
-// same says that the two sides of the rule have the labels alike that must be.
+// same reports whether both sides of the rule have equal values in the required labels.
 func (r *Inhibition) same(a, b model.LabelSet) bool {
 	return !slices.ContainsFunc(r.Equal, func(name string) bool { return a[model.LabelName(name)] != b[model.LabelName(name)] })
 }

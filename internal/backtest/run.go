@@ -18,8 +18,9 @@ type Named struct {
 // ahead is how many moments may be read before they are replayed.
 const ahead = 256
 
-// Backtest replays the past with each configuration, as it went and as if each step had cured, and compares the first two configurations.
-// It reads the past once. The replays go on beside each other, and know nothing of each other.
+// Backtest replays the past with each configuration, as it went and as if each step had cured, and
+// compares the first two configurations. It reads the past once. The replays run at the same time
+// and are independent.
 func Backtest(ctx context.Context, source history.Source, from, until time.Time, configs ...Named) (*Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -84,8 +85,8 @@ func Backtest(ctx context.Context, source history.Source, from, until time.Time,
 	return out, nil
 }
 
-// ofEach gives what is said of the configurations, each sentence once. One that is not said of all of them begins with the name of the one
-// that it is said of.
+// ofEach returns the sentences about the configurations, each once. A sentence that does not hold
+// for all of them begins with the name of its configuration.
 func ofEach(configs []Named, say func(*Options) []string) (out []string) {
 	said := make([][]string, len(configs))
 	for i := range configs {

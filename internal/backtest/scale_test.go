@@ -37,7 +37,7 @@ type fleetDay struct {
 	turns, stormy []time.Duration
 }
 
-// zoneFailure is a zone none of whose nodes is Ready for a time.
+// zoneFailure is a zone whose nodes are all not Ready for a time.
 type zoneFailure struct {
 	zone int
 	from time.Time
@@ -199,8 +199,9 @@ func TestADayOfALargeFleet(t *testing.T) {
 	dayOf(t, 2000).run(optionsOf(t, dayConfig))
 }
 
-// BenchmarkScale is the day of 100,000 nodes. The API server, the network and the cache's decoding are no part of it: Nodes are in
-// memory behind the engine's ports. All of it, and the world around it, is in one process, whose processor time and memory are printed.
+// BenchmarkScale is the day of 100,000 nodes. It does not measure the API server, the network or
+// the cache's decoding: Nodes are in memory behind the engine's ports. One process runs all of it,
+// including the world around it, and its processor time and memory are printed.
 func BenchmarkScale(b *testing.B) {
 	for b.Loop() {
 		d := dayOf(b, 100_000)

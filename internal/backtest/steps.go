@@ -29,23 +29,23 @@ func (s step) Act(_ context.Context, m engine.Machine, mayStill func() error) (r
 	return remediations.CallAccepted, nil
 }
 
-// asked is a step whose provider is asked for its proof.
+// asked is a step whose provider must prove its effect.
 type asked struct{ step }
 
-// Survey implements engine.Surveyor. What it keeps is the node, so that the proof can be asked for.
+// Survey implements engine.Surveyor. It keeps the node's name for the later proof.
 func (asked) Survey(_ context.Context, m engine.Machine) remediations.Survey {
 	return remediations.Survey{Before: remediations.Before(m.Node)}
 }
 
-// missing is what the proof lacks.
+// missing returns what the proof lacks.
 func (s asked) missing() string {
 	if s.w.curing {
-		return "" // the node is well and the alert gone only if the step cured it
+		return "" // the node is healthy and the alert gone only if the step cured it
 	}
 	return "a backtest cannot say what the step came to"
 }
 
-// pods is a step that makes pods anew.
+// pods is a step that replaces pods.
 type pods struct{ asked }
 
 // Proven implements engine.PodProver.
@@ -65,7 +65,7 @@ func (s machine) Replaced(_ context.Context, of remediations.Before) (remediatio
 	return remediations.Replacement{MachineGone: true, Successors: []string{n.now.Spec.ProviderID}}, nil
 }
 
-// empties is the step that empties a node.
+// empties is the step that drains a node.
 type empties struct{ w *world }
 
 // Work implements engine.Worker.
@@ -77,7 +77,7 @@ func (e empties) Work(_ context.Context, _ engine.Machine, mayStill func() error
 	return nil
 }
 
-// actuators are those of all configured providers.
+// actuators returns the actuators of all configured providers.
 func (w *world) actuators() map[string]map[string]engine.Actuator {
 	of := func(name string) engine.Actuator {
 		s := step{w, name}
@@ -102,10 +102,11 @@ func (w *world) actuators() map[string]map[string]engine.Actuator {
 	return out
 }
 
-// podSign answers for the signs of pods, of which a backtest has no record.
+// podSign answers for the signs of pods, which a backtest has no record of.
 type podSign struct{ w *world }
 
-// Testify implements engine.Witness. The pod is taken to be ill for as long as an alert fires on its node.
+// Testify implements engine.Witness. It takes the pod as unhealthy while an alert fires on its
+// node.
 func (s podSign) Testify(_ context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	if n := s.w.node[m.Node]; n != nil && len(n.firing) > 0 && n.cured == nil {
 		return signs.Testimony{Answer: signs.Ill, Saw: "an alert fires; pods are not in the record"}

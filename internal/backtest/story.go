@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// story collects what came to pass in one replay.
+// story collects the events of one replay.
 type story struct {
 	config *remediations.Config
 
@@ -25,25 +25,26 @@ type story struct {
 	faults  map[string][]*Fault
 	repairs []*Repair
 	byID    map[string]*Repair
-	// held is what holds each node now, holds what has held all of them.
+	// held is what holds each node now. holds counts every hold so far.
 	held     map[string]*holding
 	holds    map[Hold]*Held
 	byNode   []NodeHold
 	breakers map[string]bool
 	openings []Opening
 	most     int
-	// heldOnly is how many faults were held and had no step.
+	// heldOnly is the number of faults that were held and had no step.
 	heldOnly int
-	// slots and status are the parts of the ledger that were saved last.
+	// slots and status are the last saved parts of the ledger.
 	slots, status string
 }
 
-// Fault is one alert about a node, from its beginning to its end in the past.
+// Fault is one alert about a node, from its start to its end in the past.
 type Fault struct {
 	Alert string    `json:"alert"`
 	Node  string    `json:"node"`
 	Began time.Time `json:"began"`
-	// Ended is when it ended in the past; zero: it did not. Cured is when a step is taken to have ended it.
+	// Ended is when the fault ended in the past; zero: it did not. Cured is when a step is assumed
+	// to have ended it.
 	Ended time.Time `json:"ended,omitzero"`
 	Cured time.Time `json:"cured,omitzero"`
 }
@@ -53,38 +54,38 @@ type Repair struct {
 	ID     string `json:"id"`
 	Policy string `json:"policy"`
 	Fault
-	// Recorded is when Drydock wrote the repair down, and Steps are what it did.
+	// Recorded is when Drydock wrote the record of the repair. Steps are the steps that it issued.
 	Recorded time.Time `json:"recorded"`
 	Steps    []Step    `json:"steps"`
-	// Over is when the repair ended; zero: it was under way at the end. Outcome is how, and Why what Drydock says of it; one that did
-	// nothing before its alert ended has none.
+	// Over is when the repair ended; zero: it was under way at the end. Outcome is its result, and
+	// Why is Drydock's reason. A repair that did nothing before its alert ended has neither.
 	Over    time.Time            `json:"over,omitzero"`
 	Outcome remediations.Outcome `json:"outcome,omitempty"`
 	Why     string               `json:"why,omitempty"`
 	// Unnecessary: the fault ended by itself within the wait of the first step.
 	Unnecessary bool `json:"unnecessary"`
-	// Saved is how much sooner the fault ended than in the past, AtLeast: the past ended first.
+	// Saved is how much sooner the fault ended than in the past. AtLeast: the data ended first.
 	Saved   Seconds `json:"savedSeconds"`
 	AtLeast bool    `json:"atLeast"`
 
 	fault *Fault
 }
 
-// Step is one attempt that was issued.
+// Step is one issued attempt.
 type Step struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
-	// Wait is how long its proof may take.
+	// Wait is how long the proof of the step may take.
 	Wait Seconds `json:"waitSeconds"`
 }
 
-// Hold is what holds repairs: one policy's, for one reason.
+// Hold is what holds repairs: the policy and the reason.
 type Hold struct {
 	Policy string              `json:"policy"`
 	Reason remediations.Reason `json:"reason"`
 }
 
-// Held is how often a hold began, for how long it lasted in all, and at the longest.
+// Held is how often a hold began, its total time and its longest.
 type Held struct {
 	Hold
 	Times   int     `json:"times"`
@@ -95,7 +96,7 @@ type Held struct {
 	nodes map[string]bool
 }
 
-// NodeHold is one time in which one hold kept repairs from a node.
+// NodeHold is one time during which one hold held the repairs of a node.
 type NodeHold struct {
 	Hold
 	Node  string    `json:"node"`
@@ -108,7 +109,7 @@ type holding struct {
 	since time.Time
 }
 
-// Opening is one time that a breaker was not closed.
+// Opening is one time during which a breaker was not closed.
 type Opening struct {
 	Scope string    `json:"scope"`
 	From  time.Time `json:"from"`
@@ -122,7 +123,7 @@ func newStory(c *remediations.Config) *story {
 	}
 }
 
-// fault takes the beginning or the end of an alert of the past.
+// fault notes the start or the end of an alert of the past.
 func (s *story) fault(f *firing, node string, ended time.Time) {
 	all := s.faults[f.fingerprint]
 	last := len(all) - 1
@@ -141,7 +142,7 @@ func (s *story) cured(fingerprint string, at time.Time) {
 	}
 }
 
-// wrote takes what Drydock wrote on a Node.
+// wrote notes what Drydock wrote on a Node.
 func (s *story) wrote(now time.Time, before, after *corev1.Node) {
 	if text := after.Annotations[remediations.NodeRepairKey]; text != before.Annotations[remediations.NodeRepairKey] && text != "" {
 		if r, err := s.config.Registry.DecodeRecord(text); err == nil {
@@ -162,7 +163,8 @@ func (s *story) wrote(now time.Time, before, after *corev1.Node) {
 	}
 }
 
-// dropped takes a repair that is on record no more: one that did nothing leaves no other trace.
+// dropped notes a repair that is no longer on record: a repair that did nothing leaves no other
+// trace.
 func (s *story) dropped(now time.Time, was *remediations.Record) {
 	if r := s.byID[was.ID]; r != nil && r.Over.IsZero() {
 		r.Over = now.UTC()
@@ -183,17 +185,17 @@ func (s *story) record(now time.Time, node string, of *remediations.Record) {
 	}
 }
 
-// told takes an Event: some repairs end by nothing else.
+// told notes an Event: some repairs show their end only by an Event.
 func (s *story) told(now time.Time, e engine.Event) {
 	if r := s.byID[e.Action]; r != nil && e.Reason == "RepairSuperseded" && r.Over.IsZero() {
 		r.Over, r.Outcome, r.Why = now.UTC(), remediations.OutcomeSuperseded, e.Note
 	}
 }
 
-// decided takes a decision about a node.
+// decided notes a decision about a node.
 func (s *story) decided(now time.Time, node string, d lifecycle.Decision) {
 	if d.Verb == lifecycle.VerbLook {
-		return // it only looks once more
+		return // it is only another look
 	}
 	var hold *Hold
 	if d.Verb == lifecycle.VerbHold {
@@ -222,7 +224,7 @@ func (s *story) decided(now time.Time, node string, d lifecycle.Decision) {
 	h.nodes[node] = true
 }
 
-// gone takes the end of a Node: nothing holds it any more, and a repair on record that did nothing ends with it.
+// gone notes the end of a Node. Its holds end, and so does a repair on record without steps.
 func (s *story) gone(now time.Time, node string, was *remediations.Record) {
 	s.release(node, now)
 	if was != nil && s.byID[was.ID] != nil && len(s.byID[was.ID].Steps) == 0 {
@@ -230,7 +232,7 @@ func (s *story) gone(now time.Time, node string, was *remediations.Record) {
 	}
 }
 
-// release ends what holds the node.
+// release ends the hold of the node.
 func (s *story) release(node string, now time.Time) {
 	was := s.held[node]
 	if was == nil {
@@ -244,14 +246,14 @@ func (s *story) release(node string, now time.Time) {
 	delete(s.held, node)
 }
 
-// releaseAll ends all holds: nothing is decided from now on.
+// releaseAll ends all holds: no decision follows.
 func (s *story) releaseAll(now time.Time) {
 	for _, node := range slices.Sorted(maps.Keys(s.held)) {
 		s.release(node, now)
 	}
 }
 
-// saved takes a ledger that was saved. It is saved so often that decoding all of it would take a twelfth of a replay.
+// saved notes a saved ledger. Decoding all of it at each save would take a twelfth of a replay.
 func (s *story) saved(now time.Time, data map[string]string) {
 	if data[ledger.KeySlots] == s.slots && data[ledger.KeyStatus] == s.status {
 		return
@@ -280,7 +282,7 @@ func (s *story) saved(now time.Time, data map[string]string) {
 	}
 }
 
-// finish judges each repair, now that all of the past is known.
+// finish judges each repair when the whole past is known.
 func (s *story) finish(until time.Time) {
 	s.releaseAll(until)
 	s.heldOnly = s.onlyHeld(until)
@@ -307,8 +309,9 @@ func (s *story) finish(until time.Time) {
 	}
 }
 
-// onlyHeld counts the faults during which their node was held, and no step was issued on it. A fault that is held for days has several
-// repairs on record, one after the other, and one that the fleet holds has none.
+// onlyHeld counts the faults during which their node was held and got no step. A fault that is held
+// for days has several repairs on record, one after the other. A fault that a fleet-wide hold holds
+// has none.
 func (s *story) onlyHeld(until time.Time) (count int) {
 	holds, steps := map[string][]NodeHold{}, map[string][]time.Time{}
 	for _, h := range s.byNode {
@@ -337,7 +340,7 @@ func (s *story) onlyHeld(until time.Time) (count int) {
 	return count
 }
 
-// heldBy are all holds, the longest first.
+// heldBy returns all holds, the longest first.
 func (s *story) heldBy() (out []Held) {
 	for _, h := range s.holds {
 		out = append(out, *h)

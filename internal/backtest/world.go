@@ -19,10 +19,11 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// leaseFor is how long a node's lease is good for, by the kubelet's default.
+// leaseFor is how long a node's lease is valid, by the kubelet's default.
 const leaseFor = 40 * time.Second
 
-// world is all that the engine touches: the Nodes as the past has them, with what Drydock wrote on them since the replay began.
+// world is the engine's environment: the Nodes of the past, with what Drydock wrote on them since
+// the replay began.
 type world struct {
 	*simulation
 	config *remediations.Config
@@ -37,39 +38,40 @@ type world struct {
 	node    map[string]*node
 	unready int
 	version int
-	// touched are the names of those that came, changed or went since the engine last asked.
+	// touched are the names of the Nodes that were added, changed or removed since the engine last
+	// asked.
 	touched map[string]bool
 
-	// about are the alerts of the past that fire, by fingerprint.
+	// about are the firing alerts of the past, by fingerprint.
 	about map[string]*firing
 
 	ledger   map[string]string
 	ledgerAt int
 	coming   []coming
 	story    *story
-	// wrote is told each write on a Node; nil: nobody is told.
+	// wrote is called for each write on a Node. Nil: not called.
 	wrote func(before, after *corev1.Node)
-	// asked is told whose leases are read as a sample; nil: nobody is told.
+	// asked is called with the nodes whose leases are read as a sample. Nil: not called.
 	asked func(names []string)
-	// decided is told each decision about a node; nil: nobody is told.
+	// decided is called for each decision about a node. Nil: not called.
 	decided func(node string, d lifecycle.Decision)
 }
 
-// node is one Node of the past, and what came to it since.
+// node is one Node of the past, with what changed on it since.
 type node struct {
 	past, now *corev1.Node
-	// annotations and labels are Drydock's, and cordoned, tainted say that it is so by Drydock.
+	// annotations and labels are Drydock's. cordoned and tainted are set if Drydock did that.
 	annotations, labels map[string]string
 	cordoned            bool
 	tainted             *metav1.Time
 	cured               *cured
-	// boots counts the boots that a step caused, machines the machines that came for the first one.
+	// boots counts the boots that a step caused, machines the replacements of the first machine.
 	boots, machines int
-	// firing are the alerts that fire on it in the past, by fingerprint.
+	// firing are the alerts of the past that fire on the node, by fingerprint.
 	firing map[string]bool
 }
 
-// apply takes what changed in the past.
+// apply applies what changed in the past.
 func (w *world) apply(m history.Moment) {
 	for _, name := range m.Gone {
 		w.remove(name)
@@ -97,11 +99,11 @@ func (w *world) apply(m history.Moment) {
 	}
 }
 
-// stillFiring gives a Node that registered the alerts that are about it and began before.
+// stillFiring assigns to a newly registered Node the alerts about it that began earlier.
 func (w *world) stillFiring(name string) {
 	n := w.node[name]
 	for fp, about := range w.about {
-		if about.on == "" && w.nodeOf(about.labels) == name { // its Node was not there when it began
+		if about.on == "" && w.nodeOf(about.labels) == name { // its Node did not exist when the alert began
 			about.on = name
 			w.story.fault(about, name, time.Time{})
 		}
@@ -109,7 +111,7 @@ func (w *world) stillFiring(name string) {
 			continue
 		}
 		n.firing[fp] = true
-		if w.alerts.active[fp] == nil { // a step cured the Node before: until its fault ended in the past, it stays well
+		if w.alerts.active[fp] == nil { // a step cured the Node before: until the fault ended in the past, the Node stays healthy
 			if n.cured == nil {
 				n.cured = &cured{at: w.now, hidden: map[string]bool{}}
 			}
@@ -121,7 +123,8 @@ func (w *world) stillFiring(name string) {
 	}
 }
 
-// remove takes a Node that was deleted. Nothing is decided about it any more, so what held it ends, and so does a repair that only waited.
+// remove deletes a Node. Nothing more is decided about it, so its hold ends, and so does a repair
+// that only waited.
 func (w *world) remove(name string) {
 	n := w.node[name]
 	if n == nil {
@@ -141,7 +144,7 @@ func (w *world) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(w.nodes, name, func(n *corev1.Node, name string) int { return strings.Compare(n.Name, name) })
 }
 
-// compose makes the Node that the engine sees, of the past and of what came since.
+// compose makes the Node that the engine sees, from the past and from what changed since.
 func (w *world) compose(n *node) {
 	w.version++
 	out := *n.past
@@ -153,7 +156,7 @@ func (w *world) compose(n *node) {
 	if out.Labels == nil {
 		out.Labels = map[string]string{}
 	}
-	delete(out.Labels, remediations.PhaseLabel) // of the Drydock that ran then
+	delete(out.Labels, remediations.PhaseLabel) // set by the Drydock of that time
 	maps.Copy(out.Annotations, n.annotations)
 	maps.Copy(out.Labels, n.labels)
 	out.Spec.Unschedulable = n.past.Spec.Unschedulable || n.cordoned
@@ -191,7 +194,7 @@ func (w *world) compose(n *node) {
 	w.touched[out.Name] = true
 }
 
-// alert takes the beginning or the end of an alert.
+// alert applies the start or the end of an alert.
 func (w *world) alert(a history.Alert) {
 	labels := make(map[string]string, len(a.Labels)+1)
 	for name, value := range a.Labels {
@@ -218,7 +221,7 @@ func (w *world) alert(a history.Alert) {
 	}
 	if n := w.node[f.on]; n != nil {
 		n.firing[f.fingerprint] = true
-		if n.cured != nil { // the fault of the past goes on: on a node that was cured this alert would not have come
+		if n.cured != nil { // the fault of the past continues; on a cured node this alert would not have fired
 			n.cured.hidden[f.fingerprint] = true
 			return
 		}
@@ -226,7 +229,7 @@ func (w *world) alert(a history.Alert) {
 	w.alerts.begin(f, w.now)
 }
 
-// ended takes the end of an alert of the past.
+// ended applies the end of an alert of the past.
 func (w *world) ended(fingerprint, on string) {
 	w.alerts.end(fingerprint)
 	delete(w.about, fingerprint)
@@ -242,12 +245,12 @@ func (w *world) ended(fingerprint, on string) {
 		}
 	}
 	if r := w.config.Registry.ReadJournal(n.now).Record; len(n.firing) == 0 && r != nil && r.Phase == remediations.PhaseExhausted {
-		n.annotations[remediations.ResetKey] = "true" // whoever cured the node told Drydock so
+		n.annotations[remediations.ResetKey] = "true" // the person who fixed the node also reset the repair
 		w.compose(n)
 	}
 }
 
-// nodeOf is the node that the alert is about, by any policy; empty: none.
+// nodeOf returns the node that the alert is about, by any policy. Empty: none.
 func (w *world) nodeOf(labels map[string]string) string {
 	route, _ := routing.Of(w.config, labels, func(name string) *corev1.Node {
 		if n := w.node[name]; n != nil {
@@ -258,7 +261,7 @@ func (w *world) nodeOf(labels map[string]string) string {
 	return route.Node
 }
 
-// cure makes the node well whose step's time is over, and says whether there was one.
+// cure makes the nodes healthy whose steps' times have passed. It returns whether there was one.
 func (w *world) cure() (any bool) {
 	for len(w.coming) > 0 && !w.coming[0].at.After(w.now) {
 		c := w.coming[0]
@@ -283,8 +286,8 @@ func (w *world) cure() (any bool) {
 	return any
 }
 
-// renewed is when the node's kubelet last renewed its lease, by its Ready condition: the control plane sets that to Unknown when no
-// lease was renewed for as long as it is good for.
+// renewed returns when the node's kubelet last renewed its lease, from its Ready condition: the
+// control plane sets that to Unknown when the lease has expired.
 func (w *world) renewed(n *corev1.Node) time.Time {
 	if r := remediations.ReadyCondition(n); r != nil && r.Status == corev1.ConditionUnknown {
 		return r.LastTransitionTime.Add(-leaseFor)

@@ -1,6 +1,6 @@
-// Package bounded bounds what a JSON answer of another program may become in memory. A bound on the bytes that arrive is not
-// enough: the three bytes `{},` can become a struct of a kilobyte. The values are counted while the answer arrives, before
-// any decoder reads them.
+// Package bounded bounds the memory for a JSON answer of another program. A bound on the bytes is
+// not enough: the three bytes `{},` can become a struct of a kilobyte. The values are counted while
+// the answer arrives, before a decoder reads them.
 package bounded
 
 import (
@@ -14,22 +14,23 @@ import (
 type Limits struct {
 	// Bytes bounds the whole answer.
 	Bytes int64
-	// Values bounds how many JSON values it has, and Objects how many of them are objects.
+	// Values bounds the number of JSON values, and Objects the number of objects among them.
 	Values, Objects int
-	// Depth bounds how deep they are nested.
+	// Depth bounds their nesting.
 	Depth int
 	// Each bounds each element of a list that is read as a stream.
 	Each Each
 }
 
-// Each bounds the elements of a list. Depth is how many brackets are open before an element: 1 in `[…]`, 2 in `{"items":[…]}`.
+// Each bounds the elements of a list. Depth is the number of open brackets before an element: 1 in
+// `[…]`, 2 in `{"items":[…]}`.
 type Each struct {
 	Depth  int
 	Bytes  int64
 	Values int
 }
 
-// ErrTooLarge is found in each error about a limit.
+// ErrTooLarge is in each error about a limit.
 var ErrTooLarge = errors.New("the answer is too large")
 
 type limitError string
@@ -38,8 +39,8 @@ func (e limitError) Error() string { return string(e) }
 
 func (limitError) Is(target error) bool { return target == ErrTooLarge }
 
-// Reader reads an answer within the limits. It fails, instead of ending, at the first byte beyond one of them, and when ctx
-// ends: an answer that is cut short must not look whole.
+// Reader reads an answer within the limits. It fails, instead of ending, at the first byte beyond
+// one of them, and when ctx ends: a truncated answer must not look whole.
 func (l Limits) Reader(ctx context.Context, from io.Reader) io.Reader {
 	return &reader{Limits: l, ctx: ctx, from: from}
 }
@@ -59,19 +60,19 @@ func (l Limits) ReadAll(ctx context.Context, from io.Reader) ([]byte, error) {
 
 type reader struct {
 	Limits
-	ctx  context.Context // of the request whose answer it is
+	ctx  context.Context // of the answer's request
 	from io.Reader
-	err  error // stays
+	err  error // permanent
 
-	at                     int64 // how many bytes were read
+	at                     int64 // bytes read so far
 	quoted, escaped        bool
 	depth, values, objects int
-	// The element that is being read began at that byte, when there were that many values.
+	// These are the byte and the number of values at which the current element began.
 	began       int64
 	beganValues int
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (r *reader) Read(p []byte) (int, error) {
 	if r.err != nil {
 		return 0, r.err
@@ -86,8 +87,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// scan follows the JSON text only as far as it is needed to count. What is not JSON is for the decoder to refuse: up to its
-// first fault both read the same.
+// scan follows the JSON text only as far as needed to count. The decoder refuses invalid JSON: both
+// read it the same up to its first fault.
 func (r *reader) scan(text []byte) error {
 	for i, c := range text {
 		switch {
@@ -110,7 +111,7 @@ func (r *reader) scan(text []byte) error {
 	return r.checkElement(r.at)
 }
 
-// count counts a value where it begins: at its bracket, or at the comma before it.
+// count counts a value at its start: at its bracket, or at the comma before it.
 func (r *reader) count(c byte, at int64) error {
 	switch c {
 	case '{', '[':

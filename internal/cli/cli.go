@@ -1,5 +1,5 @@
-// Package cli is what Drydock's programs share as commands: exit codes, how errors are printed, signals, and flags that are set
-// in the environment.
+// Package cli is what the commands of Drydock's programs share: exit codes, printing of errors,
+// signals, and flags that the environment sets.
 package cli
 
 import (
@@ -25,9 +25,10 @@ const (
 
 // Program is one of Drydock's programs.
 type Program struct {
-	// Name is what people type to call it.
+	// Name is what people type to call the program.
 	Name string
-	// Lines says an error: a line, or several where several things are wrong. Nil: the program's name, a colon and the error.
+	// Lines formats an error: as one line, or several for several faults. Nil: the program's name,
+	// a colon and the error.
 	Lines func(error) []string
 }
 
@@ -39,7 +40,7 @@ func Main(execute func(ctx context.Context, args []string) int) {
 	os.Exit(code)
 }
 
-// Execute runs the command that args name and returns the exit code.
+// Execute runs the command in args and returns the exit code.
 func (p Program) Execute(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -50,32 +51,34 @@ func (p Program) Execute(ctx context.Context, root *cobra.Command, args []string
 	return p.report(root.ExecuteContext(ctx), stderr)
 }
 
-// ErrReported fails a command that has printed already what is wrong.
+// ErrReported is the error of a command that has already printed the fault.
 var ErrReported = errors.New("failed")
 
-// Exit ends a command that did its work with a code of its own, which is its answer.
+// Exit ends a successful command with an exit code that is its answer.
 type Exit int
 
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// usageError is an error about how the command was called.
+// usageError is an error in how the command was called.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// Usage marks an error as one about how the command was called.
+// Usage marks an error in how the command was called.
 func Usage(err error) error { return usageError{err} }
 
-// Usagef is fmt.Errorf for an error about how the command was called.
+// Usagef is fmt.Errorf for an error in how the command was called.
 func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
 
-// workError is an error of a command's own work: it was called well, and its work cannot or must not be done.
+// workError is an error of a command's own work: the call was correct, and the work cannot or must
+// not be done.
 type workError struct{ error }
 
 func (e workError) Unwrap() error { return e.error }
 
-// markRunErrors makes every error of a command's own work a workError, unless it says that it is about usage. An error that
-// cobra returns and that is no workError is then about usage, too: unknown commands and flags, wrong arguments.
+// markRunErrors makes every error of a command's own work a workError, unless it is marked as
+// usage. Then other errors from cobra are about usage, too: unknown commands and flags, wrong
+// arguments.
 func markRunErrors(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -92,7 +95,7 @@ func markRunErrors(cmd *cobra.Command) {
 	}
 }
 
-// report says what went wrong and returns the exit code.
+// report prints the error and returns the exit code.
 func (p Program) report(err error, stderr io.Writer) int {
 	var work workError
 	var exit Exit
@@ -119,6 +122,6 @@ func (p Program) print(err error, stderr io.Writer) {
 		lines = p.Lines(err)
 	}
 	for _, line := range lines {
-		_, _ = fmt.Fprintln(stderr, text.Visible(line)) // what others wrote may be in it
+		_, _ = fmt.Fprintln(stderr, text.Visible(line)) // the text may come from others
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asProgram in the environment makes the test binary a program that runs until it is told to end.
+// asProgram in the environment makes the test binary a program that runs until a signal ends it.
 const asProgram = "DRYDOCK_CLI_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -81,7 +81,7 @@ func TestErrorsEndTheProgram(t *testing.T) {
 	}
 }
 
-// TestFlagsFromEnvironment: a flag's variable is read as the flag is; what somebody wrote on the command line wins.
+// TestFlagsFromEnvironment: a flag's variable is read like the flag. The command line has priority.
 func TestFlagsFromEnvironment(t *testing.T) {
 	for name, c := range map[string]struct {
 		env        map[string]string

@@ -10,13 +10,14 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal says that a person looks at what is written there, so a line may be written again.
+// Terminal reports whether the output is a terminal, where a line can be rewritten.
 func Terminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// ToGo is like ", about 2 minutes to go"; empty: all is done, or there is not yet enough to base an estimate on.
+// ToGo returns text like ", about 2 minutes to go". Empty: all is done, or it is too early for an
+// estimate.
 func ToGo(done, left float64, took time.Duration) string {
 	if done <= 0 || left <= 0 || took < 10*time.Second {
 		return ""

@@ -15,13 +15,15 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxStaleness is invariant 5's bound: no side effect rests on a word of Alertmanager that is older.
+// maxStaleness is the bound of invariant 5: no side effect uses an Alertmanager answer older than
+// this.
 const maxStaleness = 30 * time.Second
 
-// renewJitter is client-go's leaderelection.JitterFactor: it refuses a deadline within one jittered retry.
+// renewJitter is client-go's leaderelection.JitterFactor: client-go refuses a deadline within one
+// jittered retry.
 const renewJitter = 1.2
 
-// builder checks what a schema cannot say and compiles the types that the program runs on.
+// builder checks what a schema cannot express, and compiles the types that the program uses.
 type builder struct {
 	*document
 	dir       string
@@ -33,7 +35,7 @@ type builder struct {
 	shipped  []*document
 }
 
-// out returns what was built.
+// out returns the result.
 func (b *builder) out() *Config {
 	c, core := b.config, b.core
 	for _, p := range b.policies {
@@ -43,7 +45,7 @@ func (b *builder) out() *Config {
 	return &c
 }
 
-// faults returns those of the file and of the shipped policies.
+// faults returns the faults of the file and of the shipped policies.
 func (b *builder) faults() []Fault {
 	out := b.document.faults
 	for _, d := range b.shipped {
@@ -170,7 +172,7 @@ func (b *builder) buildLimits(raw *rawConfig) {
 	b.core.Limits = out
 }
 
-// Nodes reads which Nodes a provider serves; nil: the configuration leaves that to their spec.providerID.
+// Nodes reads which Nodes a provider serves. Nil: the Nodes' spec.providerID decides.
 func (b *builder) Nodes(at pointer, s *metav1.LabelSelector) k8slabels.Selector {
 	selector := b.Selector(at, s)
 	if s != nil && selector == nil {
@@ -179,7 +181,7 @@ func (b *builder) Nodes(at pointer, s *metav1.LabelSelector) k8slabels.Selector 
 	return selector
 }
 
-// resolve returns a file's name as seen from the folder that the configuration is in.
+// resolve returns a file's path relative to the configuration's folder.
 func (b *builder) resolve(file string) string {
 	if file == "" || filepath.IsAbs(file) {
 		return file
@@ -187,7 +189,7 @@ func (b *builder) resolve(file string) string {
 	return filepath.Join(b.dir, file)
 }
 
-// Namespace reads the name of one.
+// Namespace reads the name of a namespace.
 func (b *builder) Namespace(p pointer, name string) string {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		b.Fault(p, "%q is not a namespace; write for example drydock", name)
@@ -209,7 +211,7 @@ func (b *builder) LabelKey(p pointer, key string) {
 	}
 }
 
-// NamespacedName reads a name that the schema has seen to be namespace/name.
+// NamespacedName reads a name that the schema has checked to be namespace/name.
 func (b *builder) NamespacedName(p pointer, text string) types.NamespacedName {
 	namespace, name, _ := strings.Cut(text, "/")
 	if text != "" && !b.Faulty(p) {

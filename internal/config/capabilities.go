@@ -10,11 +10,13 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// capability is one remediation, the provider under providers that carries it out, and whether the configuration has what it needs.
+// capability is one remediation, the provider that carries it out, and whether the configuration
+// has what that needs.
 type capability struct {
 	provider, remediation string
 	configured            bool
-	// needs is the key below the provider's own without which it cannot; empty: the provider's own.
+	// needs is a key below the provider's own that the remediation requires. Empty: only the
+	// provider's own key.
 	needs string
 }
 
@@ -32,7 +34,7 @@ func (c *Config) capabilities() []capability {
 	return out
 }
 
-// Capabilities says of each remediation why this installation cannot carry it out; empty: it can.
+// Capabilities returns why this installation cannot carry out each remediation. Empty: it can.
 func Capabilities(c *Config) map[string]string {
 	out, able := map[string]string{"drain": ""}, map[string][]string{}
 	for _, a := range c.capabilities() {
@@ -51,7 +53,8 @@ func Capabilities(c *Config) map[string]string {
 	return out
 }
 
-// absent names the providers that can carry out a remediation, where none of them is configured. Any one of them is enough.
+// absent names the providers of a remediation if all of them are missing from the configuration.
+// Any one of them is enough.
 func absent(able []string) string {
 	last := len(able) - 1
 	if last == 0 {
@@ -60,7 +63,7 @@ func absent(able []string) string {
 	return fmt.Sprintf("no provider for it is configured; add %s or %s (ProviderAbsent)", strings.Join(able[:last], ", "), able[last])
 }
 
-// providers are those that are configured, and which Nodes each of them serves.
+// providers returns the configured providers, and which Nodes each of them serves.
 func (c *Config) providers() []remediations.Provider {
 	var out []remediations.Provider
 	for _, a := range c.capabilities() {
@@ -81,7 +84,7 @@ func (c *Config) providers() []remediations.Provider {
 	return out
 }
 
-// testifies says that some provider can be asked whether a machine runs.
+// testifies reports whether a provider can be asked whether a machine runs.
 func (c *Config) testifies() bool {
 	for _, p := range c.Providers {
 		if t, ok := p.(section.Testifier); ok && t.Testifies() {

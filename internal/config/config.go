@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// Config is a configuration that has been checked and can be run on. It never changes.
+// Config is a checked configuration that the program can use. It never changes.
 type Config struct {
 	// Mode is the global mode; each policy has its own.
 	Mode remediations.Mode
@@ -21,35 +21,35 @@ type Config struct {
 	Metrics  Metrics
 	// HealthListen is the address of /healthz and /readyz.
 	HealthListen string
-	// Webhook is nil where there is to be no admission server.
+	// Webhook is nil without an admission server.
 	Webhook        *Webhook
 	LeaderElection LeaderElection
 	Ledger         ObjectName
 	Alertmanager   Alertmanager
-	// Providers are those of the configuration that own their section, by its key.
+	// Providers are the configured providers with a section of their own, by their keys.
 	Providers map[string]section.Provider
-	// ControlPlane is nil where its hosts are not known. StateDir is not empty where they are.
+	// ControlPlane is nil if its hosts are not configured. If they are, StateDir is not empty.
 	ControlPlane *ControlPlane
 	StateDir     string
 
-	// Core is what decisions rest on, compiled.
+	// Core is the compiled configuration for decisions.
 	Core *remediations.Config
 	// Policies describes Core.Policies for people, in the same order.
 	Policies []PolicyInfo
-	// Unused says which shipped policies have no effect in this installation, and which of their steps are skipped; empty: none. Other
-	// shipped policies repair nodes, so it is no warning.
+	// Unused lists the shipped policies without effect in this installation, and the skipped steps
+	// of others. Empty: none. Other shipped policies repair nodes, so this is not a warning.
 	Unused string
 }
 
-// Receiver is the server that takes Alertmanager's posts.
+// Receiver is the server for Alertmanager's posts.
 type Receiver struct {
 	Listen string
-	// TokenFile is empty where no bearer token is asked for.
+	// TokenFile is empty if no bearer token is required.
 	TokenFile string
-	// TokenSecret is where Drydock generates the token of TokenFile; nil: it generates none.
+	// TokenSecret is where Drydock generates the token of TokenFile. Nil: it generates none.
 	TokenSecret *section.SecretKey
 	TLS         TLS
-	// Insecure lets anybody post.
+	// Insecure lets any client post.
 	Insecure     bool
 	MaxBodyBytes int64
 }
@@ -58,30 +58,34 @@ type Receiver struct {
 type Metrics struct {
 	Listen string
 	TLS    TLS
-	// Authenticate: the API server is asked who scrapes, and whether they may. TLS has a certificate then.
+	// Authenticate: the API server authenticates and authorizes each scrape. TLS has a certificate
+	// then.
 	Authenticate bool
 }
 
-// TLS names the files of a server's TLS. Without CertFile it speaks plain HTTP; ClientCAFile asks for mutual TLS.
+// TLS names the files of a server's TLS. Without CertFile the server uses plain HTTP. ClientCAFile
+// requires mutual TLS.
 type TLS struct{ CertFile, KeyFile, ClientCAFile string }
 
 // Webhook is the admission server.
 type Webhook struct {
 	Listen, CertDir string
-	// ClientCAFile has the authorities of the API servers' client certificates; empty: none is asked for.
+	// ClientCAFile has the authorities of the API servers' client certificates. Empty: no
+	// certificate is required.
 	ClientCAFile string
-	// Rotate: Drydock makes the certificate, with these DNSNames, keeps it in Secret, and writes its authority into the
-	// ValidatingWebhookConfiguration of that name. Otherwise it only reads CertDir.
+	// Rotate: Drydock makes the certificate with these DNSNames, stores it in Secret, and writes
+	// its authority into the ValidatingWebhookConfiguration of that name. Otherwise it only reads
+	// CertDir.
 	Rotate        bool
 	DNSNames      []string
 	Secret        ObjectName
 	Configuration string
-	// Evictions are looked at, too.
+	// Evictions: evictions are judged, too.
 	Evictions bool
-	// Rights: people's words ask for verbs on repairs.drydock.dev.
+	// Rights: people's annotations require verbs on repairs.drydock.dev.
 	Rights bool
 	Exempt admission.Exemption
-	// Drivers are the shipped ones and the configuration's own.
+	// Drivers are the shipped drivers and the configured ones.
 	Drivers admission.Drivers
 }
 
@@ -89,7 +93,7 @@ type Webhook struct {
 type LeaderElection struct {
 	Enabled bool
 	Lease   ObjectName
-	// Cluster is the Lease of the one Drydock that is in charge of the cluster.
+	// Cluster is the Lease of the Drydock in charge of the cluster.
 	Cluster ObjectName
 
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
@@ -98,25 +102,27 @@ type LeaderElection struct {
 // ObjectName names a namespaced object.
 type ObjectName struct{ Namespace, Name string }
 
-// Alertmanager is the Alertmanager that is asked what is firing.
+// Alertmanager configures the requests to the Alertmanagers for firing alerts.
 type Alertmanager struct {
 	// URLs have no slash at the end.
 	URLs       []*url.URL
 	HTTPConfig promconfig.HTTPClientConfig
-	// Receiver is Alertmanager's name for the receiver that posts to us.
+	// Receiver is Alertmanager's name for the receiver that posts to Drydock.
 	Receiver string
-	// SilenceRepairs makes a silence for each node under repair.
+	// SilenceRepairs creates a silence for each node under repair.
 	SilenceRepairs bool
 	PollInterval   time.Duration
-	// Watchdog selects the Watchdog alert; nil: it is not asked for.
+	// Watchdog selects the Watchdog alert. Nil: it is not checked.
 	Watchdog labels.Matchers
-	// BlindWhen selects alerts of which any active one makes us blind: entries are alternatives.
+	// BlindWhen selects alerts that make Drydock blind when one is active. The entries are
+	// alternatives.
 	BlindWhen []labels.Matchers
 	// SourceSeen selects the shipped alert that fires while a Prometheus sees all nodes.
 	SourceSeen labels.Matchers
 }
 
-// Selectors are Watchdog and BlindWhen as the client of the Alertmanagers takes them; an empty watchdog is not asked for.
+// Selectors returns Watchdog and BlindWhen for the client of the Alertmanagers. An empty watchdog
+// is not checked.
 func (a Alertmanager) Selectors() (watchdog string, blindWhen []string) {
 	if len(a.Watchdog) > 0 {
 		watchdog = a.Watchdog.String()
@@ -132,7 +138,7 @@ type PolicyInfo struct {
 	*remediations.Policy
 	// From is the configuration's file, or "shipped".
 	From string
-	// shipped is the shipped policy of that name, which this one is laid over; nil: there is none.
+	// shipped is the shipped policy of that name, which this policy overrides. Nil: there is none.
 	shipped map[string]any
 
 	source *document

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// ControlPlane is where the API servers run.
+// ControlPlane is the hosts of the API servers.
 type ControlPlane struct {
-	// Hosts in the order in which they are restarted.
+	// Hosts are in the order of their restarts.
 	Hosts []ControlPlaneHost
-	// Port on which each host's own API server answers.
+	// Port is the port of each host's own API server.
 	Port int
-	// CAFile has the authorities of their certificates; empty: the cluster's own.
+	// CAFile has the authorities of their certificates. Empty: the cluster's own.
 	CAFile string
 }
 
-// ControlPlaneHost is one of them.
+// ControlPlaneHost is one host.
 type ControlPlaneHost struct {
-	// Name is its Node's. Addresses are tried in order.
+	// Name is the name of its Node. Addresses are tried in order.
 	Name      string
 	Addresses []string
 }
@@ -67,13 +67,14 @@ func (b *builder) buildControlPlane(raw *rawConfig) {
 		b.core.ControlPlaneHosts = append(b.core.ControlPlaneHosts, h.Name)
 	}
 	b.config.ControlPlane = out
-	// Last: a fault of the whole hides those of its parts.
+	// This check comes last: a fault of the whole section hides those of its parts.
 	if b.config.Providers["hosts"] == nil && !b.Faulty(pointer{"providers", "hosts"}) {
 		b.Fault(at, "needs providers.hosts, without which nothing on a host can be restarted; write providers: {hosts: {keyFile: ..., knownHostsFile: ...}}")
 	}
 }
 
-// address reads the address of a host. A name would need a resolver, which may run in the cluster that is down.
+// address reads the address of a host. A name would need a resolver, which may run in the cluster
+// that is down.
 func (b *builder) address(p pointer, text, host string, taken map[netip.Addr]string) []string {
 	if b.Faulty(p) {
 		return nil
@@ -95,7 +96,7 @@ func (b *builder) address(p pointer, text, host string, taken map[netip.Addr]str
 	return nil
 }
 
-// stateDir checks the folder of what must be kept while no API server answers.
+// stateDir checks the folder for data that Drydock needs while no API server answers.
 func (b *builder) stateDir(raw *rawConfig) {
 	p, dir := pointer{"stateDir"}, raw.StateDir
 	switch {

@@ -7,10 +7,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxDepth bounds the nesting, and with it the work on a document made to be deep.
+// maxDepth bounds the nesting, and so the work for a maliciously deep document.
 const maxDepth = 64
 
-// convert returns node as the types that a JSON schema is about, and notes where everything stands.
+// convert returns node as JSON types for the schema, and notes the place of each value.
 func (d *document) convert(node *yaml.Node, at pointer, path string) any {
 	if len(at) > maxDepth {
 		d.Fault(at, "is nested more than %d levels deep; nothing in a configuration is", maxDepth)
@@ -83,7 +83,7 @@ func (d *document) convertScalar(node *yaml.Node, at pointer) any {
 			return v
 		}
 	case "!!float":
-		// Not a number and infinity are no JSON: they stay text, which no number accepts.
+		// JSON has no NaN and no infinity: they stay text, which fails where a number is required.
 		var v float64
 		if err = node.Decode(&v); err == nil {
 			if v-v != 0 {
@@ -94,7 +94,7 @@ func (d *document) convertScalar(node *yaml.Node, at pointer) any {
 	default:
 		return d.tagged(node, at)
 	}
-	d.Fault(at, "cannot be read as a number, or as true or false; quote it if it is text") // it may be a password of digits
+	d.Fault(at, "cannot be read as a number, or as true or false; quote it if it is text") // the value may be a password of digits
 	return nil
 }
 

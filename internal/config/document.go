@@ -14,20 +14,20 @@ import (
 	"drydock.dev/drydock/internal/config/section"
 )
 
-// maxFileBytes bounds a configuration file. A ConfigMap holds no more than this either.
+// maxFileBytes bounds a configuration file. A ConfigMap has the same limit.
 const maxFileBytes = 1 << 20
 
-// documentPath is what a fault of the document as a whole names.
+// documentPath is the path of faults about the whole document.
 const documentPath = "document"
 
-// document is one YAML document with the place of everything in it.
+// document is one YAML document with the place of each value.
 type document struct {
 	name string
 	tree any
-	// places holds where each value stands, by the pointer's key.
+	// places holds the place of each value, by the pointer's key.
 	places map[string]place
 	faults []Fault
-	// at holds the pointers that already have a fault: one is enough for a value and what is under it.
+	// at holds the pointers with a fault: one fault is enough for a value and everything below it.
 	at map[string]bool
 }
 
@@ -38,8 +38,8 @@ type place struct {
 
 type pointer = section.Pointer
 
-// parse reads data into a document. Whatever is wrong is among its faults; a tree that is nil cannot be used.
-// root is the path that the document's root has in faults; empty for a whole configuration.
+// parse reads data into a document. Errors are among its faults; a nil tree is unusable. root is
+// the path of the document's root in faults; empty for a whole configuration.
 func parse(name string, data []byte, root string) *document {
 	d := &document{name: name, places: map[string]place{}, at: map[string]bool{}}
 	d.places[""] = place{path: root, line: 1, keyLine: 1}
@@ -90,12 +90,12 @@ func (d *document) syntax(err error) {
 	d.whole(line, "is not YAML: %s", message)
 }
 
-// whole adds a fault of the document as a whole. It hides no other.
+// whole adds a fault of the whole document. It hides no other fault.
 func (d *document) whole(line int, format string, args ...any) {
 	d.faults = append(d.faults, Fault{File: d.name, Line: line, Path: documentPath, Message: fmt.Sprintf(format, args...)})
 }
 
-// fault adds a fault of the value at p, unless that value, or one that it is part of, has one already.
+// Fault adds a fault of the value at p, unless that value or one of its parents already has one.
 func (d *document) Fault(p pointer, format string, args ...any) {
 	if d.Faulty(p) {
 		return
@@ -104,7 +104,7 @@ func (d *document) Fault(p pointer, format string, args ...any) {
 	d.faults = append(d.faults, d.locate(p, false, fmt.Sprintf(format, args...)))
 }
 
-// faulty says whether the value at p, or one that it is part of, has a fault.
+// Faulty reports whether the value at p, or one of its parents, has a fault.
 func (d *document) Faulty(p pointer) bool {
 	for i := len(p); i >= 0; i-- {
 		if d.at[p[:i].Key()] {
@@ -129,7 +129,7 @@ func (d *document) locate(p pointer, warning bool, message string) Fault {
 	return Fault{File: d.name, Line: at.line, Path: display(path), Message: message, Warning: warning}
 }
 
-// value returns what stands at p, and nil where nothing does.
+// value returns the value at p, or nil.
 func (d *document) value(p pointer) any {
 	v := d.tree
 	for _, token := range p {
@@ -149,7 +149,7 @@ func (d *document) value(p pointer) any {
 	return v
 }
 
-// drop takes what stands at p out of the tree: decoding then sees the zero value.
+// drop removes the value at p from the tree, so that decoding gives the zero value.
 func (d *document) drop(p pointer) {
 	if len(p) == 0 {
 		d.tree = nil

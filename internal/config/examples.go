@@ -2,7 +2,7 @@ package config
 
 import _ "embed"
 
-// SmallestExample is the smallest useful configuration, FullExample one with most of what there is.
+// SmallestExample is the smallest useful configuration. FullExample has most keys.
 var (
 	//go:embed examples/smallest.yaml
 	SmallestExample string

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Fault is something wrong in a configuration, or something that a person should know about it.
+// Fault is an error in a configuration, or a warning about it.
 type Fault struct {
-	// File is the file's name as it was given; a shipped policy's is shipped/<name>.yaml.
+	// File is the file's name as given. A shipped policy's is shipped/<name>.yaml.
 	File string
-	// Line is where the key or value stands; where it is absent, its nearest parent.
+	// Line is the line of the key or value or, if it is absent, of its nearest parent.
 	Line int
-	// Path names the value, such as policies[0].plan[1].wait.
+	// Path names the value, for example policies[0].plan[1].wait.
 	Path string
 	// Message says what is wrong and what to write instead.
 	Message string
-	// Warning marks what does not keep the configuration from being used.
+	// Warning: the configuration is usable all the same.
 	Warning bool
 }
 
@@ -29,7 +29,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s:%d: %s%s: %s", f.File, f.Line, warning, f.Path, f.Message)
 }
 
-// Faults is the error of a configuration that cannot be used. It holds every fault, not only the first.
+// Faults is the error of an unusable configuration. It holds every fault, not only the first.
 type Faults []Fault
 
 func (f Faults) Error() string {

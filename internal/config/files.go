@@ -8,7 +8,8 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// secretFile resolves the name of a file with a token or a key and looks whether there is one in it.
+// SecretFile resolves the name of a file with a token or a key, and checks that the file has
+// content.
 func (b *builder) SecretFile(p pointer, name string) string {
 	name = b.resolve(name)
 	if !b.skipFiles {
@@ -17,7 +18,8 @@ func (b *builder) SecretFile(p pointer, name string) string {
 	return name
 }
 
-// file reads a file that the configuration names. It returns nil, and adds a fault, if it holds nothing to use.
+// file reads a file that the configuration names. If the file has no content, it adds a fault and
+// returns nil.
 func (b *builder) file(p pointer, name string) []byte {
 	if name == "" {
 		return nil

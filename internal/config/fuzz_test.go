@@ -17,8 +17,8 @@ policies:
 - {name: leaders, match: ['a=~"b|c"'], target: {location: location}, plan: [{step: promote-leader, wait: 3m, attempts: 4}], proofFor: 60s}
 `
 
-// FuzzLoad checks that no input panics, that what is refused is refused with a place and a reason, and that what
-// loads is, with its defaults written out, valid again and means the same.
+// FuzzLoad checks that no input panics, and that a refusal has a place and a reason. A
+// configuration that loads must be valid again with its defaults written out, and mean the same.
 func FuzzLoad(f *testing.F) {
 	f.Add([]byte(base))
 	f.Add([]byte(SmallestExample))

@@ -20,7 +20,7 @@ type rawMark struct {
 	Value, By, Means, BelievedFor string
 }
 
-// UnmarshalJSON takes a boolean for an entry that is off; buildHoldWhen has a fault for true.
+// UnmarshalJSON treats a boolean as an entry that is off; buildHoldWhen reports true as a fault.
 func (m *rawMark) UnmarshalJSON(data []byte) error {
 	var on bool
 	if json.Unmarshal(data, &on) == nil {
@@ -35,7 +35,7 @@ func (m *rawMark) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// buildAnnounce turns names into what they stand for; the schema knows no other name.
+// buildAnnounce converts names to their keys. The schema allows no other names.
 func (b *builder) buildAnnounce(raw *rawConfig) {
 	for _, name := range raw.Announce {
 		switch key, ok := announce.Annotations[name]; {
@@ -49,7 +49,7 @@ func (b *builder) buildAnnounce(raw *rawConfig) {
 	}
 }
 
-// buildHoldWhen changes the shipped marks by what the configuration says of them, and adds its own behind them.
+// buildHoldWhen applies the configuration's entries to the shipped marks, and appends new ones.
 func (b *builder) buildHoldWhen(raw *rawConfig) {
 	list := marks.Shipped()
 	w := raw.HoldWhen
@@ -66,7 +66,7 @@ func (b *builder) buildHoldWhen(raw *rawConfig) {
 	b.core.HoldWhen = list
 }
 
-// mark puts one entry into the list.
+// mark adds one entry to the list.
 func (b *builder) mark(at pointer, list marks.List, kind marks.Kind, key string, m rawMark) marks.List {
 	mark := marks.Mark{Kind: kind, Key: key, By: m.By, Means: m.Means}
 	if m.Value != "" {

@@ -30,7 +30,7 @@ func holdWhen(t *testing.T, text string) marks.List {
 	return c.Core.HoldWhen
 }
 
-// TestMarksAreChangedByName: nobody has to copy the shipped list to change one entry of it.
+// TestMarksAreChangedByName: changing one entry does not need a copy of the shipped list.
 func TestMarksAreChangedByName(t *testing.T) {
 	shipped := marks.Shipped()
 	require.Equal(t, shipped, holdWhen(t, ""))

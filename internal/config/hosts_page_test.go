@@ -31,7 +31,8 @@ func TestTheValuesOfTheHostsPageLoad(t *testing.T) {
 	require.Contains(t, page, "`providers.hosts carries out "+strings.Join(of.Steps, ", ")+" for "+of.Serves()+"`")
 }
 
-// TestTheExamplesOfTheHostsPageLoad: the values of the page's two examples are taken, and do on which nodes what the page says.
+// TestTheExamplesOfTheHostsPageLoad: the values of the page's two examples load, and do what the
+// page says on the Nodes that it names.
 func TestTheExamplesOfTheHostsPageLoad(t *testing.T) {
 	_, blocks := examples(t, "providers/ssh.md")
 	values := blocks[1:]

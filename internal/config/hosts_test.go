@@ -34,8 +34,8 @@ policies: [{name: one, match: ['a="b"'], plan: [{step: restart-unit, unit: getty
 	require.Equal(t, []remediations.Step{{Name: "restart-unit", Unit: "getty@tty1.service", Wait: 3 * time.Minute, Attempts: 1}}, c.Core.Policies[0].Plan)
 }
 
-// Hosts reboot only where it is written, and then the Nodes that no other provider of reboots claims more strongly: a cluster may be
-// Civo's in one part and nobody's in the other.
+// Hosts reboot only if configured, and then the Nodes that no other provider of reboots claims more
+// strongly: one part of a cluster may be Civo's, and the other not.
 func TestHostsRebootWhereItIsWrittenAndNobodyElseDoes(t *testing.T) {
 	const civo = "  civo: {clusterID: c, region: LON1, apiKeyFile: apikey}\n"
 	const hosts = "  hosts: {keyFile: key, knownHostsFile: known_hosts, reboot: true"
@@ -64,8 +64,8 @@ func TestHostsRebootWhereItIsWrittenAndNobodyElseDoes(t *testing.T) {
 	}
 }
 
-// sysrq is a step of its own, which a plan must name. Where sysrq is allowed and no plan does, as where an earlier version rebooted by it,
-// somebody must know.
+// sysrq is a step of its own, which a plan must name. There is a warning if sysrq is allowed and no
+// plan names it, as when an earlier version rebooted with it.
 func TestSysrqIsDoneOnlyWhereAPlanNamesIt(t *testing.T) {
 	const hosts = base + "providers: {hosts: {keyFile: key, knownHostsFile: known_hosts, reboot: true, sysrq: true}}\n"
 	const warning = "no plan has the step sysrq, so no alert leads to one: the step reboot is systemctl reboot, whether soft or not; write {step: sysrq, wait: 10m} after the step reboot, or remove this"
@@ -119,8 +119,8 @@ providers: {hosts: {keyFile: key, knownHostsFile: known_hosts}}
 const apiservers = `policies: [{name: down, match: ['a="b"'], target: {apiserver: true}, plan: [{step: restart-kubelet}]}]
 `
 
-// Without its hosts nobody looks at a control plane: a policy that a person wrote is warned about, the shipped one bothers
-// nobody.
+// Without its hosts, Drydock does not watch a control plane: a user's policy causes a warning, the
+// shipped one does not.
 func TestAPIServersAreNobodysBusinessUnlessConfigured(t *testing.T) {
 	const hosts = "providers: {hosts: {keyFile: key, knownHostsFile: known_hosts}}\n"
 	for _, providers := range []string{"", hosts} {

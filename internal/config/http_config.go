@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// httpConfig reads how Alertmanager is talked to, by Prometheus' own strict decoder.
+// HTTPConfig reads the HTTP settings for Alertmanager with Prometheus' own strict decoder.
 func (b *builder) HTTPConfig(p pointer, tree map[string]any) promconfig.HTTPClientConfig {
 	if b.Faulty(p) {
 		return promconfig.DefaultHTTPClientConfig
@@ -40,7 +40,7 @@ var (
 	wrongType    = regexp.MustCompile("(?s)^cannot unmarshal (!![a-z]+)(?: `.*`)? into ")
 )
 
-// httpFaults gives each complaint of the decoder its place: its lines are those of text.
+// httpFaults gives each error of the decoder its place: its line numbers refer to text.
 func (b *builder) httpFaults(p pointer, text string, err error) {
 	var parsed yaml.Node
 	located := false
@@ -60,7 +60,8 @@ func (b *builder) httpFaults(p pointer, text string, err error) {
 	}
 }
 
-// decoderSays says what is wrong in a line without its value, which the decoder quotes: it may be a secret.
+// decoderSays returns the error of a line without the value, which the decoder quotes: the value
+// may be a secret.
 func decoderSays(message string) string {
 	if unknownField.MatchString(message) {
 		return "unknown key; known are those of Prometheus' http_config"
@@ -72,10 +73,11 @@ func decoderSays(message string) string {
 	return "cannot be read; see Prometheus' http_config"
 }
 
-// httpFault is a complaint about the whole. Prometheus' own sentences are fixed texts, but for what a parser quotes.
+// httpFault reports an error about the whole. Prometheus' own messages are fixed texts, except for
+// quotes by a parser.
 func (b *builder) httpFault(p pointer, err error) {
 	var parser *url.Error
-	message, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), ": ") // behind a colon stands a value
+	message, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), ": ") // a value follows the colon
 	if errors.As(err, &parser) || strings.ContainsAny(message, "\"'`@") && !strings.HasSuffix(message, `use "basic_auth" instead`) {
 		b.Fault(p, "is not what Prometheus' http_config allows: a value cannot be read, for example a proxy_url that is not a URL; in a password, write %%25 for %%, and %%20 for a space")
 		return
@@ -83,7 +85,7 @@ func (b *builder) httpFault(p pointer, err error) {
 	b.Fault(p, "is not what Prometheus' http_config allows: %s", message)
 }
 
-// onLine returns the way to the last key that stands on the line.
+// onLine returns the path to the last key on the line.
 func onLine(n *yaml.Node, line int) []any {
 	switch n.Kind { //nolint:exhaustive // the others have no keys
 	case yaml.MappingNode:
@@ -103,7 +105,8 @@ func onLine(n *yaml.Node, line int) []any {
 	return nil
 }
 
-// httpFiles looks at the files that the configuration names: by Prometheus' habit all keys that end so.
+// httpFiles checks the files that the configuration names: by Prometheus' convention, all keys that
+// end this way.
 func (b *builder) httpFiles(p pointer, v any) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -7,13 +7,13 @@ import (
 
 // Key documents one key of the configuration.
 type Key struct {
-	// Path is written as in faults, without indexes: policies[].plan[].wait.
+	// Path is as in faults, without indexes: policies[].plan[].wait.
 	Path string
 	Type string
-	// Default is empty where there is none.
+	// Default is empty if there is none.
 	Default  string
 	Required bool
-	// HasKeys says that the key holds further ones, which follow it.
+	// HasKeys: the key has keys below it, which follow.
 	HasKeys     bool
 	Description string
 }
@@ -64,7 +64,7 @@ func (s *schema) defaultText() string {
 	}
 }
 
-// kind names the values that the key takes.
+// kind names the values that the key accepts.
 func (s *schema) kind() string {
 	switch {
 	case s.constant != nil:

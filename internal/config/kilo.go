@@ -4,10 +4,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxMoves bounds the moves of one repair: all of them are on its record.
+// maxMoves bounds the moves of one repair: the record holds all of them.
 const maxMoves = 4
 
-// aboutLeaders refuses what makes no sense for the leaders of locations.
+// aboutLeaders refuses keys that have no meaning for the leaders of locations.
 func (b *builder) aboutLeaders(at pointer, r *rawPolicy) {
 	if r.NodeSelector != nil {
 		b.Fault(at.To("nodeSelector"), "a policy about leaders selects no nodes: it is about the leader of the alert's location")

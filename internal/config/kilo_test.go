@@ -64,7 +64,8 @@ limits: {leaders: {concurrent: 2, perLocation: 1h}}
 	require.Equal(t, remediations.LocationLimits{Concurrent: 2, PerLocation: time.Hour}, c.Core.Limits.Locations)
 }
 
-// Without the provider nobody looks at a mesh: a policy that a person wrote is warned about, the shipped ones bother nobody.
+// Without the provider, Drydock does not watch a mesh: a user's policy causes a warning, the
+// shipped ones do not.
 func TestLeadersAreNobodysBusinessUnlessConfigured(t *testing.T) {
 	c, warnings := mustLoad(t, base)
 	require.NotContains(t, lines(warnings), "promote-leader")

@@ -8,7 +8,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestEveryKindThatIsRepairedIsKnown: an alert about a target of a kind that is missing here would be nobody's.
+// TestEveryKindThatIsRepairedIsKnown: no part would take an alert about a kind that is missing
+// here.
 func TestEveryKindThatIsRepairedIsKnown(t *testing.T) {
 	known := map[remediations.Kind]bool{remediations.KindNode: true}
 	for _, k := range kinds {

@@ -7,7 +7,7 @@ import (
 	"drydock.dev/drydock/internal/config/section"
 )
 
-// listen checks an address to listen on: a host, which may be empty, and a port as a number.
+// listen checks an address to listen on: a host, which may be empty, and a numeric port.
 func (b *builder) listen(p pointer, address string) string {
 	if _, _, ok := splitListen(address); !ok {
 		b.Fault(p, "%s is not an address to listen on; write for example :9095 or 127.0.0.1:9095", show(address))
@@ -24,7 +24,7 @@ func splitListen(address string) (host string, port uint64, ok bool) {
 	return host, port, err == nil
 }
 
-// loopback says whether only this machine reaches the address.
+// loopback reports whether only this machine can reach the address.
 func loopback(address string) bool {
 	host, _, ok := splitListen(address)
 	return ok && section.Loopback(host)
@@ -53,7 +53,7 @@ func (b *builder) distinctListeners() {
 	}
 }
 
-// collide says whether two addresses cannot be listened on at once. Port 0 is a free one each time.
+// collide reports whether two addresses conflict. Port 0 is a free port each time.
 func collide(a, b string) bool {
 	hostA, portA, okA := splitListen(a)
 	hostB, portB, okB := splitListen(b)

@@ -9,19 +9,20 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Options say how a configuration is loaded.
+// Options configure how a configuration is loaded.
 type Options struct {
-	// SkipFiles leaves out the look at the files that the configuration names: tokens, keys and certificates.
+	// SkipFiles skips the checks of the named files: tokens, keys and certificates.
 	SkipFiles bool
-	// Capabilities says of each remediation why this installation cannot carry it out; empty: it can.
-	// Nil: what Capabilities says of the configuration.
+	// Capabilities has, for each remediation, why this installation cannot carry it out; empty: it
+	// can. Nil: the result of Capabilities for the configuration.
 	Capabilities map[string]string
-	// Registry has the remediations that a plan may name in addition to those that Drydock ships.
+	// Registry has additional remediations that a plan may name.
 	Registry remediations.Registry
 }
 
-// Load reads and checks the configuration in the file. The faults that it returns are warnings: the configuration can
-// be used. If it cannot, the error is a Faults. File names in it are relative to the folder that it is in.
+// Load reads and checks the configuration in the file. The returned faults are warnings: the
+// configuration is usable. Otherwise the error is a Faults. File names in the configuration are
+// relative to its folder.
 func Load(path string, o Options) (*Config, []Fault, error) {
 	data, err := read(path)
 	if err != nil {
@@ -30,10 +31,10 @@ func Load(path string, o Options) (*Config, []Fault, error) {
 	return load(path, data, o)
 }
 
-// stdin is the name of a configuration that comes from no file.
+// stdin is the name of a configuration that is not read from a file.
 const stdin = "stdin"
 
-// Read is Load of what in holds. File names in it are relative to the working directory.
+// Read is Load for the content of in. File names in it are relative to the working directory.
 func Read(in io.Reader, o Options) (*Config, []Fault, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxFileBytes+1))
 	if err != nil {
@@ -42,7 +43,7 @@ func Read(in io.Reader, o Options) (*Config, []Fault, error) {
 	return load(stdin, data, o)
 }
 
-// Shipped returns a configuration that holds nothing but the shipped policies, as defaults make them.
+// Shipped returns a configuration with only the shipped policies and the defaults.
 func Shipped() *Config {
 	root := map[string]any{}
 	loadSchema().root.fill(root, root)
@@ -51,7 +52,7 @@ func Shipped() *Config {
 	return b.out()
 }
 
-// read reads a file up to one byte beyond the limit, so that what is too large is seen to be.
+// read reads a file up to one byte over the limit, so that too large a file is noticed.
 func read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -61,7 +62,8 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 }
 
-// cause is the system's word on what is wrong with a file, without the name that the message has already.
+// cause returns the system's error about a file without the file's name, which the message already
+// has.
 func cause(err error) string {
 	var path *os.PathError
 	if errors.As(err, &path) {

@@ -2,7 +2,7 @@ package config
 
 import "strings"
 
-// nearest returns the word of known that a person who wrote s most likely meant; empty if none is near.
+// nearest returns the known word that a person most likely meant by s. Empty: no word is similar.
 func nearest(s string, known []string) string {
 	if len(s) > 64 {
 		return ""
@@ -16,7 +16,7 @@ func nearest(s string, known []string) string {
 	return best
 }
 
-// distance is Levenshtein's: how many letters must be added, removed or changed.
+// distance is the Levenshtein distance: how many letters must be added, removed or changed.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

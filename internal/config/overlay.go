@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// shippedTrees holds the shipped policies by name, as their files have them: without defaults.
+// shippedTrees returns the shipped policies by name, as in their files, without defaults.
 var shippedTrees = sync.OnceValue(func() map[string]map[string]any {
 	out := map[string]map[string]any{}
 	eachShipped(func(file string, data []byte) {
@@ -28,8 +28,8 @@ var shippedTrees = sync.OnceValue(func() map[string]map[string]any {
 // ShippedPolicyNames returns the names of the shipped policies, sorted.
 func ShippedPolicyNames() []string { return slices.Sorted(maps.Keys(shippedTrees())) }
 
-// layOverShipped adds to each policy of the configuration that has the name of a shipped one the keys that only the shipped one has.
-// A key that both have stays as the configuration has it, whole.
+// layOverShipped adds the missing keys to each policy with the name of a shipped one. A key that
+// both have stays as in the configuration, whole.
 func (d *document) layOverShipped() {
 	policies, _ := d.value(pointer{"policies"}).([]any)
 	for i, item := range policies {
@@ -51,7 +51,7 @@ func (d *document) layOverShipped() {
 	}
 }
 
-// meantShipped finds the policy that changes a shipped one whose name is misspelt.
+// meantShipped finds a policy that should change a shipped one but misspells its name.
 func (d *document) meantShipped(at pointer, own map[string]any, name string) {
 	if own["match"] != nil || own["plan"] != nil {
 		return
@@ -80,8 +80,9 @@ func clone(v any) any {
 	}
 }
 
-// ChangesYAML renders what the policies of the configuration change, as the key policies of a configuration: of one with the name of
-// a shipped policy only the keys that differ, each below a comment with the shipped value; every other one whole.
+// ChangesYAML renders the configuration's policies as its key policies. A policy with the name of a
+// shipped one has only the keys that differ, each below a comment with the shipped value. Every
+// other policy is whole.
 func (c *Config) ChangesYAML() ([]byte, error) {
 	items := loadSchema().policies.items
 	list := &yaml.Node{Kind: yaml.SequenceNode}
@@ -103,7 +104,7 @@ func (c *Config) ChangesYAML() ([]byte, error) {
 	return encodePolicies(list)
 }
 
-// changes returns the name and the keys of own that differ from those of shipped.
+// changes returns the name, and the keys of own that differ from shipped.
 func (s *schema) changes(own, shipped map[string]any) *yaml.Node {
 	differ := map[string]any{"name": own["name"]}
 	for key, value := range own {
@@ -124,7 +125,7 @@ func (s *schema) changes(own, shipped map[string]any) *yaml.Node {
 	return out
 }
 
-// same compares as JSON does, where a whole number is one number whatever type it was read as.
+// same compares as JSON: a whole number is the same whatever its type.
 func same(a, b any) bool {
 	first, err := json.Marshal(a)
 	if err != nil {

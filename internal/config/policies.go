@@ -12,10 +12,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// leastWell is the shortest endWhenWell: a node that is well for moments between two faults is not well.
+// leastWell is the shortest endWhenWell: a node that is healthy for moments between two faults is
+// not healthy.
 const leastWell = time.Minute
 
-// compilePolicies checks the policies that stand in the list at list, and compiles them.
+// compilePolicies checks and compiles the policies at the pointer list.
 func (b *builder) compilePolicies(list pointer, raw []rawPolicy, from string) []PolicyInfo {
 	var out []PolicyInfo
 	first := map[string]int{}
@@ -72,7 +73,7 @@ func (b *builder) policy(at pointer, r *rawPolicy) *remediations.Policy {
 	return p
 }
 
-// target reads what the policy is about, which is one kind of thing.
+// target reads the target of the policy, which is of one kind.
 func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 	t := r.Target
 	var kinds []string
@@ -110,7 +111,7 @@ func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 	}
 }
 
-// stepOn refuses a step that is done to another kind of thing than the policy is about.
+// stepOn refuses a step for another kind of target than the policy's.
 func (b *builder) stepOn(at pointer, p *remediations.Policy, name string) {
 	if b.Faulty(at) {
 		return
@@ -129,7 +130,8 @@ func (b *builder) stepOn(at pointer, p *remediations.Policy, name string) {
 	}
 }
 
-// aboutPods refuses what makes no sense for sidecars: their repairs are recorded only while something is done.
+// aboutPods refuses keys that have no meaning for sidecars: their repairs are recorded only while a
+// step is in progress.
 func (b *builder) aboutPods(at pointer, r *rawPolicy) {
 	if len(r.Plan) > 1 {
 		b.Fault(at.To("plan", 1), "a policy about pods' sidecars has one step; write attempts to have it repeated")
@@ -142,7 +144,7 @@ func (b *builder) aboutPods(at pointer, r *rawPolicy) {
 	}
 }
 
-// Selector returns nil for the selector that selects every node.
+// Selector returns nil for a selector that selects every node.
 func (b *builder) Selector(at pointer, s *metav1.LabelSelector) k8slabels.Selector {
 	if s == nil {
 		return nil
@@ -160,14 +162,14 @@ func (b *builder) Selector(at pointer, s *metav1.LabelSelector) k8slabels.Select
 	return selector
 }
 
-// selects finds the part of a selector that Kubernetes does not take.
+// selects finds the part of a selector that Kubernetes refuses.
 func (b *builder) selects(at pointer, s *metav1.LabelSelector) {
-	// Where a key or an operator has its fault already, Kubernetes' word on what is left of it would mislead.
+	// If a key or an operator already has a fault, Kubernetes' error about the rest would mislead.
 	if b.Faulty(at.To("key")) || b.Faulty(at.To("operator")) || b.Faulty(at.To("values")) {
 		return
 	}
 	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
-		// Kubernetes goes on with examples and a regular expression.
+		// Kubernetes' error continues with examples and a regular expression.
 		problem, _, _ := strings.Cut(err.Error(), " (e.g. ")
 		b.Fault(at, "is not a requirement that a label selector can have: %s", problem)
 	}
@@ -226,7 +228,7 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 	return s
 }
 
-// onlyFor refuses keys that mean nothing on a step of this name.
+// onlyFor refuses keys without a meaning for a step of this name.
 func (b *builder) onlyFor(at pointer, name string, senseless ...string) {
 	step, _ := b.value(at).(map[string]any)
 	instead := "a repeatable step is bounded by timeout and onTimeout"

@@ -11,12 +11,12 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Matchers renders what the policy matches, as Alertmanager would.
+// Matchers renders the policy's matchers in Alertmanager's format.
 func (p PolicyInfo) Matchers() string {
 	return strings.TrimSuffix(strings.TrimPrefix(p.Match.String(), "{"), "}")
 }
 
-// Selector renders the nodes that the policy is for.
+// Selector renders the policy's node selector.
 func (p PolicyInfo) Selector() string {
 	if p.NodeSelector != nil {
 		return p.NodeSelector.String()
@@ -29,7 +29,7 @@ func (p PolicyInfo) Selector() string {
 	return "all nodes"
 }
 
-// Steps renders the plan in short.
+// Steps renders a summary of the plan.
 func (p PolicyInfo) Steps() string {
 	var out []string
 	for _, s := range p.Plan {
@@ -58,7 +58,8 @@ func (p PolicyInfo) Steps() string {
 	return strings.Join(out, ", ")
 }
 
-// PoliciesYAML renders the effective policies with all defaults filled in, as the key policies of a configuration.
+// PoliciesYAML renders the effective policies with all defaults, as the key policies of a
+// configuration.
 func (c *Config) PoliciesYAML() ([]byte, error) {
 	list := make([]any, len(c.Policies))
 	for i, p := range c.Policies {
@@ -80,7 +81,7 @@ func encodePolicies(list *yaml.Node) ([]byte, error) {
 
 func scalar(v any) *yaml.Node {
 	n := &yaml.Node{}
-	// A scalar out of a YAML document can always be encoded again.
+	// A scalar from a YAML document can always be encoded again.
 	_ = n.Encode(v)
 	return n
 }

@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// rawConfig is a configuration as it is written, after defaults.
+// rawConfig is a configuration as written, with defaults.
 type rawConfig struct {
 	Mode    string
 	Cluster struct{ Label, Value string }
@@ -106,9 +106,10 @@ type rawStep struct {
 	Soft       bool
 	Timeout    string
 	OnTimeout  string
-	// OnUnreachable has the default of the schema only on steps of nodes that a provider is asked about first.
+	// OnUnreachable has the schema's default only on node steps that need a provider's answer
+	// first.
 	OnUnreachable string
-	// WithoutController has the default of the schema only on a drain.
+	// WithoutController has the schema's default only on a drain.
 	WithoutController string
 
 	Provider string
@@ -126,8 +127,8 @@ type rawControlPlane struct {
 	CAFile string
 }
 
-// decode fills out from the tree. Validation has been there before: it cannot fail but for a schema that allows what
-// the types cannot hold.
+// decode fills out from the tree. It runs after validation, so it fails only if the schema allows
+// what the types cannot hold.
 func (d *document) decode(out any) {
 	data, err := json.Marshal(d.tree)
 	if err == nil {

@@ -28,7 +28,8 @@ func (b *builder) buildReceiver(raw *rawConfig) {
 	}
 }
 
-// tokenFile resolves the name of the token's file. Where Drydock generates the token, the file may come later.
+// tokenFile resolves the name of the token's file. If Drydock generates the token, the file may
+// appear later.
 func (b *builder) tokenFile(p pointer, name string, generated bool) string {
 	if resolved := b.resolve(name); generated {
 		if _, err := os.Stat(resolved); errors.Is(err, fs.ErrNotExist) {

@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// leastRescueWait is the least time between two hosts: an API server takes most of a minute to come up.
+	// leastRescueWait is the shortest time between two hosts: an API server takes most of a minute
+	// to start.
 	leastRescueWait = 10 * time.Second
-	// maxRescue bounds a repair of API servers over all of their hosts.
+	// maxRescue bounds a repair of API servers over all their hosts.
 	maxRescue = time.Hour
 )
 
-// names checks the unit, the DaemonSet or the template that a step says it is for.
+// names checks the unit, the DaemonSet or the template that a step names.
 func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 	s.Unit, s.DaemonSet = r.Unit, r.DaemonSet
 	if r.Step != "restart-unit" {
@@ -56,8 +57,8 @@ func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 	}
 }
 
-// aboutAPIServers refuses what makes no sense for the API servers: while they are down no Node can be read, nor can what a
-// person writes on one.
+// aboutAPIServers refuses keys that have no meaning for API servers: while they are down, Nodes and
+// people's annotations on them cannot be read.
 func (b *builder) aboutAPIServers(at pointer, r *rawPolicy) {
 	if r.NodeSelector != nil {
 		b.Fault(at.To("nodeSelector"), "a policy about API servers selects no nodes: the hosts of controlPlane are meant")
@@ -73,7 +74,8 @@ func (b *builder) aboutAPIServers(at pointer, r *rawPolicy) {
 	}
 }
 
-// rescueStep reads restart-kubelet of API servers: wait is the time for one host, timeout that for all of them.
+// rescueStep reads restart-kubelet of API servers: wait is the time for one host, timeout the time
+// for all of them.
 func (b *builder) rescueStep(at pointer, r *rawStep) remediations.Step {
 	s := remediations.Step{Name: r.Step, Attempts: 1, Timeout: apiserver.RescueFor}
 	if r.Attempts != nil && *r.Attempts != 1 {

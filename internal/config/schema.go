@@ -20,10 +20,11 @@ import (
 //go:embed schema.json
 var schemaFile []byte
 
-// schemaJSON is the JSON Schema (draft 2020-12) of the configuration: the file, with what the remediations say of themselves in the place that its comment marks.
+// schemaJSON returns the JSON Schema (draft 2020-12) of the configuration: the file, with the
+// remediations' own parts at the marked place.
 var schemaJSON = sync.OnceValue(func() []byte { return schemaWith(nil) })
 
-// schemaWith is the schema of a configuration whose plans may name what the registry has.
+// schemaWith returns the schema of a configuration with plans that may use the registry.
 func schemaWith(g remediations.Registry) []byte {
 	const place, addresses = `{"$comment": "remediations: wait, attempts and timeout, from their registry"}`, `{"$comment": "hosts: how many addresses one has"}`
 	var steps []string
@@ -40,11 +41,11 @@ func schemaWith(g remediations.Registry) []byte {
 	return bytes.Replace(schema, []byte(place), []byte(strings.Join(steps, ",\n        ")), 1)
 }
 
-// SchemaJSON returns the JSON Schema (draft 2020-12) of a configuration whose defaults are filled in.
+// SchemaJSON returns the JSON Schema (draft 2020-12) of a configuration with all defaults.
 func SchemaJSON() []byte { return bytes.Clone(schemaJSON()) }
 
-// schema is the part of the JSON Schema that defaults, messages and documentation are made from. References are
-// resolved, and properties are in the order of the file, which a map would lose.
+// schema is the part of the JSON Schema that is needed for defaults, messages and documentation.
+// References are resolved. Properties keep the order of the file, which a map would lose.
 type schema struct {
 	title, description string
 	types              []string
@@ -53,9 +54,9 @@ type schema struct {
 	examples           []any
 	minimum, maximum   string
 	fallback           *yaml.Node
-	// fallbackFrom names the key of the configuration whose value is the default.
+	// fallbackFrom names the key of the configuration with the default.
 	fallbackFrom string
-	// fallbackUnless names the keys beside which there is no default.
+	// fallbackUnless names the keys that remove the default when they are set.
 	fallbackUnless []string
 	required       []string
 	properties     []property
@@ -69,23 +70,23 @@ type property struct {
 	*schema
 }
 
-// condition adds the defaults of then where the key has the value.
+// condition adds the defaults of then if the key has the value.
 type condition struct {
 	key   string
 	value any
 	then  *schema
 }
 
-// compiled holds what is made of the schema once.
+// compiled is what is computed from the schema once.
 type compiled struct {
 	root, policies       *schema
 	validate, policyList *jsonschema.Schema
 }
 
-// loadSchema panics on a schema that does not compile: it is embedded, and a test loads it.
+// loadSchema panics on an invalid schema: the schema is embedded, and a test loads it.
 var loadSchema = sync.OnceValue(func() compiled { return compileSchema(schemaJSON()) })
 
-// schemaFor compiles the schema of a configuration whose plans may name what the registry has.
+// schemaFor compiles the schema of a configuration with plans that may use the registry.
 func schemaFor(g remediations.Registry) compiled {
 	if len(g) == 0 {
 		return loadSchema()
@@ -132,7 +133,7 @@ func readSchema(n, root *yaml.Node) *schema {
 	return s
 }
 
-// read overlays s with what n says; a reference comes first, so that what stands beside it wins.
+// read overlays s with n. It reads a reference first, so that keys beside the reference win.
 func (s *schema) read(n, root *yaml.Node) {
 	if ref := entry(n, "$ref"); ref != nil {
 		s.read(entry(entry(root, "$defs"), strings.TrimPrefix(ref.Value, "#/$defs/")), root)
@@ -202,7 +203,7 @@ func decoded[T any](n *yaml.Node) T {
 	return v
 }
 
-// at returns the schema of what stands at p, and an empty one where the schema says nothing.
+// at returns the schema of the value at p, or an empty one.
 func (s *schema) at(p pointer) *schema {
 	for _, token := range p {
 		var next *schema
@@ -222,7 +223,8 @@ func (s *schema) at(p pointer) *schema {
 	return s
 }
 
-// fill sets what v lacks to its default. It leaves alone what has the wrong form: validation speaks of that.
+// fill sets the missing parts of v to their defaults. It ignores values of a wrong type: validation
+// reports those.
 func (s *schema) fill(v any, root map[string]any) {
 	switch v := v.(type) {
 	case map[string]any:

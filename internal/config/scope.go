@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// takesGPUNodes warns of a person's own policy that selects GPU nodes as any other, and waits shorter for their reboot than the
-// policies that are for GPU nodes alone.
+// takesGPUNodes warns of a user's policy that selects GPU nodes like others, and waits less for
+// their reboot than the policies for GPU nodes do.
 func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
 	wait := c.rebootWait(p)
 	if p.Mode == remediations.ModeOff || wait == 0 || len(requirementsOn(p.NodeSelector, signs.GPUCountLabel)) > 0 {
@@ -26,7 +26,7 @@ func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
 	for _, other := range c.Policies {
 		before = before && other.Name != p.Name
 		if before && other.Mode != remediations.ModeOff && forGPUNodes(other) && other.Match.String() == p.Match.String() {
-			return nil // it leaves no GPU node to this one
+			return nil // that policy leaves no GPU node to this one
 		}
 		if other.Mode != remediations.ModeOff && forGPUNodes(other) && c.rebootWait(other) > wait && (patient.Policy == nil || c.rebootWait(other) > c.rebootWait(patient)) {
 			patient = other
@@ -39,7 +39,8 @@ func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
 		p.Name, model.Duration(wait), patient.Name, model.Duration(c.rebootWait(patient)), signs.GPUCountLabel))}
 }
 
-// rebootWait is the longest time that a policy about nodes gives a machine to boot; zero: it boots none.
+// rebootWait returns the longest time that a policy about nodes gives a machine to boot. Zero: it
+// reboots none.
 func (c *Config) rebootWait(p PolicyInfo) (wait time.Duration) {
 	for _, s := range p.Plan {
 		if p.Kind == remediations.KindNode && c.Core.Remediation(s.Name).Restarts {
@@ -49,7 +50,7 @@ func (c *Config) rebootWait(p PolicyInfo) (wait time.Duration) {
 	return wait
 }
 
-// requirementsOn are those of the nodeSelector about the label.
+// requirementsOn returns the nodeSelector's requirements on the label.
 func requirementsOn(selector k8slabels.Selector, label string) []k8slabels.Requirement {
 	if selector == nil {
 		return nil
@@ -58,7 +59,8 @@ func requirementsOn(selector k8slabels.Selector, label string) []k8slabels.Requi
 	return slices.DeleteFunc(slices.Clone(all), func(r k8slabels.Requirement) bool { return r.Key() != label })
 }
 
-// forGPUNodes says that the policy is for GPU nodes alone, notForGPUNodes that it is for all others alone.
+// forGPUNodes reports whether the policy is only for GPU nodes, notForGPUNodes whether it is only
+// for others.
 func forGPUNodes(p PolicyInfo) bool {
 	return slices.ContainsFunc(requirementsOn(p.NodeSelector, signs.GPUCountLabel), func(r k8slabels.Requirement) bool {
 		return r.Operator() != selection.DoesNotExist && r.Operator() != selection.NotIn
@@ -69,9 +71,10 @@ func notForGPUNodes(p PolicyInfo) bool {
 	return slices.ContainsFunc(requirementsOn(p.NodeSelector, signs.GPUCountLabel), func(r k8slabels.Requirement) bool { return r.Operator() == selection.DoesNotExist })
 }
 
-// selectsFewer warns of a person's own policy that selects some nodes only, while other policies do the same to the other nodes for other
-// alerts: a dead node raises more than one alert. Where another policy takes the same alert of the other nodes, they are
-// treated in another way, and not left alone.
+// selectsFewer warns of a user's policy that selects only some nodes, while other policies do the
+// same steps on the other nodes for other alerts: a dead node raises more than one alert. There is
+// no warning if another policy takes the same alert for the other nodes: they are treated
+// differently, not left alone.
 func (c *Config) selectsFewer(p PolicyInfo) []Fault {
 	if p.Kind != remediations.KindNode || p.Mode == remediations.ModeOff || p.NodeSelector == nil {
 		return nil
@@ -100,8 +103,8 @@ func (c *Config) selectsFewer(p PolicyInfo) []Fault {
 	return nil
 }
 
-// unscoped are the steps of the policy that reboot or replace a machine and have a provider which serves nodes whatever that label of
-// theirs is, and the keys that would limit these providers.
+// unscoped returns the policy's steps that reboot or replace a machine through a provider that
+// ignores the label, and the keys that would limit those providers.
 func (c *Config) unscoped(p PolicyInfo, label string) (steps, scopes []string) {
 	for _, s := range p.Plan {
 		if r := c.Core.Remediation(s.Name); !r.Restarts && !r.Replaces {
@@ -119,7 +122,8 @@ func (c *Config) unscoped(p PolicyInfo, label string) (steps, scopes []string) {
 	return slices.Compact(steps), slices.Compact(scopes)
 }
 
-// actsBeside says that the other policy does one of the steps to nodes of the same kind, and does it where the first one does.
+// actsBeside reports whether the other policy does one of the steps to nodes of the same kind, at
+// least when the first one does.
 func (c *Config) actsBeside(p, q PolicyInfo, steps []string) bool {
 	return q.Kind == remediations.KindNode && (q.Mode == p.Mode || q.Mode == remediations.ModeEnforce) &&
 		(!forGPUNodes(p) || !notForGPUNodes(q)) && (!notForGPUNodes(p) || !forGPUNodes(q)) &&

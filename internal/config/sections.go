@@ -20,7 +20,8 @@ import (
 	sidecar "drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-// sections are the providers that own their part of the configuration. A new provider is one line here.
+// sections are the providers with their own part of the configuration. A new provider needs one
+// line here.
 var sections = []section.Section{
 	civo.Section,
 	kilo.Section,
@@ -36,7 +37,8 @@ var sections = []section.Section{
 	http.Section,
 }
 
-// withSections puts the providers' schemas into the document's: each in the place that is marked for it, or behind the others.
+// withSections inserts the providers' schemas into the document's: each at its marked place, or
+// after the others.
 func withSections(schema []byte) []byte {
 	const behind = `,
         "": {"$comment": "further providers'"}`
@@ -53,7 +55,7 @@ func withSections(schema []byte) []byte {
 	return bytes.Replace(schema, []byte(behind), []byte(further.String()), 1)
 }
 
-// buildSections reads those that the document has.
+// buildSections reads the sections in the document.
 func (b *builder) buildSections() {
 	b.config.Providers = map[string]section.Provider{}
 	for _, s := range sections {
@@ -76,7 +78,7 @@ func (b *builder) buildSections() {
 	}
 }
 
-// Of is the configuration's provider of that type, such as *settings.Hosts; ok: it has one.
+// Of returns the configuration's provider of that type, for example *settings.Hosts. ok: it exists.
 func Of[T section.Provider](c *Config) (provider T, ok bool) {
 	for _, p := range c.Providers {
 		if provider, ok = p.(T); ok {

@@ -10,13 +10,13 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// shippedFrom is what PolicyInfo.From says of a policy that came with Drydock.
+// shippedFrom is PolicyInfo.From of a policy that ships with Drydock.
 const shippedFrom = "shipped"
 
 func list(words []string) string { return strings.Join(words, ", ") }
 
-// mergePolicies puts the user's policies before the shipped ones that none of them is laid over. root is the
-// configuration from which the shipped ones take their mode.
+// mergePolicies puts the user's policies before the shipped ones that they do not override. root is
+// the configuration with the shipped policies' mode.
 func (b *builder) mergePolicies(user *document, raw []rawPolicy, root map[string]any) {
 	if user != nil {
 		b.policies = b.compilePolicies(pointer{"policies"}, raw, user.name)
@@ -34,8 +34,8 @@ func (b *builder) mergePolicies(user *document, raw []rawPolicy, root map[string
 	}
 }
 
-// loadShipped returns the shipped policies: those for some nodes before those for all, then by name, so that a policy
-// for few nodes is asked before the one for the rest.
+// loadShipped returns the shipped policies: those for some nodes before those for all, then by
+// name, so that the more specific policy comes first.
 func (b *builder) loadShipped(root map[string]any) []PolicyInfo {
 	var out []PolicyInfo
 	eachShipped(func(file string, data []byte) {
@@ -71,7 +71,7 @@ func forAll(p PolicyInfo) int {
 	return 0
 }
 
-// loadPolicyFile reads a file that holds a list of policies in the form of the configuration's.
+// loadPolicyFile reads a file with a list of policies in the configuration's format.
 func loadPolicyFile(name string, data []byte, root map[string]any) (*document, []PolicyInfo) {
 	d := parse(name, data, "policies")
 	if d.tree == nil {

@@ -42,7 +42,7 @@ func TestSeisSidecarsNeedNothingButTheirName(t *testing.T) {
 	require.True(t, c.Core.Wants(map[string]string{"remediation": "sidecar-not-ready"}))
 }
 
-// Without a provider nobody looks at pods, and nobody is bothered with it.
+// Without a provider, Drydock does not watch pods, and gives no warning.
 func TestSidecarsAreNobodysBusinessUnlessConfigured(t *testing.T) {
 	c, warnings := mustLoad(t, base)
 	require.NotContains(t, lines(warnings), "sidecar")
@@ -56,8 +56,8 @@ func TestSidecarsAreNobodysBusinessUnlessConfigured(t *testing.T) {
 	require.Empty(t, sidecarsOf(t, c)[0].Owner)
 }
 
-// TestATokenInClearTextIsWarnedOf: over http whoever is on the way reads it, and with the API server's own audience may use it
-// there.
+// TestATokenInClearTextIsWarnedOf: over http any host on the path reads the token. With the API
+// server's own audience, that host may use it there.
 func TestATokenInClearTextIsWarnedOf(t *testing.T) {
 	for auth, want := range map[string]string{
 		"auth: {serviceAccount: {name: a}}":                     "name in auth.serviceAccount.audiences what the pods' proxies accept",

@@ -33,7 +33,7 @@ func (b *builder) checkTLS(at pointer, t TLS) {
 	b.authorities(at.To("clientCAFile"), t.ClientCAFile)
 }
 
-// authorities checks a file of certificates.
+// authorities checks a file of CA certificates.
 func (b *builder) authorities(at pointer, path string) {
 	if b.skipFiles {
 		return

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/text/message"
 )
 
-// validate adds the faults that the schema finds, each as a sentence, and takes what is at fault out of the tree.
+// validate adds the schema's errors as faults, each as a sentence, and removes the faulty values
+// from the tree.
 func (d *document) validate(validator *jsonschema.Schema, s *schema) {
 	err := validator.Validate(d.tree)
 	if err == nil {
@@ -46,7 +47,7 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	return out
 }
 
-// translate adds the fault that e is about and returns what of the tree cannot be used.
+// translate adds the fault for e and returns the unusable parts of the tree.
 func (d *document) translate(e *jsonschema.ValidationError, root *schema) []pointer {
 	at := pointer(slices.Clone(e.InstanceLocation))
 	s := root.at(at)
@@ -90,14 +91,15 @@ func (d *document) unknownKey(p pointer, s *schema) {
 	d.faults = append(d.faults, f)
 }
 
-// complain says what is wrong with value, and what to write instead.
+// complain returns what is wrong with value, and what to write instead.
 func (s *schema) complain(k jsonschema.ErrorKind, value any) string {
 	switch k := k.(type) {
 	case *kind.Type:
 		if value == nil {
 			return fmt.Sprintf("has no value; %s, or remove the key", s.instead())
 		}
-		// It may be a secret: a URL with a password in the place of a list, or a token in the place of a mapping.
+		// The value may be a secret: a URL with a password instead of a list, or a token instead of
+		// a mapping.
 		if _, text := value.(string); text && (slices.Contains(k.Want, "object") || slices.Contains(k.Want, "array")) {
 			return fmt.Sprintf("text is not %s; %s", s.noun(), s.instead())
 		}
@@ -141,7 +143,7 @@ func (s *schema) names() []string {
 	return out
 }
 
-// noun names what the schema wants.
+// noun names the kind of value that the schema requires.
 func (s *schema) noun() string {
 	if s.title != "" {
 		return s.title
@@ -188,7 +190,7 @@ func flow(v any) string {
 	return strings.TrimSpace(string(out))
 }
 
-// show renders a value out of a configuration for a message, shortened and without control characters.
+// show renders a value for a message, shortened and without control characters.
 func show(v any) string {
 	switch v := v.(type) {
 	case string:

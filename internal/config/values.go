@@ -18,7 +18,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// duration reads a duration in Prometheus' format: whole numbers with units from y to ms, the largest first.
+// Duration reads a duration in Prometheus' format: whole numbers with units from y to ms, the
+// largest first.
 func (b *builder) Duration(p pointer, text string, least time.Duration) (time.Duration, bool) {
 	d, err := model.ParseDuration(text)
 	switch {
@@ -32,7 +33,7 @@ func (b *builder) Duration(p pointer, text string, least time.Duration) (time.Du
 	return time.Duration(d), !b.Faulty(p)
 }
 
-// Quantity reads a number or a percentage; the schema has seen that it is one of them and in range.
+// Quantity reads a number or a percentage. The schema has already checked its form and range.
 func (b *builder) Quantity(p pointer, v any) remediations.Quantity {
 	switch v := v.(type) {
 	case float64:
@@ -48,11 +49,11 @@ func (b *builder) Quantity(p pointer, v any) remediations.Quantity {
 	return remediations.Quantity{}
 }
 
-// parseMatchers reads matchers as Alertmanager does by default: by its new parser, and by its old one what only that
-// understands.
+// parseMatchers reads matchers as Alertmanager does by default: with its new parser, and with its
+// old one if only that accepts them.
 var parseMatchers = compat.FallbackMatchersParser(promslog.NewNopLogger())
 
-// matchers reads one or several matchers, separated by commas.
+// matchers reads one or more matchers, separated by commas.
 func (b *builder) matchers(p pointer, text string) labels.Matchers {
 	m, err := parseMatchers(text, "config")
 	if err == nil && len(m) == 0 {
@@ -70,10 +71,11 @@ func (b *builder) matchers(p pointer, text string) labels.Matchers {
 	return m
 }
 
-// typographic are the quotes that word processors and chats write in the place of straight ones.
+// typographic are the quotes that word processors and chats write instead of straight ones.
 const typographic = "\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u201b\u00ab\u00bb"
 
-// needsValue refuses matchers that an alert with none of their labels satisfies: they would select nearly everything.
+// needsValue refuses matchers that match an alert without their labels: they would select nearly
+// everything.
 func (b *builder) needsValue(p pointer, m labels.Matchers) {
 	for _, matcher := range m {
 		if !matcher.Matches("") {
@@ -83,8 +85,9 @@ func (b *builder) needsValue(p pointer, m labels.Matchers) {
 	b.Fault(p, "selects alerts that have none of its labels; add a matcher that asks for a value, for example %s", `remediation="node-not-ready"`)
 }
 
-// ours narrows matchers to this cluster's alerts, unless they say something of the cluster themselves: in an Alertmanager
-// that clusters share, another one's Watchdog proves nothing of our Prometheus, and its lost source blinds nobody here.
+// ours limits matchers to this cluster's alerts, unless they already mention the cluster. In an
+// Alertmanager that several clusters share, another cluster's Watchdog proves nothing about this
+// one's Prometheus. Its lost source must not blind this cluster.
 func (b *builder) ours(m labels.Matchers) labels.Matchers {
 	label := b.core.ClusterLabel
 	if len(m) == 0 || label == "" || slices.ContainsFunc(m, func(m *labels.Matcher) bool { return m.Name == label }) {
@@ -93,7 +96,8 @@ func (b *builder) ours(m labels.Matchers) labels.Matchers {
 	return append(m, &labels.Matcher{Type: labels.MatchEqual, Name: label, Value: b.core.ClusterValue})
 }
 
-// url reads the URL of an HTTP server. Credentials have no place in it, for it is a metric's label and is logged.
+// URL reads the URL of an HTTP server. It must not contain credentials: it is logged and is a
+// metric's label.
 func (b *builder) URL(p pointer, text string) *url.URL {
 	u, err := url.Parse(text)
 	switch {
@@ -115,7 +119,7 @@ func (b *builder) URL(p pointer, text string) *url.URL {
 	return u
 }
 
-// showURL quotes a URL up to its path: what comes behind the host may be a secret.
+// showURL quotes a URL up to its path: what follows the host may be a secret.
 func showURL(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -130,7 +134,7 @@ func showURL(text string) string {
 	return show(rest)
 }
 
-// urls reads a list of them, each but once.
+// URLs reads a list of URLs without duplicates.
 func (b *builder) URLs(at pointer, texts []string) []*url.URL {
 	var out []*url.URL
 	seen := map[string]int{}
@@ -140,12 +144,12 @@ func (b *builder) URLs(at pointer, texts []string) []*url.URL {
 		if u == nil {
 			continue
 		}
-		// net/http dials the Punycode form, and the clients look up the addresses of the name as it is written.
+		// net/http dials the Punycode form, but the clients look up the name as written.
 		if strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
 			b.Fault(p, "the host of %s is not ASCII; write it in Punycode, which begins with xn--", showURL(text))
 		}
 		as := *u
-		if as.Port() == "" { // the clients add the scheme's port, so that both spellings are one address
+		if as.Port() == "" { // the clients add the scheme's port, so both spellings are one address
 			as.Host = net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 		}
 		if first, twice := seen[as.String()]; twice {

@@ -25,7 +25,7 @@ func (c *Config) provide(capabilities map[string]string) {
 	}
 }
 
-// warnings returns what a person should know about a configuration that can be used.
+// warnings returns the warnings about a usable configuration.
 func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	var out []Fault
 	warn := func(p pointer, format string, args ...any) {
@@ -68,7 +68,8 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	return out
 }
 
-// shippedInUse are the shipped policies that are on and about something that this installation has.
+// shippedInUse returns the shipped policies that are on and whose kind of target this installation
+// has.
 func (c *Config) shippedInUse() (out []PolicyInfo) {
 	for _, p := range c.Policies {
 		if p.From == shippedFrom && p.Mode != remediations.ModeOff && !c.unasked(p) {
@@ -78,18 +79,19 @@ func (c *Config) shippedInUse() (out []PolicyInfo) {
 	return out
 }
 
-// shippedRepair says that a shipped policy about nodes has a step that can be carried out. What the others lack is then no fault of the
-// configuration: hardly any installation has everything that some shipped policy could use.
+// shippedRepair reports whether a shipped policy about nodes has a possible step. Then missing
+// parts of other shipped policies are not a fault: hardly any installation has everything that some
+// shipped policy could use.
 func (c *Config) shippedRepair(capabilities map[string]string) bool {
 	return slices.ContainsFunc(c.shippedInUse(), func(p PolicyInfo) bool {
 		return p.Kind == remediations.KindNode && slices.Contains(c.skipped(p, capabilities), "")
 	})
 }
 
-// unused is Config.Unused.
+// unused returns Config.Unused.
 func (c *Config) unused(capabilities map[string]string) string {
 	if !c.shippedRepair(capabilities) {
-		return "" // the warnings say more
+		return "" // the warnings have more details
 	}
 	var steps, idle []string
 	for _, p := range c.shippedInUse() {
@@ -119,14 +121,14 @@ func (c *Config) unused(capabilities map[string]string) string {
 	return "not used, because no provider for them is configured: " + strings.Join(said, "; ")
 }
 
-// planned says that a policy which is not off has the step in its plan.
+// planned reports whether a policy that is not off has the step in its plan.
 func (c *Config) planned(step string) bool {
 	return slices.ContainsFunc(c.Policies, func(p PolicyInfo) bool {
 		return p.Mode != remediations.ModeOff && slices.ContainsFunc(p.Plan, func(s remediations.Step) bool { return s.Name == step })
 	})
 }
 
-// skipped says of each step of the plan why it cannot be carried out; empty: it can.
+// skipped returns why each step of the plan cannot be carried out. Empty: it can.
 func (c *Config) skipped(p PolicyInfo, capabilities map[string]string) []string {
 	why := make([]string, len(p.Plan))
 	for i, step := range p.Plan {
@@ -147,10 +149,12 @@ func (c *Config) skipped(p PolicyInfo, capabilities map[string]string) []string 
 	return why
 }
 
-// longestWait is how long a step may wait for its proof without a warning. The next step, and a person, wait as long.
+// longestWait is the longest wait of a step without a warning. The next step, and a person, wait as
+// long.
 const longestWait = 24 * time.Hour
 
-// oddWaits warns of each step whose wait is far from what such a step takes: a typing error in the unit, most likely.
+// oddWaits warns of each step with a wait far from the usual one: most likely the unit is a typing
+// error.
 func (c *Config) oddWaits(p PolicyInfo) []Fault {
 	var out []Fault
 	for i, step := range p.Plan {
@@ -171,10 +175,10 @@ func (c *Config) oddWaits(p PolicyInfo) []Fault {
 	return out
 }
 
-// preparesNothing is why a step is skipped that nothing else speaks against.
+// preparesNothing is why a step is skipped only because the steps after it are.
 const preparesNothing = "it prepares the steps after it, and they cannot be carried out"
 
-// idle warns of each step of a person's own policy that cannot be carried out.
+// idle warns of each step of a user's policy that cannot be carried out.
 func (c *Config) idle(p PolicyInfo, capabilities map[string]string) []Fault {
 	if p.Mode == remediations.ModeOff {
 		return nil
@@ -195,8 +199,8 @@ func (c *Config) idle(p PolicyInfo, capabilities map[string]string) []Fault {
 	return out
 }
 
-// shippedIdle says of all shipped policies together what they cannot carry out, once for each provider that is missing:
-// a line for each step would hide what else there is to say.
+// shippedIdle returns what all shipped policies together cannot carry out, one sentence per missing
+// provider: a line for each step would hide the other warnings.
 func (c *Config) shippedIdle(capabilities map[string]string) []string {
 	lacks, unable := map[string][]string{}, []string(nil)
 	for _, p := range c.shippedInUse() {
@@ -209,7 +213,7 @@ func (c *Config) shippedIdle(capabilities map[string]string) []string {
 		}
 	}
 	delete(lacks, "")
-	delete(lacks, preparesNothing) // it follows from another
+	delete(lacks, preparesNothing) // it follows from another reason
 	var out []string
 	for _, missing := range slices.Sorted(maps.Keys(lacks)) {
 		steps := lacks[missing]
@@ -222,8 +226,8 @@ func (c *Config) shippedIdle(capabilities map[string]string) []string {
 	return out
 }
 
-// unasked says that a shipped policy is about what this installation has nothing of: sidecars, a mesh, hosts of a control
-// plane.
+// unasked reports whether a shipped policy is about a kind of target that this installation lacks:
+// sidecars, a mesh, hosts of a control plane.
 func (c *Config) unasked(p PolicyInfo) bool {
 	switch p.Kind {
 	case remediations.KindSidecar:
@@ -237,7 +241,7 @@ func (c *Config) unasked(p PolicyInfo) bool {
 	return false
 }
 
-// possible says that any of the steps can be carried out.
+// possible reports whether any of the steps can be carried out.
 func possible(steps []remediations.Step, capabilities map[string]string) bool {
 	return slices.ContainsFunc(steps, func(s remediations.Step) bool {
 		missing, known := capabilities[s.Name]
@@ -245,7 +249,7 @@ func possible(steps []remediations.Step, capabilities map[string]string) bool {
 	})
 }
 
-// Enforces says that a policy does, or that what people ask for is done.
+// Enforces reports whether a policy enforces, or people's requests are carried out.
 func (c *Config) Enforces() bool {
 	for _, p := range c.Policies {
 		if p.Mode == remediations.ModeEnforce {

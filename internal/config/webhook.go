@@ -38,10 +38,10 @@ func (b *builder) buildWebhook(raw *rawConfig) {
 	b.authorities(at.To("clientCAFile"), b.config.Webhook.ClientCAFile)
 }
 
-// everybody's groups: who is exempt by one of them leaves nobody to be denied anything.
+// everybody are groups of all users: exempting one of them would leave no user to deny.
 var everybody = []string{"system:authenticated", "system:unauthenticated", "system:serviceaccounts"}
 
-// exemptsNearlyAll are the indexes of groups that hold far more than one meant to exempt.
+// exemptsNearlyAll returns the indexes of groups that contain far more users than intended.
 func (w *Webhook) exemptsNearlyAll() []int {
 	var out []int
 	for i, g := range w.Exempt.Groups {

@@ -3,7 +3,7 @@ package config
 import (
 	"fmt"
 	"time"
-	_ "time/tzdata" // Windows name time zones, and an image may have no database of them.
+	_ "time/tzdata" // time zones for Windows names, and for images without a database
 
 	"drydock.dev/drydock/remediations"
 )
@@ -34,7 +34,7 @@ func (b *builder) buildWindows(raw *rawConfig) {
 	}
 }
 
-// wallTime reads a time of day; the schema has seen that it is one.
+// wallTime reads a time of day. The schema has already checked its form.
 func (b *builder) wallTime(p pointer, text string) remediations.WallTime {
 	var t remediations.WallTime
 	if _, err := fmt.Sscanf(text, "%02d:%02d", &t.Hour, &t.Minute); err != nil {
@@ -43,7 +43,7 @@ func (b *builder) wallTime(p pointer, text string) remediations.WallTime {
 	return t
 }
 
-// location reads a time zone. "Local" would mean another zone on another machine.
+// location reads a time zone. "Local" would depend on the machine.
 func (b *builder) location(p pointer, name string) *time.Location {
 	l, err := time.LoadLocation(name)
 	if err != nil || name == "Local" || name == "" {

@@ -14,14 +14,14 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// daemonSetsKey is where the configuration names the DaemonSets that a witness may leave to it.
+// daemonSetsKey is the part of the configuration with the DaemonSets that a witness may refer to.
 const daemonSetsKey = "providers.daemonSets."
 
-// witness reads what must be true of the node itself; nil: the policy does not say.
+// witness reads what must be true of the node itself. Nil: the policy has no witness.
 func (b *builder) witness(at pointer, raw any) *signs.Witness {
 	switch raw := raw.(type) {
 	case string:
-		return &signs.Witness{None: true} // the schema takes no other word
+		return &signs.Witness{None: true} // the schema allows no other text
 	case []any:
 		w := &signs.Witness{}
 		for i, entry := range raw {
@@ -105,8 +105,8 @@ func (b *builder) sign(at pointer, raw any) (signs.Sign, bool) {
 	return s, true
 }
 
-// staleAfter is how long a condition is believed after its last heartbeat, where the configuration does not say. The kubelet,
-// node-problem-detector and the agents of EKS and AKS write one at least each 5 minutes.
+// staleAfter is how long a condition is valid after its last heartbeat, by default. The kubelet,
+// node-problem-detector and the agents of EKS and AKS send one at least every 5 minutes.
 const staleAfter = time.Hour
 
 // condition reads how old a condition may be, and which texts it must have.
@@ -145,7 +145,7 @@ func (b *builder) condition(at pointer, s signs.Sign, text func(key string) stri
 	return s, ok
 }
 
-// faultyUnder says that something in the value has its fault already, such as a key that is unknown.
+// faultyUnder reports whether a part of the value already has a fault, for example an unknown key.
 func (b *builder) faultyUnder(at pointer) bool {
 	for key := range b.at {
 		if strings.HasPrefix(key, at.Key()+"/") {
@@ -155,8 +155,9 @@ func (b *builder) faultyUnder(at pointer) bool {
 	return false
 }
 
-// nameDaemonSets fills in the DaemonSets that witnesses leave to the configuration. A shipped witness that names a DaemonSet itself
-// looks at the configured one instead: the alerts count Cilium in any system namespace, and kube-proxy by other names.
+// nameDaemonSets fills in the DaemonSets that witnesses leave to the configuration. A shipped
+// witness that names a DaemonSet uses the configured one instead: the alerts count Cilium in any
+// system namespace, and kube-proxy under other names.
 func (c *Config) nameDaemonSets() {
 	own, ok := Of[*daemonsets.DaemonSets](c)
 	if !ok {
@@ -164,7 +165,7 @@ func (c *Config) nameDaemonSets() {
 	}
 	names := map[string]types.NamespacedName{daemonSetsKey + "cni": own.CNI, daemonSetsKey + "kubeProxy": own.KubeProxy}
 	instead := map[string]types.NamespacedName{"kube-system/kube-proxy": own.KubeProxy}
-	if strings.Contains(own.CNI.Name, "cilium") { // Where Cilium is chained to another CNI, that one may be configured.
+	if strings.Contains(own.CNI.Name, "cilium") { // If Cilium is chained to another CNI, the other may be configured.
 		instead["kube-system/cilium"] = own.CNI
 	}
 	for _, p := range c.Policies {
@@ -189,7 +190,8 @@ func (c *Config) nameDaemonSets() {
 	}
 }
 
-// witnessAsShipped says that the witness is the one that came with Drydock, also where the configuration changes other keys.
+// witnessAsShipped reports whether the witness is the shipped one, even if the configuration
+// changes other keys.
 func (p PolicyInfo) witnessAsShipped() bool {
 	if p.From == shippedFrom {
 		return true
@@ -198,8 +200,8 @@ func (p PolicyInfo) witnessAsShipped() bool {
 	return p.shipped != nil && same(own["witness"], p.shipped["witness"])
 }
 
-// unwitnessed warns of a person's own policy of which nothing is repaired, since it does not say what shows the fault, or
-// since nobody can look there.
+// unwitnessed warns of a user's policy that repairs nothing, because it has no witness of the fault
+// or because its signs cannot be checked.
 func (c *Config) unwitnessed(p PolicyInfo) []Fault {
 	if p.Mode == remediations.ModeOff || p.Kind != remediations.KindNode {
 		return nil
@@ -216,7 +218,7 @@ func (c *Config) unwitnessed(p PolicyInfo) []Fault {
 	return out
 }
 
-// mute says why nobody can look at the sign.
+// mute returns why the sign cannot be checked.
 func (c *Config) mute(s signs.Sign) string {
 	switch {
 	case s.Kind == signs.DaemonSetPod && s.Name == "":
@@ -227,7 +229,7 @@ func (c *Config) mute(s signs.Sign) string {
 	return ""
 }
 
-// shippedUnwitnessed names the shipped policies whose whole witness nobody can look at.
+// shippedUnwitnessed returns the shipped policies whose witness cannot be checked at all.
 func (c *Config) shippedUnwitnessed() []string {
 	held := map[string][]string{}
 	var order []string

@@ -17,7 +17,7 @@ import (
 // DialContextFunc opens a connection, as net.Dialer.DialContext does.
 type DialContextFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// DialOption sets one thing about how NewDialContextFunc dials.
+// DialOption sets one property of NewDialContextFunc's dialler.
 type DialOption func(*DialContextFunc)
 
 // NewDialContextFunc returns the function of the last DialWithDialContextFunc, or that of a net.Dialer.
@@ -29,13 +29,13 @@ func NewDialContextFunc(options ...DialOption) DialContextFunc {
 	return dial
 }
 
-// DialWithDialContextFunc has connections opened by dial.
+// DialWithDialContextFunc makes dial open the connections.
 func DialWithDialContextFunc(dial DialContextFunc) DialOption {
 	return func(d *DialContextFunc) { *d = dial }
 }
 
-// DialWithName changes nothing: the name is that of the metrics.
+// DialWithName changes nothing: the name is for the metrics.
 func DialWithName(string) DialOption { return func(*DialContextFunc) {} }
 
-// DialWithTracing changes nothing: there is nowhere to look at a trace.
+// DialWithTracing changes nothing: there is no page for traces.
 func DialWithTracing() DialOption { return func(*DialContextFunc) {} }

@@ -11,27 +11,28 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// What Read answers where it does not return a whole body.
+// Read returns these errors when it does not return a whole body.
 var (
-	// ErrTooLong: the body is longer than one may be.
+	// ErrTooLong: the body is longer than allowed.
 	ErrTooLong = errors.New("the body is too long")
-	// ErrTooMuch: the body has more values than fit into the memory that all bodies may occupy.
+	// ErrTooMuch: the body has more values than fit into the memory for all bodies.
 	ErrTooMuch = errors.New("the body has too many values")
-	// ErrBusy: other bodies occupied the memory for all of the patience.
+	// ErrBusy: other bodies used the memory for the whole patience.
 	ErrBusy = errors.New("other requests occupy the memory for bodies")
 )
 
 const (
-	// valueBytes is what one JSON value may occupy when it is decoded into a map or a struct, growth of the map or slice
-	// included. An entry of a map takes about 90 bytes; the largest struct that is decoded takes 112 and counts as two values.
+	// valueBytes is how much memory one decoded JSON value may take in a map or a struct, including
+	// growth of the map or slice. An entry of a map takes about 90 bytes. The largest decoded
+	// struct takes 112 and counts as two values.
 	valueBytes = 128
-	// headBytes of a body need no room in the memory that all bodies share, because the number of connections bounds them.
-	// Nearly all bodies are shorter, so a few long ones that arrive slowly keep none of them out.
+	// headBytes of a body need no room in the shared memory: the number of connections bounds them.
+	// Nearly all bodies are shorter, so a few long, slow ones do not block them.
 	headBytes = 128 << 10
 )
 
-// Bodies bounds the memory that the JSON bodies of a server's requests occupy together: as bytes while they arrive, and by
-// the number of their values when they are decoded. Three bytes such as `{},` can become hundreds.
+// Bodies bounds the memory of all JSON bodies of a server's requests: as bytes while they arrive,
+// and by the number of their values for decoding. Three bytes like `{},` can become hundreds.
 type Bodies struct {
 	longest           int64
 	patience          time.Duration
@@ -39,11 +40,12 @@ type Bodies struct {
 	weight            int64 // of decoded, in all
 
 	mu      sync.Mutex
-	arrives map[*http.Request]time.Time // bodies that have room in arriving and are not whole, and since when
+	arrives map[*http.Request]time.Time // long bodies in arrival, and when each began
 }
 
-// NewBodies bounds bodies of up to longest bytes each, of which atOnce fit into the memory; shorter ones fit in greater
-// number. Decoded they occupy at most that many bytes. A request waits for memory for as long as patience, twice.
+// NewBodies bounds bodies to longest bytes each. The memory holds atOnce of the longest, and more
+// of shorter ones. Decoded, all bodies together take at most decoded bytes. A request waits for
+// memory up to patience, twice.
 func NewBodies(longest int64, atOnce int, decoded int64, patience time.Duration) *Bodies {
 	return &Bodies{
 		longest: longest, patience: patience, weight: decoded,
@@ -52,10 +54,11 @@ func NewBodies(longest int64, atOnce int, decoded int64, patience time.Duration)
 	}
 }
 
-// Read returns a request's whole body. It counts against the limits until release is called. Beside an error release is
-// nil, and the body has been let go. Beside ErrTooLong and ErrTooMuch it returns the body's beginning, at most headBytes.
+// Read returns a request's whole body. The body counts against the limits until release is called.
+// With an error, release is nil and the body no longer counts. With ErrTooLong and ErrTooMuch, it
+// returns the start of the body, at most headBytes.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
-	length := b.longest // not known
+	length := b.longest // the length is unknown
 	if r.ContentLength >= 0 {
 		length = min(length, r.ContentLength)
 	}
@@ -80,7 +83,7 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) (body []byte, rele
 	return b.weigh(r, whole, func() { b.arriving.Release(length) })
 }
 
-// readHead reads n bytes, or as many as there are beside an error. Its buffer grows with what arrives.
+// readHead reads n bytes, or fewer with an error. Its buffer grows with the data.
 func readHead(from io.Reader, n int64) ([]byte, error) {
 	var head bytes.Buffer
 	_, err := io.CopyN(&head, from, n)
@@ -95,9 +98,10 @@ func errOf(err error) error {
 	return err
 }
 
-// room takes memory for a body that is longer than a head. Where others hold the memory it closes the connection of the
-// body that has been arriving for longest, once that has had its time. A body that began to arrive before this one has had
-// its time when the patience ends, so one is closed then, too, however late this wakes.
+// room reserves memory for a body that is longer than a head. If others hold the memory, it closes
+// the connection of the body that has been arriving for longest, once that has had its time. A body
+// that began to arrive before this one has had its time when patience ends. So one is closed then,
+// too, however late this goroutine wakes.
 func (b *Bodies) room(r *http.Request, n int64) bool {
 	cut := false
 	for end := time.Now().Add(b.patience); ; {
@@ -115,7 +119,7 @@ func (b *Bodies) room(r *http.Request, n int64) bool {
 		}
 		if had {
 			b.cut(slowest)
-			if !cut { // its memory comes back when its handler has ended
+			if !cut { // its memory is free when its handler has ended
 				cut, end = true, time.Now().Add(b.patience)
 			}
 		}
@@ -133,7 +137,7 @@ func (b *Bodies) slowest() (slowest *http.Request, since time.Time) {
 	return slowest, since
 }
 
-// cut ends a body that still arrives.
+// cut ends a body that is still arriving.
 func (b *Bodies) cut(r *http.Request) {
 	b.mu.Lock()
 	_, arrives := b.arrives[r]
@@ -144,7 +148,7 @@ func (b *Bodies) cut(r *http.Request) {
 	}
 }
 
-// readRest reads what follows the head, into one piece of memory.
+// readRest reads what follows the head, into one slice.
 func (b *Bodies) readRest(from io.Reader, r *http.Request, head []byte, length int64) ([]byte, error) {
 	b.mu.Lock()
 	b.arrives[r] = time.Now()
@@ -163,7 +167,7 @@ func (b *Bodies) readRest(from io.Reader, r *http.Request, head []byte, length i
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return whole[:n+more], nil
 	}
-	if err == nil { // as long as one may be; nothing may follow
+	if err == nil { // it has the full allowed length; nothing may follow
 		if _, err = from.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
 			err = nil
 		}
@@ -171,7 +175,7 @@ func (b *Bodies) readRest(from io.Reader, r *http.Request, head []byte, length i
 	return whole, err
 }
 
-// weigh takes memory for what the body is when it is decoded.
+// weigh reserves memory for the decoded body.
 func (b *Bodies) weigh(r *http.Request, body []byte, letGo func()) ([]byte, func(), error) {
 	weight := valueBytes * values(body)
 	if weight > b.weight {
@@ -188,8 +192,8 @@ func (b *Bodies) weigh(r *http.Request, body []byte, letGo func()) ([]byte, func
 	}, nil
 }
 
-// values is at least how many values a decoder makes of the JSON text. What stands within a string is part of one value.
-// A text with an open string is not JSON, and no decoder makes anything of it.
+// values returns at least the number of values that a decoder makes of the JSON text. The content
+// of a string is part of one value. A text with an unclosed string is not JSON and is not decoded.
 func values(body []byte) int64 {
 	n := int64(1)
 	for i := 0; i < len(body); i++ {

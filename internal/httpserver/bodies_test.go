@@ -59,7 +59,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// TestLongBodiesShareTheMemory, and short ones need none of it.
+// TestLongBodiesShareTheMemory: short ones need none of it.
 func TestLongBodiesShareTheMemory(t *testing.T) {
 	const longest = 2 * headBytes
 	b := NewBodies(longest, 2, 100*valueBytes, 10*time.Millisecond)
@@ -88,14 +88,15 @@ func TestLongBodiesShareTheMemory(t *testing.T) {
 	require.ErrorIs(t, err, ErrBusy, "nor is there room for its values")
 	release()
 	held[1]()
-	for range 3 { // everything was given back
+	for range 3 { // all memory was released
 		release, err = post(strings.NewReader(full))
 		require.NoError(t, err)
 		release()
 	}
 }
 
-// TestALongBodyThatStallsGivesItsMemoryToOthers, and one that nobody wants anything of stays.
+// TestALongBodyThatStallsGivesItsMemoryToOthers: a stalled body stays while no other request needs
+// memory.
 func TestALongBodyThatStallsGivesItsMemoryToOthers(t *testing.T) {
 	const longest = 2 * headBytes
 	for name, waits := range map[string]bool{"another body waits": true, "nobody waits": false} {
@@ -141,7 +142,8 @@ func TestALongBodyThatStallsGivesItsMemoryToOthers(t *testing.T) {
 	}
 }
 
-// TestABodyThatStalledAsLongAsAnotherWaitedIsReplaced: both times end at once, and whoever waits may wake late.
+// TestABodyThatStalledAsLongAsAnotherWaitedIsReplaced: both times end at once, and the waiting
+// request may wake late.
 func TestABodyThatStalledAsLongAsAnotherWaitedIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const longest = 2 * headBytes

@@ -35,7 +35,7 @@ type Certificates struct {
 	trouble  secretfile.Trouble
 }
 
-// NewCertificates reads the files. name is what errors call the server, such as "the receiver".
+// NewCertificates reads the files. name is the server's name in errors, for example "the receiver".
 func NewCertificates(name string, files TLSFiles) (*Certificates, error) {
 	c := &Certificates{name: name, files: files}
 	if err := c.reload(); err != nil {

@@ -10,20 +10,21 @@ import (
 	"time"
 )
 
-// phase says what an open connection does. A place belongs to work: only a connection in phase working keeps its place
-// whoever else wants it.
+// phase is what an open connection is doing. Only a connection in phase working keeps its place
+// when others need it.
 type phase int
 
 const (
-	// waiting: the client owes a header or a body, or the server has just answered.
+	// waiting: the client has not sent the whole header or body, or the server has just answered.
 	waiting phase = iota
-	// working: a handler has all that it asked for.
+	// working: a handler has everything that it reads.
 	working
-	// refused: the handler has answered, and the client still owes the body that nobody wants.
+	// refused: the handler has answered, and the client is still sending the unneeded body.
 	refused
 )
 
-// lingers is how long the server takes in a body that nobody wants, so that the client reads its answer and not a reset.
+// lingers is how long the server reads an unneeded body, so that the client reads its answer and
+// not a reset.
 const lingers = 500 * time.Millisecond
 
 // conn is an open connection. The server's lock guards phase and since.
@@ -32,7 +33,7 @@ type conn struct {
 	server *Server
 	born   time.Time
 	phase  phase
-	// since is when a waiting connection began to wait for the client.
+	// since is when a waiting connection started to wait for the client.
 	since time.Time
 }
 
@@ -44,8 +45,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// SetReadDeadline keeps a connection from waiting for a client beyond its age. A zero time is no wait for a client:
-// net/http sets it while a handler works.
+// SetReadDeadline bounds the wait for a client by the connection's age. A zero time means no wait
+// for a client: net/http sets it while a handler works.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if end := c.born.Add(c.server.limits.Age); t.After(end) {
 		t = end
@@ -60,7 +61,7 @@ func (c *conn) enter(p phase, since time.Time) {
 	c.server.signal()
 }
 
-// body is a request's body. Its connection waits for the client while a handler reads.
+// body is a request's body. While a handler reads it, the connection waits for the client.
 type body struct {
 	io.ReadCloser
 	conn  *conn
@@ -72,7 +73,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 	b.conn.enter(waiting, b.began)
 	n, err = b.ReadCloser.Read(p)
 	b.conn.enter(working, b.began)
-	b.whole = b.whole || err == io.EOF // Readers return it bare
+	b.whole = b.whole || err == io.EOF // readers return it unwrapped
 	return n, err
 }
 
@@ -82,13 +83,13 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, ownConn(c))
 }
 
-// connOf is the connection of a request; nil: it came through no listener of Limit.
+// connOf returns the connection of a request. Nil: its listener is not from Limit.
 func connOf(r *http.Request) *conn {
 	c, _ := r.Context().Value(connKey{}).(*conn)
 	return c
 }
 
-// ownConn is the connection below TLS; nil: it is of no listener of Limit.
+// ownConn returns the connection below TLS. Nil: its listener is not from Limit.
 func ownConn(c net.Conn) *conn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -97,7 +98,8 @@ func ownConn(c net.Conn) *conn {
 	return own
 }
 
-// listener lets no more connections in than there are places. One more is accepted, and waits until it has a place.
+// listener admits as many connections as there are places. It accepts one more, which waits for a
+// place.
 type listener struct {
 	net.Listener
 	server *Server
@@ -134,9 +136,9 @@ func (s *Server) signal() {
 	}
 }
 
-// makeRoom returns when there is a place for the connection that waits for one. Where all places are taken, it closes a
-// connection that was refused, else the one that has waited longest for its client, once that has had its time. In a storm
-// Alertmanager opens thousands of connections on which nothing is asked.
+// makeRoom returns when there is a place for the waiting connection. If all places are taken, it
+// closes a refused connection, or else the one that has waited longest for its client, once that
+// has had its time. In a storm Alertmanager opens thousands of connections without requests.
 func (s *Server) makeRoom(closed <-chan struct{}) bool {
 	for {
 		idlest, left, full := s.idlest()
@@ -147,7 +149,7 @@ func (s *Server) makeRoom(closed <-chan struct{}) bool {
 			_ = idlest.Close()
 			continue
 		}
-		// Without one that waits, only a signal can help.
+		// If no connection waits for its client, only a signal can help.
 		var over <-chan time.Time
 		if idlest != nil {
 			over = time.After(left)
@@ -161,7 +163,7 @@ func (s *Server) makeRoom(closed <-chan struct{}) bool {
 	}
 }
 
-// idlest is the connection that must go first, and how long it may still stay.
+// idlest returns the connection to close first, and how long it may still stay.
 func (s *Server) idlest() (idlest *conn, left time.Duration, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 
 const bodyOwed = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"
 
-// TestABodyThatDoesNotComeKeepsNobodyOut: neither where the handler reads bodies, nor where the handler answers without
-// the body, nor where the port takes no bodies at all.
+// TestABodyThatDoesNotComeKeepsNobodyOut: whether the handler reads bodies, answers without the
+// body, or the port accepts no bodies at all.
 func TestABodyThatDoesNotComeKeepsNobodyOut(t *testing.T) {
 	reads := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -47,8 +47,8 @@ func TestABodyThatDoesNotComeKeepsNobodyOut(t *testing.T) {
 	}
 }
 
-// TestARefusedBodyDoesNotCostTheAnswer: a client that still sends its body reads why it was refused, and a body that is
-// there already leaves the connection open.
+// TestARefusedBodyDoesNotCostTheAnswer: a client that is still sending its body reads why it was
+// refused. A body that has already arrived leaves the connection open.
 func TestARefusedBodyDoesNotCostTheAnswer(t *testing.T) {
 	l := limits()
 	l.Bodies = true
@@ -66,7 +66,7 @@ func TestARefusedBodyDoesNotCostTheAnswer(t *testing.T) {
 		require.NoError(t, res.Body.Close())
 		require.Equal(t, http.StatusUnauthorized, res.StatusCode)
 	}
-	// The control: a body that never comes costs the connection, and not the answer.
+	// The control: a body that never arrives costs the connection, and not the answer.
 	_, err := io.WriteString(c, bodyOwed)
 	require.NoError(t, err)
 	res, err := http.ReadResponse(answers, nil)
@@ -78,7 +78,8 @@ func TestARefusedBodyDoesNotCostTheAnswer(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// TestAConnectionHasAnAge: a busy one is closed with an answer, an idle one without, and neither begins a request later.
+// TestAConnectionHasAnAge: a busy connection is closed with an answer, an idle one without. Neither
+// starts a request later.
 func TestAConnectionHasAnAge(t *testing.T) {
 	l := limits()
 	l.Age = 2 * time.Second

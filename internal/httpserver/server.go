@@ -14,21 +14,23 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Limits are what one server grants to all of its clients together.
+// Limits are the limits of one server for all its clients together.
 type Limits struct {
-	// Connections may be open at once.
+	// Connections is the most open connections.
 	Connections int
-	// Kept connections stay open for another request. Beyond them, each connection closes with its answer.
+	// Kept is how many connections stay open for another request. The others close with their
+	// answers.
 	Kept int
 	// Patience is how long a connection without a complete request stays open while another connection waits for its place.
 	Patience time.Duration
-	// Age is how long a connection may be used at most, and so how long a client's certificate counts after its authority
-	// was taken away. Zero: a minute.
+	// Age is how long a connection may be used, and so how long a client's certificate counts after
+	// its authority was removed. Zero: a minute.
 	Age time.Duration
-	// Bodies: requests may have a body. Otherwise one with a body is refused.
+	// Bodies: requests may have a body. Otherwise, a request with a body is refused.
 	Bodies bool
-	// Header is the time for a request's header, Read for header and body, Write from the header's end to the answer's
-	// end, Idle between two requests of one connection.
+	// Header is the time for a request's header, Read the time for header and body. Write is the
+	// time from the end of the header to the end of the answer. Idle is the time between two
+	// requests on one connection.
 	Header, Read, Write, Idle time.Duration
 	// HeaderBytes bounds a request's header.
 	HeaderBytes int
@@ -43,13 +45,14 @@ type Server struct {
 
 	mu      sync.Mutex
 	open    map[*conn]struct{}
-	changed chan struct{} // a connection was closed, or does something else now
+	changed chan struct{} // a connection was closed, or its phase changed
 }
 
-// defaultAge is Limits.Age where none is set. A handshake a minute costs next to nothing.
+// defaultAge is the default of Limits.Age. One handshake per minute costs almost nothing.
 const defaultAge = time.Minute
 
-// New returns a server. name is what errors call it, such as "the receiver". Nothing listens yet.
+// New returns a server. name is its name in errors, for example "the receiver". It does not listen
+// yet.
 func New(name string, handler http.Handler, l Limits, log logr.Logger) *Server {
 	if l.Age == 0 {
 		l.Age = defaultAge
@@ -76,7 +79,7 @@ func New(name string, handler http.Handler, l Limits, log logr.Logger) *Server {
 	return s
 }
 
-// Listen opens a TCP port whose connections have the limits; with certificates it speaks TLS.
+// Listen opens a TCP port with limited connections. With certificates, it uses TLS.
 func (s *Server) Listen(ctx context.Context, address string, certificates *tls.Config) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -85,7 +88,7 @@ func (s *Server) Listen(ctx context.Context, address string, certificates *tls.C
 	return s.Limit(l, certificates), nil
 }
 
-// Limit gives a listener's connections the limits; with certificates it speaks TLS.
+// Limit applies the limits to a listener's connections. With certificates, it uses TLS.
 func (s *Server) Limit(l net.Listener, certificates *tls.Config) net.Listener {
 	limited := &listener{Listener: l, server: s, closed: make(chan struct{})}
 	if certificates == nil {
@@ -94,8 +97,8 @@ func (s *Server) Limit(l net.Listener, certificates *tls.Config) net.Listener {
 	return tls.NewListener(limited, certificates)
 }
 
-// Serve serves until ctx ends, then lets requests in progress finish within grace. It returns an error only where the
-// port was lost. cutOff is called where requests were still in progress after that.
+// Serve serves until ctx ends, then lets requests in progress finish within grace. It returns an
+// error only if the port was lost. It calls cutOff if requests were still in progress after grace.
 func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration, cutOff func()) error {
 	// Requests in progress outlive ctx, by grace.
 	s.HTTP.BaseContext = func(net.Listener) context.Context { return context.WithoutCancel(ctx) }
@@ -115,14 +118,15 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration,
 	return nil
 }
 
-// Open is how many connections there are.
+// Open returns the number of open connections.
 func (s *Server) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.open)
 }
 
-// track marks a connection while its request is handled, and closes it with the answer where there are many, or where it is old.
+// track marks a connection while its request is handled. It closes the connection with the answer
+// if there are many, or if it is old.
 func (s *Server) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connOf(r)
@@ -143,8 +147,9 @@ func (s *Server) track(next http.Handler) http.Handler {
 	})
 }
 
-// withBody handles a request that has a body. net/http reads what the handler left of it before it sends the answer, and
-// would wait for it: for no longer than lingers, and nobody waits for such a connection's place.
+// withBody handles a request with a body. Before the answer is sent, net/http reads what the
+// handler left of the body. It would wait for that: at most for lingers, and the connection loses
+// its place if another one needs it.
 func (s *Server) withBody(next http.Handler, c *conn, w http.ResponseWriter, r *http.Request, now time.Time) {
 	b := &body{ReadCloser: r.Body, conn: c, began: now}
 	c.enter(working, now)
@@ -163,7 +168,7 @@ func (s *Server) withBody(next http.Handler, c *conn, w http.ResponseWriter, r *
 	c.enter(refused, now)
 }
 
-// debugLog takes what net/http complains about, which strangers can cause, to a level that cannot flood the log.
+// debugLog logs net/http's errors, which strangers can cause, at a level that cannot flood the log.
 type debugLog struct{ logr.Logger }
 
 func (l debugLog) Write(p []byte) (int, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// limits are generous in time, so that only what a test sets can cut anything off.
+// limits have long times, so that only a test's own limits cut anything off.
 func limits() Limits {
 	return Limits{Connections: 8, Kept: 4, Patience: time.Hour, Header: time.Hour, Read: time.Hour, Write: time.Hour, Idle: time.Hour, HeaderBytes: 4 << 10}
 }
@@ -44,7 +44,7 @@ func dial(t *testing.T, addr string) net.Conn {
 	return c
 }
 
-// answered asks over the connection and returns the answer's status, or the error.
+// answered sends a request over the connection and returns the answer's status, or the error.
 func answered(c net.Conn) (int, error) {
 	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		return 0, err
@@ -60,7 +60,7 @@ func answered(c net.Conn) (int, error) {
 
 var fine = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "fine") })
 
-// TestSilentConnectionsKeepNobodyOut: nor do those that have sent half a header.
+// TestSilentConnectionsKeepNobodyOut: silent ones and those that have sent half a header.
 func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	for sent, what := range map[string]string{"": "silent", "GET / HTTP/1.1\r\nHost: x\r\nX-": "half a header"} {
 		for _, patience := range []time.Duration{10 * time.Millisecond, time.Hour} {
@@ -90,7 +90,8 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestAConnectionThatWaitsStays while nobody else wants its place, though all places are taken and its patience is over.
+// TestAConnectionThatWaitsStays while no other needs its place, although all places are taken and
+// its patience has ended.
 func TestAConnectionThatWaitsStays(t *testing.T) {
 	l := limits()
 	l.Patience, l.Kept = time.Nanosecond, l.Connections
@@ -107,12 +108,13 @@ func TestAConnectionThatWaitsStays(t *testing.T) {
 			require.Equal(t, http.StatusOK, code)
 		}
 	}
-	code, err := answered(dial(t, addr)) // the control: one of them made room for it
+	code, err := answered(dial(t, addr)) // the control: one of them gave up its place
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, code)
 }
 
-// pipes is a listener whose connections stand in memory, so that synctest's clock counts their waiting.
+// pipes is a listener whose connections are in memory, so that synctest's clock counts their
+// waiting.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -130,7 +132,8 @@ func (p pipes) Close() error {
 
 func (pipes) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
 
-// TestAConnectionWhoseRequestIsHandledStays, however many others want its place, and for however long.
+// TestAConnectionWhoseRequestIsHandledStays, however many others want its place, and for however
+// long.
 func TestAConnectionWhoseRequestIsHandledStays(t *testing.T) {
 	for name, handled := range map[string]bool{"its request is handled": true, "it asks nothing": false} {
 		t.Run(name, func(t *testing.T) {
@@ -205,7 +208,7 @@ func TestManyConnectionsCloseWithTheirAnswers(t *testing.T) {
 	require.Eventually(t, func() bool { return s.Open() == 1 }, time.Minute, time.Millisecond)
 }
 
-// TestOnlyHTTP1 is spoken, also to a client that begins with HTTP/2 at once.
+// TestOnlyHTTP1: even with a client that starts with HTTP/2 at once.
 func TestOnlyHTTP1(t *testing.T) {
 	_, addr := serve(t, fine, limits())
 	protocols := &http.Protocols{}

@@ -9,7 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Asking says what the API server would not do. A Node that is not there is said as such.
+// Asking turns an error of the API server into a sentence for people. A missing Node has a message
+// of its own.
 func Asking(err error, doing, node string) error {
 	switch {
 	case err == nil:
@@ -24,7 +25,8 @@ func Asking(err error, doing, node string) error {
 	return fmt.Errorf("%s failed: %w", doing, err)
 }
 
-// notThere is the error of a Node that is not there. Its sentence is enough: the API server's would repeat it.
+// notThere is the error for a missing Node. It leaves out the API server's text, which would repeat
+// the sentence.
 type notThere struct {
 	node string
 	err  error
@@ -34,8 +36,8 @@ func (e notThere) Error() string { return fmt.Sprintf("there is no node %q in th
 
 func (e notThere) Unwrap() error { return e.err }
 
-// Sentence says an error as a person would. What the API server says is kept whole: it names the user, the right that is
-// missing, or the admission that denied.
+// Sentence returns an error as a sentence for people. It keeps the API server's text whole: the
+// text names the user, the missing right, or the admission that denied the request.
 func Sentence(err error) string {
 	var status apierrors.APIStatus
 	var unreachable *url.Error
@@ -48,7 +50,7 @@ func Sentence(err error) string {
 	return err.Error()
 }
 
-// host is the part of a URL that tells people which cluster it is.
+// host returns the host of a URL, so that people recognise the cluster.
 func host(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return u.Host

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// change is what a person may do about the hold: one command, or a sentence with its commands between backticks. Empty: wait, or look at
-// what the hold's sentence names.
+// change returns what a person may do about the hold: one command, or a sentence with commands
+// between backticks. Empty: wait, or check what the hold's sentence names.
 func (s *Observation) change(h *Hold, policy string) string {
 	node := s.Node.Name
 	switch h.Reason { //nolint:exhaustive // nobody can do anything at once about the others
@@ -68,12 +68,14 @@ func (s *Observation) change(h *Hold, policy string) string {
 	return ""
 }
 
-// lacksProvider says that the sentence of a hold is about a provider that is not configured, and not the answer of one that is.
+// lacksProvider reports whether a hold's message is about a missing provider, and not a provider's
+// own answer.
 func lacksProvider(message string) bool {
 	return message == "" || strings.HasPrefix(message, "no step of policy ") || strings.HasPrefix(message, "no provider serves ")
 }
 
-// EndOf is the command that ends what people say on the Node, a hold of Said.
+// EndOf returns the command that removes what a person set on the Node, for a hold that Said
+// returned.
 func EndOf(n *corev1.Node, h *Hold) string {
 	if h.Reason == remediations.ReasonExcluded {
 		return "kubectl label node " + n.Name + " " + remediations.ExcludeLabel + "-"
@@ -81,7 +83,7 @@ func EndOf(n *corev1.Node, h *Hold) string {
 	return "kubectl drydock resume " + n.Name
 }
 
-// unpause ends what people wrote on the node.
+// unpause returns the command that removes what people set on the node.
 func (s *Observation) unpause(policy string) string {
 	a := s.Node.Annotations
 	_, paused := a[remediations.PauseKey]
@@ -94,15 +96,17 @@ func (s *Observation) unpause(policy string) string {
 		return "kubectl annotate node " + s.Node.Name + " " + remediations.CancelKey + "-"
 	}
 	if p := s.policy(policy); p != nil && p.Kind != remediations.KindNode {
-		return "" // nobody can ask for it: it goes on when the alert has ended and fires again
+		return "" // no command can do it: the policy continues when the alert has ended and fires again
 	}
 	return "kubectl drydock repair " + s.Node.Name + " --policy " + text.ShellWord(policy) // the alert's last repair was cancelled
 }
 
-// silenceNamed finds the first silence in the sentence of a hold, and takes nothing for an id that a person could have written.
+// silenceNamed finds the first silence in a hold's message. It is strict, so that text which a
+// person wrote is never taken for an id.
 var silenceNamed = regexp.MustCompile(`^covered by silence ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`)
 
-// unsilence ends the silences that are known: from Alertmanager, otherwise from what Drydock wrote on the record.
+// unsilence returns the command that ends the known silences: Alertmanager's or, without those, the
+// one on the record.
 func (s *Observation) unsilence(h *Hold) string {
 	ids := s.silences(h.alert)
 	if named := silenceNamed.FindStringSubmatch(h.Message); len(ids) == 0 && named != nil {
@@ -117,7 +121,8 @@ func (s *Observation) unsilence(h *Hold) string {
 	return "end the silence in Alertmanager: `amtool silence expire ID`"
 }
 
-// expire is the command that ends the silences; several, where they are in Alertmanagers that do not share them.
+// expire returns the command that ends the silences. Alertmanagers that do not share silences need
+// one command each.
 func (s *Observation) expire(ids []string) string {
 	at := map[string][]string{}
 	for _, id := range ids {
@@ -137,7 +142,8 @@ func (s *Observation) expire(ids []string) string {
 	return "`" + strings.Join(commands, "`, and `") + "`"
 }
 
-// silences are those of the node's alert with the fingerprint; empty: of all its alerts.
+// silences returns the silences of the node's alert with this fingerprint. Empty: of all its
+// alerts.
 func (s *Observation) silences(of string) (ids []string) {
 	if !s.Asked {
 		return nil

@@ -98,7 +98,7 @@ func TestThePauseIsEndedWhereItStands(t *testing.T) {
 	}
 }
 
-// onNode is what was seen of node-3 with these annotations.
+// onNode is the observation of node-3 with these annotations.
 func onNode(annotations map[string]string) *Observation {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-3", Annotations: annotations}}
 	return &Observation{Node: n, leader: Leadership{Lease: "drydock/drydock"}}

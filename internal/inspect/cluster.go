@@ -7,9 +7,9 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Cluster is the one that is asked, as people know it.
+// Cluster identifies the cluster that was read, as people know it.
 type Cluster struct {
-	// Context is the kubeconfig's; empty: none was used.
+	// Context is the context of the kubeconfig. Empty: no kubeconfig was used.
 	Context string `json:"context,omitempty"`
 	// Server is the address of the API server, without a user or a password.
 	Server string `json:"server,omitempty"`
@@ -28,7 +28,7 @@ func NewCluster(context, server string) Cluster {
 
 const maxName = 512
 
-// String is the context and the server; empty: neither is known.
+// String returns the context and the server. Empty: both are unknown.
 func (c Cluster) String() string {
 	if c.Context != "" && c.Server != "" {
 		return c.Context + " (" + c.Server + ")"
@@ -36,7 +36,7 @@ func (c Cluster) String() string {
 	return cmp.Or(c.Context, c.Server)
 }
 
-// Lines are the one that says which cluster was read; none where it is not known.
+// Lines returns the line that names the cluster, or no line if its name is unknown.
 func (c Cluster) Lines() []Line {
 	if name := c.String(); name != "" {
 		return []Line{{Label: "Cluster", Text: name, Calm: true}}

@@ -8,12 +8,13 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Commands makes the commands that people are shown ask the cluster that was asked. All that the plugin and its page show passes In,
-// because Drydock's own texts in the cluster, for example holds and Events, name commands, too.
+// Commands adds flags to the commands that people are shown, so that each reaches the cluster that
+// was read. All text of the plugin and its page passes In: Drydock's own texts, for example holds
+// and Events, name commands, too.
 type Commands struct {
-	// Kubectl are the words that name the cluster and the user, for example --context prod.
+	// Kubectl are the flags that name the cluster and the user, for example --context prod.
 	Kubectl []string
-	// Plugin are the further words for the plugin's commands, by the command's name.
+	// Plugin are additional flags for the plugin's commands, by the command's name.
 	Plugin map[string][]string
 }
 
@@ -23,13 +24,15 @@ var kubectlCommands = []string{
 	"rollout", "taint", "uncordon",
 }
 
-// commandNamed is a command in a text. One that has flags before its first word was given them already.
+// commandNamed matches a command in a text. A command with flags before its first word already has
+// them.
 var commandNamed = regexp.MustCompile(`\bkubectl( drydock)? ([a-z][a-z-]*[a-z])\b`)
 
 // In returns the text with the flags in each command.
 func (c Commands) In(s string) string { return c.in(s, func(flags string) string { return flags }) }
 
-// Escaped is In for a text in another notation, for example HTML. escape writes the flags in it.
+// Escaped is In for text in another notation, for example HTML. escape converts the flags to that
+// notation.
 func (c Commands) Escaped(s string, escape func(string) string) string { return c.in(s, escape) }
 
 func (c Commands) in(s string, escape func(string) string) string {

@@ -14,21 +14,21 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// Line is one thing that the ledger says of the fleet.
+// Line is one fact about the fleet, from the ledger.
 type Line struct {
-	// Label says what it is about, Subject which one of its kind.
+	// Label names the topic, Subject the object of that topic.
 	Label, Subject string
 	Text           string
-	// Calm: it is as it shall be, and nobody need read it.
+	// Calm: the state is normal, and people need not read the line.
 	Calm bool
-	// same is what must differ for the line to count as changed; empty: the text.
+	// same is compared to decide whether the line has changed. Empty: the text is.
 	same string
 }
 
-// Key is the same for the same thing, as it changes.
+// Key identifies the line's subject. It stays the same while the text changes.
 func (l Line) Key() string { return l.Label + " " + l.Subject }
 
-// Changed says that something is new since then, and not only the time.
+// Changed reports whether something other than the time differs from the earlier line.
 func (l Line) Changed(before Line) bool { return l.sameness() != before.sameness() }
 
 func (l Line) sameness() string {
@@ -38,12 +38,13 @@ func (l Line) sameness() string {
 	return l.Text
 }
 
-// Lines say which cluster was read, whether Drydock runs, and what the ledger says. What depends on when it is said alone counts for no change.
+// Lines returns which cluster was read, whether Drydock runs, and what the ledger holds. Text that
+// changes only with the time does not count as a change.
 func (s *Status) Lines(now time.Time) []Line {
 	return slices.Concat(s.Cluster.Lines(), s.Leader.lines(), s.fleet(now), s.paused(now), s.steps())
 }
 
-// fleet is what the ledger says.
+// fleet returns the lines from the ledger.
 func (s *Status) fleet(now time.Time) []Line {
 	name := s.Ledger.Name
 	if s.Ledger.Namespace != "" {
@@ -57,7 +58,7 @@ func (s *Status) fleet(now time.Time) []Line {
 	if fields := s.Ledger.Whole.UnknownFields(); len(fields) > 0 {
 		out[0] = Line{Label: "Ledger", Text: fmt.Sprintf("%s: has fields that this plugin does not know: %s; Drydock keeps them, and an older Drydock does not look at them", name, strings.Join(fields, ", "))}
 	}
-	if st.Aside != "" { // all else in this ledger is from before
+	if st.Aside != "" { // the rest of this ledger is outdated
 		return append(out, Line{Label: "Charge", Text: st.Aside + "; this Drydock changes nothing in the cluster"})
 	}
 	switch st.Mode {
@@ -123,7 +124,7 @@ func (s *Status) fleet(now time.Time) []Line {
 	return append(out, Line{Label: "Limits", Text: limits(s.Ledger.Slots, s.parked, st.Limits), Calm: true})
 }
 
-// steps say who would repair the nodes that were asked for.
+// steps returns which provider would carry out each step for the requested nodes.
 func (s *Status) steps() (out []Line) {
 	if s.StepsUnseen != "" {
 		return []Line{{Label: "Steps", Text: fmt.Sprintf("not known; %s; `kubectl drydock why NODE --config FILE` says them", strings.TrimSuffix(s.StepsUnseen, giveConfig))}}
@@ -134,7 +135,8 @@ func (s *Status) steps() (out []Line) {
 	return out
 }
 
-// selfTest says how the connection to Alertmanager is. That one more alert arrived is no change.
+// selfTest returns the state of the connection to Alertmanager. One more alert that arrived does
+// not count as a change.
 func selfTest(t selftest.Result, arrival *time.Time, now time.Time) Line {
 	last := "none has arrived yet"
 	if arrival != nil {
@@ -149,8 +151,8 @@ func selfTest(t selftest.Result, arrival *time.Time, now time.Time) Line {
 	return l
 }
 
-// admission says when a request last came to the webhook of the replica that leads. One more request is no change, and none is normal in a
-// quiet cluster.
+// admission returns when a request last reached the webhook of the leading replica. One more
+// request does not count as a change. No requests are normal in a quiet cluster.
 func admission(a ledger.Admission, now time.Time) Line {
 	if a.Last.IsZero() {
 		return Line{Label: "Webhook", Calm: true, same: "none " + Stamp(a.Serving), Text: fmt.Sprintf("no request has come to the webhook of the leading replica since it began to serve at %s; if nodes were cordoned since, a firewall may keep the API server from the port of config.webhook.listen (default 9443): docs/reference/admission.md", Since(now, a.Serving))}
@@ -186,7 +188,7 @@ func breakers(st *ledger.Status, ill map[string][]string, now time.Time) []Line 
 // maxNamed is how many nodes a line names.
 const maxNamed = 10
 
-// whoIsIll names the nodes that a breaker counts, by what can be seen now.
+// whoIsIll names the nodes that a breaker counts now.
 func whoIsIll(ill []string) string {
 	switch {
 	case len(ill) == 0:
@@ -197,7 +199,7 @@ func whoIsIll(ill []string) string {
 	return "; unhealthy now: " + strings.Join(ill, ", ")
 }
 
-// calm says when an open breaker lets go, as far as the ledger knows.
+// calm returns when an open breaker closes, as far as the ledger shows.
 func calm(b ledger.Breaker, limits map[string]string, now time.Time) string {
 	cooldown, err := time.ParseDuration(limits["stormCooldown"])
 	if err != nil {
@@ -209,7 +211,8 @@ func calm(b ledger.Breaker, limits map[string]string, now time.Time) string {
 	return fmt.Sprintf("%s at the earliest; that time moves while too many nodes are unhealthy, last seen at %s", Stamp(b.Quiet.Add(cooldown)), Stamp(b.Quiet))
 }
 
-// limits says which slots are taken, against what is configured. A parked Node counts without a slot.
+// limits returns the occupied slots next to the configured limits. A parked Node counts without a
+// slot.
 func limits(slots []ledger.Slot, parked []place, configured map[string]string) string {
 	var nodes, locations []string
 	zones, pools := map[string]int{}, map[string]int{}
@@ -262,7 +265,7 @@ func limits(slots []ledger.Slot, parked []place, configured map[string]string) s
 	return strings.Join(out, ", ")
 }
 
-// countOnce adds one to each of the places; empty: it is none.
+// countOnce adds one to each distinct place. Empty places do not count.
 func countOnce(in map[string]int, places []string) {
 	for i, place := range places {
 		if place != "" && !slices.Contains(places[:i], place) {

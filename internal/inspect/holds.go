@@ -13,25 +13,27 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Hold is what keeps a node's next step back, now.
+// Hold is what holds a node's next step now.
 type Hold struct {
 	Reason  remediations.Reason `json:"reason"`
 	Message string              `json:"message"`
 	Until   *time.Time          `json:"until,omitempty"`
-	// alert is the fingerprint of the alert whose repair is held; empty: any of the node's.
+	// alert is the fingerprint of the alert whose repair is held. Empty: any alert of the node.
 	alert string
 }
 
-// Says is the reason with its message, as far as there is one.
+// Says returns the reason and, if there is one, the message.
 func (h *Hold) Says() string {
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s", h.Reason, h.Message), ": ")
 }
 
-// NotInCharge is the hold where another installation of Drydock is in charge of the cluster. No guard says it: this one asks none.
+// NotInCharge is the hold when another installation of Drydock is in charge of the cluster. No
+// guard returns it: the guards do not run in this installation.
 const NotInCharge = remediations.Reason("NotInCharge")
 
-// Unwritten is why Drydock writes nothing on the Node, as the ledger and the cluster's Lease say; nil: it does, or that is not known.
-// It comes before all other holds, because without a record on the Node nothing is done.
+// Unwritten returns why Drydock cannot write on the Node, according to the ledger and the cluster's
+// Lease. Nil: Drydock can, or that is unknown. This hold comes before all others: without a record
+// on the Node, Drydock does nothing.
 func (l *Ledger) Unwritten(n *corev1.Node) *Hold {
 	aside, denied := l.Aside, ""
 	if l.Status != nil {
@@ -46,13 +48,15 @@ func (l *Ledger) Unwritten(n *corev1.Node) *Hold {
 	return nil
 }
 
-// denied is why the API server refuses what Drydock writes on this Node, or on all; empty: it takes that.
+// denied returns why the API server refuses Drydock's writes on this Node or on all Nodes. Empty:
+// it accepts them.
 func (l *Ledger) denied(n *corev1.Node) string {
 	return cmp.Or(l.Status.Denied, l.Status.Unwritten[n.Name])
 }
 
-// HoldNow is the first guard that holds the node's next step, by what the Node and the ledger say now; nil: none that they know of.
-// A hold on the record is believed only while nothing that can be seen here contradicts it.
+// HoldNow returns the first guard that holds the node's next step, according to the Node and the
+// ledger. Nil: neither shows one. A hold on the record counts only while nothing visible
+// contradicts it.
 func (l *Ledger) HoldNow(n *corev1.Node, policy string, r *remediations.Record, now time.Time) *Hold {
 	if h := cmp.Or(l.Unwritten(n), l.Said(n, now)); h != nil {
 		return h
@@ -70,7 +74,7 @@ func (l *Ledger) HoldNow(n *corev1.Node, policy string, r *remediations.Record, 
 		}
 	}
 	if l.Status == nil && r != nil && r.Hold != nil && stands(n, r.Hold, now) {
-		return recorded(r) // nobody can say more without the ledger
+		return recorded(r) // without the ledger nothing more is known
 	}
 	return nil
 }
@@ -79,7 +83,8 @@ func recorded(r *remediations.Record) *Hold {
 	return &Hold{Reason: r.Hold.Reason, Message: r.Hold.Message, Until: r.Hold.Until, alert: r.Cause.Alert}
 }
 
-// stands says that nothing on the Node contradicts the hold: its time is not over, and what it rests on is still there.
+// stands reports whether the hold still agrees with the Node: its time has not passed, and its
+// cause is still there.
 func stands(n *corev1.Node, h *remediations.Hold, now time.Time) bool {
 	if h.Until != nil && !h.Until.After(now) {
 		return false
@@ -95,8 +100,9 @@ func stands(n *corev1.Node, h *remediations.Hold, now time.Time) bool {
 	return true
 }
 
-// fleetwide is what the ledger says of a hold that lies with the fleet, where it concerns the node; empty: nothing. The ledger has one
-// message for each reason, and that may be about another policy, zone or pool. An empty step: none is on record.
+// fleetwide returns the ledger's message for a fleet-wide hold, if the hold concerns the node.
+// Empty: it does not. The ledger has one message per reason, which may be about another policy,
+// zone or pool. An empty step: the record has none.
 func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, step string) string {
 	if l.Status == nil {
 		return ""
@@ -134,7 +140,8 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 			return ""
 		}
 	case remediations.ReasonClusterWide:
-		// It holds every other step that changes the cluster. Where the step is not known, the policy that does so now most likely has it.
+		// This hold stops every other step that changes the cluster. If the step is unknown, it
+		// most likely belongs to the policy that is changing the cluster.
 		of, known := remediations.Registry(nil).Of(step)
 		if (known && !of.ClusterWide) || (!known && isOther(message, " by policy ", " changes", policy)) {
 			return ""
@@ -147,17 +154,17 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 	return message
 }
 
-// isOther says that the message names something else than name between before and after. A message that names nothing there, for
-// example the answer of a provider, is about all.
+// isOther reports whether the message has another name than name between before and after. A
+// message without a name there, for example a provider's answer, is about all objects.
 func isOther(message, before, after, name string) bool {
 	_, rest, names := strings.Cut(message, before)
 	named, _, ends := strings.Cut(rest, after)
-	named, _, _ = strings.Cut(named, " (") // who counts there
+	named, _, _ = strings.Cut(named, " (") // cut the names of those that count there
 	return names && ends && named != name
 }
 
-// brokenFor is the message about the breakers, where one that the Node belongs to is not closed. A message about another zone is
-// replaced by what the Node's own open breaker shows.
+// brokenFor returns the message about a breaker of this Node that is not closed. If the ledger's
+// message is about another zone, brokenFor describes the Node's own open breaker instead.
 func (l *Ledger) brokenFor(n *corev1.Node, message string) string {
 	scopes := l.breakersOver(n)
 	if len(scopes) > 0 && !isOther(message, "the breaker of zone/", " is ", l.Zone(n)) {
@@ -171,7 +178,7 @@ func (l *Ledger) brokenFor(n *corev1.Node, message string) string {
 	return ""
 }
 
-// breakersOver are the breakers that are not closed and that the Node belongs to.
+// breakersOver returns the breakers of this Node that are not closed.
 func (l *Ledger) breakersOver(n *corev1.Node) (scopes []string) {
 	if l.Status == nil {
 		return nil
@@ -184,7 +191,8 @@ func (l *Ledger) breakersOver(n *corev1.Node) (scopes []string) {
 	return scopes
 }
 
-// Counts says that the breakers count the Node, well or not: no person has excluded it, and it is not younger than limits.startupGrace.
+// Counts reports whether the breakers count the Node, healthy or not: the Node is not excluded and
+// is older than limits.startupGrace.
 func (l *Ledger) Counts(n *corev1.Node, now time.Time) bool {
 	if remediations.Excluded(n) {
 		return false
@@ -196,16 +204,18 @@ func (l *Ledger) Counts(n *corev1.Node, now time.Time) bool {
 	return err != nil || !n.CreationTimestamp.After(now.Add(-grace))
 }
 
-// poolLabels name a Node's pool where the ledger is older than its poolLabels: they are the default of limits.poolLabels.
+// poolLabels name a Node's pool if the ledger is older than its field poolLabels. They are the
+// default of limits.poolLabels.
 var poolLabels = []string{
 	"kubernetes.civo.com/civo-node-pool", "kubernetes.civo.com/node-pool", "karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup",
 	"cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "cluster.x-k8s.io/deployment-name", "cluster.x-k8s.io/pool-name",
 }
 
-// Zone is the Node's zone by the label that Drydock has written into the ledger, or by the default label; empty: it has none.
+// Zone returns the Node's zone, from the label in the ledger or from the default label. Empty: the
+// Node has no zone.
 func (l *Ledger) Zone(n *corev1.Node) string { return l.labels().Zone(n) }
 
-// Pool is the Node's pool, likewise.
+// Pool returns the Node's pool, from the labels in the ledger or from the default labels.
 func (l *Ledger) Pool(n *corev1.Node) string { return l.labels().Pool(n) }
 
 func (l *Ledger) labels() remediations.Limits {
@@ -220,10 +230,10 @@ func (l *Ledger) labels() remediations.Limits {
 	return out
 }
 
-// Ill says why the breaker counts the node; empty: it does not.
+// Ill returns why the breaker counts the node as unhealthy. Empty: it does not.
 func Ill(n *corev1.Node) string { return ill(n, Firing(n)) }
 
-// ill says why the breaker counts the node; empty: it does not.
+// ill returns why the breaker counts the node as unhealthy. Empty: it does not.
 func ill(n *corev1.Node, alerts []remediations.Alert) string {
 	switch {
 	case unready(n):
@@ -236,26 +246,28 @@ func ill(n *corev1.Node, alerts []remediations.Alert) string {
 	return ""
 }
 
-// wellAgain says that Drydock found the node of an exhausted repair well.
+// wellAgain reports whether Drydock found the node healthy after its exhausted repair.
 func wellAgain(n *corev1.Node) bool {
 	r, err := remediations.DecodeRecord(n.Annotations[remediations.NodeRepairKey])
 	return err == nil && r.WellAgain(n)
 }
 
-// unready says that the Node's own condition is not True. A Node without one has not begun yet.
+// unready reports whether the Node's Ready condition is not True. A Node without the condition has
+// not started yet.
 func unready(n *corev1.Node) bool {
 	c := remediations.ReadyCondition(n)
 	return c != nil && c.Status != corev1.ConditionTrue
 }
 
-// Firing are the alerts on the Node that a policy takes and that have not ended.
+// Firing returns the alerts on the Node that a policy takes and that are still firing.
 func Firing(n *corev1.Node) []remediations.Alert {
 	return slices.DeleteFunc(remediations.AlertsOn(n.Annotations), func(a remediations.Alert) bool {
 		return a.Policy == "" || a.Status != remediations.StatusFiring
 	})
 }
 
-// spent is the hold of a repair that ran out of steps. No guard says it: a person must look.
+// spent returns the hold for a repair that ran out of steps. No guard returns this hold: a person
+// must check the node.
 func spent(r *remediations.Record) *Hold {
 	return &Hold{
 		Reason:  remediations.Reason(remediations.PhaseExhausted),
@@ -263,7 +275,8 @@ func spent(r *remediations.Record) *Hold {
 	}
 }
 
-// wellSince says that the node of the exhausted repair is well; empty: it is not, or that is not known.
+// wellSince returns since when the node of the exhausted repair is healthy. Empty: it is not, or
+// that is unknown.
 func wellSince(r *remediations.Record) string {
 	if r.WellSince.IsZero() {
 		return ""
@@ -271,7 +284,7 @@ func wellSince(r *remediations.Record) string {
 	return "; the node is well since " + Stamp(r.WellSince)
 }
 
-// onceMended is what a person may do about that.
+// onceMended returns what a person may do after fixing that node.
 func onceMended(node string) string {
 	return "once the node is fixed: `kubectl drydock reset " + node + "`"
 }

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// ledgerSaying is a ledger in which the reason holds something with the message.
+// ledgerSaying is a ledger with the message for the hold's reason.
 func ledgerSaying(reason remediations.Reason, message string) *Ledger {
 	whole := &ledger.Ledger{Status: ledger.Status{Holds: map[remediations.Reason]string{reason: message}}}
 	return &Ledger{Whole: whole, Status: &whole.Status}

@@ -12,15 +12,19 @@ import (
 )
 
 const (
-	// InstalledBy selects what the chart installed, and ConfigKey is where a ConfigMap of it has the configuration.
+	// InstalledBy selects the objects of the chart. ConfigKey is the ConfigMap's key that holds the
+	// configuration.
 	InstalledBy = "app.kubernetes.io/name=drydock"
 	ConfigKey   = "drydock.yaml"
 
 	giveConfig = "; give it with --config FILE"
 )
 
-// configuration is the one in the file or, without a file, the one that Drydock was installed with: in the namespace, in any one where
-// that is empty, or else beside the ledger where there are several and for who may not list all. Where it cannot be read, it says why. The files that a configuration names are Drydock's, and are not looked at.
+// configuration reads the file or, without a file, the ConfigMap that Drydock was installed with.
+// It searches the namespace; an empty one means all namespaces. With several installations, or
+// without the right to list all namespaces, it searches the ledger's namespace, beside. unseen says
+// why the configuration could not be read. Files that the configuration names are not read: they
+// are in Drydock's container.
 func (r *Reader) configuration(ctx context.Context, file, namespace, beside string) (cfg *config.Config, unseen string, err error) {
 	o := config.Options{SkipFiles: true}
 	if file != "" {
@@ -44,7 +48,7 @@ func (r *Reader) configuration(ctx context.Context, file, namespace, beside stri
 		}
 	}
 	if len(found) > 1 && namespace != beside {
-		return r.configuration(ctx, file, beside, beside) // of several installations, the one whose ledger is read
+		return r.configuration(ctx, file, beside, beside) // several installations: use the one whose ledger is read
 	}
 	switch len(found) {
 	case 0:
@@ -60,8 +64,8 @@ func (r *Reader) configuration(ctx context.Context, file, namespace, beside stri
 	return cfg, "", nil
 }
 
-// AsksForVerbs says whether admission asks for verbs on repairs.drydock.dev. Where the configuration cannot be read, it does: that
-// is the default.
+// AsksForVerbs reports whether admission requires verbs on repairs.drydock.dev. True, the default,
+// if the configuration cannot be read.
 func (r *Reader) AsksForVerbs(ctx context.Context) bool {
 	cfg, _, err := r.configuration(ctx, "", r.Namespace, LedgerNamespace)
 	return err != nil || cfg == nil || cfg.Webhook == nil || cfg.Webhook.Rights

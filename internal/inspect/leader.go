@@ -13,23 +13,23 @@ import (
 	"drydock.dev/drydock/internal/config"
 )
 
-// clockSkew is how far the clocks of the leader and of the API server may be apart before a Lease
-// counts as one that nobody renews.
+// clockSkew is how far the clocks of the leader and of the API server may differ before a Lease
+// counts as not renewed.
 const clockSkew = time.Minute
 
-// Leadership is which replica of Drydock leads, as the Lease of the election says.
+// Leadership is which replica of Drydock leads, according to the Lease of the leader election.
 type Leadership struct {
-	// Lease is its namespace and name.
+	// Lease is the Lease's namespace and name.
 	Lease  string `json:"lease,omitempty"`
 	Holder string `json:"holder,omitempty"`
-	// None says that no replica leads, and why; Since is when the last one did, where that is known.
+	// None says why no replica leads. Since is when the last one led, if that is known.
 	None  string     `json:"none,omitempty"`
 	Since *time.Time `json:"since,omitempty"`
-	// Unseen is why it is not known whether a replica leads.
+	// Unseen says why it is unknown whether a replica leads.
 	Unseen string `json:"unseen,omitempty"`
 }
 
-// electedBy is the Lease that the configuration names.
+// electedBy reads the Lease that the configuration names.
 func (r *Reader) electedBy(ctx context.Context, cfg *config.Config) (Leadership, error) {
 	if !cfg.LeaderElection.Enabled {
 		return Leadership{Unseen: "leaderElection.enabled is false, so no Lease says whether Drydock runs"}, nil
@@ -42,14 +42,15 @@ func (r *Reader) electedBy(ctx context.Context, cfg *config.Config) (Leadership,
 	return l, err
 }
 
-// absent says that there is no such Lease. Under a name that was guessed, this proves nothing.
+// absent reports whether the Lease does not exist. If its name was guessed, that proves nothing.
 func (l Leadership) absent() bool { return l.Unseen == noLease(l.Lease) }
 
 func noLease(name string) string {
 	return fmt.Sprintf("there is no Lease %s; it may have another name or namespace", name)
 }
 
-// ReadLeader reads the Lease. The clock is the API server's: that of the caller's machine may be wrong.
+// ReadLeader reads the Lease. It compares with the API server's clock: the caller's clock may be
+// wrong.
 func (r *Reader) ReadLeader(ctx context.Context, namespace, name string) (Leadership, error) {
 	l := Leadership{Lease: namespace + "/" + name}
 	lease, err := r.Leases(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -90,7 +91,7 @@ func (r *Reader) ReadLeader(ctx context.Context, namespace, name string) (Leader
 	return l, nil
 }
 
-// lines are for status: nothing where a replica leads.
+// lines returns the lines for status. It returns none while a replica leads.
 func (l Leadership) lines() []Line {
 	switch {
 	case l.None != "":
@@ -105,10 +106,11 @@ func (l Leadership) lines() []Line {
 	return nil
 }
 
-// Clock is what the API server's last answer had in its Date header.
+// Clock holds the Date header of the API server's last answer.
 type Clock struct{ date atomic.Pointer[time.Time] }
 
-// Now is the API server's time, or, where no answer had one, the caller's own; and whose it is.
+// Now returns the time and whose clock it is: the API server's or, if no answer had a date, the
+// caller's own.
 func (s *Clock) Now(own time.Time) (now time.Time, whose string) {
 	if s != nil {
 		if at := s.date.Load(); at != nil {
@@ -118,7 +120,7 @@ func (s *Clock) Now(own time.Time) (now time.Time, whose string) {
 	return own, "this machine"
 }
 
-// Wrap reads the clock with every answer.
+// Wrap returns a transport that reads the clock from every answer.
 func (s *Clock) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		res, err := next.RoundTrip(r)

@@ -22,30 +22,31 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Observation is what the caller could see of one node and of all that its repair rests on.
+// Observation is what the caller could read of one node and of everything that decides about its
+// repair.
 type Observation struct {
 	Node    *corev1.Node
 	Ledger  Ledger
 	cluster Cluster
 	leader  Leadership
-	// Config is nil where it could not be read; then nothing can be decided.
+	// Config is nil if it could not be read; then no decision is possible.
 	Config *config.Config
-	// Asked: the word is the Alertmanagers' own. Otherwise it is what the Node says of its alerts.
+	// Asked: the alerts come from the Alertmanagers. Otherwise they come from the Node.
 	Asked bool
 	State *lifecycle.State
 	Now   time.Time
-	// unseen says why something that a guard rests on was not seen, lines says all of that to people.
+	// unseen says why inputs of guards could not be read, by source. lines says the same to people.
 	unseen map[lifecycle.Source]string
 	lines  []string
 }
 
-// miss notes what could not be seen.
+// miss notes that an input could not be read, and why.
 func (s *Observation) miss(source lifecycle.Source, why string) {
 	s.unseen[source] = why
 	s.lines = append(s.lines, why)
 }
 
-// Observe reads all that a decision about the node rests on, with the caller's own rights.
+// Observe reads, with the caller's own rights, all that a decision about the node depends on.
 func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Observation, error) {
 	s := &Observation{cluster: r.Cluster, unseen: map[lifecycle.Source]string{}}
 	var err error
@@ -107,11 +108,12 @@ func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Obser
 	roster := fleet.NewRoster(core)
 	roster.Read(nodes)
 	roster.Fire(s.fires(nodes))
-	s.State.Fleet = roster.Fleet(s.State.Ledger, true, s.Now) // the leader alone moves the breakers
+	s.State.Fleet = roster.Fleet(s.State.Ledger, true, s.Now) // only the leader changes the breakers
 	return s, nil
 }
 
-// readElection reads which replica leads. Without the configuration the Lease is the one that status reads.
+// readElection reads which replica leads. Without the configuration it reads the same Lease as
+// status.
 func (r *Reader) readElection(ctx context.Context, s *Observation) (err error) {
 	if s.Config != nil {
 		s.leader, err = r.electedBy(ctx, s.Config)
@@ -125,7 +127,7 @@ func (r *Reader) readElection(ctx context.Context, s *Observation) (err error) {
 	return err
 }
 
-// fires says on which nodes an alert of a policy about the node itself fires, and since when, as far as was seen.
+// fires returns the nodes with a firing alert of a node policy, and since when, as far as was read.
 func (s *Observation) fires(nodes []*corev1.Node) map[string]time.Time {
 	since := map[string]time.Time{}
 	for _, n := range nodes {
@@ -139,7 +141,8 @@ func (s *Observation) fires(nodes []*corev1.Node) map[string]time.Time {
 	return since
 }
 
-// readLeases counts the heartbeats of all nodes that are not excluded, as the leader does, and keeps the node's own.
+// readLeases counts the heartbeats of all nodes that are not excluded, as the leader does, and
+// keeps the lease of the observed node.
 func (r *Reader) readLeases(ctx context.Context, s *Observation, nodes []*corev1.Node) error {
 	list, err := r.Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	switch {
@@ -171,7 +174,8 @@ func (r *Reader) readLeases(ctx context.Context, s *Observation, nodes []*corev1
 	return nil
 }
 
-// compareLimits says that the configuration that was read is not the one that Drydock runs with, where the limits in the ledger differ.
+// compareLimits notes that Drydock runs with another configuration than the one that was read, if
+// the limits in the ledger differ.
 func (s *Observation) compareLimits() {
 	if s.Ledger.Status == nil {
 		return
@@ -185,10 +189,12 @@ func (s *Observation) compareLimits() {
 	}
 }
 
-// askWithin bounds one question to an Alertmanager. It is longer than the engine's: a person waits for the answer, and no other node does.
+// askWithin bounds one request to an Alertmanager. It is longer than the engine's limit: a person
+// waits for the answer, and no other node does.
 const askWithin = 15 * time.Second
 
-// ask asks the Alertmanagers of the addresses. Without an address the word is what the Node says: its alerts fire.
+// ask asks the Alertmanagers at the addresses. Without an address it uses the alerts on the Node,
+// and takes them as firing.
 func (r *Reader) ask(ctx context.Context, s *Observation, urls []string) (*alerts.Snapshot, error) {
 	core, at := s.Config.Core, r.Now()
 	if len(urls) == 0 {
@@ -220,15 +226,16 @@ func (r *Reader) ask(ctx context.Context, s *Observation, urls []string) (*alert
 	return w, nil
 }
 
-// names says that an alert with these labels names the node, by the label of any policy, whether that takes it or not.
+// names reports whether an alert with these labels names the node by a label of any policy, whether
+// or not that policy takes the alert.
 func (s *Observation) names(labels map[string]string) bool {
 	return slices.ContainsFunc(s.Config.Core.Policies, func(p *remediations.Policy) bool {
 		return p.Kind == remediations.KindNode && slices.ContainsFunc(p.Labels, func(l string) bool { return labels[l] == s.Node.Name })
 	})
 }
 
-// told is what the leader wrote, on the record or in the ledger, of a guard that could not be asked here, where nothing on the Node
-// contradicts it.
+// told fills in the answer of a guard that could not be asked here. It uses what the leader wrote
+// on the record or in the ledger, if nothing on the Node contradicts that.
 func (s *Observation) told(a lifecycle.GuardAnswer, r *remediations.Record, c *lifecycle.Candidate) lifecycle.GuardAnswer {
 	if a.Standing != lifecycle.GuardNotSeen {
 		return a

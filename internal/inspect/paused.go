@@ -10,10 +10,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxPaused is how many paused nodes have a line each.
+// maxPaused is how many paused nodes have their own line.
 const maxPaused = 10
 
-// PausedNode is a Node on which a person holds repairs: by a pause, by break-glass, or by the label that excludes it.
+// PausedNode is a Node whose repairs a person holds: by a pause, by break-glass, or by the label
+// that excludes it.
 type PausedNode struct {
 	Node string `json:"node"`
 	Hold
@@ -21,21 +22,23 @@ type PausedNode struct {
 	End string `json:"end"`
 }
 
-// marked says that a person wrote on the Node to hold repairs. Said says whether that holds now.
+// marked reports whether a person set anything on the Node to hold repairs. Whether that holds now,
+// Said decides.
 func marked(n *corev1.Node) bool {
 	_, paused := n.Annotations[remediations.PauseKey]
 	_, broken := n.Annotations[remediations.BreakGlassKey]
 	return paused || broken || remediations.Excluded(n)
 }
 
-// CountPaused names the Node where a person holds repairs on it.
+// CountPaused adds the Node to the paused ones if a person holds its repairs.
 func (s *Status) CountPaused(n *corev1.Node, now time.Time) {
 	if h := s.Ledger.Said(n, now); h != nil {
 		s.Paused = append(s.Paused, PausedNode{n.Name, *h, EndOf(n, h)})
 	}
 }
 
-// paused has a line for each paused Node, except for those whose break-glass the ledger has already.
+// paused returns a line for each paused Node, except for those whose break-glass is already in the
+// ledger.
 func (s *Status) paused(now time.Time) (out []Line) {
 	more := 0
 	for _, p := range s.Paused {

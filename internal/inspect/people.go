@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/owners"
 )
 
-// Said is what people say on the Node to keep Drydock away: what and why, who, and until when, as far as that is known. Nil: nothing.
+// Said returns what people set on the Node to hold repairs: what, why, who, and until when, as far
+// as known. Nil: nothing.
 func (l *Ledger) Said(n *corev1.Node, now time.Time) *Hold {
 	if remediations.Excluded(n) {
 		return &Hold{Reason: remediations.ReasonExcluded, Message: fmt.Sprintf("the node has the label %s=%s; %s; it has no end",
@@ -57,7 +58,8 @@ func (l *Ledger) Said(n *corev1.Node, now time.Time) *Hold {
 	return h
 }
 
-// breakGlassEnds is when the node's break-glass expires; zero: Drydock has not counted it yet, or the ledger cannot be read.
+// breakGlassEnds returns when the node's break-glass expires. Zero: Drydock has not counted it yet,
+// or the ledger cannot be read.
 func (l *Ledger) breakGlassEnds(n *corev1.Node) time.Time {
 	if l.Status == nil {
 		return time.Time{}
@@ -69,17 +71,18 @@ func (l *Ledger) breakGlassEnds(n *corev1.Node) time.Time {
 	return glass.Since.Add(lifecycle.BreakGlassFor)
 }
 
-// Setters are those of the Node's managedFields by which Said names who set what.
+// Setters returns the entries of the Node's managedFields that show Said who set what.
 func Setters(n *corev1.Node) (out []metav1.ManagedFieldsEntry) {
 	said := map[string]string{remediations.PauseKey: "f:annotations", remediations.BreakGlassKey: "f:annotations", remediations.ExcludeLabel: "f:labels"}
 	for _, key := range slices.Sorted(maps.Keys(said)) {
-		managers, _ := owners.Of(n, "f:metadata", said[key], "f:"+key) // what cannot be read names nobody
+		managers, _ := owners.Of(n, "f:metadata", said[key], "f:"+key) // unreadable managedFields name no manager
 		out = append(out, managers...)
 	}
 	return out
 }
 
-// setBy says which program set the label or the annotation. The Node does not say which person: a manager may have any name.
+// setBy returns which program set the label or the annotation. The Node does not show which person
+// did: a manager may have any name.
 func setBy(n *corev1.Node, of, key string) string {
 	managers, err := owners.Of(n, "f:metadata", of, "f:"+key)
 	if err != nil || len(managers) == 0 {
@@ -98,7 +101,7 @@ func setBy(n *corev1.Node, of, key string) string {
 	return says + " (the API server's audit log names the person)"
 }
 
-// people has the answer say what people wrote on the Node, also where that holds nothing now.
+// people adds to the answer what people set on the Node, even if that holds nothing now.
 func (s *Observation) people(t *Why) {
 	said := s.Ledger.Said(s.Node, s.Now)
 	if said == nil {

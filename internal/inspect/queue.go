@@ -14,16 +14,16 @@ import (
 // nodeTarget is the target of a repair of the node itself.
 const nodeTarget = "node"
 
-// Queue is what waits for a repair, in the order in which Drydock looks at it.
+// Queue is the waiting repairs, in Drydock's order of processing.
 type Queue struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Leader is the replica that works at it.
+	// Leader is the replica that processes the queue.
 	Leader Leadership `json:"leader"`
 	// UnderWay are the repairs that occupy their nodes, Waiting the others.
 	UnderWay []Place `json:"underWay"`
 	Waiting  []Place `json:"waiting"`
-	// LedgerProblem is why the holds that lie with the fleet are not known.
+	// LedgerProblem says why the fleet-wide holds are unknown.
 	LedgerProblem string `json:"ledgerProblem,omitempty"`
 }
 
@@ -33,18 +33,19 @@ type Place struct {
 	Target string `json:"target"`
 	Repair string `json:"repair,omitempty"`
 	Policy string `json:"policy"`
-	// Step is the one that is under way or comes next; empty: nothing was decided yet.
+	// Step is the one under way or the next one. Empty: nothing was decided yet.
 	Step  string `json:"step,omitempty"`
 	Phase string `json:"phase"`
-	// Since is when its fault began, as far as the Node says; Deadline when an attempt under way is over.
+	// Since is when the fault began, as far as the Node shows. Deadline is when an attempt under
+	// way times out.
 	Since    time.Time  `json:"since"`
 	Deadline *time.Time `json:"deadline,omitempty"`
-	// Hold is what holds it, Change what a person may do about that.
+	// Hold is what holds the repair, Change what a person may do about it.
 	Hold   *Hold  `json:"hold,omitempty"`
 	Change string `json:"change,omitempty"`
 }
 
-// Queue reads what waits.
+// Queue reads the waiting repairs.
 func (r *Reader) Queue(ctx context.Context) (*Queue, error) {
 	var turns []fleet.Turn
 	err := r.each(ctx, Scope{}, func(n *corev1.Node) {
@@ -78,7 +79,7 @@ func (r *Reader) Queue(ctx context.Context) (*Queue, error) {
 	return q, nil
 }
 
-// firingSince is when the oldest alert of a policy began that fires on the Node.
+// firingSince returns when the oldest firing alert of a policy on the Node began.
 func firingSince(n *corev1.Node) (since time.Time, fires bool) {
 	for _, a := range Firing(n) {
 		if !fires || a.StartsAt.Before(since) {
@@ -88,7 +89,8 @@ func firingSince(n *corev1.Node) (since time.Time, fires bool) {
 	return since, fires
 }
 
-// placesOf are the repairs of the Node, or the alert with which it waits. One that ran out of steps waits for a person.
+// placesOf returns the repairs of the Node, or the alert that waits for a repair. A repair that ran
+// out of steps waits for a person.
 func placesOf(n *corev1.Node, l *Ledger, now time.Time) (out []Place) {
 	since, fires := firingSince(n)
 	s := &Observation{Node: n, Ledger: *l, Now: now}
@@ -120,7 +122,7 @@ func placesOf(n *corev1.Node, l *Ledger, now time.Time) (out []Place) {
 		out = append(out, p)
 	}
 	if slices.ContainsFunc(out, func(p Place) bool { return p.Target == nodeTarget }) {
-		return out // it goes first; an alert that is left then begins a repair of its own
+		return out // the repair goes first; an alert that is left then starts a repair of its own
 	}
 	for _, a := range Firing(n) {
 		if slices.Contains(taken, a.Fingerprint) {

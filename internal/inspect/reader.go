@@ -1,5 +1,6 @@
-// Package inspect reads what Drydock does, with the caller's own rights: the status of the fleet, and why a node is repaired or is
-// not. What people are shown, by the plugin's commands and by its page, is made here once.
+// Package inspect reads Drydock's state with the caller's own rights: the status of the fleet, and
+// why a node is repaired or is not. It makes the text that both the plugin's commands and its page
+// show.
 package inspect
 
 import (
@@ -13,14 +14,14 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// Client asks the API server.
+// Client reads from the API server.
 type Client struct {
 	corev1client.CoreV1Interface
 	coordinationv1client.LeasesGetter
 	authorizationv1client.SelfSubjectAccessReviewsGetter
-	// Clock is nil where no API server is asked.
+	// Clock is nil if no API server is read.
 	Clock *Clock
-	// Cluster is which one that is, for people.
+	// Cluster names the cluster for people.
 	Cluster Cluster
 }
 
@@ -28,11 +29,14 @@ type Client struct {
 type Reader struct {
 	Client
 	Now func() time.Time
-	// Namespace is where Drydock is; empty: its ledger and its configuration are looked for in all.
+	// Namespace is the namespace of Drydock. Empty: the ledger and the configuration are searched
+	// in all namespaces.
 	Namespace string
-	// Ledger is the name of the ledger's ConfigMap, Lease that of the Lease by which the replicas elect a leader.
+	// Ledger is the name of the ledger's ConfigMap. Lease is the name of the Lease of the leader
+	// election.
 	Ledger, Lease string
-	// Known are all Nodes, for who watches them; false: they are not known yet. Nil: they are listed.
+	// Known returns all Nodes, for a caller that watches them; false: they are not known yet. Nil:
+	// the reader lists them.
 	Known func() ([]*corev1.Node, bool)
 }
 

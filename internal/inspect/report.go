@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Report gathers what a report of the time up to now is made of. What could not be read but for the Nodes, the report says.
+// Report gathers the input of a report that ends now. Only unreadable Nodes are an error; the
+// report names other input that could not be read.
 func (r *Reader) Report(ctx context.Context, of Scope, length time.Duration) (report.Input, error) {
 	now := r.Now()
 	in := report.Input{From: now.Add(-length), To: now, Of: of.words()}
@@ -40,7 +41,7 @@ func (r *Reader) Report(ctx context.Context, of Scope, length time.Duration) (re
 	return in, nil
 }
 
-// words say which nodes were asked for; empty: all.
+// words returns which nodes the report covers. Empty: all.
 func (s Scope) words() string {
 	if s.Selector != "" {
 		return "nodes with " + s.Selector

@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/fleet"
 )
 
-// Scope is which Nodes the status is about: those of the names, or of the selector, or all. Well: also those that nothing concerns.
+// Scope is which Nodes the status covers: those with the names, those of the selector, or all. Well
+// includes Nodes without anything to show.
 type Scope struct {
 	Names    []string
 	Selector string
@@ -42,7 +43,8 @@ func (r *Reader) each(ctx context.Context, s Scope, do func(*corev1.Node)) error
 	})
 }
 
-// concerns says that a Node has something to show: a record, an alert of a policy, or that it is not Ready.
+// concerns reports whether a Node has something to show: a record, an alert of a policy, or it is
+// not Ready.
 func concerns(n *corev1.Node) bool {
 	if _, labelled := n.Labels[remediations.PhaseLabel]; labelled || unready(n) || len(Firing(n)) > 0 {
 		return true
@@ -55,7 +57,7 @@ func concerns(n *corev1.Node) bool {
 	return false
 }
 
-// add adds the Node's rows. One that only says that the node is well is added where it is asked for.
+// add adds the Node's rows. A row that only shows a healthy node is added only on request.
 func (s *Status) add(n *corev1.Node, of Scope, now time.Time) {
 	rows := s.Ledger.RepairsOf(n, now)
 	if of.whole() {
@@ -69,7 +71,7 @@ func (s *Status) add(n *corev1.Node, of Scope, now time.Time) {
 	s.Repairs = append(s.Repairs, rows...)
 }
 
-// CountParked names the Node where it is drained and waits.
+// CountParked adds the Node to the parked ones if it is drained and waits.
 func (s *Status) CountParked(n *corev1.Node, now time.Time) {
 	value, ok := n.Annotations[remediations.NodeRepairKey]
 	if !ok || !n.Spec.Unschedulable {
@@ -78,20 +80,20 @@ func (s *Status) CountParked(n *corev1.Node, now time.Time) {
 	if r, err := remediations.DecodeRecordOf(remediations.NodeRepairKey, value); err == nil && fleet.Parked(n, r, now) {
 		s.Parked = append(s.Parked, n.Name)
 		at := place{node: n.Name, zones: []string{s.Ledger.Zone(n)}, pools: []string{s.Ledger.Pool(n)}}
-		if r.Intent != nil { // a node that was relabelled since its repair began counts in both
+		if r.Intent != nil { // a node relabelled since its repair began counts in both places
 			at.zones, at.pools = append(at.zones, r.Intent.Zone), append(at.pools, r.Intent.Pool)
 		}
 		s.parked = append(s.parked, at)
 	}
 }
 
-// place is where a parked Node counts.
+// place is where a parked Node counts against the limits.
 type place struct {
 	node         string
 	zones, pools []string
 }
 
-// CountIll names the Node with each breaker that is not closed and that counts it.
+// CountIll adds an unhealthy Node to each breaker that counts it and is not closed.
 func (s *Status) CountIll(n *corev1.Node, now time.Time) {
 	behind := s.Ledger.breakersOver(n)
 	if len(behind) == 0 || !s.Ledger.Counts(n, now) {
@@ -109,8 +111,8 @@ func (s *Status) CountIll(n *corev1.Node, now time.Time) {
 	}
 }
 
-// RepairsOf is what there is to say of the Node: each record, and the alert with which it waits; where there is neither, one that
-// says whether it is ill.
+// RepairsOf returns the Node's rows: one for each record, and one for an alert that waits. Without
+// those it returns one row that says whether the node is unhealthy.
 func (l *Ledger) RepairsOf(n *corev1.Node, now time.Time) []Repair {
 	alerts := Firing(n)
 	rows := RepairsOn(n)
@@ -140,7 +142,7 @@ func (l *Ledger) RepairsOf(n *corev1.Node, now time.Time) []Repair {
 	return rows
 }
 
-// endedFor says how the last repair for this firing of the alert ended; empty: none has.
+// endedFor returns how the last repair for this firing of the alert ended. Empty: none has ended.
 func endedFor(n *corev1.Node, a remediations.Alert) string {
 	for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
 		if e.Cause != a.Fingerprint || a.StartsAt.After(e.Ended) {
@@ -154,5 +156,5 @@ func endedFor(n *corev1.Node, a remediations.Alert) string {
 	return ""
 }
 
-// Idle says that there is neither a record nor an alert.
+// Idle reports whether the row has neither a record nor an alert.
 func (r Repair) Idle() bool { return r.Record == nil && r.Problem == "" && r.Alert == nil }

@@ -13,15 +13,16 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Stamp is a time as people and scripts read it.
+// Stamp formats a time for people and scripts.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Since is a time, and how long ago it was.
+// Since returns a time and how long ago it was.
 func Since(now, then time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", Stamp(then), Age(now, then))
 }
 
-// Age is how long ago it was; nothing where the time is not known. A clock that runs behind gives 0 s, not a nonsense.
+// Age returns how long ago it was. Empty: the time is unknown. A clock that is behind gives 0s,
+// never a negative age.
 func Age(now, then time.Time) string {
 	if then.IsZero() {
 		return ""
@@ -29,7 +30,7 @@ func Age(now, then time.Time) string {
 	return duration.HumanDuration(max(0, now.Sub(then)))
 }
 
-// YetToCome is a time in the future; empty: it has passed, or there is none.
+// YetToCome returns a time in the future. Empty: it has passed, or there is none.
 func YetToCome(at *time.Time, now time.Time) string {
 	if at == nil || at.IsZero() || !at.After(now) {
 		return ""
@@ -37,7 +38,7 @@ func YetToCome(at *time.Time, now time.Time) string {
 	return Stamp(*at)
 }
 
-// Led says who had a location's leadership, one after the other.
+// Led lists the leaders of a location, in order.
 func Led(moves []remediations.Move) string {
 	var out []string
 	for i, m := range moves {
@@ -49,7 +50,7 @@ func Led(moves []remediations.Move) string {
 	return strings.Join(out, " to ")
 }
 
-// LeftWith says who has the leadership that an exhausted repair moved.
+// LeftWith returns who leads after an exhausted repair moved the leadership.
 func LeftWith(r *remediations.Record) string {
 	switch {
 	case len(r.Moves) == 0:
@@ -60,7 +61,7 @@ func LeftWith(r *remediations.Record) string {
 	return "; the leadership moved from " + Led(r.Moves) + " and is left there"
 }
 
-// Says is what there is to say of the repair in one sentence; empty: nothing but what its columns say.
+// Says describes the repair in one sentence. Empty: the columns already show everything.
 func (r Repair) Says() string {
 	switch {
 	case r.Record != nil && r.Record.Phase == remediations.PhaseExhausted:
@@ -96,7 +97,7 @@ func CauseOf(c remediations.Cause) string {
 	return "request/" + c.Request
 }
 
-// Name names the node and, if the repair is not of the node itself, what it is of.
+// Name names the node and, if the repair has another target, that target.
 func (r Repair) Name() string {
 	switch {
 	case r.Record != nil && r.Record.Pod != nil:
@@ -109,7 +110,7 @@ func (r Repair) Name() string {
 	return r.Node
 }
 
-// named names a target of the kind, and the node that it is on.
+// named names a target of the kind, and its node.
 func named(node string, of remediations.Kind, name string) string {
 	if of == remediations.KindLocation {
 		name = "leader of " + name
@@ -117,7 +118,7 @@ func named(node string, of remediations.Kind, name string) string {
 	return node + " (" + name + ")"
 }
 
-// Headline is the answer in one sentence.
+// Headline returns the answer in one sentence.
 func (t Why) Headline(now time.Time) string {
 	if r := t.inFlight(); r != nil && t.State == UnderRepair {
 		return fmt.Sprintf("%s is under repair: %s, %s since %s.", cmp.Or(t.Subject, t.Node), r.Step, r.Phase, Since(now, r.Since))
@@ -137,7 +138,7 @@ func (t Why) Headline(now time.Time) string {
 	return fmt.Sprintf("%s needs no repair: no alert of a policy fires on it.", t.Node)
 }
 
-// firing names the alerts that a policy takes or, where there is none, the fault that is seen.
+// firing returns the alerts that a policy takes or, if there are none, the visible fault.
 func (t Why) firing() (out []string) {
 	for _, a := range t.Alerts {
 		if a.Policy != "" {
@@ -150,7 +151,7 @@ func (t Why) firing() (out []string) {
 	return out
 }
 
-// inFlight is the record of the repair that is under way; nil: there is none.
+// inFlight returns the record of the repair under way. Nil: there is none.
 func (t Why) inFlight() *remediations.Record {
 	for _, r := range t.Repairs {
 		if r.Record != nil && r.Record.Phase.InFlight() {
@@ -160,7 +161,7 @@ func (t Why) inFlight() *remediations.Record {
 	return nil
 }
 
-// Headline is the answer in one sentence.
+// Headline returns the answer in one sentence.
 func (t TargetAnswer) Headline(now time.Time) string {
 	switch t.State {
 	case Held:
@@ -187,7 +188,8 @@ func (a Answer) heldBy(subject string, now time.Time) string {
 	return fmt.Sprintf("%s is not repaired: %s%s.", subject, by, end)
 }
 
-// holding are the reasons that hold the step, the first one first, and the latest time that one of them ends; nil: none says when.
+// holding returns the reasons that hold the step, the first one first, and the latest time at which
+// one of them ends. Nil: no reason has an end.
 func (a Answer) holding(now time.Time) (reasons []string, until *time.Time) {
 	add := func(reason remediations.Reason, end *time.Time) {
 		if !slices.Contains(reasons, string(reason)) {
@@ -206,7 +208,7 @@ func (a Answer) holding(now time.Time) (reasons []string, until *time.Time) {
 	return reasons, until
 }
 
-// in is a time to come, in hours and minutes or in minutes and seconds.
+// in formats a time until something: hours and minutes, or minutes and seconds.
 func in(d time.Duration) string {
 	if d = d.Round(time.Second); d >= time.Hour {
 		d = d.Round(time.Minute)

@@ -22,36 +22,37 @@ const (
 	// APIVersion and the kinds name what -o json and -o yaml print.
 	APIVersion = "drydock.dev/v1alpha1"
 
-	// ledgerSelector finds the ledger wherever Drydock was installed; LedgerNamespace is where it is by default.
+	// ledgerSelector finds the ledger in any namespace. LedgerNamespace is its default namespace.
 	ledgerSelector  = "app.kubernetes.io/name=drydock,app.kubernetes.io/component=ledger"
 	LedgerNamespace = "drydock"
 	LedgerName      = "drydock-ledger"
 )
 
-// Status is what Drydock is doing, as the ledger and the Nodes say.
+// Status is what Drydock is doing, according to the ledger and the Nodes.
 type Status struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Cluster is the one that was read.
+	// Cluster is the cluster that was read.
 	Cluster Cluster `json:"cluster,omitzero"`
 	Ledger  Ledger  `json:"ledger"`
-	// Leader is the replica that leads, by the Lease of the ledger's namespace.
+	// Leader is the leading replica, from the Lease in the ledger's namespace.
 	Leader  Leadership `json:"leader"`
 	Repairs []Repair   `json:"repairs"`
-	// Ill are the Nodes that the breakers count, by scope, each with why.
+	// Ill are the unhealthy Nodes that each breaker counts, by scope, with the reasons.
 	Ill map[string][]string `json:"ill,omitempty"`
-	// Parked are the Nodes that are drained and wait for their next step. They count in the limits, and have no slot.
+	// Parked are the drained Nodes that wait for their next step. They count in the limits without
+	// a slot.
 	Parked []string `json:"parked,omitempty"`
-	// parked are they with their zones and pools.
+	// parked are the same Nodes with their zones and pools.
 	parked []place
-	// Paused are the Nodes on which a person holds repairs.
+	// Paused are the Nodes whose repairs a person holds.
 	Paused []PausedNode `json:"paused,omitempty"`
-	// Steps are those of the Nodes that were asked for by name, and StepsUnseen is why they are not known.
+	// Steps are the steps for the Nodes that were named. StepsUnseen says why they are unknown.
 	Steps       []Steps `json:"steps,omitempty"`
 	StepsUnseen string  `json:"stepsUnseen,omitempty"`
 }
 
-// Ledger is the ledger as it was read, or why it was not.
+// Ledger is the ledger as read, or why it could not be read.
 type Ledger struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -62,9 +63,10 @@ type Ledger struct {
 	// Arrival is when the self-test's alert last arrived.
 	Arrival *time.Time `json:"arrival,omitempty"`
 
-	// Aside is which other installation is in charge of the cluster, where there is no ledger here.
+	// Aside names the other installation in charge of the cluster, if this one has no ledger.
 	Aside string `json:"-"`
-	// Missing says that there is none, Version is of the Drydock that wrote it last, and Whole is all that it says.
+	// Missing: no ledger exists. Version is the version of the Drydock that last wrote it. Whole is
+	// its full content.
 	Missing bool           `json:"-"`
 	Version string         `json:"-"`
 	Whole   *ledger.Ledger `json:"-"`
@@ -76,17 +78,18 @@ type Repair struct {
 	// Target is "node", "leader" or "sidecar-<hash>".
 	Target string               `json:"target"`
 	Record *remediations.Record `json:"record,omitempty"`
-	// Problem is why there is no record to show, though the Node says that it has one.
+	// Problem says why the record cannot be shown although the Node has one.
 	Problem string `json:"problem,omitempty"`
-	// Alert is what a Node without a record waits with; Ill is why the breaker counts it.
+	// Alert is the waiting alert of a Node without a record. Ill is why the breaker counts the
+	// Node.
 	Alert *Waiting `json:"alert,omitempty"`
 	Ill   string   `json:"ill,omitempty"`
-	// Hold is what holds it now.
+	// Hold is what holds the repair now.
 	Hold *Hold `json:"hold,omitempty"`
 }
 
-// Waiting is an alert of a policy for which no repair is on record. Ended says how the last repair for it ended, if it has fired
-// since before that.
+// Waiting is an alert of a policy without a repair on record. Ended says how the last repair for
+// the alert ended, if the alert began to fire before that end.
 type Waiting struct {
 	Name        string    `json:"alertname"`
 	Policy      string    `json:"policy"`
@@ -95,10 +98,11 @@ type Waiting struct {
 	Ended       string    `json:"ended,omitempty"`
 }
 
-// Status gathers the status. The ledger comes last: a repair has its slot before it shows on its Node.
+// Status reads the status. It reads the ledger last: a repair has its slot before its Node shows
+// the repair.
 func (r *Reader) Status(ctx context.Context, of Scope) (*Status, error) {
 	s := &Status{APIVersion: APIVersion, Kind: "Status", Cluster: r.Cluster, Repairs: []Repair{}}
-	var nodes []*corev1.Node // in a large fleet most Nodes are well, and none of these is kept
+	var nodes []*corev1.Node // in a large fleet most Nodes are healthy, and these are not kept
 	err := r.each(ctx, of, func(n *corev1.Node) {
 		if of.Well || len(of.Names) > 0 || concerns(n) || marked(n) {
 			nodes = append(nodes, n.DeepCopy())
@@ -136,7 +140,8 @@ func (r *Reader) Status(ctx context.Context, of Scope) (*Status, error) {
 	return s, err
 }
 
-// addOrphans adds the repairs whose Node is gone because its machine is being replaced: the ledger has them alone.
+// addOrphans adds the repairs whose Node is missing while its machine is replaced. Only the ledger
+// holds them.
 func (s *Status) addOrphans() {
 	if s.Ledger.Whole == nil {
 		return
@@ -151,7 +156,7 @@ func (s *Status) addOrphans() {
 	}
 }
 
-// RepairsOn decodes every record that the Node carries.
+// RepairsOn decodes every record on the Node.
 func RepairsOn(n *corev1.Node) []Repair {
 	var out []Repair
 	for key, value := range n.Annotations {
@@ -175,7 +180,8 @@ func RepairsOn(n *corev1.Node) []Repair {
 	return out
 }
 
-// rank puts first what a person must see: what cannot be read, what is in flight, what needs somebody.
+// rank sorts first what a person must see: unreadable records, repairs in flight, repairs that need
+// a person.
 func (r Repair) rank() int {
 	switch {
 	case r.Record == nil && r.Problem != "":
@@ -190,7 +196,8 @@ func (r Repair) rank() int {
 	return 1 + slices.Index([]remediations.Phase{remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhaseExhausted, remediations.PhasePending}, r.Record.Phase)
 }
 
-// ReadLedger finds the ledger by its labels in all namespaces, or by its name where -n says so or listing is forbidden.
+// ReadLedger finds the ledger by its labels in all namespaces. It uses the name if -n is given or
+// listing is forbidden.
 func (r *Reader) ReadLedger(ctx context.Context) (Ledger, error) {
 	namespace, where := r.Namespace, ""
 	if namespace == "" {
@@ -231,8 +238,8 @@ func (r *Reader) ReadLedger(ctx context.Context) (Ledger, error) {
 	return DecodeLedger(cm), nil
 }
 
-// inCharge names the installation that is in charge of the cluster, where it is in another namespace: one that is not in charge has no ledger
-// of its own until it was. What cannot be read is left out.
+// inCharge names the installation in charge of the cluster, if that is in another namespace. An
+// installation that was never in charge has no ledger. Read errors are ignored.
 func (r *Reader) inCharge(ctx context.Context, namespace string) string {
 	lease, err := r.Leases(metav1.NamespaceSystem).Get(ctx, chargeLease, metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil {
@@ -245,7 +252,8 @@ func (r *Reader) inCharge(ctx context.Context, namespace string) string {
 	return fmt.Sprintf("you asked about namespace %s, and the Drydock that is in charge of the cluster is in namespace %s: use -n %[2]s", namespace, text.Line(of, 63))
 }
 
-// chargeLease is the usual name of the Lease in kube-system that says which installation is in charge of the cluster.
+// chargeLease is the usual name of the Lease in kube-system that names the installation in charge
+// of the cluster.
 const chargeLease = "drydock"
 
 func namespaces(cms []corev1.ConfigMap) string {
@@ -256,7 +264,7 @@ func namespaces(cms []corev1.ConfigMap) string {
 	return strings.Join(names, ", ")
 }
 
-// DecodeLedger is the ledger that the ConfigMap holds, or why it cannot be read.
+// DecodeLedger returns the ledger in the ConfigMap, or why it cannot be read.
 func DecodeLedger(cm *corev1.ConfigMap) Ledger {
 	l := Ledger{Namespace: cm.Namespace, Name: cm.Name, Version: cm.Annotations[remediations.VersionKey]}
 	whole, err := ledger.Decode(cm.Data)

@@ -11,13 +11,13 @@ import (
 	"drydock.dev/drydock/remediations/coverage"
 )
 
-// Steps are those of the plans that could repair a node, and who carries out each.
+// Steps are the steps of the plans that could repair a node, each with its provider.
 type Steps struct {
 	Node  string            `json:"node"`
 	Steps []coverage.Served `json:"steps"`
 }
 
-// steps says of each of the Nodes who would repair it. unseen says why nobody knows.
+// steps returns the steps for each of the Nodes. unseen says why they are unknown.
 func (r *Reader) steps(ctx context.Context, nodes []*corev1.Node, beside string) (out []Steps, unseen string, err error) {
 	cfg, unseen, err := r.configuration(ctx, "", r.Namespace, beside)
 	if cfg == nil || err != nil {
@@ -29,7 +29,7 @@ func (r *Reader) steps(ctx context.Context, nodes []*corev1.Node, beside string)
 	return out, "", nil
 }
 
-// Lines name the provider of each step first, and then say why a step has none.
+// Lines lists the provider of each step, then why a step has none.
 func (s Steps) Lines(subject string) []Line {
 	if len(s.Steps) == 0 {
 		return []Line{{Label: "Steps", Subject: s.Node, Text: subject + "no policy takes the node"}}

@@ -9,31 +9,34 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Moment is one thing that happened in a repair, or that is due.
+// Moment is one event of a repair, or one that is due.
 type Moment struct {
-	// Name says in one word what it is: alert, request, repair, intent, call, answer, hold, proof.
+	// Name is the kind of event in one word: alert, request, repair, intent, call, answer, hold,
+	// proof.
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
 	Text string    `json:"text"`
-	// Due: At is the latest time at which it is over. Now: it is going on.
+	// Due: At is the deadline. Now: it is happening.
 	Due bool `json:"due,omitempty"`
 	Now bool `json:"now,omitempty"`
 }
 
-// Timeline is a repair under way, from its cause to what is waited for, with what else is on record.
+// Timeline is a repair under way, from its cause to what Drydock waits for, with the rest of its
+// record.
 type Timeline struct {
 	Repair  string   `json:"repair"`
 	Target  string   `json:"target"`
 	Policy  string   `json:"policy"`
 	Moments []Moment `json:"moments"`
-	// Done are the attempts that were issued, Passed the steps that were passed over, Undo what Drydock takes back at the end.
+	// Done are the attempts that were issued, Passed the skipped steps, Undo what Drydock undoes at
+	// the end.
 	Done   []string `json:"done,omitempty"`
 	Passed []string `json:"passed,omitempty"`
 	Undo   []string `json:"undo,omitempty"`
 	Note   string   `json:"note,omitempty"`
 }
 
-// Timelines are those of the repairs on record, in the order of Why's.
+// Timelines returns one timeline for each repair on record, in the order of Why's repairs.
 func (s *Observation) Timelines() []Timeline {
 	out := []Timeline{}
 	for _, r := range RepairsOn(s.Node) {
@@ -74,7 +77,7 @@ func (s *Observation) timeline(target string, r *remediations.Record) Timeline {
 	return t
 }
 
-// cause is why the repair exists, where the Node still says when that was.
+// cause returns why the repair exists, if the Node still shows when the cause began.
 func (s *Observation) cause(r *remediations.Record) (out []Moment) {
 	if r.Cause.Request != "" {
 		return []Moment{{Name: "request", At: r.Began, Text: "a person asked for " + r.Cause.Request}}
@@ -97,7 +100,7 @@ func intentOf(i *remediations.Intent) string {
 	return "intent " + i.ID
 }
 
-// answer is what is known of the call.
+// answer returns what is known of the call's result.
 func answer(r *remediations.Record, i *remediations.Intent) Moment {
 	by := "the provider"
 	if i.Provider != "" {
@@ -120,17 +123,17 @@ func answer(r *remediations.Record, i *remediations.Intent) Moment {
 	return m
 }
 
-// Silence is one that keeps an alert of the node quiet, and who made it.
+// Silence is a silence that suppresses an alert of the node, and its author.
 type Silence struct {
 	ID string `json:"id"`
-	// URL is the Alertmanager's address, as it was asked.
+	// URL is the address at which the Alertmanager was asked.
 	URL     string    `json:"url,omitempty"`
 	Author  string    `json:"author,omitempty"`
 	Comment string    `json:"comment,omitempty"`
 	EndsAt  time.Time `json:"endsAt,omitzero"`
 }
 
-// Silences are those of the alerts about the node, of the Alertmanagers that were asked.
+// Silences returns the silences of the node's alerts in the Alertmanagers that were asked.
 func (s *Observation) Silences() []Silence {
 	out := []Silence{}
 	if !s.Asked {

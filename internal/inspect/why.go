@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Sources are where why looks beside the API server.
+// Sources are what why reads besides the API server.
 type Sources struct {
 	Config        string
 	Alertmanagers []string
@@ -19,10 +19,10 @@ type Sources struct {
 type Why struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Cluster is the one that was read.
+	// Cluster is the cluster that was read.
 	Cluster Cluster `json:"cluster,omitzero"`
 	Node    string  `json:"node"`
-	// Subject is what is held or under repair, if that is not the node itself.
+	// Subject is the object that is held or under repair, if it is not the node itself.
 	Subject string `json:"subject,omitempty"`
 	Answer
 	// Leader is the replica that would repair it.
@@ -31,50 +31,54 @@ type Why struct {
 	Alerts  []Alert              `json:"alerts"`
 	Repairs []Repair             `json:"repairs"`
 	History []remediations.Entry `json:"history"`
-	// Targets are the answers for the sidecars and the location of the mesh on the node that an alert is about or a repair waits for.
+	// Targets are the answers for the node's sidecars and its mesh location, if an alert or a
+	// waiting repair concerns them.
 	Targets []TargetAnswer `json:"targets"`
-	// Steps are those of Policy's plan or, where nothing was considered, of all policies that take the node.
+	// Steps are those of Policy's plan or, if no step was considered, of all policies that take the
+	// node.
 	Steps []coverage.Served `json:"steps,omitempty"`
-	// Unseen is what could not be seen, and why.
+	// Unseen is what could not be read, and why.
 	Unseen []string `json:"unseen"`
 }
 
-// Answer is why one target, the node itself or another one on it, is repaired or is not.
+// Answer is why one target, the node itself or an object on it, is repaired or is not.
 type Answer struct {
-	// State is one of those below.
+	// State is one of the constants below.
 	State State `json:"state"`
-	// Because is why nothing is to be done although an alert of a policy fires, or although a fault is seen; of Unknown, why that is so.
+	// Because says why nothing needs to be done although an alert of a policy fires or a fault is
+	// visible. For Unknown, it says why the state is unknown.
 	Because string `json:"because,omitempty"`
 	// Hold is what holds the next step, Change what a person may do about it.
 	Hold   *Hold  `json:"hold,omitempty"`
 	Change string `json:"change,omitempty"`
-	// Next is the step that comes next, Provider who carries it out, When a sentence.
+	// Next is the next step, Provider carries it out, When is a sentence.
 	Next     string `json:"next,omitempty"`
 	Provider string `json:"provider,omitempty"`
 	When     string `json:"when,omitempty"`
-	// Guards are what each guard says of the step of Policy that was considered, in the order in which they are asked.
+	// Guards are the answers of each guard about the considered step of Policy, in Drydock's order.
 	Policy string                  `json:"policy,omitempty"`
 	Guards []lifecycle.GuardAnswer `json:"guards"`
 }
 
-// nothing is the answer where nothing is to be done.
+// nothing returns the answer if nothing needs to be done.
 func nothing() Answer { return Answer{State: Well, Guards: []lifecycle.GuardAnswer{}} }
 
-// State is what comes of all that, for a target.
+// State is the result for a target.
 type State string
 
 const (
-	// Well: there is nothing for Drydock to do now. That does not say that the node is well: see Because.
+	// Well: Drydock has nothing to do now. The node itself may still be unhealthy: see Because.
 	Well State = "NothingToDo"
-	// Held is not repaired, because something holds it.
+	// Held: not repaired, because something holds the repair.
 	Held State = "Held"
-	// UnderRepair is being repaired, or is about to be.
+	// UnderRepair: being repaired, or about to be.
 	UnderRepair State = "UnderRepair"
-	// Unknown: nothing that was read holds it, and not all that decides could be read.
+	// Unknown: nothing that was read holds the target, and not everything that decides could be
+	// read.
 	Unknown State = "Unknown"
 )
 
-// Why tells what is seen.
+// Why returns the answer from what was observed.
 func (s *Observation) Why() Why {
 	t := Why{
 		APIVersion: APIVersion, Kind: "Why", Cluster: s.cluster, Node: s.Node.Name, Answer: nothing(), Alerts: []Alert{}, Repairs: RepairsOn(s.Node), Targets: []TargetAnswer{},
@@ -120,8 +124,9 @@ func (s *Observation) Why() Why {
 	return t
 }
 
-// unwritable holds what is wanted for the node, where Drydock cannot write on it. Where nothing is wanted it says so too: the Node cannot
-// show whether an alert fires. Where another Drydock is in charge, that one decides.
+// unwritable holds a needed repair if Drydock cannot write on the Node. It says so even if no
+// repair is needed: the Node cannot show then whether an alert fires. If another Drydock is in
+// charge, that one decides.
 func (s *Observation) unwritable(a *Answer, h *Hold) {
 	switch {
 	case h.Reason == NotInCharge:
@@ -138,7 +143,8 @@ func (s *Observation) unwritable(a *Answer, h *Hold) {
 	}
 }
 
-// doubt says that the state is not known, where nothing that was read holds the node and what decides could not all be read.
+// doubt sets the state to Unknown if nothing that was read holds the node but not everything that
+// decides could be read.
 func (s *Observation) doubt(t *Why) {
 	var unread []string
 	if s.Ledger.Whole == nil {
@@ -147,7 +153,7 @@ func (s *Observation) doubt(t *Why) {
 	if s.Config == nil && t.State == UnderRepair {
 		unread = append(unread, "Drydock's configuration")
 	}
-	if s.leader.Unseen != "" && len(unread) > 0 { // alone it is no reason: an installation may have no Lease
+	if s.leader.Unseen != "" && len(unread) > 0 { // alone it is not a reason: an installation may have no Lease
 		unread = append(unread, "the Lease of the leading replica")
 	}
 	switch {
@@ -164,15 +170,16 @@ func (s *Observation) doubt(t *Why) {
 	}
 }
 
-// forbidden says that the API server refused to show something.
+// forbidden reports whether the API server refused to show something.
 func (s *Observation) forbidden() bool {
 	return slices.ContainsFunc(s.lines, func(line string) bool { return strings.Contains(line, "is forbidden") })
 }
 
-// NoLeader is the hold where no replica of Drydock leads. No guard says it: each is asked by the leader.
+// NoLeader is the hold if no replica of Drydock leads. No guard returns it: only the leader asks
+// the guards.
 const NoLeader = remediations.Reason("NoLeader")
 
-// lead holds what would go on now, where no replica leads.
+// lead holds a repair that would continue now, if no replica leads.
 func (s *Observation) lead(a *Answer) {
 	if s.leader.None != "" && a.State == UnderRepair {
 		s.holds(a, &Hold{Reason: NoLeader, Message: s.leader.None}, nil)

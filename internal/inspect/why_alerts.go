@@ -14,14 +14,15 @@ type Alert struct {
 	Name        string    `json:"alertname"`
 	Fingerprint string    `json:"fingerprint"`
 	StartsAt    time.Time `json:"startsAt"`
-	// Policy takes it; empty: none does. State is a sentence: that it fires, or who keeps it quiet.
+	// Policy takes the alert. Empty: no policy does. State is a sentence: the alert fires, or what
+	// suppresses it.
 	Policy string `json:"policy,omitempty"`
 	State  string `json:"state"`
-	// NearMisses are the policies that nearly take it.
+	// NearMisses are the policies that almost match the alert.
 	NearMisses []routing.NearMiss `json:"nearMisses,omitempty"`
 }
 
-// alerts are those that the Node carries, and those about it that Alertmanager has beside them.
+// alerts returns the alerts on the Node and, besides those, Alertmanager's alerts about it.
 func (s *Observation) alerts() (out []Alert) {
 	known := map[string]bool{}
 	for _, a := range remediations.AlertsOn(s.Node.Annotations) {
@@ -59,7 +60,7 @@ func (s *Observation) alerts() (out []Alert) {
 	return out
 }
 
-// said is what the Alertmanagers say of the alert.
+// said returns the Alertmanagers' verdict on the alert.
 func (s *Observation) said(fingerprint string) string {
 	own := s.State.OwnSilence()
 	v := s.State.Snapshot.VerdictFor(fingerprint, s.Config.Core, own)

@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// because says why nothing is done for the alerts of policies that fire or, where none fires, for a fault that is seen. Empty: there is
-// neither. decided is what the decision about the node says.
+// because returns why Drydock does nothing for firing alerts of policies or, if none fires, for a
+// visible fault. Empty: there is neither. decided is the message of the decision about the node.
 func (s *Observation) because(all []Alert, targets []TargetAnswer, decided string) string {
 	if s.State == nil {
 		return s.fault(all)

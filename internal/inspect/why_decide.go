@@ -9,20 +9,22 @@ import (
 	nodes "drydock.dev/drydock/remediations/targets/node"
 )
 
-// considered is a candidate for a step with what the guards say of it.
+// considered is a candidate for a step, with the guards' answers about it.
 type considered struct {
 	*lifecycle.Candidate
 	guards []lifecycle.GuardAnswer
 }
 
-// decide answers for the node itself. It returns what the decision says if no guard was asked and nothing holds the node.
+// decide answers for the node itself. It returns the decision's message if no guard was asked and
+// nothing holds the node.
 func (s *Observation) decide(a *Answer) string {
 	d, all := s.consider(s.State, s.State.Journal.Record, nil, func() lifecycle.Decision { return nodes.Decide(s.State, s.Now) })
 	return s.conclude(a, d, all)
 }
 
-// consider runs Drydock's own decision about the target that the record is of, and asks the guards about each step that it considers.
-// looks are the answers that only a look at the target gives: Drydock asks for them right before Observing.
+// consider runs Drydock's own decision about the record's target and asks the guards about each
+// considered step. looks are the answers that need a look at the target; Drydock asks for them
+// right before Observing.
 func (s *Observation) consider(state *lifecycle.State, r *remediations.Record, looks []lifecycle.GuardAnswer, decide func() lifecycle.Decision) (d lifecycle.Decision, all []considered) {
 	state.Asking = func(c *lifecycle.Candidate) {
 		answers := c.Explain(s.unseen)
@@ -38,18 +40,20 @@ func (s *Observation) consider(state *lifecycle.State, r *remediations.Record, l
 	return d, all
 }
 
-// conclude answers by the decision and by what the guards say. It returns what the decision says if no guard was asked and nothing holds
-// the target.
+// conclude answers from the decision and the guards' answers. It returns the decision's message if
+// no guard was asked and nothing holds the target.
 func (s *Observation) conclude(a *Answer, d lifecycle.Decision, all []considered) string {
 	if len(all) == 0 {
 		if d.Verb != lifecycle.VerbHold && d.Reason != remediations.ReasonObserving {
 			return d.Message
 		}
-		// A repair that was only observed has no step to ask about, but its policy would repair if it enforced.
+		// A repair that was only observed has no step to ask about. Its policy would repair if it
+		// enforced.
 		s.holds(a, &Hold{Reason: d.Reason, Message: d.Message}, d.Policy)
 		return ""
 	}
-	// Of several alerts the first that may act, or the first that is held; of a plan whose steps were passed over, the last step.
+	// Of several alerts, use the first that may act or the first that is held. Of a plan with
+	// skipped steps, use the last step.
 	c := all[len(all)-1]
 	if i := slices.IndexFunc(all, func(c considered) bool { return d.Verb == lifecycle.VerbHold && c.heldBy(d.Reason) }); i >= 0 {
 		c = all[i]
@@ -82,7 +86,7 @@ func (c considered) heldBy(reason remediations.Reason) bool {
 
 func (s *Observation) holds(a *Answer, h *Hold, p *remediations.Policy) {
 	if said := s.Ledger.Said(s.Node, s.Now); said != nil && said.Reason == h.Reason {
-		h = said // it knows more than the guard: who, and until when
+		h = said // it has more than the guard: who, and until when
 	}
 	a.State, a.Hold, a.When = Held, h, "when nothing holds it any more"
 	name := ""

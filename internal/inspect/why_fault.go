@@ -20,8 +20,8 @@ import (
 // readWithin is how old a reading of a sign may be.
 const readWithin = time.Minute
 
-// fault says what is seen to be wrong with a node on which no alert of a policy fires, and for which alert Drydock waits. Empty: nothing
-// is seen.
+// fault returns what is visibly wrong with a node without a firing alert of a policy, and which
+// alert Drydock waits for. Empty: no fault is visible.
 func (s *Observation) fault(all []Alert) string {
 	var saw, awaited []string
 	var due time.Time // when the first of these alerts should have come
@@ -87,7 +87,8 @@ func (s *Observation) readyBy(r rules.Rule) time.Time {
 	return s.Node.Status.Conditions[i].LastTransitionTime.Add(time.Duration(n)*each + grace)
 }
 
-// awaits is the policy that takes the rule's alert about the node, with those signs of its witness that say now that the node is ill.
+// awaits returns the policy that takes the rule's alert about the node. ill are the signs of its
+// witness that show the node as unhealthy now.
 func (s *Observation) awaits(r rules.Rule) (p *remediations.Policy, ill []string) {
 	core, labels := s.Config.Core, maps.Clone(r.Labels)
 	labels["alertname"], labels["node"] = r.Alert, s.Node.Name

@@ -5,12 +5,12 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// judge says the state by the records, which count before what a decision about the node would be, and by the decisions about its other
-// targets where there is nothing to be done to the node itself.
+// judge sets the state from the records, which come before a decision about the node. If nothing
+// needs to be done to the node itself, the decisions about its other targets count.
 func (s *Observation) judge(t *Why) {
 	for _, r := range t.Repairs {
 		switch {
-		case r.Record == nil: // such a record holds the whole node
+		case r.Record == nil: // an unreadable record holds the whole node
 			s.holds(&t.Answer, &Hold{Reason: remediations.ReasonRecordMalformed, Message: r.Problem}, nil)
 			return
 		case r.Record.Phase.InFlight():
@@ -43,7 +43,7 @@ func (s *Observation) judge(t *Why) {
 	if s.State != nil || t.State != Well {
 		return
 	}
-	// Without the configuration nothing was decided: what the Node and the ledger say is all that is known.
+	// Without the configuration no decision was made: only the Node and the ledger show something.
 	alerts := Firing(s.Node)
 	if len(alerts) == 0 {
 		return
@@ -54,7 +54,7 @@ func (s *Observation) judge(t *Why) {
 	}
 }
 
-// about names what the repair is of; empty: the node itself.
+// about names the target of the repair. Empty: the node itself.
 func about(r Repair) string {
 	if r.Target == nodeTarget {
 		return ""
@@ -69,7 +69,7 @@ func (s *Observation) policy(name string) *remediations.Policy {
 	return s.Config.Core.PolicyOf(name, s.Node)
 }
 
-// after says what comes after the attempt that is under way.
+// after sets what follows the attempt under way.
 func (s *Observation) after(t *Why, r *remediations.Record) {
 	t.Policy, t.Next, t.Provider, t.Guards = r.Policy, "", "", []lifecycle.GuardAnswer{}
 	t.When = "over by " + Stamp(r.Deadline)

@@ -12,17 +12,18 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// TargetAnswer is why another target on the node, a pod's sidecar or a location of the mesh, is repaired or is not.
+// TargetAnswer is why another target on the node, a pod's sidecar or a location of the mesh, is
+// repaired or is not.
 type TargetAnswer struct {
-	// Target is as that of a Repair. Subject names the target and its node.
+	// Target is formatted as in Repair. Subject names the target and its node.
 	Target  string `json:"target"`
 	Subject string `json:"subject"`
 	Answer
-	// alerts are the fingerprints of those about it.
+	// alerts are the fingerprints of the alerts about the target.
 	alerts []string
 }
 
-// Others are the targets that are repaired or held beside the one that the headline is about.
+// Others returns the targets that are repaired or held, except the one that the headline is about.
 func (t Why) Others() (out []TargetAnswer) {
 	for _, target := range t.Targets {
 		if target.Subject != t.Subject && target.State != Well {
@@ -32,17 +33,17 @@ func (t Why) Others() (out []TargetAnswer) {
 	return out
 }
 
-// beside is a kind of target beside nodes. Drydock looks at such a target itself before each step, and why does not: it has neither
-// Drydock's place in the cluster nor its accounts.
+// beside is a kind of target other than nodes. Drydock looks at such a target before each step. The
+// command why cannot: it has neither Drydock's place in the cluster nor its accounts.
 type beside struct {
 	of     remediations.Kind
 	decide func(t lifecycle.Target, now time.Time) lifecycle.Decision
-	// what is looked at, and looks what speaks against the step by that look.
+	// what names the target. looks lists the answers that only such a look would give.
 	what  func(name string) string
 	looks func(node, name string) []lifecycle.GuardAnswer
 }
 
-// besides are all of them, in the order in which Drydock decides about them.
+// besides are all such kinds, in Drydock's order of decisions.
 var besides = []beside{
 	{
 		of: remediations.KindLocation,
@@ -77,10 +78,11 @@ func notAsked(reason remediations.Reason, format string, args ...any) lifecycle.
 	return lifecycle.GuardAnswer{Reason: reason, Standing: lifecycle.GuardNotSeen, Message: "not asked from here: " + fmt.Sprintf(format, args...)}
 }
 
-// targets answers for each target on the node beside the node itself. What is under way, or has run out of steps, is among the repairs.
+// targets answers for each other target on the node. Repairs under way or out of steps are already
+// among the repairs.
 func (s *Observation) targets() (out []TargetAnswer) {
 	if s.State.Journal.Malformed != nil {
-		return nil // it holds the whole node
+		return nil // an unreadable record holds the whole node
 	}
 	for _, k := range besides {
 		for _, one := range s.Config.Core.Subjects(k.of, s.State.Journal) {
@@ -98,7 +100,7 @@ func (s *Observation) target(k beside, one remediations.Subject) TargetAnswer {
 		t.alerts = append(t.alerts, a.Fingerprint)
 	}
 	own := *s.State
-	own.Lease = nil // as in the engine: it is the node's
+	own.Lease = nil // as in the engine: the lease belongs to the node
 	d, all := s.consider(&own, one.Record, k.looks(s.Node.Name, one.Name), func() lifecycle.Decision {
 		return k.decide(lifecycle.Target{State: &own, Subject: one}, s.Now)
 	})

@@ -11,12 +11,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Admission is how a lab's Drydock serves admission. The API server reaches it
-// by URL, as where the control plane is somebody else's, since nothing here
-// routes to a Service.
+// Admission is how a lab's Drydock serves admission. The API server reaches it by URL, as in
+// clusters whose control plane is managed elsewhere: nothing in a lab routes to a Service.
 type Admission struct {
 	Port int
-	// Webhook is laid over the webhook's part of the configuration: evictions,
+	// Webhook is merged over the webhook's part of the configuration, for example evictions and
 	// exempt.
 	Webhook map[string]any
 }
@@ -30,8 +29,8 @@ func NewAdmission(webhook map[string]any) (*Admission, error) {
 	return &Admission{Port: port, Webhook: webhook}, nil
 }
 
-// Values are the chart's for a Drydock with that configuration, as far as the
-// chart reads it.
+// Values returns the chart's values for a Drydock with that configuration, as far as the chart
+// reads it.
 func (a *Admission) Values(config map[string]any) map[string]any {
 	return map[string]any{
 		"config":    overlay(map[string]any{"webhook": overlay(map[string]any{}, a.Webhook)}, config),
@@ -39,12 +38,12 @@ func (a *Admission) Values(config map[string]any) map[string]any {
 	}
 }
 
-// URL is where the API server reaches the webhook. It goes by a name, since
-// Drydock's certificates hold no addresses.
+// URL is where the API server reaches the webhook. It has a host name, because Drydock's
+// certificates have no IP addresses.
 func (a *Admission) URL() string { return fmt.Sprintf("https://localhost:%d", a.Port) }
 
-// config is the webhook's part of Drydock's configuration, with the names that
-// the chart gives to a release of the namespace's name.
+// config returns the webhook's part of Drydock's configuration, with the names that the chart uses
+// for a release named like the namespace.
 func (a *Admission) config(release, certDir string) map[string]any {
 	return overlay(map[string]any{
 		"listen": address(a.Port), "certDir": certDir, "dnsNames": []string{"localhost"},
@@ -53,10 +52,9 @@ func (a *Admission) config(release, certDir string) map[string]any {
 	}, a.Webhook)
 }
 
-// Project keeps a folder as a kubelet keeps one at which a Secret is mounted:
-// with a file for each key, each written whole, and changed soon after the
-// Secret is. A real kubelet may take a minute or two; here it is at once. It
-// ends with the lab.
+// Project keeps a folder as a kubelet keeps a mounted Secret: one file per key, each written whole,
+// and updated after the Secret. A real kubelet may need a minute or two; Project updates at once.
+// It ends with the lab.
 func (l *Lab) Project(ctx context.Context, namespace, secret, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the folder of Secret %s/%s: %w", namespace, secret, err)
@@ -67,7 +65,7 @@ func (l *Lab) Project(ctx context.Context, namespace, secret, dir string) error 
 			return
 		}
 		for key, data := range s.Data {
-			// Only a test would see what fails here, and it will.
+			// Errors here show up in the tests that read the file.
 			fresh := filepath.Join(dir, "."+key)
 			if os.WriteFile(fresh, data, 0o600) == nil {
 				_ = os.Rename(fresh, filepath.Join(dir, key))

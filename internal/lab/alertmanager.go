@@ -15,14 +15,14 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// replica is one Alertmanager; its port stays when it is started again.
+// replica is one Alertmanager. It keeps its port when it restarts.
 type replica struct {
 	process *Process
 	port    int
 }
 
-// startAlertmanagers starts the replicas one after the other: each of a
-// cluster must know where the first one gossips.
+// startAlertmanagers starts the replicas one after the other: each replica of a cluster needs the
+// address at which the first one gossips.
 func (l *Lab) startAlertmanagers(ctx context.Context) error {
 	if err := l.writeAlertmanagerConfig(); err != nil {
 		return err
@@ -72,15 +72,14 @@ func (l *Lab) AlertmanagerURLs() []string {
 // StopAlertmanager kills a replica.
 func (l *Lab) StopAlertmanager(i int) { l.alertmanagers[i].process.Kill() }
 
-// StartAlertmanager starts a replica that was stopped, on the same port. It
-// has forgotten the alerts until Prometheus sends them again, within 3 s, but
-// not the silences.
+// StartAlertmanager starts a stopped replica on the same port. The replica keeps its silences. It
+// has no alerts until Prometheus sends them again, within 3 s.
 func (l *Lab) StartAlertmanager(ctx context.Context, i int) error {
 	return l.alertmanagers[i].process.Start(ctx)
 }
 
-// SetWebhook sends the alerts elsewhere from now on. It works with the lab's
-// own configuration of Alertmanager only.
+// SetWebhook changes where the alerts are sent. It works only with the lab's own configuration of
+// Alertmanager.
 func (l *Lab) SetWebhook(ctx context.Context, target WebhookTarget) error {
 	if l.options.AlertmanagerConfig != "" {
 		return errors.New("setting the webhook: the lab was given a whole Alertmanager configuration; change that")
@@ -102,8 +101,8 @@ func (l *Lab) SetWebhook(ctx context.Context, target WebhookTarget) error {
 	return nil
 }
 
-// AlertmanagerAlone starts a real one with that configuration, beside any lab and without a cluster; it ends with the test.
-// file is where it reads the configuration.
+// AlertmanagerAlone starts a real Alertmanager with that configuration, without a lab or a cluster.
+// It ends with the test. file is the file with its configuration.
 func AlertmanagerAlone(t testing.TB, config string) (url, file string) {
 	t.Helper()
 	built, err := programs.Build(t.Context(), t.Output(), "alertmanager")
@@ -141,7 +140,7 @@ func reload(ctx context.Context, url string) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // only to say more
+		body, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // only for the error message
 		return fmt.Errorf("it answers %s: %s", res.Status, body)
 	}
 	return nil
@@ -165,7 +164,7 @@ func (l *Lab) writeAlertmanagerConfig() error {
 	return nil
 }
 
-// ownAlertmanagerConfig groups by node, as Drydock's documentation asks for.
+// ownAlertmanagerConfig groups by node, as Drydock's documentation requires.
 func (l *Lab) ownAlertmanagerConfig() map[string]any {
 	l.mu.Lock()
 	target := l.webhook

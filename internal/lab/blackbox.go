@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// sidecarScrape is deploy/prometheus-sidecars.yaml: what ships is what runs here.
+// sidecarScrape is deploy/prometheus-sidecars.yaml: the lab runs the shipped file.
 type sidecarScrape struct {
 	Jobs    []map[string]any `json:"scrape_configs"`
 	Modules map[string]any   `json:"modules"`
@@ -47,8 +47,8 @@ func shipped(name string) (string, error) {
 	return filepath.Join(root, "deploy", name), nil
 }
 
-// startBlackbox starts the blackbox exporter, and returns the jobs by which
-// Prometheus asks it.
+// startBlackbox starts the blackbox exporter. It returns the scrape jobs that Prometheus uses for
+// it.
 func (l *Lab) startBlackbox(ctx context.Context) ([]map[string]any, error) {
 	read, err := readSidecarScrape()
 	if err != nil {
@@ -65,7 +65,7 @@ func (l *Lab) startBlackbox(ctx context.Context) ([]map[string]any, error) {
 	_, ports, err := l.startOnPorts(ctx, 1, func(ports []int) Spec {
 		return Spec{Name: "blackbox_exporter", ReadyURL: "http://" + address(ports[0]) + "/-/healthy", Args: []string{
 			"--config.file=" + config, "--web.listen-address=" + address(ports[0]),
-			// A probe may take all but this of a scrape, which is short here.
+			// A probe may take the scrape timeout less this offset; the lab's scrapes are short.
 			"--timeout-offset=0.2",
 		}}
 	})
@@ -78,8 +78,8 @@ func (l *Lab) startBlackbox(ctx context.Context) ([]map[string]any, error) {
 	return read.Jobs, nil
 }
 
-// adaptJob changes what cannot be here as it is in a cluster: how the API server
-// is reached, where the exporter listens, and how long everything takes.
+// adaptJob changes what differs from a cluster: how Prometheus reaches the API server, where the
+// exporter listens, and all intervals.
 func (l *Lab) adaptJob(job map[string]any, blackbox string) {
 	delete(job, "scrape_interval")
 	delete(job, "scrape_timeout")
@@ -93,7 +93,7 @@ func (l *Lab) adaptJob(job map[string]any, blackbox string) {
 	}
 }
 
-// objects is a list of objects as YAML has it.
+// objects converts a list of objects as YAML decodes it.
 func objects(list any) []map[string]any {
 	all, _ := list.([]any)
 	var out []map[string]any

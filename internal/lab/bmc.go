@@ -19,20 +19,21 @@ import (
 
 // BMCOptions say how the BMC of a node behaves.
 type BMCOptions struct {
-	// Vendor is whose BMC it is; empty: the standard's.
+	// Vendor is the BMC's vendor. Empty: it follows the standard alone.
 	Vendor sim.Vendor
-	// Hangs: the machine's operating system does nothing that it is asked for, such as a graceful restart.
+	// Hangs: the machine's operating system ignores requests, for example a graceful restart.
 	Hangs bool
-	// Ill: a reset does not cure the machine, which comes up with a new boot ID and its fault.
+	// Ill: a reset does not repair the machine, which comes up with a new boot ID and the same
+	// fault.
 	Ill bool
-	// Back brings the machine up again after a reset, when it is closed; nil: it is up at once.
+	// Back brings the machine up after a reset when the channel is closed. Nil: at once.
 	Back <-chan struct{}
-	// Reset stands before each request of a reset; next carries it out. Nil: nobody does.
+	// Reset receives each reset request; next carries it out. Nil: each request is carried out.
 	Reset func(w http.ResponseWriter, r *http.Request, next http.Handler)
 }
 
-// BMC is the simulated BMC of one of the lab's nodes. A reset takes the node's machine down, and it comes up with a new boot ID and,
-// unless it is Ill, without its fault.
+// BMC is the simulated BMC of one of the lab's nodes. A reset takes the node's machine down. The
+// machine comes up with a new boot ID and, unless Ill is set, without its fault.
 type BMC struct {
 	*sim.BMC
 	// Config is its entry in Drydock's configuration.
@@ -93,7 +94,7 @@ func (l *Lab) StartBMC(ctx context.Context, node string, o BMCOptions) (*BMC, er
 	return b, nil
 }
 
-// reset takes the machine down at once, and brings it up in the background.
+// reset takes the machine down at once and brings it up in the background.
 func (b *BMC) reset(kind string, o BMCOptions) {
 	if o.Hangs && strings.HasPrefix(kind, "Graceful") {
 		return

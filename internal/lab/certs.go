@@ -67,7 +67,7 @@ func (a *authority) issue(name string, groups ...string) (keypair, error) {
 	return a.issueFor(nil, name, groups...)
 }
 
-// issueFor is issue for one that also serves at further addresses.
+// issueFor is issue for a certificate with additional addresses.
 func (a *authority) issueFor(addresses []net.IP, name string, groups ...string) (keypair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

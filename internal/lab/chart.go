@@ -56,7 +56,7 @@ func render(release, namespace string, values map[string]any) (map[string]string
 	if err != nil {
 		return nil, fmt.Errorf("loading the chart: %w", err)
 	}
-	// As Helm reads them from a file: its schema takes no other Go types.
+	// Read the values as Helm reads them from a file: its schema accepts no other Go types.
 	text, err := yaml.Marshal(values)
 	if err != nil {
 		return nil, fmt.Errorf("writing the chart's values: %w", err)
@@ -76,7 +76,7 @@ func render(release, namespace string, values map[string]any) (map[string]string
 	return rendered, nil
 }
 
-// RenderedConfig is Drydock's configuration in what RenderChart made.
+// RenderedConfig returns Drydock's configuration from RenderChart's output.
 func RenderedConfig(manifests map[string]string) ([]byte, error) {
 	var o corev1.ConfigMap
 	if err := yaml.Unmarshal([]byte(manifests["drydock/templates/configmap.yaml"]), &o); err != nil {
@@ -85,9 +85,10 @@ func RenderedConfig(manifests map[string]string) ([]byte, error) {
 	return []byte(o.Data["drydock.yaml"]), nil
 }
 
-// labValues are laid under the values of a lab's release: its Drydock is a process beside the cluster, so there are no
-// pods. The chart sees only the part of the configuration that a test tells it. Where a test names no provider, the
-// release has Civo, so that what enforces may drain; where it names one, the rights are those of that provider alone.
+// labValues are the defaults under the values of a lab's release. Drydock is a process beside the
+// cluster, so the release has no pods. The chart sees only the part of the configuration that a
+// test gives it. Without a provider in the values the release gets Civo, so that an enforcing
+// Drydock may drain. With one, the rights are for that provider alone.
 func labValues(namespace string, values map[string]any) map[string]any {
 	configured := map[string]any{"leaderElection": map[string]any{"cluster": clusterLease(namespace)}}
 	under := map[string]any{"replicas": 0, "config": configured}
@@ -98,18 +99,20 @@ func labValues(namespace string, values map[string]any) map[string]any {
 	return under
 }
 
-// clusterLease is the Lease of the one Drydock that is in charge. In a lab each release has its own, because a lab may have several.
+// clusterLease is the Lease of the Drydock in charge of the cluster. A lab may have several
+// releases, so each has a Lease of its own.
 func clusterLease(namespace string) map[string]any {
 	return map[string]any{"namespace": namespace, "name": "drydock-cluster"}
 }
 
-// webhookTimeout finds how long the API server waits for Drydock's webhook.
+// webhookTimeout matches how long the API server waits for Drydock's webhook.
 var webhookTimeout = regexp.MustCompile(`timeoutSeconds: \d+`)
 
-// InstallChart applies the chart to the lab's API server, so that Drydock runs there with exactly the rights that it
-// ships with. Without values it has those of one that enforces, and there is no admission, which other releases in the
-// same lab would meet, too. There are no pods; labValues says what else is the lab's own. The webhook has the longest time that
-// the API server gives one, because on a busy machine it answers late, and what it would deny would pass.
+// InstallChart applies the chart to the lab's API server, so that Drydock has exactly the rights
+// that it ships with. Without values, the release enforces and has no admission, which would affect
+// other releases in the lab. It has no pods; labValues lists the other differences. The webhook has
+// the longest timeout that the API server allows: on a busy machine a late answer would let a
+// denied request pass.
 func (l *Lab) InstallChart(ctx context.Context, release, namespace string, values map[string]any) error {
 	_, err := l.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -166,8 +169,8 @@ func (l *Lab) Apply(ctx context.Context, stream []byte) error {
 	}
 }
 
-// mapping finds the resource of a kind. Discovery is read once for the lab, and again where it does not have the kind yet: reading it
-// for each manifest took most of the processor time of an install.
+// mapping finds the resource of a kind. It reads discovery once for the lab, and again if the kind
+// is missing. Reading discovery for each manifest took most of the processor time of an install.
 func (l *Lab) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	m, err := l.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {

@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 )
 
-// CivoNodes are n nodes whose machines are Civo's, node-0 and up.
+// CivoNodes returns n nodes with Civo's machines: node-0, node-1 and so on.
 func CivoNodes(n int) []NodeSpec {
 	specs := make([]NodeSpec, n)
 	for i := range specs {
@@ -23,7 +23,7 @@ func CivoNodes(n int) []NodeSpec {
 	return specs
 }
 
-// Civo is the simulated provider of a lab, and the file with the key that it asks for.
+// Civo is the simulated provider of a lab, and the file with the required API key.
 type Civo struct {
 	*civosim.Server
 	ClusterID, Region, KeyFile string
@@ -31,7 +31,7 @@ type Civo struct {
 	lab *Lab
 }
 
-// Close ends the simulator. Machines that are still down for a reboot come back, as they were.
+// Close stops the simulator. Machines that are down for a reboot come back unchanged.
 func (c *Civo) Close() {
 	c.Server.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
@@ -39,7 +39,7 @@ func (c *Civo) Close() {
 	for _, in := range c.Instances() {
 		if c.lab.isOff(in.Hostname) {
 			if err := c.lab.On(ctx, in.Hostname, uuid.NewString(), false); err != nil {
-				c.lab.forget(in.Hostname) // its Node is gone, or says so later
+				c.lab.forget(in.Hostname) // its Node is gone, or shows this later
 			}
 		}
 	}
@@ -47,20 +47,22 @@ func (c *Civo) Close() {
 
 // CivoOptions say how the simulated provider behaves.
 type CivoOptions struct {
-	// RebootTime is how long a machine is away: longer than the lab's NodeGrace, its conditions become Unknown. DeleteTime how long a recycled
-	// one is DELETING, BuildTime how long the new one takes from then on.
+	// RebootTime is how long a machine is away. If it is longer than the lab's NodeGrace, its
+	// conditions become Unknown. DeleteTime is how long a recycled machine is DELETING, and
+	// BuildTime how long the new one takes after that.
 	RebootTime, DeleteTime, BuildTime time.Duration
 	// KeepHostname gives a recycled machine's name to its successor.
 	KeepHostname bool
-	// Cures says which reboots help which machine; one that none helps comes back with the same fault. Nil: all do.
+	// Cures decides which reboots repair which machine; otherwise the machine comes back with the
+	// same fault. Nil: every reboot does.
 	Cures func(in civosim.Instance, op civosim.Op) bool
-	// Machines is what becomes of machines; nil: they come back healthy.
+	// Machines is what happens to the machines. Nil: they come back healthy.
 	Machines civosim.Machines
-	// Logf hears what went wrong behind the provider; nil: nobody does.
+	// Logf receives errors of the simulated provider. Nil: they are dropped.
 	Logf func(format string, args ...any)
 }
 
-// StartCivo simulates Civo over those of the lab's nodes whose providerID is Civo's. The caller closes it.
+// StartCivo simulates Civo for the lab's nodes with a providerID of Civo. The caller closes it.
 func (l *Lab) StartCivo(ctx context.Context, o CivoOptions) (*Civo, error) {
 	nodes, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -93,7 +95,7 @@ func (l *Lab) StartCivo(ctx context.Context, o CivoOptions) (*Civo, error) {
 	return c, err
 }
 
-// poolOf is the node's pool by either of the labels that Civo uses; empty: it has none.
+// poolOf returns the node's pool from either label that Civo uses. Empty: it has none.
 func poolOf(n *corev1.Node) string {
 	if pool := n.Labels["kubernetes.civo.com/civo-node-pool"]; pool != "" {
 		return pool

@@ -23,11 +23,12 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// The Cluster of a lab, whose own management cluster it is.
+// The lab is its own management cluster; these name its Cluster.
 const (
 	ClusterAPINamespace = "capi"
 	ClusterAPICluster   = "lab"
-	// ClusterAPIUser is as whom Cluster API works on Nodes: that of the kubeconfig which the kubeadm control plane writes for it.
+	// ClusterAPIUser is Cluster API's user for work on Nodes, as in the kubeconfig that the kubeadm
+	// control plane writes.
 	ClusterAPIUser = "kubernetes-admin"
 )
 
@@ -35,18 +36,18 @@ const (
 	capiGroup  = "cluster.x-k8s.io"
 	infraGroup = "infrastructure." + capiGroup
 	planeGroup = "controlplane." + capiGroup
-	// labFinalizer is what a LabMachine has for as long as its Node's machine is there.
+	// labFinalizer is on a LabMachine while its Node's machine exists.
 	labFinalizer = "drydock.dev/lab-machine"
 )
 
-// CAPIMachines are Cluster API's Machines, labMachines the lab's machines behind them.
+// CAPIMachines are Cluster API's Machines. labMachines are the lab's machines behind them.
 var (
 	CAPIMachines = schema.GroupVersionResource{Group: capiGroup, Version: "v1beta2", Resource: "machines"}
 	labMachines  = schema.GroupVersionResource{Group: infraGroup, Version: "v1beta1", Resource: "labmachines"}
 )
 
-// ClusterAPI is Cluster API's core controllers, as they are released. Their infrastructure is the lab: each LabMachine is a Node, whose
-// kubelet is made up.
+// ClusterAPI is the released core controllers of Cluster API. The lab is their infrastructure: each
+// LabMachine is a Node with a simulated kubelet.
 type ClusterAPI struct {
 	// Dynamic reaches all objects as an administrator.
 	Dynamic dynamic.Interface
@@ -54,8 +55,8 @@ type ClusterAPI struct {
 	lab *Lab
 }
 
-// StartClusterAPI starts the controllers, and makes the Cluster that the lab is, without Machines. The controllers are built at the
-// first call.
+// StartClusterAPI starts the controllers and creates the lab's Cluster without Machines. The first
+// call builds the controllers.
 func (l *Lab) StartClusterAPI(ctx context.Context) (*ClusterAPI, error) {
 	paths, err := programs.Build(ctx, os.Stderr, "cluster-api")
 	if err != nil {
@@ -101,7 +102,7 @@ func (l *Lab) StartClusterAPI(ctx context.Context) (*ClusterAPI, error) {
 	return c, c.provide()
 }
 
-// kubeconfig is how Cluster API reaches the Nodes.
+// kubeconfig returns Cluster API's kubeconfig for the Nodes.
 func (c *ClusterAPI) kubeconfig() ([]byte, error) {
 	config, err := c.lab.userConfig(ClusterAPIUser, "system:masters")
 	if err != nil {
@@ -154,7 +155,8 @@ func (c *ClusterAPI) apply(ctx context.Context, to dynamic.ResourceInterface, o 
 	return nil
 }
 
-// addAllKinds applies all of Cluster API's kinds, for its controllers watch all of them, and those of the lab's infrastructure.
+// addAllKinds applies all kinds of Cluster API, because its controllers watch them all, and the
+// kinds of the lab's infrastructure.
 func (c *ClusterAPI) addAllKinds(ctx context.Context) error {
 	l := c.lab
 	dir, err := moduleOf(ctx, "cluster-api")
@@ -201,7 +203,7 @@ func (c *ClusterAPI) addKind(ctx context.Context, crd map[string]any) error {
 	return c.lab.addKind(ctx, text)
 }
 
-// labKind is a kind that holds anything.
+// labKind returns a kind that accepts any fields.
 func labKind(group, version, kind string) map[string]any {
 	anything := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	lower := strings.ToLower(kind)
@@ -246,13 +248,14 @@ func (c *ClusterAPI) run(ctx context.Context, path string) error {
 	return err
 }
 
-// provide makes a Node of each LabMachine, and takes its machine away when it is deleted.
+// provide creates a Node for each LabMachine, and removes the machine when the LabMachine is
+// deleted.
 func (c *ClusterAPI) provide() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.lab.mu.Lock()
 	c.lab.ends = append(c.lab.ends, cancel)
 	c.lab.mu.Unlock()
-	// What fails is tried again with the next event, and there is one every second.
+	// A failed step is tried again with the next event; one comes every second.
 	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(c.Dynamic, time.Second, ClusterAPINamespace, nil)
 	settle := func(o any) {
 		if one, ok := o.(*unstructured.Unstructured); ok {
@@ -296,8 +299,9 @@ func (c *ClusterAPI) settle(ctx context.Context, one *unstructured.Unstructured)
 	return patch(`{"status":{"initialization":{"provisioned":true}}}`, "status")
 }
 
-// AddMachines makes a MachineSet, and returns the Machines' names, which are their Nodes' too, when each has its Node. checked adds a
-// MachineHealthCheck for them, which finds nobody ill by itself.
+// AddMachines creates a MachineSet. It returns the names of the Machines, which are also their
+// Nodes' names, when each has its Node. checked adds a MachineHealthCheck that never finds a
+// Machine unhealthy by itself.
 func (c *ClusterAPI) AddMachines(ctx context.Context, set string, replicas int, checked bool) (names []string, err error) {
 	labels := map[string]any{"set": set, capiGroup + "/cluster-name": ClusterAPICluster}
 	selector := map[string]any{"matchLabels": map[string]any{"set": set}}

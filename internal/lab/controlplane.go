@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// startControlPlane starts etcd and the API server, unless others do, and makes the clients.
+// startControlPlane starts etcd and the API server, unless Options.APIServers does, and makes the
+// clients.
 func (l *Lab) startControlPlane(ctx context.Context) error {
 	admin, err := l.userConfig("admin", "system:masters")
 	if err != nil {
@@ -40,7 +41,7 @@ func (l *Lab) startControlPlane(ctx context.Context) error {
 	}
 	l.kinds = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(l.client.Discovery()))
 	kubelets := l.kubeletConfig()
-	kubelets.ContentType = runtime.ContentTypeProtobuf // as a kubelet writes
+	kubelets.ContentType = runtime.ContentTypeProtobuf // the encoding that kubelets use
 	if l.kubelet, err = kubernetes.NewForConfig(kubelets); err != nil {
 		return fmt.Errorf("making the kubelets' client: %w", err)
 	}
@@ -56,7 +57,7 @@ func (l *Lab) startEtcd(ctx context.Context) (url string, err error) {
 			"--listen-client-urls=" + clients, "--advertise-client-urls=" + clients,
 			"--listen-peer-urls=" + peers, "--initial-advertise-peer-urls=" + peers,
 			"--initial-cluster=default=" + peers,
-			"--unsafe-no-fsync", // nobody needs this data after a crash of the machine
+			"--unsafe-no-fsync", // the data need not survive a crash of the machine
 		}}
 	})
 	if err != nil {
@@ -75,8 +76,8 @@ func (l *Lab) startAPIServer(ctx context.Context, client *http.Client) error {
 		return Spec{Name: "kube-apiserver", Path: l.programs[apiServer()], ReadyURL: url + "/readyz", ReadyClient: client, Args: append(append(APIServerArgs(l.apiServerFiles()),
 			"--etcd-servers="+etcd,
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]),
-			// A loopback address may not be an endpoint of the service
-			// "kubernetes", and nobody in a lab goes there.
+			// A loopback address is not allowed as an endpoint of the service "kubernetes", which
+			// nothing in a lab uses.
 			"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
 		), l.options.APIServerFlags...)}
 	})
@@ -94,7 +95,8 @@ func (l *Lab) startControllers(ctx context.Context) error {
 	return l.startControllerManager(ctx)
 }
 
-// startNodeControllers starts them with the users that they have in kube-controller-manager.
+// startNodeControllers starts the node controllers with the users that they have in
+// kube-controller-manager.
 func (l *Lab) startNodeControllers(ctx context.Context) error {
 	reading, err := l.UserKubeconfig(controllerManager)
 	if err != nil {
@@ -113,9 +115,9 @@ func (l *Lab) startNodeControllers(ctx context.Context) error {
 	return err
 }
 
-// startControllerManager starts kube-controller-manager, with each controller under
-// its own service account, as most clusters have it, or all of them under the
-// manager's name: admission sees the difference.
+// startControllerManager starts kube-controller-manager. Each controller has its own service
+// account, as in most clusters, or all use the manager's name: admission treats the two cases
+// differently.
 func (l *Lab) startControllerManager(ctx context.Context) error {
 	c, err := l.userConfig(controllerManager)
 	if err != nil {
@@ -150,8 +152,8 @@ func (l *Lab) startControllerManager(ctx context.Context) error {
 	return err
 }
 
-// grantController lets the manager do what its controllers do by their own
-// roles otherwise.
+// grantController gives the manager the rights that its controllers otherwise have by their own
+// roles.
 func (l *Lab) grantController(ctx context.Context) error {
 	_, err := l.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "drydock-lab-controller"},

@@ -16,16 +16,16 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeletToken is what the made-up kubelets show. It is a secret of nobody:
-// the API server listens on loopback and lives for minutes. KWOK's token goes
-// through a proxy, which a client certificate would not.
+// kubeletToken is the token of the simulated kubelets. It is not a secret: the API server listens
+// on loopback and lives for minutes. A token also passes through a proxy, which a client
+// certificate does not.
 const kubeletToken = "drydock-lab-kubelet"
 
 func (l *Lab) certDir() string { return filepath.Join(l.dir, "certs") }
 
 func (l *Lab) tokenFile() string { return filepath.Join(l.certDir(), "tokens.csv") }
 
-// makeCredentials makes the certificates and keys that the parts start with.
+// makeCredentials makes the certificates and keys of the lab's parts.
 func (l *Lab) makeCredentials() error {
 	var err error
 	if l.ca, err = newAuthority(l.certDir()); err != nil {
@@ -37,10 +37,9 @@ func (l *Lab) makeCredentials() error {
 	if _, err = l.ca.issue("service-accounts"); err != nil {
 		return err
 	}
-	// system:nodes is what real kubelets are in, and what admission looks at;
-	// system:masters stands in for the Node authorizer, which asks for one
-	// identity a node. So does NodeRestriction, which is why the name is not
-	// that of a node.
+	// Real kubelets are in system:nodes, which admission checks. system:masters replaces the Node
+	// authorizer, which needs one identity per node. NodeRestriction needs that too, so the user
+	// name is not a node's.
 	tokens := kubeletToken + `,drydock-lab-kubelets,drydock-lab-kubelets,"system:nodes,system:masters"` + "\n"
 	if err := os.WriteFile(l.tokenFile(), []byte(tokens), 0o600); err != nil {
 		return fmt.Errorf("writing the kubelets' token: %w", err)
@@ -48,7 +47,7 @@ func (l *Lab) makeCredentials() error {
 	return nil
 }
 
-// userConfig is the configuration of a user that shows a certificate.
+// userConfig returns the configuration of a user with a certificate.
 func (l *Lab) userConfig(name string, groups ...string) (*rest.Config, error) {
 	k, err := l.ca.issue(name, groups...)
 	if err != nil {
@@ -63,18 +62,18 @@ func (l *Lab) anonymousConfig() *rest.Config {
 	return &rest.Config{
 		Host:            l.api,
 		TLSClientConfig: rest.TLSClientConfig{CAData: l.ca.certPEM},
-		QPS:             -1, // the API server has its own fairness
+		QPS:             -1, // the API server has its own limits
 	}
 }
 
-// kubeletConfig is the configuration of the made-up kubelets.
+// kubeletConfig returns the configuration of the simulated kubelets.
 func (l *Lab) kubeletConfig() *rest.Config {
 	c := l.anonymousConfig()
 	c.BearerToken = kubeletToken
 	return c
 }
 
-// writeKubeconfig writes a configuration as a file of the lab.
+// writeKubeconfig writes a configuration to a file of the lab.
 func (l *Lab) writeKubeconfig(name string, c *rest.Config) (string, error) {
 	path := filepath.Join(l.dir, name+".kubeconfig")
 	file := clientcmdapi.Config{
@@ -96,9 +95,9 @@ func (l *Lab) writeKubeconfig(name string, c *rest.Config) (string, error) {
 // AdminKubeconfig is the path of an administrator's kubeconfig.
 func (l *Lab) AdminKubeconfig() string { return filepath.Join(l.dir, "admin.kubeconfig") }
 
-// ServiceAccountKubeconfig writes a kubeconfig with a token of a service
-// account, which it makes, with its namespace, where they do not exist.
-// server is a Proxy's URL; empty: the API server itself.
+// ServiceAccountKubeconfig writes a kubeconfig with a token of a service account. It creates the
+// account and its namespace if they do not exist. server is a Proxy's URL; empty: the API server
+// itself.
 func (l *Lab) ServiceAccountKubeconfig(ctx context.Context, namespace, name, server string) (string, error) {
 	token, err := l.ServiceAccountToken(ctx, namespace, name)
 	if err != nil {
@@ -109,14 +108,14 @@ func (l *Lab) ServiceAccountKubeconfig(ctx context.Context, namespace, name, ser
 	file := namespace + "-" + name
 	if server != "" {
 		c.Host = server
-		// One account may have one kubeconfig for each proxy.
+		// One account may have a kubeconfig per proxy.
 		file += "-" + server[strings.LastIndex(server, ":")+1:]
 	}
 	return l.writeKubeconfig(file, c)
 }
 
-// ServiceAccountToken is a token of a service account, which it makes, with its
-// namespace, where they do not exist.
+// ServiceAccountToken returns a token of a service account. It creates the account and its
+// namespace if they do not exist.
 func (l *Lab) ServiceAccountToken(ctx context.Context, namespace, name string) (string, error) {
 	fail := func(err error) (string, error) {
 		return "", fmt.Errorf("making a token of service account %s/%s: %w", namespace, name, err)

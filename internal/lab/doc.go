@@ -1,16 +1,13 @@
-// Package lab runs a whole cluster on one machine, for the demo, the tests
-// and the benchmarks: etcd, kube-apiserver, kube-controller-manager, pods by
-// KWOK, kube-state-metrics, Prometheus and Alertmanager. All of them are the
-// real programs (package programs builds them); what is made up is only the
-// kubelets, and those keep real leases.
+// Package lab runs a whole cluster on one machine, for the demo, the tests and the benchmarks:
+// etcd, kube-apiserver, kube-controller-manager, pods by KWOK, kube-state-metrics, Prometheus and
+// Alertmanager. All of them are the real programs, which package programs builds. Only the kubelets
+// are simulated, and those renew real leases.
 //
-// The fault that matters most here is a node that is lost. The lab renews each
-// node's lease and posts its status. KWOK, which does the rest of a kubelet's
-// work, runs and ends the pods, and reaches the API server through a Proxy.
-// After [Lab.Break] the lab leaves the node's lease alone, and the proxy
-// refuses what its kubelet would write of its pods, so that
-// kube-controller-manager itself finds the node lost. [Lab.Heal] lets the node
-// come back with another boot ID:
+// The most important fault here is a lost node. The lab renews each node's lease and posts its
+// status. KWOK does the rest of a kubelet's work: it runs and ends the pods, and reaches the API
+// server through a Proxy. After [Lab.Break] the lab no longer renews the node's lease, and the proxy
+// refuses its kubelet's writes about pods. So kube-controller-manager itself finds the node lost.
+// [Lab.Heal] brings the node back with another boot ID:
 //
 //	the lab ──lease, status──────╳ broken nodes
 //	                             ▼

@@ -19,31 +19,32 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// Namespace is where Drydock's own objects are in a lab.
+// Namespace is the namespace of Drydock's own objects in a lab.
 const Namespace = "drydock"
 
-// DrydockOptions say how Drydock is run.
+// DrydockOptions configure how the lab runs Drydock.
 type DrydockOptions struct {
-	// Name tells replicas and their logs apart; empty: drydock.
+	// Name distinguishes replicas and their logs. Empty: drydock.
 	Name string
-	// Namespace is where the replica's ledger, Lease and ServiceAccount are: also the name of the chart's release that
-	// InstallChart put there. Empty: Namespace, the one of PrepareDrydock.
+	// Namespace holds the replica's ledger, Lease and ServiceAccount. It is also the name of the
+	// chart's release from InstallChart. Empty: Namespace, which PrepareDrydock uses.
 	Namespace string
-	// Config is laid over the lab's own configuration, key by key.
+	// Config is merged over the lab's own configuration, key by key.
 	Config map[string]any
-	// Civo is the provider; nil: none is configured.
+	// Civo is the provider. Nil: not configured.
 	Civo *Civo
 	// Server is the URL of a Proxy; empty: the API server itself.
 	Server string
-	// Port is the receiver's; zero: a free one.
+	// Port is the receiver's port. Zero: a free one.
 	Port int
-	// Program is another build than this checkout's; empty: PrepareDrydock's.
+	// Program is the path of another build. Empty: the program of PrepareDrydock.
 	Program string
-	// Admission makes it serve admission; the chart must have been installed with its Values. Nil: it does not.
+	// Admission makes Drydock serve admission; the chart must have been installed with its Values.
+	// Nil: no admission.
 	Admission *Admission
 }
 
-// Drydock is the program as it runs in a lab: a process under the chart's ServiceAccount.
+// Drydock is the program in a lab: a process under the chart's ServiceAccount.
 type Drydock struct {
 	*Process
 	ReceiverURL, MetricsURL string
@@ -52,13 +53,14 @@ type Drydock struct {
 	namespace string
 }
 
-// PrepareDrydock builds the program from this checkout, installs the chart without admission, and makes the token that
-// posts must carry.
+// PrepareDrydock builds the program from this checkout, installs the chart without admission, and
+// creates the token that the receiver requires.
 func (l *Lab) PrepareDrydock(ctx context.Context) (tokenFile string, err error) {
 	return l.PrepareDrydockWith(ctx, nil)
 }
 
-// PrepareDrydockWith is PrepareDrydock with values for the chart, such as an Admission's.
+// PrepareDrydockWith is PrepareDrydock with values for the chart, for example those of an
+// Admission.
 func (l *Lab) PrepareDrydockWith(ctx context.Context, values map[string]any) (tokenFile string, err error) {
 	if err := programs.Compile(ctx, l.DrydockProgram(), "./cmd/drydock"); err != nil {
 		return "", err
@@ -66,7 +68,7 @@ func (l *Lab) PrepareDrydockWith(ctx context.Context, values map[string]any) (to
 	return l.InstallDrydock(ctx, values)
 }
 
-// InstallDrydock is PrepareDrydockWith without the program.
+// InstallDrydock is PrepareDrydockWith without building the program.
 func (l *Lab) InstallDrydock(ctx context.Context, values map[string]any) (tokenFile string, err error) {
 	if err := l.InstallChart(ctx, "drydock", Namespace, values); err != nil {
 		return "", err
@@ -74,11 +76,12 @@ func (l *Lab) InstallDrydock(ctx context.Context, values map[string]any) (tokenF
 	return l.WriteSecret("receiver-token", "token-"+rand.Text())
 }
 
-// DrydockProgram is where PrepareDrydock puts the program.
+// DrydockProgram is the path of the program from PrepareDrydock.
 func (l *Lab) DrydockProgram() string { return filepath.Join(l.dir, "bin", "drydock") }
 
-// DrydockConfig is the configuration that the lab runs Drydock with, before DrydockOptions.Config: one of DESIGN's
-// form, with short times but for those that a machine which is busy for a while must not use up: who keeps the lead, and what answers a call.
+// drydockConfig returns the lab's configuration of Drydock, before DrydockOptions.Config. It has
+// DESIGN's form with short times. Two times stay long, so that a machine that is busy for a while
+// does not use them up: leader election, and the answer to a call.
 func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map[string]any {
 	c := map[string]any{
 		"apiVersion": "drydock.dev/v1alpha1", "kind": "Config", "mode": "enforce",
@@ -105,12 +108,13 @@ func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map
 	return overlay(c, o.Config)
 }
 
-// loadsSelfTest says that the lab's Prometheus has the alert that is always on its way to Drydock.
+// loadsSelfTest reports whether the lab's Prometheus has the self-test alert, which is always sent
+// to Drydock.
 func (l *Lab) loadsSelfTest() bool {
 	return slices.ContainsFunc(l.options.RuleFiles, func(file string) bool { return filepath.Base(file) == "DrydockSelfTest.yaml" })
 }
 
-// overlay lays b over a, map by map.
+// overlay merges b over a, map by map.
 func overlay(a, b map[string]any) map[string]any {
 	for k, v := range b {
 		if old, ok := a[k].(map[string]any); ok {
@@ -124,7 +128,8 @@ func overlay(a, b map[string]any) map[string]any {
 	return a
 }
 
-// StartDrydock runs Drydock and returns when it is ready. PrepareDrydock comes before the first.
+// StartDrydock starts Drydock and returns when it is ready. Call PrepareDrydock before the first
+// start.
 func (l *Lab) StartDrydock(ctx context.Context, tokenFile string, o DrydockOptions) (*Drydock, error) {
 	if o.Name == "" {
 		o.Name = "drydock"
@@ -157,7 +162,7 @@ func (l *Lab) StartDrydock(ctx context.Context, tokenFile string, o DrydockOptio
 		written = err
 		return Spec{
 			Name: o.Name, Path: cmp.Or(o.Program, l.DrydockProgram()), Args: []string{"run", "--config", file, "--kubeconfig", kubeconfig},
-			ReadyURL: "http://" + address(ports[2]) + "/readyz", // it waits for an API server
+			ReadyURL: "http://" + address(ports[2]) + "/readyz", // /readyz also waits for the API server
 		}
 	})
 	if err = errors.Join(written, err); err != nil {
@@ -172,7 +177,7 @@ func (l *Lab) StartDrydock(ctx context.Context, tokenFile string, o DrydockOptio
 	}, nil
 }
 
-// Restart starts a Drydock once more that has ended, and returns when it is ready.
+// Restart starts a Drydock that has ended, and returns when it is ready.
 func (l *Lab) Restart(ctx context.Context, d *Drydock) error {
 	if err := l.freeLead(ctx, d.namespace); err != nil {
 		return err
@@ -180,8 +185,9 @@ func (l *Lab) Restart(ctx context.Context, d *Drydock) error {
 	return d.Start(ctx)
 }
 
-// freeLead takes away the Lease that a leader in the namespace left, for which the next one would wait, where all have ended. A Lease that
-// a test gave to another one stays.
+// freeLead deletes the Lease that an ended leader left in the namespace: the next leader would wait
+// for it. It does so only if all Drydocks there have ended. A Lease that a test gave to another
+// holder stays.
 func (l *Lab) freeLead(ctx context.Context, namespace string) error {
 	l.mu.Lock()
 	ran := l.drydocks[namespace]
@@ -189,7 +195,7 @@ func (l *Lab) freeLead(ctx context.Context, namespace string) error {
 	if len(ran) == 0 || slices.ContainsFunc(ran, func(p *Process) bool { return !closed(p.Done()) }) {
 		return nil
 	}
-	host, err := os.Hostname() // with which a Drydock's name as a leader begins
+	host, err := os.Hostname() // a leader's identity begins with the host name
 	if err != nil {
 		return fmt.Errorf("finding the Lease of a leader that has ended: %w", err)
 	}

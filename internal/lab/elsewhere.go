@@ -8,16 +8,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Credentials are what a control plane that others start must serve with, so that the lab's parts and tests can use it.
+// Credentials are what a control plane outside the lab must serve with, so that the lab's parts and
+// tests can use it.
 type Credentials struct {
 	Files   APIServerFiles
-	Version string // Kubernetes'
-	// Issue makes a certificate by the lab's authority that identifies a client, and serves at these addresses and on
-	// loopback.
+	Version string // Kubernetes' version
+	// Issue makes a certificate of the lab's authority. The certificate identifies a client and
+	// serves at these addresses and on loopback.
 	Issue func(addresses []net.IP, name string, groups ...string) (cert, key []byte, err error)
 }
 
-// APIServerFiles are paths of files: the lab's own, or where a copy of them is.
+// APIServerFiles are paths of the lab's files, or of copies of them.
 type APIServerFiles struct {
 	CA, Cert, Key, Tokens string
 	ServiceAccounts       string // the key that signs their tokens
@@ -30,7 +31,8 @@ func (l *Lab) apiServerFiles() APIServerFiles {
 	}
 }
 
-// APIServerArgs are the arguments that every kube-apiserver of a lab has: who may come and with what, not where it is.
+// APIServerArgs are the arguments of every kube-apiserver of a lab: authentication and
+// certificates, but no addresses.
 func APIServerArgs(f APIServerFiles) []string {
 	return []string{
 		"--service-cluster-ip-range=10.0.0.0/24",
@@ -54,5 +56,5 @@ func (l *Lab) credentials() Credentials {
 	}
 }
 
-// Node is the object that the kubelet of such a node registers.
+// Node returns the object that the node's kubelet registers.
 func (s NodeSpec) Node(now time.Time, version string) *corev1.Node { return s.node(now, version) }

@@ -12,25 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Break cuts the node's kubelet off: neither its lease nor its status nor the
-// end of its pods reaches the API server any more. kube-controller-manager
-// sets Ready=Unknown when NodeGrace has passed.
+// Break cuts the node's kubelet off from the API server: its lease, its status and the end of its
+// pods no longer arrive. kube-controller-manager sets Ready=Unknown after NodeGrace.
 func (l *Lab) Break(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken[node] = true
 }
 
-// Heal brings the node back as its kubelet would after a reboot: Ready, with
-// the new boot ID (empty: the one it had, as after a mere network fault) and
-// a fresh lease, which is kept from then on. After an error, too, nothing is
-// wrong with it any more: the node says so later, with the boot ID it had.
+// Heal brings the node back as its kubelet would after a reboot: Ready, with the new boot ID and a
+// fresh lease, which the lab renews again. An empty boot ID keeps the old one, as after a mere
+// network fault. Even after an error the node is healthy: it reports so later, with its old boot
+// ID.
 func (l *Lab) Heal(ctx context.Context, node, bootID string) error {
 	defer l.voice(node)()
 	defer l.forget(node)
 	now := time.Now()
-	// The lease first, or the controller might see a node that is Ready and
-	// silent.
+	// Renew the lease first: otherwise the controller might see a Ready node with an old lease.
 	if err := l.renewLease(ctx, node, now); err != nil {
 		return fmt.Errorf("healing node %s: renewing its lease: %w", node, err)
 	}
@@ -40,8 +38,8 @@ func (l *Lab) Heal(ctx context.Context, node, bootID string) error {
 	return nil
 }
 
-// renewLease renews a lease at once: keepNodes may only come round to it after
-// a third of the grace.
+// renewLease renews a lease at once: keepNodes may take up to a third of the grace until its next
+// renewal.
 func (l *Lab) renewLease(ctx context.Context, node string, now time.Time) error {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(now)}})
 	if err != nil {
@@ -49,15 +47,14 @@ func (l *Lab) renewLease(ctx context.Context, node string, now time.Time) error 
 	}
 	_, err = l.kubelet.CoordinationV1().Leases(corev1.NamespaceNodeLease).Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil // keepNodes makes one
+		return nil // keepNodes creates one
 	}
 	return err
 }
 
-// SetCondition sets one of the node's conditions, like its kubelet or the
-// node problem detector would. It stays until it is set again or the node is
-// healed (which knows only a kubelet's own conditions); a reboot that is no
-// cure does not end it.
+// SetCondition sets one of the node's conditions, as its kubelet or the node problem detector does.
+// The condition stays until it is set again. Healing the node ends a kubelet's own conditions; a
+// reboot without a cure does not.
 func (l *Lab) SetCondition(ctx context.Context, node string, kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) error {
 	defer l.voice(node)()
 	live, err := l.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
@@ -86,7 +83,7 @@ func (l *Lab) SetCondition(ctx context.Context, node string, kind corev1.NodeCon
 	return nil
 }
 
-// keepTransition keeps the time since when a condition has had its status.
+// keepTransition keeps the transition time of a condition whose status is unchanged.
 func keepTransition(c *corev1.NodeCondition, before []corev1.NodeCondition) {
 	for _, b := range before {
 		if b.Type == c.Type && b.Status == c.Status {
@@ -95,7 +92,7 @@ func keepTransition(c *corev1.NodeCondition, before []corev1.NodeCondition) {
 	}
 }
 
-// forget ends what is wrong with the node's machine.
+// forget ends all faults of the node's machine.
 func (l *Lab) forget(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

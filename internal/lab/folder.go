@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// folder is where a lab writes. The lock on a file in it says that its lab is
-// alive, and goes with the process however that ends.
+// folder is where a lab writes. The lock on a file in it shows that the lab is alive; the lock ends
+// with the process.
 type folder struct {
 	dir       string
 	temporary bool
@@ -24,8 +24,8 @@ const (
 	keepName = ".keep"
 )
 
-// openFolder opens the given folder, or a temporary one. It first removes
-// those of labs that were killed: each holds some hundred megabytes.
+// openFolder opens the given folder, or a temporary one. It first removes the folders of killed
+// labs: each holds about a hundred megabytes.
 func openFolder(dir string) (*folder, error) {
 	f := &folder{dir: dir, temporary: dir == ""}
 	var err error
@@ -46,7 +46,7 @@ func openFolder(dir string) (*folder, error) {
 		f.lock.Close()
 		return nil, fmt.Errorf("locking the lab's folder %s, which another lab may be using: %w", f.dir, err)
 	}
-	// A lab starts from nothing, in a folder that another one used too.
+	// Another lab may have used the folder; start without its files.
 	for _, old := range []string{f.dataDir(), f.LogDir()} {
 		if err := os.RemoveAll(old); err != nil {
 			return nil, fmt.Errorf("emptying the lab's folder: %w", err)
@@ -55,10 +55,10 @@ func openFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
-// removeOrphans looks only at folders that were locked once: one without a
-// lock file may be a lab that is just being made.
+// removeOrphans checks only folders with a lock file: one without may belong to a lab that is
+// starting.
 func removeOrphans() {
-	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), "drydock-lab-*", lockName)) // the pattern is good
+	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), "drydock-lab-*", lockName)) // the pattern is valid
 	for _, path := range locks {
 		dir := filepath.Dir(path)
 		if _, err := os.Stat(filepath.Join(dir, keepName)); err == nil {
@@ -82,13 +82,13 @@ func (f *folder) Keep() {
 	f.keep = true
 }
 
-// Dir is the lab's folder, for others' files too.
+// Dir is the lab's folder, which tests may use too.
 func (f *folder) Dir() string { return f.dir }
 
-// LogDir is where each part's log is, named after it.
+// LogDir holds one log per part, named after the part.
 func (f *folder) LogDir() string { return filepath.Join(f.dir, "logs") }
 
-// dataDir is what the parts keep, of no use to the next lab.
+// dataDir holds the parts' data, which the next lab does not need.
 func (f *folder) dataDir() string { return filepath.Join(f.dir, "data") }
 
 func (f *folder) close() {

@@ -91,7 +91,7 @@ func awaitNode(t *testing.T, l *lab.Lab, name string, is func(*corev1.Node) bool
 	return 0
 }
 
-// awaitRenewal returns when somebody renews the lease again.
+// awaitRenewal returns when the lease is renewed again.
 func awaitRenewal(t *testing.T, l *lab.Lab, node string) {
 	t.Helper()
 	begun := time.Now()
@@ -109,8 +109,8 @@ func awaitRenewal(t *testing.T, l *lab.Lab, node string) {
 	require.Fail(t, "the lease is not renewed")
 }
 
-// requireKept requires that the lab goes on renewing every node's lease, with which every node is Ready. While the API server
-// takes long on a busy machine, a node may be Unknown for a moment.
+// requireKept requires that the lab continues to renew every node's lease, and that every node is
+// Ready. On a busy machine with a slow API server, a node may be Unknown for a moment.
 func requireKept(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	nodes, err := l.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})

@@ -21,12 +21,12 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// KarpenterUser is the ServiceAccount as which Karpenter works.
+// KarpenterUser is the ServiceAccount of Karpenter.
 const KarpenterUser = "system:serviceaccount:karpenter:karpenter"
 
 const karpenterGroup = "karpenter.sh"
 
-// NodePoolLabel names the NodePool on NodeClaims and Nodes.
+// NodePoolLabel is the label with the NodePool's name on NodeClaims and Nodes.
 const NodePoolLabel = karpenterGroup + "/nodepool"
 
 // NodeClaims and NodePools are Karpenter's objects.
@@ -35,7 +35,7 @@ var (
 	NodePools  = schema.GroupVersionResource{Group: karpenterGroup, Version: "v1", Resource: "nodepools"}
 )
 
-// allKarpenterKinds are those that its controllers watch.
+// allKarpenterKinds are the kinds that Karpenter's controllers watch.
 var allKarpenterKinds = map[string][]string{"karpenter": {
 	"kwok/charts/crds/karpenter.sh_nodeclaims.yaml",
 	"kwok/charts/crds/karpenter.sh_nodeoverlays.yaml",
@@ -43,8 +43,8 @@ var allKarpenterKinds = map[string][]string{"karpenter": {
 	"kwok/apis/crds/karpenter.kwok.sh_kwoknodeclasses.yaml",
 }}
 
-// Karpenter is Karpenter as it is released, with the provider that it has for tests: each instance is a Node. The lab is the kubelet
-// of these Nodes.
+// Karpenter is the released Karpenter with its provider for tests: each instance is a Node. The lab
+// is the kubelet of these Nodes.
 type Karpenter struct {
 	// Dynamic reaches all objects as an administrator.
 	Dynamic dynamic.Interface
@@ -52,7 +52,7 @@ type Karpenter struct {
 	lab *Lab
 }
 
-// StartKarpenter starts Karpenter, which has no NodePool yet. It is built at the first call.
+// StartKarpenter starts Karpenter without a NodePool. The first call builds it.
 func (l *Lab) StartKarpenter(ctx context.Context) (*Karpenter, error) {
 	paths, err := programs.Build(ctx, os.Stderr, "karpenter")
 	if err != nil {
@@ -89,13 +89,13 @@ func (l *Lab) StartKarpenter(ctx context.Context) (*Karpenter, error) {
 	return k, err
 }
 
-// boot is the kubelet of each new Node: it says that the Node is Ready.
+// boot acts as the kubelet of each new Node: it reports the Node as Ready.
 func (k *Karpenter) boot() {
 	ctx, cancel := context.WithCancel(context.Background())
 	k.lab.mu.Lock()
 	k.lab.ends = append(k.lab.ends, cancel)
 	k.lab.mu.Unlock()
-	// What fails is tried again with the next event, and there is one every second.
+	// A failed step is tried again with the next event; one comes every second.
 	factory := informers.NewSharedInformerFactoryWithOptions(k.lab.client, time.Second, informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = NodePoolLabel }))
 	settle := func(o any) {
 		n, ok := o.(*corev1.Node)
@@ -111,8 +111,8 @@ func (k *Karpenter) boot() {
 	factory.Start(ctx.Done())
 }
 
-// AddNodePool makes a NodePool that always has so many Nodes, and returns their names when each is Initialized. With none, Karpenter
-// makes Nodes where pods need them.
+// AddNodePool creates a NodePool with this many static Nodes, and returns their names when each is
+// Initialized. With zero, Karpenter creates Nodes when pods need them.
 func (k *Karpenter) AddNodePool(ctx context.Context, name string, replicas int) ([]string, error) {
 	spec := map[string]any{
 		"template": map[string]any{"spec": map[string]any{
@@ -134,7 +134,8 @@ func (k *Karpenter) AddNodePool(ctx context.Context, name string, replicas int) 
 	return k.AwaitNodes(ctx, name, replicas)
 }
 
-// AwaitNodes returns the names of the NodePool's Nodes when it has so many whose NodeClaims are Initialized.
+// AwaitNodes returns the names of the NodePool's Nodes when it has this many with Initialized
+// NodeClaims.
 func (k *Karpenter) AwaitNodes(ctx context.Context, pool string, count int) (names []string, err error) {
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
 		all, err := k.Dynamic.Resource(NodeClaims).List(ctx, metav1.ListOptions{LabelSelector: NodePoolLabel + "=" + pool})

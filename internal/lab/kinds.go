@@ -19,8 +19,8 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// operatorKinds are the files with the CustomResourceDefinitions that the chart's objects need, by the tool that pins
-// their module.
+// operatorKinds are the files with the CustomResourceDefinitions for the chart's objects, by the
+// tool that pins their module.
 var operatorKinds = map[string][]string{
 	"prometheus-operator": {
 		"example/prometheus-operator-crd/monitoring.coreos.com_alertmanagerconfigs.yaml",
@@ -32,7 +32,7 @@ var operatorKinds = map[string][]string{
 	"cert-manager": {"deploy/crds/cert-manager.io_certificates.yaml", "deploy/crds/cert-manager.io_issuers.yaml"},
 }
 
-// clusterAPIKinds are those of Cluster API's objects that Drydock reads.
+// clusterAPIKinds are the kinds of Cluster API that Drydock reads.
 var clusterAPIKinds = map[string][]string{"cluster-api": {
 	"core/config/crd/bases/cluster.x-k8s.io_clusters.yaml",
 	"core/config/crd/bases/cluster.x-k8s.io_machinedeployments.yaml",
@@ -41,7 +41,7 @@ var clusterAPIKinds = map[string][]string{"cluster-api": {
 	"core/config/crd/bases/cluster.x-k8s.io_machinesets.yaml",
 }}
 
-// karpenterKinds are those of Karpenter's objects that Drydock reads.
+// karpenterKinds are the kinds of Karpenter that Drydock reads.
 var karpenterKinds = map[string][]string{"karpenter": {"kwok/charts/crds/karpenter.sh_nodeclaims.yaml", "kwok/charts/crds/karpenter.sh_nodepools.yaml"}}
 
 // AddOperatorKinds applies the CustomResourceDefinitions of the Prometheus operator and of cert-manager, and returns when
@@ -91,7 +91,7 @@ func (l *Lab) addKind(ctx context.Context, text []byte) error {
 	return l.awaitKind(ctx, schema.GroupVersionResource{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Resource: crd.Spec.Names.Plural})
 }
 
-// awaitKind returns when clients find the kind in discovery, which has no watch.
+// awaitKind returns when clients find the kind in discovery, which cannot be watched.
 func (l *Lab) awaitKind(ctx context.Context, resource schema.GroupVersionResource) error {
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, Patience, true, func(context.Context) (bool, error) {
 		list, err := l.client.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
@@ -106,7 +106,8 @@ func (l *Lab) awaitKind(ctx context.Context, resource schema.GroupVersionResourc
 	return nil
 }
 
-// moduleOf is the folder of the module that tools/TOOL pins, fetched where it is not there yet.
+// moduleOf returns the folder of the module that tools/TOOL pins. It downloads the module if
+// needed.
 func moduleOf(ctx context.Context, tool string) (string, error) {
 	root, err := programs.ModuleRoot()
 	if err != nil {

@@ -23,11 +23,12 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// kuredNamespace is where kured's manifests put it.
+// kuredNamespace is the namespace of kured's manifests.
 const kuredNamespace = metav1.NamespaceSystem
 
-// Kured is kured as it is released, on one of the lab's nodes: its manifests, and the program of its pod. The lab is the scheduler and the
-// kubelet: it runs the program while the pod is there. kured listens on port 8080 of this machine and cannot be told another one.
+// Kured is the released kured on one of the lab's nodes: its manifests, and the program of its pod.
+// The lab acts as the scheduler and the kubelet: it runs the program while the pod exists. kured
+// always listens on port 8080 of this machine.
 type Kured struct {
 	lab               *Lab
 	sentinel, reboots string
@@ -37,8 +38,9 @@ type Kured struct {
 	process *Process
 }
 
-// StartKured starts kured for a node. Its DaemonSet has this expression of node affinity besides; it is YAML. kured looks every second
-// whether a reboot is asked for, after up to a minute and a half, which is its own.
+// StartKured starts kured for a node. affinity is an additional expression of node affinity for its
+// DaemonSet, as YAML. kured checks every second whether a reboot is requested, after a start delay
+// of its own of up to a minute and a half.
 func (l *Lab) StartKured(ctx context.Context, node, affinity string) (*Kured, error) {
 	paths, err := programs.Build(ctx, os.Stderr, "kured")
 	if err != nil {
@@ -75,12 +77,13 @@ func (l *Lab) StartKured(ctx context.Context, node, affinity string) (*Kured, er
 	return k, k.follow(ctx, node)
 }
 
-// kuredPod is what a container runtime does for the pod: its ServiceAccount's files are where every client looks, and /proc/1 is the
-// process that kured enters to run commands on its host.
+// kuredPod does what a container runtime does for the pod. The ServiceAccount's files are where
+// every client looks. /proc/1 is the process whose namespaces kured enters to run commands on its
+// host.
 const kuredPod = `d=/var/run/secrets/kubernetes.io/serviceaccount && mount -t tmpfs tmpfs /run && mkdir -p $d &&
 cp "$1" $d/token && cp "$2" $d/ca.crt && printf kube-system >$d/namespace && shift 2 && exec "$@"`
 
-// install applies kured's manifests, for the node alone.
+// install applies kured's manifests for this node alone.
 func (k *Kured) install(ctx context.Context, node, affinity string) error {
 	var expression map[string]any
 	if err := yaml.Unmarshal([]byte(affinity), &expression); err != nil {
@@ -132,7 +135,7 @@ func (k *Kured) follow(ctx context.Context, node string) error {
 	k.lab.mu.Lock()
 	k.lab.ends = append(k.lab.ends, cancel)
 	k.lab.mu.Unlock()
-	// What fails is tried again with the next event, and there is one every second.
+	// A failed step is tried again with the next event; one comes every second.
 	factory := informers.NewSharedInformerFactoryWithOptions(k.lab.client, time.Second, informers.WithNamespace(kuredNamespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "name=kured" }))
 	pods := factory.Core().V1().Pods().Informer()
@@ -146,7 +149,7 @@ func (k *Kured) follow(ctx context.Context, node string) error {
 	return err
 }
 
-// settle is what a scheduler does with a new pod, and a kubelet with one that is on its node.
+// settle does what a scheduler does with a new pod, and a kubelet with a pod on its node.
 func (k *Kured) settle(ctx context.Context, node string, pods []any) (err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -178,17 +181,17 @@ func (k *Kured) settle(ctx context.Context, node string, pods []any) (err error)
 	return err
 }
 
-// Runs says whether the program of kured's pod runs.
+// Runs reports whether the program of kured's pod runs.
 func (k *Kured) Runs() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.process != nil && !closed(k.process.Done())
 }
 
-// Ask asks for a reboot of the node, as an update of the system's packages does.
+// Ask requests a reboot of the node, as an update of system packages does.
 func (k *Kured) Ask() error { return os.WriteFile(k.sentinel, nil, 0o644) }
 
-// Booted is what a reboot of the machine leaves: nobody asks for one any more, and kured starts anew.
+// Booted sets the state after a reboot of the machine: the request is gone, and kured starts again.
 func (k *Kured) Booted() error {
 	err := os.Remove(k.sentinel)
 	k.mu.Lock()
@@ -199,7 +202,7 @@ func (k *Kured) Booted() error {
 	return err
 }
 
-// Reboots is how often kured has rebooted the machine.
+// Reboots returns how often kured has rebooted the machine.
 func (k *Kured) Reboots() (int, error) {
 	text, err := os.ReadFile(k.reboots)
 	if errors.Is(err, os.ErrNotExist) {

@@ -12,19 +12,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stages is what KWOK does with pods. KWOK's own node stages are not used: they
-// make a lost node Ready by themselves, with the boot ID it had before and
-// with transition times in the past.
+// stages defines how KWOK runs pods. The lab does not use KWOK's own node stages: they make a lost
+// node Ready by themselves, with the old boot ID and with transition times in the past.
 //
 //go:embed stages.yaml
 var stages []byte
 
-// podCIDR is what KWOK gives pods addresses from. All of 127/8 is this machine,
-// so that something can listen on a pod's own address. Labs that run side by
-// side give the same addresses: whoever listens on them has a port of its own.
+// podCIDR is the range of the pods' addresses from KWOK. All of 127/8 is this machine, so a process
+// can listen on a pod's own address. Labs that run side by side use the same addresses, so each
+// listener needs a port of its own.
 const podCIDR = "127.64.0.0/16"
 
-// startKWOK starts KWOK behind the proxy that Break and Heal work.
+// startKWOK starts KWOK behind the proxy that Break and Heal control.
 func (l *Lab) startKWOK(ctx context.Context) error {
 	proxy, err := l.NewProxy()
 	if err != nil {
@@ -53,9 +52,8 @@ func (l *Lab) startKWOK(ctx context.Context) error {
 	return err
 }
 
-// cutOff is the hook of KWOK's proxy: it refuses what the kubelet of a broken
-// node would write. Nobody ends the pods of a lost node: they stay Terminating.
-// Their end must come after Heal, so this is for KWOK to try again.
+// cutOff is the hook of KWOK's proxy. It refuses the writes of a broken node's kubelet, so the pods
+// of a lost node stay Terminating. Their end must come after Heal, so KWOK has to try again.
 func (l *Lab) cutOff(r *http.Request) Verdict {
 	if r.Method == http.MethodGet || !l.anyFault() {
 		return Pass

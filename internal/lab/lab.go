@@ -26,21 +26,21 @@ type Lab struct {
 	*folder
 	programs map[string]string
 	began    time.Time
-	release  func() bool // forgets the context given to Start
+	release  func() bool // ends the link to the context given to Start
 
 	ca      *authority
 	serving keypair
 	api     string // the API server's URL
 	admin   *rest.Config
 	client  kubernetes.Interface
-	kinds   meta.ResettableRESTMapper // what the API server serves, as discovery had it last
+	kinds   meta.ResettableRESTMapper // the API server's kinds, from the last discovery
 	kubelet kubernetes.Interface      // with the identity of the made-up kubelets
-	version string                    // Kubernetes', which the kubelets say is theirs
+	version string                    // Kubernetes' version, which the kubelets report
 
 	prometheus    string
 	alertmanagers []*replica
 
-	killing   sync.Mutex // held by kill, so that a second one returns when the processes are dead as well
+	killing   sync.Mutex // held by kill, so that a second caller returns only when the processes are dead
 	mu        sync.Mutex
 	processes map[string]*Process
 	drydocks  map[string][]*Process // by namespace
@@ -51,17 +51,16 @@ type Lab struct {
 	conditions map[string]map[corev1.NodeConditionType]corev1.NodeCondition
 	voices     map[string]*sync.Mutex // by node, see voice
 	webhook    WebhookTarget
-	ends       []context.CancelFunc // of what runs in this process
+	ends       []context.CancelFunc // of the lab's goroutines in this process
 	secrets    map[string]string    // what WriteSecret wrote, by name
 	stopped    bool
 }
 
-// Start builds what is not built yet, starts every part and returns when all
-// are ready and every node is. When the context ends, at any time, all the
-// lab's processes are killed; Stop also removes its folder. If Start fails it
-// has stopped everything, and the logs are where the error says.
+// Start builds missing programs, starts every part, and returns when all parts and all nodes are
+// ready. When the context ends, at any time, all processes of the lab are killed; Stop also removes
+// the lab's folder. If Start fails, it has stopped everything, and the error names the logs.
 func Start(ctx context.Context, o Options) (*Lab, error) {
-	// Builds are always shown: twelve silent minutes look like a hang.
+	// Builds always show their progress: twelve silent minutes look like a hang.
 	builds := o.Out
 	if builds == nil {
 		builds = os.Stderr
@@ -107,7 +106,7 @@ func (l *Lab) start(ctx context.Context) error {
 	if err := l.makeCredentials(); err != nil {
 		return err
 	}
-	// Alertmanager needs nobody, so it starts beside the control plane.
+	// Alertmanager needs no other part, so it starts beside the control plane.
 	g, gctx := errgroup.WithContext(ctx)
 	if l.options.Alertmanagers > 0 {
 		g.Go(func() error { return l.startAlertmanagers(gctx) })
@@ -142,15 +141,15 @@ func (l *Lab) start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends every process and removes the lab's folder, unless it was given
-// in the options or Keep was called. Calling it again does nothing.
+// Stop ends every process and removes the lab's folder, unless the options named the folder or Keep
+// was called. A second call does nothing.
 func (l *Lab) Stop() {
 	l.release()
 	l.kill()
 	l.close()
 }
 
-// kill ends all processes at once: nothing that they hold is worth a shutdown.
+// kill ends all processes at once: no data is worth a clean shutdown.
 func (l *Lab) kill() {
 	l.killing.Lock()
 	defer l.killing.Unlock()
@@ -172,9 +171,10 @@ func (l *Lab) kill() {
 	wg.Wait()
 }
 
-// ProgramEnv is the environment that the lab adds for its own programs; Drydock runs as it is shipped. They collect garbage less often: a
-// quarter less processor time for a lab to start, and 200 MB more for kube-apiserver. In a test, beside which other labs run, each has one
-// processor: where it mostly waits, waking a second one up is a fifth of what it costs.
+// ProgramEnv is the environment of the lab's own programs; Drydock runs as shipped. The programs
+// collect garbage less often: a lab starts with a quarter less processor time, and kube-apiserver
+// takes 200 MB more. In a test, other labs run at the same time, so each program has one processor:
+// programs mostly wait, and waking a second processor is a fifth of their cost.
 func ProgramEnv() []string {
 	env := []string{"GOGC=400"}
 	if testing.Testing() {
@@ -183,7 +183,7 @@ func ProgramEnv() []string {
 	return env
 }
 
-// startPart starts a process of the lab and keeps it under its name.
+// startPart starts a process of the lab and stores it under its name.
 func (l *Lab) startPart(ctx context.Context, s Spec) (*Process, error) {
 	if s.Path == "" {
 		s.Path = l.programs[s.Name]
@@ -199,8 +199,8 @@ func (l *Lab) startPart(ctx context.Context, s Spec) (*Process, error) {
 	if err := p.launch(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", s.Name, err)
 	}
-	// From here on the lab owns it, so that it ends with the lab even if it
-	// never gets ready.
+	// From here on the lab owns the process, so it ends with the lab even if it never becomes
+	// ready.
 	l.mu.Lock()
 	l.processes[s.Name] = p
 	stopped := l.stopped
@@ -217,7 +217,7 @@ func (l *Lab) startPart(ctx context.Context, s Spec) (*Process, error) {
 	return p, nil
 }
 
-// logOf is the file that takes a part's output.
+// logOf returns the log file of a part.
 func (l *Lab) logOf(part string) string { return filepath.Join(l.LogDir(), part+".log") }
 
 func (l *Lab) say(format string, args ...any) {
@@ -226,8 +226,8 @@ func (l *Lab) say(format string, args ...any) {
 	fmt.Fprintf(l.options.Out, "%5.1f s  "+format+"\n", append([]any{time.Since(l.began).Seconds()}, args...)...)
 }
 
-// Process finds a part by its program's name, or alertmanager-0 and so on;
-// nil when there is none. It may be killed and started again.
+// Process returns a part by its program's name, or by alertmanager-0 and so on. Nil: there is none.
+// Tests may kill it and start it again.
 func (l *Lab) Process(name string) *Process {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -237,7 +237,7 @@ func (l *Lab) Process(name string) *Process {
 // Client reaches the API server as an administrator.
 func (l *Lab) Client() kubernetes.Interface { return l.client }
 
-// AdminConfig is an administrator's configuration; a copy, to be changed freely.
+// AdminConfig returns a copy of an administrator's configuration, which the caller may change.
 func (l *Lab) AdminConfig() *rest.Config { return rest.CopyConfig(l.admin) }
 
 // APIServerURL is where the API server listens.

@@ -16,10 +16,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// keepNodes renews the lease of every node until the lab ends, as the nodes' kubelets would. KWOK could do it, too, but renews a
-// lease four times in its duration, each time by way of the proxy: that was more than half of what an idle lab of 80 nodes cost.
-// They also post their status again where it is not what they said: the node controller thought the node lost, because this machine was too
-// slow to renew its lease, or a post did not get through.
+// keepNodes renews the lease of every node until the lab ends, as the nodes' kubelets would. KWOK
+// renews a lease four times in its duration, each time through the proxy, which was more than half
+// of the cost of an idle lab with 80 nodes. The kubelets also post their status again if the Node
+// shows another one: the node controller took the node for lost because this machine was too slow
+// to renew the lease, or a post failed.
 func (l *Lab) keepNodes() error {
 	ctx, cancel := context.WithCancel(context.Background()) // the lab outlives the context of its start
 	l.mu.Lock()
@@ -31,11 +32,12 @@ func (l *Lab) keepNodes() error {
 	if err := nodes.SetTransform(onlyConditions); err != nil {
 		return fmt.Errorf("keeping the nodes: %w", err)
 	}
-	// A test stops the API server where it likes: that the watch breaks then is nothing to print.
+	// A test may stop the API server at any time. The broken watch then is not worth a line.
 	if err := nodes.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}); err != nil {
 		return fmt.Errorf("keeping the nodes: %w", err)
 	}
-	// The handlers are called one after the other. A node that was replaced while the watch was broken is an update.
+	// The handlers run one after the other. A node that was replaced while the watch was broken
+	// arrives as an update.
 	kept := map[string]keptNode{}
 	keep := func(object any) {
 		node, ok := object.(*corev1.Node)
@@ -67,13 +69,13 @@ func (l *Lab) keepNodes() error {
 	return nil
 }
 
-// keptNode is a node whose lease is kept, and what ends that.
+// keptNode is a node whose lease is renewed. end stops that.
 type keptNode struct {
 	uid types.UID
 	end context.CancelFunc
 }
 
-// onlyConditions drops what keeping a node does not need.
+// onlyConditions drops the fields that keepNodes does not need.
 func onlyConditions(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -85,8 +87,9 @@ func onlyConditions(object any) (any, error) {
 	}, nil
 }
 
-// keepNode renews the node's lease until the context ends, except while the node is broken or off. A small fleet's nodes do it at the same
-// moments: to wake everybody up once for eighty renewals takes half of what eighty wakings do. For thousands that would be a storm.
+// keepNode renews the node's lease until the context ends, except while the node is broken or off.
+// In a small fleet, all nodes renew at the same moments: one wake-up for eighty renewals costs half
+// of eighty wake-ups. For thousands of nodes that would be a storm.
 func (l *Lab) keepNode(ctx context.Context, node *corev1.Node, seen cache.Store) {
 	every, offset := l.options.renewEvery(), time.Duration(0)
 	if len(l.options.NodeSpecs) > 100 {
@@ -97,12 +100,12 @@ func (l *Lab) keepNode(ctx context.Context, node *corev1.Node, seen cache.Store)
 		var err error
 		if !l.isBroken(node.Name) {
 			if lease, err = l.renewed(ctx, node, lease); err == nil {
-				_ = l.sayAgain(ctx, node.Name, seen) // if not now, then with the next renewal
+				_ = l.sayAgain(ctx, node.Name, seen) // after an error, the next renewal tries again
 			}
 		}
 		wait := every - (time.Since(l.began)+offset)%every
 		if err != nil {
-			wait = min(wait, every/8) // the API server was away, or somebody else wrote the lease
+			wait = min(wait, every/8) // the API server was away, or another writer changed the lease
 		}
 		select {
 		case <-ctx.Done():
@@ -112,7 +115,7 @@ func (l *Lab) keepNode(ctx context.Context, node *corev1.Node, seen cache.Store)
 	}
 }
 
-// sayAgain posts the node's status where what is seen of it is not what its kubelet finds.
+// sayAgain posts the node's status again if the Node differs from what its kubelet would report.
 func (l *Lab) sayAgain(ctx context.Context, name string, seen cache.Store) error {
 	defer l.voice(name)()
 	object, _, err := seen.GetByKey(name)
@@ -132,9 +135,10 @@ func (l *Lab) sayAgain(ctx context.Context, name string, seen cache.Store) error
 	return l.post(ctx, name, found, "")
 }
 
-// renewed renews the lease as it was last seen. Nil, it is read first, and made where there is none. After an error it is nil.
+// renewed renews the lease as last read. If lease is nil, renewed reads it first and creates a
+// missing one. It returns nil after an error.
 func (l *Lab) renewed(ctx context.Context, node *corev1.Node, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.options.NodeGrace) // after that it would come too late
+	ctx, cancel := context.WithTimeout(ctx, l.options.NodeGrace) // later would be too late
 	defer cancel()
 	leases := l.kubelet.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	if lease == nil {
@@ -154,13 +158,13 @@ func (l *Lab) renewed(ctx context.Context, node *corev1.Node, lease *coordinatio
 	return lease, nil
 }
 
-// leaseOf is the lease as the node's kubelet writes it now.
+// leaseOf returns the lease as the node's kubelet writes it now.
 func (l *Lab) leaseOf(node *corev1.Node, lease *coordinationv1.Lease) *coordinationv1.Lease {
 	lease.Name = node.Name
-	// The API server keeps no managed fields of an object whose writer takes them away: nobody reads those of a lease, and they are a large
-	// part of what a renewal costs it.
+	// Empty managedFields make the API server store none. The lab does not read them on a lease,
+	// and they are a large part of a renewal's cost.
 	lease.ManagedFields = []metav1.ManagedFieldsEntry{{}}
-	// It goes with its Node.
+	// The lease is deleted with its Node.
 	lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
 	lease.Spec.HolderIdentity = &node.Name
 	lease.Spec.LeaseDurationSeconds = new(l.options.leaseSeconds())

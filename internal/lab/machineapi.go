@@ -20,36 +20,38 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// MachineSetLabel names the MachineSet on the Nodes of a MachineAPI.
+// MachineSetLabel is the label with the MachineSet's name on the Nodes of a MachineAPI.
 const MachineSetLabel = "machine.openshift.io/cluster-api-machineset"
 
-// MachineAPIUser is the ServiceAccount as which the Machine API works on Nodes.
+// MachineAPIUser is the Machine API's ServiceAccount for work on Nodes.
 const MachineAPIUser = "system:serviceaccount:openshift-machine-api:machine-api-controllers"
 
 const (
 	openShiftMachines = "openshift-machine-api"
-	// nodesMachine is a Node's annotation that names its Machine.
+	// nodesMachine is the Node's annotation with the name of its Machine.
 	nodesMachine = "machine.openshift.io/machine"
-	// machineFinalizer is what a Machine has until its Node is gone.
+	// machineFinalizer is on a Machine until its Node is deleted.
 	machineFinalizer = "machine.machine.openshift.io"
 )
 
-// MachineDeletions are the objects by which MachineDeletionRemediation is asked.
+// MachineDeletions are the objects that request a repair from MachineDeletionRemediation.
 var MachineDeletions = Remediations["MachineDeletionRemediation"].WithResource("machinedeletionremediations")
 
-// MachineAPI plays OpenShift's Machine API and the remediator MachineDeletionRemediation by their contracts. The remediator takes an object
-// up with a finalizer, deletes the Machine that the Node's annotation names, says Succeeded=True, and lets a deleted object go. The Machine
-// API takes a deleted Machine's Node away, and makes another Machine with another Node where its MachineSet has too few. Nothing is drained.
+// MachineAPI simulates OpenShift's Machine API and the remediator MachineDeletionRemediation by
+// their contracts. The remediator adds a finalizer to an object, deletes the Machine that the
+// Node's annotation names, and sets Succeeded=True. It removes its finalizer from a deleted object.
+// The Machine API deletes the Node of a deleted Machine, and creates a Machine with a Node if the
+// MachineSet has too few. Neither drains.
 type MachineAPI struct {
 	// Dynamic reaches all objects as an administrator.
 	Dynamic dynamic.Interface
 
 	lab *Lab
-	// nodes reaches Nodes as the Machine API does.
+	// nodes is a client of Nodes with the Machine API's identity.
 	nodes typed.NodeInterface
 }
 
-// StartMachineAPI adds the kinds and starts both, with no MachineSet yet. They end with the lab.
+// StartMachineAPI adds the kinds and starts both, without a MachineSet. They end with the lab.
 func (l *Lab) StartMachineAPI(ctx context.Context) (*MachineAPI, error) {
 	if err := l.AddRemediatorKinds(ctx); err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func (l *Lab) StartMachineAPI(ctx context.Context) (*MachineAPI, error) {
 		return nil, err
 	}
 	config := l.AdminConfig()
-	config.QPS, config.WarningHandler = -1, rest.NoWarnings{} // the finalizer's name is the Machine API's own
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{} // the warning is about the Machine API's own finalizer name
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -77,13 +79,13 @@ func (l *Lab) StartMachineAPI(ctx context.Context) (*MachineAPI, error) {
 	l.mu.Unlock()
 	go wait.UntilWithContext(running, func(ctx context.Context) {
 		if err := a.step(ctx); err != nil && ctx.Err() == nil {
-			l.say("Machine API: %v", err) // what fails is tried again
+			l.say("Machine API: %v", err) // the next step tries again
 		}
 	}, 200*time.Millisecond)
 	return a, nil
 }
 
-// AddMachineSet makes a MachineSet, and returns the names of its Nodes when all are there.
+// AddMachineSet creates a MachineSet, and returns the names of its Nodes when all exist.
 func (a *MachineAPI) AddMachineSet(ctx context.Context, name string, replicas int) (nodes []string, err error) {
 	_, err = a.sets().Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": OpenShiftMachineSets.GroupVersion().String(), "kind": "MachineSet", "metadata": map[string]any{"name": name},
@@ -108,7 +110,7 @@ func (a *MachineAPI) AddMachineSet(ctx context.Context, name string, replicas in
 	return nodes, err
 }
 
-// MachineOf is the UID of the Node's Machine; empty: it has none.
+// MachineOf returns the UID of the Node's Machine. Empty: the Node has none.
 func (a *MachineAPI) MachineOf(ctx context.Context, node string) (types.UID, error) {
 	all, err := a.machines().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -142,7 +144,7 @@ func ownerOf(machine *unstructured.Unstructured) string {
 	return ""
 }
 
-// step goes on with all objects.
+// step processes all objects once.
 func (a *MachineAPI) step(ctx context.Context) error {
 	asked, err := a.Dynamic.Resource(MachineDeletions).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -182,7 +184,7 @@ func (a *MachineAPI) step(ctx context.Context) error {
 	return nil
 }
 
-// remedy is MachineDeletionRemediation.
+// remedy acts as MachineDeletionRemediation.
 func (a *MachineAPI) remedy(ctx context.Context, one *unstructured.Unstructured) error {
 	objects := a.Dynamic.Resource(MachineDeletions).Namespace(one.GetNamespace())
 	conditions, _, _ := unstructured.NestedSlice(one.Object, "status", "conditions")
@@ -207,7 +209,7 @@ func (a *MachineAPI) remedy(ctx context.Context, one *unstructured.Unstructured)
 	return a.patch(ctx, objects, one, map[string]any{"status": map[string]any{"conditions": []any{said("Processing", "False"), said("Succeeded", "True")}}}, "status")
 }
 
-// takeDown ends a deleted Machine: its kubelet goes with it, then its Node.
+// takeDown completes the deletion of a Machine: first its kubelet ends, then its Node is deleted.
 func (a *MachineAPI) takeDown(ctx context.Context, machine *unstructured.Unstructured) error {
 	if node := nodeRef(machine); node != "" {
 		a.lab.Break(node)
@@ -218,7 +220,7 @@ func (a *MachineAPI) takeDown(ctx context.Context, machine *unstructured.Unstruc
 	return a.patch(ctx, a.machines(), machine, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 }
 
-// bringUp gives a Machine its Node.
+// bringUp creates the Node of a Machine.
 func (a *MachineAPI) bringUp(ctx context.Context, machine *unstructured.Unstructured) error {
 	if nodeRef(machine) != "" {
 		return nil
@@ -236,7 +238,7 @@ func (a *MachineAPI) bringUp(ctx context.Context, machine *unstructured.Unstruct
 	return a.patch(ctx, a.machines(), machine, map[string]any{"status": map[string]any{"phase": "Running", "nodeRef": map[string]any{"name": name}}}, "status")
 }
 
-// fill makes a Machine where the set has too few, and says how many it has.
+// fill creates the Machines that the set lacks, and writes how many the set has.
 func (a *MachineAPI) fill(ctx context.Context, set *unstructured.Unstructured, have int64) error {
 	wanted, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
 	for ; have < wanted; have++ {

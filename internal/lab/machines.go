@@ -14,7 +14,8 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 )
 
-// Machines makes the provider's machines the lab's nodes. A test that wants some of it otherwise embeds it.
+// Machines returns the provider's machines, which are the lab's nodes. A test that needs other
+// behaviour embeds it.
 func (l *Lab) Machines() civosim.Machines { return &machines{lab: l, models: map[string]NodeSpec{}} }
 
 type machines struct {
@@ -22,7 +23,7 @@ type machines struct {
 
 	mu         sync.Mutex
 	controller kubernetes.Interface // with the identity of Civo's cloud controller
-	models     map[string]NodeSpec  // what a machine was like, by its ID, for its successor
+	models     map[string]NodeSpec  // each machine's properties, by its ID, for its successor
 }
 
 // Away takes the machine down.
@@ -42,7 +43,8 @@ func (m *machines) Reboot(ctx context.Context, in civosim.Instance, bootID strin
 	return m.lab.On(ctx, node.Name, bootID, cured)
 }
 
-// nodeOf is the machine's Node; nil: there is none. A Node of its name that was registered anew is another machine's.
+// nodeOf returns the machine's Node. Nil: there is none. A Node with its name that was registered
+// again belongs to another machine.
 func (m *machines) nodeOf(ctx context.Context, client kubernetes.Interface, in civosim.Instance) (*corev1.Node, error) {
 	node, err := client.CoreV1().Nodes().Get(ctx, in.Hostname, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -57,8 +59,9 @@ func (m *machines) nodeOf(ctx context.Context, client kubernetes.Interface, in c
 	return node, nil
 }
 
-// Remove deletes the Node of the machine, as Civo's cloud controller does when the machine is gone. It cuts the kubelet
-// off first, which went with the machine. A Node of that name on another machine is not touched.
+// Remove deletes the Node of the machine, as Civo's cloud controller does when the machine is gone.
+// It first cuts off the kubelet, which ended with the machine. It leaves a Node of that name on
+// another machine alone.
 func (m *machines) Remove(ctx context.Context, in civosim.Instance) error {
 	controller, err := m.cloudController()
 	if err != nil {
@@ -66,7 +69,7 @@ func (m *machines) Remove(ctx context.Context, in civosim.Instance) error {
 	}
 	node, err := m.nodeOf(ctx, controller, in)
 	if node == nil {
-		return err // without an error: somebody was faster
+		return err // no error: another client deleted it first
 	}
 	m.remember(in.ID, model(node))
 	m.lab.Break(in.Hostname)
@@ -78,8 +81,8 @@ func (m *machines) Remove(ctx context.Context, in civosim.Instance) error {
 	return nil
 }
 
-// Add registers the Node of a new machine: a UID, a providerID and a boot ID of its own, and for the rest like the one
-// that it replaces.
+// Add registers the Node of a new machine. The Node has its own UID, providerID and boot ID; all
+// else is like the Node that it replaces.
 func (m *machines) Add(ctx context.Context, in civosim.Instance) error {
 	m.mu.Lock()
 	spec, known := m.models[in.Replaces]
@@ -98,7 +101,8 @@ func (m *machines) remember(id string, spec NodeSpec) {
 	m.models[id] = spec
 }
 
-// cloudController deletes under the name that admission knows as Civo's cloud controller.
+// cloudController returns a client with the user name that admission recognises as Civo's cloud
+// controller.
 func (m *machines) cloudController() (kubernetes.Interface, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,8 +119,8 @@ func (m *machines) cloudController() (kubernetes.Interface, error) {
 	return m.controller, nil
 }
 
-// model is what the provider builds anew: the pool's labels and taints and the hardware, and nothing that others wrote
-// on the Node later.
+// model returns what the provider builds again: the pool's labels and taints and the hardware,
+// without anything that others wrote on the Node later.
 func model(n *corev1.Node) NodeSpec {
 	spec := NodeSpec{Labels: map[string]string{}, Allocatable: n.Status.Capacity}
 	for key, value := range n.Labels {
@@ -132,7 +136,8 @@ func model(n *corev1.Node) NodeSpec {
 	return spec
 }
 
-// others says that a label or taint comes from what happened to the Node: Drydock's own, and those of the node lifecycle.
+// others reports whether a label or taint comes from events on the Node: Drydock's own keys, and
+// those of the node lifecycle.
 func others(key string) bool {
 	return strings.HasPrefix(key, "drydock.dev/") || strings.HasPrefix(key, "node.kubernetes.io/")
 }

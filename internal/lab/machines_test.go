@@ -20,8 +20,9 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 )
 
-// TestARecycledMachineComesBackAsAnother: the Node goes with its machine, and what comes has a UID, a providerID and a
-// boot ID of its own, is Ready, and for the rest is like the old one; what happened to the old one does not come along.
+// TestARecycledMachineComesBackAsAnother: the Node is deleted with its machine. The new one is
+// Ready and has its own UID, providerID and boot ID. Otherwise it is like the old one, without what
+// happened to that.
 func TestARecycledMachineComesBackAsAnother(t *testing.T) {
 	ctx, l := t.Context(), lab.Shared(t)
 	for name, keep := range map[string]bool{"kept": true, "renamed": false} {
@@ -72,8 +73,8 @@ func TestARecycledMachineComesBackAsAnother(t *testing.T) {
 	}
 }
 
-// TestANodeOfAnotherMachineIsLeftAlone: the provider deletes by machine, and a Node that was registered anew under the
-// name is another machine's.
+// TestANodeOfAnotherMachineIsLeftAlone: the provider deletes by machine, and a Node that was
+// registered again under the name belongs to another machine.
 func TestANodeOfAnotherMachineIsLeftAlone(t *testing.T) {
 	ctx, l := t.Context(), lab.Shared(t)
 	node, err := l.Client().CoreV1().Nodes().Get(ctx, "node-0", metav1.GetOptions{})

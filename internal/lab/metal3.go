@@ -28,7 +28,8 @@ import (
 // BareMetalHosts are Metal3's machines.
 var BareMetalHosts = schema.GroupVersionResource{Group: "metal3.io", Version: "v1alpha1", Resource: "baremetalhosts"}
 
-// AddMetal3Kinds applies Metal3's kind BareMetalHost, and Cluster API's, and returns when the API server serves them. Nobody acts on them.
+// AddMetal3Kinds applies Metal3's kind BareMetalHost and Cluster API's kinds, and returns when the
+// API server serves them. No controller acts on them.
 func (l *Lab) AddMetal3Kinds(ctx context.Context) error {
 	text, err := bareMetalHostKind(ctx)
 	if err == nil {
@@ -40,8 +41,9 @@ func (l *Lab) AddMetal3Kinds(ctx context.Context) error {
 	return l.AddClusterAPIKinds(ctx)
 }
 
-// bareMetalHostKind is BareMetalHost's CustomResourceDefinition. The module of the operator's Go types is served, the one with the
-// definition is not: so it is made of those types as the operator's Makefile makes it, by controller-gen.
+// bareMetalHostKind returns BareMetalHost's CustomResourceDefinition. Module proxies serve the
+// operator's Go types but not the module with the definition. So controller-gen makes it from those
+// types, as in the operator's Makefile.
 func bareMetalHostKind(ctx context.Context) ([]byte, error) {
 	paths, err := programs.Build(ctx, os.Stderr, "controller-gen")
 	if err != nil {
@@ -67,7 +69,7 @@ func bareMetalHostKind(ctx context.Context) ([]byte, error) {
 	return nil, errors.New("it is not among what was made of its Go types")
 }
 
-// BareMetalHost is a host that is provisioned for a Metal3Machine, and is on.
+// BareMetalHost returns a host that is provisioned for a Metal3Machine, and powered on.
 func BareMetalHost(namespace, consumer string) (spec, status map[string]any) {
 	return map[string]any{"online": true, "consumerRef": map[string]any{"kind": metal3Machine, "name": consumer, "namespace": namespace}},
 		map[string]any{
@@ -76,7 +78,7 @@ func BareMetalHost(namespace, consumer string) (spec, status map[string]any) {
 		}
 }
 
-// BareMetalMachine is the Machine behind a Node, whose Metal3Machine is consumer.
+// BareMetalMachine returns the Machine of a Node, with the Metal3Machine consumer.
 func BareMetalMachine(node, providerID, consumer string) (spec, status map[string]any) {
 	return map[string]any{
 		"clusterName": "prod", "bootstrap": map[string]any{"dataSecretName": "none"}, "version": "v1.37.2", "providerID": providerID,
@@ -86,7 +88,8 @@ func BareMetalMachine(node, providerID, consumer string) (spec, status map[strin
 
 const metal3Machine = "Metal3Machine"
 
-// AddBareMetal makes the host host-NAME in the namespace and its Machine machine-NAME. Their Node is to have the provider ID.
+// AddBareMetal creates the host host-NAME and its Machine machine-NAME in the namespace. Their Node
+// must have the returned provider ID.
 func (l *Lab) AddBareMetal(ctx context.Context, namespace, name, node string) (providerID string, err error) {
 	config := l.AdminConfig()
 	config.QPS = -1
@@ -117,9 +120,10 @@ func (l *Lab) AddBareMetal(ctx context.Context, namespace, name, node string) (p
 	return providerID, err
 }
 
-// StartBareMetalOperator plays the baremetal-operator by its contract, where the kind is there: a host with the annotation
-// reboot.metal3.io is switched off, loses the annotation, and is switched on again. nodes has the Node behind each of its hosts. It ends
-// with the context. rebooted are the Nodes whose machines it has rebooted.
+// StartBareMetalOperator simulates the baremetal-operator by its contract, if the kind exists. A
+// host with the annotation reboot.metal3.io is switched off, loses the annotation, and is switched
+// on again. nodes has the Node of each host. The simulation ends with the context. rebooted returns
+// the Nodes whose machines it has rebooted.
 func (l *Lab) StartBareMetalOperator(ctx context.Context, nodes map[string]string) (rebooted func() []string, err error) {
 	client, err := dynamic.NewForConfig(l.AdminConfig())
 	if err != nil {
@@ -137,7 +141,7 @@ func (l *Lab) StartBareMetalOperator(ctx context.Context, nodes map[string]strin
 		if !its {
 			return
 		}
-		// Who wrote the host since it was seen here is answered when that is seen.
+		// A host that changed since it was read here is handled at its next event.
 		take := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{"reboot.metal3.io":null}}}`, one.GetResourceVersion())
 		_, err := hosts.Namespace(one.GetNamespace()).Patch(ctx, one.GetName(), types.MergePatchType, []byte(take), metav1.PatchOptions{})
 		if err != nil {
@@ -155,7 +159,7 @@ func (l *Lab) StartBareMetalOperator(ctx context.Context, nodes map[string]strin
 		defer mu.Unlock()
 		done = append(done, node)
 	}
-	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, time.Second) // what fails is tried again
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, time.Second) // a failed step is tried again
 	_, err = factory.ForResource(BareMetalHosts).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: settle, UpdateFunc: func(_, o any) { settle(o) },
 	})
@@ -163,12 +167,15 @@ func (l *Lab) StartBareMetalOperator(ctx context.Context, nodes map[string]strin
 	return func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(done) }, err
 }
 
-// metal3Finalizer is what a Metal3Remediation has from when it is seen until its controller is done.
+// metal3Finalizer is on a Metal3Remediation from when its controller sees it until the controller
+// is done.
 const metal3Finalizer = "metal3remediation." + infraGroup
 
-// StartMetal3Remediator plays the controller of Metal3Remediation by its contract: it finds the Node by the Machine that owns the object,
-// has the machine switched off and on again, and lets a deleted object go. It sets a phase, and reads no annotation. The Nodes that it is
-// idle about it never reboots. It ends with the context. rebooted are the attempts of the objects whose Node it has rebooted.
+// StartMetal3Remediator simulates the controller of Metal3Remediation by its contract. It finds the
+// Node by the Machine that owns the object, power-cycles the machine, and removes its finalizer
+// from a deleted object. It sets a phase and reads no annotation. It never reboots the Nodes in
+// idle. It ends with the context. rebooted returns the attempts of the objects whose Node it has
+// rebooted.
 func (l *Lab) StartMetal3Remediator(ctx context.Context, namespace string, idle ...string) (rebooted func() []string, err error) {
 	client, err := dynamic.NewForConfig(l.AdminConfig())
 	if err != nil {
@@ -210,7 +217,7 @@ func (l *Lab) StartMetal3Remediator(ctx context.Context, namespace string, idle 
 		}
 		return patch(fmt.Sprintf(`{"status":{"phase":"Waiting","retryCount":1,"lastRemediated":%q}}`, time.Now().UTC().Format(time.RFC3339)), "status")
 	}
-	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, time.Second, namespace, nil) // what fails is tried again
+	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, time.Second, namespace, nil) // a failed step is tried again
 	handle := func(o any) {
 		if one, ok := o.(*unstructured.Unstructured); ok {
 			if err := settle(one); err != nil && ctx.Err() == nil {
@@ -225,7 +232,7 @@ func (l *Lab) StartMetal3Remediator(ctx context.Context, namespace string, idle 
 	return func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(done) }, err
 }
 
-// ownersNode is the Node of the Machine that owns the object.
+// ownersNode returns the Node of the Machine that owns the object.
 func ownersNode(ctx context.Context, machines dynamic.ResourceInterface, one *unstructured.Unstructured) (string, error) {
 	for _, of := range one.GetOwnerReferences() {
 		if of.Kind != "Machine" {

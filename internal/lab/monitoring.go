@@ -11,8 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// startMonitoring starts kube-state-metrics and then Prometheus, which must
-// know where to scrape.
+// startMonitoring starts kube-state-metrics and then Prometheus, which needs its address.
 func (l *Lab) startMonitoring(ctx context.Context) error {
 	var further []string
 	var jobs []map[string]any
@@ -44,9 +43,9 @@ func (l *Lab) startMonitoring(ctx context.Context) error {
 		return Spec{Name: "prometheus", ReadyURL: "http://" + address(ports[0]) + "/-/ready", Args: []string{
 			"--config.file=" + config, "--web.listen-address=" + address(ports[0]), "--web.enable-lifecycle", "--web.enable-admin-api",
 			"--storage.tsdb.path=" + filepath.Join(l.dataDir(), "prometheus"),
-			// An Alertmanager that has lost its memory learns again what fires
-			// within seconds, not a minute. Four times as long, it keeps an
-			// alert of which nothing is heard any more.
+			// An Alertmanager that lost its memory receives the firing alerts again within seconds,
+			// not a minute. It resolves an alert that Prometheus has not sent for four times this
+			// delay.
 			"--rules.alert.resend-delay=2s",
 		}}
 	})
@@ -65,7 +64,7 @@ func (l *Lab) writePrometheusConfig(stateMetrics string, further []map[string]an
 	job := func(name string, addresses ...string) map[string]any {
 		return map[string]any{
 			"job_name":     name,
-			"honor_labels": true, // kube-state-metrics says itself which node, namespace and pod it means
+			"honor_labels": true, // kube-state-metrics sets the labels node, namespace and pod itself
 			"static_configs": []any{
 				map[string]any{"targets": addresses},
 			},

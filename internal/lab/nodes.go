@@ -15,8 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// addFirstNodes makes the nodes of the options, several at a time: there may
-// be thousands.
+// addFirstNodes creates the nodes of the options, several at a time: there may be thousands.
 func (l *Lab) addFirstNodes(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(16)
@@ -26,9 +25,8 @@ func (l *Lab) addFirstNodes(ctx context.Context) error {
 	return g.Wait()
 }
 
-// AddNode registers a node, Ready from the start, as the kubelet of a new
-// machine would. A node of this name that was broken is so no longer: it is
-// another machine.
+// AddNode registers a node, Ready from the start, as the kubelet of a new machine would. The node
+// is not broken, even if an earlier node of this name was: it is another machine.
 func (l *Lab) AddNode(ctx context.Context, spec NodeSpec) error {
 	l.forget(spec.Name)
 	node, err := l.kubelet.CoreV1().Nodes().Create(ctx, spec.node(time.Now(), l.version), metav1.CreateOptions{})
@@ -38,8 +36,8 @@ func (l *Lab) AddNode(ctx context.Context, spec NodeSpec) error {
 	if l.options.Components != APIServerOnly {
 		return nil
 	}
-	// Admission taints every new node as not ready, and without a controller
-	// nobody would take that away.
+	// Admission adds a not-ready taint to every new node. Without a controller, the taint would
+	// stay.
 	node.Spec.Taints = spec.Taints
 	if _, err := l.kubelet.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("adding node %s: removing its first taint: %w", spec.Name, err)
@@ -47,7 +45,7 @@ func (l *Lab) AddNode(ctx context.Context, spec NodeSpec) error {
 	return nil
 }
 
-// node is the object that the kubelet would register.
+// node returns the object that the kubelet would register.
 func (s NodeSpec) node(now time.Time, version string) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelHostname:   s.Name,
@@ -97,7 +95,8 @@ func (s NodeSpec) node(now time.Time, version string) *corev1.Node {
 	}
 }
 
-// Healthy is what a kubelet says at now of a node on which all has been well since then.
+// Healthy returns the conditions that a kubelet reports at now for a node that has been healthy
+// since then.
 func Healthy(now, since time.Time) []corev1.NodeCondition {
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{
@@ -113,9 +112,8 @@ func Healthy(now, since time.Time) []corev1.NodeCondition {
 	}
 }
 
-// awaitNodes returns when every node of the options is Ready, has lost its
-// first taint and has a lease: until then a guard that looks at fresh leases
-// would see a cluster in trouble.
+// awaitNodes returns when every node of the options is Ready, has no first taint and has a lease.
+// Before that, a guard that counts fresh leases would see a cluster in trouble.
 func (l *Lab) awaitNodes(ctx context.Context) error {
 	missing := ""
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
@@ -151,7 +149,7 @@ func (l *Lab) awaitNodes(ctx context.Context) error {
 	return nil
 }
 
-// patchStatus patches a node's status, by type where conditions are concerned.
+// patchStatus patches a node's status. Conditions are merged by type.
 func (l *Lab) patchStatus(ctx context.Context, node string, patch []byte) error {
 	_, err := l.kubelet.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err

@@ -11,33 +11,31 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Components says how much of the lab is started.
+// Components is how much of the lab is started.
 type Components int
 
 const (
 	// Everything is the control plane, KWOK, kube-state-metrics, Prometheus
 	// and Alertmanager.
 	Everything Components = iota
-	// APIServerOnly is etcd and kube-apiserver. Nodes exist but nobody keeps
-	// them: no leases, no controllers.
+	// APIServerOnly is etcd and kube-apiserver. Nodes exist without leases, and no controller acts
+	// on them.
 	APIServerOnly
 	// ControlPlane adds kube-controller-manager and KWOK.
 	ControlPlane
 )
 
-// Options says what a lab is made of. The zero value is a whole lab without
-// nodes.
+// Options configure a lab. The zero value is a whole lab without nodes.
 type Options struct {
 	Components Components
 
 	// Nodes is how many plain nodes there are, node-0 and up.
 	Nodes int
-	// NodeSpecs are further nodes.
+	// NodeSpecs are additional nodes.
 	NodeSpecs []NodeSpec
-	// NodeGrace is how long a node may be silent before
-	// kube-controller-manager sets Ready=Unknown; zero: DefaultNodeGrace. Each
-	// node's lease is renewed at least three times in it, which for thousands of
-	// nodes is many writes: give them minutes.
+	// NodeGrace is how long a node may be silent before kube-controller-manager sets Ready=Unknown;
+	// zero: DefaultNodeGrace. Each node's lease is renewed at least three times in that period. For
+	// thousands of nodes that is many writes: use minutes.
 	NodeGrace time.Duration
 
 	// RuleFiles are Prometheus rule files, or PrometheusRule objects.
@@ -50,18 +48,16 @@ type Options struct {
 	ExternalLabels map[string]string
 	// Scrape adds jobs: a name, and host:port addresses that serve /metrics.
 	Scrape map[string][]string
-	// ScrapeConfigs are further jobs, as Prometheus' configuration has them.
+	// ScrapeConfigs are additional jobs in the format of Prometheus' configuration.
 	ScrapeConfigs []map[string]any
-	// Sidecars adds the blackbox exporter, and to Prometheus and
-	// kube-state-metrics what deploy/ has for Sei's sidecars. StartSidecars
-	// makes the sidecars themselves.
+	// Sidecars adds the blackbox exporter, and the files of deploy/ for Sei's sidecars to
+	// Prometheus and kube-state-metrics. StartSidecars makes the sidecars themselves.
 	Sidecars bool
 
-	// Alertmanagers is how many there are; negative: none; zero: 1 with
-	// Everything, else none. Without Prometheus they know what a test posts.
+	// Alertmanagers is their number; negative: none; zero: 1 with Everything, otherwise none.
+	// Without Prometheus they have only the alerts that a test posts.
 	Alertmanagers int
-	// AlertmanagerCluster makes them gossip; otherwise they know nothing of
-	// each other.
+	// AlertmanagerCluster makes them gossip. Otherwise they are independent.
 	AlertmanagerCluster bool
 	// AlertmanagerConfig replaces the lab's own configuration, which sends
 	// everything but the Watchdog to Webhook.
@@ -72,42 +68,44 @@ type Options struct {
 	GroupInterval time.Duration
 	// RepeatInterval of the lab's own configuration; zero: 4 h.
 	RepeatInterval time.Duration
-	// Webhook takes the alerts; with no URL nobody does, until SetWebhook.
+	// Webhook receives the alerts. Without a URL they go nowhere until SetWebhook.
 	Webhook WebhookTarget
 
 	// SharedControllerIdentity runs all controllers as
 	// system:kube-controller-manager, without --use-service-account-credentials.
 	SharedControllerIdentity bool
 
-	// NodeControllers runs only the two controllers of kube-controller-manager that look after nodes, which compile sooner.
+	// NodeControllers runs only the two controllers of kube-controller-manager that manage nodes.
+	// They compile faster.
 	NodeControllers bool
 
 	// APIServerFlags are added to the kube-apiserver's.
 	APIServerFlags []string
-	// NoPods says that the nodes never have pods, so KWOK, which runs and ends them, is neither built nor started.
+	// NoPods: the nodes never have pods, so the lab neither builds nor starts KWOK, which runs
+	// pods.
 	NoPods bool
 
-	// APIServers starts a control plane elsewhere, in place of the lab's etcd
-	// and kube-apiserver, and returns where it is reached when it is ready. Its
-	// nodes have kubelets of their own, so there is no KWOK, which would take
-	// all of them for its own.
+	// APIServers starts a control plane elsewhere, in place of the lab's etcd and kube-apiserver.
+	// It returns the URL when the control plane is ready. Its nodes have kubelets of their own, so
+	// the lab runs no KWOK, which would manage all of them.
 	APIServers func(context.Context, Credentials) (url string, err error)
 
-	// Dir takes everything the lab writes and is never removed. Empty: a
-	// temporary folder that Stop removes.
+	// Dir receives everything that the lab writes and is never removed. Empty: a temporary folder
+	// that Stop removes.
 	Dir string
-	// Out takes a line for each part that is up, and the progress of builds.
+	// Out receives a line for each part that is ready, and the progress of builds.
 	Out io.Writer
 }
 
-// DefaultNodeGrace is three renewals of a lease. Half of it doubles what a lab of 80 nodes costs when nothing happens, and a busy machine
-// that stops for a few seconds makes nodes Unknown.
+// DefaultNodeGrace is three renewals of a lease. Half of it would double the cost of an idle lab
+// with 80 nodes, and a busy machine that stops for a few seconds would make nodes Unknown.
 const DefaultNodeGrace = 20 * time.Second
 
-// LongNodeGrace is for a lab in which no test waits for a silent node: a busy machine makes none Unknown.
+// LongNodeGrace is for labs without a test that waits for a silent node: even on a busy machine, no
+// node becomes Unknown.
 const LongNodeGrace = 2 * time.Minute
 
-// NodeSpec is a node to make.
+// NodeSpec is a node to create.
 type NodeSpec struct {
 	Name         string
 	Labels       map[string]string
@@ -123,13 +121,13 @@ type NodeSpec struct {
 // WebhookTarget is where Alertmanager posts alerts.
 type WebhookTarget struct {
 	URL       string
-	TokenFile string // holds the bearer token; empty: none is sent
-	CAFile    string // whom to trust for an https URL; empty: the system
-	// Config is laid over the lab's own configuration of Alertmanager, key by key.
+	TokenFile string // file with the bearer token; empty: no token is sent
+	CAFile    string // the authority of an https URL; empty: the system's
+	// Config is merged over the lab's own configuration of Alertmanager, key by key.
 	Config map[string]any
 }
 
-// withDefaults fills in what was left out, and refuses what cannot work.
+// withDefaults sets the defaults and refuses options that cannot work.
 func (o Options) withDefaults() (Options, error) {
 	if o.Out == nil {
 		o.Out = io.Discard
@@ -167,24 +165,25 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// leaseSeconds is how long a node's lease lasts: a little less than the grace, as a kubelet's 40 s are of 50 s.
+// leaseSeconds is how long a node's lease lasts: a little less than the grace. A kubelet has 40 s
+// of 50 s.
 func (o Options) leaseSeconds() int32 { return max(2, int32(o.NodeGrace.Seconds()*9/10)) }
 
-// renewEvery is how often a node's lease is renewed: three times in the grace, and oftener where a renewal could not be 6 s late, for
-// labs share a machine that has too much to do.
+// renewEvery is how often a node's lease is renewed: three times in the grace. It is more often if
+// a renewal could not be 6 s late, because labs share an overloaded machine.
 func (o Options) renewEvery() time.Duration {
 	return max(o.NodeGrace/5, min(o.NodeGrace/3, o.NodeGrace-6*time.Second))
 }
 
-// kubelets says whether the lab makes up the nodes' kubelets.
+// kubelets reports whether the lab simulates the nodes' kubelets.
 func (o Options) kubelets() bool {
 	return o.Components != APIServerOnly && o.APIServers == nil
 }
 
-// kwok says whether those have pods, which KWOK runs.
+// kwok reports whether those kubelets have pods, which KWOK runs.
 func (o Options) kwok() bool { return o.kubelets() && !o.NoPods }
 
-// programs are what must be built for these components.
+// programs returns the programs that must be built for these components.
 func (o Options) programs() []string {
 	names := []string{"etcd", apiServer()}
 	switch {
@@ -209,7 +208,8 @@ func (o Options) programs() []string {
 	return names
 }
 
-// apiServer names the kube-apiserver's program: the newest, or that of the minor version in DRYDOCK_KUBERNETES, such as 1.30.
+// apiServer names the kube-apiserver's program: the newest, or the one of the minor version in
+// DRYDOCK_KUBERNETES, for example 1.30.
 func apiServer() string {
 	if minor := os.Getenv("DRYDOCK_KUBERNETES"); minor != "" {
 		return "kube-apiserver-" + minor

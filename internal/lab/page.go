@@ -15,11 +15,12 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// Page is what `kubectl drydock ui` serves.
+// Page is the page of `kubectl drydock ui`.
 type Page struct {
-	// Address is what the command printed first, with a token that opens the page once; Origin is its beginning.
+	// Address is what the command printed first, with a token that opens the page once. Origin is
+	// its part before the path.
 	Address, Origin string
-	// addresses are all that were printed, and that nobody opened.
+	// addresses are the printed addresses that were not opened yet.
 	addresses chan string
 	// Stop ends the command, as Ctrl-C does.
 	Stop func()
@@ -27,7 +28,8 @@ type Page struct {
 
 var pageAddress = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/\?token=\S+`)
 
-// Fresh is an address that nobody opened yet. Each one that is opened makes the command print the next.
+// Fresh returns an address that was not opened yet. Opening an address makes the command print the
+// next one.
 func (p *Page) Fresh(ctx context.Context) (string, error) {
 	select {
 	case a := <-p.addresses:
@@ -37,7 +39,7 @@ func (p *Page) Fresh(ctx context.Context) (string, error) {
 	}
 }
 
-// PluginProgram is kubectl-drydock, compiled from this checkout where it is not there yet.
+// PluginProgram returns the path of kubectl-drydock, and compiles it from this checkout if needed.
 func (l *Lab) PluginProgram(ctx context.Context) (string, error) {
 	path := filepath.Join(l.dir, "bin", "kubectl-drydock")
 	if _, err := os.Stat(path); err == nil {
@@ -46,8 +48,8 @@ func (l *Lab) PluginProgram(ctx context.Context) (string, error) {
 	return path, programs.Compile(ctx, path, "./cmd/kubectl-drydock")
 }
 
-// StartPage runs `kubectl drydock ui` as the owner of the kubeconfig (empty: the administrator), and returns when it has printed its
-// address. It ends with this process, or by Stop.
+// StartPage runs `kubectl drydock ui` as the user of the kubeconfig (empty: the administrator), and
+// returns when it has printed its address. It ends with this process, or by Stop.
 func (l *Lab) StartPage(ctx context.Context, kubeconfig string, args ...string) (*Page, error) {
 	program, err := l.PluginProgram(ctx)
 	if err != nil {
@@ -67,7 +69,7 @@ func (l *Lab) StartPage(ctx context.Context, kubeconfig string, args ...string) 
 	if err := spawn(cmd); err != nil {
 		return nil, fmt.Errorf("starting the page: %w", err)
 	}
-	const many = 256 // no test opens a page as often
+	const many = 256 // no test opens a page that often
 	found, addresses, ended := make(chan []string, 1), make(chan string, many), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -11,15 +11,14 @@ import (
 	"sync/atomic"
 )
 
-// Ports are picked below those that the kernel gives to clients (from 32768
-// on): one of these could be a connection's by the time that a part is started,
-// or started again. Processes begin at different places.
+// Ports are below those that the kernel gives to clients, which start at 32768: a connection could
+// have one of those before a part starts or restarts. Each process begins at a different port.
 const firstPort, portCount = 10000, 22000
 
 var portsPicked atomic.Int64
 
-// FreePort picks a loopback port that nobody listens on, and never the same one
-// twice. Another process may take it before it is used.
+// FreePort picks a loopback port without a listener, and never the same one twice. Another process
+// may take the port before it is used.
 func FreePort() (int, error) {
 	var err error
 	for range 1000 {
@@ -50,8 +49,7 @@ func freePorts(n int) ([]int, error) {
 // address is the loopback address of a port.
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// startOnPorts starts a part on n free ports, and on others when a part of
-// another lab was quicker to take one.
+// startOnPorts starts a part on n free ports. It tries other ports if another lab took one first.
 func (l *Lab) startOnPorts(ctx context.Context, n int, spec func(ports []int) Spec) (*Process, []int, error) {
 	return onFreePorts(n, func(ports []int) (*Process, string, error) {
 		s := spec(ports)
@@ -60,8 +58,8 @@ func (l *Lab) startOnPorts(ctx context.Context, n int, spec func(ports []int) Sp
 	})
 }
 
-// onFreePorts calls start with n free ports, and with others when the log that
-// start names says that another program was quicker to take one.
+// onFreePorts calls start with n free ports. It tries others if the log that start returns shows
+// that another program took one first.
 func onFreePorts(n int, start func(ports []int) (p *Process, log string, err error)) (*Process, []int, error) {
 	const attempts = 4
 	for attempt := 1; ; attempt++ {
@@ -76,12 +74,13 @@ func onFreePorts(n int, start func(ports []int) (p *Process, log string, err err
 		if attempt == attempts || !portTaken(log) {
 			return nil, nil, err
 		}
-		// The next attempt must not read this one's failure.
+		// The next attempt must not read the failure of this one.
 		if err := os.Remove(log); err != nil {
 			return nil, nil, fmt.Errorf("removing a log: %w", err)
 		}
 	}
 }
 
-// portTaken says, by its log, whether a part ended because another program has its port.
+// portTaken reports whether, according to its log, a part ended because another program has its
+// port.
 func portTaken(log string) bool { return strings.Contains(tail(log, 40), "address already in use") }

@@ -11,19 +11,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Off takes the node's machine down, as a reboot does at first: its kubelet renews no lease and posts no status until On
-// or Heal. kube-controller-manager sets all of the kubelet's conditions to Unknown when that takes longer than NodeGrace.
+// Off takes the node's machine down, like the first part of a reboot: its kubelet renews no lease
+// and posts no status until On or Heal. If that takes longer than NodeGrace,
+// kube-controller-manager sets all conditions of the kubelet to Unknown.
 func (l *Lab) Off(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.off[node] = true
 }
 
-// On brings the machine back after Off. Cured, nothing is wrong with it any more; otherwise the conditions that
-// SetCondition set for its kubelet are as they were, and a kubelet that Break cut off stays silent.
+// On brings the machine back after Off. With cured it has no fault any more. Otherwise it keeps the
+// conditions that SetCondition set, and a kubelet that Break cut off stays silent.
 //
-// A kubelet that has just started knows its new boot ID and of no pressure, and is not Ready yet. What it finds then is
-// in its second status.
+// A kubelet that has just started reports its new boot ID and no pressure, and is not Ready yet.
+// Its second status has the faults that it finds.
 func (l *Lab) On(ctx context.Context, node, bootID string, cured bool) error {
 	defer l.voice(node)()
 	l.mu.Lock()
@@ -59,8 +60,9 @@ func (l *Lab) On(ctx context.Context, node, bootID string, cured bool) error {
 	return nil
 }
 
-// voice gives the caller the word of the node's kubelet until it calls what it gets back. What a kubelet says is worked out and posted by
-// one at a time: otherwise a reboot that ends while a test heals the node might have the last word, with what was wrong before.
+// voice gives the caller the right to report for the node's kubelet, until done is called. Only one
+// caller at a time computes and posts a status. Otherwise, a reboot that ends while a test heals
+// the node could post last, with the old fault.
 func (l *Lab) voice(node string) (done func()) {
 	l.mu.Lock()
 	voice := l.voices[node]
@@ -73,7 +75,7 @@ func (l *Lab) voice(node string) (done func()) {
 	return voice.Unlock
 }
 
-// found is what the kubelet finds at now: all is well, but for what SetCondition said.
+// found returns what the kubelet finds at now: no faults except those of SetCondition.
 func (l *Lab) found(node string, now time.Time) []corev1.NodeCondition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +89,7 @@ func (l *Lab) found(node string, now time.Time) []corev1.NodeCondition {
 	return conditions
 }
 
-// post posts conditions as a kubelet does, and the boot ID where there is a new one.
+// post posts conditions as a kubelet does, and the boot ID if there is a new one.
 func (l *Lab) post(ctx context.Context, node string, conditions []corev1.NodeCondition, bootID string) error {
 	live, err := l.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
@@ -110,7 +112,7 @@ func (l *Lab) post(ctx context.Context, node string, conditions []corev1.NodeCon
 	return nil
 }
 
-// isOff says that the node's machine is down.
+// isOff reports whether the node's machine is down.
 func (l *Lab) isOff(node string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

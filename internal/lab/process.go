@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// Patience bounds every wait of the lab, and of its tests, for what only a fault keeps from coming: far beyond what it takes, also on a
-// machine that is busy with something else.
+// Patience bounds every wait of the lab and of its tests for what only a fault prevents. It is far
+// longer than needed, even on a busy machine.
 const Patience = 10 * time.Minute
 
-// Spec says what a Process runs and how it is known to be ready.
+// Spec is what a Process runs and when it is ready.
 type Spec struct {
-	Name string // how errors call it
+	Name string // its name in errors
 	Path string
 	Args []string
 	Env  []string // added to this process's environment
 	Dir  string   // working directory; empty: this process's
-	Log  string   // file that takes its output, appended to
+	Log  string   // file for its output, appended to
 
 	// ReadyURL is polled until it answers 200. Empty: ready once started.
 	ReadyURL string
@@ -32,25 +32,24 @@ type Spec struct {
 	ReadyClient *http.Client
 	// ReadyWithin bounds the wait; zero: Patience.
 	ReadyWithin time.Duration
-	// Again starts it once more a second after it has ended by itself, as a kubelet does. Kill and Stop end it for good.
+	// Again starts the process again, a second after it ended by itself, as a kubelet does. Kill
+	// and Stop end it for good.
 	Again bool
 }
 
-// Process is a child that dies with this process. It can be killed and
-// started again.
+// Process is a child that dies with this process. It can be killed and started again.
 type Process struct {
 	spec Spec
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd
 	done chan struct{} // closed when cmd has ended
-	err  error         // what cmd.Wait said, once done is closed
-	told bool          // it is to end
+	err  error         // the result of cmd.Wait, once done is closed
+	told bool          // Kill or Stop was called
 }
 
-// StartProcess starts the process and waits until it is ready. The context
-// bounds the wait, not the process. A process that does not get ready is
-// killed, and the error shows the end of its log.
+// StartProcess starts the process and waits until it is ready. The context bounds the wait, not the
+// process. A process that does not become ready is killed, and the error shows the end of its log.
 func StartProcess(ctx context.Context, spec Spec) (*Process, error) {
 	p := &Process{spec: spec}
 	if err := p.Start(ctx); err != nil {
@@ -59,8 +58,7 @@ func StartProcess(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// Start starts a process that has ended once more, with the same arguments,
-// and waits until it is ready.
+// Start starts an ended process again, with the same arguments, and waits until it is ready.
 func (p *Process) Start(ctx context.Context) error {
 	p.mu.Lock()
 	p.told = false
@@ -109,7 +107,7 @@ func (p *Process) launch() error {
 		p.mu.Unlock()
 		close(done)
 		if again {
-			time.AfterFunc(time.Second, func() { _ = p.launch() }) // where that fails, awaitReady or a test waits in vain, and shows the log
+			time.AfterFunc(time.Second, func() { _ = p.launch() }) // if this fails, awaitReady or a test times out and shows the log
 		}
 	}()
 	return nil
@@ -145,7 +143,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 			if err == nil {
 				return nil
 			}
-			if ctx.Err() == nil { // the deadline's own error says nothing of the process
+			if ctx.Err() == nil { // the deadline's own error does not mention the process
 				last = err
 			}
 		}
@@ -200,18 +198,17 @@ func (p *Process) Signal(sig syscall.Signal) error {
 
 // Kill ends the process with SIGKILL and returns when it is gone.
 func (p *Process) Kill() {
-	// Under one lock: somebody may be waiting for its end to start it again.
+	// Under one lock: another goroutine may wait for the end to start the process again.
 	p.mu.Lock()
 	p.told = true
 	done := p.done
-	_ = p.cmd.Process.Kill() // the only error is that it has ended, which is what is wanted
+	_ = p.cmd.Process.Kill() // the only error is that it has already ended
 	p.mu.Unlock()
 	<-done
 }
 
-// Stop ends the process with SIGTERM and returns when it is gone, killing it
-// when the context ends first. A process that ends other than with status 0
-// gives an error.
+// Stop ends the process with SIGTERM and returns when it is gone. It kills the process if the
+// context ends first. An exit status other than 0 is an error.
 func (p *Process) Stop(ctx context.Context) error {
 	p.mu.Lock()
 	p.told = true

@@ -22,22 +22,21 @@ type Verdict int
 const (
 	// Pass lets it through.
 	Pass Verdict = iota
-	// Unavailable answers 503 in its place, which clients take for a fault that passes.
+	// Unavailable answers 503 instead, which clients treat as a temporary fault.
 	Unavailable
-	// Forbidden answers 403 in its place, which clients do not try again.
+	// Forbidden answers 403 instead, which clients do not retry.
 	Forbidden
-	// TooManyRequests answers 429 in its place and asks to come again in a
-	// second, which clients do by themselves.
+	// TooManyRequests answers 429 instead, with Retry-After of one second, which clients obey by
+	// themselves.
 	TooManyRequests
-	// InternalError answers 500 in its place.
+	// InternalError answers 500 instead.
 	InternalError
 	// Reset breaks the connection (or the HTTP/2 stream) without an answer.
 	Reset
 )
 
-// Proxy stands between a client and an API server and breaks what its hooks
-// say. Watches flow through it unbuffered. A client's token passes through; a
-// client certificate cannot.
+// Proxy stands between a client and an API server and breaks the requests that its hooks choose.
+// Watches pass unbuffered. A client's token passes through; a client certificate cannot.
 type Proxy struct {
 	server *http.Server
 	url    string
@@ -45,10 +44,9 @@ type Proxy struct {
 	after  atomic.Pointer[func(*http.Response) Verdict]
 }
 
-// NewProxy starts a proxy on a free loopback port. upstream is the API
-// server's URL and toUpstream the TLS configuration for it; serving is the
-// configuration (with a certificate) that the proxy itself serves with: it is
-// always TLS, because client-go sends no token over plain HTTP.
+// NewProxy starts a proxy on a free loopback port. upstream is the API server's URL and toUpstream
+// the TLS configuration for it. serving is the proxy's own TLS configuration, with a certificate.
+// The proxy always uses TLS, because client-go sends no token over plain HTTP.
 func NewProxy(upstream string, toUpstream, serving *tls.Config) (*Proxy, error) {
 	target, err := url.Parse(upstream)
 	if err != nil {
@@ -98,13 +96,13 @@ func NewProxy(upstream string, toUpstream, serving *tls.Config) (*Proxy, error) 
 	return p, nil
 }
 
-// Before sets the hook that sees each request before the upstream does; nil
-// removes it. A hook that reads the body must put it back.
+// Before sets the hook that sees each request before the upstream does; nil removes it. A hook that
+// reads the body must restore it.
 func (p *Proxy) Before(hook func(*http.Request) Verdict) { p.before.Store(&hook) }
 
-// After sets the hook that sees each answer before the client does, when what
-// was asked has been done: the place to kill a process between its write and
-// the answer. nil removes it.
+// After sets the hook that sees each answer before the client does, when the request has already
+// taken effect. Here a test can kill a process between its write and the answer. Nil removes the
+// hook.
 func (p *Proxy) After(hook func(*http.Response) Verdict) { p.after.Store(&hook) }
 
 // URL is where the proxy listens.
@@ -118,7 +116,7 @@ type broken Verdict
 
 func (b broken) Error() string { return fmt.Sprintf("broken by the lab (%d)", int(b)) }
 
-// refuse answers like an API server would, since clients look into the body.
+// refuse answers as an API server would, because clients read the body.
 func refuse(w http.ResponseWriter, v Verdict) {
 	code, reason := http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable
 	switch v {
@@ -144,8 +142,8 @@ func refuse(w http.ResponseWriter, v Verdict) {
 	})
 }
 
-// NewProxy starts a proxy to this lab's API server, ended with the lab. Give
-// its URL to ServiceAccountKubeconfig.
+// NewProxy starts a proxy to this lab's API server that ends with the lab. Pass its URL to
+// ServiceAccountKubeconfig.
 func (l *Lab) NewProxy() (*Proxy, error) {
 	cert, err := l.serving.tls()
 	if err != nil {

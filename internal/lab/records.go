@@ -14,7 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Forget takes away what Drydock and people left on the Nodes, cordons too, and writes a ledger of its own in place of the one there.
+// Forget removes what Drydock and people left on the Nodes, including cordons, and replaces the
+// ledger with the given one.
 func (l *Lab) Forget(ctx context.Context, ledger *ledger.Ledger) error {
 	nodes, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -44,7 +45,7 @@ func (l *Lab) Forget(ctx context.Context, ledger *ledger.Ledger) error {
 	return l.WriteLedger(ctx, ledger)
 }
 
-// WriteLedger writes the ledger as Drydock does, without one that runs.
+// WriteLedger writes the ledger as Drydock does, without a running Drydock.
 func (l *Lab) WriteLedger(ctx context.Context, ledger *ledger.Ledger) error {
 	_, err := l.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {

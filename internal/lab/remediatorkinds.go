@@ -17,9 +17,11 @@ var Remediations = map[string]schema.GroupVersion{
 	"Metal3Remediation":          {Group: infraGroup, Version: "v1beta1"},
 }
 
-// No module that is served has these kinds, so they are written here: the fields, what is required of them, their enumerations, patterns
-// and defaults are those of config/crd/bases in medik8s/self-node-remediation, medik8s/fence-agents-remediation,
-// medik8s/machine-deletion-remediation and metal3-io/cluster-api-provider-metal3, as read on 2026-11-25. What they do not have is dropped.
+// No module with these kinds is available, so they are written here. Their fields, required fields,
+// enumerations, patterns and defaults come from config/crd/bases in these repositories, as read on
+// 2026-11-25: medik8s/self-node-remediation, medik8s/fence-agents-remediation,
+// medik8s/machine-deletion-remediation and metal3-io/cluster-api-provider-metal3. The API server
+// drops unknown fields.
 var (
 	text     = map[string]any{"type": "string"}
 	texts    = map[string]any{"type": "object", "additionalProperties": text}
@@ -65,7 +67,7 @@ func fields(of map[string]any, required ...string) map[string]any {
 	return out
 }
 
-// oneOf is a text that is one of these; the first is the default.
+// oneOf is a text with these values; the first one is the default.
 func oneOf(first string, others ...string) map[string]any {
 	all := []any{first}
 	for _, o := range others {
@@ -74,7 +76,7 @@ func oneOf(first string, others ...string) map[string]any {
 	return map[string]any{"type": "string", "enum": all, "default": first}
 }
 
-// or is of that type, and has that default.
+// or adds a default to a type.
 func or(of map[string]any, value any) map[string]any {
 	out := map[string]any{"default": value}
 	for k, v := range of {
@@ -83,8 +85,8 @@ func or(of map[string]any, value any) map[string]any {
 	return out
 }
 
-// AddRemediatorKinds applies the kinds of Medik8s' and Metal3's remediation objects and of their templates, and returns when the API server
-// serves them. No remediator runs.
+// AddRemediatorKinds applies the kinds of Medik8s' and Metal3's remediation objects and of their
+// templates. It returns when the API server serves them. No remediator runs.
 func (l *Lab) AddRemediatorKinds(ctx context.Context) error {
 	for kind, of := range Remediations {
 		template := fields(map[string]any{"template": fields(map[string]any{"spec": specs[kind]}, "spec")}, "template")
@@ -100,7 +102,7 @@ func (l *Lab) AddRemediatorKinds(ctx context.Context) error {
 	return nil
 }
 
-// addShape applies a kind whose objects have these fields and no others.
+// addShape applies a kind whose objects have only these fields.
 func (l *Lab) addShape(ctx context.Context, of schema.GroupVersion, kind string, shape map[string]any) error {
 	crd := labKind(of.Group, of.Version, kind)
 	version := crd["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
@@ -115,5 +117,5 @@ func (l *Lab) addShape(ctx context.Context, of schema.GroupVersion, kind string,
 	return nil
 }
 
-// pluralOf is how the kind stands in a path.
+// pluralOf returns the kind's plural in a path.
 func pluralOf(kind string) string { return strings.ToLower(kind) + "s" }

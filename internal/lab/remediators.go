@@ -23,26 +23,28 @@ import (
 
 const (
 	selfNodeGroup = "self-node-remediation.medik8s.io"
-	// selfNodeFinalizer is what a SelfNodeRemediation has from when it is seen until its remediator is done.
+	// selfNodeFinalizer is on a SelfNodeRemediation from when its remediator sees it until the
+	// remediator is done.
 	selfNodeFinalizer = selfNodeGroup + "/snr-finalizer"
 
 	fenceAgentsGroup     = "fence-agents-remediation.medik8s.io"
 	fenceAgentsFinalizer = fenceAgentsGroup + "/far-finalizer"
-	// FenceAgentsTaint is the key of the taint that a Node has while FenceAgentsRemediation repairs it.
+	// FenceAgentsTaint is the key of the taint on a Node that FenceAgentsRemediation repairs.
 	FenceAgentsTaint = "medik8s.io/remediation"
 )
 
 // SelfNodeRemediations are the objects of SelfNodeRemediation.
 var SelfNodeRemediations = schema.GroupVersionResource{Group: selfNodeGroup, Version: "v1alpha1", Resource: "selfnoderemediations"}
 
-// Machines of OpenShift's Machine API are in one namespace, and these are they and the sets that own them.
+// These are the Machines of OpenShift's Machine API and the sets that own them. All are in one
+// namespace.
 var (
 	OpenShiftMachines    = schema.GroupVersionResource{Group: "machine.openshift.io", Version: "v1beta1", Resource: "machines"}
 	OpenShiftMachineSets = OpenShiftMachines.GroupVersion().WithResource("machinesets")
 )
 
-// AddOpenShiftMachineKinds applies kinds of the names of OpenShift's Machine API's, which hold anything, and their namespace. Nobody acts
-// on them.
+// AddOpenShiftMachineKinds applies kinds with the names of OpenShift's Machine API, which accept
+// any fields, and their namespace. No controller acts on them.
 func (l *Lab) AddOpenShiftMachineKinds(ctx context.Context) error {
 	_, err := l.Client().CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "openshift-machine-api"}}, metav1.CreateOptions{})
 	if err != nil {
@@ -51,7 +53,7 @@ func (l *Lab) AddOpenShiftMachineKinds(ctx context.Context) error {
 	return l.AddAnyKinds(ctx, OpenShiftMachines.GroupVersion(), "Machine", "MachineSet")
 }
 
-// AddAnyKinds applies kinds whose objects hold anything, and returns when the API server serves them.
+// AddAnyKinds applies kinds that accept any fields, and returns when the API server serves them.
 func (l *Lab) AddAnyKinds(ctx context.Context, of schema.GroupVersion, kinds ...string) error {
 	for _, kind := range kinds {
 		text, err := yaml.Marshal(labKind(of.Group, of.Version, kind))
@@ -65,29 +67,31 @@ func (l *Lab) AddAnyKinds(ctx context.Context, of schema.GroupVersion, kinds ...
 	return nil
 }
 
-// Remediator plays SelfNodeRemediation or FenceAgentsRemediation by its contract: it takes an object up with a finalizer and
-// Processing=True, reboots the Node that the object names, says Succeeded=True, and lets a deleted object go. The Node of a
-// FenceAgentsRemediation has a taint from the reboot on, which goes when the object is deleted.
+// Remediator simulates SelfNodeRemediation or FenceAgentsRemediation by its contract. It adds a
+// finalizer and Processing=True to an object, reboots the Node that the object names, and sets
+// Succeeded=True. It removes its finalizer from a deleted object. The Node of a
+// FenceAgentsRemediation has a taint from the reboot until the object is deleted.
 type Remediator struct {
 	lab *Lab
 	o   RemediatorOptions
 	api dynamic.NamespaceableResourceInterface
 	mu  sync.Mutex
-	// rebooted are the attempts whose Nodes it has rebooted.
+	// rebooted are the attempts of the objects whose Node was rebooted.
 	rebooted []string
-	// done are the objects that it has rebooted for, or was told that they had timed out: its cache may not yet show what it has said of
-	// one.
+	// done are the objects that are rebooted or timed out. It is needed because the cache may not
+	// yet show the conditions that the remediator set.
 	done map[types.UID]bool
-	// stopped are those that it was told had timed out, claimed those of which it said Succeeded=True without a reboot.
+	// stopped are the attempts that timed out. claimed are those with Succeeded=True without a
+	// reboot.
 	stopped, claimed []string
 }
 
-// RemediatorOptions say which remediator, and for which Nodes it fails.
+// RemediatorOptions choose the remediator, and the Nodes that it fails on.
 type RemediatorOptions struct {
-	// Kind is SelfNodeRemediation if it is empty, or FenceAgentsRemediation.
+	// Kind is SelfNodeRemediation, the default, or FenceAgentsRemediation.
 	Kind string
-	// Idle names the Nodes that it never reboots, though it takes their objects up. Claims names those of which it says that they were
-	// rebooted, and they were not.
+	// Idle are the Nodes that it never reboots, although it adds its finalizer to their objects.
+	// Claims are the Nodes that it reports as rebooted without a reboot.
 	Idle, Claims []string
 }
 
@@ -100,7 +104,7 @@ func (o RemediatorOptions) finalizer() string {
 	return selfNodeFinalizer
 }
 
-// StartRemediator starts one, whose kinds are there. It ends with the context.
+// StartRemediator starts a remediator whose kinds exist. It ends with the context.
 func (l *Lab) StartRemediator(ctx context.Context, o RemediatorOptions) (*Remediator, error) {
 	objects, err := dynamic.NewForConfig(l.AdminConfig())
 	if err != nil {
@@ -109,7 +113,7 @@ func (l *Lab) StartRemediator(ctx context.Context, o RemediatorOptions) (*Remedi
 	o.Kind = cmp.Or(o.Kind, "SelfNodeRemediation")
 	of := Remediations[o.Kind].WithResource(pluralOf(o.Kind))
 	r := &Remediator{lab: l, o: o, api: objects.Resource(of), done: map[types.UID]bool{}}
-	factory := dynamicinformer.NewDynamicSharedInformerFactory(objects, time.Second) // what fails is tried again
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(objects, time.Second) // a failed step is tried again
 	settle := func(o any) {
 		if one, ok := o.(*unstructured.Unstructured); ok {
 			if err := r.settle(ctx, one); err != nil && ctx.Err() == nil {
@@ -124,13 +128,13 @@ func (l *Lab) StartRemediator(ctx context.Context, o RemediatorOptions) (*Remedi
 	return r, err
 }
 
-// Rebooted are the attempts of the objects whose Node it has rebooted, in order.
+// Rebooted returns the attempts of the objects whose Node was rebooted, in order.
 func (r *Remediator) Rebooted() []string { return r.noted(&r.rebooted) }
 
-// Stopped are the attempts of the objects that timed out while it was at work.
+// Stopped returns the attempts of the objects that timed out while the remediator was working.
 func (r *Remediator) Stopped() []string { return r.noted(&r.stopped) }
 
-// Claimed are the attempts of the objects of which it said Succeeded=True though it had rebooted nothing.
+// Claimed returns the attempts of the objects with Succeeded=True without a reboot.
 func (r *Remediator) Claimed() []string { return r.noted(&r.claimed) }
 
 func (r *Remediator) noted(in *[]string) []string {
@@ -145,7 +149,7 @@ func (r *Remediator) note(in *[]string, attempt string) {
 	*in = append(*in, attempt)
 }
 
-// settle goes on by one step.
+// settle processes the object by one step.
 func (r *Remediator) settle(ctx context.Context, one *unstructured.Unstructured) error {
 	patch := func(text string, of ...string) error {
 		_, err := r.api.Namespace(one.GetNamespace()).Patch(ctx, one.GetName(), types.MergePatchType, []byte(text), metav1.PatchOptions{}, of...)
@@ -186,7 +190,7 @@ func (r *Remediator) settle(ctx context.Context, one *unstructured.Unstructured)
 	return patch(r.says("False", "True"), "status")
 }
 
-// act reboots the Node, or says so.
+// act reboots the Node, or only reports that it did.
 func (r *Remediator) act(ctx context.Context, node, attempt string) error {
 	if err := r.taint(ctx, node, true); err != nil {
 		return err
@@ -221,7 +225,7 @@ func (r *Remediator) taint(ctx context.Context, node string, set bool) error {
 	return err
 }
 
-// says is a patch of the conditions.
+// says returns a patch of the conditions.
 func (r *Remediator) says(processing, succeeded string) string {
 	now := time.Now().UTC().Format(time.RFC3339)
 	condition := func(kind, status string) string {
@@ -234,7 +238,7 @@ func (r *Remediator) says(processing, succeeded string) string {
 	return `{"status":{"conditions":[` + all + `]}}`
 }
 
-// conditionOf is the status of the object's condition; empty: it has none.
+// conditionOf returns the status of the object's condition. Empty: there is none.
 func conditionOf(one *unstructured.Unstructured, kind string) string {
 	all, _, _ := unstructured.NestedSlice(one.Object, "status", "conditions")
 	for _, c := range all {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// watchdog is the alert that always fires, as kube-prometheus-stack ships it:
-// its absence says that the way from Prometheus is broken.
+// watchdog is the alert that always fires, as kube-prometheus-stack ships it. Its absence shows
+// that the path from Prometheus is broken.
 const watchdog = `groups:
 - name: lab
   rules:
@@ -21,7 +21,7 @@ const watchdog = `groups:
     labels: {severity: none}
 `
 
-// writeRules writes the lab's copies of the rule files and returns where.
+// writeRules writes the lab's copies of the rule files and returns their paths.
 func (l *Lab) writeRules() ([]string, error) {
 	dir := filepath.Join(l.dir, "rules")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -56,7 +56,7 @@ func (l *Lab) writeRules() ([]string, error) {
 // laterRules is the file of rules that a test loads later.
 func laterRules(name string) string { return "later-" + name + ".yaml" }
 
-// LoadRules makes Prometheus load these rules as well; under the name of earlier ones, in their place.
+// LoadRules makes Prometheus load these rules in addition. The same name replaces earlier rules.
 func (l *Lab) LoadRules(ctx context.Context, name string, rules []byte) error {
 	if err := os.WriteFile(filepath.Join(l.dir, "rules", laterRules(name)), rules, 0o600); err != nil {
 		return fmt.Errorf("writing the rules %s: %w", name, err)
@@ -67,12 +67,12 @@ func (l *Lab) LoadRules(ctx context.Context, name string, rules []byte) error {
 	return nil
 }
 
-// RuleTimes replace those of rules. A rule that has no keep_firing_for gets none.
+// RuleTimes replace the times of rules. A rule without keep_firing_for stays without one.
 type RuleTimes struct{ For, KeepFiring time.Duration }
 
-// LoadRuleFile makes Prometheus load a rule file, or a PrometheusRule object, as well, with times of its own: a test whose
-// alert must not be back at once needs a For that is longer than a policy's proofFor. A KeepFiring of zero takes the rules'
-// own away.
+// LoadRuleFile makes Prometheus load a rule file or a PrometheusRule object in addition, with other
+// times. If the alert must not return at once, For must be longer than the policy's proofFor. A
+// KeepFiring of zero removes the rules' own.
 func (l *Lab) LoadRuleFile(ctx context.Context, file string, times RuleTimes) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -84,15 +84,15 @@ func (l *Lab) LoadRuleFile(ctx context.Context, file string, times RuleTimes) er
 	return l.LoadRules(ctx, strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), data)
 }
 
-// shortLooks makes the looks back of the shipped rules as short as a lab's
-// scrapes are frequent, and no node too young: those of a lab are all new.
+// shortLooks shortens the lookbacks of the shipped rules to fit a lab's scrape interval, and
+// removes their minimum age of nodes: a lab's nodes are all new.
 var shortLooks = strings.NewReplacer("[3m]", "[4s]", "offset 3m", "offset 4s", "< 600", "< 0")
 
-// ShortLooks gives a shipped rule's expression with looks back that fit a lab.
+// ShortLooks returns a shipped rule's expression with lookbacks that fit a lab.
 func ShortLooks(expr string) string { return shortLooks.Replace(expr) }
 
-// adaptRules takes the groups out of a PrometheusRule where it is one, and
-// makes the rules as quick as the lab wants them.
+// adaptRules reads the groups of a rule file or a PrometheusRule, and sets the times that the lab
+// needs.
 func adaptRules(data []byte, quick *RuleTimes) ([]byte, error) {
 	var file struct {
 		Groups []map[string]any `json:"groups"`
@@ -131,6 +131,5 @@ func adaptRules(data []byte, quick *RuleTimes) ([]byte, error) {
 	return yaml.Marshal(map[string]any{"groups": groups})
 }
 
-// prometheusDuration writes a duration without the fractions that Prometheus
-// cannot read.
+// prometheusDuration formats a duration without fractions, which Prometheus cannot read.
 func prometheusDuration(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WriteSecret writes a file that only this user may read, and remembers what must be in nothing else.
+// WriteSecret writes a file that only this user may read, and keeps the content for Leaks.
 func (l *Lab) WriteSecret(name, content string) (string, error) {
 	path := filepath.Join(l.dir, name)
 	if err := os.WriteFile(path, []byte(content+"\n"), 0o600); err != nil {
@@ -25,8 +25,8 @@ func (l *Lab) WriteSecret(name, content string) (string, error) {
 	return path, nil
 }
 
-// Leaks says where a secret of the lab's is that has no business there: in a log, a Node, an Event, a ConfigMap or a
-// Lease. Main asks when all tests are over.
+// Leaks returns where a secret of the lab appears although it must not: in a log, a Node, an Event,
+// a ConfigMap or a Lease. Main calls it after all tests.
 func (l *Lab) Leaks(ctx context.Context) ([]string, error) {
 	written := map[string]string{}
 	logs, err := filepath.Glob(filepath.Join(l.LogDir(), "*"))

@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/internal/lab/sidecarsim"
 )
 
-// The containers of a SeiNode's pod, and the port that its sidecar is asked on.
+// These are the containers of a SeiNode's pod, and the name of the sidecar's port.
 const (
 	seidContainer    = "seid"
 	sidecarContainer = "sei-sidecar"
@@ -25,19 +25,19 @@ const (
 	sidecarPort      = "api"
 )
 
-// SeidImage is what a SeiNode of the lab runs, and wants to run.
+// SeidImage is the current and the wanted image of a SeiNode in the lab.
 const SeidImage = "sei.example/seid:v6.3.0"
 
-// SeiNodeSpec is a SeiNode to make, with its StatefulSet.
+// SeiNodeSpec is a SeiNode to create, with its StatefulSet.
 type SeiNodeSpec struct {
 	Namespace, Name string // empty Namespace: default
-	Node            string // where its pod runs: nobody schedules in a lab
-	NoProxy         bool   // no kube-rbac-proxy: the sidecar lets everybody in
-	Plain           bool   // no SeiNode: a StatefulSet alone, for what runs without Sei's controller
+	Node            string // where its pod runs: a lab has no scheduler
+	NoProxy         bool   // no kube-rbac-proxy: the sidecar accepts every client
+	Plain           bool   // no SeiNode: only a StatefulSet, for what runs without Sei's controller
 	Labels          map[string]string
 }
 
-// Pod is the key of its pod, as sidecarsim has it.
+// Pod returns the key of its pod in sidecarsim.
 func (s SeiNodeSpec) Pod() string { return s.namespace() + "/" + s.Name + "-0" }
 
 func (s SeiNodeSpec) namespace() string {
@@ -47,8 +47,7 @@ func (s SeiNodeSpec) namespace() string {
 	return s.Namespace
 }
 
-// AddSeiNodes makes SeiNodes that have been through their initialization: phase
-// Running, the pod Running and its gate open.
+// AddSeiNodes creates initialized SeiNodes: phase Running, the pod Running and its gate open.
 func (s *Sidecars) AddSeiNodes(ctx context.Context, specs ...SeiNodeSpec) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
@@ -109,13 +108,13 @@ func (s *Sidecars) createSeiNode(ctx context.Context, spec SeiNodeSpec) (*unstru
 	})
 }
 
-// PatchSeiNode changes a SeiNode's spec, key by key: paused, image.
+// PatchSeiNode changes keys of a SeiNode's spec: paused, image.
 func (s *Sidecars) PatchSeiNode(ctx context.Context, namespace, name string, spec map[string]any) error {
 	return s.patchSeiNode(ctx, namespace, name, map[string]any{"spec": spec})
 }
 
-// PatchSeiNodeStatus changes a SeiNode's status, key by key: phase, plan,
-// adoptedWorkflow, currentImage, conditions. Nil removes a key.
+// PatchSeiNodeStatus changes keys of a SeiNode's status: phase, plan, adoptedWorkflow,
+// currentImage, conditions. Nil removes a key.
 func (s *Sidecars) PatchSeiNodeStatus(ctx context.Context, namespace, name string, status map[string]any) error {
 	return s.patchSeiNode(ctx, namespace, name, map[string]any{"status": status}, "status")
 }
@@ -132,8 +131,8 @@ func (s *Sidecars) patchSeiNode(ctx context.Context, namespace, name string, pat
 	return nil
 }
 
-// statefulSet is the one that Sei's controller makes: one pod, with the sidecar
-// and the proxy beside the chain's node.
+// statefulSet returns the StatefulSet that Sei's controller makes: one pod, with the sidecar and
+// the proxy beside the chain's node.
 func (s *Sidecars) statefulSet(spec SeiNodeSpec) *appsv1.StatefulSet {
 	labels := map[string]string{SeiNodeLabel: spec.Name, "sei.io/chain": "lab-1", "sei.io/role": "full"}
 	maps.Copy(labels, spec.Labels)
@@ -157,9 +156,9 @@ func (s *Sidecars) statefulSet(spec SeiNodeSpec) *appsv1.StatefulSet {
 	}
 }
 
-// ReplacePod deletes a SeiNode's pod, as a drain or an out-of-memory kill ends
-// in, and returns the one that the StatefulSet's controller made in its place,
-// when its sidecar answers: 503, for its gate is closed.
+// ReplacePod deletes a SeiNode's pod, which is also the result of a drain or an out-of-memory kill.
+// It returns the pod that the StatefulSet's controller made in its place, when its sidecar answers.
+// The answer is 503, because the new gate is closed.
 func (s *Sidecars) ReplacePod(ctx context.Context, spec SeiNodeSpec) (sidecarsim.Pod, error) {
 	old, runs := s.Pod(spec.Pod())
 	if !runs {
@@ -179,7 +178,7 @@ func (s *Sidecars) ReplacePod(ctx context.Context, spec SeiNodeSpec) (sidecarsim
 	return now, nil
 }
 
-// MovePod is ReplacePod onto another node.
+// MovePod is ReplacePod to another node.
 func (s *Sidecars) MovePod(ctx context.Context, spec SeiNodeSpec, node string) (sidecarsim.Pod, error) {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"nodeName": node}}}})
 	if err != nil {

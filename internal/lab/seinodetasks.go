@@ -19,17 +19,16 @@ import (
 	"drydock.dev/drydock/internal/lab/sidecarsim"
 )
 
-// followTasks does what Sei's controller does for a SeiNodeTask of kind
-// MarkReady: it hands a mark-ready to the sidecar of the SeiNode that the task
-// names, and calls the task Complete when the sidecar accepted it. A phase that
-// the SeiNode has not reached is not waited for, as the real one does.
+// followTasks does what Sei's controller does for a SeiNodeTask of kind MarkReady. It posts a
+// mark-ready to the sidecar of the task's SeiNode, and sets the task to Complete when the sidecar
+// accepts it. Like the real controller, it does not wait for the SeiNode to reach a phase.
 func (s *Sidecars) followTasks(ctx context.Context) error {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(s.dynamic, 0)
 	tasks := factory.ForResource(SeiNodeTasks).Informer()
 	_, err := tasks.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
 			if task, ok := object.(*unstructured.Unstructured); ok {
-				// One whose sidecar hangs must not keep the others waiting.
+				// A hanging sidecar must not delay the other tasks.
 				go func() {
 					if err := s.perform(ctx, task.DeepCopy()); err != nil {
 						s.lab.say("%v", err)
@@ -75,11 +74,12 @@ func (s *Sidecars) perform(ctx context.Context, task *unstructured.Unstructured)
 	return nil
 }
 
-// postTimeout is how long Sei's controller waits for a sidecar's answer. On a busy machine one that is well may take seconds.
+// postTimeout is how long Sei's controller waits for a sidecar's answer. On a busy machine a
+// healthy sidecar may take seconds.
 const postTimeout = time.Minute
 
-// Post posts a task to the sidecar of a pod, as Sei's controller does. What holds
-// a node back on purpose is sidecarsim.MarkNotReady.
+// Post posts a task to the sidecar of a pod, as Sei's controller does. sidecarsim.MarkNotReady
+// holds a node back on purpose.
 func (s *Sidecars) Post(ctx context.Context, pod, kind string) error {
 	fail := func(err error) error { return fmt.Errorf("posting %s to the sidecar of pod %s: %w", kind, pod, err) }
 	p, runs := s.Pod(pod)
@@ -106,11 +106,10 @@ func (s *Sidecars) Post(ctx context.Context, pod, kind string) error {
 	return nil
 }
 
-// SeiController is who the calls of Sei's controller come from, as the API server
-// calls it.
+// SeiController is the user of Sei's controller, as the API server names it.
 const SeiController = "system:serviceaccount:sei-system:sei-controller"
 
-// enlist gives Sei's controller an identity that may do what it does.
+// enlist gives Sei's controller an identity with the rights that it needs.
 func (s *Sidecars) enlist(ctx context.Context) error {
 	const namespace, name = "sei-system", "sei-controller"
 	roles := s.lab.client.RbacV1()

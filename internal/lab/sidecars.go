@@ -24,7 +24,7 @@ import (
 //go:embed seinode_crds.yaml
 var seiNodeCRDs []byte
 
-// The resources of Sei's controller, and the label that its pods bear.
+// These are the resources of Sei's controller.
 var (
 	SeiNodes     = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodes"}
 	SeiNodeTasks = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodetasks"}
@@ -33,8 +33,8 @@ var (
 // SeiNodeLabel names the SeiNode of a pod.
 const SeiNodeLabel = "sei.io/node"
 
-// Sidecars are the simulated sidecars of a lab: one for each pod with
-// SeiNodeLabel that runs, on the pod's own address.
+// Sidecars are the simulated sidecars of a lab: one for each running pod with SeiNodeLabel, on the
+// pod's own address.
 //
 //	pod (KWOK) ──Running, podIP──▶ informer ──▶ sidecarsim on podIP:port
 //	                                                │ TokenReview, SubjectAccessReview
@@ -48,9 +48,8 @@ type Sidecars struct {
 	token   string       // of Sei's controller
 }
 
-// StartSidecars makes Sei's kinds known to the API server and simulates the
-// sidecar of each of its pods from now on. They end with the lab; the caller may
-// close them before.
+// StartSidecars adds Sei's kinds to the API server and then simulates the sidecar of each of its
+// pods. They end with the lab, or when the caller closes them.
 func (l *Lab) StartSidecars(ctx context.Context) (*Sidecars, error) {
 	s := &Sidecars{lab: l}
 	var err error
@@ -70,7 +69,7 @@ func (l *Lab) StartSidecars(ctx context.Context) (*Sidecars, error) {
 	if s.Server, err = sidecarsim.New(sidecarsim.Options{Port: port, Review: l.review}); err != nil {
 		return nil, err
 	}
-	// It outlives the call, and ends with the lab.
+	// The watch outlives this call and ends with the lab.
 	watching, end := context.WithCancel(context.WithoutCancel(ctx))
 	l.mu.Lock()
 	l.ends = append(l.ends, func() {
@@ -84,14 +83,14 @@ func (l *Lab) StartSidecars(ctx context.Context) (*Sidecars, error) {
 	return s, s.followTasks(watching)
 }
 
-// Close ends all sidecars. Calling it again does nothing.
+// Close ends all sidecars. A second call does nothing.
 func (s *Sidecars) Close() {
 	s.Server.Close()
 	_ = s.claim.Close()
 }
 
-// claimPort takes a port on one address of this machine, as a sign that it is
-// taken on those of the pods.
+// claimPort takes a port on one address of this machine, to reserve it on the addresses of the
+// pods.
 func claimPort() (net.Listener, error) {
 	var failed error
 	for range 10 {
@@ -120,7 +119,7 @@ func (s *Sidecars) applyKinds(ctx context.Context) error {
 	return nil
 }
 
-// review asks the lab's API server, as kube-rbac-proxy asks its own.
+// review asks the lab's API server, as kube-rbac-proxy does.
 func (l *Lab) review(ctx context.Context, token string, a sidecarsim.Access) (string, sidecarsim.Verdict, error) {
 	who, err := l.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},
@@ -149,7 +148,7 @@ func (l *Lab) review(ctx context.Context, token string, a sidecarsim.Access) (st
 	return user.Username, sidecarsim.Allowed, nil
 }
 
-// followPods runs a sidecar for each pod that runs, and ends it with the pod.
+// followPods runs a sidecar for each running pod, and ends it with the pod.
 func (s *Sidecars) followPods(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(s.lab.client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = SeiNodeLabel }))
@@ -196,7 +195,7 @@ func simulated(pod *corev1.Pod) sidecarsim.Pod {
 	return p
 }
 
-// Machines are the lab's machines, with sidecars that a reboot restarts.
+// Machines returns the lab's machines, with sidecars that a reboot restarts.
 func (s *Sidecars) Machines() civosim.Machines { return rebooting{s.lab.Machines(), s} }
 
 type rebooting struct {

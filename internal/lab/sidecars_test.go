@@ -96,8 +96,9 @@ func TestAReplacedPodsSidecarRaisesAnAlertAndOneThatDoesNotAnswerDoesNot(t *test
 	_, err = s.AwaitCall(ctx, func(c sidecarsim.Call) bool { return c.Pod.Key() == rpc.Pod() && c.Status == http.StatusOK })
 	require.NoError(t, err)
 
-	// Two of the sidecars do not say 503, though their gates are closed like the third's will be. They come first:
-	// Prometheus learns of pods within five seconds, and until then asks whoever has the address now.
+	// Two of the sidecars do not answer 503, although their gates are closed like the third's will
+	// be. They come first: Prometheus learns of pods within five seconds, and until then asks the
+	// current owner of the address.
 	s.Inject(hangs.Pod(), sidecarsim.Health, sidecarsim.Hang())
 	s.Inject(fails.Pod(), sidecarsim.Health, sidecarsim.Answer(http.StatusInternalServerError, nil))
 	replace := func(spec lab.SeiNodeSpec) {

@@ -21,8 +21,8 @@ var spawner = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// spawn starts the command so that it is killed when this process ends, and
-// does not see the terminal's Ctrl-C: it is for us to stop it in order.
+// spawn starts the command so that it is killed when this process ends. It does not receive the
+// terminal's Ctrl-C: the lab stops it in order.
 func spawn(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error, 1)

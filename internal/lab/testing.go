@@ -22,9 +22,8 @@ var shared struct {
 //
 //	func TestMain(m *testing.M) { lab.Main(m, lab.Options{Nodes: 3}) }
 //
-// The lab is started by the first test that asks for it with Shared, so tests
-// that do not need it do not wait for it. At the end it fails where a secret of
-// the lab's was written anywhere.
+// The first test that calls Shared starts the lab, so tests without a lab do not wait for one. At
+// the end, Main fails if a secret of the lab was written anywhere.
 func Main(m *testing.M, o Options) {
 	shared.options = o
 	m.Run() // TestMain passes the result on itself
@@ -41,12 +40,12 @@ func Main(m *testing.M, o Options) {
 	shared.lab.Stop()
 }
 
-// Shared is the lab that the package's tests share. A test that leaves a node
-// broken leaves it so for the next one.
+// Shared returns the lab that the package's tests share. A node that one test leaves broken stays
+// broken for the next.
 func Shared(t testing.TB) *Lab {
 	t.Helper()
 	shared.once.Do(func() {
-		// It outlives the test that happens to be the first.
+		// The lab outlives the test that starts it.
 		shared.lab, shared.err = Start(context.WithoutCancel(t.Context()), shared.options)
 	})
 	if shared.err != nil {
@@ -56,7 +55,7 @@ func Shared(t testing.TB) *Lab {
 	return shared.lab
 }
 
-// New is a lab of the test's own, stopped when the test ends.
+// New returns a lab for this test alone, stopped when the test ends.
 func New(t testing.TB, o Options) *Lab {
 	t.Helper()
 	l, err := Start(context.WithoutCancel(t.Context()), o)
@@ -68,7 +67,7 @@ func New(t testing.TB, o Options) *Lab {
 	return l
 }
 
-// AwaitEnd waits until the process has ended, as one does that a test's hook is to kill.
+// AwaitEnd waits until the process has ended, for example one that a test's hook kills.
 func AwaitEnd(t testing.TB, p *Process) {
 	t.Helper()
 	select {
@@ -78,7 +77,7 @@ func AwaitEnd(t testing.TB, p *Process) {
 	}
 }
 
-// keepOnFailure keeps the logs of a failed test and says where they are.
+// keepOnFailure keeps the logs of a failed test and prints where they are.
 func keepOnFailure(t testing.TB, l *Lab) {
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -16,15 +16,15 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// ServeTSDB runs Prometheus on a TSDB folder until the test ends, and returns its address. It scrapes nothing, and evaluates the rules of
-// these files.
+// ServeTSDB runs Prometheus on a TSDB folder until the test ends, and returns its address. This
+// Prometheus scrapes nothing and evaluates the rules of these files.
 func ServeTSDB(t testing.TB, dir string, rules ...string) string {
 	t.Helper()
 	_, address := StartTSDB(t, dir, rules...)
 	return address
 }
 
-// StartTSDB is ServeTSDB, and returns the process, too.
+// StartTSDB is ServeTSDB that also returns the process.
 func StartTSDB(t testing.TB, dir string, rules ...string) (*Process, string) {
 	t.Helper()
 	process, address, err := serveTSDB(t.Context(), t.Output(), dir, t.TempDir(), rules...)
@@ -52,8 +52,9 @@ func WriteTSDB(t testing.TB, openMetrics string) string {
 	return dir
 }
 
-// ServeVictoriaMetrics runs VictoriaMetrics until the test ends, with samples in the OpenMetrics format, and returns its address. It looks
-// back for a sample as far as Prometheus does: samples in that format have no staleness markers, so that it would otherwise guess how far.
+// ServeVictoriaMetrics runs VictoriaMetrics until the test ends, with samples in the OpenMetrics
+// format, and returns its address. Its lookback is set to that of Prometheus: samples in this
+// format have no staleness markers, so VictoriaMetrics would guess it.
 func ServeVictoriaMetrics(t testing.TB, openMetrics string) string {
 	t.Helper()
 	built, err := programs.Build(t.Context(), t.Output(), "victoria-metrics")
@@ -85,7 +86,7 @@ func ServeVictoriaMetrics(t testing.TB, openMetrics string) string {
 	return "http://" + address
 }
 
-// serveTSDB starts Prometheus on dir. Its configuration and its log are in own.
+// serveTSDB starts Prometheus on dir. Its configuration and its log are in the folder own.
 func serveTSDB(ctx context.Context, progress io.Writer, dir, own string, rules ...string) (*Process, string, error) {
 	built, err := programs.Build(ctx, progress, "prometheus")
 	if err != nil {

@@ -1,21 +1,24 @@
-// Package mesh is the agent's view of a mesh that Kilo keeps, and its rounds of probes through it.
+// Package mesh is the agent's view of Kilo's mesh, and its rounds of probes through it.
 //
 //	Nodes ─────────┐                             ┌─► probe.Client ─► another node's agent
 //	               ├─► Topology ─► Targets ─► Prober
 //	EndpointSlices ┘                             └─► the words: drydock_mesh_probe_success
 //
-// Each round an agent asks the leader of every other location and one member of it, the leader of its own location and
-// three siblings. Which member and which siblings changes from round to round, so that all are asked in turn while the
-// work of a node grows with the number of locations, not with that of nodes.
+// Each round, an agent probes the leader of every other location and one of its members, and the
+// leader of its own location and three siblings. The member and the siblings change from round to
+// round. So all are probed in turn, and the work of a node grows with the number of locations, not
+// of nodes.
 //
 // What always holds, with the test that guards it:
 //
-//   - Every member is asked within as many rounds as there are members (TestEveryMemberIsAskedInTurn), and a round asks
-//     no more than locations and constants allow (TestARoundIsBoundedByLocations).
-//   - There is one word on a pair and a protocol, under the roles of now (TestAWordBearsTheRolesOfNow), and none that is
-//     older than three rounds (TestAWordIsForgottenAfterThreeRounds).
-//   - Nothing learnt is no word, never a bad one (TestNoWordIsNotABadWord), and what is learnt over TCP decides whether
-//     silence over UDP is one (TestSilenceOverUDPIsNoWordWhereTCPLearntNothing).
-//   - Without the API server the agent goes on with what it knew, and says how old that is
+//   - Every member is probed within as many rounds as there are members
+//     (TestEveryMemberIsAskedInTurn). The number of locations and constants bound the probes of a
+//     round (TestARoundIsBoundedByLocations).
+//   - Each pair and protocol has one result, under the current roles (TestAWordBearsTheRolesOfNow).
+//     A result expires after three rounds (TestAWordIsForgottenAfterThreeRounds).
+//   - A probe that shows nothing gives no result, never a failure (TestNoWordIsNotABadWord). The
+//     result over TCP decides whether silence over UDP counts
+//     (TestSilenceOverUDPIsNoWordWhereTCPLearntNothing).
+//   - Without the API server the agent continues with the last state, and reports its age
 //     (TestProbingGoesOnWithoutTheAPIServer).
 package mesh

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The rules and the kilo provider read these by name and label.
+// The rules and the kilo provider read these metrics by name and label.
 var (
 	ends        = []string{"path", "proto", "src_node", "src_location", "src_role", "dst_node", "dst_location", "dst_role"}
 	successDesc = prometheus.NewDesc("drydock_mesh_probe_success",
@@ -21,8 +21,8 @@ var (
 		"Nodes that Kilo counts and that have no location: no probe says anything about them.", nil, nil)
 )
 
-// collector gives the words under the roles and locations of the moment, so that a series changes its labels with the
-// topology, and two of one pair cannot be.
+// collector reports the results under the current roles and locations. So a series changes its
+// labels with the topology, and a pair never has two series.
 type collector struct{ *Prober }
 
 func (c collector) Describe(out chan<- *prometheus.Desc) {

@@ -17,39 +17,40 @@ import (
 )
 
 const (
-	// atOnce bounds the probes under way at the same time, two of each target.
+	// atOnce bounds the simultaneous probes, two per target.
 	atOnce = 64
-	// pace is the least time between the begins of two targets' probes: whatever the mesh looks like, an agent opens no
-	// more than 200 flows a second.
+	// pace is the shortest time between the starts of two targets' probes: in any mesh, an agent
+	// opens at most 200 flows a second.
 	pace = 10 * time.Millisecond
-	// remembered is how many rounds a word is good for. Whoever is asked every third round or more often has one always.
+	// remembered is how many rounds a result is valid. A target that is probed at least every third
+	// round always has one.
 	remembered = 3
-	// jitter is the part of the interval by which a round may come sooner or later.
+	// jitter is the fraction of the interval that a round may start earlier or later.
 	jitter = 0.2
 )
 
-// Ask makes one probe of the agent at an address, which should be that of the node.
+// Ask makes one probe of the agent at an address, which should be on the node.
 type Ask func(ctx context.Context, p probe.Proto, to netip.AddrPort, node string) probe.Word
 
-// ProberOptions say whom a Prober asks, and how.
+// ProberOptions configure what a Prober probes, and how.
 type ProberOptions struct {
-	// Topology is the one of now; empty where nothing is known.
+	// Topology returns the current topology. Empty: nothing is known.
 	Topology func() Topology
-	// Age is how old that is.
+	// Age returns how old the topology is.
 	Age func() time.Duration
 	Ask Ask
-	// Interval between two rounds.
+	// Interval is the time between two rounds.
 	Interval time.Duration
-	// Rand gives the jitter.
+	// Rand is the source of the jitter.
 	Rand *rand.Rand
-	// Seed chooses where the turns of members begin.
+	// Seed chooses where the rotation of members begins.
 	Seed maphash.Seed
-	// Registerer takes the metrics; nil: nobody does.
+	// Registerer registers the metrics. Nil: they are not registered.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 }
 
-// Prober asks round after round and keeps the words.
+// Prober probes round after round and keeps the results.
 type Prober struct {
 	options ProberOptions
 	asked   *prometheus.CounterVec
@@ -60,23 +61,23 @@ type Prober struct {
 	words   map[pair]word
 }
 
-// pair is what there is one word on.
+// pair is the key of one result.
 type pair struct {
 	node  string
 	proto probe.Proto
 }
 
-// word is what was learnt last. It is on the way between two locations, to a leader or to what is behind one: another way,
-// another word.
+// word is the latest result. It is about the path between two locations, to a leader or to a node
+// behind one. Another path means another result.
 type word struct {
 	from, to string
-	role     Role // of the far end
+	role     Role // the far end's role
 	ok       bool
 	took     time.Duration
 	round    uint64
 }
 
-// NewProber makes a Prober. Nothing is asked yet.
+// NewProber makes a Prober. It does not probe yet.
 func NewProber(o ProberOptions) (*Prober, error) {
 	p := &Prober{options: o, words: map[pair]word{}, asked: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "drydock_mesh_probes_total",
@@ -98,8 +99,8 @@ func NewProber(o ProberOptions) (*Prober, error) {
 	return p, nil
 }
 
-// Start makes rounds until ctx ends. The first comes at a random time of the interval, so that agents that start together
-// do not ask together.
+// Start makes rounds until ctx ends. The first round starts at a random time within the interval,
+// so that agents that start together do not probe together.
 func (p *Prober) Start(ctx context.Context) error {
 	wait := time.Duration(p.options.Rand.Float64() * float64(p.options.Interval))
 	next := time.NewTimer(wait)
@@ -117,7 +118,7 @@ func (p *Prober) Start(ctx context.Context) error {
 	}
 }
 
-// Round asks this round's targets and returns when all have answered or have not.
+// Round probes this round's targets and returns when all have answered or timed out.
 func (p *Prober) Round(ctx context.Context) {
 	t := p.options.Topology()
 	round, targets := p.begin(t)
@@ -134,11 +135,11 @@ func (p *Prober) Round(ctx context.Context) {
 			return nil
 		})
 	}
-	_ = group.Wait() // probes give words, not errors
+	_ = group.Wait() // probes return results, not errors
 	p.forget(round)
 }
 
-// ask asks over both protocols at one time: what one says is weighed by the other.
+// ask probes over both protocols at the same time, because one result may change the other.
 func (p *Prober) ask(ctx context.Context, n Node) (tcp, udp probe.Word) {
 	var other sync.WaitGroup
 	other.Go(func() { udp = p.options.Ask(ctx, probe.UDP, n.Agent, n.Name) })
@@ -147,7 +148,7 @@ func (p *Prober) ask(ctx context.Context, n Node) (tcp, udp probe.Word) {
 	return probe.Weigh(tcp, udp)
 }
 
-// begin opens a round.
+// begin starts a round.
 func (p *Prober) begin(t Topology) (round uint64, targets []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +158,7 @@ func (p *Prober) begin(t Topology) (round uint64, targets []string) {
 	return p.round, targets
 }
 
-// forget drops at a round's end the words that it and those before it have not renewed.
+// forget drops, at the end of a round, the results that the last rounds have not renewed.
 func (p *Prober) forget(round uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,7 +169,7 @@ func (p *Prober) forget(round uint64) {
 	}
 }
 
-// note keeps what was learnt. Where nothing was, what was learnt before stays until its time is over.
+// note stores a result. A probe that shows nothing keeps the earlier result until that expires.
 func (p *Prober) note(t Topology, round uint64, node string, proto probe.Proto, w probe.Word) {
 	p.asked.WithLabelValues(string(proto), string(w.Outcome)).Inc()
 	if w.Why != nil {
@@ -183,7 +184,7 @@ func (p *Prober) note(t Topology, round uint64, node string, proto probe.Proto, 
 	p.words[pair{node, proto}] = word{from: t.Nodes[t.Self].Location, to: far.Location, role: far.Role, ok: w.Outcome == probe.OK, took: w.Took, round: round}
 }
 
-// pause waits; false: ctx ended first.
+// pause waits. False: ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -22,7 +22,7 @@ import (
 	"drydock.dev/drydock/internal/mesh/probe"
 )
 
-// world is what a Prober sees and hears in a test.
+// world is the Prober's environment in a test.
 type world struct {
 	registry *prometheus.Registry
 	*Prober
@@ -72,7 +72,8 @@ func (w *world) set(top Topology) {
 	w.topology = top
 }
 
-// words are the series of drydock_mesh_probe_success over TCP: "path src(role) dst(location, role)" to value.
+// words returns the series of drydock_mesh_probe_success over TCP: "path src(role) dst(location,
+// role)" to value.
 func (w *world) words(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := w.registry.Gather() // it fails where two series have the same labels
@@ -148,8 +149,9 @@ drydock_mesh_probes_total{proto="udp",result="ok"} 2
 `)))
 }
 
-// TestAWordBearsTheRolesOfNow: where leadership moves, what was said of who led, and of who leads now, is nothing any more,
-// before the next round: a leader that was reached says nothing of whether it will be as a member.
+// TestAWordBearsTheRolesOfNow: after a move of the leadership, earlier results about both leaders
+// are dropped before the next round. A result about a leader shows nothing about the same node as a
+// member.
 func TestAWordBearsTheRolesOfNow(t *testing.T) {
 	top := func(change func(nodes map[string]Node)) Topology {
 		g := grid("l000-001", 2, 2)
@@ -187,7 +189,7 @@ func TestAWordBearsTheRolesOfNow(t *testing.T) {
 	require.Contains(t, w.words(t), "cross l000-001(member) l001-000(l001, leader)", "the own role is that of now, whatever it was")
 }
 
-// TestAWordIsAboutAWay: a node that is elsewhere now, or is gone, or is not counted, has none.
+// TestAWordIsAboutAWay: a node that has moved, is gone, or is not counted has no result.
 func TestAWordIsAboutAWay(t *testing.T) {
 	w := newWorld(t, grid("l000-001", 3, 1))
 	top := grid("l000-000", 3, 1)
@@ -226,7 +228,7 @@ func TestAWordIsForgottenAfterThreeRounds(t *testing.T) {
 	require.Len(t, w.words(t), 2)
 }
 
-// TestSeriesAreBoundedByLocations: whatever the number of members, however long it goes on.
+// TestSeriesAreBoundedByLocations: for any number of members and any length of time.
 func TestSeriesAreBoundedByLocations(t *testing.T) {
 	w := newWorld(t, grid("l000-001", 3, 60))
 	for range 20 {
@@ -235,7 +237,8 @@ func TestSeriesAreBoundedByLocations(t *testing.T) {
 	}
 }
 
-// TestNoWordIsNotABadWord: nothing learnt leaves what was learnt before, until that is too old.
+// TestNoWordIsNotABadWord: a probe that shows nothing keeps the earlier result until that is too
+// old.
 func TestNoWordIsNotABadWord(t *testing.T) {
 	w := newWorld(t, grid("l000-001", 2, 2))
 	w.Round(t.Context())
@@ -251,8 +254,8 @@ func TestNoWordIsNotABadWord(t *testing.T) {
 	require.Empty(t, w.words(t))
 }
 
-// TestSilenceOverUDPIsNoWordWhereTCPLearntNothing: an agent that hangs, or has another key or clock. Where all is silent it
-// is the way.
+// TestSilenceOverUDPIsNoWordWhereTCPLearntNothing: an agent that hangs, or has another key or
+// clock. If both protocols are silent, the path is at fault.
 func TestSilenceOverUDPIsNoWordWhereTCPLearntNothing(t *testing.T) {
 	w := newWorld(t, grid("l000-001", 2, 2))
 	w.answers = func(p probe.Proto, node string) probe.Word {
@@ -274,7 +277,8 @@ func TestSilenceOverUDPIsNoWordWhereTCPLearntNothing(t *testing.T) {
 	require.Equal(t, 6, series())
 }
 
-// TestRoundsComeWithJitter: about every interval, never all at the same distance, and the first not at once for all.
+// TestRoundsComeWithJitter: about every interval, never at equal distances, and agents do not all
+// start at once.
 func TestRoundsComeWithJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, grid("l000-001", 1, 2))
@@ -305,7 +309,8 @@ func TestRoundsComeWithJitter(t *testing.T) {
 	})
 }
 
-// TestARoundIsPacedAndBounded: a mesh where nobody answers is asked no faster, and by no more goroutines.
+// TestARoundIsPacedAndBounded: a mesh without answers is probed no faster, and by no more
+// goroutines.
 func TestARoundIsPacedAndBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, grid("l000-001", 60, 9))

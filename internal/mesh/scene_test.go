@@ -59,7 +59,8 @@ func read(nodes ...*corev1.Node) []election.Node {
 	return out
 }
 
-// grid is a mesh of locations with members each, named a-0, a-1 … z-9, that all have agents. The first of each leads.
+// grid is a mesh of locations with this many members each, named a-0, a-1 … z-9, all with agents.
+// The first member of each location leads.
 func grid(self string, locations, members int) Topology {
 	var nodes []*corev1.Node
 	agents := Agents{}

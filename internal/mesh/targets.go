@@ -6,17 +6,18 @@ import (
 )
 
 const (
-	// siblingsARound is how many members of its own location an agent asks each round.
+	// siblingsARound is how many members of its own location an agent probes per round.
 	siblingsARound = 3
-	// locationsARound bounds the other locations asked in one round. Where there are more, they take turns.
+	// locationsARound bounds the other locations per round. If there are more, they take turns.
 	locationsARound = 32
-	// mostTargets is what a round can have at most.
+	// mostTargets is the most targets of a round.
 	mostTargets = 2*locationsARound + 1 + siblingsARound
 )
 
-// Targets are the nodes that this agent asks in a round: of each other location the leader and one member, of its own
-// the leader and some siblings. Members take turns, from a place that the seed chooses, so that agents do not all ask
-// the same one. A node without location asks nobody.
+// Targets returns the nodes that this agent probes in a round: the leader and one member of each
+// other location, and the leader and some siblings of its own. Members take turns, starting at a
+// place that the seed chooses, so that agents do not all probe the same one. A node without a
+// location probes nothing.
 func Targets(t Topology, round uint64, seed maphash.Seed) []string {
 	self, ok := t.Nodes[t.Self]
 	if !ok {
@@ -29,7 +30,7 @@ func Targets(t Topology, round uint64, seed maphash.Seed) []string {
 		}
 	}
 	far := t.locationsBut(self.Location)
-	// turn counts the rounds in which a given other location has been asked.
+	// turn counts the rounds that probed a given other location.
 	turns, turn := uint64(1), round
 	if n := len(far); n > locationsARound {
 		turns = uint64((n + locationsARound - 1) / locationsARound)
@@ -46,7 +47,7 @@ func Targets(t Topology, round uint64, seed maphash.Seed) []string {
 	return append(out, pick(t.others(self.Location), round, siblingsARound, start(seed, self.Location))...)
 }
 
-// pick gives the n names whose turn it is.
+// pick returns the next n names in turn.
 func pick(names []string, turn uint64, n int, start uint64) []string {
 	size := uint64(len(names))
 	if len(names) <= n {

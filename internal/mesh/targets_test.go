@@ -35,8 +35,8 @@ func drawn(t *rapid.T) Topology {
 	return top
 }
 
-// TestEveryMemberIsAskedInTurn: of any mesh, from any round on, within as many rounds as the largest location has
-// members, for each turn that a location has.
+// TestEveryMemberIsAskedInTurn: in any mesh, from any round, within as many rounds as the largest
+// location has members, for each turn that a location has.
 func TestEveryMemberIsAskedInTurn(t *testing.T) {
 	seed := maphash.MakeSeed()
 	rapid.Check(t, func(t *rapid.T) {
@@ -79,7 +79,7 @@ func TestARoundIsBoundedByLocations(t *testing.T) {
 	require.LessOrEqual(t, len(Targets(grid("l000-001", 200, 2), 7, seed)), mostTargets)
 }
 
-// TestAgentsDoNotAllAskTheSameMember: each begins elsewhere.
+// TestAgentsDoNotAllAskTheSameMember: each agent starts at another member.
 func TestAgentsDoNotAllAskTheSameMember(t *testing.T) {
 	asked := map[string]int{}
 	for range 300 {

@@ -9,10 +9,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// Role is what a node is in its location.
+// Role is a node's role in its location.
 type Role string
 
-// All roles there are.
+// These are all roles.
 const (
 	Leader Role = "leader"
 	Member Role = "member"
@@ -22,27 +22,28 @@ const (
 type Node struct {
 	Name, Location string
 	Role           Role
-	// Agent is where its agent listens; the zero value: it is not known to have one.
+	// Agent is the address of its agent. Zero: no agent is known.
 	Agent netip.AddrPort
 }
 
-// Topology is who leads and who belongs to which location.
+// Topology is the locations, their nodes and their leaders.
 type Topology struct {
-	// Self is the node of this agent.
+	// Self is this agent's node.
 	Self  string
 	Nodes map[string]Node
-	// Locations are the names of each location's nodes, sorted, its leader among them. No location is without a name.
+	// Locations are the names of each location's nodes, including the leader, sorted. Every
+	// location has a name.
 	Locations map[string][]string
-	// Unplaced are the names of nodes that Kilo counts and that have no location.
+	// Unplaced are the nodes that Kilo counts and that have no location.
 	Unplaced []string
-	// Peers is how many nodes have an agent, this one apart.
+	// Peers is how many other nodes have an agent.
 	Peers int
 }
 
-// Agents are the addresses of each node's agent, at most one of a family.
+// Agents are the addresses of each node's agent, at most one per family.
 type Agents map[string][]netip.AddrPort
 
-// NewTopology tells locations and roles by Kilo's rule, as of now.
+// NewTopology determines locations and roles at this time, by Kilo's rule.
 func NewTopology(self string, nodes []election.Node, agents Agents, now time.Time) Topology {
 	t := Topology{Self: self, Nodes: map[string]Node{}, Locations: map[string][]string{}}
 	for location, members := range election.Locations(nodes, now) {
@@ -70,8 +71,8 @@ func NewTopology(self string, nodes []election.Node, agents Agents, now time.Tim
 	return t
 }
 
-// between chooses the address by which two agents reach each other: of a family that both have, IPv4 first. Where the
-// own address is not known yet, whatever the other has.
+// between chooses an address for one agent to reach another: of a family that both have, IPv4
+// first. If the agent's own address is unknown, it takes any address of the other.
 func (a Agents) between(self, other string) netip.AddrPort {
 	addresses := slices.Clone(a[other])
 	slices.SortStableFunc(addresses, func(x, y netip.AddrPort) int { return x.Addr().BitLen() - y.Addr().BitLen() })
@@ -84,7 +85,7 @@ func (a Agents) between(self, other string) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// others are the names of a location's nodes that have an agent, without its leader and without this node.
+// others returns the members of a location that have an agent, without this node.
 func (t Topology) others(location string) []string {
 	var out []string
 	for _, name := range t.Locations[location] {
@@ -95,7 +96,7 @@ func (t Topology) others(location string) []string {
 	return out
 }
 
-// leader is the location's, if it has an agent and is not this node.
+// leader returns the location's leader, if the leader has an agent and is not this node.
 func (t Topology) leader(location string) (string, bool) {
 	for _, name := range t.Locations[location] {
 		if n := t.Nodes[name]; n.Role == Leader {
@@ -105,7 +106,7 @@ func (t Topology) leader(location string) (string, bool) {
 	return "", false
 }
 
-// names of all locations but one, sorted.
+// locationsBut returns the names of all locations except one, sorted.
 func (t Topology) locationsBut(own string) []string {
 	var out []string
 	for l := range t.Locations {

@@ -21,44 +21,44 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// settle is how long news is gathered before the topology is told anew: where a watch begins again, the Nodes come one
-// after the other, and half of them are no topology.
+// settle debounces events before the topology is rebuilt: when a watch restarts, the Nodes arrive
+// one by one, and half of them are not a topology.
 const settle = time.Second
 
-// WatchOptions say what a Watch looks at.
+// WatchOptions configure a Watch.
 type WatchOptions struct {
-	// Config is how to reach the API server.
+	// Config is the configuration for the API server.
 	Config *rest.Config
-	// Node is the one of this agent.
+	// Node is this agent's node.
 	Node string
-	// Namespace and Service name the agents' headless Service, whose EndpointSlices name the agents.
+	// Namespace and Service name the agents' headless Service. Its EndpointSlices list the agents.
 	Namespace, Service string
-	// Port is that of agents whose slices name no port.
+	// Port is the port of agents in slices without one.
 	Port uint16
-	// TopologyLabel is the one that Kilo's agents were told of.
+	// TopologyLabel is the label that Kilo's agents use.
 	TopologyLabel string
 	Now           func() time.Time
 	Log           logr.Logger
 }
 
-// Watch follows Nodes and EndpointSlices. Where the API server is away, what it last said stays.
+// Watch follows Nodes and EndpointSlices. While the API server is away, the last state stays.
 type Watch struct {
 	options WatchOptions
 	nodes   cache.SharedIndexInformer
 	slices  cache.SharedIndexInformer
-	// nodesRead and slicesRead say that all that was there at first is known.
+	// nodesRead and slicesRead report whether the first full list was processed.
 	nodesRead, slicesRead cache.InformerSynced
 	changed               chan struct{}
 
 	mu    sync.Mutex
-	heard time.Time // of a Node
+	heard time.Time // when a Node event last arrived
 
 	synced   atomic.Bool
 	said     atomic.Int32 // the cause of the last remark
 	topology atomic.Pointer[Topology]
 }
 
-// NewWatch makes a Watch. Nothing is asked of the API server yet.
+// NewWatch makes a Watch. It sends no request yet.
 func NewWatch(o WatchOptions) (*Watch, error) {
 	w := &Watch{options: o, changed: make(chan struct{}, 1)}
 	w.topology.Store(&Topology{Self: o.Node})
@@ -73,7 +73,8 @@ func NewWatch(o WatchOptions) (*Watch, error) {
 	return w, err
 }
 
-// follow has notice called for all news; what it returns says when those that were there at first have been told.
+// follow calls notice for every event. The result reports whether the first full list was
+// processed.
 func follow(i cache.SharedIndexInformer, notice func()) (cache.InformerSynced, error) {
 	r, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { notice() }, UpdateFunc: func(any, any) { notice() }, DeleteFunc: func(any) { notice() },
@@ -94,7 +95,7 @@ func (w *Watch) heardOfNode() {
 func (w *Watch) notice() {
 	select {
 	case w.changed <- struct{}{}:
-	default: // it is known already
+	default: // a notification is already pending
 	}
 }
 
@@ -122,8 +123,8 @@ func (w *Watch) Start(ctx context.Context) error {
 	}
 }
 
-// tell makes the topology of what is known now. It is judged as of when a Node was last heard of: without the API server
-// no node's heartbeat comes any more, and that is no reason to count them out.
+// tell builds the current topology. It uses the time of the last Node event: without the API server
+// no heartbeats arrive, and that must not make nodes count as gone.
 func (w *Watch) tell() {
 	w.mu.Lock()
 	heard := w.heard
@@ -144,7 +145,8 @@ func (w *Watch) tell() {
 	w.say(w.remark(t, self, heard))
 }
 
-// remark says why this node takes no part. Its cause is what it is known by: the words may count seconds.
+// remark is why this node takes no part. Its cause identifies it: the text may contain a number of
+// seconds.
 type remark struct {
 	cause cause
 	words string
@@ -175,7 +177,7 @@ func (w *Watch) noSuchNode() string {
 	return fmt.Sprintf("there is no Node named %q: --node-name has to be the pod's spec.nodeName", w.options.Node)
 }
 
-// say logs what changed, once.
+// say logs a change once.
 func (w *Watch) say(r remark) {
 	was := cause(w.said.Swap(int32(r.cause)))
 	if r.cause == was {
@@ -188,7 +190,7 @@ func (w *Watch) say(r remark) {
 	w.options.Log.Info("no probes are made from this node", "node", w.options.Node, "why", r.words)
 }
 
-// agents reads the slices.
+// agents reads the EndpointSlices.
 func (w *Watch) agents() Agents {
 	found := map[string]map[bool]netip.AddrPort{} // by node, and by whether it is IPv4
 	for _, o := range w.slices.GetStore().List() {
@@ -204,7 +206,8 @@ func (w *Watch) agents() Agents {
 					of = map[bool]netip.AddrPort{}
 					found[*e.NodeName] = of
 				}
-				// While two are there, as in a roll-out, the order of the store must not decide.
+				// While a node has two agents, as in a rollout, the order of the store must not
+				// decide.
 				if was, twice := of[to.Addr().Is4()]; !twice || to.Compare(was) < 0 {
 					of[to.Addr().Is4()] = to
 				}
@@ -218,8 +221,8 @@ func (w *Watch) agents() Agents {
 	return out
 }
 
-// agentOf is where the endpoint listens. Whether it is ready is not asked: a node that is not Ready has no ready pods, and
-// forwards all the same or does not.
+// agentOf returns the address of the endpoint, ready or not: a node that is not Ready has no ready
+// pods, and may forward all the same.
 func agentOf(e discoveryv1.Endpoint, port uint16) (netip.AddrPort, bool) {
 	if e.NodeName == nil || len(e.Addresses) == 0 || (e.Conditions.Terminating != nil && *e.Conditions.Terminating) {
 		return netip.AddrPort{}, false
@@ -237,10 +240,10 @@ func (w *Watch) port(s *discoveryv1.EndpointSlice) uint16 {
 	return w.options.Port
 }
 
-// Topology is the last that was told.
+// Topology returns the last topology.
 func (w *Watch) Topology() Topology { return *w.topology.Load() }
 
-// Age is the time since a Node was heard of; since never, it is that since 1970.
+// Age is the time since the last Node event. Without one, it is the time since 1970.
 func (w *Watch) Age() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,8 +253,8 @@ func (w *Watch) Age() time.Duration {
 	return w.options.Now().Sub(w.heard)
 }
 
-// Ready returns nil once Nodes and EndpointSlices were read and the agent's own Node is among them, else an error that
-// says what is missing.
+// Ready returns nil once Nodes and EndpointSlices were read and the agent's own Node exists.
+// Otherwise the error says what is missing.
 func (w *Watch) Ready() error {
 	switch {
 	case w.synced.Load() && cause(w.said.Load()) == nodeless:

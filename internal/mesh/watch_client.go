@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// newInformers follow Nodes and the agents' EndpointSlices. The agent runs on every node, so it knows these two types
-// alone: a whole clientset weighs more than all the rest of it.
+// newInformers returns informers for Nodes and the agents' EndpointSlices. The agent runs on every
+// node, so it knows only these two types: a whole clientset is larger than the rest of the agent.
 func newInformers(o WatchOptions) (nodes, slices cache.SharedIndexInformer, err error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
@@ -50,7 +50,7 @@ func newInformers(o WatchOptions) (nodes, slices cache.SharedIndexInformer, err 
 	return nodes, slices, err
 }
 
-// trimNode keeps of a Node what Kilo's rule reads. A real one weighs tens of kilobytes.
+// trimNode keeps the fields of a Node that Kilo's rule reads. A real Node has tens of kilobytes.
 func trimNode(topologyLabel string) cache.TransformFunc {
 	return func(o any) (any, error) {
 		n, ok := o.(*corev1.Node)
@@ -73,7 +73,7 @@ func trimNode(topologyLabel string) cache.TransformFunc {
 	}
 }
 
-// trimSlice takes from an EndpointSlice what nobody reads here.
+// trimSlice drops unused fields of an EndpointSlice.
 func trimSlice(o any) (any, error) {
 	if s, ok := o.(*discoveryv1.EndpointSlice); ok {
 		s.ManagedFields = nil

@@ -69,7 +69,8 @@ func (s *site) annotate(node string, annotations map[string]any) {
 	require.NoError(s, err)
 }
 
-// living is a Node that Kilo counts for as long as a test may take on a busy machine: it asks how old the last word is, and no more.
+// living is a Node that Kilo counts for as long as a test may take on a busy machine: Kilo only
+// checks the age of the last check-in.
 func living(name, location string, change ...func(*corev1.Node)) *corev1.Node {
 	return kiloNode(name, location, time.Now().Add(time.Hour), change...)
 }
@@ -95,7 +96,7 @@ func (s *site) slice(name string, family discoveryv1.AddressType, port int32, en
 	require.NoError(s, err)
 }
 
-// watch runs a Watch of the node until the test ends; its lines of the log go to say.
+// watch runs a Watch of the node until the test ends. Its log lines go to say.
 func (s *site) watch(node string, change ...func(*WatchOptions)) *Watch {
 	s.Helper()
 	o := WatchOptions{
@@ -114,7 +115,7 @@ func (s *site) watch(node string, change ...func(*WatchOptions)) *Watch {
 	return w
 }
 
-// leaders of each location as the Watch has them.
+// leaders returns the leader of each location, according to the Watch.
 func leaders(w *Watch) map[string]string {
 	out := map[string]string{}
 	for _, n := range w.Topology().Nodes {
@@ -159,7 +160,7 @@ func TestTheWatchFollowsNodesAndSlices(t *testing.T) {
 	within(t, "addresses change", func() bool { return w.Topology().Nodes["b1"].Agent.String() == "[fd00::21]:7777" })
 }
 
-// TestWhyANodeTakesNoPart: it is logged once, and what it is about is named.
+// TestWhyANodeTakesNoPart: the reason is logged once and names its object.
 func TestWhyANodeTakesNoPart(t *testing.T) {
 	s := newSite(t)
 	s.add(
@@ -210,7 +211,7 @@ func TestWhyANodeTakesNoPart(t *testing.T) {
 	}
 }
 
-// yard is agents of a site on loopback addresses, each with its own registry.
+// yard is the agents of a site on loopback addresses, each with its own registry.
 type yard struct {
 	*site
 	registries map[string]*prometheus.Registry
@@ -220,7 +221,8 @@ type yard struct {
 
 const secret = "0123456789abcdef0123456789abcdef"
 
-// loopback stands for an address of an EndpointSlice, in which the API server takes no loopback address.
+// loopback returns the loopback address for an address of an EndpointSlice: the API server refuses
+// loopback addresses there.
 func loopback(a netip.Addr) netip.Addr {
 	if a.Is6() {
 		return netip.IPv6Loopback()
@@ -273,7 +275,7 @@ func (randomBytes) Read(b []byte) (int, error) {
 
 var _ io.Reader = randomBytes{}
 
-// gauge is the sum of a metric of a node's agent, of the series that have the labels.
+// gauge is the sum of a metric of a node's agent, over the series with the labels.
 func (y *yard) gauge(node, name string, labels map[string]string) (sum float64, series int) {
 	families, err := y.registries[node].Gather()
 	require.NoError(y, err)
@@ -298,7 +300,7 @@ func (y *yard) gauge(node, name string, labels map[string]string) (sum float64, 
 	return sum, series
 }
 
-// awaitWords waits until an agent has as many good words, and no bad one.
+// awaitWords waits until an agent has this many successful results, and no failed one.
 func (y *yard) awaitWords(node string, good int) {
 	y.Helper()
 	within(y.T, fmt.Sprintf("%s has %d good words", node, good), func() bool {
@@ -307,7 +309,8 @@ func (y *yard) awaitWords(node string, good int) {
 	})
 }
 
-// TestProbingGoesOnWithoutTheAPIServer: and what has happened meanwhile is seen when it is back.
+// TestProbingGoesOnWithoutTheAPIServer: the agent sees the missed changes when the API server is
+// back.
 func TestProbingGoesOnWithoutTheAPIServer(t *testing.T) {
 	s := newSite(t)
 	port := uint16(freePort(t))
@@ -347,8 +350,9 @@ func TestProbingGoesOnWithoutTheAPIServer(t *testing.T) {
 	require.LessOrEqual(t, age, time.Since(asked).Seconds(), "the age is that of the news")
 }
 
-// TestHeartbeatsThatDoNotComeAreNoNews: what Kilo counts is judged as of the last news, so that an agent that is cut off
-// keeps its topology; and with news of others, a node that has fallen silent is counted out.
+// TestHeartbeatsThatDoNotComeAreNoNews: the time of the last Node event decides what Kilo counts,
+// so an agent without the API server keeps its topology. With events of other nodes, a silent node
+// is no longer counted.
 func TestHeartbeatsThatDoNotComeAreNoNews(t *testing.T) {
 	s := newSite(t)
 	var mu sync.Mutex
@@ -378,7 +382,7 @@ func TestHeartbeatsThatDoNotComeAreNoNews(t *testing.T) {
 	})
 }
 
-// TestNewsIsGathered: half of a burst of news is no topology.
+// TestNewsIsGathered: half of a burst of events is not a topology.
 func TestNewsIsGathered(t *testing.T) {
 	s := newSite(t)
 	s.add(living("a1", "a"), living("a2", "a"))
@@ -429,7 +433,8 @@ func TestAnAgentLeavesNoGoroutine(t *testing.T) {
 	}
 }
 
-// kept are the goroutines of client-go's connection to the API server, which it shares between clients and keeps.
+// kept is the number of goroutines of client-go's shared connection to the API server, which stays
+// open.
 const kept = 4
 
 func freePort(t *testing.T) int {

@@ -19,7 +19,7 @@ const (
 //go:embed terminal.svg.tmpl
 var page string
 
-// A line of the picture. A terminal wraps a longer line; Rest is what follows a wrap.
+// A line of the picture. A terminal wraps a longer line; Rest: it continues a wrapped line.
 type line struct {
 	Text          string
 	Command, Rest bool
@@ -33,7 +33,7 @@ const (
 	above      = 62
 )
 
-// shown is what fits a picture: the table of guards, which follows an empty line, is left out and marked as left out.
+// shown returns what fits the picture: the table of guards after the empty line is cut and marked.
 func shown(output string) []string {
 	head, _, cut := strings.Cut(output, "\n\nGUARD ")
 	lines := strings.Split(strings.TrimRight(head, "\n"), "\n")

@@ -1,5 +1,6 @@
-// Package promhttp makes HTTP transports from Prometheus' http_config. A request through one of them ends when its
-// context ends, whatever the library waits for: it asks for OAuth 2 tokens and reads files without that context.
+// Package promhttp makes HTTP transports from Prometheus' http_config. A request through one of
+// them ends with its context. The library alone does not ensure that: it requests OAuth 2 tokens
+// and reads files without the context.
 package promhttp
 
 import (
@@ -16,16 +17,16 @@ import (
 
 const (
 	userAgent = "drydock"
-	// jwtBearer is the grant type that signs with a key in place of a secret.
+	// jwtBearer is the grant type that signs with a key instead of a secret.
 	jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-	// grace lets a transport that honours the context give its own error, and keeps its connections.
+	// grace lets a transport that obeys the context return its own error, and keep its connections.
 	grace = 100 * time.Millisecond
-	// maxAbandoned bounds the requests that were given up and have not returned yet.
+	// maxAbandoned bounds the abandoned requests that have not returned yet.
 	maxAbandoned = 32
 )
 
-// New makes the transport. dial opens its connections; a token is requested over connections of its own, which are
-// closed after the timeout.
+// New makes the transport. dial opens its connections. Tokens are requested over separate
+// connections, which are closed after the timeout.
 func New(cfg config.HTTPClientConfig, name string, timeout time.Duration, dial config.DialContextFunc, options ...config.HTTPClientOption) (http.RoundTripper, error) {
 	build := func() (http.RoundTripper, error) { return library(cfg, name, timeout, dial, options) }
 	first, err := build()
@@ -35,8 +36,8 @@ func New(cfg config.HTTPClientConfig, name string, timeout time.Duration, dial c
 	return &transport{build: build, current: first}, nil
 }
 
-// library makes the library's own transport. The OAuth 2 part is added here, because only here it can have another dial
-// function than the rest.
+// library makes the library's own transport. The OAuth 2 part is added here, because only here it
+// can have a separate dial function.
 func library(cfg config.HTTPClientConfig, name string, timeout time.Duration, dial config.DialContextFunc, options []config.HTTPClientOption) (http.RoundTripper, error) {
 	oauth2 := cfg.OAuth2
 	cfg.OAuth2 = nil
@@ -89,8 +90,8 @@ func shortLived(timeout time.Duration) config.DialContextFunc {
 	}
 }
 
-// transport gives up a request whose context has ended, and goes on with a new transport: later requests would wait
-// behind the one that hangs.
+// transport abandons a request whose context has ended, and continues with a new transport: later
+// requests would wait behind the hanging one.
 type transport struct {
 	build func() (http.RoundTripper, error)
 

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// WithTokens gives each request an OAuth 2 token of the grant type client_credentials. The library's own transport does the same, and
-// follows a redirect of the token endpoint: 307 and 308 send the client's secret to wherever it leads. A request for a token has the
-// timeout, and dial opens its connection.
+// WithTokens gives each request an OAuth 2 token of the grant type client_credentials. The
+// library's own transport follows a redirect of the token endpoint: 307 and 308 send the client's
+// secret to any address. A request for a token has the timeout, and dial opens its connection.
 func WithTokens(next http.RoundTripper, o *config.OAuth2, secret config.SecretReader, timeout time.Duration, dial config.DialContextFunc) (http.RoundTripper, error) {
 	cfg := config.HTTPClientConfig{TLSConfig: o.TLSConfig, ProxyConfig: o.ProxyConfig}
 	rt, err := config.NewRoundTripperFromConfig(cfg, "token", config.WithDialContextFunc(dial), config.WithUserAgent("drydock"), config.WithIdleConnTimeout(time.Minute))
@@ -34,11 +34,11 @@ type tokens struct {
 	client *http.Client
 
 	mu     sync.Mutex
-	with   string // the secret that source has
+	with   string // the secret of source
 	source oauth2.TokenSource
 }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (t *tokens) RoundTrip(req *http.Request) (*http.Response, error) {
 	secret, err := t.secret.Fetch(req.Context())
 	if err != nil {
@@ -47,7 +47,7 @@ func (t *tokens) RoundTrip(req *http.Request) (*http.Response, error) {
 	return (&oauth2.Transport{Source: t.of(secret), Base: t.next}).RoundTrip(req)
 }
 
-// of is where tokens come from. A new secret counts at once.
+// of returns the source of tokens. A new secret counts at once.
 func (t *tokens) of(secret string) oauth2.TokenSource {
 	t.mu.Lock()
 	defer t.mu.Unlock()

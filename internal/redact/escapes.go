@@ -6,10 +6,12 @@ import (
 	"strings"
 )
 
-// maxEscapes bounds how often escapes are undone in a text: JSON in JSON in a page in a URL has four.
+// maxEscapes bounds the levels of escapes that are undone: JSON in JSON in a page in a URL has
+// four.
 const maxEscapes = 8
 
-// unescaped is the text itself, and as it reads with one escape after the other undone. whole: nothing is left to undo.
+// unescaped returns the text, and the text after undoing each level of escapes. whole: nothing is
+// left to undo.
 func unescaped(s string) (levels []string, whole bool) {
 	levels = []string{s}
 	for range maxEscapes {
@@ -80,7 +82,7 @@ func backslash(s string) string {
 	return out.String()
 }
 
-// digits reads so many digits at i.
+// digits reads n digits at i.
 func digits(s string, i, n, base int) (int, bool) {
 	if i+n > len(s) || strings.ContainsAny(s[i:i+n], "+-_") {
 		return 0, false

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// public are the headers that a request has without any secret.
+// public are the headers of a request that contain no secret.
 var public = []string{"Accept", "Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Host", "Idempotency-Key", "Traceparent", "Transfer-Encoding", "User-Agent",
 	"Webhook-Id", "Webhook-Signature", "Webhook-Timestamp", ":authority", ":method", ":path", ":scheme"}
 
-// Trace learns the secrets of each request that is sent with the context, from its headers as they are written: whatever makes
-// them, such as a library that reads a file or fetches a token.
+// Trace adds the secrets of each request that is sent with the context. It reads the headers as
+// they are written, whatever sets them, for example a library that reads a file or fetches a token.
 func (k *Keyring) Trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaderField: func(name string, values []string) {
 		for _, v := range values {
@@ -28,7 +28,7 @@ func (k *Keyring) Trace(ctx context.Context) context.Context {
 	}})
 }
 
-// Header learns the secret of one header.
+// Header adds the secret of one header.
 func (k *Keyring) Header(name, value string) {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	if slices.Contains(public, name) {
@@ -48,11 +48,11 @@ func (k *Keyring) Header(name, value string) {
 	k.Add(value)
 }
 
-// refusals are what a token endpoint may say by RFC 6749.
+// refusals are the errors of a token endpoint in RFC 6749.
 var refusals = []string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope"}
 
-// TokenRefused is the refusal of an OAuth 2 token endpoint that is in err; nil: none. It quotes none of the endpoint's own text, which may
-// repeat the secret that it refuses.
+// TokenRefused returns the refusal of an OAuth 2 token endpoint in err. Nil: there is none. It
+// quotes nothing of the endpoint's own text, which may repeat the refused secret.
 func TokenRefused(err error) error {
 	var refused *oauth2.RetrieveError
 	if !errors.As(err, &refused) || refused.Response == nil {

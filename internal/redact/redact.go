@@ -1,4 +1,4 @@
-// Package redact takes secrets out of text that came from outside, whatever escapes the text has.
+// Package redact removes secrets from text that came from outside, whatever escapes the text has.
 package redact
 
 import (
@@ -11,12 +11,12 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Keyring holds the secrets that no text may show: the ones in use, and a few from before, which an answer that comes late may
-// still quote.
+// Keyring holds the secrets that no text may show: the current ones, and a few earlier ones, which
+// a late answer may still quote.
 type Keyring struct {
-	// Mark stands in the place of a secret.
+	// Mark replaces a secret.
 	Mark string
-	// Most bounds a text, in bytes; zero: 300.
+	// Most bounds a text, in bytes. Zero: 300.
 	Most int
 
 	mu      sync.Mutex
@@ -24,13 +24,13 @@ type Keyring struct {
 }
 
 const (
-	// kept is more than change hands within one call.
+	// kept is more secrets than change within one call.
 	kept = 8
-	// maxRead bounds how much of a text is read. Nobody is shown as much.
+	// maxRead bounds how much of a text is read. More is never shown.
 	maxRead = 16 << 10
 )
 
-// Add keeps a secret out of all texts from now on.
+// Add hides a secret in all texts from now on.
 func (k *Keyring) Add(text string) {
 	if text == "" {
 		return
@@ -44,17 +44,17 @@ func (k *Keyring) Add(text string) {
 	k.secrets = k.secrets[max(0, len(k.secrets)-kept):]
 }
 
-// AddPassword is Add for what is sent as user and password: neither the password nor both together in Base64 are shown.
+// AddPassword is Add for user and password: it hides the password, and both together in Base64.
 func (k *Keyring) AddPassword(user, password string) {
 	k.Add(password)
 	k.Add(base64.StdEncoding.EncodeToString([]byte(user + ":" + password)))
 }
 
-// Text makes text that came from outside fit for people to see: without the secrets, on one line, of bounded length.
+// Text makes text from outside fit for people: without the secrets, on one line, of bounded length.
 func (k *Keyring) Text(s string) string { return text.Line(k.Hide(s), cmp.Or(k.Most, 300)) }
 
-// Hide takes the secrets out, and every part of one that has 8 characters or more. A text in which a secret stands with
-// escapes is returned without these escapes. What is longer than 16 KiB is cut off.
+// Hide removes the secrets, and every part of one with 8 or more characters. It returns a text with
+// an escaped secret without these escapes. It cuts off a text after 16 KiB.
 func (k *Keyring) Hide(s string) string {
 	s = s[:min(len(s), maxRead)]
 	k.mu.Lock()
@@ -67,17 +67,17 @@ func (k *Keyring) Hide(s string) string {
 	levels, whole := unescaped(s)
 	for _, level := range levels {
 		if masked, found := mask(level, k.Mark, secrets); found {
-			out = masked // a deeper level has all that this one has
+			out = masked // a deeper level includes this one
 		}
 	}
 	if !whole {
-		return k.Mark // nobody escapes a text so often for people to read
+		return k.Mark // no text for people has so many escapes
 	}
 	return out
 }
 
-// Error is an error as people may see it: its text is Text's. errors.Is finds in it what it finds in the original, whose own text
-// stays in.
+// Error returns an error that people may see: its text is passed through Text. errors.Is works as
+// with the original, whose own text stays hidden.
 func (k *Keyring) Error(err error) error {
 	if err == nil {
 		return nil

@@ -12,31 +12,31 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// part is how many characters of a secret may not stand together in a text.
+// part is how many consecutive characters of a secret a text must not contain.
 const part = 8
 
-// secret is one secret, as it is looked for.
+// secret is one secret in searchable form.
 type secret struct {
 	text string
-	// parts are all runs of part bytes of it, and of it in Base64 and in hexadecimal digits.
+	// parts are all runs of part bytes in the secret, and in its Base64 and hexadecimal forms.
 	parts map[uint64]struct{}
-	// short is a form that is no longer than that, and is looked for as a whole.
+	// short are forms of at most that length, which are searched for as a whole.
 	short [][]byte
 }
 
 func newSecret(s string) *secret {
 	out := &secret{text: s, parts: map[uint64]struct{}{}}
-	levels, _ := unescaped(s) // a text in which it stands may have been unescaped once too often
+	levels, _ := unescaped(s) // a text with the secret may have been unescaped once too often
 	for _, level := range append(levels, url.QueryEscape(s)) {
 		out.add(level)
 		out.add(hex.EncodeToString([]byte(level)))
 		out.add(strings.ToUpper(hex.EncodeToString([]byte(level))))
-		for before := range 3 { // what stands before it in a longer text shifts it
+		for before := range 3 { // text before the secret shifts its encoding
 			for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 				encoded := encoding.EncodeToString(append(make([]byte, before), level...))
 				encoded = encoded[(before*8+5)/6:]
 				if (before+len(level))%3 != 0 {
-					encoded = encoded[:max(0, len(encoded)-1)] // which depends on what follows
+					encoded = encoded[:max(0, len(encoded)-1)] // it depends on what follows
 				}
 				if len(encoded) >= part {
 					out.add(encoded)
@@ -60,7 +60,8 @@ func (s *secret) add(form string) {
 	}
 }
 
-// compact is the text without white space and characters that do not show, which somebody may have folded in, and where each byte stood.
+// compact returns the text without white space and invisible characters, which may be inserted into
+// a secret, and the position of each byte.
 func compact(s string) (c []byte, at []int) {
 	for i, r := range s {
 		if r != 0xfffd && (!text.Shows(r) || unicode.IsSpace(r)) {
@@ -77,7 +78,7 @@ func compact(s string) (c []byte, at []int) {
 	return c, at
 }
 
-// mask puts the mark in the place of each run of characters that is a secret's.
+// mask replaces each run of characters of a secret with the mark.
 func mask(s, mark string, secrets []*secret) (masked string, found bool) {
 	c, at := compact(s)
 	hidden := make([]bool, len(s))

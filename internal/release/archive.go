@@ -12,14 +12,15 @@ import (
 	"time"
 )
 
-// entry is a file in an archive; link: it is a symbolic link to that.
+// entry is a file in an archive. link: it is a symbolic link to that path.
 type entry struct {
 	name, link string
 	data       []byte
 	mode       int64
 }
 
-// archives packs the binaries: the plugin for each platform, with the name by which kubectl completes it; the others together.
+// archives packs the binaries: the plugin for each platform, including its completion name for
+// kubectl; the others together.
 func (r *release) archives(context.Context) error {
 	license, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
 	if err != nil {
@@ -54,7 +55,7 @@ func (r *release) archives(context.Context) error {
 	return nil
 }
 
-// archive is the name of the binary's archive.
+// archive returns the name of the binary's archive.
 func (r *release) archive(b binary) string {
 	ending := ".tar.gz"
 	if b.platform.os == "windows" {

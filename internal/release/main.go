@@ -1,6 +1,7 @@
-// Release makes a release of Drydock in a folder: static binaries, an image for two architectures as an OCI layout, the chart, a
-// manifest for krew, a bill of materials, the provenance and checksums, signed where a key is given. It publishes nothing. The same
-// commit, and the same key, give the same bytes.
+// Release makes a release of Drydock in a folder. The release has static binaries, an image for two
+// architectures as an OCI layout, the chart, and a manifest for krew. It also has a bill of
+// materials, the provenance and checksums, signed if a key is given. It publishes nothing. The same
+// commit and the same key give the same bytes.
 //
 //	go run ./internal/release -version v1.2.3 -url https://…/v1.2.3 -out dist
 package main
@@ -21,18 +22,19 @@ import (
 	"time"
 )
 
-// release is one release being made.
+// release is the release in progress.
 type release struct {
-	// root is the checkout, out the folder that takes the release, version its tag, url where its files will be found.
+	// root is the checkout, out the folder for the release, version its tag, and url the future
+	// address of its files.
 	root, out, version, url string
 	commit                  string
-	// at is the commit's time, which every file in the release has.
+	// at is the commit's time, which every file in the release gets.
 	at time.Time
-	// platforms are those of the plugin; the programs of the cluster are built for the ones that are Linux.
+	// platforms are the plugin's. The cluster's programs are built for the Linux ones.
 	platforms []platform
 	// authorities is the file with the public certificate authorities for the image.
 	authorities string
-	// builder is the URI of who made it, key signs it; nil: nobody does.
+	// builder is the URI of the builder. key signs the release; nil: unsigned.
 	builder string
 	key     ed25519.PrivateKey
 
@@ -106,7 +108,7 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// find reads the commit, and refuses what is not the tagged one.
+// find reads the commit, and refuses one that is not tagged.
 func (r *release) find(ctx context.Context, untagged bool) error {
 	var err error
 	if r.root, err = filepath.Abs(r.root); err != nil {
@@ -159,7 +161,7 @@ type binary struct {
 	file     string
 }
 
-// binaries builds each program the way that make build does.
+// binaries builds each program as make build does.
 func (r *release) binaries(ctx context.Context) error {
 	for _, p := range r.platforms {
 		for _, program := range []string{"kubectl-drydock", "drydock", "drydock-agent", "drydock-backtest"} {
@@ -197,5 +199,5 @@ func (r *release) of(program string) (out []binary) {
 	return out
 }
 
-// path is that of a file of the release.
+// path returns the path of a file in the release.
 func (r *release) path(name string) string { return filepath.Join(r.out, name) }

@@ -18,7 +18,7 @@ import (
 
 type m = map[string]any
 
-// materials writes the bill of materials in SPDX: for each binary the modules that Go says it is made of.
+// materials writes the bill of materials in SPDX: for each binary its modules, according to Go.
 func (r *release) materials(context.Context) error {
 	packages, relations := map[string]m{}, []m{}
 	for _, b := range r.built {
@@ -65,7 +65,7 @@ func (r *release) materials(context.Context) error {
 	return os.WriteFile(r.path("drydock_"+r.version+".spdx.json"), append(text, '\n'), 0o644)
 }
 
-// spdxID has the characters that SPDX allows in an identifier.
+// spdxID returns an identifier with only the characters that SPDX allows.
 func spdxID(parts ...string) string {
 	return "SPDXRef-" + strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' {
@@ -102,7 +102,8 @@ func (r *release) krew(context.Context) error {
 	return os.WriteFile(r.path("krew.yaml"), text, 0o644)
 }
 
-// checksums names each file of the release with its SHA-256, as sha256sum -c reads it. What was built on the way goes.
+// checksums writes the SHA-256 of each file in the release, in the format of sha256sum -c. It
+// removes intermediate files.
 func (r *release) checksums(context.Context) error {
 	if err := os.RemoveAll(r.path(".build")); err != nil {
 		return err
@@ -114,7 +115,7 @@ func (r *release) checksums(context.Context) error {
 	return os.WriteFile(r.path("SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644)
 }
 
-// files passes on each file that the release has so far, with its SHA-256.
+// files calls each for every file in the release so far, with its SHA-256.
 func (r *release) files(each func(name, sum string)) error {
 	err := filepath.WalkDir(r.out, func(path string, d fs.DirEntry, err error) error {
 		switch {

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// statementType is the media type of an in-toto statement, which its signature covers.
+	// statementType is the media type of an in-toto statement. The signature covers it.
 	statementType = "application/vnd.in-toto+json"
-	// source is where the commit of a release is.
+	// source is the address of the release's repository.
 	source = "git+https://github.com/drydock-dev/drydock"
 )
 
@@ -42,7 +42,8 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 	return signs, nil
 }
 
-// provenance writes from which commit and how every file of the release was made, as an in-toto statement with the predicate of SLSA.
+// provenance writes how, and from what commit, every file of the release was made, as an in-toto
+// statement with SLSA's predicate.
 func (r *release) provenance(context.Context) error {
 	var subjects []m
 	err := r.files(func(name, sum string) { subjects = append(subjects, m{"name": name, "digest": m{"sha256": sum}}) })
@@ -77,7 +78,8 @@ func (r *release) provenance(context.Context) error {
 	return os.WriteFile(r.path("drydock_"+r.version+".provenance.json"), r.statement, 0o644)
 }
 
-// sign signs the checksums, which cover all other files, and the provenance. Without a key it writes nothing.
+// sign signs the checksums, which cover all other files, and the provenance. Without a key it
+// writes nothing.
 func (r *release) sign(ctx context.Context) error {
 	if r.key == nil {
 		return nil
@@ -112,5 +114,5 @@ func (k envelopeKey) Sign(_ context.Context, data []byte) ([]byte, error) {
 	return ed25519.Sign(k.key, data), nil
 }
 
-// KeyID is the fingerprint by which verifiers know the public key.
+// KeyID is the fingerprint of the public key, for verifiers.
 func (k envelopeKey) KeyID() (string, error) { return dsse.SHA256KeyID(k.key.Public()) }

@@ -53,7 +53,8 @@ func papers(t *testing.T, key string) (dir string) {
 	return dir
 }
 
-// whole is what somebody does who has the folder and the public key: the signature of the checksums, and then the files.
+// whole checks like a user with the folder and the public key: the signature of the checksums, and
+// then the files.
 func whole(t *testing.T, dir string, public ed25519.PublicKey) bool {
 	t.Helper()
 	sums, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))

@@ -1,5 +1,5 @@
-// Package replicas asks each address of a URL's host name on its own. One name may stand for
-// several replicas, and each of them has its own answer.
+// Package replicas sends requests to each address of a URL's host name separately. One name may
+// have several replicas, each with its own answer.
 package replicas
 
 import (
@@ -18,41 +18,41 @@ import (
 	"github.com/prometheus/common/config"
 )
 
-// Options say whom to ask, and how.
+// Options configure the endpoints and the requests.
 type Options struct {
-	// Of is what the URLs lead to, as errors name it: "Alertmanager".
+	// Of is the name of the system in errors: "Alertmanager".
 	Of string
 	// URLs are http or https, each with its path if it has a prefix. Credentials in a URL are used
 	// as basic authentication.
 	URLs []string
-	// HTTP is how to authenticate and which TLS to use. Redirects are never followed, whatever it
-	// says. With a proxy names are not resolved here: each URL is one replica.
+	// HTTP configures authentication and TLS. Redirects are never followed, whatever it says. With
+	// a proxy, names are not resolved here: each URL is one replica.
 	HTTP config.HTTPClientConfig
 	// Most bounds the URLs, and the addresses of each name.
 	Most int
-	// Timeout is that of the requests, which the caller gives their contexts. It also bounds
+	// Timeout is the timeout that the caller sets in the requests' contexts. It also bounds
 	// dialling.
 	Timeout time.Duration
-	// Idle is how long an idle connection stays open. Zero: as long as the library keeps it.
+	// Idle is how long an idle connection stays open. Zero: the library's default.
 	Idle time.Duration
-	// Lookup gives the addresses of a host name. It must return when its context ends. Nil:
-	// net.DefaultResolver. Tests give names addresses with it.
+	// Lookup returns the addresses of a host name. It must return when its context ends. Nil:
+	// net.DefaultResolver. Tests replace it.
 	Lookup func(ctx context.Context, host string) ([]string, error)
-	// Judge refuses an answer by an error, and bounds the body of one that it accepts.
+	// Judge returns an error for an answer to refuse, and bounds the body of an accepted one.
 	Judge func(*http.Request, *http.Response) error
 }
 
-// Endpoint is one URL: its host name may stand for several replicas.
+// Endpoint is one URL. Its host name may have several replicas.
 type Endpoint struct {
 	options Options
-	// url has no credentials. Its host is in lower case, as net/http dials it, with a port, so that
-	// two spellings of one URL are equal. Its path does not end in a slash.
+	// url has no credentials. Its host is in lower case and has a port, as net/http dials it, so
+	// that two spellings of one URL are equal. Its path does not end in a slash.
 	url url.URL
-	// asGiven: the host is asked for by its name alone, never by its addresses.
+	// asGiven: requests use the host name, never its addresses.
 	asGiven bool
 }
 
-// New reads the URLs. It asks nobody. An error says what is wrong with the options, without any
+// New reads the URLs. It sends no request. An error describes the fault in the options, without
 // credentials.
 func New(o Options) ([]*Endpoint, error) {
 	if len(o.URLs) == 0 || len(o.URLs) > o.Most {
@@ -80,7 +80,7 @@ func New(o Options) ([]*Endpoint, error) {
 			return nil, fmt.Errorf("the URL %s of %s is given twice", e, o.Of)
 		}
 		seen[e.String()] = true
-		// A missing file or a wrong key shows now, and not only at the first request.
+		// A missing file or a wrong key fails now, and not only at the first request.
 		r, err := e.Replica(e.url.Hostname())
 		if err != nil {
 			return nil, fmt.Errorf("reading the HTTP configuration for %s %s: %w", o.Of, e, err)
@@ -91,8 +91,8 @@ func New(o Options) ([]*Endpoint, error) {
 	return endpoints, nil
 }
 
-// newEndpoint reads one URL. Its errors quote nothing of a URL that could not be parsed: where the
-// password begins and ends is not known then.
+// newEndpoint reads one URL. Its errors quote nothing of a URL that could not be parsed: the place
+// of the password is unknown then.
 func newEndpoint(raw string, o Options) (*Endpoint, error) {
 	u, err := url.Parse(raw)
 	switch {
@@ -106,7 +106,7 @@ func newEndpoint(raw string, o Options) (*Endpoint, error) {
 		return nil, fmt.Errorf("%s://%s has a query or a fragment, which mean nothing here", u.Scheme, u.Host)
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > '~' }):
 		// The dialler compares addresses with what net/http dials, which is the Punycode form of
-		// any other name.
+		// other names.
 		return nil, fmt.Errorf("the host %s is not ASCII; write it in Punycode", u.Hostname())
 	}
 	if u.User != nil {
@@ -122,17 +122,18 @@ func newEndpoint(raw string, o Options) (*Endpoint, error) {
 	return e, nil
 }
 
-// throughProxy says whether requests leave by a proxy, which then does the resolving and dialling.
+// throughProxy reports whether requests use a proxy, which then resolves and dials.
 func (e *Endpoint) throughProxy() bool {
 	proxy := e.options.HTTP.Proxy()
 	if proxy == nil {
 		return false
 	}
 	by, err := proxy(&http.Request{URL: e.URL()})
-	return err != nil || by != nil // the first request says an error again, with its cause
+	return err != nil || by != nil // the first request returns an error again, with its cause
 }
 
-// URL is the endpoint's, without credentials, with its port, and without a slash at its end.
+// URL returns the endpoint's URL, without credentials, with its port, and without a slash at its
+// end.
 func (e *Endpoint) URL() *url.URL {
 	u := e.url
 	return &u
@@ -141,8 +142,8 @@ func (e *Endpoint) URL() *url.URL {
 // String is the URL as text.
 func (e *Endpoint) String() string { return e.url.String() }
 
-// Name is how people know the replica at the address: by the URL, and by the address where it
-// differs from the URL's host.
+// Name is the replica's name for people: the URL, and the address if it differs from the URL's
+// host.
 func (e *Endpoint) Name(address string) string {
 	if e.asGiven {
 		return e.String()
@@ -150,15 +151,15 @@ func (e *Endpoint) Name(address string) string {
 	return fmt.Sprintf("%s at %s", e, address)
 }
 
-// At is the URL with the address in place of its host.
+// At returns the URL with the address in place of its host.
 func (e *Endpoint) At(address string) string {
 	u := e.url
 	u.Host = net.JoinHostPort(address, u.Port())
 	return u.String()
 }
 
-// Addresses looks the name up: sorted, each address once. No address is an error: no replica would
-// read as "nobody says anything".
+// Addresses resolves the name: sorted, without duplicates. No address is an error: otherwise "no
+// replica" would look like "no alerts".
 func (e *Endpoint) Addresses(ctx context.Context) ([]string, error) {
 	host := e.url.Hostname()
 	if e.asGiven {

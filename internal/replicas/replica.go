@@ -20,17 +20,17 @@ type Replica struct {
 	// Client sends requests for the endpoint's URL to the address.
 	Client   *http.Client
 	endpoint *Endpoint
-	// secrets are what proves who Drydock is. No error shows them.
+	// secrets are Drydock's credentials. No error shows them.
 	secrets *redact.Keyring
 }
 
-// Replica prepares to ask the endpoint at the address, and at no other. A request's URL keeps the
-// name, so the Host header and the name that TLS checks stay right; only the dialling differs.
-// Behind a proxy nothing differs. Files that the HTTP configuration names are read here.
+// Replica prepares requests to the endpoint at this address only. A request's URL keeps the name,
+// so the Host header and the name that TLS checks stay correct; only the dialling differs. Behind a
+// proxy nothing differs. Replica reads the files that the HTTP configuration names.
 func (e *Endpoint) Replica(address string) (*Replica, error) {
 	o := e.options
-	// net/http dials on after the request's context has ended, so without its own limit each
-	// request would leave one more dial to a black hole behind.
+	// net/http continues to dial after the request's context has ended. Without its own limit, each
+	// request to an unreachable address would leave one more dial running.
 	dialer := &net.Dialer{Timeout: o.Timeout}
 	dial := func(ctx context.Context, network, to string) (net.Conn, error) {
 		if to == e.url.Host && !e.asGiven {
@@ -50,12 +50,12 @@ func (e *Endpoint) Replica(address string) (*Replica, error) {
 	return &Replica{endpoint: e, secrets: secrets, Client: &http.Client{Transport: guard{next: rt, secrets: secrets, judge: o.Judge}}}, nil
 }
 
-// Explain drops the request's own URL from an error, because the sentence names the replica, and
-// says a timeout in words. What the replica wrote stands in it in bounds, and without what proves
-// who Drydock is. ctx is the request's.
+// Explain removes the request's own URL from an error, because the sentence names the replica, and
+// describes a timeout in words. It bounds what the replica wrote, and removes Drydock's
+// credentials. ctx is the request's.
 func (r *Replica) Explain(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		// What net/http says instead is at times only that a connection is closed.
+		// net/http sometimes reports only a closed connection instead.
 		return fmt.Errorf("no whole answer within %s: %w", r.endpoint.options.Timeout, context.DeadlineExceeded)
 	}
 	if refused := redact.TokenRefused(err); refused != nil {
@@ -71,7 +71,7 @@ func (r *Replica) Explain(ctx context.Context, err error) error {
 // Close closes idle connections.
 func (r *Replica) Close() { r.Client.CloseIdleConnections() }
 
-// StatusError is an answer with a status that is refused.
+// StatusError is a refused answer because of its status.
 type StatusError struct{ Code int }
 
 func (e *StatusError) Error() string {
@@ -84,8 +84,8 @@ func (e *StatusError) Error() string {
 
 func redirects(code int) bool { return code >= 300 && code < 400 }
 
-// guard stands outermost: it learns what proves who Drydock is, and refuses redirects and what is
-// no answer before anything is read.
+// guard is the outermost transport. It records Drydock's credentials, and refuses redirects and
+// invalid answers before the body is read.
 type guard struct {
 	next    http.RoundTripper
 	secrets *redact.Keyring

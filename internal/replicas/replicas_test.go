@@ -63,7 +63,7 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// TestAnEndpointHasOneSpelling, without credentials, whose replicas are told apart by their addresses.
+// TestAnEndpointHasOneSpelling, without credentials. Its replicas differ by their addresses.
 func TestAnEndpointHasOneSpelling(t *testing.T) {
 	e := one(t, options("https://me:the-pass@Thanos.Example/prefix/"))
 	require.Equal(t, "https://thanos.example:443/prefix", e.String())

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Duration is d to the second, in the largest units that say it exactly: "2d3h", "6m12s", "0s". Each writer prints durations so.
+// Duration formats d to the second, exactly and in the largest units: "2d3h", "6m12s", "0s". Every
+// printed duration uses this format.
 func Duration(d time.Duration) string {
 	if d < 0 {
 		return "-" + Duration(-d)

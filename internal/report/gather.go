@@ -16,14 +16,15 @@ import (
 // ahead is how far a time may lie in the future: clocks differ.
 const ahead = 2 * time.Minute
 
-// gathered is what the Nodes and the ledger show.
+// gathered is the data from the Nodes and the ledger.
 type gathered struct {
 	*Input
 	repairs []Repair
 	held    []heldNow
-	// unreadable says of each thing that counts for nothing why that is; full names the nodes whose history may lack some.
+	// unreadable has a sentence for each thing that is not counted, with the reason. full are the
+	// nodes with a history that may be incomplete.
 	unreadable, full []string
-	// collapsed: there are repairs that were only held, of which the history keeps the last alone.
+	// collapsed: some repairs were only held; the history keeps only the last of them.
 	collapsed bool
 }
 
@@ -60,7 +61,7 @@ func (g *gathered) cannot(format string, args ...any) {
 	g.unreadable = append(g.unreadable, fmt.Sprintf(format, args...))
 }
 
-// history takes the entries of the Node that ended in the time.
+// history adds the entries of the Node that ended within the report's time.
 func (g *gathered) history(n Node) {
 	value := n.Annotations[remediations.HistoryKey]
 	if value == "" {
@@ -88,7 +89,7 @@ func (g *gathered) history(n Node) {
 		}
 		g.collapsed = g.collapsed || e.OnlyHeld()
 		if e.Outcome == remediations.OutcomeExhausted && slices.ContainsFunc(g.repairs, func(r Repair) bool { return r.Node == n.Name && r.ID == e.ID }) {
-			continue // it has ended since, because the node is well: one repair
+			continue // it has ended since, because the node is healthy: one repair
 		}
 		g.repairs = append(g.repairs, ended(n.Name, &e))
 	}
@@ -97,7 +98,7 @@ func (g *gathered) history(n Node) {
 	}
 }
 
-// fault says why an entry cannot be counted.
+// fault returns why an entry cannot be counted.
 func (g *gathered) fault(e *remediations.Entry) error {
 	switch {
 	case e.Began.IsZero() || e.Ended.IsZero():
@@ -132,7 +133,7 @@ func ended(node string, e *remediations.Entry) Repair {
 			well = w.WellAt
 		}
 		r.IllSeconds = seconds(max(0, well.Sub(w.IllSince)))
-		if w.At.IsZero() || w.At.After(r.Ended) { // it never got so far
+		if w.At.IsZero() || w.At.After(r.Ended) { // the step was never reached
 			return r
 		}
 		r.acted, r.ticks = Period{w.At.UTC(), r.Ended}, []time.Time{w.At}
@@ -150,7 +151,7 @@ func target(name, pod, location string) string {
 	return name
 }
 
-// record takes a repair that is on record now.
+// record adds a repair that is on record now.
 func (g *gathered) record(n Node, key string) {
 	r, err := remediations.DecodeRecordOf(key, n.Annotations[key])
 	if err != nil {
@@ -185,7 +186,7 @@ func (g *gathered) underWay(node string, r *remediations.Record) {
 			return
 		}
 		one.NeedsPerson = true
-		if r.Since.Before(g.From) { // it ended before, and nobody has looked since
+		if r.Since.Before(g.From) { // it ended before, and a person has not reset it since
 			one.acted, one.Steps, one.Request = Period{}, remediations.Attempts{}, ""
 		} else if len(r.Done) > 0 {
 			one.acted.To = r.Since.UTC()
@@ -198,7 +199,7 @@ func (g *gathered) underWay(node string, r *remediations.Record) {
 	g.repairs = append(g.repairs, one)
 }
 
-// orphans takes the repairs whose Node is gone: the ledger alone has them.
+// orphans adds the repairs whose Node is missing: only the ledger has them.
 func (g *gathered) orphans() {
 	if g.Ledger == nil || g.Of != "" {
 		return

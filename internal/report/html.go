@@ -11,7 +11,7 @@ import (
 //go:embed page.html
 var pageSource string
 
-// pageTemplate is the page. Everything that it is given is text, which html/template escapes where it stands.
+// pageTemplate is the page. All its input is text, which html/template escapes.
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"plain": plain, "cell": cell, "stamp": Stamp,
 	"band":  func(m Mark) bool { return m == MarkGap || m == MarkStop },
@@ -35,7 +35,8 @@ var shapes = map[Mark]string{
 	MarkOngoing: "M-4-5.5L6 0L-4 5.5Z",
 }
 
-// HTML prints the page as one file that needs nothing else: no script, no font, no picture from elsewhere.
+// HTML prints the page as one self-contained file: without scripts, fonts or pictures from
+// elsewhere.
 func (p *Page) HTML(out io.Writer) error {
 	type section struct {
 		*Section

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// New makes the report. It depends on nothing but its input, and not on the order of the nodes.
+// New makes the report. It depends only on its input, and not on the order of the nodes.
 func New(in Input) *Report {
 	in.From, in.To = in.From.UTC().Truncate(time.Second), in.To.UTC().Truncate(time.Second)
 	g := gather(&in)
@@ -98,11 +98,13 @@ func count(is bool) int {
 	return 0
 }
 
-// atOnce is the largest number of periods that have a moment in common. One that ends when another begins has none with it.
+// atOnce returns the largest number of periods that share a moment. A period that ends when another
+// begins does not share one with it.
 func atOnce(periods []Period) int {
 	type edge struct {
 		at time.Time
-		// rank orders the edges of one moment: ends, beginnings, and the ends of periods without a length.
+		// rank orders the edges of one moment: ends, beginnings, and the ends of periods without a
+		// length.
 		rank, by int
 	}
 	var edges []edge
@@ -146,7 +148,8 @@ func (g *gathered) blind() []Period {
 	return out
 }
 
-// holds are those that Prometheus measured; without it those of now. Prometheus knows those of the whole fleet, not those of some nodes.
+// holds returns the holds that Prometheus measured or, without it, the current ones. Prometheus has
+// the holds of the whole fleet, not of some nodes.
 func (g *gathered) holds() []Hold {
 	out := []Hold{}
 	if g.Series != nil && g.Of == "" {
@@ -190,7 +193,8 @@ func (g *gathered) holds() []Hold {
 	return out
 }
 
-// breakers are those that were open, as Prometheus measured; without it those that are not closed now.
+// breakers returns the breakers that were open, as Prometheus measured or, without it, those that
+// are not closed now.
 func (g *gathered) breakers() []Breaker {
 	out := []Breaker{}
 	states, open := map[string]ledger.Breaker{}, map[string][]Sample{}
@@ -212,7 +216,7 @@ func (g *gathered) breakers() []Breaker {
 	for _, scope := range slices.Sorted(maps.Keys(open)) {
 		b := Breaker{Scope: scope, State: states[scope].State, Source: SourcePrometheus}
 		if g.Ledger != nil && b.State == "" {
-			b.State = ledger.BreakerClosed // the ledger has those alone that are not
+			b.State = ledger.BreakerClosed // the ledger lists only the others
 		}
 		for _, s := range open[scope] {
 			if s.Value <= 0 {
@@ -239,7 +243,7 @@ func (g *gathered) measured() *Measured {
 		return nil
 	}
 	m := &Measured{StepSeconds: seconds(g.Series.Step)}
-	if g.Of == "" { // it is of the whole fleet
+	if g.Of == "" { // the number is for the whole fleet
 		most := 0
 		for _, s := range g.Series.InFlight {
 			most = max(most, int(s.Value))
@@ -251,10 +255,10 @@ func (g *gathered) measured() *Measured {
 	return m
 }
 
-// mostNamed is how many nodes a sentence names.
+// mostNamed is the most nodes in a sentence.
 const mostNamed = 10
 
-// unsaid is what the numbers leave out, and why.
+// unsaid returns what the numbers leave out, and why.
 func (g *gathered) unsaid(r *Report) []string {
 	out := slices.Clone(g.unreadable)
 	if g.LedgerProblem != "" {

@@ -1,8 +1,9 @@
-// Package report is what Drydock did in a time, and would have done: its numbers, and the one page that shows them. It reads what
-// it is given and asks nobody.
+// Package report makes the report of what Drydock did in a time, and would have done: its numbers,
+// and the page that shows them. It uses only its input and sends no requests.
 //
-// The page's frame ([Page], [Table], [Timeline]) knows no repair: another report puts its own words and numbers in. Each page
-// prints as text and as HTML out of the same strings, so the two never differ.
+// The page's frame ([Page], [Table], [Timeline]) is independent of repairs: another report uses it
+// with its own texts and numbers. Text and HTML are printed from the same strings, so the two never
+// differ.
 package report
 
 import (
@@ -12,36 +13,36 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Page is one report as people read it: as text by [Page.Text], as a page of its own by [Page.HTML]. Its strings are plain text
-// that anybody may have written: both writers make them harmless.
+// Page is one report for people: as text by [Page.Text], as a file by [Page.HTML]. Its strings are
+// plain text that any user may have written: both writers make them harmless.
 type Page struct {
 	Title string
-	// From and To are the time that the page is about, Made is when it was made.
+	// From and To are the time of the report. Made is when it was made.
 	From, To, Made time.Time
-	// Summary is what somebody reads who reads nothing else: one or a few sentences.
+	// Summary is one or a few sentences for readers who read nothing else.
 	Summary string
-	// Figures are the few numbers that stand out.
+	// Figures are the few most important numbers.
 	Figures  []Figure
 	Sections []Section
-	// Links lead to other pages, where something serves this one among others; none in a file.
+	// Links lead to other pages, if a server has this page among others. A file has none.
 	Links []Link
 }
 
-// Link leads to another page. Here: it is this one.
+// Link leads to another page. Here: it is this page.
 type Link struct {
 	Name, Address string
 	Here          bool
 }
 
-// Figure is one number that stands out, as "6m12s" with the name "median time to repair".
+// Figure is one important number, for example "6m12s" with the name "median time to repair".
 type Figure struct{ Value, Name string }
 
-// Section is one part of the page, under its title: a sentence, then a table, a timeline or a list. What is nil or empty is left
-// out.
+// Section is one part of the page, under its title: a sentence, then a table, a timeline or a list.
+// Nil or empty parts are left out.
 type Section struct {
 	Title, Lead string
 	Table       *Table
-	// Timeline is drawn in HTML alone: what it shows must stand in a table, too.
+	// Timeline is drawn only in HTML: a table must have its content, too.
 	Timeline *Timeline
 	List     []string
 }
@@ -57,11 +58,11 @@ type Table struct {
 // Column is one column of a table.
 type Column struct {
 	Name string
-	// Number: the cells stand at the right. Long: the cells are sentences, and may break in HTML.
+	// Number: the cells are right-aligned. Long: the cells are sentences, and may wrap in HTML.
 	Number, Long bool
 }
 
-// lean is the table without the columns in which no row has anything.
+// lean returns the table without its empty columns.
 func (t *Table) lean() *Table {
 	if len(t.Rows) == 0 {
 		return t
@@ -82,10 +83,10 @@ func (t *Table) lean() *Table {
 // maxCell bounds one string of a page.
 const maxCell = 2 << 10
 
-// plain makes a string fit for one line of a terminal or a page, whoever wrote it.
+// plain makes any string fit for one line of a terminal or a page.
 func plain(s string) string { return text.Line(s, maxCell) }
 
-// cell is a string as a table shows it.
+// cell returns a string as a table shows it.
 func cell(s string) string {
 	if s = plain(s); s == "" {
 		return "-"
@@ -93,5 +94,5 @@ func cell(s string) string {
 	return s
 }
 
-// Stamp is a time as people and scripts read it.
+// Stamp formats a time for people and scripts.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

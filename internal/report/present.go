@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// JSON prints the report for programs. Characters that do not show are \u escapes.
+// JSON prints the report for programs. Invisible characters become \u escapes.
 func (r *Report) JSON(out io.Writer) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -27,7 +27,7 @@ func (r *Report) JSON(out io.Writer) error {
 	return nil
 }
 
-// Page is the report for people.
+// Page returns the report for people.
 func (r *Report) Page() *Page {
 	title := "What Drydock did"
 	if r.Of != "" {
@@ -59,7 +59,7 @@ func (r *Report) nodesLead() string {
 	return lead
 }
 
-// some is a number with its noun.
+// some returns a number with its noun.
 func some(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -69,7 +69,7 @@ func some(n int, noun string) string {
 
 func secondsOf(s int64) string { return Duration(time.Duration(s) * time.Second) }
 
-// took is a time to repair, if there is one.
+// took returns a time to repair, if there is one.
 func took(s *int64) string {
 	if s == nil {
 		return ""
@@ -77,7 +77,7 @@ func took(s *int64) string {
 	return secondsOf(*s)
 }
 
-// summary is what somebody reads who reads nothing else.
+// summary returns the text for readers who read nothing else.
 func (r *Report) summary() string {
 	t := &r.Total
 	var out []string
@@ -129,7 +129,7 @@ func (r *Report) figures() []Figure {
 	}
 }
 
-// outcomes are the ends of a group's repairs, in the order of the closed list.
+// outcomes returns the outcomes of a group's repairs, in the order of the closed list.
 func outcomes(g *Group) string {
 	var out []string
 	for _, o := range remediations.Outcomes {
@@ -140,7 +140,7 @@ func outcomes(g *Group) string {
 	return strings.Join(out, ", ")
 }
 
-// counts are steps with their numbers, the most frequent first.
+// counts returns steps with their numbers, the most frequent first.
 func counts(of map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b)) })
 	for i, name := range names {
@@ -149,7 +149,7 @@ func counts(of map[string]int) string {
 	return strings.Join(names, ", ")
 }
 
-// none is a number of a table; nothing for 0, so that what happened stands out.
+// none returns a number for a table, and an empty text for 0, so that events stand out.
 func none(n int) string {
 	if n == 0 {
 		return ""
@@ -157,7 +157,7 @@ func none(n int) string {
 	return strconv.Itoa(n)
 }
 
-// numbers is the table of groups, with a row of the total if it is given.
+// numbers returns the table of groups, with a row for the total if given.
 func numbers(of string, groups []Group, total *Group, empty string) *Table {
 	groups = slices.Clone(groups)
 	if total != nil && len(groups) > 1 {
@@ -183,7 +183,7 @@ func numbers(of string, groups []Group, total *Group, empty string) *Table {
 			counts(g.WouldSteps), none(g.WouldAtOnce), none(g.ByItself), none(g.UnderWay), counts(people),
 		})
 	}
-	if total == nil { // of one node nearly always 1
+	if total == nil { // for one node nearly always 1
 		for i, c := range t.Columns {
 			for j := range t.Rows {
 				if strings.HasSuffix(c.Name, "at once") {
@@ -224,7 +224,7 @@ func (r *Report) breakers() *Table {
 	return t
 }
 
-// state is how a repair ended, or where it stands.
+// state returns how a repair ended, or its current state.
 func (r *Repair) state() string {
 	switch {
 	case r.Outcome == remediations.OutcomeObserved && r.ByItself:
@@ -260,7 +260,7 @@ func (r *Report) table() *Table {
 	return t.lean()
 }
 
-// timeline has a lane for each node that has a repair, and one for the fleet if there is anything to show.
+// timeline has a lane for each node with a repair, and one for the fleet if needed.
 func (r *Report) timeline() *Timeline {
 	t := &Timeline{From: r.From, To: r.To, Empty: "There was no repair in this time."}
 	var fleet []Span

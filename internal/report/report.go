@@ -7,92 +7,96 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Report is what Drydock did to some nodes in a time, and would have done. As JSON it is what `-o json` prints; the page has the
-// same numbers.
+// Report is what Drydock did to some nodes in a time, and would have done. `-o json` prints it as
+// JSON; the page has the same numbers.
 type Report struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
 	From       time.Time `json:"from"`
 	To         time.Time `json:"to"`
-	// Of says which nodes it is about; empty: all. Nodes is how many were looked at.
-	// NodesConcerned is how many of them a repair concerns.
+	// Of says which nodes it covers; empty: all. Nodes is how many were read. NodesConcerned is how
+	// many of them had a repair.
 	Of             string `json:"of,omitempty"`
 	Nodes          int    `json:"nodes"`
 	NodesConcerned int    `json:"nodesConcerned"`
 	Total          Group  `json:"total"`
-	// Policies and ByNode have those alone that a repair concerns, most repairs first.
+	// Policies and ByNode have only those with a repair, most repairs first.
 	Policies []Group `json:"policies"`
 	ByNode   []Group `json:"byNode"`
-	// Repairs are those that the numbers count, oldest first.
+	// Repairs are the counted repairs, oldest first.
 	Repairs  []Repair  `json:"repairs"`
 	Holds    []Hold    `json:"holds"`
 	Breakers []Breaker `json:"breakers"`
-	// Blind are the times in which Drydock could not see the fleet, and decided nothing.
+	// Blind are the times when Drydock could not see the fleet, and decided nothing.
 	Blind []Period `json:"blind"`
-	// Measured is what Prometheus adds; absent: none was asked, or it had nothing.
+	// Measured is the additional data from Prometheus. Absent: not asked, or no data.
 	Measured *Measured `json:"measured,omitempty"`
-	// Unsaid is what the data does not say, each with why.
+	// Unsaid is what the data do not show, each with the reason.
 	Unsaid []string `json:"unsaid"`
 
-	// ledger: it was read.
+	// ledger: the ledger was read.
 	ledger bool
 }
 
-// Group are the numbers of one policy, of one node, or of all. Repairs are those that ended; those that were only observed are
-// counted by themselves, as WouldBe.
+// Group is the numbers of one policy, of one node, or of all. Repairs are the ended ones. Those
+// that were only observed are counted separately, as WouldBe.
 type Group struct {
 	Name     string         `json:"name,omitempty"`
 	Repairs  int            `json:"repairs"`
 	Outcomes map[string]int `json:"outcomes"`
-	// Steps are the attempts that were issued, by their step, also by repairs that are under way.
+	// Steps are the issued attempts by step, including those of repairs under way.
 	Steps map[string]int `json:"steps"`
-	// MedianSeconds and WorstSeconds are of the repairs that recovered, from a repair's beginning to its end; absent: none did.
+	// MedianSeconds and WorstSeconds are the times of recovered repairs, from start to end. Absent:
+	// none recovered.
 	MedianSeconds *int64 `json:"medianSeconds,omitempty"`
 	WorstSeconds  *int64 `json:"worstSeconds,omitempty"`
-	// AtOnce is the largest number of repairs that had issued a step and were on record at the same time; WouldAtOnce is that of
-	// the steps that would have been under way.
+	// AtOnce is the largest number of repairs with an issued step that were on record at the same
+	// time. WouldAtOnce is the same for the steps that would have been issued.
 	AtOnce      int            `json:"atOnce"`
 	WouldBe     int            `json:"wouldBe"`
 	WouldSteps  map[string]int `json:"wouldSteps"`
 	WouldAtOnce int            `json:"wouldAtOnce"`
-	// ByItself counts what got well without the step: repairs that ended SelfRecovered, and would-be repairs whose node was well
-	// before the step's wait was over.
+	// ByItself counts recoveries without the step: repairs that ended SelfRecovered, and would-be
+	// repairs whose node was healthy before the end of the step's wait.
 	ByItself int `json:"byItself"`
-	// UnderWay are on record now: in flight, or waiting. NeedPerson counts repairs that ran out of steps, and nobody has reset them.
+	// UnderWay are on record now: in flight, or waiting. NeedPerson counts repairs that ran out of
+	// steps and were not reset.
 	UnderWay   int `json:"underWay"`
 	NeedPerson int `json:"needPerson"`
-	// Requested and Cancelled are what people did: repairs that somebody asked for, and repairs that somebody ended.
+	// Requested and Cancelled count the repairs that people requested or cancelled.
 	Requested int `json:"requested"`
 	Cancelled int `json:"cancelled"`
 }
 
-// Repair is one repair, as its history or its record has it.
+// Repair is one repair, from the history or the record.
 type Repair struct {
 	Number int    `json:"number"`
 	ID     string `json:"id"`
 	Node   string `json:"node"`
-	// Target is what was repaired, where that is not the node itself: a pod, or a location of the mesh.
+	// Target is what was repaired, if not the node itself: a pod, or a location of the mesh.
 	Target string `json:"target,omitempty"`
 	Policy string `json:"policy"`
-	// Outcome is how it ended; empty: it is on record, in Phase.
+	// Outcome is how it ended. Empty: it is on record, in Phase.
 	Outcome remediations.Outcome  `json:"outcome,omitempty"`
 	Phase   remediations.Phase    `json:"phase,omitempty"`
 	Steps   remediations.Attempts `json:"steps"`
 	Would   remediations.Attempt  `json:"would,omitzero"`
 	Began   time.Time             `json:"began"`
 	Ended   time.Time             `json:"ended,omitzero"`
-	// Seconds is from its beginning to its end, or until now.
+	// Seconds is from its start to its end, or until now.
 	Seconds int64 `json:"seconds"`
-	// IllSeconds is how long the alert of a would-be repair had fired when the node was well, or at its end.
+	// IllSeconds is how long the alert of a would-be repair had fired when the node was healthy, or
+	// at the end.
 	IllSeconds int64 `json:"illSeconds,omitempty"`
 	ByItself   bool  `json:"byItself,omitempty"`
-	// Request is what a person asked for, ByPerson: a person ended it, NeedsPerson: it ran out of steps, and nobody has reset it.
+	// Request is a person's request. ByPerson: a person ended the repair. NeedsPerson: it ran out
+	// of steps and was not reset.
 	Request     string `json:"request,omitempty"`
 	ByPerson    bool   `json:"byPerson,omitempty"`
 	NeedsPerson bool   `json:"needsPerson,omitempty"`
 	Why         string `json:"why,omitempty"`
 
-	// acted is the time that counts for the number at once; ticks are the moments of steps that are known.
+	// acted is the time that counts for AtOnce. ticks are the known times of steps.
 	acted Period
 	ticks []time.Time
 }
@@ -103,42 +107,44 @@ type Period struct {
 	To   time.Time `json:"to"`
 }
 
-// Hold is how long repairs of a policy were held by a guard.
+// Hold is how long a guard held repairs of a policy.
 type Hold struct {
 	Policy string              `json:"policy"`
 	Reason remediations.Reason `json:"reason"`
-	// Seconds is how long at least one was held so, Most is how many at the same time.
+	// Seconds is how long at least one was held. Most is the largest number held at the same time.
 	Seconds int64 `json:"seconds"`
 	Most    int   `json:"most"`
-	// Source says where it is from: SourceRecords knows the holds of now, SourcePrometheus all that were measured.
+	// Source is where the data come from: SourceRecords has the current holds, SourcePrometheus all
+	// measured ones.
 	Source string `json:"source"`
 }
 
-// Sources of holds and of breakers' openings.
+// These are the sources of holds and of breakers' openings.
 const (
 	SourceRecords    = "records"
 	SourceLedger     = "ledger"
 	SourcePrometheus = "prometheus"
 )
 
-// Breaker is what a breaker that stopped repairs did.
+// Breaker is the openings of one breaker.
 type Breaker struct {
 	Scope string `json:"scope"`
-	// Openings is how often it opened, Seconds is how long it was open.
+	// Openings is how often it opened. Seconds is how long it was open.
 	Openings int   `json:"openings"`
 	Seconds  int64 `json:"seconds"`
-	// State is that of now, where the ledger knows it.
+	// State is the current state, if the ledger has it.
 	State  ledger.BreakerState `json:"state,omitempty"`
 	Source string              `json:"source"`
 
 	open []Period
 }
 
-// Measured is what Prometheus saw.
+// Measured is the data from Prometheus.
 type Measured struct {
-	// StepSeconds is how far apart the samples are. MissingSeconds is how long there was none.
+	// StepSeconds is the interval of the samples. MissingSeconds is the time without samples.
 	StepSeconds    int64 `json:"stepSeconds"`
 	MissingSeconds int64 `json:"missingSeconds"`
-	// InFlight is the largest number of repairs in flight at the same time, of the whole fleet; absent where the report is about some nodes.
+	// InFlight is the largest number of repairs in flight at the same time, in the whole fleet.
+	// Absent in a report about some nodes.
 	InFlight *int `json:"inFlight,omitempty"`
 }

@@ -244,7 +244,8 @@ func TestRepairsAtOnceAreThoseThatOverlap(t *testing.T) {
 	require.Equal(t, 1, r.Total.AtOnce, "what was not done is counted by itself")
 }
 
-// TestAnExhaustedRecordIsNotCountedTwice: its end is in the history, and the record says that nobody has looked.
+// TestAnExhaustedRecordIsNotCountedTwice: its end is in the history, and the record shows that it
+// was not reset.
 func TestAnExhaustedRecordIsNotCountedTwice(t *testing.T) {
 	t.Parallel()
 	ran := entry("aaaaaa", remediations.OutcomeExhausted, time.Hour, time.Hour, "reboot:1")

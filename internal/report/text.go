@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// textWidth is where sentences break. Tables are as wide as their cells.
+// textWidth is the line width of sentences. Tables are as wide as their cells.
 const textWidth = 100
 
 // Text prints the page for a terminal.
@@ -34,7 +34,7 @@ func (p *Page) Text(out io.Writer) error {
 	return nil
 }
 
-// period says what time the page is about.
+// period returns the page's time as text.
 func (p *Page) period() string {
 	return fmt.Sprintf("%s to %s (%s)", Stamp(p.From), Stamp(p.To), Duration(p.To.Sub(p.From)))
 }
@@ -89,7 +89,7 @@ func align(b *strings.Builder, columns []Column, rows [][]string) {
 	}
 }
 
-// wrap prints a text in lines, the first behind lead, the others as far in.
+// wrap prints a text in lines, the first one after lead, the others indented as far.
 func wrap(b *strings.Builder, lead, s string) {
 	line, empty := lead, true
 	for word := range strings.FieldsSeq(plain(s)) {

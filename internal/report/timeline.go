@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Timeline is what happened when, a lane for each thing that it happened to. Each kind of span has a colour, a shape and a word
-// of its own, so that nobody needs the colours.
+// Timeline shows events over time, with a lane for each object. Each kind of span has its own
+// color, shape and word, so that the colors are not needed.
 type Timeline struct {
 	From, To time.Time
 	Lanes    []Lane
@@ -22,45 +22,47 @@ type Lane struct {
 	Spans []Span
 }
 
-// Span is a time in which something was so. What is outside of the timeline's own time is cut off.
+// Span is a time in a lane. The parts outside the timeline's own time are cut off.
 type Span struct {
 	From, To time.Time
 	Mark     Mark
-	// Word is what the mark stands for, as "Recovered": the legend has it.
+	// Word is the meaning of the mark, for example "Recovered". The legend has it.
 	Word string
-	// Ref is where a table says more, as "3"; empty: nowhere.
+	// Ref is the reference to a table, for example "3". Empty: there is none.
 	Ref string
-	// Title is the whole of it in a sentence.
+	// Title is the complete description in a sentence.
 	Title string
-	// Ticks are moments in it, as the steps of a repair.
+	// Ticks are moments within the span, for example the steps of a repair.
 	Ticks []time.Time
 }
 
-// Mark is how a span looks: its colour, the shape at its end and its line.
+// Mark is how a span looks: its color, the shape at its end and its line.
 type Mark string
 
-// The marks, each another shape: a filled circle, a ring, a cross, a triangle, a filled square, an empty square, a diamond with
-// a broken line, an arrow, a hatched band and a plain one.
+// These are the marks. Each has its own shape: a filled circle, a ring, a cross, a triangle, a
+// filled square, an empty square, a diamond with a broken line, an arrow, a hatched band and a
+// plain one.
 const (
-	MarkGood    Mark = "good"    // it was mended
-	MarkSelf    Mark = "self"    // it mended itself
-	MarkBad     Mark = "bad"     // it was not mended
-	MarkAgain   Mark = "again"   // it came back
-	MarkPerson  Mark = "person"  // a person ended it
-	MarkOther   Mark = "other"   // it was over for another reason
-	MarkWould   Mark = "would"   // nothing was done, and something would have been
-	MarkOngoing Mark = "ongoing" // it goes on
-	MarkGap     Mark = "gap"     // nothing is known of that time, or nothing was decided in it
-	MarkStop    Mark = "stop"    // nothing was to begin in that time
+	MarkGood    Mark = "good"    // repaired
+	MarkSelf    Mark = "self"    // recovered by itself
+	MarkBad     Mark = "bad"     // not repaired
+	MarkAgain   Mark = "again"   // the fault returned
+	MarkPerson  Mark = "person"  // a person ended the repair
+	MarkOther   Mark = "other"   // ended for another reason
+	MarkWould   Mark = "would"   // nothing was done, but a step would have been issued
+	MarkOngoing Mark = "ongoing" // still under way
+	MarkGap     Mark = "gap"     // no data, or no decisions in that time
+	MarkStop    Mark = "stop"    // no repair was allowed to start in that time
 )
 
 // Marks is the closed list, in the legend's order.
 var Marks = []Mark{MarkGood, MarkSelf, MarkBad, MarkAgain, MarkPerson, MarkOther, MarkWould, MarkOngoing, MarkGap, MarkStop}
 
-// What a timeline is drawn in: hundredths of its width, of which the right margin is for what stands behind the last mark.
+// The timeline is drawn in hundredths of its width. The right margin is for text after the last
+// mark.
 const (
 	leftMargin, rightMargin = 0.8, 5.0
-	// roomBefore and roomBehind are what a mark and its reference need beside their span.
+	// roomBefore and roomBehind are the space for a mark and its reference beside their span.
 	roomBefore, roomBehind = 1.0, 3.4
 )
 
@@ -130,7 +132,7 @@ func (t *Timeline) draw() *drawn {
 	return d
 }
 
-// place is where a time is, in hundredths of the width.
+// place returns the position of a time, in hundredths of the width.
 func (t *Timeline) place(at time.Time) float64 {
 	whole := t.To.Sub(t.From)
 	if whole <= 0 {
@@ -142,12 +144,12 @@ func (t *Timeline) place(at time.Time) float64 {
 
 func percent(x float64) string { return fmt.Sprintf("%.3f%%", x) }
 
-// mostTicks is how many times the axis names.
+// mostTicks is the most times on the axis.
 const mostTicks = 8
 
 const day = 24 * time.Hour
 
-// axis names round times.
+// axis returns round times for the axis.
 func (t *Timeline) axis() []tick {
 	whole := t.To.Sub(t.From)
 	if whole <= 0 {

@@ -14,7 +14,7 @@ import (
 // mostOfAName bounds how much of a user's name an answer repeats.
 const mostOfAName = 256
 
-// ask asks the API server whose token it is, and then whether that user may get /metrics.
+// ask asks the API server for the token's user, and then whether that user may get /metrics.
 func (g *gate) ask(ctx context.Context, token string) (answer, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	review, err := g.Tokens.Create(ctx, review, metav1.CreateOptions{})

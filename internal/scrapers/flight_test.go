@@ -21,7 +21,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// slow is an API server that knows every token, and answers about tokens only when it is told to.
+// slow is an API server that knows every token, and answers about tokens only on the test's
+// command.
 type slow struct {
 	authenticationclient.TokenReviewInterface
 	asked  atomic.Int32
@@ -49,7 +50,7 @@ func (everything) Create(_ context.Context, r *authorizationv1.SubjectAccessRevi
 	return r, nil
 }
 
-// scrapes asks with that token and sends the answer's status.
+// scrapes sends a request with that token and returns the answer's status on a channel.
 func scrapes(ctx context.Context, h http.Handler, token string) <-chan int {
 	code := make(chan int, 1)
 	go func() {
@@ -67,7 +68,7 @@ func slowly() (*slow, http.Handler) {
 	return s, Only(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), Options{Tokens: s, Rights: everything{}, Clock: clock.RealClock{}, Log: logr.Discard()})
 }
 
-// TestReviewsInFlightAreBounded, and those of tokens that were allowed before are not among them.
+// TestReviewsInFlightAreBounded: those of tokens that were allowed before do not count among them.
 func TestReviewsInFlightAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := slowly()
@@ -108,7 +109,8 @@ func TestAReviewEnds(t *testing.T) {
 	})
 }
 
-// TestOneTokenIsReviewedOnce, however many carry it at once, and though the first of them goes away.
+// TestOneTokenIsReviewedOnce, however many requests have it at once, even if the first client
+// disconnects.
 func TestOneTokenIsReviewedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := slowly()

@@ -1,7 +1,7 @@
-// Package scrapers lets a request through only if it carries a bearer token that the API server knows, and the token's user
-// may read /metrics. The API server is asked with a TokenReview and a SubjectAccessReview; its answers are kept for a short
-// time. A flood of unknown tokens costs the API server a bounded number of reviews, and keeps out nobody who was known
-// before it began.
+// Package scrapers admits a request only with a bearer token that the API server knows, and whose
+// user may read /metrics. It asks the API server with a TokenReview and a SubjectAccessReview, and
+// keeps the answers for a short time. A flood of unknown tokens causes a bounded number of reviews,
+// and does not block users who were known before.
 package scrapers
 
 import (
@@ -22,15 +22,17 @@ import (
 )
 
 const (
-	// allowedFor is how long a scraper may read without a new review, and so how long a right that was taken away lasts.
+	// allowedFor is how long a scraper may read without a new review, and so how long a removed
+	// right still works.
 	allowedFor = time.Minute
-	// refusedFor is how long an answer of 401 or 403 stands, and so how long a right that was given takes to work.
+	// refusedFor is how long an answer of 401 or 403 is kept, and so how long a new right takes to
+	// work.
 	refusedFor = 10 * time.Second
-	// knownFor is how long a token that was allowed is reviewed apart from tokens that nobody has seen.
+	// knownFor is how long an allowed token is reviewed separately from unknown tokens.
 	knownFor = time.Hour
-	// mostAllowed and mostRefused bound the answers that are kept. Unknown tokens push out unknown tokens only.
+	// mostAllowed and mostRefused bound the kept answers. Unknown tokens evict only unknown tokens.
 	mostAllowed, mostRefused = 64, 256
-	// reviewWithin bounds both questions of one review together. Prometheus waits 10 s for a scrape.
+	// reviewWithin bounds both requests of one review together. Prometheus waits 10 s for a scrape.
 	reviewWithin = 3 * time.Second
 )
 
@@ -42,7 +44,7 @@ type Options struct {
 	Log    logr.Logger
 }
 
-// Only returns a handler that passes on to next the requests of those who may get /metrics.
+// Only returns a handler that passes a request to next if its user may get /metrics.
 func Only(next http.Handler, o Options) http.Handler {
 	return &gate{
 		Options: o, next: next, known: newLane(), unknown: newLane(),
@@ -53,11 +55,11 @@ func Only(next http.Handler, o Options) http.Handler {
 type gate struct {
 	Options
 	next http.Handler
-	// allowed has the time of the last review by a token's digest, refused the answer.
+	// allowed has the time of the last review by a token's digest. refused has the answer.
 	allowed, refused *cache.LRUExpireCache
-	// known takes the reviews of tokens in allowed, unknown those of all others.
+	// known takes the reviews of tokens in allowed, unknown all others.
 	known, unknown *lane
-	// reviews joins requests with one token that nobody has reviewed yet.
+	// reviews joins concurrent requests with the same token before its first review.
 	reviews singleflight.Group
 
 	mu      sync.Mutex
@@ -107,13 +109,13 @@ func (g *gate) answer(ctx context.Context, token string) answer {
 		return a.(answer)
 	}
 	a, _, _ := g.reviews.Do(string(key[:]), func() (any, error) {
-		// Others may wait for the same review when this client has gone.
+		// Others may wait for the same review after this client has disconnected.
 		return g.review(context.WithoutCancel(ctx), l, key, token), nil
 	})
 	return a.(answer)
 }
 
-// review asks the API server and keeps its answer. That it could not be asked is not kept.
+// review asks the API server and keeps its answer. A failed request is not kept.
 func (g *gate) review(ctx context.Context, l *lane, key [sha256.Size]byte, token string) answer {
 	if !l.enter(g.Clock.Now()) {
 		return busy
@@ -135,7 +137,8 @@ func (g *gate) review(ctx context.Context, l *lane, key [sha256.Size]byte, token
 	return a
 }
 
-// logOnce logs the first failure after a success. Strangers cause reviews, and must not fill the log.
+// logOnce logs the first failure after a success. Strangers can cause reviews, and must not fill
+// the log.
 func (g *gate) logOnce(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -145,7 +148,7 @@ func (g *gate) logOnce(err error) {
 	g.failing = err != nil
 }
 
-// forbidden names the user and what is missing.
+// forbidden names the user and the missing right.
 func forbidden(user string) answer {
 	return answer{http.StatusForbidden, fmt.Sprintf("user %q may not get /metrics: bind the user to a ClusterRole with the verb get on nonResourceURLs /metrics", user)}
 }

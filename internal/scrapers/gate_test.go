@@ -21,8 +21,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// door is a gate in front of "the metrics", with an API server that knows the tokens good, poor and barred, and others of their
-// users, such as good-2; only good's user may get /metrics.
+// door is a gate in front of "the metrics", with an API server that knows the tokens good, poor and
+// barred, and others of their users, for example good-2. Only good's user may get /metrics.
 type door struct {
 	*testing.T
 	http.Handler
@@ -64,7 +64,7 @@ func newDoor(t *testing.T) *door {
 	return d
 }
 
-// scrape asks with that header and returns the answer.
+// scrape sends a request with that header and returns the answer.
 func (d *door) scrape(authorization string) *httptest.ResponseRecorder {
 	d.Helper()
 	r := httptest.NewRequestWithContext(d.Context(), http.MethodGet, "/metrics", nil)
@@ -120,7 +120,8 @@ func TestWhoMayScrape(t *testing.T) {
 	}
 }
 
-// TestAnswersAreKeptForAShortTime: a right that was taken away lasts a minute, one that was given works after ten seconds.
+// TestAnswersAreKeptForAShortTime: a removed right still works for a minute, a new one works after
+// ten seconds.
 func TestAnswersAreKeptForAShortTime(t *testing.T) {
 	d := newDoor(t)
 	require.Equal(t, 200, d.scrape("Bearer good").Code)
@@ -146,7 +147,8 @@ func TestAnswersAreKeptForAShortTime(t *testing.T) {
 	require.Equal(t, 200, d.scrape("Bearer good").Code)
 }
 
-// TestNobodyReadsWhileTheAPIServerIsAway, but whoever was allowed less than a minute ago; and that is not kept.
+// TestNobodyReadsWhileTheAPIServerIsAway, except users who were allowed less than a minute ago. The
+// failure is not kept.
 func TestNobodyReadsWhileTheAPIServerIsAway(t *testing.T) {
 	d := newDoor(t)
 	require.Equal(t, 200, d.scrape("Bearer good").Code)
@@ -164,8 +166,8 @@ func TestNobodyReadsWhileTheAPIServerIsAway(t *testing.T) {
 	require.Equal(t, 403, d.scrape("Bearer poor").Code)
 }
 
-// TestAFloodOfTokensIsNoFloodOfReviews: nor does it keep out who was allowed before. The control: without the flood a token
-// that nobody has seen is reviewed at once.
+// TestAFloodOfTokensIsNoFloodOfReviews: it also does not block users who were allowed before. The
+// control: without the flood, an unknown token is reviewed at once.
 func TestAFloodOfTokensIsNoFloodOfReviews(t *testing.T) {
 	d := newDoor(t)
 	require.Equal(t, 200, d.scrape("Bearer good").Code)
@@ -189,7 +191,7 @@ func TestAFloodOfTokensIsNoFloodOfReviews(t *testing.T) {
 	d.clock.Step(time.Second)
 	require.Equal(t, 403, d.scrape("Bearer poor").Code)
 
-	// A token that lost its right is one of many again.
+	// A token that lost its right is treated like an unknown one.
 	d.rights = false
 	d.clock.Step(allowedFor)
 	require.Equal(t, 403, d.scrape("Bearer good").Code)
@@ -200,7 +202,7 @@ func TestAFloodOfTokensIsNoFloodOfReviews(t *testing.T) {
 	require.Equal(t, 503, d.scrape("Bearer good").Code)
 }
 
-// flood takes all that strangers get at once.
+// flood uses up the budget of strangers.
 func (d *door) flood() {
 	d.Helper()
 	for i := range 2 * reviewsInARow {
@@ -209,7 +211,7 @@ func (d *door) flood() {
 	require.Equal(d, 503, d.scrape("Bearer poor-9").Code, "strangers get no more")
 }
 
-// TestAllowedTokensAreRememberedForAnHour: so long a flood does not keep them out.
+// TestAllowedTokensAreRememberedForAnHour: during that time a flood does not block them.
 func TestAllowedTokensAreRememberedForAnHour(t *testing.T) {
 	for after, code := range map[time.Duration]int{time.Hour - time.Second: 200, time.Hour + time.Second: 503} {
 		d := newDoor(t)
@@ -220,7 +222,8 @@ func TestAllowedTokensAreRememberedForAnHour(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreKeptAreBounded: 64 tokens that were allowed, of which the oldest is forgotten, and 256 that were refused.
+// TestAnswersThatAreKeptAreBounded: 64 tokens that were allowed, without the oldest, and 256 that
+// were refused.
 func TestAnswersThatAreKeptAreBounded(t *testing.T) {
 	for tokens, code := range map[int]int{64: 200, 65: 503} {
 		d := newDoor(t)

@@ -13,7 +13,7 @@ const (
 	reviewsPerSecond, reviewsInARow = 5, 10
 )
 
-// lane bounds reviews, in flight and by their rate.
+// lane bounds reviews, both concurrent ones and their rate.
 type lane struct {
 	places chan struct{}
 	rate   *rate.Limiter
@@ -23,7 +23,7 @@ func newLane() *lane {
 	return &lane{places: make(chan struct{}, reviewsAtOnce), rate: rate.NewLimiter(reviewsPerSecond, reviewsInARow)}
 }
 
-// enter takes a place where there is one at once. Nobody waits: a queue of strangers would only hold connections.
+// enter takes a free place or fails at once: a queue of strangers would only hold connections.
 func (l *lane) enter(now time.Time) bool {
 	select {
 	case l.places <- struct{}{}:

@@ -38,7 +38,7 @@ func TestReadTakesWhatIsThere(t *testing.T) {
 	require.Empty(t, content)
 }
 
-// TestReadRefuses names the file and the reason, never what is in the file, and waits for nobody.
+// TestReadRefuses names the file and the reason, never the content, and never waits.
 func TestReadRefuses(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// InBubble runs f in a bubble of its own time. A panic, which is how rapid gives up on a case, is carried out of it.
+// InBubble runs f in a bubble with its own time. It passes on a panic: rapid gives up a case by a
+// panic.
 func InBubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	var caught any
@@ -25,11 +26,12 @@ func InBubble(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// giveUp is how rapid drops a case that came to nothing. It panics in a place of its own: rapid tells failures apart
-// by where they come from.
+// giveUp drops a case of rapid without a result. It panics in its own function: rapid distinguishes
+// failures by their place.
 func giveUp(why any) { panic(why) }
 
-// Awake is the time with its monotonic reading moved, as that of a machine that was suspended, or whose wall clock was set.
+// Awake returns the time with its monotonic reading moved, as on a machine that was suspended, or
+// whose wall clock was set.
 func Awake(t time.Time, by time.Duration) time.Time {
 	mono := reflect.ValueOf(&t).Elem().FieldByName("ext") // of a time that has one, the monotonic reading
 	*(*int64)(mono.Addr().UnsafePointer()) += int64(by)

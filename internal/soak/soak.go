@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// Whole says whether everything is wanted, and not a sample: DRYDOCK_SOAK is set.
+// Whole reports whether everything must run, and not a sample: DRYDOCK_SOAK is set.
 func Whole() bool { return os.Getenv("DRYDOCK_SOAK") != "" }
 
-// Main is for the TestMain of a package with random tests: the soak looks at a hundred times as many cases; -rapid.checks says how
-// many exactly.
+// Main is for the TestMain of a package with random tests: the soak runs a hundred times as many
+// cases. -rapid.checks sets the number exactly.
 func Main(m *testing.M) { Checks(m, 100) }
 
-// Checks is Main where each case is expensive: so many are looked at.
+// Checks is Main for expensive cases, with this number of them.
 func Checks(m *testing.M, checks int) {
 	flag.Parse()
 	chosen := false
@@ -32,7 +32,8 @@ func Checks(m *testing.M, checks int) {
 	os.Exit(m.Run())
 }
 
-// OneOf is for cases that take minutes each: all of them in the soak, and one otherwise, another each time.
+// OneOf is for cases that take minutes each: the soak runs all of them, other runs a different one
+// each time.
 func OneOf[Case any](t testing.TB, cases map[string]Case) map[string]Case {
 	t.Helper()
 	if Whole() {

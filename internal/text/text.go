@@ -1,5 +1,6 @@
-// Package text makes text that others wrote fit for people to see. All of Drydock uses it: what stands on a Node, in an
-// alert or in an answer of another program must never steer a terminal, or show as something that it is not.
+// Package text makes text from others fit for people. All of Drydock uses it: text on a Node, in an
+// alert or in an answer of another program must never control a terminal, or look like something
+// else.
 package text
 
 import (
@@ -13,12 +14,12 @@ import (
 	"unicode/utf8"
 )
 
-// Shows says whether a character is visible as itself. Control characters, overrides of the direction of writing and
-// invisible characters are not.
+// Shows reports whether a character is visible as itself. Control characters, overrides of the
+// writing direction and invisible characters are not.
 func Shows(r rune) bool { return r != utf8.RuneError && unicode.IsGraphic(r) }
 
-// Line returns s as one line of at most n bytes, and "…" where it was cut. Everything that does not show, and every run of
-// white space, becomes one space.
+// Line returns s as one line of at most n bytes, and "…" where it was cut. Invisible characters and
+// runs of white space become one space.
 func Line(s string, n int) string {
 	if plain(s) && len(s) <= n {
 		return s
@@ -33,7 +34,8 @@ func Line(s string, n int) string {
 	return strings.TrimRight(strings.ToValidUTF8(s[:n], ""), " ") + "…"
 }
 
-// Quoted returns the names that others wrote in quotes, each once and in order, as one line of at most n bytes.
+// Quoted returns names from others in quotes, sorted and without duplicates, as one line of at most
+// n bytes.
 func Quoted(names []string, n int) string {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	for i, s := range names {
@@ -42,7 +44,7 @@ func Quoted(names []string, n int) string {
 	return Line(strings.Join(names, ", "), n)
 }
 
-// plain says whether s is ASCII in single spaces, as most texts are.
+// plain reports whether s is ASCII with single spaces, as most texts are.
 func plain(s string) bool {
 	after := byte(' ')
 	for i := range len(s) {
@@ -55,7 +57,7 @@ func plain(s string) bool {
 	return s == "" || after != ' '
 }
 
-// Visible returns s with U+FFFD in place of each character that does not show. Line breaks and tabs stay.
+// Visible returns s with U+FFFD in place of each invisible character. Line breaks and tabs stay.
 func Visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if Shows(r) || r == '\n' || r == '\t' {
@@ -65,14 +67,14 @@ func Visible(s string) string {
 	}, s)
 }
 
-// Writer passes text on as Visible shows it, for a terminal. A character may be cut between two writes.
+// Writer writes text through Visible, for a terminal. A character may be split between two writes.
 type Writer struct {
 	Out io.Writer
 
-	rest []byte // the beginning of a character
+	rest []byte // the start of a split character
 }
 
-// Write is of io.Writer.
+// Write implements io.Writer.
 func (w *Writer) Write(p []byte) (int, error) {
 	all := append(w.rest, p...)
 	whole := len(all)
@@ -91,11 +93,11 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// JSONWriter passes JSON on, with \u escapes in place of characters that do not show: the same data, which no terminal
-// obeys. Each Write must hold whole characters.
+// JSONWriter writes JSON with \u escapes in place of invisible characters: the same data, which
+// cannot control a terminal. Each Write must contain whole characters.
 type JSONWriter struct{ Out io.Writer }
 
-// Write is of io.Writer.
+// Write implements io.Writer.
 func (w JSONWriter) Write(p []byte) (int, error) {
 	var b strings.Builder
 	for _, r := range string(p) {
@@ -115,7 +117,7 @@ func (w JSONWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Age is a time span as people say it: in days, or as the configuration writes it without seconds that nobody needs.
+// Age formats a time span for people: in days, or like the configuration without unneeded seconds.
 func Age(d time.Duration) string {
 	if day := 24 * time.Hour; d >= 2*day {
 		return fmt.Sprintf("%d days", d/day)
@@ -126,7 +128,7 @@ func Age(d time.Duration) string {
 	return Duration(d.Truncate(time.Second))
 }
 
-// Duration is a time span as the configuration writes it: 10m, and not 10m0s.
+// Duration formats a time span like the configuration, without zero units: 10m.
 func Duration(d time.Duration) string {
 	s := d.String()
 	for _, empty := range []string{"m0s", "h0m"} {

@@ -8,47 +8,48 @@ import (
 	"drydock.dev/drydock/internal/actions"
 )
 
-// How long a write may take. Each time is longer than the one before: the API server gives up first (actions.ServerWithin), then this
-// program, then the page's script (waits in static/words.js), and last the connection. A browser whose connection ends without an answer
-// may send the write again by itself.
+// These are the time limits of a write. Each is longer than the one before: first the API server
+// gives up (actions.ServerWithin), then this program, then the page's script (waits in
+// static/words.js), and last the connection. A browser may repeat a write by itself if the
+// connection ends without an answer.
 const (
 	writeWithin      = 45 * time.Second
 	connectionWithin = time.Minute
 )
 
-// click is one asking of a person: what was tried, and may be written once.
+// click is one request of a person: a successful try that may be written once.
 type click struct {
 	node, word string
 	params     actions.Params
 	subject    actions.Subject
 	at         time.Time
 	taken      bool
-	// done is closed when outcome is known.
+	// done is closed when outcome is set.
 	done    chan struct{}
 	outcome outcome
 }
 
-// outcome is how a write ended: a code, and what is answered with it.
+// outcome is the result of a write: a code, and the body of the answer.
 type outcome struct {
 	code int
 	body any
 }
 
 const (
-	// maxClicks bounds what is remembered. A click that was forgotten writes nothing.
+	// maxClicks bounds the stored clicks. A click that was dropped writes nothing.
 	maxClicks = 256
-	// clickLasts is how long after a try it may be written.
+	// clickLasts is how long after a try the click may be written.
 	clickLasts = 10 * time.Minute
 )
 
-// clicks are those that may be taken, and those that were, by their numbers.
+// clicks are the stored clicks, by their numbers: those that may be written, and those that were.
 type clicks struct {
 	mu    sync.Mutex
 	all   map[string]*click
 	order []string
 }
 
-// offer gives the click a number that nobody can guess.
+// offer stores the click under a number that cannot be guessed.
 func (c *clicks) offer(of *click) string {
 	number := NewToken()
 	c.mu.Lock()
@@ -65,7 +66,8 @@ func (c *clicks) offer(of *click) string {
 	return number
 }
 
-// take finds the click that was tried for this. first: it was not taken before, and the caller writes it. Nil: there is none.
+// take finds the click of this try. first: it was not taken before, and the caller writes it. Nil:
+// there is none.
 func (c *clicks) take(number, node, word string, params actions.Params, now time.Time) (of *click, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +80,7 @@ func (c *clicks) take(number, node, word string, params actions.Params, now time
 	return of, first
 }
 
-// end makes the outcome known to who asks with the same number.
+// end sets the outcome for all requests with the same number.
 func (k *click) end(o outcome) {
 	k.outcome = o
 	close(k.done)

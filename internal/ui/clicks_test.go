@@ -22,7 +22,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// patched counts the writes to Nodes that were no dry runs.
+// patched counts the writes to Nodes without the dry runs.
 func (d *desk) patched() *atomic.Int64 {
 	var count atomic.Int64
 	d.react("patch", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -43,8 +43,8 @@ func (d *desk) tried(node, word, params string) (click string) {
 	return click
 }
 
-// TestAClickIsTakenOnce: a browser that sends it again, as it does by itself when a connection ends, gets the first one's outcome, and
-// what somebody ended meanwhile stays so. Another try is the control.
+// TestAClickIsTakenOnce: a browser may send it again by itself when a connection ends, and then
+// gets the first outcome. What a person ended meanwhile stays ended. Another try is the control.
 func TestAClickIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	d := open(t, append(installed(), node("n"))...)
@@ -70,7 +70,7 @@ func TestAClickIsTakenOnce(t *testing.T) {
 	require.Contains(t, d.annotations("n"), remediations.BreakGlassKey)
 }
 
-// TestAClickThatIsUnderWayIsNotWrittenAgain: the second asking waits for the first one's outcome.
+// TestAClickThatIsUnderWayIsNotWrittenAgain: the second request waits for the first one's outcome.
 func TestAClickThatIsUnderWayIsNotWrittenAgain(t *testing.T) {
 	t.Parallel()
 	d := open(t, append(installed(), node("n"))...)
@@ -113,7 +113,7 @@ func TestAClickIsForWhatWasTried(t *testing.T) {
 		require.Contains(t, said["problem"], "Nothing was written: this was not tried, or too long ago. Try it again.", name)
 	}
 
-	// The repair that was tried for is gone; another one is exhausted.
+	// The repair of the try is gone; another one is exhausted.
 	reset := `{"params":{},"click":"` + d.tried("n", "reset", "") + `"}`
 	again := `{"params":{},"click":"` + d.tried("n", "reset", "") + `"}`
 	put := func(n *corev1.Node) {
@@ -134,7 +134,7 @@ func TestAClickIsForWhatWasTried(t *testing.T) {
 	require.EqualValues(t, 1, count.Load())
 }
 
-// TestAnOldClickWritesNothing: neither one that is older than it lasts, nor one that others pushed out.
+// TestAnOldClickWritesNothing: neither an expired one, nor one that newer ones replaced.
 func TestAnOldClickWritesNothing(t *testing.T) {
 	t.Parallel()
 	var c clicks
@@ -153,7 +153,7 @@ func TestAnOldClickWritesNothing(t *testing.T) {
 	require.Len(t, c.all, maxClicks)
 }
 
-// TestALostAnswerIsToldAsItIs: written where the Node has it, else not known.
+// TestALostAnswerIsToldAsItIs: written if the Node has it, otherwise unknown.
 func TestALostAnswerIsToldAsItIs(t *testing.T) {
 	t.Parallel()
 	for _, done := range []bool{true, false} {
@@ -180,7 +180,7 @@ func TestALostAnswerIsToldAsItIs(t *testing.T) {
 	}
 }
 
-// TestEachDeadlineIsShorterThanTheNext, so that no browser sends a write again by itself.
+// TestEachDeadlineIsShorterThanTheNext, so that no browser repeats a write by itself.
 func TestEachDeadlineIsShorterThanTheNext(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("static/words.js")

@@ -14,33 +14,36 @@ import (
 )
 
 const (
-	// TokenParameter is where the printed address has the token, fileParameter where the address in the file has its own.
+	// TokenParameter holds the token in the printed address, fileParameter the one in the file's
+	// address.
 	TokenParameter = "token"
 	fileParameter  = "open"
-	// TokenHeader is what a write carries beside the cookie. A page of another site can set no such header.
+	// TokenHeader is sent with a write, besides the cookie. A page of another site cannot set this
+	// header.
 	TokenHeader = "X-Drydock-Token"
-	// maxBody bounds what a page sends: a reason and a few words.
+	// maxBody bounds a request body: a reason and a few words.
 	maxBody = 16 << 10
 )
 
-// policy is what a browser may do with a page: nothing but what comes from this very address.
+// policy restricts the page to content from its own address.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// door lets in the requests of the user's own browser, and nobody else's.
+// door admits only requests of the user's own browser.
 type door struct {
 	mu sync.Mutex
-	// token is in the address that was printed last, fileToken in the file that the browser was started with. Each is spent when it is
-	// used first: whoever reads it later learns nothing from it. Empty: there is none.
+	// token is in the last printed address, fileToken in the file that opens the browser. Each is
+	// valid once, so reading it later is of no use. Empty: there is none.
 	token, fileToken string
-	// session is the cookie's value, writing the header's.
+	// session is the cookie's value. writing is the value of the header.
 	session, writing string
-	// root is the beginning of every path. A browser sends a cookie to all ports of a host, but only to paths below the cookie's own:
-	// no other program on this machine knows this one.
+	// root is the prefix of every path. A browser sends a cookie to all ports of a host, but only
+	// to paths below the cookie's own: no other program on this machine knows this one.
 	root string
-	// entered is told that a token was spent, with the one that replaces it; empty: the printed one is still good. It may be nil.
+	// entered is called after a token was used, with its replacement; empty: the printed one is
+	// still valid. It may be nil.
 	entered func(next string)
-	// refuse answers a request that is not let in.
+	// refuse answers a request that is not admitted.
 	refuse func(w http.ResponseWriter, r *http.Request, why string)
 	next   http.Handler
 }
@@ -90,7 +93,8 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.StripPrefix(d.root, d.next).ServeHTTP(w, r)
 }
 
-// enter gives the cookie for the token, and the address without it, so that the token stays in no history and no copied address.
+// enter exchanges the token for a cookie and redirects to the address without the token, so that no
+// history and no copied address has it.
 func (d *door) enter(w http.ResponseWriter, r *http.Request, port string) {
 	q := r.URL.Query()
 	next := NewToken()
@@ -100,13 +104,14 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request, port string) {
 	}
 	d.welcome(w, port, next)
 	q.Del(TokenParameter)
-	// The path is built from its segments: one that begins with two slashes would name another host.
+	// Build the path from its segments: one that begins with two slashes would name another host.
 	to := url.URL{Path: d.root + "/" + trimSlashes(r.URL.Path), RawQuery: q.Encode()}
 	http.Redirect(w, r, to.String(), http.StatusSeeOther)
 }
 
-// enterByFile gives the cookie to the browser that was started with a file. That file counts as another site, to which a browser sends
-// no strict cookie after a redirect: the page goes on to the address by itself.
+// enterByFile gives the cookie to the browser that was started with a file. The file counts as
+// another site, and after a redirect from one the browser sends no strict cookie. So a page leads
+// to the address by itself.
 func (d *door) enterByFile(w http.ResponseWriter, r *http.Request, port string) {
 	if !d.spend(&d.fileToken, r.URL.Query().Get(fileParameter), "") {
 		d.refuse(w, r, "The file opened the page already. Open the address that `kubectl drydock ui` printed last.")
@@ -117,14 +122,14 @@ func (d *door) enterByFile(w http.ResponseWriter, r *http.Request, port string) 
 	_, _ = io.WriteString(w, onward(d.root+"/"))
 }
 
-// onward is a page that goes on to the address.
+// onward returns a page that leads to the address.
 func onward(address string) string {
 	address = html.EscapeString(address)
 	return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url=` +
 		address + `"><title>Drydock</title><a href="` + address + `">Open the page of kubectl drydock ui</a></html>` + "\n"
 }
 
-// spend takes the token, once, and puts next in its place.
+// spend accepts the token once, and replaces it with next.
 func (d *door) spend(token *string, given, next string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,7 +140,7 @@ func (d *door) spend(token *string, given, next string) bool {
 	return true
 }
 
-// welcome gives the cookie.
+// welcome sets the cookie.
 func (d *door) welcome(w http.ResponseWriter, port, next string) {
 	http.SetCookie(w, &http.Cookie{Name: cookieName(port), Value: d.session, Path: d.root, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	if d.entered != nil {
@@ -143,7 +148,7 @@ func (d *door) welcome(w http.ResponseWriter, port, next string) {
 	}
 }
 
-// opened says that a browser opens the address in a tab, whoever made it do so.
+// opened reports whether the browser opens the address in a tab, for whatever reason.
 func opened(r *http.Request) bool {
 	mode, to, origin := r.Header.Get("Sec-Fetch-Mode"), r.Header.Get("Sec-Fetch-Dest"), r.Header.Get("Origin")
 	return (mode == "" || mode == "navigate") && (to == "" || to == "document") && origin == ""
@@ -156,7 +161,7 @@ func trimSlashes(path string) string {
 	return path
 }
 
-// unsafe says why a request that would change something is refused; empty: it is not.
+// unsafe returns why a request that would change something is refused. Empty: it is allowed.
 func (d *door) unsafe(r *http.Request) string {
 	if r.Method != http.MethodPost {
 		return "Only GET and POST are understood here."
@@ -173,7 +178,8 @@ func (d *door) unsafe(r *http.Request) string {
 	return ""
 }
 
-// foreign says why a request came from another page; empty: from the user, or from this page.
+// foreign returns why a request came from another page. Empty: it came from the user, or from this
+// page.
 func foreign(r *http.Request) string {
 	const why = "The request comes from another site. Paste the address into the browser's address bar instead of following a link to it."
 	if o := r.Header.Get("Origin"); o != "" && o != "http://"+r.Host {
@@ -186,8 +192,9 @@ func foreign(r *http.Request) string {
 	return why
 }
 
-// ownPort is the port that the request arrived at, and whether its Host is this address by a name of loopback. Another name that
-// resolves to loopback is how a stranger's page would get in (DNS rebinding).
+// ownPort returns the port that the request arrived at, and whether its Host is this address under
+// a loopback name. Another name that resolves to loopback would be DNS rebinding, a way in for a
+// foreign page.
 func ownPort(r *http.Request) (port string, own bool) {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if local == nil {
@@ -204,7 +211,8 @@ func ownPort(r *http.Request) (port string, own bool) {
 	return port, slices.Contains(names, r.Host)
 }
 
-// cookieName has the port, because cookies do not: two clusters' pages are open at once.
+// cookieName contains the port, because cookies ignore ports: the pages of two clusters may be open
+// at once.
 func cookieName(port string) string { return "drydock-ui-" + port }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

@@ -57,7 +57,7 @@ func TestTheTokenOpensTheDoor(t *testing.T) {
 	require.Len(t, printed, 2)
 }
 
-// bare is a request without the cookie, at a path that may be outside of the page.
+// bare is a request without the cookie, at a path that may be outside the page.
 func (d *desk) bare(path string) *http.Request {
 	d.t.Helper()
 	r := d.request(http.MethodGet, "/")
@@ -68,7 +68,7 @@ func (d *desk) bare(path string) *http.Request {
 	return r
 }
 
-// TestTheCookieIsGoodBelowItsPathAlone: at the path that others know, it opens nothing.
+// TestTheCookieIsGoodBelowItsPathAlone: at a path that others know, it gives no access.
 func TestTheCookieIsGoodBelowItsPathAlone(t *testing.T) {
 	t.Parallel()
 	d := open(t, node("node-1"))
@@ -92,7 +92,8 @@ func TestTheCookieIsGoodBelowItsPathAlone(t *testing.T) {
 	require.Equal(t, http.StatusOK, res.StatusCode, "another program's cookie of the same name closes nothing")
 }
 
-// TestABrowserIsStartedWithAFile: no secret stands in an argument, and what the file has is spent at once.
+// TestABrowserIsStartedWithAFile: no argument has a secret, and the file's token is used up at
+// once.
 func TestABrowserIsStartedWithAFile(t *testing.T) {
 	t.Parallel()
 	l, err := Listen(t.Context(), 0)
@@ -167,7 +168,7 @@ func TestTheRedirectStaysHere(t *testing.T) {
 		d.ServeHTTP(w, r)
 		require.Equal(t, http.StatusSeeOther, w.Code, path)
 		require.Equal(t, d.root+want, w.Header().Get("Location"), path)
-		d.token = token // it was spent
+		d.token = token // it was used
 	}
 }
 
@@ -214,7 +215,7 @@ func TestTheDoor(t *testing.T) {
 		"a write with the cookie twice": {method: "POST", change: []func(*http.Request){header(TokenHeader, d.door.session)}},
 		"another verb":                  {method: "DELETE"},
 	} {
-		// What is let in finds no page there; what is not does not learn even that.
+		// An admitted request finds no page there. A refused one does not learn even that.
 		res, body := d.do(d.request(tc.method, "/no-such-page", tc.change...))
 		require.Equal(t, tc.let, res.StatusCode == http.StatusNotFound, "%s: %d %s", name, res.StatusCode, body)
 		require.Equal(t, !tc.let, res.StatusCode == http.StatusForbidden, "%s: %d %s", name, res.StatusCode, body)

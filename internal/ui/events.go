@@ -14,25 +14,27 @@ import (
 )
 
 const (
-	// gather lets what changes together be sent together.
+	// gather combines changes within this time into one event.
 	gather = 100 * time.Millisecond
-	// breathe is how often a stream without news says that it lives.
+	// breathe is how often a stream without changes sends a sign of life.
 	breathe = 15 * time.Second
 	// writeFor bounds one write to a browser that does not read.
 	writeFor = 20 * time.Second
 )
 
-// change is one event of the stream: what the page's script puts into the page. Nodes, Force and Connection are for every page.
+// change is one event of the stream, which the page's script applies. Nodes, Force and Connection
+// are for every page.
 type change struct {
-	// Nodes are those of which something changed, also those that are gone.
+	// Nodes are the changed and the deleted nodes.
 	Nodes []string `json:"nodes,omitempty"`
-	// Force: what is in force for the fleet changed.
+	// Force: the state of the fleet has changed.
 	Force bool `json:"force,omitempty"`
-	// Connection is set where it changed.
+	// Connection is set if it has changed.
 	Connection *connectionNews `json:"connection,omitempty"`
-	// Density is that of the tiles. A page that has them otherwise is loaded again.
+	// Density is the size of the tiles. A page with another size is loaded again.
 	Density string `json:"density,omitempty"`
-	// Tiles, Gone and Parts are for the Fleet page: its tiles that changed, the nodes that are gone, and its other parts, by their ids.
+	// Tiles, Gone and Parts are for the Fleet page: changed tiles, deleted nodes, and other parts
+	// by their ids.
 	Tiles []changedTile     `json:"tiles,omitempty"`
 	Gone  []string          `json:"gone,omitempty"`
 	Parts map[string]string `json:"parts,omitempty"`
@@ -42,7 +44,7 @@ type changedTile struct {
 	Node  string `json:"node"`
 	State State  `json:"state"`
 	Group string `json:"group"`
-	// HTML is the tile as the page has it.
+	// HTML is the tile as shown on the page.
 	HTML string `json:"html"`
 }
 
@@ -51,7 +53,7 @@ type connectionNews struct {
 	HTML  string `json:"html"`
 }
 
-// version is how a page says what it knows. One of another process is worth nothing.
+// version is the state that a page has. A version of another process is ignored.
 func (u *UI) version(number uint64) string { return u.epoch + "-" + strconv.FormatUint(number, 10) }
 
 func (u *UI) number(version string) (uint64, bool) {
@@ -60,7 +62,7 @@ func (u *UI) number(version string) (uint64, bool) {
 	return number, ours && err == nil
 }
 
-// events is the stream of what changes after the page's version.
+// events is the stream of changes after the page's version.
 func (u *UI) events(w http.ResponseWriter, r *http.Request) {
 	since := r.Header.Get("Last-Event-ID")
 	if since == "" {
@@ -109,7 +111,7 @@ func (u *UI) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// encode is the news for a page; fleet: with what the Fleet page shows.
+// encode returns the news for a page. fleet adds what the Fleet page shows.
 func (u *UI) encode(n news, fleet bool) ([]byte, error) {
 	c := change{Force: n.force, Nodes: slices.Clone(n.gone)}
 	var page FleetPage
@@ -158,16 +160,16 @@ func (u *UI) encode(n news, fleet bool) ([]byte, error) {
 	return safe.Bytes(), err
 }
 
-// parts are the templates of the Fleet page beside its tiles, which have the ids of their elements.
+// parts are the templates of the Fleet page besides its tiles. Each has the id of its element.
 var parts = []string{"force", "counts", "concern"}
 
-// stream writes events. A browser that does not read is let go.
+// stream writes events. A browser that does not read is disconnected.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 }
 
-// send writes one event; without a name it is a comment, which only keeps the connection.
+// send writes one event. Without a name it writes a comment, which only keeps the connection open.
 func (s stream) send(event, id string, data []byte) error {
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeFor)) //nolint:forbidigo // a connection's limit goes by the machine's own clock
 	var b bytes.Buffer
@@ -178,7 +180,7 @@ func (s stream) send(event, id string, data []byte) error {
 		if id != "" {
 			fmt.Fprintf(&b, "id: %s\n", id)
 		}
-		fmt.Fprintf(&b, "data: %s\n\n", data) // JSON has no line break
+		fmt.Fprintf(&b, "data: %s\n\n", data) // JSON has no line breaks
 	}
 	if _, err := s.w.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("writing to the browser: %w", err)

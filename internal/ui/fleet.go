@@ -13,28 +13,29 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// fleet is what was watched, and what each open page has not been told of yet: every change has a number, and a page knows the
-// last number that it was told.
+// fleet is the watched state, and what each open page does not have yet: every change has a number,
+// and a page has the number of the last change that it received.
 type fleet struct {
 	mu     sync.Mutex
 	number uint64
 	nodes  map[string]*corev1.Node
-	// listed: the nodes are all that there are, and not only those that were seen so far.
+	// listed: nodes holds all Nodes, and not only those received so far.
 	listed bool
 	tiles  map[string]Tile
 	ledger inspect.Ledger
 	leader inspect.Leadership
-	// changed is the number of each node's last change, also of one that is gone; force that of the ledger's.
+	// changed is the number of each node's last change, including deleted nodes. force is the
+	// number of the ledger's last change.
 	changed map[string]uint64
 	force   uint64
-	// connection is the API server's, and its number.
+	// connection is the state of the connection to the API server, with its number.
 	connection       Connection
 	connectionNumber uint64
-	// bell is closed at the next change, and another one is hung up.
+	// bell is closed at the next change and then replaced.
 	bell chan struct{}
 }
 
-// known are the Nodes that are watched; false: no list of them has come yet.
+// known returns the watched Nodes. False: no list has arrived yet.
 func (f *fleet) known() ([]*corev1.Node, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,7 +46,7 @@ func newFleet() *fleet {
 	return &fleet{nodes: map[string]*corev1.Node{}, tiles: map[string]Tile{}, changed: map[string]uint64{}, bell: make(chan struct{})}
 }
 
-// ring tells every open page that there is something new. The lock is held.
+// ring notifies every open page of a change. The caller holds the lock.
 func (f *fleet) ring() uint64 {
 	f.number++
 	close(f.bell)
@@ -83,7 +84,7 @@ func (f *fleet) dropLocked(name string) {
 	}
 }
 
-// replace takes a whole list: what is not in it is gone.
+// replace takes a whole list: Nodes that are not in it are deleted.
 func (f *fleet) replace(nodes []*corev1.Node, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,7 +101,7 @@ func (f *fleet) replace(nodes []*corev1.Node, now time.Time) {
 	}
 }
 
-// setLedger takes the ledger, or why there is none.
+// setLedger sets the ledger, or why there is none.
 func (f *fleet) setLedger(l inspect.Ledger, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,7 +113,7 @@ func (f *fleet) setLedger(l inspect.Ledger, now time.Time) {
 	f.judgeLocked(now)
 }
 
-// setLeader takes which replica leads.
+// setLeader sets which replica leads.
 func (f *fleet) setLeader(l inspect.Leadership) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,7 +123,7 @@ func (f *fleet) setLeader(l inspect.Leadership) {
 	}
 }
 
-// judge looks at every tile again: a pause ends by the clock alone.
+// judge computes every tile again: a pause ends by time alone.
 func (f *fleet) judge(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -161,7 +162,7 @@ func (n news) empty() bool {
 	return len(n.tiles)+len(n.gone) == 0 && n.connection == nil && !n.force
 }
 
-// after gives what changed after the number, and the bell for what comes next.
+// after returns what changed after the number, and the bell for the next change.
 func (f *fleet) after(number uint64) (news, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,7 +200,7 @@ func (f *fleet) connected() Connection {
 	return f.connection
 }
 
-// namespace is the ledger's; empty: it was not read yet.
+// namespace is the ledger's namespace. Empty: it was not read yet.
 func (f *fleet) namespace() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -28,7 +28,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// listen is a page's stream, from what the page knew.
+// listen opens a page's stream, from the page's version.
 func (d *desk) listen() *bufio.Scanner {
 	d.t.Helper()
 	_, version, _ := strings.Cut(d.get("/"), `data-version="`)
@@ -40,7 +40,7 @@ func (d *desk) listen() *bufio.Scanner {
 	return bufio.NewScanner(res.Body)
 }
 
-// until gives the first change that want takes.
+// until returns the first change that want accepts.
 func until(t *testing.T, s *bufio.Scanner, want func(change) bool) change {
 	t.Helper()
 	for s.Scan() {
@@ -120,7 +120,7 @@ func TestManyTilesAreSquares(t *testing.T) {
 	require.Contains(t, d.get("/"), c.Tiles[0].HTML, "a reload shows the same")
 }
 
-// Five rows are shown at first, and no box to tick where there are no more.
+// At first five rows are shown. There is no checkbox if there are no more.
 func TestALongTableIsFolded(t *testing.T) {
 	t.Parallel()
 	for many, folded := range map[int]bool{fewConcern: false, fewConcern + 1: true} {
@@ -182,8 +182,9 @@ func TestEachStateIsShown(t *testing.T) {
 	}
 }
 
-// TestThePageCountsWhatABreakerCounts: no excluded node and no node that is still starting. Of a breaker that is not closed it shows
-// Drydock's own count. A node of last month that is not Ready is the control.
+// TestThePageCountsWhatABreakerCounts: it counts no excluded node and no node that is still
+// starting. For a breaker that is not closed it shows Drydock's own count. A node of last month
+// that is not Ready is the control.
 func TestThePageCountsWhatABreakerCounts(t *testing.T) {
 	t.Parallel()
 	since := func(ago time.Duration) func(*corev1.Node) {
@@ -373,14 +374,14 @@ func TestALedgerThatMayNotBeWatchedIsReadAgain(t *testing.T) {
 	until(t, s, func(c change) bool { return strings.Contains(c.Parts["force"], "no Alertmanager answers") })
 }
 
-// fragments is a page that nobody opens, for its templates.
+// fragments is a page for its templates only.
 func fragments() *UI {
 	u := &UI{door: &door{}}
 	u.common, u.templates = u.parse()
 	return u
 }
 
-// TestNobodyCountsNodesThatMayNotBeRead: no row says that none is unhealthy.
+// TestNobodyCountsNodesThatMayNotBeRead: no row says that there are no unhealthy nodes.
 func TestNobodyCountsNodesThatMayNotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, denied := range []bool{true, false} {

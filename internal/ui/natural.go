@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// natural compares two names as people order them: node-2 comes before node-10. static/script.js orders alike.
+// natural compares two names as people order them: node-2 comes before node-10. static/script.js
+// uses the same order.
 func natural(a, b string) int {
 	restA, restB := a, b
 	for restA != "" && restB != "" {
@@ -23,11 +24,11 @@ func natural(a, b string) int {
 		}
 		restA, restB = restA[len(digitsA):], restB[len(digitsB):]
 	}
-	// One begins like the other, or they differ in leading zeros alone.
+	// One is a prefix of the other, or they differ only in leading zeros.
 	return cmp.Or(cmp.Compare(len(restA), len(restB)), strings.Compare(a, b))
 }
 
-// digits are those with which the text begins.
+// digits returns the digits at the start of the text.
 func digits(s string) string {
 	end := 0
 	for end < len(s) && '0' <= s[end] && s[end] <= '9' {

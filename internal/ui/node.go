@@ -19,7 +19,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// NodePage is what the page of a node shows: what `kubectl drydock why` says, and what belongs to it.
+// NodePage is the content of a node's page: the answer of `kubectl drydock why`, and more about the
+// node.
 type NodePage struct {
 	inspect.Why
 	// Headline is the answer in one sentence.
@@ -40,7 +41,7 @@ type NodePage struct {
 
 func (p *NodePage) knownAt() uint64 { return p.number }
 
-// Repair is the id of the repair that is on the Node.
+// Repair returns the id of the repair on the Node.
 func (p *NodePage) Repair() string {
 	for _, r := range p.Repairs {
 		if r.Target == "node" && r.Record != nil {
@@ -50,7 +51,7 @@ func (p *NodePage) Repair() string {
 	return ""
 }
 
-// Exhausted is the id of the repair that is on the Node and ran out of steps.
+// Exhausted returns the id of the repair on the Node that ran out of steps.
 func (p *NodePage) Exhausted() string {
 	for _, r := range p.Repairs {
 		if r.Target == "node" && r.Record != nil && r.Record.Phase == remediations.PhaseExhausted {
@@ -60,10 +61,10 @@ func (p *NodePage) Exhausted() string {
 	return ""
 }
 
-// Denial is a right that the user lacks, with the names of what it forbids.
+// Denial is a right that the user lacks, with the actions that need it.
 type Denial struct{ Names, Why string }
 
-// Denials say what the user may not ask for, each reason once.
+// Denials returns the actions that the user lacks the rights for, by reason.
 func (p *NodePage) Denials() (out []Denial) {
 	for _, w := range p.Words {
 		if w.Denied == "" {
@@ -78,7 +79,7 @@ func (p *NodePage) Denials() (out []Denial) {
 	return out
 }
 
-// RefusedWords are those that mean nothing for the node as it is.
+// RefusedWords returns the actions that have no meaning for the node in its state.
 func (p *NodePage) RefusedWords() (out []Word) {
 	for _, w := range p.Words {
 		if w.Denied == "" && w.Refused != "" {
@@ -88,7 +89,7 @@ func (p *NodePage) RefusedWords() (out []Word) {
 	return out
 }
 
-// Event is what the cluster says happened to the node.
+// Event is an Event about the node.
 type Event struct {
 	At      time.Time `json:"at"`
 	Type    string    `json:"type"`
@@ -98,13 +99,14 @@ type Event struct {
 	Count   int32     `json:"count,omitempty"`
 }
 
-// Raw is an annotation of Drydock's or of a person's word to it, as it stands on the Node.
+// Raw is an annotation of Drydock, or of a person for Drydock, as stored on the Node.
 type Raw struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
 
-// nodeName is the name in the path; false: no node can have it. asJSON: the path asks for facts.
+// nodeName returns the name in the path; false: it is not a valid node name. asJSON: the path asks
+// for JSON.
 func nodeName(r *http.Request) (name string, asJSON, ok bool) {
 	name = r.PathValue("node")
 	if !strings.HasSuffix(r.URL.Path, "/") {
@@ -150,10 +152,11 @@ func (u *UI) nodePage(ctx context.Context, name string) (*NodePage, error) {
 	return p, nil
 }
 
-// mostEvents bounds what is shown of a Node's Events.
+// mostEvents bounds the Events that are shown for a Node.
 const mostEvents = 100
 
-// eventsOf are the Node's Events, the newest first. Those of a Node lie in the namespace default.
+// eventsOf returns the Node's Events, the newest first. Events about Nodes are in the namespace
+// default.
 func (u *UI) eventsOf(ctx context.Context, name string) ([]Event, error) {
 	out := []Event{}
 	of := fields.Set{"involvedObject.kind": "Node", "involvedObject.name": name}.AsSelector().String()
@@ -164,7 +167,7 @@ func (u *UI) eventsOf(ctx context.Context, name string) ([]Event, error) {
 	for i := range list.Items {
 		e := &list.Items[i]
 		if e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name != name {
-			continue // a server that does not select by fields
+			continue // for servers without field selectors
 		}
 		from := e.Source.Component
 		if from == "" {
@@ -184,7 +187,8 @@ func seriesCount(e *corev1.Event) int32 {
 	return e.Series.Count
 }
 
-// happened is when the Event was seen last: each way of recording has its own field for that.
+// happened returns when the Event was last seen: each way of recording Events has a field of its
+// own for that.
 func happened(e *corev1.Event) time.Time {
 	at := e.LastTimestamp.Time
 	for _, t := range []time.Time{e.EventTime.Time, e.FirstTimestamp.Time, e.CreationTimestamp.Time} {
@@ -198,7 +202,7 @@ func happened(e *corev1.Event) time.Time {
 	return at.UTC()
 }
 
-// rawOf is what Drydock and people wrote on the Node for each other.
+// rawOf returns what Drydock and people wrote on the Node for each other.
 func rawOf(n *corev1.Node) []Raw {
 	out := []Raw{}
 	for key, value := range n.Annotations {
@@ -210,14 +214,14 @@ func rawOf(n *corev1.Node) []Raw {
 	return out
 }
 
-// Rung is one guard of the ladder.
+// Rung is one guard in the list of guards.
 type Rung struct {
 	lifecycle.GuardAnswer
-	// First: it is the first that holds, and so the one that counts.
+	// First: the first guard that holds, which decides.
 	First bool
 }
 
-// Mark is one character for the answer, beside its words.
+// Mark returns one character for the answer, shown beside its text.
 func (r Rung) Mark() string {
 	switch r.Standing {
 	case lifecycle.GuardPassed:
@@ -231,14 +235,14 @@ func (r Rung) Mark() string {
 	return "·"
 }
 
-// Ladder is what each guard says of the step that was considered for a target.
+// Ladder is the answers of all guards about the considered step of a target.
 type Ladder struct {
-	// Headline is the answer for that target; empty: it stands at the top of the page.
+	// Headline is the answer for that target. Empty: it is at the top of the page.
 	Headline string
 	inspect.Answer
 }
 
-// Ladders are those of the target that the headline is about, and of the others on the node.
+// Ladders returns the lists for the target of the headline, and for the others on the node.
 func (p *NodePage) Ladders() (out []Ladder) {
 	if len(p.Guards) > 0 {
 		out = append(out, Ladder{Answer: p.Answer})
@@ -249,7 +253,7 @@ func (p *NodePage) Ladders() (out []Ladder) {
 	return out
 }
 
-// Rungs are the guards that bind the step, in the order in which they are asked.
+// Rungs returns the guards that apply to the step, in order.
 func (l Ladder) Rungs() (out []Rung) {
 	first := lifecycle.FirstHold(l.Guards)
 	for i := range l.Guards {
@@ -261,7 +265,7 @@ func (l Ladder) Rungs() (out []Rung) {
 	return out
 }
 
-// Unbound are the reasons whose guards do not bind it, each once.
+// Unbound returns the reasons whose guards do not apply to the step, each once.
 func (l Ladder) Unbound() string {
 	var names []string
 	for _, g := range l.Guards {
@@ -273,7 +277,7 @@ func (l Ladder) Unbound() string {
 	return strings.Join(names, ", ")
 }
 
-// AlertLink is where the alert can be looked at; empty: nobody said where its Alertmanager is.
+// AlertLink returns a link to the alert. Empty: the address of its Alertmanager is unknown.
 func (p *NodePage) AlertLink(a inspect.Alert) string {
 	for _, address := range p.addresses {
 		if base := pageOf(address); base != "" {
@@ -283,7 +287,7 @@ func (p *NodePage) AlertLink(a inspect.Alert) string {
 	return ""
 }
 
-// SilenceLink is where the silence can be looked at, in the Alertmanager that has it.
+// SilenceLink returns a link to the silence, in the Alertmanager that has it.
 func (p *NodePage) SilenceLink(s inspect.Silence) string {
 	if base := pageOf(s.URL); base != "" {
 		return base + "/#/silences/" + url.PathEscape(s.ID)
@@ -291,12 +295,13 @@ func (p *NodePage) SilenceLink(s inspect.Silence) string {
 	return ""
 }
 
-// quote is a value in Alertmanager's language of matchers.
+// quote quotes a value for Alertmanager's matchers.
 func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-// pageOf is the address of an Alertmanager's own page: http and https alone may become a link, and no password with them.
+// pageOf returns the address of an Alertmanager's own page. Only http and https may become a link,
+// and never with a password.
 func pageOf(address string) string {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" || (at.Scheme != "http" && at.Scheme != "https") {

@@ -51,7 +51,7 @@ func TestTheNodesPageHasWhatWhyHas(t *testing.T) {
 	}
 }
 
-// TestTheTimelineTellsTheRepair from its alert to the proof that is waited for, each with its time.
+// TestTheTimelineTellsTheRepair from its alert to the awaited proof, each with its time.
 func TestTheTimelineTellsTheRepair(t *testing.T) {
 	t.Parallel()
 	d := open(t, append(installed(), node("node-3", withAlert(now.Add(-6*time.Minute)), withRecord("n7q4k2", remediations.PhaseVerifying)))...)
@@ -79,7 +79,8 @@ func TestTheTimelineTellsTheRepair(t *testing.T) {
 	require.Contains(t, d.get("/nodes/node-3"), "the call for reboot:1 has no answer yet; it counts as issued")
 }
 
-// TestTheNodesPageHasItsRepairsThatEnded: what was done, what would have been, and that nothing was.
+// TestTheNodesPageHasItsRepairsThatEnded: what was done, what would have been done, and that
+// nothing was done.
 func TestTheNodesPageHasItsRepairsThatEnded(t *testing.T) {
 	t.Parallel()
 	reboot := func(n int) remediations.Attempt { return remediations.Attempt{Name: "reboot", Number: n} }
@@ -157,7 +158,8 @@ func TestANodeThatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestLinksLeadToAnAlertmanagerByHTTPAlone: an address that a browser would run, or that has a password, becomes no link.
+// TestLinksLeadToAnAlertmanagerByHTTPAlone: an address that a browser would run, or that has a
+// password, does not become a link.
 func TestLinksLeadToAnAlertmanagerByHTTPAlone(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
@@ -173,7 +175,8 @@ func TestLinksLeadToAnAlertmanagerByHTTPAlone(t *testing.T) {
 	require.Equal(t, `http://am/#/alerts?filter=%7Balertname%3D%22a%5C%22b%22%7D`, p.AlertLink(inspect.Alert{Name: `a"b`}))
 }
 
-// TestWhatAnybodyWroteIsHarmlessOnTheNodesPage: nothing of it becomes markup, and no character that does not show leaves the server.
+// TestWhatAnybodyWroteIsHarmlessOnTheNodesPage: none of it becomes markup, and no invisible
+// character leaves the server.
 func TestWhatAnybodyWroteIsHarmlessOnTheNodesPage(t *testing.T) {
 	t.Parallel()
 	const hostile = "\"><script>alert(1)</script>\u202e\x1b[31m\u200b"
@@ -202,7 +205,8 @@ func TestWhatAnybodyWroteIsHarmlessOnTheNodesPage(t *testing.T) {
 	}
 }
 
-// TestTheQueueIsInTheEnginesOrder: under repair apart, then the oldest fault first, each with what holds it.
+// TestTheQueueIsInTheEnginesOrder: repairs under way are separate; then the oldest fault is first.
+// Each has its hold.
 func TestTheQueueIsInTheEnginesOrder(t *testing.T) {
 	t.Parallel()
 	d := open(t, append(installed(),

@@ -10,17 +10,19 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// FleetPage is what the Fleet page shows.
+// FleetPage is the content of the Fleet page.
 type FleetPage struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
 	Connection Connection `json:"connection"`
-	// InForce is what holds for the fleet now: who or what, until when, and the command that changes it.
+	// InForce is what applies to the fleet now: who or what, until when, and the command that
+	// changes it.
 	InForce []Fact `json:"inForce"`
-	// Breakers are the scopes whose nodes are counted.
+	// Breakers are the scopes with counted nodes.
 	Breakers []Scope `json:"breakers"`
 	Counts   []Count `json:"counts"`
-	// Concern are the nodes that are not well, what needs a person first; More is how many of them are left out.
+	// Concern are the unhealthy nodes, those that need a person first. More is how many are left
+	// out.
 	Concern []Tile  `json:"concern"`
 	More    int     `json:"more,omitempty"`
 	Groups  []Group `json:"groups"`
@@ -28,16 +30,17 @@ type FleetPage struct {
 	number uint64
 }
 
-// Folded says that the table of nodes that are not well has more rows than are shown at first: in a storm the tiles come first.
+// Folded reports whether the table of unhealthy nodes has more rows than are shown at first: in a
+// storm the tiles come first.
 func (p FleetPage) Folded() bool { return len(p.Concern) > fewConcern }
 
-// NotWell is how many nodes are not well.
+// NotWell returns how many nodes are not healthy.
 func (p FleetPage) NotWell() int { return len(p.Concern) + p.More }
 
-// Alarms are what is not as it should be.
+// Alarms returns the facts that need attention.
 func (p FleetPage) Alarms() []Fact { return p.facts(false) }
 
-// Calm is the rest of what is in force.
+// Calm returns the other facts.
 func (p FleetPage) Calm() []Fact { return p.facts(true) }
 
 func (p FleetPage) facts(calm bool) (out []Fact) {
@@ -50,13 +53,16 @@ func (p FleetPage) facts(calm bool) (out []Fact) {
 }
 
 const (
-	// denseAbove is how many nodes have tiles with their names: more of them are squares, or nobody could see them all.
+	// denseAbove is the most nodes that have tiles with names. More nodes are squares, so that all
+	// are visible.
 	denseAbove = 150
-	// crowdAbove is how many nodes have squares that a finger finds: more of them are smaller, so that 5,000 are on one screen.
+	// crowdAbove is the most nodes with squares that are large enough for a finger. More nodes have
+	// smaller ones, so that 5,000 fit on one screen.
 	crowdAbove = 1500
 )
 
-// Density is how much room a tile has: empty with its name, else a square, and a small one in a crowd.
+// Density returns the size of a tile: empty for one with its name, otherwise a square, and a small
+// one for many nodes.
 func (p FleetPage) Density() string {
 	n := 0
 	for _, c := range p.Counts {
@@ -71,32 +77,34 @@ func (p FleetPage) Density() string {
 	return ""
 }
 
-// Square says that a tile has its shape alone. One element each keeps thousands of them quick.
+// Square reports whether a tile is only a shape. One element per tile keeps a page with thousands
+// fast.
 func (p FleetPage) Square() bool { return p.Density() != "" }
 
-// knownAt is the number of the last change that the page shows.
+// knownAt returns the number of the last change that the page shows.
 func (p FleetPage) knownAt() uint64 { return p.number }
 
-// Fact is one thing that holds for the fleet.
+// Fact is one fact about the fleet.
 type Fact struct {
 	What string `json:"what"`
 	Says string `json:"says"`
-	// Calm: it is as it shall be.
+	// Calm: the state is normal.
 	Calm bool `json:"calm"`
 }
 
-// Scope is what a breaker counts: the cluster, or a zone of it.
+// Scope is the scope of a breaker: the cluster, or a zone.
 type Scope struct {
 	Scope string `json:"scope"`
 	State string `json:"state"`
-	// Unhealthy and Nodes are Drydock's own count where the breaker is not closed, and else what is watched here: the ledger has no count
-	// of a closed one. Neither counts excluded nodes and those younger than limits.startupGrace. Limit is configured.
+	// Unhealthy and Nodes are Drydock's own counts if the breaker is not closed. Otherwise they are
+	// counted here: the ledger has no count for a closed breaker. Neither includes excluded nodes
+	// or nodes younger than limits.startupGrace. Limit is configured.
 	Unhealthy int    `json:"unhealthy"`
 	Nodes     int    `json:"nodes"`
 	Limit     string `json:"limit,omitempty"`
 }
 
-// Open says that the breaker holds repairs.
+// Open reports whether the breaker holds repairs.
 func (s Scope) Open() bool { return s.State != string(ledger.BreakerClosed) }
 
 // Count is how many nodes are in a state.
@@ -112,17 +120,17 @@ type Group struct {
 	Tiles []Tile `json:"nodes"`
 }
 
-// Key names the group as its tiles do.
+// Key is the group's name, as in its tiles.
 func (g Group) Key() string { return g.Zone + "/" + g.Pool }
 
 const (
-	// maxConcern bounds the table of nodes that are not well: the tiles show the others.
+	// maxConcern bounds the table of unhealthy nodes: the tiles show the others.
 	maxConcern = 50
-	// fewConcern is how many rows of it are shown before a person asks for the others, as static/style.css does it.
+	// fewConcern is how many rows are shown until a person asks for more, as in static/style.css.
 	fewConcern = 5
 )
 
-// page is the Fleet page now.
+// page returns the current Fleet page.
 func (f *fleet) page(now time.Time) FleetPage {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,7 +163,8 @@ func (f *fleet) page(now time.Time) FleetPage {
 	return p
 }
 
-// inForce is what `kubectl drydock status` says of the fleet, and what people said on Nodes. The lock is held.
+// inForce returns what `kubectl drydock status` shows of the fleet, and what people set on Nodes.
+// The caller holds the lock.
 func (f *fleet) inForce(now time.Time) (out []Fact) {
 	if !f.listed && f.leader.Lease == "" {
 		return nil // nothing was read yet
@@ -175,7 +184,7 @@ func (f *fleet) inForce(now time.Time) (out []Fact) {
 	return out
 }
 
-// scopes are the breakers, each with its count. The lock is held.
+// scopes returns the breakers, each with its count. The caller holds the lock.
 func (f *fleet) scopes(tiles []Tile, now time.Time) []Scope {
 	st := f.ledger.Status
 	if st == nil {

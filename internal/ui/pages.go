@@ -24,7 +24,7 @@ var staticFiles embed.FS
 // parse makes the templates. Every address in them is below the root of this page's door.
 func (u *UI) parse() (common *template.Template, pages map[string]*template.Template) {
 	common = template.Must(template.New("").Funcs(template.FuncMap{
-		// line makes a text of the cluster fit for one line.
+		// line makes a text from the cluster fit for one line.
 		"line":     plain,
 		"said":     said,
 		"changed":  changed,
@@ -43,26 +43,26 @@ func (u *UI) parse() (common *template.Template, pages map[string]*template.Temp
 	return common, pages
 }
 
-// at is the address of a path of this page.
+// at returns the address of a path of this page.
 func (u *UI) at(path string) string { return u.door.root + path }
 
-// frame is what every page has around its own.
+// frame is what every page has around its own content.
 type frame struct {
 	Title string
-	// Here is the page's entry of the navigation.
+	// Here is the page's entry in the navigation.
 	Here       string
 	Connection Connection
-	// Cluster is the one that the page reads and writes.
+	// Cluster is the cluster that the page reads and writes.
 	Cluster inspect.Cluster
 	Version string
-	// Token is what a write carries in its header.
+	// Token is the header's value for writes.
 	Token    string
 	ReadOnly bool
-	// Page is the page's own.
+	// Page is the page's own content.
 	Page any
 }
 
-// page answers with the page of that name, or with its facts as JSON where the path ends so.
+// page answers with the page of that name, or with its facts as JSON if the path ends in .json.
 func (u *UI) page(w http.ResponseWriter, r *http.Request, code int, name, title string, facts any) {
 	if strings.HasSuffix(r.URL.Path, ".json") {
 		u.writeJSON(w, code, facts)
@@ -97,19 +97,19 @@ func (u *UI) writeJSON(w http.ResponseWriter, code int, facts any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	shown := u.Commands.Escaped(out.String(), func(flags string) string {
-		quoted, _ := json.Marshal(flags) // a text has no JSON that fails
+		quoted, _ := json.Marshal(flags) // encoding a text cannot fail
 		return string(quoted[1 : len(quoted)-1])
 	})
 	_, _ = text.JSONWriter{Out: w}.Write([]byte(shown))
 }
 
-// shown is HTML as it leaves the server, whatever a template forgot: no character that does not show, and no command without the flags
-// that say which cluster is meant.
+// shown prepares HTML for sending, whatever a template missed: it removes invisible characters, and
+// adds to each command the flags that name the cluster.
 func (u *UI) shown(page string) string {
 	return u.Commands.Escaped(text.Visible(page), html.EscapeString)
 }
 
-// fragment is a part of a page, as the page has it.
+// fragment returns a part of a page as HTML.
 func (u *UI) fragment(name string, of any) (string, error) {
 	var out bytes.Buffer
 	if err := u.common.ExecuteTemplate(&out, name, of); err != nil {
@@ -118,14 +118,14 @@ func (u *UI) fragment(name string, of any) (string, error) {
 	return u.shown(out.String()), nil
 }
 
-// Problem is a page that says what is wrong.
+// Problem is a page with an error.
 type Problem struct {
 	Problem string `json:"problem"`
-	// Unknown: whether the action was done is not known.
+	// Unknown: it is unknown whether the action was done.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// refuse answers a request that is not let in. Nothing of the cluster is on the page.
+// refuse answers a request that is not admitted. The page shows nothing of the cluster.
 func (u *UI) refuse(w http.ResponseWriter, r *http.Request, why string) {
 	u.problem(w, r, http.StatusForbidden, "Not let in", why)
 }
@@ -145,7 +145,7 @@ func (u *UI) problem(w http.ResponseWriter, r *http.Request, code int, title, wh
 	_, _ = w.Write([]byte(u.shown(out.String())))
 }
 
-// nodePath is the path of a node's page. One whose name ends like a path of JSON gets a slash behind it.
+// nodePath returns the path of a node's page. A name that ends in .json gets a slash after it.
 func nodePath(node string) string {
 	path := "/nodes/" + url.PathEscape(node)
 	if strings.HasSuffix(node, ".json") {
@@ -177,7 +177,7 @@ func (u *UI) routes() http.Handler {
 }
 
 func (u *UI) showFleet(w http.ResponseWriter, r *http.Request) {
-	select { // until something is known
+	select { // until the first data arrive
 	case <-u.link.first:
 	case <-r.Context().Done():
 		return

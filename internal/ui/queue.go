@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/internal/report"
 )
 
-// QueuePage is what waits, and in which order it would go.
+// QueuePage is the waiting repairs, in order.
 type QueuePage struct {
 	*inspect.Queue
 	Now time.Time `json:"now"`
@@ -32,10 +32,10 @@ func (u *UI) showQueue(w http.ResponseWriter, r *http.Request) {
 	u.page(w, r, http.StatusOK, "queue", "Queue", QueuePage{q, u.Reader.Now(), number})
 }
 
-// reportLengths are those that the page of the report offers.
+// reportLengths are the lengths that the report's page offers.
 var reportLengths = []string{"1d", "7d", "30d", "90d"}
 
-// reportPolicy is for the report's page alone: it has its style within, and no script at all.
+// reportPolicy is for the report's page only: its style is inline, and it has no script.
 const reportPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 func (u *UI) showReport(w http.ResponseWriter, r *http.Request) {

@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// Piece is a part of a sentence; Command: it is one to type, which the sentence has between backticks.
+// Piece is a part of a sentence. Command: it is a command to type, between backticks in the
+// sentence.
 type Piece struct {
 	Text    string
 	Command bool
 }
 
-// said takes a sentence apart, so that a page shows its commands as such.
+// said splits a sentence, so that a page marks its commands.
 func said(sentence string) (out []Piece) {
 	for i, text := range strings.Split(plain(sentence), "`") {
 		if text != "" {
@@ -21,7 +22,7 @@ func said(sentence string) (out []Piece) {
 	return out
 }
 
-// changed takes apart what a person may do about a hold: one command, or a sentence.
+// changed splits what a person may do about a hold: one command, or a sentence.
 func changed(change string) []Piece {
 	if program, _, _ := strings.Cut(change, " "); !strings.Contains(change, "`") && (program == "kubectl" || program == "amtool") {
 		return []Piece{{plain(change), true}}
@@ -29,7 +30,7 @@ func changed(change string) []Piece {
 	return said(change)
 }
 
-// short is a time in RFC 3339 for a narrow column. The year stands in the element's datetime.
+// short formats an RFC 3339 time for a narrow column. The year is in the element's datetime.
 func short(at string) string {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 
 var illLabels = map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": "node-3", "severity": "critical"}
 
-// withAlert gives the node an alert of the policy that fires since then.
+// withAlert gives the node an alert of the policy that has been firing since then.
 func withAlert(since time.Time) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		unready(n)
@@ -105,11 +105,12 @@ policies:
 	}
 }
 
-// allow lets the user do what is not denied; a denial is the verb, or the verb and the resource.
+// allow gives the user all rights except the denied ones. A denial is the verb, or the verb and the
+// resource.
 func (d *desk) allow(denied ...string) { d.denied.Store(&denied) }
 
-// review answers whether the user may do something, once allow said what. It is there before the page runs: the fake's list of such
-// answers must not grow while somebody asks.
+// review answers whether the user has a right, once allow was called. It is set before the page
+// runs: the fake's list of answers must not grow during requests.
 func (d *desk) review(a clienttesting.Action) (bool, runtime.Object, error) {
 	denied := d.denied.Load()
 	if denied == nil {
@@ -134,7 +135,7 @@ func (d *desk) honest() {
 	})
 }
 
-// say posts a word, and gives the code and what was answered.
+// say posts an action, and returns the code and the answer.
 func (d *desk) say(node, word, body string) (int, map[string]any) {
 	d.t.Helper()
 	r := d.request(http.MethodPost, "/nodes/"+node+"/words/"+word)
@@ -145,7 +146,8 @@ func (d *desk) say(node, word, body string) (int, map[string]any) {
 	return res.StatusCode, out
 }
 
-// write does what a person does: tries the word, and writes it with the number that the try was answered with.
+// write does what a person does: it tries the action, and writes it with the number from the answer
+// to the try.
 func (d *desk) write(node, word, params string) (int, map[string]any) {
 	d.t.Helper()
 	code, tried := d.say(node, word, `{"params":{`+params+`},"dryRun":true}`)

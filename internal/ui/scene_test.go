@@ -29,16 +29,16 @@ const token = "a-token-of-this-test"
 
 var now = time.Date(2026, 11, 23, 21, 5, 0, 0, time.UTC)
 
-// desk is a user's browser in front of the page, and a cluster behind it.
+// desk is a user's browser, the page, and a cluster.
 type desk struct {
 	t       *testing.T
 	cluster *fake.Clientset
 	server  *httptest.Server
 	door    *door
 	client  *http.Client
-	// ask makes the page ask whether the API server is there.
+	// ask makes the page check whether the API server answers.
 	ask chan time.Time
-	// denied are the verbs that the user lacks; nil: nobody said.
+	// denied are the verbs that the user lacks. Nil: not set.
 	denied atomic.Pointer[[]string]
 	// further are answers that a test adds while the page runs, the newest first.
 	mu      sync.Mutex
@@ -51,7 +51,7 @@ type further struct {
 	answer         clienttesting.ReactionFunc
 }
 
-// react adds an answer. The fake's own list must not grow while somebody asks.
+// react adds an answer. The fake's own list must not grow during requests.
 func (d *desk) react(verb, resource string, answer clienttesting.ReactionFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,7 +72,7 @@ func (d *desk) reaction(a clienttesting.Action) (bool, runtime.Object, error) {
 	return false, nil, nil
 }
 
-// open serves the page until the test ends. The browser has been let in.
+// open serves the page until the test ends. The browser is already admitted.
 func open(t *testing.T, objects ...runtime.Object) *desk {
 	t.Helper()
 	return openWith(t, false, nil, objects...)
@@ -84,13 +84,14 @@ func openAs(t *testing.T, readOnly bool, objects ...runtime.Object) *desk {
 	return openWith(t, readOnly, nil, objects...)
 }
 
-// openWith lets prepare change what the cluster answers.
+// openWith lets prepare change the cluster's answers.
 func openWith(t *testing.T, readOnly bool, prepare func(*fake.Clientset), objects ...runtime.Object) *desk {
 	t.Helper()
 	return openBy(t, func(o *Options) { o.ReadOnly = readOnly }, prepare, objects...)
 }
 
-// openBy lets change change the page's options, and prepare what the cluster answers; prepare may be nil.
+// openBy lets change change the page's options, and prepare the cluster's answers. prepare may be
+// nil.
 func openBy(t *testing.T, change func(*Options), prepare func(*fake.Clientset), objects ...runtime.Object) *desk {
 	t.Helper()
 	d := &desk{t: t, cluster: fake.NewClientset(objects...), ask: make(chan time.Time)}
@@ -134,7 +135,7 @@ type listing struct{ corev1client.CoreV1Interface }
 
 func (listing) IsWatchListSemanticsUnSupported() bool { return true }
 
-// request is one as the user's own page makes it, with the cookie, as change makes it.
+// request is a request of the user's own page, with the cookie, modified by change.
 func (d *desk) request(method, path string, change ...func(*http.Request)) *http.Request {
 	d.t.Helper()
 	body := io.Reader(http.NoBody)
@@ -221,7 +222,7 @@ func annotated(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Annotations[key] = value }
 }
 
-// setWith says who set the annotation, an hour ago.
+// setWith sets who set the annotation, an hour ago.
 func setWith(manager, key string) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		at := metav1.NewTime(now.Add(-time.Hour))

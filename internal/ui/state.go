@@ -1,6 +1,6 @@
 package ui
 
-// State is what a tile says about a node in one word. One node has one state: the first of States that is true of it.
+// State is a node's state on a tile, in one word: the first of States that applies.
 type State string
 
 const (
@@ -13,7 +13,8 @@ const (
 	Well      State = "well"
 )
 
-// Look is how a state looks: its text and its shape say the same as its color, which stands in static/style.css.
+// Look is how a state looks. Its text and its shape carry the same meaning as its color in
+// static/style.css.
 type Look struct {
 	State State `json:"state"`
 	// Shape is one character that no other state has.
@@ -22,7 +23,7 @@ type Look struct {
 	Means string `json:"means"`
 }
 
-// States is the closed list. What needs a person comes first.
+// States is the closed list. States that need a person come first.
 var States = []Look{
 	{Exhausted, "✖", "The repair ran out of steps. A person must look."},
 	{Repairing, "↻", "A step was issued, and Drydock waits for its proof."},
@@ -33,7 +34,7 @@ var States = []Look{
 	{Well, "●", "Ready, and no alert fires."},
 }
 
-// look is how the state looks.
+// look returns how the state looks.
 func (s State) look() Look {
 	for _, l := range States {
 		if l.State == s {

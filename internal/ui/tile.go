@@ -18,22 +18,23 @@ type Tile struct {
 	State State  `json:"state"`
 	Zone  string `json:"zone,omitempty"`
 	Pool  string `json:"pool,omitempty"`
-	// Policy, Step and Reason are those of the repair or the alert that the node waits with.
+	// Policy, Step and Reason are of the repair, or of the alert that waits.
 	Policy string `json:"policy,omitempty"`
 	Step   string `json:"step,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Ill is why the breaker counts it.
+	// Ill is why the breaker counts the node.
 	Ill string `json:"ill,omitempty"`
-	// Says is one sentence about it, Until when that ends by itself, as RFC 3339. Since is when it began.
+	// Says is one sentence about the node. Until is when that ends by itself, as RFC 3339. Since is
+	// when it began.
 	Says  string `json:"says,omitempty"`
 	Until string `json:"until,omitempty"`
 	Since string `json:"since,omitempty"`
 }
 
-// Look is how the tile looks.
+// Look returns how the tile looks.
 func (t Tile) Look() Look { return t.State.look() }
 
-// Word is what the tile says beside the node's name.
+// Word returns the tile's text beside the node's name.
 func (t Tile) Word() string {
 	word := string(t.State)
 	if t.Reason != "" && !strings.EqualFold(t.Reason, word) {
@@ -45,14 +46,14 @@ func (t Tile) Word() string {
 	return word
 }
 
-// maxText bounds a text of a page; what Drydock writes is shorter.
+// maxText bounds a text on a page; Drydock's own texts are shorter.
 const maxText = 1 << 10
 
-// plain makes a text that anybody may have written fit for one line.
+// plain makes a text that any user may have written fit for one line.
 func plain(s string) string { return text.Line(s, maxText) }
 
-// tileOf is the node's tile now, by what `kubectl drydock status` says of it. Of several repairs it shows the one that needs a
-// person most.
+// tileOf returns the node's tile, as `kubectl drydock status` describes the node. With several
+// repairs, it shows the one that most needs a person.
 func tileOf(n *corev1.Node, ledger *inspect.Ledger, now time.Time) Tile {
 	best := Tile{}
 	for _, r := range ledger.RepairsOf(n, now) {
@@ -99,5 +100,5 @@ func stateOf(n *corev1.Node, r inspect.Repair) State {
 
 func rank(s State) int { return slices.IndexFunc(States, func(l Look) bool { return l.State == s }) }
 
-// Group names the zone and pool, for the page's script.
+// Group returns the name of the zone and pool, for the page's script.
 func (t Tile) Group() string { return t.Zone + "/" + t.Pool }

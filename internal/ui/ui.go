@@ -19,46 +19,48 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// Options are what the page needs from the command.
+// Options is what the page needs from the command.
 type Options struct {
-	// Reader reads with the user's own rights. Its clock is the pages', too.
+	// Reader reads with the user's own rights. The pages use its clock, too.
 	Reader *inspect.Reader
-	// Token lets a browser in, once, and FileToken the browser that is started with the file of OpeningFile; empty: there is no file.
+	// Token admits a browser once. FileToken admits the browser that was started with the file of
+	// OpeningFile; empty: there is no file.
 	Token, FileToken string
-	// Entered is told that a browser was let in, with the token that replaces Token; empty: Token is still good. It may be nil.
+	// Entered is called when a browser was admitted, with the token that replaces Token; empty:
+	// Token is still valid. It may be nil.
 	Entered func(next string)
 	// ReadOnly: the page changes nothing.
 	ReadOnly bool
-	// Commands are those that the page shows, with the flags that name its cluster.
+	// Commands adds the flags that name the cluster to the commands on the page.
 	Commands inspect.Commands
-	// Sources are where a node's page looks beside the API server, as `kubectl drydock why` does.
+	// Sources are what a node's page reads besides the API server, as in `kubectl drydock why`.
 	Sources inspect.Sources
-	// After is how the pages wait.
+	// After makes the pages' timers.
 	After func(time.Duration) <-chan time.Time
 	Log   logr.Logger
 }
 
-// NewToken makes a token that nobody can guess.
+// NewToken returns a token that cannot be guessed.
 func NewToken() string {
 	b := make([]byte, 32)
-	_, _ = rand.Read(b) // it never fails: it ends the process instead
+	_, _ = rand.Read(b) // cannot fail: it ends the process instead
 	return hex.EncodeToString(b)
 }
 
-// UI serves the pages. It knows something only while Run runs.
+// UI serves the pages. It has data only while Run runs.
 type UI struct {
 	Options
 	fleet *fleet
 	link  *link
 	door  *door
-	// templates are those of each page, by its name, common those that every page has.
+	// templates are the pages' templates, by name. common are those that every page uses.
 	templates map[string]*template.Template
 	common    *template.Template
-	// clicks are what people tried, and may write.
+	// clicks are the tries that people may write.
 	clicks clicks
-	// epoch names this process, so that a page of an earlier one is loaded again.
+	// epoch identifies this process, so that a page of an earlier process is loaded again.
 	epoch string
-	// done is closed when Run ends: every stream ends with it.
+	// done is closed when Run ends, which ends every stream.
 	done chan struct{}
 }
 
@@ -76,7 +78,7 @@ func New(o Options) *UI {
 	return u
 }
 
-// ServeHTTP lets a request in at the door, and answers it.
+// ServeHTTP admits a request at the door, and answers it.
 func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.door.ServeHTTP(w, r) }
 
 // Run watches until ctx ends. It may be called once.
@@ -89,16 +91,16 @@ func (u *UI) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// limits are for one user's browser.
+// limits fit one user's browser.
 var limits = httpserver.Limits{
 	Connections: 64, Kept: 32, Patience: time.Second, Bodies: true, HeaderBytes: 16 << 10,
 	Header: 5 * time.Second, Read: 10 * time.Second, Write: connectionWithin, Idle: 2 * time.Minute,
 }
 
-// stopWithin is how long a request may take that is under way when the user ends the command.
+// stopWithin is how long a running request may take when the user ends the command.
 const stopWithin = time.Second
 
-// Listen opens a port on loopback alone; 0: any that is free.
+// Listen opens a port on loopback only. Zero: any free port.
 func Listen(ctx context.Context, port int) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
 	if err != nil {
@@ -107,13 +109,14 @@ func Listen(ctx context.Context, port int) (net.Listener, error) {
 	return l, nil
 }
 
-// Address is what the user opens.
+// Address returns the address that the user opens.
 func Address(l net.Listener, token string) string {
 	return fmt.Sprintf("http://%s/?%s=%s", l.Addr(), TokenParameter, token)
 }
 
-// OpeningFile writes a page that goes on to this one, which only this user can read: the arguments of a browser that is started with an
-// address can be read by every user of the machine. remove takes it away.
+// OpeningFile writes a page that leads to this one and that only this user can read: every user of
+// the machine can read the arguments of a browser that is started with an address. remove deletes
+// the file.
 func OpeningFile(l net.Listener, fileToken string) (path string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "kubectl-drydock-") // with mode 0700
 	if err != nil {

@@ -24,25 +24,26 @@ import (
 )
 
 const (
-	// askEvery is how often the API server is asked whether it is there, where no watch has anything to tell.
+	// askEvery is how often the API server is asked whether it answers, while no watch brings
+	// anything.
 	askEvery = 5 * time.Second
-	// readAgain is how often what may not be watched is read.
+	// readAgain is how often objects without the right to watch are read.
 	readAgain = 15 * time.Second
 	// askFor is how long its answer may take.
 	askFor = 4 * time.Second
 )
 
-// Connection is whether what the page shows is current.
+// Connection is whether the page is current.
 type Connection struct {
-	// Lost: the API server does not answer. What is shown is what was known at Since.
+	// Lost: the API server does not answer. The page shows the state at Since.
 	Lost bool `json:"lost"`
-	// Since is when it was last known to answer, of a lost connection, as RFC 3339.
+	// Since is when the API server last answered, for a lost connection, as RFC 3339.
 	Since string `json:"since,omitempty"`
-	// Why says what is missing: of a lost connection the error, of another one a right that the user does not have.
+	// Why is the error of a lost connection, or otherwise a right that the user lacks.
 	Why string `json:"why,omitempty"`
 }
 
-// State is what the page's body says.
+// State is the state in the page's body.
 func (c Connection) State() string {
 	if c.Lost {
 		return "lost"
@@ -50,20 +51,21 @@ func (c Connection) State() string {
 	return "ok"
 }
 
-// link knows from each watch, and from the question whether anybody is there, how the connection is.
+// link computes the state of the connection from each watch, and from the regular question to the
+// API server.
 type link struct {
 	mu  sync.Mutex
 	now func() time.Time
-	// lost has the error of each source that does not work now, missing the right that one lacks.
+	// lost has the error of each failing source. missing has the right that a source lacks.
 	lost, missing map[string]string
 	good          time.Time
 	tell          func(Connection)
-	// first is closed when each source that is awaited was read once, or could not be.
+	// first is closed when each awaited source was read once, or failed.
 	first   chan struct{}
 	awaited map[string]bool
 }
 
-// heard takes what came of a request of a source.
+// heard notes the result of a source's request.
 func (l *link) heard(source string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,14 +98,14 @@ func (l *link) heard(source string, err error) {
 	}
 }
 
-// lacks says that the user may not watch the source.
+// lacks reports whether the user may not watch the source.
 func (l *link) lacks(source string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.missing[source] != ""
 }
 
-// known says that the source was read once.
+// known notes that the source was read once.
 func (l *link) known(source string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +113,7 @@ func (l *link) known(source string) {
 }
 
 func (l *link) knownLocked(source string) {
-	if source == presence { // nobody answers, whoever asks
+	if source == presence { // then no source gets an answer
 		clear(l.awaited)
 	}
 	delete(l.awaited, source)
@@ -124,7 +126,8 @@ func (l *link) knownLocked(source string) {
 	}
 }
 
-// words says an error without the address and the query of the request, which say nothing to a reader.
+// words returns an error without the address and the query of the request, which do not help a
+// reader.
 func words(err error) string {
 	var unreachable *url.Error
 	if errors.As(err, &unreachable) {
@@ -135,14 +138,14 @@ func words(err error) string {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// The sources of what the page knows.
+// These are the sources of the page's data.
 const (
 	nodesSource  = "nodes"
 	ledgerSource = "ledger"
 	presence     = "presence"
 )
 
-// store takes what a watch brings.
+// store receives what a watch brings.
 type store struct {
 	add, drop func(runtime.Object)
 	replace   func([]runtime.Object)
@@ -161,7 +164,7 @@ func (s store) Replace(all []any, _ string) error {
 	return nil
 }
 
-// follow keeps a store as the API server has it, until ctx ends.
+// follow keeps a store equal to the API server's objects until ctx ends.
 func (u *UI) follow(ctx context.Context, source string, of runtime.Object, into store, list func(context.Context, metav1.ListOptions) (runtime.Object, error), begin func(context.Context, metav1.ListOptions) (watch.Interface, error)) {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -172,7 +175,7 @@ func (u *UI) follow(ctx context.Context, source string, of runtime.Object, into 
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := begin(ctx, o)
 			u.link.heard(source, err)
-			if apierrors.IsForbidden(err) { // who may list but not watch gets a list now and then, and not all the time
+			if apierrors.IsForbidden(err) { // a user who may list but not watch gets a list from time to time
 				select {
 				case <-ctx.Done():
 				case <-u.After(readAgain):
@@ -181,7 +184,7 @@ func (u *UI) follow(ctx context.Context, source string, of runtime.Object, into 
 			return w, err
 		},
 	}
-	quiet := logr.Discard() // what fails is said on the page
+	quiet := logr.Discard() // errors are shown on the page
 	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, u.Reader.CoreV1Interface), of, into, cache.ReflectorOptions{
 		Name: "drydock ui: " + source, Logger: &quiet,
 		Backoff: &wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.2, Cap: 2 * time.Second, Steps: 10},
@@ -206,9 +209,9 @@ func (u *UI) watchNodes(ctx context.Context) {
 	}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) }, nodes.Watch)
 }
 
-// trim keeps of a Node what the pages show. Most of a real one is images, managed fields and other people's annotations; of the managed
-// fields those stay that show who keeps Drydock away. What a heartbeat changes goes, too, so that two Nodes differ only in what a page may
-// show.
+// trim keeps the fields of a Node that the pages show. Most of a real Node is images, managed
+// fields and other annotations. Of the managed fields, it keeps those that show who holds repairs.
+// It also drops what a heartbeat changes, so that two Nodes differ only in what a page may show.
 func trim(n *corev1.Node) *corev1.Node {
 	t := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, Labels: n.Labels, CreationTimestamp: n.CreationTimestamp, DeletionTimestamp: n.DeletionTimestamp},
@@ -228,7 +231,7 @@ func trim(n *corev1.Node) *corev1.Node {
 	return t
 }
 
-// readLedger reads the ledger, or why there is none, in the words of the commands.
+// readLedger reads the ledger, or returns why there is none, with the commands' text.
 func (u *UI) readLedger(ctx context.Context) inspect.Ledger {
 	bounded, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
@@ -241,7 +244,7 @@ func (u *UI) readLedger(ctx context.Context) inspect.Ledger {
 	return l
 }
 
-// watchLedger follows the ledger where it is. Without one it says why, as the commands do.
+// watchLedger follows the ledger. Without one it shows why, as the commands do.
 func (u *UI) watchLedger(ctx context.Context) {
 	maps := u.Reader.ConfigMaps(cmp.Or(u.readLedger(ctx).Namespace, u.namespace()))
 	only := func(o metav1.ListOptions) metav1.ListOptions {
@@ -268,7 +271,8 @@ func (u *UI) watchLedger(ctx context.Context) {
 		})
 }
 
-// ask asks every few seconds whether the API server is there. A watch can hang for long before anybody notices.
+// ask checks every few seconds whether the API server answers. A watch can hang for a long time
+// unnoticed.
 func (u *UI) ask(ctx context.Context) {
 	for {
 		bounded, cancel := context.WithTimeout(ctx, askFor)
@@ -293,7 +297,7 @@ func (u *UI) ask(ctx context.Context) {
 	}
 }
 
-// namespace is where Drydock is.
+// namespace is Drydock's namespace.
 func (u *UI) namespace() string {
 	return cmp.Or(u.Reader.Namespace, inspect.LedgerNamespace)
 }

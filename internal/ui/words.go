@@ -14,23 +14,24 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// Word is one thing that a person may ask for on the page of a node.
+// Word is one action that a person may request on the page of a node.
 type Word struct {
 	Name       string              `json:"name"`
 	Will       string              `json:"will"`
 	Command    string              `json:"command"`
 	Parameters []actions.Parameter `json:"parameters,omitempty"`
-	// Allowed says which rights the user has for it, and what gives them.
+	// Allowed says which rights the user has for the action, and what grants them.
 	Allowed string `json:"allowed,omitempty"`
-	// Denied is the right that the user lacks, Refused why it means nothing now; both empty: it is offered.
+	// Denied is the right that the user lacks. Refused is why the action has no meaning now. With
+	// both empty, the page offers it.
 	Denied  string `json:"denied,omitempty"`
 	Refused string `json:"refused,omitempty"`
 }
 
-// Offered says that a button for it is of use.
+// Offered reports whether the page shows a button for it.
 func (w Word) Offered() bool { return w.Denied == "" && w.Refused == "" }
 
-// words are all of them, each with whether the user may say it now.
+// words returns all actions, each with whether the user may request it now.
 func (u *UI) words(ctx context.Context, n *corev1.Node, verbs bool) []Word {
 	out := []Word{}
 	for _, a := range actions.All() {
@@ -39,7 +40,7 @@ func (u *UI) words(ctx context.Context, n *corev1.Node, verbs bool) []Word {
 			w.Refused = err.Error()
 		}
 		if !u.ReadOnly {
-			if rights, err := a.Rights(ctx, u.Reader, n.Name, verbs); err == nil { // else the API server decides when it is asked
+			if rights, err := a.Rights(ctx, u.Reader, n.Name, verbs); err == nil { // otherwise the API server decides at the request
 				if w.Denied = actions.Lacking(rights); w.Denied == "" {
 					w.Allowed = actions.Given(rights)
 				}
@@ -54,22 +55,22 @@ func (u *UI) words(ctx context.Context, n *corev1.Node, verbs bool) []Word {
 type asked struct {
 	Params actions.Params `json:"params"`
 	DryRun bool           `json:"dryRun"`
-	// Click is the number that the try was answered with; a write needs it.
+	// Click is the number in the answer to the try. A write needs it.
 	Click string `json:"click,omitempty"`
 }
 
-// Answer is what became of a word.
+// Answer is the result of an action.
 type Answer struct {
-	// Said is one sentence: what was done, or what would be.
+	// Said is one sentence: what was done, or what would be done.
 	Said   string `json:"said"`
 	DryRun bool   `json:"dryRun"`
-	// Command asks for the same.
+	// Command requests the same.
 	Command string `json:"command"`
-	// Click is the number by which what was tried is written, once.
+	// Click is the number that a write of this try needs. It is valid once.
 	Click string `json:"click,omitempty"`
 }
 
-// word answers a person's word: POST /nodes/NAME/words/WORD.
+// word answers an action of a person: POST /nodes/NAME/words/WORD.
 func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	refuse := func(code int, title, why string) {
 		u.problem(w, r, code, title, u.Reader.Cluster.Says(why))
@@ -119,7 +120,7 @@ func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	case of == nil:
 		refuse(http.StatusConflict, "Not tried", "Nothing was written: this was not tried, or too long ago. Try it again.")
 		return
-	case first: // it goes on though the browser may be gone: somebody reads what became of it
+	case first: // the action continues even if the browser is gone: its result stays readable
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), writeWithin)
 		of.end(u.asks(ctx, prepared, a, name, &in, &of.subject))
 		cancel()
@@ -131,7 +132,8 @@ func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// asks tries the action or writes it, and says what became of it and in which cluster. tried is what it was tried for; nil: it is tried.
+// asks tries the action or writes it, and returns the result, with the cluster's name. tried is the
+// subject of the try; nil: this is the try.
 func (u *UI) asks(ctx context.Context, prepared *actions.Prepared, a *actions.Action, node string, in *asked, tried *actions.Subject) outcome {
 	problem := func(code int, why string, unknown bool) outcome {
 		return outcome{code, Problem{plain(u.Reader.Cluster.Says(why)), unknown}}
@@ -152,7 +154,8 @@ func (u *UI) asks(ctx context.Context, prepared *actions.Prepared, a *actions.Ac
 	return outcome{http.StatusOK, answer}
 }
 
-// refusalOf is the code for an error: the API server's own where it has one, else that the node is not as the action needs it.
+// refusalOf returns the code for an error: the API server's own, or else that the node is not in
+// the state that the action needs.
 func refusalOf(err error) int {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest {
@@ -161,7 +164,8 @@ func refusalOf(err error) int {
 	return http.StatusConflict
 }
 
-// command answers with the command that asks for the same, as the form stands: GET /nodes/NAME/words/WORD.
+// command answers with the command that requests the same, with the values of the form: GET
+// /nodes/NAME/words/WORD.
 func (u *UI) command(w http.ResponseWriter, r *http.Request) {
 	name, _, ok := nodeName(r)
 	a := actions.Named(r.PathValue("word"))

@@ -17,8 +17,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// someWords are each word with a node that it means something for, and what is on the Node afterwards. The plugin's own test has the
-// same annotations for the same commands, and test/plugin compares both on a real API server.
+// someWords are each action with a node for which it has a meaning, and the Node's annotations
+// afterwards. The plugin's own test has the same annotations for the same commands, and test/plugin
+// compares both on a real API server.
 var someWords = map[string]struct {
 	node              func(*corev1.Node)
 	body              string
@@ -33,7 +34,8 @@ var someWords = map[string]struct {
 	"break-glass": {func(*corev1.Node) {}, `"why":"it's now; rm -rf"`, remediations.BreakGlassKey, "it's now; rm -rf", `kubectl drydock break-glass n --why 'it'\''s now; rm -rf'`},
 }
 
-// TestADryRunWritesNothing, and the same without it leaves the annotation: each word, of all that there are.
+// TestADryRunWritesNothing: the same action without a dry run writes the annotation. It runs for
+// every action.
 func TestADryRunWritesNothing(t *testing.T) {
 	t.Parallel()
 	require.Len(t, someWords, len(actions.All()))
@@ -66,7 +68,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	}
 }
 
-// TestWhoLacksARightSeesWhyAndIsRefused at the server, too. Who has it is the control.
+// TestWhoLacksARightSeesWhyAndIsRefused by the server, too. A user with the right is the control.
 func TestWhoLacksARightSeesWhyAndIsRefused(t *testing.T) {
 	t.Parallel()
 	for word, c := range someWords {
@@ -96,7 +98,7 @@ func TestWhoLacksARightSeesWhyAndIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheRepairOfAMeshLeaderHasItsButtons, as that of the node has.
+// TestTheRepairOfAMeshLeaderHasItsButtons, like the node's.
 func TestTheRepairOfAMeshLeaderHasItsButtons(t *testing.T) {
 	t.Parallel()
 	leads := func(n *corev1.Node) {
@@ -145,7 +147,7 @@ func TestAReadOnlyPageRefusesAtTheServer(t *testing.T) {
 	}
 }
 
-// TestARefusalIsInTheWordsOfWhoRefuses: admission's, the action's own, or those of what was given.
+// TestARefusalIsInTheWordsOfWhoRefuses: admission's, the action's own, or the parameter check's.
 func TestARefusalIsInTheWordsOfWhoRefuses(t *testing.T) {
 	t.Parallel()
 	d := open(t, append(installed(), node("n"), node("m", withRecord("aaaaaa", remediations.PhaseVerifying)))...)
@@ -181,7 +183,8 @@ func TestARefusalIsInTheWordsOfWhoRefuses(t *testing.T) {
 	require.Empty(t, d.annotations("n"))
 }
 
-// TestWithoutRightsOfItsOwnAdmissionAsksForNone: where the configuration says so, the right to patch nodes is enough.
+// TestWithoutRightsOfItsOwnAdmissionAsksForNone: if the configuration says so, the right to patch
+// nodes is enough.
 func TestWithoutRightsOfItsOwnAdmissionAsksForNone(t *testing.T) {
 	t.Parallel()
 	for _, asks := range []bool{true, false} {

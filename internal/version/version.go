@@ -1,4 +1,4 @@
-// Package version says which build of a program of Drydock's runs.
+// Package version returns which build of a Drydock program runs.
 package version
 
 import (
@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Build is one program. Version and Commit are set by the linker in a release; empty, they come from what Go notes itself.
+// Build is one program. The linker sets Version and Commit in a release. Empty: Go's own build
+// information is used.
 type Build struct{ Program, Version, Commit string }
 
-// On gives the program the flag --version, which prints the line, and the command that does so.
+// On adds the flag --version, which prints the line, and the command that does the same.
 func (b Build) On(root *cobra.Command) {
 	info, _ := debug.ReadBuildInfo()
 	root.Version = b.Details(info) // cobra puts "PROGRAM version" before it
@@ -34,7 +35,7 @@ func (b Build) Command() *cobra.Command {
 	}
 }
 
-// Now is the version alone, as logs and metrics say it.
+// Now returns only the version, for logs and metrics.
 func (b Build) Now() string {
 	if b.Version != "" {
 		return b.Version
@@ -48,7 +49,7 @@ func (b Build) Now() string {
 // Line has version, commit and Go version; info is nil in a build without modules.
 func (b Build) Line(info *debug.BuildInfo) string { return b.Program + " version " + b.Details(info) }
 
-// Details are the line without the program's name.
+// Details returns the line without the program's name.
 func (b Build) Details(info *debug.BuildInfo) string {
 	v, revision, goVersion := b.Version, b.Commit, "unknown"
 	if info != nil {

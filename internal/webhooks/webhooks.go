@@ -1,4 +1,4 @@
-// Package webhooks signs what Drydock POSTs, as the Standard Webhooks specification has it.
+// Package webhooks signs Drydock's POST requests by the Standard Webhooks specification.
 package webhooks
 
 import (
@@ -14,10 +14,10 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// maxKey bounds a key. The specification has 24 to 64 bytes.
+// maxKey bounds a key. The specification allows 24 to 64 bytes.
 const maxKey = 4 << 10
 
-// ReadKey reads the bytes of a key from its file, all of them. Nil: the file has no name, so nothing is signed.
+// ReadKey reads a key from its file, all bytes. Nil: no file is named, so nothing is signed.
 func ReadKey(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil

@@ -16,16 +16,17 @@ import (
 	"github.com/prometheus/prometheus/template"
 )
 
-// rule is one alerting rule. The server evaluates its expression; for, keep_firing_for and the labels are applied here, as Prometheus'
-// own rules/alerting.go does it. Annotations decide nothing, and are left out.
+// rule is one alerting rule. The server evaluates its expression. The fields for, keep_firing_for
+// and the labels are applied here, like Prometheus' own rules/alerting.go. Annotations decide
+// nothing, and are left out.
 type rule struct {
 	name, expr       string
 	interval, offset time.Duration
 	hold, keep       time.Duration
 	labels           map[string]string
-	templates        bool // a label has one
-	recorded         bool // it stands for all alerts that Prometheus recorded
-	silences         bool // it stands for the silences that Drydock recorded
+	templates        bool // a label has a template
+	recorded         bool // the rule stands for all alerts that Prometheus recorded
+	silences         bool // the rule stands for the silences that Drydock recorded
 	reads            [][]*labels.Matcher
 	active           map[string]*active
 	failed           *Skip
@@ -35,8 +36,9 @@ type rule struct {
 type active struct {
 	labels model.LabelSet
 	since  int64 // pending since
-	fired  int64 // 0: it is pending
-	// missing is since when it fires on though its expression gives nothing more; 0: it gives something.
+	fired  int64 // 0: still pending
+	// missing is since when the alert keeps firing without a result of its expression; 0: there is
+	// a result.
 	missing int64
 }
 
@@ -44,10 +46,10 @@ type active struct {
 type alertChange struct {
 	at int64
 	Alert
-	silence bool // it is a silence about the node of these labels
+	silence bool // it is a silence about the node in the labels
 }
 
-// recordedAlerts stands for the alerts that Prometheus recorded.
+// recordedAlerts returns the rule that stands for the alerts that Prometheus recorded.
 func recordedAlerts(o Options) *rule {
 	selector := []*labels.Matcher{
 		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, alertsMetric),
@@ -57,7 +59,8 @@ func recordedAlerts(o Options) *rule {
 	return &rule{name: "--recorded", expr: matching(selector), interval: o.Step, recorded: true, reads: [][]*labels.Matcher{selector[:1]}, active: map[string]*active{}}
 }
 
-// recordedSilences stands for the silences for which Drydock held repairs, as its metrics say.
+// recordedSilences returns the rule that stands for the silences that held Drydock's repairs, from
+// its metrics.
 func recordedSilences(o Options) *rule {
 	return &rule{
 		name: "silences", expr: "group by (node) (" + o.selector("drydock_node_hold", `,reason="Silenced"`) + ")", interval: o.Step, silences: true,
@@ -65,7 +68,7 @@ func recordedSilences(o Options) *rule {
 	}
 }
 
-// matching is a selector as text.
+// matching returns a selector as text.
 func matching(selector []*labels.Matcher) string {
 	var all []string
 	for _, m := range selector {
@@ -82,13 +85,13 @@ func (r *rule) question() question {
 	return question{name: name, text: func(string) string { return r.expr }, values: r.templates, offset: r.offset}
 }
 
-// warmUp is how long before a time the rule has to be asked about so that its state is right then.
+// warmUp is how long before a time the rule must be evaluated so that its state is correct then.
 func (r *rule) warmUp() time.Duration { return r.hold + r.keep + 4*r.interval }
 
-// shortest is how many evaluations are asked for at once at least, where some of them fail.
+// shortest is the least number of evaluations in one query when some of them fail.
 const shortest = 60
 
-// run gives the changes of the evaluations from from (included) until until (excluded).
+// run returns the changes of the evaluations from from (inclusive) to until (exclusive).
 func (r *rule) run(ctx context.Context, p *Past, from, until int64) ([]alertChange, error) {
 	step := r.interval.Milliseconds()
 	first, last := ceil(from, step), ceil(until, step)-step
@@ -118,7 +121,7 @@ func (r *rule) run(ctx context.Context, p *Past, from, until int64) ([]alertChan
 	return out, nil
 }
 
-// evaluated asks about the expression. failed are the times in which the server could not evaluate it.
+// evaluated queries the expression. failed are the times at which the server could not evaluate it.
 func (r *rule) evaluated(ctx context.Context, p *Past, from, until int64) (found []series, failed []run, err error) {
 	step := r.interval.Milliseconds()
 	found, err = p.ask(ctx, r.question(), from, until, step)
@@ -142,7 +145,7 @@ func (r *rule) evaluated(ctx context.Context, p *Past, from, until int64) (found
 	}
 }
 
-// judge names the time in which the rule could not be evaluated.
+// judge notes when the rule could not be evaluated.
 func (r *rule) judge(p *Past, failed []run, last int64) {
 	if r.failed == nil {
 		return
@@ -156,7 +159,7 @@ func (r *rule) judge(p *Past, failed []run, last int64) {
 	}
 }
 
-// alerts gives when which alert is there, by its labels.
+// alerts returns when each alert existed, by its labels.
 func (r *rule) alerts(ctx context.Context, p *Past, found []series) map[string]*series {
 	out := map[string]*series{}
 	of := &answer{step: r.interval.Milliseconds()}
@@ -205,7 +208,8 @@ func (r *rule) labelsOf(ctx context.Context, p *Past, of model.LabelSet, at run)
 	return p.options.ExternalLabels.Merge(out)
 }
 
-// expand is the text of a label's template, by Prometheus' own code. A template that asks for more names that in its text.
+// expand expands the template of a label, with Prometheus' own code. If the template queries more,
+// its text says so.
 func (r *rule) expand(ctx context.Context, p *Past, text string, of model.LabelSet, at run) string {
 	plain := make(map[string]string, len(of))
 	for name, value := range of {
@@ -252,7 +256,7 @@ func (r *rule) walk(key string, s *series, failed []run, first, last int64) (out
 			r.active[key] = a
 		}
 		if i, _ := slices.BinarySearchFunc(failed, at, func(f run, at int64) int { return cmp.Compare(f.Until, at) }); i < len(failed) && failed[i].From <= at {
-			continue // an evaluation that fails changes nothing
+			continue // a failed evaluation changes nothing
 		}
 		if len(runs) > 0 && runs[0].From <= at {
 			if a.missing = 0; a.fired == 0 && at-a.since >= r.hold.Milliseconds() {
@@ -279,7 +283,8 @@ func (r *rule) walk(key string, s *series, failed []run, first, last int64) (out
 	return out
 }
 
-// before gives the recorded alerts that fire at the beginning the time since when they fire, as far as it is known.
+// before sets since when the recorded alerts have been firing that fire at the beginning, as far as
+// known.
 func (r *rule) before(ctx context.Context, p *Past, first int64, found []series) error {
 	step := r.interval.Milliseconds()
 	open := map[string]*run{}
@@ -308,5 +313,5 @@ func (r *rule) before(ctx context.Context, p *Past, first int64, found []series)
 	return nil
 }
 
-// ceil is the first multiple of step from at on.
+// ceil returns the first multiple of step that is at least at.
 func ceil(at, step int64) int64 { return at + (step-at%step)%step }

@@ -25,9 +25,10 @@ import (
 	"drydock.dev/drydock/internal/redact"
 )
 
-// httpSettings is the file of --http-config: Prometheus' own http_config, and sigv4 as in its remote_write.
+// httpSettings is the file of --http-config: Prometheus' own http_config, and sigv4 as in its
+// remote_write.
 type httpSettings struct {
-	HTTP  config.HTTPClientConfig `yaml:",inline"` // embedded, it would read all of the file itself
+	HTTP  config.HTTPClientConfig `yaml:",inline"` // embedded, it would read the whole file itself
 	SigV4 *sigv4.SigV4Config      `yaml:"sigv4"`
 }
 
@@ -63,26 +64,26 @@ func ReadTransport(path string) (http.RoundTripper, error) {
 	return transport, nil
 }
 
-// wholeAnswers has Thanos and VictoriaMetrics fail where they would otherwise answer with a part of the data, and has VictoriaMetrics
-// keep the times that were asked for. Prometheus ignores these parameters.
+// wholeAnswers makes Thanos and VictoriaMetrics fail instead of answering with part of the data,
+// and makes VictoriaMetrics keep the requested times. Prometheus ignores these parameters.
 var wholeAnswers = map[string]string{"partial_response": "false", "deny_partial_response": "1", "nocache": "1"}
 
 // patience is how long one query may take. A server's own limit is usually two minutes.
 const patience = 5 * time.Minute
 
-// client asks one server, and says what kind of fault an answer has.
+// client queries one server and classifies the faults of its answers.
 type client struct {
 	api    v1.API
 	shown  string      // the URL without its password
-	spoken atomic.Bool // it has answered before
-	// secrets are what proves to the server who asks. No text shows them.
+	spoken atomic.Bool // the server has answered before
+	// secrets are the client's credentials. No text shows them.
 	secrets redact.Keyring
 }
 
 func newClient(address string, transport http.RoundTripper) (*client, error) {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" {
-		return nil, errors.New("the address of Prometheus is not a URL; write http://HOST:PORT") // it may have a password
+		return nil, errors.New("the address of Prometheus is not a URL; write http://HOST:PORT") // the text may contain a password
 	}
 	c := &client{shown: parsed.Redacted(), secrets: redact.Keyring{Mark: "[secret]"}}
 	query := parsed.Query()
@@ -101,7 +102,7 @@ func newClient(address string, transport http.RoundTripper) (*client, error) {
 	return c, nil
 }
 
-// noted is what the API's client drops of an answer.
+// noted is what the API's client drops from an answer.
 type noted struct {
 	status int
 	after  string // Retry-After
@@ -109,7 +110,7 @@ type noted struct {
 
 type notedKey struct{}
 
-// noting keeps of each answer what noted has.
+// noting stores the fields of noted for each answer.
 type noting struct{ http.RoundTripper }
 
 func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -120,42 +121,44 @@ func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// kind is what can be done about a fault.
+// kind is what to do about a fault.
 type kind int
 
 const (
 	refused kind = iota // nothing
 	busy                // ask again later
-	partial             // the same: a part of the store did not answer
-	cut                 // ask again, or for less
-	large               // ask for less
+	partial             // the same: part of the store did not answer
+	cut                 // ask again, or for less data
+	large               // ask for less data
 	invalid             // the expression cannot be evaluated on this data
 )
 
-// fault is an answer that is none.
+// fault is an answer without usable data.
 type fault struct {
 	kind  kind
-	after time.Duration // how long the server asks to wait
+	after time.Duration
 	text  string
 }
 
 func (f *fault) Error() string { return f.text }
 
-// tooLarge are the words of Prometheus, Thanos, Mimir, Cortex and VictoriaMetrics for a query that takes more than they give.
+// tooLarge matches the messages of Prometheus, Thanos, Mimir, Cortex and VictoriaMetrics for a
+// query over their limits.
 var tooLarge = regexp.MustCompile(`(?i)maximum resolution|too many|too large|exceed|limit|larger than|timed? ?out|deadline`)
 
-// tooMany are those about the number of series.
+// tooMany matches the messages about the number of series.
 var tooMany = regexp.MustCompile(`(?i)(too many|number of|limit.*|max.*) ?(time ?)?series`)
 
-// ofSeries says that the query has too many series: a shorter time has as many. A limit of points is one for each series.
+// ofSeries reports whether the query has too many series: a shorter time does not help. A limit on
+// points applies to each series.
 func (f *fault) ofSeries() bool {
 	return tooMany.MatchString(f.text) && !strings.Contains(f.text, "points")
 }
 
-// quoted are the labels that an error quotes.
+// quoted matches the labels that an error quotes.
 var quoted = regexp.MustCompile(`\{\w*=[^}]*\}`)
 
-// ask is one query. Its error is a *fault, unless ctx has ended.
+// ask sends one query. Its error is a *fault, unless ctx has ended.
 func (c *client) ask(ctx context.Context, text string, of v1.Range) (model.Matrix, error) {
 	seen := &noted{}
 	within, cancel := context.WithTimeout(context.WithValue(c.secrets.Trace(ctx), notedKey{}, seen), patience)
@@ -169,7 +172,7 @@ func (c *client) ask(ctx context.Context, text string, of v1.Range) (model.Matri
 	}
 	c.spoken.Store(true)
 	for _, remark := range warnings {
-		if !strings.HasPrefix(remark, "PromQL ") { // that would be about the expression
+		if !strings.HasPrefix(remark, "PromQL ") { // a PromQL remark is about the expression
 			return nil, &fault{kind: partial, text: "its answer is not complete: " + c.secrets.Text(remark)}
 		}
 	}
@@ -213,7 +216,8 @@ func (c *client) fault(err error, seen *noted) *fault {
 	return f
 }
 
-// after reads Retry-After in seconds; 0: it has none. A date depends on the server's clock, which may be wrong, so it counts as nothing.
+// after reads Retry-After in seconds; 0: there is none. A date is ignored: it depends on the
+// server's clock, which may be wrong.
 func after(header string) time.Duration {
 	seconds, err := strconv.Atoi(header)
 	if err != nil {
@@ -222,7 +226,7 @@ func after(header string) time.Duration {
 	return time.Duration(max(0, seconds)) * time.Second
 }
 
-// sleep waits, unless ctx ends before.
+// sleep waits, unless ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	wait, over := context.WithTimeout(ctx, cmp.Or(d, time.Millisecond))
 	defer over()

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The metrics of kube-state-metrics that a Node is made of.
+// These metrics of kube-state-metrics describe a Node.
 const (
 	metricInfo          = "kube_node_info"
 	metricCreated       = "kube_node_created"
@@ -22,24 +22,26 @@ const (
 	metricCondition     = "kube_node_status_condition"
 )
 
-// stateMetrics are the jobs that the shipped rules take for kube-state-metrics.
+// stateMetrics are the jobs that the shipped rules accept as kube-state-metrics.
 const stateMetrics = "kube-state-metrics|.+[-/]kube-state-metrics"
 
-// asks is an expression about nodes, with further matchers, at an offset.
+// asks returns an expression about nodes, with additional matchers, at an offset.
 type asks func(by, offset string) string
 
-// fact is one thing that is known of nodes.
+// fact is one property of nodes.
 type fact struct {
 	name string
-	// whole is all that there is, changes what is there since the last step. nil: nothing is asked for at the beginning.
+	// whole selects everything, changes what appeared since the last step. Nil: it is not queried
+	// at the beginning.
 	whole, changes asks
 	values         bool
-	// apply notes it, and gives the nodes that it touches. missing does so for what is not there.
+	// apply notes an event, and returns the nodes that it changes. missing does the same for what
+	// no longer exists.
 	apply   func(f *fleet, e event) []string
 	missing func(f *fleet, there []series) []string
 }
 
-// question asks for it, of the nodes of a matcher.
+// question returns the query for the fact, for the nodes of a matcher.
 func (f *fact) question(of asks, what, nodes string) question {
 	return question{name: what + f.name, text: func(by string) string { return of(nodes+by, "") }, splits: true, values: f.values}
 }
@@ -61,12 +63,13 @@ func (a asks) by(how string, labels ...string) asks {
 	}
 }
 
-// appears is what of an expression is there and was not a step before.
+// appears selects the series of an expression that exist now and did not exist one step before.
 func (f *fleet) appears(a asks) asks {
 	return func(by, _ string) string { return a(by, "") + " unless " + a(by, f.offset()) }
 }
 
-// ends is what of an expression was there a step before, and is not any more, of nodes that are still shown.
+// ends selects the series of an expression that existed one step before and no longer exist, for
+// nodes that are still shown.
 func (f *fleet) ends(a asks) asks {
 	info := f.selector(metricInfo)
 	return func(by, _ string) string {
@@ -82,12 +85,12 @@ func (f *fleet) shown() question {
 	return question{name: metricInfo, text: func(by string) string { return info(by, "") }, splits: true}
 }
 
-// plain is what can be there or not.
+// plain is a fact without a value: it exists or not.
 func (f *fleet) plain(name string, of asks, apply func(f *fleet, e event) []string) fact {
 	return fact{name: name, whole: of, changes: f.appears(of), apply: apply}
 }
 
-// valued is what has a value.
+// valued is a fact with a value.
 func (f *fleet) valued(name string, apply func(n *nodePast, value float64)) fact {
 	of := f.selector(name).by("max", "node")
 	return fact{
@@ -99,7 +102,7 @@ func (f *fleet) valued(name string, apply func(n *nodePast, value float64)) fact
 	}
 }
 
-// onNode is an apply that changes one node.
+// onNode returns an apply that changes one node.
 func onNode(change func(f *fleet, n *nodePast, e event)) func(f *fleet, e event) []string {
 	return func(f *fleet, e event) []string {
 		name := string(e.of["node"])
@@ -111,7 +114,7 @@ func onNode(change func(f *fleet, n *nodePast, e event)) func(f *fleet, e event)
 	}
 }
 
-// facts are all, in the order in which those of one instant are applied.
+// facts returns all facts. Those of one instant are applied in this order.
 func (f *fleet) facts() []fact {
 	info := f.selector(metricInfo)
 	node := f.plain(metricInfo, info.by("group", "node", "provider_id", "system_uuid", "pod_cidr", "internal_ip"), onNode(func(_ *fleet, n *nodePast, e event) {
@@ -165,7 +168,7 @@ func (f *fleet) facts() []fact {
 	})
 }
 
-// set is what a Node may have several of.
+// set is a fact that a Node may have several times.
 func (f *fleet) set(name string, of asks) []fact {
 	there := f.plain(name, of, onNode(func(_ *fleet, n *nodePast, e event) { n.has(name)[e.of.String()] = e.of }))
 	there.missing = func(f *fleet, found []series) (out []string) {
@@ -188,8 +191,8 @@ func (f *fleet) set(name string, of asks) []fact {
 	}}
 }
 
-// conditions are those whose status is true where they are well, or those whose status is false then. Where several kube-state-metrics
-// disagree, the one that says that it is well is right, as in the shipped rules.
+// conditions returns the conditions whose healthy status is true, or those whose healthy status is
+// false. If several kube-state-metrics disagree, the healthy one counts, as in the shipped rules.
 func (f *fleet) conditions(wellTrue bool) (fact, bool) {
 	var kinds []string
 	if wellTrue {
@@ -214,7 +217,7 @@ func (f *fleet) conditions(wellTrue bool) (fact, bool) {
 	})), len(kinds) > 0
 }
 
-// either is a regular expression for one of the names.
+// either returns a regular expression for one of the names.
 func either(all []string) string {
 	out := make([]string, len(all))
 	for i, name := range all {

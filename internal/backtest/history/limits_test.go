@@ -20,7 +20,7 @@ import (
 	. "drydock.dev/drydock/internal/backtest/history/historytest"
 )
 
-// crowd is a day of 24 Nodes, of which some fail, come and go.
+// crowd is a day of 24 Nodes. Some of them fail, come and go.
 func crowd(t testing.TB) *Recording {
 	r := New(t)
 	Every(0, 240, func(when time.Time, minutes float64) {

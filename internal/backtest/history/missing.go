@@ -12,11 +12,11 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// looks is at how many moments the server is asked whether it has what is read.
+// looks is at how many moments the server is checked for the metrics.
 const looks = 120
 
-// missing names the metrics that the server does not have, or does not have all the time. A rule without data did not fire, and that says
-// nothing.
+// missing notes the metrics that the server lacks at all or at some times. A rule without data did
+// not fire, which proves nothing.
 func (p *Past) missing(ctx context.Context, from, until time.Time) error {
 	readers := map[string][]string{}
 	for _, metric := range []string{metricCreated, metricLabels, metricRole, metricUnschedulable, metricCondition} {
@@ -44,7 +44,7 @@ func (p *Past) missing(ctx context.Context, from, until time.Time) error {
 		found, err := p.server.get(ctx, q, first, last, coarse)
 		var f *fault
 		if errors.As(err, &f) {
-			continue // who reads it says why
+			continue // the code that reads the metric says why
 		}
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func (p *Past) missing(ctx context.Context, from, until time.Time) error {
 		}
 		at := first
 		for _, r := range append(found[0].Runs, run{From: last + coarse}) {
-			if r.From-at > long && always && !strings.HasPrefix(what, "kube_node_") { // without kube-state-metrics there is a gap
+			if r.From-at > long && always && !strings.HasPrefix(what, "kube_node_") { // without kube-state-metrics there is a gap anyway
 				p.skip(Skip{From: time.UnixMilli(at).UTC(), Until: time.UnixMilli(min(r.From, until.UnixMilli())).UTC(), What: what, Why: "no series in this time: " + why})
 			}
 			at = r.Until + coarse
@@ -69,7 +69,7 @@ func (p *Past) missing(ctx context.Context, from, until time.Time) error {
 	return nil
 }
 
-// selector selects what is named so, of this cluster.
+// selector selects the metric in this cluster.
 func (o *Options) selector(what, by string) string {
 	metric, more, _ := strings.Cut(strings.TrimSuffix(what, "}"), "{")
 	for _, m := range o.ours() {
@@ -78,7 +78,8 @@ func (o *Options) selector(what, by string) string {
 	return metric + "{" + strings.TrimPrefix(more+by, ",") + "}"
 }
 
-// named is what a selector selects by the name of a metric, and for alerts by theirs; empty: it names no metric.
+// named returns the metric that a selector selects, and for alerts the alert's name. Empty: it
+// names no metric.
 func named(selector []*labels.Matcher) string {
 	what, alert := "", ""
 	for _, m := range selector {

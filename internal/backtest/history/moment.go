@@ -1,10 +1,12 @@
-// Package history asks a server with the API of Prometheus what was: which Nodes there were and how they changed, and which alerts fired.
-// It gives both as a stream of moments, so that a month of a large fleet is never in memory at once. It decides nothing: who
-// consumes the moments asks the same code that decides live.
+// Package history asks a server with the API of Prometheus about the past: which Nodes existed, how
+// they changed, and which alerts fired. It returns both as a stream of moments, so that a month of
+// a large fleet is never in memory at once. It decides nothing: the consumer of the moments uses
+// the same code that decides live.
 //
-// Only query_range is asked: each system that answers PromQL has it. The server evaluates the rules' expressions. Of Nodes it is asked
-// for what changed alone. A limit of the server is met by shorter times, then by fewer nodes at once; what it still does not answer is an
-// error or is named, and never counts as if nothing had been there.
+// It uses only query_range, which every system with PromQL has. The server evaluates the rules'
+// expressions. For Nodes, it is queried only for changes. If a query exceeds a limit of the server,
+// history asks for shorter times, then for fewer nodes at once. What the server still does not
+// answer is an error or is named, and never counts as absent.
 package history
 
 import (
@@ -18,33 +20,35 @@ import (
 
 // Source reads the past of one cluster.
 type Source interface {
-	// Moments calls yield with each moment from from (included) until until (excluded), in order of time. The first moment
-	// has all Nodes and all alerts that there were at from. An error of yield ends the reading, and is returned. The same
-	// data gives the same moments.
+	// Moments calls yield with each moment from from (inclusive) to until (exclusive), in order of
+	// time. The first moment has all Nodes and all alerts that existed at from. An error of yield
+	// ends the reading, and is returned. The same data give the same moments.
 	Moments(ctx context.Context, from, until time.Time, yield func(Moment) error) error
-	// Skipped is what Moments could not read, or could not believe, in order of time. It is complete when Moments has returned.
+	// Skipped returns what Moments could not read or did not believe, in order of time. It is
+	// complete when Moments has returned.
 	Skipped() []Skip
 }
 
-// Moment is all that changed at one instant. No two moments have the same instant.
+// Moment is all changes at one instant. No two moments have the same instant.
 type Moment struct {
 	At time.Time
-	// Nodes are the Nodes that appeared or changed, whole, as they are from At on, sorted by name. They are shared with
-	// later moments: do not change them.
+	// Nodes are the complete Nodes that appeared or changed, in their state from At on, sorted by
+	// name. They are shared with later moments: do not change them.
 	Nodes []*corev1.Node
 	// Gone are the names of the Nodes that were deleted, sorted.
 	Gone []string
 	// Alerts are the alerts that began to fire or ended, sorted by their labels.
 	Alerts []Alert
-	// Silences are the nodes whose repairs began or ceased to be held because of a silence.
+	// Silences are the nodes where a hold of repairs by a silence began or ended.
 	Silences []Silence
-	// Gap says, where it is not nil, that the data ends at At and begins again at Gap.Until. What was known at At is no
-	// longer known, and nothing can be decided. A gap deletes no Node and ends no alert: the first moment after it says what
-	// has changed meanwhile.
+	// Gap, if not nil, says that the data end at At and begin again at Gap.Until. The state is
+	// unknown in between, and nothing can be decided. A gap deletes no Node and ends no alert: the
+	// first moment after it has the changes.
 	Gap *Gap
 }
 
-// Alert is an alert as Prometheus sends it to Alertmanager, but for its annotations: they decide nothing.
+// Alert is an alert as Prometheus sends it to Alertmanager, without its annotations, which decide
+// nothing.
 type Alert struct {
 	Labels   model.LabelSet
 	StartsAt time.Time
@@ -53,7 +57,7 @@ type Alert struct {
 
 func (a Alert) compare(b Alert) int { return strings.Compare(a.Labels.String(), b.Labels.String()) }
 
-// Silence is a silence about a node that Drydock, which ran then, held a repair for.
+// Silence is a silence about a node that made the Drydock of that time hold a repair.
 type Silence struct {
 	Node  string
 	Ended bool
@@ -67,7 +71,7 @@ type Gap struct {
 
 // Skip is something in the data that was not used.
 type Skip struct {
-	From, Until time.Time // both zero where it concerns all the time
+	From, Until time.Time // both zero if it concerns all the time
 	What        string    // the metric or rule
 	Why         string
 }

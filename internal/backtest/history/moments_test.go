@@ -33,7 +33,7 @@ groups:
     annotations: {summary: "{{ $labels.node }} is not Ready"}
 `
 
-// day is a day in which Nodes flap, come and go, and kube-state-metrics is down for ten minutes.
+// day is a day with Nodes that flap, come and go, and kube-state-metrics is down for ten minutes.
 func day(t testing.TB, hours float64) *Recording {
 	r := New(t)
 	Every(0, hours*60, func(when time.Time, minutes float64) {

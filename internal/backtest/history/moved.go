@@ -10,14 +10,16 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// mostMoved is how many nodes are asked about by their names. Where more of them changed, all are asked about.
+// mostMoved is how many nodes are queried by name. If more changed, all nodes are queried.
 const mostMoved = 500
 
-// moved finds the nodes of which anything may have changed from from until last, by one question about all of that time for each metric.
-// It is answered by a single pass over the samples, where a question about each step takes many times as long. by is the matcher of those
-// nodes; it is empty for all nodes. none: nothing changed.
+// moved finds the nodes that may have changed between from and last, with one query over the whole
+// time per metric. The server answers it in a single pass over the samples; a query about each step
+// takes many times as long. by is the matcher of those nodes; empty: all nodes. none: nothing
+// changed.
 //
-// A series that was there all the time has as many samples as most series of kube_node_info of the same kube-state-metrics.
+// A series that existed all the time has as many samples as most series of kube_node_info from the
+// same kube-state-metrics.
 func (f *fleet) moved(ctx context.Context, p *Past, shown []series, from, last int64) (by string, none bool, err error) {
 	if f.options.everyNode || !f.steady(shown, from, last) {
 		return "", false, nil
@@ -57,7 +59,8 @@ func (f *fleet) moved(ctx context.Context, p *Past, shown []series, from, last i
 	return fmt.Sprintf(",node=~%q", either(slices.Sorted(maps.Keys(names)))), len(names) == 0, nil
 }
 
-// steady says that the same kube-state-metrics showed Nodes all the time. A question about one moment does not say when one was down.
+// steady reports whether the same kube-state-metrics showed Nodes all the time. A query about one
+// moment does not show when one was down.
 func (f *fleet) steady(shown []series, from, last int64) bool {
 	if f.shows != nil && len(shown) != len(f.shows) {
 		return false
@@ -67,8 +70,8 @@ func (f *fleet) steady(shown []series, from, last int64) bool {
 	})
 }
 
-// watched are the series of which the facts are made: those that come and go, and those whose value changes. A condition whose status
-// changes changes two of its three series.
+// watched are the series behind the facts: those that appear and disappear, and those that change
+// their value. A condition that changes its status changes two of its three series.
 func (f *fleet) watched() []fact {
 	condition := fmt.Sprintf("condition=~%q", either(append(sortedKeys(f.options.NodeConditions), "Ready")))
 	created, cordoned := f.selector(metricCreated), f.selector(metricUnschedulable)

@@ -20,12 +20,12 @@ type nodePast struct {
 	shown, gone bool
 	info        model.LabelSet
 	created     float64
-	deleted     int64 // 0: it is not being deleted
+	deleted     int64 // 0: not being deleted
 	cordoned    bool
 	labels      map[string]string
 	sets        map[string]map[string]model.LabelSet // its roles and taints, by metric
 	conditions  map[string]corev1.NodeCondition
-	now         *corev1.Node // as given last
+	now         *corev1.Node // as last returned
 }
 
 func (n *nodePast) has(metric string) map[string]model.LabelSet {
@@ -43,7 +43,7 @@ func (n *nodePast) condition(kind string, status corev1.ConditionStatus, at int6
 	}
 }
 
-// build makes the Node.
+// build returns the Node.
 func (n *nodePast) build() *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name, UID: types.UID(n.name), Labels: map[string]string{}}}
 	if n.created != 0 {

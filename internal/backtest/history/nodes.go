@@ -12,22 +12,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// fleet rebuilds the Nodes from what kube-state-metrics showed. The server is asked for what changed alone: what is there at a step and
-// was not a step before, or had another value. All that there is is asked for once, at the beginning.
+// fleet rebuilds the Nodes from what kube-state-metrics showed. It queries only changes: series
+// that exist at a step and did not one step before, or had another value. It queries everything
+// once, at the beginning.
 //
-// A Node is gone when it is not shown, and the kube-state-metrics that showed it still shows others; or when a kube-state-metrics has
-// come since, and does not show it after the lookback. Where no kube-state-metrics shows a Node, there is a gap.
+// A Node is gone when the kube-state-metrics that showed it still shows others but not this Node.
+// It is also gone when a new kube-state-metrics does not show it after the lookback. If no
+// kube-state-metrics shows a Node, there is a gap.
 type fleet struct {
 	options Options
 	nodes   map[string]*nodePast
 	shows   map[string]bool // the kube-state-metrics that show Nodes
 	gap     bool
-	// checks are when the Nodes are looked at again as a whole, because a kube-state-metrics came.
+	// checks are when all Nodes are checked again, because a kube-state-metrics appeared.
 	checks []int64
-	labels map[string]string // the names of labels, by the name that kube-state-metrics makes of them
+	labels map[string]string // the names of labels, by their names in kube-state-metrics
 }
 
-// nodeChange is what changed of the fleet at one instant.
+// nodeChange is what changed in the fleet at one instant.
 type nodeChange struct {
 	at    int64
 	nodes []*corev1.Node
@@ -44,7 +46,7 @@ func newFleet(o Options) *fleet {
 	return f
 }
 
-// event is something that a series says of a node at one step.
+// event is what a series shows of a node at one step.
 type event struct {
 	at    int64
 	fact  *fact
@@ -52,7 +54,7 @@ type event struct {
 	value float64
 }
 
-// run gives what changed from from (included) until until (excluded). Both are steps.
+// run returns the changes from from (inclusive) to until (exclusive). Both are steps.
 func (f *fleet) run(ctx context.Context, p *Past, from, until int64) ([]nodeChange, error) {
 	step := f.options.Step.Milliseconds()
 	last := until - step
@@ -110,11 +112,11 @@ func (f *fleet) run(ctx context.Context, p *Past, from, until int64) ([]nodeChan
 		return nil, err
 	}
 	events = append(events, checked...)
-	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) }) // those of one instant in the order of facts
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) }) // those of one instant stay in the order of facts
 	return f.settle(events, gaps), nil
 }
 
-// seen notes which kube-state-metrics showed Nodes when, and gives when gaps began and ended.
+// seen notes which kube-state-metrics showed Nodes when, and returns when gaps began and ended.
 func (f *fleet) seen(shown []series, from, last int64) (gaps []nodeChange) {
 	step, lookback := f.options.Step.Milliseconds(), f.options.Lookback.Milliseconds()
 	all := &series{}
@@ -153,7 +155,7 @@ func (f *fleet) seen(shown []series, from, last int64) (gaps []nodeChange) {
 	return gaps
 }
 
-// check looks at all Nodes again where that is due, and gives what is there no more.
+// check checks all Nodes again if that is due, and returns what no longer exists.
 func (f *fleet) check(ctx context.Context, p *Past, facts []fact, until int64) (out []event, err error) {
 	slices.Sort(f.checks)
 	f.checks = slices.Compact(f.checks)
@@ -169,7 +171,7 @@ func (f *fleet) check(ctx context.Context, p *Past, facts []fact, until int64) (
 				return nil, err
 			}
 			if len(found) == 0 && facts[i].name == metricInfo {
-				break // there is a gap again
+				break // another gap begins
 			}
 			missing := facts[i].missing
 			out = append(out, event{at: at, fact: &fact{apply: func(f *fleet, _ event) []string { return missing(f, found) }}})
@@ -178,7 +180,7 @@ func (f *fleet) check(ctx context.Context, p *Past, facts []fact, until int64) (
 	return out, nil
 }
 
-// settle applies the events in their order, and gives what changed at each instant.
+// settle applies the events in order, and returns the changes at each instant.
 func (f *fleet) settle(events []event, gaps []nodeChange) (out []nodeChange) {
 	for len(events) > 0 || len(gaps) > 0 {
 		var change nodeChange
@@ -228,7 +230,7 @@ func (f *fleet) node(name string) *nodePast {
 	return n
 }
 
-// sanitized is what kube-state-metrics makes of a label's name.
+// sanitized returns a label's name as kube-state-metrics writes it.
 func sanitized(name string) string {
 	return "label_" + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {

@@ -9,39 +9,45 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Options say what is asked about the past.
+// Options configure what is read of the past.
 type Options struct {
-	// Rules are asked about; none: those that Drydock ships.
+	// Rules are evaluated. None: the rules that Drydock ships.
 	Rules []RuleFile
-	// Recorded takes the alerts that Prometheus recorded, and asks about no rule.
+	// Recorded uses the alerts that Prometheus recorded, and evaluates no rules.
 	Recorded bool
-	// Matters says whether anybody asks for an alert of which these labels are known, its name among them, and others are not. A rule
-	// whose alerts matter to nobody is left out, and Skipped names it. nil: each alert matters.
+	// Matters reports whether an alert with these known labels, including its name, is needed. A
+	// rule with only unneeded alerts is left out, and Skipped names it. Nil: every alert is needed.
 	Matters func(fixed model.LabelSet) bool
-	// ExternalLabels are those of Prometheus. The data of a store for several clusters has them, and only what has them, or has no such
-	// label at all, is asked for. Each alert gets them.
+	// ExternalLabels are the external labels of Prometheus. A store for several clusters has them
+	// on its data. Only series with these labels, or without such labels at all, are read. Each
+	// alert gets these labels.
 	ExternalLabels model.LabelSet
-	// ReplicaLabel is the external label that differs between replicas of one Prometheus. It is dropped from what is answered: two
-	// replicas would make two alerts of one. Empty: none is dropped.
+	// ReplicaLabel is the external label that differs between replicas of one Prometheus. It is
+	// dropped from the answers: otherwise, two replicas would give two alerts. Empty: no label is
+	// dropped.
 	ReplicaLabel string
-	// Interval is the evaluation interval of groups that name none; 0: Prometheus' default, one minute.
+	// Interval is the evaluation interval of groups without one; 0: Prometheus' default, one
+	// minute.
 	Interval time.Duration
-	// Step is how finely Nodes, and recorded alerts, are asked about; 0: the shortest evaluation interval.
+	// Step is the resolution for Nodes and recorded alerts; 0: the shortest evaluation interval.
 	Step time.Duration
-	// Lookback is how long a series without a new sample is still there, as the server has it; 0: Prometheus' default, five minutes.
+	// Lookback is how long a series exists after its last sample, as configured in the server; 0:
+	// Prometheus' default, five minutes.
 	Lookback time.Duration
-	// NodeLabels, NodeTaints and NodeConditions are what of Nodes is asked for: the names of labels and conditions, and the keys of
-	// taints. A condition is true if its status is well. The condition Ready and the roles are always asked for.
+	// NodeLabels, NodeTaints and NodeConditions are the parts of Nodes that are read: names of
+	// labels and conditions, and keys of taints. The value of a condition is true if its status
+	// True is healthy. The condition Ready and the roles are always read.
 	NodeLabels, NodeTaints []string
 	NodeConditions         map[string]bool
-	// State is a file that keeps the answers from one run to the next; empty: none does.
+	// State is a file that keeps the answers between runs. Empty: there is none.
 	State string
-	// Progress, where it is not nil, is called with how much of the time that was asked for has been read: first with nothing, lastly with all.
+	// Progress, if not nil, is called with the time that has been read so far: first zero, last
+	// all.
 	Progress func(done, all time.Duration)
 
-	// span is how much is read at once; 0: as much as is usual.
+	// span is how much is read at once; 0: the default.
 	span time.Duration
-	// everyNode asks about all Nodes at each step, also where nothing changed.
+	// everyNode queries all Nodes at each step, even without changes.
 	everyNode bool
 }
 
@@ -73,7 +79,7 @@ func (o Options) complete() (Options, *rulebook, error) {
 	return o, book, nil
 }
 
-// ours are the matchers that leave the data of other clusters out.
+// ours returns the matchers that exclude the data of other clusters.
 func (o *Options) ours() (out []*labels.Matcher) {
 	for name, value := range o.ExternalLabels {
 		out = append(out, labels.MustNewMatcher(labels.MatchRegexp, string(name), "("+regexp.QuoteMeta(string(value))+")|"))
@@ -81,7 +87,7 @@ func (o *Options) ours() (out []*labels.Matcher) {
 	return out
 }
 
-// has says that an alert is one of ours.
+// has reports whether an alert belongs to this cluster.
 func (o *Options) has(alert model.LabelSet) bool {
 	for name, value := range o.ExternalLabels {
 		if alert[name] != value {

@@ -15,10 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// together is how many questions are asked at once.
+// together is how many queries run at once.
 const together = 4
 
-// Past is a Source that asks a server with the API of Prometheus.
+// Past is a Source that queries a server with the API of Prometheus.
 type Past struct {
 	options Options
 	book    *rulebook
@@ -27,28 +27,29 @@ type Past struct {
 
 	mu      sync.Mutex
 	skipped []Skip
-	// pending are the answers of this span, which the state may take. whole says that the span is one that a later run asks about, too.
+	// pending are the answers of this span for the state file. whole: a later run will query the
+	// same span.
 	pending []pack
 	whole   bool
 	start   int64
 
 	fleet    *fleet
 	rules    []*rule
-	nodes    map[string]*corev1.Node // as given last
-	alerts   map[string]Alert        // that fire, as given last
-	silenced map[string]bool         // the nodes about which there is a silence
+	nodes    map[string]*corev1.Node // as last returned
+	alerts   map[string]Alert        // the firing alerts, as last returned
+	silenced map[string]bool         // the nodes with a silence
 	dark     bool                    // there is a gap
-	gap      *Moment                 // what changes at the end of the gap that there is now
-	before   Moment                  // what is given when this gap began
+	gap      *Moment                 // the changes at the end of the current gap
+	before   Moment                  // the state when this gap began
 }
 
-// pack is an answer for the state.
+// pack is an answer for the state file.
 type pack struct {
 	key [sha256.Size]byte
 	of  []series
 }
 
-// OpenPrometheus asks a server with the API of Prometheus. transport is nil where no HTTP settings are needed.
+// OpenPrometheus opens a server with the API of Prometheus. transport is nil without HTTP settings.
 func OpenPrometheus(address string, transport http.RoundTripper, o Options) (*Past, error) {
 	o, book, err := o.complete()
 	if err != nil {
@@ -65,7 +66,7 @@ func OpenPrometheus(address string, transport http.RoundTripper, o Options) (*Pa
 	return p, err
 }
 
-// Close ends the use of the state.
+// Close closes the state file.
 func (p *Past) Close() error { return p.state.close() }
 
 func (p *Past) skip(s Skip) {
@@ -76,7 +77,7 @@ func (p *Past) skip(s Skip) {
 	}
 }
 
-// Skipped is part of Source.
+// Skipped implements Source.
 func (p *Past) Skipped() []Skip {
 	p.mu.Lock()
 	all := slices.Concat(p.skipped, p.book.skip())
@@ -91,7 +92,7 @@ func (p *Past) Skipped() []Skip {
 	})
 }
 
-// ask answers a question from the state or by the server.
+// ask answers a question from the state file or from the server.
 func (p *Past) ask(ctx context.Context, q question, from, until, step int64) ([]series, error) {
 	if p.state == nil || !p.whole {
 		return p.server.get(ctx, q, from, until, step)
@@ -109,8 +110,8 @@ func (p *Past) ask(ctx context.Context, q question, from, until, step int64) ([]
 	return found, err
 }
 
-// keep puts the answers of this span into the state, if kube-state-metrics was there at its end: later data may come into a span
-// whose end has none yet.
+// keep writes the answers of this span to the state file, if kube-state-metrics existed at the end
+// of the span: otherwise later data may still be added to the span.
 func (p *Past) keep() error {
 	for _, one := range p.pending {
 		if !p.whole || len(p.fleet.shows) == 0 {
@@ -124,7 +125,7 @@ func (p *Past) keep() error {
 	return nil
 }
 
-// begin starts anew.
+// begin resets the reading.
 func (p *Past) begin() {
 	p.skipped, p.pending, p.fleet = nil, nil, newFleet(p.options)
 	p.nodes, p.alerts, p.silenced, p.gap, p.dark = map[string]*corev1.Node{}, map[string]Alert{}, map[string]bool{}, nil, true
@@ -140,14 +141,14 @@ func (p *Past) begin() {
 	}
 }
 
-// Moments is part of Source.
+// Moments implements Source.
 func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Moment) error) error {
 	from, until = from.UTC().Truncate(time.Millisecond), until.UTC().Truncate(time.Millisecond)
 	if !from.Before(until) {
 		return errors.New("the time to read is empty: its end is not after its beginning")
 	}
 	p.begin()
-	// All that is there at from has had a sample in the lookback before it. Rules need longer.
+	// Everything that exists at from has a sample within the lookback before it. Rules need longer.
 	start := from.Add(-p.options.Lookback)
 	for _, r := range p.rules {
 		if sooner := from.Add(-r.warmUp()); !p.options.Recorded && sooner.Before(start) {
@@ -218,7 +219,8 @@ func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Mo
 
 const whyGap = "there is no data of kube-state-metrics"
 
-// span reads a part of the time. It calls each with what changed at an instant, and whether a gap ended there.
+// span reads a part of the time. It calls each with the changes at an instant, and whether a gap
+// ended there.
 func (p *Past) span(ctx context.Context, from, until int64, each func(m Moment, ended bool) error) error {
 	nodes, err := p.fleet.run(ctx, p, from, until)
 	if err != nil {

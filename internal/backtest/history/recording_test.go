@@ -12,7 +12,8 @@ import (
 	. "drydock.dev/drydock/internal/backtest/history/historytest"
 )
 
-// open asks a server. Where nothing else is said, it is asked about each 30 seconds: so often is scraped.
+// open opens a server. By default it is queried about each 30 seconds, which is the scrape
+// interval.
 func open(t testing.TB, url string, o history.Options) *history.Past {
 	t.Helper()
 	if o.Rules == nil && !o.Recorded {

@@ -19,11 +19,11 @@ const (
 	stateLabel   = "alertstate"
 )
 
-// rulebook has the alerting rules that are asked about. A recording rule is not: what a rule reads of other rules is what Prometheus
-// recorded of them.
+// rulebook has the alerting rules to evaluate. It has no recording rules: their results are in
+// Prometheus' record.
 type rulebook struct {
 	rules  []*rule
-	unused []string // the alerts that matter to nobody, whose rules are left out
+	unused []string // the unneeded alerts, whose rules are left out
 }
 
 func newRulebook(o Options) (*rulebook, error) {
@@ -96,7 +96,8 @@ func (b *rulebook) add(o Options, parse parser.Parser, group *rulefmt.RuleGroup,
 	return nil
 }
 
-// fixedLabels are the labels that each alert of the rule has, whatever its expression gives.
+// fixedLabels returns the labels that every alert of the rule has, whatever the result of its
+// expression.
 func fixedLabels(group *rulefmt.RuleGroup, r *rulefmt.Rule) model.LabelSet {
 	out := model.LabelSet{}
 	for _, all := range []map[string]string{group.Labels, r.Labels} {
@@ -110,7 +111,7 @@ func fixedLabels(group *rulefmt.RuleGroup, r *rulefmt.Rule) model.LabelSet {
 	return out
 }
 
-// skip names the rules that are left out.
+// skip returns the rules that are left out.
 func (b *rulebook) skip() []Skip {
 	if len(b.unused) == 0 {
 		return nil

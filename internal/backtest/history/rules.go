@@ -20,7 +20,7 @@ type RuleFile struct {
 	Text []byte
 }
 
-// ShippedRules are the rules that Drydock ships.
+// ShippedRules returns the rules that Drydock ships.
 func ShippedRules() ([]RuleFile, error) {
 	names, err := shipped.Names()
 	if err != nil {
@@ -73,8 +73,8 @@ func ReadRules(path string) ([]RuleFile, error) {
 	return out, nil
 }
 
-// plainRules takes the groups out of the PrometheusRules, where the text is some. Other text stays as it is, so that
-// Prometheus' parser names its lines.
+// plainRules returns the groups of the PrometheusRules in the text. It returns other text
+// unchanged, so that errors of Prometheus' parser have correct lines.
 func plainRules(text []byte) ([]byte, error) {
 	var groups []any
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -95,7 +95,7 @@ func plainRules(text []byte) ([]byte, error) {
 			return text, nil
 		case "PrometheusRule":
 			for _, group := range manifest.Spec.Groups {
-				delete(group, "partial_response_strategy") // Thanos reads it, Prometheus refuses it
+				delete(group, "partial_response_strategy") // for Thanos; Prometheus refuses it
 				groups = append(groups, group)
 			}
 		default:

@@ -14,53 +14,54 @@ import (
 )
 
 const (
-	// points is how many steps of a query are asked for at once: Prometheus gives 11,000 at most.
+	// points is the number of steps per query: Prometheus allows at most 11,000.
 	points = 10_000
-	// deepest is how often a question is divided by the names of the nodes.
+	// deepest is how often a query is divided by the names of the nodes.
 	deepest = 20
-	// tries is how often a server that is busy is asked again, and longest how long it is left alone in between at most.
+	// tries is how often a busy server is asked again. longest is the longest pause in between.
 	tries   = 6
 	longest = 2 * time.Minute
 )
 
-// question is an expression that is asked about a time.
+// question is an expression to query over a time.
 type question struct {
-	// name is how messages call it.
+	// name is its name in messages.
 	name string
-	// text is the expression. by are further matchers of each selector, where splits is true.
+	// text returns the expression. by are additional matchers of each selector, if splits is true.
 	text   func(by string) string
 	splits bool
-	// values says that the value of a series matters, and not only that it is there.
+	// values: the value of a series matters, not only that it exists.
 	values bool
-	// offset is how long before its evaluation a rule looks.
+	// offset is how long before its evaluation a rule reads.
 	offset time.Duration
 }
 
-// series is what is there of one series.
+// series is when one series existed.
 type series struct {
 	Labels model.LabelSet
 	Runs   []run
 }
 
-// run is a time in which a series is there at each step, From and Until included. If values matter, it has one value.
+// run is a time when a series exists at each step, From and Until included. If values matter, it
+// has one value.
 type run struct {
 	From, Until int64
 	Value       float64
 }
 
-// server answers questions however long the time is, and however little of it the server takes at once.
+// server answers queries of any length, even if the server limits each query.
 type server struct {
 	*client
-	// drop is a label that is left out of all answers.
+	// drop is a label that is removed from all answers.
 	drop model.LabelName
 	wait func(ctx context.Context, d time.Duration) error
 
 	mu sync.Mutex
-	// most is how many steps of a question the server answers at once, where it refused more.
+	// most is how many steps of a question the server answers at once, if it refused more.
 	most map[string]int64
 }
 
-// get answers a question about each step from from until until, both included.
+// get answers a question about each step from from to until, both inclusive.
 func (s *server) get(ctx context.Context, q question, from, until, step int64) ([]series, error) {
 	all := &answer{step: step, values: q.values, series: map[model.Fingerprint]*series{}}
 	if err := s.collect(ctx, q, "", 0, from, until, all); err != nil {
@@ -101,7 +102,8 @@ func (s *server) collect(ctx context.Context, q question, by string, depth int, 
 	return nil
 }
 
-// halves are matchers that divide the nodes in two by one bit of one of the last four characters of their names.
+// halves returns matchers that divide the nodes in two, by one bit of one of the last four
+// characters of their names.
 func halves(depth int) []string {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyz"
 	var some []byte
@@ -129,7 +131,7 @@ func (s *server) learn(q question, most int64) {
 	s.most[q.name] = min(most, cmp.Or(s.most[q.name], points))
 }
 
-// say is the sentence about a fault that nothing here can do anything about.
+// say returns the error for a fault that history cannot work around.
 func (s *server) say(q question, f *fault) error {
 	const late = "Ask again later: with --state, the next run continues where this one stopped"
 	switch f.kind {
@@ -154,7 +156,7 @@ func (s *server) patiently(ctx context.Context, text string, of v1.Range) (model
 		}
 		switch {
 		case f.kind == cut && try > 1:
-			f.kind = large // perhaps something between here and there cuts what is long
+			f.kind = large // perhaps a proxy in between cuts long answers
 			return nil, f
 		case f.kind == refused, f.kind == large, f.kind == invalid, try == tries:
 			return nil, f
@@ -165,7 +167,7 @@ func (s *server) patiently(ctx context.Context, text string, of v1.Range) (model
 	}
 }
 
-// answer joins what is answered piece by piece.
+// answer joins the parts of an answer.
 type answer struct {
 	step   int64
 	values bool
@@ -191,7 +193,7 @@ func (a *answer) add(matrix model.Matrix, offset time.Duration, drop model.Label
 			s.point(a, int64(p.Timestamp)+offset.Milliseconds(), 0)
 		}
 		if before > 0 && before < len(s.Runs) && s.Runs[before].From <= s.Runs[before-1].Until {
-			s.merge(a) // two replicas have it
+			s.merge(a) // two replicas have this series
 		}
 	}
 }
@@ -207,7 +209,7 @@ func (s *series) point(a *answer, at int64, value float64) {
 	s.Runs = append(s.Runs, run{at, at, value})
 }
 
-// merge makes one of runs that overlap. Of two values at one step the first counts.
+// merge joins overlapping runs. Of two values at one step, the first counts.
 func (s *series) merge(a *answer) {
 	slices.SortStableFunc(s.Runs, func(a, b run) int { return cmp.Compare(a.From, b.From) })
 	out := s.Runs[:1]

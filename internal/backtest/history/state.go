@@ -14,9 +14,9 @@ import (
 	"sync"
 )
 
-// state is a file with answers of whole spans. Each answer is found by all that it depends on: the expression and its times. So another
-// configuration, other rules or another version of Drydock ask anew for what they ask otherwise, and for nothing else. An answer is
-// appended when it is there: a run that is stopped loses none.
+// state is a file with answers for whole spans. The key of an answer is all that it depends on: the
+// expression and its times. So another configuration, other rules or another version of Drydock
+// query again only what differs. Each answer is appended at once: a stopped run loses none.
 type state struct {
 	path string
 
@@ -27,7 +27,7 @@ type state struct {
 
 const stateHead = "drydock backtest state 2 of "
 
-// openState opens the state of a cluster in a file, or begins one.
+// openState opens the state of a cluster in a file, or creates it.
 func openState(path, cluster string) (*state, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *state) read(head string) error {
 		s.packs[key] = rest[:size]
 		whole += sha256.Size + 4 + size
 	}
-	if whole < len(data) { // the last run was stopped while it wrote
+	if whole < len(data) { // the last run stopped during a write
 		if err := s.file.Truncate(int64(whole)); err != nil {
 			return fmt.Errorf("writing the state: %w", err)
 		}
@@ -79,7 +79,7 @@ func stateKey(q question, from, until, step int64) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%d %d %d %s %t %s", from, until, step, q.offset, q.values, q.text("")))
 }
 
-// get is the answer that the file has; false: it has none.
+// get returns the answer from the file. False: it has none.
 func (s *state) get(key [sha256.Size]byte) (out []series, known bool, err error) {
 	s.mu.Lock()
 	pack, known := s.packs[key]
@@ -90,7 +90,7 @@ func (s *state) get(key [sha256.Size]byte) (out []series, known bool, err error)
 	plain, err := gzip.NewReader(bytes.NewReader(pack))
 	if err == nil {
 		if err = gob.NewDecoder(plain).Decode(&out); err == nil {
-			_, err = io.Copy(io.Discard, plain) // its checksum is at the end
+			_, err = io.Copy(io.Discard, plain) // the checksum is at the end
 		}
 	}
 	if err != nil {

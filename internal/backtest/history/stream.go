@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// take takes the changes of the next instant.
+// take returns the changes of the next instant.
 func take(nodes *[]nodeChange, alerts *[]alertChange) (Moment, bool) {
 	var at int64
 	switch {
@@ -38,7 +38,7 @@ func take(nodes *[]nodeChange, alerts *[]alertChange) (Moment, bool) {
 	return m, ended
 }
 
-// know takes over what changed.
+// know stores what changed.
 func (p *Past) know(m Moment) {
 	for _, node := range m.Nodes {
 		p.nodes[node.Name] = node
@@ -60,7 +60,7 @@ func (p *Past) know(m Moment) {
 	}
 }
 
-// all is what there is.
+// all returns everything that exists.
 func (p *Past) all(at time.Time) Moment {
 	m := Moment{At: at}
 	for _, name := range sortedKeys(p.nodes) {
@@ -73,7 +73,7 @@ func (p *Past) all(at time.Time) Moment {
 	return m
 }
 
-// tell gives a moment, or keeps it where there is a gap: it is told at the gap's end.
+// tell yields a moment. During a gap it keeps the moment until the gap ends.
 func (p *Past) tell(m Moment, ended bool, yield func(Moment) error) error {
 	if p.gap == nil && m.Gap == nil {
 		p.know(m)
@@ -106,7 +106,7 @@ func (p *Past) gapUntil(until time.Time) Moment {
 	return m
 }
 
-// changed are the alerts that are otherwise after a gap than they were before it.
+// changed returns the alerts that differ after a gap from before it.
 func (p *Past) changed(alerts []Alert) []Alert {
 	last := map[string]Alert{}
 	for _, alert := range alerts {

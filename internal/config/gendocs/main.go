@@ -1,5 +1,5 @@
-// Gendocs writes what is made of the configuration's schema: docs/configuration.md, the schema for editors, and the schema of the
-// chart's value config.
+// Gendocs writes what is generated from the configuration's schema: docs/configuration.md, the
+// schema for editors, and the schema of the chart's value config.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 //go:embed head.md
 var head string
 
-// The files that are written, below the folder of the project.
+// These are the written files, relative to the project's folder.
 const (
 	pageFile   = "docs/configuration.md"
 	editorFile = "docs/config.schema.json"

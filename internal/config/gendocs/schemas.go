@@ -13,21 +13,22 @@ import (
 
 type object = map[string]any
 
-// laidUnder are the required keys that the chart writes itself where its values lack them.
+// laidUnder are required keys that the chart adds if its values lack them.
 var laidUnder = []string{
 	"apiVersion", "kind", "alertmanager.urls",
 	"providers.civo.apiKeyFile", "providers.hosts.keyFile", "providers.hosts.knownHostsFile",
 }
 
-// made are the keys of which the chart makes a mapping where its values have nothing behind them.
+// made are the keys that the chart turns into a mapping if its values have them empty.
 var made = []string{"receiver", "alertmanager", "leaderElection", "ledger", "webhook"}
 
-// editorSchema is the schema of a configuration file as a person writes it, for editors.
+// editorSchema returns the schema of a hand-written configuration file, for editors.
 func editorSchema() []byte {
 	return []byte(format(written(), "") + "\n")
 }
 
-// chartSchema replaces the schema of the value config, which is the last in the chart's values.schema.json, by the program's.
+// chartSchema replaces the schema of the value config, the last one in the chart's
+// values.schema.json, with the program's.
 func chartSchema(values []byte) ([]byte, error) {
 	const last = "\n    \"config\": {"
 	head, _, found := bytes.Cut(values, []byte(last))
@@ -53,8 +54,8 @@ func chartSchema(values []byte) ([]byte, error) {
 	return fmt.Appendf(nil, "%s\n    \"config\": %s\n  }\n}\n", head, text), nil
 }
 
-// written is the program's schema for a document that has no defaults yet: the program fills them in before it asks for the
-// required keys.
+// written returns the program's schema for a document without defaults: the program adds defaults
+// before it checks required keys.
 func written() object {
 	var s object
 	if err := json.Unmarshal(config.SchemaJSON(), &s); err != nil {
@@ -70,8 +71,8 @@ func written() object {
 	return s
 }
 
-// beforeDefaults takes each key with a default out of the required ones, here and below. A default that hangs on another key's
-// value leaves the key required where the other has another value.
+// beforeDefaults removes each key with a default from the required ones, at all levels. If a
+// default depends on another key's value, the key stays required for other values.
 func beforeDefaults(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -96,8 +97,8 @@ func beforeDefaults(v any) {
 	}
 }
 
-// conditional takes the keys for which then has defaults out of the required ones of s, and returns the schema that still
-// requires them.
+// conditional removes the keys with defaults in then from the required ones of s, and returns the
+// schema that still requires them.
 func conditional(s, then object) object {
 	otherwise, below := object{}, object{}
 	for key, property := range properties(then) {
@@ -135,7 +136,7 @@ func addRequired(s object, key string) {
 	s["required"] = required
 }
 
-// without takes the key out of the required ones of s; it was among them.
+// without removes the key from the required ones of s, and returns whether it was among them.
 func without(s object, key string) bool {
 	required := list(s["required"])
 	left := slices.DeleteFunc(slices.Clone(required), func(k any) bool { return k == key })
@@ -145,7 +146,7 @@ func without(s object, key string) bool {
 	return len(left) < len(required)
 }
 
-// format writes what is short on one line, and everything else with a line for each of its parts.
+// format writes short values on one line, and each part of longer values on its own line.
 func format(v any, indent string) string {
 	var short bytes.Buffer
 	encoder := json.NewEncoder(&short)

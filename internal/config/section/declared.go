@@ -13,11 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Checker is a provider whose values depend on each other. Check adds what is wrong with them.
+// Checker is a provider with values that depend on each other. Check adds the faults of
+// combinations.
 type Checker interface{ Check(r Reader, at Pointer) }
 
-// Declared is Section.Read of a section that its struct declares. Each field names its key in the tag json, and its type says how
-// the value is read. Further tags:
+// Declared is Section.Read for a section that its struct declares. The tag json of a field is its
+// key, and its type decides how the value is read. Other tags:
 //
 //   - as: "file" is a file with a secret, "label" a label's key, "look" the time limit of one answer that a look waits for.
 //   - least: the shortest duration; absent, 1s.

@@ -8,7 +8,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// LookTimeout reads how long a look at a target may wait for one answer. Nothing may rest on a longer look.
+// LookTimeout reads how long a look at a target may wait for one answer. A longer look must not
+// lead to a repair.
 func LookTimeout(r Reader, p Pointer, text string, least time.Duration) time.Duration {
 	d, ok := r.Duration(p, text, least)
 	if ok && d > remediations.LookFor {

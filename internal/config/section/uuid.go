@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// UUID is a machine's, in the order of bytes in which it is written.
+// UUID is a machine's UUID, in the order of its written bytes.
 type UUID [16]byte
 
 // ParseUUID reads the usual five groups of hexadecimal digits.
@@ -26,14 +26,14 @@ func (u UUID) String() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
-// swapped is the UUID with the bytes of its first three groups the other way round. SMBIOS stores them little-endian, and firmware
-// gets it wrong in either place: a BMC and Linux's product_uuid may show the same machine in two ways, and an update may change
-// which.
+// swapped returns the UUID with the bytes of its first three groups reversed. SMBIOS stores them
+// little-endian, and some firmware confuses the order in either place. A BMC and Linux's
+// product_uuid may show the same machine in two ways, and an update may change which.
 func (u UUID) swapped() UUID {
 	return UUID{u[3], u[2], u[1], u[0], u[5], u[4], u[7], u[6], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]}
 }
 
-// Canonical is the same for both orders.
+// Canonical returns the same value for both orders.
 func (u UUID) Canonical() UUID {
 	if s := u.swapped(); string(s[:]) < string(u[:]) {
 		return s
@@ -41,7 +41,7 @@ func (u UUID) Canonical() UUID {
 	return u
 }
 
-// manyHave are UUIDs that whole series of boards have, each reported in public by its owners.
+// manyHave are UUIDs that whole series of boards share, each reported in public by owners.
 var manyHave = []string{
 	"03000200-0400-0500-0006-000700080009", // many boards with AMI's firmware
 	"31393138-3538-5a43-3135-353130323750", // HPE ProLiant MicroServer Gen8
@@ -50,7 +50,7 @@ var manyHave = []string{
 	"00112233-4455-6677-8899-aabbccddeeff", // the example of the standard
 }
 
-// Shared says why the UUID tells no machine from another; empty: it may.
+// Shared returns why the UUID does not identify a machine. Empty: it may.
 func (u UUID) Shared() string {
 	same := true
 	for _, b := range u {

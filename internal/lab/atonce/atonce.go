@@ -1,18 +1,18 @@
-// Package atonce counts, for a test, how many are at something at the same time.
+// Package atonce counts, for a test, how many calls run at the same time.
 //
-// Two atomic integers will not do: between one caller's count and its look at the largest so far, another may have put a
-// larger one there, which the first then overwrites.
+// Two atomic integers are not enough: between one caller's count and its comparison with the
+// maximum, another caller may store a larger maximum, which the first one then overwrites.
 package atonce
 
 import "sync"
 
-// Count is of those who are there now, and of the most who ever were at once. Its zero value counts none.
+// Count has the current number and the largest number so far. Its zero value is ready to use.
 type Count struct {
 	mu        sync.Mutex
 	now, most int
 }
 
-// Enter adds one, and says how many there are with it.
+// Enter adds one, and returns the new number.
 func (c *Count) Enter() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -21,21 +21,21 @@ func (c *Count) Enter() int {
 	return c.now
 }
 
-// Leave takes one off.
+// Leave subtracts one.
 func (c *Count) Leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now--
 }
 
-// Now is how many are there.
+// Now returns the current number.
 func (c *Count) Now() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Most is how many have been there at once, at the most.
+// Most returns the largest number so far.
 func (c *Count) Most() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

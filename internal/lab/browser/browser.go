@@ -1,5 +1,5 @@
-// Package browser drives a real Chromium, as somebody does who looks at a page and types. It keeps what the page asked for and
-// what the browser complained about.
+// Package browser drives a real Chromium like a person who reads a page and types. It records the
+// page's requests and the browser's complaints.
 package browser
 
 import (
@@ -18,7 +18,7 @@ import (
 // program is the file that Debian's package chromium installs.
 const program = "chromium"
 
-// Supported says what is missing for a browser on this machine; nil: nothing.
+// Supported returns what this machine lacks for a browser. Nil: nothing.
 func Supported() error {
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Errorf("there is no %s on the PATH: install Debian's package %s", program, program)
@@ -26,7 +26,7 @@ func Supported() error {
 	return nil
 }
 
-// Need ends a test where there is no browser.
+// Need ends a test on a machine without a browser.
 func Need(t testing.TB) {
 	t.Helper()
 	missing.Need(t, "THE PAGE IN A BROWSER", Supported())
@@ -45,7 +45,7 @@ func Start(ctx context.Context) (*Browser, error) {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.WindowSize(1280, 800),
 		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("no-proxy-server", true),
-		chromedp.WSURLReadTimeout(10*time.Minute)) // it is an upper bound: a busy machine takes long to start Chromium
+		chromedp.WSURLReadTimeout(10*time.Minute)) // an upper bound: a busy machine starts Chromium slowly
 	allocated, stopAllocator := chromedp.NewExecAllocator(ctx, options...)
 	ctx, cancel := chromedp.NewContext(allocated)
 	b := &Browser{ctx: ctx, stop: func() { cancel(); stopAllocator() }}

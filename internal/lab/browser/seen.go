@@ -23,15 +23,16 @@ type seen struct {
 	complaints []string
 }
 
-// Complaints are the dialogs that opened, the errors and warnings on the console, what the Content-Security-Policy refused, and
-// the browser's other findings about the page, since the tab was opened or Forget was called.
+// Complaints returns what the browser complained about since the tab was opened or Forget was
+// called: opened dialogs, errors and warnings on the console, refusals by the
+// Content-Security-Policy, and other findings.
 func (t *Tab) Complaints() []string {
 	t.seen.mu.Lock()
 	defer t.seen.mu.Unlock()
 	return slices.Clone(t.seen.complaints)
 }
 
-// Elsewhere are the addresses that the tab asked for anything and that are not below origin (scheme://host:port).
+// Elsewhere returns the addresses outside origin (scheme://host:port) that the tab requested.
 func (t *Tab) Elsewhere(origin string) []string {
 	t.seen.mu.Lock()
 	defer t.seen.mu.Unlock()
@@ -45,14 +46,14 @@ func (t *Tab) Elsewhere(origin string) []string {
 	return foreign
 }
 
-// Requests are all addresses that the tab asked for.
+// Requests returns all addresses that the tab requested.
 func (t *Tab) Requests() []string {
 	t.seen.mu.Lock()
 	defer t.seen.mu.Unlock()
 	return slices.Clone(t.seen.requests)
 }
 
-// Forget begins Complaints and Requests anew.
+// Forget resets Complaints and Requests.
 func (t *Tab) Forget() {
 	t.seen.mu.Lock()
 	defer t.seen.mu.Unlock()
@@ -100,7 +101,7 @@ func (t *Tab) notice(event any) {
 	}
 }
 
-// dismiss closes the dialog, which otherwise stops the page. The tab may be gone by now.
+// dismiss closes the dialog, which otherwise blocks the page. The tab may already be closed.
 func (t *Tab) dismiss() {
 	_ = chromedp.Do(t.ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{})

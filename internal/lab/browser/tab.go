@@ -23,7 +23,7 @@ type Tab struct {
 	seen   seen
 }
 
-// Tab opens an empty one, which Close closes.
+// Tab opens an empty tab. Close closes it.
 func (b *Browser) Tab() (*Tab, error) {
 	t := &Tab{}
 	t.ctx, t.cancel = chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(t.notice))
@@ -50,7 +50,7 @@ func (b *Browser) Tab() (*Tab, error) {
 // Close closes the tab and forgets its cookies.
 func (t *Tab) Close() { t.cancel() }
 
-// bounded runs what is asked of the tab for no longer than ctx.
+// bounded runs actions in the tab for no longer than ctx.
 func (t *Tab) bounded(ctx context.Context, what string, actions ...chromedp.Action[chromedp.Void]) error {
 	_, err := run(ctx, t, chromedp.Steps(actions...))
 	if err != nil {
@@ -70,7 +70,7 @@ func run[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (T, erro
 	return result, err
 }
 
-// Open goes to the address, and returns when the page is there.
+// Open opens the address, and returns when the page is loaded.
 func (t *Tab) Open(ctx context.Context, url string) error {
 	return t.bounded(ctx, "opening the page", chromedp.Navigate(url))
 }
@@ -80,23 +80,23 @@ func (t *Tab) Reload(ctx context.Context) error {
 	return t.bounded(ctx, "loading the page again", chromedp.Reload())
 }
 
-// Click presses the element that the CSS selector names.
+// Click clicks the element with the CSS selector.
 func (t *Tab) Click(ctx context.Context, selector string) error {
 	return t.bounded(ctx, "pressing "+selector, chromedp.Click(chromedp.CSS(selector)))
 }
 
-// Type types text into the element that the CSS selector names.
+// Type types text into the element with the CSS selector.
 func (t *Tab) Type(ctx context.Context, selector, text string) error {
 	return t.bounded(ctx, "typing into "+selector, chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// Press presses keys, as somebody does who uses no mouse.
+// Press presses keys, like a person without a mouse.
 func (t *Tab) Press(ctx context.Context, keys string) error {
 	return t.bounded(ctx, "pressing a key", chromedp.KeyEvent(keys))
 }
 
-// Await waits until the JavaScript expression is true, looking at every frame that the browser draws. It outlives a change
-// of the page.
+// Await waits until the JavaScript expression is true. It checks at every frame that the browser
+// draws, and survives a change of the page.
 func (t *Tab) Await(ctx context.Context, expression string) error {
 	for {
 		_, err := run(ctx, t, chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingTimeout(0)))
@@ -109,7 +109,7 @@ func (t *Tab) Await(ctx context.Context, expression string) error {
 	}
 }
 
-// changesPage says that the error is only that the page went away under the question.
+// changesPage reports whether the error only means that the page changed during the evaluation.
 func changesPage(err error) bool {
 	for _, says := range []string{"context was destroyed", "Cannot find context", "navigated or closed", "uniqueContextId not found"} {
 		if strings.Contains(err.Error(), says) {
@@ -119,7 +119,7 @@ func changesPage(err error) bool {
 	return false
 }
 
-// Eval is what the JavaScript expression gives.
+// Eval returns the value of the JavaScript expression.
 func Eval[T any](ctx context.Context, t *Tab, expression string) (T, error) {
 	result, err := run(ctx, t, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -136,12 +136,12 @@ func shortened(s string) string {
 	return strconv.Quote(s)
 }
 
-// Size makes the tab's window so large.
+// Size sets the size of the tab's window.
 func (t *Tab) Size(ctx context.Context, width, height int64) error {
 	return t.bounded(ctx, "sizing the window", chromedp.EmulateViewport(width, height))
 }
 
-// Scheme makes the system's colours "light" or "dark".
+// Scheme sets the system's colors to "light" or "dark".
 func (t *Tab) Scheme(ctx context.Context, scheme string) error {
 	return t.bounded(ctx, "choosing the colours", chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}
@@ -150,7 +150,7 @@ func (t *Tab) Scheme(ctx context.Context, scheme string) error {
 	}))
 }
 
-// Screenshot is the window as it looks, a PNG.
+// Screenshot returns a picture of the window, a PNG.
 func (t *Tab) Screenshot(ctx context.Context) ([]byte, error) {
 	png, err := run(ctx, t, chromedp.CaptureScreenshot())
 	if err != nil {

@@ -9,18 +9,19 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Work is the processor time that a tab's main thread took since the tab was opened. Another load on the machine hardly changes it.
+// Work is the processor time of a tab's main thread since the tab was opened. Other load on the
+// machine hardly changes it.
 type Work struct {
-	// All has the other three in it, and painting.
+	// All includes the other three, and painting.
 	All, Script, Style, Layout time.Duration
 }
 
-// Since is what was done after the earlier reading.
+// Since returns the difference to an earlier reading.
 func (w Work) Since(earlier Work) Work {
 	return Work{w.All - earlier.All, w.Script - earlier.Script, w.Style - earlier.Style, w.Layout - earlier.Layout}
 }
 
-// Work reads how much the tab did until now.
+// Work reads the tab's work until now.
 func (t *Tab) Work(ctx context.Context) (Work, error) {
 	var w Work
 	err := t.bounded(ctx, "reading what the tab did", chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {

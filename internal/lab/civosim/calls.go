@@ -26,8 +26,8 @@ const (
 	UnknownOp      Op = "unknown" // a path that the simulator does not serve
 )
 
-// Call is one request: what came, what was done and what was answered. The
-// API key is never in it.
+// Call is one request: what arrived, what was done and what was answered. It never contains the API
+// key.
 type Call struct {
 	Number    int // from 0, in the order of arrival
 	At        time.Time
@@ -37,12 +37,12 @@ type Call struct {
 	Query     url.Values
 	Body      string
 	UserAgent string
-	// Done says what the provider did for it, in words; empty: nothing.
+	// Done describes what the provider did. Empty: nothing.
 	Done string
 	// Fault names the fault that was injected; empty: none.
 	Fault string
-	// Status and Answer are what was answered. Status is 0 while the call
-	// is under way, and NoAnswer if it ended without an answer.
+	// Status and Answer are the answer. Status is 0 while the call is running, and NoAnswer if it
+	// ended without an answer.
 	Status int
 	Answer string
 }
@@ -60,15 +60,15 @@ func (s *Server) CallsTo(op Op) []Call {
 	return slices.DeleteFunc(slices.Clone(s.calls), func(c Call) bool { return op != Any && c.Op != op })
 }
 
-// Done returns the calls to an operation for which the provider did something:
-// what really happened, whatever the caller was told.
+// Done returns the calls to an operation that made the provider do something, whatever the caller's
+// answer was.
 func (s *Server) Done(op Op) []Call {
 	return slices.DeleteFunc(s.CallsTo(op), func(c Call) bool { return c.Done == "" })
 }
 
-// AwaitCall returns the first call that matches, waiting for one if need be. A
-// call is looked at when it arrives, when its work is done and when it is
-// answered. The error is the context's or says that the simulator closed.
+// AwaitCall returns the first call that matches, and waits for one if needed. It checks a call when
+// it arrives, when its work is done and when it is answered. The error is the context's, or says
+// that the simulator closed.
 func (s *Server) AwaitCall(ctx context.Context, match func(Call) bool) (Call, error) {
 	for {
 		s.mu.Lock()
@@ -99,7 +99,7 @@ func (s *Server) record(c Call) int {
 	return c.Number
 }
 
-// amend changes a call that was recorded.
+// amend changes a recorded call.
 func (s *Server) amend(number int, change func(*Call)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

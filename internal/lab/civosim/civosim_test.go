@@ -17,7 +17,7 @@ const (
 	apiKey  = "correct-horse-battery-staple"
 )
 
-// change is one thing that Machines was told.
+// change is one call of Machines.
 type change struct{ what, hostname, id, bootID string }
 
 // machines reports every change on a channel.

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Fault is one way in which the provider misbehaves. Unless it is wrapped in
-// After, or is about a list, nothing is done for the call that it hits.
+// Fault is one way of misbehaving. The provider does nothing for the affected call, unless the
+// fault is wrapped in After or is about a list.
 type Fault struct {
 	name  string
 	after bool
 	// Exactly one of these is set.
-	end   func(s *Server, w http.ResponseWriter, r *http.Request) // writes an answer of its own, or none
+	end   func(s *Server, w http.ResponseWriter, r *http.Request) // writes its own answer, or none
 	reply *reply
 	list  func([]Instance) []Instance
 	pools func([]poolJSON) []poolJSON
@@ -23,14 +23,14 @@ type Fault struct {
 // String names the fault as Call.Fault does.
 func (f Fault) String() string { return f.name }
 
-// After makes a fault strike when the work is done: the machine reboots, and
-// the caller does not learn it.
+// After makes a fault happen when the work is done: the machine reboots, and the caller gets no
+// success.
 func After(f Fault) Fault {
 	f.name, f.after = "after the work: "+f.name, true
 	return f
 }
 
-// Hang never answers; it ends when the caller goes or the simulator closes.
+// Hang never answers. It ends when the caller disconnects or the simulator closes.
 func Hang() Fault {
 	return Fault{name: "hang", end: func(s *Server, _ http.ResponseWriter, r *http.Request) {
 		select {
@@ -46,10 +46,10 @@ func Cut() Fault {
 	return Fault{name: "cut", end: func(*Server, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }}
 }
 
-// Slow does the work at once and answers after a while.
+// Slow does the work at once and answers later.
 func Slow(delay time.Duration) Fault { return Fault{name: "slow", after: true, delay: delay} }
 
-// HTML answers with a page instead of JSON, as a proxy in between does.
+// HTML answers with a page instead of JSON, like a proxy in between.
 func HTML(status int) Fault {
 	return Fault{name: "html", end: func(_ *Server, w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -72,15 +72,15 @@ func Oversize(bytes int) Fault {
 	}}
 }
 
-// Redirect sends the caller to the same place again with 307, which a client
-// that follows it answers with a second POST.
+// Redirect redirects the caller to the same address with 307. A client that follows it sends a
+// second POST.
 func Redirect() Fault {
 	return Fault{name: "redirect", end: func(_ *Server, w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, r.URL.String(), http.StatusTemporaryRedirect)
 	}}
 }
 
-// Answer answers with this status and body, whatever was asked.
+// Answer answers every request with this status and body.
 func Answer(status int, body any) Fault {
 	return Fault{name: "answer", reply: &reply{status: status, body: body}}
 }
@@ -90,7 +90,7 @@ func ServerError() Fault {
 	return Answer(http.StatusInternalServerError, map[string]any{"status": 500, "error": "Internal Server Error"}).named("server error")
 }
 
-// Unauthorized refuses the key.
+// Unauthorized rejects the key.
 func Unauthorized() Fault {
 	refusal := unauthorized()
 	return Fault{name: "unauthorized", reply: &refusal}
@@ -102,35 +102,33 @@ func Quota() Fault {
 	return Fault{name: "quota", reply: &refusal}
 }
 
-// Failed answers 200 with a result that is not success, which civogo does not
-// take for an error.
+// Failed answers 200 with a result other than success, which civogo does not treat as an error.
 func Failed() Fault {
 	return Answer(http.StatusOK, map[string]any{
 		"result": "failed", "code": "openstack_instance_reboot", "reason": "Failed to reboot the instance", "details": "no host",
 	}).named("failed")
 }
 
-// PanicReason answers an error whose reason is no string, on which civogo panics.
+// PanicReason answers an error whose reason is not a string, which makes civogo panic.
 func PanicReason(status int) Fault {
 	return Answer(status, map[string]any{"code": "openstack_instance_reboot", "reason": 42}).named("panic reason")
 }
 
-// Missing leaves a hostname out of the list of instances.
+// Missing removes a hostname from the list of instances.
 func Missing(hostname string) Fault {
 	return Fault{name: "missing " + hostname, list: func(all []Instance) []Instance {
 		return slices.DeleteFunc(all, func(in Instance) bool { return in.Hostname == hostname })
 	}}
 }
 
-// Twice adds a second instance of a hostname to the list, with an ID of its own.
+// Twice adds a second instance with the same hostname and another ID to the list.
 func Twice(hostname string) Fault {
 	return Fault{name: "twice " + hostname, list: func(all []Instance) []Instance {
 		return append(all, Instance{ID: randomID(), Hostname: hostname, Pool: "pool-1", Status: "ACTIVE"})
 	}}
 }
 
-// Pools changes the list of pools: a pool as Civo has it goes in, what it is told
-// as comes out.
+// Pools changes the list of pools: change gets a pool's real state and returns the reported one.
 func Pools(name string, change func(Pool) Pool) Fault {
 	return Fault{name: name, pools: func(all []poolJSON) []poolJSON {
 		for i, p := range all {
@@ -141,8 +139,8 @@ func Pools(name string, change func(Pool) Pool) Fault {
 	}}
 }
 
-// Pool is what Pools can change of a pool: its ID, the count that was asked for,
-// and how many of its instances are told.
+// Pool is what Pools can change in a pool: its ID, the requested count, and the number of reported
+// instances.
 type Pool struct {
 	ID               string
 	Count, Instances int
@@ -155,22 +153,22 @@ func (f Fault) named(name string) Fault {
 
 type injected struct {
 	fault Fault
-	left  int // calls that it still hits; negative: all
+	left  int // calls that the fault still affects; negative: all
 }
 
-// Inject makes every call to the operation suffer the fault until Heal.
+// Inject makes every call to the operation have the fault until Heal.
 func (s *Server) Inject(op Op, f Fault) { s.InjectNext(op, -1, f) }
 
-// InjectNext makes the next n calls suffer the fault. Faults of one operation
-// queue up, and go before those of Any.
+// InjectNext makes the next n calls have the fault. Faults of one operation are queued, and come
+// before those of Any.
 func (s *Server) InjectNext(op Op, n int, f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults[op] = append(s.faults[op], injected{f, n})
 }
 
-// Heal ends the faults of these operations; of all, if none is named. Calls
-// that hang already go on hanging.
+// Heal ends the faults of these operations or, without arguments, of all. Calls that already hang
+// stay so.
 func (s *Server) Heal(ops ...Op) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

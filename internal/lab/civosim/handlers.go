@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Each handler runs under mu, and only for a caller that authorize let through.
+// Each handler runs under mu, and only for an authorized caller.
 
 type instanceJSON struct {
 	ID        string   `json:"id"`
@@ -37,7 +37,7 @@ func (s *Server) listInstances(_ *http.Request, _ requestBody, fault Fault) repl
 	return reply{status: http.StatusOK, body: s.asJSON(all)}
 }
 
-// getInstance shows every instance of the account, whosever cluster it is in.
+// getInstance shows any instance of the account, in any cluster.
 func (s *Server) getInstance(r *http.Request, _ requestBody, _ Fault) reply {
 	in, found := s.anyOf(r.PathValue("instance"))
 	if !found {
@@ -108,8 +108,7 @@ func (s *Server) getPool(r *http.Request, _ requestBody, _ Fault) reply {
 	return reply{status: http.StatusOK, body: s.poolAsJSON(p)}
 }
 
-// updatePool scales a pool: upwards by building, downwards by deleting the
-// newest first.
+// updatePool scales a pool: up by building, down by deleting the newest first.
 func (s *Server) updatePool(r *http.Request, body requestBody, _ Fault) reply {
 	p := s.pool(r.PathValue("pool"))
 	if p == nil {
@@ -134,7 +133,7 @@ func (s *Server) updatePool(r *http.Request, body requestBody, _ Fault) reply {
 	return answer
 }
 
-// deletePoolInstance is a scale-down: nothing is built in its place.
+// deletePoolInstance is a scale-down: no machine replaces the deleted one.
 func (s *Server) deletePoolInstance(r *http.Request, _ requestBody, _ Fault) reply {
 	p := s.pool(r.PathValue("pool"))
 	if p == nil {

@@ -14,39 +14,38 @@ type Instance struct {
 	Hostname string // the Node's name
 	Pool     string // the ID of the node pool
 	Status   string // ACTIVE, BUILDING or DELETING
-	// Replaces is the ID of the machine that a recycle deleted for it; empty: it is nobody's successor.
+	// Replaces is the ID of the machine that a recycle replaced with this one. Empty: it replaces
+	// none.
 	Replaces string
 }
 
-// ProviderID is the spec.providerID that the Node of the instance has.
+// ProviderID is the spec.providerID of the instance's Node.
 func (in Instance) ProviderID() string { return "civo://" + in.ID }
 
-// Machines is what becomes of the simulated machines in the cluster. Calls come
-// from the background, each with a context that ends when the simulator closes;
-// an error goes to Options.Logf.
+// Machines is what happens to the simulated machines in the cluster. Its methods are called in the
+// background, each with a context that ends when the simulator closes. Errors go to Options.Logf.
 type Machines interface {
-	// Away is called when the machine goes down for a reboot: its Node stops to heartbeat.
+	// Away is called when the machine goes down for a reboot: its Node's heartbeats stop.
 	Away(ctx context.Context, in Instance) error
-	// Reboot is called when the machine is back: its Node heartbeats again, under this boot ID. Unless it is cured,
-	// what was wrong with the machine before is wrong with it again.
+	// Reboot is called when the machine is back: its Node sends heartbeats again, with this boot
+	// ID. Unless cured is set, the machine has its old fault again.
 	Reboot(ctx context.Context, in Instance, bootID string, cured bool) error
-	// Remove is called when the machine was deleted: its Node goes.
+	// Remove is called when the machine was deleted: its Node is removed.
 	Remove(ctx context.Context, in Instance) error
-	// Add is called when a new machine is up: it registers a Node, which has
-	// a UID of its own even if the hostname was there before.
+	// Add is called when a new machine is up: it registers a Node with its own UID, even if the
+	// hostname existed before.
 	Add(ctx context.Context, in Instance) error
 }
 
-// Instances returns the machines as they are now, in the order of the list that
-// callers of the API get.
+// Instances returns the current machines, in the order of the API's list.
 func (s *Server) Instances() []Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.instances)
 }
 
-// admit adds an instance to the list and returns it with its gaps filled.
-// The caller holds mu, or is alone.
+// admit adds an instance to the list, with defaults for missing fields, and returns it. The caller
+// holds mu, or is alone.
 func (s *Server) admit(in Instance) Instance {
 	if in.ID == "" {
 		in.ID = randomID()
@@ -65,7 +64,8 @@ func (s *Server) admit(in Instance) Instance {
 	return in
 }
 
-// pool is a node pool. Its count is what was asked for, whatever there is of it: a recycle does not change it.
+// pool is a node pool. Its count is the requested one, whatever exists: a recycle does not change
+// it.
 type pool struct {
 	id    string
 	count int
@@ -89,7 +89,8 @@ func (s *Server) find(match func(Instance) bool) (Instance, bool) {
 	return s.instances[i], true
 }
 
-// anyOf returns the instance of that ID, of the cluster or of the account's others. The caller holds mu.
+// anyOf returns the instance with that ID, in the cluster or elsewhere in the account. The caller
+// holds mu.
 func (s *Server) anyOf(id string) (Instance, bool) {
 	in, found := s.find(func(in Instance) bool { return in.ID == id })
 	if i := slices.IndexFunc(s.o.Elsewhere, func(in Instance) bool { return in.ID == id }); !found && i >= 0 {
@@ -111,9 +112,9 @@ func (s *Server) reboot(in Instance, op Op) {
 	})
 }
 
-// replace deletes the machine and builds another in its place. Both are in the
-// list until the old one is gone; the new one joins when it is built, and not
-// before the old one's Node went, whose name it may have. The caller holds mu.
+// replace deletes the machine and builds another in its place. Both are in the list until the old
+// one is gone. The new one joins when it is built, but not before the old one's Node is removed,
+// whose name it may have. The caller holds mu.
 func (s *Server) replace(old Instance) Instance {
 	s.mark(old.ID, "DELETING")
 	fresh := s.admit(Instance{Hostname: s.o.Rename(old), Pool: old.Pool, Status: "BUILDING", Replaces: old.ID})
@@ -139,7 +140,7 @@ func (s *Server) mark(id, status string) {
 	}
 }
 
-// drop takes an instance off the list. The caller holds mu.
+// drop removes an instance from the list. The caller holds mu.
 func (s *Server) drop(id string) {
 	s.instances = slices.DeleteFunc(s.instances, func(have Instance) bool { return have.ID == id })
 }
@@ -150,8 +151,7 @@ func (s *Server) remove(in Instance) {
 	s.later(0, "removing "+in.Hostname, func(m Machines) error { return m.Remove(s.stopping, in) })
 }
 
-// build adds a machine that is BUILDING, and ACTIVE after BuildTime. The caller
-// holds mu.
+// build adds a machine that is BUILDING, and becomes ACTIVE after BuildTime. The caller holds mu.
 func (s *Server) build(hostname, pool string) Instance {
 	in := s.admit(Instance{Hostname: hostname, Pool: pool, Status: "BUILDING"})
 	s.join(in)
@@ -181,8 +181,7 @@ func (s *Server) activate(id string) (Instance, bool) {
 	return Instance{}, false
 }
 
-// later tells Machines something after a while, unless the simulator closes
-// first. The caller holds mu.
+// later calls Machines after a delay, unless the simulator closes first. The caller holds mu.
 func (s *Server) later(wait time.Duration, what string, tell func(Machines) error) {
 	if s.closed {
 		return

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// maxBody bounds what a caller may send.
+// maxBody bounds the body of a request.
 const maxBody = 1 << 20
 
 // requestBody holds the fields that civogo sends in the bodies of these calls.
@@ -18,7 +18,7 @@ type requestBody struct {
 	Count    *int   `json:"count"`
 }
 
-// handler does what an operation asks for, under mu.
+// handler carries out an operation under mu.
 type handler func(r *http.Request, body requestBody, f Fault) reply
 
 func (s *Server) routes() http.Handler {
@@ -42,8 +42,8 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// serve takes one call from its arrival to its answer. Everything is on the
-// record before the caller can know of it.
+// serve handles one call from its arrival to its answer. Everything is recorded before the caller
+// can notice it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, op Op, h handler) {
 	if !s.enter() {
 		panic(http.ErrAbortHandler)
@@ -86,7 +86,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, op Op, h handler)
 	_, _ = w.Write(text)
 }
 
-// enter makes Close wait for the call, and reports false if it is too late.
+// enter makes Close wait for the call, and returns false if the simulator is closing.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *Server) hook(op Op) func() {
 	return s.hooks[op]
 }
 
-// pause waits, and reports false if the caller or the simulator went meanwhile.
+// pause waits, and returns false if the caller or the simulator ended meanwhile.
 func (s *Server) pause(r *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -130,7 +130,7 @@ func (s *Server) pause(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// recordingWriter notes the status of an answer that a fault writes itself.
+// recordingWriter notes the status of an answer that a fault writes.
 type recordingWriter struct {
 	http.ResponseWriter
 	server *Server

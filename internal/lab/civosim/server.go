@@ -1,17 +1,15 @@
-// Package civosim simulates the part of Civo's HTTP API that civogo v0.6.5
-// uses for the machines of one Kubernetes cluster: the same paths, region and
-// bearer checks, bodies and error codes, over plain HTTP on the loopback
-// interface. What happens to a machine is handed to a Machines, so that a lab
-// can wire it to the Nodes of a real API server.
+// Package civosim simulates the part of Civo's HTTP API that civogo v0.6.5 uses for the machines of
+// one Kubernetes cluster. It has the same paths, region and bearer checks, bodies and error codes,
+// over plain HTTP on the loopback interface. A Machines receives what happens to a machine, so that
+// a lab can apply it to the Nodes of a real API server.
 //
-// Three error bodies are what users of the real API have published: a refused
-// key ({"result":"requires_authentication","status":401}), a region that Civo
-// does not know, or does not reach just now (code database_region_not_found),
-// and a cluster that is not in the region asked for, which is told like one that
-// is nowhere (code database_kubernetes_cluster_not_found). The codes of the
-// others come from civogo's table; their HTTP statuses and their wording are
-// assumptions. So is how a recycle looks from outside: Civo's documentation says
-// that it deletes the node, then builds another to match it, without a drain.
+// Users of the real API have published three of the error bodies. The first is a rejected key
+// ({"result":"requires_authentication","status":401}). The second is a region that Civo does not
+// know or cannot reach now (code database_region_not_found). The third is a cluster outside the
+// requested region, reported like a missing one (code database_kubernetes_cluster_not_found). The
+// codes of the others come from civogo's table; their HTTP statuses and texts are assumptions. So is
+// the visible course of a recycle: according to Civo's documentation it deletes the node, then
+// builds a matching one, without a drain.
 package civosim
 
 import (
@@ -30,36 +28,31 @@ import (
 type Options struct {
 	// ClusterID, Region and APIKey are what callers must present. All are required.
 	ClusterID, Region, APIKey string
-	// OtherRegions are regions that exist, and in which this cluster is not.
+	// OtherRegions are existing regions without this cluster.
 	OtherRegions []string
-	// Instances are the machines at the start. An empty ID is filled in, an
-	// empty Pool is "pool-1", an empty Status is ACTIVE.
+	// Instances are the machines at the start. An empty ID is generated, an empty Pool is "pool-1",
+	// and an empty Status is ACTIVE.
 	Instances []Instance
-	// Elsewhere are the account's instances in the region that are not the
-	// cluster's: no list here has them, but a call that names one by its ID
-	// reaches it.
+	// Elsewhere are the account's other instances in the region, outside the cluster. They are in
+	// no list, but a call with such an ID reaches the instance.
 	Elsewhere []Instance
-	// Machines hears what happens to the machines. Nil: nobody does.
+	// Machines receives what happens to the machines. Nil: nothing does.
 	Machines Machines
-	// RebootTime is how long a machine is away when it is rebooted, DeleteTime
-	// how long a recycled one is DELETING, BuildTime how long a new one takes
-	// to join from then on. Zero: no time at all.
+	// RebootTime is how long a machine is away in a reboot. DeleteTime is how long a recycled one
+	// is DELETING, and BuildTime how long a new one takes to join after that. Zero: no time.
 	RebootTime, DeleteTime, BuildTime time.Duration
-	// Cures says whether a reboot (HardReboots or SoftReboots) helps the
-	// machine; one that it does not help comes back with the same fault.
-	// Nil: it always does.
+	// Cures reports whether a reboot (HardReboots or SoftReboots) repairs the machine; otherwise
+	// the machine comes back with the same fault. Nil: it always does.
 	Cures func(in Instance, op Op) bool
-	// Rename gives the hostname of the machine that a recycle builds in place
-	// of old. Nil: the pool's name and a random end. Return old.Hostname for a
-	// provider that keeps it.
+	// Rename returns the hostname of the machine that a recycle builds in place of old. Nil: the
+	// pool's name and a random suffix. Return old.Hostname for a provider that keeps the name.
 	Rename func(old Instance) string
-	// Now gives the times in the record, and of the machines' creation. Nil: time.Now.
+	// Now is the clock for the record and for the machines' creation times. Nil: time.Now.
 	Now func() time.Time
-	// After is the clock by which machines go and come: it gets the times above,
-	// and a test that answers in its own time sees every stage. Nil: a real one.
+	// After is the clock of the machines' changes: it gets the durations above. With its own clock
+	// a test can see every stage. Nil: a real one.
 	After func(time.Duration) <-chan time.Time
-	// Logf hears of Machines' errors, which no caller of the API could be told.
-	// Nil: they are dropped.
+	// Logf receives errors of Machines, which no caller of the API sees. Nil: they are dropped.
 	Logf func(format string, args ...any)
 }
 
@@ -73,7 +66,7 @@ type Server struct {
 	work     sync.WaitGroup
 
 	mu        sync.Mutex
-	closed    bool // from here on nothing may join work
+	closed    bool // no new work may start after this
 	instances []Instance
 	created   map[string]time.Time // by instance ID
 	pools     []*pool              // in order of appearance; a pool outlives its last instance
@@ -118,11 +111,11 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// URL is what civogo takes as the API's URL.
+// URL is the API's URL for civogo.
 func (s *Server) URL() string { return s.url }
 
-// Close ends hanging calls, stops reboots and rebuilds that are under way, and
-// returns when nothing of the simulator runs any more.
+// Close ends hanging calls, stops running reboots and rebuilds, and returns when nothing of the
+// simulator runs any more.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -132,9 +125,8 @@ func (s *Server) Close() {
 	s.work.Wait()
 }
 
-// On sets what runs in every call to the operation that did something, after
-// the work is done and before it is answered: where a test kills the caller.
-// Nil: nothing.
+// On sets a hook for every call to the operation that did something. It runs after the work is done
+// and before the answer: here a test can kill the caller. Nil: no hook.
 func (s *Server) On(op Op, hook func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,15 +139,14 @@ func (s *Server) OnReboot(hook func()) {
 	s.On(SoftReboots, hook)
 }
 
-// reply is what a handler wants to be answered, and what it did to get there.
+// reply is a handler's answer, and what the handler did.
 type reply struct {
 	status int
 	body   any
 	done   string
 }
 
-// authorize returns the error that Civo gives a request before it looks at
-// what is asked for.
+// authorize returns the error that Civo gives a request before reading what it requests.
 func (s *Server) authorize(r *http.Request, body requestBody) (reply, bool) {
 	want := "bearer " + s.o.APIKey
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte(want)) != 1 {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// balancer is what stands before the API servers of such a cluster: connections go to one that is ready, and end when it
-// no longer is.
+// balancer is the load balancer before the cluster's API servers. It sends connections to a ready
+// one, and ends them when that is no longer ready.
 type balancer struct {
 	listener net.Listener
 	end      context.CancelFunc
@@ -23,7 +23,7 @@ type balancer struct {
 	open  map[*Host]map[net.Conn]struct{}
 }
 
-// looks is how often the balancer looks at each API server.
+// looks is how often the balancer checks each API server.
 const looks = 500 * time.Millisecond
 
 func newBalancer(hosts []*Host) (*balancer, error) {
@@ -44,7 +44,7 @@ func (b *balancer) url() string { return "https://" + b.listener.Addr().String()
 
 func (b *balancer) close() {
 	b.end()
-	_ = b.listener.Close() // what is open ends with its host
+	_ = b.listener.Close() // open connections end with their hosts
 }
 
 func (b *balancer) watch(ctx context.Context, host *Host) {
@@ -60,7 +60,8 @@ func (b *balancer) watch(ctx context.Context, host *Host) {
 	}
 }
 
-// again is a second look at once: on a busy machine one answer may be late, and all that is open to the host would end for it.
+// again checks a second time at once: on a busy machine one answer may be late, and a single
+// failure would end all connections to the host.
 func again(ctx context.Context, host *Host) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -76,7 +77,7 @@ func (b *balancer) say(host *Host, ready bool) {
 	case !ready && was:
 		b.ready = slices.DeleteFunc(b.ready, func(h *Host) bool { return h == host })
 		for c := range b.open[host] {
-			_ = c.Close() // the client goes to another
+			_ = c.Close() // the client tries another one
 		}
 	}
 }
@@ -91,7 +92,7 @@ func (b *balancer) accept(ctx context.Context) {
 	}
 }
 
-// next is the host whose turn it is; nil: none is ready.
+// next returns the next host in turn. Nil: no host is ready.
 func (b *balancer) next() *Host {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,7 +120,7 @@ func (b *balancer) carry(ctx context.Context, in net.Conn) {
 	done := make(chan struct{}, 2)
 	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
 		go func() {
-			_, _ = io.Copy(way[0], way[1]) // the end of one way is the end of both
+			_, _ = io.Copy(way[0], way[1]) // the end of one direction ends both
 			done <- struct{}{}
 		}()
 	}
@@ -129,7 +130,7 @@ func (b *balancer) carry(ctx context.Context, in net.Conn) {
 	}
 }
 
-// keep remembers a connection while it is open.
+// keep stores a connection while it is open.
 func (b *balancer) keep(host *Host, c net.Conn, open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,14 +15,14 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// packages are what a host has beside the least that Debian can be.
+// packages are what a host has besides Debian's minimal installation.
 const (
 	release  = "bookworm"
 	packages = "systemd,systemd-sysv,dbus,openssh-server,iproute2,sudo"
 )
 
-// settle makes of a fresh tree one that boots within seconds and alike each time. Every host gets SSH keys and an ID of
-// its own. User is the account that Drydock uses.
+// settle changes a fresh tree so that it boots within seconds and always the same way. Every host
+// gets its own SSH keys and ID. User is the account that Drydock uses.
 const settle = `set -e
 useradd --create-home --shell /bin/bash ` + User + `
 rm -f /etc/ssh/ssh_host_* /etc/machine-id
@@ -36,13 +36,13 @@ printf 'UseDNS no\nPasswordAuthentication no\nMaxStartups 100\n' >/etc/ssh/sshd_
 rm -rf /var/cache/apt/* /var/lib/apt/lists/* /usr/share/doc/* /usr/share/man/* /usr/share/locale/*
 `
 
-// baseName carries a hash of all that determines the tree.
+// baseName contains a hash of everything that determines the tree.
 func baseName() string {
 	sum := sha256.Sum256([]byte(release + packages + settle + runtime.GOARCH))
 	return "hosts-" + hex.EncodeToString(sum[:])[:16]
 }
 
-// base is the tree that all hosts share, which nobody writes to.
+// base is the tree that all hosts share and only read.
 func base(ctx context.Context, out io.Writer) (string, error) {
 	dir, err := programs.Keep(ctx, out, baseName(), func(ctx context.Context, dir string) error {
 		fmt.Fprintln(out, "making the tree of the hosts from Debian's packages (once, about a minute)")
@@ -51,7 +51,8 @@ func base(ctx context.Context, out io.Writer) (string, error) {
 	return treeIn(dir), err
 }
 
-// treeIn is where the tree is: the folder itself is for nobody else, and a root must be for all.
+// treeIn returns the tree's path: only this user can read the folder, but a root file system must
+// be readable by all.
 func treeIn(dir string) string { return filepath.Join(dir, "tree") }
 
 func makeTree(ctx context.Context, tree string) error {
@@ -64,9 +65,10 @@ func makeTree(ctx context.Context, tree string) error {
 	return os.Chmod(tree, 0o755)
 }
 
-// apart runs a program with mounts and processes of its own: none are left over, also where this process is killed.
+// apart runs a program with its own mounts and processes: none remain, even if this process is
+// killed.
 func apart(ctx context.Context, args ...string) error {
-	return onThread(func() error { // which does not end before the program
+	return onThread(func() error { // the thread does not end before the program
 		cmd := exec.CommandContext(ctx, "unshare", append([]string{"--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"}, args...)...)
 		cmd.Env = append(os.Environ(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -28,15 +28,15 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// APIServerPort is where a host of the control plane serves its API.
+// APIServerPort is the API server's port on a host of the control plane.
 const APIServerPort = 6443
 
-// answers is how long an API server may take to say that it is ready, on a machine that has other things to do, too.
+// answers is how long an API server may take to report that it is ready, also on a busy machine.
 const answers = 3 * time.Second
 
 const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
-// The files of a host that the kubelet and what it runs read.
+// These are the files of a host that the kubelet and its static pods read.
 const (
 	kubernetesDir = "/etc/kubernetes"
 	configPath    = kubernetesDir + "/kubelet.json"
@@ -46,8 +46,9 @@ const (
 	keyPath       = kubernetesDir + "/pki/kubelet.key"
 )
 
-// StartCluster starts the kubelets, and returns when every API server and every node is ready. It is what the lab's
-// options ask for; the address is a balancer's, which sends whoever comes to an API server that is ready.
+// StartCluster starts the kubelets, and returns when every API server and every node is ready. It
+// is a function for the lab's option APIServers. The URL is the balancer's, which sends connections
+// to a ready API server.
 func (h *Hosts) StartCluster(ctx context.Context, c lab.Credentials) (url string, err error) {
 	ca, err := os.ReadFile(c.Files.CA)
 	if err != nil {
@@ -91,10 +92,10 @@ func (h *Hosts) controlPlane() (out []*Host) {
 	return out
 }
 
-// APIServer is where the host's own API server is, running or not.
+// APIServer is the URL of the host's own API server, running or not.
 func (h *Host) APIServer() string { return fmt.Sprintf("https://%s:%d", h.Address(), APIServerPort) }
 
-// join writes what the kubelet needs and starts it.
+// join writes the kubelet's files and starts it.
 func (h *Host) join(ctx context.Context, c lab.Credentials, ca []byte) error {
 	cert, key, err := c.Issue(nil, "system:node:"+h.Name, "system:nodes")
 	if err != nil {
@@ -128,7 +129,7 @@ func (h *Host) join(ctx context.Context, c lab.Credentials, ca []byte) error {
 	return err
 }
 
-// kubeletConfig is package kubelet's Config.
+// kubeletConfig returns the Config of package kubelet.
 func (h *Host) kubeletConfig(c lab.Credentials) map[string]any {
 	spec := lab.NodeSpec{Name: h.Name, ProviderID: "civo://" + uuid.NewString()}
 	node := spec.Node(time.Now(), c.Version)
@@ -145,7 +146,7 @@ func (h *Host) kubeletConfig(c lab.Credentials) map[string]any {
 	}
 }
 
-// serveAPI adds the files that an API server on this host needs.
+// serveAPI adds the files for an API server on this host.
 func (h *Host) serveAPI(c lab.Credentials, files map[string][]byte) (lab.APIServerFiles, error) {
 	dir := kubernetesDir + "/pki/"
 	at := lab.APIServerFiles{CA: caPath, Cert: dir + "apiserver.crt", Key: dir + "apiserver.key"}
@@ -162,7 +163,7 @@ func (h *Host) serveAPI(c lab.Credentials, files map[string][]byte) (lab.APIServ
 	return at, nil
 }
 
-// etcd is the command of this host's member.
+// etcd returns the command of this host's etcd member.
 func (h *Host) etcd() []string {
 	var cluster []string
 	for _, other := range h.hosts.controlPlane() {
@@ -174,8 +175,8 @@ func (h *Host) etcd() []string {
 		"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=" + strings.Join(cluster, ","), "--initial-cluster-state=new", "--initial-cluster-token=lab",
-		"--unsafe-no-fsync",                                   // it is in memory
-		"--heartbeat-interval=200", "--election-timeout=2000", // a few cores carry all members and more
+		"--unsafe-no-fsync",                                   // the data are in memory
+		"--heartbeat-interval=200", "--election-timeout=2000", // a few cores run all members and more
 	}
 }
 
@@ -186,7 +187,7 @@ func (h *Host) apiServer(files lab.APIServerFiles) []string {
 	)
 }
 
-// Ready asks the host's own API server whether it is ready; nil: yes.
+// Ready asks the host's own API server whether it is ready. Nil: it is.
 func (h *Host) Ready(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.APIServer()+"/readyz", nil)
 	if err != nil {
@@ -198,7 +199,7 @@ func (h *Host) Ready(ctx context.Context) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(res.Body, 2000)) // only to say more
+		text, _ := io.ReadAll(io.LimitReader(res.Body, 2000)) // only for the error message
 		return fmt.Errorf("%s/readyz answers %s: %s", h.APIServer(), res.Status, text)
 	}
 	return nil
@@ -217,8 +218,8 @@ func (h *Host) AwaitAPI(ctx context.Context) error {
 	return nil
 }
 
-// awaitNodes returns when every node is Ready, and those of the control plane say what they are: a kubelet may not say
-// that of itself.
+// awaitNodes returns when every node is Ready, and those of the control plane have their label,
+// which a kubelet may not set on itself.
 func (h *Hosts) awaitNodes(ctx context.Context, c lab.Credentials, ca []byte) error {
 	cert, key, err := c.Issue(nil, "hosts", "system:masters")
 	if err != nil {
@@ -233,7 +234,7 @@ func (h *Hosts) awaitNodes(ctx context.Context, c lab.Credentials, ca []byte) er
 	for _, host := range h.hosts {
 		err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 			node, err := client.CoreV1().Nodes().Get(ctx, host.Name, metav1.GetOptions{})
-			return err == nil && ready(node), nil // asked again, whatever was wrong
+			return err == nil && ready(node), nil // tried again after any error
 		})
 		if err != nil {
 			return fmt.Errorf("waiting for node %s to be Ready: %w", host.Name, err)

@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Stop stops the host's kubelet, and with it the API server that it runs. Nobody starts it again.
+// Stop stops the host's kubelet, and with it the host's API server. Neither is started again.
 func (h *Host) Stop(ctx context.Context) error {
 	h.broken.Store(true)
 	_, err := h.Run(ctx, "systemctl", "stop", KubeletUnit)
 	return err
 }
 
-// stopAll stops the processes of a unit, those that begin meanwhile included, and ends when none of them runs.
+// stopAll sends STOP to the processes of a unit, including new ones, until none of them runs.
 const stopAll = `for n in $(seq 600); do
   systemctl kill --signal=STOP "$1" || exit
   runs=
@@ -33,15 +33,15 @@ done
 echo "$runs of $1 does not stop" >&2
 exit 1`
 
-// Hang has the host's kubelet hang, and all that it runs: ports are open, and nothing answers. Its unit says that it is
-// running.
+// Hang makes the host's kubelet and its static pods hang: ports are open, and nothing answers. The
+// unit's state is still running.
 func (h *Host) Hang(ctx context.Context) error {
 	h.broken.Store(true)
 	_, err := h.Run(ctx, "sh", "-c", stopAll, "sh", KubeletUnit)
 	return err
 }
 
-// DieAgainAfterEachRestart has the kubelet die now and soon after each start from now on, whoever starts it.
+// DieAgainAfterEachRestart makes the kubelet end now and soon after each later start.
 func (h *Host) DieAgainAfterEachRestart(ctx context.Context) error {
 	h.broken.Store(true)
 	if err := h.write(diesPath, 0o644, nil); err != nil {
@@ -51,7 +51,7 @@ func (h *Host) DieAgainAfterEachRestart(ctx context.Context) error {
 	return err
 }
 
-// LiveAgain ends what DieAgainAfterEachRestart began.
+// LiveAgain ends the effect of DieAgainAfterEachRestart.
 func (h *Host) LiveAgain() error {
 	return h.hosts.mounts.do(func() error {
 		if err := os.Remove(filepath.Join(h.root, diesPath)); err != nil && !os.IsNotExist(err) {
@@ -68,14 +68,14 @@ func (h *Host) SSHDead(ctx context.Context) error {
 	return err
 }
 
-// SSHHangs has the host's sshd hang: connections are taken, and nobody says anything.
+// SSHHangs makes the host's sshd hang: it accepts connections and sends nothing.
 func (h *Host) SSHHangs(ctx context.Context) error {
 	h.mute.Store(true)
 	_, err := h.Run(ctx, "systemctl", "kill", "--signal=STOP", "ssh.service")
 	return err
 }
 
-// SSHAgain starts the host's sshd anew, after SSHDead and SSHHangs and with the key that it has now.
+// SSHAgain restarts the host's sshd after SSHDead or SSHHangs, with the host's current key.
 func (h *Host) SSHAgain(ctx context.Context) error {
 	if _, err := h.Run(ctx, "systemctl", "restart", "ssh.service"); err != nil {
 		return err
@@ -83,26 +83,27 @@ func (h *Host) SSHAgain(ctx context.Context) error {
 	return h.awaitSSH(ctx)
 }
 
-// patience is how long something of a host's is waited for that only a fault keeps from coming.
+// patience bounds the wait for something on a host that only a fault prevents.
 const patience = 5 * time.Minute
 
-// Reboot reboots the host as a person there does, and returns when it is in another boot and answers by SSH.
+// Reboot reboots the host as a person on it would, and returns when it runs in another boot and
+// answers over SSH.
 func (h *Host) Reboot(ctx context.Context) error {
 	before, err := h.BootID(ctx)
 	if err != nil {
 		return err
 	}
-	_, _ = h.Run(ctx, "systemctl", "reboot") // which may end the command as well
+	_, _ = h.Run(ctx, "systemctl", "reboot") // the reboot may end the command as well
 	return h.AwaitBootAfter(ctx, before)
 }
 
-// BootID is the ID of the boot that the host is in.
+// BootID is the ID of the host's current boot.
 func (h *Host) BootID(ctx context.Context) (string, error) {
 	id, err := h.Run(ctx, "cat", "/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(id), err
 }
 
-// AwaitBootAfter returns when the host is in another boot than that, and answers by SSH.
+// AwaitBootAfter returns when the host runs in another boot than before, and answers over SSH.
 func (h *Host) AwaitBootAfter(ctx context.Context, before string) error {
 	last := errors.New("nothing asked yet")
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
@@ -118,13 +119,14 @@ func (h *Host) AwaitBootAfter(ctx context.Context, before string) error {
 	return h.awaitSSH(ctx)
 }
 
-// NeverAnswersReboots has the host do what Drydock asks for when that is a reboot, and not say so.
+// NeverAnswersReboots makes the host carry out Drydock's reboots without an answer.
 func (h *Host) NeverAnswersReboots() error {
 	h.tampered.Store(true)
 	return h.installHelper(map[string]string{`	echo "rebooting $now"`: `	sleep 600`})
 }
 
-// WrongHostKey gives the host another key than KnownHostsFile has, as if another machine had its address.
+// WrongHostKey gives the host another key than the one in KnownHostsFile, as if another machine had
+// its address.
 func (h *Host) WrongHostKey(ctx context.Context) error {
 	if err := h.newHostKey(); err != nil {
 		return err
@@ -132,18 +134,19 @@ func (h *Host) WrongHostKey(ctx context.Context) error {
 	return h.SSHAgain(ctx)
 }
 
-// RightHostKey has KnownHostsFile know the keys that the hosts have now.
+// RightHostKey writes the hosts' current keys to KnownHostsFile.
 func (h *Hosts) RightHostKey() error { return h.keys.writeKnownHosts(h.hosts) }
 
-// Unplug takes the host off the network, without a word to anybody; Plug ends it.
+// Unplug takes the host off the network without notice. Plug ends that.
 func (h *Host) Unplug() error { return h.hosts.network.plug(h.number, false) }
 
-// Plug puts the host onto the network again.
+// Plug reconnects the host to the network.
 func (h *Host) Plug() error { return h.hosts.network.plug(h.number, true) }
 
-// up says that the host is on and stays on: one that goes down still runs, and may even answer.
+// up reports whether the host is on and stays on: a host that shuts down still runs, and may even
+// answer.
 func (h *Host) up(ctx context.Context) bool {
-	state, _ := h.Run(ctx, "systemctl", "is-system-running") // an error as well when a unit has failed: what it printed counts
+	state, _ := h.Run(ctx, "systemctl", "is-system-running") // a failed unit is an error, too: the output counts
 	switch strings.TrimSpace(state) {
 	case "initializing", "starting", "running", "degraded":
 		return true
@@ -151,8 +154,8 @@ func (h *Host) up(ctx context.Context) bool {
 	return false
 }
 
-// Heal ends every fault of the host: it is on and plugged in, its sshd answers under the key that it has now, and its
-// kubelet runs.
+// Heal ends every fault of the host: it is on and connected, its sshd answers with the host's
+// current key, and its kubelet runs.
 func (h *Host) Heal(ctx context.Context) error {
 	if err := h.Plug(); err != nil {
 		return err
@@ -187,7 +190,8 @@ func (h *Host) Heal(ctx context.Context) error {
 	return nil
 }
 
-// Heal ends every fault of every host, all at once: one host's API server waits for the others' etcd.
+// Heal ends every fault of every host, all at once: the API server of one host waits for etcd on
+// the others.
 func (h *Hosts) Heal(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	for _, host := range h.hosts {

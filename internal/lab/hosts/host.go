@@ -29,7 +29,7 @@ import (
 // User is the account on the hosts that may restart units.
 const User = "drydock"
 
-// SSHPort is where a host's sshd listens.
+// SSHPort is the port of a host's sshd.
 const SSHPort = 22
 
 // Host is one host.
@@ -42,19 +42,19 @@ type Host struct {
 	network *namespace
 	root    string // inside the mounts' namespace
 	key     ssh.Signer
-	probe   *http.Client // of its API server
+	probe   *http.Client // for its API server
 
-	// What Heal must mend, besides what it sees.
+	// Heal must repair these, in addition to what it finds.
 	broken, mute, tampered atomic.Bool
 
 	mu      sync.Mutex
-	process *lab.Process // nil: it is off
+	process *lab.Process // nil: the host is off
 }
 
-// Address is where it is reached.
+// Address is the host's IP address.
 func (h *Host) Address() string { return h.hosts.network.address(h.number).String() }
 
-// build makes what the host has while it is off: its disk and its network.
+// build makes the disk and the network of the host, which exist while it is off.
 func (h *Host) build(tree, layers string) (err error) {
 	if h.network, err = h.hosts.network.connect(h.number); err != nil {
 		return err
@@ -67,14 +67,14 @@ func (h *Host) build(tree, layers string) (err error) {
 		return err
 	}
 	id := make([]byte, 16)
-	_, _ = rand.Read(id) // never fails
+	_, _ = rand.Read(id) // cannot fail
 	if err := h.write("/etc/machine-id", 0o444, []byte(hex.EncodeToString(id)+"\n")); err != nil {
 		return err
 	}
 	if err := h.write("/etc/hostname", 0o644, []byte(h.Name+"\n")); err != nil {
 		return err
 	}
-	// sudo asks for the host's own name.
+	// sudo resolves the host's own name.
 	if err := h.write("/etc/hosts", 0o644, []byte("127.0.0.1 localhost\n127.0.1.1 "+h.Name+"\n")); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (h *Host) build(tree, layers string) (err error) {
 	return h.installSSH()
 }
 
-// write writes a file of the host, on or off.
+// write writes a file of the host, whether it is on or off.
 func (h *Host) write(path string, mode fs.FileMode, data []byte) error {
 	err := h.hosts.mounts.do(func() error { return place(filepath.Join(h.root, path), mode, data) })
 	if err != nil {
@@ -93,7 +93,7 @@ func (h *Host) write(path string, mode fs.FileMode, data []byte) error {
 	return nil
 }
 
-// place writes a file in one move: what runs there reads the old one or the new one.
+// place replaces a file atomically: a reader gets the old or the new content.
 func place(path string, mode fs.FileMode, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -107,11 +107,12 @@ func place(path string, mode fs.FileMode, data []byte) error {
 	return os.Rename(path+".new", path)
 }
 
-// boot is what becomes the machine: it goes into a control group, and from there into namespaces of its own. Its second
-// process is the first of a process namespace and dies with the first, so all that runs on the host does.
+// boot is the command that becomes the machine: it enters a control group, and from there its own
+// namespaces. Its second process is the first of a process namespace and dies with it. So does
+// everything on the host.
 const boot = `echo $$ >"$1/cgroup.procs" || exit 1; shift; exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$@"`
 
-// On powers the machine on and returns when it answers by SSH.
+// On powers the machine on and returns when it answers over SSH.
 func (h *Host) On(ctx context.Context) error {
 	if err := os.Mkdir(h.group(), 0o755); err != nil {
 		return fmt.Errorf("booting host %s, which must be off: making its control group: %w", h.Name, err)
@@ -126,7 +127,7 @@ func (h *Host) On(ctx context.Context) error {
 	}
 	p, err := lab.StartProcess(ctx, lab.Spec{
 		Name: "host " + h.Name, Path: "nsenter", Args: args, Log: filepath.Join(h.hosts.LogDir(), h.Name+".log"),
-		// Where the machine has both versions of control groups, a host has the second only.
+		// If the machine has both versions of control groups, a host uses only the second.
 		Env: []string{"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1"},
 	})
 	if err != nil {
@@ -142,16 +143,16 @@ func (h *Host) On(ctx context.Context) error {
 	return nil
 }
 
-// rebooted is what systemd-nspawn ends with when the system in it reboots.
+// rebooted is systemd-nspawn's exit code when the system in it reboots.
 const rebooted = 133
 
-// reboot turns the machine on again whenever the system on it reboots, with a boot ID of its own each time, until it is off. So it does
-// where the machine does not come up; that is tried each second.
+// reboot starts the machine again after each reboot of its system, with a new boot ID, until it is
+// off. If the machine does not start, reboot tries again every second.
 func (h *Host) reboot(p *lab.Process) {
 	for {
 		var exit *exec.ExitError
 		if err := p.Wait(context.Background()); !errors.As(err, &exit) {
-			return // the system has powered it off
+			return // the system has powered off
 		} else if exit.ExitCode() != rebooted {
 			time.Sleep(time.Second)
 		}
@@ -164,14 +165,14 @@ func (h *Host) reboot(p *lab.Process) {
 	}
 }
 
-// off says that the power was taken away.
+// off reports whether the power was switched off.
 func (h *Host) off(p *lab.Process) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.process != p
 }
 
-// onAgain turns the machine on again that has ended by itself; false: it is off, or did not begin to boot.
+// onAgain starts a machine that ended by itself. False: it is off, or its boot did not start.
 func (h *Host) onAgain(p *lab.Process) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -182,7 +183,7 @@ func (h *Host) onAgain(p *lab.Process) bool {
 	return os.Mkdir(h.group(), 0o755) == nil && p.Start(context.Background()) == nil
 }
 
-// awaitEmpty waits until the kernel has ended what ran on the machine.
+// awaitEmpty waits until the kernel has ended all processes of the machine.
 func (h *Host) awaitEmpty() {
 	_ = wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
 		removeGroup(h.group())
@@ -191,7 +192,7 @@ func (h *Host) awaitEmpty() {
 	})
 }
 
-// awaitSSH returns when sshd says who it is.
+// awaitSSH returns when sshd sends its identification.
 func (h *Host) awaitSSH(ctx context.Context) error {
 	last := errors.New("nothing asked yet")
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
@@ -221,7 +222,7 @@ func (h *Host) greeting(ctx context.Context) error {
 	return err
 }
 
-// Off takes the machine's power away, and returns when nothing runs there. What it has written stays.
+// Off switches the machine's power off, and returns when nothing runs on it. Its disk stays.
 func (h *Host) Off() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -243,7 +244,7 @@ func (h *Host) remove() {
 	}
 }
 
-// Run runs a command on the host, as its root and not by SSH, and returns what it printed.
+// Run runs a command as root on the host, without SSH, and returns the output.
 func (h *Host) Run(ctx context.Context, args ...string) (string, error) {
 	cmd, err := h.command(ctx, args...)
 	if err != nil {
@@ -257,11 +258,12 @@ func (h *Host) Run(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// inside has a shell wait for the command. nsenter would stop itself when its command is stopped, as everything is on a host that goes down,
-// and nobody would wake it: neither the command nor the host would come to an end.
+// inside makes a shell wait for the command. nsenter stops itself when its command is stopped, as
+// everything is on a host that shuts down. Nothing would continue it, so neither the command nor
+// the host would end.
 const inside = `"$@"; exit`
 
-// command is one on the host, as its root and not by SSH.
+// command is a command as root on the host, without SSH.
 func (h *Host) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	pid, err := h.init()
 	if err != nil {
@@ -272,7 +274,8 @@ func (h *Host) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// init is the process ID of the host's first process: unshare has started systemd-nspawn, and that one systemd.
+// init returns the process ID of the host's first process: unshare started systemd-nspawn, which
+// started systemd.
 func (h *Host) init() (int, error) {
 	h.mu.Lock()
 	p := h.process

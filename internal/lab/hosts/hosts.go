@@ -15,17 +15,19 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// Options say what hosts there are. The zero value is three of the control plane, cp-1 and up, and two workers, worker-1
-// and up.
+// Options configure the hosts. The zero value has three in the control plane, cp-1 and up, and two
+// workers, worker-1 and up.
 type Options struct {
 	ControlPlane, Workers int
-	// LeaseSeconds is how long a node's lease lasts, which its kubelet renews four times in that; zero: 5.
+	// LeaseSeconds is how long a node's lease lasts; its kubelet renews it four times in that
+	// period. Zero: 5.
 	LeaseSeconds int
-	// Out takes a line for each part that is up, and the progress of what is built; nil: standard error.
+	// Out receives a line for each part that is ready, and the progress of builds. Nil: standard
+	// error.
 	Out io.Writer
 }
 
-// Hosts are hosts that run. Its methods may be used at the same time.
+// Hosts are running hosts. Its methods may be called concurrently.
 type Hosts struct {
 	options  Options
 	dir      string
@@ -43,7 +45,8 @@ type Hosts struct {
 	keep bool
 }
 
-// New boots the hosts and returns when each answers by SSH. Their kubelets do nothing before StartCluster.
+// New boots the hosts and returns when each answers over SSH. Their kubelets do nothing before
+// StartCluster.
 func New(ctx context.Context, o Options) (*Hosts, error) {
 	if err := Supported(); err != nil {
 		return nil, err
@@ -123,8 +126,8 @@ func (h *Hosts) start(ctx context.Context) (err error) {
 	return h.keys.writeKnownHosts(h.hosts)
 }
 
-// openFolder makes the folder by the rules of the lab's own: the lock says that its owner is alive, and the next lab
-// removes one whose lock is free.
+// openFolder makes the folder by the rules of the lab's own: a held lock shows that its owner is
+// alive, and the next lab removes a folder with a free lock.
 func (h *Hosts) openFolder() (err error) {
 	if h.dir, err = os.MkdirTemp("", "drydock-lab-hosts-"); err != nil {
 		return fmt.Errorf("making the folder of the hosts: %w", err)
@@ -141,10 +144,10 @@ func (h *Hosts) openFolder() (err error) {
 // Dir is the hosts' folder.
 func (h *Hosts) Dir() string { return h.dir }
 
-// CAFile holds the authority of the API servers, once the cluster has been started.
+// CAFile has the authority of the API servers, once the cluster was started.
 func (h *Hosts) CAFile() string { return h.caFile }
 
-// LogDir is where each host's console is.
+// LogDir has the log of each host's console.
 func (h *Hosts) LogDir() string { return filepath.Join(h.dir, "logs") }
 
 // Keep makes Close leave the folder with the logs.
@@ -154,10 +157,10 @@ func (h *Hosts) Keep() {
 	h.keep = true
 }
 
-// All are the hosts, the control plane's first.
+// All returns the hosts, those of the control plane first.
 func (h *Hosts) All() []*Host { return h.hosts }
 
-// Host is the host of that name; there must be one.
+// Host returns the host with that name. It panics if there is none.
 func (h *Hosts) Host(name string) *Host {
 	for _, host := range h.hosts {
 		if host.Name == name {
@@ -167,7 +170,7 @@ func (h *Hosts) Host(name string) *Host {
 	panic("there is no host " + name)
 }
 
-// Close powers all hosts off and removes what they had.
+// Close powers off all hosts and removes their data.
 func (h *Hosts) Close() {
 	if h.balancer != nil {
 		h.balancer.close()
@@ -194,6 +197,6 @@ func (h *Hosts) Close() {
 		_ = os.RemoveAll(h.dir) // at worst a later lab removes it
 	}
 	if h.lock != nil {
-		_ = h.lock.Close() // nobody waits for it
+		_ = h.lock.Close() // no process waits for it
 	}
 }

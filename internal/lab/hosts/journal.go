@@ -12,34 +12,36 @@ import (
 	"time"
 )
 
-// Restart is one start of a unit after the first since the machine was turned on, as the host's own journal has it.
+// Restart is one start of a unit, except the first since the machine was switched on, according to
+// the host's journal.
 type Restart struct {
 	At time.Time
-	// By is "drydock:" and the attempt, as the transient unit's description names it, or one of the following.
+	// By is "drydock:" and the attempt, from the transient unit's description, or one of the
+	// constants below.
 	By string
 }
 
 const (
 	BySystemd  = "systemd"  // the unit's Restart=
-	BySomebody = "somebody" // whoever asked systemd, and left no name
+	BySomebody = "somebody" // a request to systemd without a name
 )
 
-// ByDrydock is Restart.By of an attempt.
+// ByDrydock returns Restart.By of an attempt.
 func ByDrydock(attempt string) string { return attemptPrefix + attempt }
 
 const (
 	attemptPrefix = "drydock:"
-	restartPrefix = "drydock-restart-" // and the unit's name: the transient unit's
+	restartPrefix = "drydock-restart-" // the transient unit's name; the restarted unit's name follows
 )
 
-// What systemd says, by the IDs of its catalog (systemd/sd-messages.h).
+// These are systemd's messages, by the IDs of its catalog (systemd/sd-messages.h).
 const (
 	unitStarting     = "7d4958e842da4a758f6c1cdc7b36dcc5"
 	unitStarted      = "39f53479d3a045ac8e11786248231fbf"
 	restartScheduled = "5eb03494b6584870a536b337290809b3"
 )
 
-// entry is a line of systemd's own.
+// entry is a line that systemd logged.
 type entry struct {
 	At      string `json:"__REALTIME_TIMESTAMP"` // in microseconds
 	Boot    string `json:"_BOOT_ID"`
@@ -48,7 +50,7 @@ type entry struct {
 	Message string `json:"MESSAGE"`
 }
 
-// Restarts are the unit's, in their order.
+// Restarts returns the unit's restarts, in order.
 func (h *Host) Restarts(ctx context.Context, unit string) ([]Restart, error) {
 	text, err := h.journal(ctx, "--output=json", "--all", "--no-pager", "_PID=1")
 	if err != nil {
@@ -61,22 +63,23 @@ func (h *Host) Restarts(ctx context.Context, unit string) ([]Restart, error) {
 	return out, nil
 }
 
-// journal is what journalctl prints, when the journal has all that the host has said by now: what systemd has just done may still be on its
-// way there. On a host that comes up or goes down nobody may be there to write it.
+// journal returns the output of journalctl after a sync: systemd's latest messages may not be in
+// the journal yet. On a host that starts or shuts down, journald may not run.
 func (h *Host) journal(ctx context.Context, args ...string) (string, error) {
 	_, _ = h.Run(ctx, "journalctl", "--sync")
 	return h.Run(ctx, append([]string{"journalctl"}, args...)...)
 }
 
-// restartsIn are the unit's restarts in a journal as JSON.
+// restartsIn returns the unit's restarts in a journal as JSON.
 //
-// A restart of Drydock's may meet the unit's own Restart= in the same moment. Then systemd starts the unit once for both,
-// which counts as Drydock's, or a second time right away, and only the second one is Drydock's.
+// A restart by Drydock may coincide with the unit's own Restart=. Then systemd starts the unit once
+// for both, which counts as Drydock's. Or it starts the unit twice in a row, and only the second
+// start is Drydock's.
 func restartsIn(journal, unit string) ([]Restart, error) {
 	var out []Restart
-	var boot, asked string // asked is the attempt that asks for the next start
-	var scheduled bool     // Restart= asks for it
-	var both string        // the attempt that counts for the start before, for which Restart= had asked as well
+	var boot, asked string // asked is the attempt that requested the next start
+	var scheduled bool     // Restart= requested it
+	var both string        // the attempt that counts for the last start, which Restart= had requested, too
 	for line := range strings.Lines(journal) {
 		var e entry
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
@@ -102,7 +105,7 @@ func restartsIn(journal, unit string) ([]Restart, error) {
 			case both != "":
 				out[len(out)-1].By, r.By = BySystemd, both
 			}
-			if e.Boot == boot { // else it is the first
+			if e.Boot == boot { // otherwise it is the first start
 				out = append(out, r)
 			}
 			both = ""
@@ -115,13 +118,15 @@ func restartsIn(journal, unit string) ([]Restart, error) {
 	return out, nil
 }
 
-// Attempts are the attempts of Drydock's that systemd on the host has taken, in their order, whatever came of them.
+// Attempts returns the attempts of Drydock that systemd on the host accepted, in order, whatever
+// their result.
 func (h *Host) Attempts(ctx context.Context, unit string) ([]string, error) {
 	return h.taken(ctx, restartPrefix+unit)
 }
 
-// AwaitAttempt returns as soon as systemd on the host has taken more than so many attempts of Drydock's: it follows the journal. A journalctl
-// that ends by itself is started again, and reads all from the beginning.
+// AwaitAttempt returns as soon as systemd on the host has accepted more than this number of
+// Drydock's attempts. It follows the journal. A journalctl that ends by itself is started again,
+// and reads everything from the beginning.
 func (h *Host) AwaitAttempt(ctx context.Context, unit string, before int) error {
 	for {
 		err := h.follow(ctx, unit, before)
@@ -158,7 +163,7 @@ func (h *Host) follow(ctx context.Context, unit string, before int) error {
 		taken++
 	}
 	cancel()
-	_ = journal.Close() // with which journalctl ends
+	_ = journal.Close() // this ends journalctl
 	ended := cmd.Wait()
 	if taken > before {
 		return nil
@@ -166,12 +171,12 @@ func (h *Host) follow(ctx context.Context, unit string, before int) error {
 	return fmt.Errorf("journalctl has ended: %w", errors.Join(lines.Err(), ended, errors.New(faults.String())))
 }
 
-// RebootAttempts are those by which Drydock had the host rebooted.
+// RebootAttempts returns the attempts of Drydock that rebooted the host.
 func (h *Host) RebootAttempts(ctx context.Context) ([]string, error) {
 	return h.taken(ctx, "drydock-reboot.service")
 }
 
-// taken are the attempts in whose name systemd has started that transient unit.
+// taken returns the attempts that made systemd start this transient unit.
 func (h *Host) taken(ctx context.Context, unit string) ([]string, error) {
 	text, err := h.journal(ctx, takenIn(unit)...)
 	if err != nil {
@@ -189,12 +194,12 @@ func (h *Host) taken(ctx context.Context, unit string) ([]string, error) {
 	return out, nil
 }
 
-// takenIn has journalctl print a line for each start of that transient unit.
+// takenIn returns journalctl's arguments for one line per start of that transient unit.
 func takenIn(unit string) []string {
 	return []string{"--output=json", "--all", "--no-pager", "_PID=1", "UNIT=" + unit, "MESSAGE_ID=" + unitStarting}
 }
 
-// Boots are the IDs of the host's boots, by its journal, the last one now.
+// Boots returns the IDs of the host's boots from its journal, the current one last.
 func (h *Host) Boots(ctx context.Context) ([]string, error) {
 	text, err := h.journal(ctx, "--list-boots", "--no-pager", "--quiet")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 )
 
-// Machines are the hosts as a provider has them: its reboot takes a host's power away and gives it back, and what
-// DieAgainAfterEachRestart began does not outlive that.
+// Machines returns the hosts as a provider's machines. Its reboot switches a host's power off and
+// on, which also ends the effect of DieAgainAfterEachRestart.
 func (h *Hosts) Machines() civosim.Machines { return machines{h} }
 
 type machines struct{ hosts *Hosts }
@@ -18,8 +18,8 @@ func (m machines) Away(_ context.Context, in civosim.Instance) error {
 	return nil
 }
 
-// Reboot gives the host a boot ID of its own, not the one that the provider thought of. What was wrong with its disk is
-// still wrong, whatever the provider thought of that.
+// Reboot gives the host its own boot ID, not the provider's. It ignores cured: what was wrong with
+// the host's disk stays wrong.
 func (m machines) Reboot(ctx context.Context, in civosim.Instance, _ string, _ bool) error {
 	host := m.hosts.Host(in.Hostname)
 	if err := host.LiveAgain(); err != nil {

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountMemory mounts memory for what hosts write; it is taken as they do.
+// mountMemory mounts a file system in memory for the hosts' writes. It uses memory only as they
+// write.
 func mountMemory(dir string) error {
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=3g,mode=755"); err != nil {
 		return fmt.Errorf("mounting memory for the hosts: %w", err)
@@ -18,7 +19,8 @@ func mountMemory(dir string) error {
 	return nil
 }
 
-// mountOverlay mounts, in a new folder, a host's own layer over the tree, and returns where its root is.
+// mountOverlay mounts a host's own layer over the tree, in a new folder, and returns the path of
+// its root.
 func mountOverlay(tree, dir string) (root string, err error) {
 	at := map[string]string{}
 	for _, name := range []string{"upper", "work", "root"} {
@@ -27,7 +29,8 @@ func mountOverlay(tree, dir string) (root string, err error) {
 			return "", fmt.Errorf("making a host's folders: %w", err)
 		}
 	}
-	// It is the host's own root, which is for all whatever this process would give others.
+	// It is the host's root file system, which all its users must read, whatever the umask of this
+	// process.
 	if err := os.Chmod(at["upper"], 0o755); err != nil {
 		return "", fmt.Errorf("making a host's folders: %w", err)
 	}
@@ -38,10 +41,10 @@ func mountOverlay(tree, dir string) (root string, err error) {
 	return at["root"], nil
 }
 
-// groupPrefix begins the names of the control groups of hosts: the ID of their process follows.
+// groupPrefix is the prefix of the hosts' control groups. The ID of their process follows.
 const groupPrefix = "drydock-lab-hosts-"
 
-// groups is where the machine has version 2 of the control groups.
+// groups returns where version 2 of the control groups is mounted.
 func groups() (string, error) {
 	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		var fs unix.Statfs_t
@@ -52,13 +55,13 @@ func groups() (string, error) {
 	return "", errors.New("looking for what hosts need of the kernel: version 2 of control groups is not mounted")
 }
 
-// newGroup makes a control group, and removes those of clusters that were killed: nobody can be in them.
+// newGroup makes a control group. It also removes those of killed clusters, which are empty.
 func newGroup() (string, error) {
 	parent, err := groups()
 	if err != nil {
 		return "", err
 	}
-	old, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*")) // the pattern is good
+	old, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*")) // the pattern is valid
 	for _, dir := range old {
 		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupPrefix), "-")
 		if _, err := os.Stat("/proc/" + pid); errors.Is(err, os.ErrNotExist) {
@@ -72,9 +75,10 @@ func newGroup() (string, error) {
 	return dir, nil
 }
 
-// removeGroup removes a group and those in it, the innermost first. One that is still in use stays, for the next cluster.
+// removeGroup removes a group and those in it, the innermost first. A group in use stays, for the
+// next cluster.
 func removeGroup(dir string) {
-	inner, _ := os.ReadDir(dir) // at worst it is not removed
+	inner, _ := os.ReadDir(dir) // at worst the group stays
 	for _, e := range inner {
 		if e.IsDir() {
 			removeGroup(filepath.Join(dir, e.Name()))

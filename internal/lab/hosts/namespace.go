@@ -39,14 +39,15 @@ func newNamespace(flag int) (*namespace, error) {
 	})
 }
 
-// onThread runs f on a thread that ends with it, so that nothing else of this process comes to run where f has brought
-// the thread. The first thread of a process cannot end, and stands for all of it in /proc: there it never is.
+// onThread runs f on a thread that ends with it, so that no other code of this process runs where f
+// has moved the thread. The first thread of a process cannot end, and /proc shows it for the whole
+// process: f never runs there.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked, but below
+		runtime.LockOSThread() // never unlocked, except below
 		if unix.Gettid() == unix.Getpid() {
-			done <- onThread(f) // on another one, since this one is taken
+			done <- onThread(f) // use another thread: this is the first one
 			runtime.UnlockOSThread()
 			return
 		}
@@ -55,7 +56,7 @@ func onThread(f func() error) error {
 	return <-done
 }
 
-func (n *namespace) close() { _ = n.file.Close() } // at worst it ends with the process
+func (n *namespace) close() { _ = n.file.Close() } // at worst the namespace ends with the process
 
 // path is where other processes of this user find the namespace.
 func (n *namespace) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
@@ -75,12 +76,12 @@ func (n *namespace) do(f func() error) error {
 	})
 }
 
-// ip runs commands of ip(8) inside, up to the first that fails.
+// ip runs commands of ip(8) inside, up to the first failure.
 func (n *namespace) ip(lines ...string) error {
 	return n.do(func() error { return ip(lines...) })
 }
 
-// ip runs commands of ip(8) where this process is.
+// ip runs commands of ip(8) in this process's namespace.
 func ip(lines ...string) error {
 	cmd := exec.Command("ip", "-batch", "-") //nolint:noctx // it takes milliseconds, and half done would be worse
 	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")

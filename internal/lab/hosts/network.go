@@ -10,14 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network is a bridge on which this machine and the hosts are.
+// network is a bridge that connects this machine and the hosts.
 type network struct {
 	wire   *namespace
 	number int // of the network, and in the name of this machine's device
 }
 
-// newNetwork takes a network that no other cluster has: the name of this machine's device says so, and goes with the
-// namespace of its other end. 198.18.0.0/15 is for labs by RFC 2544, and leads nowhere.
+// newNetwork takes a network that no other cluster uses. The name of this machine's device reserves
+// it, until the namespace of the other end is gone. RFC 2544 reserves 198.18.0.0/15 for labs, and
+// it is not routed.
 func newNetwork() (*network, error) {
 	wire, err := newNamespace(unix.CLONE_NEWNET)
 	if err != nil {
@@ -79,7 +80,7 @@ func (n *network) connect(host int) (*namespace, error) {
 	return at, nil
 }
 
-// plug says whether a host's end of the wire is in the bridge.
+// plug connects or disconnects a host's end of the wire at the bridge.
 func (n *network) plug(host int, in bool) error {
 	state := "down"
 	if in {

@@ -21,10 +21,10 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// keys are what whoever goes to the hosts by SSH needs.
+// keys are what an SSH client of the hosts needs.
 type keys struct {
 	dir        string
-	authorized string // the public half, as authorized_keys has it
+	authorized string // the public key, as a line of authorized_keys
 }
 
 func newKeys(dir string) (*keys, error) {
@@ -62,7 +62,7 @@ func writeOnce(path string, data []byte) error {
 	return nil
 }
 
-// writeKnownHosts pins the key that each host has now.
+// writeKnownHosts writes the current key of each host.
 func (k *keys) writeKnownHosts(hosts []*Host) error {
 	var file bytes.Buffer
 	for _, h := range hosts {
@@ -71,13 +71,14 @@ func (k *keys) writeKnownHosts(hosts []*Host) error {
 	return writeOnce(filepath.Join(k.dir, "known_hosts"), file.Bytes())
 }
 
-// KeyFile holds the private key that opens User on every host.
+// KeyFile has the private key for User on every host.
 func (h *Hosts) KeyFile() string { return filepath.Join(h.keys.dir, "key") }
 
-// KnownHostsFile has the key that each host had when it was made.
+// KnownHostsFile has the key of each host at the time of the file's creation.
 func (h *Hosts) KnownHostsFile() string { return filepath.Join(h.keys.dir, "known_hosts") }
 
-// installSSH gives the host a key, and lets Drydock in as docs/providers/ssh.md says, with the files that deploy/hosts has for it.
+// installSSH gives the host a key, and installs Drydock's access as in docs/providers/ssh.md, with
+// the files of deploy/hosts.
 func (h *Host) installSSH() error {
 	if err := h.newHostKey(); err != nil {
 		return err
@@ -101,7 +102,8 @@ func (h *Host) installSSH() error {
 	return h.own(home)
 }
 
-// installHelper installs the script that says what Drydock may do on the host, with further changes to its text.
+// installHelper installs the script that defines what Drydock may do on the host, with additional
+// changes to its text.
 func (h *Host) installHelper(further map[string]string) error {
 	changes := map[string]string{
 		`units="` + KubeletUnit + " " + ContainerdUnit + `"`: `units="` + strings.Join(Units, " ") + `"`,
@@ -126,7 +128,7 @@ func (h *Host) installShipped(from, to string, mode fs.FileMode, changes map[str
 	return h.write(to, mode, []byte(text))
 }
 
-// shipped is a file of deploy/hosts.
+// shipped returns a file of deploy/hosts.
 func shipped(name string) (string, error) {
 	root, err := programs.ModuleRoot()
 	if err != nil {
@@ -139,7 +141,7 @@ func shipped(name string) (string, error) {
 	return string(text), nil
 }
 
-// own gives a folder and what is in it to User, who is the first account of the tree.
+// own makes User, the first account of the tree, the owner of a folder and its content.
 func (h *Host) own(dir string) error {
 	const first = 1000
 	return h.hosts.mounts.do(func() error {
@@ -164,8 +166,8 @@ func (h *Host) newHostKey() error {
 	return h.write("/etc/ssh/sshd_config.d/key.conf", 0o644, []byte("HostKey /etc/ssh/ssh_host_ed25519_key\n"))
 }
 
-// SSH runs a line on the host as User, by ssh's own protocol and with Drydock's key but without its code, and returns what
-// was printed. Whose key the host has is not looked at.
+// SSH runs a line on the host as User and returns the output. It uses an SSH library and Drydock's
+// key, without Drydock's code. It does not check the host's key.
 func (h *Hosts) SSH(ctx context.Context, name, line string) (string, error) {
 	text, err := os.ReadFile(h.KeyFile())
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// Supported says what is missing for hosts on this machine; nil: nothing.
+// Supported returns what this machine lacks for hosts. Nil: nothing.
 func Supported() error {
 	if os.Geteuid() != 0 {
 		return errors.New("looking for what hosts need: they need root")
@@ -26,7 +26,7 @@ func Supported() error {
 	if tree, err := programs.Kept(baseName()); err != nil {
 		return err
 	} else if _, err := os.Stat(tree); err != nil {
-		packages["debootstrap"] = "debootstrap" // with the tree in the cache nobody asks for it
+		packages["debootstrap"] = "debootstrap" // not needed with the tree in the cache
 	}
 	var missing []string
 	for program, pkg := range packages {
@@ -76,12 +76,13 @@ func supportedByKernel() error {
 	})
 }
 
-// Need ends a test where there can be no hosts: skipped on somebody's machine, failed where DRYDOCK_NO_SKIP is set.
+// Need ends a test on a machine without support for hosts: it is skipped, or fails if
+// DRYDOCK_NO_SKIP is set.
 func Need(t testing.TB) {
 	t.Helper()
 	err := Supported()
 	if err == nil {
-		_, err = base(t.Context(), os.Stderr) // made once, of Debian's packages, which may be out of reach
+		_, err = base(t.Context(), os.Stderr) // made once from Debian's packages, which may be unreachable
 	}
 	missing.Need(t, "A CLUSTER OF HOSTS", err)
 }

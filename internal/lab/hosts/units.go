@@ -9,18 +9,18 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// The units of a host that a repair may restart.
+// These are the units of a host that a repair may restart.
 const (
 	KubeletUnit    = "kubelet.service"
 	ContainerdUnit = "containerd.service"
-	OtherUnit      = "frr.service" // one that nobody ships with, for restart-unit
+	OtherUnit      = "frr.service" // not shipped by anyone, for restart-unit
 )
 
 // Units are those units.
 var Units = []string{KubeletUnit, ContainerdUnit, OtherUnit}
 
-// kubeletUnit restarts the kubelet as kubeadm's unit does, only sooner. What the kubelet runs is in its group and ends
-// with it.
+// kubeletUnit restarts the kubelet like kubeadm's unit, but sooner. The static pods are in the
+// unit's control group and end with it.
 const kubeletUnit = `[Unit]
 Description=kubelet: The Kubernetes Node Agent
 After=network.target
@@ -57,7 +57,7 @@ func (h *Host) installUnits() error {
 	return nil
 }
 
-// enable has the unit started at each boot.
+// enable makes the unit start at each boot.
 func (h *Host) enable(unit string) error {
 	return h.hosts.mounts.do(func() error {
 		wants := filepath.Join(h.root, "etc/systemd/system/multi-user.target.wants")
@@ -71,10 +71,10 @@ func (h *Host) enable(unit string) error {
 	})
 }
 
-// buildKubelet builds the stand-in for the kubelet from this checkout.
+// buildKubelet builds the simulated kubelet from this checkout.
 func (h *Hosts) buildKubelet(ctx context.Context) (string, error) {
 	binary := filepath.Join(h.dir, "bin", "kubelet")
-	// It is static: there is no libc of ours on the host.
+	// The program is static: the host has no matching libc.
 	if err := programs.Compile(ctx, binary, "./internal/lab/hosts/kubelet"); err != nil {
 		return "", err
 	}

@@ -22,33 +22,32 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// The agents' Service, and the ports on which they answer probes and serve
-// metrics.
+// These are the agents' Service, and the ports for probes and metrics.
 const (
 	AgentService = "drydock-agent"
 	AgentPort    = 9099
 	MetricsPort  = 9100
 )
 
-// AgentOptions say how Drydock's agents run.
+// AgentOptions configure how Drydock's agents run.
 type AgentOptions struct {
-	// Account is the ServiceAccount's name in the lab's namespace for Drydock,
-	// with the rights that agents need.
+	// Account is the name of the ServiceAccount in the lab's namespace for Drydock. It has the
+	// rights that agents need.
 	Account string
-	// Interval of their probes; zero: their own.
+	// Interval of their probes. Zero: their default.
 	Interval time.Duration
 }
 
-// Agents are Drydock's agents, one in every pod: processes, as a DaemonSet's
-// would be, and what the API server knows of them.
+// Agents are Drydock's agents, one in every pod: processes like those of a DaemonSet, and their
+// objects at the API server.
 type Agents struct {
 	network   *Network
 	lab       *lab.Lab
 	processes map[string]*lab.Process
 }
 
-// StartAgents builds Drydock's agent from this checkout and starts it in every
-// pod, and returns when all are ready. They end with the network.
+// StartAgents builds Drydock's agent from this checkout, starts it in every pod, and returns when
+// all are ready. They end with the network.
 func (n *Network) StartAgents(ctx context.Context, l *lab.Lab, o AgentOptions) (*Agents, error) {
 	binary, err := buildAgent(ctx, l)
 	if err != nil {
@@ -99,7 +98,7 @@ func buildAgent(ctx context.Context, l *lab.Lab) (string, error) {
 	return binary, nil
 }
 
-// inside is a client in a node's pod, which reaches that pod whatever becomes of the mesh.
+// inside returns a client in a node's pod, which reaches that pod whatever the state of the mesh.
 func (n *Network) inside(node string) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -109,8 +108,8 @@ func (n *Network) inside(node string) *http.Client {
 	}}
 }
 
-// publish writes the agents' EndpointSlice, as Kubernetes does for a Service,
-// without those that are gone.
+// publish writes the agents' EndpointSlice without the agents that are gone, as Kubernetes does for
+// a Service.
 func (n *Network) publish(ctx context.Context, l *lab.Lab, gone ...string) error {
 	addresses := discoveryv1.AddressTypeIPv4
 	if n.ipv6 {
@@ -142,8 +141,8 @@ func (n *Network) publish(ctx context.Context, l *lab.Lab, gone ...string) error
 	return nil
 }
 
-// Remove deletes the agents of these nodes, with their pods, as who scales them
-// down does: nobody is told of their addresses any more.
+// Remove deletes the agents of these nodes and their pods, like a scale-down: their addresses are
+// no longer published.
 func (a *Agents) Remove(ctx context.Context, nodes ...string) error {
 	if err := a.network.publish(ctx, a.lab, nodes...); err != nil {
 		return err
@@ -157,7 +156,7 @@ func (a *Agents) Remove(ctx context.Context, nodes ...string) error {
 	return nil
 }
 
-// Restore brings back what was removed.
+// Restore undoes Remove.
 func (a *Agents) Restore(ctx context.Context, nodes ...string) error {
 	for _, node := range nodes {
 		if err := a.network.Plug(node); err != nil {
@@ -170,16 +169,16 @@ func (a *Agents) Restore(ctx context.Context, nodes ...string) error {
 	return a.network.publish(ctx, a.lab)
 }
 
-// Kill kills the agents of these nodes, and of all where none is named.
+// Kill kills the agents of these nodes. Without nodes, it kills all agents.
 func (a *Agents) Kill(nodes ...string) {
 	var g errgroup.Group
 	for _, p := range a.of(nodes) {
 		g.Go(func() error { p.Kill(); return nil })
 	}
-	_ = g.Wait() // nothing fails
+	_ = g.Wait() // no call fails
 }
 
-// Start starts killed ones again, all at once, and returns when they are ready.
+// Start starts killed agents again, all at once, and returns when they are ready.
 func (a *Agents) Start(ctx context.Context, nodes ...string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, p := range a.of(nodes) {
@@ -198,11 +197,10 @@ func (a *Agents) of(nodes []string) []*lab.Process {
 	return out
 }
 
-// Hang stops the agents of these nodes where they are: nothing closes their
-// ports, and nothing comes out of them.
+// Hang stops the agents of these nodes: their ports stay open, and they send nothing.
 func (a *Agents) Hang(nodes ...string) error { return a.signal(syscall.SIGSTOP, nodes) }
 
-// Wake lets them go on.
+// Wake lets them continue.
 func (a *Agents) Wake(nodes ...string) error { return a.signal(syscall.SIGCONT, nodes) }
 
 func (a *Agents) signal(s syscall.Signal, nodes []string) error {

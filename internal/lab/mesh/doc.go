@@ -1,6 +1,6 @@
-// Package mesh is a cluster's network on one machine, for the tests of what
-// Kilo does and what Drydock does about it: every node is a network namespace,
-// every pod another one, and what goes between them are real packets.
+// Package mesh is a cluster's network on one machine, for tests of Kilo's behaviour and Drydock's
+// reaction to it. Every node is a network namespace, every pod another one, and real packets go
+// between them.
 //
 //	   location west                    the wire                   location east
 //	pod                                                                       pod
@@ -9,23 +9,19 @@
 //	             ╳          leader                   leader
 //	 DropNewVXLAN, at the leader: nothing new leaves it for its own members
 //
-// Within a location nodes reach each other's pods through a VXLAN with static
-// neighbours, as Cilium and flannel have it. Between locations the leaders
-// relay: the tunnel between them stands in for WireGuard, which not every
-// kernel has; it is a second VXLAN on WireGuard's port. All of it is carried by
-// the wire, a router with a network for each location. The wire is IPv4; pods
-// have IPv4 addresses, or with NewIPv6 those of IPv6.
+// Within a location, nodes reach each other's pods through a VXLAN with static neighbours, like
+// Cilium's and flannel's. Between locations, the leaders relay through a tunnel. It is a second
+// VXLAN on WireGuard's port, because not every kernel has WireGuard. The wire carries everything: it
+// is a router with a network for each location. The wire is IPv4; pods have IPv4 addresses, or IPv6
+// addresses with NewIPv6.
 //
-// Which node leads, and so every route between pods, is decided by [Kilo], a
-// stand-in for Kilo's agents: it follows the annotations of the lab's Nodes by
-// Kilo's own rule, and writes those that Kilo's agents write.
+// [Kilo] simulates Kilo's agents. It decides which node leads, and so every route between pods: it
+// follows the annotations of the lab's Nodes by Kilo's own rule, and writes those of Kilo's agents.
 //
-// The namespaces have no names: they are there as long as this process has them
-// open or one of its children runs in them. Nothing is left over however the
-// process ends, and meshes run side by side. What only the lab needs, such as
-// the way to its API server, are sockets which this process has opened in them,
-// so there is no network for it and nothing that could carry a pod's packets by
-// mistake.
+// The namespaces have no names: they exist while this process has them open or one of its children
+// runs in them. So nothing remains after the process ends, and meshes can run side by side. The lab's
+// own connections, for example to its API server, are sockets that this process opened in the
+// namespaces. They need no network that could carry a pod's packets by mistake.
 //
 // It needs root, iproute2, nftables and nsenter, and a kernel with VXLAN.
 package mesh

@@ -2,38 +2,36 @@ package mesh
 
 import "fmt"
 
-// tracked makes a node remember which of the VXLAN's flows it has sent: each
-// flow inside has a source port of its own outside.
+// tracked makes a node mark the VXLAN flows that it has sent: each inner flow has its own outer
+// source port.
 var tracked = []string{"table inet lab {", "chain out {", "type filter hook output priority filter;", "}", "chain relay {", "type filter hook forward priority filter;", "}", "}", "add rule " + remember}
 
 var remember = fmt.Sprintf("inet lab out udp dport %d ct mark set 1", vxlanPort)
 
-// DropNewVXLAN is the fault of a leader that this is all about: what begins to
-// flow to a sibling from now on never reaches the node's wire, and nobody is
-// told; what has flowed before goes on, and so does everything that is no
-// VXLAN, such as a ping. It stays until Heal.
+// DropNewVXLAN is the leader's fault that these tests are about. New flows to a sibling never reach
+// the node's wire, without an error. Earlier flows continue, and so does everything outside VXLAN,
+// for example a ping. It stays until Heal.
 func (n *Network) DropNewVXLAN(node string) error {
 	return n.harm(node, fmt.Sprintf("add rule inet lab out udp dport %d ct mark != 1 drop", vxlanPort))
 }
 
-// DropVXLAN drops all VXLAN that the node would send, whenever it began.
+// DropVXLAN drops all VXLAN that the node would send, whenever the flow began.
 func (n *Network) DropVXLAN(node string) error {
 	return n.harm(node, fmt.Sprintf("add rule inet lab out udp dport %d drop", vxlanPort))
 }
 
-// DropLarge drops the VXLAN's large packets alone: what is wrong with a path
-// whose size somebody has got wrong.
+// DropLarge drops only the VXLAN's large packets, as on a path with a wrong MTU.
 func (n *Network) DropLarge(node string) error {
 	return n.harm(node, fmt.Sprintf("add rule inet lab out udp dport %d ip length > 1000 drop", vxlanPort))
 }
 
-// DropRelayed is a leader that is well itself and relays nothing to its members:
-// no probe within its location sees it.
+// DropRelayed makes a healthy leader relay nothing to its members: no probe within its location
+// shows that.
 func (n *Network) DropRelayed(node string) error {
 	return n.harm(node, fmt.Sprintf("add rule inet lab relay iifname %s oifname %s drop", tunnel, vxlan))
 }
 
-// CutTunnel cuts the tunnel between two nodes, which is neither's own fault.
+// CutTunnel cuts the tunnel between two nodes, which is a fault of neither.
 func (n *Network) CutTunnel(a, b string) error {
 	for _, of := range [][2]string{{a, b}, {b, a}} {
 		rule := fmt.Sprintf("add rule inet lab out ip daddr %s udp dport %d drop", n.Node(of[1]).HostIP(), tunnelPort)
@@ -51,7 +49,7 @@ func (n *Network) harm(node, rule string) error {
 	return nil
 }
 
-// Heal takes the node's fault away.
+// Heal removes the node's fault.
 func (n *Network) Heal(node string) error {
 	if err := n.Node(node).host.nft("flush chain inet lab out", "flush chain inet lab relay", "add rule "+remember); err != nil {
 		return fmt.Errorf("healing node %s: %w", node, err)
@@ -59,7 +57,7 @@ func (n *Network) Heal(node string) error {
 	return nil
 }
 
-// HealAll takes every fault away.
+// HealAll removes every fault.
 func (n *Network) HealAll() error {
 	for _, node := range n.nodes {
 		if err := n.Heal(node.Name); err != nil {
@@ -69,11 +67,10 @@ func (n *Network) HealAll() error {
 	return nil
 }
 
-// Unplug takes the node's pod off the network, as one that is deleted; what
-// runs in it goes on.
+// Unplug takes the node's pod off the network, as if it was deleted. Its processes continue.
 func (n *Network) Unplug(node string) error { return n.plug(node, "down") }
 
-// Plug puts it back.
+// Plug reconnects the pod.
 func (n *Network) Plug(node string) error { return n.plug(node, "up") }
 
 func (n *Network) plug(node, to string) error {

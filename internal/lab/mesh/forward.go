@@ -12,18 +12,18 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// forward carries connections that come in at one place to another.
+// forward carries connections from one place to another.
 type forward struct {
 	listener net.Listener
 
 	mu   sync.Mutex
-	dial dialer // nil: nowhere
+	dial dialer // nil: to nowhere
 	open map[net.Conn]struct{}
 }
 
 type dialer func(context.Context) (net.Conn, error)
 
-// forward starts one. It ends with the network.
+// forward starts a forward. It ends with the network.
 func (n *Network) forward(l net.Listener, dial dialer) *forward {
 	f := &forward{listener: l, dial: dial, open: map[net.Conn]struct{}{}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -44,7 +44,7 @@ func (n *Network) forward(l net.Listener, dial dialer) *forward {
 	return f
 }
 
-// redirect has whatever comes from now on go elsewhere, and ends what is open.
+// redirect sends new connections elsewhere, and ends the open ones.
 func (f *forward) redirect(dial dialer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,7 +54,7 @@ func (f *forward) redirect(dial dialer) {
 	}
 }
 
-// carry ends the connection at once where the other end cannot be reached.
+// carry ends the connection at once if the other end cannot be reached.
 func (f *forward) carry(ctx context.Context, in net.Conn) {
 	defer in.Close()
 	f.mu.Lock()
@@ -77,15 +77,15 @@ func (f *forward) carry(ctx context.Context, in net.Conn) {
 	done := make(chan struct{}, 2)
 	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
 		go func() {
-			_, _ = io.Copy(way[0], way[1]) // an end ends both
+			_, _ = io.Copy(way[0], way[1]) // the end of one ends both
 			done <- struct{}{}
 		}()
 	}
 	<-done
 }
 
-// ServeAPI brings the lab's API server into every pod, where it is at the URL
-// that is returned: in a cluster it is host network, and not the mesh's.
+// ServeAPI makes the lab's API server available in every pod at the returned URL. In a cluster, the
+// API server is on the host network and not behind the mesh.
 func (n *Network) ServeAPI(l *lab.Lab) (string, error) {
 	api, err := url.Parse(l.APIServerURL())
 	if err != nil {
@@ -106,9 +106,8 @@ func (n *Network) ServeAPI(l *lab.Lab) (string, error) {
 	return "https://127.0.0.1:6443", nil
 }
 
-// Scraped opens, for each node, an address on this machine's loopback at which
-// the pod's port is, and returns the job for the lab's Prometheus: every
-// target says which node it is on, as a PodMonitor's do.
+// Scraped opens an address on this machine's loopback for each node's pod port. It returns the job
+// for the lab's Prometheus: every target has its node's name, as with a PodMonitor.
 func (n *Network) Scraped(job string, port int) (map[string]any, error) {
 	var targets []any
 	for _, node := range n.nodes {
@@ -124,9 +123,8 @@ func (n *Network) Scraped(job string, port int) (map[string]any, error) {
 	return map[string]any{"job_name": job, "static_configs": targets}, nil
 }
 
-// ScrapeFrom says in which node's pod Prometheus is: from there it scrapes over
-// the mesh, and cannot scrape those that the mesh does not reach. Empty: beside
-// the mesh, where it reaches them all.
+// ScrapeFrom sets the node whose pod Prometheus scrapes from: over the mesh, so it cannot reach
+// what the mesh does not reach. Empty: from outside the mesh, where it reaches all pods.
 func (n *Network) ScrapeFrom(from string) {
 	for _, node := range n.nodes {
 		if node.scrape == nil {
@@ -140,7 +138,7 @@ func (n *Network) ScrapeFrom(from string) {
 	}
 }
 
-// Unscraped makes the pods of these nodes not be scraped, though they are there.
+// Unscraped makes scrapes of these nodes' pods fail, although the pods exist.
 func (n *Network) Unscraped(nodes ...string) {
 	for _, name := range nodes {
 		n.Node(name).scrape.redirect(nil)

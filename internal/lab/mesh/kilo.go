@@ -17,10 +17,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// Kilo stands in for Kilo's agents on the nodes of a network: for each node it
-// sets the routes that its agent would set, at once when a Node changes, and
-// writes the annotations that its agent would write. The leader's annotation is
-// nobody's but others'.
+// Kilo simulates Kilo's agents on the nodes of a network. For each node it sets the routes that the
+// agent would set, at once when a Node changes, and writes the agent's annotations. It never writes
+// the leader's annotation.
 type Kilo struct {
 	network *Network
 	client  kubernetes.Interface
@@ -30,19 +29,18 @@ type Kilo struct {
 	end     func()
 
 	mu      sync.Mutex
-	leads   map[string]string // by location, where the routes go now
-	moves   []Lead            // what leads was, oldest first
-	applied map[string]string // by node, what its routes are
-	silent  map[string]bool   // by node, whose agents do not check in
-	failed  error             // the last thing that went wrong
-	news    chan struct{}     // closed, and another, at every change of the above
+	leads   map[string]string // by location, the current leader of the routes
+	moves   []Lead            // all leaders so far, oldest first
+	applied map[string]string // by node, its current routes
+	silent  map[string]bool   // by node, whether its agent stopped checking in
+	failed  error             // the last error
+	news    chan struct{}     // closed and replaced at every change of the fields above
 }
 
-// StartKilo gives the lab's Nodes of the network a pod CIDR and what Kilo
-// writes on them, takes away who leads, and returns when every pod reaches every
-// other one. every is how often an agent checks in (Kilo's own: 30 s; zero: 3 s);
-// with that it writes whether it has an address in the mesh, as Kilo's do. It
-// ends with Stop or the network.
+// StartKilo gives the lab's Nodes of the network a pod CIDR and Kilo's annotations, and removes the
+// leaders. It returns when every pod reaches every other one. every is how often an agent checks
+// in; Kilo's own is 30 s; zero: 3 s. With each check-in the agent writes whether it has an address
+// in the mesh, like Kilo's. It ends with Stop or the network.
 func (n *Network) StartKilo(ctx context.Context, l *lab.Lab, every time.Duration) (*Kilo, error) {
 	if every == 0 {
 		every = 3 * time.Second
@@ -66,7 +64,7 @@ func (n *Network) StartKilo(ctx context.Context, l *lab.Lab, every time.Duration
 	notice := func() {
 		select {
 		case k.changed <- struct{}{}:
-		default: // it is about to look anyway
+		default: // it will check anyway
 		}
 	}
 	if _, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -78,13 +76,13 @@ func (n *Network) StartKilo(ctx context.Context, l *lab.Lab, every time.Duration
 	factory.WaitForCacheSyncWithContext(running)
 	wg.Go(func() { k.follow(running) })
 	for i, node := range n.nodes {
-		// Agents check in one after the other, not all in one moment.
+		// Agents check in one after the other, not at the same moment.
 		wg.Go(func() { k.checkIns(running, node, k.every*time.Duration(i)/time.Duration(len(n.nodes))) })
 	}
 	return k, k.awaitAll(ctx)
 }
 
-// awaitAll returns when every location has a leader and every way between pods carries.
+// awaitAll returns when every location has a leader and every path between pods works.
 func (k *Kilo) awaitAll(ctx context.Context) error {
 	locations := map[string]string{}
 	for _, node := range k.network.nodes {
@@ -110,31 +108,30 @@ func (k *Kilo) awaitAll(ctx context.Context) error {
 	}
 }
 
-// Stop ends the agents, which leave everything as it is.
+// Stop ends the agents, which leave everything unchanged.
 func (k *Kilo) Stop() { k.end() }
 
-// Leader is whom the routes of a location go through now.
+// Leader returns the node that the routes of a location use now.
 func (k *Kilo) Leader(location string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.leads[location]
 }
 
-// Lead is a node that a location's routes began to go through.
+// Lead is a node that a location's routes began to use.
 type Lead struct {
 	At             time.Time
 	Location, Node string
 }
 
-// Leads are all leaders since the start, the first ones included.
+// Leads returns all leaders since the start, including the first ones.
 func (k *Kilo) Leads() []Lead {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.moves)
 }
 
-// AwaitLeader returns when all routes of the location go through the node, or
-// with the context.
+// AwaitLeader returns when all routes of the location use the node, or when ctx ends.
 func (k *Kilo) AwaitLeader(ctx context.Context, location, node string) error {
 	for {
 		k.mu.Lock()
@@ -151,8 +148,8 @@ func (k *Kilo) AwaitLeader(ctx context.Context, location, node string) error {
 	}
 }
 
-// Lead makes the node its location's leader as a person would, by the leader's
-// annotation on it and on no other one.
+// Lead makes the node its location's leader as a person would: it sets the leader's annotation on
+// it and on no other node.
 func (k *Kilo) Lead(ctx context.Context, node string) error {
 	leader := k.network.Node(node)
 	order := append([]*Node{leader}, slices.DeleteFunc(slices.Clone(k.network.nodes), func(n *Node) bool { return n == leader })...)

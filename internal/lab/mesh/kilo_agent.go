@@ -20,7 +20,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// join writes what is there before any election.
+// join writes the annotations that exist before any election.
 func (k *Kilo) join(ctx context.Context, node *Node) error {
 	key := make([]byte, 32)
 	key[0] = byte(node.number)
@@ -50,9 +50,8 @@ func (k *Kilo) patch(ctx context.Context, node *Node, patch map[string]any) erro
 	return nil
 }
 
-// checkIns writes every now and then, as a node's agent, that it is there, and
-// whether it has an address in the mesh. An agent knows that at once and says
-// it only here.
+// checkIns writes regularly, as a node's agent, that the agent is alive and whether it has an
+// address in the mesh. An agent knows that address at once and reports it only here.
 func (k *Kilo) checkIns(ctx context.Context, node *Node, first time.Duration) {
 	timer := time.NewTimer(first)
 	defer timer.Stop()
@@ -80,8 +79,8 @@ func (k *Kilo) checkIns(ctx context.Context, node *Node, first time.Duration) {
 	}
 }
 
-// follow sets the routes anew whenever a Node has changed, and every second: a
-// node that does not check in any more is no change.
+// follow sets the routes again after each change of a Node, and every second: a node that stops
+// checking in causes no event.
 func (k *Kilo) follow(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -140,7 +139,7 @@ func (k *Kilo) apply() error {
 	return nil
 }
 
-// topology says which nodes Kilo counts, and who of them leads each location.
+// topology returns which nodes Kilo counts, and which of them leads each location.
 func (k *Kilo) topology(nodes []*corev1.Node, now time.Time) (ready map[string]bool, leads map[string]string) {
 	var seen []election.Node
 	for _, n := range nodes {

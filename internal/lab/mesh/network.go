@@ -9,8 +9,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// Network is the wire, the nodes on it and their pods. Its methods may be used
-// at the same time.
+// Network is the wire, the nodes on it and their pods. Its methods may be called concurrently.
 type Network struct {
 	ipv6  bool
 	nodes []*Node
@@ -18,15 +17,14 @@ type Network struct {
 	wire  *namespace
 
 	mu   sync.Mutex
-	ends []func() // what to end, the last first
+	ends []func() // the cleanup, run from last to first
 }
 
-// New makes the network; without locations, with those of Locations. No pod
-// reaches another node's before a Kilo has been started. The first node of a
-// location is <location>-1.
+// New makes the network; without arguments, with Locations. No pod reaches another node's before
+// StartKilo. The first node of a location is <location>-1.
 func New(locations ...Location) (*Network, error) { return newNetwork(&Network{}, locations) }
 
-// NewIPv6 makes one whose pods have IPv6 addresses and no others.
+// NewIPv6 makes a network with only IPv6 addresses for pods.
 func NewIPv6(locations ...Location) (*Network, error) {
 	return newNetwork(&Network{ipv6: true}, locations)
 }
@@ -79,7 +77,7 @@ func (n *Network) build(locations []Location) (err error) {
 	return nil
 }
 
-// namespace makes one that ends with the network.
+// namespace makes a namespace that ends with the network.
 func (n *Network) namespace() (*namespace, error) {
 	s, err := newNamespace()
 	if err == nil {
@@ -88,7 +86,7 @@ func (n *Network) namespace() (*namespace, error) {
 	return s, err
 }
 
-// add makes a node, with its pod, and connects it to the wire.
+// add makes a node with its pod, and connects the node to the wire.
 func (n *Network) add(node *Node, bridge string) (err error) {
 	if node.host, err = n.namespace(); err != nil {
 		return err
@@ -123,7 +121,7 @@ func (n *Network) add(node *Node, bridge string) (err error) {
 		fmt.Sprintf("link add %s address %s type vxlan id 1 dstport %d local %s dev eth0 nolearning", vxlan, node.mac(vxlan), vxlanPort, node.HostIP()),
 		node.address(node.overlay(), vxlan),
 		"link set " + vxlan + " up",
-		// Up on leaders only, and that is Kilo's to do.
+		// Only a leader's tunnel is up, and Kilo sets that.
 		fmt.Sprintf("link add %s address %s mtu %d type vxlan id 2 dstport %d local %s dev eth0 nolearning", tunnel, node.mac(tunnel), tunnelMTU, tunnelPort, node.HostIP()),
 		fmt.Sprintf("link add pod mtu %d type veth peer name eth0 mtu %d netns %s", tunnelMTU, tunnelMTU, node.pod.path()),
 		node.address(netip.PrefixFrom(node.podGateway(), node.PodCIDR().Bits()), "pod"), "link set pod up",
@@ -140,8 +138,7 @@ func (n *Network) add(node *Node, bridge string) (err error) {
 	})
 }
 
-// acquaint tells a node where its siblings' ends of the VXLAN are, and where
-// everybody's of the tunnel would be.
+// acquaint gives a node the VXLAN addresses of its siblings, and the tunnel addresses of all nodes.
 func (n *Network) acquaint(node *Node) error {
 	var ip, bridge []string
 	for _, other := range n.nodes {
@@ -177,10 +174,10 @@ func (n *Network) atEnd(f func()) {
 	n.ends = append(n.ends, f)
 }
 
-// Nodes are all nodes, location by location.
+// Nodes returns all nodes, location by location.
 func (n *Network) Nodes() []*Node { return n.nodes }
 
-// Node is the node of that name; there must be one.
+// Node returns the node with that name. It panics if there is none.
 func (n *Network) Node(name string) *Node {
 	node := n.names[name]
 	if node == nil {
@@ -189,7 +186,7 @@ func (n *Network) Node(name string) *Node {
 	return node
 }
 
-// Specs are the Nodes that the lab must have.
+// Specs returns the Nodes that the lab must have.
 func (n *Network) Specs() []lab.NodeSpec {
 	var specs []lab.NodeSpec
 	for _, node := range n.nodes {
@@ -198,7 +195,7 @@ func (n *Network) Specs() []lab.NodeSpec {
 	return specs
 }
 
-// StartProcess starts a process in a node's pod; it ends with the network.
+// StartProcess starts a process in a node's pod. It ends with the network.
 func (n *Network) StartProcess(ctx context.Context, node string, s lab.Spec) (*lab.Process, error) {
 	s.Args = append([]string{"--net=" + n.Node(node).pod.path(), "--", s.Path}, s.Args...)
 	s.Path = "nsenter"

@@ -9,27 +9,27 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// Location is some nodes that reach each other directly.
+// Location is a group of nodes that reach each other directly.
 type Location struct {
 	Name  string
 	Nodes int
 }
 
-// Locations are those of a mesh that is not asked for others: two in which a
-// leader's fault hits more than one member, and one in which it does not.
+// Locations are the default locations of a mesh: in two, a leader's fault affects more than one
+// member; in the third it does not.
 var Locations = []Location{{"west", 3}, {"east", 3}, {"cloud", 2}}
 
 // Node is a node and its pod.
 type Node struct {
 	Name, Location string
-	// ScrapeAddress is where Prometheus finds its pod; empty: nobody scrapes.
+	// ScrapeAddress is where Prometheus scrapes the node's pod. Empty: the pod is not scraped.
 	ScrapeAddress string
 
 	number, location int // counted from 1
 	ipv6             bool
 	host, pod        *namespace
-	scrape           *forward // nil: nobody scrapes
-	scraped          string   // where the pod serves metrics
+	scrape           *forward // nil: not scraped
+	scraped          string   // the address of the pod's metrics
 }
 
 // PodIP is the pod's address.
@@ -38,12 +38,12 @@ func (n *Node) PodIP() netip.Addr { return n.podGateway().Next() }
 // podGateway is the node's own address for its pod.
 func (n *Node) podGateway() netip.Addr { return n.PodCIDR().Addr().Next() }
 
-// PodCIDR is what the node's pods have addresses from.
+// PodCIDR is the range of the pods' addresses.
 func (n *Node) PodCIDR() netip.Prefix {
 	return n.prefix(fmt.Sprintf("10.42.%d.0/24", n.number), fmt.Sprintf("fd42:0:0:%x::/64", n.number))
 }
 
-// prefix is of the pods' family. What carries the overlay is IPv4 in both cases.
+// prefix returns the one of the pods' family. The underlying network is IPv4 in both cases.
 func (n *Node) prefix(ipv4, ipv6 string) netip.Prefix {
 	if n.ipv6 {
 		return netip.MustParsePrefix(ipv6)
@@ -59,7 +59,7 @@ func (n *Node) HostIP() netip.Addr {
 // gateway is the wire's address in the node's location.
 func (n *Node) gateway() string { return fmt.Sprintf("10.%d.0.254", n.location) }
 
-// port is where the node is on the wire.
+// port is the name of the node's port on the wire.
 func (n *Node) port() string { return fmt.Sprintf("port%d", n.number) }
 
 // overlay is the node's address in its location's VXLAN.
@@ -67,13 +67,13 @@ func (n *Node) overlay() netip.Prefix {
 	return n.prefix(fmt.Sprintf("10.100.%d.%d/24", n.location, n.number), fmt.Sprintf("fd64:0:0:%x::%x/64", n.location, n.number))
 }
 
-// between is the address of the leader of the node's location, whoever that is, in the tunnel.
+// between is the tunnel address of the current leader of the node's location.
 func (n *Node) between() netip.Prefix {
 	return n.prefix(n.wireGuardIP()+"/16", fmt.Sprintf("fd04::%x/64", n.location))
 }
 
-// address is ip's command for one of the pods' family. An IPv6 address serves at once: the kernel would look for another owner first, also
-// where accept_dad is 0, though then it ends that in a moment.
+// address returns ip's command for an address of the pods' family. nodad makes an IPv6 address
+// usable at once: otherwise the kernel first searches for another owner, even with accept_dad 0.
 func (n *Node) address(of netip.Prefix, device string) string {
 	if n.ipv6 {
 		return fmt.Sprintf("addr replace %s dev %s nodad", of, device)
@@ -81,7 +81,7 @@ func (n *Node) address(of netip.Prefix, device string) string {
 	return fmt.Sprintf("addr replace %s dev %s", of, device)
 }
 
-// mac is the address of the node's end of the VXLAN, or of the tunnel between leaders.
+// mac is the MAC address of the node's VXLAN device, or of its tunnel device.
 func (n *Node) mac(device string) string {
 	if device == tunnel {
 		return fmt.Sprintf("02:51:82:00:00:%02x", n.number)
@@ -89,18 +89,17 @@ func (n *Node) mac(device string) string {
 	return fmt.Sprintf("02:84:72:00:00:%02x", n.number)
 }
 
-// The devices of a node, and the UDP ports on which they are on the wire.
+// These are the devices of a node, and their UDP ports on the wire.
 const (
 	vxlan      = "vxlan0"
 	vxlanPort  = 8472
 	tunnel     = "kilo0"
 	tunnelPort = 51820
-	// A pod's packet of full size fits into the tunnel, as Kilo's --mtu=auto
-	// sees to.
+	// A pod's packet of full size fits into the tunnel, as with Kilo's --mtu=auto.
 	tunnelMTU = 1420
 )
 
-// spec is the Node of the lab for it. Kilo's annotations come with the stand-in.
+// spec returns the lab's Node. The simulated Kilo adds Kilo's annotations.
 func (n *Node) spec() lab.NodeSpec {
 	return lab.NodeSpec{Name: n.Name, Labels: map[string]string{corev1.LabelTopologyRegion: n.Location}}
 }

@@ -2,11 +2,11 @@ package mesh
 
 import "fmt"
 
-// Cut takes the node off the wire, as one that has no power is: nothing comes
-// from it, and whatever is sent to it vanishes. What runs on it goes on.
+// Cut takes the node off the wire, like a loss of power: it sends nothing, and packets to it
+// vanish. Its processes continue.
 func (n *Network) Cut(node string) error { return n.wired(node, "down") }
 
-// Join puts it back.
+// Join reconnects the node.
 func (n *Network) Join(node string) error { return n.wired(node, "up") }
 
 func (n *Network) wired(node, to string) error {
@@ -16,11 +16,11 @@ func (n *Network) wired(node, to string) error {
 	return nil
 }
 
-// Silence keeps the agent of the node from checking in, as on one without
-// power, until Resume or the next StartKilo.
+// Silence stops the check-ins of the node's agent, like a loss of power, until Resume or the next
+// StartKilo.
 func (k *Kilo) Silence(node string) { k.silence(node, true) }
 
-// Resume lets it check in again.
+// Resume lets the agent check in again.
 func (k *Kilo) Resume(node string) { k.silence(node, false) }
 
 func (k *Kilo) silence(node string, silent bool) {

@@ -2,13 +2,13 @@ package mesh
 
 import "fmt"
 
-// wireGuardIP is the address in the mesh that Kilo gives to the leader of the
-// node's location, whoever that is; an IPv4 one, whatever the pods have.
+// wireGuardIP is the mesh address that Kilo gives to the current leader of the node's location. It
+// is always IPv4.
 func (n *Node) wireGuardIP() string { return fmt.Sprintf("10.4.0.%d", n.location) }
 
-// routes are what a node's agent sets: to its siblings' pods through the VXLAN,
-// to those of other locations through the tunnel where it leads, else through
-// the VXLAN to its leader.
+// routes returns the routes that a node's agent sets. Its siblings' pods are reached through the
+// VXLAN. Other locations are reached through the tunnel if the node leads, otherwise through the
+// VXLAN to its leader.
 func (n *Network) routes(node *Node, ready map[string]bool, leads map[string]string) []string {
 	var lines []string
 	leading := leads[node.Location] == node.Name
@@ -24,7 +24,7 @@ func (n *Network) routes(node *Node, ready map[string]bool, leads map[string]str
 		if other == node {
 			continue
 		}
-		through := "" // nowhere
+		through := "" // to nowhere
 		switch leader := n.names[leads[node.Location]]; {
 		case !ready[other.Name], leader == nil:
 		case other.Location == node.Location:

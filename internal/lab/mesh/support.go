@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/internal/lab/missing"
 )
 
-// Supported says what is missing for a mesh on this machine; nil: nothing.
+// Supported returns what this machine lacks for a mesh. Nil: nothing.
 func Supported() error {
 	var missing []string
 	for program, pkg := range map[string]string{"ip": "iproute2", "bridge": "iproute2", "nft": "nftables", "nsenter": "util-linux"} {
@@ -34,7 +34,8 @@ func Supported() error {
 	return nil
 }
 
-// Need ends a test where there can be no mesh: skipped on somebody's machine, failed where DRYDOCK_NO_SKIP is set.
+// Need ends a test on a machine without support for a mesh: it is skipped, or fails if
+// DRYDOCK_NO_SKIP is set.
 func Need(t testing.TB) {
 	t.Helper()
 	missing.Need(t, "A MESH", Supported())

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// EchoPort is where every pod sends back what it gets, by TCP and UDP.
+// EchoPort is where every pod returns what it receives, over TCP and UDP.
 const EchoPort = 7007
 
-// patience is for one try of a packet's way there and back: a thousand times what it takes. A busy machine may take longer, so
-// whatever must pass is tried again, or has patienceInAll.
+// patience is for one round trip of a packet: a thousand times what it takes. A busy machine may
+// take longer, so what must succeed is tried again, or has patienceInAll.
 const (
 	patience      = time.Second
 	patienceInAll = time.Minute
@@ -50,7 +50,7 @@ func (n *Network) echo(node *Node) error {
 			}
 			go func() {
 				defer c.Close()
-				_, _ = io.Copy(c, c) // the other end sees how it ends
+				_, _ = io.Copy(c, c) // the other end sees the error
 			}()
 		}
 	}()
@@ -61,13 +61,13 @@ func (n *Network) echo(node *Node) error {
 			if err != nil {
 				return
 			}
-			_, _ = packets.WriteTo(buffer[:size], from) // lost, as packets may be
+			_, _ = packets.WriteTo(buffer[:size], from) // a lost packet is normal
 		}
 	}()
 	return nil
 }
 
-// Connect opens a TCP connection from one node's pod to another's, which sends back what it gets.
+// Connect opens a TCP connection from one node's pod to another's, which returns what it receives.
 func (n *Network) Connect(ctx context.Context, from, to string) (net.Conn, error) {
 	return n.dial(ctx, from, "tcp", netip.AddrPortFrom(n.Node(to).PodIP(), EchoPort).String(), patienceInAll)
 }
@@ -90,8 +90,8 @@ func (n *Network) dial(ctx context.Context, from, protocol, to string, timeout t
 	return c, nil
 }
 
-// Send says whether a packet of a new flow comes from one node's pod to
-// another's, and back, by TCP and UDP, of a size near what the way carries.
+// Send returns nil if a packet of a new flow goes from one node's pod to another's and back, over
+// TCP and UDP. The packet is almost as large as the path allows.
 func (n *Network) Send(ctx context.Context, from, to string) error {
 	at := netip.AddrPortFrom(n.Node(to).PodIP(), EchoPort).String()
 	for _, protocol := range []string{"tcp", "udp"} {
@@ -100,7 +100,7 @@ func (n *Network) Send(ctx context.Context, from, to string) error {
 			return fmt.Errorf("sending to the pod of %s: %w", to, err)
 		}
 		err = exchange(c, patience)
-		_ = c.Close() // it has served
+		_ = c.Close() // no longer needed
 		if err != nil {
 			return fmt.Errorf("sending from the pod of %s to that of %s by %s: %w", from, to, protocol, err)
 		}
@@ -108,12 +108,12 @@ func (n *Network) Send(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// Exchange sends on a connection to a pod, and waits until it comes back.
+// Exchange sends data on a connection to a pod, and waits for its return.
 func Exchange(c net.Conn) error { return exchange(c, patienceInAll) }
 
 func exchange(c net.Conn, timeout time.Duration) error {
 	sent := make([]byte, tunnelMTU-100)
-	_, _ = rand.Read(sent) // it never fails
+	_, _ = rand.Read(sent) // cannot fail
 	if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
@@ -130,9 +130,9 @@ func exchange(c net.Conn, timeout time.Duration) error {
 	return nil
 }
 
-// Flows waits until new flows pass from one node's pod to another's, and says
-// when the first of them did: three in a row, for while a fault lets old flows
-// through, a new one may have the outer ports of an old one once in a while.
+// Flows waits until new flows pass from one node's pod to another's, and returns when the first of
+// them did. It needs three in a row: while a fault lets old flows pass, a new one may by chance
+// have the outer ports of an old one.
 func (n *Network) Flows(ctx context.Context, from, to string) (time.Time, error) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -158,7 +158,7 @@ func (n *Network) Flows(ctx context.Context, from, to string) (time.Time, error)
 	}
 }
 
-// Mute are the ways between pods, "from to", on which a new flow does not pass now.
+// Mute returns the paths between pods, as "from to", that no new flow passes now.
 func (n *Network) Mute(ctx context.Context) []string {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -181,8 +181,7 @@ func (n *Network) Mute(ctx context.Context) []string {
 	return mute
 }
 
-// Ping sends ICMP echos from one node itself to another, on the wire, until one
-// is answered.
+// Ping sends ICMP echos from one node to another, on the wire, until one is answered.
 func (n *Network) Ping(from, to string) error {
 	for began := time.Now(); ; {
 		if err := n.ping(from, to); err == nil || time.Since(began) > patienceInAll {
@@ -212,7 +211,7 @@ func (n *Network) ping(from, to string) error {
 		return fail(err)
 	}
 	for got := make([]byte, 1500); ; {
-		size, _, err := c.ReadFrom(got) // which leaves the IP header out
+		size, _, err := c.ReadFrom(got) // without the IP header
 		if err != nil {
 			return fail(err)
 		}
@@ -222,7 +221,7 @@ func (n *Network) ping(from, to string) error {
 	}
 }
 
-// checksum is the Internet's, of an even number of bytes.
+// checksum is the Internet checksum of an even number of bytes.
 func checksum(data []byte) uint16 {
 	var sum uint32
 	for i := 0; i < len(data); i += 2 {

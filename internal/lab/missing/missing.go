@@ -1,4 +1,4 @@
-// Package missing ends tests of what this machine cannot run.
+// Package missing ends tests that this machine cannot run.
 package missing
 
 import (
@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// Need ends a test where err says what is missing for it: the test is skipped on somebody's machine, and fails where
-// DRYDOCK_NO_SKIP is set, because nothing should be missing there and nobody would notice that the test no longer runs.
+// Need ends a test if err is not nil: this machine lacks something. The test is skipped on a
+// developer's machine. It fails if DRYDOCK_NO_SKIP is set: nothing should be missing there, and a
+// skipped test would go unnoticed.
 func Need(t testing.TB, what string, err error) {
 	t.Helper()
 	switch {

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Build makes sure that the named programs are in the cache and returns the path of each. What is
-// missing is built by one go command for each module, because a package that several programs share
-// is then compiled once, and one program links while the next compiles. Build writes its progress
-// to out. It writes nothing when every program is there.
+// Build makes sure that the named programs are in the cache and returns the path of each. One go
+// command per module builds the missing ones: it compiles a package that several programs share
+// only once, and links one program while it compiles the next. Build writes its progress to out. It
+// writes nothing when every program exists.
 func Build(ctx context.Context, out io.Writer, names ...string) (map[string]string, error) {
 	paths, missing, err := lookUp(ctx, out, names)
 	if err != nil {
@@ -32,8 +32,8 @@ func Build(ctx context.Context, out io.Writer, names ...string) (map[string]stri
 	return paths, nil
 }
 
-// Fetch downloads the source of the named programs that are not in the cache. Build does it, too; Fetch is for those who compile
-// something else first.
+// Fetch downloads the source of the named programs that are not in the cache. Build does that, too;
+// Fetch is for callers that first compile something else.
 func Fetch(ctx context.Context, names ...string) error {
 	_, missing, err := lookUp(ctx, io.Discard, names)
 	if err != nil {

@@ -20,21 +20,22 @@ import (
 // noDebugInfo: the linker drops the debug information, so the compiler need not write it.
 const noDebugInfo = "-gcflags=all=-dwarf=false"
 
-// noGC lets a compiler collect garbage only where it would need more than 1 GiB, which saves a sixth of its time. GOGC=400, on the
-// other hand, makes it slower than it is by itself: by itself it begins to collect at 128 MiB, and with any GOGC at once.
+// noGC makes a compiler collect garbage only above 1 GiB, which saves a sixth of its time. GOGC=400
+// would make it slower than the default: by default it starts to collect at 128 MiB, and with any
+// GOGC at once.
 var noGC = []string{"GOGC=off", "GOMEMLIMIT=1GiB"}
 
 // group is what one go command builds: programs of one module, with the same build tags.
 type group struct {
 	dir, tags string
 	targets   []target
-	packages  []sourcePackage // in the order in which go compiles them
+	packages  []sourcePackage // in the order of go's compilation
 
 	position map[string]float64 // of a package in the whole build
 	end      float64            // the position of the last one
 }
 
-// sourcePackage is a package to compile. Its source's size is the measure of the work.
+// sourcePackage is a package to compile. The size of its source is the measure of the work.
 type sourcePackage struct {
 	path string
 	dir  string
@@ -63,7 +64,7 @@ func (g *group) flags() []string {
 	return flags
 }
 
-// list reads which packages the programs are made of. It is also what downloads their modules.
+// list reads the packages of the programs. It also downloads their modules.
 func (g *group) list(ctx context.Context) error {
 	args := append([]string{"list", "-deps", "-json=ImportPath,Dir,GoFiles"}, g.flags()...)
 	for _, t := range g.targets {
@@ -93,8 +94,8 @@ func (g *group) list(ctx context.Context) error {
 	}
 }
 
-// compile builds into a folder of its own and renames each program from there, so that a program in
-// the cache is always a whole one.
+// compile builds into a separate folder and renames each program from there, so that a program in
+// the cache is always complete.
 func (g *group) compile(ctx context.Context, p *progress) error {
 	fresh, err := os.MkdirTemp(filepath.Dir(g.targets[0].folder), ".building-"+g.targets[0].name+"-")
 	if err != nil {
@@ -122,7 +123,7 @@ func (g *group) compile(ctx context.Context, p *progress) error {
 	return nil
 }
 
-// keep moves the binary into a folder of its own, which then gets the program's name in the cache.
+// keep moves the binary into a new folder, which then gets the program's name in the cache.
 func (t target) keep(binary string) error {
 	folder := binary + ".folder"
 	if err := os.Mkdir(folder, 0o755); err != nil {
@@ -134,8 +135,8 @@ func (t target) keep(binary string) error {
 	return os.Rename(folder, t.folder)
 }
 
-// run runs the go command in the module's folder. What it prints goes to a log, which is kept only
-// when the command fails; each line of it is also passed to line.
+// run runs the go command in the module's folder. Its output goes to a log, which is kept only if
+// the command fails. Each line is also passed to line.
 func (g *group) run(ctx context.Context, args []string, stdout io.Writer, line func(string)) error {
 	logPath := g.targets[0].folder + ".log"
 	log, err := os.Create(logPath)
@@ -145,7 +146,7 @@ func (g *group) run(ctx context.Context, args []string, stdout io.Writer, line f
 	defer log.Close()
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = g.dir
-	// The user's GOFLAGS or workspace may hold what does not fit this module.
+	// The user's GOFLAGS or workspace may not fit this module.
 	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS="), noGC...)
 	// The compilers that go started must end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -175,7 +176,7 @@ func (g *group) run(ctx context.Context, args []string, stdout io.Writer, line f
 	return nil
 }
 
-// explain turns a failed build into a sentence that says what to do.
+// explain turns a failed build into a sentence with the next step.
 func explain(err error, logPath string) error {
 	text, readErr := os.ReadFile(logPath)
 	if readErr != nil {
@@ -193,7 +194,7 @@ func explain(err error, logPath string) error {
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// binaryName is how go build names the program of a package: a module's major version is no name.
+// binaryName returns the program's name as go build does: a module's major version is not a name.
 func binaryName(pkg string) string {
 	if name := path.Base(pkg); !majorVersion.MatchString(name) {
 		return name

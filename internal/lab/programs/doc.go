@@ -1,11 +1,9 @@
-// Package programs builds the real programs that the lab starts and that the
-// checks run (etcd, kube-apiserver, Prometheus, golangci-lint, …) from their
-// Go modules, at the versions that the go.mod files under tools/ pin.
+// Package programs builds the real programs of the lab and of the checks (etcd, kube-apiserver,
+// Prometheus, golangci-lint, …) from their Go modules. The go.mod files under tools/ pin the versions.
 //
-// What is built is kept in a cache: $DRYDOCK_CACHE, or the user's cache
-// directory plus "drydock". A program's folder there carries a hash of all
-// that determines it, so that a second run builds nothing and a changed pin
-// builds anew. Old folders are left alone: another checkout may use them.
+// It keeps the programs in a cache: $DRYDOCK_CACHE, or the user's cache directory plus "drydock". The
+// name of a program's folder has a hash of everything that determines it. So a second run builds
+// nothing, and a changed pin causes a new build. Old folders stay: another checkout may use them.
 //
 // Linux only: processes that build at the same time wait for each other by
 // flock(2).

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Keep makes sure that the cache has a folder of that name which is not a program's, and returns its path. What is not
-// there is made by fill in a fresh folder that takes the name once it is whole; processes that want it at the same time
-// wait for each other.
+// Keep makes sure that the cache has a folder with that name, which is not a program's, and returns
+// its path. If it is missing, fill makes it in a new folder, which gets the name when it is
+// complete. Concurrent processes wait for each other.
 func Keep(ctx context.Context, out io.Writer, name string, fill func(ctx context.Context, dir string) error) (string, error) {
 	path, err := Kept(name)
 	if err != nil {
@@ -44,7 +44,7 @@ func Keep(ctx context.Context, out io.Writer, name string, fill func(ctx context
 	return path, nil
 }
 
-// Kept is where Keep has a folder of that name, or will have it.
+// Kept is the path of Keep's folder with that name, whether or not it exists.
 func Kept(name string) (string, error) {
 	cache, err := cacheDir()
 	if err != nil {

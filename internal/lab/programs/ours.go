@@ -13,9 +13,10 @@ import (
 
 const building = ".building" // the end of a program's name while go builds it
 
-// Compile builds a program of this checkout as Drydock is shipped: what is measured is what runs elsewhere. It does so in a folder
-// of the cache, where go links again only what has changed since, and copies it from there before another process builds. With
-// further flags of go build it is another program, which is kept under output's name.
+// Compile builds a program of this checkout as Drydock is shipped, so that tests measure the
+// shipped program. It builds in a folder of the cache, where go links again only after changes, and
+// copies the program before another process builds. With additional flags of go build it is another
+// program, which is stored under output's name.
 func Compile(ctx context.Context, output, pkg string, further ...string) error {
 	root, err := ModuleRoot()
 	if err != nil {
@@ -37,7 +38,8 @@ func Compile(ctx context.Context, output, pkg string, further ...string) error {
 		return err
 	}
 	defer unlock()
-	// go takes the half of a program that a killed build left for the whole: it looks at the build ID at its beginning.
+	// go would take a half-written program of a killed build for the whole: it reads only the build
+	// ID at the start.
 	fresh := kept + building
 	if err := os.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("removing what a killed build left: %w", err)
@@ -46,7 +48,7 @@ func Compile(ctx context.Context, output, pkg string, further ...string) error {
 		return fmt.Errorf("preparing the build of %s: %w", pkg, err)
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", fresh)
-	build.Args = append(build.Args, noDebugInfo) // which the linker would drop
+	build.Args = append(build.Args, noDebugInfo) // the linker would drop it
 	build.Args = append(append(build.Args, further...), pkg)
 	build.Dir, build.Env = root, append(append(os.Environ(), "CGO_ENABLED=0"), noGC...)
 	if out, err := build.CombinedOutput(); err != nil {
@@ -55,8 +57,8 @@ func Compile(ctx context.Context, output, pkg string, further ...string) error {
 	if err := os.Rename(fresh, kept); err != nil {
 		return fmt.Errorf("moving %s into the cache: %w", pkg, err)
 	}
-	// Not this process: while it writes, a child that it starts for another goroutine would hold the file open, and then the program
-	// cannot be started.
+	// Copy with another process: while this one writes the file, a child started by another
+	// goroutine would hold it open, and then the program cannot be started.
 	if out, err := exec.CommandContext(ctx, "install", "-D", kept, output).CombinedOutput(); err != nil {
 		return fmt.Errorf("copying %s from the cache: %w\n%s", pkg, err, out)
 	}

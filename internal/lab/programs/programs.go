@@ -27,19 +27,19 @@ var Demo = []string{
 // Check names the programs that test, lint and check the repository.
 var Check = []string{"gotestsum", "golangci-lint", "promtool", "helm", "helm-docs"}
 
-// program says how one program is built.
+// program defines how one program is built.
 type program struct {
 	tool   string // the folder under tools/ whose go.mod pins it
-	module string // the module that carries the program, its version is the program's
+	module string // the module of the program; it has the program's version
 	pkg    string // the main package, relative to module
-	ours   bool   // made of the module's packages here: the main package is the folder of the program's name in the tool's
+	ours   bool   // made from the module's packages: the main package is the folder with the program's name in the tool's folder
 	tags   string
 	// stamp lists the variables that must be set to the version at link time.
 	stamp func(version string) map[string]string
 }
 
-// labTags leave out Prometheus' discovery plugins other than Kubernetes', because they cost minutes. All
-// programs of tools/lab have them, so that one go command builds them.
+// labTags exclude Prometheus' discovery plugins except Kubernetes', because they cost minutes. All
+// programs of tools/lab use these tags, so that one go command builds them.
 const labTags = "remove_all_sd,enable_kubernetes_sd"
 
 var all = map[string]program{
@@ -67,21 +67,20 @@ var all = map[string]program{
 	"golangci-lint":           {tool: "golangci-lint", module: "github.com/golangci/golangci-lint/v2", pkg: "cmd/golangci-lint"},
 }
 
-// kubernetesVersion makes the API server say its version. Without it kubectl
-// and Helm cannot parse what it says.
+// kubernetesVersion sets the version that the API server reports. Without it, kubectl and Helm
+// cannot parse the version.
 func kubernetesVersion(version string) map[string]string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	const p = "k8s.io/component-base/version."
 	return map[string]string{p + "gitVersion": version, p + "gitMajor": parts[0], p + "gitMinor": parts[1]}
 }
 
-// Names lists every program there is, sorted.
+// Names returns the names of all programs, sorted.
 func Names() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Path is where the program is once it is built. It builds nothing; the file
-// may not exist yet.
+// Path is where the program is after Build. Path builds nothing, and the file may not exist yet.
 func Path(name string) (string, error) {
 	t, err := find(name)
 	if err != nil {
@@ -90,7 +89,7 @@ func Path(name string) (string, error) {
 	return t.path, nil
 }
 
-// Version is the version at which the program is pinned, like v1.36.3.
+// Version is the pinned version of the program, like v1.36.3.
 func Version(name string) (string, error) {
 	t, err := find(name)
 	if err != nil {
@@ -176,7 +175,7 @@ func (t target) ldflags() string {
 	return ld
 }
 
-// recipe is how the program is built, for the hash that names its folder.
+// recipe returns how the program is built, for the hash in its folder's name.
 func (t target) recipe() string {
 	args := []string{"build", "-trimpath", "-mod=readonly", "-buildvcs=false", "-ldflags=" + t.ldflags(), "-o="}
 	if t.tags != "" {
@@ -185,8 +184,8 @@ func (t target) recipe() string {
 	return strings.Join(append(args, t.pkgPath()), "\n")
 }
 
-// pinned finds the version of a module in the text of a go.mod: the version that replaces it, or else
-// the version that is required.
+// pinned finds the version of a module in the text of a go.mod: the version that replaces it, or
+// else the required version.
 func pinned(mod, module string) string {
 	required := ""
 	for line := range strings.Lines(mod) {
@@ -214,8 +213,8 @@ func cacheDir() (string, error) {
 	return filepath.Join(dir, "drydock"), nil
 }
 
-// ModuleRoot is the checkout: it walks up from the working directory, which for a test is the
-// folder of its package, to the checkout that carries tools/.
+// ModuleRoot returns the path of the checkout. It walks up from the working directory, which for a
+// test is its package's folder, to the folder that contains tools/.
 func ModuleRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// progress says how far a long build is and how long it will still take: a line every 15 s, or on a
-// terminal one line that is written again every second.
+// progress shows how far a long build is and how long the rest will take: a line every 15 s, or on
+// a terminal one line that is rewritten every second.
 //
-// Its measure is the size of the source. Go compiles packages in the order in which it lists them,
-// so the position of the latest one is how far the build is: what came before and was not compiled
-// was in Go's cache.
+// It measures the size of the source. Go compiles packages in the order in which it lists them, so
+// the position of the latest one shows the progress: earlier packages that were not compiled were
+// in Go's cache.
 type progress struct {
 	out      io.Writer
 	terminal bool
@@ -28,7 +28,7 @@ type progress struct {
 	known map[string]bool // packages whose size is in total
 	total float64
 	done  float64
-	first float64   // what was done at the first package that had to be compiled
+	first float64   // the progress at the first package that was compiled
 	since time.Time // when that was
 	ready int       // programs of modules that are finished
 	now   string    // the folder that the programs of this module appear in
@@ -41,7 +41,7 @@ func newProgress(out io.Writer, missing []target) *progress {
 	}
 }
 
-// expect adds the group's packages. A package that another group has, too, is compiled once.
+// expect adds the group's packages. A package in several groups is compiled once.
 func (p *progress) expect(g *group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,14 +56,14 @@ func (p *progress) expect(g *group) {
 	g.end = p.total
 }
 
-// building says which group is at work, and the folder in which its programs appear.
+// building sets the running group, and the folder where its programs appear.
 func (p *progress) building(folder string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now = folder
 }
 
-// compiled takes the path of a package that go has started to compile.
+// compiled notes the path of a package that go has started to compile.
 func (p *progress) compiled(g *group, path string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *progress) finished(g *group) {
 	p.done = max(p.done, g.end)
 }
 
-// String is like "41 % compiled, 3 of 9 programs ready, about 2 minutes to go".
+// String returns for example "41 % compiled, 3 of 9 programs ready, about 2 minutes to go".
 func (p *progress) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,5 @@
-// Command render writes what is made of the chart: its copy of the rules, which Helm reads only inside a chart, the
-// manifests in deploy, and the page of its values.
+// Command render writes the files that are generated from the chart: its copy of the rules, which
+// Helm reads only inside a chart, the manifests in deploy, and the page of its values.
 package main
 
 import (
@@ -67,7 +67,7 @@ func writeManifests(file string, values map[string]any) error {
 	return os.WriteFile(file, []byte(b.String()), 0o644)
 }
 
-// copyRules makes the chart's folder of rules hold those of the repository, and no other.
+// copyRules makes the chart's folder of rules equal to the repository's.
 func copyRules(from, to string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return fmt.Errorf("emptying the chart's rules: %w", err)
@@ -91,7 +91,7 @@ func copyRules(from, to string) error {
 	return nil
 }
 
-// writeValuesPage has helm-docs write the chart's README.md.
+// writeValuesPage runs helm-docs to write the chart's README.md.
 func writeValuesPage(ctx context.Context, chart string) error {
 	paths, err := programs.Build(ctx, os.Stderr, "helm-docs")
 	if err != nil {

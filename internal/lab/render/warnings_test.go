@@ -28,7 +28,8 @@ var meant = map[string]string{
 // steps are those of shipped policies about nodes that a provider carries out.
 var steps = []string{"reboot", "replace", "restart-kubelet", "restart-containerd", "restart-cni", "restart-kube-proxy"}
 
-// TestExamplesAndVariantsLoadWithoutWarnings: nobody can act on a warning about what the chart ships, and it hides those that matter.
+// TestExamplesAndVariantsLoadWithoutWarnings: users cannot act on a warning about the shipped
+// chart, and it hides the important ones.
 func TestExamplesAndVariantsLoadWithoutWarnings(t *testing.T) {
 	root, err := programs.ModuleRoot()
 	require.NoError(t, err)

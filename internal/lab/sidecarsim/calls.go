@@ -22,8 +22,8 @@ const (
 	UnknownOp Op = "unknown" // a path that the sidecar does not serve
 )
 
-// Call is one request: what came, who sent it, what was done and what was
-// answered. A token is never in it.
+// Call is one request: what arrived, who sent it, what was done and what was answered. It never
+// contains a token.
 type Call struct {
 	Number int // from 0, in the order of arrival
 	At     time.Time
@@ -31,26 +31,26 @@ type Call struct {
 	Method string
 	Path   string
 	Body   string
-	Pod    Pod    // that it came to
+	Pod    Pod    // the pod that received it
 	Remote string // the caller's address
 
-	// Token says that the caller sent a bearer token, User whose it is; empty:
-	// nobody asked, or nobody knows it. RemoteUser is the header of that name,
-	// which is the proxy's to set: no caller may send it.
+	// Token: the caller sent a bearer token. User is its owner; empty: the API server was not
+	// asked, or does not know the token. RemoteUser is the header of that name. Only the proxy sets
+	// it; no caller may send it.
 	Token            bool
 	User, RemoteUser string
-	// TaskID and TaskType are of the task that was posted; TaskID is the
-	// sidecar's own where the caller gave none.
+	// TaskID and TaskType are of the posted task. Without the caller's id, TaskID is the sidecar's
+	// own.
 	TaskID, TaskType string
-	// Known says that the volume knew the id, so that nothing was done.
+	// Known: the volume already had the id, so nothing was done.
 	Known bool
 
-	// Done says what the sidecar did for it, in words; empty: nothing.
+	// Done describes what the sidecar did. Empty: nothing.
 	Done string
 	// Fault names the fault that was injected; empty: none.
 	Fault string
-	// Status and Answer are what was answered. Status is 0 while the call is
-	// under way, and NoAnswer if it ended without an answer.
+	// Status and Answer are the answer. Status is 0 while the call is running, and NoAnswer if it
+	// ended without an answer.
 	Status int
 	Answer string
 }
@@ -61,8 +61,8 @@ const NoAnswer = -1
 // Calls returns all calls, in the order of their arrival.
 func (s *Server) Calls() []Call { return s.CallsTo("", Any) }
 
-// CallsTo returns the calls to one operation of one pod, past pods of that name
-// included; an empty key: of all pods.
+// CallsTo returns the calls to one operation of one pod, including earlier pods of that name. An
+// empty key: of all pods.
 func (s *Server) CallsTo(key string, op Op) []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,15 +71,13 @@ func (s *Server) CallsTo(key string, op Op) []Call {
 	})
 }
 
-// Done returns the calls for which the sidecar did something: what really
-// happened, whatever the caller was told.
+// Done returns the calls that made the sidecar do something, whatever the caller's answer was.
 func (s *Server) Done(key string) []Call {
 	return slices.DeleteFunc(s.CallsTo(key, Submit), func(c Call) bool { return c.Done == "" })
 }
 
-// AwaitCall returns the first call that matches, waiting for one if need be. A
-// call is looked at when it arrives, when its work is done and when it is
-// answered.
+// AwaitCall returns the first call that matches, and waits for one if needed. It checks a call when
+// it arrives, when its work is done and when it is answered.
 func (s *Server) AwaitCall(ctx context.Context, match func(Call) bool) (Call, error) {
 	var found Call
 	err := s.Await(ctx, func() bool {
@@ -104,7 +102,7 @@ func (s *Server) record(c Call) int {
 	return c.Number
 }
 
-// amend changes a call that was recorded.
+// amend changes a recorded call.
 func (s *Server) amend(number int, change func(*Call)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

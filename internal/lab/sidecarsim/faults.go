@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// Fault is one way in which a sidecar, or what is in front of it, misbehaves.
-// Unless it is wrapped in After, or says otherwise, nothing is done for the call
-// that it hits.
+// Fault is one way of misbehaving, of a sidecar or its proxy. Nothing is done for the affected
+// call, unless the fault is wrapped in After or its comment says otherwise.
 type Fault struct {
 	name  string
 	after bool
 	// At most one of these is set.
-	end    func(w http.ResponseWriter, r *http.Request) // writes an answer of its own, or none
+	end    func(w http.ResponseWriter, r *http.Request) // writes its own answer, or none
 	reply  *reply
 	delay  time.Duration
 	hang   bool
@@ -25,16 +24,15 @@ type Fault struct {
 // String names the fault as Call.Fault does.
 func (f Fault) String() string { return f.name }
 
-// After makes a fault strike when the work is done: the gate opens, and the
-// caller does not learn it.
+// After makes a fault happen when the work is done: the gate opens, and the caller gets no success.
 func After(f Fault) Fault {
 	f.name, f.after = "after the work: "+f.name, true
 	return f
 }
 
-// Hang does not answer before Heal. The call is then served as if it had just
-// come, even where the caller has gone meanwhile: a caller that gave up does not
-// know whether it was heard. It ends with the sidecar, without an effect.
+// Hang does not answer before Heal. Then the call is served as if it had just arrived, even if the
+// caller has disconnected: a caller that gave up does not know whether it was served. If the
+// sidecar ends first, the call has no effect.
 func Hang() Fault { return Fault{name: "hang", hang: true} }
 
 // Cut closes the connection without an answer.
@@ -42,7 +40,7 @@ func Cut() Fault {
 	return Fault{name: "cut", end: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }}
 }
 
-// Torn breaks the connection off in the middle of an answer of this status.
+// Torn breaks off the connection in the middle of an answer with this status.
 func Torn(status int) Fault {
 	return Fault{name: "torn", end: func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
@@ -55,10 +53,10 @@ func Torn(status int) Fault {
 	}}
 }
 
-// Slow does the work at once and answers after a while.
+// Slow does the work at once and answers later.
 func Slow(delay time.Duration) Fault { return Fault{name: "slow", after: true, delay: delay} }
 
-// Answer answers with this status and body, whatever was asked.
+// Answer answers every request with this status and body.
 func Answer(status int, body any) Fault {
 	return Fault{name: "answer", reply: &reply{status: status, body: body}}
 }
@@ -73,8 +71,8 @@ func Forbidden() Fault {
 	return Fault{name: "forbidden", reply: &reply{status: http.StatusForbidden, body: text("Forbidden")}}
 }
 
-// Redirect sends the caller elsewhere with 307, which a client that follows it
-// answers with the same request, token and all.
+// Redirect redirects the caller to another address with 307. A client that follows it repeats the
+// request there, including the token.
 func Redirect(to string) Fault {
 	return Fault{name: "redirect", end: func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
@@ -96,14 +94,13 @@ func Oversize(status, bytes int) Fault {
 	}}
 }
 
-// Wedged accepts tasks, remembers their ids, and leaves the gate as it is. It is
-// a fault of Submit.
+// Wedged accepts tasks, stores their ids, and leaves the gate unchanged. It is a fault of Submit.
 func Wedged() Fault { return Fault{name: "wedged", wedged: true} }
 
-// Late accepts a task, and does it after a while. It is a fault of Submit.
+// Late accepts a task, and carries it out later. It is a fault of Submit.
 func Late(by time.Duration) Fault { return Fault{name: "late", late: by} }
 
-// target is what a fault hits: an operation of the pod of this key, or of all.
+// target is what a fault affects: an operation of the pod with this key, or of all pods.
 type target struct {
 	key string
 	op  Op
@@ -111,16 +108,16 @@ type target struct {
 
 type injected struct {
 	fault  Fault
-	left   int           // calls that it still hits; negative: all
+	left   int           // calls that the fault still affects; negative: all
 	healed chan struct{} // closed by Heal
 }
 
-// Inject makes every call to the operation of the pod suffer the fault until
-// Heal, that of its successors too. An empty key: of every pod.
+// Inject makes every call to the operation of the pod have the fault until Heal, including calls to
+// its successors. An empty key: of every pod.
 func (s *Server) Inject(key string, op Op, f Fault) { s.InjectNext(key, op, -1, f) }
 
-// InjectNext makes the next n calls suffer the fault. Faults of one operation
-// queue up; they go before those of Any, and those of a pod before those of all.
+// InjectNext makes the next n calls have the fault. Faults of one operation are queued. They come
+// before those of Any, and a pod's before those of all pods.
 func (s *Server) InjectNext(key string, op Op, n int, f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,8 +125,8 @@ func (s *Server) InjectNext(key string, op Op, n int, f Fault) {
 	s.faults[t] = append(s.faults[t], &injected{f, n, make(chan struct{})})
 }
 
-// Heal ends the faults of these operations of the pod (an empty key: those that
-// hit every pod); of all operations, if none is named. Calls that hang go on.
+// Heal ends the faults of these operations of the pod or, without operations, of all. An empty key
+// means the faults of every pod. Calls that hang continue.
 func (s *Server) Heal(key string, ops ...Op) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +153,7 @@ func (s *Server) HealAll() {
 	}
 }
 
-// takeFault finds the fault that a call suffers, and when that is over.
+// takeFault finds the fault for a call, and the channel that is closed when the fault ends.
 func (s *Server) takeFault(key string, op Op) (Fault, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Task is one that a sidecar accepted, as its volume remembers it.
+// Task is an accepted task, as stored on the volume.
 type Task struct {
 	ID     string `json:"id"`
 	Type   string `json:"type"`
 	Status string `json:"status"` // running, completed or failed
 }
 
-// The types of tasks that the simulator knows.
+// These are the simulator's types of tasks.
 const (
 	MarkReady    = "mark-ready"
 	MarkNotReady = "mark-not-ready"
 )
 
-// Pods are those that run, sorted by their keys.
+// Pods returns the running pods, sorted by their keys.
 func (s *Server) Pods() []Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +31,7 @@ func (s *Server) Pods() []Pod {
 	return pods
 }
 
-// Pod finds a pod that runs by its key.
+// Pod returns the running pod with this key.
 func (s *Server) Pod(key string) (Pod, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *Server) Pod(key string) (Pod, bool) {
 	return Pod{}, false
 }
 
-// Ready says that the pod runs and its gate is open.
+// Ready reports whether the pod runs and its gate is open.
 func (s *Server) Ready(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,18 +49,18 @@ func (s *Server) Ready(key string) bool {
 	return c != nil && c.open
 }
 
-// Closed are the pods that run and whose gate is closed.
+// Closed returns the running pods with a closed gate.
 func (s *Server) Closed() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.sidecars)), func(key string) bool { return s.sidecars[key].open })
 }
 
-// Open opens a pod's gate without a call, as it is when a test begins.
+// Open opens a pod's gate without a call, for the start of a test.
 func (s *Server) Open(key string) error { return s.set(key, true) }
 
-// Restart restarts the container: its gate is closed, what was under way in it
-// is forgotten, its volume is as it was.
+// Restart restarts the container: its gate is closed and its work in progress is lost. Its volume
+// stays.
 func (s *Server) Restart(key string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,8 +74,7 @@ func (s *Server) Restart(key string) error {
 	return nil
 }
 
-// RestartOn restarts the sidecars of all pods of a node, as its reboot does, and
-// returns their keys.
+// RestartOn restarts the sidecars of all pods of a node, like a reboot, and returns their keys.
 func (s *Server) RestartOn(node string) []string {
 	var keys []string
 	for _, p := range s.Pods() {
@@ -98,7 +97,7 @@ func (s *Server) set(key string, open bool) error {
 	return nil
 }
 
-// Tasks are those that the SeiNode's volume remembers, sorted by id.
+// Tasks returns the tasks on the SeiNode's volume, sorted by id.
 func (s *Server) Tasks(namespace, seiNode string) []Task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +106,7 @@ func (s *Server) Tasks(namespace, seiNode string) []Task {
 	return tasks
 }
 
-// volume is the memory of a pod's tasks, under mu.
+// volume returns the tasks on a pod's volume. The caller holds mu.
 func (s *Server) volume(p Pod) map[string]Task {
 	key := p.Namespace + "/" + p.SeiNode
 	if s.volumes[key] == nil {

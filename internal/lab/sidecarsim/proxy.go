@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// Access is what a caller wants to do: a verb on the seinodetasks of sei.io
-// under the SeiNode's name.
+// Access is what a caller wants to do: a verb on the seinodetasks of sei.io with the SeiNode's
+// name.
 type Access struct{ Namespace, SeiNode, Verb string }
 
-// Verdict is what the API server says of a caller.
+// Verdict is the API server's answer about a caller.
 type Verdict int
 
 const (
-	// Unknown callers show a token that is nobody's.
+	// Unknown callers have a token without an owner.
 	Unknown Verdict = iota
-	// Denied callers are known and have no right to it.
+	// Denied callers are known but lack the right.
 	Denied
 	// Allowed callers pass.
 	Allowed
 )
 
-// Review asks the API server whose the token is, and whether they may. An error
-// is that of asking.
+// Review asks the API server who owns the token and whether the owner has the right. An error means
+// that the request failed.
 type Review func(ctx context.Context, token string, a Access) (user string, v Verdict, err error)
 
-// free are the paths that the proxy lets everybody ask.
+// free are the paths that the proxy allows for every caller.
 var free = map[Op]bool{Health: true, Livez: true, Metrics: true}
 
-// authorize returns what the proxy answers in the sidecar's place, if it does.
+// authorize returns the proxy's answer, if the proxy answers instead of the sidecar.
 func (s *Server) authorize(r *http.Request, p Pod, op Op, number int) (reply, bool) {
 	if p.NoProxy || free[op] {
 		return reply{}, true
@@ -45,7 +45,7 @@ func (s *Server) authorize(r *http.Request, p Pod, op Op, number int) (reply, bo
 	user, verdict := "", Allowed
 	if s.o.Review != nil {
 		var err error
-		// The caller may have gone, and be heard all the same.
+		// The call is served even if the caller has disconnected.
 		if user, verdict, err = s.o.Review(s.stopping, token, Access{p.Namespace, p.SeiNode, verb}); err != nil {
 			return reply{status: http.StatusInternalServerError, body: text("the API server cannot be asked")}, false
 		}

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// maxBody bounds what a caller may send.
+// maxBody bounds the body of a request.
 const maxBody = 1 << 20
 
-// reply is what a handler wants to be answered.
+// reply is a handler's answer.
 type reply struct {
 	status int
 	body   any
@@ -19,7 +19,7 @@ type reply struct {
 // text is a body that is not JSON.
 type text string
 
-// handler does what an operation asks for, under mu.
+// handler carries out an operation under mu.
 type handler func(c *sidecar, r *http.Request, call *Call, f Fault) reply
 
 func (s *Server) routes(c *sidecar) http.Handler {
@@ -43,8 +43,8 @@ func (s *Server) routes(c *sidecar) http.Handler {
 	return mux
 }
 
-// serve takes one call from its arrival to its answer. Everything is on the
-// record before the caller can know of it.
+// serve handles one call from its arrival to its answer. Everything is recorded before the caller
+// can notice it.
 func (s *Server) serve(c *sidecar, w http.ResponseWriter, r *http.Request, op Op, h handler) {
 	process, ok := s.enter(c)
 	if !ok {
@@ -99,8 +99,8 @@ func (s *Server) serve(c *sidecar, w http.ResponseWriter, r *http.Request, op Op
 	_, _ = w.Write(body)
 }
 
-// enter makes Close wait for the call, and reports false if it is too late. The
-// process is the one that the call came to.
+// enter makes Close wait for the call, and returns false if the simulator is closing. process is
+// the one that received the call.
 func (s *Server) enter(c *sidecar) (process int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *Server) enter(c *sidecar) (process int, ok bool) {
 	return c.process, true
 }
 
-// perform does what the call asks for, unless its process ended meanwhile.
+// perform carries out the call, unless its process ended meanwhile.
 func (s *Server) perform(c *sidecar, process int, r *http.Request, op Op, number int, h handler, f Fault) (reply, bool) {
 	if refusal, ok := s.authorize(r, c.pod, op, number); !ok {
 		return refusal, true
@@ -132,7 +132,7 @@ func (s *Server) perform(c *sidecar, process int, r *http.Request, op Op, number
 	return answer, true
 }
 
-// pause waits, and reports false if the caller or the sidecar went meanwhile.
+// pause waits, and returns false if the caller or the sidecar ended meanwhile.
 func pause(c *sidecar, r *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -146,7 +146,7 @@ func pause(c *sidecar, r *http.Request, d time.Duration) bool {
 	}
 }
 
-// recordingWriter notes the status of an answer that a fault writes itself.
+// recordingWriter notes the status of an answer that a fault writes.
 type recordingWriter struct {
 	http.ResponseWriter
 	server *Server
@@ -158,7 +158,7 @@ func (w *recordingWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Flush makes the recording as able as what it wraps.
+// Flush passes the flush on to the wrapped writer.
 func (w *recordingWriter) Flush() {
 	if f, ok := w.ResponseWriter.(http.Flusher); ok {
 		f.Flush()

@@ -1,14 +1,12 @@
-// Package sidecarsim simulates Sei's sidecars over plain HTTP: one server for
-// each pod, on the pod's own address, with kube-rbac-proxy in front. What
-// matters of them is what they remember. The gate is in process memory: a new
-// pod's is closed, and so is that of a container that was restarted. The ids of
-// tasks are on the volume: they outlive the pod, and a task whose id is known is
-// accepted and not run.
+// Package sidecarsim simulates Sei's sidecars over plain HTTP: one server per pod, on the pod's own
+// address, behind kube-rbac-proxy. Their state is what tests need. The gate is in process memory:
+// it is closed in a new pod and after a container's restart. The ids of tasks are on the volume:
+// they outlive the pod, and a task with a known id is accepted but not run.
 //
-// The paths, bodies and statuses are those of the sidecar's published OpenAPI
-// file. That a task is completed as soon as it is accepted, and the wording of
-// errors, are assumptions. So is that the proxy hides X-Remote-User of a caller;
-// here it is on the record, so that a test sees a caller that sends it.
+// The paths, bodies and statuses are those of the sidecar's published OpenAPI file. These are
+// assumptions: a task is completed as soon as it is accepted, the wording of errors, and that the
+// proxy hides a caller's X-Remote-User. The record shows that header, so that a test notices a
+// caller that sends it.
 package sidecarsim
 
 import (
@@ -26,25 +24,25 @@ import (
 type Options struct {
 	// Port is where every sidecar listens, on its own pod's address. Required.
 	Port int
-	// Review asks the API server about a caller, as kube-rbac-proxy does. Nil:
-	// whoever shows a token may do everything.
+	// Review asks the API server about a caller, as kube-rbac-proxy does. Nil: every caller with a
+	// token may do everything.
 	Review Review
-	// Now gives the times in the record. Nil: time.Now.
+	// Now is the clock of the record. Nil: time.Now.
 	Now func() time.Time
 }
 
-// Pod is what there is to know of a pod with a sidecar.
+// Pod describes a pod with a sidecar.
 type Pod struct {
 	Namespace, Name, UID string
-	Node                 string // that it runs on
-	IP                   string // that its sidecar listens on
-	// SeiNode names the volume, and what the proxy asks the API server about.
+	Node                 string // the pod's node
+	IP                   string // the sidecar's address
+	// SeiNode names the volume, and the object in the proxy's access review.
 	SeiNode string
-	// NoProxy lets everybody in, as the sidecar alone does.
+	// NoProxy admits every caller, like a sidecar without a proxy.
 	NoProxy bool
 }
 
-// Key is how the simulator calls the pod: namespace and name.
+// Key is the pod's key in the simulator: namespace and name.
 func (p Pod) Key() string { return p.Namespace + "/" + p.Name }
 
 // Server is a running simulator. Its methods may be called at any time.
@@ -55,16 +53,16 @@ type Server struct {
 	work     sync.WaitGroup
 
 	mu       sync.Mutex
-	closed   bool                       // from here on nothing may join work
+	closed   bool                       // no new work may start after this
 	sidecars map[string]*sidecar        // by the pod's key
 	volumes  map[string]map[string]Task // by namespace and SeiNode, then by id
 	faults   map[target][]*injected
 	hooks    map[Op]func(Call)
 	calls    []Call
-	changed  chan struct{} // closed and replaced whenever anything of these changes
+	changed  chan struct{} // closed and replaced at every change of these fields
 }
 
-// sidecar is one process: a container that is restarted is another one.
+// sidecar is one process. A restarted container is another one.
 type sidecar struct {
 	pod      Pod
 	http     *http.Server
@@ -99,8 +97,8 @@ func New(o Options) (*Server, error) {
 // Port is where the sidecars listen.
 func (s *Server) Port() int { return s.o.Port }
 
-// Run starts the sidecar of a pod, its gate closed. A pod that runs already is
-// left as it is; another of the same name is ended first.
+// Run starts the sidecar of a pod with its gate closed. It leaves a running pod alone, and first
+// ends another pod of the same name.
 func (s *Server) Run(p Pod) error {
 	s.mu.Lock()
 	before := s.sidecars[p.Key()]
@@ -130,8 +128,8 @@ func (s *Server) Run(p Pod) error {
 	return nil
 }
 
-// End ends the sidecar of a pod that is gone, with whatever it was about to do.
-// Its volume stays. A pod of that name with another UID is left alone.
+// End ends the sidecar of a deleted pod, including its pending work. Its volume stays. A pod of
+// that name with another UID is left alone.
 func (s *Server) End(p Pod) {
 	s.mu.Lock()
 	c := s.sidecars[p.Key()]
@@ -146,7 +144,7 @@ func (s *Server) End(p Pod) {
 	c.close()
 }
 
-// close frees the address at once, even where the server had not begun to serve.
+// close frees the address at once, even if the server had not started to serve.
 func (c *sidecar) close() {
 	_ = c.listener.Close()
 	_ = c.http.Close()
@@ -166,9 +164,8 @@ func (s *Server) Close() {
 	s.work.Wait()
 }
 
-// On sets what runs in every call to the operation that did something, after
-// the work is done and before it is answered: where a test kills the caller.
-// Nil: nothing.
+// On sets a hook for every call to the operation that did something. It runs after the work is done
+// and before the answer: here a test can kill the caller. Nil: no hook.
 func (s *Server) On(op Op, hook func(Call)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,8 +177,8 @@ func (s *Server) announce() {
 	s.changed = make(chan struct{})
 }
 
-// Await returns when is says so; it asks now and whenever anything changed. The
-// error is the context's or says that the simulator closed.
+// Await returns when is returns true. It checks now and after every change. The error is the
+// context's, or says that the simulator closed.
 func (s *Server) Await(ctx context.Context, is func() bool) error {
 	for {
 		s.mu.Lock()

@@ -29,7 +29,8 @@ type client struct {
 	http http.Client
 }
 
-// start runs a simulator with one pod. Tokens are names: "nobody" is nobody's, "guest" has no right.
+// start runs a simulator with one pod. Tokens are names: "nobody" has no owner, "guest" has no
+// right.
 func start(t *testing.T) *client {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.65.0.1:0")

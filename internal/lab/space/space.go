@@ -1,4 +1,5 @@
-// Package space has the namespaces of a lab that has an API server alone: a test makes the objects in them by hand. For tests alone.
+// Package space has namespaces in a lab with only an API server: a test makes the objects in them
+// by hand. It is for tests only.
 package space
 
 import (
@@ -24,8 +25,8 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// Space is a namespace whose objects a test makes by hand, for nobody else acts on them. T may be exchanged: a space can be made before
-// the test that uses it.
+// Space is a namespace with objects that a test makes by hand: no controller acts on them. T may be
+// replaced, so that a space can be made before the test that uses it.
 type Space struct {
 	T    testing.TB
 	Name string
@@ -36,7 +37,8 @@ type Space struct {
 
 var spaces atomic.Int64
 
-// Make makes namespaces of the shared lab side by side. resources are those of the kinds that are made there, fill is called in each.
+// Make makes namespaces in the shared lab, concurrently. resources are the kinds to make in them.
+// Make calls fill for each.
 func Make[W any](t testing.TB, prefix string, many int, resources map[string]schema.GroupVersionResource, fill func(*Space) W) chan W {
 	t.Helper()
 	l := lab.Shared(t)
@@ -62,19 +64,19 @@ func Make[W any](t testing.TB, prefix string, many int, resources map[string]sch
 	return made
 }
 
-// In is another namespace, which is there already, with its own kinds.
+// In returns another, existing namespace with its own kinds.
 func (s *Space) In(namespace string, resources map[string]schema.GroupVersionResource) *Space {
 	return &Space{s.T, namespace, s.client, resources}
 }
 
 func (s *Space) ctx() context.Context { return context.WithoutCancel(s.T.Context()) }
 
-// Of are the namespace's objects of that kind.
+// Of returns the namespace's objects of that kind.
 func (s *Space) Of(kind string) dynamic.ResourceInterface {
 	return s.client.Resource(s.resources[kind]).Namespace(s.Name)
 }
 
-// Create makes an object. meta is what its metadata has beside its name; nil: nothing. A status that is nil is not set.
+// Create makes an object. meta is added to its metadata; nil: nothing. A nil status is not set.
 func (s *Space) Create(kind, name string, meta, spec, status map[string]any) *unstructured.Unstructured {
 	metadata := map[string]any{"name": name, "namespace": s.Name}
 	maps.Copy(metadata, meta)
@@ -98,7 +100,7 @@ func (s *Space) Patch(kind, name string, change map[string]any, of ...string) {
 	require.NoError(s.T, err)
 }
 
-// Get is the object; nil: there is none.
+// Get returns the object. Nil: there is none.
 func (s *Space) Get(kind, name string) *unstructured.Unstructured {
 	o, err := s.Of(kind).Get(s.ctx(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -108,14 +110,14 @@ func (s *Space) Get(kind, name string) *unstructured.Unstructured {
 	return o
 }
 
-// List are all objects of the kind, or those with the labels.
+// List returns all objects of the kind, or those with the labels.
 func (s *Space) List(kind, labels string) []unstructured.Unstructured {
 	all, err := s.Of(kind).List(s.ctx(), metav1.ListOptions{LabelSelector: labels})
 	require.NoError(s.T, err)
 	return all.Items
 }
 
-// Delete takes an object away, whatever holds it.
+// Delete deletes an object, whatever finalizers it has.
 func (s *Space) Delete(kind, name string) {
 	s.Patch(kind, name, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	if o := s.Get(kind, name); o != nil && o.GetDeletionTimestamp() == nil {
@@ -123,7 +125,7 @@ func (s *Space) Delete(kind, name string) {
 	}
 }
 
-// Node makes a Node, with these annotations where there are any.
+// Node makes a Node, with these annotations if any.
 func (s *Space) Node(name, providerID string, annotations map[string]string) *corev1.Node {
 	n, err := s.nodes().Create(s.ctx(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Spec: corev1.NodeSpec{ProviderID: providerID},
@@ -141,7 +143,7 @@ func (s *Space) PatchNode(name string, change map[string]any) *corev1.Node {
 	return n
 }
 
-// DropNode takes a Node away.
+// DropNode deletes a Node.
 func (s *Space) DropNode(name string) {
 	require.NoError(s.T, s.nodes().Delete(s.ctx(), name, metav1.DeleteOptions{}))
 }

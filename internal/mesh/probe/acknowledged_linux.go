@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acknowledged says that all that was written over the connection is with the far end's kernel.
+// acknowledged reports whether the far end's kernel has all data written over the connection.
 func acknowledged(c net.Conn) bool {
 	s, ok := c.(syscall.Conn)
 	if !ok {

@@ -4,5 +4,5 @@ package probe
 
 import "net"
 
-// acknowledged cannot be told here: a connection that was made has to do.
+// acknowledged cannot find out on this system: an established connection has to be enough.
 func acknowledged(net.Conn) bool { return true }

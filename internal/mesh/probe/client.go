@@ -11,54 +11,55 @@ import (
 	"time"
 )
 
-// Outcome is what a probe says of forwarding.
+// Outcome is what a probe shows about forwarding.
 type Outcome string
 
-// All outcomes there are.
+// These are all outcomes.
 const (
-	// OK: the short and the long question both came back.
+	// OK: the short and the long question were both answered.
 	OK Outcome = "ok"
-	// Lost: one of them vanished, or a router said that it leads nowhere.
+	// Lost: a question vanished, or a router reported that there is no route.
 	Lost Outcome = "lost"
-	// NoWord: nothing was learnt. The far end was reached and has no agent that answers us, or the trouble is our own.
+	// NoWord: the probe shows nothing about forwarding. The far end was reached and no agent of
+	// this mesh answers there, or the fault is on this side.
 	NoWord Outcome = "no_word"
 )
 
-// Outcomes lists them.
+// Outcomes returns all outcomes.
 func Outcomes() []Outcome { return []Outcome{OK, Lost, NoWord} }
 
-// Word is what a probe learnt.
+// Word is the result of a probe.
 type Word struct {
 	Outcome Outcome
-	// Took is the time of the whole probe; zero unless OK.
+	// Took is the duration of the whole probe. Zero unless OK.
 	Took time.Duration
-	// Why it is not OK.
+	// Why is the reason for any outcome but OK.
 	Why error
 }
 
 const (
-	// DefaultTimeout is what a probe may take.
+	// DefaultTimeout is how long a probe may take.
 	DefaultTimeout = 2 * time.Second
-	// DefaultPayload is the length of the long question. With the headers of UDP and IPv6 it makes a packet of 1348 bytes,
-	// which VXLAN within WireGuard carries over paths of 1500.
+	// DefaultPayload is the length of the long question. With the headers of UDP and IPv6, the
+	// packet has 1348 bytes, which VXLAN within WireGuard carries over paths of 1500.
 	DefaultPayload = 1300
-	// overslept is how much later than the timeout a probe may end. Beyond it this process was stopped or starved, and what
-	// it missed may have come.
+	// overslept is how much later than its timeout a probe may end. After that, this process was
+	// stopped or starved, and an answer may have arrived unread.
 	overslept = 500 * time.Millisecond
 )
 
-// Client asks. Its zero Timeout and Payload are the defaults.
+// Client makes probes. Its zero Timeout and Payload mean the defaults.
 type Client struct {
-	// Node is the name of the node that asks.
+	// Node is the name of the node that probes.
 	Node    string
 	Keys    func() []Key
 	Now     func() time.Time
-	Rand    io.Reader // of nonces
+	Rand    io.Reader // source of nonces
 	Timeout time.Duration
 	Payload int
 }
 
-// Probe asks the agent of a node over a flow of its own. It takes Timeout at most.
+// Probe probes the agent of a node over a new flow. It takes at most Timeout.
 func (c Client) Probe(ctx context.Context, p Proto, to netip.AddrPort, node string) Word {
 	limit := c.Timeout
 	if limit == 0 {
@@ -88,14 +89,17 @@ func (c Client) Probe(ctx context.Context, p Proto, to netip.AddrPort, node stri
 var (
 	errAnother = errors.New("another node's agent answered")
 	errStrange = errors.New("something else than an agent of ours answered")
-	// errMute: it hangs. One that has another key, or takes our clock for wrong, hangs up.
+	// errMute: the agent hangs. An agent with another key, or that finds this clock wrong, hangs
+	// up.
 	errMute = errors.New("a connection was made, and no agent answered over it")
 )
 
-// Weigh says what two probes of one agent, made at one time, say together. Whoever has another key or another clock, or
-// too much to do, is silent over UDP as if all were lost; over TCP its kernel still lets us in, and it hangs up or hangs.
-// So where TCP was no word UDP's silence is none either. A signed word about it would be clearer, and would have to be
-// given to questions of any age, of which whoever has overheard one could have as many answered as he likes.
+// Weigh returns what two simultaneous probes of one agent show together. An agent with another key
+// or clock, or under overload, is silent over UDP as if all packets were lost. Over TCP its kernel
+// still accepts the connection, and then the agent hangs up or hangs. So if TCP showed nothing,
+// silence over UDP shows nothing either. A signed refusal would be clearer. But an agent would have
+// to send it for questions of any age, and an eavesdropper could replay such a question as often as
+// it likes.
 func Weigh(tcp, udp Word) (Word, Word) {
 	if tcp.Outcome == NoWord && udp.Outcome == Lost {
 		udp = Word{Outcome: NoWord, Why: fmt.Errorf("%w; and over TCP nothing was learnt: %w", udp.Why, tcp.Why)}
@@ -103,12 +107,12 @@ func Weigh(tcp, udp Word) (Word, Word) {
 	return tcp, udp
 }
 
-// noWord says that an error is none of the path's.
+// noWord reports whether an error is not a fault of the path.
 func noWord(err error) bool {
 	for _, e := range []error{
-		// The far end was reached: by its own word nobody listens, or it hung up.
+		// The far end was reached: it refused the connection, or hung up.
 		errAnother, errStrange, errMute, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE,
-		// The trouble is our own.
+		// The fault is on this side.
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL, syscall.EAFNOSUPPORT, syscall.EMSGSIZE, errNoNonce, errUnsent,
 	} {
 		if errors.Is(err, e) {
@@ -121,11 +125,12 @@ func noWord(err error) bool {
 var (
 	errNoNonce   = errors.New("no random bytes are to be had")
 	errOverslept = errors.New("this process did not run for a while")
-	// errUnsent: this process had too little of the processor, and the time was over before the datagram was on its way.
+	// errUnsent: this process got too little processor time, and the timeout passed before the
+	// datagram was sent.
 	errUnsent = errors.New("the time had ended before the question was sent")
 )
 
-// sizes are those of the questions.
+// sizes returns the lengths of the questions.
 func (c Client) sizes() []int {
 	if c.Payload == 0 {
 		return []int{HeaderSize, DefaultPayload}
@@ -133,7 +138,7 @@ func (c Client) sizes() []int {
 	return []int{HeaderSize, min(max(c.Payload, HeaderSize), MaxSize)}
 }
 
-// question makes one of the length; it is signed with the first key.
+// question makes a question of this length, signed with the first key.
 func (c Client) question(p Proto, length int) (message, []byte, error) {
 	q := message{kind: question, proto: p, length: length, at: c.Now(), node: fingerprint(c.Node)}
 	if _, err := io.ReadFull(c.Rand, q.nonce[:]); err != nil {
@@ -142,7 +147,8 @@ func (c Client) question(p Proto, length int) (message, []byte, error) {
 	return q, q.seal(c.Keys()[0]), nil
 }
 
-// connect opens a new socket, whose source port the kernel chooses; it is closed when ctx ends.
+// connect opens a new socket, with a source port that the kernel chooses. The socket is closed when
+// ctx ends.
 func connect(ctx context.Context, network string, to netip.AddrPort) (c net.Conn, release func(), err error) {
 	d := net.Dialer{KeepAlive: -1}
 	if network == "udp" {
@@ -160,8 +166,9 @@ func connect(ctx context.Context, network string, to netip.AddrPort) (c net.Conn
 	return c, func() { stop(); _ = c.Close() }, nil
 }
 
-// overTCP asks one after the other, so that each is a segment of its own. Where the short one has no answer though the far
-// end's kernel acknowledged it, the flow passed both ways, and what keeps silent is the agent.
+// overTCP asks one question after the other, so that each is a segment of its own. If the short one
+// gets no answer although the far end's kernel acknowledged it, the flow works both ways and the
+// agent is silent.
 func (c Client) overTCP(ctx context.Context, to netip.AddrPort, node [8]byte) error {
 	conn, release, err := connect(ctx, "tcp", to)
 	if err != nil {
@@ -194,8 +201,8 @@ func (c Client) overTCP(ctx context.Context, to netip.AddrPort, node [8]byte) er
 	return nil
 }
 
-// overUDP asks both at once, and once more for what has not come back after a third of the time, as TCP does by itself:
-// one datagram that is lost says little.
+// overUDP asks both questions at once. It repeats an unanswered question after a third of the time,
+// as TCP does by itself: one lost datagram shows little.
 func (c Client) overUDP(ctx context.Context, to netip.AddrPort, node [8]byte) error {
 	var timeout net.Error
 	conn, release, err := connect(ctx, "udp", to)
@@ -241,7 +248,7 @@ func (c Client) overUDP(ctx context.Context, to netip.AddrPort, node [8]byte) er
 		if err := conn.SetReadDeadline(until); err != nil {
 			return err
 		}
-		if ctx.Err() != nil { // SetReadDeadline may have undone what the end of ctx did
+		if ctx.Err() != nil { // SetReadDeadline may have undone the effect of ctx
 			return ctx.Err()
 		}
 		n, err := conn.Read(buffer)
@@ -257,7 +264,7 @@ func (c Client) overUDP(ctx context.Context, to netip.AddrPort, node [8]byte) er
 		}
 		a, _, err := openWhole(buffer[:n], c.Keys())
 		if err != nil {
-			continue // whatever it is, it is none of ours
+			continue // not an answer to this probe
 		}
 		for _, q := range asked {
 			switch {

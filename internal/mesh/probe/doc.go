@@ -1,4 +1,5 @@
-// Package probe asks whether new flows pass between two agents, over TCP and UDP, and answers such questions.
+// Package probe tests whether new flows pass between two agents, over TCP and UDP, and answers such
+// tests.
 //
 // A question and its answer are one message each: a header and zeros up to the length that the header states.
 //
@@ -11,19 +12,20 @@
 //	32  8  who made the message: the head of the SHA-256 of its node's name
 //	40 32  HMAC-SHA256 of all before it
 //
-// An answer repeats the question's time, nonce and length, and is made with the key that the question was made with.
+// An answer repeats the question's time, nonce and length, and is signed with the question's key.
 //
 // What always holds, with the test that guards it:
 //
-//   - Whoever has no key gets not a byte (TestStrangersGetNoByte), and whoever has one no more bytes than they sent
-//     (TestAnAnswerIsNeverLongerThanItsQuestion): the port amplifies nothing.
-//   - A question is answered once, and for a minute only (TestAQuestionIsAnsweredOnce, TestAQuestionGrowsOld); one over
-//     UDP says nothing over TCP, and no answer is a question (TestAMessageIsGoodForOneUse).
+//   - A client without a key gets no byte (TestStrangersGetNoByte). A client with a key gets at most
+//     as many bytes as it sent (TestAnAnswerIsNeverLongerThanItsQuestion): the port amplifies nothing.
+//   - A question is answered once, and only for a minute (TestAQuestionIsAnsweredOnce,
+//     TestAQuestionGrowsOld). A question for UDP is invalid over TCP, and an answer is never accepted
+//     as a question (TestAMessageIsGoodForOneUse).
 //   - Answers, connections, goroutines and memory are bounded, in total and by source (TestAFloodIsBounded,
 //     TestConnectionsAreBounded).
 //   - Every probe is a new flow of a new socket (TestEveryProbeIsANewFlow).
-//   - Only silence is a loss. A far end that speaks, be it to refuse, was reached: that is no word on forwarding
-//     (TestOnlySilenceIsALoss). So was one whose kernel takes our bytes and whose agent says nothing
-//     (TestAWayThatLosesIsToldFromAnAgentThatIsMute); and silence over UDP is a loss only where TCP learnt something
-//     (TestAnAgentThatKeepsSilentIsNoWord).
+//   - Only silence is a loss. A far end that answers, even with a refusal, was reached: that shows no
+//     fault of forwarding (TestOnlySilenceIsALoss). So was one whose kernel accepts the bytes and
+//     whose agent is silent (TestAWayThatLosesIsToldFromAnAgentThatIsMute). Silence over UDP is a loss
+//     only if the probe over TCP had a result (TestAnAgentThatKeepsSilentIsNoWord).
 package probe

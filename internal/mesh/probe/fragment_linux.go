@@ -5,8 +5,8 @@ import "syscall"
 // ipv6DontFragment is Linux's IPV6_DONTFRAG.
 const ipv6DontFragment = 62
 
-// dontFragment has each packet of the socket go out whole or not at all, at the interface's size: whatever was learnt of
-// the path is not heeded, so that every probe tries the path anew.
+// dontFragment makes each packet of the socket leave whole or not at all, at the interface's size.
+// It ignores the cached path MTU, so that every probe tests the path again.
 func dontFragment(network, _ string, c syscall.RawConn) error {
 	var err error
 	set := func(fd, level, option, value int) {

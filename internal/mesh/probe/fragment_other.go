@@ -4,5 +4,5 @@ package probe
 
 import "syscall"
 
-// dontFragment is for Linux alone, where agents run.
+// dontFragment exists only for Linux, where agents run.
 func dontFragment(string, string, syscall.RawConn) error { return nil }

@@ -7,15 +7,18 @@ import (
 	"time"
 )
 
-// maxAge is how far the asker's clock may be from ours, either way. Kilo itself drops a node whose clock is further off.
+// maxAge is how far the asker's clock may differ, either way. Kilo itself drops a node with a
+// larger difference.
 const maxAge = 60 * time.Second
 
-// Limits bound how many questions are answered. They count those only that were made with a key: anybody may write any
-// address on a datagram, and must not use up what a peer has.
+// Limits bound how many questions are answered. Only questions with a valid key count: anyone can
+// forge the source address of a datagram, and must not use up a peer's share.
 type Limits struct {
-	// PerSource is a second's answers to one address; zero: 200, enough for a location of 500 nodes behind one.
+	// PerSource is the answers per second to one address. Zero: 200, enough for a location of 500
+	// nodes behind one address.
 	PerSource float64
-	// Total is a second's answers to all; zero: 4000, what 10,000 agents ask of a leader.
+	// Total is the answers per second to all addresses. Zero: 4000, what 10,000 agents ask of a
+	// leader.
 	Total float64
 }
 
@@ -29,10 +32,10 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// maxSources bounds the addresses that are counted apart; all beyond share one bucket.
+// maxSources bounds the addresses with a bucket of their own; all others share one.
 const maxSources = 16 << 10
 
-// gate lets a question through once, while it is young, and not too many of them.
+// gate admits each question once, while it is young, and within the limits.
 type gate struct {
 	limits Limits
 
@@ -40,8 +43,8 @@ type gate struct {
 	total   bucket
 	sources map[netip.Addr]*bucket
 	others  bucket
-	// seen are the nonces of the questions let through, since when recent began and, in before, for two maxAge earlier: no
-	// question is young for longer. Limits.Total bounds both.
+	// seen are the nonces of the admitted questions: recent since began, before for two maxAge
+	// earlier. No question is young for longer. Limits.Total bounds both.
 	recent, before map[uint64]struct{}
 	began          time.Time
 }
@@ -50,7 +53,7 @@ func newGate(l Limits) *gate {
 	return &gate{limits: l.withDefaults(), sources: map[netip.Addr]*bucket{}, recent: map[uint64]struct{}{}}
 }
 
-// admit says what becomes of a question that was made with a key.
+// admit decides about a question with a valid key.
 func (g *gate) admit(q message, from netip.Addr, now time.Time) result {
 	if age := now.Sub(q.at); age > maxAge || age < -maxAge {
 		return stale
@@ -108,13 +111,13 @@ func (g *gate) bucket(from netip.Addr, now time.Time) *bucket {
 	return b
 }
 
-// bucket holds what may be taken at once: two seconds' worth when it is full, as it is at first.
+// bucket is the allowance of two seconds. It starts full.
 type bucket struct {
 	taken float64 // of the two seconds' worth
 	at    time.Time
 }
 
-// has says that one more may be taken.
+// has reports whether one more is allowed.
 func (b *bucket) has(now time.Time, rate float64) bool {
 	if d := now.Sub(b.at); d > 0 {
 		b.taken, b.at = max(0, b.taken-d.Seconds()*rate), now

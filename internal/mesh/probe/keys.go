@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// Key is a secret that agents share.
+// Key is a secret that the agents share.
 type Key []byte
 
 const (
@@ -25,17 +25,17 @@ const (
 	howToMakeOne = "make a key with: head -c 32 /dev/urandom | base64"
 )
 
-// Keys are those of a file: one on a line, or two while they are changed. The first signs, all verify.
+// Keys are the keys of a file: one per line, or two during a rotation. The first signs, all verify.
 //
-// When the file cannot be used any more the last good keys stay valid, and that is logged once: a slip at rotation must
-// not look as if the whole mesh had failed.
+// If the file becomes unusable, the last valid keys stay in use, and that is logged once: a mistake
+// in a rotation must not look like a failure of the whole mesh.
 type Keys struct {
 	path    string
 	current atomic.Pointer[[]Key]
 	trouble secretfile.Trouble
 }
 
-// ReadKeys fails where no good key is there to begin with.
+// ReadKeys fails if the file has no valid key at the start.
 func ReadKeys(path string) (*Keys, error) {
 	keys, err := readKeys(path)
 	if err != nil {
@@ -46,11 +46,11 @@ func ReadKeys(path string) (*Keys, error) {
 	return k, nil
 }
 
-// Current are the keys that are valid now; there is at least one.
+// Current returns the valid keys, at least one.
 func (k *Keys) Current() []Key { return *k.current.Load() }
 
-// Watch reads the file again and again until ctx ends. It is small, and no comparison of times or sizes can then miss a
-// change.
+// Watch reads the file at regular intervals until ctx ends. The file is small, and comparing times
+// or sizes could miss a change.
 func (k *Keys) Watch(ctx context.Context, every time.Duration, log logr.Logger) {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Proto is what carries a probe.
+// Proto is the protocol of a probe.
 type Proto string
 
-// All protocols there are.
+// These are all protocols.
 const (
 	TCP Proto = "tcp"
 	UDP Proto = "udp"
 )
 
-// Protos lists them.
+// Protos returns all protocols.
 func Protos() []Proto { return []Proto{TCP, UDP} }
 
 const (
 	// HeaderSize is the length of the shortest message.
 	HeaderSize = 72
-	// MaxSize is the length of the longest: what a jumbo frame carries.
+	// MaxSize is the length of the longest message: the content of a jumbo frame.
 	MaxSize = 8952
 
 	signed = HeaderSize - sha256.Size
@@ -44,7 +44,7 @@ var (
 	errUnauthenticated = errors.New("it was made with none of our keys")
 )
 
-// message is what a header says.
+// message is the content of a header.
 type message struct {
 	kind   kind
 	proto  Proto
@@ -54,14 +54,14 @@ type message struct {
 	node   [8]byte
 }
 
-// fingerprint stands for a node's name in messages.
+// fingerprint returns what messages have in place of a node's name.
 func fingerprint(node string) (f [8]byte) {
 	sum := sha256.Sum256([]byte(node))
 	copy(f[:], sum[:])
 	return f
 }
 
-// seal writes the message, padding included.
+// seal encodes and signs the message, including padding.
 func (m message) seal(k Key) []byte {
 	b := make([]byte, m.length)
 	copy(b, magic[:])
@@ -74,8 +74,8 @@ func (m message) seal(k Key) []byte {
 	return b
 }
 
-// open reads a header and says which key it was made with. The length is of a possible message; whether as many bytes
-// came is for the caller to see.
+// open reads a header and returns the key that signed it. The length is a valid one; the caller
+// checks whether that many bytes arrived.
 func open(header []byte, keys []Key) (message, Key, error) {
 	if len(header) < HeaderSize || !bytes.Equal(header[:4], magic[:]) {
 		return message{}, nil, errMalformed
@@ -103,7 +103,7 @@ func open(header []byte, keys []Key) (message, Key, error) {
 	return message{}, nil, errUnauthenticated
 }
 
-// openWhole is open for a message that came in one piece.
+// openWhole is open for a message that arrived in one piece.
 func openWhole(b []byte, keys []Key) (message, Key, error) {
 	m, k, err := open(b, keys)
 	if err == nil && (m.length != len(b) || !zeros(b[HeaderSize:])) {
@@ -112,7 +112,7 @@ func openWhole(b []byte, keys []Key) (message, Key, error) {
 	return m, k, err
 }
 
-// answers says that m is the answer to q.
+// answers reports whether m is the answer to q.
 func (m message) answers(q message) bool {
 	return m.kind == answer && m.proto == q.proto && m.nonce == q.nonce && m.at.Equal(q.at) && m.length == q.length
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// result is what became of what arrived.
+// result is the result for an arrived message.
 type result string
 
 const (
@@ -18,7 +18,7 @@ const (
 	limited         result = "limited"
 )
 
-// newQuestions makes all series at once, so that rate() sees the first.
+// newQuestions creates all series at once, so that rate() sees the first event.
 func newQuestions(r prometheus.Registerer) (*prometheus.CounterVec, error) {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "drydock_mesh_questions_total",

@@ -2,11 +2,11 @@ package probe
 
 import "net"
 
-// headers are those of UDP and IPv6, the longest that a payload has before it.
+// headers is the length of the UDP and IPv6 headers, the longest before a payload.
 const headers = 48
 
-// Fitting is the payload, or less where an interface of this network namespace carries less in one packet: a question
-// that could never leave would say of every peer that it is lost.
+// Fitting returns the payload, or less if an interface of this network namespace has a smaller MTU:
+// a question that cannot leave would report every peer as lost.
 func Fitting(payload int) (int, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {

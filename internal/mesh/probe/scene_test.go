@@ -72,8 +72,8 @@ func asker(change ...func(*Client)) Client {
 // brief is for probes that end without an answer, whatever they say.
 func brief(c *Client) { c.Timeout = 300 * time.Millisecond }
 
-// unanswered is for probes that must say what they make of having no answer: they have the time that they have by default, which is over
-// before an agent hangs up.
+// unanswered is for probes that must judge a missing answer: they have the default timeout, which
+// ends before an agent hangs up.
 func unanswered(c *Client) { c.Timeout = DefaultTimeout }
 
 // awake asks until this process ran all the while: what a probe says of one that did not has tests of its own.

@@ -15,25 +15,26 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ServerOptions say what a Server answers with.
+// ServerOptions configure a Server.
 type ServerOptions struct {
-	// Listen is the address and the port, one for TCP and UDP. Without an address: all, of IPv4 and IPv6.
+	// Listen is the address and the port, used for TCP and UDP. Without an address: all addresses,
+	// of IPv4 and IPv6.
 	Listen string
-	// Node is the name of the node that answers.
+	// Node is the name of the answering node.
 	Node string
-	// Keys are those that are valid now.
+	// Keys returns the valid keys.
 	Keys func() []Key
 	Now  func() time.Time
 	// Limits; zero: the defaults.
 	Limits Limits
-	// Registerer takes the metrics; nil: nobody does.
+	// Registerer registers the metrics. Nil: they are not registered.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 
 	connectionTime time.Duration // what a connection may last; zero: the default
 }
 
-// Server answers probes. It is made by NewServer and run once by Start.
+// Server answers probes. NewServer makes it, and Start runs it once.
 type Server struct {
 	options     ServerOptions
 	node        [8]byte
@@ -46,7 +47,7 @@ type Server struct {
 	listening chan struct{}
 }
 
-// NewServer makes a Server. Nothing listens yet.
+// NewServer makes a Server. It does not listen yet.
 func NewServer(o ServerOptions) (*Server, error) {
 	host, port, err := net.SplitHostPort(o.Listen)
 	if err != nil {
@@ -71,13 +72,13 @@ func NewServer(o ServerOptions) (*Server, error) {
 	}, nil
 }
 
-// Listening is closed once questions are taken.
+// Listening is closed once the server accepts questions.
 func (s *Server) Listening() <-chan struct{} { return s.listening }
 
-// Port is the one that is listened on, once Listening is closed.
+// Port is the port in use, once Listening is closed.
 func (s *Server) Port() uint16 { return s.port }
 
-// Start answers until ctx ends. Its error means that the port could not be had, or was lost.
+// Start answers until ctx ends. An error means that the port could not be opened, or was lost.
 func (s *Server) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -126,11 +127,11 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// portTries is how often a free port is looked for that all sockets can have.
+// portTries is how often to search for a port that is free for all sockets.
 const portTries = 20
 
-// listen opens a socket for each protocol and family. A family that this machine has not is left out where the address
-// does not name it.
+// listen opens a socket for each protocol and family. It skips a family that the machine lacks,
+// unless the address names it.
 func (s *Server) listen(ctx context.Context) (streams []net.Listener, packets []net.PacketConn, err error) {
 	host, port, _ := net.SplitHostPort(s.options.Listen)
 	for range portTries {
@@ -158,7 +159,7 @@ func (s *Server) listenOn(ctx context.Context, host, port string) (streams []net
 	var missing error
 	for _, family := range families(host) {
 		config := net.ListenConfig{KeepAlive: -1}
-		config.SetMultipathTCP(false) // a probe is to be the plainest flow there is
+		config.SetMultipathTCP(false) // a probe uses the simplest flow
 		l, err := config.Listen(ctx, "tcp"+family, net.JoinHostPort(host, port))
 		if absent(err) && host == "" {
 			missing = err
@@ -192,12 +193,12 @@ func families(host string) []string {
 	return []string{"6"}
 }
 
-// absent says that the machine lacks the address family.
+// absent reports whether the machine lacks the address family.
 func absent(err error) bool {
 	return errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EPROTONOSUPPORT)
 }
 
-// answer is what to send back, nil: nothing. q came whole and was made with the key k.
+// answer returns what to send back. Nil: nothing. q arrived whole and was signed with the key k.
 func (s *Server) answer(q message, k Key, from netip.Addr) []byte {
 	now := s.options.Now()
 	verdict := malformed
@@ -217,7 +218,7 @@ func (s *Server) answer(q message, k Key, from netip.Addr) []byte {
 
 func (s *Server) count(p Proto, r result) { s.questions.WithLabelValues(string(p), string(r)).Inc() }
 
-// refusal names what open's error is counted as.
+// refusal returns the result that counts open's error.
 func refusal(err error) result {
 	if errors.Is(err, errUnauthenticated) {
 		return unauthenticated
@@ -225,7 +226,7 @@ func refusal(err error) result {
 	return malformed
 }
 
-// complaint keeps what can happen a thousand times a second from filling the log.
+// complaint limits log lines for errors that may occur a thousand times a second.
 type complaint struct {
 	mu   sync.Mutex
 	last time.Time

@@ -12,14 +12,16 @@ import (
 )
 
 const (
-	// maxConnections that are open at once; 10,000 agents that ask a leader over 300 ms have 300.
+	// maxConnections bounds the open connections. 10,000 agents that probe a leader over 300 ms
+	// need 300.
 	maxConnections = 1024
-	// maxConnectionsOfOne source. Whole locations may come from one address.
+	// maxConnectionsOfOne bounds those of one source. A whole location may share one address.
 	maxConnectionsOfOne = 128
-	// connectionTime is what a connection may last, and maxQuestions what may be asked over it; a probe has two.
+	// connectionTime bounds the time of a connection, and maxQuestions its questions; a probe has
+	// two.
 	connectionTime = 3 * time.Second
 	maxQuestions   = 4
-	// acceptPause follows a failure that passes, such as too many open files.
+	// acceptPause follows a temporary failure, for example too many open files.
 	acceptPause = 50 * time.Millisecond
 )
 
@@ -47,7 +49,8 @@ func (s *Server) serveStreams(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// serveConnection answers what is asked over one connection, and hangs up at the first word that no key made.
+// serveConnection answers the questions of one connection, and hangs up at the first message
+// without a valid key.
 func (s *Server) serveConnection(c net.Conn, from netip.Addr) {
 	if err := c.SetDeadline(time.Now().Add(s.options.connectionTime)); err != nil {
 		return
@@ -83,7 +86,7 @@ func (s *Server) serveConnection(c net.Conn, from netip.Addr) {
 	}
 }
 
-// connections are those that are open, each with a goroutine of its own.
+// connections are the open connections, each with its own goroutine.
 type connections struct {
 	mu      sync.Mutex
 	open    map[net.Conn]struct{}
@@ -96,7 +99,7 @@ func newConnections() *connections {
 	return &connections{open: map[net.Conn]struct{}{}, sources: map[netip.Addr]int{}}
 }
 
-// serve runs handle for the connection and closes it then; false: there are too many already.
+// serve runs handle for the connection and then closes it. False: there are too many already.
 func (s *connections) serve(c net.Conn, from netip.Addr, handle func(net.Conn, netip.Addr)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +125,7 @@ func (s *connections) done(c net.Conn, from netip.Addr) {
 	}
 }
 
-// closeAll closes all that are open; none is served from then on.
+// closeAll closes all open connections. It also prevents new ones.
 func (s *connections) closeAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,7 +55,8 @@ func strangers(t *testing.T, to netip.AddrPort) {
 	}
 }
 
-// TestAnAnswerIsNeverLongerThanItsQuestion: whatever somebody with a key sends, no more comes back.
+// TestAnAnswerIsNeverLongerThanItsQuestion: whatever a client with a key sends, the answer is not
+// longer.
 func TestAnAnswerIsNeverLongerThanItsQuestion(t *testing.T) {
 	t.Parallel()
 	_, to := serve(t)
@@ -287,7 +288,7 @@ func TestConnectionsOfAllAreBoundedToo(t *testing.T) {
 	}
 }
 
-// TestAConnectionIsNoSession: however long somebody with a key would go on.
+// TestAConnectionIsNoSession: it ends however long a client with a key wants to continue.
 func TestAConnectionIsNoSession(t *testing.T) {
 	_, to := serve(t, func(o *ServerOptions) { o.connectionTime = time.Hour }) // it ends for the number of questions alone
 	c := dial(t, TCP, to)

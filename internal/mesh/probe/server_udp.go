@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/ipv6"
 )
 
-// packets reads and writes datagrams, and knows which of our addresses each was sent to: the answer has to come from
-// that one, which on a machine of several addresses is not what the kernel would choose.
+// packets reads and writes datagrams, and keeps the local address that each was sent to. The answer
+// must come from that address, which the kernel may not choose on a machine with several.
 type packets struct {
 	read  func(b []byte) (n int, from, to net.Addr, err error)
 	write func(b []byte, from, to net.Addr) error
@@ -68,7 +68,7 @@ func ip(a net.Addr) net.IP {
 	return nil
 }
 
-// servePackets answers datagrams one after the other, so that a flood costs one core at most.
+// servePackets answers datagrams one after the other, so that a flood uses at most one core.
 func (s *Server) servePackets(c net.PacketConn) error {
 	p, err := newPackets(c)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Server) servePackets(c net.PacketConn) error {
 	for {
 		n, from, to, err := p.read(buffer)
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			continue // an answer found nobody there
+			continue // an earlier answer was refused
 		}
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func (s *Server) servePackets(c net.PacketConn) error {
 		}
 		addr, _ := netip.AddrFromSlice(peer.IP)
 		if a := s.answer(q, k, addr); a != nil {
-			_ = p.write(a, to, from) // one that cannot be sent is one that is lost
+			_ = p.write(a, to, from) // an answer that cannot be sent counts as lost
 		}
 	}
 }

@@ -101,8 +101,9 @@ func TestAWayThatLosesIsToldFromAnAgentThatIsMute(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatKeepsSilentIsNoWord: its endpoint is there, and it does not answer over UDP. Over TCP its kernel or itself
-// is heard, so nothing is said of the way. One that is silent on both is lost, be it there or not.
+// TestAnAgentThatKeepsSilentIsNoWord: its endpoint exists, and it does not answer over UDP. Over
+// TCP its kernel or the agent answers, so the probe shows nothing about the path. An endpoint that
+// is silent on both counts as lost, whether or not it exists.
 func TestAnAgentThatKeepsSilentIsNoWord(t *testing.T) {
 	skewed := func(c *Client) { c.Now = func() time.Time { return time.Now().Add(2 * maxAge) } }
 	stranger := func(c *Client) { c.Keys = have(newKey) }

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// story is six hours in which Nodes flap, come and go, and kube-state-metrics restarts and is down.
+// story is six hours with Nodes that flap, come and go. kube-state-metrics restarts and is down.
 func story(t *testing.T) *Recording {
 	r := New(t)
 	instance := "a"

@@ -1,5 +1,6 @@
-// Command kubelet stands in for the kubelet on a host of package hosts. It registers the node, renews its lease and its
-// Ready condition at whichever API server answers, and keeps its static pods running, which are plain processes here.
+// Command kubelet simulates the kubelet on a host of package hosts. It registers the node, and
+// renews its lease and its Ready condition at any API server that answers. It keeps its static pods
+// running, which are plain processes here.
 package main
 
 import (
@@ -18,17 +19,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Config is what the lab writes for it. The fields' names are package hosts' too.
+// Config is written by package hosts, which uses the same field names.
 type Config struct {
-	// Node is what is registered, and whose conditions are kept.
+	// Node is the Node to register. Its conditions are maintained.
 	Node corev1.Node `json:"node"`
 	// Servers are the API servers, asked in this order.
 	Servers                   []string
 	CAFile, CertFile, KeyFile string
 	LeaseSeconds              int
-	// Static are the static pods: a name, and a command for each.
+	// Static are the static pods: the name and the command of each.
 	Static map[string][]string
-	// Dies, if that file is there, ends the kubelet shortly after its start.
+	// Dies is a file that ends the kubelet shortly after its start, if it exists.
 	Dies string
 }
 
@@ -54,7 +55,7 @@ func run() error {
 	defer stop()
 	slog.Info("the kubelet has started", "node", c.Node.Name, "pid", os.Getpid())
 	if _, err := os.Stat(c.Dies); err == nil {
-		// Long enough that its unit counts as started.
+		// Wait long enough that the unit counts as started.
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):

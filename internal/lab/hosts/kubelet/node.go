@@ -19,22 +19,22 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// node keeps the Node and its lease.
+// node maintains the Node and its lease.
 type node struct {
 	config  Config
-	servers []kubernetes.Interface // the one that answered last is the first
-	failed  string                 // what was wrong last time, said once
+	servers []kubernetes.Interface // the last one to answer is first
+	failed  string                 // the last error, logged once
 	written
 }
 
-// written is what a renewal has written.
+// written is what a renewal wrote.
 type written struct {
 	posted bool                  // this boot's status
-	lease  *coordinationv1.Lease // as it was last; nil: it is read first
+	lease  *coordinationv1.Lease // as last written; nil: it must be read first
 }
 
-// An API server that hangs cannot be told from one that is slow. So the next one is asked as well after stagger, and an answer may take
-// patience, which is nearly as long as the node may be silent.
+// A hanging API server cannot be distinguished from a slow one. So the next one is asked as well
+// after stagger. An answer may take patience, which is almost as long as the node may be silent.
 const (
 	stagger  = time.Second
 	patience = 5 * time.Second
@@ -59,7 +59,7 @@ func newNode(c Config) *node {
 	return n
 }
 
-// keep renews four times in a lease.
+// keep renews four times per lease.
 func (n *node) keep(ctx context.Context) {
 	tick := time.NewTicker(time.Duration(n.config.LeaseSeconds) * time.Second / 4)
 	defer tick.Stop()
@@ -89,10 +89,11 @@ func (n *node) renew(ctx context.Context) {
 	}
 }
 
-// renewAtAny asks one API server after the other, until one has done it. Of two at once only one can write the lease.
+// renewAtAny asks one API server after the other until one has renewed. Of two at the same time,
+// only one can write the lease.
 func (n *node) renewAtAny(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // the others need not answer any more
+	defer cancel() // the other answers are not needed
 	type answer struct {
 		of  int
 		did written
@@ -100,7 +101,7 @@ func (n *node) renewAtAny(ctx context.Context) error {
 	}
 	answers := make(chan answer, len(n.servers))
 	before := n.written
-	n.lease = nil // after an error it is read again
+	n.lease = nil // it is read again after an error
 	next := time.NewTimer(0)
 	defer next.Stop()
 	var err error
@@ -131,7 +132,8 @@ func (n *node) renewAtAny(ctx context.Context) error {
 
 func (n *node) renewAt(ctx context.Context, server kubernetes.Interface, before written) (did written, err error) {
 	now := time.Now()
-	// The API server answers from memory. Where that is too old, the next renewal sees what is missing.
+	// The API server answers from its cache. If that is outdated, the next renewal corrects the
+	// result.
 	is, err := server.CoreV1().Nodes().Get(ctx, n.config.Node.Name, metav1.GetOptions{ResourceVersion: "0"})
 	if apierrors.IsNotFound(err) {
 		is, err = server.CoreV1().Nodes().Create(ctx, &n.config.Node, metav1.CreateOptions{})
@@ -144,7 +146,7 @@ func (n *node) renewAt(ctx context.Context, server kubernetes.Interface, before 
 	}
 	did.posted = true
 	if before.posted && says(is.Status, n.config.Node.Status) {
-		return did, nil // as a kubelet, which posts minutes later what has not changed
+		return did, nil // like a kubelet, which posts an unchanged status only minutes later
 	}
 	status := n.config.Node.Status
 	status.Conditions = conditions(status.Conditions, is.Status.Conditions, now)
@@ -158,14 +160,14 @@ func (n *node) renewAt(ctx context.Context, server kubernetes.Interface, before 
 	return did, nil
 }
 
-// says that the node has the boot and the conditions that it is to have.
+// says reports whether the node has the expected boot and conditions.
 func says(is, want corev1.NodeStatus) bool {
 	return is.NodeInfo.BootID == want.NodeInfo.BootID && !slices.ContainsFunc(want.Conditions, func(w corev1.NodeCondition) bool {
 		return !slices.ContainsFunc(is.Conditions, func(c corev1.NodeCondition) bool { return c.Type == w.Type && c.Status == w.Status })
 	})
 }
 
-// conditions are those of a healthy node, each since it was so.
+// conditions returns the conditions of a healthy node, with their transition times.
 func conditions(healthy, before []corev1.NodeCondition, now time.Time) []corev1.NodeCondition {
 	var out []corev1.NodeCondition
 	for _, c := range healthy {
@@ -180,7 +182,7 @@ func conditions(healthy, before []corev1.NodeCondition, now time.Time) []corev1.
 	return out
 }
 
-// renewLease renews the lease as it was last written, as a kubelet does.
+// renewLease renews the lease as last written, like a kubelet.
 func (n *node) renewLease(
 	ctx context.Context, server kubernetes.Interface, lease *coordinationv1.Lease, uid types.UID, now time.Time,
 ) (_ *coordinationv1.Lease, err error) {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// logs is where a host's static pods write.
+// logs is the folder of the static pods' logs.
 const logs = "/var/log/pods"
 
-// keep runs a static pod until the context ends, again whenever it has ended.
+// keep runs a static pod until the context ends, and restarts it whenever it ends.
 func keep(ctx context.Context, name string, command []string) {
 	for ctx.Err() == nil {
 		if err := once(ctx, name, command); err != nil && ctx.Err() == nil {
@@ -37,7 +37,8 @@ func once(ctx context.Context, name string, command []string) error {
 	defer log.Close()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
-	// A member of etcd leaves in order within this; an API server waits for its clients, who have others.
+	// An etcd member leaves the cluster cleanly within this time. An API server waits for its
+	// clients, which have other servers.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 2 * time.Second
 	slog.Info("a static pod starts", "pod", name)

@@ -1,5 +1,4 @@
-// Command build builds programs of the lab and of the checks into the cache
-// and prints where each is:
+// Command build builds programs of the lab and of the checks into the cache and prints their paths:
 //
 //	go run ./internal/lab/programs/build [-fetch] [lab | demo | check | NAME ...]
 //
