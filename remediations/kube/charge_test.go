@@ -98,7 +98,7 @@ func TestOneInstallationIsInChargeOfTheCluster(t *testing.T) {
 		defer otherStops()
 		time.Sleep(time.Minute)
 		for _, c := range []*kube.Charge{first, beside, other} {
-			require.Contains(t, c.Lacking(), "nobody holds Lease kube-system/drydock yet", "nobody leads")
+			require.Contains(t, c.Lacking(), "no replica holds Lease kube-system/drydock yet", "nobody leads")
 		}
 		firstLeads()
 		time.Sleep(11 * time.Second)
@@ -210,7 +210,7 @@ func TestAnAlertWaitsForTheFirstLeader(t *testing.T) {
 		time.Sleep(time.Second)
 		for _, replica := range []*kube.Charge{c, other} {
 			_, err = record(replica)
-			require.ErrorContains(t, err, "not in charge of the cluster yet: nobody holds Lease kube-system/drydock yet")
+			require.ErrorContains(t, err, "not in charge of the cluster yet: no replica holds Lease kube-system/drydock yet")
 		}
 		lead()
 		time.Sleep(11 * time.Second)
