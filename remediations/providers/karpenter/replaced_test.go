@@ -22,7 +22,7 @@ func TestWhatProvesAReplacement(t *testing.T) {
 		lacks  string // empty: nothing is lacking
 		gone   bool
 	}{
-		"nothing was done": {func(*world) {}, "the old NodeClaim %one is still there: nobody deletes it; the old Node %one is still there", false},
+		"nothing was done": {func(*world) {}, "the old NodeClaim %one is still there: it is not being deleted; the old Node %one is still there", false},
 		"its drain hangs": {func(w *world) {
 			w.going("NodeClaim", "one")
 			w.conditions("NodeClaim", "one", condition("Drained", "False", "Draining", "3 pods"))
