@@ -65,6 +65,17 @@ func (p *pass) learn() {
 	if p.ledger == nil {
 		return
 	}
+	gpus := p.fleet.GPUsVersion()
+	if len(p.ends)+len(p.cancelsOver) > 0 || p.gpusSeen != gpus { // most passes find nothing, and a copy is as large as the ledger
+		if l := p.learned(gpus); l != nil && p.save(l) != nil {
+			return
+		}
+	}
+	p.cancelsOver, p.gpusSeen, p.knowsAll = nil, gpus, p.knowsAll || p.word != nil
+}
+
+// learned returns the ledger with what this pass found; nil: it knows all of that.
+func (p *pass) learned(gpus int) *ledger.Ledger {
 	l, changed, room := p.ledger.Clone(), false, ledger.Room(p.stored)
 	for _, on := range p.ends {
 		for _, e := range on.ends {
@@ -76,14 +87,13 @@ func (p *pass) learn() {
 			changed = l.Uncancel(over.node, over.alert) || changed
 		}
 	}
-	gpus := p.fleet.GPUsVersion()
 	if p.gpusSeen != gpus {
 		if seen := p.roster.SeenGPUs(l); seen != nil {
 			l.GPUs, changed = seen, true
 		}
 	}
-	if changed && p.save(l) != nil {
-		return
+	if !changed {
+		return nil
 	}
-	p.cancelsOver, p.gpusSeen, p.knowsAll = nil, gpus, p.knowsAll || p.word != nil
+	return l
 }
