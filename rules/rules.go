@@ -18,7 +18,9 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"strings"
 	"sync"
+	"time"
 
 	"sigs.k8s.io/yaml"
 )
@@ -52,6 +54,16 @@ type Rule struct {
 	// Waits is how long a fault lasts before the alert fires, as in the rule's description, for example "5 minutes". It is longer than
 	// the rule's `for` if the expression also looks back. Empty: the description names no time.
 	Waits string `json:"-"`
+}
+
+// Wait returns Waits as a duration; zero: the description names no time.
+func (r Rule) Wait() time.Duration {
+	amount, unit, found := strings.Cut(r.Waits, " ")
+	if !found {
+		return 0
+	}
+	wait, _ := time.ParseDuration(amount + unit[:1]) // waits lets only whole minutes and hours through
+	return wait
 }
 
 // waits finds the time in a description: "has not been Ready for 5 minutes".

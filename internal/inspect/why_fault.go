@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
@@ -74,17 +71,11 @@ const grace = 2 * time.Minute
 
 // readyBy is when the rule's alert about a node that is not Ready should have reached Alertmanager; zero: that is not known.
 func (s *Observation) readyBy(r rules.Rule) time.Time {
-	i := slices.IndexFunc(s.Node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
-	amount, unit, _ := strings.Cut(r.Waits, " ")
-	n, err := strconv.Atoi(amount)
-	if i < 0 || err != nil || !unready(s.Node) {
+	wait := r.Wait()
+	if wait == 0 || !unready(s.Node) {
 		return time.Time{}
 	}
-	each := time.Minute
-	if strings.HasPrefix(unit, "hour") {
-		each = time.Hour
-	}
-	return s.Node.Status.Conditions[i].LastTransitionTime.Add(time.Duration(n)*each + grace)
+	return remediations.ReadyCondition(s.Node).LastTransitionTime.Add(wait + grace)
 }
 
 // awaits returns the policy that takes the rule's alert about the node. ill are the signs of its
