@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"drydock.dev/drydock/internal/lab/missing"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -23,9 +24,8 @@ func TestTheExamplesAreReceivers(t *testing.T) {
 	const examples = "../../../deploy/examples/"
 	for name, begin := range map[string]func(t *testing.T) []string{
 		"Python": func(t *testing.T) []string {
-			if _, err := exec.LookPath("python3"); err != nil {
-				t.Skip("python3 is not installed, so the example in Python is not tried")
-			}
+			_, err := exec.LookPath("python3")
+			missing.Need(t, "the example in Python", err)
 			return []string{"python3", examples + "http_receiver.py"}
 		},
 		"Go": func(t *testing.T) []string {
@@ -95,9 +95,8 @@ func serving(t *testing.T, run []string) (url, key string, did func() []string) 
 func byHand(t *testing.T, url, key string) string {
 	t.Helper()
 	for _, program := range []string{"openssl", "curl", "od", "base64"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(program + " is not installed, so the command of docs/providers/http.md is not tried")
-		}
+		_, err := exec.LookPath(program)
+		missing.Need(t, "the command of docs/providers/http.md", err)
 	}
 	page, err := os.ReadFile("../../../docs/providers/http.md")
 	require.NoError(t, err)
