@@ -75,6 +75,7 @@ func (l *life) plantsNode(t *rapid.T) {
 		Began: issued, Since: issued, Deadline: deadline,
 		Intent: &remediations.Intent{ID: id + "-" + strconv.Itoa(step) + "-1", At: issued, UID: string(n.UID), ProviderID: n.Spec.ProviderID, BootID: n.Status.NodeInfo.BootID, Outcome: remediations.CallAccepted},
 	}
+	l.w.of[id] = n.Spec.ProviderID
 	l.w.edit(name, func(n *corev1.Node) {
 		n.Annotations[remediations.NodeRepairKey] = r.Encode()
 		n.Labels[remediations.PhaseLabel] = string(r.Phase)
