@@ -2,12 +2,14 @@ package engine
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // lastWord is how long before a call a person's request may arrive too late to stop it: a round
@@ -73,8 +75,12 @@ func (w *world) checkCall(i *instance, step string, m Machine) {
 }
 
 // witness notes since when a Node shows no fault. The check is simple: every policy here is about a
-// node that is not Ready, or Broken.
+// node that is not Ready, or Broken, or has lost GPUs.
 func (w *world) witness(name string) {
+	if now, _ := strconv.Atoi(w.nodes[name].Labels[signs.GPUCountLabel]); w.gpus && now < fullGPUs {
+		delete(w.unfounded, name)
+		return
+	}
 	for _, c := range w.nodes[name].Status.Conditions {
 		if (c.Type == corev1.NodeReady && c.Status != ready) || (c.Type == conditionBroken && c.Status == ready) {
 			delete(w.unfounded, name)
