@@ -43,10 +43,11 @@ func repairOf(intent string) string {
 	return id
 }
 
-// checkMachine: a record stays about the machine of its first step, as long as it is written.
+// checkMachine: a node's own record stays about the machine of its first step, as long as it is
+// written. The records of sidecars and locations name their pod or location instead, and go on.
 func (w *world) checkMachine(cur *corev1.Node, c NodeChange) {
 	for key, value := range c.Annotations {
-		if !strings.HasPrefix(key, remediations.RepairPrefix) || value == nil {
+		if key != remediations.NodeRepairKey || value == nil {
 			continue
 		}
 		r, err := modelRegistry.DecodeRecord(*value)
