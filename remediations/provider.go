@@ -28,6 +28,9 @@ type Provider struct {
 	// Users are the users as which the provider's system changes a Node while it carries out a
 	// step; nil: it changes no Node.
 	Users []string
+	// Concurrent is how many repairs may use the provider at once, beside the limits of the fleet;
+	// zero: any number.
+	Concurrent int
 	// Drains: the provider's system drains a Node itself before it replaces the machine. An earlier
 	// drain would spoil the step's proof.
 	Drains bool
@@ -125,6 +128,31 @@ func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) 
 		return "", fmt.Sprintf("no provider serves Node %s for the step %s: its spec.providerID is %.200q, and %s", n.Name, step, n.Spec.ProviderID, strings.Join(has, ", "))
 	}
 	return "", fmt.Sprintf("%s each serve Node %s for the step %s, so neither is asked; give one of them a nodeSelector. Its spec.providerID is %.200q, and %s", strings.Join(best, " and "), n.Name, step, n.Spec.ProviderID, strings.Join(has, ", "))
+}
+
+// ProviderAhead returns the provider that carries out the policy's step at the index or, if no
+// provider has that step, as with drain, the next step that one has. Empty: there is none. A repair
+// counts against its limit from then on, so that no node is drained that must wait for the provider
+// afterwards.
+func (c *Config) ProviderAhead(p *Policy, index int, n *corev1.Node) string {
+	if p == nil || !slices.ContainsFunc(c.Providers, func(p Provider) bool { return p.Concurrent > 0 }) {
+		return ""
+	}
+	for _, s := range p.Plan[min(index, len(p.Plan)):] {
+		if name, _ := c.ProviderOf(s.Name, n); name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// ConcurrentOf returns how many repairs may use the provider at once; zero: any number.
+func (c *Config) ConcurrentOf(provider string) int {
+	i := slices.IndexFunc(c.Providers, func(p Provider) bool { return p.Name == provider })
+	if i < 0 {
+		return 0
+	}
+	return c.Providers[i].Concurrent
 }
 
 // Several reports whether more than one provider carries out the step. A record must then name the

@@ -75,7 +75,7 @@ func (c *Config) providers() []remediations.Provider {
 			if own := c.Providers[a.provider]; own != nil {
 				p = own.Serves()
 			}
-			p.Name, p.Steps = a.provider, nil
+			p.Name, p.Steps, p.Concurrent = a.provider, nil, c.concurrent[a.provider]
 			out = append(out, p)
 		}
 		p := &out[len(out)-1]

@@ -28,6 +28,8 @@ type Config struct {
 	Alertmanager   Alertmanager
 	// Providers are the configured providers with a section of their own, by their keys.
 	Providers map[string]section.Provider
+	// concurrent is how many repairs may use each of them at once; zero: any number.
+	concurrent map[string]int
 	// ControlPlane is nil if its hosts are not configured. If they are, StateDir is not empty.
 	ControlPlane *ControlPlane
 	StateDir     string

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"drydock.dev/drydock/internal/config/section"
+	"drydock.dev/drydock/remediations"
 	civo "drydock.dev/drydock/remediations/providers/civo/settings"
 	clusterapi "drydock.dev/drydock/remediations/providers/clusterapi/settings"
 	daemonsets "drydock.dev/drydock/remediations/providers/daemonsets/settings"
@@ -45,7 +47,7 @@ func withSections(schema []byte) []byte {
 	var further strings.Builder
 	for _, s := range sections {
 		own := fmt.Sprintf(`%q: {"$comment": "its provider's"}`, s.Key)
-		text := strings.ReplaceAll(strings.TrimSpace(s.Schema), "\n", "\n        ")
+		text := strings.ReplaceAll(strings.TrimSpace(withLimit(s)), "\n", "\n        ")
 		if with := bytes.Replace(schema, []byte(own), fmt.Appendf(nil, "%q: %s", s.Key, text), 1); !bytes.Equal(with, schema) {
 			schema = with
 			continue
@@ -55,9 +57,41 @@ func withSections(schema []byte) []byte {
 	return bytes.Replace(schema, []byte(behind), []byte(further.String()), 1)
 }
 
+// limitSchema is the key of each provider with disruptive steps.
+const limitSchema = `"concurrent": {"type": "integer", "minimum": 1, "description": "How many repairs may use this provider at once, for example 1 where one PDU or one API serves all machines: from the drain before its step until the proof after it. It holds beside limits.concurrent and the limits per zone and pool. Absent, only those hold.", "examples": [1]},
+    `
+
+// withLimit returns the section's schema, with the limit of its own if its steps are disruptive.
+func withLimit(s section.Section) string {
+	if !limited(s) {
+		return s.Schema
+	}
+	const selector = `"nodeSelector": {`
+	return strings.Replace(s.Schema, selector, limitSchema+selector, 1)
+}
+
+// limited reports whether the provider of the section has a step that takes a node out of service.
+func limited(s section.Section) bool {
+	for step := range s.Steps {
+		if known, _ := remediations.Registry(nil).Of(step); known.Disruptive && known.Target == remediations.KindNode {
+			return true
+		}
+	}
+	return false
+}
+
+// limit reads how many repairs may use the provider at once; zero: any number.
+func (b *builder) limit(at pointer) int {
+	n, err := strconv.Atoi(fmt.Sprint(b.value(at.To("concurrent"))))
+	if err != nil {
+		return 0 // absent, or the schema has complained
+	}
+	return n
+}
+
 // buildSections reads the sections in the document.
 func (b *builder) buildSections() {
-	b.config.Providers = map[string]section.Provider{}
+	b.config.Providers, b.config.concurrent = map[string]section.Provider{}, map[string]int{}
 	for _, s := range sections {
 		at := pointer{"providers", s.Key}
 		value := b.value(at)
@@ -71,6 +105,7 @@ func (b *builder) buildSections() {
 		}
 		if p := s.Read(b, at, tree); p != nil {
 			b.config.Providers[s.Key] = p
+			b.config.concurrent[s.Key] = b.limit(at)
 			if with, ok := p.(section.Configurer); ok {
 				with.Configure(&b.core)
 			}

@@ -131,7 +131,7 @@ func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes
 	if why := f.ControlPlaneBusy(n); why != "" {
 		return why
 	}
-	return f.AtLimit(c, n, false)
+	return f.AtLimit(c, n, c.ProviderAhead(p, step.Index, n), false)
 }
 
 // wouldCollide returns the warning, in observe mode, that a repair would be in flight on the node

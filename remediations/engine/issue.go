@@ -30,7 +30,7 @@ func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
 	if p.save(l) != nil {
 		return
 	}
-	p.fleet.Occupy(p.Config, n, false)
+	p.fleet.Occupy(p.Config, n, p.provider(s, d), false)
 	if p.Clock.Now().Sub(p.now) > p.core.intentGood {
 		return // the intent is already too old to act on: do not even write it
 	}

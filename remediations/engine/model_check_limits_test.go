@@ -76,6 +76,7 @@ func (w *world) checkLimits(i *instance, cur *corev1.Node, next *remediations.Re
 	limit("cluster", l.Concurrent, func(*corev1.Node) bool { return true })
 	limit("zone", l.ConcurrentPerZone, sameLabel("zone"))
 	limit("pool", l.ConcurrentPerPool, sameLabel("pool"))
+	w.checkProvider(i, cur, busy)
 	if remediations.ControlPlane(cur) {
 		if count(busy, remediations.ControlPlane) > 0 {
 			w.fail("3: another control-plane node is in flight beside the intent on %s", cur.Name)

@@ -140,7 +140,7 @@ func (p *pass) apply(s *lifecycle.State, d lifecycle.Decision) {
 	case lifecycle.VerbLook:
 		if d.Policy != nil {
 			if wouldBe := d.Policy.Mode == remediations.ModeObserve; !wouldBe || !p.spoken(d.Policy, s.Journal.Record) {
-				p.fleet.Next(p.Config, s.Node, wouldBe)
+				p.fleet.Next(p.Config, s.Node, p.provider(s, d), wouldBe)
 			}
 		}
 		p.persist(s, d)
@@ -164,7 +164,7 @@ func (p *pass) hold(s *lifecycle.State, d lifecycle.Decision) {
 	n := s.Node
 	was := s.Journal.Record
 	if d.Reason == remediations.ReasonObserving && !p.spoken(d.Policy, was) {
-		p.fleet.Occupy(p.Config, n, true)
+		p.fleet.Occupy(p.Config, n, p.provider(s, d), true)
 	}
 	id := ""
 	switch {

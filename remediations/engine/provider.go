@@ -117,3 +117,15 @@ func (p *pass) askProof(m *memory, r *remediations.Record) {
 		})
 	}
 }
+
+// provider returns the provider against whose limit the decided repair counts; empty: none.
+func (p *pass) provider(s *lifecycle.State, d lifecycle.Decision) string {
+	index := 0
+	for _, r := range []*remediations.Record{d.Record, s.Journal.Record} {
+		if r != nil {
+			index = r.Step.Index
+			break
+		}
+	}
+	return p.Config.ProviderAhead(d.Policy, index, s.Node)
+}

@@ -290,7 +290,7 @@ func TestScopeIsBusyWithAnothersRepair(t *testing.T) {
 	require.Empty(t, f.Busy("zone/b", "n001"))
 	require.Empty(t, f.Busy(ledger.ScopeCluster, "n000"), "its own is no other's")
 	f.Vacate("n000")
-	f.Occupy(c, nodes[0], true)
+	f.Occupy(c, nodes[0], "", true)
 	require.Empty(t, f.Busy(ledger.ScopeCluster, "n001"), "a repair that would be is none")
 }
 

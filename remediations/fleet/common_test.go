@@ -109,7 +109,7 @@ func TestWhoIsTriedForACommonCause(t *testing.T) {
 			got := f.Common("p", "n000")
 			require.Equal(t, c.tried, got.Tried)
 			require.Equal(t, c.failed, got.Failed)
-			f.Occupy(scene.LimitsAlone(), nodes[2], false)
+			f.Occupy(scene.LimitsAlone(), nodes[2], "", false)
 			if c.tried == "" {
 				require.Equal(t, "n002", f.Common("p", "n000").Tried, "one that this pass has begun with")
 			}

@@ -50,8 +50,10 @@ type Fleet struct {
 // zone and pool when its repair took its slot, or drained it: a node that was relabelled since
 // counts in both.
 type place struct {
-	zone, pool            string
-	slotZone, slotPool    string
+	zone, pool         string
+	slotZone, slotPool string
+	// provider carries out the repair's step or, if none has that step, the next one that one has.
+	provider              string
 	controlPlane, wouldBe bool
 	// parked: the node's repair is drained and waits. next: its repair is about to begin, and has
 	// no slot yet.
@@ -96,7 +98,9 @@ func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 	}
 	for name, m := range r.occupying {
 		if remediations.InFlightAt(m.from, m.until, now) {
-			f.occupied[name] = m.place.begun(m.own)
+			p := m.place.begun(m.own)
+			p.provider = r.providerOfRecord(m.own, m.Node)
+			f.occupied[name] = p
 		}
 	}
 	for name, m := range r.leading {
@@ -108,7 +112,8 @@ func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 			continue
 		}
 		p, ok := f.occupied[s.Node]
-		if m := r.members[s.Node]; !ok || p.wouldBe {
+		m := r.members[s.Node]
+		if !ok || p.wouldBe {
 			p = place{}
 			if m != nil {
 				p = m.place
@@ -117,6 +122,7 @@ func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 		}
 		p.parked = false // by its slot it is under way
 		p.slotZone, p.slotPool, p.controlPlane = s.Zone, s.Pool, p.controlPlane || s.ControlPlane
+		p.provider = r.providerOf(l, s, m)
 		f.occupied[s.Node] = p
 	}
 	f.Judge(l, blind, now)
@@ -159,19 +165,20 @@ func (f *Fleet) Window() (open bool, next time.Time) { return f.windowOpen, f.ne
 // GPUsVersion changes whenever ExpectedGPUs changes.
 func (f *Fleet) GPUsVersion() int { return f.roster.gpusVersion }
 
-// Occupy counts a repair that this pass has just begun or, in observe mode, would have begun.
-func (f *Fleet) Occupy(c *remediations.Config, n *corev1.Node, wouldBe bool) {
+// Occupy counts a repair that this pass has just begun or, in observe mode, would have begun. The
+// provider is that of Config.ProviderAhead.
+func (f *Fleet) Occupy(c *remediations.Config, n *corev1.Node, provider string, wouldBe bool) {
 	if p, ok := f.occupied[n.Name]; ok && wouldBe && !p.wouldBe {
 		return // a repair under way on record counts until its end is written
 	}
-	f.occupied[n.Name] = place{zone: c.Zone(n), pool: c.Pool(n), controlPlane: remediations.ControlPlane(n), wouldBe: wouldBe}
+	f.occupied[n.Name] = place{zone: c.Zone(n), pool: c.Pool(n), provider: provider, controlPlane: remediations.ControlPlane(n), wouldBe: wouldBe}
 }
 
 // Next counts a repair that no guard holds and that only waits for one more reading, so that a
 // younger fault does not overtake it.
-func (f *Fleet) Next(c *remediations.Config, n *corev1.Node, wouldBe bool) {
+func (f *Fleet) Next(c *remediations.Config, n *corev1.Node, provider string, wouldBe bool) {
 	was, occupied := f.occupied[n.Name]
-	f.Occupy(c, n, wouldBe)
+	f.Occupy(c, n, provider, wouldBe)
 	p := f.occupied[n.Name]
 	p.next = !p.wouldBe && (!occupied || was.distance() > 0)
 	f.occupied[n.Name] = p

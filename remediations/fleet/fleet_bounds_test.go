@@ -26,9 +26,9 @@ func TestShareOfAZoneAndOfAPool(t *testing.T) {
 			n.Labels["pool"] = "p"
 		}
 		scene.InFlight(nodes[0], "reboot")
-		require.Empty(t, scene.FleetOf(conf, nodes, nil, scene.Noon).AtLimit(conf, nodes[9], false), "one of two in the %s", name)
+		require.Empty(t, scene.FleetOf(conf, nodes, nil, scene.Noon).AtLimit(conf, nodes[9], "", false), "one of two in the %s", name)
 		scene.InFlight(nodes[1], "reboot")
-		require.NotEmpty(t, scene.FleetOf(conf, nodes, nil, scene.Noon).AtLimit(conf, nodes[9], false), "two of two in the %s", name)
+		require.NotEmpty(t, scene.FleetOf(conf, nodes, nil, scene.Noon).AtLimit(conf, nodes[9], "", false), "two of two in the %s", name)
 	}
 }
 
@@ -73,14 +73,14 @@ func TestLimitsOfAZoneAndAPoolCountNoOther(t *testing.T) {
 	}
 	scene.InFlight(nodes[0], "reboot")
 	f := scene.FleetOf(conf, nodes, nil, scene.Noon)
-	require.Empty(t, f.AtLimit(conf, nodes[1], false), "another zone and pool")
+	require.Empty(t, f.AtLimit(conf, nodes[1], "", false), "another zone and pool")
 	nodes[1].Labels["zone"] = "a"
-	require.Contains(t, f.AtLimit(conf, nodes[1], false), "zone a")
+	require.Contains(t, f.AtLimit(conf, nodes[1], "", false), "zone a")
 	nodes[1].Labels["zone"], nodes[1].Labels["pool"] = "b", "p"
-	require.Contains(t, f.AtLimit(conf, nodes[1], false), "pool p")
+	require.Contains(t, f.AtLimit(conf, nodes[1], "", false), "pool p")
 	delete(nodes[1].Labels, "zone")
 	delete(nodes[1].Labels, "pool")
-	require.Empty(t, f.AtLimit(conf, nodes[1], false), "a node without zone and pool")
+	require.Empty(t, f.AtLimit(conf, nodes[1], "", false), "a node without zone and pool")
 }
 
 func TestLimitNamesTheFirstOfTheNodesUnderRepair(t *testing.T) {
@@ -92,6 +92,6 @@ func TestLimitNamesTheFirstOfTheNodesUnderRepair(t *testing.T) {
 	}
 	f := scene.FleetOf(conf, nodes, nil, scene.Noon)
 	for range 20 { // a map has no order
-		require.Contains(t, f.AtLimit(conf, nodes[9], false), "(n000)")
+		require.Contains(t, f.AtLimit(conf, nodes[9], "", false), "(n000)")
 	}
 }

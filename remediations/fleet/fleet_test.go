@@ -38,7 +38,7 @@ func TestLimits(t *testing.T) {
 					scene.InFlight(n, "reboot")
 				}
 			}
-			why := scene.FleetOf(conf, nodes, nil, scene.Noon).AtLimit(conf, nodes[9], false)
+			why := scene.FleetOf(conf, nodes, nil, scene.Noon).AtLimit(conf, nodes[9], "", false)
 			if c.held == "" {
 				require.Empty(t, why)
 			} else {
@@ -56,19 +56,19 @@ func TestALimitNamesWhoHoldsIt(t *testing.T) {
 	nodes := scene.Herd(4, 0, "a")
 	nodes[0].Labels[conf.Limits.ZoneLabel] = "b"
 	f := scene.FleetOf(conf, nodes, nil, scene.Noon)
-	require.Empty(t, f.AtLimit(conf, nodes[3], true), "the control")
-	f.Occupy(conf, nodes[0], false)
-	f.Next(conf, nodes[1], true)
-	require.Equal(t, "1 of at most 1 repairs are under way in zone a (n001, which only would be repaired); limits.concurrentPerZone is 1", f.AtLimit(conf, nodes[3], true))
-	f.Next(conf, nodes[1], false)
-	require.Equal(t, "1 of at most 1 repairs are under way in zone a (n001, whose repair is about to begin); limits.concurrentPerZone is 1", f.AtLimit(conf, nodes[3], false))
+	require.Empty(t, f.AtLimit(conf, nodes[3], "", true), "the control")
+	f.Occupy(conf, nodes[0], "", false)
+	f.Next(conf, nodes[1], "", true)
+	require.Equal(t, "1 of at most 1 repairs are under way in zone a (n001, which only would be repaired); limits.concurrentPerZone is 1", f.AtLimit(conf, nodes[3], "", true))
+	f.Next(conf, nodes[1], "", false)
+	require.Equal(t, "1 of at most 1 repairs are under way in zone a (n001, whose repair is about to begin); limits.concurrentPerZone is 1", f.AtLimit(conf, nodes[3], "", false))
 	conf.Limits.Concurrent = Quantity{Value: 2}
-	f.Occupy(conf, nodes[2], false)
-	require.Equal(t, "3 of at most 2 repairs are under way in the cluster (n000); limits.concurrent is 2", f.AtLimit(conf, nodes[3], false))
+	f.Occupy(conf, nodes[2], "", false)
+	require.Equal(t, "3 of at most 2 repairs are under way in the cluster (n000); limits.concurrent is 2", f.AtLimit(conf, nodes[3], "", false))
 	f.Vacate("n000")
-	require.Equal(t, "2 of at most 2 repairs are under way in the cluster (n002); limits.concurrent is 2", f.AtLimit(conf, nodes[3], false))
-	f.Next(conf, nodes[2], false)
-	require.Contains(t, f.AtLimit(conf, nodes[3], false), "(n002)", "a look at a repair under way takes nothing from it")
+	require.Equal(t, "2 of at most 2 repairs are under way in the cluster (n002); limits.concurrent is 2", f.AtLimit(conf, nodes[3], "", false))
+	f.Next(conf, nodes[2], "", false)
+	require.Contains(t, f.AtLimit(conf, nodes[3], "", false), "(n002)", "a look at a repair under way takes nothing from it")
 }
 
 // TestLimitsCountTheHigherOfLedgerAndNodes is invariant 3's arithmetic.
@@ -95,25 +95,25 @@ func TestWouldBeRepairsCountInObserveModeOnly(t *testing.T) {
 		Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Hold: &Hold{Reason: ReasonObserving, Message: "would", Since: scene.Noon}}
 	nodes[0].Annotations[NodeRepairKey], nodes[0].Labels[PhaseLabel] = r.Encode(), string(PhasePending)
 	f := scene.FleetOf(c, nodes, nil, scene.Noon)
-	require.NotEmpty(t, f.AtLimit(c, nodes[1], true))
-	require.Empty(t, f.AtLimit(c, nodes[1], false))
-	require.Empty(t, f.AtLimit(c, nodes[0], true), "a repair does not hold itself")
-	require.NotEmpty(t, scene.FleetOf(c, nodes, nil, scene.Noon.Add(599*time.Second)).AtLimit(c, nodes[1], true))
-	require.Empty(t, scene.FleetOf(c, nodes, nil, scene.Noon.Add(600*time.Second)).AtLimit(c, nodes[1], true), "when the step's wait is over its place is free")
+	require.NotEmpty(t, f.AtLimit(c, nodes[1], "", true))
+	require.Empty(t, f.AtLimit(c, nodes[1], "", false))
+	require.Empty(t, f.AtLimit(c, nodes[0], "", true), "a repair does not hold itself")
+	require.NotEmpty(t, scene.FleetOf(c, nodes, nil, scene.Noon.Add(599*time.Second)).AtLimit(c, nodes[1], "", true))
+	require.Empty(t, scene.FleetOf(c, nodes, nil, scene.Noon.Add(600*time.Second)).AtLimit(c, nodes[1], "", true), "when the step's wait is over its place is free")
 
 	f = scene.FleetOf(c, nodes, &ledger.Ledger{Slots: []ledger.Slot{{Node: "n000"}}}, scene.Noon)
-	require.NotEmpty(t, f.AtLimit(c, nodes[1], false), "a slot in the ledger is real, whatever the Node still says")
+	require.NotEmpty(t, f.AtLimit(c, nodes[1], "", false), "a slot in the ledger is real, whatever the Node still says")
 
-	f.Occupy(c, nodes[0], true)
-	require.NotEmpty(t, f.AtLimit(c, nodes[1], false), "and observe mode does not talk it away")
+	f.Occupy(c, nodes[0], "", true)
+	require.NotEmpty(t, f.AtLimit(c, nodes[1], "", false), "and observe mode does not talk it away")
 	f.Vacate("n000")
-	require.Empty(t, f.AtLimit(c, nodes[1], false))
+	require.Empty(t, f.AtLimit(c, nodes[1], "", false))
 
-	f.Occupy(c, nodes[0], true)
-	require.NotEmpty(t, f.AtLimit(c, nodes[1], true), "one that this pass would have begun")
-	require.Empty(t, f.AtLimit(c, nodes[1], false))
-	f.Occupy(c, nodes[0], false)
-	require.NotEmpty(t, f.AtLimit(c, nodes[1], false), "one that this pass began")
+	f.Occupy(c, nodes[0], "", true)
+	require.NotEmpty(t, f.AtLimit(c, nodes[1], "", true), "one that this pass would have begun")
+	require.Empty(t, f.AtLimit(c, nodes[1], "", false))
+	f.Occupy(c, nodes[0], "", false)
+	require.NotEmpty(t, f.AtLimit(c, nodes[1], "", false), "one that this pass began")
 }
 
 func TestControlPlaneKeepsItsQuorum(t *testing.T) {
@@ -164,7 +164,7 @@ func TestNodesOfEtcdAloneKeepItsQuorum(t *testing.T) {
 			f := scene.FleetOf(scene.LimitsAlone(), nodes, nil, scene.Noon)
 			require.Equal(t, c.held, f.ControlPlaneBusy(nodes[0]) != "", f.ControlPlaneBusy(nodes[0]))
 			require.Empty(t, f.ControlPlaneBusy(nodes[9]), "a worker is no matter of the control plane")
-			f.Occupy(scene.LimitsAlone(), nodes[1], false)
+			f.Occupy(scene.LimitsAlone(), nodes[1], "", false)
 			require.NotEmpty(t, f.ControlPlaneBusy(nodes[0]), "another node of etcd is under repair")
 		})
 	}
@@ -174,7 +174,7 @@ func TestControlPlaneNodesAreRepairedOneAtATime(t *testing.T) {
 	nodes := scene.ControlPlane(scene.Herd(10, 0), 5)
 	f := scene.FleetOf(scene.LimitsAlone(), nodes, nil, scene.Noon)
 	require.Empty(t, f.ControlPlaneBusy(nodes[0]), "the control")
-	f.Occupy(scene.LimitsAlone(), nodes[1], false)
+	f.Occupy(scene.LimitsAlone(), nodes[1], "", false)
 	require.NotEmpty(t, f.ControlPlaneBusy(nodes[0]), "one that this pass began")
 
 	f = scene.FleetOf(scene.LimitsAlone(), nodes, &ledger.Ledger{Slots: []ledger.Slot{{Node: "n001"}}}, scene.Noon)
@@ -184,11 +184,11 @@ func TestControlPlaneNodesAreRepairedOneAtATime(t *testing.T) {
 	require.NotEmpty(t, scene.FleetOf(scene.LimitsAlone(), nodes, nil, scene.Noon).ControlPlaneBusy(nodes[0]), "one on record")
 
 	f = scene.FleetOf(scene.LimitsAlone(), scene.ControlPlane(scene.Herd(10, 0), 5), nil, scene.Noon)
-	f.Occupy(scene.LimitsAlone(), nodes[0], false)
+	f.Occupy(scene.LimitsAlone(), nodes[0], "", false)
 	require.Empty(t, f.ControlPlaneBusy(nodes[0]), "its own repair")
-	f.Occupy(scene.LimitsAlone(), nodes[9], false)
+	f.Occupy(scene.LimitsAlone(), nodes[9], "", false)
 	require.Empty(t, f.ControlPlaneBusy(nodes[0]), "the repair of a worker")
-	f.Occupy(scene.LimitsAlone(), nodes[1], true)
+	f.Occupy(scene.LimitsAlone(), nodes[1], "", true)
 	require.Empty(t, f.ControlPlaneBusy(nodes[0]), "one that would be in observe mode")
 }
 
@@ -211,8 +211,8 @@ func TestFleetNeverExceedsALimit(t *testing.T) {
 		f := scene.FleetOf(c, nodes, nil, scene.Noon)
 		inAll, inZone, inPool := 0, map[string]int{}, map[string]int{}
 		for _, n := range nodes {
-			if f.AtLimit(c, n, false) == "" {
-				f.Occupy(c, n, false)
+			if f.AtLimit(c, n, "", false) == "" {
+				f.Occupy(c, n, "", false)
 				inAll++
 				inZone[c.Zone(n)]++
 				inPool[c.Pool(n)]++
@@ -268,7 +268,7 @@ func TestRelabelledNodeCountsWhereItsRepairBegan(t *testing.T) {
 					l.Slots = nil
 				}
 				f := scene.FleetOf(conf, nodes, l, scene.Noon)
-				require.Equal(t, c.held, f.AtLimit(conf, nodes[1], false)+f.ControlPlaneBusy(nodes[1]) != "")
+				require.Equal(t, c.held, f.AtLimit(conf, nodes[1], "", false)+f.ControlPlaneBusy(nodes[1]) != "")
 			})
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // Share is how much of one limit other repairs have taken.
 type Share struct {
 	taken, most int
-	// of is the scope of the limit. limit is its configuration key.
+	// of is the scope of the limit, with its preposition. limit is its configuration key.
 	of, limit string
 	size      remediations.Quantity
 	// by is the node in the share whose repair is furthest; empty: no node.
@@ -20,7 +20,7 @@ type Share struct {
 }
 
 func (s Share) String() string {
-	return fmt.Sprintf("%d of at most %d repairs are under way in %s", s.taken, s.most, s.of)
+	return fmt.Sprintf("%d of at most %d repairs are under way %s", s.taken, s.most, s.of)
 }
 
 // take counts the node.
@@ -60,16 +60,18 @@ func (s Share) who() string {
 }
 
 // Shares returns the shares of the limits that apply to a disruptive repair of the node: first the
-// cluster's, then those of its zone and pool.
-func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, observing bool) []Share {
+// cluster's, then those of its zone and pool, and of the provider that Config.ProviderAhead names.
+func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, provider string, observing bool) []Share {
 	zone, pool, l := c.Zone(n), c.Pool(n), c.Limits
-	inAll := Share{most: l.Concurrent.Of(f.nodes), of: "the cluster", limit: "limits.concurrent", size: l.Concurrent}
+	inAll := Share{most: l.Concurrent.Of(f.nodes), of: "in the cluster", limit: "limits.concurrent", size: l.Concurrent}
 	size := 0
 	if z := f.zones[zone]; z != nil {
 		size = z.nodes
 	}
-	inZone := Share{most: l.ConcurrentPerZone.Of(size), of: "zone " + zone, limit: "limits.concurrentPerZone", size: l.ConcurrentPerZone}
-	inPool := Share{most: l.ConcurrentPerPool.Of(f.pools[pool]), of: "pool " + pool, limit: "limits.concurrentPerPool", size: l.ConcurrentPerPool}
+	inZone := Share{most: l.ConcurrentPerZone.Of(size), of: "in zone " + zone, limit: "limits.concurrentPerZone", size: l.ConcurrentPerZone}
+	inPool := Share{most: l.ConcurrentPerPool.Of(f.pools[pool]), of: "in pool " + pool, limit: "limits.concurrentPerPool", size: l.ConcurrentPerPool}
+	most := c.ConcurrentOf(provider)
+	byProvider := Share{most: most, of: "by provider " + provider, limit: "providers." + provider + ".concurrent", size: remediations.Quantity{Value: most}}
 	for name, p := range f.occupied {
 		if name == n.Name || (p.wouldBe && !observing) || !f.beside(p, n.Name) {
 			continue
@@ -81,6 +83,9 @@ func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, observing bool) [
 		if p.inPool(pool) {
 			inPool.take(name, p)
 		}
+		if p.provider == provider {
+			byProvider.take(name, p)
+		}
 	}
 	all := []Share{inAll}
 	if zone != "" {
@@ -89,12 +94,15 @@ func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, observing bool) [
 	if pool != "" {
 		all = append(all, inPool)
 	}
+	if most > 0 {
+		all = append(all, byProvider)
+	}
 	return all
 }
 
 // AtLimit returns which limit a further disruptive repair of the node would exceed; empty: none.
-func (f *Fleet) AtLimit(c *remediations.Config, n *corev1.Node, observing bool) string {
-	for _, s := range f.Shares(c, n, observing) {
+func (f *Fleet) AtLimit(c *remediations.Config, n *corev1.Node, provider string, observing bool) string {
+	for _, s := range f.Shares(c, n, provider, observing) {
 		if s.taken >= s.most {
 			return fmt.Sprintf("%s%s; %s is %s", s, s.who(), s.limit, s.size)
 		}

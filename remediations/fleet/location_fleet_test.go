@@ -53,8 +53,8 @@ func TestFleetKnowsWhoseLeadershipMoves(t *testing.T) {
 	require.Empty(t, f.LocationsAtLimit(c, "n5", false))
 	require.NotEmpty(t, f.LocationsAtLimit(c, "n5", true), "but it counts among its like")
 
-	f.Occupy(c, scene.Bare("n2"), true)
+	f.Occupy(c, scene.Bare("n2"), "", true)
 	require.False(t, f.NodeRepairOn("n2"))
-	f.Occupy(c, scene.Bare("n3"), false)
+	f.Occupy(c, scene.Bare("n3"), "", false)
 	require.True(t, f.NodeRepairOn("n3"))
 }

@@ -36,7 +36,7 @@ func (f *Fleet) Park(c *remediations.Config, n *corev1.Node, r *remediations.Rec
 		f.Vacate(n.Name)
 		return
 	}
-	f.Occupy(c, n, false)
+	f.Occupy(c, n, f.roster.providerOfRecord(r, n), false)
 	p := f.occupied[n.Name].begun(r)
 	p.parked = true
 	f.occupied[n.Name] = p

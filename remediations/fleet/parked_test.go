@@ -48,8 +48,8 @@ func TestAParkedNodeKeepsItsShare(t *testing.T) {
 			}
 			c.park(nodes[0])
 			f := scene.FleetOf(conf, nodes, nil, scene.Noon)
-			require.Equal(t, c.held, f.AtLimit(conf, nodes[9], false))
-			require.Empty(t, f.AtLimit(conf, nodes[0], false), "its own next step is not held by it")
+			require.Equal(t, c.held, f.AtLimit(conf, nodes[9], "", false))
+			require.Empty(t, f.AtLimit(conf, nodes[0], "", false), "its own next step is not held by it")
 		})
 	}
 }
@@ -72,11 +72,11 @@ func TestAParkedNodeCountsWhereItsRepairBegan(t *testing.T) {
 			for _, n := range nodes {
 				n.Labels["old-pool"] = "p"
 			}
-			require.Empty(t, scene.FleetOf(conf, nodes, nil, scene.Noon).AtLimit(conf, nodes[9], false), "the control")
+			require.Empty(t, scene.FleetOf(conf, nodes, nil, scene.Noon).AtLimit(conf, nodes[9], "", false), "the control")
 			park(nodes[0], began)
 			change(nodes[0])
 			f := scene.FleetOf(conf, nodes, nil, scene.Noon)
-			require.NotEmpty(t, f.AtLimit(conf, nodes[9], false))
+			require.NotEmpty(t, f.AtLimit(conf, nodes[9], "", false))
 			nodes[9].Labels["node-role.kubernetes.io/control-plane"] = ""
 			require.Contains(t, f.ControlPlaneBusy(nodes[9]), nodes[0].Name)
 		})
@@ -96,17 +96,17 @@ func TestTwoParkedNodesDoNotWaitForEachOther(t *testing.T) {
 	nodes[2].Labels["node-role.kubernetes.io/control-plane"] = ""
 	f := scene.FleetOf(conf, nodes, nil, scene.Noon)
 	for _, n := range nodes[:2] {
-		require.Empty(t, f.AtLimit(conf, n, false))
+		require.Empty(t, f.AtLimit(conf, n, "", false))
 		require.Empty(t, f.ControlPlaneBusy(n))
 		require.Empty(t, f.Busy(ledger.ScopeCluster, n.Name), "nor does a half-open breaker take it for the trial")
 	}
-	require.NotEmpty(t, f.AtLimit(conf, nodes[9], false))
+	require.NotEmpty(t, f.AtLimit(conf, nodes[9], "", false))
 	require.NotEmpty(t, f.ControlPlaneBusy(nodes[2]))
 
 	f = scene.FleetOf(conf, nodes, &ledger.Ledger{Slots: []ledger.Slot{{Node: nodes[0].Name}}}, scene.Noon)
 	require.Len(t, f.Occupied(), 2, "a node counts once")
-	require.NotEmpty(t, f.AtLimit(conf, nodes[1], false), "the first one is under way by the ledger")
-	require.Empty(t, f.AtLimit(conf, nodes[0], false))
+	require.NotEmpty(t, f.AtLimit(conf, nodes[1], "", false), "the first one is under way by the ledger")
+	require.Empty(t, f.AtLimit(conf, nodes[0], "", false))
 }
 
 // TestARepairThatParksKeepsItsShareInTheSamePass, and one that does not park gives its share back.
@@ -124,7 +124,7 @@ func TestARepairThatParksKeepsItsShareInTheSamePass(t *testing.T) {
 				}
 			})
 			f.Park(conf, nodes[0], ReadJournal(nodes[0]).Record)
-			require.Equal(t, drained, f.AtLimit(conf, nodes[1], false) != "")
+			require.Equal(t, drained, f.AtLimit(conf, nodes[1], "", false) != "")
 			require.False(t, f.NodeRepairOn(nodes[0].Name), "Pending denies nobody anything")
 		})
 	}

@@ -34,6 +34,11 @@ type Candidate struct {
 
 func (c *Candidate) Remediation() remediations.Remediation { return c.Config.Remediation(c.Step.Name) }
 
+// provider returns the provider against whose limit the candidate counts; empty: none.
+func (c *Candidate) provider() string {
+	return c.Config.ProviderAhead(c.Policy, c.Step.Index, c.Node)
+}
+
 // record returns the repair of its target; nil: none.
 func (c *Candidate) record() *remediations.Record {
 	if c.target == nil {

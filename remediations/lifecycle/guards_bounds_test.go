@@ -18,7 +18,7 @@ func TestControlPlaneHoldsOnlyWhatTakesTheNodeAway(t *testing.T) {
 	conf := scene.LimitsAlone()
 	nodes := scene.ControlPlane(scene.Herd(10, 0), 3)
 	f := scene.FleetOf(conf, nodes, nil, scene.Noon)
-	f.Occupy(conf, nodes[1], false)
+	f.Occupy(conf, nodes[1], "", false)
 	c := &lifecycle.Candidate{State: &lifecycle.State{Config: conf, Node: nodes[0], Fleet: f}, Now: scene.Noon, Policy: &Policy{}, Step: StepRef{Name: "reboot", Attempt: 1}}
 	held := func() bool { _, f := c.HeldBy([]Reason{ReasonControlPlaneBusy}); return f != nil }
 	require.True(t, held())
@@ -33,7 +33,7 @@ func TestWouldBeRepairsHoldOnlyEachOther(t *testing.T) {
 	conf.Limits.Concurrent = Quantity{Value: 1}
 	nodes := scene.Herd(10, 0)
 	f := scene.FleetOf(conf, nodes, nil, scene.Noon)
-	f.Occupy(conf, nodes[1], true)
+	f.Occupy(conf, nodes[1], "", true)
 	c := &lifecycle.Candidate{State: &lifecycle.State{Config: conf, Node: nodes[0], Fleet: f}, Now: scene.Noon, Policy: &Policy{Mode: ModeObserve}, Step: StepRef{Name: "reboot", Attempt: 1}}
 	require.NotNil(t, lifecycle.GuardAtLimit(c))
 	c.Policy.Mode = ModeEnforce

@@ -77,7 +77,7 @@ func controlPlaneBusy(c *Candidate) *Finding {
 }
 
 func atLimit(c *Candidate) *Finding {
-	if why := c.Fleet.AtLimit(c.Config, c.Node, c.Policy.Mode == remediations.ModeObserve); why != "" {
+	if why := c.Fleet.AtLimit(c.Config, c.Node, c.provider(), c.Policy.Mode == remediations.ModeObserve); why != "" {
 		return &Finding{Message: why}
 	}
 	return nil

@@ -179,7 +179,7 @@ func wideEnough(c *Candidate) string {
 }
 
 func belowLimit(c *Candidate) string {
-	all := c.Fleet.Shares(c.Config, c.Node, c.Policy.Mode == remediations.ModeObserve)
+	all := c.Fleet.Shares(c.Config, c.Node, c.provider(), c.Policy.Mode == remediations.ModeObserve)
 	said := make([]string, len(all))
 	for i, s := range all {
 		said[i] = s.String()

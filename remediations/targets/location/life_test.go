@@ -340,7 +340,7 @@ func (l *meshLife) node(t *rapid.T, s *lifecycle.State, m *meshMemory) bool {
 			}
 		}
 		l.ledger.Reserve(l.config, n, d.Record, l.now)
-		s.Fleet.Occupy(l.config, n, false)
+		s.Fleet.Occupy(l.config, n, "", false)
 		d.Record.Deadline = Instant(l.now.Add(2 * time.Minute))
 		n.Annotations[NodeRepairKey] = d.Record.Encode()
 	case d.Record != nil:

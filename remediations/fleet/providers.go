@@ -1,0 +1,40 @@
+package fleet
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+)
+
+// providerOf returns the provider that the slot's repair uses. m is the member with the Node's
+// name; nil: none. The Node of a replacement may be gone; then the ledger has the repair's record.
+func (r *Roster) providerOf(l *ledger.Ledger, s ledger.Slot, m *Member) string {
+	if i := slices.IndexFunc(l.Orphans, func(o ledger.Orphan) bool { return o.Record.ID == s.Repair && o.Record.Intent != nil }); i >= 0 {
+		record := &l.Orphans[i].Record
+		return r.config.ProviderOfIntent(record.Step.Name, record.Intent)
+	}
+	n := &corev1.Node{Spec: corev1.NodeSpec{ProviderID: s.ProviderID}}
+	if m != nil {
+		n = m.Node
+		if m.own != nil && m.own.ID == s.Repair {
+			return r.providerOfRecord(m.own, n)
+		}
+	}
+	step, _ := remediations.AttemptNamed(s.Repair, s.Attempt)
+	return r.config.ProviderAhead(r.config.PolicyOf(s.Policy, n), step.Index, n)
+}
+
+// providerOfRecord returns the provider that the record's repair uses. The intent names the
+// provider of a step that was issued, if there was a choice.
+func (r *Roster) providerOfRecord(own *remediations.Record, n *corev1.Node) string {
+	switch {
+	case own == nil:
+		return ""
+	case own.Phase.InFlight() && own.Intent != nil && own.Intent.Provider != "":
+		return own.Intent.Provider
+	}
+	return r.config.ProviderAhead(r.config.PolicyOf(own.Policy, n), own.Step.Index, n)
+}
