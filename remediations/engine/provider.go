@@ -118,7 +118,7 @@ func (p *pass) askProof(m *memory, r *remediations.Record) {
 	}
 }
 
-// provider returns the provider against whose limit the decided repair counts; empty: none.
+// provider returns the provider whose limit the decided repair counts for; empty: none.
 func (p *pass) provider(s *lifecycle.State, d lifecycle.Decision) string {
 	index := 0
 	for _, r := range []*remediations.Record{d.Record, s.Journal.Record} {

@@ -34,7 +34,7 @@ type Candidate struct {
 
 func (c *Candidate) Remediation() remediations.Remediation { return c.Config.Remediation(c.Step.Name) }
 
-// provider returns the provider against whose limit the candidate counts; empty: none.
+// provider returns the provider whose limit the candidate counts for; empty: none.
 func (c *Candidate) provider() string {
 	return c.Config.ProviderAhead(c.Policy, c.Step.Index, c.Node)
 }
