@@ -127,11 +127,14 @@ func (w *world) controlPlaneLeft(except string, then time.Time) int {
 }
 
 // judge notes, after every change of a Node's health, since when a scope exceeds the limit of its
-// breaker.
+// breaker. Excluded nodes are outside of all counts.
 func (w *world) judge() {
 	type census struct{ nodes, down int }
 	zones, total := map[string]census{}, census{}
 	for _, n := range w.nodes {
+		if remediations.Excluded(n) {
+			continue
+		}
 		down := 1
 		if c := remediations.ReadyCondition(n); c != nil && c.Status == ready {
 			down = 0

@@ -317,6 +317,7 @@ func (w *world) hold(name string, change func(*corev1.Node)) {
 		w.paused[name] = time.Now()
 	}
 	w.edit(name, change)
+	w.judge()
 }
 
 // breakGlass holds the node for an hour.
@@ -345,6 +346,7 @@ func (w *world) unhold(name string) {
 		delete(n.Annotations, remediations.BreakGlassKey)
 		delete(n.Labels, remediations.ExcludeLabel)
 	})
+	w.judge()
 }
 
 // toldSuperseded reports whether an Event was sent about a repair of the node that ended because
