@@ -47,7 +47,15 @@ func Decide(state *State, now time.Time) lifecycle.Decision {
 	s.Closing = func(d *lifecycle.Decision, _ time.Time) { d.Ended.Pod = s.Name }
 	s.Elsewhere, s.Examine, s.Intend, s.Hold, s.Tidy = s.elsewhere, s.examine, s.intend, s.hold, s.tidy
 	s.Await, s.Proceed, s.Rest = s.await, s.proceed, s.rest
+	s.Asks = s.asks
 	return lifecycle.DecideTarget(&s.Target, now)
+}
+
+// asks adds the nodes' leases to what is read before an approval. The start of the container is a
+// time of the kubelet's clock, and the leases show whether Drydock's clock agrees with it.
+func (s *State) asks(c *lifecycle.Candidate, ask *lifecycle.Ask) remediations.StepOn {
+	ask.Observation, ask.Heartbeats = s.Unseen(c.Now, remediations.LookFor), s.Uncounted(c.Now)
+	return remediations.StepOn{}
 }
 
 // tidy removes the alerts that have ended.
@@ -70,6 +78,9 @@ func (s *State) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 	against, why := s.Seen.against()
 	if why == nil {
 		against, why = s.Seen.deliberate(c.Verdict.StartsAt, s.cured())
+	}
+	if why == nil && !s.Uncounted(c.Now) && !remediations.ClocksAgree(s.Heartbeats, c.Now) {
+		against, why = remediations.ReasonSidecarUnknown, lifecycle.Because("%d of %d node leases are stale by Drydock's clock, so Drydock cannot compare its times with the start of the sidecar's container, and cannot know whether the start or a person closed the gate of %s", s.Heartbeats.Stale, s.Heartbeats.Nodes, s.Seen.Pod)
 	}
 	if why != nil {
 		why.Until = s.Seen.At.Add(lifecycle.LookAgain)

@@ -13,6 +13,7 @@ import (
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 	"drydock.dev/drydock/remediations/testing/scene"
 )
@@ -89,6 +90,9 @@ func (l *sidecarLife) turn(t *rapid.T) {
 	}
 	if d.Ask.Observation {
 		l.look()
+	}
+	if d.Ask.Heartbeats {
+		s.Heartbeats = &signs.Heartbeats{ReadAt: l.now, Nodes: 10, Stale: rapid.SampledFrom([]int{0, 0, 4, 5}).Draw(t, "stale leases")}
 	}
 	if d.Ask.Alerts {
 		s.LookSince, s.Snapshot.AskedAt = l.now, l.now

@@ -20,7 +20,7 @@ func (l *sidecarLife) check(t *rapid.T, d lifecycle.Decision) {
 	require.Contains(t, lifecycle.Verbs, d.Verb)
 	require.NotEqual(t, lifecycle.VerbResume, d.Verb)
 	require.NotEqual(t, lifecycle.VerbReset, d.Verb)
-	require.False(t, d.Ask.Lease || d.Ask.Heartbeats || d.Ask.Survey || d.Ask.Replacement)
+	require.False(t, d.Ask.Lease || d.Ask.Survey || d.Ask.Replacement)
 	require.Subset(t, []string{CancelKey}, d.Consume, "no other word of a person's is its to take")
 	if d.Record != nil {
 		require.LessOrEqual(t, len(d.Record.Encode()), MaxRecordBytes)
@@ -46,6 +46,7 @@ func (l *sidecarLife) check(t *rapid.T, d lifecycle.Decision) {
 		return
 	}
 	l.calls++
+	require.True(t, ClocksAgree(s.Heartbeats, l.now), "the times of the pod and of this clock can be compared")
 	g, p, n := s.Seen, s.Config.Policies[0], s.Node
 	require.LessOrEqual(t, l.now.Sub(g.At), 10*time.Second, "the last sighting")
 	require.Equal(t, sidecar.HealthNotReady, g.Health)
