@@ -147,12 +147,12 @@ func (w *world) seenGone(i *instance, alert string) bool {
 
 // orphan returns the repair with that ID, if it outlives its Node.
 func (w *world) orphan(id string) *ledger.Orphan {
+	all := w.lostOrphans
 	if l := w.book(); l != nil {
-		for i := range l.Orphans {
-			if l.Orphans[i].Record.ID == id {
-				return &l.Orphans[i]
-			}
-		}
+		all = append(slices.Clone(l.Orphans), all...)
+	}
+	if i := slices.IndexFunc(all, func(o ledger.Orphan) bool { return o.Record.ID == id }); i >= 0 {
+		return &all[i]
 	}
 	return nil
 }

@@ -204,6 +204,9 @@ func (w *world) in(d time.Duration, f func()) {
 // was also registered again, nothing shows any more which repairs began on it: two accidents at
 // once.
 func (w *world) loseLedger() {
+	if l := w.book(); l != nil {
+		w.lostOrphans = append(w.lostOrphans, l.Orphans...) // the process that led then still knows them
+	}
 	w.ledger = nil
 	clear(w.replacing)
 	w.forgetMoves()

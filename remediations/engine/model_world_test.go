@@ -161,6 +161,7 @@ type world struct {
 	recycled    int
 	born        map[string]time.Time // by providerID, when a machine replaced another one
 	replacing   map[string]string    // by providerID, the repair that replaces it
+	lostOrphans []ledger.Orphan      // in the ledger when a person deleted it
 	faults      map[string][]string  // by operation: conflict, lost, written, empty
 	unwritable  string               // no write on this Node succeeds
 	refuses     string               // the API server refuses every write on this Node

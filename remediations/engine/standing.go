@@ -122,10 +122,10 @@ func requested(s *lifecycle.State) bool {
 	return asks || (r != nil && r.Cause.Request != "")
 }
 
-// follows reports whether the Node is unchanged since the decision, except for heartbeats. It then
-// keeps the newer Node.
+// follows reports whether the Node is unchanged since the decision, except for later heartbeats. It
+// then keeps the newer Node.
 func (s *standing) follows(n *corev1.Node) bool {
-	if s.node != n && signs.Same(s.node, n) && maps.Equal(s.node.Annotations, n.Annotations) {
+	if s.node != n && signs.Same(s.node, n) && signs.NotBefore(n, s.node) && maps.Equal(s.node.Annotations, n.Annotations) {
 		s.node = n
 	}
 	return s.node == n

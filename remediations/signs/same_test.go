@@ -53,3 +53,14 @@ func TestWhatADecisionCouldSeeIsADifference(t *testing.T) {
 	beat.Status.Images = []corev1.ContainerImage{{SizeBytes: 1}}
 	require.True(t, signs.Same(base(), beat), "a heartbeat")
 }
+
+// TestAnOlderReadingIsNoHeartbeat: after a restore of the API server's store, a condition was
+// confirmed longer ago than in the reading before.
+func TestAnOlderReadingIsNoHeartbeat(t *testing.T) {
+	at := func(second int64) *corev1.Node {
+		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "Broken", LastHeartbeatTime: metav1.Unix(second, 0)}}}}
+	}
+	require.True(t, signs.NotBefore(at(100), at(100)))
+	require.True(t, signs.NotBefore(at(160), at(100)))
+	require.False(t, signs.NotBefore(at(100), at(160)))
+}
