@@ -278,3 +278,26 @@ func TestTheStatusUnderTwoKeysIsOne(t *testing.T) {
 	l.Status = Status{Mode: "enforce", Limited: []string{}, Unwritten: map[string]string{}}
 	require.NotContains(t, l.Encode(), keyStatusMore, "there is nothing of it")
 }
+
+// TestTheLongerHoldOfTheTwoStatusKeysCounts: a version that had all fields under one key left the
+// other key as it was.
+func TestTheLongerHoldOfTheTwoStatusKeysCounts(t *testing.T) {
+	noon := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	early, late := &WentBack{Why: "early", Until: noon}, &WentBack{Why: "late", Until: noon.Add(time.Hour)}
+	for name, c := range map[string]struct{ first, more, want *WentBack }{
+		"the control":                  {nil, early, early},
+		"the first key has the later":  {late, early, late},
+		"the second key has the later": {early, late, late},
+		"the second key has none":      {late, nil, late},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &Ledger{Repairs: map[string][]Begun{}, Status: Status{WentBack: c.more, Aside: "another installation is in charge"}}
+			data := l.Encode()
+			data[KeyStatus] = remediations.EncodeJSON(Status{WentBack: c.first})
+			read, err := Decode(data)
+			require.NoError(t, err)
+			require.Equal(t, c.want, read.Status.WentBack)
+			require.NotContains(t, read.Encode()[KeyStatus], "wentBack")
+		})
+	}
+}

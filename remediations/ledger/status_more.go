@@ -42,6 +42,11 @@ func (p *firstPart) MarshalJSON() ([]byte, error) {
 func (p *morePart) UnmarshalJSON(data []byte) (err error) {
 	var m statusMore
 	p.UnknownMore, err = decodeEntry(data, &m)
+	// A version that had all fields under the other key leaves this one as it was. The longer hold
+	// counts; the other fields only inform people until the next write.
+	if was := p.WentBack; was != nil && (m.WentBack == nil || m.WentBack.Until.Before(was.Until)) {
+		m.WentBack = was
+	}
 	(*Status)(p).put(m)
 	return err
 }
