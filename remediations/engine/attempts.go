@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,15 +25,16 @@ type attempted struct {
 	// slot is when another process took the slot that names the attempt. Zero: this process took
 	// it.
 	slot time.Time
-	// repair, node and uid identify the attempt's repair and Node. missed: the attempt was found
-	// missing in the ledger and on the Node.
+	// repair, node and uid identify the attempt's repair and Node. An empty node: the store's loss
+	// of the attempt is not searched for. done is how many attempts the record has with this one.
 	repair, node string
 	uid          types.UID
-	missed       bool
+	done         int
 }
 
 // reserving notes an attempt before its slot is taken. l is the ledger before that.
-func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, attempt string, now time.Time) {
+func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, r *remediations.Record, now time.Time) {
+	attempt := r.Intent.ID
 	for id, was := range a {
 		if now.Sub(was.at) > attemptsKept {
 			delete(a, id)
@@ -43,11 +43,23 @@ func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, attempt string, no
 	if _, known := a[attempt]; known {
 		return
 	}
-	it := attempted{at: now, repair: repairOfAttempt(attempt), node: n.Name, uid: n.UID}
-	if slot := l.SlotOf(n.Name); slot != nil && slot.Attempt == attempt {
-		it.slot = slot.Since
+	it := attempted{at: now, repair: r.ID, node: n.Name, uid: n.UID, done: len(r.Done)}
+	for _, slot := range l.Slots {
+		if slot.Attempt == attempt {
+			it.slot = slot.Since
+		}
 	}
 	a[attempt] = it
+}
+
+// settle ends the search for the attempts that it selects: the store may rightly not have them.
+func (a attempts) settle(of func(id string, one attempted) bool) {
+	for id, one := range a {
+		if of(id, one) {
+			one.node = ""
+			a[id] = one
+		}
+	}
 }
 
 // calling notes the call. It returns why the call must not be made. Empty: it may be made.
@@ -64,30 +76,22 @@ func (a attempts) calling(attempt string, now time.Time) string {
 	return ""
 }
 
-// repairOfAttempt returns the repair's ID, which is the first part of the attempt's ID.
-func repairOfAttempt(attempt string) string {
-	repair, _, _ := strings.Cut(attempt, "-")
-	return repair
-}
-
-// missing returns a message about an attempt that this process called after the given time, if
-// neither the ledger nor its Node shows it. Empty: there is none. If only one of the two lost the
-// attempt, the other one still has it. That both lost it shows that the store went back, even if
-// the restore raised all versions. Each attempt is found once.
-func (a attempts) missing(l *ledger.Ledger, after time.Time, shown func(node string) (*corev1.Node, remediations.Journal)) string {
+// lost returns the attempts that this process called after the given time, if their Nodes do not
+// show them any more.
+func (a attempts) lost(after time.Time, shown func(node string) (*corev1.Node, remediations.Journal)) (ids []string) {
 	for id, was := range a {
-		if !was.called || was.missed || was.node == "" || was.at.Before(after) || l.Knows(was.repair) {
+		if !was.called || was.node == "" || was.at.Before(after) {
 			continue
 		}
 		n, j := shown(was.node)
-		if n == nil || n.UID != was.uid || j.Malformed != nil || j.Knows(was.repair) {
+		if n == nil || n.UID != was.uid || j.Malformed != nil {
 			continue
 		}
-		was.missed = true
-		a[id] = was
-		return fmt.Sprintf("this process called attempt %s on Node %s at %s, and neither the Node nor the ledger names it", id, was.node, remediations.Instant(was.at).Format(time.RFC3339))
+		if r := j.UnderWay(was.repair); r != nil && len(r.Done) < was.done || r == nil && !j.Knows(was.repair) {
+			ids = append(ids, id)
+		}
 	}
-	return ""
+	return ids
 }
 
 // twice treats an attempt that may have been called before as a call with unknown outcome. The call

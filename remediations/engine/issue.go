@@ -24,7 +24,7 @@ func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
 	}
 	before := p.ledger
 	l := before.Clone()
-	p.attempts.reserving(l, n, d.Record.Intent.ID, p.now)
+	p.attempts.reserving(l, n, d.Record, p.now)
 	l.Reserve(p.Config, n, d.Record, p.now)
 	p.fleet.Try(p.Config.Zone(n), n.Name, d.Record.ID)
 	if p.save(l) != nil {

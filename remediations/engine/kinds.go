@@ -190,6 +190,9 @@ func (p *pass) issueBeside(k *kind, t *subject, d lifecycle.Decision) (wrote boo
 	r, before := d.Record, p.ledger
 	if k.slots != nil {
 		l := before.Clone()
+		if d.PutBack == nil { // putting back may be repeated
+			p.attempts.reserving(l, t.Node, r, p.now)
+		}
 		l.Reserve(p.Config, t.Node, r, p.now)
 		if p.save(l) != nil {
 			return false

@@ -219,6 +219,7 @@ func moveKnockOuts() map[string]knockOut {
 		},
 		"4: a move without an outcome counts as made": {
 			take: func(h *hands) {
+				callsAgain(h)
 				h.w.core.decideLocation = func(s *location.State, now time.Time) lifecycle.Decision {
 					if r := s.Record; r != nil && r.Phase == remediations.PhaseActing && s.Call == nil {
 						return lifecycle.Decision{Verb: lifecycle.VerbIssue, Record: r, Policy: s.Config.Policies[1]}

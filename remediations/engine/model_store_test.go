@@ -126,12 +126,24 @@ func (w *world) knowsItsCalls(to snapshot) {
 		return
 	}
 	for _, c := range w.calls {
-		was, now, repair := to.nodes[c.node], w.nodes[c.node], repairOf(c.intent)
-		if c.by != i || c.lost || was == nil || now == nil || was.UID != now.UID || book.Knows(repair) || modelRegistry.ReadJournal(was).Knows(repair) {
+		was, now := to.nodes[c.node], w.nodes[c.node]
+		if c.by != i || c.lost || was == nil || now == nil || was.UID != now.UID || showsAttempt(book, was, c.intent) {
 			continue
 		}
 		w.back = wentBack{i, c.at.Add(i.config.LongestWait())}
 	}
+}
+
+// showsAttempt reports whether the ledger or the Node may show the attempt or what came after it.
+func showsAttempt(book *ledger.Ledger, n *corev1.Node, attempt string) bool {
+	repair, j := repairOf(attempt), modelRegistry.ReadJournal(n)
+	r := j.UnderWay(repair)
+	if r == nil {
+		return book.Knows(repair) || j.Knows(repair)
+	}
+	this, _ := remediations.AttemptNamed(repair, attempt)
+	last, issued := r.Issued()
+	return slices.ContainsFunc(book.Slots, func(s ledger.Slot) bool { return s.Repair == repair }) || r.Withheld() || issued && (last.Index > this.Index || last.Index == this.Index && last.Attempt >= this.Attempt)
 }
 
 // mustTell: a process that knows that the store went back must report it, unless it dies or is

@@ -53,9 +53,11 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		e.metrics.answered(sourceNodes, e.Clock.Now())
 	}
 	e.prefetchedLeases()
-	if e.ledger == nil {
+	lost := e.attempts.lost(e.Clock.Now().Add(-e.Config.LongestWait()), e.shownOn)
+	if e.ledger == nil || len(lost) > 0 { // the ledger in memory does not show what the store lost
 		e.loadLedger(ctx)
 	}
+	e.judgeLost(lost)
 	l := e.ledger
 	if l == nil { // expected GPUs stay known while the ledger cannot be read
 		l = &ledger.Ledger{GPUs: e.roster.LedgerGPUs()}

@@ -25,6 +25,7 @@ func (p *pass) reset(s *lifecycle.State, d lifecycle.Decision) {
 	if p.save(l) != nil || p.persist(s, d) == nil {
 		return
 	}
+	p.attempts.settle(func(_ string, one attempted) bool { return one.node == s.Node.Name }) // a record that could not be read is dropped with its ID
 	p.emitOnce(s.Node.Name, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message, Of: trailOf(s.Journal.Record)})
 	p.vacate(s.Node.Name)
 }

@@ -249,7 +249,27 @@ func (e *Engine) shownOn(node string) (*corev1.Node, remediations.Journal) {
 	if n == nil {
 		return nil, remediations.Journal{}
 	}
+	n = e.latest(n)
 	return n, e.Config.Registry.ReadJournal(n)
+}
+
+// judgeLost holds what disrupts if the stored ledger does not show an attempt that its Node lost. If
+// only one of the two lost it, the other one still has it. That both lost it shows that the store
+// went back, even if the restore raised all versions. Each attempt is judged once.
+func (e *Engine) judgeLost(attempts []string) {
+	if e.ledger == nil {
+		return // the next pass judges
+	}
+	for _, id := range attempts {
+		was := e.attempts[id]
+		_, j := e.shownOn(was.node)
+		e.attempts.settle(func(of string, _ attempted) bool { return of == id })
+		// Without its record the ledger may still know the repair: another writer removed the key.
+		if e.ledger.KnowsAttempt(was.repair, id) || j.UnderWay(was.repair) == nil && e.ledger.Knows(was.repair) {
+			continue
+		}
+		e.wentBack(fmt.Sprintf("this process called attempt %s on Node %s at %s, and neither the Node nor the ledger names it", id, was.node, remediations.Instant(was.at).Format(time.RFC3339)), e.Clock.Now())
+	}
 }
 
 // goneBack writes into the pass's ledger what this process knows of a store that went back.
@@ -260,11 +280,6 @@ func (e *Engine) goneBack(l *ledger.Ledger, now time.Time) {
 	if fleet, notes := e.Fleet.(Rewinding); notes {
 		if what, at := fleet.WentBack(); !at.IsZero() {
 			e.wentBack(what, at)
-		}
-	}
-	if e.ledger != nil {
-		if what := e.attempts.missing(e.ledger, now.Add(-e.Config.LongestWait()), e.shownOn); what != "" {
-			e.wentBack(what, now)
 		}
 	}
 	longest := remediations.Instant(now.Add(e.Config.LongestWait()))

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -149,6 +150,88 @@ func TestAStoreThatGoesBackHoldsWhatDisrupts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestARestoreThatLosesOneAttemptHoldsWhatDisrupts: the store still has the repair, and raised its
+// versions, but lost the repair's last attempt.
+func TestARestoreThatLosesOneAttemptHoldsWhatDisrupts(t *testing.T) {
+	held := func(w *world) (n int) {
+		for _, e := range w.toldOf("StoreWentBack") {
+			if e.Action == "Held" {
+				n++
+			}
+		}
+		return n
+	}
+	for name, c := range map[string]struct {
+		config *remediations.Config
+		ail    func(w *world)
+		waits  func(w *world) bool
+		called func(w *world) int
+		before int // calls before the snapshot
+	}{
+		"the first attempt on a node": {
+			config: modelConfig(), ail: func(w *world) { w.ail("n0", 9) },
+			waits:  func(w *world) bool { return w.record("n0") != nil },
+			called: func(w *world) int { return len(w.calls) },
+		},
+		"the second attempt on a node": {
+			config: modelConfig(), ail: func(w *world) { w.unhold("n0"); w.ail("n0", 9) }, before: 1,
+			waits: func(w *world) bool {
+				if len(w.calls) == 1 {
+					w.hold("n0", edit(remediations.PauseKey, "true"))
+				}
+				r := w.record("n0")
+				return r != nil && r.Phase == remediations.PhasePending && len(r.Done) == 1
+			},
+			called: func(w *world) int { return len(w.calls) },
+		},
+		"the move of a location's leader": {
+			config: leaderConfig(), ail: func(w *world) { w.darken("n0", true) },
+			waits:  func(w *world) bool { return w.leaderRecords()["n0"] != nil },
+			called: func(w *world) int { return len(w.mesh.moved) },
+		},
+	} {
+		for _, back := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, restored: %t", name, back), func(t *testing.T) {
+				t.Parallel()
+				inMesh(t, c.config, func(t *testing.T, w *world) {
+					w.start()
+					w.pass(16 * time.Second)
+					w.do(func() { w.hold("n0", edit(remediations.PauseKey, "true")); c.ail(w) })
+					require.True(t, w.until(time.Hour, func() bool { return c.waits(w) }))
+					require.Equal(t, c.before, at(w, func() int { return c.called(w) }))
+					var before snapshot
+					w.do(func() { w.unhold("n0"); before = w.snapshot() })
+					require.True(t, w.until(time.Hour, func() bool { return c.called(w) == c.before+1 }))
+					if back {
+						w.do(func() { w.restoreAhead(before) })
+					}
+					w.pass(time.Minute)
+					require.Equal(t, back, held(w) > 0)
+					require.Equal(t, c.before+1, at(w, func() int { return c.called(w) }))
+				})
+			})
+		}
+	}
+}
+
+// TestAResetOfAnUnreadableRecordIsNoStoreThatWentBack: the reset drops the record, and with it the
+// attempts that this process called.
+func TestAResetOfAnUnreadableRecordIsNoStoreThatWentBack(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() { w.ail("n0", 9) })
+		require.True(t, w.until(5*time.Minute, func() bool { return len(w.calls) == 1 }))
+		w.do(func() {
+			w.edit("n0", edit(remediations.NodeRepairKey, "spoilt"))
+			w.edit("n0", edit(remediations.ResetKey, "true"))
+		})
+		require.True(t, w.until(time.Minute, func() bool { return w.nodes["n0"].Annotations[remediations.ResetKey] == "" }))
+		w.pass(5 * time.Minute)
+		require.Empty(t, w.toldOf("StoreWentBack"))
+	})
 }
 
 // TestASlotOfAnUnknownKindIsKeptAndSteppedOver: a newer version may have taken it.

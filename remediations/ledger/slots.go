@@ -218,14 +218,25 @@ func pruneBegun(all map[string][]Begun, now time.Time, window time.Duration) {
 // nil.
 func (o *Orphan) Gone(n *corev1.Node) bool { return n == nil || string(n.UID) != o.UID }
 
-// Knows reports whether the ledger names the node's repair: in a slot, as the replacement of a
-// machine, or as begun on a machine.
+// Knows reports whether the ledger names the repair: in a slot, as the replacement of a machine, as
+// begun on a machine, or as a move of leadership.
 func (l *Ledger) Knows(repair string) bool {
-	for _, begun := range l.Repairs {
-		if slices.ContainsFunc(begun, func(b Begun) bool { return b.Repair == repair }) {
-			return true
+	for _, all := range []map[string][]Begun{l.Repairs, l.Moves} {
+		for _, begun := range all {
+			if slices.ContainsFunc(begun, func(b Begun) bool { return b.Repair == repair }) {
+				return true
+			}
 		}
 	}
 	return slices.ContainsFunc(l.Slots, func(s Slot) bool { return s.Repair == repair }) ||
 		slices.ContainsFunc(l.Orphans, func(o Orphan) bool { return o.Record.ID == repair })
+}
+
+// KnowsAttempt reports whether the repair's slot is of the attempt, or of what came after it.
+func (l *Ledger) KnowsAttempt(repair, attempt string) bool {
+	want, _ := remediations.AttemptNamed(repair, attempt)
+	return slices.ContainsFunc(l.Slots, func(s Slot) bool {
+		has, numbered := remediations.AttemptNamed(repair, s.Attempt)
+		return s.Repair == repair && (!numbered || cmp.Or(cmp.Compare(has.Index, want.Index), cmp.Compare(has.Attempt, want.Attempt)) >= 0)
+	})
 }
