@@ -181,7 +181,8 @@ type Actuator interface {
 	// back.
 	//
 	// An error with a method Survey reports with that method which machines it concerns. An error
-	// without it does not count for onUnreachable: continue, because it may concern all machines.
+	// without it does not count for onUnreachable: continue, because it may concern all machines. An
+	// error with a method Wait returns with that method how long the next call must wait.
 	Act(ctx context.Context, m Machine, mayStill func() error) (remediations.CallOutcome, error)
 }
 

@@ -189,3 +189,42 @@ func TestAProviderThatAnswersAboutNoMachineIsUnreachable(t *testing.T) {
 		require.NotEqual(t, says, at(w, func() string { return w.book().Status.Holds[remediations.ReasonProviderUnreachable] }), "another outage has another beginning")
 	})
 }
+
+// waits is a refusal whose provider asks for a wait before the next call.
+type waits struct{ time.Duration }
+
+func (w waits) Error() string       { return "too many requests" }
+func (waits) Is(target error) bool  { return target == ErrLater }
+func (w waits) Wait() time.Duration { return w.Duration }
+
+// TestTheNextCallWaitsAsLongAsTheProviderAsks: also if another process makes it.
+func TestTheNextCallWaitsAsLongAsTheProviderAsks(t *testing.T) {
+	for name, c := range map[string]struct {
+		asks, least, most time.Duration
+		restart           bool
+	}{
+		"control: it does not say":  {0, 59 * time.Second, 2 * time.Minute, false},
+		"four minutes":              {4 * time.Minute, 4 * time.Minute, 5 * time.Minute, false},
+		"four minutes, new process": {4 * time.Minute, 4 * time.Minute, 5 * time.Minute, true},
+		"a day, which is too long":  {24 * time.Hour, 5 * time.Minute, 6 * time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() { w.ail("n0", 1); w.odd = map[string]error{"n0": waits{c.asks}} })
+				require.True(t, w.until(5*time.Minute, func() bool { return len(w.tries["n0"]) == 1 }))
+				refused := time.Now()
+				w.do(func() { delete(w.odd, "n0") })
+				if c.restart {
+					require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Withheld() }))
+					w.restart(w.config)
+				}
+				require.True(t, w.until(10*time.Minute, func() bool { return len(w.calls) == 1 }))
+				require.GreaterOrEqual(t, at(w, func() time.Duration { return w.calls[0].at.Sub(refused) }), c.least)
+				require.LessOrEqual(t, time.Since(refused), c.most)
+			})
+		})
+	}
+}

@@ -179,13 +179,23 @@ func (p *pass) send(c calling, m *repairMemory) {
 			}
 		}
 		if err != nil {
-			call.Why, call.Stop, call.Alone = err.Error(), errors.Is(err, ErrAccount), look.alone(err)
+			call.Why, call.Stop, call.Alone, call.Again = err.Error(), errors.Is(err, ErrAccount), look.alone(err), askedToWait(err)
 		}
 		if c.after != nil {
 			c.after(ctx, &call)
 		}
 		p.calls <- called{of: c.of, call: call, step: c.step, provider: c.provider, trail: c.trail}
 	})
+}
+
+// askedToWait returns how long the provider of the error asks clients to wait. Zero: it does not
+// say.
+func askedToWait(err error) time.Duration {
+	var of interface{ Wait() time.Duration }
+	if !errors.As(err, &of) {
+		return 0
+	}
+	return of.Wait()
 }
 
 // act makes the call. If the provider could not read what it needs, act repeats the call while the

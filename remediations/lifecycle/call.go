@@ -67,6 +67,9 @@ type Call struct {
 	// Stop: the provider refuses Drydock's account. The policy is stopped only after such refusals
 	// for two machines.
 	Stop bool
+	// Again is how long the provider asks clients to wait before the next call. Zero: it does not
+	// say.
+	Again time.Duration
 	// Note is the progress of a repeatable step. Blocked names what blocks it, for as long as it
 	// does.
 	Note, Blocked string
@@ -106,6 +109,10 @@ func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time
 	}
 	r.Phase, r.Since, r.Deadline = remediations.PhasePending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor))
 	r.Hold = &remediations.Hold{Reason: reason, Message: text.Line(message, 400), Since: remediations.Instant(now)}
+	if again := c.again(); again > wait {
+		until := remediations.Instant(now.Add(again + time.Second - 1)) // rounded up: not before the provider wants it
+		r.Hold.Until, wait = &until, until.Sub(now)
+	}
 	d := Decision{Verb: VerbHold, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Policy: p, Record: r, Recheck: now.Add(wait)}
 	if c.Stop {
 		d.Stop = text.Line(c.Why, 300)
@@ -113,14 +120,26 @@ func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time
 	return d
 }
 
+// againLongest bounds how long the next call waits because a provider asks for it.
+const againLongest = remediations.AskMended
+
+func (c *Call) again() time.Duration { return min(c.Again, againLongest) }
+
 // AfterWithheld waits before a withheld attempt is made again, because the same cause may withhold
-// it again.
+// it again. If the provider asked for a longer wait, the record's hold has the end of that wait.
 func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Duration, now time.Time) (Decision, bool) {
 	if Unreachable(r) {
 		wait = max(wait, CallAgain)
 	}
+	if !r.Withheld() || r.Hold == nil {
+		return Decision{}, false
+	}
+	// Another hold of the record has another Since.
+	if h := r.Hold; h.Until != nil && h.Since.Equal(r.Since) {
+		wait = max(wait, min(h.Until.Sub(r.Since), againLongest+time.Second))
+	}
 	left := r.Since.Add(wait).Sub(now)
-	if !r.Withheld() || r.Hold == nil || left <= 0 || left > wait {
+	if left <= 0 || left > wait {
 		return Decision{}, false
 	}
 	return Decision{Verb: VerbHold, Reason: r.Hold.Reason, Message: r.Hold.Message, Fleetwide: r.Hold.Reason.Fleetwide(), Policy: p, Recheck: now.Add(left)}, true

@@ -186,7 +186,11 @@ func (t *Target) Settle(now time.Time) Decision {
 	case remediations.CallRefused:
 		// Never later than the proof of a call could take: a clock that jumped would otherwise make
 		// it wait that long.
-		r.Deadline = remediations.Earlier(r.Deadline, remediations.Instant(now.Add(t.apart())))
+		wait := t.apart()
+		if call != nil && call.IntentID == old.Intent.ID {
+			wait = max(wait, call.again()+time.Second)
+		}
+		r.Deadline = remediations.Earlier(r.Deadline, remediations.Instant(now.Add(wait)))
 	case remediations.CallAccepted:
 		why = "accepted"
 	case remediations.CallUnknown:

@@ -94,6 +94,9 @@ func (e *Refusal) Survey() remediations.Survey {
 	return s
 }
 
+// Wait returns how long the next call must wait.
+func (e *Refusal) Wait() time.Duration { return e.Again }
+
 // RetryAfter returns how long an answer asks clients to wait. A date is ignored, because it depends
 // on the other side's clock, which may be wrong.
 func RetryAfter(h http.Header) time.Duration {
