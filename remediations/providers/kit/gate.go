@@ -47,10 +47,13 @@ func (g *Gate) letOut() error {
 	if g.sent {
 		return nil
 	}
+	if g.withdrawn { // the caller has its answer, and its last check may change something
+		return ErrWithdrawn
+	}
 	if g.may != nil && g.forbidden == nil {
 		g.forbidden = g.may()
 	}
-	if g.withdrawn || g.forbidden != nil || g.issue.Err() != nil {
+	if g.forbidden != nil || g.issue.Err() != nil {
 		g.withdrawn = true
 		return ErrWithdrawn
 	}

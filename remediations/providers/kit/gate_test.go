@@ -51,10 +51,11 @@ func TestNotOneByteLeavesAShutGate(t *testing.T) {
 	no := errors.New("no longer the leader")
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
+	late := 0
 	for name, g := range map[string]*Gate{
 		"forbidden": NewGate(t.Context(), func() error { return no }),
 		"too late":  NewGate(over, func() error { return nil }),
-		"withdrawn": NewGate(t.Context(), nil),
+		"withdrawn": NewGate(t.Context(), func() error { late++; return nil }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			address, arrived := listening(t)
@@ -63,6 +64,7 @@ func TestNotOneByteLeavesAShutGate(t *testing.T) {
 			}
 			require.Error(t, send(t, g, address))
 			require.True(t, g.Withdraw(), "nothing has left")
+			require.Zero(t, late, "the last check may take the node for this repair, so it is not made after the answer")
 			require.Equal(t, name == "forbidden", errors.Is(g.Forbidden(), no))
 
 			asked := 0
