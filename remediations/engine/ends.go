@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -67,11 +68,34 @@ func (p *pass) learn() {
 	}
 	gpus := p.fleet.GPUsVersion()
 	if len(p.ends)+len(p.cancelsOver) > 0 || p.gpusSeen != gpus { // most passes find nothing, and a copy is as large as the ledger
-		if l := p.learned(gpus); l != nil && p.save(l) != nil {
+		if !p.learnOut.due(p.now) {
+			p.retry(p.learnOut)
+			return
+		}
+		if l := p.learned(gpus); l != nil && !p.saveLearned(l) {
 			return
 		}
 	}
+	p.learnOut.over()
 	p.cancelsOver, p.gpusSeen, p.knowsAll = nil, gpus, p.knowsAll || p.word != nil
+}
+
+// saveLearned saves what no decision waits for. Its refusal must not delay the reading of the
+// ledger, which each repair needs: another save may be accepted.
+func (p *pass) saveLearned(l *ledger.Ledger) bool {
+	out := p.ledgerOut
+	err := p.save(l)
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound):
+		return false
+	}
+	p.ledgerOut = out
+	p.learnOut.failed(p.Clock.Now(), err, outageLongest)
+	p.retry(p.learnOut)
+	p.loadLedger(p.ctx)
+	return false
 }
 
 // learned returns the ledger with what this pass found; nil: it knows all of that.

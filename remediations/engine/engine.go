@@ -137,8 +137,10 @@ type Engine struct {
 	// the leases cannot be listed. leaseOut is the time during which a single node's lease cannot
 	// be read. conflicts counts the consecutive saves that met another writer's change.
 	ledgerOut, leasesOut, leaseOut outage
-	conflicts                      int
-	statusSaved                    ledger.Status
+	// learnOut is the time during which the ledger cannot be saved with what a pass has learned.
+	learnOut    outage
+	conflicts   int
+	statusSaved ledger.Status
 	// stored is the ledger's data as last read or saved. decoded is its decoded form and is never
 	// changed. Nil: the data was not decoded.
 	stored     map[string]string

@@ -269,7 +269,35 @@ func TestGPUsThatCannotBeSavedCostNoDecision(t *testing.T) {
 	require.NotNil(t, e.ledger)
 	e.pass(ctx)
 	require.Equal(t, 1, decided)
-	require.Nil(t, e.ledger, "the control: the save was refused")
+	require.Equal(t, errTooLong, e.learnOut.err, "the control: the save was refused")
+	require.NotNil(t, e.ledger)
+}
+
+// TestGPUsThatCannotBeSavedDelayNoRepair: the ledger is refused with the numbers, and accepted
+// without them. The control has no such refusal.
+func TestGPUsThatCannotBeSavedDelayNoRepair(t *testing.T) {
+	took := map[bool]time.Duration{}
+	for _, refused := range []bool{false, true} {
+		inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+			w.start()
+			w.pass(time.Minute)
+			w.do(func() { w.refusesGPUs = refused; w.hasGPUs("n5", 8) })
+			w.pass(10 * time.Minute)
+			began := time.Now()
+			for _, n := range []string{"n0", "n1", "n2"} {
+				calls := at(w, func() int { return len(w.calls) })
+				w.do(func() { w.ail(n, 1); w.post(n, remediations.StatusFiring) })
+				require.True(t, w.until(time.Hour, func() bool { return len(w.calls) > calls && w.record(n) == nil }), n)
+			}
+			took[refused] = time.Since(began)
+			require.Equal(t, map[bool]int{false: 8}[refused], w.remembersGPUs("n5"))
+			require.Zero(t, w.heldAs(remediations.ReasonBlind))
+			w.do(func() { w.refusesGPUs = false })
+			w.pass(2 * time.Minute)
+			require.Equal(t, 8, w.remembersGPUs("n5"))
+		})
+	}
+	require.InDelta(t, took[false], took[true], float64(5*time.Second))
 }
 
 // TestAResetWhoseAnswerWasLostIsToldAsDone: the ledger took the reset, and the second try finds

@@ -49,7 +49,7 @@ func (l ledgerPort) Save(ctx context.Context, data map[string]string, version st
 		return "", ctx.Err()
 	case fault == "lost":
 		return "", errLost
-	case tooLong(data):
+	case tooLong(data), l.w.refusesGPUs && data["gpus"] != "":
 		return "", errTooLong
 	case l.w.ledger == nil && version != "":
 		return "", ErrNotFound

@@ -155,6 +155,8 @@ type world struct {
 	// needs one, or did until waited.
 	promisesNone, waits bool
 	waited              time.Time
+	// refusesGPUs: the API server refuses a ledger with numbers of GPUs.
+	refusesGPUs bool
 	// beforeDrain runs once, when a drain is about to begin. kept is a damaged ledger.
 	beforeDrain func()
 	kept        map[string]string
