@@ -20,24 +20,27 @@ type Keyring struct {
 	Most int
 
 	mu      sync.Mutex
-	secrets []*secret // the newest last
+	secrets []*secret // the last used one last
 }
 
 const (
-	// kept is more secrets than change within one call.
-	kept = 8
+	// kept is more secrets than one request has, with those that change within one call.
+	kept = 32
 	// maxRead bounds how much of a text is read. More is never shown.
 	maxRead = 16 << 10
 )
 
-// Add hides a secret in all texts from now on.
+// Add hides a secret in all texts from now on. A secret that is used again is kept longer than the
+// others.
 func (k *Keyring) Add(text string) {
 	if text == "" {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if slices.ContainsFunc(k.secrets, func(have *secret) bool { return have.text == text }) {
+	if i := slices.IndexFunc(k.secrets, func(have *secret) bool { return have.text == text }); i >= 0 {
+		again := k.secrets[i]
+		k.secrets = append(slices.Delete(k.secrets, i, i+1), again)
 		return
 	}
 	k.secrets = append(k.secrets, newSecret(text))

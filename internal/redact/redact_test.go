@@ -188,6 +188,28 @@ func TestAKeyThatChangedIsStillASecret(t *testing.T) {
 	require.Len(t, k.secrets, kept, "it does not grow for ever")
 }
 
+// TestAKeyThatIsUsedAgainIsStillASecret: the token of each request changes, and its API key does not.
+func TestAKeyThatIsUsedAgainIsStillASecret(t *testing.T) {
+	t.Parallel()
+	k := Keyring{Mark: "[API key]"}
+	k.Add("used-only-once")
+	for i := range 2 * kept {
+		k.Add("the-same-each-time")
+		k.Add(fmt.Sprintf("token-number-%d", i))
+	}
+	require.Equal(t, "[API key] used-only-once", k.Hide("the-same-each-time used-only-once"), "the control is forgotten")
+}
+
+// TestAllSecretsOfARequestAreHidden, as many as its headers have.
+func TestAllSecretsOfARequestAreHidden(t *testing.T) {
+	t.Parallel()
+	k := Keyring{Mark: "[secret]"}
+	for i := range 16 {
+		k.Header(fmt.Sprintf("X-Key-%d", i), fmt.Sprintf("the-value-%c%c%c%c%c%c%c%c", 'a'+i, 'c'+i, 'b'+i, 'e'+i, 'd'+i, 'f'+i, 'h'+i, 'g'+i))
+	}
+	require.Equal(t, "[secret]", k.Hide("the-value-acbedfhg"))
+}
+
 // TestAnErrorIsFoundAndNotShown: what a caller looks for is found in an error whose own text stays in.
 func TestAnErrorIsFoundAndNotShown(t *testing.T) {
 	t.Parallel()
