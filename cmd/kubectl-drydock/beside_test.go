@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"drydock.dev/drydock/internal/actions"
@@ -14,6 +15,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 	nodetarget "drydock.dev/drydock/remediations/targets/node"
 )
 
@@ -215,4 +217,40 @@ func TestWhatMayBeAskedForIsWhatDrydockTakes(t *testing.T) {
 	}
 	require.ElementsMatch(t, taken, actions.NodeRemediations())
 	require.NotContains(t, taken, "drain", "the control")
+}
+
+// TestAResetAcceptsFewerGPUsOnANodeWithoutARepair: only the ledger shows what there is to reset.
+func TestAResetAcceptsFewerGPUsOnANodeWithoutARepair(t *testing.T) {
+	const nothing = "there is no exhausted repair on node-3, and none that cannot be read: nothing is there to reset"
+	for name, c := range map[string]struct {
+		had    int
+		args   []string
+		change func([]runtime.Object) []runtime.Object
+		said   string
+		writes bool
+	}{
+		"fewer GPUs":                        {had: 8, said: "Reset requested on node-3: Drydock expects 7 GPUs of the machine from now on, not 8. `kubectl drydock status`", writes: true},
+		"the control: as many GPUs":         {had: 7, said: nothing + "\n"},
+		"a repair was named":                {had: 8, args: []string{"aaaaaa"}, said: nothing + "\n"},
+		"the ledger is not readable":        {had: 8, change: func(o []runtime.Object) []runtime.Object { return o[1:] }, said: nothing + "; what the ledger has of the machine is not known: "},
+		"the configuration is not readable": {had: 8, change: func(o []runtime.Object) []runtime.Object { return append(o[:1:1], o[2:]...) }, said: "because Drydock's configuration could not be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := labelled(node("node-3", nil), signs.GPUCountLabel, "7")
+			n.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("7")}
+			l := calmLedger()
+			l.GPUs = map[string]int{ledger.GPUMachine(n): c.had}
+			objects := fleetOf(n)
+			objects[0] = ledgerOf(l)
+			if c.change != nil {
+				objects = c.change(objects)
+			}
+			d := newDesk(t, objects...)
+			code, stdout, stderr := d.run(append([]string{"reset", "node-3"}, c.args...)...)
+			require.Contains(t, stdout+stderr, c.said)
+			require.Equal(t, c.writes, code == cli.ExitOK)
+			require.Equal(t, c.writes, d.node("node-3").Annotations[remediations.ResetKey] == "true")
+		})
+	}
 }

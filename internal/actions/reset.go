@@ -3,6 +3,7 @@ package actions
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/admission"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
@@ -112,9 +114,9 @@ func resettable(n *corev1.Node, of string) ([]inspect.Repair, error) {
 	spent := kept(all, func(r inspect.Repair) bool { return r.Record.Phase == remediations.PhaseExhausted })
 	switch {
 	case len(all) == 0:
-		return nil, fmt.Errorf("there is no exhausted repair on %s, and none that cannot be read: nothing is there to reset%s", n.Name, resetBefore(n))
+		return nil, nothingToReset{fmt.Errorf("there is no exhausted repair on %s, and none that cannot be read: nothing is there to reset%s", n.Name, resetBefore(n))}
 	case len(spent) == 0:
-		return nil, fmt.Errorf("repair %s of %s is %s and not exhausted; to end it, `kubectl drydock cancel %s`", all[0].Record.ID, all[0].Name(), all[0].Record.Phase, n.Name)
+		return nil, nothingToReset{fmt.Errorf("repair %s of %s is %s and not exhausted; to end it, `kubectl drydock cancel %s`", all[0].Record.ID, all[0].Name(), all[0].Record.Phase, n.Name)}
 	case own(all[0]) && all[0].Record.Phase.InFlight():
 		return nil, fmt.Errorf("repair %s of %s is %s, and the exhausted repair %s of %s can be reset only when that has ended; to end it, `kubectl drydock cancel %s`",
 			all[0].Record.ID, n.Name, all[0].Record.Phase, spent[0].Record.ID, spent[0].Name(), n.Name)
@@ -134,6 +136,44 @@ func resetBefore(n *corev1.Node) string {
 		}
 	}
 	return ""
+}
+
+// nothingToReset is a refusal that rests on the Node alone.
+type nothingToReset struct{ error }
+
+// ResetNode resets the node. Where the Node shows no exhausted repair, the ledger may have something
+// that a reset ends, for example a higher number of GPUs than the machine has now.
+func ResetNode(ctx context.Context, r *inspect.Reader, w *Writer, node string, given Params) (said string, err error) {
+	prepared, err := Reset().Prepare(given, r.Now())
+	if err != nil {
+		return "", err
+	}
+	said, err = prepared.Apply(ctx, w, node)
+	if refused := (nothingToReset{}); !errors.As(err, &refused) || given["id"] != "" {
+		return said, err
+	}
+	seen, failed := r.Observe(ctx, node, inspect.Sources{})
+	switch {
+	case failed != nil:
+		return "", fmt.Errorf("%w; what the ledger has of the machine is not known: %w", err, failed)
+	case seen.Ledger.Whole == nil:
+		return "", fmt.Errorf("%w; what the ledger has of the machine is not known: %s", err, seen.Ledger.Problem)
+	case seen.State == nil:
+		return "", fmt.Errorf("%w; what the ledger has of the machine is not known, because Drydock's configuration could not be read", err)
+	}
+	var forgotten string
+	failed = w.writeAsRead(ctx, node, "resetting "+node, func(n *corev1.Node) (ruling, error) {
+		d := ifReset(seen, n)
+		if !d.Forgets() {
+			return ruling{}, err
+		}
+		forgotten = d.Message
+		return ruling{annotations: resets, about: forgotten}, nil
+	})
+	if failed != nil {
+		return "", failed
+	}
+	return w.saying(fmt.Sprintf("Reset requested on %s: %s. `kubectl drydock status` shows when Drydock has taken that.", node, forgotten)), nil
 }
 
 // ResetPolicy starts a stopped policy again. It resets the first node, by name, with an exhausted
@@ -198,16 +238,22 @@ func released(seen *inspect.Observation, n *corev1.Node) []string {
 	if seen.State == nil {
 		return nil
 	}
-	n = n.DeepCopy()
-	metav1.SetMetaDataAnnotation(&n.ObjectMeta, remediations.ResetKey, "true")
-	state := *seen.State
-	state.Node, state.Journal = n, seen.Config.Core.Registry.ReadJournal(n)
-	for _, r := range []*remediations.Record{state.Journal.Record, state.Journal.Location()} {
+	j := seen.Config.Core.Registry.ReadJournal(n)
+	for _, r := range []*remediations.Record{j.Record, j.Location()} {
 		if r != nil && r.Phase == remediations.PhaseExhausted {
 			return nil
 		}
 	}
-	return node.Decide(&state, seen.Now).Allow
+	return ifReset(seen, n).Allow
+}
+
+// ifReset returns the engine's decision about the Node with a reset on it.
+func ifReset(seen *inspect.Observation, n *corev1.Node) lifecycle.Decision {
+	n = n.DeepCopy()
+	metav1.SetMetaDataAnnotation(&n.ObjectMeta, remediations.ResetKey, "true")
+	state := *seen.State
+	state.Node, state.Journal = n, seen.Config.Core.Registry.ReadJournal(n)
+	return node.Decide(&state, seen.Now)
 }
 
 // release writes a reset that starts the policy again and drops no repair.
