@@ -49,6 +49,7 @@ func (e *Engine) heard(ctx context.Context, l looked) {
 	w := &alerts.Snapshot{AskedAt: l.askedAt, Replicas: l.replicas}
 	before := e.replicaDown
 	e.replicaDown = make(map[string]bool, len(l.replicas)) // replicas come and go with their addresses
+	e.hears(l)
 	for _, r := range l.replicas {
 		if r.Err == nil && r.Watchdog {
 			e.sawWatchdog = l.askedAt
@@ -77,6 +78,19 @@ func (e *Engine) heard(ctx context.Context, l looked) {
 	if e.lookAgain {
 		e.look(ctx)
 	}
+}
+
+// hears notes since when no Alertmanager has answered.
+func (e *Engine) hears(l looked) {
+	var err error
+	for _, r := range l.replicas {
+		if r.Err == nil {
+			e.alertsOut.over()
+			return
+		}
+		err = r.Err
+	}
+	e.alertsOut.failed(l.askedAt, err, outageLongest)
 }
 
 // lookRest returns how long the next query waits after these answers.

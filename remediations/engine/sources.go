@@ -80,6 +80,8 @@ type outside struct {
 	ledgerKnown string
 	// stale is why this pass cannot trust the cache of Nodes. Empty: it can.
 	stale string
+	// alertsOut is the time during which no Alertmanager answers.
+	alertsOut outage
 	// writes is how the API server accepts writes on Nodes.
 	writes Writes
 	// aside is the time during which this installation is not in charge of the cluster.
@@ -174,6 +176,15 @@ func (e *Engine) compare(ctx context.Context, now map[[2]string]adopted, nodes m
 		}
 		return
 	}
+}
+
+// unanswered returns why no alert can be confirmed, if no Alertmanager has answered for some time.
+// Empty: one answers.
+func (o *outage) unanswered(now time.Time) string {
+	if !o.lasting(now) {
+		return ""
+	}
+	return fmt.Sprintf("no Alertmanager has answered since %s: %v", remediations.Instant(o.since).Format(time.RFC3339), o.err)
 }
 
 // because joins why to a sentence. It returns nothing if why is empty.

@@ -49,6 +49,28 @@ func TestAWatchThatSaysNothingIsSaidAndHolds(t *testing.T) {
 	})
 }
 
+// TestAlertmanagersThatDoNotAnswerAreSaidWithoutAWatchdog: also by a process that never had an
+// answer. One that answers is enough.
+func TestAlertmanagersThatDoNotAnswerAreSaidWithoutAWatchdog(t *testing.T) {
+	for name, watchdog := range map[string]bool{"no Watchdog is configured": false, "the Watchdog was never seen": true} {
+		t.Run(name, func(t *testing.T) {
+			c := modelConfig()
+			c.Watchdog = watchdog
+			inWorld(t, c, 6, func(t *testing.T, w *world) {
+				w.do(func() { w.replicas[0].dead, w.replicas[1].dead = true, true })
+				i := w.start()
+				w.pass(5 * time.Minute)
+				require.True(t, i.blindBy(blindAlertmanager))
+				require.Contains(t, at(w, func() string { return w.book().Status.Blind }), "no Alertmanager has answered since 2000-01-01T00:00:")
+				w.do(func() { w.replicas[1].dead = false })
+				w.pass(5 * time.Minute)
+				require.False(t, i.blindBy(blindAlertmanager), "the control")
+				require.Empty(t, at(w, func() string { return w.book().Status.Blind }))
+			})
+		})
+	}
+}
+
 // TestAlertmanagersThatDoNotAnswerAreSaid: the metric reports them, and disruptive steps are held.
 // One that answers is enough.
 func TestAlertmanagersThatDoNotAnswerAreSaid(t *testing.T) {

@@ -126,7 +126,7 @@ func (p *pass) publish() {
 	if p.leaseOut.idle(now) {
 		p.leaseOut.over()
 	}
-	blind, unread := p.word.BlindCause(p.Config), p.unreadLeases(now)
+	blind, unread := cmp.Or(p.word.BlindCause(p.Config), p.alertsOut.unanswered(now)), p.unreadLeases(now)
 	lost, unwritten := p.ledger == nil && p.ledgerOut.lasting(now), p.unwritten(now)
 	p.metrics.set(p.Config, p.tally, p.fleet, map[string]bool{
 		blindAlertmanager: blind != "", blindLeases: p.heartbeats.Blind() != "" || unread != "", blindLedger: lost,
