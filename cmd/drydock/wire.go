@@ -80,6 +80,7 @@ var providers = []provider{
 	{"metal3", metal3Steps},
 	{"hosts", hostSteps},
 	{"http", httpSteps},
+	{"fence", fenceSteps},
 	{"daemonSets", daemonSetSteps},
 	{"clusterWide", clusterWideSteps},
 }

@@ -19,6 +19,8 @@ import (
 	kubesettings "drydock.dev/drydock/remediations/providers/daemonsets/settings"
 	"drydock.dev/drydock/remediations/providers/external"
 	externalsettings "drydock.dev/drydock/remediations/providers/external/settings"
+	"drydock.dev/drydock/remediations/providers/fence"
+	fencesettings "drydock.dev/drydock/remediations/providers/fence/settings"
 	"drydock.dev/drydock/remediations/providers/hosts"
 	hostsettings "drydock.dev/drydock/remediations/providers/hosts/settings"
 	httpprovider "drydock.dev/drydock/remediations/providers/http"
@@ -217,6 +219,16 @@ func httpSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Durat
 	reboot, replace := httpprovider.Action{Client: client, Name: "reboot"}, httpprovider.Action{Client: client, Name: "replace"}
 	// A question comes before each action.
 	return map[string]engine.Actuator{reboot.Name: reboot, replace.Name: httpprovider.Replacer{Action: replace}}, 2 * c.Timeout, nil
+}
+
+// fenceSteps are the steps of the fence agents.
+func fenceSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
+	client, c, err := clientOf(p, func(c *fencesettings.Fence) (*fence.Client, error) { return fence.New(*c, p.nodes) })
+	if client == nil || err != nil {
+		return nil, 0, err
+	}
+	// A machine is switched off, or on, after one question.
+	return map[string]engine.Actuator{"reboot": fence.Rebooter{Client: client}}, 2 * c.Timeout, nil
 }
 
 // hostCalls bounds one restart on a host, including the question before it.

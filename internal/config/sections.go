@@ -13,6 +13,7 @@ import (
 	clusterapi "drydock.dev/drydock/remediations/providers/clusterapi/settings"
 	daemonsets "drydock.dev/drydock/remediations/providers/daemonsets/settings"
 	external "drydock.dev/drydock/remediations/providers/external/settings"
+	fence "drydock.dev/drydock/remediations/providers/fence/settings"
 	hosts "drydock.dev/drydock/remediations/providers/hosts/settings"
 	http "drydock.dev/drydock/remediations/providers/http/settings"
 	karpenter "drydock.dev/drydock/remediations/providers/karpenter/settings"
@@ -37,6 +38,7 @@ var sections = []section.Section{
 	sidecar.Section,
 	metal3.Section,
 	http.Section,
+	fence.Section,
 }
 
 // withSections inserts the providers' schemas into the document's: each at its marked place, or

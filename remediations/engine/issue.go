@@ -169,7 +169,17 @@ func (l *lookedLast) givesBack(outcome remediations.CallOutcome, err error) bool
 // mayStill returns the last check before a call: this process still leads, the intent of this pass
 // is young, and the Node as it is now allows the call.
 func (p *pass) mayStill(node string, lets func(ctx context.Context, live *corev1.Node) error) func() error {
-	since := p.now
+	since, look := p.now, p.mayStillAt(node, lets)
+	return func() error {
+		if err := look(); err != nil {
+			return err
+		}
+		return p.core.young(since, p.Clock.Now()) // checked last, because the reads above may have taken time
+	}
+}
+
+// mayStillAt is mayStill for a call that may be repeated, so that its intent may be of any age.
+func (p *pass) mayStillAt(node string, lets func(ctx context.Context, live *corev1.Node) error) func() error {
 	return func() error {
 		if p.ctx.Err() != nil {
 			return remediations.Withhold(remediations.ReasonCallWithheld, "this Drydock is stopping, or no longer leads")
@@ -186,7 +196,7 @@ func (p *pass) mayStill(node string, lets func(ctx context.Context, live *corev1
 		if why := p.lacksCharge(); why != "" {
 			return remediations.Withhold(remediations.ReasonCallWithheld, "%s", why)
 		}
-		return p.core.young(since, p.Clock.Now()) // checked last, because the reads above may have taken time
+		return nil
 	}
 }
 

@@ -23,6 +23,11 @@ type memory struct {
 	replacement *remediations.Replacement
 	pods        *remediations.PodProof
 	asking      bool
+	// completing: the last attempt is being completed. completedAt is when that was last tried, and
+	// completed is the intent of which nothing is left.
+	completing  bool
+	completedAt time.Time
+	completed   string
 	// read are the signs of a policy's witness that were read. testifying: they are being read.
 	read       map[signs.Sign]signs.Testimony
 	testifying bool

@@ -67,6 +67,7 @@ func (p *pass) node(n *corev1.Node) {
 		p.askAlerts(m)
 		p.prefetchFor(s, s.Journal.Record, d)
 	}
+	p.complete(m, s, &d)
 	p.waiting = p.waiting || d.Verb == lifecycle.VerbHold || m.work != nil
 	p.recheck(d)
 	before := m.written

@@ -192,6 +192,15 @@ type Surveyor interface {
 	Survey(ctx context.Context, m Machine) remediations.Survey
 }
 
+// Completer is an Actuator whose call leaves work for later: it switched the machine off, and the
+// machine must be switched on again.
+type Completer interface {
+	// Complete does the work that is due now, and reports whether nothing is left. The engine calls
+	// it again and again after an attempt that was made or may have been made, also after a crash,
+	// so each change must be safe to repeat. Complete calls mayStill right before each change.
+	Complete(ctx context.Context, m Machine, mayStill func() error) (done bool, err error)
+}
+
 // Replacer is an Actuator that can report on the replacement of a machine.
 type Replacer interface {
 	// Replaced returns the progress of the replacement. An error proves nothing.

@@ -162,6 +162,7 @@ clusterAPI: {replace: ""}
 clusterWide: {rollout-restart: rolloutRestart, apply-cni: cni}
 daemonSets: {restart-kube-proxy: kubeProxy, restart-cni: cni}
 external: {external: "", external-replace: ""}
+fence: {reboot: ""}
 hosts: {restart-kubelet: "", restart-containerd: "", restart-unit: units, reboot: reboot, sysrq: sysrq}
 http: {reboot: reboot, replace: replace}
 karpenter: {replace: ""}

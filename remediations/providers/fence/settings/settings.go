@@ -1,0 +1,109 @@
+// Package settings is the section of the configuration about fence agents.
+package settings
+
+import (
+	_ "embed"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	"drydock.dev/drydock/internal/config/section"
+	"drydock.dev/drydock/remediations"
+)
+
+//go:embed schema.json
+var schema string
+
+// Section is providers.fence.
+var Section = section.Section{Key: "fence", Schema: schema, Steps: map[string]string{"reboot": ""}, Read: section.Declared[Fence]()}
+
+// Fence configures the provider.
+type Fence struct {
+	Agents []Agent `json:"agents"`
+	Folder string  `json:"folder"`
+	// Timeout bounds one run of an agent.
+	Timeout time.Duration `json:"timeout" most:"5m, a machine is off by then"`
+	// NodeSelector selects the Nodes that the provider serves; nil: any.
+	NodeSelector k8slabels.Selector `json:"nodeSelector"`
+}
+
+// Agent is one program with the machines that it reaches.
+type Agent struct {
+	// Program is its absolute path.
+	Program string            `json:"agent"`
+	Options map[string]string `json:"options"`
+	// SecretFiles are the files of the options whose values are secrets.
+	SecretFiles map[string]string `json:"secretFiles"`
+	// MachinesFile is the table of its machines. Empty: Selector has their Nodes.
+	MachinesFile string                `json:"machinesFile"`
+	Selects      *metav1.LabelSelector `json:"nodeSelector"`
+	Selector     k8slabels.Selector    `json:"-"`
+}
+
+// PerNode is replaced by the Node's name in an option.
+const PerNode = "{node}"
+
+var option = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
+
+// own are options that Drydock sets, and options with which an agent writes its secrets to a log or
+// a file, or says less than Drydock reads.
+var own = []string{"action", "option", "debug", "debug_file", "verbose", "verbose_level", "quiet"}
+
+// Forbids returns why the configuration must not set the option; empty: it may.
+func Forbids(name string) string {
+	switch {
+	case !option.MatchString(name):
+		return "is not the name of an option"
+	case slices.Contains(own, strings.ReplaceAll(name, "-", "_")):
+		return "is an option that only Drydock may set"
+	}
+	return ""
+}
+
+// Check implements section.Checker.
+func (c *Fence) Check(r section.Reader, at section.Pointer) {
+	for i := range c.Agents {
+		a, here := &c.Agents[i], at.To("agents", i)
+		if !path.IsAbs(a.Program) {
+			a.Program = path.Join(c.Folder, a.Program)
+		}
+		perNode := false
+		for name, value := range a.Options {
+			if why := Forbids(name); why != "" {
+				r.Fault(here.To("options", name), "%s; remove it", why)
+			}
+			perNode = perNode || strings.Contains(value, PerNode)
+		}
+		for name, file := range a.SecretFiles {
+			if why := Forbids(name); why != "" {
+				r.Fault(here.To("secretFiles", name), "%s; remove it", why)
+			} else if _, twice := a.Options[name]; twice {
+				r.Fault(here.To("secretFiles", name), "is one of the options, too; remove it there")
+			}
+			a.SecretFiles[name] = r.SecretFile(here.To("secretFiles", name), file)
+		}
+		a.MachinesFile = r.SecretFile(here.To("machinesFile"), a.MachinesFile)
+		if a.Selects != nil {
+			a.Selector = r.Selector(here.To("nodeSelector"), a.Selects)
+		}
+		switch {
+		case (a.MachinesFile == "") == (a.Selects == nil):
+			r.Fault(here, "needs either machinesFile or nodeSelector, which says whose machines it reaches")
+		case a.Selects != nil && !perNode:
+			r.Fault(here.To("nodeSelector"), "needs an option with %s, for example plug: %q; without it all these nodes would be one machine", PerNode, PerNode)
+		}
+	}
+}
+
+// Serves implements section.Provider.
+func (c *Fence) Serves() remediations.Provider {
+	return remediations.Provider{Steps: []string{"reboot"}, NodeSelector: c.NodeSelector}
+}
+
+// Testifies implements section.Testifier: an agent knows whether its machine is on.
+func (c *Fence) Testifies() bool { return true }
