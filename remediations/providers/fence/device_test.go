@@ -378,7 +378,7 @@ func (d *device) client(timeout time.Duration, perMachine bool) *Client {
 	}
 	if perMachine {
 		delete(a.Options, "ip")
-		a.MachinesFile = file(d.t, "machines.csv", "node,uuid,ip,plug\nnode-1,"+uuid1+","+address+",1\nnode-2,"+uuid2+","+address+",2\n")
+		a.MachinesFile = file(d.t, "machines.csv", fmt.Sprintf("node,uuid,ip,plug\nnode-1,%s,%q,1\nnode-2,%s,%q,2\n", uuid1, address, uuid2, address))
 	}
 	c, err := New(settings.Fence{Agents: []settings.Agent{a}, Timeout: timeout}, d.Nodes)
 	require.NoError(d.t, err)

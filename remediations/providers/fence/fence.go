@@ -35,7 +35,7 @@ type Client struct {
 
 type agent struct {
 	settings.Agent
-	rows    []row
+	rows    []settings.Machine
 	secrets redact.Keyring
 }
 
@@ -67,6 +67,9 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 		return c.told(err, fmt.Sprintf("rebooting node %q by its fence agent: %s: %%s", m.Node, what))
 	}
 	one, err := c.same(ctx, m)
+	if m.Soft {
+		err = kit.Refuse(kit.Unable, "a fence agent cannot ask the operating system to restart")
+	}
 	if err == nil && m.Before == "" {
 		err = c.running(ctx, one)
 	}

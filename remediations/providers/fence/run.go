@@ -35,13 +35,26 @@ type answer struct {
 
 var errTooMuch = errors.New("the agent's output is too long")
 
-type bounded struct{ bytes.Buffer }
+// bounded is an output. It does not embed the buffer, whose ReadFrom has no bound.
+type bounded struct{ text bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxOutput {
+	if b.text.Len()+len(p) > maxOutput {
 		return 0, errTooMuch
 	}
-	return b.Buffer.Write(p)
+	return b.text.Write(p)
+}
+
+func (b *bounded) String() string { return b.text.String() }
+
+// last returns the last line with a text: before it, Python writes warnings and traces.
+func (b *bounded) last() (last string) {
+	for line := range strings.Lines(b.String()) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "Please use '-h'") {
+			last = line
+		}
+	}
+	return last
 }
 
 // run runs the agent once. may is called right before the agent is started; nil: it may. The agent
@@ -120,7 +133,8 @@ func (m *machine) input(action string) (string, error) {
 }
 
 // power reads the answer to status. The exit code and the text must agree: an agent that refuses
-// its options, and one whose machine is off, may end with the same code.
+// its options, and one whose machine is off, may end with the same code. An agent that ignored an
+// option may have asked about another machine.
 func (a *answer) power() (on, known bool) {
 	said := ""
 	for line := range strings.Lines(a.out.String()) {
@@ -132,7 +146,7 @@ func (a *answer) power() (on, known bool) {
 		}
 	}
 	on = a.code == 0 && said == "ON"
-	return on, a.err == nil && (on || a.code == 2 && said == "OFF")
+	return on, a.err == nil && !strings.Contains(a.errors.String(), ignores) && (on || a.code == 2 && said == "OFF")
 }
 
 // says reports whether the agent ended well, and said so.
@@ -140,13 +154,16 @@ func (a *answer) says(success string) bool {
 	return a.err == nil && a.code == 0 && slices.Contains(strings.Split(strings.TrimSpace(a.out.String()), "\n"), "Success: "+success)
 }
 
+// ignores is the warning of an agent that acts without an option that it does not know.
+const ignores = "Ignoring unknown option"
+
 // failures are sentences of the library that most agents use, which ends with code 1 for all of
 // them, and what each means where one device serves all machines.
 var failures = []struct {
 	says string
 	kit.Refusal
 }{
-	{"Ignoring unknown option", kit.Refusal{Why: kit.Setup, Text: "the agent does not know one of its options"}},
+	{ignores, kit.Refusal{Why: kit.Setup, Text: "the agent does not know one of its options"}},
 	{"have to set login password", kit.Refusal{Why: kit.Setup, Text: "the agent has no password; check secretFiles"}},
 	{"correct privileges", kit.Refusal{Why: kit.Account, Text: "the device refuses the account"}},
 	{"Unable to connect/login", kit.Refusal{Why: kit.Passing, Again: remediations.AskMended, Text: "the device cannot be reached, or refuses the account"}}, // asked seldom, because devices lock accounts
@@ -171,7 +188,7 @@ func (c *Client) explain(m *machine, a *answer) *kit.Refusal {
 				break
 			}
 		}
-		if said := m.secrets.Text(a.errors.String() + " " + a.out.String()); said != "" {
+		if said := m.secrets.Text(cmp.Or(a.errors.last(), a.out.last())); said != "" {
 			e.Text += fmt.Sprintf(": %q", said)
 		}
 	}

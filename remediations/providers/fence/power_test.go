@@ -1,0 +1,43 @@
+package fence
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzPower: only a code and a line that agree say anything, and never both.
+func FuzzPower(f *testing.F) {
+	for _, out := range []string{"Status: ON\n", "Status: OFF\n", "warning\nStatus: ON", "Status: ON\nStatus: OFF\n", "", "Status: unknown"} {
+		for code := range 3 {
+			f.Add(code, out)
+		}
+	}
+	f.Fuzz(func(t *testing.T, code int, out string) {
+		a := answer{code: code}
+		if _, err := a.out.Write([]byte(out)); err != nil {
+			return
+		}
+		on, known := a.power()
+		has := func(state string) bool {
+			for line := range strings.Lines(out) {
+				if strings.TrimSpace(line) == "Status: "+state {
+					return true
+				}
+			}
+			return false
+		}
+		switch {
+		case !known:
+			require.False(t, on)
+			require.False(t, code == 0 && out == "Status: ON\n" || code == 2 && out == "Status: OFF\n")
+		case on:
+			require.Zero(t, code)
+			require.True(t, has("ON") && !has("OFF"))
+		default:
+			require.Equal(t, 2, code)
+			require.True(t, has("OFF") && !has("ON"))
+		}
+	})
+}

@@ -1,0 +1,78 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"drydock.dev/drydock/internal/config/section"
+)
+
+// Machine is one line of a table. An empty Node or UUID is not compared.
+type Machine struct {
+	Node    string
+	UUID    section.UUID
+	Options map[string]string
+}
+
+// ReadTable reads a table. No two lines may name one Node, or one machine.
+func ReadTable(table []byte, common map[string]string) (rows []Machine, err error) {
+	r := csv.NewReader(bytes.NewReader(table))
+	r.Comment, r.TrimLeadingSpace = '#', true
+	all, err := r.ReadAll()
+	if err != nil {
+		return nil, err // names the line
+	}
+	if len(all) < 2 {
+		return nil, errors.New("it has no machines: its first line names the columns, and each other line has one machine")
+	}
+	header := all[0]
+	for i, name := range header {
+		switch why := Forbids(name); {
+		case why != "":
+			return nil, fmt.Errorf("the column %.60q %s", name, why)
+		case slices.Index(header, name) != i:
+			return nil, fmt.Errorf("the column %q is there twice", name)
+		}
+	}
+	seen := map[string]int{}
+	for i, line := range all[1:] {
+		one := Machine{Options: map[string]string{}}
+		maps.Copy(one.Options, common)
+		var ids []string
+		for at, value := range line {
+			switch value = strings.TrimSpace(value); {
+			case value == "":
+			case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }):
+				return nil, fmt.Errorf("machine %d: its %s has a control character", i+1, header[at])
+			case header[at] == "node":
+				one.Node, ids = value, append(ids, "node "+value)
+			case header[at] == "uuid":
+				if one.UUID, err = section.ParseUUID(value); err != nil {
+					return nil, fmt.Errorf("machine %d: %w", i+1, err)
+				}
+				if why := one.UUID.Shared(); why != "" {
+					return nil, fmt.Errorf("machine %d: its UUID %s %s; name its node instead", i+1, value, why)
+				}
+				ids = append(ids, "uuid "+one.UUID.Canonical().String())
+			default:
+				one.Options[header[at]] = value
+			}
+		}
+		if len(ids) == 0 {
+			return nil, fmt.Errorf("machine %d has neither node nor uuid", i+1)
+		}
+		for _, id := range append(ids, "options "+fmt.Sprint(one.Options)) {
+			if other := seen[id]; other != 0 {
+				return nil, fmt.Errorf("machines %d and %d have the same %.100s", other, i+1, id)
+			}
+			seen[id] = i + 1
+		}
+		rows = append(rows, one)
+	}
+	return rows, nil
+}
