@@ -137,9 +137,10 @@ func saidOfCluster(ctx context.Context, stderr io.Writer, cfg *config.Config, ku
 	}
 	others, unread := repairersOf(ctx, client, objects)
 	elsewhere, unreadElsewhere := repairersElsewhere(ctx, cfg, management)
-	return coverage.Plan(cfg.Core, nodes), slices.Concat(
+	powers, unasked := fenceStates(ctx, cfg, nodes)
+	return append(coverage.Plan(cfg.Core, nodes), powers...), slices.Concat(
 		coverage.Uncovered(cfg.Core, nodes), coverage.Contested(cfg.Core, nodes, append(others, elsewhere...)),
-		coverage.UnknownRoles(nodes), medik8s.Unshared(ctx, client, cfg.Core.Leases), unread, unreadElsewhere,
+		coverage.UnknownRoles(nodes), medik8s.Unshared(ctx, client, cfg.Core.Leases), unread, unreadElsewhere, unasked,
 	), nil
 }
 
