@@ -23,8 +23,8 @@ type memory struct {
 	replacement *remediations.Replacement
 	pods        *remediations.PodProof
 	asking      bool
-	// completing: the last attempt is being completed. completedAt is when that was last tried, and
-	// completed is the intent of which nothing is left.
+	// completing: the last attempt is being completed. completedAt is the time of the last try.
+	// completed is the intent of the attempt that has been completed.
 	completing  bool
 	completedAt time.Time
 	completed   string

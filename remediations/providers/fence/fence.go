@@ -63,8 +63,8 @@ type Rebooter struct{ *Client }
 // Act implements engine.Actuator: it switches the machine off. Complete does the rest. The survey
 // has shown that the machine is on; without a survey, Act asks.
 func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
-	told := func(err error, what string) error {
-		return c.told(err, fmt.Sprintf("rebooting node %q by its fence agent: %s: %%s", m.Node, what))
+	because := func(err error, what string) error {
+		return sentence(err, fmt.Sprintf("rebooting node %q by its fence agent: %s: %%s", m.Node, what))
 	}
 	one, err := c.same(ctx, m)
 	if m.Soft {
@@ -74,7 +74,7 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 		err = c.running(ctx, one)
 	}
 	if err != nil {
-		return remediations.CallRefused, told(err, "nothing was done")
+		return remediations.CallRefused, because(err, "nothing was done")
 	}
 	var no error
 	a := c.run(ctx, one, "off", func() error { no = mayStill(); return no })
@@ -82,14 +82,14 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	case no != nil:
 		return remediations.CallRefused, fmt.Errorf("node %q by its fence agent: nothing was done: %w", m.Node, no)
 	case !a.began:
-		return remediations.CallRefused, told(c.explain(one, &a), "nothing was done")
+		return remediations.CallRefused, because(c.explain(one, &a), "nothing was done")
 	case a.says("Already OFF"):
-		return remediations.CallRefused, told(errOff, "nothing was done")
+		return remediations.CallRefused, because(errOff, "nothing was done")
 	case a.says("Powered OFF"):
 		return remediations.CallAccepted, nil
 	}
 	e := c.explain(one, &a)
-	return remediations.CallUnknown, told(&kit.Refusal{Text: e.Text, Cause: e.Cause}, "the agent was started, and the machine may be off")
+	return remediations.CallUnknown, because(&kit.Refusal{Text: e.Text, Cause: e.Cause}, "the agent was started, and the machine may be off")
 }
 
 // errOff: a machine that is off may have been switched off on purpose.
@@ -116,7 +116,7 @@ func (c Rebooter) Complete(ctx context.Context, m engine.Machine, mayStill func(
 			return false, nil // the next status is the proof
 		}
 	}
-	return false, c.told(err, fmt.Sprintf("node %q may still be off: %%s", m.Node))
+	return false, sentence(err, fmt.Sprintf("node %q may still be off: %%s", m.Node))
 }
 
 // Survey implements engine.Surveyor.
@@ -126,7 +126,7 @@ func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 		err = c.running(ctx, one)
 	}
 	if err != nil {
-		return c.told(err, fmt.Sprintf("the fence agent of node %q: %%s", m.Node)).Survey()
+		return sentence(err, fmt.Sprintf("the fence agent of node %q: %%s", m.Node)).Survey()
 	}
 	return remediations.Keeping(one.kept())
 }
@@ -143,7 +143,7 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 	case errors.Is(err, errOff):
 		return signs.Testimony{Answer: signs.Ill, Saw: "the fence agent says that the machine is off"}
 	}
-	return signs.Testimony{Answer: signs.Unknown, Saw: c.told(err, "the fence agent did not say whether the machine is on: %s").Text}
+	return signs.Testimony{Answer: signs.Unknown, Saw: sentence(err, "the fence agent did not say whether the machine is on: %s").Text}
 }
 
 // same returns the Node's machine, if it is still the one that the survey kept.
@@ -171,7 +171,7 @@ func (c *Client) running(ctx context.Context, one *machine) error {
 	return nil
 }
 
-// told returns the error as a sentence, without secrets.
-func (c *Client) told(err error, format string) *kit.Refusal {
+// sentence returns the error as a sentence for people.
+func sentence(err error, format string) *kit.Refusal {
 	return kit.Told(err, kit.Unreached, &redact.Keyring{}, format)
 }

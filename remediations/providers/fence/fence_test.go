@@ -55,8 +55,8 @@ func TestAMachineIsSwitchedOffAndOnAgain(t *testing.T) {
 	require.Equal(t, signs.Well, r.Testify(t.Context(), m, signs.Sign{}).Answer)
 }
 
-// TestWhatSomebodySwitchedOffStaysOff: after the survey, so that the agent finds it off.
-func TestWhatSomebodySwitchedOffStaysOff(t *testing.T) {
+// TestAMachineThatAPersonSwitchedOffStaysOff: after the survey, so that the agent finds it off.
+func TestAMachineThatAPersonSwitchedOffStaysOff(t *testing.T) {
 	t.Parallel()
 	d, r := started(t)
 	m := machine1
@@ -138,7 +138,7 @@ func TestNothingIsLeftOfAnAgent(t *testing.T) {
 	}
 }
 
-// gone reports whether the process has ended; nobody may have waited for it yet.
+// gone reports whether the process has ended. Its parent may not have waited for it yet.
 func gone(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err != nil || strings.Contains(string(stat), ") Z ")

@@ -50,8 +50,8 @@ const PerNode = "{node}"
 
 var option = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
 
-// own are options that Drydock sets, and options with which an agent writes its secrets to a log or
-// a file, or says less than Drydock reads.
+// own are the options that only Drydock may set: action, and those that change the output. With
+// some of them an agent writes its secrets to a log or a file.
 var own = []string{"action", "option", "debug", "debug_file", "verbose", "verbose_level", "quiet"}
 
 // Forbids returns why the configuration must not set the option; empty: it may.
