@@ -63,20 +63,12 @@ func (e Ender) end(ctx context.Context, api *kubeapi.Client, one *object) error 
 		return err
 	case cured, meta.IsStatusConditionTrue(one.Status.Conditions, "Succeeded"), meta.IsStatusConditionFalse(one.Status.Conditions, "Processing"),
 		one.Status.Conditions == nil && one.Status.Phase == "", e.stopped(one):
-		return done(api.Send(ctx, kubeapi.Deletion(plural(one.Kind)+"/"+one.Name, one.UID)), api)
+		return api.TakeBack(ctx, kubeapi.Deletion(plural(one.Kind)+"/"+one.Name, one.UID))
 	case one.Annotations[timedOutKey] != "":
 		return nil
 	}
 	change := map[string]any{"metadata": map[string]any{"uid": one.UID, "annotations": map[string]string{timedOutKey: e.o.Now().UTC().Format(time.RFC3339)}}}
-	return done(api.Send(ctx, kubeapi.Request{Method: http.MethodPatch, Path: plural(one.Kind) + "/" + one.Name, ContentType: "application/merge-patch+json", Body: change}), api)
-}
-
-// done is nil if the request was carried out, or if its object is gone.
-func done(a kubeapi.Answer, api *kubeapi.Client) error {
-	if a.Err == nil && (a.Status/100 == 2 || a.Own != nil && (a.Status == http.StatusNotFound || a.Status == http.StatusConflict)) {
-		return nil
-	}
-	return api.Explain(kubeapi.Request{Method: "the change"}, a)
+	return api.TakeBack(ctx, kubeapi.Request{Method: http.MethodPatch, Path: plural(one.Kind) + "/" + one.Name, ContentType: "application/merge-patch+json", Body: change})
 }
 
 // stopped reports that the remediator has had its time to stop.

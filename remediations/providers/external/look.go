@@ -21,7 +21,7 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*object, *corev1.N
 	if m.Template == (remediations.Template{}) {
 		return nil, nil, kit.Refuse(kit.Machine, "no policy names the template; request a policy whose plan has this step")
 	}
-	n, err := c.node(ctx, m)
+	n, err := c.core.NodeOf(ctx, m.Node, m.UID, m.ProviderID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -58,21 +58,6 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*object, *corev1.N
 		}
 	}
 	return made, n, c.alone(ctx, t, made.Name, n)
-}
-
-// node returns the Node, which must have the expected UID.
-func (c *Client) node(ctx context.Context, m engine.Machine) (*corev1.Node, error) {
-	var n corev1.Node
-	err := c.core.Get(ctx, "nodes/"+m.Node, "Node", &n)
-	switch {
-	case errors.Is(err, kubeapi.ErrNotFound) || err == nil && string(n.UID) != m.UID:
-		return nil, kit.Refuse(kit.Machine, "the Node is gone, or another one has its name")
-	case err != nil:
-		return nil, err
-	case n.Spec.ProviderID != m.ProviderID:
-		return nil, kit.Refuse(kit.Machine, "the Node's spec.providerID is now %s, not %s", c.core.Quote(n.Spec.ProviderID), c.core.Quote(m.ProviderID))
-	}
-	return &n, nil
 }
 
 // alone makes sure that the name is free, and that no kind that the plans name has an object about

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kit"
 )
 
 // Over reports whether an attempt on the Node is no longer under way, and whether its repair has
@@ -30,4 +31,19 @@ func (c *Client) Over(ctx context.Context, registry remediations.Registry, node,
 		return strings.HasPrefix(attempt, entry.ID+"-") && (entry.Outcome == remediations.OutcomeRecovered || entry.Outcome == remediations.OutcomeSelfRecovered)
 	})
 	return true, cured, nil
+}
+
+// NodeOf returns the Node, which must have that UID and spec.providerID.
+func (c *Client) NodeOf(ctx context.Context, node, uid, providerID string) (*corev1.Node, error) {
+	var n corev1.Node
+	err := c.Of("v1").Get(ctx, "nodes/"+node, "Node", &n)
+	switch {
+	case errors.Is(err, ErrNotFound) || err == nil && string(n.UID) != uid:
+		return nil, kit.Refuse(kit.Machine, "the Node is gone, or another one has its name")
+	case err != nil:
+		return nil, err
+	case n.Spec.ProviderID != providerID:
+		return nil, kit.Refuse(kit.Machine, "the Node's spec.providerID is now %s, not %s", c.Quote(n.Spec.ProviderID), c.Quote(providerID))
+	}
+	return &n, nil
 }

@@ -41,3 +41,13 @@ func (c *Client) Ended(outcome remediations.CallOutcome, err error, doing, perha
 	}
 	return outcome, c.Told(err, doing+": nothing was done: %s")
 }
+
+// TakeBack sends a request that takes back what an ended attempt has left. It is also done if the
+// object is gone, or has changed: then it is tried again at the next pass.
+func (c *Client) TakeBack(ctx context.Context, r Request) error {
+	a := c.Send(ctx, r)
+	if a.Err == nil && (a.Status/100 == 2 || a.Own != nil && (a.Status == http.StatusNotFound || a.Status == http.StatusConflict)) {
+		return nil
+	}
+	return c.Explain(r, a)
+}

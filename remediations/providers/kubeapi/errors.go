@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"drydock.dev/drydock/internal/bounded"
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations/providers/kit"
@@ -44,6 +46,8 @@ func (c *Client) Explain(r Request, a Answer) *kit.Refusal {
 			e.Why, e.Text = kit.Machine, fmt.Sprintf("a webhook of the cluster denies %s: %s", r, said)
 		case a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden:
 			e.Why, e.Text = kit.Account, fmt.Sprintf("%s refuses Drydock's account or its rights (HTTP %d to %s): %s; %s has the rights that it needs", c.o.Server, a.Status, r, said, c.o.Docs)
+		case a.Own.Reason == metav1.StatusReasonConflict && strings.Contains(a.Own.Message, "the object has been modified"):
+			e.Why, e.Text = kit.While, fmt.Sprintf("the object of %s has changed since it was read, so nothing was written", r)
 		case a.Status == http.StatusTooManyRequests || a.Status >= http.StatusInternalServerError:
 			e.Why, e.Text = kit.Passing, fmt.Sprintf("%s cannot answer just now (HTTP %d to %s): %s", c.o.Server, a.Status, r, said)
 		default:
