@@ -32,7 +32,7 @@ func TestCheckSaysOkAndWarnings(t *testing.T) {
 	require.Empty(t, stderr)
 	require.Contains(t, stdout, file+": ok\n"+file+":5: warning: webhook.exempt.groups[0]: ")
 	require.Contains(t, stdout, "warning: policies: replace will be skipped in shipped policies: no provider for it is configured; add providers.civo, providers.clusterAPI, providers.karpenter or providers.http.replace (ProviderAbsent)\n")
-	require.Contains(t, stdout, "warning: policies: reboot will be skipped in shipped policies: no provider for it is configured; add providers.civo, providers.hosts.reboot, providers.redfish, providers.metal3, providers.http.reboot or providers.fence (ProviderAbsent)\n")
+	require.Contains(t, stdout, "warning: policies: reboot will be skipped in shipped policies: no provider for it is configured; add providers.civo, providers.hosts.reboot, providers.redfish, providers.annotation, providers.http.reboot or providers.fence (ProviderAbsent)\n")
 	require.Contains(t, stdout, "can do nothing, none of their steps can be carried out: cilium-agent-not-ready, ")
 	require.Less(t, strings.Count(stdout, "\n"), 10, "what is shipped does not hide what the person wrote")
 }
@@ -133,7 +133,7 @@ providers:
   hosts: {keyFile: key, knownHostsFile: known_hosts, units: [`+strings.Repeat("u", 192)+`.service]}
   karpenter: {}
   kilo: {}
-  metal3: {namespace: metal3}
+  annotation: {preset: metal3, namespace: metal3}
   redfish:
     usernameFile: token
     passwordFile: token

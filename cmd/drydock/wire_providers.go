@@ -11,6 +11,8 @@ import (
 	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/annotation"
+	annotationsettings "drydock.dev/drydock/remediations/providers/annotation/settings"
 	"drydock.dev/drydock/remediations/providers/civo"
 	civosettings "drydock.dev/drydock/remediations/providers/civo/settings"
 	"drydock.dev/drydock/remediations/providers/clusterapi"
@@ -27,8 +29,6 @@ import (
 	httpsettings "drydock.dev/drydock/remediations/providers/http/settings"
 	"drydock.dev/drydock/remediations/providers/karpenter"
 	karpentersettings "drydock.dev/drydock/remediations/providers/karpenter/settings"
-	"drydock.dev/drydock/remediations/providers/metal3"
-	metal3settings "drydock.dev/drydock/remediations/providers/metal3/settings"
 	"drydock.dev/drydock/remediations/providers/redfish"
 	redfishsettings "drydock.dev/drydock/remediations/providers/redfish/settings"
 )
@@ -164,31 +164,32 @@ func (j *joined) ending() ([]manager.Runnable, error) {
 	return []manager.Runnable{j.again(endingEvery, j.charge.While(e.End), "remediation objects of ended attempts still exist")}, nil
 }
 
-// newMetal3 makes the client of the baremetal-operator's objects.
-func (p *program) newMetal3() (*metal3.Client, *metal3settings.Metal3, error) {
-	return clientOf(p, func(c *metal3settings.Metal3) (*metal3.Client, error) {
-		return metal3.New(metal3.Options{API: p.rest, Namespace: c.Namespace, Timeout: c.Timeout})
+// newAnnotation makes the client that sets annotations.
+func (p *program) newAnnotation() (*annotation.Client, *annotationsettings.Annotation, error) {
+	return clientOf(p, func(c *annotationsettings.Annotation) (*annotation.Client, error) {
+		return annotation.New(*c, p.rest)
 	})
 }
 
-// metal3Steps are the steps of the baremetal-operator.
-func metal3Steps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
-	client, c, err := p.newMetal3()
+// annotationSteps are the steps of controllers that act on an annotation.
+func annotationSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
+	client, c, err := p.newAnnotation()
 	if client == nil {
 		return nil, 0, err
 	}
-	// The annotation is written after two requests.
-	return map[string]engine.Actuator{"reboot": metal3.Rebooter{Client: client}}, 4 * c.Timeout, nil
+	// The annotation is written after two requests at most.
+	return map[string]engine.Actuator{"reboot": annotation.Rebooter{Client: client}}, 4 * c.Timeout, nil
 }
 
-// endingReboots makes the leader remove its annotations from BareMetalHosts of ended attempts. A
-// Drydock that only observes writes none.
-func (j *joined) endingReboots() ([]manager.Runnable, error) {
-	client, _, err := j.newMetal3()
+// endingAnnotations makes the leader remove its annotations of ended attempts. A Drydock that only
+// observes writes none.
+func (j *joined) endingAnnotations() ([]manager.Runnable, error) {
+	client, _, err := j.newAnnotation()
 	if client == nil || !j.cfg.Enforces() {
 		return nil, err
 	}
-	return []manager.Runnable{j.again(endingEvery, j.charge.While(metal3.Ender{Client: client, Registry: j.cfg.Core.Registry}.End), "BareMetalHosts still carry annotations of ended attempts")}, nil
+	e := annotation.Ender{Client: client, Registry: j.cfg.Core.Registry, Nodes: j.nodes}
+	return []manager.Runnable{j.again(endingEvery, j.charge.While(e.End), "annotations of ended attempts are still there")}, nil
 }
 
 // hostSteps are the steps on the machines behind Nodes.

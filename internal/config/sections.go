@@ -9,6 +9,7 @@ import (
 
 	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations"
+	annotation "drydock.dev/drydock/remediations/providers/annotation/settings"
 	civo "drydock.dev/drydock/remediations/providers/civo/settings"
 	clusterapi "drydock.dev/drydock/remediations/providers/clusterapi/settings"
 	daemonsets "drydock.dev/drydock/remediations/providers/daemonsets/settings"
@@ -18,7 +19,6 @@ import (
 	http "drydock.dev/drydock/remediations/providers/http/settings"
 	karpenter "drydock.dev/drydock/remediations/providers/karpenter/settings"
 	kilo "drydock.dev/drydock/remediations/providers/kilo/settings"
-	metal3 "drydock.dev/drydock/remediations/providers/metal3/settings"
 	redfish "drydock.dev/drydock/remediations/providers/redfish/settings"
 	sidecar "drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
@@ -36,7 +36,7 @@ var sections = []section.Section{
 	karpenter.Section,
 	external.Section,
 	sidecar.Section,
-	metal3.Section,
+	annotation.Section,
 	http.Section,
 	fence.Section,
 }

@@ -76,6 +76,11 @@ func (d *document) translate(e *jsonschema.ValidationError, root *schema) []poin
 	}
 }
 
+// moved are keys that another one has replaced, with what to write instead.
+var moved = map[string]string{
+	pointer{"providers", "metal3"}.Key(): "Metal3 is a preset now: write annotation instead of metal3, and preset: metal3 beside the namespace",
+}
+
 func (d *document) unknownKey(p pointer, s *schema) {
 	known := s.names()
 	hint := "known are " + list(known)
@@ -84,6 +89,9 @@ func (d *document) unknownKey(p pointer, s *schema) {
 	}
 	if d.Faulty(p) {
 		return
+	}
+	if instead := moved[p.Key()]; instead != "" {
+		hint = instead
 	}
 	d.at[p.Key()] = true
 	f := d.locate(p, false, "unknown key; "+hint)

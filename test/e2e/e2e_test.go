@@ -79,7 +79,7 @@ func newYard(t *testing.T) *yard {
 		token, err = l.PrepareDrydockWith(t.Context(), map[string]any{
 			"admission": map[string]any{"policy": map[string]any{"enabled": false}},
 			"config": map[string]any{
-				"mode": "enforce", "announce": []any{"medik8s"}, "providers": map[string]any{"external": map[string]any{}, "metal3": map[string]any{"namespace": metal3}}, "policies": []any{policy(map[string]any{"plan": []any{external(patience), byRemediator("FenceAgentsRemediation", remediators, patience), byRemediator("Metal3Remediation", metal3, patience)}})},
+				"mode": "enforce", "announce": []any{"medik8s"}, "providers": map[string]any{"external": map[string]any{}, "annotation": byAnnotation()}, "policies": []any{policy(map[string]any{"plan": []any{external(patience), byRemediator("FenceAgentsRemediation", remediators, patience), byRemediator("Metal3Remediation", metal3, patience)}})},
 			},
 		})
 		require.NoError(t, err)

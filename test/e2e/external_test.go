@@ -169,7 +169,7 @@ func TestMetal3RemediationRebootsTheMachine(t *testing.T) {
 	o := remediating(map[string]map[string]any{
 		"metal-r": byRemediator("Metal3Remediation", metal3, patience), "metal-idle": byRemediator("Metal3Remediation", metal3, "5s"),
 	})
-	o.Config["providers"].(map[string]any)["metal3"] = map[string]any{"namespace": metal3}
+	o.Config["providers"].(map[string]any)["annotation"] = byAnnotation()
 	y.run(o)
 	before := y.node("metal-r").Status.NodeInfo.BootID
 

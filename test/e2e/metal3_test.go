@@ -47,10 +47,13 @@ func (y *yard) bareMetal(node string) (host func() *unstructured.Unstructured, r
 	}, rebooted
 }
 
+// byAnnotation is the provider that asks the baremetal-operator.
+func byAnnotation() map[string]any { return map[string]any{"preset": "metal3", "namespace": metal3} }
+
 // byMetal3 is a configuration whose reboots of Metal3's nodes are Metal3's, beside Civo for all others.
 func byMetal3() lab.DrydockOptions {
 	return lab.DrydockOptions{Config: map[string]any{
-		"providers": map[string]any{"metal3": map[string]any{"namespace": metal3}}, "limits": map[string]any{"startupGrace": "0s"},
+		"providers": map[string]any{"annotation": byAnnotation()}, "limits": map[string]any{"startupGrace": "0s"},
 		"policies": []any{policy(map[string]any{"plan": []any{reset(patience)}})},
 	}}
 }

@@ -58,7 +58,7 @@ func TestRightsFollowTheConfiguration(t *testing.T) {
 		"one policy follows the mode, and that is enforces": {m{"mode": "enforce", "policies": policy("", "reboot", "drain")}, true},
 		// A shipped plan drains before a reboot.
 		"enforcing, with Redfish":                             {m{"mode": "enforce", "providers": redfish}, true},
-		"enforcing, with Metal3":                              {m{"mode": "enforce", "providers": m{"metal3": m{"namespace": "metal"}}}, true},
+		"enforcing, with Metal3":                              {m{"mode": "enforce", "providers": m{"annotation": m{"preset": "metal3", "namespace": "metal"}}}, true},
 		"enforcing, with hosts that are rebooted":             {m{"mode": "enforce", "providers": m{"hosts": m{"reboot": true}}}, true},
 		"enforcing, with hosts that are not":                  {m{"mode": "enforce", "providers": m{"hosts": m{"reboot": false}}}, false},
 		"enforcing, but for the plans that drain":             {m{"mode": "enforce", "providers": redfish, "policies": draining}, false},
@@ -122,7 +122,7 @@ func TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes(t *testing.T) {
 // without the key that the step needs, that drain never runs.
 func TestADrainBeforeAnyStepThatIsCarriedOutHasItsRights(t *testing.T) {
 	providers := map[string]m{
-		"civo": {"clusterID": "c", "region": "r"}, "redfish": {"bmcs": []any{m{"node": "n", "url": "https://192.0.2.1"}}}, "metal3": {"namespace": "metal"},
+		"civo": {"clusterID": "c", "region": "r"}, "redfish": {"bmcs": []any{m{"node": "n", "url": "https://192.0.2.1"}}}, "annotation": {"preset": "metal3", "namespace": "metal"},
 		"clusterAPI": {"cluster": "capi/prod"}, "karpenter": {}, "external": {},
 		"http.reboot":  {"reboot": m{"url": "https://machines.example"}},
 		"http.replace": {"replace": m{"url": "https://machines.example"}, "observe": m{"url": "https://machines.example"}},
@@ -318,19 +318,28 @@ func TestRightsInAManagementClusterElsewhere(t *testing.T) {
 	require.Equal(t, here.Rules, there.Rules)
 }
 
-// TestRightsOfMetal3: hosts are written only by what enforces, in their own namespace.
-func TestRightsOfMetal3(t *testing.T) {
+// TestRightsOfReboots by annotation: only a Drydock that enforces may write the objects, in their own namespace.
+func TestRightsOfRebootsByAnnotation(t *testing.T) {
 	for mode, verbs := range map[string][]string{"observe": {"list"}, "enforce": {"list", "patch"}} {
-		var role rbacv1.Role
-		find(t, objects(t, render(t, "drydock", m{"config": m{"mode": mode, "providers": m{"metal3": m{"namespace": "metal"}}}})), "Role", "drydock-metal3", &role)
-		require.Equal(t, "metal", role.Namespace)
+		rules := func(of m) []rbacv1.PolicyRule {
+			of["namespace"] = "metal"
+			var role rbacv1.Role
+			find(t, objects(t, render(t, "drydock", m{"config": m{"mode": mode, "providers": m{"annotation": of}}})), "Role", "drydock-annotation", &role)
+			require.Equal(t, "metal", role.Namespace)
+			return role.Rules
+		}
 		require.Equal(t, []rbacv1.PolicyRule{
 			{APIGroups: []string{"metal3.io"}, Resources: []string{"baremetalhosts"}, Verbs: verbs},
 			{APIGroups: []string{"cluster.x-k8s.io"}, Resources: []string{"machines"}, Verbs: []string{"list"}},
-		}, role.Rules)
+		}, rules(m{"preset": "metal3"}))
+		require.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{"machine.example.com"}, Resources: []string{"servers"}, Verbs: verbs}},
+			rules(m{"key": "example.com/reboot", "value": "now", "object": m{"apiVersion": "machine.example.com/v1", "kind": "Server"}}))
 	}
-	for _, text := range render(t, "drydock", m{"config": m{"mode": "enforce"}}) {
-		require.NotContains(t, text, "metal3.io")
+	for _, of := range []m{{}, {"annotation": m{"preset": "deckhouse"}}} { // Nodes are in the ClusterRole
+		for _, text := range render(t, "drydock", m{"config": m{"mode": "enforce", "providers": of}}) {
+			require.NotContains(t, text, "metal3.io")
+			require.NotContains(t, text, "drydock-annotation")
+		}
 	}
 }
 

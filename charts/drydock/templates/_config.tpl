@@ -157,6 +157,7 @@ The steps on nodes that each provider carries out, and the key below the provide
 them with the program's.
 */ -}}
 {{- define "drydock.steps" -}}
+annotation: {reboot: ""}
 civo: {reboot: "", replace: ""}
 clusterAPI: {replace: ""}
 clusterWide: {rollout-restart: rolloutRestart, apply-cni: cni}
@@ -166,7 +167,6 @@ fence: {reboot: ""}
 hosts: {restart-kubelet: "", restart-containerd: "", restart-unit: units, reboot: reboot, sysrq: sysrq}
 http: {reboot: reboot, replace: replace}
 karpenter: {replace: ""}
-metal3: {reboot: ""}
 redfish: {reboot: ""}
 {{- end -}}
 

@@ -19,5 +19,5 @@ func metal3(providerID string) string {
 	if parts := strings.Split(id, "/"); len(parts) == 3 {
 		host = fmt.Sprintf("BareMetalHost %.200q", parts[0]+"/"+parts[1])
 	}
-	return host + " owns the machine, and its operator would fight a reset by anybody else; take the node out of providers.redfish, and configure providers.metal3, which asks that operator for the reboot"
+	return host + " owns the machine, and its operator would fight a reset by anybody else; take the node out of providers.redfish, and configure providers.annotation with preset metal3, which asks that operator for the reboot"
 }

@@ -130,7 +130,7 @@ func TestAMachineOfABareMetalHostIsNotReset(t *testing.T) {
 	for id, says := range map[string]string{
 		"metal3://metal/host-3/prod-7": `BareMetalHost "metal/host-3" owns the machine`,
 		"metal3://2b0d6ac2-5e8f-4a3e-b8a7-0c3a5d1f0e11": "a BareMetalHost owns the machine, and its operator would fight a reset by anybody else; " +
-			"take the node out of providers.redfish, and configure providers.metal3, which asks that operator for the reboot",
+			"take the node out of providers.redfish, and configure providers.annotation with preset metal3, which asks that operator for the reboot",
 	} {
 		m.ProviderID = id
 		requireRefused(t, r, side, m, says)

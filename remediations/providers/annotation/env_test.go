@@ -1,4 +1,4 @@
-package metal3
+package annotation
 
 import (
 	"context"
@@ -9,14 +9,19 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/space"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/annotation/settings"
 )
 
 func TestMain(m *testing.M) { lab.Main(m, lab.Options{Components: lab.APIServerOnly}) }
+
+// rebootKey is Metal3's.
+const rebootKey = "reboot.metal3.io"
 
 // m is an object, or a part of one.
 type m = map[string]any
@@ -78,7 +83,7 @@ func (w *world) asked() (names []string) {
 }
 
 // record puts a record of the node's repair on the Node, in that phase; empty: no record.
-func (w *world) record(of engine.Machine, phase remediations.Phase) {
+func record(s *space.Space, of engine.Machine, phase remediations.Phase) {
 	var value any
 	if phase != "" {
 		at := metav1.Now().UTC()
@@ -88,17 +93,27 @@ func (w *world) record(of engine.Machine, phase remediations.Phase) {
 			Intent: &remediations.Intent{ID: of.Attempt, At: at}, Done: remediations.Attempts{{Name: "reboot", Number: 1}},
 		}).Encode()
 	}
-	n := w.PatchNode(of.Node, m{"metadata": m{"annotations": m{remediations.NodeRepairKey: value}}})
-	require.NoError(w.T, remediations.ReadJournal(n).Malformed)
+	n := s.PatchNode(of.Node, m{"metadata": m{"annotations": m{remediations.NodeRepairKey: value}}})
+	require.NoError(s.T, remediations.ReadJournal(n).Malformed)
 }
 
-func (w *world) rebooter(change func(*Options)) Rebooter {
-	o := Options{API: lab.Shared(w.T).AdminConfig(), Namespace: w.Name, Timeout: 2 * time.Minute}
-	if change != nil {
-		change(&o)
+// rebooter is the provider with the preset metal3. A nil api: the administrator's.
+func (w *world) rebooter(api *rest.Config) Rebooter {
+	of := settings.Presets[settings.Metal3]
+	of.Preset, of.Namespace = settings.Metal3, w.Name
+	return rebooter(w.T, of, api)
+}
+
+func rebooter(t testing.TB, of settings.Annotation, api *rest.Config) Rebooter {
+	t.Helper()
+	if of.Timeout == 0 {
+		of.Timeout = 2 * time.Minute
 	}
-	c, err := New(o)
-	require.NoError(w.T, err)
+	if api == nil {
+		api = lab.Shared(t).AdminConfig()
+	}
+	c, err := New(of, api)
+	require.NoError(t, err)
 	return Rebooter{c}
 }
 

@@ -1,4 +1,4 @@
-package metal3
+package annotation
 
 import (
 	"strings"
@@ -73,8 +73,8 @@ func TestWhatStandsAgainstAReboot(t *testing.T) {
 		machine.ProviderID = id
 		require.Contains(t, w.rebooter(nil).Survey(t.Context(), machine).Trouble, "not metal3://"+w.Name+"/HOST/METAL3MACHINE")
 	}
-	said := w.rebooter(func(o *Options) { o.API = lab.Shared(t).ConfigAs("somebody") }).Survey(t.Context(), w.a)
-	require.Contains(t, said.Trouble, "docs/providers/metal3.md has the rights that it needs")
+	said := w.rebooter(lab.Shared(t).ConfigAs("somebody")).Survey(t.Context(), w.a)
+	require.Contains(t, said.Trouble, "docs/providers/annotation.md has the rights that it needs")
 	require.True(t, said.Fleetwide)
 }
 
@@ -91,8 +91,8 @@ func TestAChangeSinceTheLookIsNotWrittenOver(t *testing.T) {
 	require.NotContains(t, w.Get("BareMetalHost", "host-a").GetAnnotations(), attemptKey)
 }
 
-// TestWhatIsOverIsTakenAway, also if the operator never began; what other clients wrote stays.
-func TestWhatIsOverIsTakenAway(t *testing.T) {
+// TestWhatHasEndedIsRemoved, also if the operator never began; what other clients wrote stays.
+func TestWhatHasEndedIsRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.rebooter(nil)
@@ -114,22 +114,22 @@ func TestWhatIsOverIsTakenAway(t *testing.T) {
 	all := rebootKey + " " + attemptKey + " " + nodeKey
 	ask()
 	for _, under := range []remediations.Phase{remediations.PhaseActing, remediations.PhaseVerifying} {
-		w.record(w.a, under)
+		record(w.Space, w.a, under)
 		require.NoError(t, e.End(t.Context()))
 		require.Equal(t, all, keys(), under)
 	}
-	w.record(w.a, remediations.PhaseExhausted)
+	record(w.Space, w.a, remediations.PhaseExhausted)
 	require.NoError(t, e.End(t.Context()))
 	require.Empty(t, keys(), "the operator never began")
-	require.NotContains(t, w.Get("BareMetalHost", "host-a").GetLabels(), madeLabel)
+	require.NotContains(t, w.Get("BareMetalHost", "host-a").GetLabels(), askedLabel)
 
 	ask()
 	w.annotate(rebootKey, nil) // as the operator does
 	w.annotate(rebootKey, "by hand")
-	w.record(w.a, "")
+	record(w.Space, w.a, "")
 	require.NoError(t, e.End(t.Context()))
 	require.Equal(t, rebootKey, keys())
-	w.Patch("BareMetalHost", "host-a", m{"metadata": m{"labels": m{madeLabel: madeBy}, "annotations": m{attemptKey: "mine"}}})
+	w.Patch("BareMetalHost", "host-a", m{"metadata": m{"labels": m{askedLabel: "true"}, "annotations": m{attemptKey: "mine"}}})
 	require.NoError(t, e.End(t.Context()))
 	require.Equal(t, rebootKey+" "+attemptKey, keys(), "what a person calls Drydock's is not")
 }

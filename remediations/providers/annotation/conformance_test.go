@@ -1,4 +1,4 @@
-package metal3
+package annotation
 
 import (
 	"testing"
@@ -9,13 +9,14 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/annotation/settings"
 	"drydock.dev/drydock/remediations/testing/providertest"
 )
 
 const token = "correct-horse.battery-staple.0123456789"
 
-// TestConformance tests the provider against the contract of all providers, at a real API server.
-func TestConformance(t *testing.T) {
+// TestConformanceOfMetal3 tests the preset against the contract of all providers, at a real API server.
+func TestConformanceOfMetal3(t *testing.T) {
 	server := providertest.APIServer(t, lab.Shared(t).AdminConfig(), metav1.StatusReasonConflict)
 	var ready chan *world
 	providertest.Run(t, providertest.Provider{
@@ -33,7 +34,9 @@ func TestConformance(t *testing.T) {
 			w.T = c
 			wire := providertest.NewHTTP(c, server)
 			again := func() engine.Actuator {
-				return w.rebooter(func(o *Options) { o.API, o.Timeout = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout })
+				of := settings.Presets[settings.Metal3]
+				of.Preset, of.Namespace, of.Timeout = settings.Metal3, w.Name, timeout
+				return rebooter(c, of, &rest.Config{Host: wire.URL(), BearerToken: token})
 			}
 			return providertest.World{
 				Actuator: again(), Again: again, Wire: wire, Close: wire.Close, Secrets: []string{token},

@@ -1,0 +1,174 @@
+// Package annotation reboots machines through controllers that reboot a machine for an annotation:
+// on the Node, on the object that owns its machine, or, by the preset metal3, on Metal3's
+// BareMetalHost.
+//
+// The annotation is written to the object with the UID and version that were read. So it is written
+// at most once, and never over another client's. The attempt's ID is written with it, and on an
+// object of another kind the Node's name. A controller that removes the annotation, or says that it
+// is done, proves nothing: the proof is the Node's new boot ID. When the attempt has ended, Ender
+// removes what is left of Drydock's.
+package annotation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/owners"
+	"drydock.dev/drydock/remediations/providers/annotation/settings"
+	"drydock.dev/drydock/remediations/providers/kit"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+const (
+	attemptKey = "drydock.dev/attempt"
+	nodeKey    = "drydock.dev/node"
+	// askedLabel finds the objects that Drydock has written to. Nodes are found in the cache.
+	askedLabel = "drydock.dev/asked"
+)
+
+// Client sets annotations. It is safe for concurrent use.
+type Client struct {
+	*kubeapi.Client
+	o    settings.Annotation
+	kind string
+}
+
+// New makes no request.
+func New(o settings.Annotation, api *rest.Config) (*Client, error) {
+	of, needs := settings.Object{APIVersion: "v1", Kind: "Node"}, "check that nothing answers in its place"
+	if o.Object != nil {
+		of, needs = *o.Object, "the controller of the machines must be installed in this cluster"
+	}
+	client, err := kubeapi.New(kubeapi.Options{REST: api, APIVersion: of.APIVersion, Namespace: o.Namespace, Timeout: o.Timeout, Needs: needs, Docs: "docs/providers/annotation.md"})
+	if err != nil {
+		return nil, fmt.Errorf("configuring reboots by annotation: %w", err)
+	}
+	return &Client{client, o, of.Kind}, nil
+}
+
+// object has the fields that are read of a Node, of an object that owns a machine, and of a
+// BareMetalHost.
+type object struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		ProviderID string `json:"providerID"`
+		hostSpec
+	} `json:"spec"`
+	Status struct {
+		NodeRef struct {
+			Name string `json:"name"`
+		} `json:"nodeRef"`
+		hostStatus
+	} `json:"status"`
+}
+
+func (c *Client) plural() string { return strings.ToLower(c.kind) + "s" }
+
+func (c *Client) name(o *object) string {
+	if o.Namespace == "" {
+		return c.kind + " " + o.Name
+	}
+	return c.kind + " " + o.Namespace + "/" + o.Name
+}
+
+// ours reports that Drydock alone has set the annotation.
+func ours(o *object, key string) bool {
+	owns, err := owners.Annotation(&corev1.Node{ObjectMeta: o.ObjectMeta}, key)
+	return err == nil && owns
+}
+
+// look finds the node's object and changes nothing. Its errors say why no reboot may be requested
+// now.
+func (c *Client) look(ctx context.Context, m engine.Machine) (*object, error) {
+	find := c.owner
+	switch {
+	case c.o.Preset == settings.Metal3:
+		find = c.host
+	case c.o.Object == nil:
+		find = c.node
+	}
+	o, err := find(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return o, c.held(o)
+}
+
+// node returns the Node itself.
+func (c *Client) node(ctx context.Context, m engine.Machine) (*object, error) {
+	n, err := c.NodeOf(ctx, m.Node, m.UID, m.ProviderID)
+	if err != nil {
+		return nil, err
+	}
+	return &object{ObjectMeta: n.ObjectMeta}, nil
+}
+
+// owner returns the only object with the Node's spec.providerID. If it names a Node, it must be
+// this one.
+func (c *Client) owner(ctx context.Context, m engine.Machine) (*object, error) {
+	if m.ProviderID == "" {
+		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its %s cannot be identified", c.kind)
+	}
+	all, err := kubeapi.List[object](ctx, c.Client, c.plural(), c.kind, nil)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(one object) bool { return one.Spec.ProviderID != m.ProviderID })
+	switch {
+	case len(all) == 0:
+		return nil, kit.Refuse(kit.Machine, "no %s in namespace %s has the spec.providerID of the Node, %s", c.kind, c.o.Namespace, c.Quote(m.ProviderID))
+	case len(all) > 1:
+		return nil, kit.Refuse(kit.Machine, "%s and %s both have the spec.providerID of the Node", c.name(&all[0]), c.name(&all[1]))
+	case all[0].Status.NodeRef.Name != "" && all[0].Status.NodeRef.Name != m.Node:
+		return nil, kit.Refuse(kit.Machine, "%s names Node %s in status.nodeRef", c.name(&all[0]), c.Quote(all[0].Status.NodeRef.Name))
+	}
+	return &all[0], nil
+}
+
+// reason is something that forbids a reboot, if it holds.
+type reason struct {
+	holds bool
+	of    kit.Concern
+	says  string
+}
+
+// held names everything that forbids a reboot, at once; nil: nothing does.
+func (c *Client) held(o *object) error {
+	reasons := []reason{{o.DeletionTimestamp != nil, kit.Machine, "is being deleted"}}
+	for _, key := range slices.Sorted(maps.Keys(o.Annotations)) {
+		// Metal3's key with a suffix keeps the host off for as long as it is there.
+		asked := key == c.o.Key && !has(o, c.o.Done) || strings.HasPrefix(key, c.o.Key+"/")
+		reasons = append(reasons, reason{asked, kit.While, "is being rebooted or kept off already (annotation " + c.Quote(key) + ")"})
+	}
+	if c.o.Preset == settings.Metal3 {
+		reasons = append(reasons, c.hostHeld(o)...)
+	}
+	var out []string
+	why := kit.While
+	for _, one := range reasons {
+		if one.holds {
+			out = append(out, c.name(o)+" "+one.says)
+		}
+		if one.holds && one.of == kit.Machine {
+			why = one.of
+		}
+	}
+	if out == nil {
+		return nil
+	}
+	return kit.Refuse(why, "%s", strings.Join(out, "; "))
+}
+
+func has(o *object, key string) bool {
+	_, there := o.Annotations[key]
+	return there
+}

@@ -1,0 +1,107 @@
+package annotation
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kit"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+const (
+	pausedKey    = "baremetalhost.metal3.io/paused"
+	detachedKey  = "baremetalhost.metal3.io/detached"
+	consumerKind = "Metal3Machine"
+	servicing    = "servicing" // metal3-io/baremetal-operator apis/metal3.io/v1alpha1/baremetalhost_types.go
+)
+
+// hostSpec and hostStatus are the fields of a BareMetalHost that are read.
+type hostSpec struct {
+	Online      bool `json:"online"`
+	ConsumerRef struct {
+		Kind      string `json:"kind"`
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"consumerRef"`
+}
+
+type hostStatus struct {
+	PoweredOn bool `json:"poweredOn"`
+	// OperationalStatus is "servicing" while the operator changes firmware or its settings. The state stays "provisioned".
+	OperationalStatus string `json:"operationalStatus"`
+	ErrorType         string `json:"errorType"`
+	ErrorMessage      string `json:"errorMessage"`
+	Provisioning      struct {
+		State string `json:"state"`
+	} `json:"provisioning"`
+}
+
+// host returns the BareMetalHost of the Node. All these must name each other: the Node's
+// spec.providerID and the host, the host's spec.consumerRef and the Metal3Machine, the Machine's
+// infrastructureRef and that Metal3Machine, and the Machine and the Node.
+func (c *Client) host(ctx context.Context, m engine.Machine) (*object, error) {
+	id, is := strings.CutPrefix(m.ProviderID, "metal3://")
+	parts := strings.Split(id, "/")
+	if !is || len(parts) != 3 || parts[0] != c.o.Namespace {
+		return nil, kit.Refuse(kit.Machine, "the Node's spec.providerID is %s, not metal3://%s/HOST/METAL3MACHINE, so its BareMetalHost cannot be identified", c.Quote(m.ProviderID), c.o.Namespace)
+	}
+	machine, err := c.MachineOf(ctx, c.o.Namespace, m.Node, m.ProviderID)
+	switch {
+	case errors.Is(err, kubeapi.ErrNotFound):
+		return nil, kit.Refuse(kit.Machine, "no Machine in namespace %s names the Node in status.nodeRef", c.o.Namespace)
+	case err != nil:
+		return nil, err
+	case machine.Spec.InfrastructureRef.Kind != consumerKind || machine.Spec.InfrastructureRef.Name != parts[2]:
+		return nil, kit.Refuse(kit.Machine, "Machine %s has the infrastructure %s, and the Node's spec.providerID names the %s %s", machine.Name,
+			c.Quote(machine.Spec.InfrastructureRef.Kind+" "+machine.Spec.InfrastructureRef.Name), consumerKind, c.Quote(parts[2]))
+	}
+	all, err := kubeapi.List[object](ctx, c.Client, c.plural(), c.kind, nil)
+	if err != nil {
+		return nil, err
+	}
+	h, err := c.pick(all, parts[1], parts[2])
+	if err != nil {
+		return nil, err
+	}
+	if update := c.InPlaceUpdate(machine.Annotations, machine.Status.Conditions); update != "" {
+		return nil, kit.Refuse(kit.While, "Machine %s %s", machine.Name, update)
+	}
+	return h, nil
+}
+
+// pick returns the only host of that name and consumer.
+func (c *Client) pick(all []object, name, consumer string) (*object, error) {
+	all = slices.DeleteFunc(all, func(one object) bool { return one.Name != name && !one.consumes(consumer) })
+	switch {
+	case len(all) == 0:
+		return nil, kit.Refuse(kit.Machine, "there is no BareMetalHost %s in namespace %s", c.Quote(name), c.o.Namespace)
+	case len(all) > 1:
+		return nil, kit.Refuse(kit.Machine, "%s and %s could both be the Node's: one has the name in its spec.providerID, or each has the %s %s as its consumer", c.name(&all[0]), c.name(&all[1]), consumerKind, c.Quote(consumer))
+	case all[0].Name != name || !all[0].consumes(consumer):
+		return nil, kit.Refuse(kit.Machine, "%s has the consumer %s, and the Node's spec.providerID names the host %s and the %s %s", c.name(&all[0]),
+			c.Quote(all[0].Spec.ConsumerRef.Kind+" "+all[0].Spec.ConsumerRef.Name), c.Quote(name), consumerKind, c.Quote(consumer))
+	}
+	return &all[0], nil
+}
+
+func (o *object) consumes(consumer string) bool {
+	r := o.Spec.ConsumerRef
+	return r.Kind == consumerKind && r.Name == consumer && (r.Namespace == "" || r.Namespace == o.Namespace)
+}
+
+// hostHeld are the reasons of a BareMetalHost against a reboot.
+func (c *Client) hostHeld(h *object) []reason {
+	state, of := h.Status.Provisioning.State, h.Status
+	return []reason{
+		{has(h, pausedKey), kit.Machine, "has the annotation " + pausedKey + ", so the baremetal-operator leaves it alone"},
+		{has(h, detachedKey), kit.Machine, "has the annotation " + detachedKey + ", so the baremetal-operator leaves it alone"},
+		{state != "provisioned" && state != "externally provisioned", kit.Machine, "is in the state " + c.Quote(state) + ", and the baremetal-operator reboots nothing then"},
+		{!h.Spec.Online, kit.Machine, "is switched off on purpose (spec.online is false)"},
+		{of.ErrorType != "", kit.Machine, "has the error " + c.Quote(of.ErrorType) + ": " + c.Quote(of.ErrorMessage)},
+		{of.OperationalStatus == servicing, kit.While, "is being serviced (status.operationalStatus is " + c.Quote(servicing) + "): the baremetal-operator changes its firmware or firmware settings"},
+		{!of.PoweredOn, kit.While, "is off, the baremetal-operator says, and what is off is not rebooted"},
+	}
+}

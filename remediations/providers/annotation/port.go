@@ -1,0 +1,131 @@
+package annotation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kit"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
+)
+
+// Rebooter is the remediation reboot: a controller reboots the machine for an annotation.
+type Rebooter struct{ *Client }
+
+// Survey finds the object, and names everything that forbids the request.
+func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+	if _, err := c.look(ctx, m); err != nil {
+		return c.Told(err, fmt.Sprintf("the %s of node %q: %%s", c.kind, m.Node)).Survey()
+	}
+	return remediations.Survey{}
+}
+
+// Act implements engine.Actuator.
+func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	outcome, err := c.act(ctx, m, mayStill)
+	return c.Ended(outcome, err, fmt.Sprintf("rebooting node %q by annotation of its %s", m.Node, c.kind), "the annotation may have been written")
+}
+
+func (c Rebooter) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	if m.Attempt == "" {
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "the attempt has no ID, so the annotation's owner would be unknown")
+	}
+	o, err := c.look(ctx, m)
+	if err != nil {
+		return remediations.CallRefused, err
+	}
+	return c.Change(ctx, c.changing(o, map[string]any{c.o.Key: c.o.ValueOf(m.Soft), attemptKey: m.Attempt}, m.Node, "true"), mayStill, func(body []byte) bool {
+		var shown object
+		return json.Unmarshal(body, &shown) == nil && shown.Kind == c.kind && shown.UID == o.UID && shown.Annotations[attemptKey] == m.Attempt
+	})
+}
+
+// changing changes the object as it was read: not another one that has its name now, and not a
+// later version. Nil removes a key. The controller's answer is removed, too: it is about an earlier
+// request.
+func (c *Client) changing(o *object, annotations map[string]any, node, label any) kubeapi.Request {
+	meta := map[string]any{"uid": o.UID, "resourceVersion": o.ResourceVersion, "annotations": annotations}
+	if c.o.Done != "" {
+		annotations[c.o.Done] = nil
+	}
+	if c.o.Object != nil {
+		annotations[nodeKey], meta["labels"] = node, map[string]any{askedLabel: label}
+	}
+	return kubeapi.Request{
+		Method: http.MethodPatch, Path: c.plural() + "/" + o.Name, Query: url.Values{"fieldManager": {remediations.FieldManager}},
+		ContentType: "application/merge-patch+json", Body: map[string]any{"metadata": meta},
+	}
+}
+
+// Ender removes Drydock's annotations from objects whose attempts have ended. It works from the
+// objects that exist, so it also finds what was left by a crash.
+type Ender struct {
+	*Client
+	// Registry has the remediations that records may name.
+	Registry remediations.Registry
+	// Nodes returns all Nodes from the cache.
+	Nodes func(context.Context) ([]*corev1.Node, error)
+}
+
+// End goes once through the objects that Drydock has written to. It withdraws a request that no
+// controller has acted on. What another client has written, or changed since, stays. Its error joins those of
+// all objects.
+func (e Ender) End(ctx context.Context) error {
+	all, err := e.written(ctx)
+	if err != nil {
+		return e.Told(err, fmt.Sprintf("listing the %ss that Drydock has written to: %%s", e.kind))
+	}
+	var out []error
+	for i := range all {
+		if err := e.end(ctx, &all[i]); err != nil {
+			out = append(out, e.Told(err, fmt.Sprintf("removing ended attempts from %s: %%s", e.name(&all[i]))))
+		}
+	}
+	return errors.Join(out...)
+}
+
+func (e Ender) written(ctx context.Context) (all []object, err error) {
+	if e.o.Object != nil {
+		return kubeapi.List[object](ctx, e.Client.Client, e.plural(), e.kind, url.Values{"labelSelector": {askedLabel}})
+	}
+	nodes, err := e.Nodes(ctx)
+	for _, n := range nodes {
+		if n.Annotations[attemptKey] == "" {
+			continue
+		}
+		var one object // the cache lacks who set what
+		if err := e.Get(ctx, "nodes/"+n.Name, "Node", &one); errors.Is(err, kubeapi.ErrNotFound) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, err
+}
+
+func (e Ender) end(ctx context.Context, o *object) error {
+	if !ours(o, attemptKey) {
+		return nil // another client's
+	}
+	node := o.Name
+	if e.o.Object != nil {
+		node = o.Annotations[nodeKey]
+	}
+	over, _, err := e.Over(ctx, e.Registry, node, o.Annotations[attemptKey])
+	if err != nil || !over {
+		return err
+	}
+	left := map[string]any{attemptKey: nil}
+	if ours(o, e.o.Key) {
+		left[e.o.Key] = nil
+	}
+	return e.TakeBack(ctx, e.changing(o, left, nil, nil))
+}

@@ -1,0 +1,110 @@
+// Package settings is the section of the configuration about reboots by annotation.
+package settings
+
+import (
+	_ "embed"
+	"time"
+
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	"drydock.dev/drydock/internal/config/section"
+	"drydock.dev/drydock/remediations"
+)
+
+//go:embed schema.json
+var schema string
+
+// Section is providers.annotation.
+var Section = section.Section{Key: "annotation", Schema: schema, Steps: map[string]string{"reboot": ""}, Read: section.Declared[Annotation]()}
+
+// Metal3 and Gardener are the presets that differ from others in more than the annotation.
+const (
+	Metal3   = "metal3"
+	Gardener = "gardener"
+)
+
+// Presets are the annotations of known controllers.
+var Presets = map[string]Annotation{
+	// deckhouse/deckhouse candi/bashible/common-steps/all/095_check_reboot_annotation.sh.tpl: the
+	// key alone counts. The script on the node removes it when the node is drained.
+	"deckhouse": {Key: "update.node.deckhouse.io/reboot", Value: "drydock"},
+	// gardener/machine-controller-manager issue 1106 proposes it (2026-09): no release has it.
+	Gardener: {Key: "node.machine.gardener.cloud/trigger-reboot", Value: "true"},
+	// metal3-io/baremetal-operator apis/metal3.io/v1alpha1/baremetalhost_types.go
+	Metal3: {Key: "reboot.metal3.io", Value: `{"mode":"hard"}`, Object: &Object{APIVersion: "metal3.io/v1alpha1", Kind: "BareMetalHost"}},
+}
+
+// Annotation configures the provider.
+type Annotation struct {
+	Preset string `json:"preset"`
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Done   string `json:"done"`
+	// Object is the kind of the annotated objects in Namespace; nil: the Node itself.
+	Object    *Object       `json:"object"`
+	Namespace string        `json:"namespace"`
+	Timeout   time.Duration `json:"timeout"`
+	// NodeSelector selects the Nodes that the provider serves; nil: any, or those with the preset's
+	// spec.providerID.
+	NodeSelector k8slabels.Selector `json:"nodeSelector"`
+}
+
+// Object is a kind of objects that own machines.
+type Object struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+}
+
+// Check implements section.Checker.
+func (c *Annotation) Check(r section.Reader, at section.Pointer) {
+	preset, known := Presets[c.Preset]
+	switch {
+	case r.Faulty(at.To("preset")):
+		return
+	case known && (c.Key != "" || c.Value != "" || c.Done != "" || c.Object != nil):
+		r.Fault(at, "preset %s already says key, value, done and object; remove them, or remove preset", c.Preset)
+		return
+	case known:
+		c.Key, c.Value, c.Object = preset.Key, preset.Value, preset.Object
+	case c.Key == "" || c.Value == "":
+		r.Fault(at, "needs preset, or key and value: the annotation to set")
+		return
+	}
+	for key, value := range map[string]string{"key": c.Key, "done": c.Done} {
+		if remediations.Relevant(value) {
+			r.Fault(at.To(key), "%s is Drydock's own key; write the key that the controller of your machines acts on", value)
+		}
+	}
+	switch {
+	case c.Done != "" && c.Done == c.Key:
+		r.Fault(at.To("done"), "is the same as key; write the other key that the controller sets, or remove done")
+	case c.Object != nil && c.Namespace == "":
+		r.Fault(at, "needs namespace: that of the %ss", c.Object.Kind)
+	case c.Object == nil && c.Namespace != "":
+		r.Fault(at.To("namespace"), "makes no sense here: the annotation is set on Nodes, which have no namespace; remove it")
+	}
+}
+
+// ValueOf returns the value for a reboot, which Metal3 alone has in two forms.
+func (c *Annotation) ValueOf(soft bool) string {
+	if soft && c.Preset == Metal3 {
+		return `{"mode":"soft"}`
+	}
+	return c.Value
+}
+
+// Warn implements section.Warner.
+func (c *Annotation) Warn(at section.Pointer, say func(p section.Pointer, format string, args ...any)) {
+	if c.Preset == Gardener {
+		say(at.To("preset"), "no release of the machine-controller-manager up to 0.63 acts on %s, which is a proposal (gardener/machine-controller-manager issue 1106): without one that does, each reboot ends after its wait, and nothing was done", c.Key)
+	}
+}
+
+// Serves implements section.Provider.
+func (c *Annotation) Serves() remediations.Provider {
+	p := remediations.Provider{Steps: []string{"reboot"}, NodeSelector: c.NodeSelector}
+	if c.Preset == Metal3 {
+		p.Scheme = "metal3://"
+	}
+	return p
+}
