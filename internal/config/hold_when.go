@@ -38,9 +38,9 @@ func (m *rawMark) UnmarshalJSON(data []byte) error {
 // buildAnnounce converts names to their keys. The schema allows no other names.
 func (b *builder) buildAnnounce(raw *rawConfig) {
 	for _, name := range raw.Announce {
-		switch key, ok := announce.Annotations[name]; {
+		switch keys, ok := announce.Annotations[name]; {
 		case ok:
-			b.core.Announce = append(b.core.Announce, key)
+			b.core.Announce = append(b.core.Announce, keys...)
 		case name == "conditions":
 			b.core.Conditions = true
 		default:

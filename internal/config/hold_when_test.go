@@ -30,6 +30,18 @@ func holdWhen(t *testing.T, text string) marks.List {
 	return c.Core.HoldWhen
 }
 
+// TestKarpenterIsToldByBothAnnotations: neither includes the other. The other name sets its one.
+func TestKarpenterIsToldByBothAnnotations(t *testing.T) {
+	for name, want := range map[string][]string{
+		"karpenter":          {"karpenter.sh/do-not-disrupt", "karpenter.sh/do-not-repair"},
+		"cluster-autoscaler": {"cluster-autoscaler.kubernetes.io/scale-down-disabled"},
+	} {
+		c, _, err := load("test.yaml", []byte(minimal+"announce: ["+name+"]\n"), Options{SkipFiles: true})
+		require.NoError(t, err)
+		require.Equal(t, want, c.Core.Announce)
+	}
+}
+
 // TestMarksAreChangedByName: changing one entry does not need a copy of the shipped list.
 func TestMarksAreChangedByName(t *testing.T) {
 	shipped := marks.Shipped()

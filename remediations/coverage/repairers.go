@@ -16,16 +16,18 @@ type Repairer struct {
 	Object string
 	// Repairs reports whether it repairs the node.
 	Repairs func(*corev1.Node) bool
+	// Advice is how Drydock can keep it away, behind a colon; empty: only by its own settings.
+	Advice string
 }
 
 // Managed returns the node repairs that mark their Nodes with a label: those of clouds, and
 // Gardener's. docs/operate/other-systems.md names the sources.
 func Managed() []Repairer {
 	return []Repairer{
-		{"AKS node auto-repair (label kubernetes.azure.com/cluster)", func(n *corev1.Node) bool { return n.Labels["kubernetes.azure.com/cluster"] != "" }},
-		{"EKS Auto Mode (label eks.amazonaws.com/compute-type=auto)", func(n *corev1.Node) bool { return n.Labels["eks.amazonaws.com/compute-type"] == "auto" }},
-		{"Gardener's machine-controller-manager (label node.gardener.cloud/machine-name)", func(n *corev1.Node) bool { return n.Labels["node.gardener.cloud/machine-name"] != "" }},
-		{"GKE node auto-repair, unless it is off for the node pool (label cloud.google.com/gke-nodepool),", func(n *corev1.Node) bool { return n.Labels["cloud.google.com/gke-nodepool"] != "" }},
+		{Object: "AKS node auto-repair (label kubernetes.azure.com/cluster)", Repairs: func(n *corev1.Node) bool { return n.Labels["kubernetes.azure.com/cluster"] != "" }},
+		{Object: "EKS Auto Mode (label eks.amazonaws.com/compute-type=auto)", Repairs: func(n *corev1.Node) bool { return n.Labels["eks.amazonaws.com/compute-type"] == "auto" }},
+		{Object: "Gardener's machine-controller-manager (label node.gardener.cloud/machine-name)", Repairs: func(n *corev1.Node) bool { return n.Labels["node.gardener.cloud/machine-name"] != "" }},
+		{Object: "GKE node auto-repair, unless it is off for the node pool (label cloud.google.com/gke-nodepool),", Repairs: func(n *corev1.Node) bool { return n.Labels["cloud.google.com/gke-nodepool"] != "" }},
 	}
 }
 
@@ -39,9 +41,13 @@ func Contested(c *remediations.Config, nodes []*corev1.Node, others []Repairer) 
 				both = append(both, n.Name)
 			}
 		}
+		advice := ""
+		if other.Advice != "" {
+			advice = ": " + other.Advice
+		}
 		if len(both) > 0 {
 			slices.Sort(both)
-			out = append(out, fmt.Sprintf("two systems may repair the same node: %s repairs %d Nodes that Drydock's policies take, too: %s; let one of them repair (docs/operate/other-systems.md)", other.Object, len(both), someOf(both, maxNamed)))
+			out = append(out, fmt.Sprintf("two systems may repair the same node: %s repairs %d Nodes that Drydock's policies take, too: %s; let one of them repair%s (docs/operate/other-systems.md)", other.Object, len(both), someOf(both, maxNamed), advice))
 		}
 	}
 	return out

@@ -75,7 +75,7 @@ func (y *yard) nothingAsked(node string) {
 	}, lab.Patience, 100*time.Millisecond, "no request of Drydock's is left on the Node")
 }
 
-// The whole chain on the Node itself, on which Drydock also writes its record: alert, witness, intent, the annotation, a new boot ID, and
+// The whole chain on the Node itself, where Drydock also writes its record: alert, witness, intent, the annotation, a new boot ID, and
 // nothing left behind.
 func TestAnAnnotationOnTheNodeRebootsTheMachine(t *testing.T) {
 	y := newYard(t)

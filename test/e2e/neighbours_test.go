@@ -110,7 +110,7 @@ var selectors = map[string]bool{
 // announced are the annotations by which cluster-autoscaler and Karpenter are told to leave the node alone.
 func announced(n *corev1.Node) []string {
 	var out []string
-	for _, key := range []string{announce.Annotations["cluster-autoscaler"], announce.Annotations["karpenter"]} {
+	for _, key := range slices.Concat(announce.Annotations["cluster-autoscaler"], announce.Annotations["karpenter"]) {
 		if n.Annotations[key] == announce.Value {
 			out = append(out, key)
 		}

@@ -72,7 +72,7 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	c["announce"] = []string{"cluster-autoscaler", "karpenter"}
 	d := y.run(lab.DrydockOptions{Config: c, Server: proxy.URL()})
 	proxy.After(killOn(d, "node-2", remediations.PhaseActing)) //nolint:bodyclose // the proxy closes it
-	persons := marks.Mark{Kind: marks.Annotation, Key: announce.Annotations["cluster-autoscaler"], Values: []string{announce.Value}}
+	persons := marks.Mark{Kind: marks.Annotation, Key: announce.Annotations["cluster-autoscaler"][0], Values: []string{announce.Value}}
 	y.mark("node-2", persons, true)
 	t.Cleanup(func() { y.mark("node-2", persons, false) })
 

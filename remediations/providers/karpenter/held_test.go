@@ -111,8 +111,8 @@ func TestWhatLooksLikeAHoldAndIsNone(t *testing.T) {
 		"a budget that allows some": budgets(m{"nodes": "1"}, m{"nodes": "5%"}),
 		"Drydock's own announcement": func(w *world) {
 			r := remediations.Record{V: 1, ID: "r1", Policy: "p", Cause: remediations.Cause{Alert: "a"}, Phase: remediations.PhasePending, Step: remediations.StepRef{Name: "replace", Attempt: 1},
-				Began: time.Unix(1, 0), Since: time.Unix(1, 0), Deadline: time.Unix(1, 0), Undo: []remediations.Undo{{Kind: remediations.UndoAnnotation, Key: doNotDisrupt, At: time.Unix(1, 0)}}}
-			w.patch("Node", "one", m{"metadata": m{"annotations": m{doNotDisrupt: "true", remediations.NodeRepairKey: r.Encode()}}})
+				Began: time.Unix(1, 0), Since: time.Unix(1, 0), Deadline: time.Unix(1, 0), Undo: []remediations.Undo{{Kind: remediations.UndoAnnotation, Key: doNotDisrupt, At: time.Unix(1, 0)}, {Kind: remediations.UndoAnnotation, Key: doNotRepair, At: time.Unix(1, 0)}}}
+			w.patch("Node", "one", m{"metadata": m{"annotations": m{doNotDisrupt: "true", doNotRepair: "true", remediations.NodeRepairKey: r.Encode()}}})
 		},
 		"Karpenter's own reboot succeeded": func(w *world) {
 			w.conditions("NodeClaim", "one", condition(registered, "True", "Registered", ""), condition(initialized, "Unknown", "ResourceNotRegistered", ""), condition("Rebooting", "False", "RebootSucceeded", ""))

@@ -32,6 +32,7 @@ func NodeRepairs(ctx context.Context, api kubernetes.Interface) (out []coverage.
 			out = append(out, coverage.Repairer{
 				Object:  fmt.Sprintf("Karpenter (Deployment %s/%s, feature gate NodeRepair)", d.Namespace, d.Name),
 				Repairs: func(n *corev1.Node) bool { return n.Labels["karpenter.sh/nodepool"] != "" },
+				Advice:  "from Karpenter 1.15 on announce: [karpenter] keeps it away from a node under repair; before, and with --legacy-node-repair, only its feature gate does",
 			})
 		}
 	}
