@@ -30,8 +30,8 @@ func holdWhen(t *testing.T, text string) marks.List {
 	return c.Core.HoldWhen
 }
 
-// TestKarpenterIsToldByBothAnnotations: neither includes the other. The other name sets its one.
-func TestKarpenterIsToldByBothAnnotations(t *testing.T) {
+// TestKarpenterHasBothAnnotations: neither includes the other. The other name sets its one.
+func TestKarpenterHasBothAnnotations(t *testing.T) {
 	for name, want := range map[string][]string{
 		"karpenter":          {"karpenter.sh/do-not-disrupt", "karpenter.sh/do-not-repair"},
 		"cluster-autoscaler": {"cluster-autoscaler.kubernetes.io/scale-down-disabled"},
