@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/announce"
 	"drydock.dev/drydock/remediations/marks"
@@ -82,11 +83,11 @@ func (b *builder) mark(at pointer, list marks.List, kind marks.Kind, key string,
 	case b.value(at) == true:
 		b.Fault(at, "true says nothing; write by and means, or false to take a shipped entry out")
 	case m.Off && i < 0:
-		text := "false takes nothing out, because no shipped entry has this key; remove it"
-		if near := nearest(key, list.Keys(kind)); near != "" {
-			text += fmt.Sprintf(", or did you mean %q?", near)
+		says := "false takes nothing out, because no shipped entry has this key; remove it"
+		if near := text.Nearest(key, list.Keys(kind)); near != "" {
+			says += fmt.Sprintf(", or did you mean %q?", near)
 		}
-		b.Fault(at, "%s", text)
+		b.Fault(at, "%s", says)
 	case m.Off:
 		return slices.Delete(list, i, i+1)
 	case kind == marks.Condition && len(key) > 316:

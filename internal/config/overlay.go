@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"go.yaml.in/yaml/v3"
+
+	"drydock.dev/drydock/internal/text"
 )
 
 // shippedTrees returns the shipped policies by name, as in their files, without defaults.
@@ -56,7 +58,7 @@ func (d *document) meantShipped(at pointer, own map[string]any, name string) {
 	if own["match"] != nil || own["plan"] != nil {
 		return
 	}
-	if near := nearest(name, ShippedPolicyNames()); near != "" {
+	if near := text.Nearest(name, ShippedPolicyNames()); near != "" {
 		d.Fault(at, "no shipped policy is called %q, and a policy of your own needs match and plan; did you mean %q?", name, near)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -181,7 +182,7 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 	if !ok {
 		names := b.core.Registry.Names()
 		hint := "known are " + list(names)
-		if near := nearest(r.Step, names); near != "" {
+		if near := text.Nearest(r.Step, names); near != "" {
 			hint += "; did you mean \"" + near + "\"?"
 		}
 		b.Fault(at.To("step"), "no such remediation %s; %s", show(r.Step), hint)

@@ -13,6 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"drydock.dev/drydock/internal/text"
 )
 
 // validate adds the schema's errors as faults, each as a sentence, and removes the faulty values
@@ -84,7 +86,7 @@ var moved = map[string]string{
 func (d *document) unknownKey(p pointer, s *schema) {
 	known := s.names()
 	hint := "known are " + list(known)
-	if near := nearest(p[len(p)-1], known); near != "" {
+	if near := text.Nearest(p[len(p)-1], known); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	if d.Faulty(p) {
@@ -119,11 +121,11 @@ func (s *schema) complain(k jsonschema.ErrorKind, value any) string {
 		for _, v := range k.Want {
 			known = append(known, fmt.Sprint(v))
 		}
-		text := fmt.Sprintf("%s is not one of %s", show(value), list(known))
-		if near := nearest(fmt.Sprint(value), known); near != "" {
-			text += fmt.Sprintf("; did you mean %q?", near)
+		says := fmt.Sprintf("%s is not one of %s", show(value), list(known))
+		if near := text.Nearest(fmt.Sprint(value), known); near != "" {
+			says += fmt.Sprintf("; did you mean %q?", near)
 		}
-		return text
+		return says
 	case *kind.Pattern:
 		return fmt.Sprintf("%s is not %s; %s", show(value), s.noun(), s.instead())
 	case *kind.MinLength, *kind.MinItems:

@@ -1,9 +1,9 @@
-package config
+package text
 
 import "strings"
 
-// nearest returns the known word that a person most likely meant by s. Empty: no word is similar.
-func nearest(s string, known []string) string {
+// Nearest returns the known word that a person most likely meant by s. Empty: no word is similar.
+func Nearest(s string, known []string) string {
 	if len(s) > 64 {
 		return ""
 	}
