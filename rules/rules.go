@@ -17,6 +17,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"path"
 	"regexp"
 	"strings"
 	"sync"
@@ -25,7 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed *.yaml
+//go:embed *.yaml runbooks/*.md
 var files embed.FS
 
 // Names returns the rule files' names, sorted.
@@ -44,6 +45,27 @@ func Read(name string) ([]byte, error) {
 		return nil, fmt.Errorf("reading the shipped rule %s: %w", name, err)
 	}
 	return data, nil
+}
+
+// Runbooks returns the names of the alerts that have a runbook, sorted.
+func Runbooks() ([]string, error) {
+	names, err := fs.Glob(files, "runbooks/*.md")
+	if err != nil {
+		return nil, fmt.Errorf("listing the runbooks: %w", err)
+	}
+	for i, name := range names {
+		names[i] = strings.TrimSuffix(path.Base(name), ".md")
+	}
+	return names, nil
+}
+
+// Runbook returns the runbook of an alert as it is shipped.
+func Runbook(alert string) (string, error) {
+	data, err := files.ReadFile("runbooks/" + alert + ".md")
+	if err != nil {
+		return "", fmt.Errorf("reading the runbook of %s: %w", alert, err)
+	}
+	return string(data), nil
 }
 
 // Rule is one shipped rule.

@@ -46,6 +46,7 @@ func (p *plugin) newRootCommand() *cobra.Command {
 		p.completes(p.newWhyCommand(), 1, ""),
 		p.completes(p.newHistoryCommand(), 1, ""),
 		p.completes(p.newReportCommand(), many, ""),
+		p.newRunbookCommand(),
 		p.newUICommand(),
 		p.writes(p.completes(p.newPauseCommand(), many, "")),
 		p.writes(p.completes(p.newResumeCommand(), many, "")),

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/rules"
+)
+
+// newRunbookCommand makes the command that prints a runbook. It asks no cluster, because the links
+// of alerts may lead where the person cannot look, and the cluster may be down.
+func (p *plugin) newRunbookCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "runbook [ALERT]",
+		Short: "Print the runbook of an alert",
+		Long: "Runbook prints what to do about an alert that Drydock ships. Without a name it prints the names of these alerts.\n" +
+			"The runbooks are part of the plugin, so that no cluster and no network is needed.",
+		Example: "  kubectl drydock runbook NodeNotReady",
+		Args:    cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			names, err := rules.Runbooks()
+			if err != nil {
+				cobra.CompErrorln(err.Error())
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			names, err := rules.Runbooks()
+			if err != nil {
+				return err
+			}
+			out := strings.Join(names, "\n") + "\n"
+			if len(args) == 1 {
+				if !slices.Contains(names, args[0]) {
+					return cli.Usagef("there is no runbook of the alert %q; %s", args[0], similar(args[0], names))
+				}
+				if out, err = rules.Runbook(args[0]); err != nil {
+					return err
+				}
+			}
+			if _, err := fmt.Fprint(p.Out, out); err != nil {
+				return fmt.Errorf("printing the runbook: %w", err)
+			}
+			return nil
+		},
+	}
+}
+
+// similar says which names a person may have meant: those that contain what was typed, else the
+// one with the fewest other letters.
+func similar(typed string, names []string) string {
+	near := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return typed == "" || !strings.Contains(strings.ToLower(name), strings.ToLower(typed))
+	})
+	if one := text.Nearest(typed, names); len(near) == 0 && one != "" {
+		near = []string{one}
+	}
+	if len(near) == 0 {
+		return "`kubectl drydock runbook` lists the alerts that have one"
+	}
+	return fmt.Sprintf("did you mean %s?", strings.Join(near, ", "))
+}
