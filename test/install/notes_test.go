@@ -75,6 +75,23 @@ func TestTheNotesPromiseNoConnection(t *testing.T) {
 	}
 }
 
+// TestTheNotesAskForTheRunbooksURL while the links of alerts lead to a repository that is not public.
+func TestTheNotesAskForTheRunbooksURL(t *testing.T) {
+	const asks = "Set prometheusRule.runbookUrl to\n"
+	for name, tc := range map[string]struct {
+		values m
+		asks   bool
+	}{
+		"no address":             {m{"prometheusOperator": m{"enabled": true}}, true},
+		"an address":             {m{"prometheusOperator": m{"enabled": true}, "prometheusRule": m{"runbookUrl": "https://wiki.example.com/drydock"}}, false},
+		"no alerts of the chart": {m{}, false},
+	} {
+		notes, err := lab.RenderNotes("drydock", "drydock", tc.values)
+		require.NoError(t, err, name)
+		require.Equal(t, tc.asks, strings.Contains(notes, asks), name)
+	}
+}
+
 // TestWhoReadsOfTheWebhookReadsOfFirewalls: on a private control plane no request reaches it, and nothing fails. Where the webhook has
 // an address of its own, or is off, the notes say nothing of ports.
 func TestWhoReadsOfTheWebhookReadsOfFirewalls(t *testing.T) {
