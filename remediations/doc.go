@@ -112,7 +112,7 @@
 //     TestSilenceBetweenTwoAttemptsHoldsTheSecond, TestLastLookBeforeTheCall,
 //     TestApprovedRepairBegins, TestCancelledRepairStaysCancelled, TestCancelOutlivesTheHistory,
 //     TestACancelHoldsWithoutTheNodesKeys, TestRequestedRebootNeedsNoAlert,
-//     TestBrokenGlassIsMendedAfterAnHour, TestAdmissionTable, TestSomebodyUncordonsInMidDrain,
+//     TestBreakGlassExpiresAfterAnHour, TestAdmissionTable, TestSomebodyUncordonsInMidDrain,
 //     TestSomebodyCancelsInMidDrain, TestPauseBetweenIntentAndApprovalStopsIt,
 //     TestPeopleBetweenTwoHosts, TestPauseInTheLastMoment.
 //  10. A name from an alert is used only if it equals the name of an existing object: TestRoute,

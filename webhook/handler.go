@@ -70,7 +70,7 @@ func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ct
 		return res
 	}
 	res = ctrladmission.Allowed("").WithWarnings(v.Warnings...)
-	if v.Glass {
+	if v.BreakGlass {
 		// The API server adds this to its audit log next to the user name, which only the API
 		// server knows for certain.
 		res.AuditAnnotations = map[string]string{breakGlassAudit: v.Message}

@@ -117,7 +117,7 @@ func TestHandlerSaysWhatTheCoreSays(t *testing.T) {
 				verdict = warned
 			}
 			require.Equal(t, 1, d.count(verdict, reason))
-			require.Equal(t, c.Glass, res.AuditAnnotations[breakGlassAudit] != "")
+			require.Equal(t, c.BreakGlass, res.AuditAnnotations[breakGlassAudit] != "")
 			require.Empty(t, d.client.Actions(), "admission of Nodes neither reads nor writes")
 		})
 	}

@@ -82,14 +82,17 @@ func printRepairs(t *table, rows [][]string) {
 }
 
 func printLines(out io.Writer, lines []inspect.Line) {
-	said := ""
+	said, width := "", 10
+	for _, l := range lines {
+		width = max(width, len(l.Label)+2)
+	}
 	for _, l := range lines {
 		label := l.Label + ":"
 		if l.Label == said {
 			label = "" // the next of the same kind
 		}
 		said = l.Label
-		fmt.Fprintf(out, "%-10s%s\n", label, plain(l.Text))
+		fmt.Fprintf(out, "%-*s%s\n", width, label, plain(l.Text))
 	}
 }
 

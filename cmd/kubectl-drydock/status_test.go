@@ -53,7 +53,7 @@ func storm() []runtime.Object {
 		remediations.ReasonAtLimit:       "1 of at most 1 repairs are under way in the cluster (node-1); limits.concurrent is 1",
 		remediations.ReasonOutsideWindow: "outside all of the configured windows",
 	}
-	l.Status.Glass = map[string]ledger.Glass{"node-5": {Since: now.Add(-20 * time.Minute), Why: "swapping a disk"}}
+	l.Status.BreakGlass = map[string]ledger.BreakGlass{"node-5": {Since: now.Add(-20 * time.Minute), Why: "swapping a disk"}}
 	malformed := node("node-6", map[string]string{remediations.NodeRepairKey: `{"v":2,"id":"zzzzzz"}`})
 	malformed.Labels[remediations.PhaseLabel] = "Acting"
 	bare := node("node-7", nil)
@@ -152,18 +152,18 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 // TestStatusNamesTenPausedNodes, and counts the others. A Node whose break-glass the ledger has is not named twice.
 func TestStatusNamesTenPausedNodes(t *testing.T) {
 	l := calmLedger()
-	l.Status.Glass = map[string]ledger.Glass{"node-00": {Why: "true", Since: now}}
+	l.Status.BreakGlass = map[string]ledger.BreakGlass{"node-00": {Why: "true", Since: now}}
 	objects := []runtime.Object{ledgerOf(l), node("node-00", map[string]string{remediations.BreakGlassKey: "true"})}
 	for i := range 12 {
 		objects = append(objects, node(fmt.Sprintf("node-%02d", i+1), map[string]string{remediations.PauseKey: "true"}))
 	}
 	_, stdout, _ := newDesk(t, objects...).run("status")
-	require.Contains(t, stdout, "Glass:    node-00 has break-glass")
+	require.Contains(t, stdout, "Break-glass: node-00 has break-glass")
 	require.NotContains(t, stdout, "node-00: ")
-	require.Contains(t, stdout, "\nPaused:   node-01: paused (no reason was given)")
+	require.Contains(t, stdout, "\nPaused:      node-01: paused (no reason was given)")
 	require.Contains(t, stdout, "node-10: paused")
 	require.NotContains(t, stdout, "node-11")
-	require.Contains(t, stdout, "\n          and 2 more nodes: `kubectl drydock status --all` shows them")
+	require.Contains(t, stdout, "\n             and 2 more nodes: `kubectl drydock status --all` shows them")
 }
 
 // TestLimitsCountADrainedNodeThatWaits: others are held on its account. As soon as its node takes pods again, it does not count.

@@ -246,7 +246,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		silences []string
 		inhibits map[string]string
 		unasked  bool
-		glass    string // why the ledger has break-glass on node-3 since 20:45
+		breakGlass    string // why the ledger has break-glass on node-3 since 20:45
 		code     int
 		says     []string
 		never    []string
@@ -446,7 +446,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 				n := aged("node-3", corev1.ConditionTrue)
 				n.Annotations[remediations.BreakGlassKey] = "console is open"
 				return n
-			}(), glass: "console is open", unasked: true, code: 0,
+			}(), breakGlass: "console is open", unasked: true, code: 0,
 			says: []string{"drydock.dev/break-glass is set (console is open); the Node does not show who set it; ", ", until 2026-11-20T21:45:00Z"}, never: []string{"after Drydock first saw it"},
 		},
 		"paused while it is under repair": {
@@ -532,9 +532,9 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			}
 			objects := fleetOf(c.node)
 			objects[1] = installedWith(cmp.Or(c.config, whyConfig) + c.policy)
-			if c.glass != "" {
+			if c.breakGlass != "" {
 				l := calmLedger()
-				l.Status.Glass = map[string]ledger.Glass{"node-3": {Since: now.Add(-20 * time.Minute), Why: c.glass}}
+				l.Status.BreakGlass = map[string]ledger.BreakGlass{"node-3": {Since: now.Add(-20 * time.Minute), Why: c.breakGlass}}
 				objects[0] = ledgerOf(l)
 			}
 			code, stdout, stderr := newDesk(t, objects...).run(args...)

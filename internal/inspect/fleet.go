@@ -109,10 +109,10 @@ func (s *Status) fleet(now time.Time) []Line {
 		out = append(out, Line{Label: "Sidecar", Subject: pod, Text: fmt.Sprintf(
 			"%s ran out of attempts and is not ready; a person must look: `kubectl drydock history %s -o wide`, `kubectl describe pod`", pod, st.Sidecars[pod])})
 	}
-	for _, node := range slices.Sorted(maps.Keys(st.Glass)) {
-		out = append(out, Line{Label: "Glass", Subject: node, same: Stamp(st.Glass[node].Since), Text: fmt.Sprintf(
+	for _, node := range slices.Sorted(maps.Keys(st.BreakGlass)) {
+		out = append(out, Line{Label: "Break-glass", Subject: node, same: Stamp(st.BreakGlass[node].Since), Text: fmt.Sprintf(
 			"%s has break-glass (%s) since %s: nothing new is begun there; it ends at %s, or by `kubectl drydock resume %s`",
-			node, st.Glass[node].Why, Since(now, st.Glass[node].Since), Stamp(st.Glass[node].Since.Add(lifecycle.BreakGlassFor)), node)})
+			node, st.BreakGlass[node].Why, Since(now, st.BreakGlass[node].Since), Stamp(st.BreakGlass[node].Since.Add(lifecycle.BreakGlassFor)), node)})
 	}
 	for _, step := range slices.Sorted(maps.Keys(st.Uncovered)) {
 		lack := st.Uncovered[step]

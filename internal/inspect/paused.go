@@ -43,7 +43,7 @@ func (s *Status) paused(now time.Time) (out []Line) {
 	more := 0
 	for _, p := range s.Paused {
 		if s.Ledger.Status != nil {
-			if _, known := s.Ledger.Status.Glass[p.Node]; known {
+			if _, known := s.Ledger.Status.BreakGlass[p.Node]; known {
 				continue
 			}
 		}

@@ -64,11 +64,11 @@ func (l *Ledger) breakGlassEnds(n *corev1.Node) time.Time {
 	if l.Status == nil {
 		return time.Time{}
 	}
-	glass := l.Status.Glass[n.Name]
-	if glass.Since.IsZero() || glass.Why != lifecycle.BreakGlassWhy(n) {
+	breakGlass := l.Status.BreakGlass[n.Name]
+	if breakGlass.Since.IsZero() || breakGlass.Why != lifecycle.BreakGlassWhy(n) {
 		return time.Time{}
 	}
-	return glass.Since.Add(lifecycle.BreakGlassFor)
+	return breakGlass.Since.Add(lifecycle.BreakGlassFor)
 }
 
 // Setters returns the entries of the Node's managedFields that show Said who set what.

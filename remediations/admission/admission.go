@@ -101,7 +101,7 @@ type Decision struct {
 	Message  string
 	Warnings []string
 	// Glass: only break-glass allowed the request.
-	Glass bool
+	BreakGlass bool
 }
 
 // override is what can override a violation.
@@ -181,15 +181,15 @@ func ValidateEviction(c *remediations.Config, ch *Change) Decision {
 // weigh overrides the violations that break-glass, the user or the mode allows.
 func weigh(c *remediations.Config, ch *Change, violations []*violation) Decision {
 	d := Decision{Allowed: true, Reason: ReasonNone}
-	glass := ch.Old != nil && lifecycle.BreakGlassSet(ch.Old)
+	breakGlass := ch.Old != nil && lifecycle.BreakGlassSet(ch.Old)
 	var overridden []string
 	for _, v := range violations {
 		switch {
 		case ch.Exempt && v.override == byBreakGlassOrExempt:
-		case glass && v.override != byNothing:
+		case breakGlass && v.override != byNothing:
 			if !v.warns && !observes(c) {
-				if overridden = append(overridden, v.what); !d.Glass {
-					d.Reason, d.Glass = v.reason, true
+				if overridden = append(overridden, v.what); !d.BreakGlass {
+					d.Reason, d.BreakGlass = v.reason, true
 				}
 			}
 		case v.override != byNothing && (v.warns || observes(c)):
@@ -198,7 +198,7 @@ func weigh(c *remediations.Config, ch *Change, violations []*violation) Decision
 			return Decision{Reason: v.reason, Message: v.message}
 		}
 	}
-	if d.Glass {
+	if d.BreakGlass {
 		d.Message = strings.Join(overridden, ", ")
 	}
 	return d

@@ -32,8 +32,8 @@ func TestAdmissionTable(t *testing.T) {
 			require.Equal(t, want, v.Reason, "%+v", v)
 			require.Equal(t, !c.Denied, v.Allowed, "%+v", v)
 			require.Equal(t, c.Warned, len(v.Warnings) > 0, "%+v", v)
-			require.Equal(t, c.Glass, v.Glass, "%+v", v)
-			require.Equal(t, c.Denied || c.Glass, v.Message != "", "%+v", v)
+			require.Equal(t, c.BreakGlass, v.BreakGlass, "%+v", v)
+			require.Equal(t, c.Denied || c.BreakGlass, v.Message != "", "%+v", v)
 			require.Contains(t, admission.Reasons, v.Reason)
 
 			// Observe mode still denies Drydock's own keys, nodes' identities, and users without a
@@ -45,7 +45,7 @@ func TestAdmissionTable(t *testing.T) {
 				require.Equal(t, c.Reason, v.Reason)
 				return
 			}
-			require.False(t, v.Glass, "nothing was broken through")
+			require.False(t, v.BreakGlass, "no rule was overridden")
 			if c.Denied {
 				require.NotEmpty(t, v.Warnings)
 				require.Equal(t, want, v.Reason)
@@ -125,14 +125,14 @@ func TestEvictionsFromANodeInFlight(t *testing.T) {
 	for name, tc := range map[string]struct {
 		phase  remediations.Phase
 		step   string
-		glass  bool
+		breakGlass  bool
 		by     requests.User
 		denied bool
 	}{
 		"in flight":                    {remediations.PhaseVerifying, "reboot", false, requests.Person, true},
 		"pending":                      {remediations.PhasePending, "reboot", false, requests.Person, false},
 		"nothing":                      {"", "", false, requests.Person, false},
-		"glass broken":                 {remediations.PhaseVerifying, "reboot", true, requests.Person, false},
+		"break-glass set":                {remediations.PhaseVerifying, "reboot", true, requests.Person, false},
 		"by Drydock":                   {remediations.PhaseVerifying, "reboot", false, requests.Drydock, false},
 		"by one exempt":                {remediations.PhaseVerifying, "reboot", false, requests.Autoscale, false},
 		"by the node's own kubelet":    {remediations.PhaseVerifying, "reboot", false, requests.Kubelet, false},
@@ -151,13 +151,13 @@ func TestEvictionsFromANodeInFlight(t *testing.T) {
 				}
 				requests.Put(n, r)
 			}
-			if tc.glass {
+			if tc.breakGlass {
 				n.Annotations[remediations.BreakGlassKey] = "why"
 			}
 			ch := &admission.Change{Old: n, User: tc.by.Name, Groups: tc.by.Groups, Drydock: tc.by.Name == requests.Drydock.Name, Exempt: requests.Exempt.Covers(tc.by.Name, tc.by.Groups), Driver: admission.ShippedDrivers().Covers(tc.by.Name)}
 			v := admission.ValidateEviction(c, ch)
 			require.Equal(t, tc.denied, !v.Allowed)
-			require.Equal(t, tc.glass, v.Glass)
+			require.Equal(t, tc.breakGlass, v.BreakGlass)
 			if tc.denied {
 				require.Equal(t, admission.ReasonEviction, v.Reason)
 				require.Contains(t, v.Message, "evicting a pod from it would collide")
@@ -221,7 +221,7 @@ func TestAnyRequest(t *testing.T) {
 		}
 		v := judge(remediations.ModeEnforce, ch)
 		require.Contains(t, admission.Reasons, v.Reason)
-		require.Equal(t, v.Message != "", !v.Allowed || v.Glass)
+		require.Equal(t, v.Message != "", !v.Allowed || v.BreakGlass)
 
 		if ch.Drydock {
 			require.Equal(t, admission.Decision{Allowed: true, Reason: admission.ReasonNone}, v)
@@ -241,7 +241,7 @@ func TestAnyRequest(t *testing.T) {
 					n.Annotations[remediations.BreakGlassKey] = "why"
 				}
 			}
-			require.True(t, judge(remediations.ModeEnforce, ch).Glass)
+			require.True(t, judge(remediations.ModeEnforce, ch).BreakGlass)
 		}
 		// Observe mode allows everything except the same.
 		observed := judge(remediations.ModeObserve, ch)
@@ -255,7 +255,7 @@ func TestAnyRequest(t *testing.T) {
 func TestWordsAskForRights(t *testing.T) {
 	verbs := map[string]string{
 		remediations.RequestKey: "request", remediations.ApproveKey: "approve", remediations.ResetKey: "reset",
-		remediations.CancelKey: "cancel", remediations.BreakGlassKey: "break",
+		remediations.CancelKey: "cancel", remediations.BreakGlassKey: "break-glass",
 	}
 	values := map[string]string{remediations.RequestKey: "remediation/reboot", remediations.ApproveKey: requests.ID, remediations.ResetKey: "true", remediations.CancelKey: requests.ID, remediations.BreakGlassKey: "why"}
 	stops := map[string]bool{remediations.CancelKey: true, remediations.BreakGlassKey: true}
@@ -283,7 +283,7 @@ func TestWordsAskForRights(t *testing.T) {
 				broken.Old.Annotations[remediations.BreakGlassKey] = "before"
 				broken.New.Annotations[remediations.BreakGlassKey] = "before"
 				broken.New.Annotations[key] = values[key]
-				require.False(t, judge(mode, broken).Allowed, "the broken glass gives nobody a right")
+				require.False(t, judge(mode, broken).Allowed, "break-glass gives no one a right")
 
 				v = judge(mode, change(ask(false, errors.New("no answer in 1s"))))
 				require.Equal(t, stops[key], v.Allowed, key)
@@ -300,7 +300,7 @@ func TestWordsAskForRights(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, []string{"request", "approve", "reset", "cancel", "break"}, admission.RightVerbs())
+	require.Equal(t, []string{"request", "approve", "reset", "cancel", "break-glass"}, admission.RightVerbs())
 }
 
 // TestOtherWordsAskForNoRight: stopping repairs, or removing a person's annotation, needs only the
@@ -316,7 +316,7 @@ func TestOtherWordsAskForNoRight(t *testing.T) {
 		"the end of a pause":   func(n *corev1.Node) { delete(n.Annotations, remediations.PauseKey) },
 		"an exclusion":         func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "true" },
 		"a request taken back": func(n *corev1.Node) { delete(n.Annotations, remediations.RequestKey) },
-		"a glass mended":       func(n *corev1.Node) { delete(n.Annotations, remediations.BreakGlassKey) },
+		"break-glass removed":       func(n *corev1.Node) { delete(n.Annotations, remediations.BreakGlassKey) },
 		"another annotation":   func(n *corev1.Node) { n.Annotations["example.com/rack"] = "r9" },
 		"a cordon":             func(n *corev1.Node) { n.Spec.Unschedulable = true },
 	} {

@@ -59,12 +59,12 @@ func (on *repair) inFlight() bool { return on.record != nil || on.phase.InFlight
 // do instead.
 func (on *repair) collision(reason Reason, o override, what string) *violation {
 	v := &violation{reason: reason, override: o, what: what, warns: on.observed}
-	glass := fmt.Sprintf(`To override this (break-glass): kubectl annotate node %s %s="<why>", and try again.`, on.node, remediations.BreakGlassKey)
+	breakGlass := fmt.Sprintf(`To override this (break-glass): kubectl annotate node %s %s="<why>", and try again.`, on.node, remediations.BreakGlassKey)
 	wait := fmt.Sprintf("To wait: kubectl drydock status -w, or kubectl get node %s -L %s -w.", on.node, remediations.PhaseLabel)
 	r := on.record
 	if r == nil {
 		v.message = fmt.Sprintf("node %s is under repair: its label %s says %s, but its record is unreadable; %s would collide with the repair. %s To end it: kubectl annotate node %s %s=true. %s",
-			on.node, remediations.PhaseLabel, on.phase, what, wait, on.node, remediations.ResetKey, glass)
+			on.node, remediations.PhaseLabel, on.phase, what, wait, on.node, remediations.ResetKey, breakGlass)
 		return v
 	}
 	asked := ""
@@ -72,7 +72,7 @@ func (on *repair) collision(reason Reason, o override, what string) *violation {
 		asked = ", which a person asked for,"
 	}
 	v.message = fmt.Sprintf("node %s is under repair %s%s by policy %s: %s, attempt %d, is %s since %s and ends by %s at the latest; %s would collide with it. %s To cancel it: %s. %s",
-		on.node, r.ID, asked, r.Policy, r.Step.Name, r.Step.Attempt, r.Phase, stamp(r.Since), stamp(r.Deadline), what, wait, howToCancel(on.node, r.ID), glass)
+		on.node, r.ID, asked, r.Policy, r.Step.Name, r.Step.Attempt, r.Phase, stamp(r.Since), stamp(r.Deadline), what, wait, howToCancel(on.node, r.ID), breakGlass)
 	return v
 }
 

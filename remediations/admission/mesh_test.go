@@ -30,7 +30,7 @@ func meshRepair(n *corev1.Node, p remediations.Phase) {
 // is when nothing is in flight.
 func TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves(t *testing.T) {
 	named := func(name string) func(*corev1.Node) { return func(n *corev1.Node) { n.Name = name } }
-	glass := func(n *corev1.Node) { n.Annotations[remediations.BreakGlassKey] = "why" }
+	breakGlass := func(n *corev1.Node) { n.Annotations[remediations.BreakGlassKey] = "why" }
 	person, kilo := requests.Person, requests.User{Name: "system:serviceaccount:kube-system:kilo", Groups: []string{"system:serviceaccounts:kube-system"}}
 	for name, c := range map[string]struct {
 		phase  remediations.Phase
@@ -47,8 +47,8 @@ func TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves(t *testing.T) {
 		"one of another location":        {remediations.PhaseVerifying, func(n *corev1.Node) { n.Labels["region"] = "us" }, nil, person, false},
 		"while it waits":                 {remediations.PhasePending, named("n2"), nil, person, false},
 		"when it has run out":            {remediations.PhaseExhausted, named("n2"), nil, person, false},
-		"the glass is broken here":       {remediations.PhaseVerifying, func(n *corev1.Node) { n.Name = "n2"; glass(n) }, nil, person, false},
-		"the glass is broken there":      {remediations.PhaseVerifying, named("n2"), glass, person, false},
+		"break-glass is set here":       {remediations.PhaseVerifying, func(n *corev1.Node) { n.Name = "n2"; breakGlass(n) }, nil, person, false},
+		"break-glass is set there":      {remediations.PhaseVerifying, named("n2"), breakGlass, person, false},
 		"by Kilo itself":                 {remediations.PhaseVerifying, named("n2"), nil, kilo, false},
 		"by Drydock":                     {remediations.PhaseVerifying, named("n2"), nil, requests.Drydock, false},
 		"by the node's own kubelet":      {remediations.PhaseVerifying, named("n2"), nil, requests.Kubelet, false},
@@ -78,7 +78,7 @@ func TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves(t *testing.T) {
 				for _, v := range []admission.Decision{judge(n, with), judge(with, n), judge(with, other)} {
 					denied := c.denied && mode == remediations.ModeEnforce
 					require.Equal(t, denied, !v.Allowed, "%+v", v)
-					require.Equal(t, c.denied, v.Reason == admission.ReasonMeshLeader && !v.Glass, "%+v", v)
+					require.Equal(t, c.denied, v.Reason == admission.ReasonMeshLeader && !v.BreakGlass, "%+v", v)
 					if denied {
 						require.Contains(t, v.Message, "node n9 is under repair n7q4k2")
 						require.Contains(t, v.Message, "changing kilo.squat.ai/leader on node "+n.Name+" of the same location")

@@ -28,7 +28,7 @@ var entitled = []struct {
 	{key: remediations.ApproveKey, verb: "approve"},
 	{key: remediations.ResetKey, verb: resetVerb},
 	{key: remediations.CancelKey, verb: "cancel", stops: true},
-	{key: remediations.BreakGlassKey, verb: "break", stops: true},
+	{key: remediations.BreakGlassKey, verb: "break-glass", stops: true},
 }
 
 // resetVerb is the right to make Drydock forget a repair, and what it remembers of earlier ones.

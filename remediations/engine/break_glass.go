@@ -12,18 +12,18 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// glass keeps in the ledger since when each node has break-glass set, so that its hour survives a
-// restart.
-func (p *pass) glass() {
+// expireBreakGlass keeps in the ledger since when each node has break-glass set, so that its hour
+// survives a restart.
+func (p *pass) expireBreakGlass() {
 	if p.ledger == nil {
 		return
 	}
-	was, is, reads := p.ledger.Status.Glass, map[string]ledger.Glass{}, breakGlassReads
-	room := ledger.GlassMost - len(was)
-	for _, member := range p.roster.Glass() {
+	was, is, reads := p.ledger.Status.BreakGlass, map[string]ledger.BreakGlass{}, breakGlassReads
+	room := ledger.BreakGlassMost - len(was)
+	for _, member := range p.roster.BreakGlass() {
 		n := member.Node
-		glass, why := was[n.Name], lifecycle.BreakGlassWhy(n)
-		if glass.Since.IsZero() || glass.Why != why {
+		breakGlass, why := was[n.Name], lifecycle.BreakGlassWhy(n)
+		if breakGlass.Since.IsZero() || breakGlass.Why != why {
 			p.announceBreakGlass(n, why, &reads)
 			// With a wrong clock, break-glass would expire at once or never. So its hour begins
 			// when the leases confirm the clock.
@@ -35,15 +35,15 @@ func (p *pass) glass() {
 					continue // break-glass holds the node; its hour begins when other nodes' hours have ended
 				}
 			}
-			glass = ledger.Glass{Since: p.now.UTC().Truncate(time.Second), Why: why}
+			breakGlass = ledger.BreakGlass{Since: p.now.UTC().Truncate(time.Second), Why: why}
 		}
-		is[n.Name] = glass
+		is[n.Name] = breakGlass
 	}
 	if maps.Equal(was, is) {
 		return
 	}
 	l := p.ledger.Clone()
-	l.Status.Glass = is
+	l.Status.BreakGlass = is
 	_ = p.save(l)
 }
 
@@ -56,7 +56,7 @@ const breakGlassReads = 10
 // any client that reaches the webhook's port can send one.
 func (p *pass) announceBreakGlass(n *corev1.Node, why string, reads *int) {
 	key := remediations.BreakGlassKey + "=" + why
-	if p.remember(n.Name).emitted[key+"|GlassBroken"] {
+	if p.remember(n.Name).emitted[key+"|BreakGlassSet"] {
 		return
 	}
 	by, at := "", p.now
@@ -70,7 +70,7 @@ func (p *pass) announceBreakGlass(n *corev1.Node, why string, reads *int) {
 		}
 	}
 	p.emitOnce(n.Name, key, Event{
-		Warning: true, Reason: "GlassBroken", Action: "BreakGlass at " + at.UTC().Format(time.RFC3339),
+		Warning: true, Reason: "BreakGlassSet", Action: "BreakGlass at " + at.UTC().Format(time.RFC3339),
 		Note: fmt.Sprintf("%s was set%s: %s. While it is set, Drydock starts nothing new on this node, and admission allows every change but those of Drydock's own keys. The API server's audit log names the user",
 			remediations.BreakGlassKey, by, why),
 	})

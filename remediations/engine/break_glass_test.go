@@ -13,9 +13,9 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestBrokenGlassIsMendedAfterAnHour: Drydock removes break-glass after an hour, and the hour
+// TestBreakGlassExpiresAfterAnHour: Drydock removes break-glass after an hour, and the hour
 // survives a restart.
-func TestBrokenGlassIsMendedAfterAnHour(t *testing.T) {
+func TestBreakGlassExpiresAfterAnHour(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
 		w.pass(16 * time.Second)
@@ -42,15 +42,15 @@ func TestAnotherReasonBeginsAnotherHour(t *testing.T) {
 		w.do(func() { w.breakGlass("n0") })
 		w.pass(50 * time.Minute)
 		require.Contains(t, w.nodeOf("n0").Annotations, remediations.BreakGlassKey)
-		require.Len(t, w.toldOf("GlassBroken"), 2)
+		require.Len(t, w.toldOf("BreakGlassSet"), 2)
 		w.pass(15 * time.Minute)
 		require.NotContains(t, w.nodeOf("n0").Annotations, remediations.BreakGlassKey)
 	})
 }
 
-// TestGlassHasNoHourByAClockThatNobodyKnowsToBeRight: the hour begins when the leases confirm the
+// TestBreakGlassExpiresOnlyByAConfirmedClock: the hour begins when the leases confirm the
 // clock. Who set break-glass is read and announced once meanwhile.
-func TestGlassHasNoHourByAClockThatNobodyKnowsToBeRight(t *testing.T) {
+func TestBreakGlassExpiresOnlyByAConfirmedClock(t *testing.T) {
 	for name, c := range map[string]struct {
 		wrong func(w *world)
 		known bool // the leases were counted before
@@ -73,17 +73,17 @@ func TestGlassHasNoHourByAClockThatNobodyKnowsToBeRight(t *testing.T) {
 					w.pass(time.Minute)
 				}
 				asked := w.askedFor(i, "setBy")
-				glass := func() map[string]ledger.Glass {
-					return at(w, func() map[string]ledger.Glass { return mustLedger(w).Status.Glass })
+				since := func() map[string]ledger.BreakGlass {
+					return at(w, func() map[string]ledger.BreakGlass { return mustLedger(w).Status.BreakGlass })
 				}
 				w.do(func() { w.breakGlass("n0") })
 				w.pass(5 * time.Minute)
-				require.Empty(t, glass())
+				require.Empty(t, since())
 				require.Equal(t, asked+1, w.askedFor(i, "setBy"))
 				w.do(func() { clear(w.always); w.leasesFrozen = time.Time{} })
 				w.pass(2 * time.Minute)
-				require.Contains(t, glass(), "n0")
-				require.WithinDuration(t, time.Now(), glass()["n0"].Since, 2*time.Minute)
+				require.Contains(t, since(), "n0")
+				require.WithinDuration(t, time.Now(), since()["n0"].Since, 2*time.Minute)
 			})
 		})
 	}
@@ -98,7 +98,7 @@ func TestBreakGlassIsAnnouncedFromTheStoredNode(t *testing.T) {
 		announced := func() (notes []string) {
 			return at(w, func() []string {
 				for _, e := range w.told {
-					if e.Reason == "GlassBroken" {
+					if e.Reason == "BreakGlassSet" {
 						notes = append(notes, e.Note)
 					}
 				}
@@ -121,9 +121,9 @@ func TestBreakGlassIsAnnouncedFromTheStoredNode(t *testing.T) {
 	})
 }
 
-// TestManyBrokenGlassesAreAnnouncedWithFewReads: of a dozen at once, only the first ones name who
+// TestManyBreakGlassesAreAnnouncedWithFewReads: of a dozen at once, only the first ones name who
 // set them.
-func TestManyBrokenGlassesAreAnnouncedWithFewReads(t *testing.T) {
+func TestManyBreakGlassesAreAnnouncedWithFewReads(t *testing.T) {
 	inWorld(t, modelConfig(), 12, func(t *testing.T, w *world) {
 		w.do(func() {
 			for i := range 12 {
@@ -133,21 +133,21 @@ func TestManyBrokenGlassesAreAnnouncedWithFewReads(t *testing.T) {
 		w.start()
 		w.pass(time.Minute)
 		named := 0
-		for _, e := range w.toldOf("GlassBroken") {
+		for _, e := range w.toldOf("BreakGlassSet") {
 			if strings.Contains(e.Note, "by the field manager") {
 				named++
 			}
 		}
-		require.Len(t, w.toldOf("GlassBroken"), 12)
+		require.Len(t, w.toldOf("BreakGlassSet"), 12)
 		require.Equal(t, breakGlassReads, named)
 	})
 }
 
-// TestTheLedgerRemembersABoundedNumberOfBrokenGlasses: a person may set break-glass on all nodes at
+// TestTheLedgerRemembersABoundedNumberOfBreakGlasses: a person may set break-glass on all nodes at
 // once. The nodes beyond the limit wait for their hour.
-func TestTheLedgerRemembersABoundedNumberOfBrokenGlasses(t *testing.T) {
+func TestTheLedgerRemembersABoundedNumberOfBreakGlasses(t *testing.T) {
 	const more = 5
-	inWorld(t, modelConfig(), ledger.GlassMost+more, func(t *testing.T, w *world) {
+	inWorld(t, modelConfig(), ledger.BreakGlassMost+more, func(t *testing.T, w *world) {
 		w.do(func() {
 			for name := range w.nodes {
 				w.breakGlass(name)
@@ -155,14 +155,14 @@ func TestTheLedgerRemembersABoundedNumberOfBrokenGlasses(t *testing.T) {
 		})
 		w.start()
 		w.pass(time.Minute)
-		require.Equal(t, ledger.GlassMost, len(at(w, w.book).Status.Glass)) //nolint:testifylint // Len prints all of them
+		require.Equal(t, ledger.BreakGlassMost, len(at(w, w.book).Status.BreakGlass)) //nolint:testifylint // Len prints all of them
 		w.pass(time.Hour)
 		for range 20 { // a pass removes only as many as its time allows
 			w.pass(time.Minute)
 		}
-		glasses := at(w, w.book).Status.Glass
-		require.Len(t, glasses, more, "those that were not remembered before")
-		for name := range glasses {
+		since := at(w, w.book).Status.BreakGlass
+		require.Len(t, since, more, "those that were not remembered before")
+		for name := range since {
 			require.Contains(t, w.nodeOf(name).Annotations, remediations.BreakGlassKey)
 		}
 	})
@@ -184,8 +184,8 @@ type heard struct{ notes []string }
 
 func (h *heard) Event(_ string, e Event) { h.notes = append(h.notes, e.Note) }
 
-// TestBreakGlassIsAnnouncedThoughNobodyKnowsWhoSetIt: the Event leaves out the unknown name.
-func TestBreakGlassIsAnnouncedThoughNobodyKnowsWhoSetIt(t *testing.T) {
+// TestBreakGlassIsAnnouncedWithoutItsManager: the Event leaves out the unknown name.
+func TestBreakGlassIsAnnouncedWithoutItsManager(t *testing.T) {
 	for name, c := range map[string]struct {
 		journal setBy
 		named   bool

@@ -63,19 +63,19 @@ func peopleKnockOuts() map[string]knockOut {
 			},
 			speaks: "9: an intent of the repair",
 		},
-		"9: a broken glass holds for its hour": {
+		"9: break-glass holds for its hour": {
 			take: func(h *hands) {
 				h.state(func(s *lifecycle.State, now time.Time) {
-					if s.Ledger != nil && s.Ledger.Status.Glass != nil {
+					if s.Ledger != nil && s.Ledger.Status.BreakGlass != nil {
 						l := s.Ledger.Clone()
-						for n, g := range l.Status.Glass {
-							l.Status.Glass[n] = ledger.Glass{Since: now.Add(-2 * time.Hour), Why: g.Why}
+						for n, g := range l.Status.BreakGlass {
+							l.Status.BreakGlass[n] = ledger.BreakGlass{Since: now.Add(-2 * time.Hour), Why: g.Why}
 						}
 						s.Ledger = l
 					}
 				})
 			},
-			tale: after(func(w *world) { w.breakGlass("n0") }), speaks: "9: the glass",
+			tale: after(func(w *world) { w.breakGlass("n0") }), speaks: "9: break-glass",
 		},
 		"9: no clock that is wrong mends it": {
 			take: func(h *hands) {
@@ -93,7 +93,7 @@ func peopleKnockOuts() map[string]knockOut {
 				w.startWith(w.config, 2*time.Hour)
 				w.pass(time.Minute)
 			},
-			speaks: "9: the glass",
+			speaks: "9: break-glass",
 		},
 		"5: a silence holds a request": {
 			take: func(h *hands) { h.word(everyAlert(active)) }, tale: asked(silence), speaks: "5: a call for n0",

@@ -67,7 +67,7 @@ func (l *life) people() map[string]func(*rapid.T) {
 				func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "" },
 			}).Draw(t, "how"))
 		}),
-		"a person breaks the glass": l.do(func(t *rapid.T, w *world) { w.breakGlass(pick(t)) }),
+		"a person sets break-glass": l.do(func(t *rapid.T, w *world) { w.breakGlass(pick(t)) }),
 		"a person asks for a repair": l.do(func(t *rapid.T, w *world) {
 			w.edit(pick(t), edit(remediations.RequestKey, rapid.SampledFrom([]string{
 				"reboot", "remediation/reboot", "policy/node-not-ready", "policy/kubelet-down", "policy/none", "drain", "replace", "do it",

@@ -149,5 +149,5 @@ func (i *instance) SetBy(_ context.Context, node, annotation string) (string, ti
 	if _, ok := n.Annotations[annotation]; !ok {
 		return "", time.Time{}, nil
 	}
-	return "kubectl-annotate", i.w.glass[node], nil
+	return "kubectl-annotate", i.w.breakGlassSince[node], nil
 }

@@ -364,13 +364,13 @@ func (w *world) sight(where string) location.Observation {
 func (w *world) unfit(name string) string {
 	n, m, x := w.nodes[name], w.mesh.members[name], w.machines[name]
 	_, paused := n.Annotations[remediations.PauseKey]
-	_, glass := n.Annotations[remediations.BreakGlassKey]
+	_, breakGlassSince := n.Annotations[remediations.BreakGlassKey]
 	switch {
 	case m == nil || m.dark:
 		return "its siblings do not answer its probes"
 	case !x.well() || x.mute:
 		return "it is not Ready"
-	case n.Spec.Unschedulable, paused, glass, remediations.Excluded(n):
+	case n.Spec.Unschedulable, paused, breakGlassSince, remediations.Excluded(n):
 		return "a person holds it"
 	case n.Labels[remediations.PhaseLabel] != "":
 		return "it is under repair"

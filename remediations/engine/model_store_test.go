@@ -22,7 +22,7 @@ type snapshot struct {
 	rv, ledgerRV int
 
 	owned                    map[string]ownership
-	paused, glass, cancelled map[string]time.Time
+	paused, breakGlassSince, cancelled map[string]time.Time
 	finished                 map[string]time.Time
 	begun                    map[string][]time.Time
 	cured                    map[string]curedAt
@@ -43,7 +43,7 @@ type ownership struct {
 func (w *world) snapshot() snapshot {
 	s := snapshot{
 		at: time.Now(), nodes: maps.Clone(w.nodes), ledger: maps.Clone(w.ledger), rv: w.rv, ledgerRV: w.ledgerRV, owned: map[string]ownership{},
-		paused: maps.Clone(w.paused), glass: maps.Clone(w.glass), cancelled: maps.Clone(w.cancelled), finished: maps.Clone(w.finished),
+		paused: maps.Clone(w.paused), breakGlassSince: maps.Clone(w.breakGlassSince), cancelled: maps.Clone(w.cancelled), finished: maps.Clone(w.finished),
 		cured: maps.Clone(w.cured), replacing: maps.Clone(w.replacing), wide: w.wide,
 	}
 	s.begun = cloned(w.begun)
@@ -217,7 +217,7 @@ func (w *world) rewind(to snapshot) {
 			w.gates.approvals[i].lost = w.gates.approvals[i].lost || w.gates.approvals[i].at.After(to.at)
 		}
 	}
-	w.ledger, w.paused, w.glass, w.cancelled = maps.Clone(to.ledger), maps.Clone(to.paused), maps.Clone(to.glass), maps.Clone(to.cancelled)
+	w.ledger, w.paused, w.breakGlassSince, w.cancelled = maps.Clone(to.ledger), maps.Clone(to.paused), maps.Clone(to.breakGlassSince), maps.Clone(to.cancelled)
 	w.finished, w.begun, w.cured, w.replacing, w.wide = maps.Clone(to.finished), cloned(to.begun), maps.Clone(to.cured), maps.Clone(to.replacing), to.wide
 	for name, o := range to.owned {
 		if m := w.machines[name]; m != nil {

@@ -194,7 +194,7 @@ type world struct {
 	finished  map[string]time.Time   // by node and policy, when the last repair that acted ended
 	cured     map[string]curedAt     // by node and policy, how its last repair ended, if that was a cure
 	paused    map[string]time.Time   // since when a person holds the node
-	glass     map[string]time.Time   // since when break-glass is set on it
+	breakGlassSince     map[string]time.Time   // since when break-glass is set on it
 	cancelled map[string]time.Time   // by repair, since when a person wants it cancelled
 	of        map[string]string      // by repair, the providerID of the machine in its first record
 	unfounded map[string]time.Time   // since when the Node shows no fault
@@ -234,7 +234,7 @@ func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 		accountRefused: map[string]bool{}, gpusAt: map[string]int{}, answers: map[string][]answerGiven{}, tries: map[string][]tryMade{},
 		core: wholeCore(), admit: remediations.Admit, dice: rand.New(rand.NewPCG(1, 2)), config: c, layout: l, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
 		always: map[string]string{}, known: map[string]bool{}, paused: map[string]time.Time{}, overSince: map[string]time.Time{},
-		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, cured: map[string]curedAt{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, of: map[string]string{}, unfounded: map[string]time.Time{}, uncordoned: map[string]time.Time{}, born: map[string]time.Time{}, replacing: map[string]string{},
+		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, cured: map[string]curedAt{}, breakGlassSince: map[string]time.Time{}, cancelled: map[string]time.Time{}, of: map[string]string{}, unfounded: map[string]time.Time{}, uncordoned: map[string]time.Time{}, born: map[string]time.Time{}, replacing: map[string]string{},
 		recycling: recycling{nodeGoes: 30 * time.Second, joins: 2 * time.Minute}, promisesNone: c.PromisesNone("replace", &remediations.Intent{}), rv: 100, roundTrip: 10 * time.Millisecond, pollEvery: 15 * time.Second,
 		editedAt: time.Now(), nonsense: []string{"ghost", "N0; reboot", "../n0"},
 	}
@@ -326,15 +326,15 @@ func (w *world) hold(name string, change func(*corev1.Node)) {
 // breakGlass holds the node for an hour.
 func (w *world) breakGlass(name string) {
 	if w.nodes[name] != nil {
-		w.glass[name] = time.Now()
+		w.breakGlassSince[name] = time.Now()
 		w.hold(name, edit(remediations.BreakGlassKey, "why, at "+time.Now().String()))
 	}
 }
 
 // mended runs when Drydock removes the break-glass key, and checks that its hour has passed.
 func (w *world) mended(n *corev1.Node) {
-	if since := w.glass[n.Name]; time.Since(since)+truncated < time.Hour {
-		w.fail("9: the glass of %s was mended %s after it was broken", n.Name, time.Since(since))
+	if since := w.breakGlassSince[n.Name]; time.Since(since)+truncated < time.Hour {
+		w.fail("9: break-glass of %s was removed %s after it was set", n.Name, time.Since(since))
 	}
 	_, paused := n.Annotations[remediations.PauseKey]
 	if !paused && !remediations.Excluded(n) {

@@ -79,7 +79,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		maps.Copy(e.breakersTold, e.ledger.Status.Breakers)
 	}
 	p.fleet = e.roster.Fleet(l, p.blind(), now)
-	p.glass()
+	p.expireBreakGlass()
 	e.passes++
 	e.busySidecars, e.sidecarsCounted = e.roster.SidecarsInFlight(now), now
 	order := e.order()

@@ -43,7 +43,7 @@ func TestPauseBetweenIntentAndApprovalStopsIt(t *testing.T) {
 	for name, say := range map[string]func(w *world){
 		"paused":   func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) },
 		"excluded": func(w *world) { w.hold("n0", func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "" }) },
-		"glass":    func(w *world) { w.breakGlass("n0") },
+		"break-glass": func(w *world) { w.breakGlass("n0") },
 		"cancel": func(w *world) {
 			id := w.sidecarRecords()["n0|"+podKey(podName(0))].ID
 			w.cancelled[id] = time.Now()

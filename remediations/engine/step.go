@@ -79,5 +79,5 @@ func (e *Engine) Idle() bool {
 	}
 	l := e.ledger
 	return e.concerned == 0 && len(e.firing) == 0 && !e.waiting && len(l.Slots) == 0 && len(l.Orphans) == 0 && len(l.Status.Breakers) == 0 &&
-		len(l.Status.Holds) == 0 && len(l.Status.Glass) == 0
+		len(l.Status.Holds) == 0 && len(l.Status.BreakGlass) == 0
 }

@@ -155,7 +155,7 @@ func (p *pass) publish() {
 	p.tellBreakers()
 	status := ledger.Status{
 		Mode: p.Config.Mode, Limits: p.Config.Limits.Words(), Breakers: maps.Clone(p.fleet.Breakers), Blind: blind,
-		Exhausted: p.ledger.Status.Exhausted, Ends: p.ledger.Status.Ends, Holds: p.holds, Glass: p.ledger.Status.Glass,
+		Exhausted: p.ledger.Status.Exhausted, Ends: p.ledger.Status.Ends, Holds: p.holds, BreakGlass: p.ledger.Status.BreakGlass,
 		WentBack: p.ledger.Status.WentBack, Stopped: p.ledger.Status.Stopped, SelfTest: selfTest, Sidecars: p.tally.sidecars, Uncovered: p.uncovered(), Contested: p.contested(),
 		Admission: p.admission(), Denied: p.writes.Denied, Limited: p.writes.Limited, Unwritten: unwritten, Unknown: p.ledger.Status.Unknown, UnknownMore: p.ledger.Status.UnknownMore,
 	}

@@ -31,7 +31,7 @@ type Roster struct {
 	machines, boots shared
 
 	// The members that a pass iterates over, by what the pass needs of them.
-	concerned, glass, hosts, occupying, leading members
+	concerned, breakGlass, hosts, occupying, leading members
 	window                                      window
 }
 
@@ -53,7 +53,7 @@ type Member struct {
 	// repair in flight.
 	Concerned, InFlight bool
 	// Glass: drydock.dev/break-glass is set.
-	Glass bool
+	BreakGlass bool
 
 	traits
 	// own is the record of the node's own repair; nil: none, or it cannot be read.
@@ -75,7 +75,7 @@ type Member struct {
 // NewRoster returns an empty Roster.
 func NewRoster(c *remediations.Config) *Roster {
 	return &Roster{
-		config: c, members: members{}, counts: newCounts(), concerned: members{}, glass: members{}, hosts: members{}, occupying: members{},
+		config: c, members: members{}, counts: newCounts(), concerned: members{}, breakGlass: members{}, hosts: members{}, occupying: members{},
 		leading: members{},
 	}
 }
@@ -164,7 +164,7 @@ func (r *Roster) remove(name string) {
 	r.members[r.names[last]].index = m.index
 	r.names = r.names[:last]
 	delete(r.members, name)
-	for _, set := range []members{r.concerned, r.glass, r.hosts, r.occupying, r.leading} {
+	for _, set := range []members{r.concerned, r.breakGlass, r.hosts, r.occupying, r.leading} {
 		delete(set, name)
 	}
 }
@@ -172,7 +172,7 @@ func (r *Roster) remove(name string) {
 // Concerned returns the members that a decision may depend on, and Glass those with break-glass
 // set; both in the order of their names.
 func (r *Roster) Concerned() []*Member { return r.concerned.sorted() }
-func (r *Roster) Glass() []*Member     { return r.glass.sorted() }
+func (r *Roster) BreakGlass() []*Member     { return r.breakGlass.sorted() }
 
 func (s members) sorted() []*Member {
 	return slices.SortedFunc(maps.Values(s), func(a, b *Member) int { return strings.Compare(a.Node.Name, b.Node.Name) })
@@ -235,7 +235,7 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 		m.Concerned = m.Concerned || (remediations.Relevant(k) && k != remediations.HistoryKey)
 	}
 	m.Concerned = m.Concerned || strings.Contains(n.Annotations[remediations.HistoryKey], `"left":[`)
-	_, m.Glass = n.Annotations[remediations.BreakGlassKey]
+	_, m.BreakGlass = n.Annotations[remediations.BreakGlassKey]
 	if phase != "" || n.Annotations[remediations.NodeRepairKey] != "" || n.Annotations[remediations.LocationKey] != "" {
 		r.readPhase(m, phase)
 	}
@@ -243,7 +243,7 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 		r.young.add(m)
 	}
 	r.concerned.keep(n.Name, m, m.Concerned)
-	r.glass.keep(n.Name, m, m.Glass)
+	r.breakGlass.keep(n.Name, m, m.BreakGlass)
 	r.hosts.keep(n.Name, m, len(m.sidecars) > 0)
 	r.occupying.keep(n.Name, m, m.occupies)
 	r.leading.keep(n.Name, m, m.leader != nil)

@@ -89,19 +89,19 @@ func TestARosterKnowsWhatACountFromNothingWouldSay(t *testing.T) {
 			}
 			require.ElementsMatch(t, nodes, roster.Nodes())
 			require.ElementsMatch(t, slices.Collect(maps.Keys(here)), roster.Names())
-			var concerned, glass []string
+			var concerned, breakGlass []string
 			for _, n := range nodes {
 				m := roster.Member(n.Name)
 				require.Same(t, n, m.Node)
 				if _, broken := n.Annotations[BreakGlassKey]; broken {
-					glass = append(glass, n.Name)
+					breakGlass = append(breakGlass, n.Name)
 				}
 				if m.Concerned {
 					concerned = append(concerned, n.Name)
 				}
 			}
 			require.Equal(t, concerned, namesOf(roster.Concerned()))
-			require.Equal(t, glass, namesOf(roster.Glass()))
+			require.Equal(t, breakGlass, namesOf(roster.BreakGlass()))
 			for i := range 10 {
 				name := fmt.Sprintf("n%d", i)
 				require.Same(t, here[name], roster.Node(name))
@@ -124,7 +124,7 @@ func TestAnAnnotationIsNoHeartbeat(t *testing.T) {
 	broken.Annotations = map[string]string{BreakGlassKey: "why"}
 	roster.Change([]*corev1.Node{broken}, nil)
 	require.Equal(t, []string{"n"}, namesOf(roster.Concerned()))
-	require.Equal(t, []string{"n"}, namesOf(roster.Glass()))
+	require.Equal(t, []string{"n"}, namesOf(roster.BreakGlass()))
 }
 
 func namesOf(all []*fleet.Member) (out []string) {

@@ -13,7 +13,7 @@ const MostBytes = 1<<20 - 1<<10
 
 // GlassMost bounds the nodes with a recorded time since break-glass was set. A person may set it on
 // all nodes at once.
-const GlassMost = 1000
+const BreakGlassMost = 1000
 
 // fitBytes is how many bytes Fit keeps when it forgets something. This leaves room for the next
 // writes, so that not each of them forgets.

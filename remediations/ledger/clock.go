@@ -49,9 +49,9 @@ func (l *Ledger) Clamp(now time.Time) (changed bool) {
 		clamp(&b.Seen)
 		l.Status.Breakers[scope] = b
 	}
-	for node, g := range l.Status.Glass {
+	for node, g := range l.Status.BreakGlass {
 		clamp(&g.Since)
-		l.Status.Glass[node] = g
+		l.Status.BreakGlass[node] = g
 	}
 	clamp(&l.Status.SelfTest.Since)
 	return changed

@@ -23,7 +23,7 @@ func TestTimesFromTheFutureAreClamped(t *testing.T) {
 			Orphans: []ledger.Orphan{{Node: "n1", Record: Record{Began: when, Since: when, Intent: &Intent{At: when}}}},
 			Status: ledger.Status{
 				Breakers: map[string]ledger.Breaker{ledger.ScopeCluster: {State: ledger.BreakerOpen, Since: when, Quiet: when, Seen: when}},
-				Glass:    map[string]ledger.Glass{"n1": {Since: when}}, SelfTest: selftest.Result{Since: when},
+				BreakGlass:    map[string]ledger.BreakGlass{"n1": {Since: when}}, SelfTest: selftest.Result{Since: when},
 			},
 		}
 	}

@@ -57,7 +57,7 @@ type Status struct {
 	// Limits are the configured limits, by their key under limits.
 	Limits map[string]string `json:"limits,omitempty"`
 	// Glass are the nodes with drydock.dev/break-glass.
-	Glass map[string]Glass `json:"glass,omitempty"`
+	BreakGlass map[string]BreakGlass `json:"breakGlass,omitempty"`
 	// Breakers are the breakers that are not closed, by scope: "cluster" or "zone/<name>".
 	Breakers map[string]Breaker `json:"breakers,omitempty"`
 	// Blind is why Drydock trusts no alert; empty: it does.
@@ -128,7 +128,7 @@ type WentBack struct {
 
 // Glass is one node's drydock.dev/break-glass: its value, and since when. Another value begins
 // another hour.
-type Glass struct {
+type BreakGlass struct {
 	Since time.Time `json:"since"`
 	Why   string    `json:"why"`
 }
@@ -254,7 +254,7 @@ func (l *Ledger) Clone() *Ledger {
 	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), Ends: maps.Clone(l.Ends), GPUs: l.GPUs, Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Others: l.Others, Arrival: l.Arrival, Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
 	c.Status.Ends = maps.Clone(l.Status.Ends)
-	c.Status.Glass, c.Status.Stopped, c.Status.Sidecars = maps.Clone(l.Status.Glass), maps.Clone(l.Status.Stopped), maps.Clone(l.Status.Sidecars)
+	c.Status.BreakGlass, c.Status.Stopped, c.Status.Sidecars = maps.Clone(l.Status.BreakGlass), maps.Clone(l.Status.Stopped), maps.Clone(l.Status.Sidecars)
 	for k, v := range l.Repairs {
 		c.Repairs[k] = slices.Clone(v)
 	}

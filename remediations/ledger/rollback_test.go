@@ -62,7 +62,7 @@ type (
 	oldStatus struct {
 		Mode      string                `json:"mode,omitempty"`
 		Limits    map[string]string     `json:"limits,omitempty"`
-		Glass     map[string]oldGlass   `json:"glass,omitempty"`
+		BreakGlass     map[string]oldBreakGlass   `json:"breakGlass,omitempty"`
 		Breakers  map[string]oldBreaker `json:"breakers,omitempty"`
 		Blind     string                `json:"blind,omitempty"`
 		Exhausted map[string]int        `json:"exhausted,omitempty"`
@@ -74,7 +74,7 @@ type (
 		Uncovered map[string]oldLack    `json:"uncovered,omitempty"`
 		Contested []string              `json:"contested,omitempty"`
 	}
-	oldGlass struct {
+	oldBreakGlass struct {
 		Since time.Time `json:"since"`
 		Why   string    `json:"why"`
 	}

@@ -111,15 +111,15 @@ func TestSizesThatTheDocumentationPromises(t *testing.T) {
 		return (bytesOf(l.Encode()) - bytesOf((&ledger.Ledger{}).Encode())) / machines
 	}
 	repairs, cured := each(fleet(machines, 0)), each(fleet(machines, machines))
-	slots, glass := &ledger.Ledger{}, &ledger.Ledger{}
-	glass.Status.Glass = map[string]ledger.Glass{}
+	slots, breakGlass := &ledger.Ledger{}, &ledger.Ledger{}
+	breakGlass.Status.BreakGlass = map[string]ledger.BreakGlass{}
 	for i := range machines {
 		node := fmt.Sprintf("k3s-production-3f2a-node-pool-7c1b-%05d", i)
 		slots.Slots = append(slots.Slots, ledger.Slot{
 			Node: node, Policy: "node-not-ready", UID: "2d9b7f4e-2f1a-4c55-8a6b-000000000000", ProviderID: "civo://6b6c7c0e-5d5c-4e0b-9f7e-000000000000", Zone: "lon1",
 			Repair: fmt.Sprintf("r%011d", i), Attempt: fmt.Sprintf("r%011d-0-1", i), Since: scene.Noon,
 		})
-		glass.Status.Glass[node] = ledger.Glass{Since: scene.Noon, Why: strings.Repeat("a", 80)}
+		breakGlass.Status.BreakGlass[node] = ledger.BreakGlass{Since: scene.Noon, Why: strings.Repeat("a", 80)}
 	}
 	ended := &ledger.Ledger{}
 	for i := range machines {
@@ -127,11 +127,11 @@ func TestSizesThatTheDocumentationPromises(t *testing.T) {
 		n.Spec.ProviderID = fmt.Sprintf("civo://6b6c7c0e-5d5c-4e0b-9f7e-%012d", i)
 		ended.Ended(&Config{Policies: []*Policy{{Cooldown: time.Hour}}}, n, ledger.End{Repair: fmt.Sprintf("r%011d", i), Policy: "node-not-ready", At: scene.Noon, Outcome: OutcomeRecovered, Restarted: true}, scene.Noon)
 	}
-	t.Logf("a machine's repair %d, with its cure %d, its end %d, a slot %d, a break-glass %d", repairs, cured, each(ended), each(slots), each(glass))
+	t.Logf("a machine's repair %d, with its cure %d, its end %d, a slot %d, a break-glass %d", repairs, cured, each(ended), each(slots), each(breakGlass))
 	require.InDelta(t, 180, each(ended), 20)
 	require.InDelta(t, 100, repairs, 20)
 	require.InDelta(t, 300, cured, 20)
 	require.InDelta(t, 280, each(slots), 20)
-	require.InDelta(t, 165, each(glass), 20)
-	require.LessOrEqual(t, ledger.GlassMost*each(glass), maxConfigMap/4, "break-glass on all nodes leaves room for repairs")
+	require.InDelta(t, 165, each(breakGlass), 20)
+	require.LessOrEqual(t, ledger.BreakGlassMost*each(breakGlass), maxConfigMap/4, "break-glass on all nodes leaves room for repairs")
 }

@@ -26,7 +26,7 @@ func wholeLedger() *ledger.Ledger {
 		Cures:   map[string][]ledger.Cure{"m1": {{Repair: "r1", Policy: "p", At: scene.Noon, Step: StepRef{Name: "reboot", Attempt: 1}, Steps: Attempts{{Name: "reboot", Number: 1}}}}},
 		Unseen:  []ledger.Span{{From: scene.Noon}}, Ends: map[string][]ledger.End{"m1": {{Repair: "r1", Policy: "p", At: scene.Noon}}}, Arrival: scene.Noon,
 		Status: ledger.Status{
-			Mode: "enforce", Breakers: map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen}}, Glass: map[string]ledger.Glass{"n1": {Since: scene.Noon, Why: "<&>"}},
+			Mode: "enforce", Breakers: map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen}}, BreakGlass: map[string]ledger.BreakGlass{"n1": {Since: scene.Noon, Why: "<&>"}},
 			Ends: map[string][]ledger.RepairEnd{"p": {{Repair: "r1", Failed: true}, {Repair: "r2"}}}, WentBack: &ledger.WentBack{Why: "w"},
 			SelfTest: selftest.Result{State: selftest.OK, Since: scene.Noon}, Admission: &ledger.Admission{Serving: scene.Noon},
 		},
@@ -38,7 +38,7 @@ func wholeLedger() *ledger.Ledger {
 var objects = map[string][][]string{
 	"slots": {{"*"}}, "repairs": {{"*", "*"}}, "moves": {{"*", "*"}}, "wide": {{"*"}}, "cures": {{"*", "*"}, {"*", "*", "step"}}, "unseen": {{"*"}}, "ends": {{"*", "*"}},
 	"orphans":    {{"*"}, {"*", "record"}, {"*", "record", "intent"}, {"*", "record", "step"}},
-	"status":     {{}, {"breakers", "*"}, {"glass", "*"}, {"ends", "*", "*"}, {"selfTest"}},
+	"status":     {{}, {"breakers", "*"}, {"breakGlass", "*"}, {"ends", "*", "*"}, {"selfTest"}},
 	"statusMore": {{}, {"wentBack"}, {"admission"}},
 }
 

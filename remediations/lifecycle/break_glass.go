@@ -23,7 +23,7 @@ func (s *State) BreakGlassSince() time.Time {
 	if s.Ledger == nil {
 		return time.Time{}
 	}
-	if g := s.Ledger.Status.Glass[s.Node.Name]; g.Why == BreakGlassWhy(s.Node) {
+	if g := s.Ledger.Status.BreakGlass[s.Node.Name]; g.Why == BreakGlassWhy(s.Node) {
 		return g.Since
 	}
 	return time.Time{}

@@ -154,5 +154,5 @@ const (
 	// waits for a person.
 	NodeWellAgain NoticeReason = "NodeWellAgain"
 	// BreakGlassExpired: Drydock removed drydock.dev/break-glass when its hour had ended.
-	BreakGlassExpired NoticeReason = "GlassMended"
+	BreakGlassExpired NoticeReason = "BreakGlassExpired"
 )

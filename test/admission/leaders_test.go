@@ -105,13 +105,13 @@ func TestNobodyLeadsByHandWhileLeadershipMoves(t *testing.T) {
 	require.Contains(t, y.denied("annotate", "node", leadsNode, admission.MeshLeaderKey+"-"), requests.ID)
 	require.Equal(t, "drydock", y.node(leadsNode).Annotations[admission.MeshLeaderKey])
 
-	// A broken glass on the node of the record stops the repair, and frees the location; one elsewhere that node alone.
+	// break-glass on the node of the record stops the repair, and frees the location; one elsewhere that node alone.
 	y.does("annotate", "node", memberNode, remediations.BreakGlassKey+"=why")
 	y.does("annotate", "node", memberNode, admission.MeshLeaderKey+"=")
 	require.Contains(t, y.isDenied("annotate", "node", leadsNode, admission.MeshLeaderKey+"-"), requests.ID)
 	y.does("annotate", "node", ledNode, remediations.BreakGlassKey+"=why")
 	y.does("annotate", "node", ledNode, admission.MeshLeaderKey+"=")
-	free("with the glass broken,", leadsNode)
+	free("with break-glass,", leadsNode)
 
 	y.leads(remediations.PhaseExhausted)
 	free("when it has run out,", ledNode, leadsNode, memberNode)

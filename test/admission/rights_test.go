@@ -49,7 +49,7 @@ func people(t *testing.T, l *lab.Lab) (of map[string]*hearing) {
 // words are what people say, each with the verb that it asks for.
 var words = map[string]struct{ value, verb string }{
 	remediations.RequestKey: {"remediation/reboot", "request"}, remediations.ApproveKey: {"abcdef", "approve"}, remediations.ResetKey: {"true", "reset"},
-	remediations.CancelKey: {"abcdef", "cancel"}, remediations.BreakGlassKey: {"why", "break"},
+	remediations.CancelKey: {"abcdef", "cancel"}, remediations.BreakGlassKey: {"why", "break-glass"},
 }
 
 func say(t *testing.T, c kubernetes.Interface, key string, value any) error {

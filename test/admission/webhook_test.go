@@ -99,7 +99,7 @@ func TestPeopleDoNotCollide(t *testing.T) {
 	require.NoError(t, l.AddNode(t.Context(), lab.NodeSpec{Name: n}))
 	y.becomes(n, "")
 	quiet("after")
-	require.Empty(t, y.events("GlassBroken"), "the webhook wrote")
+	require.Empty(t, y.events("BreakGlassSet"), "the webhook wrote")
 }
 
 // TestObserveModeOnlyWarns, with the real kubectl.

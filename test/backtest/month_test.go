@@ -131,7 +131,7 @@ func (m *month) day(draw *rand.Rand, closes time.Time) (out []event) {
 	jitter := func() time.Duration { return time.Duration(draw.IntN(2500)) * time.Millisecond }
 	add := func(after time.Duration, do func()) { out = append(out, event{closes.Add(after + jitter()), do}) }
 	silent, cured, flaps, silenced, stubborn, paused := node(0), node(1), node(2), node(3), node(4), node(5)
-	glass, waits, late, asked, storm := node(6), node(7), node(8), node(9), names[10:20]
+	breakGlass, waits, late, asked, storm := node(6), node(7), node(8), node(9), names[10:20]
 
 	add(-38*time.Second, func() { m.silence(silenced, 80*time.Second) })
 	add(-38*time.Second, func() { m.lab.Break(silent) }) // its kubelet falls silent; a reboot brings it back
@@ -149,7 +149,7 @@ func (m *month) day(draw *rand.Rand, closes time.Time) (out []event) {
 	add(-28*time.Second, func() { m.resists(stubborn, true); m.fail(stubborn) })
 	add(20*time.Second, func() { m.resists(stubborn, false); m.heal(stubborn) })
 	add(3*time.Second, func() { m.fail(waits) }) // until the window opens
-	add(5*time.Second, func() { m.annotate(glass, remediations.BreakGlassKey, "the console is open") })
+	add(5*time.Second, func() { m.annotate(breakGlass, remediations.BreakGlassKey, "the console is open") })
 	add(26*time.Second, func() {
 		for _, i := range storm {
 			m.fail(fmt.Sprintf("node-%d", i))
@@ -161,11 +161,11 @@ func (m *month) day(draw *rand.Rand, closes time.Time) (out []event) {
 		}
 	})
 	add(36*time.Second, func() { m.resets(stubborn) })
-	add(60*time.Second, func() { m.fail(glass) })
+	add(60*time.Second, func() { m.fail(breakGlass) })
 	add(70*time.Second, func() { m.annotate(asked, remediations.RequestKey, "remediation/reboot") })
 	add(72*time.Second, func() { m.fail(late) })
-	add(87*time.Second, func() { m.heal(glass); m.heal(late); m.heal(silent) })
-	add(99*time.Second, func() { m.annotate(glass, remediations.BreakGlassKey, "") })
+	add(87*time.Second, func() { m.heal(breakGlass); m.heal(late); m.heal(silent) })
+	add(99*time.Second, func() { m.annotate(breakGlass, remediations.BreakGlassKey, "") })
 	slices.SortStableFunc(out, func(a, b event) int { return a.at.Compare(b.at) })
 	return out
 }

@@ -267,7 +267,7 @@ func TestAFloodOfAPortTakesLittleMemory(t *testing.T) {
 		t.Fatal("the process has ended")
 	default:
 	}
-	events, err := y.lab.Client().EventsV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=GlassBroken"})
+	events, err := y.lab.Client().EventsV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=BreakGlassSet"})
 	require.NoError(t, err)
 	require.Empty(t, events.Items, "a forged AdmissionReview became an Event")
 }

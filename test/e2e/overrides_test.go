@@ -285,8 +285,8 @@ func TestACancelThatNobodyCanRead(t *testing.T) {
 	require.Equal(t, r.ID, y.recovers(node, 2).ID)
 }
 
-// The glass is broken: nothing new starts on the node, and since when is in the ledger, which outlives a restart.
-func TestBrokenGlassHolds(t *testing.T) {
+// TestBreakGlassHolds: nothing new starts on the node. The ledger keeps the time, also across a restart.
+func TestBreakGlassHolds(t *testing.T) {
 	y := newYard(t)
 	const node = "node-29"
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
@@ -295,28 +295,28 @@ func TestBrokenGlassHolds(t *testing.T) {
 	r := y.held(node, remediations.ReasonPaused)
 	require.Contains(t, r.Hold.Message, "drydock.dev/break-glass is set (the console is open)")
 	y.told(node, "RepairHeld", "Paused: drydock.dev/break-glass is set (the console is open)")
-	y.told(node, "GlassBroken", "drydock.dev/break-glass was set by the field manager ")
-	var glass ledger.Glass
+	y.told(node, "BreakGlassSet", "drydock.dev/break-glass was set by the field manager ")
+	var breakGlass ledger.BreakGlass
 	broken := func(l *ledger.Ledger) bool {
-		glass = l.Status.Glass[node]
-		return !glass.Since.IsZero()
+		breakGlass = l.Status.BreakGlass[node]
+		return !breakGlass.Since.IsZero()
 	}
 	y.ledger("since when", broken)
-	require.WithinRange(t, glass.Since, y.began.Add(-time.Second), time.Now())
-	since := glass.Since
+	require.WithinRange(t, breakGlass.Since, y.began.Add(-time.Second), time.Now())
+	since := breakGlass.Since
 
 	d.Kill()
 	require.NoError(t, y.lab.Restart(t.Context(), d))
 	y.fail("node-28") // shows that it leads again
 	y.recovers("node-28", 1)
 	y.ledger("since when", broken)
-	require.Equal(t, since, glass.Since)
+	require.Equal(t, since, breakGlass.Since)
 	require.Equal(t, r.ID, y.held(node, remediations.ReasonPaused).ID)
 	require.Zero(t, y.reboots(node))
 
 	y.unannotate(node, remediations.BreakGlassKey)
 	require.Equal(t, r.ID, y.recovers(node, 1).ID)
-	y.ledger("it is whole", func(l *ledger.Ledger) bool { return len(l.Status.Glass) == 0 })
+	y.ledger("it is whole", func(l *ledger.Ledger) bool { return len(l.Status.BreakGlass) == 0 })
 }
 
 // Killed and started again while every kind of hold stands: the records stay as they are and nothing is done. Then each

@@ -64,7 +64,7 @@ func (s *state) consume(d *lifecycle.Decision, now time.Time) {
 	s.consumeRequest(d)
 	s.approval(d)
 	s.cancellation(d)
-	s.glass(d, now)
+	s.expireBreakGlass(d, now)
 	v, resets := s.Node.Annotations[remediations.ResetKey]
 	switch {
 	case resets && s.Ledger == nil && remediations.ParseReset(v) == nil:
@@ -142,8 +142,8 @@ func (s *state) cancellation(d *lifecycle.Decision) {
 	}
 }
 
-// glass removes drydock.dev/break-glass when its hour has ended.
-func (s *state) glass(d *lifecycle.Decision, now time.Time) {
+// expireBreakGlass removes drydock.dev/break-glass when its hour has ended.
+func (s *state) expireBreakGlass(d *lifecycle.Decision, now time.Time) {
 	if _, broken := s.Node.Annotations[remediations.BreakGlassKey]; !broken {
 		return
 	}

@@ -26,12 +26,12 @@ func TestAClockThatIsAheadEndsNoHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sc := &scene.Scene{Alerts: []scene.Alert{}, Node: scene.Node{Ready: "True", Cordoned: true}}
-			sc.Ledger.GlassFor = "2h"
+			sc.Ledger.BreakGlassFor = "2h"
 			s := sc.State(t)
 			if c.key != "" {
 				s.Node.Annotations[c.key] = c.value
 			}
-			s.Ledger.Status.Glass[s.Node.Name] = ledger.Glass{Since: scene.Noon.Add(-2 * time.Hour), Why: c.value}
+			s.Ledger.Status.BreakGlass[s.Node.Name] = ledger.BreakGlass{Since: scene.Noon.Add(-2 * time.Hour), Why: c.value}
 			s.Heartbeats = nil
 			s.Journal.History = []Entry{{ID: "abc234", Ended: scene.Noon.Add(-time.Hour), Left: []Undo{{Kind: UndoCordon, At: scene.Noon.Add(-2 * time.Hour)}}}}
 			require.Equal(t, c.back, node.Decide(s, scene.Noon).Uncordon)

@@ -250,10 +250,10 @@ type Ledger struct {
 	Cures  []ledger.Cure `json:"cures"`
 	Unseen []ledger.Span `json:"unseen"`
 	// GlassFor is how long the node's break-glass override has been set.
-	GlassFor string `json:"glassFor"`
-	// GlassWhy is the reason of the override, if the ledger knows of another override than the
+	BreakGlassFor string `json:"breakGlassFor"`
+	// BreakGlassWhy is the reason of the override, if the ledger knows of another override than the
 	// node's.
-	GlassWhy string `json:"glassWhy"`
+	BreakGlassWhy string `json:"breakGlassWhy"`
 }
 
 type Fleet struct {

@@ -87,8 +87,8 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	if sc.Ledger.Mine != "" {
 		s.Ledger.Repairs[ledger.Machine(n)] = append(s.Ledger.Repairs[ledger.Machine(n)], ledger.Begun{Repair: sc.Ledger.Mine, At: Noon})
 	}
-	if sc.Ledger.GlassFor != "" {
-		s.Ledger.Status.Glass = map[string]ledger.Glass{n.Name: {Since: Ago(sc.Ledger.GlassFor, ""), Why: cmp.Or(sc.Ledger.GlassWhy, n.Annotations[remediations.BreakGlassKey])}}
+	if sc.Ledger.BreakGlassFor != "" {
+		s.Ledger.Status.BreakGlass = map[string]ledger.BreakGlass{n.Name: {Since: Ago(sc.Ledger.BreakGlassFor, ""), Why: cmp.Or(sc.Ledger.BreakGlassWhy, n.Annotations[remediations.BreakGlassKey])}}
 	}
 	if sc.Ledger.WentBack != "" {
 		s.Ledger.Status.WentBack = &ledger.WentBack{Why: "the API server's store went back: Node n1 has resourceVersion 100, and had 200 before", Until: Noon.Add(Span(sc.Ledger.WentBack, ""))}

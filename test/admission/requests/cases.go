@@ -93,7 +93,7 @@ func replacementOfALaterVersion(n *corev1.Node) {
 	n.Annotations[remediations.NodeRepairKey] = strings.Replace(n.Annotations[remediations.NodeRepairKey], `"v":1`, `"v":2`, 1)
 }
 
-func glass(before func(*corev1.Node)) func(*corev1.Node) {
+func breakGlass(before func(*corev1.Node)) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		before(n)
 		n.Annotations[remediations.BreakGlassKey] = "the rack is on fire"
@@ -181,7 +181,7 @@ func Cases() []Case {
 		{Name: "the mesh leader's key while its leadership is moved", Before: leaderInFlight, Change: annotate(admission.MeshLeaderKey, ""), By: Person, Reason: admission.ReasonMeshLeader, Denied: true},
 		{Name: "the mesh leader's key while the move is to be proven", Before: leader(remediations.PhaseVerifying), Change: annotate(admission.MeshLeaderKey, ""), By: Kilo, Reason: admission.ReasonMeshLeader, Denied: true},
 		{Name: "the mesh leader's key taken off while its leadership is moved", Before: func(n *corev1.Node) { leaderInFlight(n); n.Annotations[admission.MeshLeaderKey] = "" }, Change: remove(admission.MeshLeaderKey), By: Person, Reason: admission.ReasonMeshLeader, Denied: true},
-		{Name: "the mesh leader's key with the glass broken", Before: glass(leaderInFlight), Change: annotate(admission.MeshLeaderKey, ""), By: Person, Reason: admission.ReasonMeshLeader, Glass: true},
+		{Name: "the mesh leader's key with break-glass", Before: breakGlass(leaderInFlight), Change: annotate(admission.MeshLeaderKey, ""), By: Person, Reason: admission.ReasonMeshLeader, BreakGlass: true},
 		{Name: "the mesh leader's key while its repair is only held", Before: leader(remediations.PhasePending), Change: annotate(admission.MeshLeaderKey, ""), By: Person},
 		{Name: "the mesh leader's key when its repair has run out", Before: leader(remediations.PhaseExhausted), Change: annotate(admission.MeshLeaderKey, ""), By: Person},
 		{Name: "a deletion while the mesh leader is repaired", Before: leaderInFlight, By: Person, Reason: admission.ReasonDeletion, Denied: true, Core: true},
@@ -194,7 +194,7 @@ func Cases() []Case {
 
 		{Name: "a record by a person", Change: annotate(remediations.NodeRepairKey, Record(remediations.PhasePending).Encode()), By: Person, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
 		{Name: "a record by one who is exempt", Change: annotate(remediations.NodeRepairKey, "{}"), By: Autoscale, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
-		{Name: "a record with the glass broken", Before: glass(nothing), Change: annotate(remediations.NodeRepairKey, "{}"), By: Person, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
+		{Name: "a record with break-glass", Before: breakGlass(nothing), Change: annotate(remediations.NodeRepairKey, "{}"), By: Person, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
 		{Name: "an alert by a person", Change: annotate(remediations.AlertPrefix+"9f2c0e5b6d1a4c33", "{}"), By: Person, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
 		{Name: "a history by a person", Change: annotate(remediations.HistoryKey, "[]"), By: Person, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
 		{Name: "the phase label by a person", Before: inFlight, Change: label(remediations.PhaseLabel, "Pending"), By: Person, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
@@ -205,16 +205,16 @@ func Cases() []Case {
 		{Name: "a record taken off in flight", Before: inFlight, Change: remove(remediations.NodeRepairKey), By: Person, Reason: admission.ReasonOwnKeyRemoved, Denied: true, Core: true},
 		{Name: "a record taken off in flight by one who is exempt", Before: inFlight, Change: remove(remediations.NodeRepairKey), By: Autoscale, Reason: admission.ReasonOwnKeyRemoved, Denied: true, Core: true},
 		{Name: "the label taken off in flight", Before: inFlight, Change: remove(remediations.PhaseLabel), By: Person, Reason: admission.ReasonOwnKeyRemoved, Denied: true, Core: true},
-		{Name: "the label taken off in flight with the glass broken", Before: glass(inFlight), Change: remove(remediations.PhaseLabel), By: Person, Reason: admission.ReasonOwnKeyRemoved, Glass: true},
+		{Name: "the label taken off in flight with break-glass", Before: breakGlass(inFlight), Change: remove(remediations.PhaseLabel), By: Person, Reason: admission.ReasonOwnKeyRemoved, BreakGlass: true},
 		{Name: "a record by Drydock", Change: inFlight, By: Drydock},
 		{Name: "a record taken off in flight by Drydock", Before: inFlight, Change: remove(remediations.NodeRepairKey), By: Drydock},
 		{Name: "a cordon in flight by Drydock", Before: inFlight, Change: cordon, By: Drydock},
 
-		{Name: "a cordon with the glass broken", Before: glass(inFlight), Change: cordon, By: Person, Reason: admission.ReasonCordon, Glass: true},
-		{Name: "a deletion with the glass broken", Before: glass(inFlight), By: Person, Reason: admission.ReasonDeletion, Glass: true},
-		{Name: "a cordon that breaks the glass in one request", Before: inFlight, Change: func(n *corev1.Node) { glass(cordon)(n) }, By: Person, Reason: admission.ReasonCordon, Denied: true, Core: true},
-		{Name: "a cordon with the glass broken where nothing goes on", Before: glass(nothing), Change: cordon, By: Person},
-		{Name: "the glass broken in flight", Before: inFlight, Change: glass(nothing), By: Person},
+		{Name: "a cordon with break-glass", Before: breakGlass(inFlight), Change: cordon, By: Person, Reason: admission.ReasonCordon, BreakGlass: true},
+		{Name: "a deletion with break-glass", Before: breakGlass(inFlight), By: Person, Reason: admission.ReasonDeletion, BreakGlass: true},
+		{Name: "a cordon that sets break-glass in the same request", Before: inFlight, Change: func(n *corev1.Node) { breakGlass(cordon)(n) }, By: Person, Reason: admission.ReasonCordon, Denied: true, Core: true},
+		{Name: "a cordon with break-glass where no repair runs", Before: breakGlass(nothing), Change: cordon, By: Person},
+		{Name: "break-glass set in flight", Before: inFlight, Change: breakGlass(nothing), By: Person},
 		{Name: "the glass broken without a reason", Before: inFlight, Change: annotate(remediations.BreakGlassKey, ""), By: Person, Reason: admission.ReasonUnreadable, Warned: true},
 
 		{Name: "a request by a person", Change: annotate(remediations.RequestKey, "reboot"), By: Person},
@@ -241,8 +241,8 @@ func Cases() []Case {
 		{Name: "a kubelet that forges a record through nodes/status", Status: true, Change: annotate(remediations.NodeRepairKey, Record(remediations.PhaseActing).Encode()), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
 		{Name: "a kubelet that takes the label off through nodes/status", Status: true, Before: inFlight, Change: remove(remediations.PhaseLabel), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
 		{Name: "a kubelet that takes a pause off", Status: true, Before: annotate(remediations.PauseKey, "true"), Change: remove(remediations.PauseKey), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
-		{Name: "a kubelet that breaks the glass", Before: inFlight, Change: glass(nothing), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
-		{Name: "a kubelet with the glass broken", Status: true, Before: glass(inFlight), Change: remove(remediations.BreakGlassKey), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
+		{Name: "a kubelet that sets break-glass", Before: inFlight, Change: breakGlass(nothing), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
+		{Name: "a kubelet with break-glass", Status: true, Before: breakGlass(inFlight), Change: remove(remediations.BreakGlassKey), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
 		{Name: "a kubelet that excludes itself", Change: label(remediations.ExcludeLabel, "true"), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
 		{Name: "a kubelet that registers with a request", Create: true, Change: annotate(remediations.RequestKey, "reboot"), By: Kubelet, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},
 		{Name: "a node's name without the nodes' group", Change: annotate(remediations.PauseKey, "true"), By: NodeUser, Reason: admission.ReasonNodeIdentity, Denied: true, Core: true},

@@ -50,7 +50,7 @@ func anyState(t *rapid.T) func(*corev1.Node) {
 		replacing(remediations.PhaseVerifying, "external-replace", UID), replacementCutOff, replacementOfALaterVersion,
 	}
 	state := rapid.SampledFrom(states).Draw(t, "state")
-	broken, cordoned := rapid.IntRange(0, 3).Draw(t, "glass") == 0, rapid.Bool().Draw(t, "cordoned")
+	broken, cordoned := rapid.IntRange(0, 3).Draw(t, "break-glass") == 0, rapid.Bool().Draw(t, "cordoned")
 	more := rapid.SliceOfN(rapid.SampledFrom(keys[5:]), 0, 2).Draw(t, "keys before")
 	return func(n *corev1.Node) {
 		state(n)

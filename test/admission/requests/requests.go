@@ -133,8 +133,8 @@ type Case struct {
 	// Reason is the verdict's; None without Denied and Warned.
 	Reason         admission.Reason
 	Denied, Warned bool
-	// Glass: the broken glass alone lets it through.
-	Glass bool
+	// BreakGlass: only break-glass allows it.
+	BreakGlass bool
 	// Core: the denial is of the hard core, which the ValidatingAdmissionPolicy has, too.
 	Core bool
 }
