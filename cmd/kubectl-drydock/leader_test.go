@@ -204,7 +204,7 @@ func TestStatusFollowsTheLeader(t *testing.T) {
 	_, err := d.cluster.CoordinationV1().Leases("drydock").Update(t.Context(), leaseOf("drydock-1", now), metav1.UpdateOptions{})
 	require.NoError(t, err)
 	d.put(under("node-1", record("aaaaaa", remediations.PhaseActing)))
-	d.sees("Leader none: over")
+	d.sees("Leader: a replica leads\n")
 	require.Equal(t, cli.ExitOK, stop())
 }
 

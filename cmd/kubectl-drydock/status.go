@@ -21,9 +21,10 @@ func (p *plugin) newStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [NODE... | -l SELECTOR] [--all] [-w] [-o wide|json|yaml]",
 		Short: "Show what Drydock does, and what holds it",
-		Long: "Status shows the mode, the breakers, what Drydock waits for, and the limits in use, as the ledger has them.\n" +
-			"Then it shows each repair on a node, and each node that waits for a repair. -o wide adds the end of a hold,\n" +
-			"its cause and its sentence. A node without a repair or an alert has a row if you name it, or with --all.",
+		Long: "Status shows each repair on a node, and each node that waits for a repair. -o wide adds the end of a hold,\n" +
+			"its cause and its sentence. A node without a repair or an alert has a row if you name it, or with --all.\n" +
+			"Then it shows the mode, the breakers, what Drydock waits for, and the limits in use, as the ledger has them.\n" +
+			"With -w the table is last, and each change is a new row.",
 		Example: "  kubectl drydock status -o wide\n  kubectl drydock status node-3\n  kubectl drydock status -w",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if of.Names = names; len(names) > 0 && of.Selector != "" {
@@ -63,19 +64,23 @@ func (p *plugin) status(ctx context.Context, c inspect.Client, of inspect.Scope,
 		return o.print(s, p.Out)
 	}
 	now := p.now()
-	printLines(p.Out, s.Lines(now))
+	first := s.FirstLines()
+	if printLines(p.Out, first); len(first) > 0 {
+		fmt.Fprintln(p.Out)
+	}
 	rows := [][]string{statusHeader(o.wide())}
 	for _, r := range s.Repairs {
 		rows = append(rows, row(r, now, o.wide()))
 	}
 	printRepairs(&table{out: p.Out}, rows)
+	fmt.Fprintln(p.Out)
+	printLines(p.Out, s.Lines(now)[len(first):])
 	return nil
 }
 
 func printRepairs(t *table, rows [][]string) {
-	fmt.Fprintln(t.out)
 	if len(rows) == 1 {
-		fmt.Fprintln(t.out, "No node is under repair, and none waits for one.")
+		fmt.Fprintln(t.out, "No node is under repair, and no node waits for a repair.")
 		return
 	}
 	t.print(rows...)

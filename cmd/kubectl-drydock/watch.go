@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -146,7 +145,7 @@ func (f *follower) next(ctx context.Context, s *inspect.Status) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(lines)) {
 		if _, ok := f.lines[key]; !ok {
-			told = append(told, f.clock()+"   "+strings.TrimSpace(key)+": over")
+			told = append(told, f.clock()+"   "+lines[key].Ended())
 		}
 	}
 	targets := map[string]bool{}

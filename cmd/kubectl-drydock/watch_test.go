@@ -91,7 +91,7 @@ func TestWatchPrintsWhatChanges(t *testing.T) {
 	d.put(node("node-1", map[string]string{remediations.HistoryKey: historyOf(t, remediations.Entry{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Why: "it is well"})}))
 	d.sees("Recovered")
 	d.putLedger(calm)
-	d.sees("Breaker zone/fra1: over")
+	d.sees("Breaker: zone/fra1 closed\n")
 	require.NoError(t, d.cluster.CoreV1().Nodes().Delete(t.Context(), "node-10", metav1.DeleteOptions{}))
 	d.sees("the Node itself is gone")
 

@@ -240,16 +240,16 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		return with(record("bbbbbb", remediations.PhasePending, append([]func(*remediations.Record){illCause}, change...)...))
 	}
 	for name, c := range map[string]struct {
-		node     *corev1.Node
-		config   string // empty: whyConfig
-		policy   string // added to the configuration of the policy
-		silences []string
-		inhibits map[string]string
-		unasked  bool
-		breakGlass    string // why the ledger has break-glass on node-3 since 20:45
-		code     int
-		says     []string
-		never    []string
+		node       *corev1.Node
+		config     string // empty: whyConfig
+		policy     string // added to the configuration of the policy
+		silences   []string
+		inhibits   map[string]string
+		unasked    bool
+		breakGlass string // why the ledger has break-glass on node-3 since 20:45
+		code       int
+		says       []string
+		never      []string
 	}{
 		"observed already, still fires": {
 			node: illNode(observedAlready(t)), policy: "  mode: observe\n", code: 3,

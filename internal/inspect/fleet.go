@@ -25,11 +25,28 @@ type Line struct {
 	same string
 }
 
+// breakerLabel and leaderLabel are labels whose end has words of its own.
+const (
+	breakerLabel = "Breaker"
+	leaderLabel  = "Leader"
+)
+
 // Key identifies the line's subject. It stays the same while the text changes.
 func (l Line) Key() string { return l.Label + " " + l.Subject }
 
 // Changed reports whether something other than the time differs from the earlier line.
 func (l Line) Changed(before Line) bool { return l.sameness() != before.sameness() }
+
+// Ended says that the line's fact no longer holds.
+func (l Line) Ended() string {
+	switch l.Label {
+	case breakerLabel:
+		return l.Label + ": " + l.Subject + " closed"
+	case leaderLabel:
+		return l.Label + ": a replica leads"
+	}
+	return strings.Join(strings.Fields(l.Label+": "+l.Subject+" ended"), " ")
+}
 
 func (l Line) sameness() string {
 	if l.same != "" {
@@ -38,10 +55,14 @@ func (l Line) sameness() string {
 	return l.Text
 }
 
-// Lines returns which cluster was read, whether Drydock runs, and what the ledger holds. Text that
-// changes only with the time does not count as a change.
+// FirstLines returns which cluster was read, and whether no replica leads. They stand before the
+// table of repairs, because without a leader the table is old.
+func (s *Status) FirstLines() []Line { return slices.Concat(s.Cluster.Lines(), s.Leader.lines()) }
+
+// Lines returns the first lines, and what the ledger holds. Text that changes only with the time does
+// not count as a change.
 func (s *Status) Lines(now time.Time) []Line {
-	return slices.Concat(s.Cluster.Lines(), s.Leader.lines(), s.fleet(now), s.paused(now), s.steps())
+	return slices.Concat(s.FirstLines(), s.fleet(now), s.paused(now), s.steps())
 }
 
 // fleet returns the lines from the ledger.
@@ -163,11 +184,11 @@ func admission(a ledger.Admission, now time.Time) Line {
 func breakers(st *ledger.Status, ill map[string][]string, now time.Time) []Line {
 	var out []Line
 	if _, ok := st.Breakers[ledger.ScopeCluster]; !ok {
-		out = append(out, Line{Label: "Breaker", Subject: ledger.ScopeCluster, Text: "cluster closed", Calm: true})
+		out = append(out, Line{Label: breakerLabel, Subject: ledger.ScopeCluster, Text: "cluster closed", Calm: true})
 	}
 	for _, scope := range slices.Sorted(maps.Keys(st.Breakers)) {
 		b := st.Breakers[scope]
-		l := Line{Label: "Breaker", Subject: scope, same: fmt.Sprintf("%s %s %d/%d %s", b.State, Stamp(b.Since), b.Unhealthy, b.Nodes, b.Trial)}
+		l := Line{Label: breakerLabel, Subject: scope, same: fmt.Sprintf("%s %s %d/%d %s", b.State, Stamp(b.Since), b.Unhealthy, b.Nodes, b.Trial)}
 		count := fmt.Sprintf("%s %s since %s: %d of %d nodes are unhealthy", scope, b.State, Since(now, b.Since), b.Unhealthy, b.Nodes)
 		switch b.State {
 		case ledger.BreakerHalfOpen:

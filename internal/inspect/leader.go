@@ -99,9 +99,9 @@ func (l Leadership) lines() []Line {
 		if l.Since != nil {
 			same += Stamp(*l.Since)
 		}
-		return []Line{{Label: "Leader", Subject: "none", Text: l.None + "; until one leads, Drydock does nothing", same: same}}
+		return []Line{{Label: leaderLabel, Subject: "none", Text: l.None + "; until one leads, Drydock does nothing", same: same}}
 	case l.Unseen != "":
-		return []Line{{Label: "Leader", Subject: "not seen", Text: "not seen: " + l.Unseen}}
+		return []Line{{Label: leaderLabel, Subject: "not seen", Text: "not seen: " + l.Unseen}}
 	}
 	return nil
 }
