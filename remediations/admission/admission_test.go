@@ -123,16 +123,16 @@ func TestRequestOfAControlPlaneNodeSaysWhyItWaits(t *testing.T) {
 func TestEvictionsFromANodeInFlight(t *testing.T) {
 	c := requests.Config(remediations.ModeEnforce)
 	for name, tc := range map[string]struct {
-		phase  remediations.Phase
-		step   string
-		breakGlass  bool
-		by     requests.User
-		denied bool
+		phase      remediations.Phase
+		step       string
+		breakGlass bool
+		by         requests.User
+		denied     bool
 	}{
 		"in flight":                    {remediations.PhaseVerifying, "reboot", false, requests.Person, true},
 		"pending":                      {remediations.PhasePending, "reboot", false, requests.Person, false},
 		"nothing":                      {"", "", false, requests.Person, false},
-		"break-glass set":                {remediations.PhaseVerifying, "reboot", true, requests.Person, false},
+		"break-glass set":              {remediations.PhaseVerifying, "reboot", true, requests.Person, false},
 		"by Drydock":                   {remediations.PhaseVerifying, "reboot", false, requests.Drydock, false},
 		"by one exempt":                {remediations.PhaseVerifying, "reboot", false, requests.Autoscale, false},
 		"by the node's own kubelet":    {remediations.PhaseVerifying, "reboot", false, requests.Kubelet, false},
@@ -316,7 +316,7 @@ func TestOtherWordsAskForNoRight(t *testing.T) {
 		"the end of a pause":   func(n *corev1.Node) { delete(n.Annotations, remediations.PauseKey) },
 		"an exclusion":         func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "true" },
 		"a request taken back": func(n *corev1.Node) { delete(n.Annotations, remediations.RequestKey) },
-		"break-glass removed":       func(n *corev1.Node) { delete(n.Annotations, remediations.BreakGlassKey) },
+		"break-glass removed":  func(n *corev1.Node) { delete(n.Annotations, remediations.BreakGlassKey) },
 		"another annotation":   func(n *corev1.Node) { n.Annotations["example.com/rack"] = "r9" },
 		"a cordon":             func(n *corev1.Node) { n.Spec.Unschedulable = true },
 	} {

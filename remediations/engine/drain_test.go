@@ -32,7 +32,7 @@ func TestDrainEndsWithinAPass(t *testing.T) {
 		within        time.Duration
 		reason        remediations.Reason
 	}{
-		"a pause":        {func(w *world) { w.hold("n0", pause) }, func(w *world) { w.unhold("n0") }, time.Second, remediations.ReasonPaused},
+		"a pause":     {func(w *world) { w.hold("n0", pause) }, func(w *world) { w.unhold("n0") }, time.Second, remediations.ReasonPaused},
 		"break-glass": {func(w *world) { w.breakGlass("n0") }, func(w *world) { w.unhold("n0") }, time.Second, remediations.ReasonPaused},
 		"a silence": {
 			func(w *world) { w.machines["n0"].silenced = true }, func(w *world) { w.machines["n0"].silenced = false },

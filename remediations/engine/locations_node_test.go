@@ -74,8 +74,8 @@ func TestAPersonsWordBetweenIntentAndMoveStopsIt(t *testing.T) {
 		"the leader is excluded": {func(w *world) {
 			w.hold("n0", func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "" })
 		}, remediations.ReasonExcluded},
-		"the successor's break-glass":    {func(w *world) { w.breakGlass("n1") }, remediations.ReasonPaused},
-		"the successor is cordoned": {func(w *world) { w.edit("n1", func(n *corev1.Node) { n.Spec.Unschedulable = true }) }, remediations.ReasonLeaderHeld},
+		"the successor's break-glass": {func(w *world) { w.breakGlass("n1") }, remediations.ReasonPaused},
+		"the successor is cordoned":   {func(w *world) { w.edit("n1", func(n *corev1.Node) { n.Spec.Unschedulable = true }) }, remediations.ReasonLeaderHeld},
 		"cancel": {func(w *world) {
 			id := w.leaderRecords()["n0"].ID
 			w.cancelled[id] = time.Now()

@@ -21,15 +21,15 @@ type snapshot struct {
 	ledger       map[string]string
 	rv, ledgerRV int
 
-	owned                    map[string]ownership
+	owned                              map[string]ownership
 	paused, breakGlassSince, cancelled map[string]time.Time
-	finished                 map[string]time.Time
-	begun                    map[string][]time.Time
-	cured                    map[string]curedAt
-	replacing                map[string]string
-	wide                     ledger.Begun
-	moves                    map[string]map[string]time.Time
-	approvals                map[string][]time.Time
+	finished                           map[string]time.Time
+	begun                              map[string][]time.Time
+	cured                              map[string]curedAt
+	replacing                          map[string]string
+	wide                               ledger.Begun
+	moves                              map[string]map[string]time.Time
+	approvals                          map[string][]time.Time
 }
 
 // ownership is who wrote what on a Node.

@@ -188,16 +188,16 @@ type world struct {
 	violation string
 	told      []Event
 	// toldOn are the Events about holds, with the node of each. Empty: the ledger.
-	toldOn    []heldOn
-	ended     []remediations.Entry
-	begun     map[string][]time.Time // by machine, when its repairs began to act
-	finished  map[string]time.Time   // by node and policy, when the last repair that acted ended
-	cured     map[string]curedAt     // by node and policy, how its last repair ended, if that was a cure
-	paused    map[string]time.Time   // since when a person holds the node
-	breakGlassSince     map[string]time.Time   // since when break-glass is set on it
-	cancelled map[string]time.Time   // by repair, since when a person wants it cancelled
-	of        map[string]string      // by repair, the providerID of the machine in its first record
-	unfounded map[string]time.Time   // since when the Node shows no fault
+	toldOn          []heldOn
+	ended           []remediations.Entry
+	begun           map[string][]time.Time // by machine, when its repairs began to act
+	finished        map[string]time.Time   // by node and policy, when the last repair that acted ended
+	cured           map[string]curedAt     // by node and policy, how its last repair ended, if that was a cure
+	paused          map[string]time.Time   // since when a person holds the node
+	breakGlassSince map[string]time.Time   // since when break-glass is set on it
+	cancelled       map[string]time.Time   // by repair, since when a person wants it cancelled
+	of              map[string]string      // by repair, the providerID of the machine in its first record
+	unfounded       map[string]time.Time   // since when the Node shows no fault
 	// uncordoned is since when the node is not cordoned.
 	uncordoned map[string]time.Time
 }

@@ -41,8 +41,8 @@ func TestSidecarAndItsNodeExcludeEachOther(t *testing.T) {
 // TestPauseBetweenIntentAndApprovalStopsIt: the last check reads the Node as it is.
 func TestPauseBetweenIntentAndApprovalStopsIt(t *testing.T) {
 	for name, say := range map[string]func(w *world){
-		"paused":   func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) },
-		"excluded": func(w *world) { w.hold("n0", func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "" }) },
+		"paused":      func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) },
+		"excluded":    func(w *world) { w.hold("n0", func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "" }) },
 		"break-glass": func(w *world) { w.breakGlass("n0") },
 		"cancel": func(w *world) {
 			id := w.sidecarRecords()["n0|"+podKey(podName(0))].ID

@@ -32,7 +32,7 @@ type Roster struct {
 
 	// The members that a pass iterates over, by what the pass needs of them.
 	concerned, breakGlass, hosts, occupying, leading members
-	window                                      window
+	window                                           window
 }
 
 type members map[string]*Member
@@ -171,8 +171,8 @@ func (r *Roster) remove(name string) {
 
 // Concerned returns the members that a decision may depend on, and Glass those with break-glass
 // set; both in the order of their names.
-func (r *Roster) Concerned() []*Member { return r.concerned.sorted() }
-func (r *Roster) BreakGlass() []*Member     { return r.breakGlass.sorted() }
+func (r *Roster) Concerned() []*Member  { return r.concerned.sorted() }
+func (r *Roster) BreakGlass() []*Member { return r.breakGlass.sorted() }
 
 func (s members) sorted() []*Member {
 	return slices.SortedFunc(maps.Values(s), func(a, b *Member) int { return strings.Compare(a.Node.Name, b.Node.Name) })

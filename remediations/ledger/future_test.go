@@ -22,8 +22,8 @@ func TestTimesFromTheFutureAreClamped(t *testing.T) {
 			Ends:    map[string][]ledger.End{"m1": {{Repair: "r1", At: when, Seen: when}}},
 			Orphans: []ledger.Orphan{{Node: "n1", Record: Record{Began: when, Since: when, Intent: &Intent{At: when}}}},
 			Status: ledger.Status{
-				Breakers: map[string]ledger.Breaker{ledger.ScopeCluster: {State: ledger.BreakerOpen, Since: when, Quiet: when, Seen: when}},
-				BreakGlass:    map[string]ledger.BreakGlass{"n1": {Since: when}}, SelfTest: selftest.Result{Since: when},
+				Breakers:   map[string]ledger.Breaker{ledger.ScopeCluster: {State: ledger.BreakerOpen, Since: when, Quiet: when, Seen: when}},
+				BreakGlass: map[string]ledger.BreakGlass{"n1": {Since: when}}, SelfTest: selftest.Result{Since: when},
 			},
 		}
 	}

@@ -60,19 +60,19 @@ type (
 		Relapsed bool      `json:"relapsed,omitempty"`
 	}
 	oldStatus struct {
-		Mode      string                `json:"mode,omitempty"`
-		Limits    map[string]string     `json:"limits,omitempty"`
-		BreakGlass     map[string]oldBreakGlass   `json:"breakGlass,omitempty"`
-		Breakers  map[string]oldBreaker `json:"breakers,omitempty"`
-		Blind     string                `json:"blind,omitempty"`
-		Exhausted map[string]int        `json:"exhausted,omitempty"`
-		Ends      map[string][]oldEnd   `json:"ends,omitempty"`
-		Stopped   map[string]string     `json:"stopped,omitempty"`
-		Sidecars  map[string]string     `json:"sidecars,omitempty"`
-		Holds     map[string]string     `json:"holds,omitempty"`
-		SelfTest  oldSelfTest           `json:"selfTest,omitzero"`
-		Uncovered map[string]oldLack    `json:"uncovered,omitempty"`
-		Contested []string              `json:"contested,omitempty"`
+		Mode       string                   `json:"mode,omitempty"`
+		Limits     map[string]string        `json:"limits,omitempty"`
+		BreakGlass map[string]oldBreakGlass `json:"breakGlass,omitempty"`
+		Breakers   map[string]oldBreaker    `json:"breakers,omitempty"`
+		Blind      string                   `json:"blind,omitempty"`
+		Exhausted  map[string]int           `json:"exhausted,omitempty"`
+		Ends       map[string][]oldEnd      `json:"ends,omitempty"`
+		Stopped    map[string]string        `json:"stopped,omitempty"`
+		Sidecars   map[string]string        `json:"sidecars,omitempty"`
+		Holds      map[string]string        `json:"holds,omitempty"`
+		SelfTest   oldSelfTest              `json:"selfTest,omitzero"`
+		Uncovered  map[string]oldLack       `json:"uncovered,omitempty"`
+		Contested  []string                 `json:"contested,omitempty"`
 	}
 	oldBreakGlass struct {
 		Since time.Time `json:"since"`
