@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	"drydock.dev/drydock/internal/text"
 )
 
 // Provider is a system that carries out some steps on some Nodes.
@@ -49,9 +51,9 @@ func (p *Provider) Serves() string {
 	}
 	switch {
 	case p.Names != nil && p.NodeSelector != nil && !p.NodeSelector.Empty():
-		return fmt.Sprintf("those of the %d Nodes it names that have the labels %s", len(p.Names), p.NodeSelector)
+		return fmt.Sprintf("those of the %s it names that have the labels %s", text.Count(len(p.Names), "Node"), p.NodeSelector)
 	case p.Names != nil:
-		return fmt.Sprintf("the %d Nodes it names", len(p.Names))
+		return "the " + text.Count(len(p.Names), "Node") + " it names"
 	case p.NodeSelector != nil && !p.NodeSelector.Empty():
 		return fmt.Sprintf("Nodes with the labels %s", p.NodeSelector)
 	case p.NodeSelector == nil && p.Scheme != "":

@@ -42,7 +42,7 @@ func TestAPrometheusIsReplayed(t *testing.T) {
 	require.Equal(t, "NodeNotReady", r.Runs[0].Repairs[0].Alert)
 
 	text := run()
-	require.Contains(t, text, "Drydock would have repaired 1 faults of nodes")
+	require.Contains(t, text, "Drydock would have repaired 1 fault of nodes")
 	require.Equal(t, text, run(), "the same data gives the same bytes")
 	require.Contains(t, run("-o", "html"), "<title>Drydock backtest")
 }

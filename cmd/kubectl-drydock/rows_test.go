@@ -70,8 +70,8 @@ func TestARowSaysWhatHoldsTheNodeNow(t *testing.T) {
 	inZone := func(zone string) *corev1.Node {
 		return labelled(alerted("n", "node-not-ready"), corev1.LabelTopologyZone, zone)
 	}
-	atLimit := heldBy(remediations.ReasonAtLimit, "1 of at most 1")
-	zoneAtLimit := heldBy(remediations.ReasonAtLimit, "1 of at most 1 repairs are under way in zone fra1; limits.concurrentPerZone is 1")
+	atLimit := heldBy(remediations.ReasonAtLimit, "repairs under way in the cluster: 1 of at most 1")
+	zoneAtLimit := heldBy(remediations.ReasonAtLimit, "repairs under way in zone fra1: 1 of at most 1; limits.concurrentPerZone is 1")
 	rack := heldBy(remediations.ReasonFleetUnhealthy, "the breaker of zone/r7 is open: 2 of 4 nodes are unhealthy")
 	rack.Status.Breakers = map[string]ledger.Breaker{"zone/r7": {State: ledger.BreakerOpen, Since: now, Quiet: now}}
 	rack.Status.Limits = remediations.Limits{ZoneLabel: "example.com/rack"}.Words()
@@ -227,7 +227,7 @@ var promise = regexp.MustCompile("`kubectl drydock status[^`]*`[^.;]*")
 // TestTheRunbooksPromisesHold: what a runbook says that the status shows, it shows. A promise that is not listed here fails, and so does
 // an entry that is not the promise of one place.
 func TestTheRunbooksPromisesHold(t *testing.T) {
-	l := heldBy(remediations.ReasonAtLimit, "1 of at most 1 repairs are under way in the cluster (node-1)")
+	l := heldBy(remediations.ReasonAtLimit, "repairs under way in the cluster: 1 of at most 1 (node-1)")
 	l.Arrival = now.Add(-20 * time.Minute)
 	l.Status.Blind = "at least three nodes do not renew their leases"
 	l.Status.Unwritten = map[string]string{"node-4": "alerts cannot be written on the Node since 2026-11-20T20:55:00Z: metadata.annotations: Too long"}
@@ -254,7 +254,7 @@ func TestTheRunbooksPromisesHold(t *testing.T) {
 		"DrydockNotConnected: `kubectl drydock status` shows the state, and since when": {"SelfTest: unrouted since 2026-11-20T21:03:00Z"},
 		"DrydockPolicyStopped: `kubectl drydock status` names the stopped policies":     {"Stopped:  policy node-not-ready: "},
 		"DrydockRepairHeldTooLong: `kubectl drydock status -o wide` names the nodes, and gives the reason of each hold in a sentence": {
-			"node-2 ", "no node there can take its place", "Held:     AtLimit: 1 of at most 1",
+			"node-2 ", "no node there can take its place", "Held:     AtLimit: repairs under way in the cluster: 1 of at most 1",
 		},
 		"DrydockRepairInProgress: `kubectl drydock status -o wide` lists the repairs in progress": {"node-9 ", "Verifying   reboot:1"},
 		"DrydockSelfTest: `kubectl drydock status` shows when the alert last arrived": {

@@ -50,7 +50,7 @@ func storm() []runtime.Object {
 	l.Orphans = []ledger.Orphan{{Node: "node-9", UID: "uid-9", ProviderID: "civo://9", Record: *gone}}
 	l.Status.Exhausted = map[string]int{"gpu-node-not-ready": 3, "node-not-ready": 1}
 	l.Status.Holds = map[remediations.Reason]string{
-		remediations.ReasonAtLimit:       "1 of at most 1 repairs are under way in the cluster (node-1); limits.concurrent is 1",
+		remediations.ReasonAtLimit:       "repairs under way in the cluster: 1 of at most 1 (node-1); limits.concurrent is 1",
 		remediations.ReasonOutsideWindow: "outside all of the configured windows",
 	}
 	l.Status.BreakGlass = map[string]ledger.BreakGlass{"node-5": {Since: now.Add(-20 * time.Minute), Why: "swapping a disk"}}
@@ -352,7 +352,7 @@ func TestAMissingProviderIsSaidBeforehand(t *testing.T) {
 	t.Parallel()
 	ledger := calmLedger()
 	ledger.Status.Uncovered = map[string]coverage.Lack{"reboot": {Nodes: 7, First: "no provider serves Node node-2 for the step reboot"}}
-	ledger.Status.Contested = []string{"two systems may repair the same node: NodeHealthCheck workers repairs 1 Nodes"}
+	ledger.Status.Contested = []string{"two systems may repair the same node: NodeHealthCheck workers repairs 1 Node"}
 	n := aged("node-3", corev1.ConditionTrue)
 	objects := fleetOf(n)
 	objects[0] = ledgerOf(ledger)
@@ -363,7 +363,7 @@ func TestAMissingProviderIsSaidBeforehand(t *testing.T) {
 		n.Spec.ProviderID = c.id
 		desk := newDesk(t, objects...)
 		_, stdout, _ := desk.run("status", "node-3")
-		require.Contains(t, stdout, "Unserved: reboot: 7 nodes have no single provider for it; the first: no provider serves Node node-2")
+		require.Contains(t, stdout, "Unserved: reboot: nodes without a single provider for it: 7; the first: no provider serves Node node-2")
 		require.Contains(t, stdout, "Steps:    node-3: ")
 		require.Contains(t, stdout, c.steps)
 		require.NotContains(t, stdout, c.never)
@@ -372,7 +372,7 @@ func TestAMissingProviderIsSaidBeforehand(t *testing.T) {
 		require.NotContains(t, why, c.never)
 		_, all, _ := desk.run("status")
 		require.NotContains(t, all, "Steps:", "the configuration is read for nodes that are named")
-		require.Contains(t, all, "Unserved: reboot: 7 nodes")
+		require.Contains(t, all, "Unserved: reboot: nodes without a single provider for it: 7")
 		require.Regexp(t, `Others: +two systems may repair the same node: NodeHealthCheck workers repairs`, all)
 	}
 	without := slices.DeleteFunc(slices.Clone(objects), func(o runtime.Object) bool { cm, is := o.(*corev1.ConfigMap); return is && cm.Name == "drydock" })

@@ -152,7 +152,7 @@ func saysWhatTheAnswerSays(t *testing.T, a Answer, said reporttest.Said, tables 
 		add("Repaired again", again.Node, strconv.Itoa(again.Times))
 	}
 	if len(a.ByStep) > 0 {
-		const lead = "%d repairs, %d unnecessary, %d ran out of steps. %d more faults were held, and had no step. At most %d repairs at once."
+		const lead = "Repairs: %d (%d unnecessary, %d ran out of steps). Faults that were held and had no step: %d. Repairs at once, at most: %d."
 		require.Contains(t, said.Lines, fmt.Sprintf(lead,
 			acted, unnecessary, exhausted, a.Totals.OnlyHeld, a.Totals.MostAtOnce))
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/internal/report"
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -18,8 +19,8 @@ func (r *Report) Page() *report.Page {
 	t := asWent.Totals
 	p := &report.Page{
 		Title: "Drydock backtest", From: r.From, To: r.Until, Made: r.Until, // the same data gives the same bytes
-		Summary: fmt.Sprintf("Drydock would have repaired %d faults of nodes. %d of these repairs would have been unnecessary: the node recovered by itself within the wait of the first step. If each step had cured, %d outages would have been shorter, by %s in all.",
-			t.Acted, t.Unnecessary, cured.Totals.Shortened, long(cured.Totals.Saved)),
+		Summary: fmt.Sprintf("Drydock would have repaired %s of nodes. %d of these repairs would have been unnecessary: the node recovered by itself within the wait of the first step. If each step had cured, %s would have been shorter, by %s in all.",
+			text.Count(t.Acted, "fault"), t.Unnecessary, text.Count(cured.Totals.Shortened, "outage"), long(cured.Totals.Saved)),
 		Figures: []report.Figure{
 			{Value: strconv.Itoa(t.Acted), Name: "repairs, as it went"}, {Value: strconv.Itoa(t.Unnecessary), Name: "unnecessary"},
 			{Value: strconv.Itoa(cured.Totals.Shortened), Name: "outages shortened, if steps cure"}, {Value: long(cured.Totals.Saved), Name: "shorter in all, if steps cure"},
@@ -118,7 +119,7 @@ func (r *Answer) sections(name string) []report.Section {
 	for _, a := range r.Again {
 		again.Rows = append(again.Rows, []string{a.Node, strconv.Itoa(a.Times)})
 	}
-	lead := fmt.Sprintf("%d repairs, %d unnecessary, %d ran out of steps. %d more faults were held, and had no step. At most %d repairs at once.",
+	lead := fmt.Sprintf("Repairs: %d (%d unnecessary, %d ran out of steps). Faults that were held and had no step: %d. Repairs at once, at most: %d.",
 		r.Totals.Acted, r.Totals.Unnecessary, r.Totals.Exhausted, r.Totals.OnlyHeld, r.Totals.MostAtOnce)
 	return []report.Section{
 		{Title: "Steps, " + name, Lead: lead, Table: steps},

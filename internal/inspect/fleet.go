@@ -137,7 +137,7 @@ func (s *Status) fleet(now time.Time) []Line {
 	}
 	for _, step := range slices.Sorted(maps.Keys(st.Uncovered)) {
 		lack := st.Uncovered[step]
-		out = append(out, Line{Label: "Unserved", Subject: step, Text: fmt.Sprintf("%s: %d nodes have no single provider for it; the first: %s", step, lack.Nodes, lack.First)})
+		out = append(out, Line{Label: "Unserved", Subject: step, Text: fmt.Sprintf("%s: nodes without a single provider for it: %d; the first: %s", step, lack.Nodes, lack.First)})
 	}
 	for _, says := range st.Contested {
 		out = append(out, Line{Label: "Others", Subject: says, Text: says})

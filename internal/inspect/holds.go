@@ -147,7 +147,7 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 			return ""
 		}
 	case remediations.ReasonAtLimit:
-		if isOther(message, " in zone ", ";", l.Zone(n)) || isOther(message, " in pool ", ";", l.Pool(n)) {
+		if isOther(message, " in zone ", ":", l.Zone(n)) || isOther(message, " in pool ", ":", l.Pool(n)) {
 			return ""
 		}
 	}

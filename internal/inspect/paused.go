@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -65,7 +66,7 @@ func (s *Status) paused(now time.Time) (out []Line) {
 		out = append(out, l)
 	}
 	if more > 0 {
-		out = append(out, Line{Label: "Paused", Text: fmt.Sprintf("and %d more nodes: `kubectl drydock status --all` shows them, and on the page the filter state:paused", more)})
+		out = append(out, Line{Label: "Paused", Text: fmt.Sprintf("and %s: `kubectl drydock status --all` shows them, and on the page the filter state:paused", text.Count(more, "more node"))})
 	}
 	return out
 }

@@ -117,6 +117,14 @@ func (w JSONWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Count writes a number with its noun, which takes an s in the plural: 1 node, 2 nodes.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // Age formats a time span for people: in days, or like the configuration without unneeded seconds.
 func Age(d time.Duration) string {
 	if day := 24 * time.Hour; d >= 2*day {

@@ -91,3 +91,9 @@ func TestAge(t *testing.T) {
 		require.Equal(t, want, Age(age))
 	}
 }
+
+func TestOneIsSingular(t *testing.T) {
+	require.Equal(t, "0 nodes", Count(0, "node"))
+	require.Equal(t, "1 node", Count(1, "node"))
+	require.Equal(t, "2 more nodes", Count(2, "more node"))
+}

@@ -54,7 +54,7 @@ func (s *Snapshot) BlindCause(c *remediations.Config) string {
 		return "no Alertmanager has shown the Watchdog alert yet"
 	}
 	if c.Watchdog && s.WatchdogMisses >= watchdogMissLimit {
-		return fmt.Sprintf("no Alertmanager has shown the Watchdog alert for %d polls", s.WatchdogMisses)
+		return fmt.Sprintf("no Alertmanager has shown the Watchdog alert for %s", text.Count(s.WatchdogMisses, "poll"))
 	}
 	return ""
 }

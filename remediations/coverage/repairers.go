@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -47,7 +48,7 @@ func Contested(c *remediations.Config, nodes []*corev1.Node, others []Repairer) 
 		}
 		if len(both) > 0 {
 			slices.Sort(both)
-			out = append(out, fmt.Sprintf("two systems may repair the same node: %s repairs %d Nodes that Drydock's policies take, too: %s; let one of them repair%s (docs/operate/other-systems.md)", other.Object, len(both), someOf(both, maxNamed), advice))
+			out = append(out, fmt.Sprintf("two systems may repair the same node: %s repairs %s that Drydock's policies take, too: %s; let one of them repair%s (docs/operate/other-systems.md)", other.Object, text.Count(len(both), "Node"), someOf(both, maxNamed), advice))
 		}
 	}
 	return out

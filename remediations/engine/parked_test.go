@@ -54,7 +54,7 @@ func TestADrainedNodeThatWaitsKeepsItsPlace(t *testing.T) {
 				require.Equal(t, 1, most, "one node is out of service, and never two")
 				require.Empty(t, w.slots(t), "Pending holds no slot of the ledger")
 				holds := at(w, func() string { return mustLedger(w).Status.Holds[remediations.ReasonAtLimit] })
-				require.Contains(t, holds, "1 of at most 1 repairs are under way in the cluster (n0")
+				require.Contains(t, holds, "repairs under way in the cluster: 1 of at most 1 (n0")
 
 				w.restart(conf)
 				watch(30 * time.Minute)

@@ -30,7 +30,7 @@ func TestLeadersDoNotCountAgainstNodes(t *testing.T) {
 	require.Zero(t, f.Unhealthy())
 	require.Empty(t, f.Breakers)
 	require.Empty(t, f.Occupied())
-	require.Contains(t, f.LocationsAtLimit(c, "n001", false), "5 of at most 1 mesh leaders")
+	require.Contains(t, f.LocationsAtLimit(c, "n001", false), "mesh leaders under repair: 5 of at most 1")
 	require.Equal(t, "r1", InFlight(nodes[0]).ID, "people are kept from the leader's node")
 	l := ledger.Rebuild(c, nodes, scene.Noon)
 	require.Empty(t, l.Repairs, "nor do they count against its machine")

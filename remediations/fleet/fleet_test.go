@@ -59,14 +59,14 @@ func TestALimitNamesWhoHoldsIt(t *testing.T) {
 	require.Empty(t, f.AtLimit(conf, nodes[3], "", true), "the control")
 	f.Occupy(conf, nodes[0], "", false)
 	f.Next(conf, nodes[1], "", true)
-	require.Equal(t, "1 of at most 1 repairs are under way in zone a (n001, which only would be repaired); limits.concurrentPerZone is 1", f.AtLimit(conf, nodes[3], "", true))
+	require.Equal(t, "repairs under way in zone a: 1 of at most 1 (n001, which only would be repaired); limits.concurrentPerZone is 1", f.AtLimit(conf, nodes[3], "", true))
 	f.Next(conf, nodes[1], "", false)
-	require.Equal(t, "1 of at most 1 repairs are under way in zone a (n001, whose repair is about to begin); limits.concurrentPerZone is 1", f.AtLimit(conf, nodes[3], "", false))
+	require.Equal(t, "repairs under way in zone a: 1 of at most 1 (n001, whose repair is about to begin); limits.concurrentPerZone is 1", f.AtLimit(conf, nodes[3], "", false))
 	conf.Limits.Concurrent = Quantity{Value: 2}
 	f.Occupy(conf, nodes[2], "", false)
-	require.Equal(t, "3 of at most 2 repairs are under way in the cluster (n000); limits.concurrent is 2", f.AtLimit(conf, nodes[3], "", false))
+	require.Equal(t, "repairs under way in the cluster: 3 of at most 2 (n000); limits.concurrent is 2", f.AtLimit(conf, nodes[3], "", false))
 	f.Vacate("n000")
-	require.Equal(t, "2 of at most 2 repairs are under way in the cluster (n002); limits.concurrent is 2", f.AtLimit(conf, nodes[3], "", false))
+	require.Equal(t, "repairs under way in the cluster: 2 of at most 2 (n002); limits.concurrent is 2", f.AtLimit(conf, nodes[3], "", false))
 	f.Next(conf, nodes[2], "", false)
 	require.Contains(t, f.AtLimit(conf, nodes[3], "", false), "(n002)", "a look at a repair under way takes nothing from it")
 }

@@ -20,7 +20,7 @@ type Share struct {
 }
 
 func (s Share) String() string {
-	return fmt.Sprintf("%d of at most %d repairs are under way %s", s.taken, s.most, s.of)
+	return fmt.Sprintf("repairs under way %s: %d of at most %d", s.of, s.taken, s.most)
 }
 
 // take counts the node.

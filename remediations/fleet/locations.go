@@ -93,5 +93,5 @@ func (f *Fleet) LocationsAtLimit(c *remediations.Config, node string, observing 
 	if count < c.Limits.Locations.Concurrent {
 		return ""
 	}
-	return fmt.Sprintf("%d of at most %d mesh leaders are under repair (location %s); limits.leaders.concurrent is %d", count, c.Limits.Locations.Concurrent, busy, c.Limits.Locations.Concurrent)
+	return fmt.Sprintf("mesh leaders under repair: %d of at most %d (location %s); limits.leaders.concurrent is %d", count, c.Limits.Locations.Concurrent, busy, c.Limits.Locations.Concurrent)
 }

@@ -31,9 +31,9 @@ func TestAParkedNodeKeepsItsShare(t *testing.T) {
 		park   func(n *corev1.Node)
 		held   string
 	}{
-		"of the cluster":               {func(c *Config) { c.Limits.Concurrent = one }, func(n *corev1.Node) { park(n, asIs) }, "1 of at most 1 repairs are under way in the cluster (n000, which is drained and waits for its next step); limits.concurrent is 1"},
-		"of the zone":                  {func(c *Config) { c.Limits.ConcurrentPerZone = one }, func(n *corev1.Node) { park(n, asIs) }, "1 of at most 1 repairs are under way in zone a (n000, which is drained and waits for its next step); limits.concurrentPerZone is 1"},
-		"of the pool":                  {func(c *Config) { c.Limits.ConcurrentPerPool = one }, func(n *corev1.Node) { park(n, asIs) }, "1 of at most 1 repairs are under way in pool p (n000, which is drained and waits for its next step); limits.concurrentPerPool is 1"},
+		"of the cluster":               {func(c *Config) { c.Limits.Concurrent = one }, func(n *corev1.Node) { park(n, asIs) }, "repairs under way in the cluster: 1 of at most 1 (n000, which is drained and waits for its next step); limits.concurrent is 1"},
+		"of the zone":                  {func(c *Config) { c.Limits.ConcurrentPerZone = one }, func(n *corev1.Node) { park(n, asIs) }, "repairs under way in zone a: 1 of at most 1 (n000, which is drained and waits for its next step); limits.concurrentPerZone is 1"},
+		"of the pool":                  {func(c *Config) { c.Limits.ConcurrentPerPool = one }, func(n *corev1.Node) { park(n, asIs) }, "repairs under way in pool p: 1 of at most 1 (n000, which is drained and waits for its next step); limits.concurrentPerPool is 1"},
 		"it was never drained":         {func(c *Config) { c.Limits.Concurrent = one }, func(n *corev1.Node) { park(n, func(r *Record) { r.Done = nil }) }, ""},
 		"somebody else cordoned it":    {func(c *Config) { c.Limits.Concurrent = one }, func(n *corev1.Node) { park(n, func(r *Record) { r.Undo = nil }) }, ""},
 		"somebody has uncordoned it":   {func(c *Config) { c.Limits.Concurrent = one }, func(n *corev1.Node) { park(n, asIs); n.Spec.Unschedulable = false }, ""},

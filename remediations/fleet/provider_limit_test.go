@@ -58,7 +58,7 @@ func TestAProviderHasALimitOfItsOwn(t *testing.T) {
 				require.Empty(t, why)
 				return
 			}
-			require.Equal(t, "1 of at most 1 repairs are under way by provider civo (n000); providers.civo.concurrent is 1", why)
+			require.Equal(t, "repairs under way by provider civo: 1 of at most 1 (n000); providers.civo.concurrent is 1", why)
 			require.Empty(t, f.AtLimit(conf, f.Node("n008"), conf.ProviderAhead(conf.Policies[0], 0, f.Node("n008")), false), "the BMC is another provider")
 		})
 	}

@@ -104,7 +104,7 @@ func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time
 		}
 		if r.Unreached++; Unreachable(r) {
 			reason, wait = remediations.ReasonProviderUnreachable, max(wait, CallAgain)
-			message = fmt.Sprintf("%d calls in a row for the step %s failed; the last one: %s", r.Unreached, r.Step.Name, c.Why)
+			message = fmt.Sprintf("%s in a row for the step %s failed; the last one: %s", text.Count(r.Unreached, "call"), r.Step.Name, c.Why)
 		}
 	}
 	r.Phase, r.Since, r.Deadline = remediations.PhasePending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor))

@@ -156,11 +156,11 @@ func cooled(c *Candidate) string {
 func repairsLeft(c *Candidate) string {
 	l := c.Config.Limits
 	begun, _ := c.begun()
-	return fmt.Sprintf("%d repairs began on this machine within %s, limits.repairsPerNode is %d", begun, text.Duration(l.RepairsWindow), l.RepairsPerNode)
+	return fmt.Sprintf("%s began on this machine within %s, limits.repairsPerNode is %d", text.Count(begun, "repair"), text.Duration(l.RepairsWindow), l.RepairsPerNode)
 }
 
 func policyWorks(c *Candidate) string {
-	return fmt.Sprintf("%d repairs in a row by policy %s ran out of steps, %d would stop it", c.Ledger.Status.Exhausted[c.Policy.Name], c.Policy.Name, ledger.FailingAfter)
+	return fmt.Sprintf("%s in a row by policy %s ran out of steps, %d would stop it", text.Count(c.Ledger.Status.Exhausted[c.Policy.Name], "repair"), c.Policy.Name, ledger.FailingAfter)
 }
 
 func controlPlaneFree(c *Candidate) string {
@@ -201,13 +201,8 @@ func approved(c *Candidate) string {
 func moment(at, now time.Time) string {
 	said := at.UTC().Format(time.RFC3339)
 	age := now.Sub(at)
-	switch {
-	case age < 0:
+	if age < 0 {
 		return said
-	case age >= 48*time.Hour:
-		return fmt.Sprintf("%s (%d days ago)", said, int(age.Hours())/24)
-	case age >= time.Hour:
-		return fmt.Sprintf("%s (%s ago)", said, strings.TrimSuffix(age.Truncate(time.Minute).String(), "0s"))
 	}
-	return fmt.Sprintf("%s (%s ago)", said, text.Duration(age.Truncate(time.Second)))
+	return fmt.Sprintf("%s (%s ago)", said, text.Age(age))
 }

@@ -183,7 +183,7 @@ func repairsSpent(c *Candidate) *Finding {
 		return nil
 	}
 	return &Finding{
-		Message: fmt.Sprintf("%d repairs began on this machine within %s (limits.repairsPerNode: %d); a person must check the machine", begun, text.Duration(l.RepairsWindow), l.RepairsPerNode),
+		Message: fmt.Sprintf("%s began on this machine within %s (limits.repairsPerNode: %d); a person must check the machine", text.Count(begun, "repair"), text.Duration(l.RepairsWindow), l.RepairsPerNode),
 		Until:   oldest.Add(l.RepairsWindow),
 	}
 }

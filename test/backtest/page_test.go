@@ -74,7 +74,7 @@ func TestThePagesCommandsRunAsPrinted(t *testing.T) {
 		all[i] = strings.Replace(all[i], "http://localhost:9091", address, 1)
 	}
 	read := types(t, dir, all[4])
-	require.Contains(t, read, "Drydock would have repaired 1 faults of nodes")
+	require.Contains(t, read, "Drydock would have repaired 1 fault of nodes")
 	require.Equal(t, read, types(t, dir, all[4]), "the same data gives the same bytes")
 	require.Contains(t, read, "no policy takes their alerts")
 	require.Subset(t, folders(t, filepath.Join(dir, "snapshot")), blocks, "no block is deleted or merged")

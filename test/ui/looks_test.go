@@ -129,7 +129,7 @@ func (c *cluster) incident() {
 	})
 	past := remediations.Entry{ID: "b7k2m9", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Began: ago(50 * time.Hour), Ended: ago(50*time.Hour - 4*time.Minute), Why: "a new boot ID, Ready for 30s, the lease fresh, the alert gone", Cause: "NodeNotReady"}
 	c.patch("node-9", map[string]any{remediations.HistoryKey: remediations.EncodeHistory(nil, past)}, nil)
-	held("node-10", 9*time.Minute, remediations.ReasonAtLimit, "1 of at most 1 repairs are under way in the cluster (node-9); limits.concurrent is 1")
+	held("node-10", 9*time.Minute, remediations.ReasonAtLimit, "repairs under way in the cluster: 1 of at most 1 (node-9); limits.concurrent is 1")
 	silence := c.silence("ada@example.com", "swapping a disk", "node=node-11")
 	held("node-11", 6*time.Minute, remediations.ReasonSilenced, "covered by silence "+silence.id+" of ada@example.com (swapping a disk) until "+at.Add(20*time.Minute).Format(time.RFC3339))
 	held("node-12", 5*time.Minute, remediations.ReasonAwaitingApproval, "the policy asks a person first: kubectl drydock approve node-12")
@@ -145,7 +145,7 @@ func (c *cluster) incident() {
 		Slots: []ledger.Slot{{Node: "node-9", Repair: ill.ID, Attempt: ill.Intent.ID, Zone: "zone-0", Pool: "workers", Since: ill.Intent.At}},
 		Status: ledger.Status{
 			Mode: remediations.ModeEnforce, Limits: map[string]string{"concurrent": "1", "concurrentPerZone": "1", "concurrentPerPool": "1", "unhealthy": "20%"},
-			Holds:   map[remediations.Reason]string{remediations.ReasonAtLimit: "1 of at most 1 repairs are under way in the cluster (node-9); limits.concurrent is 1"},
+			Holds:   map[remediations.Reason]string{remediations.ReasonAtLimit: "repairs under way in the cluster: 1 of at most 1 (node-9); limits.concurrent is 1"},
 			Stopped: map[string]string{"node-disk-pressure": "Civo says that the quota is reached"},
 		},
 	})

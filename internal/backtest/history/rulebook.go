@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"drydock.dev/drydock/internal/text"
 )
 
 const (
@@ -117,7 +119,7 @@ func (b *rulebook) skip() []Skip {
 		return nil
 	}
 	return []Skip{{
-		What: fmt.Sprintf("%d rules", len(b.unused)),
+		What: text.Count(len(b.unused), "rule"),
 		Why:  "no policy takes their alerts, and no route, inhibition or blindWhen asks for them, so nothing was asked about them: " + strings.Join(b.unused, ", "),
 	}}
 }

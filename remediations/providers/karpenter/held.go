@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
@@ -129,7 +130,7 @@ func (c *Client) podHolds(s *sight) (out []hold) {
 		}
 	}
 	if more := len(out) - maxPodHolds; more > 0 {
-		out[maxPodHolds-1].text += fmt.Sprintf(", and %d more pods", more)
+		out[maxPodHolds-1].text += ", and " + text.Count(more, "more pod")
 		if slices.ContainsFunc(out, func(h hold) bool { return h.why == kit.Machine }) {
 			out[0].why = kit.Machine
 		}

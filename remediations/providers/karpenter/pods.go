@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
@@ -69,7 +70,7 @@ func (c *Client) waiting(ctx context.Context, was before, nodeGone bool) (texts 
 		texts = append(texts, c.waits(pod))
 	}
 	if more := len(texts) - maxPodHolds; more > 0 {
-		texts = append(texts[:maxPodHolds], fmt.Sprintf("%d more pods", more))
+		texts = append(texts[:maxPodHolds], text.Count(more, "more pod"))
 	}
 	return texts, nil
 }

@@ -143,7 +143,7 @@ func (c *rescuer) repairsSpent() *lifecycle.Finding {
 	l := c.Config.Limits
 	count, oldest := c.begun(c.host)
 	return &lifecycle.Finding{
-		Message: fmt.Sprintf("%d rescues restarted the kubelet of %s within %s, and of each other host whose API server fails, limits.repairsPerNode is %d; a person must look", count, c.host, text.Duration(l.RepairsWindow), l.RepairsPerNode),
+		Message: fmt.Sprintf("%s restarted the kubelet of %s within %s, and of each other host whose API server fails, limits.repairsPerNode is %d; a person must look", text.Count(count, "rescue"), c.host, text.Duration(l.RepairsWindow), l.RepairsPerNode),
 		Until:   oldest.Add(l.RepairsWindow),
 	}
 }

@@ -123,7 +123,7 @@ func (s *state) uncallable(c *lifecycle.Candidate, pending *remediations.Record)
 	if !lifecycle.UnreachableAlone(r) || r.Step != c.Step || !c.Policy.Plan[c.Step.Index].ContinueUnreachable {
 		return nil
 	}
-	return &lifecycle.Finding{Message: fmt.Sprintf("%d calls in a row failed; the last one: %s", r.Alone, r.Intent.Why), Pass: true}
+	return &lifecycle.Finding{Message: fmt.Sprintf("%s in a row failed; the last one: %s", text.Count(r.Alone, "call"), r.Intent.Why), Pass: true}
 }
 
 // ask returns the candidate's step in the form of Survey.Step.

@@ -142,7 +142,7 @@ func (s *State) turn() string {
 		}
 	}
 	if s.Busy >= s.Config.Limits.Sidecars {
-		return fmt.Sprintf("%d sidecars are under repair, limits.sidecars.concurrent is %d", s.Busy, s.Config.Limits.Sidecars)
+		return fmt.Sprintf("sidecars under repair: %d; limits.sidecars.concurrent is %d", s.Busy, s.Config.Limits.Sidecars)
 	}
 	if size := remediations.OwnBytes(s.Node.Annotations); size+Room > remediations.MaxBytesPerNode {
 		return fmt.Sprintf("its node carries %d bytes of Drydock's already", size)
