@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations/marks"
 )
 
@@ -104,7 +104,7 @@ func TestThePageOfNeighboursHasEachShippedMark(t *testing.T) {
 		}
 		believed := "it stands"
 		if m.BelievedFor > 0 {
-			believed = "for " + model.Duration(m.BelievedFor).String()
+			believed = "for " + text.Duration(m.BelievedFor)
 		}
 		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |", m.Kind, key, m.By, m.Means, believed, m.Source))
 	}

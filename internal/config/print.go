@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -33,27 +33,27 @@ func (p PolicyInfo) Selector() string {
 func (p PolicyInfo) Steps() string {
 	var out []string
 	for _, s := range p.Plan {
-		var text string
+		var line string
 		switch {
 		case p.Kind == remediations.KindAPIServer:
-			text = fmt.Sprintf("%s %s a host, %s in all", s.Name, model.Duration(s.Wait), model.Duration(s.Timeout))
+			line = fmt.Sprintf("%s %s a host, %s in all", s.Name, text.Duration(s.Wait), text.Duration(s.Timeout))
 		case s.Timeout > 0 && s.ContinueOnTimeout:
-			text = fmt.Sprintf("%s %s or continue", s.Name, model.Duration(s.Timeout))
+			line = fmt.Sprintf("%s %s or continue", s.Name, text.Duration(s.Timeout))
 		case s.Timeout > 0:
-			text = fmt.Sprintf("%s %s or stop", s.Name, model.Duration(s.Timeout))
+			line = fmt.Sprintf("%s %s or stop", s.Name, text.Duration(s.Timeout))
 		default:
-			text = fmt.Sprintf("%s %s", s.Name, model.Duration(s.Wait))
+			line = fmt.Sprintf("%s %s", s.Name, text.Duration(s.Wait))
 		}
 		if s.ContinueUnreachable {
-			text += " (onUnreachable: continue)"
+			line += " (onUnreachable: continue)"
 		}
 		if s.WithoutController != remediations.WithoutControllerRefuse {
-			text += fmt.Sprintf(" (withoutController: %s)", s.WithoutController)
+			line += fmt.Sprintf(" (withoutController: %s)", s.WithoutController)
 		}
 		if s.Attempts > 1 {
-			text = fmt.Sprintf("%s x%d", text, s.Attempts)
+			line = fmt.Sprintf("%s x%d", line, s.Attempts)
 		}
-		out = append(out, text)
+		out = append(out, line)
 	}
 	return strings.Join(out, ", ")
 }

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/prometheus/common/model"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	hosts "drydock.dev/drydock/remediations/providers/hosts/settings"
 )
@@ -30,9 +30,9 @@ func schemaWith(g remediations.Registry) []byte {
 	var steps []string
 	for _, name := range g.Names() {
 		known, _ := g.Of(name)
-		defaults := fmt.Sprintf(`"wait": {"default": "%s"}, "attempts": {"default": %d}`, model.Duration(known.Wait), known.Attempts)
+		defaults := fmt.Sprintf(`"wait": {"default": "%s"}, "attempts": {"default": %d}`, text.Duration(known.Wait), known.Attempts)
 		if !known.Once {
-			defaults = fmt.Sprintf(`"timeout": {"default": "%s"}`, model.Duration(known.Timeout))
+			defaults = fmt.Sprintf(`"timeout": {"default": "%s"}`, text.Duration(known.Timeout))
 		}
 		steps = append(steps, fmt.Sprintf(`{"if": {"properties": {"step": {"const": "%s"}}}, "then": {"properties": {%s}}}`, name, defaults))
 	}

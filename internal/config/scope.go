@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/model"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -36,7 +36,7 @@ func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
 		return nil
 	}
 	return []Fault{p.source.locate(p.at, true, fmt.Sprintf("policy %s takes GPU nodes, too, and gives them %s to boot; policy %s gives them %s; write a nodeSelector with {key: %s, operator: DoesNotExist}, or a longer wait",
-		p.Name, model.Duration(wait), patient.Name, model.Duration(c.rebootWait(patient)), signs.GPUCountLabel))}
+		p.Name, text.Duration(wait), patient.Name, text.Duration(c.rebootWait(patient)), signs.GPUCountLabel))}
 }
 
 // rebootWait returns the longest time that a policy about nodes gives a machine to boot. Zero: it

@@ -15,20 +15,21 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/promslog"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 )
 
 // Duration reads a duration in Prometheus' format: whole numbers with units from y to ms, the
 // largest first.
-func (b *builder) Duration(p pointer, text string, least time.Duration) (time.Duration, bool) {
-	d, err := model.ParseDuration(text)
+func (b *builder) Duration(p pointer, written string, least time.Duration) (time.Duration, bool) {
+	d, err := model.ParseDuration(written)
 	switch {
 	case err != nil:
-		b.Fault(p, "%s is not a duration; write whole numbers with units, the largest first, for example 1h30m", show(text))
+		b.Fault(p, "%s is not a duration; write whole numbers with units, the largest first, for example 1h30m", show(written))
 	case time.Duration(d) < least && least == time.Nanosecond:
-		b.Fault(p, "%s is too short; write more than 0s", text)
+		b.Fault(p, "%s is too short; write more than 0s", written)
 	case time.Duration(d) < least:
-		b.Fault(p, "%s is too short; write at least %s", text, model.Duration(least))
+		b.Fault(p, "%s is too short; write at least %s", written, text.Duration(least))
 	}
 	return time.Duration(d), !b.Faulty(p)
 }

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/model"
-
 	"drydock.dev/drydock/internal/config/section"
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -169,7 +168,7 @@ func (c *Config) oddWaits(p PolicyInfo) []Fault {
 		}
 		if odd != "" {
 			out = append(out, p.source.locate(p.at.To("plan", i, "wait"), true,
-				fmt.Sprintf("a wait of %s for step %s is very %s; the default is %s", model.Duration(step.Wait), step.Name, odd, model.Duration(usual))))
+				fmt.Sprintf("a wait of %s for step %s is very %s; the default is %s", text.Duration(step.Wait), step.Name, odd, text.Duration(usual))))
 		}
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
@@ -180,7 +181,7 @@ func (a Answer) heldBy(subject string, now time.Time) string {
 		by = strings.Join(reasons[:last], ", ") + " and " + reasons[last] + " hold it"
 	}
 	if until != nil {
-		end = fmt.Sprintf(", until %s (in %s)", Stamp(*until), in(until.Sub(now)))
+		end = fmt.Sprintf(", until %s (in %s)", Stamp(*until), text.Duration(rounded(until.Sub(now))))
 		if len(reasons) > 1 {
 			end += " at the earliest"
 		}
@@ -208,13 +209,10 @@ func (a Answer) holding(now time.Time) (reasons []string, until *time.Time) {
 	return reasons, until
 }
 
-// in formats a time until something: hours and minutes, or minutes and seconds.
-func in(d time.Duration) string {
+// rounded returns a time until something to the second, and from an hour on to the minute.
+func rounded(d time.Duration) time.Duration {
 	if d = d.Round(time.Second); d >= time.Hour {
-		d = d.Round(time.Minute)
+		return d.Round(time.Minute)
 	}
-	if said, whole := strings.CutSuffix(d.String(), "m0s"); whole {
-		return said + "m"
-	}
-	return d.String()
+	return d
 }

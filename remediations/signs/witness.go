@@ -196,7 +196,7 @@ func LeaseSays(l Lease) Testimony {
 		}
 	case l.Stands():
 		t.Answer = Ill
-		t.Saw += ", and not again while Drydock watched it for " + l.ReadAt.Sub(l.StoodFrom).Truncate(time.Second).String()
+		t.Saw += ", and not again while Drydock watched it for " + text.Duration(l.ReadAt.Sub(l.StoodFrom).Truncate(time.Second))
 	default:
 		t.Answer = Unknown
 		if l.ReadAt.Before(l.RenewedAt) {

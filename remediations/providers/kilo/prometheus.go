@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"drydock.dev/drydock/internal/replicas"
+	"drydock.dev/drydock/internal/text"
 )
 
 // turns bounds the time for all servers together, in multiples of the timeout of one.
@@ -33,7 +34,7 @@ func (m *Mesh) ask(ctx context.Context, v view, location string) (words, error) 
 		case err != nil:
 			trouble = append(trouble, fmt.Sprintf("asking Prometheus %s: %v", a, err))
 		case w.none():
-			trouble = append(trouble, fmt.Sprintf("Prometheus %s has no data of the agents about location %q in the last %s", a, clip(location), model.Duration(m.options.MaxAge)))
+			trouble = append(trouble, fmt.Sprintf("Prometheus %s has no data of the agents about location %q in the last %s", a, clip(location), text.Duration(m.options.MaxAge)))
 		case len(w.local) > 0 && len(w.cross) > 0:
 			m.last = a.String()
 			return w, nil

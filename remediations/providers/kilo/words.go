@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"drydock.dev/drydock/internal/bounded"
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
@@ -209,7 +210,7 @@ func (w words) candidate(name, leader string, members []member, accusers map[str
 		return w.onlyMember(name, leader)
 	}
 	if by := accusers[name]; len(by) >= suspectBy {
-		return 0, true, fmt.Sprintf("it was a suspect itself in the last %s: %s did not reach it", model.Duration(w.maxAge), named(by, ", "))
+		return 0, true, fmt.Sprintf("it was a suspect itself in the last %s: %s did not reach it", text.Duration(w.maxAge), named(by, ", "))
 	}
 	var unreached, repaired []string
 	last := true // the leader is all that is left to ask
@@ -243,7 +244,7 @@ func (w words) candidate(name, leader string, members []member, accusers map[str
 	case last:
 		return 0, true, fmt.Sprintf("it does not reach the leader %s either, and its siblings are under repair: %s", leader, named(repaired, ", "))
 	}
-	return 0, false, fmt.Sprintf("its agent reached no other member than the leader in the last %s", model.Duration(w.maxAge))
+	return 0, false, fmt.Sprintf("its agent reached no other member than the leader in the last %s", text.Duration(w.maxAge))
 }
 
 // onlyMember is candidate for the only member of a location of two nodes, where no third node can
@@ -265,9 +266,9 @@ func (w words) onlyMember(name, leader string) (ties int, known bool, why string
 	case answered && !back.good:
 		return 0, true, fmt.Sprintf("the leader %s does not reach it: the path between the two nodes is at fault, and a move would not help", leader)
 	case !asked:
-		return 0, false, fmt.Sprintf("Prometheus has no probe from it to the leader %s in the last %s", leader, model.Duration(w.maxAge))
+		return 0, false, fmt.Sprintf("Prometheus has no probe from it to the leader %s in the last %s", leader, text.Duration(w.maxAge))
 	case !answered:
-		return 0, false, fmt.Sprintf("Prometheus has no probe from the leader %s to it in the last %s", leader, model.Duration(w.maxAge))
+		return 0, false, fmt.Sprintf("Prometheus has no probe from the leader %s to it in the last %s", leader, text.Duration(w.maxAge))
 	}
 	return 1, true, ""
 }
@@ -300,7 +301,7 @@ func (w words) reached(members []member, leader string) (ok, known bool, why str
 	}
 	switch {
 	case judged == 0:
-		return false, known, fmt.Sprintf("no other location has said in the last %s whether it reaches a member that is well among its siblings", model.Duration(freshFor))
+		return false, known, fmt.Sprintf("no other location has said in the last %s whether it reaches a member that is well among its siblings", text.Duration(freshFor))
 	case float64(judged-len(unreached)) < reachedShare*float64(judged):
 		return false, known, fmt.Sprintf("%d of %d members are not reached: %s", len(unreached), judged, named(unreached, "; "))
 	}
