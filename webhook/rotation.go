@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -49,8 +51,9 @@ type rotation struct {
 	clock   clock.WithTicker
 	log     logr.Logger
 
-	mu      sync.Mutex
-	missing error
+	mu        sync.Mutex
+	missing   error
+	cert, key []byte // as adopt read them
 }
 
 // rotators counts the rotators of this process: each is a controller, and controllers' names must
@@ -100,6 +103,42 @@ func (r *rotation) note(err error) {
 	if r.missing != nil { // a certificate that existed once can still be served
 		r.missing = fmt.Errorf("its certificate: %w", err)
 	}
+}
+
+// adopt reads the certificate from the Secret, which another replica or this one has filled. The
+// kubelet may take more than a minute to bring a Secret that was empty into CertDir. Like the
+// rotator, adopt waits until the API servers trust the authority.
+func (r *rotation) adopt(ctx context.Context) error {
+	secret, err := r.client.CoreV1().Secrets(r.Secret.Namespace).Get(ctx, r.Secret.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading the Secret %s: %w", r.Secret, err)
+	}
+	cert, key, authority := secret.Data["tls.crt"], secret.Data["tls.key"], secret.Data["ca.crt"]
+	if len(cert) == 0 || len(key) == 0 || len(authority) == 0 {
+		return fmt.Errorf("the Secret %s has no certificate yet", r.Secret)
+	}
+	c, err := r.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, r.Configuration, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading the ValidatingWebhookConfiguration %s: %w", r.Configuration, err)
+	}
+	if err == nil {
+		for _, w := range c.Webhooks {
+			if !bytes.Equal(w.ClientConfig.CABundle, authority) {
+				return fmt.Errorf("the ValidatingWebhookConfiguration %s does not have the authority of the Secret %s yet", r.Configuration, r.Secret)
+			}
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cert, r.key, r.missing = cert, key, nil
+	return nil
+}
+
+// adopted returns what adopt has read.
+func (r *rotation) adopted() (cert, key []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cert, r.key
 }
 
 func (r *rotation) secretExists(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if !ok || !s.awaitCertificate(ctx) {
 		return nil // ctx has ended
 	}
-	certificates, err := httpserver.NewCertificates("the webhook", s.files())
+	certificates, err := s.certificates()
 	if err != nil {
 		return err // the files were valid a moment ago
 	}
@@ -97,6 +98,14 @@ func (s *Server) files() httpserver.TLSFiles {
 	return httpserver.TLSFiles{
 		CertFile: filepath.Join(s.CertDir, "tls.crt"), KeyFile: filepath.Join(s.CertDir, "tls.key"), ClientCAFile: s.ClientCAFile,
 	}
+}
+
+// certificates reads the certificate: the files, and until they exist what the rotation has adopted.
+func (s *Server) certificates() (*httpserver.Certificates, error) {
+	if s.rotator == nil {
+		return httpserver.NewCertificates("the webhook", s.files())
+	}
+	return httpserver.NewCertificatesUntil("the webhook", s.files(), s.rotator.adopted)
 }
 
 // Ready returns why admission is not served, for /readyz. It checks this process without a
@@ -130,14 +139,14 @@ func (s *Server) learnSelf(ctx context.Context) (self string, ok bool) {
 }
 
 func (s *Server) awaitCertificate(ctx context.Context) bool {
-	err := wait.PollUntilContextCancel(ctx, againAfter, true, func(context.Context) (bool, error) {
-		if s.rotator != nil {
-			if err := s.rotator.lacks(); err != nil {
-				s.lacks(err)
+	err := wait.PollUntilContextCancel(ctx, againAfter, true, func(ctx context.Context) (bool, error) {
+		if s.rotator != nil && s.rotator.lacks() != nil {
+			if err := s.rotator.adopt(ctx); err != nil {
+				s.lacks(cmp.Or(s.rotator.lacks(), err))
 				return false, nil
 			}
 		}
-		_, err := httpserver.NewCertificates("the webhook", s.files())
+		_, err := s.certificates()
 		if err != nil {
 			s.lacks(err)
 		}

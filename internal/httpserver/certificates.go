@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -28,6 +31,7 @@ const MaxPEM = 1 << 20
 type Certificates struct {
 	name  string
 	files TLSFiles
+	until func() (cert, key []byte) // nil: the files must exist
 
 	mu       sync.Mutex
 	contents [3][]byte
@@ -37,7 +41,12 @@ type Certificates struct {
 
 // NewCertificates reads the files. name is the server's name in errors, for example "the receiver".
 func NewCertificates(name string, files TLSFiles) (*Certificates, error) {
-	c := &Certificates{name: name, files: files}
+	return NewCertificatesUntil(name, files, nil)
+}
+
+// NewCertificatesUntil is NewCertificates with a certificate and its key for as long as the file CertFile does not exist.
+func NewCertificatesUntil(name string, files TLSFiles, until func() (cert, key []byte)) (*Certificates, error) {
+	c := &Certificates{name: name, files: files, until: until}
 	if err := c.reload(); err != nil {
 		return nil, err
 	}
@@ -67,7 +76,12 @@ func (c *Certificates) current(log logr.Logger) *tls.Config {
 // it the keys of session tickets; a changed client CA ends old sessions.
 func (c *Certificates) reload() error {
 	var contents [3][]byte
-	for i, path := range []string{c.files.CertFile, c.files.KeyFile, c.files.ClientCAFile} {
+	paths := []string{c.files.CertFile, c.files.KeyFile, c.files.ClientCAFile}
+	if _, err := os.Stat(c.files.CertFile); errors.Is(err, fs.ErrNotExist) && c.until != nil {
+		contents[0], contents[1] = c.until()
+		paths[0], paths[1] = "", ""
+	}
+	for i, path := range paths {
 		if path == "" {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -32,6 +33,14 @@ import (
 // server runs only the admission server, under the chart's ServiceAccount, with certificates that are renewed every few seconds.
 func server(t *testing.T, l *lab.Lab, admission *lab.Admission, name string) *webhook.Server {
 	t.Helper()
+	certDir := filepath.Join(t.TempDir(), "certs")
+	require.NoError(t, l.Project(t.Context(), lab.Namespace, "drydock-webhook", certDir))
+	return serverOf(t, l, admission, name, certDir)
+}
+
+// serverOf is server with its folder of certificates.
+func serverOf(t *testing.T, l *lab.Lab, admission *lab.Admission, name, certDir string) *webhook.Server {
+	t.Helper()
 	path, err := l.ServiceAccountKubeconfig(t.Context(), lab.Namespace, "drydock", "")
 	require.NoError(t, err)
 	config, err := clientcmd.BuildConfigFromFlags("", path)
@@ -40,8 +49,6 @@ func server(t *testing.T, l *lab.Lab, admission *lab.Admission, name string) *we
 	require.NoError(t, err)
 	mgr, err := manager.New(rest.CopyConfig(config), manager.Options{Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}})
 	require.NoError(t, err)
-	certDir := filepath.Join(t.TempDir(), "certs")
-	require.NoError(t, l.Project(t.Context(), lab.Namespace, "drydock-webhook", certDir))
 	s, err := webhook.Add(mgr, webhook.Options{
 		Listen: fmt.Sprintf("127.0.0.1:%d", admission.Port), CertDir: certDir,
 		Rotation: &webhook.Rotation{
@@ -127,6 +134,36 @@ func TestCertificateIsRenewed(t *testing.T) {
 	await(t, "the API server to trust it", func() bool {
 		_, trusted := served(t, l, admission.Port)
 		return trusted && forged(t, l) == "webhook"
+	})
+}
+
+// TestTheCertificateIsServedBeforeTheKubeletMountsIt: a kubelet may take more than a minute to bring a Secret that was empty when the
+// pod started. When the files come, they are served.
+func TestTheCertificateIsServedBeforeTheKubeletMountsIt(t *testing.T) {
+	l := lab.Shared(t)
+	admission, err := lab.NewAdmission(map[string]any{"exempt": exempt()})
+	require.NoError(t, err)
+	v := admission.Values(map[string]any{"mode": "enforce"})
+	v["admission"].(map[string]any)["policy"] = map[string]any{"enabled": false}
+	err = l.Client().CoreV1().Secrets(lab.Namespace).Delete(t.Context(), "drydock-webhook", metav1.DeleteOptions{})
+	require.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
+	require.NoError(t, l.InstallChart(t.Context(), "drydock", lab.Namespace, v))
+	t.Cleanup(func() { removeAdmission(t, l) })
+	certDir := t.TempDir()
+	s := serverOf(t, l, admission, "drydock", certDir)
+	await(t, "the server", func() bool { return s.Ready() == nil })
+	_, trusted := served(t, l, admission.Port)
+	require.True(t, trusted, "a server that is ready is one that the API server trusts")
+	await(t, "the API server to ask it", func() bool { return forged(t, l) == "webhook" })
+	files, err := os.ReadDir(certDir)
+	require.NoError(t, err)
+	require.Empty(t, files, "nothing was mounted")
+
+	require.NoError(t, l.Project(t.Context(), lab.Namespace, "drydock-webhook", certDir))
+	before, _ := served(t, l, admission.Port)
+	await(t, "a renewed certificate from the files", func() bool {
+		now, trusted := served(t, l, admission.Port)
+		return trusted && now.NotAfter.After(before.NotAfter)
 	})
 }
 
