@@ -17,6 +17,7 @@ import (
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/internal/logs"
 	"drydock.dev/drydock/remediations/providers/kubeapi"
+	"drydock.dev/drydock/webhook"
 )
 
 func newRunCommand() *cobra.Command {
@@ -52,7 +53,7 @@ func newRunCommand() *cobra.Command {
 // an API server continues: see runApart.
 func run(ctx context.Context, log logr.Logger, file, kubeconfig, pprof string) error {
 	boundMemory()
-	ctrllog.SetLogger(log)
+	ctrllog.SetLogger(webhook.WithoutNormalErrors(log))
 	klog.SetLogger(log.WithName("client"))
 	cfg, warnings, err := config.Load(file, config.Options{})
 	if err != nil {

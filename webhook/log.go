@@ -1,0 +1,42 @@
+package webhook
+
+import (
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// rotatorName is the name of the rotator's log, and incomplete its message about a Secret that it
+// has just filled: it judges a copy from before.
+const rotatorName, incomplete = "cert-rotation", "secret is not well-formed, cannot update webhook configurations"
+
+// WithoutNormalErrors returns a log for the rotator of the certificate without the errors of every
+// first start. Replicas write the Secret at the same time. One succeeds, the others get a conflict
+// and try again.
+func WithoutNormalErrors(log logr.Logger) logr.Logger {
+	if log.GetSink() == nil {
+		return log
+	}
+	return log.WithSink(rotatorSink{LogSink: log.GetSink()})
+}
+
+type rotatorSink struct {
+	logr.LogSink
+	rotator bool
+}
+
+func (s rotatorSink) Error(err error, message string, fields ...any) {
+	if s.rotator && (apierrors.IsConflict(err) || message == incomplete) {
+		const detail = 1 // logr's V(1)
+		s.Info(detail, message, append(fields, "err", err)...)
+		return
+	}
+	s.LogSink.Error(err, message, fields...)
+}
+
+func (s rotatorSink) WithName(name string) logr.LogSink {
+	return rotatorSink{s.LogSink.WithName(name), name == rotatorName}
+}
+
+func (s rotatorSink) WithValues(fields ...any) logr.LogSink {
+	return rotatorSink{s.LogSink.WithValues(fields...), s.rotator}
+}
