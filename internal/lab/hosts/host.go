@@ -263,13 +263,17 @@ func (h *Host) Run(ctx context.Context, args ...string) (string, error) {
 // the host would end.
 const inside = `"$@"; exit`
 
+// Bounding is setpriv's argument for a command on a host. After nsenter a command has the
+// capabilities of this process. With them it could set the machine's clock, which all hosts share.
+const Bounding = "--bounding-set=-sys_time,-wake_alarm,-sys_module,-sys_rawio,-syslog"
+
 // command is a command as root on the host, without SSH.
 func (h *Host) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	pid, err := h.init()
 	if err != nil {
 		return nil, fmt.Errorf("running %s on host %s: %w", args[0], h.Name, err)
 	}
-	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--target=" + strconv.Itoa(pid), "--all", "--no-fork", "--", "sh", "-c", inside, "sh"}, args...)...)
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--target=" + strconv.Itoa(pid), "--all", "--no-fork", "--", "setpriv", Bounding, "sh", "-c", inside, "sh"}, args...)...)
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"}
 	return cmd, nil
 }

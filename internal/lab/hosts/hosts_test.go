@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -165,6 +166,31 @@ func TestAHostIsAMachineOfItsOwn(t *testing.T) {
 	memory, err := os.ReadFile("/proc/meminfo")
 	require.NoError(t, err)
 	t.Logf("memory of the machine:\n%.90s", memory)
+}
+
+// capabilities reads the effective capabilities in a text of /proc/PID/status.
+func capabilities(t *testing.T, status string) (bits uint64) {
+	t.Helper()
+	_, after, found := strings.Cut(status, "CapEff:")
+	require.True(t, found, status)
+	_, err := fmt.Sscanf(after, "%x", &bits)
+	require.NoError(t, err)
+	return bits
+}
+
+// TestACommandOnAHostCannotChangeTheMachine: it could set the clock of all hosts and of the machine. The test only reads what it may do.
+func TestACommandOnAHostCannotChangeTheMachine(t *testing.T) {
+	h, _, ctx := start(t)
+	own, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	on, err := h.Host("worker-1").Run(ctx, "cat", "/proc/self/status")
+	require.NoError(t, err)
+	for name, bit := range map[string]int{
+		"clock": unix.CAP_SYS_TIME, "modules": unix.CAP_SYS_MODULE, "ports": unix.CAP_SYS_RAWIO, "log": unix.CAP_SYSLOG, "wake": unix.CAP_WAKE_ALARM,
+	} {
+		require.NotZero(t, capabilities(t, string(own))&(1<<bit), "%s: without it here, nothing shows that a host takes it away", name)
+		require.Zero(t, capabilities(t, on)&(1<<bit), name)
+	}
 }
 
 func TestAStoppedOrHangingKubeletLosesItsNodeUntilItIsRestarted(t *testing.T) {
