@@ -24,6 +24,12 @@ var Demo = []string{
 	"kube-state-metrics", "prometheus", "alertmanager", "amtool",
 }
 
+// Cluster names the programs of a cluster with real kubelets.
+var Cluster = []string{
+	"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-state-metrics", "prometheus", "alertmanager",
+	"kubelet", "kube-scheduler", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr", "helm",
+}
+
 // Check names the programs that test, lint and check the repository.
 var Check = []string{"gotestsum", "golangci-lint", "promtool", "helm", "helm-docs"}
 
@@ -42,12 +48,21 @@ type program struct {
 // programs of tools/lab use these tags, so that one go command builds them.
 const labTags = "remove_all_sd,enable_kubernetes_sd"
 
+// containerdTags exclude snapshotters that no host of the lab uses; btrfs' needs C headers.
+const containerdTags = "no_btrfs,no_devmapper,no_zfs"
+
 var all = map[string]program{
 	"etcd":                    {tool: "lab", tags: labTags, module: "go.etcd.io/etcd/server/v3"},
 	"kube-apiserver":          {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", pkg: "cmd/kube-apiserver", stamp: kubernetesVersion},
 	"kube-apiserver-1.30":     {tool: "kubernetes-1.30", module: "k8s.io/kubernetes", pkg: "cmd/kube-apiserver", stamp: kubernetesVersion},
 	"kube-controller-manager": {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", pkg: "cmd/kube-controller-manager", stamp: kubernetesVersion},
 	"node-controllers":        {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", ours: true},
+	"kube-scheduler":          {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", pkg: "cmd/kube-scheduler", stamp: kubernetesVersion},
+	"kube-proxy":              {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", pkg: "cmd/kube-proxy", stamp: kubernetesVersion},
+	"kubelet":                 {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", pkg: "cmd/kubelet", stamp: kubernetesVersion},
+	"containerd":              {tool: "containerd", tags: containerdTags, module: "github.com/containerd/containerd/v2", pkg: "cmd/containerd"},
+	"containerd-shim-runc-v2": {tool: "containerd", tags: containerdTags, module: "github.com/containerd/containerd/v2", pkg: "cmd/containerd-shim-runc-v2"},
+	"ctr":                     {tool: "containerd", tags: containerdTags, module: "github.com/containerd/containerd/v2", pkg: "cmd/ctr"},
 	"kubectl":                 {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", pkg: "cmd/kubectl", stamp: kubernetesVersion},
 	"kwok":                    {tool: "lab", tags: labTags, module: "sigs.k8s.io/kwok", pkg: "cmd/kwok"},
 	"kube-state-metrics":      {tool: "lab", tags: labTags, module: "k8s.io/kube-state-metrics/v2"},

@@ -1,6 +1,6 @@
 // Command build builds programs of the lab and of the checks into the cache and prints their paths:
 //
-//	go run ./internal/lab/programs/build [-fetch] [lab | demo | check | NAME ...]
+//	go run ./internal/lab/programs/build [-fetch] [lab | demo | cluster | check | NAME ...]
 //
 // Without an argument it builds what the lab needs. With -fetch it only downloads their source.
 package main
@@ -39,6 +39,8 @@ func run(ctx context.Context, args []string) error {
 			names = append(names, programs.Lab...)
 		case "demo":
 			names = append(names, programs.Demo...)
+		case "cluster":
+			names = append(names, programs.Cluster...)
 		case "check":
 			names = append(names, programs.Check...)
 		default:
