@@ -36,17 +36,28 @@ printf 'UseDNS no\nPasswordAuthentication no\nMaxStartups 100\n' >/etc/ssh/sshd_
 rm -rf /var/cache/apt/* /var/lib/apt/lists/* /usr/share/doc/* /usr/share/man/* /usr/share/locale/*
 `
 
-// baseName contains a hash of everything that determines the tree.
-func baseName() string {
-	sum := sha256.Sum256([]byte(release + packages + settle + runtime.GOARCH))
+// tree is what the hosts' file systems begin with.
+type tree struct{ packages, settle string }
+
+// tree returns the tree of the hosts with these options.
+func (o Options) tree() tree {
+	if o.Pods {
+		return tree{packages + "," + podPackages, settle + podSettle}
+	}
+	return tree{packages, settle}
+}
+
+// name contains a hash of everything that determines the tree.
+func (t tree) name() string {
+	sum := sha256.Sum256([]byte(release + t.packages + t.settle + runtime.GOARCH))
 	return "hosts-" + hex.EncodeToString(sum[:])[:16]
 }
 
 // base is the tree that all hosts share and only read.
-func base(ctx context.Context, out io.Writer) (string, error) {
-	dir, err := programs.Keep(ctx, out, baseName(), func(ctx context.Context, dir string) error {
-		fmt.Fprintln(out, "making the tree of the hosts from Debian's packages (once, about a minute)")
-		return makeTree(ctx, treeIn(dir))
+func (t tree) base(ctx context.Context, out io.Writer) (string, error) {
+	dir, err := programs.Keep(ctx, out, t.name(), func(ctx context.Context, dir string) error {
+		fmt.Fprintln(out, "making the tree of the hosts from Debian's packages (once, a few minutes)")
+		return t.make(ctx, treeIn(dir))
 	})
 	return treeIn(dir), err
 }
@@ -55,14 +66,14 @@ func base(ctx context.Context, out io.Writer) (string, error) {
 // be readable by all.
 func treeIn(dir string) string { return filepath.Join(dir, "tree") }
 
-func makeTree(ctx context.Context, tree string) error {
-	if err := apart(ctx, "debootstrap", "--variant=minbase", "--include="+packages, release, tree); err != nil {
+func (t tree) make(ctx context.Context, dir string) error {
+	if err := apart(ctx, "debootstrap", "--variant=minbase", "--include="+t.packages, release, dir); err != nil {
 		return fmt.Errorf("installing Debian's packages, which needs a mirror of them: %w", err)
 	}
-	if err := apart(ctx, "chroot", tree, "/bin/sh", "-c", settle); err != nil {
+	if err := apart(ctx, "chroot", dir, "/bin/sh", "-c", t.settle); err != nil {
 		return fmt.Errorf("adapting the tree: %w", err)
 	}
-	return os.Chmod(tree, 0o755)
+	return os.Chmod(dir, 0o755)
 }
 
 // apart runs a program with its own mounts and processes: none remain, even if this process is

@@ -23,6 +23,9 @@
 //	h, err := hosts.New(ctx, hosts.Options{})
 //	l, err := lab.Start(ctx, lab.Options{APIServers: h.StartCluster})
 //
+// With Options.Pods the hosts have no simulated kubelet, and are able to run a real one with its
+// pods: package cluster does. They need version 1 of control groups.
+//
 // The tree of Debian's packages is built once into the cache of package programs. Each host is an
 // overlay of the tree in memory. The mounts and the network are in namespaces without a name. A
 // host is in a process namespace, and the kernel kills its first process with this one. So nothing

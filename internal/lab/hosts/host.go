@@ -41,6 +41,7 @@ type Host struct {
 	number  int // last byte of its address
 	network *namespace
 	root    string // inside the mounts' namespace
+	disk    string // of a host with pods, inside the mounts' namespace
 	key     ssh.Signer
 	probe   *http.Client // for its API server
 
@@ -61,6 +62,9 @@ func (h *Host) build(tree, layers string) (err error) {
 	}
 	err = h.hosts.mounts.do(func() error {
 		h.root, err = mountOverlay(tree, filepath.Join(layers, h.Name))
+		if err == nil && h.hosts.options.Pods {
+			h.disk, err = mountDisk(filepath.Join(layers, h.Name))
+		}
 		return err
 	})
 	if err != nil {
@@ -78,13 +82,21 @@ func (h *Host) build(tree, layers string) (err error) {
 	if err := h.write("/etc/hosts", 0o644, []byte("127.0.0.1 localhost\n127.0.1.1 "+h.Name+"\n")); err != nil {
 		return err
 	}
-	if err := h.installUnits(); err != nil {
+	install := h.installUnits
+	if h.hosts.options.Pods {
+		install = h.preparePods
+	}
+	if err := install(); err != nil {
 		return err
 	}
 	return h.installSSH()
 }
 
-// write writes a file of the host, whether it is on or off.
+// Write writes a file of the host, whether it is on or off.
+func (h *Host) Write(path string, mode fs.FileMode, data []byte) error {
+	return h.write(path, mode, data)
+}
+
 func (h *Host) write(path string, mode fs.FileMode, data []byte) error {
 	err := h.hosts.mounts.do(func() error { return place(filepath.Join(h.root, path), mode, data) })
 	if err != nil {
@@ -107,28 +119,32 @@ func place(path string, mode fs.FileMode, data []byte) error {
 	return os.Rename(path+".new", path)
 }
 
-// boot is the command that becomes the machine: it enters a control group, and from there its own
-// namespaces. Its second process is the first of a process namespace and dies with it. So does
+// boot is the command that becomes the machine: it enters its control groups, and from there its
+// own namespaces. Its second process is the first of a process namespace and dies with it. So does
 // everything on the host.
-const boot = `echo $$ >"$1/cgroup.procs" || exit 1; shift; exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$@"`
+const boot = `for group in $1; do echo $$ >"$group/cgroup.procs" || exit 1; done; shift; exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$@"`
 
 // On powers the machine on and returns when it answers over SSH.
 func (h *Host) On(ctx context.Context) error {
-	if err := os.Mkdir(h.group(), 0o755); err != nil {
-		return fmt.Errorf("booting host %s, which must be off: making its control group: %w", h.Name, err)
+	if err := h.makeGroups(); err != nil {
+		return fmt.Errorf("booting host %s, which must be off: %w", h.Name, err)
 	}
 	args := []string{
-		"--mount=" + h.hosts.mounts.path(), "--net=" + h.network.path(), "--", "sh", "-c", boot, "boot", h.group(),
+		"--mount=" + h.hosts.mounts.path(), "--net=" + h.network.path(), "--", "sh", "-c", boot, "boot", strings.Join(h.groups(), " "),
 		"systemd-nspawn", "--quiet", "--directory=" + h.root, "--boot", "--register=no", "--keep-unit", "--machine=" + h.Name,
 		"--console=pipe", "--link-journal=no", "--resolv-conf=off", "--timezone=off",
+	}
+	// If the machine has both versions of control groups, a host uses only the second.
+	env := []string{"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1"}
+	if h.hosts.options.Pods {
+		args, env = append(args, h.podArgs()...), podEnv
 	}
 	for name, path := range h.hosts.programs {
 		args = append(args, "--bind-ro="+path+":/usr/local/bin/"+name)
 	}
 	p, err := lab.StartProcess(ctx, lab.Spec{
 		Name: "host " + h.Name, Path: "nsenter", Args: args, Log: filepath.Join(h.hosts.LogDir(), h.Name+".log"),
-		// If the machine has both versions of control groups, a host uses only the second.
-		Env: []string{"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1"},
+		Env: env,
 	})
 	if err != nil {
 		return err
@@ -180,15 +196,19 @@ func (h *Host) onAgain(p *lab.Process) bool {
 		return false
 	}
 	h.awaitEmpty()
-	return os.Mkdir(h.group(), 0o755) == nil && p.Start(context.Background()) == nil
+	return h.makeGroups() == nil && p.Start(context.Background()) == nil
 }
 
 // awaitEmpty waits until the kernel has ended all processes of the machine.
 func (h *Host) awaitEmpty() {
 	_ = wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
-		removeGroup(h.group())
-		_, err := os.Stat(h.group())
-		return err != nil, nil
+		gone := true
+		for _, group := range h.groups() {
+			removeGroup(group)
+			_, err := os.Stat(group)
+			gone = gone && err != nil
+		}
+		return gone, nil
 	})
 }
 
@@ -234,7 +254,23 @@ func (h *Host) Off() {
 	h.process = nil
 }
 
-func (h *Host) group() string { return filepath.Join(h.hosts.group, h.Name) }
+// groups returns the host's control groups, one per hierarchy.
+func (h *Host) groups() []string {
+	var groups []string
+	for _, dir := range h.hosts.groups {
+		groups = append(groups, filepath.Join(dir, h.Name))
+	}
+	return groups
+}
+
+func (h *Host) makeGroups() error {
+	for _, group := range h.groups() {
+		if err := makeGroup(group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // remove powers the host off for good.
 func (h *Host) remove() {

@@ -22,6 +22,13 @@ type Options struct {
 	// LeaseSeconds is how long a node's lease lasts; its kubelet renews it four times in that
 	// period. Zero: 5.
 	LeaseSeconds int
+	// NoControlPlane leaves out the hosts of the control plane.
+	NoControlPlane bool
+	// Pods makes the hosts able to run a real kubelet and its pods. The hosts then come without a
+	// kubelet and containerd; the caller installs them. See pods.go.
+	Pods bool
+	// Programs are additional programs, by their names in /usr/local/bin of each host.
+	Programs map[string]string
 	// Out receives a line for each part that is ready, and the progress of builds. Nil: standard
 	// error.
 	Out io.Writer
@@ -33,7 +40,7 @@ type Hosts struct {
 	dir      string
 	lock     *os.File
 	programs map[string]string
-	group    string
+	groups   []string // of all hosts, one per hierarchy of control groups
 	mounts   *namespace
 	network  *network
 	keys     *keys
@@ -48,10 +55,10 @@ type Hosts struct {
 // New boots the hosts and returns when each answers over SSH. Their kubelets do nothing before
 // StartCluster.
 func New(ctx context.Context, o Options) (*Hosts, error) {
-	if err := Supported(); err != nil {
+	if err := o.Supported(); err != nil {
 		return nil, err
 	}
-	if o.ControlPlane == 0 {
+	if o.ControlPlane == 0 && !o.NoControlPlane {
 		o.ControlPlane = 3
 	}
 	if o.Workers == 0 {
@@ -76,17 +83,19 @@ func (h *Hosts) start(ctx context.Context) (err error) {
 	if err := h.openFolder(); err != nil {
 		return err
 	}
-	if h.programs, err = programs.Build(ctx, h.options.Out, "etcd", "kube-apiserver"); err != nil {
-		return err
+	if h.programs = h.options.Programs; !h.options.Pods {
+		if h.programs, err = programs.Build(ctx, h.options.Out, "etcd", "kube-apiserver"); err != nil {
+			return err
+		}
+		if h.programs["kubelet"], err = h.buildKubelet(ctx); err != nil {
+			return err
+		}
 	}
-	if h.programs["kubelet"], err = h.buildKubelet(ctx); err != nil {
-		return err
-	}
-	tree, err := base(ctx, h.options.Out)
+	tree, err := h.options.tree().base(ctx, h.options.Out)
 	if err != nil {
 		return err
 	}
-	if h.group, err = newGroup(); err != nil {
+	if h.groups, err = newGroups(h.options.Pods); err != nil {
 		return err
 	}
 	if h.mounts, err = newNamespace(unix.CLONE_NEWNS); err != nil {
@@ -157,6 +166,9 @@ func (h *Hosts) Keep() {
 	h.keep = true
 }
 
+// Machine is this machine's address in the network of the hosts.
+func (h *Hosts) Machine() string { return h.network.address(1).String() }
+
 // All returns the hosts, those of the control plane first.
 func (h *Hosts) All() []*Host { return h.hosts }
 
@@ -186,8 +198,8 @@ func (h *Hosts) Close() {
 	if h.mounts != nil {
 		h.mounts.close()
 	}
-	if h.group != "" {
-		removeGroup(h.group)
+	for _, group := range h.groups {
+		removeGroup(group)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -55,24 +56,64 @@ func groups() (string, error) {
 	return "", errors.New("looking for what hosts need of the kernel: version 2 of control groups is not mounted")
 }
 
-// newGroup makes a control group. It also removes those of killed clusters, which are empty.
-func newGroup() (string, error) {
-	parent, err := groups()
+// newGroups makes control groups: one of version 2, or with pods one in each hierarchy of version 1.
+// It also removes those of killed clusters, which are empty.
+func newGroups(pods bool) ([]string, error) {
+	root, err := groups()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	old, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*")) // the pattern is valid
-	for _, dir := range old {
-		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupPrefix), "-")
-		if _, err := os.Stat("/proc/" + pid); errors.Is(err, os.ErrNotExist) {
-			removeGroup(dir)
+	parents := map[string]string{root: root} // by hierarchy
+	if pods {
+		if parents, err = hierarchies(); err != nil {
+			return nil, err
 		}
 	}
-	dir, err := os.MkdirTemp(parent, fmt.Sprintf("%s%d-", groupPrefix, os.Getpid()))
-	if err != nil {
-		return "", fmt.Errorf("making a control group: %w", err)
+	var made []string
+	for hierarchy, parent := range parents {
+		removeLeftGroups(hierarchy)
+		dir := filepath.Join(parent, fmt.Sprintf("%s%d-%s", groupPrefix, os.Getpid(), strings.ToLower(rand.Text()[:8])))
+		if err := makeGroup(dir); err != nil {
+			return nil, err
+		}
+		made = append(made, dir)
 	}
-	return dir, nil
+	return made, nil
+}
+
+// removeLeftGroups removes the groups of processes that have ended. They are at most two groups
+// below the hierarchy's root, where the process was.
+func removeLeftGroups(hierarchy string) {
+	for _, below := range []string{"", "*", "*/*"} {
+		old, _ := filepath.Glob(filepath.Join(hierarchy, below, groupPrefix+"*")) // the pattern is valid
+		for _, dir := range old {
+			pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupPrefix), "-")
+			if _, err := os.Stat("/proc/" + pid); errors.Is(err, os.ErrNotExist) {
+				removeGroup(dir)
+			}
+		}
+	}
+}
+
+// makeGroup makes a control group. In a new group of version 1, cpuset has no processor and no
+// memory, so that no process may enter it: they are those of the group above.
+func makeGroup(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return fmt.Errorf("making a control group: %w", err)
+	}
+	for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
+		above, err := os.ReadFile(filepath.Join(filepath.Dir(dir), name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // of another controller
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), above, 0o600)
+		}
+		if err != nil {
+			return fmt.Errorf("giving a control group the processors of the one above: %w", err)
+		}
+	}
+	return nil
 }
 
 // removeGroup removes a group and those in it, the innermost first. A group in use stays, for the

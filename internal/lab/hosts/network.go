@@ -80,6 +80,9 @@ func (n *network) connect(host int) (*namespace, error) {
 	return at, nil
 }
 
+// IP runs commands of ip(8) in the host's network, which stays as it is when the host reboots.
+func (h *Host) IP(lines ...string) error { return h.network.ip(lines...) }
+
 // plug connects or disconnects a host's end of the wire at the bridge.
 func (n *network) plug(host int, in bool) error {
 	state := "down"

@@ -1,8 +1,10 @@
 package hosts
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -15,15 +17,18 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// Supported returns what this machine lacks for hosts. Nil: nothing.
-func Supported() error {
+// Supported returns what this machine lacks for hosts with these options. Nil: nothing.
+func (o Options) Supported() error {
 	if os.Geteuid() != 0 {
 		return errors.New("looking for what hosts need: they need root")
 	}
 	packages := map[string]string{
 		"systemd-nspawn": "systemd-container", "ip": "iproute2", "nsenter": "util-linux", "unshare": "util-linux", "sh": "dash",
 	}
-	if tree, err := programs.Kept(baseName()); err != nil {
+	if o.Pods { // kube-proxy uses nft, also beside the hosts
+		packages["nft"], packages["pgrep"] = "nftables", "procps"
+	}
+	if tree, err := programs.Kept(o.tree().name()); err != nil {
 		return err
 	} else if _, err := os.Stat(tree); err != nil {
 		packages["debootstrap"] = "debootstrap" // not needed with the tree in the cache
@@ -41,7 +46,18 @@ func Supported() error {
 	if _, err := groups(); err != nil {
 		return err
 	}
+	if o.Pods {
+		if _, err := hierarchies(); err != nil {
+			return err
+		}
+	}
 	return supportedByKernel()
+}
+
+// Prepare makes the tree of the hosts, which needs a mirror of Debian, if it does not exist.
+func (o Options) Prepare(ctx context.Context, out io.Writer) error {
+	_, err := o.tree().base(ctx, out)
+	return err
 }
 
 func supportedByKernel() error {
@@ -80,9 +96,10 @@ func supportedByKernel() error {
 // DRYDOCK_NO_SKIP is set.
 func Need(t testing.TB) {
 	t.Helper()
-	err := Supported()
+	o := Options{}
+	err := o.Supported()
 	if err == nil {
-		_, err = base(t.Context(), os.Stderr) // made once from Debian's packages, which may be unreachable
+		err = o.Prepare(t.Context(), os.Stderr) // made once from Debian's packages, which may be unreachable
 	}
 	missing.Need(t, "A CLUSTER OF HOSTS", err)
 }

@@ -57,7 +57,9 @@ func (h *Host) installUnits() error {
 	return nil
 }
 
-// enable makes the unit start at each boot.
+// Enable makes the unit start at each boot.
+func (h *Host) Enable(unit string) error { return h.enable(unit) }
+
 func (h *Host) enable(unit string) error {
 	return h.hosts.mounts.do(func() error {
 		wants := filepath.Join(h.root, "etc/systemd/system/multi-user.target.wants")

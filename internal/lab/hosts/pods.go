@@ -1,0 +1,168 @@
+package hosts
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// podPackages are what a host with pods has besides packages.
+const podPackages = "iptables,nftables,ca-certificates,runc,containernetworking-plugins,kmod,procps,conntrack,ethtool,socat,mount"
+
+// podSettle masks what would write to the kernel, which is the machine's own.
+const podSettle = `
+for unit in systemd-sysctl.service systemd-modules-load.service systemd-udevd.service systemd-binfmt.service; do
+  ln -sf /dev/null /etc/systemd/system/$unit
+done
+mkdir -p /var/lib/kubelet /var/lib/containerd
+`
+
+// podEnv makes a host use version 1 of control groups. Of /proc/sys it may write only what belongs
+// to its network, so it cannot change the machine's kernel.
+var podEnv = []string{"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=0", "SYSTEMD_NSPAWN_API_VFS_WRITABLE=network"}
+
+// podArgs are systemd-nspawn's arguments for a host with pods. It has no capability to set the
+// clock, to load modules or to read the kernel's log, which are the machine's own. The kubelet
+// reads that log for processes killed without memory; here it reads an empty one.
+func (h *Host) podArgs() []string {
+	return []string{
+		"--capability=all", "--drop-capability=CAP_SYS_TIME,CAP_WAKE_ALARM,CAP_SYS_MODULE,CAP_SYS_RAWIO,CAP_SYSLOG",
+		"--system-call-filter=@known", "--bind=/dev/null:/dev/kmsg",
+		"--bind=" + filepath.Join(h.disk, "kubelet") + ":/var/lib/kubelet",
+		"--bind=" + filepath.Join(h.disk, "containerd") + ":/var/lib/containerd",
+	}
+}
+
+// diskSize is the size of the disk of the kubelet and of containerd. It is in memory, and uses it
+// only as they write.
+const diskSize = "1g"
+
+// mountDisk mounts the disk of the kubelet and of containerd: an overlay's layers cannot be on an
+// overlay. A test may fill it without filling the machine's.
+func mountDisk(dir string) (string, error) {
+	disk := filepath.Join(dir, "disk")
+	if err := os.MkdirAll(disk, 0o755); err != nil {
+		return "", fmt.Errorf("making the folder of a host's disk: %w", err)
+	}
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size="+diskSize+",mode=755"); err != nil {
+		return "", fmt.Errorf("mounting a host's disk: %w", err)
+	}
+	for _, name := range []string{"kubelet", "containerd"} {
+		if err := os.Mkdir(filepath.Join(disk, name), 0o711); err != nil {
+			return "", fmt.Errorf("making a host's disk: %w", err)
+		}
+	}
+	return disk, nil
+}
+
+// needed are the controllers that a kubelet needs.
+var needed = []string{"cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids"}
+
+// hierarchies returns the hierarchies of version 1 of control groups with one of those controllers,
+// or with systemd's name, and this process's group in each.
+func hierarchies() (map[string]string, error) {
+	own, err := ownGroups()
+	if err != nil {
+		return nil, err
+	}
+	mounts, err := os.Open("/proc/self/mounts")
+	if err != nil {
+		return nil, fmt.Errorf("looking for what hosts need of the kernel: %w", err)
+	}
+	defer mounts.Close()
+	found, parents := map[string]bool{}, map[string]string{}
+	for lines := bufio.NewScanner(mounts); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 4 || fields[2] != "cgroup" {
+			continue
+		}
+		for _, option := range strings.Split(fields[3], ",") {
+			group, there := own[option]
+			if there && (slices.Contains(needed, option) || option == "name=systemd") {
+				found[option], parents[fields[1]] = true, filepath.Join(fields[1], group)
+			}
+		}
+	}
+	if missing := slices.DeleteFunc(append(slices.Clone(needed), "name=systemd"), func(c string) bool { return found[c] }); len(missing) > 0 {
+		return nil, fmt.Errorf("looking for what hosts with pods need of the kernel: version 1 of control groups is not mounted for %s; "+
+			"with version 2 alone, hosts with pods have never been tried", strings.Join(missing, ", "))
+	}
+	return parents, nil
+}
+
+// ownGroups returns this process's control groups of version 1, by controller.
+func ownGroups() (map[string]string, error) {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, fmt.Errorf("looking for this process's control groups: %w", err)
+	}
+	groups := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) < 3 || fields[1] == "" {
+			continue
+		}
+		for _, controller := range strings.Split(fields[1], ",") {
+			groups[controller] = fields[2]
+		}
+	}
+	if len(groups) == 0 {
+		return nil, errors.New("looking for this process's control groups: it is in none of version 1")
+	}
+	return groups, nil
+}
+
+// kernelSettings are what the kubelet writes if they differ. They are the machine's own, so the host
+// shows the kubelet files with the values that it wants.
+var kernelSettings = map[string]string{
+	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
+	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
+}
+
+// podsUnit prepares a boot for containerd and the kubelet. systemd-nspawn mounts the control groups
+// read-only.
+const podsUnit = "lab-pods.service"
+
+const podsUnitText = `[Unit]
+Description=prepare this host for pods
+DefaultDependencies=no
+Before=` + ContainerdUnit + " " + KubeletUnit + `
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/local/sbin/lab-pods
+[Install]
+WantedBy=multi-user.target
+`
+
+const podsScript = `#!/bin/sh
+set -eu
+awk '$3 == "cgroup" {print $2}' /proc/self/mounts | while read -r dir; do mount -o remount,bind,rw "$dir"; done
+cd /usr/local/lib/lab-sys
+find . -type f | while read -r file; do mount --bind "$file" "/proc/sys/$file"; done
+`
+
+// preparePods installs what each boot of a host with pods needs.
+func (h *Host) preparePods() error {
+	files := map[string]string{"/etc/systemd/system/" + podsUnit: podsUnitText, "/usr/local/sbin/lab-pods": podsScript}
+	for name, value := range kernelSettings {
+		files["/usr/local/lib/lab-sys/"+name] = value + "\n"
+	}
+	for path, text := range files {
+		mode := fs.FileMode(0o644)
+		if strings.HasPrefix(path, "/usr/local/sbin/") {
+			mode = 0o755
+		}
+		if err := h.write(path, mode, []byte(text)); err != nil {
+			return err
+		}
+	}
+	return h.enable(podsUnit)
+}
