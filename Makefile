@@ -18,6 +18,15 @@ demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluste
 	@$(TESTGO) run ./internal/lab/programs/build -fetch demo & test/compile ./test/demo ./cmd/drydock ./cmd/kubectl-drydock; wait
 	@DRYDOCK_OWN_PROGRAMS=1 $(TESTGO) run ./test/demo
 
+.PHONY: cluster
+cluster: needs ## Three nodes with real kubelets on this machine, Drydock enforcing over SSH, and faults to try; root
+	@$(TESTGO) run ./internal/lab/programs/build -fetch cluster & test/compile ./test/cluster ./cmd/drydock ./cmd/kubectl-drydock; wait
+	@$(TESTGO) build -o bin/lab-cluster ./test/cluster && exec bin/lab-cluster
+
+.PHONY: cluster-test
+cluster-test: needs ## Real reboots, drains and hangs on that cluster; root
+	DRYDOCK_CLUSTER=1 $(TESTGO) test -timeout 1h -count=1 -v ./test/cluster
+
 .PHONY: quick
 quick: ## At every save: the core, the engine, the receiver, the webhook, the configuration, the providers, and what was changed; no lab, no race detector
 	DRYDOCK_QUICK=1 GOGC=400 $(TESTGO) test -short -vet=off -skip "$$(test/packages largest)" -p 8 -parallel 32 $$(test/packages quick)

@@ -103,7 +103,7 @@ func TestTheHoldOfOneZoneIsNotThatOfAnother(t *testing.T) {
 			}
 		}
 		scene.InFlight(herd[0], "reboot")
-		l := ledgerSaying(remediations.ReasonAtLimit, scene.FleetOf(c, herd, nil, scene.Noon).AtLimit(c, herd[1], false))
+		l := ledgerSaying(remediations.ReasonAtLimit, scene.FleetOf(c, herd, nil, scene.Noon).AtLimit(c, herd[1], "", false))
 		l.Status.Limits = c.Limits.Words()
 		require.Equal(t, l.Status.Holds[remediations.ReasonAtLimit], l.fleetwide(remediations.ReasonAtLimit, herd[1], "p", ""), limit)
 		require.NotEmpty(t, l.fleetwide(remediations.ReasonAtLimit, herd[1], "p", ""), limit)

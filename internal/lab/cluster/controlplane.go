@@ -1,0 +1,201 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"drydock.dev/drydock/internal/lab"
+)
+
+// serviceNetwork are the addresses of the Services, as in lab.APIServerArgs.
+const serviceNetwork = "10.0.0.0/24"
+
+// server is where the hosts reach the API server.
+func (c *Cluster) server() string {
+	return fmt.Sprintf("https://%s:%d", c.Hosts.Machine(), c.options.APIServerPort)
+}
+
+// kubeconfig returns a kubeconfig with a certificate of the user.
+func (c *Cluster) kubeconfig(credentials lab.Credentials, ca []byte, server, user string, groups ...string) ([]byte, error) {
+	cert, key, err := credentials.Issue(nil, user, groups...)
+	if err != nil {
+		return nil, err
+	}
+	text, err := clientcmd.Write(clientcmdapi.Config{
+		CurrentContext: "lab",
+		Contexts:       map[string]*clientcmdapi.Context{"lab": {Cluster: "lab", AuthInfo: "lab"}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"lab": {Server: server, CertificateAuthorityData: ca}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"lab": {ClientCertificateData: cert, ClientKeyData: key}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("writing the kubeconfig of %s: %w", user, err)
+	}
+	return text, nil
+}
+
+// startControlPlane starts etcd, the API server, the nodes, the scheduler and this network's
+// kube-proxy. It is the lab's APIServers. The lab itself starts kube-controller-manager.
+func (c *Cluster) startControlPlane(ctx context.Context, credentials lab.Credentials) (string, error) {
+	url := fmt.Sprintf("https://127.0.0.1:%d", c.options.APIServerPort)
+	ca, err := os.ReadFile(credentials.Files.CA)
+	if err != nil {
+		return "", fmt.Errorf("reading the lab's authority: %w", err)
+	}
+	if err := c.startAPIServer(ctx, credentials, ca, url); err != nil {
+		return "", err
+	}
+	cert, key, err := credentials.Issue(nil, "cluster", "system:masters")
+	if err != nil {
+		return "", err
+	}
+	client, err := kubernetes.NewForConfig(&rest.Config{
+		Host: url, TLSClientConfig: rest.TLSClientConfig{CAData: ca, CertData: cert, KeyData: key},
+	})
+	if err != nil {
+		return "", fmt.Errorf("making a client of the cluster: %w", err)
+	}
+	if err := c.startScheduler(ctx, credentials, ca, url); err != nil {
+		return "", err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	for i, host := range c.Hosts.All() {
+		g.Go(func() error {
+			if err := c.prepareNode(i, host, credentials); err != nil {
+				return fmt.Errorf("preparing node %s: %w", host.Name, err)
+			}
+			if err := c.startNode(gctx, host); err != nil {
+				return fmt.Errorf("starting node %s: %w", host.Name, err)
+			}
+			return awaitNode(gctx, client, host.Name)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return "", err
+	}
+	return url, c.startProxy(ctx, credentials, ca, url)
+}
+
+func (c *Cluster) startAPIServer(ctx context.Context, credentials lab.Credentials, ca []byte, url string) error {
+	dir := filepath.Join(c.dir, "control-plane")
+	files := credentials.Files
+	files.Cert, files.Key = filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key")
+	kubeletCert, kubeletKey := filepath.Join(dir, "kubelet-client.crt"), filepath.Join(dir, "kubelet-client.key")
+	cert, key, err := credentials.Issue([]net.IP{net.ParseIP(c.Hosts.Machine())}, "kube-apiserver")
+	if err != nil {
+		return err
+	}
+	clientCert, clientKey, err := credentials.Issue(nil, "kube-apiserver-kubelet-client", "system:masters")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("making the folder of the control plane: %w", err)
+	}
+	for path, data := range map[string][]byte{files.Cert: cert, files.Key: key, kubeletCert: clientCert, kubeletKey: clientKey} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			return fmt.Errorf("writing the certificates of the control plane: %w", err)
+		}
+	}
+	const etcd, peers = "http://127.0.0.1:2379", "http://127.0.0.1:2380"
+	if err := c.start(ctx, lab.Spec{Name: "etcd", ReadyURL: etcd + "/readyz", Args: []string{
+		"--data-dir=" + filepath.Join(dir, "etcd"), "--listen-client-urls=" + etcd, "--advertise-client-urls=" + etcd,
+		"--listen-peer-urls=" + peers, "--initial-advertise-peer-urls=" + peers, "--initial-cluster=default=" + peers,
+		"--unsafe-no-fsync", // the data need not survive a crash of the machine
+	}}); err != nil {
+		return err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	asks := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}}
+	return c.start(ctx, lab.Spec{Name: "kube-apiserver", ReadyURL: url + "/readyz", ReadyClient: asks, Args: append(lab.APIServerArgs(files),
+		"--etcd-servers="+etcd, "--bind-address=0.0.0.0", fmt.Sprintf("--secure-port=%d", c.options.APIServerPort),
+		"--advertise-address="+c.Hosts.Machine(), "--kubelet-preferred-address-types=InternalIP",
+		"--kubelet-client-certificate="+kubeletCert, "--kubelet-client-key="+kubeletKey,
+	)})
+}
+
+func (c *Cluster) startScheduler(ctx context.Context, credentials lab.Credentials, ca []byte, url string) error {
+	file, err := c.writeKubeconfig(credentials, ca, url, "system:kube-scheduler")
+	if err != nil {
+		return err
+	}
+	return c.start(ctx, lab.Spec{Name: "kube-scheduler", Again: true, Args: []string{"--kubeconfig=" + file, "--leader-elect=false"}})
+}
+
+// startProxy makes the addresses of Services and pods reachable from this process's network: the
+// API server calls webhooks, and Alertmanager calls Drydock.
+func (c *Cluster) startProxy(ctx context.Context, credentials lab.Credentials, ca []byte, url string) error {
+	file, err := c.writeKubeconfig(credentials, ca, url, "system:kube-proxy")
+	if err != nil {
+		return err
+	}
+	// This network has no Node. kube-proxy would wait for one, so it gets the name of a node.
+	first := c.Hosts.All()[0]
+	config, err := proxyConfig(first.Name, c.Hosts.Machine(), file)
+	if err != nil {
+		return fmt.Errorf("encoding kube-proxy's configuration: %w", err)
+	}
+	path := filepath.Join(c.dir, "kube-proxy.yaml")
+	if err := os.WriteFile(path, config, 0o600); err != nil {
+		return fmt.Errorf("writing kube-proxy's configuration: %w", err)
+	}
+	routes := []string{"route add " + serviceNetwork + " via " + first.Address()}
+	for i, host := range c.Hosts.All() {
+		routes = append(routes, fmt.Sprintf("route add %s via %s", podRange(i), host.Address()))
+	}
+	if err := ip(ctx, routes...); err != nil {
+		return err
+	}
+	return c.start(ctx, lab.Spec{Name: "kube-proxy", Again: true, ReadyURL: "http://" + c.Hosts.Machine() + ":10256/healthz", Args: []string{"--config=" + path}})
+}
+
+func (c *Cluster) writeKubeconfig(credentials lab.Credentials, ca []byte, url, user string) (string, error) {
+	text, err := c.kubeconfig(credentials, ca, url, user)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(c.dir, strings.TrimPrefix(user, "system:")+".kubeconfig")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return "", fmt.Errorf("writing the kubeconfig of %s: %w", user, err)
+	}
+	return path, nil
+}
+
+// awaitNode returns when the node is Ready.
+func awaitNode(ctx context.Context, client kubernetes.Interface, name string) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, lab.Patience, true, func(ctx context.Context) (bool, error) {
+		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		return err == nil && Ready(node), nil // tried again after any error
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for node %s to be Ready: %w", name, err)
+	}
+	return nil
+}
+
+// Ready reports whether the node's condition Ready is True.
+func Ready(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

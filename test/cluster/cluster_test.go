@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/cluster"
+)
+
+// wanted is the environment variable that make cluster-test sets: the tests need root, and minutes of both processors.
+const wanted = "DRYDOCK_CLUSTER"
+
+// shared is the cluster of all tests. Each repair that a test causes ends before the next test begins.
+var shared struct {
+	built   cluster.Built
+	cluster *cluster.Cluster
+	err     error
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(wanted) != "" {
+		if err := enter(); err != nil {
+			fmt.Fprintln(os.Stderr, "cluster:", err)
+			os.Exit(1)
+		}
+	}
+	m.Run() // TestMain passes the result on itself
+	if shared.cluster != nil {
+		shared.cluster.Close()
+	}
+}
+
+// enter executes this program again in a network of its own.
+func enter() error {
+	if err := cluster.Supported(); err != nil {
+		return err
+	}
+	machine, built, err := cluster.Prepare(context.Background(), os.Stderr)
+	if err != nil {
+		return err
+	}
+	machine.Close() // no test needs it
+	shared.built = built
+	return nil
+}
+
+// start gives a test the cluster, with every node Ready.
+func start(t *testing.T) (*cluster.Cluster, context.Context) {
+	t.Helper()
+	if os.Getenv(wanted) == "" {
+		t.Skip("A CLUSTER OF REAL KUBELETS IS NOT TESTED HERE: make cluster-test does")
+	}
+	if shared.cluster == nil && shared.err == nil {
+		shared.cluster, shared.err = cluster.Start(context.WithoutCancel(t.Context()), cluster.Options{Built: shared.built, Out: os.Stderr})
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			shared.cluster.Keep()
+			t.Logf("logs: %s", shared.cluster.Hosts.Dir())
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience)
+	t.Cleanup(cancel)
+	return shared.cluster, ctx
+}
+
+// TestTheCommandOnReachesAHost as root, but without the right to set the machine's clock. It only reads what it may do.
+func TestTheCommandOnReachesAHost(t *testing.T) {
+	c, ctx := start(t)
+	dir, err := c.Commands()
+	require.NoError(t, err)
+	on := func(args ...string) (string, error) {
+		out, err := exec.CommandContext(ctx, filepath.Join(dir, "on"), args...).CombinedOutput()
+		return strings.TrimSpace(string(out)), err
+	}
+	name, err := on("worker-2", "hostname")
+	require.NoError(t, err, name)
+	require.Equal(t, "worker-2", name)
+	for _, process := range []string{"self", "1"} {
+		line, err := on("worker-2", "grep", "CapEff", "/proc/"+process+"/status")
+		require.NoError(t, err, line)
+		var bits uint64
+		_, err = fmt.Sscanf(line, "CapEff: %x", &bits)
+		require.NoError(t, err, line)
+		require.NotZero(t, bits&(1<<unix.CAP_SYS_ADMIN), "%s is root on the host", process)
+		require.Zero(t, bits&(1<<unix.CAP_SYS_TIME), process)
+	}
+	said, err := on("worker-9", "hostname")
+	require.Error(t, err)
+	require.Contains(t, said, "host worker-9 does not run")
+}

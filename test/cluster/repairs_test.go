@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/cluster"
+	"drydock.dev/drydock/internal/lab/hosts"
+	"drydock.dev/drydock/remediations"
+)
+
+const tick = 200 * time.Millisecond
+
+func node(t *testing.T, c *cluster.Cluster, name string) *corev1.Node {
+	t.Helper()
+	n, err := c.Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	return n
+}
+
+// await waits until the Node is as wanted. A request that fails while a host reboots is made again.
+func await(ctx context.Context, t *testing.T, c *cluster.Cluster, name, what string, is func(*corev1.Node) bool) *corev1.Node {
+	t.Helper()
+	for {
+		n, err := c.Client().CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err == nil && is(n) {
+			return n
+		}
+		select {
+		case <-ctx.Done():
+			require.FailNow(t, "it did not happen", "waiting for node %s: %s (%v)", name, what, err)
+		case <-time.After(tick):
+		}
+	}
+}
+
+func ended(n *corev1.Node) []remediations.Entry {
+	return remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])
+}
+
+// awaitRepair waits for the end of one more repair than before, and returns it. No repair is in flight then.
+func awaitRepair(ctx context.Context, t *testing.T, c *cluster.Cluster, name string, before int) remediations.Entry {
+	t.Helper()
+	n := await(ctx, t, c, name, "the end of its repair", func(n *corev1.Node) bool {
+		return len(ended(n)) > before && remediations.InFlight(n) == nil && cluster.Ready(n)
+	})
+	require.Len(t, ended(n), before+1, "one fault, one repair")
+	return ended(n)[0]
+}
+
+func steps(e remediations.Entry) string { return e.Steps.String() }
+
+// leaderNode is the node of the pod that leads.
+func leaderNode(t *testing.T, c *cluster.Cluster) (pod, name string) {
+	t.Helper()
+	lease, err := c.Client().CoordinationV1().Leases(cluster.Namespace).Get(t.Context(), "drydock", metav1.GetOptions{})
+	require.NoError(t, err)
+	pod, _, _ = strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
+	p, err := c.Client().CoreV1().Pods(cluster.Namespace).Get(t.Context(), pod, metav1.GetOptions{})
+	require.NoError(t, err)
+	return pod, p.Spec.NodeName
+}
+
+// another is a node whose fault does not end the leader.
+func another(t *testing.T, c *cluster.Cluster) string {
+	t.Helper()
+	_, leader := leaderNode(t, c)
+	for _, h := range c.Hosts.All() {
+		if h.Name != leader {
+			return h.Name
+		}
+	}
+	panic("there is one node")
+}
+
+// breakKubelet ends the host's kubelet, which does not start again in this boot.
+func breakKubelet(ctx context.Context, t *testing.T, h *hosts.Host) {
+	t.Helper()
+	_, err := h.Run(ctx, "sh", "-c", `mkdir -p /run/systemd/system/kubelet.service.d &&
+		printf '[Service]\nExecStartPre=/bin/false\n' >/run/systemd/system/kubelet.service.d/broken.conf &&
+		systemctl daemon-reload && systemctl kill --signal=KILL kubelet.service`)
+	require.NoError(t, err)
+}
+
+// TestTheReleaseIsInstalled as a person installs it, and helm test sees an alert arrive.
+func TestTheReleaseIsInstalled(t *testing.T) {
+	c, ctx := start(t)
+	out, err := c.Run(ctx, "helm", "test", cluster.Namespace, "--namespace="+cluster.Namespace, "--timeout=5m")
+	require.NoError(t, err)
+	require.Contains(t, out, "Succeeded")
+}
+
+// TestAFrozenKubeletIsRestarted, and one that answers again before the alert fires is not.
+func TestAFrozenKubeletIsRestarted(t *testing.T) {
+	c, ctx := start(t)
+	name := another(t, c)
+	host := c.Hosts.Host(name)
+	signal := func(signal string) {
+		_, err := host.Run(ctx, "systemctl", "kill", "--signal="+signal, hosts.KubeletUnit)
+		require.NoError(t, err)
+	}
+	boot, before := node(t, c, name).Status.NodeInfo.BootID, len(ended(node(t, c, name)))
+	attempts, err := host.Attempts(ctx, hosts.KubeletUnit)
+	require.NoError(t, err)
+
+	signal("STOP")
+	await(ctx, t, c, name, "not Ready", func(n *corev1.Node) bool { return !cluster.Ready(n) })
+	signal("CONT")
+	await(ctx, t, c, name, "Ready again", cluster.Ready)
+
+	signal("STOP")
+	repair := awaitRepair(ctx, t, c, name, before) // the only one: the first fault caused none
+	require.Equal(t, remediations.OutcomeRecovered, repair.Outcome)
+	require.Equal(t, "restart-kubelet:1", steps(repair))
+	now, err := host.Attempts(ctx, hosts.KubeletUnit)
+	require.NoError(t, err)
+	require.Len(t, now, len(attempts)+1, "restarts by Drydock in the journal of the host")
+	require.Equal(t, boot, node(t, c, name).Status.NodeInfo.BootID)
+}
+
+// TestAKubeletThatStaysDeadIsCuredByAReboot, which the boot ID of the Node's status proves.
+func TestAKubeletThatStaysDeadIsCuredByAReboot(t *testing.T) {
+	c, ctx := start(t)
+	rebooted(ctx, t, c, another(t, c))
+}
+
+// rebooted breaks the node's kubelet until the next boot, and waits for the repair.
+func rebooted(ctx context.Context, t *testing.T, c *cluster.Cluster, name string) {
+	t.Helper()
+	host := c.Hosts.Host(name)
+	boot, before := node(t, c, name).Status.NodeInfo.BootID, len(ended(node(t, c, name)))
+	id, err := host.BootID(ctx)
+	require.NoError(t, err)
+	require.Equal(t, strings.ReplaceAll(boot, "-", ""), strings.ReplaceAll(id, "-", ""), "the kubelet reports the host's own")
+	breakKubelet(ctx, t, host)
+	repair := awaitRepair(ctx, t, c, name, before)
+	require.Equal(t, remediations.OutcomeRecovered, repair.Outcome)
+	require.Equal(t, "restart-kubelet:1, reboot:1", steps(repair))
+	require.NotEqual(t, boot, node(t, c, name).Status.NodeInfo.BootID)
+	reboots, err := host.RebootAttempts(ctx)
+	require.NoError(t, err)
+	require.NotEmpty(t, reboots, "the journal of the host has the reboot by Drydock")
+}
+
+// TestTheLeadersOwnNodeIsRebooted: the other replica takes the lead and proves the reboot.
+func TestTheLeadersOwnNodeIsRebooted(t *testing.T) {
+	c, ctx := start(t)
+	require.NoError(t, c.AwaitDrydock(ctx, 2))
+	_, name := leaderNode(t, c)
+	rebooted(ctx, t, c, name)
+	require.NoError(t, c.AwaitDrydock(ctx, 2))
+}
+
+// TestADrainWaitsForABudgetThatYieldsLate: a disk is almost full; the node is rebooted only when the budget has allowed the eviction.
+func TestADrainWaitsForABudgetThatYieldsLate(t *testing.T) {
+	c, ctx := start(t)
+	name := another(t, c)
+	budget := runApp(ctx, t, c, name)
+	boot, before := node(t, c, name).Status.NodeInfo.BootID, len(ended(node(t, c, name)))
+	_, err := c.Hosts.Host(name).Run(ctx, "fallocate", "-l", cluster.Fill, cluster.TemporaryDir+"/full")
+	require.NoError(t, err)
+
+	draining := func(n *corev1.Node) bool {
+		r := remediations.InFlight(n)
+		return n.Spec.Unschedulable && r != nil
+	}
+	await(ctx, t, c, name, "the cordon of its drain", draining)
+	pods, err := c.Client().CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=app", FieldSelector: "spec.nodeName=" + name})
+	require.NoError(t, err)
+	require.Len(t, pods.Items, 1, "the budget keeps it there")
+	require.Nil(t, pods.Items[0].DeletionTimestamp)
+	require.Equal(t, boot, node(t, c, name).Status.NodeInfo.BootID)
+
+	_, err = c.Client().PolicyV1().PodDisruptionBudgets("default").Patch(ctx, budget, types.MergePatchType, []byte(`{"spec":{"minAvailable":0}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	repair := awaitRepair(ctx, t, c, name, before)
+	require.Equal(t, remediations.OutcomeRecovered, repair.Outcome)
+	require.Equal(t, "drain:1, reboot:1", steps(repair))
+	n := node(t, c, name)
+	require.NotEqual(t, boot, n.Status.NodeInfo.BootID)
+	require.False(t, n.Spec.Unschedulable)
+}
+
+// runApp runs one pod on the node, with a budget that allows no eviction.
+func runApp(ctx context.Context, t *testing.T, c *cluster.Cluster, name string) (budget string) {
+	t.Helper()
+	labels := map[string]string{"app": "app"}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "app"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					Containers: []corev1.Container{{Name: "app", Image: cluster.PauseImage, ImagePullPolicy: corev1.PullNever}},
+					Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+						Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+							{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{name}},
+						}},
+					}}}},
+					// The kubelet must not evict it for the full disk before Drydock drains the node.
+					PriorityClassName: "system-cluster-critical",
+				},
+			},
+		},
+	}
+	pdb := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "app"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels}},
+	}
+	_, err := c.Client().AppsV1().Deployments("default").Create(ctx, deployment, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = c.Client().PolicyV1().PodDisruptionBudgets("default").Create(ctx, pdb, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		_ = c.Client().PolicyV1().PodDisruptionBudgets("default").Delete(ctx, "app", metav1.DeleteOptions{})
+		_ = c.Client().AppsV1().Deployments("default").Delete(ctx, "app", metav1.DeleteOptions{})
+	})
+	require.Eventually(t, func() bool {
+		d, err := c.Client().AppsV1().Deployments("default").Get(ctx, "app", metav1.GetOptions{})
+		return err == nil && d.Status.ReadyReplicas == 1
+	}, lab.Patience, tick)
+	pods, err := c.Client().CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=app"})
+	require.NoError(t, err)
+	require.Equal(t, name, pods.Items[0].Spec.NodeName)
+	return pdb.Name
+}
