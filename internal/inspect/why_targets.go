@@ -37,7 +37,7 @@ func (t Why) Others() (out []TargetAnswer) {
 // command why cannot: it has neither Drydock's place in the cluster nor its accounts.
 type beside struct {
 	of     remediations.Kind
-	decide func(t lifecycle.Target, now time.Time) lifecycle.Decision
+	decide func(s *lifecycle.State, of remediations.Subject, now time.Time) lifecycle.Decision
 	// what names the target. looks lists the answers that only such a look would give.
 	what  func(name string) string
 	looks func(node, name string) []lifecycle.GuardAnswer
@@ -47,8 +47,8 @@ type beside struct {
 var besides = []beside{
 	{
 		of: remediations.KindLocation,
-		decide: func(t lifecycle.Target, now time.Time) lifecycle.Decision {
-			return location.Decide(&location.State{Target: t}, now)
+		decide: func(s *lifecycle.State, of remediations.Subject, now time.Time) lifecycle.Decision {
+			return location.Decide(&location.State{State: s, Subject: of}, now)
 		},
 		what: func(name string) string { return "location " + name },
 		looks: func(node, name string) []lifecycle.GuardAnswer {
@@ -60,8 +60,8 @@ var besides = []beside{
 	},
 	{
 		of: remediations.KindSidecar,
-		decide: func(t lifecycle.Target, now time.Time) lifecycle.Decision {
-			return sidecar.Decide(&sidecar.State{Target: t}, now)
+		decide: func(s *lifecycle.State, of remediations.Subject, now time.Time) lifecycle.Decision {
+			return sidecar.Decide(&sidecar.State{State: s, Subject: of}, now)
 		},
 		what: func(name string) string { return "the sidecar of " + name },
 		looks: func(_, name string) []lifecycle.GuardAnswer {
@@ -102,7 +102,7 @@ func (s *Observation) target(k beside, one remediations.Subject) TargetAnswer {
 	own := *s.State
 	own.Lease = nil // as in the engine: the lease belongs to the node
 	d, all := s.consider(&own, one.Record, k.looks(s.Node.Name, one.Name), func() lifecycle.Decision {
-		return k.decide(lifecycle.Target{State: &own, Subject: one}, s.Now)
+		return k.decide(&own, one, s.Now)
 	})
 	said := s.conclude(&t.Answer, d, all)
 	first := "once Drydock has looked at " + k.what(one.Name) + ": "

@@ -41,7 +41,7 @@ var locations = kind{
 	carrier: (*Engine).leads,
 	decide: func(e *Engine, t *subject, now time.Time) lifecycle.Decision {
 		seen, _ := t.m.seen.(*location.Observation)
-		return e.core.decideLocation(&location.State{Target: lifecycle.Target{State: t.State, Subject: t.Subject}, Seen: seen}, now)
+		return e.core.decideLocation(&location.State{State: t.State, Subject: t.Subject, Seen: seen}, now)
 	},
 	look: func(p *pass, t *subject, _ lifecycle.Decision) func(context.Context, time.Time) any {
 		if p.Locations == nil {

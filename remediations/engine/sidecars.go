@@ -49,7 +49,7 @@ var sidecars = kind{
 			busy--
 		}
 		seen, _ := t.m.seen.(*sidecar.Observation)
-		return e.core.decideSidecar(&sidecar.State{Target: lifecycle.Target{State: t.State, Subject: t.Subject}, Seen: seen, Busy: busy, NewTask: e.NewTask()}, now)
+		return e.core.decideSidecar(&sidecar.State{State: t.State, Subject: t.Subject, Seen: seen, Busy: busy, NewTask: e.NewTask()}, now)
 	},
 	look: (*pass).lookAtSidecar, saw: (*pass).sawSidecar,
 	call: (*pass).approve,

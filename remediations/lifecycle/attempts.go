@@ -12,12 +12,12 @@ import (
 // Cured decides whether the repair's cure is proven: the target is well and the alert gone while
 // its source is alive, all of it for proofFor and confirmed again at the end of that time. ok is
 // false if the target is not well.
-func (t *Target) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bool) {
+func (t *Base) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bool) {
 	r := t.Record
 	if p == nil {
 		return Decision{Message: r.WithoutPolicy()}, false
 	}
-	how, well := t.Well()
+	how, well := t.self.Well()
 	if !well {
 		return Decision{}, false
 	}
@@ -35,10 +35,10 @@ func (t *Target) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bo
 		d.Ask.Alerts, d.Message = true, "asking Alertmanager whether the alert is gone"
 		return d, true
 	}
-	if t.Snapshot.BlindCause(t.Config) != "" || !t.verdictOn(r.Cause).Gone {
+	if t.Snapshot.BlindCause(t.Config) != "" || !t.self.Verdict(r.Cause).Gone {
 		return Decision{}, false
 	}
-	switch there, against := t.evidence(&d, p, due, now); {
+	switch there, against := t.self.Evidence(&d, p, due, now); {
 	case against != "":
 		return Decision{Message: against}, false
 	case !there:
@@ -62,12 +62,12 @@ func (t *Target) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bo
 		}
 		return d, true
 	}
-	outcome, why := t.Cure(p)
+	outcome, why := t.self.Cure(p)
 	return t.End(outcome, why, now), true
 }
 
-// awaitProof waits for the proof of the attempt that was issued.
-func (t *Target) awaitProof(now time.Time) Decision {
+// Await waits for the proof that Well and Evidence give.
+func (t *Base) Await(now time.Time) Decision {
 	r := t.Record
 	p := t.PolicyOf(r)
 	if c := t.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == remediations.CallUnknown && (c.Outcome == remediations.CallAccepted || c.Outcome == remediations.CallRefused) {
@@ -78,27 +78,25 @@ func (t *Target) awaitProof(now time.Time) Decision {
 	}
 	d, ok := t.Cured(p, now)
 	if !ok {
-		d = Decision{Verb: VerbWait, Policy: p, Recheck: r.Deadline, Message: "waiting for " + t.Asked + ": " + t.Missing()}
+		d = Decision{Verb: VerbWait, Policy: p, Recheck: r.Deadline, Message: "waiting for " + t.is.Asked + ": " + t.self.Missing()}
 	}
 	return t.LookAgain(d, now, lookProof)
 }
 
-// goOn continues after an attempt whose proof did not come.
-func (t *Target) goOn(now time.Time) Decision {
+// Proceed makes another attempt, unless the target is well and its alert gone.
+func (t *Base) Proceed(now time.Time) Decision {
 	r := t.Record
 	p := t.PolicyOf(r)
-	if p == nil || p.Kind != t.Kind || p.Mode == remediations.ModeOff {
+	if p == nil || p.Kind != t.is.Kind || p.Mode == remediations.ModeOff {
 		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("policy %s is no longer configured, or off%s", r.Policy, r.LeftAs()), now)
 	}
 	if !t.Config.Serves(p) {
-		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("no provider of %s is configured any more%s", t.Asked, r.LeftAs()), now)
+		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("no provider of %s is configured any more%s", t.is.Asked, r.LeftAs()), now)
 	}
-	if t.Instead != nil {
-		if d, ok := t.Instead(p, now); ok {
-			return d
-		}
+	if d, ok := t.self.Instead(p, now); ok {
+		return d
 	}
-	unseen := t.Unseen(now, LookAgain) || !t.SeenAt.After(r.Intent.At)
+	unseen := t.Unseen(now, LookAgain) || !t.self.SeenAt().After(r.Intent.At)
 	switch {
 	case t.NeverIssued(r, now):
 		return t.End(remediations.OutcomeCancelled, r.FromTheFuture()+r.LeftAs(), now)
@@ -107,7 +105,7 @@ func (t *Target) goOn(now time.Time) Decision {
 	case t.Stale(), unseen:
 		return Decision{
 			Verb: VerbLook, Policy: p, Ask: Ask{Alerts: t.Stale(), Observation: unseen},
-			Well: !t.WellSince.IsZero(), Message: "looking before the next " + t.Next, // which does not interrupt the time that it was well
+			Well: !t.WellSince.IsZero(), Message: "looking before the next " + t.is.Next, // which does not interrupt the time that it was well
 		}
 	}
 	c := t.Candidate(p, t.AlertBy(r.Cause.Alert), r.Cause, r.Step, now)
@@ -122,10 +120,7 @@ func (t *Target) goOn(now time.Time) Decision {
 		}
 	}
 	if r.Phase == remediations.PhasePending && !now.Before(r.Deadline) {
-		if t.Expired != nil {
-			return t.Expired(now)
-		}
-		return t.HeldTooLong(now)
+		return t.self.Expired(now)
 	}
 	if d, ok := AfterWithheld(r, p, LookAgain, now); ok {
 		return d
@@ -133,7 +128,7 @@ func (t *Target) goOn(now time.Time) Decision {
 	pending := r.Between(now)
 	if r.Intent.Of(r, r.Step) || !t.Doable(p, r, r.Step) {
 		next, more := t.NextStep(p, r, r.Step)
-		if !more || t.Spent {
+		if !more || t.self.Spent() {
 			c.Spent = "all attempts were made"
 		} else {
 			pending.Step = next
@@ -145,11 +140,14 @@ func (t *Target) goOn(now time.Time) Decision {
 	return d
 }
 
-// HeldTooLong ends a repair that was held until its deadline.
-func (t *Target) HeldTooLong(now time.Time) Decision {
+// Expired cancels the repair.
+func (t *Base) Expired(now time.Time) Decision {
 	r := t.Record
 	return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s%s", text.Duration(remediations.PendingFor), r.Hold.Words(), r.LeftAs()), now)
 }
+
+// AwaitsProof is what Drydock waits for after the call of a kind whose proof is not one answer.
+const AwaitsProof = "waiting for proof"
 
 const (
 	// LookAgain is how soon a target that cannot be repaired is observed again. LookElsewhere is
@@ -161,21 +159,21 @@ const (
 )
 
 // Unseen reports whether the target was not observed within the time.
-func (t *Target) Unseen(now time.Time, within time.Duration) bool {
-	return t.SeenAt.IsZero() || now.Sub(t.lookedAt()) >= within
+func (t *Base) Unseen(now time.Time, within time.Duration) bool {
+	return t.self.SeenAt().IsZero() || now.Sub(t.lookedAt()) >= within
 }
 
 // lookedAt returns the time when the wait for the next observation begins. That is the beginning of
 // the last one or, if it was too slow, its end, so that there is a pause in between.
-func (t *Target) lookedAt() time.Time {
+func (t *Base) lookedAt() time.Time {
 	if t.tooSlow() != nil {
-		return t.SeenAt.Add(t.LookTook)
+		return t.self.SeenAt().Add(t.LookTook)
 	}
-	return t.SeenAt
+	return t.self.SeenAt()
 }
 
 // LookAgain makes the decision observe the target again after the time.
-func (t *Target) LookAgain(d Decision, now time.Time, after time.Duration) Decision {
+func (t *Base) LookAgain(d Decision, now time.Time, after time.Duration) Decision {
 	if t.Unseen(now, after) {
 		d.Ask.Observation = true
 		return d

@@ -20,8 +20,9 @@ type Candidate struct {
 	// Kind is the kind of the target. Subject names the target in messages.
 	Kind    remediations.Kind
 	Subject string
-	// target is the target that the candidate repairs; nil: unknown, if a guard is asked alone.
-	target *Target
+	// target is what the candidate repairs; nil: unknown, if a guard is asked alone.
+	target Describer
+	is     Description
 	// Spent is why no further attempt is made; empty: one may be.
 	Spent   string
 	Verdict alerts.Verdict
@@ -30,6 +31,17 @@ type Candidate struct {
 	// Own is the id of the repair, new or not. What was counted for this id does not hold the
 	// candidate.
 	Own string
+}
+
+// CandidateOf returns the candidate for a target that is only described. Base.Candidate returns one
+// for a target with a lifecycle.
+func CandidateOf(of Describer, p *remediations.Policy, a *remediations.Alert, cause remediations.Cause, step remediations.StepRef, now time.Time) *Candidate {
+	is := of.Describe()
+	c := &Candidate{State: of.base().State, Now: now, Policy: p, Step: step, Alert: a, Request: cause.Request, Kind: is.Kind, target: of, is: is, Subject: is.What}
+	if c.Snapshot != nil { // undoing moves needs no alert, and Alertmanager may not have been asked yet
+		c.Verdict = of.Verdict(cause)
+	}
+	return c
 }
 
 func (c *Candidate) Remediation() remediations.Remediation { return c.Config.Remediation(c.Step.Name) }
@@ -44,7 +56,7 @@ func (c *Candidate) record() *remediations.Record {
 	if c.target == nil {
 		return c.Journal.Record
 	}
-	return c.target.Record
+	return c.target.base().Record
 }
 
 // Acted reports whether the repair has already issued a step.

@@ -31,7 +31,7 @@ func (s *State) WaitForClock(r *remediations.Record, p *remediations.Policy, pro
 // itself. Ledger.Clamp does the same for the ledger. A repair that "ended" in a month would
 // otherwise hold the next one until then. Calls and proofs that are waited for are left alone,
 // because they end by themselves.
-func (t *Target) Clamp(now time.Time) (d Decision, wrong bool) {
+func (t *Base) Clamp(now time.Time) (d Decision, wrong bool) {
 	d = Decision{Verb: VerbRest, Recheck: now, Message: "times from the future on the Node are set to now"}
 	history, changed := slices.Clone(t.Journal.History), false
 	for i := range history {

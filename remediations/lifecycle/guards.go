@@ -106,7 +106,7 @@ func (s *State) guards() []Guard {
 // reason.
 func ofItsKind(reason remediations.Reason) func(*Candidate) *Finding {
 	return func(c *Candidate) *Finding {
-		if c.target == nil || c.target.Guard == nil {
+		if c.target == nil {
 			return nil
 		}
 		return c.target.Guard(reason, c)
@@ -124,7 +124,7 @@ func (g Guard) ask(c *Candidate) *Finding {
 // finds returns the finding against a candidate that the guard binds. The candidate's kind answers
 // if it replaces the guard.
 func (g Guard) finds(c *Candidate) *Finding {
-	if c.target != nil && slices.Contains(c.target.Own, g.Reason) {
+	if slices.Contains(c.is.Own, g.Reason) {
 		return c.target.Guard(g.Reason, c)
 	}
 	return g.find(c)

@@ -46,7 +46,7 @@ func paused(c *Candidate) *Finding {
 	return cancelled(c)
 }
 
-func (c *Candidate) takesOff() bool { return c.target != nil && c.target.TakesOff }
+func (c *Candidate) takesOff() bool { return c.is.TakesOff }
 
 // cancelled holds an alert whose last repair a person cancelled, until the alert has ended and
 // fires again. Otherwise the next repair would repeat the cancelled one under another id.
@@ -71,7 +71,7 @@ func cancelled(c *Candidate) *Finding {
 		}
 	}
 	f := Because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again", by.ID, by.At.Format(time.RFC3339))
-	if c.target != nil && c.target.OnRequest {
+	if c.is.OnRequest {
 		f.Message += fmt.Sprintf(", or by %s=%s%s", remediations.RequestKey, remediations.RequestPolicy, c.Policy.Name)
 	}
 	if still != "" {

@@ -9,7 +9,7 @@ import (
 )
 
 // Live continues the target's repair from its phase, or begins one.
-func (t *Target) Live(now time.Time) Decision {
+func (t *Base) Live(now time.Time) Decision {
 	r := t.Record
 	switch {
 	case t.Cancelled():
@@ -18,44 +18,44 @@ func (t *Target) Live(now time.Time) Decision {
 		return d
 	case r.Observes() && !t.enforces(t.PolicyOf(r)):
 		return t.observe(now)
-	case r == nil || t.untouched(r):
+	case r == nil || t.yields(r):
 		return t.begin(now)
 	case r.Phase == remediations.PhaseActing:
-		return t.acting(now)
-	case r.Phase == remediations.PhaseVerifying && now.Before(r.Deadline) && !t.overdue(r, now):
-		return t.await(now)
+		return t.self.Acting(now)
+	case r.Phase == remediations.PhaseVerifying && now.Before(r.Deadline) && !t.self.Overdue(r, now):
+		return t.self.Await(now)
 	case r.Phase == remediations.PhaseExhausted:
-		return t.Rest(now)
+		return t.self.Rest(now)
 	}
-	return t.proceed(now)
+	return t.self.Proceed(now)
 }
 
 // Cancelled reports whether a person cancelled the repair by an annotation on the Node. A call
 // under way is not interrupted: the repair is cancelled when the call has ended.
-func (t *Target) Cancelled() bool {
+func (t *Base) Cancelled() bool {
 	r := t.Record
 	return r != nil && t.Node.Annotations[remediations.CancelKey] == r.ID && r.Phase != remediations.PhaseExhausted && (r.Phase != remediations.PhaseActing || r.Back != nil || !t.Config.Remediation(r.Step.Name).Once)
 }
 
 // begin looks for an alert that no guard holds. A Pending repair that has not acted does not
 // prevent this. It continues if its own alert may, and yields if only another alert may.
-func (t *Target) begin(now time.Time) Decision {
+func (t *Base) begin(now time.Time) Decision {
 	r := t.Record
 	if r != nil && !now.Before(r.Deadline) {
 		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", text.Duration(remediations.PendingFor), r.Hold.Words()), now)
 	}
-	if d, ok := t.first(now); ok {
+	if d, ok := t.self.First(now); ok {
 		return d
 	}
 	var held, said *Decision
-	for _, a := range t.causes() {
+	for _, a := range t.self.Causes() {
 		p := t.Config.Policy(a.Policy)
 		if p == nil || p.Mode == remediations.ModeOff {
 			continue
 		}
 		if t.Stale() {
 			d := t.Look("asking Alertmanager about " + a.Name)
-			d.AskStep = t.likelyStep(p, a, now)
+			d.AskStep = t.self.Likely(p, a, now)
 			return d
 		}
 		if t.Over(a, now) {
@@ -67,7 +67,7 @@ func (t *Target) begin(now time.Time) Decision {
 			}
 			continue
 		}
-		d := t.consider(p, a, now)
+		d := t.self.Consider(p, a, now)
 		if d.Verb != VerbHold {
 			return d
 		}
@@ -82,8 +82,8 @@ func (t *Target) begin(now time.Time) Decision {
 		return t.observed("", now)
 	case r != nil:
 		return Decision{Verb: VerbDrop, Message: "the alert ended before Drydock did anything", Policy: t.PolicyOf(r)}
-	case said != nil && t.Elsewhere != nil && t.Elsewhere() != "":
-		return t.leave(t.Elsewhere(), now)
+	case said != nil && t.self.Elsewhere() != "":
+		return t.leave(t.self.Elsewhere(), now)
 	case said != nil:
 		return *said
 	}
@@ -91,11 +91,11 @@ func (t *Target) begin(now time.Time) Decision {
 }
 
 // Act issues the candidate's step, or holds it. pending is the record to write for a hold.
-func (t *Target) Act(c *Candidate, pending *remediations.Record) Decision {
+func (t *Base) Act(c *Candidate, pending *remediations.Record) Decision {
 	c.Own = pending.ID
 	if t.Ledger == nil {
 		if reason, f := t.WithoutLedger(c.Now); f != nil {
-			return t.HoldBack(c, pending, reason, f)
+			return t.self.Hold(c, pending, reason, f)
 		}
 		return Decision{Verb: VerbLook, Policy: c.Policy, Message: fmt.Sprintf("the ledger is read again: %v", t.LedgerErr)}
 	}
@@ -115,12 +115,12 @@ func (t *Target) Act(c *Candidate, pending *remediations.Record) Decision {
 		}
 	}
 	if f != nil {
-		return t.HoldBack(c, pending, reason, f)
+		return t.self.Hold(c, pending, reason, f)
 	}
 	ask := Ask{Alerts: c.Now.Sub(t.LookSince) > min(remediations.LookFor, t.Config.MaxStaleness), Heartbeats: c.Remediation().Disruptive && t.Uncounted(c.Now)}
-	step := t.asks(c, &ask)
+	step := t.self.Asks(c, &ask)
 	if f := t.leasesLost(c.Now); ask.Heartbeats && f != nil {
-		d := t.HoldBack(c, pending, remediations.ReasonBlind, f)
+		d := t.self.Hold(c, pending, remediations.ReasonBlind, f)
 		d.Ask.Heartbeats = true
 		return d
 	}
@@ -136,7 +136,7 @@ func (s *State) Uncounted(now time.Time) bool {
 }
 
 // issue records the candidate's step as an intent, before the side effect.
-func (t *Target) issue(c *Candidate, pending *remediations.Record) Decision {
+func (t *Base) issue(c *Candidate, pending *remediations.Record) Decision {
 	r, now := pending.Clone(), c.Now
 	id := remediations.NextIntentID(r, c.Step, now)
 	r.Phase, r.Step, r.Hold, r.Note = remediations.PhaseActing, c.Step, nil, ""
@@ -148,20 +148,20 @@ func (t *Target) issue(c *Candidate, pending *remediations.Record) Decision {
 	}
 	r.Intent = &remediations.Intent{ID: id, At: remediations.Instant(now)}
 	d := Decision{Verb: VerbIssue, Policy: c.Policy, Record: r}
-	t.Intend(c, pending, &d)
+	t.self.Intend(c, pending, &d)
 	return d
 }
 
 // Settle moves the repair on from Acting once its call has ended.
-func (t *Target) Settle(now time.Time) Decision {
+func (t *Base) Settle(now time.Time) Decision {
 	old, call := t.Record, t.Call
 	p := t.PolicyOf(old)
 	outcome, why, underWay := call.answer(old.Intent.ID, old.Deadline, now)
 	if underWay {
 		return Decision{Verb: VerbWait, Recheck: old.Deadline, Policy: p, Message: "the call is under way"}
 	}
-	if back, tooLong := call.withheld(old, now); back && (!tooLong || t.Kind == remediations.KindNode) {
-		d := giveBack(old, call, p, t.apart(), now)
+	if back, tooLong := call.withheld(old, now); back && (!tooLong || t.is.Kind == remediations.KindNode) {
+		d := giveBack(old, call, p, t.is.Apart, now)
 		if !tooLong {
 			return d
 		}
@@ -186,7 +186,7 @@ func (t *Target) Settle(now time.Time) Decision {
 	case remediations.CallRefused:
 		// Never later than the proof of a call could take: a clock that jumped would otherwise make
 		// it wait that long.
-		wait := t.apart()
+		wait := t.is.Apart
 		if call != nil && call.IntentID == old.Intent.ID {
 			wait = max(wait, call.again()+time.Second)
 		}
@@ -195,7 +195,7 @@ func (t *Target) Settle(now time.Time) Decision {
 		why = "accepted"
 	case remediations.CallUnknown:
 	}
-	d.Message = fmt.Sprintf("%s: %s; %s until %s", t.attempt(r), why, t.awaits(), r.Deadline.Format(time.RFC3339))
+	d.Message = fmt.Sprintf("%s: %s; %s until %s", t.attempt(r), why, t.is.Awaits, r.Deadline.Format(time.RFC3339))
 	return d
 }
 

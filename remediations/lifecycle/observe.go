@@ -11,13 +11,13 @@ import (
 // observe continues a would-be repair. It asks no guards, because none would be asked after the
 // step was issued. The repair ends as Observed when the step's wait ends, when its alert ends, or
 // when a repair that acts needs the target: an observation must not delay such a repair.
-func (t *Target) observe(now time.Time) Decision {
+func (t *Base) observe(now time.Time) Decision {
 	r := t.Record
 	p := t.PolicyOf(r)
 	if p == nil || p.Mode == remediations.ModeOff {
 		return t.observed(fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
-	if d, ok := t.first(now); ok {
+	if d, ok := t.self.First(now); ok {
 		return t.givesWay(d, now)
 	}
 	if t.Stale() {
@@ -28,8 +28,8 @@ func (t *Target) observe(now time.Time) Decision {
 	switch due := remediations.Earlier(t.Config.WouldUntil(p, r), r.Deadline); {
 	case !now.Before(due), t.ended(r.Cause, now):
 		return t.observed("", now)
-	case t.Elsewhere != nil && t.Elsewhere() != "":
-		return t.observed(t.Elsewhere(), now)
+	case t.self.Elsewhere() != "":
+		return t.observed(t.self.Elsewhere(), now)
 	default:
 		if d, ok := t.enforced(now); ok {
 			return t.givesWay(d, now)
@@ -40,14 +40,14 @@ func (t *Target) observe(now time.Time) Decision {
 }
 
 // enforces reports whether the policy carries out its repairs.
-func (t *Target) enforces(p *remediations.Policy) bool {
+func (t *Base) enforces(p *remediations.Policy) bool {
 	return p != nil && p.Mode == remediations.ModeEnforce
 }
 
 // watch makes the decision observe the target again after the time, if targets of its kind are
 // observed.
-func (t *Target) watch(d Decision, now time.Time, after time.Duration) Decision {
-	if t.Looking == "" {
+func (t *Base) watch(d Decision, now time.Time, after time.Duration) Decision {
+	if t.is.Looking == "" {
 		return d
 	}
 	return t.LookAgain(d, now, after)
@@ -55,13 +55,13 @@ func (t *Target) watch(d Decision, now time.Time, after time.Duration) Decision 
 
 // enforced returns the decision about another alert, whose policy enforces, if something is to be
 // done or approved now.
-func (t *Target) enforced(now time.Time) (Decision, bool) {
-	for _, a := range t.causes() {
+func (t *Base) enforced(now time.Time) (Decision, bool) {
+	for _, a := range t.self.Causes() {
 		p := t.Config.Policy(a.Policy)
 		if !t.enforces(p) || t.Over(a, now) {
 			continue
 		}
-		switch d := t.consider(p, a, now); d.Verb {
+		switch d := t.self.Consider(p, a, now); d.Verb {
 		case VerbHold, VerbWait:
 			if d.Reason == remediations.ReasonAwaitingApproval {
 				return d, true // a person can approve it once it is on record
@@ -75,7 +75,7 @@ func (t *Target) enforced(now time.Time) (Decision, bool) {
 
 // givesWay ends the would-be repair if the decision needs its place on the Node. That decision is
 // made again when the place is free.
-func (t *Target) givesWay(d Decision, now time.Time) Decision {
+func (t *Base) givesWay(d Decision, now time.Time) Decision {
 	if d.Record == nil && d.Ended == nil {
 		return d
 	}
@@ -88,7 +88,7 @@ func (t *Target) givesWay(d Decision, now time.Time) Decision {
 
 // observed ends a would-be repair. why is the cause of the end, unless the step's wait or the alert
 // ended.
-func (t *Target) observed(why string, now time.Time) Decision {
+func (t *Base) observed(why string, now time.Time) Decision {
 	r, p := t.Record, t.PolicyOf(t.Record)
 	at := r.Hold.Since
 	w := &remediations.Would{Step: r.Step.Issued(), At: at, Until: remediations.Instant(t.Config.WouldUntil(p, r)), IllSince: at}
@@ -97,10 +97,10 @@ func (t *Target) observed(why string, now time.Time) Decision {
 		w.IllSince, name = remediations.Instant(remediations.Earlier(a.StartsAt, at)), a.Name
 	}
 	over := !t.Stale() && t.ended(r.Cause, now)
-	if over && (t.Sound == nil || t.Sound()) {
+	if over && t.self.Sound() {
 		w.WellAt = remediations.Instant(now)
 	}
-	ill, it := remediations.Instant(now).Sub(w.IllSince), t.What
+	ill, it := remediations.Instant(now).Sub(w.IllSince), t.is.What
 	said := fmt.Sprintf("%s would have been issued at %s, for alert %s", w.Step, at.Format(time.RFC3339), name)
 	switch {
 	case w.Unnecessary():
@@ -119,22 +119,22 @@ func (t *Target) observed(why string, now time.Time) Decision {
 	}
 	d := t.End(remediations.OutcomeObserved, said, now)
 	d.Ended.Would = w
-	if t.Elsewhere != nil && t.Elsewhere() != "" {
+	if t.self.Elsewhere() != "" {
 		d.Prune = append(d.Prune, remediations.KeysOf(t.Alerts)...)
 	}
 	return d
 }
 
 // ended reports whether no Alertmanager has the alert any more, while its source is alive.
-func (t *Target) ended(cause remediations.Cause, now time.Time) bool {
+func (t *Base) ended(cause remediations.Cause, now time.Time) bool {
 	if a := t.AlertBy(cause.Alert); a != nil {
 		return t.Over(a, now)
 	}
-	return t.verdictOn(cause).Gone && t.Snapshot.BlindCause(t.Config) == ""
+	return t.self.Verdict(cause).Gone && t.Snapshot.BlindCause(t.Config) == ""
 }
 
 // nextWould names the step that would follow if the first step cured nothing.
-func (t *Target) nextWould(p *remediations.Policy) string {
+func (t *Base) nextWould(p *remediations.Policy) string {
 	if p == nil {
 		return ""
 	}
@@ -147,11 +147,11 @@ func (t *Target) nextWould(p *remediations.Policy) string {
 // saidAlready returns the decision to report nothing more about an alert that an observing policy
 // has reported and that has not ended since. What would follow after the first step cannot be
 // known. The decision's reason says what a person must change for a repair.
-func (t *Target) saidAlready(p *remediations.Policy, a *remediations.Alert, now time.Time) (Decision, bool) {
+func (t *Base) saidAlready(p *remediations.Policy, a *remediations.Alert, now time.Time) (Decision, bool) {
 	if p.Mode != remediations.ModeObserve {
 		return Decision{}, false
 	}
-	starts := t.verdictOn(remediations.Cause{Alert: a.Fingerprint}).StartsAt
+	starts := t.self.Verdict(remediations.Cause{Alert: a.Fingerprint}).StartsAt
 	if starts.IsZero() {
 		starts = a.StartsAt
 	}

@@ -36,16 +36,12 @@ func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted b
 	if r := s.Journal.Rescue; r != nil && r.Cause.Alert == a.Fingerprint && r.Began.Before(heard.ReceivedAt) {
 		heard.ReceivedAt = r.Began // the journal remembers the time across a restart
 	}
-	t := &lifecycle.Target{
-		State: &lifecycle.State{Config: s.Config, Snapshot: s.Snapshot, Guards: s.Guards}, Kind: remediations.KindAPIServer, Own: own,
-		Guard: func(reason remediations.Reason, _ *lifecycle.Candidate) *lifecycle.Finding {
-			return c.ownGuard(reason)
-		},
-	}
+	t := &target{of: c}
+	t.State = &lifecycle.State{Config: s.Config, Snapshot: s.Snapshot, Guards: s.Guards}
 	if acted {
 		step.Attempt += len(s.Journal.Rescue.Hosts)
 	}
-	c.Candidate = t.Candidate(p, &heard, remediations.Cause{Alert: a.Fingerprint}, step, now)
+	c.Candidate = lifecycle.CandidateOf(t, p, &heard, remediations.Cause{Alert: a.Fingerprint}, step, now)
 	if acted {
 		c.Repair = s.Journal.Rescue.ID
 	}
@@ -74,6 +70,20 @@ func (c *rescuer) held() (remediations.Reason, *lifecycle.Finding) {
 		return c.HeldBy(nil)
 	}
 	return c.HeldBy(slices.DeleteFunc(slices.Clone(remediations.Reasons), func(r remediations.Reason) bool { return slices.Contains(untilChosen, r) }))
+}
+
+// target is the API servers as the guards need them: the journal has a lifecycle of its own.
+type target struct {
+	lifecycle.Base
+	of *rescuer
+}
+
+func (t *target) Describe() lifecycle.Description {
+	return lifecycle.Description{Kind: remediations.KindAPIServer, Own: own}
+}
+
+func (t *target) Guard(reason remediations.Reason, _ *lifecycle.Candidate) *lifecycle.Finding {
+	return t.of.ownGuard(reason)
 }
 
 func (c *rescuer) ownGuard(reason remediations.Reason) *lifecycle.Finding {

@@ -12,10 +12,16 @@ import (
 // State is everything that Decide may know. Call, NewID, WellSince and WellHeard of the State
 // belong to the leader.
 type State struct {
-	lifecycle.Target
+	*lifecycle.State
+	remediations.Subject
 	// Seen is the last observation of the location; nil: none yet.
 	Seen *Observation
+}
 
+// target is the location as a target of package lifecycle.
+type target struct {
+	lifecycle.Base
+	seen *Observation
 	// move is the move that would be made.
 	move remediations.Move
 }
@@ -24,36 +30,45 @@ type State struct {
 // the time of the observation. It is pure, like the core's, and asks the same guards, except those
 // about the machine. A leader that does not forward makes many nodes look ill, and its node is
 // repaired for an alert of its own.
-func Decide(state *State, now time.Time) lifecycle.Decision {
-	own := *state
-	s := &own
-	s.Kind, s.What, s.Asked, s.Next = remediations.KindLocation, "location "+s.Name, "the mesh", "move"
-	s.Looking, s.Checking = "looking at who leads the location", "looking at the location"
-	s.Unknown = remediations.ReasonLeaderUnknown
-	s.Soon = []remediations.Reason{remediations.ReasonLeaderHeld, remediations.ReasonLeaderUnknown, remediations.ReasonNodeUnderRepair, remediations.ReasonObserving}
-	if s.Seen != nil {
-		s.SeenAt = s.Seen.At
-	}
-	if r := s.Record; r != nil {
-		s.Spent = len(r.Moves) >= remediations.MaxMoves
-		if r.Intent != nil {
-			s.Of = fmt.Sprintf("location %s to %s", r.Location, r.Intent.Successor)
-		}
-	}
-	s.Begun = func(r *remediations.Record) bool { return len(r.Moves) > 0 }
-	s.Named = func(r *remediations.Record) { r.Location = s.Name }
-	// The moves stay: only an exhausted plan undoes them.
-	s.Closing = func(d *lifecycle.Decision, _ time.Time) {
-		d.Ended.Location, d.Ended.Moves = s.Record.Location, slices.Clone(s.Record.Moves)
-	}
-	s.Elsewhere, s.Examine, s.Guard, s.Intend, s.Until, s.Tidy = s.elsewhere, s.examine, s.guard, s.intend, s.until, s.tidy
-	s.Acting, s.Rest, s.Instead, s.Expired = s.acting, s.rest, s.instead, s.expired
-	s.Well, s.Cure, s.Missing = s.well, s.cure, s.missing
-	return lifecycle.DecideTarget(&s.Target, now)
+func Decide(known *State, now time.Time) lifecycle.Decision {
+	s := &target{seen: known.Seen}
+	s.Bind(s, known.State, known.Subject)
+	return lifecycle.DecideTarget(s, now)
 }
 
-// tidy also covers the alerts about other locations, which wait until this one has no repair.
-func (s *State) tidy(d *lifecycle.Decision, now time.Time) {
+func (s *target) Describe() lifecycle.Description {
+	d := lifecycle.Description{
+		Kind: remediations.KindLocation, What: "location " + s.Name, Asked: "the mesh", Next: "move",
+		Looking: "looking at who leads the location", Checking: "looking at the location", Awaits: lifecycle.AwaitsProof,
+		Unknown: remediations.ReasonLeaderUnknown, Apart: lifecycle.LookAgain,
+		Soon: []remediations.Reason{remediations.ReasonLeaderHeld, remediations.ReasonLeaderUnknown, remediations.ReasonNodeUnderRepair, remediations.ReasonObserving},
+	}
+	if r := s.Record; r != nil && r.Intent != nil {
+		d.Of = fmt.Sprintf("location %s to %s", r.Location, r.Intent.Successor)
+	}
+	return d
+}
+
+func (s *target) SeenAt() time.Time {
+	if s.seen == nil {
+		return time.Time{}
+	}
+	return s.seen.At
+}
+
+func (s *target) Spent() bool { return s.Record != nil && len(s.Record.Moves) >= remediations.MaxMoves }
+
+func (s *target) Begun(r *remediations.Record) bool { return len(r.Moves) > 0 }
+
+func (s *target) Named(r *remediations.Record) { r.Location = s.Name }
+
+// Closing keeps the moves: only an exhausted plan undoes them.
+func (s *target) Closing(d *lifecycle.Decision, _ time.Time) {
+	d.Ended.Location, d.Ended.Moves = s.Record.Location, slices.Clone(s.Record.Moves)
+}
+
+// Tidy also covers the alerts about other locations, which wait until this one has no repair.
+func (s *target) Tidy(d *lifecycle.Decision, now time.Time) {
 	var all []*remediations.Alert
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
@@ -64,9 +79,9 @@ func (s *State) tidy(d *lifecycle.Decision, now time.Time) {
 	s.Tidied(d, s.Record, all, now)
 }
 
-// examine checks the observation: a move needs a location that does not answer, and a node that can
+// Examine checks the observation: a move needs a location that does not answer, and a node that can
 // lead it instead.
-func (s *State) examine(c *lifecycle.Candidate, _ *remediations.Record, _ bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
+func (s *target) Examine(c *lifecycle.Candidate, _ *remediations.Record, _ bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	against, why := s.against(c)
 	if why == nil {
 		s.move, against, why = s.successor(c)
@@ -79,7 +94,7 @@ func (s *State) examine(c *lifecycle.Candidate, _ *remediations.Record, _ bool) 
 	return nil, against, why
 }
 
-func (s *State) intend(c *lifecycle.Candidate, pending *remediations.Record, d *lifecycle.Decision) {
+func (s *target) Intend(c *lifecycle.Candidate, pending *remediations.Record, d *lifecycle.Decision) {
 	r, m := d.Record, s.move
 	if n := len(r.Moves); n > 0 && pending.Intent.Outcome == remediations.CallRefused {
 		r.Moves[n-1].Refused = true
@@ -90,10 +105,10 @@ func (s *State) intend(c *lifecycle.Candidate, pending *remediations.Record, d *
 	d.Message = fmt.Sprintf("move the mesh leadership of location %s from %s to %s (attempt %d) %s", m.Location, m.From, m.To, c.Step.Attempt, c.By())
 }
 
-// acting continues the undoing of all moves.
-func (s *State) acting(now time.Time) (lifecycle.Decision, bool) {
+// Acting continues the undoing of all moves.
+func (s *target) Acting(now time.Time) lifecycle.Decision {
 	if s.Record.Back == nil {
-		return lifecycle.Decision{}, false
+		return s.Base.Acting(now)
 	}
-	return s.restore(now), true
+	return s.restore(now)
 }

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// guard returns what holds locations alone, beside the guards for every target.
-func (s *State) guard(reason remediations.Reason, c *lifecycle.Candidate) *lifecycle.Finding {
+// Guard returns what holds locations alone, beside the guards for every target.
+func (s *target) Guard(reason remediations.Reason, c *lifecycle.Candidate) *lifecycle.Finding {
 	switch reason {
 	case remediations.ReasonNodeUnderRepair:
 		return s.underRepair()
@@ -31,7 +31,7 @@ func (s *State) guard(reason remediations.Reason, c *lifecycle.Candidate) *lifec
 // underRepair holds the candidate while a node is under repair that leads the location or is to
 // lead it, and while another repair of the location's leader is under way. These exclude each
 // other.
-func (s *State) underRepair() *lifecycle.Finding {
+func (s *target) underRepair() *lifecycle.Finding {
 	involved := []string{s.Node.Name}
 	if r := s.Record; r != nil {
 		involved = append(involved, r.Successors()...)
@@ -50,7 +50,7 @@ func (s *State) underRepair() *lifecycle.Finding {
 // movedLately allows one repair of a location's leader per limits.leaders.perLocation, even if the
 // leader changed, because each move breaks the connections that the leader relays. Earlier attempts
 // of one repair do not hold its further attempts.
-func (s *State) movedLately(c *lifecycle.Candidate) *lifecycle.Finding {
+func (s *target) movedLately(c *lifecycle.Candidate) *lifecycle.Finding {
 	what, least := "limits.leaders.perLocation is", s.Config.Limits.Locations.PerLocation
 	if c.Policy.Cooldown > least {
 		what, least = "the policy's cooldown is", c.Policy.Cooldown
@@ -71,9 +71,9 @@ const UnprovenFor = 15 * time.Minute
 // end with time.
 var Unproven = []remediations.Reason{remediations.ReasonAlertResolved, remediations.ReasonLeaderUnknown, remediations.ReasonLeaderHeld}
 
-// until returns until when the candidate may be held. A repair that has moved and cannot prove its
-// cure must not wait for a day.
-func (s *State) until(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason) time.Time {
+// Until returns until when the candidate may be held. A repair that has moved and cannot prove its
+// Cure must not wait for a day.
+func (s *target) Until(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason) time.Time {
 	was := s.Record
 	switch {
 	case len(pending.Moves) == 0 || pending.Back != nil:

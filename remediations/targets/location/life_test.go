@@ -236,7 +236,7 @@ func (l *meshLife) turn(t *rapid.T) (looked bool) {
 		if !ok {
 			continue
 		}
-		ls := &location.State{Target: lifecycle.Target{State: s, Subject: leader}, Seen: m.sight}
+		ls := &location.State{State: s, Subject: leader, Seen: m.sight}
 		before := n.DeepCopy()
 		d := location.Decide(ls, l.now)
 		require.Equal(t, before, n)

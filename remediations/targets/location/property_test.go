@@ -31,7 +31,7 @@ func (l *meshLife) check(t *rapid.T, s *location.State, d lifecycle.Decision) {
 		require.False(t, l.now.After(r.Deadline.Add(time.Minute)), "%s since %s outlives its deadline: %s %s", r.Phase, r.Since, d.Verb, d.Message)
 	}
 	if next := d.Record; waitsUnproven(next) {
-		require.False(t, next.Deadline.After(l.now.Add(location.UnprovenFor+s.PolicyOf(next).ProofFor)), "it is not left alone for a day: %s", d.Message)
+		require.False(t, next.Deadline.After(l.now.Add(location.UnprovenFor+policyOf(s, next).ProofFor)), "it is not left alone for a day: %s", d.Message)
 		require.False(t, waitsUnproven(r) && next.Deadline.After(r.Deadline), "nor by one word after another: %s", d.Message)
 	}
 	if d.Ended != nil {
@@ -131,7 +131,7 @@ func (l *meshLife) checkEnd(t *rapid.T, s *location.State, d lifecycle.Decision)
 		require.True(t, g.At.After(r.Intent.At))
 		require.NotEqual(t, CallRefused, r.Intent.Outcome)
 		require.True(t, s.Snapshot.VerdictFor(r.Cause.Alert, s.Config, "").Gone)
-		require.GreaterOrEqual(t, l.now.Sub(s.WellSince), s.PolicyOf(r).ProofFor)
+		require.GreaterOrEqual(t, l.now.Sub(s.WellSince), policyOf(s, r).ProofFor)
 	}
 	if d.Ended.Outcome == OutcomeSuperseded {
 		require.NotEqual(t, s.Node.Name, g.Leader)
@@ -189,3 +189,5 @@ func TestLeadershipMovesOnlyWhereEverythingSaysSo(t *testing.T) {
 	}
 	require.Empty(t, lacks(), "histories in which nothing happens show nothing")
 }
+
+func policyOf(s *location.State, r *Record) *Policy { return s.Config.Policy(r.Policy) }

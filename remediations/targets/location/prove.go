@@ -12,9 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// instead continues the undoing of moves. This needs no alert, so Alertmanager may not have been
+// Instead continues the undoing of moves. This needs no alert, so Alertmanager may not have been
 // asked yet.
-func (s *State) instead(p *remediations.Policy, now time.Time) (lifecycle.Decision, bool) {
+func (s *target) Instead(p *remediations.Policy, now time.Time) (lifecycle.Decision, bool) {
 	if s.Record.Back == nil {
 		return lifecycle.Decision{}, false
 	}
@@ -22,23 +22,23 @@ func (s *State) instead(p *remediations.Policy, now time.Time) (lifecycle.Decisi
 	return s.goBack(s.Candidate(p, s.AlertBy(cause.Alert), cause, s.Record.Step, now)), true
 }
 
-func (s *State) expired(now time.Time) lifecycle.Decision {
+func (s *target) Expired(now time.Time) lifecycle.Decision {
 	if h := s.Record.Hold; h != nil && slices.Contains(Unproven, h.Reason) {
 		return s.leaveUnproven(now)
 	}
-	return s.HeldTooLong(now)
+	return s.Base.Expired(now)
 }
 
-// well reports whether the location has one leader with an address in the mesh, and answers from
+// Well reports whether the location has one leader with an address in the mesh, and answers from
 // outside.
-func (s *State) well() (string, bool) {
-	g := s.Seen
-	return fmt.Sprintf("location %s answers", s.Name), g != nil && g.At.After(s.Record.Since) && g.Unknown == "" && g.Settled && g.Reached && s.elsewhere() == ""
+func (s *target) Well() (string, bool) {
+	g := s.seen
+	return fmt.Sprintf("location %s answers", s.Name), g != nil && g.At.After(s.Record.Since) && g.Unknown == "" && g.Settled && g.Reached && s.Elsewhere() == ""
 }
 
-// cure returns Recovered if the successor leads, and SelfRecovered otherwise.
-func (s *State) cure(*remediations.Policy) (remediations.Outcome, string) {
-	r, g := s.Record, s.Seen
+// Cure returns Recovered if the successor leads, and SelfRecovered otherwise.
+func (s *target) Cure(*remediations.Policy) (remediations.Outcome, string) {
+	r, g := s.Record, s.seen
 	switch {
 	case r.Withheld() || r.Intent.Outcome == remediations.CallRefused:
 		return remediations.OutcomeSelfRecovered, "the location answers and the alert is gone, but not by this repair: " + r.Intent.Why
@@ -49,8 +49,8 @@ func (s *State) cure(*remediations.Policy) (remediations.Outcome, string) {
 }
 
 // against returns what prevents any move in the location; nil: nothing.
-func (s *State) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycle.Finding) {
-	switch g := s.Seen; {
+func (s *target) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycle.Finding) {
+	switch g := s.seen; {
 	case g.Unknown != "":
 		return remediations.ReasonLeaderUnknown, lifecycle.Because("%s; no data is not a fault", text.Line(g.Unknown, 300))
 	case g.Leader == "":
@@ -69,11 +69,11 @@ func (s *State) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycle
 
 // successor picks the next leader: the best node that was not tried and is not under repair itself.
 // A finding without a reason means that no node is left, so that the plan is exhausted.
-func (s *State) successor(c *lifecycle.Candidate) (remediations.Move, remediations.Reason, *lifecycle.Finding) {
+func (s *target) successor(c *lifecycle.Candidate) (remediations.Move, remediations.Reason, *lifecycle.Finding) {
 	if c.Spent != "" {
 		return remediations.Move{}, "", lifecycle.Because("%s", c.Spent)
 	}
-	g, r := s.Seen, s.Record
+	g, r := s.seen, s.Record
 	refused := maps.Clone(g.Refused)
 	if refused == nil {
 		refused = map[string]string{}
@@ -111,10 +111,10 @@ func refusals(refused map[string]string) string {
 	return text.Line(all, 260)
 }
 
-// elsewhere returns the message that a node leads which this node's repair does not know; empty: no
+// Elsewhere returns the message that a node leads which this node's repair does not know; empty: no
 // such node leads.
-func (s *State) elsewhere() string {
-	g, r, ours := s.Seen, s.Record, s.Node.Name
+func (s *target) Elsewhere() string {
+	g, r, ours := s.seen, s.Record, s.Node.Name
 	if g == nil || g.Unknown != "" || g.Leader == "" || g.Leader == ours || (r != nil && slices.Contains(r.Successors(), g.Leader)) {
 		return ""
 	}
@@ -124,9 +124,9 @@ func (s *State) elsewhere() string {
 	return fmt.Sprintf("location %s is led by %s, and not by %s", s.Name, g.Leader, ours)
 }
 
-// missing returns what the proof still lacks.
-func (s *State) missing() string {
-	switch g := s.Seen; {
+// Missing returns what the proof still lacks.
+func (s *target) Missing() string {
+	switch g := s.seen; {
 	case g == nil || !g.At.After(s.Record.Since):
 		return "it was not seen yet"
 	case g.Unknown != "":

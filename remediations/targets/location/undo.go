@@ -13,9 +13,9 @@ import (
 )
 
 // exhaust begins to undo the repair's moves, because nothing is left to try.
-func (s *State) exhaust(c *lifecycle.Candidate, why string) lifecycle.Decision {
+func (s *target) exhaust(c *lifecycle.Candidate, why string) lifecycle.Decision {
 	r := s.Record.Clone()
-	why = fmt.Sprintf("%s (%s), and location %s does not answer: %s", why, r.Done, s.Name, s.missing())
+	why = fmt.Sprintf("%s (%s), and location %s does not answer: %s", why, r.Done, s.Name, s.Missing())
 	if against := s.againstPutBack(c.Policy); against != "" {
 		return s.exhausted(why+"; "+against, false, c.Now)
 	}
@@ -30,7 +30,7 @@ func (s *State) exhaust(c *lifecycle.Candidate, why string) lifecycle.Decision {
 // againstPutBack returns why the record's moves are not undone; empty: nothing prevents it. The
 // record is on a Node, which its kubelet may write. The kubelet cannot write the ledger, where only
 // Drydock writes moves.
-func (s *State) againstPutBack(p *remediations.Policy) string {
+func (s *target) againstPutBack(p *remediations.Policy) string {
 	switch {
 	case p == nil || p.Mode != remediations.ModeEnforce:
 		return "the mode is observe, so nothing is put back"
@@ -41,7 +41,7 @@ func (s *State) againstPutBack(p *remediations.Policy) string {
 }
 
 // putBack issues the undoing of the moves, the newest first.
-func (s *State) putBack(r *remediations.Record, now time.Time) lifecycle.Decision {
+func (s *target) putBack(r *remediations.Record, now time.Time) lifecycle.Decision {
 	r.Phase, r.Since, r.Deadline, r.Hold = remediations.PhaseActing, remediations.Instant(now), remediations.Instant(now.Add(remediations.ActingFor)), nil
 	r.NameIntent()
 	moves := r.Made()
@@ -53,7 +53,7 @@ func (s *State) putBack(r *remediations.Record, now time.Time) lifecycle.Decisio
 }
 
 // restore waits until the moves are undone, or has it done again: every new leader may repeat it.
-func (s *State) restore(now time.Time) lifecycle.Decision {
+func (s *target) restore(now time.Time) lifecycle.Decision {
 	r := s.Record
 	c := s.Call
 	if c != nil && c.IntentID != r.PutBackID() {
@@ -80,7 +80,7 @@ func (s *State) restore(now time.Time) lifecycle.Decision {
 }
 
 // fallBack pauses the undoing until it is tried again.
-func (s *State) fallBack(reason remediations.Reason, why string, now time.Time) lifecycle.Decision {
+func (s *target) fallBack(reason remediations.Reason, why string, now time.Time) lifecycle.Decision {
 	r := s.Record.Clone()
 	message := fmt.Sprintf("the leadership of location %s could not be put back: %s; it is tried again", r.Location, text.Line(why, 200))
 	r.Phase, r.Since, r.Deadline = remediations.PhasePending, remediations.Instant(now), remediations.Instant(r.Back.Add(remediations.BackFor))
@@ -92,7 +92,7 @@ func (s *State) fallBack(reason remediations.Reason, why string, now time.Time) 
 var bindsUndo = []remediations.Reason{remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving, remediations.ReasonNodeUnderRepair}
 
 // goBack tries again to undo the moves.
-func (s *State) goBack(c *lifecycle.Candidate) lifecycle.Decision {
+func (s *target) goBack(c *lifecycle.Candidate) lifecycle.Decision {
 	r := s.Record
 	switch next := r.Since.Add(lifecycle.LookAgain); {
 	case !c.Now.Before(r.Deadline):
@@ -106,7 +106,7 @@ func (s *State) goBack(c *lifecycle.Candidate) lifecycle.Decision {
 	}
 	c.Repair, c.Own = r.ID, r.ID
 	if reason, f := c.HeldBy(bindsUndo); f != nil {
-		return s.HoldBack(c, r.Clone(), reason, f)
+		return s.Hold(c, r.Clone(), reason, f)
 	}
 	return s.putBack(r.Clone(), c.Now)
 }
@@ -114,16 +114,16 @@ func (s *State) goBack(c *lifecycle.Candidate) lifecycle.Decision {
 // leaveUnproven ends a repair that has moved when neither its success nor another step can be
 // shown. It undoes nothing: even if the location as a whole does not answer, part of it may answer
 // because of its new leader.
-func (s *State) leaveUnproven(now time.Time) lifecycle.Decision {
+func (s *target) leaveUnproven(now time.Time) lifecycle.Decision {
 	r, why := s.Record, s.Record.Hold.Words()
-	if missing := s.missing(); !strings.Contains(why, missing) {
+	if missing := s.Missing(); !strings.Contains(why, missing) {
 		why = missing + "; " + why
 	}
 	return s.exhausted(fmt.Sprintf("%s was not proven to cure it%s: %s", r.Done, r.LeftAs(), why), false, now)
 }
 
 // exhausted ends the plan. The record stays until a person resets the node.
-func (s *State) exhausted(why string, undone bool, now time.Time) lifecycle.Decision {
+func (s *target) exhausted(why string, undone bool, now time.Time) lifecycle.Decision {
 	d, r := s.End(remediations.OutcomeExhausted, why, now), s.Record.Exhausted(now)
 	r.Back = nil
 	if undone {
@@ -133,15 +133,15 @@ func (s *State) exhausted(why string, undone bool, now time.Time) lifecycle.Deci
 	return d
 }
 
-// rest leaves an exhausted repair to a person. If another node leads now, the alerts move to that
+// Rest leaves an exhausted repair to a person. If another node leads now, the alerts move to that
 // node.
-func (s *State) rest(now time.Time) lifecycle.Decision {
+func (s *target) Rest(now time.Time) lifecycle.Decision {
 	r := s.Record
 	d := lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s of the leader of location %s has run out of attempts; set %s=true when it is fixed", r.ID, r.Location, remediations.ResetKey)}
 	if len(s.Alerts) == 0 {
 		return d
 	}
-	if s.elsewhere() != "" {
+	if s.Elsewhere() != "" {
 		d.Prune = append(d.Prune, remediations.KeysOf(s.Alerts)...)
 		return d
 	}

@@ -21,9 +21,9 @@ func (s *state) refusals(p *remediations.Policy) string {
 	return strings.Join(slices.Compact(out), "")
 }
 
-// mildestFirst returns the node's alerts that a policy takes. The alert with the least invasive
-// first step comes first, so that a more invasive plan does not overtake it; then the older one.
-func (s *state) mildestFirst() []*remediations.Alert {
+// Causes returns the node's alerts that a policy takes. The alert with the least invasive
+// First step comes first, so that a more invasive plan does not overtake it; then the older one.
+func (s *state) Causes() []*remediations.Alert {
 	type ranked struct {
 		*remediations.Alert
 		invasive int
@@ -52,7 +52,7 @@ func (s *state) mildestFirst() []*remediations.Alert {
 // also returns the node's other alerts that are active according to Alertmanager.
 func (s *state) also(r *remediations.Record) []string {
 	var out []string
-	for _, a := range s.mildestFirst() {
+	for _, a := range s.Causes() {
 		if a.Fingerprint != r.Cause.Alert && s.Snapshot.VerdictFor(a.Fingerprint, s.Config, s.OwnSilence()).Reason == "" && len(out) < remediations.AlsoMost {
 			out = append(out, a.Fingerprint)
 		}
@@ -60,10 +60,10 @@ func (s *state) also(r *remediations.Record) []string {
 	return out
 }
 
-// likelyStep returns the step that would come next if Alertmanager confirmed the alert and no
+// Likely returns the step that would come next if Alertmanager confirmed the alert and no
 // silence covered it. Empty: another guard holds it, or no system must be asked about the machine
 // first.
-func (s *state) likelyStep(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.StepOn {
+func (s *state) Likely(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.StepOn {
 	step, ok := s.FirstStep(p, s.Record)
 	if !ok || s.Ledger == nil {
 		return remediations.StepOn{}

@@ -94,17 +94,17 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 	return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonProviderAbsent, Fleetwide: s.refusals(p) == "", Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
 }
 
-// verdictOn returns the Alertmanagers' verdict on the repair's cause.
-func (s *state) verdictOn(cause remediations.Cause) alerts.Verdict {
+// Verdict returns the Alertmanagers' verdict on the repair's cause.
+func (s *state) Verdict(cause remediations.Cause) alerts.Verdict {
 	if cause.Request != "" {
 		return s.Snapshot.VerdictForNode(s.Node.Name, s.Config, s.OwnSilence())
 	}
 	return s.Snapshot.VerdictFor(cause.Alert, s.Config, s.OwnSilence())
 }
 
-// proceed continues a repair whose last attempt has ended: it is Pending between attempts, or its
+// Proceed continues a repair whose last attempt has ended: it is Pending between attempts, or its
 // proof did not come in time.
-func (s *state) proceed(now time.Time) lifecycle.Decision {
+func (s *state) Proceed(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.policy()
 	if p == nil || p.Mode == remediations.ModeOff {

@@ -10,9 +10,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// closing undoes Drydock's changes to the node, and records where the plan continues if the alert
+// Closing undoes Drydock's changes to the node, and records where the plan continues if the alert
 // returns.
-func (s *state) closing(d *lifecycle.Decision, now time.Time) {
+func (s *state) Closing(d *lifecycle.Decision, now time.Time) {
 	r, e := s.Record, d.Ended
 	describe(e, r)
 	if last, ok := r.Issued(); ok && (e.Outcome == remediations.OutcomeRecovered || e.Outcome == remediations.OutcomeSelfRecovered) && r.Intent.ProviderID == s.Node.Spec.ProviderID {

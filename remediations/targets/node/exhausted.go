@@ -10,13 +10,13 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// rest leaves an exhausted repair to a person. It records since when the node is well, and reports
+// Rest leaves an exhausted repair to a person. It records since when the node is well, and reports
 // that once. It ends the repair only if the policy configures a time for this.
-func (s *state) rest(now time.Time) lifecycle.Decision {
+func (s *state) Rest(now time.Time) lifecycle.Decision {
 	r, p := s.Record, s.policy()
 	d := lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is fixed", r.ID, remediations.ResetKey)}
 	switch {
-	case p == nil || p.Mode == remediations.ModeOff || !p.Takes(s.Node) || !s.sound():
+	case p == nil || p.Mode == remediations.ModeOff || !p.Takes(s.Node) || !s.Sound():
 		s.noteIll(&d)
 		return d
 	case s.Stale():
@@ -28,7 +28,7 @@ func (s *state) rest(now time.Time) lifecycle.Decision {
 	if due {
 		settled.ProofFor = max(p.ProofFor, p.EndWhenWell)
 	}
-	cure, well := s.wellAgain().Cured(&settled, now)
+	cure, well := wellAgain(s).Cured(&settled, now)
 	switch {
 	case cure.Verb == lifecycle.VerbEnd && due && s.Ledger != nil:
 		if e := cure.Ended; e.Last == nil && r.After != nil {
@@ -51,27 +51,33 @@ func (s *state) rest(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// wellAgain returns the node for the check whether it is well despite its exhausted repair. No
-// alert about it may be left. Its outcome is SelfRecovered, because no step of the repair cured it.
-func (s *state) wellAgain() *state {
-	w := of(s.State, s.Record)
-	w.Said = func(cause remediations.Cause) alerts.Verdict {
-		for i := range s.Journal.Alerts {
-			a := &s.Journal.Alerts[i]
-			if p := s.Config.Policy(a.Policy); p == nil || p.Kind != remediations.KindNode {
-				continue
-			}
-			if v := s.verdictOn(remediations.Cause{Alert: a.Fingerprint}); !v.Gone {
-				return v
-			}
-		}
-		return s.verdictOn(cause)
-	}
-	w.Cure = func(p *remediations.Policy) (remediations.Outcome, string) {
-		return remediations.OutcomeSelfRecovered, fmt.Sprintf("the plan ran out of steps at %s, and the node has been well since %s, for endWhenWell (%s)",
-			s.Record.Since.Format(time.RFC3339), s.WellSince.UTC().Format(time.RFC3339), text.Age(p.EndWhenWell))
-	}
+// recovered is the node for the check whether it is well despite its exhausted repair.
+type recovered struct{ state }
+
+func wellAgain(s *state) *recovered {
+	w := &recovered{}
+	w.Bind(w, s.State, s.Subject)
 	return w
+}
+
+// Verdict leaves no alert about the node.
+func (s *recovered) Verdict(cause remediations.Cause) alerts.Verdict {
+	for i := range s.Journal.Alerts {
+		a := &s.Journal.Alerts[i]
+		if p := s.Config.Policy(a.Policy); p == nil || p.Kind != remediations.KindNode {
+			continue
+		}
+		if v := s.state.Verdict(remediations.Cause{Alert: a.Fingerprint}); !v.Gone {
+			return v
+		}
+	}
+	return s.state.Verdict(cause)
+}
+
+// Cure is SelfRecovered, because no step of the repair cured the node.
+func (s *recovered) Cure(p *remediations.Policy) (remediations.Outcome, string) {
+	return remediations.OutcomeSelfRecovered, fmt.Sprintf("the plan ran out of steps at %s, and the node has been well since %s, for endWhenWell (%s)",
+		s.Record.Since.Format(time.RFC3339), s.WellSince.UTC().Format(time.RFC3339), text.Age(p.EndWhenWell))
 }
 
 // noteWell records since when the node is well, and asks for a reset. A new leader knows only the

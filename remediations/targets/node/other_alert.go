@@ -19,14 +19,14 @@ func (s *state) otherAlert(p *remediations.Policy, now time.Time) (d lifecycle.D
 	if r.Cause.Alert == "" {
 		return d, false
 	}
-	for _, a := range s.mildestFirst() {
-		if a.Fingerprint == r.Cause.Alert || s.verdictOn(remediations.Cause{Alert: a.Fingerprint}).Reason != "" {
+	for _, a := range s.Causes() {
+		if a.Fingerprint == r.Cause.Alert || s.Verdict(remediations.Cause{Alert: a.Fingerprint}).Reason != "" {
 			continue
 		}
 		if a.Policy == p.Name {
 			next := r.Clone()
 			next.Cause.Alert = a.Fingerprint
-			return of(s.State, next).proceed(now), true
+			return of(s.State, next).Proceed(now), true
 		}
 		q := s.Config.Policy(a.Policy)
 		if r.Phase != remediations.PhasePending || q.Mode != remediations.ModeEnforce {

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// await waits for the proof of the attempt that was issued.
-func (s *state) await(now time.Time) lifecycle.Decision {
+// Await waits for the proof of the attempt that was issued.
+func (s *state) Await(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.policy()
 	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == remediations.CallUnknown && (c.Outcome == remediations.CallAccepted || c.Outcome == remediations.CallRefused) {
@@ -57,14 +57,14 @@ func facts(n *corev1.Node) *remediations.NodeFacts {
 	return &remediations.NodeFacts{BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID}
 }
 
-// well reports that the node is Ready.
-func (s *state) well() (string, bool) { return "the node is well", s.sound() }
+// Well reports that the node is Ready.
+func (s *state) Well() (string, bool) { return "the node is well", s.Sound() }
 
-func (s *state) sound() bool { return remediations.Ready(s.Node) }
+func (s *state) Sound() bool { return remediations.Ready(s.Node) }
 
-// evidence reads the kubelet's lease, and checks with the policy's witness whether the fault itself
+// Evidence reads the kubelet's lease, and checks with the policy's witness whether the fault itself
 // is gone: an alert may end while its fault stays.
-func (s *state) evidence(d *lifecycle.Decision, p *remediations.Policy, due, now time.Time) (there bool, against string) {
+func (s *state) Evidence(d *lifecycle.Decision, p *remediations.Policy, due, now time.Time) (there bool, against string) {
 	r := s.Record
 	if s.Lease == nil || s.Lease.ReadAt.Before(due) || (!s.renewed(r) && now.Sub(s.Lease.ReadAt) >= leaseAgain) {
 		d.Ask.Lease, d.Message = true, "reading the node's lease"
@@ -91,7 +91,7 @@ func (s *state) evidence(d *lifecycle.Decision, p *remediations.Policy, due, now
 // unreadLease returns the message that the node is Ready but its lease cannot be read. It is empty
 // if the lease can be read or the node is not Ready.
 func (s *state) unreadLease() string {
-	if s.Lease == nil || s.Lease.Unread == "" || !s.sound() {
+	if s.Lease == nil || s.Lease.Unread == "" || !s.Sound() {
 		return ""
 	}
 	return fmt.Sprintf("the node is Ready, but its lease cannot be read (%s); no cure is proven without it", text.Line(s.Lease.Unread, 200))
@@ -131,8 +131,8 @@ func (s *state) fewerGPUs() string {
 	return fmt.Sprintf("the machine came back with %d of the %d GPUs that it had", count, had)
 }
 
-// cure returns Recovered with the step's own proof, and SelfRecovered without.
-func (s *state) cure(p *remediations.Policy) (remediations.Outcome, string) {
+// Cure returns Recovered with the step's own proof, and SelfRecovered without.
+func (s *state) Cure(p *remediations.Policy) (remediations.Outcome, string) {
 	r := s.Record
 	proven, missing := s.proven()
 	if proven && r.Phase == remediations.PhasePending && s.readyBy().After(r.Intent.At.Add(s.Config.WaitOf(p, r.Step)+p.ProofFor)) {

@@ -91,26 +91,8 @@ func (s *state) decideWithout(o *ledger.Orphan, p *remediations.Policy, d lifecy
 	next, settled := o.Record.Clone(), *p
 	next.Phase, next.Deadline = remediations.PhaseVerifying, o.Record.Intent.At.Add(s.Config.WaitOf(p, o.Record.Step))
 	settled.ProofFor = max(p.ProofFor, noneNeededFor)
-	w := of(s.State, next)
-	w.PolicyFor = func(*remediations.Record) *remediations.Policy { return p }
-	w.Said = func(cause remediations.Cause) alerts.Verdict {
-		if cause.Request != "" {
-			return s.Snapshot.VerdictForNode(o.Node, s.Config, s.OwnSilence())
-		}
-		return s.Snapshot.VerdictFor(cause.Alert, s.Config, s.OwnSilence())
-	}
-	w.Well = func() (string, bool) { return NoneNeeded, true }
-	w.Evidence = func(d *lifecycle.Decision, _ *remediations.Policy, due, _ time.Time) (there bool, against string) {
-		if s.Replacement.At.Before(due) {
-			d.Ask.Replacement, d.Message = true, "asking the provider once more whether nothing waits for another machine"
-			return false, ""
-		}
-		return true, ""
-	}
-	w.Cure = func(*remediations.Policy) (remediations.Outcome, string) {
-		return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: %s, and the alert is gone; no Node came for Node %s", remediations.LastDone(next), NoneNeeded, o.Node)
-	}
-	w.Closing = func(d *lifecycle.Decision, _ time.Time) { describe(d.Ended, next) }
+	w := &gone{orphan: o, policy: p}
+	w.Bind(w, s.State, remediations.Subject{Record: next})
 	over, well := w.Cured(&settled, now)
 	if !well {
 		d.Message = NoneNeeded + ", but its alert is not gone, or that is unknown"
@@ -123,6 +105,40 @@ func (s *state) decideWithout(o *ledger.Orphan, p *remediations.Policy, d lifecy
 	}
 	return over
 }
+
+// gone is a node whose machine is gone while nothing needs another one.
+type gone struct {
+	state
+	orphan *ledger.Orphan
+	policy *remediations.Policy
+}
+
+func (s *gone) PolicyFor(*remediations.Record) *remediations.Policy { return s.policy }
+
+func (s *gone) Verdict(cause remediations.Cause) alerts.Verdict {
+	if cause.Request != "" {
+		return s.Snapshot.VerdictForNode(s.orphan.Node, s.Config, s.OwnSilence())
+	}
+	return s.Snapshot.VerdictFor(cause.Alert, s.Config, s.OwnSilence())
+}
+
+func (s *gone) Well() (string, bool) { return NoneNeeded, true }
+
+// Evidence asks the provider: there is no Node to read a lease or a witness of.
+func (s *gone) Evidence(d *lifecycle.Decision, _ *remediations.Policy, due, _ time.Time) (there bool, against string) {
+	if s.Replacement.At.Before(due) {
+		d.Ask.Replacement, d.Message = true, "asking the provider once more whether nothing waits for another machine"
+		return false, ""
+	}
+	return true, ""
+}
+
+func (s *gone) Cure(*remediations.Policy) (remediations.Outcome, string) {
+	return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: %s, and the alert is gone; no Node came for Node %s", remediations.LastDone(s.Record), NoneNeeded, s.orphan.Node)
+}
+
+// Closing undoes nothing: the Node is gone.
+func (s *gone) Closing(d *lifecycle.Decision, _ time.Time) { describe(d.Ended, s.Record) }
 
 // orphanOver ends a replacement that was not proven in time. There is no Node to record this on, so
 // it is reported and counted.

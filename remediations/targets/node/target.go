@@ -10,39 +10,48 @@ import (
 )
 
 // state is the node itself as a target of package lifecycle.
-type state struct{ lifecycle.Target }
+type state struct{ lifecycle.Base }
 
 // of returns the node with that record of its repair: the record on the Node, or the one that the
 // decision would write.
 func of(known *lifecycle.State, r *remediations.Record) *state {
-	s := &state{lifecycle.Target{State: known, Subject: remediations.Subject{Record: r}, Apart: refusedFor, TakesOff: true, OnRequest: true}}
-	if known.Node != nil { // the Node of a replaced machine may not exist yet
-		s.What = known.Node.Name
-	}
-	s.PolicyFor = func(r *remediations.Record) *remediations.Policy { return s.Config.PolicyOf(r.Policy, s.Node) }
-	s.Causes, s.Likely, s.Said = s.mildestFirst, s.likelyStep, s.verdictOn
-	s.Begun = func(r *remediations.Record) bool { return r.Intent != nil }
-	s.First, s.Examine, s.Asks, s.Intend, s.Hold = s.first, s.examine, s.asks, s.intend, s.hold
-	s.Consider = func(p *remediations.Policy, a *remediations.Alert, now time.Time) lifecycle.Decision {
-		return s.consider(p, a, "", now)
-	}
-	s.Acting, s.Overdue, s.Await, s.Proceed, s.Rest = s.acting, s.overdue, s.await, s.proceed, s.rest
-	s.Well, s.Sound, s.Evidence, s.Cure, s.Closing = s.well, s.sound, s.evidence, s.cure, s.closing
+	s := &state{}
+	s.Bind(s, known, remediations.Subject{Record: r})
 	return s
 }
 
-// first decides about a person's request.
-func (s *state) first(now time.Time) (lifecycle.Decision, bool) {
+func (s *state) Describe() lifecycle.Description {
+	d := lifecycle.Description{Kind: remediations.KindNode, Apart: refusedFor, Awaits: lifecycle.AwaitsProof, TakesOff: true, OnRequest: true}
+	if s.Node != nil { // the Node of a replaced machine may not exist yet
+		d.What = s.Node.Name
+	}
+	return d
+}
+
+func (s *state) PolicyFor(r *remediations.Record) *remediations.Policy {
+	return s.Config.PolicyOf(r.Policy, s.Node)
+}
+
+// Named writes nothing: the Node with the record is the target.
+func (s *state) Named(*remediations.Record) {}
+
+// Consider asks the guards about one alert.
+func (s *state) Consider(p *remediations.Policy, a *remediations.Alert, now time.Time) lifecycle.Decision {
+	return s.consider(p, a, "", now)
+}
+
+// First decides about a person's request.
+func (s *state) First(now time.Time) (lifecycle.Decision, bool) {
 	if request := s.request(); request != "" {
 		return s.asked(request, now), true
 	}
 	return lifecycle.Decision{}, false
 }
 
-// examine checks whether exactly one provider carries out the step on this node, and what that
+// Examine checks whether exactly one provider carries out the step on this node, and what that
 // provider has against it. Its answer holds, and is reported once, while the provider is asked
 // again.
-func (s *state) examine(c *lifecycle.Candidate, pending *remediations.Record, observing bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
+func (s *state) Examine(c *lifecycle.Candidate, pending *remediations.Record, observing bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	if f := unserved(c); f != nil {
 		return nil, remediations.ReasonProviderAbsent, f
 	}
@@ -81,12 +90,12 @@ func (s *state) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 	return &d, "", nil
 }
 
-func (s *state) asks(c *lifecycle.Candidate, also *lifecycle.Ask) remediations.StepOn {
+func (s *state) Asks(c *lifecycle.Candidate, also *lifecycle.Ask) remediations.StepOn {
 	also.Survey, also.Witness = s.surveyOf(c) == nil, c.Unwitnessed()
 	return ask(c)
 }
 
-func (s *state) intend(c *lifecycle.Candidate, pending *remediations.Record, d *lifecycle.Decision) {
+func (s *state) Intend(c *lifecycle.Candidate, pending *remediations.Record, d *lifecycle.Decision) {
 	n, r, spent := s.Node, d.Record, s.taken(pending, c.Step)
 	r.Also = s.also(r)
 	r.Intent.BootID, r.Intent.UID, r.Intent.ProviderID = n.Status.NodeInfo.BootID, string(n.UID), n.Spec.ProviderID
@@ -123,8 +132,8 @@ func (s *state) intend(c *lifecycle.Candidate, pending *remediations.Record, d *
 	d.Message = fmt.Sprintf("%s %s%s%s %s", c.Remediation().Verb, n.Name, part(c), attempt, c.By())
 }
 
-// hold holds the candidate, or passes its step over.
-func (s *state) hold(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
+// Hold holds the candidate, or passes its step over.
+func (s *state) Hold(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
 	if f.Pass {
 		if over := s.passOver(c, pending, reason, f); over != nil {
 			return *over
@@ -150,13 +159,14 @@ func (s *state) keep(c *lifecycle.Candidate, pending *remediations.Record, reaso
 	return d
 }
 
-func (s *state) acting(now time.Time) (lifecycle.Decision, bool) {
+// Acting continues a step that may be repeated, or waits for the call's answer.
+func (s *state) Acting(now time.Time) lifecycle.Decision {
 	if !s.Config.Remediation(s.Record.Step.Name).Once {
-		return s.work(now), true
+		return s.work(now)
 	}
-	return lifecycle.Decision{}, false
+	return s.Base.Acting(now)
 }
 
-func (s *state) overdue(r *remediations.Record, now time.Time) bool {
+func (s *state) Overdue(r *remediations.Record, now time.Time) bool {
 	return r.Beyond(now) && remediations.ClocksAgree(s.Heartbeats, now)
 }

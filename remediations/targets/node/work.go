@@ -191,5 +191,5 @@ func (s *state) worn(p *remediations.Policy, why string, now time.Time) lifecycl
 func (s *state) after(outcome remediations.CallOutcome, why string, now time.Time) lifecycle.Decision {
 	r := s.Record.Clone()
 	r.Intent.Outcome, r.Intent.Why, r.Note = outcome, text.Line(why, 300), ""
-	return of(s.State, r).proceed(now)
+	return of(s.State, r).Proceed(now)
 }

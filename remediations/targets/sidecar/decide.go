@@ -20,7 +20,8 @@ const (
 // State is everything that Decide may know. Call, NewID and WellSince of the State belong to the
 // sidecar.
 type State struct {
-	lifecycle.Target
+	*lifecycle.State
+	remediations.Subject
 	// Seen is the last observation of the sidecar; nil: none yet.
 	Seen *Observation
 	// Busy is the number of other sidecars under repair in the cluster.
@@ -29,37 +30,50 @@ type State struct {
 	NewTask string
 }
 
+// target is the sidecar as a target of package lifecycle.
+type target struct {
+	lifecycle.Base
+	seen    *Observation
+	busy    int
+	newTask string
+}
+
 // Decide decides what to do about one pod's sidecar now. It is pure, like the core's, and asks the
 // same guards, except those about nodes: an approval disrupts nothing.
-func Decide(state *State, now time.Time) lifecycle.Decision {
-	own := *state
-	s := &own
-	s.Kind, s.What, s.Of, s.Apart = remediations.KindSidecar, "the sidecar of "+s.Name, s.Name, apart
-	s.Looking, s.Awaits = "looking at the pod and its sidecar", "waiting for it to answer that it is ready"
-	s.Unknown = remediations.ReasonSidecarUnknown
-	if s.Seen != nil {
-		s.SeenAt = s.Seen.At
+func Decide(known *State, now time.Time) lifecycle.Decision {
+	s := &target{seen: known.Seen, busy: known.Busy, newTask: known.NewTask}
+	s.Bind(s, known.State, known.Subject)
+	return lifecycle.DecideTarget(s, now)
+}
+
+func (s *target) Describe() lifecycle.Description {
+	return lifecycle.Description{
+		Kind: remediations.KindSidecar, What: "the sidecar of " + s.Name, Of: s.Name, Apart: apart,
+		Looking: "looking at the pod and its sidecar", Awaits: "waiting for it to answer that it is ready",
+		Unknown: remediations.ReasonSidecarUnknown,
 	}
-	// A record exists only while something is done or would be done. A hold before that is
-	// reported, but not written.
-	s.Begun = func(r *remediations.Record) bool { return r.Intent != nil }
-	s.Named = func(r *remediations.Record) { pod := remediations.PodNamed(s.Name); r.Pod = &pod }
-	s.Closing = func(d *lifecycle.Decision, _ time.Time) { d.Ended.Pod = s.Name }
-	s.Elsewhere, s.Examine, s.Intend, s.Hold, s.Tidy = s.elsewhere, s.examine, s.intend, s.hold, s.tidy
-	s.Await, s.Proceed, s.Rest = s.await, s.proceed, s.rest
-	s.Asks = s.asks
-	return lifecycle.DecideTarget(&s.Target, now)
 }
 
-// asks adds the nodes' leases to what is read before an approval. The start of the container is a
+func (s *target) SeenAt() time.Time {
+	if s.seen == nil {
+		return time.Time{}
+	}
+	return s.seen.At
+}
+
+func (s *target) Named(r *remediations.Record) { pod := remediations.PodNamed(s.Name); r.Pod = &pod }
+
+func (s *target) Closing(d *lifecycle.Decision, _ time.Time) { d.Ended.Pod = s.Name }
+
+// Asks adds the nodes' leases to what is read before an approval. The start of the container is a
 // time of the kubelet's clock, and the leases show whether Drydock's clock agrees with it.
-func (s *State) asks(c *lifecycle.Candidate, ask *lifecycle.Ask) remediations.StepOn {
-	ask.Observation, ask.Heartbeats = s.Unseen(c.Now, remediations.LookFor), s.Uncounted(c.Now)
-	return remediations.StepOn{}
+func (s *target) Asks(c *lifecycle.Candidate, ask *lifecycle.Ask) remediations.StepOn {
+	ask.Heartbeats = s.Uncounted(c.Now)
+	return s.Base.Asks(c, ask)
 }
 
-// tidy removes the alerts that have ended.
-func (s *State) tidy(d *lifecycle.Decision, now time.Time) {
+// Tidy removes the alerts that have ended.
+func (s *target) Tidy(d *lifecycle.Decision, now time.Time) {
 	if s.Stale() || d.Verb == lifecycle.VerbLook {
 		return
 	}
@@ -70,20 +84,20 @@ func (s *State) tidy(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// examine checks the observation of the pod, its sidecar and the owner of the sidecar.
-func (s *State) examine(c *lifecycle.Candidate, pending *remediations.Record, observing bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
+// Examine checks the observation of the pod, its sidecar and the owner of the sidecar.
+func (s *target) Examine(c *lifecycle.Candidate, pending *remediations.Record, observing bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	instead := func(d lifecycle.Decision) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 		return &d, "", nil
 	}
-	against, why := s.Seen.against()
+	against, why := s.seen.against()
 	if why == nil {
-		against, why = s.Seen.deliberate(c.Verdict.StartsAt, s.cured())
+		against, why = s.seen.deliberate(c.Verdict.StartsAt, s.cured())
 	}
 	if why == nil && !s.Uncounted(c.Now) && !remediations.ClocksAgree(s.Heartbeats, c.Now) {
-		against, why = remediations.ReasonSidecarUnknown, lifecycle.Because("%d of %d node leases are stale by Drydock's clock, so Drydock cannot compare its times with the start of the sidecar's container, and cannot know whether the start or a person closed the gate of %s", s.Heartbeats.Stale, s.Heartbeats.Nodes, s.Seen.Pod)
+		against, why = remediations.ReasonSidecarUnknown, lifecycle.Because("%d of %d node leases are stale by Drydock's clock, so Drydock cannot compare its times with the start of the sidecar's container, and cannot know whether the start or a person closed the gate of %s", s.Heartbeats.Stale, s.Heartbeats.Nodes, s.seen.Pod)
 	}
 	if why != nil {
-		why.Until = s.Seen.At.Add(lifecycle.LookAgain)
+		why.Until = s.seen.At.Add(lifecycle.LookAgain)
 		return nil, against, why
 	}
 	if wait := s.turn(); wait != "" && !observing {
@@ -96,8 +110,9 @@ func (s *State) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 	return nil, "", nil
 }
 
-// hold holds the candidate. Before the first attempt, the hold is not recorded.
-func (s *State) hold(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
+// Hold writes no hold before the first attempt: a record exists only while something is done or
+// would be done.
+func (s *target) Hold(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
 	d := lifecycle.Held(c, reason, f)
 	if was := s.Record; was != nil && was.Intent == nil && reason != remediations.ReasonObserving {
 		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Policy: c.Policy, Message: f.Message} // a hold alone needs no record
@@ -125,7 +140,7 @@ func (s *State) hold(c *lifecycle.Candidate, pending *remediations.Record, reaso
 }
 
 // cured returns when an earlier repair last saw the gate open, by the node's history; zero: never.
-func (s *State) cured() (at time.Time) {
+func (s *target) cured() (at time.Time) {
 	for _, e := range s.Journal.History {
 		if e.Pod == s.Name && (e.Outcome == remediations.OutcomeRecovered || e.Outcome == remediations.OutcomeSelfRecovered) {
 			at = remediations.Later(at, e.Ended.Add(-cureMargin))
@@ -135,14 +150,14 @@ func (s *State) cured() (at time.Time) {
 }
 
 // turn returns what the sidecar has to wait for. It ends soon and by itself.
-func (s *State) turn() string {
+func (s *target) turn() string {
 	for k, r := range s.Journal.Of(remediations.KindSidecar) {
 		if k != s.Key && r.Phase == remediations.PhaseActing {
 			return "the sidecars of a node are approved one after the other; that of " + r.Pod.String() + " is"
 		}
 	}
-	if s.Busy >= s.Config.Limits.Sidecars {
-		return fmt.Sprintf("sidecars under repair: %d; limits.sidecars.concurrent is %d", s.Busy, s.Config.Limits.Sidecars)
+	if s.busy >= s.Config.Limits.Sidecars {
+		return fmt.Sprintf("sidecars under repair: %d; limits.sidecars.concurrent is %d", s.busy, s.Config.Limits.Sidecars)
 	}
 	if size := remediations.OwnBytes(s.Node.Annotations); size+Room > remediations.MaxBytesPerNode {
 		return fmt.Sprintf("its node carries %d bytes of Drydock's already", size)
@@ -150,12 +165,12 @@ func (s *State) turn() string {
 	return ""
 }
 
-func (s *State) intend(c *lifecycle.Candidate, _ *remediations.Record, d *lifecycle.Decision) {
+func (s *target) Intend(c *lifecycle.Candidate, _ *remediations.Record, d *lifecycle.Decision) {
 	r := d.Record
-	r.Pod.UID = s.Seen.Pod.UID
-	r.Intent.UID, r.Intent.Task = r.Pod.UID, s.NewTask
-	if !s.Seen.StartedAt.IsZero() {
-		r.Intent.Started = remediations.Instant(s.Seen.StartedAt)
+	r.Pod.UID = s.seen.Pod.UID
+	r.Intent.UID, r.Intent.Task = r.Pod.UID, s.newTask
+	if !s.seen.StartedAt.IsZero() {
+		r.Intent.Started = remediations.Instant(s.seen.StartedAt)
 	}
-	d.Message = fmt.Sprintf("%s %s (attempt %d, task %s) %s", c.Remediation().Verb, s.What, c.Step.Attempt, s.NewTask, c.By())
+	d.Message = fmt.Sprintf("%s %s (attempt %d, task %s) %s", c.Remediation().Verb, s.Describe().What, c.Step.Attempt, s.newTask, c.By())
 }

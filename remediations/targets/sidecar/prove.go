@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// await asks the sidecar itself, again and again, whether it is ready.
-func (s *State) await(now time.Time) lifecycle.Decision {
+// Await asks the sidecar itself, again and again, whether it is ready.
+func (s *target) Await(now time.Time) lifecycle.Decision {
 	if d, over := s.finished(now); over {
 		return d
 	}
@@ -18,8 +18,8 @@ func (s *State) await(now time.Time) lifecycle.Decision {
 	return s.LookAgain(d, now, proof)
 }
 
-// proceed continues after an attempt whose proof did not come.
-func (s *State) proceed(now time.Time) lifecycle.Decision {
+// Proceed continues after an attempt whose proof did not come.
+func (s *target) Proceed(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.PolicyOf(r)
 	if p == nil || p.Kind != remediations.KindSidecar || p.Mode == remediations.ModeOff {
@@ -37,7 +37,7 @@ func (s *State) proceed(now time.Time) lifecycle.Decision {
 	if s.Stale() {
 		return s.Look("asking Alertmanager before the next attempt")
 	}
-	if s.Unseen(now, lifecycle.LookAgain) || !s.Seen.At.After(r.Intent.At) {
+	if s.Unseen(now, lifecycle.LookAgain) || !s.seen.At.After(r.Intent.At) {
 		return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: lifecycle.Ask{Observation: true}, Policy: p, Message: "looking at the sidecar before the next attempt"}
 	}
 	if d, over := s.finished(now); over {
@@ -50,7 +50,7 @@ func (s *State) proceed(now time.Time) lifecycle.Decision {
 	}
 	switch next := r.Intent.At.Add(apart); {
 	case c.Resolved():
-		return s.End(remediations.OutcomeSuperseded, "its alert has ended, and no source says that the sidecar waits: "+s.Seen.words(), now)
+		return s.End(remediations.OutcomeSuperseded, "its alert has ended, and no source says that the sidecar waits: "+s.seen.words(), now)
 	case r.Phase == remediations.PhasePending && !now.Before(r.Deadline):
 		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", text.Duration(remediations.PendingFor), r.Hold.Words()), now)
 	case now.Before(next):
@@ -68,8 +68,8 @@ func (s *State) proceed(now time.Time) lifecycle.Decision {
 }
 
 // finished ends the repair if its pod is gone or its sidecar is ready.
-func (s *State) finished(now time.Time) (lifecycle.Decision, bool) {
-	r, g := s.Record, s.Seen
+func (s *target) finished(now time.Time) (lifecycle.Decision, bool) {
+	r, g := s.Record, s.seen
 	if g == nil || !g.At.After(r.Since) {
 		return lifecycle.Decision{}, false
 	}
@@ -86,18 +86,18 @@ func (s *State) finished(now time.Time) (lifecycle.Decision, bool) {
 }
 
 // ready ends the repair once the sidecar has been ready for its policy's proofFor.
-func (s *State) ready(now time.Time) (lifecycle.Decision, bool) {
+func (s *target) ready(now time.Time) (lifecycle.Decision, bool) {
 	r, p := s.Record, s.PolicyOf(s.Record)
 	if p == nil {
 		return lifecycle.Decision{Verb: lifecycle.VerbWait, Recheck: r.Deadline, Message: r.WithoutPolicy()}, true
 	}
 	since := s.WellSince
 	if since.IsZero() {
-		since = s.Seen.At
+		since = s.seen.At
 	}
-	if s.Seen.At.Sub(since) < p.ProofFor {
+	if s.seen.At.Sub(since) < p.ProofFor {
 		d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: now.Add(proof), Well: true, Message: fmt.Sprintf("the sidecar is ready; it counts once that has held for %s", text.Duration(p.ProofFor))}
-		d.Ask.Observation = now.Sub(s.Seen.At) >= proof
+		d.Ask.Observation = now.Sub(s.seen.At) >= proof
 		return d, true
 	}
 	if r.Withheld() || r.Intent.Outcome == remediations.CallRefused {
@@ -109,10 +109,10 @@ func (s *State) ready(now time.Time) (lifecycle.Decision, bool) {
 	return s.End(remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: the sidecar answers that it is ready", remediations.LastDone(r)), now), true
 }
 
-// rest leaves an exhausted repair alone until the alert has ended, the sidecar is ready, or the pod
+// Rest leaves an exhausted repair alone until the alert has ended, the sidecar is ready, or the pod
 // or its container was replaced: the attempts were made on the old one.
-func (s *State) rest(now time.Time) lifecycle.Decision {
-	r, g := s.Record, s.Seen
+func (s *target) Rest(now time.Time) lifecycle.Decision {
+	r, g := s.Record, s.seen
 	switch {
 	case s.Stale():
 		return s.Look("asking Alertmanager whether the alert has ended")
@@ -124,17 +124,17 @@ func (s *State) rest(now time.Time) lifecycle.Decision {
 	return s.LookAgain(lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Name, remediations.ResetKey)}, now, lifecycle.LookAgain)
 }
 
-func (s *State) exhaust(now time.Time) lifecycle.Decision {
-	d := s.End(remediations.OutcomeExhausted, fmt.Sprintf("all attempts were made (%s) and the sidecar is not ready: %s", s.Record.Done, s.Seen.words()), now)
+func (s *target) exhaust(now time.Time) lifecycle.Decision {
+	d := s.End(remediations.OutcomeExhausted, fmt.Sprintf("all attempts were made (%s) and the sidecar is not ready: %s", s.Record.Done, s.seen.words()), now)
 	d.Record = s.Record.Exhausted(now)
 	return d
 }
 
-// elsewhere returns why the pod no longer belongs to this node; empty: it does, or it was not
+// Elsewhere returns why the pod no longer belongs to this node; empty: it does, or it was not
 // observed yet.
-func (s *State) elsewhere() string {
+func (s *target) Elsewhere() string {
 	switch {
-	case s.Seen == nil || !s.moved():
+	case s.seen == nil || !s.moved():
 		return ""
 	case s.Record != nil:
 		return fmt.Sprintf("pod %s is no longer on this node", s.Name)
@@ -143,20 +143,20 @@ func (s *State) elsewhere() string {
 }
 
 // moved reports whether the pod is gone, or hosted by another node.
-func (s *State) moved() bool {
-	return s.Seen.Unknown == "" && (s.Seen.Pod.UID == "" || s.Seen.Node != s.Node.Name)
+func (s *target) moved() bool {
+	return s.seen.Unknown == "" && (s.seen.Pod.UID == "" || s.seen.Node != s.Node.Name)
 }
 
 // restarted reports whether the sidecar's container was started again after the last attempt, in
 // the same pod.
-func (s *State) restarted() bool {
+func (s *target) restarted() bool {
 	i := s.Record.Intent
-	return i != nil && !i.Started.IsZero() && remediations.Instant(s.Seen.StartedAt).After(i.Started)
+	return i != nil && !i.Started.IsZero() && remediations.Instant(s.seen.StartedAt).After(i.Started)
 }
 
 // leave removes the alerts about a pod that is not on this node. The poll writes them on the Node
 // that hosts the pod.
-func (s *State) leave(now time.Time) lifecycle.Decision {
+func (s *target) leave(now time.Time) lifecycle.Decision {
 	if s.Record != nil {
 		return s.End(remediations.OutcomeSuperseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now)
 	}

@@ -13,7 +13,6 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
-	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/location"
 )
 
@@ -145,7 +144,7 @@ func (sc *LocationScene) LocationState(t testing.TB) *location.State {
 	}
 	l := &ledger.Ledger{Slots: sc.Ledger.Slots, Status: ledger.Status{Breakers: sc.Ledger.Breakers}}
 	s.Fleet = fleet.New(s.Config, all, l, func(string) bool { return false }, Noon)
-	out := &location.State{Target: lifecycle.Target{State: s}, Seen: sc.Sight.sight()}
+	out := &location.State{State: s, Seen: sc.Sight.sight()}
 	out.LookTook = took(t, sc.Sight.Took)
 	out.Subject, _ = LocationOf(s.Config, s.Journal)
 	return out

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
@@ -123,7 +122,7 @@ func (sc *SidecarScene) SidecarState(t testing.TB) *sidecar.State {
 		n.Annotations[remediations.AlertPrefix] = strings.Repeat("x", missing)
 	}
 	s.Journal = remediations.ReadJournal(n)
-	out := &sidecar.State{Target: lifecycle.Target{State: s}, Seen: sc.Sighting.sighting(), Busy: sc.Elsewhere, NewTask: NewTask}
+	out := &sidecar.State{State: s, Seen: sc.Sighting.sighting(), Busy: sc.Elsewhere, NewTask: NewTask}
 	out.LookTook = took(t, sc.Sighting.Took)
 	out.Key, out.Name = remediations.SidecarKey(ThePod), ThePod.String()
 	for _, one := range s.Config.Subjects(remediations.KindSidecar, s.Journal) {

@@ -1,0 +1,136 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+// DecideTarget decides what to do about a target other than the node now. It is pure, like Decide.
+// Decide handles what people write on the Node, except what concerns the target's repair.
+func DecideTarget(target Target, now time.Time) Decision {
+	t := target.base()
+	if t.Journal.Malformed != nil && t.Record == nil {
+		return Decision{Verb: VerbRest} // Decide reports this for the whole node. A repair on record continues to its end
+	}
+	right, wrong := t.clampOwn(now)
+	trusts, ask := t.Trusts(now)
+	if wrong && trusts {
+		return right
+	}
+	d := t.Live(now)
+	d.Ask.Heartbeats = d.Ask.Heartbeats || (wrong && ask)
+	if d.Ended != nil && d.Ended.By == remediations.ByPerson {
+		d.Consume = append(d.Consume, remediations.CancelKey)
+	}
+	target.Tidy(&d, now)
+	return d
+}
+
+// clampOwn corrects times in the future in the target's record, as Base.Clamp does for the
+// node's.
+func (t *Base) clampOwn(now time.Time) (Decision, bool) {
+	r := t.Record
+	if r == nil || r.Phase == remediations.PhaseExhausted || (r.Phase == remediations.PhaseActing && r.Back == nil) {
+		return Decision{}, false
+	}
+	p := t.PolicyOf(r)
+	c, wrong := t.Config.Clamped(p, r, now)
+	return Decision{Verb: VerbWait, Record: c, Policy: p, Recheck: now, Message: "times from the future on record are set to now"}, wrong
+}
+
+// Tidied consumes the approval of the repair that begins. It also removes those of the alerts that
+// have ended and that the repair no longer refers to. was is the repair before the decision.
+func (s *State) Tidied(d *Decision, was *remediations.Record, alerts []*remediations.Alert, now time.Time) {
+	if d.Verb == VerbIssue && s.Node.Annotations[remediations.ApproveKey] == d.Record.ID {
+		d.Consume = append(d.Consume, remediations.ApproveKey)
+	}
+	if s.Stale() || d.Verb == VerbLook {
+		return
+	}
+	kept := was
+	if d.Record != nil || d.Verb == VerbEnd || d.Verb == VerbDrop {
+		kept = d.Record
+	}
+	for _, a := range alerts {
+		if (kept == nil || kept.Phase == remediations.PhaseExhausted || kept.Cause.Alert != a.Fingerprint) && s.Over(a, now) && !slices.Contains(d.Prune, a.Key()) {
+			d.Prune = append(d.Prune, a.Key())
+		}
+	}
+}
+
+// PolicyOf returns the policy of the record; nil: it is no longer configured.
+func (t *Base) PolicyOf(r *remediations.Record) *remediations.Policy { return t.self.PolicyFor(r) }
+
+// yields reports whether nothing was done yet, so that the repair yields if only another alert may
+// continue.
+func (t *Base) yields(r *remediations.Record) bool {
+	return r.Phase == remediations.PhasePending && !t.self.Begun(r)
+}
+
+func (t *Base) End(o remediations.Outcome, why string, now time.Time) Decision {
+	d := Decision{Verb: VerbEnd, Message: why, Policy: t.PolicyOf(t.Record), Ended: t.Record.Ended(o, why, now)}
+	d.Ended.Target = t.Entry()
+	t.self.Closing(&d, now)
+	return d
+}
+
+// leave ends what this node has about a target that it no longer owns. The poll writes the target's
+// alerts on the node that owns it now.
+func (t *Base) leave(why string, now time.Time) Decision {
+	d := Decision{Verb: VerbRest, Message: why}
+	if t.Record != nil {
+		d = t.End(remediations.OutcomeSuperseded, why, now)
+	}
+	d.Prune = append(d.Prune, remediations.KeysOf(t.Alerts)...)
+	return d
+}
+
+// pointers returns pointers into the slice of alerts.
+func pointers(alerts []remediations.Alert) []*remediations.Alert {
+	out := make([]*remediations.Alert, len(alerts))
+	for i := range alerts {
+		out[i] = &alerts[i]
+	}
+	return out
+}
+
+// Candidate returns the policy's step for the cause, as the guards see it. a is the cause's alert;
+// nil: it is not on the Node.
+func (t *Base) Candidate(p *remediations.Policy, a *remediations.Alert, cause remediations.Cause, step remediations.StepRef, now time.Time) *Candidate {
+	return CandidateOf(t.self, p, a, cause, step, now)
+}
+
+func (t *Base) examine(c *Candidate, pending *remediations.Record, observing bool) (*Decision, remediations.Reason, *Finding) {
+	slow := t.tooSlow()
+	if t.is.Looking != "" && slow == nil && t.Unseen(c.Now, LookAgain) {
+		return &Decision{Verb: VerbLook, Ask: Ask{Observation: true}, Policy: c.Policy, Message: t.is.Looking}, "", nil
+	}
+	if why := t.self.Elsewhere(); why != "" {
+		d := t.leave(why, c.Now)
+		return &d, "", nil
+	}
+	instead, against, why := t.self.Examine(c, pending, observing)
+	if why == nil && slow != nil {
+		return nil, t.is.Unknown, slow
+	}
+	return instead, against, why
+}
+
+// tooSlow returns the finding that the last observation took too long to be used; nil: it did not.
+// Observing again at once would only repeat this without any message.
+func (t *Base) tooSlow() *Finding {
+	if t.is.Looking == "" || t.self.SeenAt().IsZero() || t.LookTook < remediations.LookFor {
+		return nil
+	}
+	return Because("looking at %s took %s, and an observation is used for only %s; the API server or the provider is too slow", t.is.What, text.Duration(t.LookTook.Round(time.Second)), text.Duration(remediations.LookFor))
+}
+
+func (t *Base) attempt(r *remediations.Record) string {
+	if t.is.Of == "" {
+		return r.Step.String()
+	}
+	return r.Step.String() + " of " + t.is.Of
+}
