@@ -49,9 +49,9 @@ func TestAWatchThatSaysNothingIsSaidAndHolds(t *testing.T) {
 	})
 }
 
-// TestAlertmanagersThatDoNotAnswerAreSaidWithoutAWatchdog: also by a process that never had an
+// TestStatusReportsUnansweredQueriesWithoutAWatchdog: also by a process that never had an
 // answer. One that answers is enough.
-func TestAlertmanagersThatDoNotAnswerAreSaidWithoutAWatchdog(t *testing.T) {
+func TestStatusReportsUnansweredQueriesWithoutAWatchdog(t *testing.T) {
 	for name, watchdog := range map[string]bool{"no Watchdog is configured": false, "the Watchdog was never seen": true} {
 		t.Run(name, func(t *testing.T) {
 			c := modelConfig()

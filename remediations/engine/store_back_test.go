@@ -216,9 +216,9 @@ func TestARestoreThatLosesOneAttemptHoldsWhatDisrupts(t *testing.T) {
 	}
 }
 
-// TestAResetOfAnUnreadableRecordIsNoStoreThatWentBack: the reset drops the record, and with it the
+// TestAResetOfAnUnreadableRecordReportsNoStoreThatWentBack: the reset drops the record, and with it the
 // attempts that this process called.
-func TestAResetOfAnUnreadableRecordIsNoStoreThatWentBack(t *testing.T) {
+func TestAResetOfAnUnreadableRecordReportsNoStoreThatWentBack(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
 		w.pass(16 * time.Second)
