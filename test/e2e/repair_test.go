@@ -83,7 +83,7 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	require.NotNil(t, r, "the intent is on the Node")
 	require.Equal(t, remediations.PhaseActing, r.Phase)
 	require.Zero(t, y.reboots("node-2"), "the call was not made")
-	require.Len(t, announced(y.node("node-2")), 2)
+	require.Len(t, announced(y.node("node-2")), 3)
 	y.selects("node-2")
 	require.NoError(t, y.lab.Restart(t.Context(), d))
 	e := y.ended("node-2")
