@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -103,6 +104,23 @@ func TestCleanupRemovesDrydocksConditionsAlone(t *testing.T) {
 	require.Len(t, d.node("node-1").Status.Conditions, before-1)
 	require.Len(t, d.node("node-2").Status.Conditions, before)
 	require.Empty(t, d.node("node-1").Annotations)
+}
+
+// TestCleanupRemovesARequestOnTheNode that Drydock made and nothing has taken, whatever its key is.
+// The same request by another client stays.
+func TestCleanupRemovesARequestOnTheNode(t *testing.T) {
+	asked := func(name, manager string) *corev1.Node {
+		n := node(name, map[string]string{remediations.AttemptKey: "abcdef-0-1", "example.com/reboot": "now", "example.com/mine": "kept"})
+		n.ManagedFields = slices.Concat(setWith(manager, "f:annotations", remediations.AttemptKey), setWith(manager, "f:annotations", "example.com/reboot"),
+			setWith("kubectl-annotate", "f:annotations", "example.com/mine"))
+		return n
+	}
+	d := newDesk(t, asked("node-1", remediations.FieldManager), asked("node-2", "kubectl-annotate"), ledgerOf(calmLedger()), leaseOf("", now))
+	code, stdout, stderr := d.run("cleanup", "--yes")
+	require.Equal(t, cli.ExitOK, code, stderr)
+	require.Contains(t, stdout, "node-1: removed annotation drydock.dev/attempt, annotation example.com/reboot\n")
+	require.Equal(t, map[string]string{"example.com/mine": "kept"}, d.node("node-1").Annotations)
+	require.Len(t, d.node("node-2").Annotations, 3)
 }
 
 // TestACleanupWhoseAnswerIsLostIsNotToldAsRefused. A refusal is the control.

@@ -37,11 +37,15 @@ var consumed = []string{remediations.RequestKey, remediations.ApproveKey, remedi
 
 func tracesOn(n *corev1.Node) (traces, error) {
 	t := traces{node: n.Name}
+	asked, err := owners.Annotation(n, remediations.AttemptKey)
+	if err != nil {
+		return t, fmt.Errorf("looking for a request of Drydock's on %s: %w", n.Name, err)
+	}
 	for _, key := range slices.Sorted(maps.Keys(n.Annotations)) {
 		switch {
 		case remediations.Owned(key) || slices.Contains(consumed, key):
 			t.annotations, t.removed = append(t.annotations, key), append(t.removed, described(key, n.Annotations[key]))
-		case remediations.Relevant(key):
+		case remediations.Relevant(key) && !(asked && key == remediations.AttemptKey):
 			t.kept = append(t.kept, fmt.Sprintf("the annotation %s=%q, which a person set; to remove it: kubectl annotate node %s %s-", key, n.Annotations[key], n.Name, key))
 		}
 	}
@@ -60,7 +64,7 @@ func tracesOn(n *corev1.Node) (traces, error) {
 	}
 	j := remediations.ReadJournal(n)
 	t.findRepair(n, j)
-	return t, t.findUndo(n, j)
+	return t, t.findUndo(n, j, asked)
 }
 
 // described returns an annotation's name for people.
@@ -92,8 +96,9 @@ func (t *traces) findRepair(n *corev1.Node, j remediations.Journal) {
 }
 
 // findUndo finds the cordon and the taint that Drydock recorded as its own, like the end of the
-// repair.
-func (t *traces) findUndo(n *corev1.Node, j remediations.Journal) error {
+// repair, and the annotations. asked: Drydock has made a request on the Node, whose annotation only
+// the configuration names.
+func (t *traces) findUndo(n *corev1.Node, j remediations.Journal, asked bool) error {
 	undo := j.ToUndo()
 	for key, r := range j.Records {
 		if len(r.Undo) > 0 && len(r.Moves) > 0 {
@@ -113,16 +118,17 @@ func (t *traces) findUndo(n *corev1.Node, j remediations.Journal) error {
 	default:
 		t.kept = append(t.kept, fmt.Sprintf("its cordon: Drydock set it, but no record on the node says so; to remove it: kubectl uncordon %s", n.Name))
 	}
-	for _, u := range undo {
-		if u.Kind != remediations.UndoAnnotation {
+	for _, key := range slices.Sorted(maps.Keys(n.Annotations)) {
+		recorded := slices.ContainsFunc(undo, func(u remediations.Undo) bool { return u.Kind == remediations.UndoAnnotation && u.Key == key })
+		if !recorded && (!asked || remediations.Relevant(key) && key != remediations.AttemptKey) {
 			continue
 		}
-		ours, err := owners.Annotation(n, u.Key)
+		ours, err := owners.Annotation(n, key)
 		if err != nil {
-			return fmt.Errorf("looking for Drydock's annotation %s on %s: %w", u.Key, n.Name, err)
+			return fmt.Errorf("looking for Drydock's annotation %s on %s: %w", key, n.Name, err)
 		}
 		if ours {
-			t.annotations, t.removed = append(t.annotations, u.Key), append(t.removed, "annotation "+u.Key)
+			t.annotations, t.removed = append(t.annotations, key), append(t.removed, "annotation "+key)
 		}
 	}
 	rest := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(taint corev1.Taint) bool {

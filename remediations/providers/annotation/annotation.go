@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/owners"
 	"drydock.dev/drydock/remediations/providers/annotation/settings"
@@ -28,7 +29,7 @@ import (
 )
 
 const (
-	attemptKey = "drydock.dev/attempt"
+	attemptKey = remediations.AttemptKey
 	nodeKey    = "drydock.dev/node"
 	// askedLabel finds the objects that Drydock has written to. Nodes are found in the cache.
 	askedLabel = "drydock.dev/asked"

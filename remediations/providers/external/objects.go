@@ -21,7 +21,7 @@ const (
 	rebootableKey = "is-reboot-capable.self-node-remediation.medik8s.io"
 
 	// attemptKey is Drydock's attempt that made the object, and madeLabel finds all such objects.
-	attemptKey = "drydock.dev/attempt"
+	attemptKey = remediations.AttemptKey
 	madeLabel  = "app.kubernetes.io/managed-by"
 	madeBy     = "drydock"
 
