@@ -175,9 +175,9 @@ func elsewhere(e example, set model.LabelSet) bool {
 	return ns != "" && string(set["namespace"]) != ns
 }
 
-// TestEveryAlertReachesThoseWhomItIsFor: those with a policy Drydock and the pager, those of people the pager alone, and
+// TestEveryAlertReachesItsReceivers: those with a policy Drydock and the pager, those of people the pager alone, and
 // the self-test Drydock alone. Those about repairs reach a chat as well; a repair in progress reaches the chat alone.
-func TestEveryAlertReachesThoseWhomItIsFor(t *testing.T) {
+func TestEveryAlertReachesItsReceivers(t *testing.T) {
 	for _, e := range examples(t) {
 		t.Run(e.name, func(t *testing.T) {
 			a := start(t, e.text)
@@ -196,7 +196,7 @@ func TestEveryAlertReachesThoseWhomItIsFor(t *testing.T) {
 					want = []string{"pager"}
 				case "drydock-self-test":
 					want = []string{e.drydock}
-					if e.drydock != "drydock" { // the operator lets it go on to a receiver that is nobody
+					if e.drydock != "drydock" { // the operator continues it to a receiver without a target
 						want = append(want, "null")
 					}
 				}
@@ -300,7 +300,7 @@ func TestInhibitionsSilenceWhatTheyAreFor(t *testing.T) {
 			a.post(t, slices.Collect(maps.Values(unique)))
 			var wrong []model.LabelSet
 			var count int
-			// The part that inhibits hears of an alert a moment after the part that lists it.
+			// The part that inhibits gets an alert a moment after the part that lists it.
 			require.Eventually(t, func() bool {
 				wrong, count = nil, 0
 				for _, s := range a.all(t, len(unique)) {
@@ -364,8 +364,8 @@ func parse(t *testing.T, texts []string) labels.Matchers {
 	return out
 }
 
-// TestDrydocksRoutesLetAlertsGoOn: each says continue, but the self-test's where it can be kept from the pager.
-func TestDrydocksRoutesLetAlertsGoOn(t *testing.T) {
+// TestDrydocksRoutesContinue: each says continue, but the self-test's where it can be kept from the pager.
+func TestDrydocksRoutesContinue(t *testing.T) {
 	for _, e := range examples(t) {
 		type route struct {
 			Receiver       string

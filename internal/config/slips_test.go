@@ -20,7 +20,7 @@ func TestSlipsOfTheKeyboardAreSaid(t *testing.T) {
 		"a wait of seconds":                      {policy(`remediation="mine"`, "5s"), "warning: policies[0].plan[0].wait: a wait of 5s for step reboot is very short"},
 		"a wait of weeks":                        {policy(`remediation="mine"`, "1000h"), "warning: policies[0].plan[0].wait: a wait of 1000h for step reboot is very long"},
 		"the path of the API":                    {head + "alertmanager: {urls: [http://a:9093/api/v2/]}\n", "alertmanager.urls[0]: ends with /api/v2, which Drydock appends itself"},
-		"a file of values for the chart":         {"prometheusOperator: {enabled: true}\nconfig: {mode: observe}\n", "document: is a file of values for the Helm chart and not a configuration"},
+		"a file of values for the chart":         {"monitoring: {operator: true}\nconfig: {mode: observe}\n", "document: is a file of values for the Helm chart and not a configuration"},
 		"a configuration with an unknown config": {head + "alertmanager: {urls: [http://a:9093]}\nconfig: {mode: observe}\n", "config: unknown key"},
 	} {
 		t.Run(name, func(t *testing.T) {

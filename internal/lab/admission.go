@@ -34,7 +34,7 @@ func NewAdmission(webhook map[string]any) (*Admission, error) {
 func (a *Admission) Values(config map[string]any) map[string]any {
 	return map[string]any{
 		"config":    overlay(map[string]any{"webhook": overlay(map[string]any{}, a.Webhook)}, config),
-		"admission": map[string]any{"webhook": map[string]any{"url": a.URL()}},
+		"admission": map[string]any{"webhook": map[string]any{"enabled": true, "url": a.URL()}},
 	}
 }
 

@@ -91,7 +91,7 @@ func RenderedConfig(manifests map[string]string) ([]byte, error) {
 // Drydock may drain. With one, the rights are for that provider alone.
 func labValues(namespace string, values map[string]any) map[string]any {
 	configured := map[string]any{"leaderElection": map[string]any{"cluster": clusterLease(namespace)}}
-	under := map[string]any{"replicas": 0, "config": configured}
+	under := map[string]any{"replicaCount": 0, "config": configured}
 	if config, _ := values["config"].(map[string]any); config["providers"] == nil {
 		configured["providers"] = map[string]any{"civo": map[string]any{"clusterID": "lab", "region": "LAB"}}
 		under["secrets"] = map[string]any{"civoAPIKey": map[string]any{"name": "none"}}

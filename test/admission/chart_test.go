@@ -109,7 +109,7 @@ func TestChartFollowsTheConfiguration(t *testing.T) {
 	require.NotContains(t, plain["drydock/templates/clusterrole.yaml"], readPod)
 	require.Contains(t, plain[certsFile], `resourceNames: ["drydock-webhook"]`)
 
-	named := render(t, m{"config": m{"webhook": m{
+	named := render(t, m{"admission": m{"webhook": m{"enabled": true}}, "config": m{"webhook": m{
 		"listen": "0.0.0.0:1234", "evictions": true, "configuration": "other", "secret": m{"name": "certs"},
 		"exempt": m{"users": []any{"system:serviceaccount:a:b"}, "groups": []any{`it's "c"`}},
 	}}})
@@ -119,15 +119,15 @@ func TestChartFollowsTheConfiguration(t *testing.T) {
 	require.Contains(t, named[certsFile], `resourceNames: ["certs"]`)
 	require.Contains(t, named[certsFile], `resourceNames: ["other"]`)
 
-	require.NotContains(t, render(t, m{"config": m{"webhook": m{}}, "admission": m{"webhook": m{"enabled": false}}}), webhookFile)
-	byURL := render(t, m{"config": m{"webhook": m{}}, "admission": m{"webhook": m{"url": "https://drydock.example.com:9443/"}}})
+	require.NotContains(t, render(t, m{}), webhookFile)
+	byURL := render(t, m{"admission": m{"webhook": m{"enabled": true, "url": "https://drydock.example.com:9443/"}}})
 	require.Contains(t, byURL[webhookFile], "url: https://drydock.example.com:9443/v1/admit/nodes\n")
 	require.NotContains(t, byURL[webhookFile], "kind: Service")
 }
 
 // TestChartExemptsWhomTheCoreExempts, in both objects.
 func TestChartExemptsWhomTheCoreExempts(t *testing.T) {
-	all := render(t, m{"config": m{"webhook": m{"exempt": m{"users": []any{"u"}, "groups": []any{"g"}}}}})
+	all := render(t, m{"admission": m{"webhook": m{"enabled": true}}, "config": m{"webhook": m{"exempt": m{"users": []any{"u"}, "groups": []any{"g"}}}}})
 	for _, list := range [][]string{append(admission.AlwaysExempt.Users, "u"), append(admission.AlwaysExempt.Groups, "g")} {
 		text, err := json.Marshal(list)
 		require.NoError(t, err)
@@ -138,8 +138,8 @@ func TestChartExemptsWhomTheCoreExempts(t *testing.T) {
 
 // TestChartWithCertManager: it makes the certificate then, and Drydock gets no right to a Secret.
 func TestChartWithCertManager(t *testing.T) {
-	manager := m{"certManager": m{"enabled": true}}
-	_, err := lab.RenderChart("drydock", "drydock", m{"config": m{"webhook": m{}}, "admission": manager})
+	manager := m{"certManager": m{"enabled": true}, "webhook": m{"enabled": true}}
+	_, err := lab.RenderChart("drydock", "drydock", m{"admission": manager})
 	require.ErrorContains(t, err, `needs config.webhook.certificates to be "mounted"`)
 	all := render(t, m{"config": m{"webhook": m{"certificates": "mounted"}}, "admission": manager})
 	require.Contains(t, all[webhookFile], "cert-manager.io/inject-ca-from: drydock/drydock-webhook")
@@ -148,7 +148,7 @@ func TestChartWithCertManager(t *testing.T) {
 	require.NotContains(t, all[certsFile], "kind: Role")
 	// The API server goes by the certificate's names: with another name than it calls, nothing is denied.
 	for name, values := range map[string]m{
-		"drydock.example.com": {"config": m{"webhook": m{"certificates": "mounted"}}, "admission": m{"certManager": manager["certManager"], "webhook": m{"url": "https://drydock.example.com:9443"}}},
+		"drydock.example.com": {"config": m{"webhook": m{"certificates": "mounted"}}, "admission": m{"certManager": manager["certManager"], "webhook": m{"enabled": true, "url": "https://drydock.example.com:9443"}}},
 		"a.example.com":       {"config": m{"webhook": m{"certificates": "mounted", "dnsNames": []any{"a.example.com", "b.example.com"}}}, "admission": manager},
 	} {
 		named := render(t, values)
@@ -170,7 +170,7 @@ func TestChartWithCertManager(t *testing.T) {
 func TestChartRefusesUnknownValues(t *testing.T) {
 	for _, values := range []m{
 		{"admission": m{"evictions": true}},
-		{"admission": m{"webhook": m{"url": "http://plain.example.com"}}},
+		{"admission": m{"webhook": m{"enabled": true, "url": "http://plain.example.com"}}},
 		{"admision": m{}},
 	} {
 		_, err := lab.RenderChart("drydock", "drydock", values)
@@ -203,7 +203,7 @@ func TestChartLetsOperatorsReadWhatWhyNeeds(t *testing.T) {
 // TestChartAsksForRights: in the policy, in Drydock's configuration, and of the ClusterRole that has them; or nowhere.
 func TestChartAsksForRights(t *testing.T) {
 	const operatorFile, configFile, roleFile = "drydock/templates/operator.yaml", "drydock/templates/configmap.yaml", "drydock/templates/clusterrole.yaml"
-	on := render(t, m{"config": m{"webhook": m{}}, "admission": m{"rights": m{"labels": m{"rbac.authorization.k8s.io/aggregate-to-admin": "true"}}}})
+	on := render(t, m{"admission": m{"webhook": m{"enabled": true}, "rights": m{"labels": m{"rbac.authorization.k8s.io/aggregate-to-admin": "true"}}}})
 	for _, verb := range admission.RightVerbs() {
 		require.Contains(t, on[policyFile], ".check('"+verb+"').allowed()")
 		require.Contains(t, on[operatorFile], verb)
@@ -214,8 +214,8 @@ func TestChartAsksForRights(t *testing.T) {
 	require.Contains(t, on[roleFile], "subjectaccessreviews")
 	require.NotContains(t, render(t, nil)[roleFile], "subjectaccessreviews", "nobody would ask")
 	for name, values := range map[string]m{
-		"by the value":         {"config": m{"webhook": m{}}, "admission": m{"rights": m{"enabled": false}}},
-		"by the configuration": {"config": m{"webhook": m{"rights": false}}},
+		"by the value":         {"admission": m{"webhook": m{"enabled": true}, "rights": m{"enabled": false}}},
+		"by the configuration": {"admission": m{"webhook": m{"enabled": true}}, "config": m{"webhook": m{"rights": false}}},
 	} {
 		off := render(t, values)
 		require.NotContains(t, off[policyFile], "authorizer", name)

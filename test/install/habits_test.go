@@ -86,11 +86,11 @@ func TestEveryObjectHasTheCommonLabels(t *testing.T) {
 		"commonLabels":      m{"team": "nodes", "app.kubernetes.io/version": "mine", "app.kubernetes.io/name": "mine"},
 		"commonAnnotations": m{"example.com/a": "all", "example.com/b": "all"},
 		"podLabels":         m{"team": "pods"}, "podAnnotations": m{"example.com/a": "pods"},
-		"service":            m{"labels": m{"team": "service"}, "annotations": m{"example.com/a": "service"}},
-		"serviceAccount":     m{"annotations": m{"example.com/a": "account"}},
-		"prometheusOperator": m{"enabled": true, "labels": m{"team": "operator"}}, "agent": m{"enabled": true},
+		"service":        m{"labels": m{"team": "service"}, "annotations": m{"example.com/a": "service"}},
+		"serviceAccount": m{"annotations": m{"example.com/a": "account"}},
+		"monitoring":     m{"operator": true, "labels": m{"team": "operator"}}, "agent": m{"enabled": true},
 		"grafanaDashboard": m{"enabled": true, "namespace": "grafana", "folder": "Nodes", "labels": m{"grafana_dashboard": "1", "team": "grafana"}},
-		"admission":        m{"webhook": m{"annotations": m{"example.com/a": "webhook"}}},
+		"admission":        m{"webhook": m{"enabled": true, "annotations": m{"example.com/a": "webhook"}}},
 		"config":           m{"webhook": m{"evictions": true}, "providers": m{"karpenter": m{}, "sidecars": []any{m{"name": "sei"}}}}, "flowSchema": m{"enabled": true},
 	}
 	teams := map[string]string{}
@@ -174,7 +174,7 @@ func TestFurtherObjectsBelongToTheRelease(t *testing.T) {
 // TestOneAlertCanBeChanged, and no other changes with it; all runbooks can be elsewhere.
 func TestOneAlertCanBeChanged(t *testing.T) {
 	before, _ := shipped(t, operator)
-	after, _ := shipped(t, m{"prometheusOperator": operator["prometheusOperator"], "prometheusRule": m{
+	after, _ := shipped(t, m{"monitoring": operator["monitoring"], "prometheusRule": m{
 		"customRules": m{
 			"NodeNotReady": m{"for": "9m", "keepFiringFor": "2m", "severity": "warning"},
 			"DrydockDown":  m{"expr": "vector(0)"},
@@ -238,7 +238,7 @@ func TestThresholdsCanBeChanged(t *testing.T) {
 	groups := map[string][]m{}
 	for of, rules := range map[string]m{"shipped": {}, "higher": custom} {
 		values := m{
-			"prometheusOperator": operator["prometheusOperator"], "prometheusRule": m{"customRules": rules},
+			"monitoring": operator["monitoring"], "prometheusRule": m{"customRules": rules},
 			"alertmanagerConfig": m{"namespaceLabel": false}, // the alerts have the labels that the cases know
 		}
 		var rule struct{ Spec struct{ Groups []m } }
@@ -247,7 +247,7 @@ func TestThresholdsCanBeChanged(t *testing.T) {
 		out, err := promtool("check", "rules", write("rules", m{"groups": groups[of]}))
 		require.NoError(t, err, out)
 	}
-	after, _ := shipped(t, m{"prometheusOperator": operator["prometheusOperator"], "prometheusRule": m{"customRules": custom}})
+	after, _ := shipped(t, m{"monitoring": operator["monitoring"], "prometheusRule": m{"customRules": custom}})
 	for name, rule := range before {
 		change, changed := changes[name]
 		if !changed {
@@ -289,7 +289,7 @@ func TestScrapesCanBeChanged(t *testing.T) {
 		"relabelings":       []any{m{"targetLabel": "team", "replacement": "nodes"}},
 		"metricRelabelings": []any{m{"sourceLabels": []any{"__name__"}, "regex": "go_.*", "action": "drop"}},
 	}
-	all := objects(t, render(t, "drydock", m{"prometheusOperator": m{"enabled": true}, "serviceMonitor": own, "agent": m{"enabled": true, "podMonitor": own}}))
+	all := objects(t, render(t, "drydock", m{"monitoring": m{"operator": true}, "serviceMonitor": own, "agent": m{"enabled": true, "podMonitor": own}}))
 	var monitors struct {
 		Spec struct{ Endpoints, PodMetricsEndpoints []m }
 	}

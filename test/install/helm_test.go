@@ -83,7 +83,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	require.Contains(t, notes, "DaemonSet shipping-agent probes the paths between the nodes, and PodMonitor shipping-agent lets Prometheus scrape it (release=kube-prometheus-stack)")
 	key := generates(t, drydock, shipping, "shipping-agent-key", "key")
 	require.GreaterOrEqual(t, len(key), 32, "the agents refuse a shorter one")
-	helm(t, l, "upgrade", "-f", ci(t, "civo-enforce"), "--set", "agent.enabled=true", "--set", "replicas=3")
+	helm(t, l, "upgrade", "-f", ci(t, "civo-enforce"), "--set", "agent.enabled=true", "--set", "replicaCount=3")
 	require.Equal(t, key, in(t, l, shipping, "shipping-agent-key", "key"), "agents that run would not know each other")
 	require.Equal(t, "authority", string(secret(t, l, "shipping-webhook").Data["ca.crt"]))
 	configuration, err := l.Client().AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), shipping, metav1.GetOptions{})
@@ -181,7 +181,7 @@ func TestTheRealHelmReadsEveryVariant(t *testing.T) {
 	for name := range variants(t) {
 		args := []string{"-f", ci(t, name)}
 		if strings.HasPrefix(name, "example-") {
-			args = append(args, "--set", "prometheusOperator.labels.release=kube-prometheus-stack")
+			args = append(args, "--set", "monitoring.labels.release=kube-prometheus-stack")
 		}
 		require.NotContains(t, program(t, l, "helm", append([]string{"lint", "--strict", filepath.Join(root(t), "charts", "drydock")}, args...)...), "[WARNING]", name)
 		require.NotContains(t, helm(t, l, "template", args...), "e+0", "%s: a number that Drydock does not read", name)

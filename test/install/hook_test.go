@@ -90,7 +90,7 @@ func TestEveryPodPullsWithTheSecretsOfAParentChart(t *testing.T) {
 	}
 	both := []corev1.LocalObjectReference{{Name: "own"}, {Name: "by-name"}, {Name: "by-object"}}
 	want := map[string][]corev1.LocalObjectReference{"Deployment drydock": both, "DaemonSet drydock-agent": both, "Pod drydock-selftest": both, "Job drydock-check": both}
-	require.Equal(t, want, pods("--set-json", `image.pullSecrets=[{"name":"own"}]`, "--set-json", `global.imagePullSecrets=["by-name",{"name":"by-object"}]`))
+	require.Equal(t, want, pods("--set-json", `imagePullSecrets=[{"name":"own"}]`, "--set-json", `global.imagePullSecrets=["by-name",{"name":"by-object"}]`))
 	for name := range want {
 		want[name] = nil
 	}
@@ -112,7 +112,7 @@ func TestHelmRefusesWhatTheCheckRefuses(t *testing.T) {
 				return endJob(ctx, l, release, release+"-check", ends) == nil, nil
 			})
 		}()
-		_, faults, err := try(t, l, "helm", append([]string{"upgrade", "--set", "replicas=3"}, chart...)...)
+		_, faults, err := try(t, l, "helm", append([]string{"upgrade", "--set", "replicaCount=3"}, chart...)...)
 		cancel()
 		d, missing := l.Client().AppsV1().Deployments(release).Get(t.Context(), release, metav1.GetOptions{})
 		require.NoError(t, missing)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,13 +63,30 @@ func variants(t *testing.T) map[string]m {
 		name := strings.TrimSuffix(filepath.Base(file), "-values.yaml")
 		if slices.Contains(tried, file) {
 			name = "example-" + name
-			if operator, ok := values["prometheusOperator"].(m); ok { // it is the user's, as the file says
+			if operator, ok := values["monitoring"].(m); ok { // it is the user's, as the file says
 				operator["labels"] = m{"release": "kube-prometheus-stack"}
 			}
 		}
 		out[name] = values
 	}
 	require.GreaterOrEqual(t, len(out), 30)
+	return out
+}
+
+// serving is the values with the admission webhook on.
+func serving(values m) m {
+	out := maps.Clone(values)
+	admission, _ := out["admission"].(m)
+	admission = maps.Clone(admission)
+	if admission == nil {
+		admission = m{}
+	}
+	webhook, _ := admission["webhook"].(m)
+	webhook = maps.Clone(webhook)
+	if webhook == nil {
+		webhook = m{}
+	}
+	webhook["enabled"], admission["webhook"], out["admission"] = true, webhook, admission
 	return out
 }
 

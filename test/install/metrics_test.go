@@ -34,7 +34,7 @@ func authentication(more m) m {
 	for k, v := range more {
 		values[k] = v
 	}
-	return m{"prometheusOperator": m{"enabled": true}, "agent": m{"enabled": true}, "metrics": m{"annotations": true, "authentication": values}}
+	return m{"monitoring": m{"operator": true}, "agent": m{"enabled": true}, "metrics": m{"annotations": true, "authentication": values}}
 }
 
 // TestWhoScrapesIsAskedForWhereAValueSaysSo: over TLS, with the right to ask the API server, a scrape that shows its token, and
@@ -45,11 +45,11 @@ func TestWhoScrapesIsAskedForWhereAValueSaysSo(t *testing.T) {
 		authenticates                            bool
 		secret, serverName, scheme, certificates string
 	}{
-		"by default":             {m{"prometheusOperator": m{"enabled": true}, "agent": m{"enabled": true}, "metrics": m{"annotations": true}}, false, "", "", "", ""},
+		"by default":             {m{"monitoring": m{"operator": true}, "agent": m{"enabled": true}, "metrics": m{"annotations": true}}, false, "", "", "", ""},
 		"with a Secret":          {authentication(m{"secret": "own"}), true, "own", "drydock.drydock.svc", "https", ""},
 		"with another name":      {authentication(m{"secret": "own", "serverName": "m.example.com"}), true, "own", "m.example.com", "https", ""},
 		"with cert-manager":      {authentication(m{"certManager": m{"enabled": true}}), true, "drydock-metrics", "drydock.drydock.svc", "https", "drydock.drydock.svc"},
-		"a Secret and not asked": {m{"prometheusOperator": m{"enabled": true}, "agent": m{"enabled": true}, "metrics": m{"annotations": true, "authentication": m{"secret": "own"}}}, false, "", "", "", ""},
+		"a Secret and not asked": {m{"monitoring": m{"operator": true}, "agent": m{"enabled": true}, "metrics": m{"annotations": true, "authentication": m{"secret": "own"}}}, false, "", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			manifests := render(t, "drydock", tc.values)

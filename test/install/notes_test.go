@@ -42,9 +42,9 @@ func TestTheNotesSayWhatAdmissionDoes(t *testing.T) {
 	}{
 		"the policy":                   {m{}, "policy, without the webhook; in observe mode it denies " + keys + " and requests without the right."},
 		"the policy, without rights":   {m{"admission": m{"rights": m{"enabled": false}}}, "in observe mode it denies " + keys + "."},
-		"both":                         {m{"config": m{"webhook": m{}}}, "webhook and policy; in observe mode they deny " + keys + " and requests without the right, and the webhook warns of what enforce mode would deny."},
-		"the webhook":                  {m{"config": m{"webhook": m{}}, "admission": m{"policy": m{"enabled": false}}}, "webhook; in observe mode it denies " + keys + " and requests without the right, and warns of what enforce mode would deny."},
-		"the webhook, enforcing":       {m{"config": m{"mode": "enforce", "webhook": m{}}, "admission": m{"policy": m{"enabled": false}}}, "webhook; it denies changes that collide with a repair."},
+		"both":                         {serving(m{}), "webhook and policy; in observe mode they deny " + keys + " and requests without the right, and the webhook warns of what enforce mode would deny."},
+		"the webhook":                  {serving(m{"admission": m{"policy": m{"enabled": false}}}), "webhook; in observe mode it denies " + keys + " and requests without the right, and warns of what enforce mode would deny."},
+		"the webhook, enforcing":       {serving(m{"config": m{"mode": "enforce"}, "admission": m{"policy": m{"enabled": false}}}), "webhook; it denies changes that collide with a repair."},
 		"the policy, one of Drydock's": {m{"config": m{"policies": []any{m{"name": "node-not-ready", "mode": "enforce"}}}}, "policy, without the webhook; it denies changes that collide with a repair."},
 	} {
 		notes, err := lab.RenderNotes("drydock", "drydock", tc.values)
@@ -62,8 +62,8 @@ func TestTheNotesPromiseNoConnection(t *testing.T) {
 		says   []string
 	}{
 		"no operator": {m{}, []string{"Alerts         NOT by this chart."}},
-		"labels":      {m{"prometheusOperator": m{"enabled": true, "labels": m{"release": "kps"}}}, []string{"PrometheusRule drydock (release=kps)", "ServiceMonitor drydock (release=kps)"}},
-		"no labels":   {m{"prometheusOperator": m{"enabled": true}, "agent": m{"enabled": true}}, []string{"PrometheusRule drydock " + none, "ServiceMonitor drydock " + none, "lets Prometheus scrape it " + none + "."}},
+		"labels":      {m{"monitoring": m{"operator": true, "labels": m{"release": "kps"}}}, []string{"PrometheusRule drydock (release=kps)", "ServiceMonitor drydock (release=kps)"}},
+		"no labels":   {m{"monitoring": m{"operator": true}, "agent": m{"enabled": true}}, []string{"PrometheusRule drydock " + none, "ServiceMonitor drydock " + none, "lets Prometheus scrape it " + none + "."}},
 	} {
 		notes, err := lab.RenderNotes("drydock", "drydock", tc.values)
 		require.NoError(t, err, name)
@@ -100,7 +100,7 @@ func TestWhoReadsOfTheWebhookReadsOfFirewalls(t *testing.T) {
 		require.NoError(t, err)
 		return out
 	}
-	texts := map[string]string{"the notes": notes(m{"config": m{"webhook": m{}}})}
+	texts := map[string]string{"the notes": notes(serving(m{}))}
 	for _, page := range [][]string{{"docs", "install.md"}, {"docs", "reference", "admission.md"}, {"rules", "runbooks", "DrydockWebhookFailing.md"}} {
 		texts[page[len(page)-1]] = read(t, page...)
 	}
@@ -109,7 +109,7 @@ func TestWhoReadsOfTheWebhookReadsOfFirewalls(t *testing.T) {
 			require.Contains(t, strings.ToLower(text), says, name)
 		}
 	}
-	require.Contains(t, notes(m{"config": m{"webhook": m{"listen": ":10250"}}}), "must reach port 10250 of the pods")
-	require.NotContains(t, notes(m{"config": m{"webhook": m{}}, "admission": m{"webhook": m{"url": "https://drydock.example.com:9443"}}}), "firewall")
+	require.Contains(t, notes(serving(m{"config": m{"webhook": m{"listen": ":10250"}}})), "must reach port 10250 of the pods")
+	require.NotContains(t, notes(serving(m{"admission": m{"webhook": m{"url": "https://drydock.example.com:9443"}}})), "firewall")
 	require.NotContains(t, notes(nil), "firewall")
 }

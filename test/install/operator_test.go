@@ -24,7 +24,7 @@ func read(t *testing.T, path ...string) string {
 }
 
 // operator are the values that kube-prometheus-stack needs.
-var operator = m{"prometheusOperator": m{"enabled": true, "labels": m{"release": "kps"}}}
+var operator = m{"monitoring": m{"operator": true, "labels": m{"release": "kps"}}}
 
 type matcher struct{ Name, MatchType, Value string }
 
@@ -85,7 +85,7 @@ func TestTheOperatorGetsEveryRule(t *testing.T) {
 		}
 	}
 	without, of := shipped(t, m{
-		"prometheusOperator": m{"enabled": true}, "prometheusRule": m{"labels": m{"team": "a"}, "exclude": []any{"NodeNotReady"}},
+		"monitoring": m{"operator": true}, "prometheusRule": m{"labels": m{"team": "a"}, "exclude": []any{"NodeNotReady"}},
 		"alertmanagerConfig": m{"namespaceLabel": false},
 	})
 	require.Len(t, without, len(alerts)-1)
@@ -102,7 +102,7 @@ func TestTheChartsNetworkAlertKnowsTheConfiguredNetwork(t *testing.T) {
 	for cni, end := range map[string]string{
 		"": `|weave-net"`, "net/my.net": `|weave-net|my\\.net"`, "kube-system/calico-node": `|weave-net"`, "kube-system/cilium": `|weave-net"`,
 	} {
-		values := m{"prometheusOperator": operator["prometheusOperator"]}
+		values := m{"monitoring": operator["monitoring"]}
 		if cni != "" {
 			values["config"] = m{"providers": m{"daemonSets": m{"cni": cni}}}
 		}
@@ -119,7 +119,7 @@ func TestTheChartsNetworkAlertKnowsTheConfiguredNetwork(t *testing.T) {
 func TestTheChartsRulesBelieveTheJobsThatAreThere(t *testing.T) {
 	byDefault, _ := shipped(t, operator)
 	own, _ := shipped(t, m{
-		"fullnameOverride": "mender", "prometheusOperator": operator["prometheusOperator"],
+		"fullnameOverride": "mender", "monitoring": operator["monitoring"],
 		"config": m{"cluster": m{"label": "k8s_cluster", "value": "prod-1"}},
 		"prometheusRule": m{
 			"jobs":             m{"kubeStateMetrics": "ksm", "apiServer": "kube-api", "agent": "probes"},
@@ -143,7 +143,7 @@ func TestTheChartsRulesBelieveTheJobsThatAreThere(t *testing.T) {
 
 	var o alertmanagerConfig
 	find(t, objects(t, render(t, "drydock", m{
-		"prometheusOperator": operator["prometheusOperator"], "config": m{"cluster": m{"label": "k8s_cluster", "value": "prod-1"}},
+		"monitoring": operator["monitoring"], "config": m{"cluster": m{"label": "k8s_cluster", "value": "prod-1"}},
 	})), "AlertmanagerConfig", "drydock", &o)
 	require.Contains(t, o.Spec.Route.GroupBy, "k8s_cluster")
 	require.NotEmpty(t, o.Spec.InhibitRules)
@@ -239,7 +239,7 @@ func TestTheOperatorsRouteReachesDrydock(t *testing.T) {
 func TestTheOperatorsRouteIsTheExample(t *testing.T) {
 	var example, rendered struct{ Spec map[string]any }
 	require.NoError(t, yaml.Unmarshal([]byte(read(t, "deploy", "alertmanagerconfig.yaml")), &example))
-	values := m{"prometheusOperator": m{"enabled": true}, "secrets": m{"receiverToken": m{"name": "drydock-token"}}}
+	values := m{"monitoring": m{"operator": true}, "secrets": m{"receiverToken": m{"name": "drydock-token"}}}
 	find(t, objects(t, render(t, "drydock", values)), "AlertmanagerConfig", "drydock", &rendered)
 	require.Equal(t, example.Spec, rendered.Spec)
 }

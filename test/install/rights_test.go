@@ -89,7 +89,7 @@ func TestRightsFollowTheConfiguration(t *testing.T) {
 			}
 		})
 	}
-	require.True(t, may(t, m{"config": m{"webhook": m{"evictions": true}}}, "get", "", "pods"))
+	require.True(t, may(t, serving(m{"config": m{"webhook": m{"evictions": true}}}), "get", "", "pods"))
 }
 
 // TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes: without a plan of its own, the shipped one counts, with the steps that the
@@ -185,12 +185,11 @@ func allows(role rbacv1.ClusterRole, verb, group, resource string) bool {
 
 // TestWithoutTheWebhookDrydockServesNone: it would wait for its certificate for ever, and take no alert meanwhile.
 func TestWithoutTheWebhookDrydockServesNone(t *testing.T) {
-	off := m{"webhook": m{"enabled": false}}
 	for _, tc := range []struct {
 		webhook m
 		serves  bool
-	}{{m{"evictions": true}, false}, {m{"certificates": "mounted"}, true}} {
-		manifests := render(t, "drydock", m{"admission": off, "config": m{"webhook": tc.webhook}})
+	}{{m{"exempt": m{"users": []any{"u"}}}, false}, {m{"certificates": "mounted"}, true}} {
+		manifests := render(t, "drydock", m{"config": m{"webhook": tc.webhook}})
 		text, err := lab.RenderedConfig(manifests)
 		require.NoError(t, err)
 		require.Equal(t, tc.serves, strings.Contains(string(text), "webhook:"))
@@ -533,7 +532,7 @@ func TestRightsOfExternal(t *testing.T) {
 func TestMountedCertificatesNeedNoRightToTheWebhookConfiguration(t *testing.T) {
 	for certificates, writes := range map[string]bool{"rotate": true, "mounted": false} {
 		var found bool
-		for _, o := range objects(t, render(t, "drydock", m{"config": m{"webhook": m{"certificates": certificates}}})) {
+		for _, o := range objects(t, render(t, "drydock", serving(m{"config": m{"webhook": m{"certificates": certificates}}}))) {
 			if o.GetKind() != "ClusterRole" && o.GetKind() != "Role" {
 				continue
 			}

@@ -17,7 +17,7 @@ import (
 
 // open are the values whose keys are the user's own.
 var open = []string{
-	"prometheusOperator.labels", "serviceMonitor.labels", "prometheusRule.labels", "alertmanagerConfig.labels",
+	"monitoring.labels", "serviceMonitor.labels", "prometheusRule.labels", "alertmanagerConfig.labels",
 	"grafanaDashboard.labels", "serviceAccount.annotations", "podAnnotations", "podLabels", "nodeSelector",
 	"resources.requests", "resources.limits",
 	"commonLabels", "commonAnnotations", "service.annotations", "service.labels", "deploymentAnnotations", "affinity", "grafanaDashboard.annotations",
@@ -75,7 +75,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"a provider without its key":           {m{"config": m{"providers": civo}}, "set secrets.civoAPIKey.name"},
 		"a ledger without rights to it":        {m{"config": m{"ledger": m{"namespace": "other"}}}, "config.ledger.namespace must be the release's namespace"},
 		"a Lease without rights to it":         {m{"config": m{"leaderElection": m{"namespace": "other"}}}, "config.leaderElection.namespace must be"},
-		"a route without a token":              {m{"prometheusOperator": m{"enabled": true}, "config": m{"receiver": m{"insecure": true}}}, "alertmanagerConfig.enabled needs a token"},
+		"a route without a token":              {m{"monitoring": m{"operator": true}, "config": m{"receiver": m{"insecure": true}}}, "alertmanagerConfig.enabled needs a token"},
 		"tokens of scrapes in clear text":      {m{"metrics": m{"authentication": m{"enabled": true}}}, "set metrics.authentication.secret"},
 		"the same, written out":                {m{"config": m{"metrics": m{"authenticate": true}}}, "set metrics.authentication.secret"},
 		"metrics asked about and not":          {m{"metrics": m{"authentication": m{"enabled": true, "secret": "s"}}, "config": m{"metrics": m{"authenticate": false}}}, "contradict each other"},
@@ -83,14 +83,20 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"a file outside the folder":            {m{"secretMounts": []any{m{"secret": "s", "key": "k", "path": "../x"}}}, "secretMounts"},
 		"a file in the place of another":       {m{"secretMounts": []any{m{"secret": "s", "key": "k", "path": "token"}}}, "secretMounts"},
 		"a port that the agents' metrics have": {m{"agent": m{"port": 9100}}, "port"},
-		"several leaders":                      {m{"config": m{"leaderElection": m{"enabled": false}}}, "each replica would repair on its own. Set replicas to 1"},
+		"replicas, renamed":                    {m{"replicas": 3}, "the value replicas was renamed: set replicaCount"},
+		"the operator's switch, renamed":       {m{"prometheusOperator": m{"enabled": true}}, "the value prometheusOperator was renamed: set monitoring, and monitoring.operator for prometheusOperator.enabled"},
+		"pull secrets, renamed":                {m{"image": m{"pullSecrets": []any{m{"name": "a"}}}}, "the value image.pullSecrets was renamed: set imagePullSecrets"},
+		"settings of a webhook that is off":    {m{"config": m{"webhook": m{"evictions": true}}}, "admission.webhook.enabled is false: set admission.webhook.enabled to true, or remove config.webhook"},
+		"the webhook's old switch":             {m{"config": m{"webhook": m{}}}, "set admission.webhook.enabled to true"},
+		"two pods that repair in an upgrade":   {m{"replicaCount": 1, "strategy": m{"type": "RollingUpdate"}, "config": m{"leaderElection": m{"enabled": false}}}, "Set strategy.type to Recreate"},
+		"several leaders":                      {m{"config": m{"leaderElection": m{"enabled": false}}}, "each replica would repair on its own. Set replicaCount to 1"},
 		"a receiver that Alertmanager misses":  {m{"config": m{"receiver": m{"listen": "127.0.0.1:9095"}}}, "config.receiver.listen is 127.0.0.1:9095: only the pod itself reaches that address. Write :9095"},
 		"metrics that Prometheus misses":       {m{"config": m{"metrics": m{"listen": "[::1]:8080"}}}, "config.metrics.listen is [::1]:8080"},
 		"health that the kubelet misses":       {m{"config": m{"health": m{"listen": "localhost:8081"}}}, "config.health.listen is localhost:8081"},
 		"two servers on one port":              {m{"config": m{"metrics": m{"listen": ":9095"}}}, "config.metrics.listen and config.receiver.listen have the same port, 9095"},
-		"a host that the certificate lacks":    {m{"admission": m{"webhook": m{"url": "https://a.example.com"}}, "config": m{"webhook": m{"dnsNames": []any{"b.example.com"}}}}, "the host a.example.com, which config.webhook.dnsNames lacks"},
+		"a host that the certificate lacks":    {m{"admission": m{"webhook": m{"enabled": true, "url": "https://a.example.com"}}, "config": m{"webhook": m{"dnsNames": []any{"b.example.com"}}}}, "the host a.example.com, which config.webhook.dnsNames lacks"},
 		"a file that no pod has":               {m{"config": m{"alertmanager": m{"httpConfig": m{"tls_config": m{"ca_file": "/etc/drydock/am/ca.crt"}}}}}, "config.alertmanager.httpConfig.tls_config.ca_file is /etc/drydock/am/ca.crt, which no pod has: add a secretMounts entry with the path am/ca.crt"},
-		"a receiver that nobody makes":         {m{"prometheusOperator": m{"enabled": true}, "config": m{"alertmanager": m{"receiver": "drydock"}}}, "makes the receiver drydock/drydock/drydock: its alerts would not count"},
+		"a receiver that nobody makes":         {m{"monitoring": m{"operator": true}, "config": m{"alertmanager": m{"receiver": "drydock"}}}, "makes the receiver drydock/drydock/drydock: its alerts would not count"},
 		"https without an authority":           {routeTo(m{"certFile": "/tls.crt", "keyFile": "/tls.key"}, nil), "set alertmanagerConfig.tlsConfig, for example"},
 		"mutual TLS without a certificate":     {routeTo(m{"certFile": "/tls.crt", "keyFile": "/tls.key", "clientCAFile": "/ca.crt"}, m{"insecureSkipVerify": true}), "set alertmanagerConfig.tlsConfig.cert and"},
 		"an authority without https":           {routeTo(m{}, m{"insecureSkipVerify": true}), "Drydock serves posts without TLS"},
@@ -101,13 +107,13 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"a threshold that always holds":        {m{"prometheusRule": m{"customRules": m{"MeshForwardingFault": m{"threshold": 0}}}}, "prometheusRule.customRules.MeshForwardingFault.threshold is 0: write a number from 1 to 1000"},
 		"a threshold that never holds":         {m{"prometheusRule": m{"customRules": m{"SeiNodeSidecarReadinessLost": m{"threshold": 11}}}}, "prometheusRule.customRules.SeiNodeSidecarReadinessLost.threshold is 11: write a number from 1 to 10"},
 		"a threshold beside an expression":     {m{"prometheusRule": m{"customRules": m{"NodesNotReady": m{"threshold": 0.5, "expr": "vector(0)"}}}}, "at '/prometheusRule/customRules/NodesNotReady': 'not' failed"},
-		"a label that no operator selects":     {m{"prometheusOperator": m{"enabled": true, "labels": m{"release": ""}}}, "prometheusOperator.labels.release is empty, so no operator would select"},
-		"a label without a value":              {m{"prometheusOperator": m{"enabled": true, "labels": m{"release": nil}}}, "prometheusOperator.labels.release is empty, so no operator would select"},
-		"rules that no operator selects":       {m{"prometheusOperator": m{"enabled": true, "labels": m{"release": "kps"}}, "prometheusRule": m{"labels": m{"release": ""}}}, "prometheusRule.labels.release is empty, so no operator would select the rules"},
-		"a scrape that no operator selects":    {m{"prometheusOperator": m{"enabled": true}, "serviceMonitor": m{"labels": m{"release": ""}}}, "serviceMonitor.labels.release is empty, so no operator would select the scrape"},
-		"a route that no operator selects":     {m{"prometheusOperator": m{"enabled": true}, "alertmanagerConfig": m{"labels": m{"release": nil}}}, "alertmanagerConfig.labels.release is empty, so no operator would select the route"},
-		"probes that no operator selects":      {m{"prometheusOperator": m{"enabled": true}, "sidecarProbes": m{"labels": m{"release": ""}}}, "sidecarProbes.labels.release is empty, so no operator would select the probes"},
-		"agents that no operator selects":      {m{"prometheusOperator": m{"enabled": true}, "agent": m{"enabled": true, "podMonitor": m{"labels": m{"release": ""}}}}, "--set agent.podMonitor.labels.release=NAME"},
+		"a label that no operator selects":     {m{"monitoring": m{"operator": true, "labels": m{"release": ""}}}, "monitoring.labels.release is empty, so no operator would select"},
+		"a label without a value":              {m{"monitoring": m{"operator": true, "labels": m{"release": nil}}}, "monitoring.labels.release is empty, so no operator would select"},
+		"rules that no operator selects":       {m{"monitoring": m{"operator": true, "labels": m{"release": "kps"}}, "prometheusRule": m{"labels": m{"release": ""}}}, "prometheusRule.labels.release is empty, so no operator would select the rules"},
+		"a scrape that no operator selects":    {m{"monitoring": m{"operator": true}, "serviceMonitor": m{"labels": m{"release": ""}}}, "serviceMonitor.labels.release is empty, so no operator would select the scrape"},
+		"a route that no operator selects":     {m{"monitoring": m{"operator": true}, "alertmanagerConfig": m{"labels": m{"release": nil}}}, "alertmanagerConfig.labels.release is empty, so no operator would select the route"},
+		"probes that no operator selects":      {m{"monitoring": m{"operator": true}, "sidecarProbes": m{"labels": m{"release": ""}}}, "sidecarProbes.labels.release is empty, so no operator would select the probes"},
+		"agents that no operator selects":      {m{"monitoring": m{"operator": true}, "agent": m{"enabled": true, "podMonitor": m{"labels": m{"release": ""}}}}, "--set agent.podMonitor.labels.release=NAME"},
 		"a name that no Service can have":      {m{"fullnameOverride": "drydock.prod"}, `the objects would be called "drydock.prod"`},
 		"a name that begins with a digit":      {m{"fullnameOverride": "2-drydock"}, "Use another release name, or set fullnameOverride"},
 		"rights of nobody":                     {m{"serviceAccount": m{"create": false}}, "set serviceAccount.name to the ServiceAccount that Drydock runs as"},
@@ -130,7 +136,7 @@ func TestAnExampleAsItIsConnectsNothing(t *testing.T) {
 	for _, file := range files {
 		values, err := common.ReadValuesFile(file)
 		require.NoError(t, err)
-		operator, ok := values["prometheusOperator"].(m)
+		operator, ok := values["monitoring"].(m)
 		if !ok { // for a Prometheus without the operator
 			continue
 		}
@@ -139,7 +145,7 @@ func TestAnExampleAsItIsConnectsNothing(t *testing.T) {
 			civo["clusterID"], civo["region"] = "4711", "LON1"
 		}
 		_, err = lab.RenderChart("drydock", "drydock", values)
-		require.ErrorContains(t, err, "prometheusOperator.labels.release is empty, so no operator would select", filepath.Base(file))
+		require.ErrorContains(t, err, "monitoring.labels.release is empty, so no operator would select", filepath.Base(file))
 		operator["labels"] = m{"release": "kps"}
 		_, err = lab.RenderChart("drydock", "drydock", values)
 		require.NoError(t, err, filepath.Base(file))
@@ -176,7 +182,7 @@ func TestASectionWithoutAValueIsRefusedOrMeansNothing(t *testing.T) {
 			default:
 				continue
 			}
-			values := m{"agent": m{"enabled": true}, "prometheusOperator": m{"enabled": true}, "grafanaDashboard": m{"enabled": true}, "config": m{"webhook": m{}}}
+			values := m{"agent": m{"enabled": true}, "monitoring": m{"operator": true}, "grafanaDashboard": m{"enabled": true}, "admission": m{"webhook": m{"enabled": true}}}
 			inner := values
 			for _, k := range below[:len(below)-1] {
 				next, ok := inner[k].(m)
@@ -203,12 +209,12 @@ func TestASectionWithoutAValueIsRefusedOrMeansNothing(t *testing.T) {
 	require.NoError(t, err)
 	compiler := jsonschema.NewCompiler()
 	require.NoError(t, compiler.AddResource("values.json", document))
-	require.NoError(t, compiler.MustCompile("values.json").Validate(map[string]any{"replicas": 3, "image": map[string]any{"tag": "v1"}}))
+	require.NoError(t, compiler.MustCompile("values.json").Validate(map[string]any{"replicaCount": 3, "image": map[string]any{"tag": "v1"}}))
 }
 
 // routeTo are the values of a route by the operator to a receiver with that TLS.
 func routeTo(server, client m) m {
-	v := m{"prometheusOperator": m{"enabled": true}, "config": m{"receiver": m{"tls": server}}}
+	v := m{"monitoring": m{"operator": true}, "config": m{"receiver": m{"tls": server}}}
 	if client != nil {
 		v["alertmanagerConfig"] = m{"tlsConfig": client}
 	}
@@ -238,7 +244,7 @@ func TestAlertmanagerPostsOverTLS(t *testing.T) {
 	require.Equal(t, client, mutual["httpConfig"].(m)["tlsConfig"])
 	require.NotContains(t, mutual["httpConfig"], "authorization", "its certificate is enough")
 
-	plain := hook(m{"prometheusOperator": m{"enabled": true}})
+	plain := hook(m{"monitoring": m{"operator": true}})
 	require.Equal(t, "http://drydock.drydock:9095/v1/alerts", plain["url"])
 	require.NotContains(t, plain["httpConfig"], "tlsConfig")
 }
@@ -250,8 +256,8 @@ func TestOneReplicaWithoutALeaderIsNeverTwo(t *testing.T) {
 		find(t, objects(t, render(t, "drydock", values)), "Deployment", "drydock", &d)
 		return d.Spec.Strategy.Type
 	}
-	require.Equal(t, appsv1.RecreateDeploymentStrategyType, strategy(m{"replicas": 1, "config": m{"leaderElection": m{"enabled": false}}}))
-	require.Equal(t, appsv1.RollingUpdateDeploymentStrategyType, strategy(m{"replicas": 1}))
+	require.Equal(t, appsv1.RecreateDeploymentStrategyType, strategy(m{"replicaCount": 1, "config": m{"leaderElection": m{"enabled": false}}}))
+	require.Equal(t, appsv1.RollingUpdateDeploymentStrategyType, strategy(m{"replicaCount": 1}))
 }
 
 // TestEveryValueIsExplained on the page that helm-docs makes.

@@ -29,7 +29,7 @@ func TestASecondReleaseIsRefused(t *testing.T) {
 	require.Contains(t, out, "this cluster has a Drydock already: release shipping in namespace shipping (Lease kube-system/drydock)")
 	out, err = install(second, "--set", "allowSecondRelease=true")
 	require.Error(t, err)
-	require.Contains(t, out, "set admission.policy.enabled to false")
+	require.Contains(t, out, "set admission.policy.enabled and admission.webhook.enabled to false")
 	out, err = install(second, "--set", "allowSecondRelease=true,admission.policy.enabled=false")
 	require.NoError(t, err, out)
 	helm(t, l, "upgrade") // the first one meets itself

@@ -67,7 +67,7 @@ func TestUpgradesKeepTheTokenAndTheKey(t *testing.T) {
 		}
 		helm("upgrade", append([]string{present}, values...)...)
 		stay("upgrade")
-		helm("upgrade", append([]string{present, "--set", "replicas=3"}, values...)...)
+		helm("upgrade", append([]string{present, "--set", "replicaCount=3"}, values...)...)
 		stay("second upgrade")
 		helm("rollback", "1")
 		stay("rollback")

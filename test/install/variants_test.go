@@ -44,7 +44,7 @@ func TestEveryVariantInstalls(t *testing.T) {
 			t.Cleanup(func() { sweep(t, l, release) })
 			args := []string{"install", release, filepath.Join(root(t), "charts", "drydock"), "--namespace", release, "--no-hooks", "-f", ci(t, release)}
 			if strings.HasPrefix(release, "example-") {
-				args = append(args, "--set", "prometheusOperator.labels.release=kube-prometheus-stack")
+				args = append(args, "--set", "monitoring.labels.release=kube-prometheus-stack")
 			}
 			_, warnings, err := try(t, l, "helm", args...)
 			require.NoError(t, err, warnings)

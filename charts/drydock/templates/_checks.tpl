@@ -1,10 +1,12 @@
 {{- /* Configurations that this chart refuses. */ -}}
 {{- define "drydock.config.checks" -}}
+{{- include "drydock.checks.renamed" . -}}
 {{- include "drydock.checks.names" . -}}
+{{- include "drydock.checks.webhook" . -}}
 {{- $c := include "drydock.config" . | fromYaml -}}
 {{- range $key := list "ledger" "leaderElection" -}}
-{{- if ne (get (get $c $key) "namespace") $.Release.Namespace -}}
-{{- fail (printf "config.%s.namespace must be the release's namespace, %s: the chart gives Drydock its rights there" $key $.Release.Namespace) -}}
+{{- if ne (get (get $c $key) "namespace") (include "drydock.namespace" $) -}}
+{{- fail (printf "config.%s.namespace must be the release's namespace, %s: the chart gives Drydock its rights there" $key (include "drydock.namespace" $)) -}}
 {{- end -}}
 {{- end -}}
 {{- if and (dig "providers" "civo" dict $c) (not .Values.secrets.civoAPIKey.name) (not (include "drydock.mounted" (list . (dig "providers" "civo" "apiKeyFile" "" $c)))) -}}
@@ -30,8 +32,8 @@
 {{- include "drydock.checks.rules" . -}}
 {{- range $sidecar := dig "providers" "sidecars" list $c -}}
 {{- with dig "serviceAccount" dict (default dict $sidecar.auth) -}}
-{{- if ne .namespace $.Release.Namespace -}}
-{{- fail (printf "config.providers.sidecars: the ServiceAccount of %s must be in the release's namespace, %s: the chart makes it there" $sidecar.name $.Release.Namespace) -}}
+{{- if ne .namespace (include "drydock.namespace" $) -}}
+{{- fail (printf "config.providers.sidecars: the ServiceAccount of %s must be in the release's namespace, %s: the chart makes it there" $sidecar.name (include "drydock.namespace" $)) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -40,15 +42,38 @@
 {{- include "drydock.checks.files" . -}}
 {{- end -}}
 
+{{- /* Values that have another name now. The schema lets them through, so that this sentence can name the new one. */ -}}
+{{- define "drydock.checks.renamed" -}}
+{{- range list (list .Values "replicas" "replicas" "replicaCount")
+  (list .Values "prometheusOperator" "prometheusOperator" "monitoring, and monitoring.operator for prometheusOperator.enabled")
+  (list .Values.image "pullSecrets" "image.pullSecrets" "imagePullSecrets") -}}
+{{- if hasKey (index . 0) (index . 1) -}}
+{{- fail (printf "the value %s was renamed: set %s" (index . 2) (index . 3)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Settings of a webhook that is off, and a strategy that would let two pods repair. The policy also reads exempt, drivers and rights. */ -}}
+{{- define "drydock.checks.webhook" -}}
+{{- $webhook := default dict .Values.config.webhook -}}
+{{- $alone := omit $webhook "exempt" "drivers" "rights" -}}
+{{- if and (hasKey .Values.config "webhook") (or $alone (not $webhook)) (not .Values.admission.webhook.enabled) (ne (dig "certificates" "rotate" $webhook) "mounted") -}}
+{{- fail "config.webhook has settings of the admission webhook, and admission.webhook.enabled is false: set admission.webhook.enabled to true, or remove config.webhook" -}}
+{{- end -}}
+{{- if and .Values.strategy (ne (get .Values.strategy "type") "Recreate") (not (dig "enabled" true (default dict .Values.config.leaderElection))) -}}
+{{- fail "config.leaderElection.enabled is false, and strategy lets an upgrade start the new pod beside the old one: both would repair. Set strategy.type to Recreate, or leave strategy empty" -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* A name that a Service cannot have, and labels that no operator selects by. */ -}}
 {{- define "drydock.checks.names" -}}
 {{- $name := include "drydock.fullname" . -}}
 {{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name) -}}
 {{- fail (printf "the objects would be called %q, which is not a valid name of a Service: it must begin with a letter, and have only lower case letters, digits and dashes. Use another release name, or set fullnameOverride" $name) -}}
 {{- end -}}
-{{- if .Values.prometheusOperator.enabled -}}
+{{- if .Values.monitoring.operator -}}
 {{- range list
-  (list "prometheusOperator" true .Values.prometheusOperator "the rules, the scrape and the route")
+  (list "monitoring" true .Values.monitoring "the rules, the scrape and the route")
   (list "prometheusRule" .Values.prometheusRule.enabled .Values.prometheusRule "the rules")
   (list "serviceMonitor" .Values.serviceMonitor.enabled .Values.serviceMonitor "the scrape")
   (list "alertmanagerConfig" .Values.alertmanagerConfig.enabled .Values.alertmanagerConfig "the route")
@@ -117,8 +142,8 @@ SeiNodeSidecarReadinessLost: {min: 1, max: 10}
 {{- define "drydock.checks.servers" -}}
 {{- $root := index . 0 -}}
 {{- $c := index . 1 -}}
-{{- if and (not (dig "enabled" true $c.leaderElection)) (gt (int $root.Values.replicas) 1) -}}
-{{- fail (printf "config.leaderElection.enabled is false and replicas is %d: each replica would repair on its own. Set replicas to 1, or remove config.leaderElection.enabled" (int $root.Values.replicas)) -}}
+{{- if and (not (dig "enabled" true $c.leaderElection)) (gt (int $root.Values.replicaCount) 1) -}}
+{{- fail (printf "config.leaderElection.enabled is false and replicaCount is %d: each replica would repair on its own. Set replicaCount to 1, or remove config.leaderElection.enabled" (int $root.Values.replicaCount)) -}}
 {{- end -}}
 {{- $ports := dict -}}
 {{- range $key, $port := dict "receiver" 9095 "metrics" 8080 "health" 8081 "webhook" 9443 -}}
@@ -148,11 +173,11 @@ SeiNodeSidecarReadinessLost: {min: 1, max: 10}
 {{- $c := index . 1 -}}
 {{- $tls := default dict $c.receiver.tls -}}
 {{- $client := $root.Values.alertmanagerConfig.tlsConfig -}}
-{{- if and $root.Values.prometheusOperator.enabled $root.Values.alertmanagerConfig.enabled -}}
+{{- if and $root.Values.monitoring.operator $root.Values.alertmanagerConfig.enabled -}}
 {{- if not (include "drydock.alertmanagerConfig" $root) -}}
 {{- fail "alertmanagerConfig.enabled needs a token: remove config.receiver.tokenFile, config.receiver.insecure and config.receiver.tls.clientCAFile, or set alertmanagerConfig.enabled to false and write the route yourself" -}}
 {{- end -}}
-{{- $ours := printf "%s/%s/drydock" $root.Release.Namespace (include "drydock.fullname" $root) -}}
+{{- $ours := printf "%s/%s/drydock" (include "drydock.namespace" $root) (include "drydock.fullname" $root) -}}
 {{- if ne $c.alertmanager.receiver $ours -}}
 {{- fail (printf "config.alertmanager.receiver is %s, and the AlertmanagerConfig makes the receiver %s: its alerts would not count. Remove config.alertmanager.receiver, or set alertmanagerConfig.enabled to false" $c.alertmanager.receiver $ours) -}}
 {{- end -}}
@@ -238,14 +263,14 @@ SeiNodeSidecarReadinessLost: {min: 1, max: 10}
 {{- if or (ne (get $notes "meta.helm.sh/release-name") .Release.Name) (ne (get $notes "meta.helm.sh/release-namespace") .Release.Namespace) -}}
 {{- $other = printf "release %s in namespace %s" (get $notes "meta.helm.sh/release-name") (get $notes "meta.helm.sh/release-namespace") -}}
 {{- end -}}
-{{- else if and $holder (ne (first (splitList "/" $holder)) .Release.Namespace) -}}
+{{- else if and $holder (ne (first (splitList "/" $holder)) (include "drydock.namespace" .)) -}}
 {{- $other = printf "the installation %s" $holder -}}
 {{- end -}}
 {{- if and $other (not .Values.allowSecondRelease) -}}
 {{- fail (printf "this cluster has a Drydock already: %s (Lease %s/%s). Two Drydocks deny each other their writes. Upgrade or uninstall that one, or set allowSecondRelease to true: the second release then changes nothing. When the first one is uninstalled, upgrade the second one without that value" $other $at.namespace $at.name) -}}
 {{- end -}}
 {{- if and $other (or .Values.admission.policy.enabled (include "drydock.webhook" .)) -}}
-{{- fail (printf "this cluster has a Drydock already: %s. Its writes would be denied by the admission of this release: set admission.policy.enabled to false, and remove config.webhook, until the first one is gone" $other) -}}
+{{- fail (printf "this cluster has a Drydock already: %s. Its writes would be denied by the admission of this release: set admission.policy.enabled and admission.webhook.enabled to false, until the first one is gone" $other) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -13,15 +13,15 @@ if it is empty. A merge would replace an empty one.
 {{- if include "drydock.token.secret" . -}}
 {{- include "drydock.under" (list $c.receiver "tokenFile" "/etc/drydock/token") -}}
 {{- if not .Values.secrets.receiverToken.name -}}
-{{- include "drydock.under" (list $c.receiver "tokenSecret" (dict "namespace" .Release.Namespace "name" (include "drydock.token.secret" .) "key" .Values.secrets.receiverToken.key)) -}}
+{{- include "drydock.under" (list $c.receiver "tokenSecret" (dict "namespace" (include "drydock.namespace" .) "name" (include "drydock.token.secret" .) "key" .Values.secrets.receiverToken.key)) -}}
 {{- end -}}
 {{- end -}}
 {{- include "drydock.under" (list $c.alertmanager "urls" (list "http://alertmanager-operated.monitoring:9093")) -}}
 {{- if include "drydock.alertmanagerConfig" . -}}
-{{- include "drydock.under" (list $c.alertmanager "receiver" (printf "%s/%s/drydock" .Release.Namespace (include "drydock.fullname" .))) -}}
+{{- include "drydock.under" (list $c.alertmanager "receiver" (printf "%s/%s/drydock" (include "drydock.namespace" .) (include "drydock.fullname" .))) -}}
 {{- end -}}
-{{- include "drydock.under" (list $c.leaderElection "namespace" .Release.Namespace) -}}
-{{- include "drydock.under" (list $c.ledger "namespace" .Release.Namespace) -}}
+{{- include "drydock.under" (list $c.leaderElection "namespace" (include "drydock.namespace" .)) -}}
+{{- include "drydock.under" (list $c.ledger "namespace" (include "drydock.namespace" .)) -}}
 {{- if .Values.metrics.authentication.enabled -}}
 {{- include "drydock.mapping" (list $c "metrics") -}}
 {{- include "drydock.mapping" (list $c.metrics "tls") -}}
@@ -35,14 +35,14 @@ if it is empty. A merge would replace an empty one.
 {{- if and (not .Values.admission.webhook.enabled) (ne (dig "certificates" "rotate" (default dict $c.webhook)) "mounted") -}}
 {{- $_ := unset $c "webhook" -}}
 {{- end -}}
-{{- if hasKey $c "webhook" -}}
+{{- if or .Values.admission.webhook.enabled (hasKey $c "webhook") -}}
 {{- include "drydock.mapping" (list $c "webhook") -}}
 {{- include "drydock.mapping" (list $c.webhook "secret") -}}
-{{- include "drydock.under" (list $c.webhook.secret "namespace" .Release.Namespace) -}}
+{{- include "drydock.under" (list $c.webhook.secret "namespace" (include "drydock.namespace" .)) -}}
 {{- include "drydock.under" (list $c.webhook.secret "name" (include "drydock.secret" .)) -}}
 {{- include "drydock.under" (list $c.webhook "configuration" (include "drydock.configuration" .)) -}}
 {{- include "drydock.under" (list $c.webhook "rights" .Values.admission.rights.enabled) -}}
-{{- $host := printf "%s-webhook.%s.svc" (include "drydock.fullname" .) .Release.Namespace -}}
+{{- $host := printf "%s-webhook.%s.svc" (include "drydock.fullname" .) (include "drydock.namespace" .) -}}
 {{- with .Values.admission.webhook.url -}}{{- $host = (urlParse .).hostname -}}{{- end -}}
 {{- include "drydock.under" (list $c.webhook "dnsNames" (list $host)) -}}
 {{- end -}}
@@ -62,7 +62,7 @@ if it is empty. A merge would replace an empty one.
 {{- include "drydock.mapping" (list $c.providers "kilo") -}}
 {{- include "drydock.under" (list $c.providers.kilo "job" (include "drydock.agent.job" .)) -}}
 {{- if not .Values.secrets.agentKey.name -}}
-{{- include "drydock.under" (list $c.providers.kilo "keySecret" (dict "namespace" .Release.Namespace "name" (include "drydock.agent.secret" .) "key" .Values.secrets.agentKey.key)) -}}
+{{- include "drydock.under" (list $c.providers.kilo "keySecret" (dict "namespace" (include "drydock.namespace" .) "name" (include "drydock.agent.secret" .) "key" .Values.secrets.agentKey.key)) -}}
 {{- end -}}
 {{- end -}}
 {{- range $sidecar := dig "providers" "sidecars" list $c -}}
@@ -70,7 +70,7 @@ if it is empty. A merge would replace an empty one.
 {{- include "drydock.under" (list $sidecar "auth" (dict "serviceAccount" (dict "name" (printf "%s-sidecars" (include "drydock.fullname" $))))) -}}
 {{- end -}}
 {{- with dig "serviceAccount" dict (default dict $sidecar.auth) -}}
-{{- include "drydock.under" (list . "namespace" $.Release.Namespace) -}}
+{{- include "drydock.under" (list . "namespace" (include "drydock.namespace" $)) -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $c -}}
@@ -112,7 +112,7 @@ if it is empty. A merge would replace an empty one.
 
 {{- /* "true" if the operator makes Alertmanager's route; otherwise empty. */ -}}
 {{- define "drydock.alertmanagerConfig" -}}
-{{- if and .Values.prometheusOperator.enabled .Values.alertmanagerConfig.enabled (or (include "drydock.token.secret" .) (dig "tls" "clientCAFile" "" (default dict .Values.config.receiver))) -}}true{{- end -}}
+{{- if and .Values.monitoring.operator .Values.alertmanagerConfig.enabled (or (include "drydock.token.secret" .) (dig "tls" "clientCAFile" "" (default dict .Values.config.receiver))) -}}true{{- end -}}
 {{- end -}}
 
 {{- /*

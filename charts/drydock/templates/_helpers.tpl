@@ -6,6 +6,11 @@
 {{- default $name .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
+{{- /* The namespace of the release's objects. */ -}}
+{{- define "drydock.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride -}}
+{{- end -}}
+
 {{- define "drydock.selector" -}}
 app.kubernetes.io/name: {{ default "drydock" .Values.nameOverride }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -33,7 +38,7 @@ annotations: {{- toYaml . | nindent 2 }}
 
 {{- /* list ROOT LABELS: the labels of an object that the Prometheus operator selects by labels. */ -}}
 {{- define "drydock.operator.own" -}}
-{{- merge dict (default dict (index . 1)) (default dict (index . 0).Values.prometheusOperator.labels) | toYaml -}}
+{{- merge dict (default dict (index . 1)) (default dict (index . 0).Values.monitoring.labels) | toYaml -}}
 {{- end -}}
 
 {{- /* list ROOT LABELS: these labels as text, without the chart's own. */ -}}
@@ -50,7 +55,7 @@ annotations: {{- toYaml . | nindent 2 }}
 
 {{- /* The image pull secrets of all pods, as a list: the chart's own, and those of a parent chart (global), each a name or {name: …}. */ -}}
 {{- define "drydock.pullSecrets" -}}
-{{- $all := default list .Values.image.pullSecrets -}}
+{{- $all := default list .Values.imagePullSecrets -}}
 {{- range default list (dig "imagePullSecrets" list (default dict .Values.global)) -}}
 {{- $all = append $all (kindIs "string" . | ternary (dict "name" .) .) -}}
 {{- end -}}
@@ -83,7 +88,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- /* The user that Drydock is for the API server. */ -}}
 {{- define "drydock.user" -}}
-system:serviceaccount:{{ .Release.Namespace }}:{{ include "drydock.serviceAccount" . }}
+system:serviceaccount:{{ include "drydock.namespace" . }}:{{ include "drydock.serviceAccount" . }}
 {{- end -}}
 
 {{- /* "true" if anything in the configuration enforces; otherwise empty. */ -}}
@@ -97,7 +102,7 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "drydock.serviceAccoun
 
 {{- /* "true" if Drydock serves a webhook; otherwise empty. */ -}}
 {{- define "drydock.webhook" -}}
-{{- if and (hasKey .Values.config "webhook") .Values.admission.webhook.enabled -}}true{{- end -}}
+{{- if .Values.admission.webhook.enabled -}}true{{- end -}}
 {{- end -}}
 
 {{- /* "true" if Drydock makes the webhook's certificate itself; otherwise empty. */ -}}
@@ -198,7 +203,7 @@ about 30000, where an expression exceeds the API server's cost limit, fails, and
 
 {{- /* The jobs that scrape the agents, for the rules and for Drydock's own queries of Prometheus. */ -}}
 {{- define "drydock.agent.job" -}}
-{{- include "drydock.job" (list .Values.prometheusRule.jobs.agent (printf "%s/%s" .Release.Namespace (include "drydock.agent" .))) -}}
+{{- include "drydock.job" (list .Values.prometheusRule.jobs.agent (printf "%s/%s" (include "drydock.namespace" .) (include "drydock.agent" .))) -}}
 {{- end -}}
 
 {{- /* A regular expression of jobs that matches this name, too. */ -}}
@@ -236,10 +241,10 @@ about 30000, where an expression exceeds the API server's cost limit, fails, and
 
 {{- /* The name in that certificate. */ -}}
 {{- define "drydock.metrics.serverName" -}}
-{{- default (printf "%s.%s.svc" (include "drydock.fullname" .) .Release.Namespace) .Values.metrics.authentication.serverName -}}
+{{- default (printf "%s.%s.svc" (include "drydock.fullname" .) (include "drydock.namespace" .)) .Values.metrics.authentication.serverName -}}
 {{- end -}}
 
 {{- /* The URL that Alertmanager posts to. */ -}}
 {{- define "drydock.receiver.url" -}}
-http{{ if dig "receiver" "tls" "certFile" "" .Values.config }}s{{ end }}://{{ include "drydock.fullname" . }}.{{ .Release.Namespace }}:9095/v1/alerts
+http{{ if dig "receiver" "tls" "certFile" "" .Values.config }}s{{ end }}://{{ include "drydock.fullname" . }}.{{ include "drydock.namespace" . }}:9095/v1/alerts
 {{- end -}}

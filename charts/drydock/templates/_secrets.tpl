@@ -5,12 +5,12 @@ value itself. Helm would remove this value together with the data, so `helm upgr
 value as Drydock's.
 */ -}}
 {{- define "drydock.generated" -}}
-{{- $old := lookup "v1" "Secret" .root.Release.Namespace .name -}}
+{{- $old := lookup "v1" "Secret" (include "drydock.namespace" .root) .name -}}
 apiVersion: v1
 kind: Secret
 metadata:
   name: {{ .name }}
-  namespace: {{ .root.Release.Namespace }}
+  namespace: {{ include "drydock.namespace" .root }}
   {{- include "drydock.metadata" (dict "root" .root "agent" .agent) | nindent 2 }}
 type: Opaque
 {{- $value := dig "data" .key "" $old }}

@@ -49,7 +49,7 @@ func deployments() map[string]map[string]any {
 	return map[string]map[string]any{
 		"drydock.yaml": {},
 		"kube-prometheus-stack.yaml": {
-			"prometheusOperator": map[string]any{"enabled": true, "labels": map[string]any{"release": "kube-prometheus-stack"}},
+			"monitoring": map[string]any{"operator": true, "labels": map[string]any{"release": "kube-prometheus-stack"}},
 		},
 	}
 }

@@ -72,7 +72,7 @@ func TestExamplesAndVariantsLoadWithoutWarnings(t *testing.T) {
 
 // fill sets the values that the examples leave to the user.
 func fill(values map[string]any) {
-	if operator, ok := values["prometheusOperator"].(map[string]any); ok {
+	if operator, ok := values["monitoring"].(map[string]any); ok {
 		operator["labels"] = map[string]any{"release": "kube-prometheus-stack"}
 	}
 	config, _ := values["config"].(map[string]any)
