@@ -18,8 +18,8 @@ func TestWhatIsAskedAboutAStep(t *testing.T) {
 	}
 }
 
-// TestEvidenceIsTheEndOfWhatWasSaid, on one line and bounded.
-func TestEvidenceIsTheEndOfWhatWasSaid(t *testing.T) {
+// TestEvidenceKeepsTheEndOfTheText, on one line and bounded.
+func TestEvidenceKeepsTheEndOfTheText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(0, 4000, -1).Draw(t, "text")
 		got := EvidenceOf(text)

@@ -88,7 +88,7 @@
 //  5. Drydock acts on an alert only if an Alertmanager confirmed the alert in the last thirty
 //     seconds: TestWhatTheAlertmanagersTogetherSay, TestAlertThatIsNotSentAgainIsNotBelieved,
 //     TestAlertsThatComeTwiceLateOrOutOfOrder, TestDrainEndsWithinAPass,
-//     TestPostAloneIsNoReason, TestLastLookAsksTheWitness,
+//     TestAPostAloneStartsNoRescue, TestLastLookAsksTheWitness,
 //     TestEveryShippedPolicyAboutNodesHasAWitness, TestGPUNodeIsNeverReplaced,
 //     TestAlertCountsOnlyWhereItIsRoutedToDrydock, TestAlertThatIsRoutedElsewhereDoesNothing,
 //     TestForCountsFromWhenDrydockFirstSawTheAlert.

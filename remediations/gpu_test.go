@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-func TestExpectedGPUsAreToldByTheLabelAlone(t *testing.T) {
+func TestExpectedGPUsComeFromTheLabelAlone(t *testing.T) {
 	for label, want := range map[string]int{"1": 1, "8": 8, "1024": 1024, "0": 0, "": 0, "-1": 0, "eight": 0, "8.0": 0, "1025": 0, "99999999999999999999": 0} {
 		n := scene.Bare("n1")
 		n.Labels[signs.GPUCountLabel] = label
@@ -35,8 +35,8 @@ func TestFleetKnowsTheGPUNodes(t *testing.T) {
 	require.Equal(t, map[string]int{"gpu1": 8, "gpu2": 4, "gpu3": 2}, f.ExpectedGPUs)
 }
 
-// TestGPUNodesThatRightlyOfferNoneAreNotExpectedToOffer: no alert about their number may fire.
-func TestGPUNodesThatRightlyOfferNoneAreNotExpectedToOffer(t *testing.T) {
+// TestGPUNodesMayRightlyOfferNoGPU: no alert about their number may fire.
+func TestGPUNodesMayRightlyOfferNoGPU(t *testing.T) {
 	offers := func(name string, what corev1.ResourceList) *corev1.Node {
 		n := scene.Bare(name)
 		n.Labels[signs.GPUCountLabel], n.Status.Allocatable = "8", what

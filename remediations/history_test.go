@@ -89,9 +89,9 @@ func TestHistoryThatCannotBeReadIsLeftOut(t *testing.T) {
 	require.Len(t, DecodeHistory(`[{"id":"r0","colour":"red"}]`), 1, "a later version's history is still told")
 }
 
-// TestHistoryKeepsWhatIsStillToBeTakenBack: only this entry records a cordon that Drydock left on
+// TestHistoryKeepsWhatMustStillBeUndone: only this entry records a cordon that Drydock left on
 // the Node. After the cordon is undone, the entry ages like any other.
-func TestHistoryKeepsWhatIsStillToBeTakenBack(t *testing.T) {
+func TestHistoryKeepsWhatMustStillBeUndone(t *testing.T) {
 	cordon := Entry{ID: "r-cordon", Policy: "p", Outcome: OutcomeCancelled, By: ByPerson, Left: []Undo{{Kind: UndoCordon}}}
 	text := EncodeHistory(nil, cordon)
 	more := func() {

@@ -158,10 +158,10 @@ func misfits(rooms []room, imported map[string][]string) (out []string) {
 	return out
 }
 
-// TestTheHouseIsAsItsTableSays: each folder imports exactly the folders of Drydock in its row of
+// TestTheHouseFollowsItsTable: each folder imports exactly the folders of Drydock in its row of
 // the table in docs/contributing/architecture.md. So no provider knows another, the engine knows no
 // provider, and test helpers stay in tests.
-func TestTheHouseIsAsItsTableSays(t *testing.T) {
+func TestTheHouseFollowsItsTable(t *testing.T) {
 	table, code := rooms(t), imported(t)
 	require.Empty(t, misfits(table, code))
 

@@ -289,8 +289,8 @@ func TestARepairMakesFourMovesAtMost(t *testing.T) {
 	require.Len(t, d.Record.Moves, 4)
 }
 
-// TestNobodyCanAskForAMoveOfLeadership: a leader is moved only for an alert.
-func TestNobodyCanAskForAMoveOfLeadership(t *testing.T) {
+// TestAMoveOfLeadershipCannotBeRequested: a leader is moved only for an alert.
+func TestAMoveOfLeadershipCannotBeRequested(t *testing.T) {
 	s := scene.ReadLocation(t, `{}`).LocationState(t)
 	for _, request := range []string{"promote-leader", "remediation/promote-leader", "policy/mesh-leader-degraded", "mesh-leader-degraded"} {
 		s.Node.Annotations[RequestKey] = request

@@ -124,9 +124,9 @@ func TestWhoIsAskedAboutAnIntent(t *testing.T) {
 	require.ErrorContains(t, err, "is not the name of a provider")
 }
 
-// TestNothingIsDrainedForAStepThatNobodyTakes: a drain evicts the node's pods, and here prepares a
+// TestNothingIsDrainedForAStepWithoutAProvider: a drain evicts the node's pods, and here prepares a
 // step that would be held.
-func TestNothingIsDrainedForAStepThatNobodyTakes(t *testing.T) {
+func TestNothingIsDrainedForAStepWithoutAProvider(t *testing.T) {
 	for id, verb := range map[string]lifecycle.Verb{"aws:///i-1": lifecycle.VerbHold, "civo://i-1": lifecycle.VerbIssue} {
 		sc := scene.Scene{Policy: scene.Policy{Plan: []string{"drain", "replace"}}, Provided: []string{"drain", "replace"}}
 		s := sc.State(t)

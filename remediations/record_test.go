@@ -172,7 +172,7 @@ func TestEncodedTextStaysReadable(t *testing.T) {
 	require.True(t, json.Valid([]byte(r.Encode())))
 }
 
-func TestWhatIsNoPlainDataIsNeverWritten(t *testing.T) {
+func TestEncodingOtherThanPlainDataPanics(t *testing.T) {
 	require.Panics(t, func() { EncodeJSON(func() {}) })
 }
 

@@ -104,8 +104,8 @@ func TestSidecarNeverMovesItsNode(t *testing.T) {
 	}
 }
 
-// TestNobodyCanAskForASidecarOnANode: a request cannot name a pod.
-func TestNobodyCanAskForASidecarOnANode(t *testing.T) {
+// TestASidecarCannotBeRequestedOnANode: a request cannot name a pod.
+func TestASidecarCannotBeRequestedOnANode(t *testing.T) {
 	s := scene.ReadSidecar(t, `{}`).SidecarState(t)
 	for _, request := range []string{"mark-ready", "remediation/mark-ready", "policy/sidecar-not-ready", "sidecar-not-ready"} {
 		s.Node.Annotations[RequestKey] = request

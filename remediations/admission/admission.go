@@ -100,7 +100,7 @@ type Decision struct {
 	// Message says why the request is denied and what to do, or what only break-glass allowed.
 	Message  string
 	Warnings []string
-	// Glass: only break-glass allowed the request.
+	// BreakGlass: only break-glass allowed the request.
 	BreakGlass bool
 }
 

@@ -146,9 +146,9 @@ func TestClientLooksForTheWatchdog(t *testing.T) {
 	}
 }
 
-// TestClientTellsWhenTheSourceWasSeen: of replicas of Prometheus, of shards and of clusters, any
+// TestClientReportsWhenTheSourceWasSeen: of replicas of Prometheus, of shards and of clusters, any
 // one that sees the nodes is enough.
-func TestClientTellsWhenTheSourceWasSeen(t *testing.T) {
+func TestClientReportsWhenTheSourceWasSeen(t *testing.T) {
 	seen := map[string]string{"alertname": "DrydockSelfTest", "source": "seen", "cluster": "prod-1"}
 	o := Options{SourceSeen: `alertname="DrydockSelfTest",source="seen",cluster="prod-1"`, BlindWhen: []string{`alertname="DrydockSourceDown"`}}
 	down := map[string]string{"alertname": "DrydockSourceDown"}

@@ -186,7 +186,7 @@ func TestGroupsAreBoundedAsAlertsAre(t *testing.T) {
 	}
 }
 
-func TestAlertsAndGroupsAreAskedForAtTheSameTime(t *testing.T) {
+func TestAlertsAndGroupsAreReadAtTheSameTime(t *testing.T) {
 	var both [2]chan struct{}
 	for i := range both {
 		both[i] = make(chan struct{})

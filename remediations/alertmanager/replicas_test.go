@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPollHearsTheReplicaThatLives(t *testing.T) {
+func TestPollReadsTheReplicaThatLives(t *testing.T) {
 	alive := replies(t, shown("active", node("n1")))
 	dead := serveAt(t, "127.0.0.1:0", nil)
 	deadURL := "http://" + dead.Listener.Addr().String()

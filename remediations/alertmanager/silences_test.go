@@ -66,7 +66,7 @@ func TestTheEndOfASilenceIsATimeThatARecordCanHold(t *testing.T) {
 	require.Equal(t, time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), r.Silences[silenceID(1)].EndsAt)
 }
 
-func TestNoSilenceIsAskedForWhereNoneSilences(t *testing.T) {
+func TestNoSilenceIsReadIfNoAlertIsSilenced(t *testing.T) {
 	url := parts(t, list(t, shown("active", node("n1")), silenced(shown("suppressed", node("n2")), "../status", "", "s1")), map[string]http.HandlerFunc{
 		"GET /": func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was asked for", r.URL) },
 	})
@@ -125,7 +125,7 @@ func TestASilenceWithoutDetailsStillSilences(t *testing.T) {
 	}
 }
 
-func TestFewSilencesAreAskedForAndFewerAtOnce(t *testing.T) {
+func TestTheNumberOfSilencesReadIsBounded(t *testing.T) {
 	var ids []string
 	for i := range 2 * maxSilences {
 		ids = append(ids, silenceID(i))

@@ -49,9 +49,9 @@ func TestAMachineThatSleptLooksAgain(t *testing.T) {
 	}
 }
 
-// TestWhatWasSeenBeforeASleepIsForgotten: all observations from before the sleep are forgotten, and
+// TestObservationsBeforeASleepAreForgotten: all observations from before the sleep are forgotten, and
 // no observation from when the machine was awake.
-func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
+func TestObservationsBeforeASleepAreForgotten(t *testing.T) {
 	then := time.Now()
 	sign := signs.Sign{Kind: signs.StaleLease}
 	for name, c := range map[string]struct {

@@ -118,7 +118,7 @@ func TestBreakerIsHalfOpenAfterTheStormCooldown(t *testing.T) {
 	require.Equal(t, ledger.BreakerOpen, s.state(), "and a new storm opens it at once")
 }
 
-func TestHalfOpenBreakerClosesByItselfWhereNobodyNeedsARepair(t *testing.T) {
+func TestHalfOpenBreakerClosesByItselfIfNoNodeNeedsARepair(t *testing.T) {
 	s := storm{Config: scene.LimitsAlone()}
 	s.after(0, 3)
 	s.after(10*time.Minute, 0)
@@ -167,9 +167,9 @@ func TestEndOfTheTrialDecidesAboutTheBreaker(t *testing.T) {
 	}
 }
 
-// TestTrialGoesOnWhileAnythingOfItExists: a record in any phase but Exhausted, a slot, or an
+// TestTrialContinuesWhileAnythingOfItExists: a record in any phase but Exhausted, a slot, or an
 // orphan. A repair without a trace does not show that repairs work.
-func TestTrialGoesOnWhileAnythingOfItExists(t *testing.T) {
+func TestTrialContinuesWhileAnythingOfItExists(t *testing.T) {
 	for name, c := range map[string]struct {
 		ledger ledger.Ledger
 		record func(n *corev1.Node)
@@ -204,9 +204,9 @@ func TestTrialGoesOnWhileAnythingOfItExists(t *testing.T) {
 	}
 }
 
-// TestTimeThatNobodySeesIsNoCalm: while Drydock is blind, while no replica leads, and while the
+// TestUnobservedTimeDoesNotCountAsCalm: while Drydock is blind, while no replica leads, and while the
 // fleet is empty.
-func TestTimeThatNobodySeesIsNoCalm(t *testing.T) {
+func TestUnobservedTimeDoesNotCountAsCalm(t *testing.T) {
 	for name, unseen := range map[string]func(s *storm){
 		"blind": func(s *storm) {
 			for m := 6; m < 60; m++ {

@@ -52,7 +52,7 @@ type Member struct {
 	// Concerned: the Node has something that a decision may depend on. InFlight: its label shows a
 	// repair in flight.
 	Concerned, InFlight bool
-	// Glass: drydock.dev/break-glass is set.
+	// BreakGlass: drydock.dev/break-glass is set.
 	BreakGlass bool
 
 	traits
@@ -169,7 +169,7 @@ func (r *Roster) remove(name string) {
 	}
 }
 
-// Concerned returns the members that a decision may depend on, and Glass those with break-glass
+// Concerned returns the members that a decision may depend on, and BreakGlass those with break-glass
 // set; both in the order of their names.
 func (r *Roster) Concerned() []*Member  { return r.concerned.sorted() }
 func (r *Roster) BreakGlass() []*Member { return r.breakGlass.sorted() }

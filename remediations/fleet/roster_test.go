@@ -110,8 +110,8 @@ func TestARosterKnowsWhatACountFromNothingWouldSay(t *testing.T) {
 	})
 }
 
-// TestAnAnnotationIsNoHeartbeat: a Node is read again even if only an annotation changed.
-func TestAnAnnotationIsNoHeartbeat(t *testing.T) {
+// TestAnAnnotationDoesNotCountAsAHeartbeat: a Node is read again even if only an annotation changed.
+func TestAnAnnotationDoesNotCountAsAHeartbeat(t *testing.T) {
 	roster, n := fleet.NewRoster(scene.LimitsAlone()), &corev1.Node{}
 	n.Name = "n"
 	roster.Change([]*corev1.Node{n}, nil)

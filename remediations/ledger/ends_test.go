@@ -90,9 +90,9 @@ func TestTheLedgerKeepsTheLastEndOfEachPolicy(t *testing.T) {
 	require.Empty(t, l.Ends, "a person's reset ends all of them")
 }
 
-// TestWhatHoldsNoRepairIsNoEnd: repairs that took no step, of other targets, or that a person has
+// TestAnEntryWithoutARepairDoesNotCountAsAnEnd: repairs that took no step, of other targets, or that a person has
 // reset.
-func TestWhatHoldsNoRepairIsNoEnd(t *testing.T) {
+func TestAnEntryWithoutARepairDoesNotCountAsAnEnd(t *testing.T) {
 	steps := Attempts{{Name: "reboot", Number: 1}}
 	for name, e := range map[string]Entry{
 		"it took no step": {ID: "r1"}, "of a sidecar": {ID: "r1", Target: "sidecar-0a", Steps: steps}, "it was reset": {ID: "r1", Steps: steps, Reset: true},

@@ -56,7 +56,7 @@ type Status struct {
 	Mode remediations.Mode `json:"mode,omitempty"`
 	// Limits are the configured limits, by their key under limits.
 	Limits map[string]string `json:"limits,omitempty"`
-	// Glass are the nodes with drydock.dev/break-glass.
+	// BreakGlass are the nodes with drydock.dev/break-glass.
 	BreakGlass map[string]BreakGlass `json:"breakGlass,omitempty"`
 	// Breakers are the breakers that are not closed, by scope: "cluster" or "zone/<name>".
 	Breakers map[string]Breaker `json:"breakers,omitempty"`
@@ -126,7 +126,7 @@ type WentBack struct {
 	Until time.Time `json:"until"`
 }
 
-// Glass is one node's drydock.dev/break-glass: its value, and since when. Another value begins
+// BreakGlass is one node's drydock.dev/break-glass: its value, and since when. Another value begins
 // another hour.
 type BreakGlass struct {
 	Since time.Time `json:"since"`

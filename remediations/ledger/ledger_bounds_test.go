@@ -43,7 +43,7 @@ func TestRepairsOfAMachineCountForTheirWindow(t *testing.T) {
 	require.Len(t, l.Repairs["m"], 5, "the ledger keeps its own")
 }
 
-func TestPruneDropsWhatIsOverToTheMoment(t *testing.T) {
+func TestPruneDropsEntriesAtTheirExactEnd(t *testing.T) {
 	c := &Config{Limits: Limits{RepairsWindow: 96 * time.Hour}, Policies: []*Policy{{RelapseWindow: time.Hour}, {RelapseWindow: time.Minute}}}
 	window, relapse := 96*time.Hour, time.Hour+PendingFor
 	left := func(age func(kind string) time.Duration) []int {
@@ -238,7 +238,7 @@ func TestCureOfAnotherPolicyStays(t *testing.T) {
 	require.Contains(t, l.Cures, "another")
 }
 
-func TestArrivalThatIsNoneIsNoError(t *testing.T) {
+func TestMalformedArrivalIsIgnored(t *testing.T) {
 	at, err := ledger.DecodeArrival(map[string]string{})
 	require.NoError(t, err)
 	require.Zero(t, at)

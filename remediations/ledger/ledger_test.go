@@ -215,9 +215,9 @@ func TestReplacementIsInTheLedgerBeforeItsNodeGoes(t *testing.T) {
 	require.Nil(t, l.Replacing(another))
 }
 
-// TestStoppedPolicyGoesOn after a person's reset, or after a repair shows that the provider accepts
+// TestAStoppedPolicyContinues after a person's reset, or after a repair shows that the provider accepts
 // calls again.
-func TestStoppedPolicyGoesOn(t *testing.T) {
+func TestAStoppedPolicyContinues(t *testing.T) {
 	for name, c := range map[string]struct {
 		then    func(*ledger.Ledger)
 		stopped bool

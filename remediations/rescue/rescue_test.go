@@ -277,9 +277,9 @@ func TestWhatWasObservedHoldsNoRescue(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestPostAloneIsNoReason: a forged post only starts a look, and an alert that Alertmanager does
+// TestAPostAloneStartsNoRescue: a forged post only starts a look, and an alert that Alertmanager does
 // not confirm holds.
-func TestPostAloneIsNoReason(t *testing.T) {
+func TestAPostAloneStartsNoRescue(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
 		p.do(func() { p.firing = false })
@@ -299,9 +299,9 @@ func TestPostAloneIsNoReason(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestAnAlertIsNoOlderThanDrydockHasKnownIt: the lab's alert always claims that it began a minute
+// TestAnAlertsAgeBeginsWhenDrydockLearnsOfIt: the lab's alert always claims that it began a minute
 // ago. A restart of Drydock in between does not start the wait again.
-func TestAnAlertIsNoOlderThanDrydockHasKnownIt(t *testing.T) {
+func TestAnAlertsAgeBeginsWhenDrydockLearnsOfIt(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.config.Policies[0].For = time.Minute
 		p.down()
@@ -316,9 +316,9 @@ func TestAnAlertIsNoOlderThanDrydockHasKnownIt(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestWhatWasHeardIsRemembered while the alert repeats, even if the record is about another alert,
+// TestAnswersAreRemembered while the alert repeats, even if the record is about another alert,
 // but not for ever.
-func TestWhatWasHeardIsRemembered(t *testing.T) {
+func TestAnswersAreRemembered(t *testing.T) {
 	onPlane(t, func(p *plane) {
 		p.down()
 		r := p.start("a", p.config).rescue
@@ -529,9 +529,9 @@ func TestWhateverHappensToTheControlPlane(t *testing.T) {
 	require.True(t, calls > 0 || testing.Short())
 }
 
-// TestWhatWasSeenBeforeASleepIsForgotten, all of it, and no observation from while the machine was
+// TestObservationsBeforeASleepAreForgotten, all of it, and no observation from while the machine was
 // awake.
-func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
+func TestObservationsBeforeASleepAreForgotten(t *testing.T) {
 	t.Parallel()
 	then := time.Now()
 	for name, c := range map[string]struct {

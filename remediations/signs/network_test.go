@@ -17,10 +17,10 @@ const (
 	twoFaults = "[" + noNetwork + ", PLEG is not healthy: pleg was last seen active 4m ago]"
 )
 
-// TestAMissingNetworkIsNoFaultOfTheNodeWithoutItsDaemonSetsPod: no repair of a node creates a pod
+// TestAMissingNetworkDoesNotBlameANodeWithoutTheDaemonSetsPod: no repair of a node creates a pod
 // that no DaemonSet schedules there. A node that has the pod, or another fault as well, is ill as
 // before.
-func TestAMissingNetworkIsNoFaultOfTheNodeWithoutItsDaemonSetsPod(t *testing.T) {
+func TestAMissingNetworkDoesNotBlameANodeWithoutTheDaemonSetsPod(t *testing.T) {
 	const cni = "kube-system/calico-node"
 	ready := signs.Sign{Kind: signs.NotReady, Network: cni}
 	condition := func(kind, status string) signs.Sign {

@@ -97,9 +97,9 @@ func TestSignsAreWeighedTogether(t *testing.T) {
 	require.Zero(t, signs.Weigh([]signs.Sign{ready}, bare("n1"), nil, noon, noon).Oldest, "the Node shows it")
 }
 
-// TestConditionThatANodeDoesNotHaveIsNoData: it does not count beside another condition of the
+// TestAMissingConditionGivesNoData: it does not count beside another condition of the
 // list, and alone it proves nothing.
-func TestConditionThatANodeDoesNotHaveIsNoData(t *testing.T) {
+func TestAMissingConditionGivesNoData(t *testing.T) {
 	a, b := signs.Sign{Kind: signs.Condition, Name: "KernelReady", Status: "False"}, signs.Sign{Kind: signs.Condition, Name: "XfsShutdown", Status: "True"}
 	ready := signs.Sign{Kind: signs.NotReady}
 	for name, c := range map[string]struct {
@@ -172,9 +172,9 @@ func TestGPUsAsAWitness(t *testing.T) {
 	}
 }
 
-// TestConditionThatNobodyConfirmsIsNoData: its author may have been gone for weeks, so the
+// TestAnUnconfirmedConditionGivesNoData: its author may have been gone for weeks, so the
 // condition shows neither a fault nor a cure.
-func TestConditionThatNobodyConfirmsIsNoData(t *testing.T) {
+func TestAnUnconfirmedConditionGivesNoData(t *testing.T) {
 	sign := signs.Sign{Kind: signs.Condition, Name: "KernelDeadlock", Status: "True", StaleAfter: time.Hour}
 	for name, c := range map[string]struct {
 		status corev1.ConditionStatus

@@ -27,9 +27,9 @@ receivers:
 - name: drydock (eu)
 `
 
-// TestGroupsAreAskedForWhereTimesMute: the groups of an Alertmanager whose routes have no times are
+// TestGroupsAreReadIfTimeIntervalsMute: the groups of an Alertmanager whose routes have no times are
 // not requested. They are requested as soon as it has read a configuration with times.
-func TestGroupsAreAskedForWhereTimesMute(t *testing.T) {
+func TestGroupsAreReadIfTimeIntervalsMute(t *testing.T) {
 	url, file := lab.AlertmanagerAlone(t, untimed)
 	w := newWorldAt(t, url)
 	muted := alert("n1", "mute=mute")

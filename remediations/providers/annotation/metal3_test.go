@@ -91,8 +91,8 @@ func TestAChangeSinceTheLookIsNotWrittenOver(t *testing.T) {
 	require.NotContains(t, w.Get("BareMetalHost", "host-a").GetAnnotations(), attemptKey)
 }
 
-// TestWhatHasEndedIsRemoved, also if the operator never began; what other clients wrote stays.
-func TestWhatHasEndedIsRemoved(t *testing.T) {
+// TestAnEndedRepairRemovesItsAnnotations, also if the operator never began; what other clients wrote stays.
+func TestAnEndedRepairRemovesItsAnnotations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.rebooter(nil)

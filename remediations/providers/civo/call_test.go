@@ -54,7 +54,7 @@ func TestCallsAreMadeOneAtATime(t *testing.T) {
 	}
 }
 
-func TestContextThatIsOverSendsNothing(t *testing.T) {
+func TestAnEndedContextSendsNothing(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)
 	c := client(t, sim.URL())

@@ -133,7 +133,7 @@ func TestFaultsOfTheWrite(t *testing.T) {
 // moment.
 const nobody = "http://127.0.0.1:1"
 
-func TestNobodyListensAtAll(t *testing.T) {
+func TestConnectionsAreRefused(t *testing.T) {
 	t.Parallel()
 	err := client(t, nobody).Reboot(t.Context(), node1, nil)
 	requireRefused(t, err, reasonUnreachable, "connection refused", "check the network")

@@ -26,9 +26,9 @@ var operations = map[string]func(context.Context, *Client) error{
 	"replaced":    func(ctx context.Context, c *Client) error { _, err := c.Replaced(ctx, before); return err },
 }
 
-// TestBadInputIsToldApart: for every call, the sentence says which of the mistakes it is, and the
+// TestEachBadInputHasItsOwnError: for every call, the sentence says which of the mistakes it is, and the
 // refusal what it concerns.
-func TestBadInputIsToldApart(t *testing.T) {
+func TestEachBadInputHasItsOwnError(t *testing.T) {
 	t.Parallel()
 	const silence = 3 * time.Second
 	fault := func(f civosim.Fault) func(*testing.T, *civosim.Server, *Options) {

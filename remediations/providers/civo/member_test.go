@@ -26,7 +26,7 @@ func listedOnce(t *testing.T, sim *civosim.Server) (c *Client, since func() []ci
 	}
 }
 
-func TestAMachineOfTheListIsAskedForByItsIDAlone(t *testing.T) {
+func TestAListedMachineIsReadByItsIDAlone(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)
 	c, since := listedOnce(t, sim)

@@ -193,8 +193,8 @@ func TestAQuestionIsAskedAgainAndAWriteIsNot(t *testing.T) {
 	}
 }
 
-// TestAnAnswerAfterWeLeftIsTold: Late receives it with the caller's own name for the call.
-func TestAnAnswerAfterWeLeftIsTold(t *testing.T) {
+// TestAnAnswerAfterTheDeadlineIsReported: Late receives it with the caller's own name for the call.
+func TestAnAnswerAfterTheDeadlineIsReported(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)
 	ctx, leave := context.WithCancel(t.Context())

@@ -237,8 +237,8 @@ func (w *world) replace(providerID string) {
 	w.machine("three", "node-3", providerID)
 }
 
-// TestWhatIsNotServedOrNotAllowedIsSaid, as a problem of all nodes.
-func TestWhatIsNotServedOrNotAllowedIsSaid(t *testing.T) {
+// TestAMissingResourceOrRightIsReported, as a problem of all nodes.
+func TestAMissingResourceOrRightIsReported(t *testing.T) {
 	w := newWorld(t)
 	said := w.replacer(func(o *Options) {
 		o.API = lab.Shared(t).ConfigAs("somebody")

@@ -47,9 +47,9 @@ func TestPodsAreGivenUpBeforeTheRequest(t *testing.T) {
 	}
 }
 
-// TestTheDrainIsAskedForAgainWhenTheRepairIsOver: Drydock's own mark is removed if the request had
+// TestTheDrainIsRequestedAgainWhenTheRepairHasEnded: Drydock's own mark is removed if the request had
 // no effect. A Machine that is being deleted keeps it.
-func TestTheDrainIsAskedForAgainWhenTheRepairIsOver(t *testing.T) {
+func TestTheDrainIsRequestedAgainWhenTheRepairHasEnded(t *testing.T) {
 	t.Parallel()
 	w, s, machine := shared(t)
 	ctx := t.Context()

@@ -134,9 +134,9 @@ func TestAReplacementAfterAnotherStepLetsTheMachineHealthCheckLook(t *testing.T)
 	require.Contains(t, one.GetLabels(), keptLabel, "it finds the Machine again if nothing comes of the request")
 }
 
-// TestAReplacementThatNeverBeganIsTakenBack when the repair has ended, by annotation and by
+// TestAReplacementThatNeverBeganIsWithdrawn when the repair has ended, by annotation and by
 // conditions. Until then the request stays, and what others have written stays for ever.
-func TestAReplacementThatNeverBeganIsTakenBack(t *testing.T) {
+func TestAReplacementThatNeverBeganIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	for _, of := range []way{annotate, mark} {
 		t.Run(string(of), func(t *testing.T) {
@@ -201,9 +201,9 @@ func TestARequestStaysWhileTheNodeIsGone(t *testing.T) {
 	require.Empty(t, w.asked(), "the control: the Node is back, and no repair of it is under way")
 }
 
-// TestAnothersRequestIsNotTakenBack: a person's annotation, and a MachineHealthCheck's condition of
+// TestAnothersRequestIsNotWithdrawn: a person's annotation, and a MachineHealthCheck's condition of
 // the Machine.
-func TestAnothersRequestIsNotTakenBack(t *testing.T) {
+func TestAnothersRequestIsNotWithdrawn(t *testing.T) {
 	t.Parallel()
 	for name, others := range map[string]func(*world){
 		"annotation": annotation("Machine", "one", remediateKey, "anna"),

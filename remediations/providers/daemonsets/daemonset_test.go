@@ -347,7 +347,7 @@ func TestOnlyWhatWasLookedAtIsTouched(t *testing.T) {
 }
 
 // Unknown is not zero: an API server that does not answer has not reported that there is no pod.
-func TestAnAPIServerThatDoesNotAnswerIsNoFinding(t *testing.T) {
+func TestASilentAPIServerGivesNoFinding(t *testing.T) {
 	l := lab.Shared(t)
 	unknown := func(client kubernetes.Interface, again time.Duration) {
 		t.Helper()

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/daemonsets"
 )
 
-func TestARolloutRestartMakesEveryPodAnewOnce(t *testing.T) {
+func TestARolloutRestartReplacesEveryPodOnce(t *testing.T) {
 	l := newDaemonSets(t)
 	name := l.create(daemonSet("kube-proxy", "kube-proxy:v1.36.3"))
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -11,9 +11,9 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// TestTheObjectIsAsTheContractSays: its kind, namespace, name, annotations and spec. A
+// TestTheObjectFollowsTheContract: its kind, namespace, name, annotations and spec. A
 // Metal3Remediation has the Machine's name, and the Machine as its owner.
-func TestTheObjectIsAsTheContractSays(t *testing.T) {
+func TestTheObjectFollowsTheContract(t *testing.T) {
 	w := newWorld(t)
 	r := w.remediator(nil)
 	require.Empty(t, r.Survey(t.Context(), w.one).Trouble)

@@ -109,7 +109,7 @@ func TestAShellSeesTheWordsAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestAWordThatAShellWouldTakeApartIsNoWord(t *testing.T) {
+func TestAnArgumentThatAShellWouldSplitIsRefused(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z '"$;&|<>()\x60\\*?\[\]#~!{}\n-]{0,12}`)).Draw(t, "word")

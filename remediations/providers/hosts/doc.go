@@ -28,10 +28,10 @@
 //     TestAUnitThatIsNotNamedHereReachesNoHost). The shipped script lets nothing else through
 //     (FuzzTheShippedScriptLetsNothingElseThrough).
 //   - A host that does not prove its name by its key receives nothing, and no key is ever learned
-//     (TestAHostThatIsNotKnownOrShowsAnotherKeyIsToldNothing, TestAHostIsKnownByItsName,
+//     (TestAnUnknownHostOrAnotherKeyGetsNoCommand, TestAHostIsKnownByItsName,
 //     TestACertificateOfAnAuthorityIsHonoured).
 //   - A restart is sent once, right after the caller's last check
-//     (TestTheLastWordIsAskedForRightBeforeTheCommand, TestAnAttemptIsSentOnce), and refused means
+//     (TestTheLastCheckIsRightBeforeTheCommand, TestAnAttemptIsSentOnce), and refused means
 //     that certainly nothing happened (TestACutBeforeTheCommandIsRefusedAndOneAfterItUnknown,
 //     TestAFailureThatProvesNothingIsUnknown).
 //   - A reboot ends one boot, once, and only the boot that the intent names

@@ -52,7 +52,7 @@ func (s *site) welcomed(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAHostThatIsNotKnownOrShowsAnotherKeyIsToldNothing(t *testing.T) {
+func TestAnUnknownHostOrAnotherKeyGetsNoCommand(t *testing.T) {
 	t.Parallel()
 	other, _ := newSigner(t)
 	s := newSite(t)
@@ -134,7 +134,7 @@ func TestACertificateOfAnAuthorityIsHonoured(t *testing.T) {
 }
 
 // An authority signs host keys; its own key is not a host key.
-func TestAnAuthoritysOwnKeyIsNoHosts(t *testing.T) {
+func TestAnAuthoritysOwnKeyDoesNotIdentifyAHost(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.knowLine(t, authorityLine(s.pattern("*"), s.hostKey.PublicKey()))
@@ -150,7 +150,7 @@ func TestAFileThatChangesWhileItIsReadIsReadAgain(t *testing.T) {
 }
 
 // A host has keys of several kinds, and the file may have only one.
-func TestAHostIsAskedForTheKeyThatIsKnown(t *testing.T) {
+func TestTheHandshakeRequestsTheKnownKeyType(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(s *site) {
 		rsaKey := newRSA(t)

@@ -174,7 +174,7 @@ func (s *site) welcomedBy(t *testing.T, c *Client) {
 
 // A machine that loses its power drops the connection without a message, and no longer knows it
 // when it is back.
-func TestAKeptConnectionThatIsDeadIsMadeAnew(t *testing.T) {
+func TestADeadConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.client(t)

@@ -240,7 +240,7 @@ func TestTheShippedScriptForbidsReboots(t *testing.T) {
 
 // From systemd 257 on an inhibitor also stops root's systemctl reboot, after the answer has left.
 // The script checks that before, and names the program that blocks.
-func TestAHostOnWhichAShutdownIsBlockedIsNotRebooted(t *testing.T) {
+func TestAHostThatBlocksShutdownsIsNotRebooted(t *testing.T) {
 	t.Parallel()
 	const (
 		delay = `"shutdown" "Unattended Upgrades Shutdown" "Stop ongoing upgrades" "delay" 0 812`

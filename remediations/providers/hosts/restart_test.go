@@ -84,7 +84,7 @@ func TestAnAttemptIsSentOnce(t *testing.T) {
 	require.Equal(t, 1, s.sentRestarts())
 }
 
-func TestTheLastWordIsAskedForRightBeforeTheCommand(t *testing.T) {
+func TestTheLastCheckIsRightBeforeTheCommand(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	no := errors.New("the intent is too old")
@@ -128,7 +128,7 @@ func TestARestartThatSystemdTookAndThatDoesNotHappenIsUnknown(t *testing.T) {
 }
 
 // A unit that is gone has no invocation, which does not count as a new one.
-func TestAUnitThatIsNoInvocationAnyMoreWasNotStartedAnew(t *testing.T) {
+func TestAUnitWithoutAnInvocationWasNotRestarted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.set(func() { s.stuck = true })

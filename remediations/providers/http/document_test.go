@@ -74,9 +74,9 @@ func whole() engine.Machine {
 	return m
 }
 
-// TestTheRequestsAreAsTheirSchemaSays: the receiver's document for each action, with all data and
+// TestTheRequestsFollowTheirSchema: the receiver's document for each action, with all data and
 // with as little as a Node may show.
-func TestTheRequestsAreAsTheirSchemaSays(t *testing.T) {
+func TestTheRequestsFollowTheirSchema(t *testing.T) {
 	t.Parallel()
 	s, _ := schema(t, "http-request.schema.json")
 	for name, m := range map[string]engine.Machine{
@@ -137,8 +137,8 @@ var observations = map[string]bool{
 	`{}`:                                                            false,
 }
 
-// TestAnObservationIsReadAsItsSchemaSays, and an observation about another machine is refused.
-func TestAnObservationIsReadAsItsSchemaSays(t *testing.T) {
+// TestAnObservationIsReadByItsSchema, and an observation about another machine is refused.
+func TestAnObservationIsReadByItsSchema(t *testing.T) {
 	t.Parallel()
 	s, _ := schema(t, "http-observation.schema.json")
 	for text, good := range observations {

@@ -70,9 +70,9 @@ func TestWhatProvesAReplacement(t *testing.T) {
 	}
 }
 
-// TestWhatProvesThatNoneIsNeeded: the NodeClaim and the Node are gone, and no pod may need another
+// TestTheProofThatNoReplacementIsNeeded: the NodeClaim and the Node are gone, and no pod may need another
 // machine.
-func TestWhatProvesThatNoneIsNeeded(t *testing.T) {
+func TestTheProofThatNoReplacementIsNeeded(t *testing.T) {
 	unschedulable := func(w *world, status m) {
 		w.patch("Pod", "busy", m{"status": status}, "status")
 	}

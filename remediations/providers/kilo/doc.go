@@ -16,9 +16,9 @@
 //     TestAMoveThatIsNotWhatWasDecidedAnyMoreIsNotMade).
 //   - What a move changed is known or reported as unknown
 //     (TestAnAnswerThatIsLostIsNotAMoveThatWasNotMade); a put-back touches nothing that others
-//     changed (TestAPutBackLeavesWhatSomebodyElseChanged).
-//   - Without data no candidate is proposed (TestNoDataIsUnknownAndProposesNobody,
-//     TestAPrometheusThatDoesNotAnswerRightIsNoDataAndNamed, TestLeasesThatCannotBeReadAreNoData),
+//     changed (TestARestoreLeavesWhatOthersChanged).
+//   - Without data no candidate is proposed (TestMissingDataIsUnknownAndProposesNoLeader,
+//     TestAPrometheusWithABadAnswerIsNamedAndGivesNoData, TestUnreadableLeasesGiveNoData),
 //     and none in a location without power (TestASuccessorsKubeletStillRenewsItsLease).
 //   - The results of suspects, and failures to reach suspects, do not count. Any node that answers
 //     a candidate's probe proves the candidate's own sending

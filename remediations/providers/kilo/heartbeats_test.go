@@ -64,9 +64,9 @@ func TestASuccessorsKubeletStillRenewsItsLease(t *testing.T) {
 	}
 }
 
-// TestLeasesThatCannotBeReadAreNoData: then no node is proposed, and the proof of a move is
+// TestUnreadableLeasesGiveNoData: then no node is proposed, and the proof of a move is
 // unchanged.
-func TestLeasesThatCannotBeReadAreNoData(t *testing.T) {
+func TestUnreadableLeasesGiveNoData(t *testing.T) {
 	s := dark(t, nil, east()...)
 	s.client.PrependReactor("list", "leases", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("forbidden") })
 	saw := s.Look(t.Context(), "east")

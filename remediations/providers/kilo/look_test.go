@@ -210,7 +210,7 @@ func TestALocationOfOneNodeIsHeldAndSaysWhoIsMissing(t *testing.T) {
 	require.Equal(t, "east-2", s.Leads("node:east-2"))
 }
 
-func TestNoDataIsUnknownAndProposesNobody(t *testing.T) {
+func TestMissingDataIsUnknownAndProposesNoLeader(t *testing.T) {
 	s := dark(t, nil, east()...)
 	s.local, s.cross = nil, nil
 	saw := s.Look(t.Context(), "east")
@@ -250,7 +250,7 @@ func TestNoDataIsUnknownAndProposesNobody(t *testing.T) {
 	require.ErrorContains(t, s.PutBack(t.Context(), remediations.Move{Location: "east", From: "east-0", To: "east-1"}), "out of order")
 }
 
-func TestANameAmongTheEndpointsThatDecidesWhoLeadsIsSaid(t *testing.T) {
+func TestANameThatDecidesTheLeaderIsReported(t *testing.T) {
 	s := dark(t, nil, east(func(name string, n *corev1.Node) {
 		if name == "east-2" {
 			n.Annotations[election.LeaderKey], n.Annotations[election.EndpointKey] = "true", "vpn.example.com:51820"
@@ -263,7 +263,7 @@ func TestANameAmongTheEndpointsThatDecidesWhoLeadsIsSaid(t *testing.T) {
 	require.Empty(t, s.Leads("east"))
 }
 
-func TestAVeryLongNameOfALocationIsAskedForAsItIs(t *testing.T) {
+func TestAVeryLongNameOfALocationIsQueriedInFull(t *testing.T) {
 	odd := "a\"}\\ or vector(1) #\n" + strings.Repeat("é", 100)
 	s := newScene(t, nil, onNode("a", odd), onNode("b", odd), onNode("c", odd))
 	s.Look(t.Context(), odd)

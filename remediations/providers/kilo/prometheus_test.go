@@ -29,9 +29,9 @@ import (
 // a busy machine.
 const patience = 5 * time.Second
 
-// TestAPrometheusThatDoesNotAnswerRightIsNoDataAndNamed: nothing is moved, and the hold names the
+// TestAPrometheusWithABadAnswerIsNamedAndGivesNoData: nothing is moved, and the hold names the
 // Prometheus.
-func TestAPrometheusThatDoesNotAnswerRightIsNoDataAndNamed(t *testing.T) {
+func TestAPrometheusWithABadAnswerIsNamedAndGivesNoData(t *testing.T) {
 	over := make(chan struct{})
 	t.Cleanup(func() { close(over) })
 	for name, c := range map[string]struct {

@@ -427,7 +427,7 @@ func TestAnAnswerThatIsLostIsNotAMoveThatWasNotMade(t *testing.T) {
 	}
 }
 
-func TestAPutBackLeavesWhatSomebodyElseChanged(t *testing.T) {
+func TestARestoreLeavesWhatOthersChanged(t *testing.T) {
 	s := newSite(t, "others", 3)
 	moved := func() {
 		outcome, err := s.Move(t.Context(), s.move(), yes)

@@ -238,7 +238,7 @@ func TestAnAgentHasOneVoiceWhateverLocationItClaims(t *testing.T) {
 	require.True(t, reached(matrix(well)), "the control")
 }
 
-func TestNonsenseIsNoWord(t *testing.T) {
+func TestMalformedMetricIsIgnored(t *testing.T) {
 	one := []model.SamplePair{{Timestamp: 1, Value: 1}}
 	m := model.Matrix{
 		nil,

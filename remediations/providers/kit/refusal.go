@@ -45,7 +45,7 @@ type Refusal struct {
 	Text string
 	// Again is how long the other side asks clients to wait; zero: it does not say.
 	Again time.Duration
-	// Mended: though it is Unreached, only a person can correct it, for example a certificate that
+	// Only a person can correct it, although it is Unreached, for example a certificate that
 	// is not trusted.
 	Mended bool
 	// Cause is without secrets; it may be nil.

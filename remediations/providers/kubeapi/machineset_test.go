@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestWhatGoesOnRecordOfASet: the machine, its set, and when the youngest of the set's machines was
+// TestTheRecordOfAMachineSet: the machine, its set, and when the youngest of the set's machines was
 // made.
-func TestWhatGoesOnRecordOfASet(t *testing.T) {
+func TestTheRecordOfAMachineSet(t *testing.T) {
 	then := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	made := func(name, set string, at time.Time) (m Machine) {
 		yes := true

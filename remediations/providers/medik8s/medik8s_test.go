@@ -199,8 +199,8 @@ func TestTheLeaseOfANodeThatIsGoneIsGivenBack(t *testing.T) {
 	require.Equal(t, other.UID, w.lease().OwnerReferences[0].UID)
 }
 
-// TestARecordThatNobodyCanReadKeepsTheLease until the Lease ends.
-func TestARecordThatNobodyCanReadKeepsTheLease(t *testing.T) {
+// TestAnUnreadableRecordKeepsTheLease until the Lease ends.
+func TestAnUnreadableRecordKeepsTheLease(t *testing.T) {
 	w := newWorld(t, "malformed")
 	require.NoError(t, w.Take(t.Context(), w.machine(), "hosts"))
 	n, err := w.Client.CoreV1().Nodes().Get(t.Context(), w.node.Name, metav1.GetOptions{})

@@ -147,8 +147,8 @@ func TestAnAccountThatMayOnlyLook(t *testing.T) {
 	require.Empty(t, side.Resets())
 }
 
-// TestASessionLimitIsNoMatterOfTheAccount, whatever the status of the answer.
-func TestASessionLimitIsNoMatterOfTheAccount(t *testing.T) {
+// TestASessionLimitDoesNotBlockTheAccount, whatever the status of the answer.
+func TestASessionLimitDoesNotBlockTheAccount(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{400, 401, 403, 503} {
 		side, url := failing(t, 3, status, "Base.1.12.SessionLimitExceeded", func(r *http.Request) bool { return r.Method == http.MethodPost && !resets(r) })

@@ -151,8 +151,8 @@ func TestARecordThatNoSurveyKeptIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestASlowBMCIsToldAsSlow, and not as a fault of the network.
-func TestASlowBMCIsToldAsSlow(t *testing.T) {
+// TestASlowBMCIsReportedAsSlow, and not as a fault of the network.
+func TestASlowBMCIsReportedAsSlow(t *testing.T) {
 	t.Parallel()
 	hang := make(chan struct{})
 	url := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))

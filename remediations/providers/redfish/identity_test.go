@@ -131,8 +131,8 @@ func TestABoardThatMoved(t *testing.T) {
 	requireReset(t, r, side2, moved, "ForceRestart")
 }
 
-// TestWhatIsSaidOfANodeWithoutABMC: the error says what to add.
-func TestWhatIsSaidOfANodeWithoutABMC(t *testing.T) {
+// TestTheMessageAboutANodeWithoutABMC: the error says what to add.
+func TestTheMessageAboutANodeWithoutABMC(t *testing.T) {
 	t.Parallel()
 	side, url := begin(t, sim.Options{})
 	m := machine1

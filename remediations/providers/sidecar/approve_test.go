@@ -117,7 +117,7 @@ func length(m *sync.Map) (n int) {
 	return n
 }
 
-func TestWhatIsCertainIsSaidAndWhatIsNotIsNot(t *testing.T) {
+func TestOnlyCertainOutcomesAreReported(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer  func(http.ResponseWriter, *http.Request) bool
 		refused reason // empty: perhaps

@@ -22,12 +22,12 @@
 //     (TestS0_16EveryHoldHolds, TestS0_5ImageDriftAndPlansAreTheControllersOwn,
 //     TestWhatCannotBeReadHolds).
 //   - A URL is made only of the address of a selected pod and of the configuration; redirects are
-//     not followed (TestOnlySelectedPodsAreContacted, TestAnAddressThatIsNoPodsIsNotContacted,
+//     not followed (TestOnlySelectedPodsAreContacted, TestAnAddressOfNoPodIsNotContacted,
 //     TestARedirectIsNotFollowed).
 //   - Answers are bounded, and texts are one short line without control characters
 //     (TestAnswersAreBounded, FuzzAnswerText).
 //   - The token is sent only with the approval, and is in no text
 //     (TestTheTokenLeavesWithTheApprovalAlone, TestNoTextHasTheToken).
 //   - A *refusedError means that certainly nothing was approved; any other error means perhaps
-//     (TestWhatIsCertainIsSaidAndWhatIsNotIsNot).
+//     (TestOnlyCertainOutcomesAreReported).
 package sidecar

@@ -97,7 +97,7 @@ func TestOnlySelectedPodsAreContacted(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatIsNoPodsIsNotContacted(t *testing.T) {
+func TestAnAddressOfNoPodIsNotContacted(t *testing.T) {
 	for _, ip := range []string{
 		"169.254.169.254", "::ffff:169.254.169.254", "fe80::1", "fe80::1%lo", "::1%lo", "0.0.0.0", "::", "224.0.0.1", "ff02::1", "255.255.255.255", "::ffff:255.255.255.255", "::ffff:0.0.0.0",
 		"localhost", "127.0.0.1:80", "127.1", "2130706433", "127.0.0.1/x", "[::1]", "u@127.0.0.1", "\x00",

@@ -12,9 +12,9 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// TestWhatTheEngineHearsOfAnApproval: refused only if nothing was posted or the sidecar refused;
+// TestTheEngineReceivesTheResultOfAnApproval: refused only if nothing was posted or the sidecar refused;
 // after any other error it may have been done.
-func TestWhatTheEngineHearsOfAnApproval(t *testing.T) {
+func TestTheEngineReceivesTheResultOfAnApproval(t *testing.T) {
 	withheld := errors.New("paused")
 	for name, tc := range map[string]struct {
 		provider string

@@ -115,7 +115,7 @@ func raw(bytes string) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-func TestS0_2NobodyListening(t *testing.T) {
+func TestS0_2ConnectionRefused(t *testing.T) {
 	s := closed(t)
 	s.g.Close()
 	got := s.look(t)
@@ -215,7 +215,7 @@ func TestS0_9AKnownIDDoesNothingSilentlyAndANewOneWorks(t *testing.T) {
 	require.Equal(t, kind.HealthReady, s.look(t).Health)
 }
 
-func TestS0_9AnIDThatIsNoUUIDIsRefused(t *testing.T) {
+func TestS0_9AMalformedUUIDIsRefused(t *testing.T) {
 	s := closed(t)
 	for _, id := range []string{
 		"", " ", "1", strings.ToUpper(uuid.NewString()), "urn:uuid:" + uuid.NewString(), "{" + uuid.NewString() + "}",

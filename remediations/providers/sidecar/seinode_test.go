@@ -119,7 +119,7 @@ func TestS0_5ImageDriftAndPlansAreTheControllersOwn(t *testing.T) {
 	}
 }
 
-func TestS0_5NoImagesAreNoMatch(t *testing.T) {
+func TestS0_5MissingImagesDoNotMatch(t *testing.T) {
 	held, unknown := seiNodeSays(set(set(seiNode(), gone, "spec", "image"), gone, "status", "currentImage"), &corev1.Pod{})
 	require.Contains(t, held, `wants the image "", and "" is rolled out`)
 	require.Empty(t, unknown)

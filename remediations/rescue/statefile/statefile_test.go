@@ -235,8 +235,8 @@ func TestPeoplesFiles(t *testing.T) {
 	require.Error(t, f.Answered(), "what cannot be taken away is not answered")
 }
 
-// TestJournalThatSomebodyTookAway: nothing is written into a file that will not be read again.
-func TestJournalThatSomebodyTookAway(t *testing.T) {
+// TestARemovedJournal: nothing is written into a file that will not be read again.
+func TestARemovedJournal(t *testing.T) {
 	dir := t.TempDir()
 	f := mustOpen(t, dir)
 	require.NoError(t, f.Append(ended("r1"), pending("r2")))

@@ -103,9 +103,9 @@ func TestANameIsForeseenOnlyWhereItMakesNoDifference(t *testing.T) {
 	})
 }
 
-// TestAMoveElectsWhomItSays: in Kilo's own cases, and in all random ones. A move by a key alone is
+// TestAMoveElectsTheNamedNode: in Kilo's own cases, and in all random ones. A move by a key alone is
 // always possible.
-func TestAMoveElectsWhomItSays(t *testing.T) {
+func TestAMoveElectsTheNamedNode(t *testing.T) {
 	all := cases(t)
 	check := func(t require.TestingT, members []election.Node) {
 		from := election.Elect(members)

@@ -43,7 +43,7 @@ type System struct {
 	Target string
 }
 
-// None is an empty list of resets.
+// None: an empty list of resets.
 var None = []string{}
 
 // Options describe a BMC.
