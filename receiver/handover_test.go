@@ -163,7 +163,7 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 	}
 }
 
-func TestTruncatedAlertsAreTold(t *testing.T) {
+func TestTruncatedAlertsAreReported(t *testing.T) {
 	var truncated uint64
 	s := newServer(t, Options{Truncated: func(n uint64) { truncated += n }})
 	body := `{"version":"4","truncatedAlerts":12,"alerts":[` + fire("n1") + `]}`

@@ -106,7 +106,7 @@ func TestAnEmptyLabelIsNone(t *testing.T) {
 	require.Equal(t, map[string]string{"node": "n1"}, p.alerts[0].Labels)
 }
 
-func TestIdentityTellsLabelsApart(t *testing.T) {
+func TestIdentityDistinguishesLabels(t *testing.T) {
 	require.Equal(t, identity(map[string]string{"a": "1", "b": "2"}), identity(map[string]string{"b": "2", "a": "1"}))
 	require.NotEqual(t, identity(map[string]string{"a": "1b", "c": "2"}), identity(map[string]string{"a": "1", "bc": "2"}))
 	require.NotEqual(t, identity(map[string]string{"a": "b"}), identity(map[string]string{"b": "a"}))

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestKeptConnectionsShutNobodyOut: in a storm Alertmanager opens a connection for each group and
+// TestIdleConnectionsBlockNoOtherClient: in a storm Alertmanager opens a connection for each group and
 // keeps it. Waiting connections must not wait until the kept ones time out.
-func TestKeptConnectionsShutNobodyOut(t *testing.T) {
+func TestIdleConnectionsBlockNoOtherClient(t *testing.T) {
 	s := newServer(t, Options{})
 	s.timeouts.header, s.timeouts.read, s.timeouts.silent, s.timeouts.idle = time.Hour, time.Hour, time.Hour, time.Hour
 	start(t, s)
@@ -44,9 +44,9 @@ func TestConnectionsAreUsedAgainSoonAfterAStorm(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionsShutNobodyOut: connections that Alertmanager opened and gave up still
+// TestSilentConnectionsBlockNoPost: connections that Alertmanager opened and gave up still
 // arrive, in thousands.
-func TestSilentConnectionsShutNobodyOut(t *testing.T) {
+func TestSilentConnectionsBlockNoPost(t *testing.T) {
 	s := newServer(t, Options{})
 	s.timeouts.header, s.timeouts.read, s.timeouts.silent = time.Hour, time.Hour, 50*time.Millisecond
 	start(t, s)

@@ -241,7 +241,7 @@ func TestEachReasonOfAHoldFires(t *testing.T) {
 	for _, r := range remediations.Reasons {
 		cluster := "c"
 		if r == remediations.ReasonObserving {
-			cluster = "observes" // where Drydock observes, a repair that waits for its turn is no news
+			cluster = "observes" // where Drydock observes, a repair that waits for its turn needs no alert
 		}
 		series = append(series, m{"series": fmt.Sprintf(`drydock_holds{job="drydock",pod="a",cluster=%q,policy="p",reason=%q}`, cluster, r), "values": "1x300"})
 		own, onPurpose := heldOnPurpose[r]

@@ -92,8 +92,8 @@ func TestWhatIsTooLargeIsDenied(t *testing.T) {
 	}
 }
 
-// TestReviewsWithoutTheirBodiesKeepNobodyOut, over real connections: a place is taken by a review that is there.
-func TestReviewsWithoutTheirBodiesKeepNobodyOut(t *testing.T) {
+// TestReviewsWithoutBodiesBlockNoOtherClient, over real connections: a place is taken by a review that is there.
+func TestReviewsWithoutBodiesBlockNoOtherClient(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	s := httpserver.New("the test", reviews(d.handler), limits(), logr.Discard())
 	l, err := s.Listen(t.Context(), "127.0.0.1:0", nil)

@@ -80,7 +80,7 @@ func newAgent(o options, restConfig *rest.Config, log logr.Logger) (*agent, erro
 	client := probe.Client{Node: o.node, Keys: a.keys.Current, Now: time.Now, Rand: rand.Reader, Payload: a.payload}
 	a.prober, err = mesh.NewProber(mesh.ProberOptions{
 		Topology: a.watch.Topology, Age: a.watch.Age, Ask: client.Probe, Interval: o.interval,
-		Rand: mathrand.New(mathrand.NewPCG(mathrand.Uint64(), mathrand.Uint64())), Seed: maphash.MakeSeed(), //nolint:gosec // jitter is no secret
+		Rand: mathrand.New(mathrand.NewPCG(mathrand.Uint64(), mathrand.Uint64())), Seed: maphash.MakeSeed(), //nolint:gosec // jitter need not be secret
 		Registerer: a.registry, Log: log.WithName("mesh"),
 	})
 	if err != nil {

@@ -125,8 +125,8 @@ func TestItSaysWhichBuildItIs(t *testing.T) {
 	}
 }
 
-// TestATimeWithoutDataIsSaidAsSuch: and not as a time without a fault.
-func TestATimeWithoutDataIsSaidAsSuch(t *testing.T) {
+// TestTheReportNamesTimeWithoutData: and not as a time without a fault.
+func TestTheReportNamesTimeWithoutData(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(historytest.Config), 0o600))

@@ -53,7 +53,7 @@ var served = map[schema.GroupVersionResource]string{
 	{Group: "cluster.x-k8s.io", Version: "v1beta2", Resource: "machines"}:                "MachineList",
 }
 
-// contested are the Nodes of whom another system says the same, by the object that shows it.
+// contested are the Nodes that another system also repairs, by the object that shows it.
 func contested(t *testing.T, nodes []*corev1.Node, core []runtime.Object, customs ...runtime.Object) (names map[string][]string, unread []string) {
 	t.Helper()
 	names = map[string][]string{}

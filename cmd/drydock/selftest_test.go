@@ -76,7 +76,7 @@ func (p *patient) Write(b []byte) (int, error) {
 	return p.Buffer.Write(b)
 }
 
-func TestASelfTestThatNobodyAnswersSaysSo(t *testing.T) {
+func TestASelfTestWithoutAnAnswerSaysSo(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	err := awaitSelfTest(ctx, kube.LedgerStore{Client: fake.NewClientset(), Namespace: "drydock", Name: "ledger"}, &bytes.Buffer{})

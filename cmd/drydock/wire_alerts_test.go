@@ -113,8 +113,8 @@ func TestWhatWasMeantForDrydockIsLookedAt(t *testing.T) {
 	require.False(t, keep(map[string]string{"alertname": "Watchdog"}))
 }
 
-// TestAnInhibitionByTheNodesOwnAlertIsSaidByTheProcess, though no policy takes the alert that inhibits.
-func TestAnInhibitionByTheNodesOwnAlertIsSaidByTheProcess(t *testing.T) {
+// TestTheProcessReportsAnInhibitionByTheNodesOwnAlert, though no policy takes the alert that inhibits.
+func TestTheProcessReportsAnInhibitionByTheNodesOwnAlert(t *testing.T) {
 	at := time.Now().UTC().Format(time.RFC3339)
 	by := map[string]string{"alertname": "KubeNodeNotReady", "node": "n1"}
 	ill := map[string]string{"alertname": "NodeNotReady", "node": "n1", "remediation": "node-not-ready", "severity": "critical"}

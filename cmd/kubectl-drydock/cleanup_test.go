@@ -123,8 +123,8 @@ func TestCleanupRemovesARequestOnTheNode(t *testing.T) {
 	require.Len(t, d.node("node-2").Annotations, 3)
 }
 
-// TestACleanupWhoseAnswerIsLostIsNotToldAsRefused. A refusal is the control.
-func TestACleanupWhoseAnswerIsLostIsNotToldAsRefused(t *testing.T) {
+// TestACleanupWhoseAnswerIsLostIsNotReportedAsRefused. A refusal is the control.
+func TestACleanupWhoseAnswerIsLostIsNotReportedAsRefused(t *testing.T) {
 	for want, err := range map[string]error{
 		"error: not known whether everything was removed from n: cleaning n failed: ": apierrors.NewServiceUnavailable("no"),
 		"error: cleaning n was refused: ":                                             apierrors.NewForbidden(nodesResource, "n", errors.New("no")),

@@ -27,8 +27,8 @@ func elsewhere() *coordinationv1.Lease {
 	return l
 }
 
-// TestWhyAndStatusSayThatNobodyLeads, before everything else. Where a replica leads, neither says anything.
-func TestWhyAndStatusSayThatNobodyLeads(t *testing.T) {
+// TestWhyAndStatusSayThatNoReplicaLeads, before everything else. Where a replica leads, neither says anything.
+func TestWhyAndStatusSayThatNoReplicaLeads(t *testing.T) {
 	t.Parallel()
 	lost := leaseOf("drydock-0", now.Add(-20*time.Minute))
 	verifying := illNode(with(record("aaaaaa", remediations.PhaseVerifying, illCause)))
@@ -38,7 +38,7 @@ func TestWhyAndStatusSayThatNobodyLeads(t *testing.T) {
 		node  *corev1.Node
 		lease *coordinationv1.Lease
 		code  int
-		// none is the answer of why about the leader, status that of status. Empty: nothing.
+		// none: what why says about the leader. status: what status says. Empty: nothing.
 		none, status string
 		says         []string
 	}{

@@ -154,7 +154,7 @@ func TestReportAsksPrometheus(t *testing.T) {
 	require.Contains(t, strings.Join(r.Unsaid, "\n"), `several clusters (label cluster: "prod-1", "prod-2"); name this one with --prometheus-label cluster=NAME`)
 }
 
-func TestPrometheusIsAskedForWhatItGives(t *testing.T) {
+func TestTheReportReadsOnlySeriesThatPrometheusHas(t *testing.T) {
 	for length, want := range map[time.Duration]time.Duration{time.Hour: 30 * time.Second, 7 * 24 * time.Hour: time.Minute, 90 * 24 * time.Hour: 12 * time.Minute} {
 		require.Equal(t, want, step(length))
 		require.LessOrEqual(t, int(length/step(length)), 11000, strconv.Itoa(int(length)))

@@ -69,8 +69,8 @@ func TestAShownCommandIsUnderstood(t *testing.T) {
 	require.Contains(t, stdout, "node-4")
 }
 
-// TestAWriteSaysInWhichCluster, by its context and its server, whether it was done or refused.
-func TestAWriteSaysInWhichCluster(t *testing.T) {
+// TestAWriteNamesItsCluster, by its context and its server, whether it was done or refused.
+func TestAWriteNamesItsCluster(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.Method != http.MethodPatch || strings.HasSuffix(r.URL.Path, "/refused") {

@@ -94,7 +94,7 @@ func TestStatusSaysWhatAReplacementLacks(t *testing.T) {
 	require.Contains(t, stdout, "the Node is gone; Pod default/db-0 has had no node since noon")
 }
 
-func TestStatusShowsWhatIsGoingOn(t *testing.T) {
+func TestStatusShowsRepairsAndHolds(t *testing.T) {
 	observe := calmLedger()
 	observe.Status.Mode = remediations.ModeObserve
 	cooldown := calmLedger()
@@ -346,9 +346,9 @@ func TestUnknownFieldsOfTheLedgerAreShown(t *testing.T) {
 	require.Contains(t, stdout, "has fields that this plugin does not know: later, status.newer;")
 }
 
-// TestAMissingProviderIsSaidBeforehand: status counts the nodes without the configuration. Like
+// TestStatusNamesAMissingProviderBeforehand: status counts the nodes without the configuration. Like
 // why, it names the provider of each step of a requested node.
-func TestAMissingProviderIsSaidBeforehand(t *testing.T) {
+func TestStatusNamesAMissingProviderBeforehand(t *testing.T) {
 	t.Parallel()
 	ledger := calmLedger()
 	ledger.Status.Uncovered = map[string]coverage.Lack{"reboot": {Nodes: 7, First: "no provider serves Node node-2 for the step reboot"}}

@@ -157,7 +157,7 @@ func TestWatchOutlivesAnAPIServerThatIsAway(t *testing.T) {
 	require.Equal(t, "21:05:00Z cannot be read: listing the nodes failed: restarting; trying again\n21:05:00Z can be read again\n", d.err.String())
 }
 
-func TestWhoMayNotWatchIsToldHowOftenItIsRead(t *testing.T) {
+func TestWithoutTheRightToWatchStatusSaysHowOftenItReads(t *testing.T) {
 	d := newDesk(t, ledgerOf(calmLedger()), node("node-1", nil))
 	d.cluster.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) {
 		return true, nil, apierrors.NewForbidden(nodesResource, "", errNotYours("watch configmaps"))

@@ -592,8 +592,8 @@ func TestTheTerminalOfTheREADME(t *testing.T) {
 	golden(t, "terminal", shown.String())
 }
 
-// TestWhyTellsOfAlertsThatNoPolicyTakes, and of policies that nearly take one.
-func TestWhyTellsOfAlertsThatNoPolicyTakes(t *testing.T) {
+// TestWhyShowsAlertsThatNoPolicyTakes, and of policies that nearly take one.
+func TestWhyShowsAlertsThatNoPolicyTakes(t *testing.T) {
 	t.Parallel()
 	_, stdout, _ := newDesk(t, fleetOf(illNode())...).run("why", "node-3", "--alertmanager", alertmanagerWith(t))
 	require.Regexp(t, `Alert: +NodeDiskSlow \([0-9a-f]{16}\), no policy takes it, `, stdout)
@@ -821,9 +821,9 @@ func TestWhatIsReadNamesItsCluster(t *testing.T) {
 	}
 }
 
-// TestAFaultIsToldWithoutTheConfiguration, although the awaited alert is unknown then. A node that
+// TestWhyShowsAFaultWithoutTheConfiguration, although the awaited alert is unknown then. A node that
 // is Ready is the control.
-func TestAFaultIsToldWithoutTheConfiguration(t *testing.T) {
+func TestWhyShowsAFaultWithoutTheConfiguration(t *testing.T) {
 	t.Parallel()
 	for ready, want := range map[corev1.ConditionStatus]string{
 		corev1.ConditionUnknown: "Drydock does not repair node-3 now: Ready is Unknown since 2026-11-20T20:52:00Z, and no alert of a policy fires on the Node; " +

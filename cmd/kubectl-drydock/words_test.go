@@ -176,7 +176,7 @@ func TestARefusalIsOneSentence(t *testing.T) {
 	}
 }
 
-func TestWhatTheAPIServerRefusesIsSaidInItsWords(t *testing.T) {
+func TestARefusalQuotesTheAPIServer(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want string
@@ -216,7 +216,7 @@ func racing(d *desk, between func(attempt int) *corev1.Node) {
 	})
 }
 
-func TestARecordThatChangedMeanwhileIsSaid(t *testing.T) {
+func TestAWriteReportsARecordThatChangedMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after *corev1.Node
 		args, want    string

@@ -97,7 +97,7 @@ type once struct{ next http.RoundTripper }
 
 func (o once) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodPatch {
-		return o.next.RoundTrip(r) //nolint:wrapcheck // as the transport says it
+		return o.next.RoundTrip(r) //nolint:wrapcheck // in the words of the transport
 	}
 	r = r.Clone(r.Context())
 	q := r.URL.Query()
@@ -107,5 +107,5 @@ func (o once) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil {
 		res.Header.Del("Retry-After")
 	}
-	return res, err //nolint:wrapcheck // as the transport says it
+	return res, err //nolint:wrapcheck // in the words of the transport
 }

@@ -86,7 +86,7 @@ func TestPostsComeAsAlertmanagersRulesSay(t *testing.T) {
 			[]string{"0s +g/b1", "0s +h/b2", "1s +i/t"},
 			[]string{"30s g +b1", "30s h +b2"},
 		},
-		// The rest is what Drydock does not hear of, and sees only when it looks.
+		// The rest is not posted to Drydock, which sees it only when it looks.
 		"the end of an alert that is inhibited then is not posted, nor what fires of it again before repeat_interval": {
 			[]string{"0s +g/t", "1m +s/s", "2m -g/t", "8m -s/s", "12m +g/t", "80m -g/t"},
 			[]string{"30s g +t", "1m30s s +s", "11m30s s -s", "1h2m30s g +t", "1h22m30s g -t"},

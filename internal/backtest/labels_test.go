@@ -25,8 +25,8 @@ func TestEachLabelThatAConfigurationUsesIsKnown(t *testing.T) {
 	require.NotContains(t, names, "")
 }
 
-// TestWhatIsSaidOfOneConfigurationNamesIt: each sentence stands once.
-func TestWhatIsSaidOfOneConfigurationNamesIt(t *testing.T) {
+// TestMessagesAboutOneConfigurationNameIt: each sentence stands once.
+func TestMessagesAboutOneConfigurationNameIt(t *testing.T) {
 	t.Parallel()
 	other := strings.Replace(dayConfig, "  for: 2m", "  nodeSelector: {matchExpressions: [{key: example.com/rack, operator: Exists}]}\n  for: 2m", 1)
 	p := tenWell()

@@ -16,7 +16,7 @@ func TestTheEstimateGoesByWhatIsDone(t *testing.T) {
 	require.Equal(t, ", about 30 seconds to go", ToGo(75, 25, 80*time.Second))
 }
 
-func TestAFileIsNoTerminal(t *testing.T) {
+func TestAFileDoesNotCountAsATerminal(t *testing.T) {
 	require.False(t, Terminal(&bytes.Buffer{}))
 	f, err := os.Create(t.TempDir() + "/file")
 	require.NoError(t, err)

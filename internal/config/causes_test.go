@@ -257,7 +257,7 @@ func TestPoolsAreChosenByASelector(t *testing.T) {
 	}
 }
 
-func TestShippedPoliciesOnlyObserveUntilToldOtherwise(t *testing.T) {
+func TestShippedPoliciesObserveByDefault(t *testing.T) {
 	for mode, want := range map[string]remediations.Mode{"": remediations.ModeObserve, "mode: observe\n": remediations.ModeObserve, "mode: enforce\n": remediations.ModeEnforce} {
 		c, _ := mustLoad(t, base+mode)
 		require.Len(t, c.Policies, len(Shipped().Policies))
@@ -275,7 +275,7 @@ func TestTheMildestStepComesFirst(t *testing.T) {
 		for i, s := range p.Plan {
 			r := remediations.Shipped()[s.Name]
 			if s.Name == "drain" && i+1 < len(p.Plan) && p.Plan[i+1].Name == "reboot" {
-				continue // of a node that still works: emptied, a reboot disturbs nobody any more
+				continue // of a node that still works: emptied, a reboot disturbs no pod any more
 			}
 			require.GreaterOrEqual(t, r.Invasive, before, "%s: %s", p.Name, s.Name)
 			require.False(t, r.ClusterWide, p.Name)

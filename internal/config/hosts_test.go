@@ -36,7 +36,7 @@ policies: [{name: one, match: ['a="b"'], plan: [{step: restart-unit, unit: getty
 
 // Hosts reboot only if configured, and then the Nodes that no other provider of reboots claims more
 // strongly: one part of a cluster may be Civo's, and the other not.
-func TestHostsRebootWhereItIsWrittenAndNobodyElseDoes(t *testing.T) {
+func TestHostsRebootOnlyNodesWithoutAnotherProvider(t *testing.T) {
 	const civo = "  civo: {clusterID: c, region: LON1, apiKeyFile: apikey}\n"
 	const hosts = "  hosts: {keyFile: key, knownHostsFile: known_hosts, reboot: true"
 	own := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "metal-1", Labels: map[string]string{"site": "cellar"}}, Spec: corev1.NodeSpec{ProviderID: "k3s://metal-1"}}

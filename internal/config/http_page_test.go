@@ -29,8 +29,8 @@ func TestTheExampleOfTheHTTPPageLoads(t *testing.T) {
 	require.NotContains(t, lines(warnings), "providers.http")
 }
 
-// TestAReceiverThatAnybodyCanAskIsSaid, and one over plain http; not one on this machine.
-func TestAReceiverThatAnybodyCanAskIsSaid(t *testing.T) {
+// TestAReceiverWithoutACredentialIsWarnedOf, and one over plain http; not one on this machine.
+func TestAReceiverWithoutACredentialIsWarnedOf(t *testing.T) {
 	for keys, says := range map[string]string{
 		`reboot: {url: "https://machines.example/a"}`:                                                            "providers.http.reboot.url: is asked without any proof of who asks",
 		`reboot: {url: "http://machines.example/a"}, signingKeyFile: k`:                                          "providers.http.reboot.url: is not https",

@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSlipsOfTheKeyboardAreSaid: each of these was taken without a word, and then nothing happened, or too early. The control is the
+// TestTypingMistakesAreReported: each of these was taken without a word, and then nothing happened, or too early. The control is the
 // configuration without a slip.
-func TestSlipsOfTheKeyboardAreSaid(t *testing.T) {
+func TestTypingMistakesAreReported(t *testing.T) {
 	const head = "apiVersion: drydock.dev/v1alpha1\nkind: Config\nreceiver: {tokenFile: token}\n"
 	policy := func(match, wait string) string {
 		return head + "alertmanager: {urls: [http://a:9093/prefix]}\npolicies:\n- name: mine\n  match: ['" + match + "']\n  plan: [{step: reboot, wait: " + wait + "}]\n"

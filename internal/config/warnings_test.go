@@ -45,7 +45,7 @@ func TestCapabilitiesAreAParameter(t *testing.T) {
 	require.Len(t, c.Core.Provided, len(all))
 }
 
-func TestCivoOverPlainHTTPIsSaid(t *testing.T) {
+func TestCivoOverPlainHTTPIsWarnedOf(t *testing.T) {
 	for url, said := range map[string]bool{"http://civo.example.com": true, "http://127.0.0.1": false, "https://civo.example.com": false} {
 		_, warnings := mustLoad(t, base+"providers: {civo: {apiURL: \""+url+"\", clusterID: c, region: r, apiKeyFile: f}}\n")
 		if said {

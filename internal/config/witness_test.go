@@ -205,8 +205,8 @@ policies:
 	}, c.Core.Policy("texts").Witness.Signs)
 }
 
-// TestNVSentinelsAdviceIsHeard: the message of a condition ends each fault with the action that NVSentinel recommends.
-func TestNVSentinelsAdviceIsHeard(t *testing.T) {
+// TestNVSentinelsRecommendedActionDecides: the message of a condition ends each fault with the action that NVSentinel recommends.
+func TestNVSentinelsRecommendedActionDecides(t *testing.T) {
 	for message, want := range map[string]signs.Answer{
 		"ErrorCode:79 GPU:0 fell off the bus Recommended Action=RESTART_BM;":                                                       signs.Ill,
 		"ErrorCode:45 GPU:0 Recommended Action=CONTACT_SUPPORT;":                                                                   signs.Unknown,

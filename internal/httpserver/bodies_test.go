@@ -21,7 +21,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
 		require.NoError(t, err)
 		if _, known := body.(*strings.Reader); !known {
-			r.ContentLength = -1 // as a server says it
+			r.ContentLength = -1 // in the words of a server
 		}
 		got, release, err := b.Read(nil, r)
 		if err == nil && r.ContentLength > 0 {

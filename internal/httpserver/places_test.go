@@ -13,9 +13,9 @@ import (
 
 const bodyOwed = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"
 
-// TestABodyThatDoesNotComeKeepsNobodyOut: whether the handler reads bodies, answers without the
+// TestABodyThatDoesNotComeBlocksNoOtherClient: whether the handler reads bodies, answers without the
 // body, or the port accepts no bodies at all.
-func TestABodyThatDoesNotComeKeepsNobodyOut(t *testing.T) {
+func TestABodyThatDoesNotComeBlocksNoOtherClient(t *testing.T) {
 	reads := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		fine(w, r)

@@ -60,8 +60,8 @@ func answered(c net.Conn) (int, error) {
 
 var fine = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "fine") })
 
-// TestSilentConnectionsKeepNobodyOut: silent ones and those that have sent half a header.
-func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
+// TestSilentConnectionsBlockNoOtherClient: silent ones and those that have sent half a header.
+func TestSilentConnectionsBlockNoOtherClient(t *testing.T) {
 	for sent, what := range map[string]string{"": "silent", "GET / HTTP/1.1\r\nHost: x\r\nX-": "half a header"} {
 		for _, patience := range []time.Duration{10 * time.Millisecond, time.Hour} {
 			t.Run(fmt.Sprintf("%s, patience %s", what, patience), func(t *testing.T) {

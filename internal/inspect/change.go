@@ -17,7 +17,7 @@ import (
 // between backticks. Empty: wait, or check what the hold's sentence names.
 func (s *Observation) change(h *Hold, policy string) string {
 	node := s.Node.Name
-	switch h.Reason { //nolint:exhaustive // nobody can do anything at once about the others
+	switch h.Reason { //nolint:exhaustive // a person can do nothing at once about the others
 	case NoLeader:
 		namespace, _, _ := strings.Cut(s.leader.Lease, "/")
 		return "kubectl get pods -n " + text.ShellWord(namespace) + " -l " + InstalledBy

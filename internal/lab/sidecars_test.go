@@ -146,7 +146,7 @@ func TestAReplacedPodsSidecarRaisesAnAlertAndOneThatDoesNotAnswerDoesNot(t *test
 	phone.await(t, "hangs-0", "firing")
 	phone.await(t, "fails-0", "firing")
 
-	// And the SeiNode's condition is told as the rule SeiNodeSidecarReadinessLost asks for it.
+	// The SeiNode's condition has the form that the rule SeiNodeSidecarReadinessLost needs.
 	require.NoError(t, s.PatchSeiNodeStatus(ctx, "sei", "rpc", map[string]any{"conditions": []any{map[string]any{
 		"type": "SidecarReady", "status": "False", "reason": "NotReady", "message": "", "lastTransitionTime": "2026-11-20T21:00:00Z",
 	}}}))

@@ -149,10 +149,10 @@ drydock_mesh_probes_total{proto="udp",result="ok"} 2
 `)))
 }
 
-// TestAWordBearsTheRolesOfNow: after a move of the leadership, earlier results about both leaders
+// TestAResultHasTheCurrentRoles: after a move of the leadership, earlier results about both leaders
 // are dropped before the next round. A result about a leader shows nothing about the same node as a
 // member.
-func TestAWordBearsTheRolesOfNow(t *testing.T) {
+func TestAResultHasTheCurrentRoles(t *testing.T) {
 	top := func(change func(nodes map[string]Node)) Topology {
 		g := grid("l000-001", 2, 2)
 		change(g.Nodes)
@@ -237,9 +237,9 @@ func TestSeriesAreBoundedByLocations(t *testing.T) {
 	}
 }
 
-// TestNoWordIsNotABadWord: a probe that shows nothing keeps the earlier result until that is too
+// TestNoResultIsNotAFailure: a probe that shows nothing keeps the earlier result until that is too
 // old.
-func TestNoWordIsNotABadWord(t *testing.T) {
+func TestNoResultIsNotAFailure(t *testing.T) {
 	w := newWorld(t, grid("l000-001", 2, 2))
 	w.Round(t.Context())
 	before := w.words(t)
@@ -254,9 +254,9 @@ func TestNoWordIsNotABadWord(t *testing.T) {
 	require.Empty(t, w.words(t))
 }
 
-// TestSilenceOverUDPIsNoWordWhereTCPLearntNothing: an agent that hangs, or has another key or
+// TestSilenceOverUDPGivesNoResultWithoutTCP: an agent that hangs, or has another key or
 // clock. If both protocols are silent, the path is at fault.
-func TestSilenceOverUDPIsNoWordWhereTCPLearntNothing(t *testing.T) {
+func TestSilenceOverUDPGivesNoResultWithoutTCP(t *testing.T) {
 	w := newWorld(t, grid("l000-001", 2, 2))
 	w.answers = func(p probe.Proto, node string) probe.Word {
 		if p == probe.UDP {

@@ -94,7 +94,7 @@ func TestAgentsDoNotAllAskTheSameMember(t *testing.T) {
 	}
 }
 
-func TestANodeWithoutLocationAsksNobody(t *testing.T) {
+func TestANodeWithoutLocationProbesNoNode(t *testing.T) {
 	seed := maphash.MakeSeed()
 	top := grid("stranger", 3, 3)
 	require.Empty(t, Targets(top, 1, seed))

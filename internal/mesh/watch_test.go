@@ -309,9 +309,9 @@ func (y *yard) awaitWords(node string, good int) {
 	})
 }
 
-// TestProbingGoesOnWithoutTheAPIServer: the agent sees the missed changes when the API server is
+// TestProbingContinuesWithoutTheAPIServer: the agent sees the missed changes when the API server is
 // back.
-func TestProbingGoesOnWithoutTheAPIServer(t *testing.T) {
+func TestProbingContinuesWithoutTheAPIServer(t *testing.T) {
 	s := newSite(t)
 	port := uint16(freePort(t))
 	addresses := map[string]string{"a1": "10.99.0.31", "a2": "10.99.0.32", "b1": "10.99.0.41", "b2": "10.99.0.42"}
@@ -350,10 +350,10 @@ func TestProbingGoesOnWithoutTheAPIServer(t *testing.T) {
 	require.LessOrEqual(t, age, time.Since(asked).Seconds(), "the age is that of the news")
 }
 
-// TestHeartbeatsThatDoNotComeAreNoNews: the time of the last Node event decides what Kilo counts,
+// TestMissingHeartbeatsDoNotRebuildTheTopology: the time of the last Node event decides what Kilo counts,
 // so an agent without the API server keeps its topology. With events of other nodes, a silent node
 // is no longer counted.
-func TestHeartbeatsThatDoNotComeAreNoNews(t *testing.T) {
+func TestMissingHeartbeatsDoNotRebuildTheTopology(t *testing.T) {
 	s := newSite(t)
 	var mu sync.Mutex
 	ahead := time.Duration(0)

@@ -115,7 +115,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		response, err := rt.RoundTrip(req) //nolint:bodyclose // whoever takes the result closes it
+		response, err := rt.RoundTrip(req) //nolint:bodyclose // the caller closes the result
 		done <- result{response, err}
 	}()
 	select {

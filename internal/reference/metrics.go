@@ -103,7 +103,7 @@ func (s *source) metric(n ast.Node) bool {
 		m.name, m.help = s.option(call.Args[0], "Name"), s.option(call.Args[0], "Help")
 	}
 	if strings.HasSuffix(of.Sel.Name, "Func") {
-		labels = nil // what follows is the function that is asked for the value
+		labels = nil // the function for the value follows
 	}
 	if len(labels) > 0 {
 		texts, err := s.texts(labels[0])

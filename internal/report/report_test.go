@@ -212,7 +212,7 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	require.Contains(t, r.Unsaid[0], "in the future by this computer's clock")
 }
 
-func TestAFullHistoryIsSaidToLackSome(t *testing.T) {
+func TestTheReportSaysThatAFullHistoryLacksRepairs(t *testing.T) {
 	t.Parallel()
 	var entries []remediations.Entry
 	for i := range 10 {

@@ -147,9 +147,9 @@ func TestAnswersAreKeptForAShortTime(t *testing.T) {
 	require.Equal(t, 200, d.scrape("Bearer good").Code)
 }
 
-// TestNobodyReadsWhileTheAPIServerIsAway, except users who were allowed less than a minute ago. The
+// TestNoOneReadsMetricsWhileTheAPIServerIsAway, except users who were allowed less than a minute ago. The
 // failure is not kept.
-func TestNobodyReadsWhileTheAPIServerIsAway(t *testing.T) {
+func TestNoOneReadsMetricsWhileTheAPIServerIsAway(t *testing.T) {
 	d := newDoor(t)
 	require.Equal(t, 200, d.scrape("Bearer good").Code)
 	d.away = errors.New("connection refused")
@@ -166,9 +166,9 @@ func TestNobodyReadsWhileTheAPIServerIsAway(t *testing.T) {
 	require.Equal(t, 403, d.scrape("Bearer poor").Code)
 }
 
-// TestAFloodOfTokensIsNoFloodOfReviews: it also does not block users who were allowed before. The
+// TestAFloodOfTokensCausesFewReviews: it also does not block users who were allowed before. The
 // control: without the flood, an unknown token is reviewed at once.
-func TestAFloodOfTokensIsNoFloodOfReviews(t *testing.T) {
+func TestAFloodOfTokensCausesFewReviews(t *testing.T) {
 	d := newDoor(t)
 	require.Equal(t, 200, d.scrape("Bearer good").Code)
 	d.clock.Step(allowedFor)

@@ -153,8 +153,8 @@ func TestAnOldClickWritesNothing(t *testing.T) {
 	require.Len(t, c.all, maxClicks)
 }
 
-// TestALostAnswerIsToldAsItIs: written if the Node has it, otherwise unknown.
-func TestALostAnswerIsToldAsItIs(t *testing.T) {
+// TestALostAnswerIsReportedAsLost: written if the Node has it, otherwise unknown.
+func TestALostAnswerIsReportedAsLost(t *testing.T) {
 	t.Parallel()
 	for _, done := range []bool{true, false} {
 		d := open(t, append(installed(), node("n"))...)

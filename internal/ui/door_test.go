@@ -122,7 +122,7 @@ func TestABrowserIsStartedWithAFile(t *testing.T) {
 	}, nil, node("node-1"))
 	byFile := func(token string, change ...func(*http.Request)) (answer, string) {
 		r := d.bare("/?open=" + token)
-		r.Header.Set("Sec-Fetch-Site", "cross-site") // as a browser says it of a file's page
+		r.Header.Set("Sec-Fetch-Site", "cross-site") // a browser sends this for a file's page
 		r.Header.Set("Sec-Fetch-Mode", "navigate")
 		r.Header.Set("Sec-Fetch-Dest", "document")
 		for _, c := range change {

@@ -322,7 +322,7 @@ func TestTheAPIServerGoesAwayAndComesBack(t *testing.T) {
 	require.Contains(t, d.get("/"), `data-connection="ok"`)
 }
 
-func TestWhatCannotBeSeenIsSaid(t *testing.T) {
+func TestTheFleetPageNamesWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	page := open(t).get("/")
 	require.Contains(t, page, "There is no node in this cluster.")
@@ -381,8 +381,8 @@ func fragments() *UI {
 	return u
 }
 
-// TestNobodyCountsNodesThatMayNotBeRead: no row says that there are no unhealthy nodes.
-func TestNobodyCountsNodesThatMayNotBeRead(t *testing.T) {
+// TestNodesThatMayNotBeReadAreNotCounted: no row says that there are no unhealthy nodes.
+func TestNodesThatMayNotBeReadAreNotCounted(t *testing.T) {
 	t.Parallel()
 	for _, denied := range []bool{true, false} {
 		page := openWith(t, false, func(c *fake.Clientset) {

@@ -51,8 +51,8 @@ func TestTheNodesPageHasWhatWhyHas(t *testing.T) {
 	}
 }
 
-// TestTheTimelineTellsTheRepair from its alert to the awaited proof, each with its time.
-func TestTheTimelineTellsTheRepair(t *testing.T) {
+// TestTheTimelineShowsTheRepair from its alert to the awaited proof, each with its time.
+func TestTheTimelineShowsTheRepair(t *testing.T) {
 	t.Parallel()
 	d := open(t, append(installed(), node("node-3", withAlert(now.Add(-6*time.Minute)), withRecord("n7q4k2", remediations.PhaseVerifying)))...)
 	d.allow()
@@ -128,7 +128,7 @@ func TestTheGuardsOfEachTargetAreShown(t *testing.T) {
 	require.Equal(t, 2, strings.Count(html, `class="guards"`))
 }
 
-func TestTheNodesEventsAreShownOrItIsSaidWhyNot(t *testing.T) {
+func TestTheNodesEventsAreShownOrTheReasonWhyNot(t *testing.T) {
 	t.Parallel()
 	objects := append(installed(), node("node-3"), node("node-4"))
 	objects = append(objects, events("node-3", "RepairStarted", "RepairStepIssued")...)

@@ -179,8 +179,8 @@ func TestEachLimitIsMetBySmallerQuestions(t *testing.T) {
 	}
 }
 
-// TestNoAnswerIsNoFault: what a server does not answer ends the reading with a sentence that says what to do.
-func TestNoAnswerIsNoFault(t *testing.T) {
+// TestAMissingAnswerDoesNotCountAsAFault: what a server does not answer ends the reading with a sentence that says what to do.
+func TestAMissingAnswerDoesNotCountAsAFault(t *testing.T) {
 	t.Parallel()
 	always := func(code int, body string) Limits {
 		return Limits{Before: func(w http.ResponseWriter, _ *http.Request, _ int64) bool {
@@ -230,15 +230,15 @@ func TestAServerThatIsNotThereIsNamedAtOnce(t *testing.T) {
 	require.ErrorContains(t, err, "Look at --prometheus and --http-config")
 }
 
-// TestARemarkAboutAnExpressionIsNoMissingData.
-func TestARemarkAboutAnExpressionIsNoMissingData(t *testing.T) {
+// TestAPromQLWarningDoesNotCountAsMissingData.
+func TestAPromQLWarningDoesNotCountAsMissingData(t *testing.T) {
 	t.Parallel()
 	past := open(t, day(t, 4).ServeWithin(Limits{Warnings: []string{"PromQL warning: a metric is no counter"}}), history.Options{Rules: rulesOf(t, unready)})
 	require.NotEmpty(t, moments(t, past, 60, 200))
 }
 
-// TestNoErrorTellsThePassword of the URL: it ends in the log of whatever ran the backtest.
-func TestNoErrorTellsThePassword(t *testing.T) {
+// TestErrorsDoNotContainThePassword of the URL: it ends in the log of whatever ran the backtest.
+func TestErrorsDoNotContainThePassword(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, password, _ := r.BasicAuth()

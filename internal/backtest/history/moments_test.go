@@ -107,7 +107,7 @@ func TestTheSameDataGivesTheSameMoments(t *testing.T) {
 	require.Equal(t, text(t, once), text(t, moments(t, again, 60, 350)), "a Past that begins anew")
 }
 
-func TestAnAlertThatChangesDuringAGapIsToldAtItsEnd(t *testing.T) {
+func TestAnAlertThatChangesDuringAGapIsReportedAtItsEnd(t *testing.T) {
 	t.Parallel()
 	r := New(t)
 	Every(0, 60, func(when time.Time, minutes float64) {
@@ -157,7 +157,7 @@ func TestRecordedAlertsAreTakenAsTheyAre(t *testing.T) {
 
 // An alert that fires when the reading begins says since when it fires, and not since another time before. One that ended since, and came
 // again, is another one.
-func TestARecordedAlertFiresSinceItBeganTo(t *testing.T) {
+func TestARecordedAlertKeepsItsStartTime(t *testing.T) {
 	t.Parallel()
 	type span struct{ from, until float64 } // in minutes
 	for name, c := range map[string]struct {

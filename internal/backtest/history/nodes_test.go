@@ -138,7 +138,7 @@ func TestKubeStateMetricsThatIsDownIsAGapAndDeletesNothing(t *testing.T) {
 	}
 }
 
-func TestOneOfSeveralKubeStateMetricsThatIsDownIsNoDeletion(t *testing.T) {
+func TestOneOfSeveralKubeStateMetricsThatIsDownDeletesNoNode(t *testing.T) {
 	t.Parallel()
 	r := New(t)
 	Every(0, 60, func(when time.Time, minutes float64) {
@@ -205,8 +205,8 @@ func TestWhatANodeHasNoMoreIsTakenFromIt(t *testing.T) {
 	}
 }
 
-// TestAMachineThatIsMadeAnewIsAnotherNode, also under its old name, and between two steps.
-func TestAMachineThatIsMadeAnewIsAnotherNode(t *testing.T) {
+// TestARecreatedMachineIsAnotherNode, also under its old name, and between two steps.
+func TestARecreatedMachineIsAnotherNode(t *testing.T) {
 	t.Parallel()
 	r := New(t)
 	Every(0, 40, func(when time.Time, minutes float64) {
@@ -244,8 +244,8 @@ func TestWhereTwoDisagreeTheNodeIsReady(t *testing.T) {
 	require.Equal(t, corev1.ConditionUnknown, status)
 }
 
-// TestOnlyTheOwnClusterIsAskedFor, where one store has several: by its label, which a store of one cluster does not have.
-func TestOnlyTheOwnClusterIsAskedFor(t *testing.T) {
+// TestQueriesSelectOnlyTheOwnCluster, where one store has several: by its label, which a store of one cluster does not have.
+func TestQueriesSelectOnlyTheOwnCluster(t *testing.T) {
 	t.Parallel()
 	for label, both := range map[string]bool{`,cluster="b"`: false, "": true} {
 		r := New(t)

@@ -11,7 +11,7 @@ import (
 	. "drydock.dev/drydock/internal/backtest/history/historytest"
 )
 
-// several has one alert that is asked for, one about which nobody knows that, and two that nobody asks for.
+// several has one alert that is needed, one that may be needed, and two that are not needed.
 const several = `
 groups:
 - name: some
@@ -27,7 +27,7 @@ groups:
   - {alert: Unknown, expr: vector(1), labels: {kind: '{{ $labels.kind }}'}}
 `
 
-func TestARuleWhoseAlertsMatterToNobodyIsLeftOutAndNamed(t *testing.T) {
+func TestARuleThatNoPolicyNeedsIsLeftOutAndNamed(t *testing.T) {
 	t.Parallel()
 	r := New(t)
 	Every(0, 60, func(when time.Time, minutes float64) {

@@ -122,7 +122,7 @@ func TestAStateHasNoAnswerWhereDataMayStillCome(t *testing.T) {
 	require.NotEqual(t, early, late, "the control")
 }
 
-func TestAFileThatIsNoStateIsRefused(t *testing.T) {
+func TestAFileWithoutAStateIsRefused(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "state")
 	openState := func(cluster string) error {

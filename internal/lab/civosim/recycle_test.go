@@ -68,7 +68,7 @@ func TestACountIsWhatWasAskedFor(t *testing.T) {
 	require.Equal(t, 1, pool.Count)
 }
 
-func TestARebootHelpsOnlyWhomItIsSaidTo(t *testing.T) {
+func TestARebootCuresOnlyTheConfiguredInstances(t *testing.T) {
 	_, c, heard := start(t, func(o *Options) {
 		o.Cures = func(in Instance, op Op) bool { return in.Hostname == "node-10" || op == HardReboots }
 	})
@@ -102,7 +102,7 @@ func TestAHookRunsForItsOperationAlone(t *testing.T) {
 	require.Contains(t, ran[0], "recycle i-1 as ")
 }
 
-func TestARegionWithoutTheClusterIsToldLikeNoCluster(t *testing.T) {
+func TestARegionWithoutTheClusterAnswersLikeAMissingCluster(t *testing.T) {
 	s, _, _ := start(t, func(o *Options) { o.OtherRegions = []string{"FRA1"} })
 	_, err := client(t, s, apiKey, "FRA1").ListKubernetesClusterInstances(cluster)
 	require.ErrorIs(t, err, civogo.DatabaseKubernetesClusterNotFoundError)

@@ -211,7 +211,7 @@ func TestAStoppedOrHangingKubeletLosesItsNodeUntilItIsRestarted(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerIsGoneWithItsKubeletAndTheOthersGoOn(t *testing.T) {
+func TestAnAPIServerStopsWithItsKubeletAndTheOthersContinue(t *testing.T) {
 	h, l, ctx := start(t)
 	for name, fault := range map[string]func(*hosts.Host, context.Context) error{"stop": (*hosts.Host).Stop, "hang": (*hosts.Host).Hang} {
 		t.Run(name, func(t *testing.T) {

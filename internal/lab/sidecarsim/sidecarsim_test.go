@@ -181,7 +181,7 @@ func TestAnIdIsRememberedForEver(t *testing.T) {
 	require.Len(t, c.Tasks("sei", "rpc"), 2)
 }
 
-func TestWhoIsAskedFor(t *testing.T) {
+func TestTheSimulatorChecksTokens(t *testing.T) {
 	c := start(t)
 	body := `{"type":"mark-ready"}`
 	for token, want := range map[string]int{"": 401, "nobody": 401, "guest": 403, "reader": 403, "broken": 500} {
@@ -204,7 +204,7 @@ func TestWhoIsAskedFor(t *testing.T) {
 	require.Equal(t, 201, status)
 }
 
-func TestWhatIsNoTaskIsRefused(t *testing.T) {
+func TestAMalformedTaskIsRefused(t *testing.T) {
 	c := start(t)
 	for _, body := range []string{"", "mark-ready", `{}`, `{"type":"reboot"}`, `{"type":"mark-ready","id":"7"}`, `{"type":"mark-ready","id":""}`, `{"type":"mark-ready"}{}`, `[]`} {
 		status, said := c.do("POST", "/v0/tasks", "sei", body)

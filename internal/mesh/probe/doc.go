@@ -26,6 +26,6 @@
 //   - Every probe is a new flow of a new socket (TestEveryProbeIsANewFlow).
 //   - Only silence is a loss. A far end that answers, even with a refusal, was reached: that shows no
 //     fault of forwarding (TestOnlySilenceIsALoss). So was one whose kernel accepts the bytes and
-//     whose agent is silent (TestAWayThatLosesIsToldFromAnAgentThatIsMute). Silence over UDP is a loss
-//     only if the probe over TCP had a result (TestAnAgentThatKeepsSilentIsNoWord).
+//     whose agent is silent (TestALossyPathIsDistinguishedFromASilentAgent). Silence over UDP is a loss
+//     only if the probe over TCP had a result (TestASilentAgentGivesNoResult).
 package probe

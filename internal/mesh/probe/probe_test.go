@@ -65,7 +65,7 @@ func TestEveryProbeIsANewFlow(t *testing.T) {
 		asker(brief).Probe(t.Context(), UDP, to, "b")
 		_, err := last.Write([]byte("no more")) // how often a question was asked depends on how busy the machine is
 		require.NoError(t, err)
-		asked := false // one that was over before it asked is not counted
+		asked := false // one that ended before it asked is not counted
 		for {
 			_, from, err := u.ReadFrom(make([]byte, MaxSize))
 			require.NoError(t, err)

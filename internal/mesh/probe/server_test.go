@@ -248,8 +248,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	requireNoMoreGoroutines(t, before)
 }
 
-// TestWhoeverSaysNothingIsHungUpOn: and has made room for who asks.
-func TestWhoeverSaysNothingIsHungUpOn(t *testing.T) {
+// TestASilentConnectionIsClosed: and has made room for who asks.
+func TestASilentConnectionIsClosed(t *testing.T) {
 	_, to := serve(t)
 	var open []net.Conn
 	for range maxConnectionsOfOne {
@@ -288,8 +288,8 @@ func TestConnectionsOfAllAreBoundedToo(t *testing.T) {
 	}
 }
 
-// TestAConnectionIsNoSession: it ends however long a client with a key wants to continue.
-func TestAConnectionIsNoSession(t *testing.T) {
+// TestAConnectionHasABoundedNumberOfQuestions: it ends however long a client with a key wants to continue.
+func TestAConnectionHasABoundedNumberOfQuestions(t *testing.T) {
 	_, to := serve(t, func(o *ServerOptions) { o.connectionTime = time.Hour }) // it ends for the number of questions alone
 	c := dial(t, TCP, to)
 	b := make([]byte, HeaderSize)
@@ -303,7 +303,7 @@ func TestAConnectionIsNoSession(t *testing.T) {
 	silent(t, c)
 }
 
-func TestNewServerRefusesWhatIsNoPort(t *testing.T) {
+func TestNewServerRefusesAnInvalidPort(t *testing.T) {
 	for _, listen := range []string{"", "9099", ":many", ":99999", "localhost:9099"} {
 		_, err := NewServer(ServerOptions{Listen: listen})
 		require.ErrorContains(t, err, fmt.Sprintf("the probe port %q", listen))

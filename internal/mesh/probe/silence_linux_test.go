@@ -65,9 +65,9 @@ func answering(t *testing.T) (netip.AddrPort, *net.TCPListener) {
 	return to, l
 }
 
-// TestAWayThatLosesIsToldFromAnAgentThatIsMute: over TCP, whose kernels speak for the way where no agent does. What a
+// TestALossyPathIsDistinguishedFromASilentAgent: over TCP, whose kernels speak for the way where no agent does. What a
 // handshake's packets take with their headers is 40 bytes at most, a short question's 104.
-func TestAWayThatLosesIsToldFromAnAgentThatIsMute(t *testing.T) {
+func TestALossyPathIsDistinguishedFromASilentAgent(t *testing.T) {
 	for name, c := range map[string]struct {
 		agent func(*testing.T) (netip.AddrPort, *net.TCPListener)
 		lost  int
@@ -101,10 +101,10 @@ func TestAWayThatLosesIsToldFromAnAgentThatIsMute(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatKeepsSilentIsNoWord: its endpoint exists, and it does not answer over UDP. Over
+// TestASilentAgentGivesNoResult: its endpoint exists, and it does not answer over UDP. Over
 // TCP its kernel or the agent answers, so the probe shows nothing about the path. An endpoint that
 // is silent on both counts as lost, whether or not it exists.
-func TestAnAgentThatKeepsSilentIsNoWord(t *testing.T) {
+func TestASilentAgentGivesNoResult(t *testing.T) {
 	skewed := func(c *Client) { c.Now = func() time.Time { return time.Now().Add(2 * maxAge) } }
 	stranger := func(c *Client) { c.Keys = have(newKey) }
 	agent := func(t *testing.T) netip.AddrPort { _, to := serve(t); return to }
