@@ -86,7 +86,7 @@ func unentitled(t testing.TB, l *lab.Lab) {
 	})
 }
 
-// denier is who denied the request: "policy", "webhook", another part of the API server, or "" where nobody did.
+// denier is who denied the request: "policy", "webhook", another part of the API server, or "" if it was allowed.
 func denier(err error) string {
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
@@ -99,11 +99,11 @@ func denier(err error) string {
 	return err.Error()
 }
 
-// put makes the Node what the case begins with, as Drydock, whom admission lets.
+// put makes the Node what the case begins with, as Drydock, which admission allows.
 func put(t require.TestingT, ctx context.Context, drydock kubernetes.Interface, before *corev1.Node) *corev1.Node {
 	live, err := drydock.CoreV1().Nodes().Get(ctx, before.Name, metav1.GetOptions{})
 	require.NoError(t, err)
-	live.ResourceVersion = "" // whoever wrote meanwhile
+	live.ResourceVersion = "" // another writer was faster
 	live.Annotations, live.Labels = onto(before, live), before.Labels
 	live.Spec.Unschedulable, live.Spec.Taints = before.Spec.Unschedulable, before.Spec.Taints
 	live, err = drydock.CoreV1().Nodes().Update(ctx, live, metav1.UpdateOptions{})

@@ -70,7 +70,7 @@ func serverOf(t *testing.T, l *lab.Lab, admission *lab.Admission, name, certDir 
 	return s
 }
 
-// served is the certificate that the server shows, and whether the authority in the webhook's configuration, whom the
+// served is the certificate that the server shows, and whether the authority in the webhook's configuration, which the
 // API server trusts, has signed it.
 func served(t *testing.T, l *lab.Lab, port int) (cert *x509.Certificate, trusted bool) {
 	t.Helper()
@@ -88,7 +88,7 @@ func served(t *testing.T, l *lab.Lab, port int) (cert *x509.Certificate, trusted
 	return conn.ConnectionState().PeerCertificates[0], true
 }
 
-// TestCertificateIsRenewed, and served on, while the API server goes on asking.
+// TestCertificateIsRenewed, and served on, while the API server continues to ask.
 func TestCertificateIsRenewed(t *testing.T) {
 	l := lab.Shared(t)
 	admission, err := lab.NewAdmission(map[string]any{"exempt": exempt()})
@@ -167,7 +167,7 @@ func TestTheCertificateIsServedBeforeTheKubeletMountsIt(t *testing.T) {
 	})
 }
 
-// TestWithoutItsSecretTheServerWaits: what is missing is said, nothing ends, and it serves once it is there.
+// TestWithoutItsSecretTheServerWaits: the log names what is missing, nothing ends, and it serves once it is there.
 func TestWithoutItsSecretTheServerWaits(t *testing.T) {
 	l := lab.Shared(t)
 	admission, err := lab.NewAdmission(nil)

@@ -125,8 +125,8 @@ func TestChartFollowsTheConfiguration(t *testing.T) {
 	require.NotContains(t, byURL[webhookFile], "kind: Service")
 }
 
-// TestChartExemptsWhomTheCoreExempts, in both objects.
-func TestChartExemptsWhomTheCoreExempts(t *testing.T) {
+// TestChartExemptsTheUsersOfTheCore, in both objects.
+func TestChartExemptsTheUsersOfTheCore(t *testing.T) {
 	all := render(t, m{"admission": m{"webhook": m{"enabled": true}}, "config": m{"webhook": m{"exempt": m{"users": []any{"u"}, "groups": []any{"g"}}}}})
 	for _, list := range [][]string{append(admission.AlwaysExempt.Users, "u"), append(admission.AlwaysExempt.Groups, "g")} {
 		text, err := json.Marshal(list)

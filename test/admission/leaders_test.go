@@ -54,9 +54,9 @@ func (y *yard) denied(args ...string) string {
 	return out
 }
 
-// TestNobodyLeadsByHandWhileLeadershipMoves, with the real kubectl: neither the old leader, nor the new one, nor any other
-// node of the location, until the repair is over.
-func TestNobodyLeadsByHandWhileLeadershipMoves(t *testing.T) {
+// TestTheLeaderCannotBeSetByHandWhileLeadershipMoves, with the real kubectl: neither the old leader, nor the new one, nor any other
+// node of the location, until the repair has ended.
+func TestTheLeaderCannotBeSetByHandWhileLeadershipMoves(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
 	free := func(when string, nodes ...string) {
@@ -95,7 +95,7 @@ func TestNobodyLeadsByHandWhileLeadershipMoves(t *testing.T) {
 	}
 	require.NotZero(t, y.metric(`drydock_admission_total{reason="MeshLeader",verdict="denied"}`))
 
-	// The key is taken off no more than it is given.
+	// The key can neither be removed nor set.
 	y.leads(remediations.PhaseVerifying)
 	put(t, t.Context(), y.user, func() *corev1.Node {
 		n := y.node(leadsNode)
@@ -119,7 +119,7 @@ func TestNobodyLeadsByHandWhileLeadershipMoves(t *testing.T) {
 	free("after,", ledNode, leadsNode, memberNode)
 }
 
-// TestObserveModeOnlyWarnsOfALeader: who leads by hand hears of the repair, and does.
+// TestObserveModeOnlyWarnsOfALeader: a change by hand gets a warning about the repair, and is allowed.
 func TestObserveModeOnlyWarnsOfALeader(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "observe")

@@ -28,7 +28,7 @@ func installPolicy(t testing.TB, l *lab.Lab, mode string) {
 	t.Cleanup(func() { removeAdmission(t, l) })
 }
 
-// removeAdmission deletes the two objects, as docs/reference/admission.md tells an administrator to, and waits until nothing is
+// removeAdmission deletes the two objects, as docs/reference/admission.md describes, and waits until nothing is
 // denied any more.
 func removeAdmission(t testing.TB, l *lab.Lab) {
 	t.Helper()

@@ -117,7 +117,7 @@ func TestWordsAskForRightsOfTheirOwn(t *testing.T) {
 	requireRights(t, of, "policy")
 	y.requireKept(of, "policy")
 
-	// What somebody else said is taken back without a right.
+	// A request of another person is removed without a right.
 	for key, word := range words {
 		_, err := y.user.CoreV1().Nodes().Patch(t.Context(), requests.Node, types.MergePatchType, encode(t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: word.value}}}), metav1.PatchOptions{})
 		require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// hearing is a client that keeps the warnings that it gets.
+// warned is a client that keeps the warnings that it gets.
 type hearing struct {
 	kubernetes.Interface
 	warnings
@@ -31,7 +31,7 @@ func newHearing(t *testing.T, l *lab.Lab, user string, groups ...string) *hearin
 	return h
 }
 
-// checked asks, and asks again where the webhook says that it could not check a right: the API server had one second to tell it.
+// checked asks, and asks again where the webhook says that it could not check a right: the API server had one second to answer.
 func (h *hearing) checked(ask func() error) error {
 	for end := time.Now().Add(lab.Patience); ; {
 		h.forget()

@@ -153,7 +153,7 @@ func TestWebhookGone(t *testing.T) {
 	y.becomes(n, "")
 }
 
-// TestConfigurationThatIsDeletedStaysDeleted: Drydock goes on, and makes nothing anew.
+// TestConfigurationThatIsDeletedStaysDeleted: Drydock continues, and creates it no second time.
 func TestConfigurationThatIsDeletedStaysDeleted(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")

@@ -25,12 +25,12 @@ import (
 var bg = context.Background()
 
 // yard is a Drydock that serves admission, with both of the chart's objects installed. Another replica leads, so that
-// the records that a test writes are nobody's business: those that do not lead serve admission, too.
+// the records that a test writes are handled by no replica: those that do not lead serve admission, too.
 type yard struct {
 	t       *testing.T
 	lab     *lab.Lab
 	drydock *lab.Drydock
-	user    kubernetes.Interface // Drydock's own user, whom admission lets
+	user    kubernetes.Interface // Drydock's own user, which admission allows
 	kubectl
 }
 

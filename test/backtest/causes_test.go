@@ -93,7 +93,7 @@ func (c *comparison) cordon(d *difference) bool {
 	}
 	give := c.l.lag(d.from)
 	if d.act != nil {
-		give = 0 // Drydock's cordon after the call is no cause of it
+		give = 0 // Drydock's cordon after the call does not count as a cause
 	}
 	return c.l.cordoned(d.node, d.from, give) && c.heldReplayed(d, remediations.ReasonCordonedByOther)
 }
@@ -196,7 +196,7 @@ func (c *comparison) kept(d *difference, at time.Time, live bool) bool {
 }
 
 // next: the call before it in its repair differed already; and the other one, when it was its turn there, made this call too, or held the
-// node, or had nothing more to cure. That it ran out of steps is no cause.
+// node, or had nothing more to cure. That it ran out of steps does not count as a cause.
 func (c *comparison) next(d *difference) bool {
 	was, others := c.before(d.act), c.r.acts
 	if !d.live {

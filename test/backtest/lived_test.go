@@ -203,7 +203,7 @@ func (l *lived) leads() {
 	}, lab.Patience, 100*time.Millisecond, "Drydock does not lead")
 }
 
-// peace waits until all is over: every node well, nothing under way, no breaker open, and for as long as a step may be proven after the
+// peace waits until all has ended: every node well, nothing under way, no breaker open, and for as long as a step may be proven after the
 // last one.
 func (l *lived) peace() {
 	l.t.Helper()
@@ -479,7 +479,7 @@ func (l *lived) told(node string, at time.Time, give time.Duration) bool {
 	return slices.ContainsFunc(l.people[node], func(s span) bool { return s.what != remediations.RequestKey && s.covers(at, give) })
 }
 
-// cordoned says that the node was cordoned at that time. Nobody but Drydock cordons here.
+// cordoned says that the node was cordoned at that time. Only Drydock cordons here.
 func (l *lived) cordoned(node string, at time.Time, give time.Duration) bool {
 	for d := -give; d <= give; d += time.Second {
 		if s := l.sightOf(node, at.Add(d)); s != nil && s.node.Spec.Unschedulable {

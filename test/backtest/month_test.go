@@ -36,7 +36,7 @@ const (
 	stepWait      = 12 * time.Second
 	cooldown      = 5 * time.Second
 	stormCooldown = 6 * time.Second
-	// ruleFor is also for how long the rule goes on firing.
+	// ruleFor is also for how long the rule continues to fire.
 	ruleFor = 2 * time.Second
 	// cycle is a day of this month: the windows are closed in one minute of it.
 	cycle = 3 * time.Minute
@@ -100,7 +100,7 @@ func windows(now time.Time, phase int64) (out []any) {
 	return out
 }
 
-// configuration is what Drydock is told beside the lab's own.
+// configuration is what Drydock gets beside the lab's own.
 func configuration(now time.Time, phase int64) map[string]any {
 	return map[string]any{
 		"alertmanager": map[string]any{"pollInterval": pollInterval.String()},
@@ -182,7 +182,7 @@ func (m *month) resists(node string, is bool) {
 	m.stubborn[node] = is
 }
 
-// resets tells Drydock that the node is cured, when its last alert has ended.
+// resets informs Drydock that the node is cured, when its last alert has ended.
 func (m *month) resets(node string) {
 	require.Eventually(m.t, func() bool {
 		n := m.node(node)
@@ -192,7 +192,7 @@ func (m *month) resets(node string) {
 	m.annotate(node, remediations.ResetKey, "true")
 }
 
-// annotate sets what a person says on the Node; with nothing, it is taken off.
+// annotate sets what a person says on the Node; with nothing, it is removed.
 func (m *month) annotate(node, key, value string) {
 	var is any
 	if value != "" {
@@ -259,7 +259,7 @@ func (m *month) run(token string) *month {
 	return m
 }
 
-// live has the days go by, and gives when all that happened in them is over.
+// live has the days go by, and gives when all that happened in them has ended.
 func (m *month) live(draw *rand.Rand, days int) (until time.Time) {
 	closes := closedFrom(m.began.Add(40*time.Second), m.lived.phase)
 	for range days {

@@ -36,7 +36,7 @@ func (y *yard) measureAdmission() error {
 	if err != nil {
 		return err
 	}
-	// A cordon is for Drydock to judge; an annotation of somebody else's never reaches it.
+	// A cordon is for Drydock to judge; an annotation of another owner's never reaches it.
 	node, cordoned := nodeName(1), false
 	concerning := func(ctx context.Context) error {
 		cordoned = !cordoned

@@ -121,7 +121,7 @@ func (b *berth) ledger() *ledger.Ledger {
 	return l
 }
 
-// becomes waits for the ledger to say the state, and for the metric and the Event with it. It fails where another bad state is told
+// becomes waits for the ledger to say the state, and for the metric and the Event with it. It fails if another bad state comes
 // before, and beyond the limit where the machine has nothing else to do: in the soak.
 func (b *berth) becomes(d *lab.Drydock, state selftest.State, from time.Time, limit time.Duration) *ledger.Ledger {
 	b.t.Helper()

@@ -21,7 +21,7 @@ const (
 	mendedWithin  = 90 * time.Second
 )
 
-// TestAnInstallationSaysHowItIsConnected takes each way to get it wrong, in an installation of its own, and mends it.
+// TestAnInstallationSaysHowItIsConnected takes each way to get it wrong, in an installation of its own, and corrects it.
 func TestAnInstallationSaysHowItIsConnected(t *testing.T) {
 	h := newHarbour(t)
 	t.Run("side by side", func(t *testing.T) {
@@ -154,7 +154,7 @@ func urlLeadsNowhere(b *berth) {
 	b.becomes(d, selftest.OK, time.Now(), mendedWithin)
 }
 
-// nowhere is a URL where nobody listens.
+// nowhere is a URL without a listener.
 func nowhere(b *berth) string {
 	port, err := lab.FreePort()
 	require.NoError(b.t, err)

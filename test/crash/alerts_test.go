@@ -25,7 +25,7 @@ import (
 type alerts struct {
 	yard    *yard
 	posting sync.WaitGroup
-	ctx     context.Context // ends the posts that nobody takes
+	ctx     context.Context // ends the posts that no replica takes
 	began   time.Time
 }
 
@@ -52,7 +52,7 @@ func (a *alerts) fire(ctx context.Context, node string) error {
 	return nil
 }
 
-// resolve ends it, and waits for the post to be taken, as long as nobody may be there who takes it.
+// resolve ends it, and waits for the post to be taken, because no replica may be there to take it.
 func (a *alerts) resolve(ctx context.Context, node string) error {
 	if err := tell(ctx, a.yard.lab.AlertmanagerURLs(), labelsOf(node), a.began, time.Now()); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (r *replica) deliver(ctx context.Context, body []byte) error {
 	return send(ctx, r.ReceiverURL, strings.TrimSpace(string(secret)), body)
 }
 
-// tell tells Alertmanager of an alert as Prometheus does, which sends again what was not taken.
+// tell sends an alert to Alertmanager as Prometheus does, which sends again what was not taken.
 func tell(ctx context.Context, alertmanagers []string, labels map[string]string, starts, ends time.Time) error {
 	body := encoded([]any{map[string]any{"labels": labels, "startsAt": starts, "endsAt": ends.UTC()}})
 	for _, url := range alertmanagers {
@@ -147,7 +147,7 @@ func encoded(v any) []byte {
 	return data
 }
 
-// TestAnAlertThatWasNotTakenIsSentAgain: one post that is lost on a busy machine is no alert that ends.
+// TestAnAlertThatWasNotTakenIsSentAgain: one post that is lost on a busy machine does not end an alert.
 func TestAnAlertThatWasNotTakenIsSentAgain(t *testing.T) {
 	t.Parallel()
 	var posts atomic.Int32

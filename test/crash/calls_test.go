@@ -27,7 +27,7 @@ const (
 
 // call is one request of a Drydock, to the API server or to the provider.
 type call struct {
-	from *replica // nil: the provider cannot tell
+	from *replica // nil: the provider does not know
 	// name says in words what the call changes; empty: nothing that counts.
 	name string
 	// first is the name without the number of its repetition.
@@ -53,7 +53,7 @@ func (c *call) kind() string {
 }
 
 // describe names a request to the API server by what it changes. Two kinds of writes have no name, since no repair
-// rests on them: Events, which are told after the fact and from goroutines of their own; and renewals of the leader's
+// rests on them: Events, which are sent after the fact and from goroutines of their own; and renewals of the leader's
 // Lease and of the cluster's, which come by the clock (that a leader is lost at any time is what TestLeadersAreKilled is about).
 // Nor has a dry run, which writes nothing.
 func (y *yard) describe(r *http.Request, body []byte) *call {

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	lab.Main(m, lab.Options{Components: lab.APIServerOnly, Alertmanagers: 1})
 }
 
-// site is a lab in which yards can be made.
+// site is a lab that yards use.
 type site struct {
 	lab   *lab.Lab
 	token string

@@ -105,7 +105,7 @@ func TestEachWriteFailsOnce(t *testing.T) {
 	}
 }
 
-// TestFaultsAtRandom throws all of them at a repair of two nodes, at a third of all writes, until a minute is over.
+// TestFaultsAtRandom throws all of them at a repair of two nodes, at a third of all writes, for a minute.
 func TestFaultsAtRandom(t *testing.T) {
 	t.Parallel()
 	random := seeded(t)

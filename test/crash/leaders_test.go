@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/internal/soak"
 )
 
-// TestLeadersAreKilled has two replicas repair several nodes, some at once, while whoever leads is killed every few
+// TestLeadersAreKilled has two replicas repair several nodes, some at once, while the leader is killed every few
 // seconds. A replica that died is started again, and is the other's successor before long.
 func TestLeadersAreKilled(t *testing.T) {
 	t.Parallel()
@@ -75,7 +75,7 @@ func (y *yard) fell(random *rand.Rand, how func(*replica, *rand.Rand)) (stop fun
 		for count < most {
 			before := y.renewals()
 			moment, few := time.Duration(1000+random.IntN(2000))*time.Millisecond, int64(4+random.IntN(11))
-			var led bool        // somebody leads again
+			var led bool        // a replica leads again
 			var then int64      // what had been changed by then
 			var began time.Time // since when there is more
 			for began.IsZero() || (time.Since(began) < moment && y.changes.Load()-then < few) {

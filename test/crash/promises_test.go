@@ -55,7 +55,7 @@ func (y *yard) kept() {
 			want = remediations.OutcomeExhausted
 			require.Len(t, e.Steps, y.attempts, "it is not exhausted before the plan is")
 		case e.Outcome == remediations.OutcomeSelfRecovered && e.Ended.After(last.Add(y.proof())):
-			// Nobody was there to see the proof while the attempt's time ran.
+			// No replica was there to see the proof while the attempt's time ran.
 			want = remediations.OutcomeSelfRecovered
 		}
 		require.Equal(t, want, e.Outcome, "%d of the %d reboots arrived that cure it: %s", len(calls), y.cures, e.Why)

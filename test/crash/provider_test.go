@@ -143,7 +143,7 @@ func (p *provider) nodeOf(path string) string {
 }
 
 // arrived holds a call against the promises at the time that it arrives: it has an intent on its Node that is young and
-// that no call came for yet, and its Node's slot in the ledger. The slot may bear the attempt of a leader that just woke: of
+// that no call came for yet, and its Node's slot in the ledger. The slot may have the attempt of a leader that just woke: of
 // two that begin on one Node at once its resourceVersion decides, and limits count the Node once.
 func (p *provider) arrived(node string, at time.Time) {
 	y, ctx := p.yard, context.WithoutCancel(p.yard.t.Context())
@@ -202,7 +202,7 @@ func (p *provider) calls(node string) []string {
 	return intents
 }
 
-// Away is civosim's. Nobody judges heartbeats in this lab: its API server has no node controller.
+// Away is civosim's. Heartbeats are not judged in this lab: its API server has no node controller.
 func (p *provider) Away(context.Context, civosim.Instance) error { return nil }
 
 // Reboot is civosim's: the machine is back, with a new boot ID, and well if this was the reboot that cures it.
@@ -219,7 +219,7 @@ func (p *provider) Reboot(ctx context.Context, in civosim.Instance, bootID strin
 	cured := p.rebooted[in.Hostname] >= p.yard.cures
 	p.mu.Unlock()
 	if cured {
-		// The alert goes first, and is told to Drydock, so that what is written has one order on any machine.
+		// The alert goes first, and is posted to Drydock, so that what is written has one order on any machine.
 		if err := p.yard.alerts.resolve(ctx, in.Hostname); err != nil {
 			p.yard.breach("resolving the alert of %s: %v", in.Hostname, err)
 		}

@@ -23,7 +23,7 @@ type replica struct {
 	token string
 	proxy *lab.Proxy
 	// known is closed when the test has the process in hand: before that nothing it asks for is let through, or a hook
-	// would have nobody to kill.
+	// would have no process to kill.
 	known chan struct{}
 	// deaths counts how often the process has ended.
 	deaths atomic.Int64

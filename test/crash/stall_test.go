@@ -91,7 +91,7 @@ func TestACallIsNotMadeAfterTenSeconds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			call, busy := stallsBeforeItsCall(t, stall)
-			for i := 1; stall < tooLate && busy && i < 5; i++ { // then it was no moment, and the control begins anew
+			for i := 1; stall < tooLate && busy && i < 5; i++ { // then it was no moment, and the control begins again
 				call, busy = stallsBeforeItsCall(t, stall)
 			}
 			// Whether the attempt was given back or counts as spent, what slept is not what was made.
@@ -195,7 +195,7 @@ func (y *yard) stop(r *replica) {
 	}
 }
 
-// awake lets a stopped replica go on.
+// awake continues a stopped replica.
 func (y *yard) awake(r *replica) { y.signal(r, syscall.SIGCONT) }
 
 // knows waits until the process that slept has found out how it stands: it ends since another leads, or, where that one

@@ -58,7 +58,7 @@ type options struct {
 	rebootTime time.Duration
 	// unled turns the leader's election off.
 	unled bool
-	// steady is for those who lose no leader: a busy machine takes the lead from nobody either.
+	// steady is for those who lose no leader: a busy machine takes the lead from no replica either.
 	steady bool
 	// held makes machines stay away until the test lets them come back.
 	held bool
@@ -95,7 +95,7 @@ func newYard(t *testing.T, s site, o options) *yard {
 		name := fmt.Sprintf("%s-node-%d", y.name, i)
 		spec := lab.NodeSpec{Name: name, ProviderID: "civo://" + uuid.NewString(), Labels: map[string]string{yardLabel: y.name}}
 		require.NoError(t, y.lab.AddNode(ctx, spec))
-		// Nobody renews a lease here, so this one is good for as long as any test takes.
+		// No lease is renewed here, so this one is good for as long as any test takes.
 		lease := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: ptr.To[int32](3600), RenewTime: ptr.To(metav1.NowMicro())},
@@ -178,7 +178,7 @@ func (y *yard) fail(i int) {
 	require.NoError(y.t, y.alerts.fire(y.t.Context(), y.nodes[i]))
 }
 
-// on sets what looks at every call from now on; nil: nobody.
+// on sets what looks at every call from now on; nil: nothing.
 func (y *yard) on(h hook) {
 	y.mu.Lock()
 	defer y.mu.Unlock()

@@ -175,7 +175,7 @@ func TestEveryQueryReturnsData(t *testing.T) {
 		}
 	}
 
-	// Nothing is asked for under a name that nobody exports, and nothing is exported that nobody sees.
+	// Each queried name is exported, and each exported name is queried.
 	_, text := get(t, "http://"+metricsAt+"/metrics")
 	asked := map[string]bool{}
 	for _, p := range d.all() {

@@ -195,7 +195,7 @@ func fullOfLabels() []byte {
 	return []byte(`{"version":"4","alerts":[` + strings.TrimSuffix(strings.Repeat(alert, 7000), ",") + `]}`)
 }
 
-// review is an AdmissionReview that nobody but its sender has made: a person in it uses break-glass.
+// review is an AdmissionReview that its sender made up: a person in it uses break-glass.
 const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","name":"node-1","operation":"UPDATE","userInfo":{"username":"cfo@example.com"},
 "oldObject":{"metadata":{"name":"node-1"}},"object":{"metadata":{"name":"node-1","annotations":{"drydock.dev/break-glass":"forged %d"}},"spec":{"unschedulable":true}}}}`
 

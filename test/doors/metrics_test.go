@@ -45,7 +45,7 @@ func servingFiles(t *testing.T) (certFile, keyFile string, client *http.Client) 
 	return certFile, keyFile, client
 }
 
-// scrape returns the answer's status and text, which has the figures only where it is 200. An empty token: none is sent.
+// scrape returns the answer's status and text, which has the figures only where it is 200. An empty token is not sent.
 func scrape(t *testing.T, client *http.Client, url, token string) (int, string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -80,9 +80,9 @@ func scraped(t *testing.T, client *http.Client, url, token string, want int, why
 	}
 }
 
-// TestOnlyWhomTheAPIServerKnowsReadsTheMetrics where the chart's value is set, with the rights that the chart gives to Drydock
+// TestOnlyUsersOfTheAPIServerReadTheMetrics where the chart's value is set, with the rights that the chart gives to Drydock
 // and to Prometheus. The control: without it anybody does.
-func TestOnlyWhomTheAPIServerKnowsReadsTheMetrics(t *testing.T) {
+func TestOnlyUsersOfTheAPIServerReadTheMetrics(t *testing.T) {
 	l := lab.Shared(t)
 	values := map[string]any{"config": map[string]any{"mode": "enforce"}, "admission": map[string]any{"policy": map[string]any{"enabled": false}}}
 	tokenFile, err := l.PrepareDrydockWith(t.Context(), values)

@@ -53,7 +53,7 @@ func TestAllPodsGoButThoseOfDaemonSetsAndMirrorPods(t *testing.T) {
 	p.daemonSet("agent")
 	p.run("static", func(pod *corev1.Pod) { pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"} })
 	p.run("job", withEmptyDir)
-	p.finish("job") // what is finished loses nothing, whoever made it
+	p.finish("job") // a finished pod loses nothing
 	report, err := p.drain(kube.DrainOptions{})
 	require.NoError(t, err)
 	require.Equal(t, kube.DrainReport{Total: 5, Evicted: 5}, report)
@@ -71,7 +71,7 @@ func TestAllPodsGoButThoseOfDaemonSetsAndMirrorPods(t *testing.T) {
 	require.Equal(t, 5, p.asked())
 }
 
-func TestAPodThatNobodyMakesAnewRefusesTheDrainUnlessTheStepMayEvictIt(t *testing.T) {
+func TestAPodWithoutAControllerRefusesTheDrainUnlessTheStepMayEvictIt(t *testing.T) {
 	p := newPlace(t)
 	p.replicas("web", 2)
 	for i := range 7 {
@@ -86,7 +86,7 @@ func TestAPodThatNobodyMakesAnewRefusesTheDrainUnlessTheStepMayEvictIt(t *testin
 	require.Zero(t, report.Evicted)
 	require.Zero(t, p.asked(), "a node that cannot be emptied is left alone altogether")
 
-	// One that somebody has deleted already is waited for.
+	// The drain waits for a pod that is deleted already.
 	for i := range 7 {
 		require.NoError(t, p.admin.CoreV1().Pods(p.ns).Delete(t.Context(), fmt.Sprint("bare-", i), metav1.DeleteOptions{}))
 	}
@@ -128,7 +128,7 @@ func TestAPodWithoutAControllerIsWaitedForWhereTheStepWaits(t *testing.T) {
 	require.Equal(t, []string{"endless"}, p.on())
 }
 
-func TestAPodThatIsOnItsWayOutIsWaitedForWhoeverMadeIt(t *testing.T) {
+func TestTheDrainWaitsForEveryTerminatingPod(t *testing.T) {
 	p := newPlace(t)
 	p.run("orphan", func(pod *corev1.Pod) {
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "gone", UID: "gone", Controller: ptr.To(true)}}
@@ -160,7 +160,7 @@ func TestAnEmptyDirRefusesTheDrainWhereItMustBeKept(t *testing.T) {
 
 func TestAGracePeriodIsThePodsOwnUnlessItIsCapped(t *testing.T) {
 	p := newPlace(t)
-	p.lab.Break(p.node) // so that nobody ends the pods, and what was asked for can be seen
+	p.lab.Break(p.node) // so that the pods stay, and the evictions can be counted
 	t.Cleanup(func() { require.NoError(t, p.lab.Heal(context.WithoutCancel(t.Context()), p.node, "")) })
 	asks := map[string]int64{"patient": 600, "quick": 7}
 	for name, own := range asks {

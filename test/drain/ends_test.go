@@ -57,7 +57,7 @@ func TestNoEvictionIsSentWhenTheContextHasEnded(t *testing.T) {
 			return lab.Pass
 		}, nil)
 		s := p.start(kube.DrainOptions{})
-		p.eventually(func() bool { return waiting.Load() == 8 }) // all that are asked for at once: none is still on its way
+		p.eventually(func() bool { return waiting.Load() == 8 }) // all that are evicted at once: no pod is still on its way
 		report := s.endsPromptlyWith(errGuard)
 		require.Equal(t, 9+8, p.asked(), "those under way, and no more")
 		require.LessOrEqual(t, report.Evicted, 9)
@@ -77,7 +77,7 @@ func TestNoEvictionIsSentWhenTheContextHasEnded(t *testing.T) {
 }
 
 // The process dies when evictions are done and their answers lost; the next one finds what is left.
-func TestADrainGoesOnWhereACrashLeftIt(t *testing.T) {
+func TestADrainContinuesAfterACrash(t *testing.T) {
 	p := newPlace(t)
 	p.replicas("web", 12)
 	var s *started
@@ -109,7 +109,7 @@ func TestADrainGoesOnWhereACrashLeftIt(t *testing.T) {
 	require.Len(t, times, 12)
 }
 
-// Nobody ends a pod on a machine that is off: waited for it is, but not for ever.
+// A pod on a machine that is off never ends: the drain waits for it, but not for ever.
 func TestPodsOnADeadNodeAreNotWaitedForForEver(t *testing.T) {
 	p := newPlace(t)
 	p.replicas("web", 2)

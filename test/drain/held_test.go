@@ -19,7 +19,7 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-func TestABudgetHoldsADrainIsNamedAndLetsItGoOn(t *testing.T) {
+func TestABudgetHoldsADrainAndIsNamed(t *testing.T) {
 	p := newPlace(t)
 	p.replicas("web", 2)
 	p.replicas("other", 3)

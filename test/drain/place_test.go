@@ -59,7 +59,7 @@ type place struct {
 
 	mu            sync.Mutex
 	before, after func(pod string) lab.Verdict // see onEviction
-	evictions     []string                     // the pods' names, in the order in which they were asked for
+	evictions     []string                     // the pods' names, in the order of their evictions
 	pages         int
 }
 

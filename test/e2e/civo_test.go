@@ -44,7 +44,7 @@ func wholePlan(over map[string]any) map[string]any {
 	return p
 }
 
-// app runs one replica of an app on the node, behind a budget that lets nobody evict it. free deletes the budget; what is
+// app runs one replica of an app on the node, behind a budget that forbids its eviction. free deletes the budget; what is
 // evicted then ends at once, as with a kubelet that still works though it says that it is not Ready.
 func (y *yard) app(name, node string) (free func()) {
 	y.t.Helper()
@@ -90,7 +90,7 @@ func (y *yard) app(name, node string) (free func()) {
 	return free
 }
 
-// endPods ends the app's pods that were asked to end, until the test is over.
+// endPods ends the app's pods that were asked to end, until the test has ended.
 func (y *yard) endPods(app string) {
 	pods := y.lab.Client().CoreV1().Pods("default")
 	w, err := pods.Watch(y.t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
@@ -152,7 +152,7 @@ func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
 	y.noSecret()
 }
 
-// S3-15: a GPU node is rebooted as often as its policy says, and then left to a person; it is never replaced.
+// S3-15: a GPU node is rebooted as often as often as the policy allows, and then left to a person; it is never replaced.
 func TestAGPUNodeEndsExhausted(t *testing.T) {
 	y := newYard(t)
 	y.helpless()
@@ -177,8 +177,8 @@ func TestAGPUNodeEndsExhausted(t *testing.T) {
 	require.Len(t, y.civo.Done(civosim.Recycle), 1)
 }
 
-// A cordon of a person means hands off, and is there when all is over.
-func TestACordonOfAPersonIsNeverTakenBack(t *testing.T) {
+// A cordon of a person means hands off, and is there when all has ended.
+func TestACordonOfAPersonIsNeverRemoved(t *testing.T) {
 	y := newYard(t)
 	y.helpless()
 	y.run(lab.DrydockOptions{Config: config(wholePlan(nil))})
@@ -195,7 +195,7 @@ func TestACordonOfAPersonIsNeverTakenBack(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-33").Outcome, "uncordoned, it is repaired")
 }
 
-// A silence in mid-drain stops the evictions; when it ends, the drain goes on.
+// A silence in mid-drain stops the evictions; when it ends, the drain continues.
 func TestAPauseInMidDrainStopsIt(t *testing.T) {
 	y := newYard(t)
 	y.helpless()
@@ -231,8 +231,8 @@ func TestAnUnknownClusterIsAHold(t *testing.T) {
 	require.Nil(t, remediations.ReadJournal(y.node("node-35")).Record, "nothing was begun")
 }
 
-// Civo refuses the reboot of this one machine: nothing was done, people are told so, and the plan goes on with the next attempt.
-func TestARefusedRebootIsNotDoneAndThePlanGoesOn(t *testing.T) {
+// Civo refuses the reboot of this one machine: nothing was done, an Event says so, and the plan continues with the next attempt.
+func TestARefusedRebootIsNotDoneAndThePlanContinues(t *testing.T) {
 	y := newYard(t)
 	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Failed())
 	d := y.run(lab.DrydockOptions{Config: config(twice("5s", nil))})

@@ -95,7 +95,7 @@ func newYard(t *testing.T) *yard {
 }
 
 // settle takes away what earlier tests left: alerts that still fire, records, the ledger with its breakers, and histories: of
-// those the ledger is made anew, and a machine is repaired three times a day at most.
+// those the ledger is created again, and a machine is repaired three times a day at most.
 func (y *yard) settle(nodes []corev1.Node) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
@@ -150,8 +150,8 @@ func alertsAt(ctx context.Context, url string) string {
 	return strings.TrimSpace(string(alerts))
 }
 
-// policy is the shipped one with short times; further keys are laid over it. A fault is no relapse of one that an earlier test
-// made on the same node.
+// policy is the shipped one with short times; further keys are laid over it. A fault does not count as a relapse of one that an earlier
+// test made on the same node.
 func policy(over map[string]any) map[string]any {
 	p := map[string]any{
 		"name": "node-not-ready", "match": []any{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "2s",
@@ -192,7 +192,7 @@ func (y *yard) node(name string) *corev1.Node {
 	return n
 }
 
-// there waits for the node, which may just be made anew.
+// there waits for the node, which may just be created again.
 func (y *yard) there(ctx context.Context, name string) (n *corev1.Node) {
 	y.t.Helper()
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -221,7 +221,7 @@ func (y *yard) await(name, what string, wanted func(*corev1.Node) bool) *corev1.
 			return ok && wanted(seen), nil
 		})
 		if errors.Is(err, watchtools.ErrWatchClosed) && ctx.Err() == nil {
-			n = y.there(ctx, name) // the watch was too far behind; it begins anew
+			n = y.there(ctx, name) // the watch was too far behind; it begins again
 			continue
 		}
 		require.NoErrorf(y.t, err, "waiting for node %s: %s; it has %v", name, what, drydocks(n))
@@ -301,7 +301,7 @@ func (y *yard) told(node, reason, text string) {
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	var notes []string
-	for ctx.Err() == nil { // a watch that ends begins anew, with what there is
+	for ctx.Err() == nil { // a watch that ends begins again, with what there is
 		w, err := y.lab.Client().EventsV1().Events("").Watch(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason + ",regarding.name=" + node})
 		if err != nil && ctx.Err() != nil {
 			break

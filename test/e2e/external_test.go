@@ -102,7 +102,7 @@ func (y *yard) noneLeft(objects dynamic.ResourceInterface, nodes ...string) {
 }
 
 // The whole chain: alert, witness, intent, the remediation object, a machine that comes back with a new boot ID, and the object's end.
-// A remediator that does nothing is told that it timed out, and the plan goes on.
+// A remediator that does nothing learns that it timed out, and the plan continues.
 func TestARemediatorRebootsTheMachine(t *testing.T) {
 	y := newYard(t)
 	r, objects := y.remediator(lab.RemediatorOptions{Idle: []string{"node-68"}}, "node-67", "node-68")
@@ -157,7 +157,7 @@ func TestFenceAgentsRemediationRebootsTheMachine(t *testing.T) {
 }
 
 // A Metal3Remediation has the name of the Node's Machine and belongs to it: by that alone its controller finds the host. It has a phase
-// and no conditions, and does not read that it timed out: one that does nothing is deleted nevertheless, and the plan goes on.
+// and no conditions, and does not read that it timed out: one that does nothing is deleted nevertheless, and the plan continues.
 func TestMetal3RemediationRebootsTheMachine(t *testing.T) {
 	y := newYard(t)
 	for _, node := range []string{"metal-r", "metal-idle"} {
@@ -186,10 +186,10 @@ func TestMetal3RemediationRebootsTheMachine(t *testing.T) {
 	require.Equal(t, []string{"external:1", "reboot:1"}, f.Steps.Texts())
 }
 
-// A remediator's Succeeded=True is its opinion. Of a machine that has not booted the repair is not over, and the plan goes on: the next
+// A remediator's Succeeded=True is its opinion. Of a machine that has not booted the repair is not over, and the plan continues: the next
 // step's new boot ID proves the cure. A machine that gets well without a boot has recovered by itself, whoever says that he did it. The
 // control: the same word about a machine that has booted.
-func TestSucceededIsNoProof(t *testing.T) {
+func TestSucceededDoesNotProveARepair(t *testing.T) {
 	const claimed, well, booted = "node-46", "node-48", "node-47"
 	y := newYard(t)
 	r, objects := y.remediator(lab.RemediatorOptions{Claims: []string{claimed, well}}, claimed, well, booted)
@@ -231,7 +231,7 @@ func attempts(intents []string) (out []string) {
 	return out
 }
 
-// attempt is the node's that is under way; empty: none is.
+// attempt is the node's that is under way; empty: no attempt.
 func (y *yard) attempt(node string) string {
 	r := remediations.ReadJournal(y.node(node)).Record
 	if r == nil || r.Intent == nil {

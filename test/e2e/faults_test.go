@@ -23,7 +23,7 @@ type fault struct {
 	before, after lab.Verdict
 	// kills: Drydock dies then, and is started again.
 	kills bool
-	// attempts is how many the repair takes: a second one where nobody knows that the first request changed nothing.
+	// attempts is how many the repair takes: a second one if it is unknown whether the first request changed something.
 	attempts int
 	// again: the first attempt is given back, since the request was refused, and it is made again.
 	again bool
@@ -47,7 +47,7 @@ type requested struct {
 	asks func(r *http.Request, body []byte) bool
 	// rebooted is what the other system has rebooted, by its own record.
 	rebooted func() []string
-	// ended asserts what the other system has rebooted and kept when a repair of so many attempts is over.
+	// ended asserts what the other system has rebooted and kept when a repair of so many attempts has ended.
 	ended func(e remediations.Entry, attempts int)
 }
 

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Alertmanager asks nobody for credentials: whoever reaches its API makes any alert, as old as they like. What is true of
+// Alertmanager asks for no credentials: any client of its API makes any alert, as old as they like. What is true of
 // the node itself decides, and where Alertmanager routes the alert.
 func TestAnAlertThatAnybodyPostsRepairsNoHealthyNode(t *testing.T) {
 	y := newYard(t)
@@ -64,7 +64,7 @@ func (y *yard) posted(node string) (end func()) {
 	return end
 }
 
-// page is what a program of somebody's exports. All of a lab's Prometheus scrape it, from the start.
+// page is what a person's program exports. All of a lab's Prometheus scrape it, from the start.
 type page struct {
 	address string
 	text    atomic.Pointer[string]

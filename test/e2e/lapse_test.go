@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// An alert ends for a while though the fault stays: its rule begins to count its "for" anew. In each of these ways the
+// An alert ends for a while though the fault stays: its rule begins to count its "for" again. In each of these ways the
 // step's own proof comes, too, and the node is Ready. The fault is what must be gone.
 func TestAFaultThatStaysIsNeverACure(t *testing.T) {
 	// Each way has nodes of its own: three repairs on one machine are as many as limits.repairsPerNode lets begin.

@@ -24,7 +24,7 @@ const metal3 = "metal3"
 
 var kindsOfMetal3 sync.Once
 
-// bareMetal makes a Node with a BareMetalHost of Metal3's behind it, and plays the operator that reboots it. The host is read anew each
+// bareMetal makes a Node with a BareMetalHost of Metal3's behind it, and plays the operator that reboots it. The host is read again each
 // time.
 func (y *yard) bareMetal(node string) (host func() *unstructured.Unstructured, rebooted func() []string) {
 	y.t.Helper()

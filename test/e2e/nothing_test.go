@@ -119,7 +119,7 @@ func TestBadPostsChangeNothingAndLoseNothing(t *testing.T) {
 	require.Len(t, y.civo.Done("hard_reboots"), 1)
 }
 
-func TestWithoutTheTokenNobodyGetsIn(t *testing.T) {
+func TestPostsWithoutTheTokenAreRefused(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.ReceiverURL, strings.NewReader(payload(alert("firing", "node-10"))))

@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestObservedRepairsAreInTheHistory: two ill nodes, one place. The second is judged when the first one's wait is over, and gets well
+// TestObservedRepairsAreInTheHistory: two ill nodes, one place. The second is judged when the first one's wait has ended, and gets well
 // by itself. Then the policy enforces: what was observed holds neither repair, whatever its cooldown.
 func TestObservedRepairsAreInTheHistory(t *testing.T) {
 	y := newYard(t)

@@ -72,7 +72,7 @@ func TestARequestIsCarriedOut(t *testing.T) {
 	require.Len(t, y.civo.Done(civosim.HardReboots), len(cases))
 }
 
-// A request that nobody can read is answered and does nothing; so is one that comes while a repair is under way.
+// A request that is unreadable is answered and does nothing; so is one that comes while a repair is under way.
 func TestARequestThatCannotBe(t *testing.T) {
 	y := newYard(t)
 	const nonsense, busy = "node-14", "node-15"
@@ -178,7 +178,7 @@ func TestAPauseAndALabelHold(t *testing.T) {
 	}
 }
 
-// Approval is asked for with the very command to type, and is for that repair alone.
+// Approval is requested with the very command to type, and is for that repair alone.
 func TestApprovalIsForOneRepair(t *testing.T) {
 	y := newYard(t)
 	const node = "node-22"
@@ -214,7 +214,7 @@ func (y *yard) times(node, reason string) (n int) {
 }
 
 // Cancelled before its first step, between two, and while one is verified: it ends there, its slot is free, and the same
-// alert starts nothing while it fires on, until somebody asks for it.
+// alert starts nothing while it fires on, until a person asks for it.
 func TestCancel(t *testing.T) {
 	y := newYard(t)
 	const pending, between, verified, control = "node-23", "node-24", "node-25", "node-26"
@@ -262,8 +262,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Somebody wanted to stop something, and nobody can read what: the node is paused, and told so.
-func TestACancelThatNobodyCanRead(t *testing.T) {
+// A person wanted to stop something, and it is unreadable what: the node is paused, and an Event says so.
+func TestAnUnreadableCancel(t *testing.T) {
 	y := newYard(t)
 	const node, idle = "node-27", "node-28"
 	y.stubborn(node)
@@ -320,11 +320,11 @@ func TestBreakGlassHolds(t *testing.T) {
 }
 
 // Killed and started again while every kind of hold stands: the records stay as they are and nothing is done. Then each
-// is taken away, and the same repair goes on.
+// is taken away, and the same repair continues.
 func TestKilledInEveryKindOfHold(t *testing.T) {
 	y := newYard(t)
 	const control, approved, inhibited = "node-40", "node-35", "node-31"
-	// What is inhibited is known to one replica alone, which may hear of the alert later than the other.
+	// What is inhibited is known to one replica alone, which may learn of the alert later than the other.
 	asked := policy(map[string]any{
 		"name": "asks-first", "approval": true,
 		"nodeSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": corev1.LabelHostname, "operator": "In", "values": []string{approved, inhibited}}}},

@@ -59,7 +59,7 @@ func (y *yard) silence(replica int, by, comment string, matchers ...string) sile
 	y.t.Helper()
 	args := append([]string{"silence", "add", "--author=" + by, "--comment=" + comment, "--duration=20m"}, matchers...)
 	s := silence{y, replica, y.amtool(replica, args...)}
-	y.t.Cleanup(func() { _, _ = y.tryAmtool(replica, "silence", "expire", s.id) }) // the error is that it is over
+	y.t.Cleanup(func() { _, _ = y.tryAmtool(replica, "silence", "expire", s.id) }) // the error is that it has ended
 	return s
 }
 
@@ -154,7 +154,7 @@ func (y *yard) configure(d *lab.Drydock, over map[string]any) {
 	require.NoError(y.t, y.lab.SetWebhook(y.t.Context(), lab.WebhookTarget{URL: d.ReceiverURL, TokenFile: y.token, Config: over}))
 }
 
-// learnt is what posts have told Drydock, by its own count. An alert that its Node has already says nothing: the other one of two
+// learnt is what Drydock has from posts, by its own count. An alert that its Node has already says nothing: the other one of two
 // Alertmanagers may post it once more at any time.
 func (y *yard) learnt(d *lab.Drydock) string {
 	y.t.Helper()

@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// A record that nobody can read holds its node alone, untouched, until a person drops it.
+// A record that is unreadable holds its node alone, untouched, until a person drops it.
 func TestAMalformedRecordHoldsItsNodeAlone(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
@@ -36,7 +36,7 @@ func TestAMalformedRecordHoldsItsNodeAlone(t *testing.T) {
 	y.told("node-30", "RepairCancelled", bytes)
 }
 
-// A ledger that nobody can read holds everything; one that a person deletes is made anew from the Nodes.
+// A ledger that is unreadable holds everything; one that a person deletes is created again from the Nodes.
 func TestALedgerThatCannotBeReadHoldsEverything(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
@@ -76,7 +76,7 @@ func TestApprovalIsAwaited(t *testing.T) {
 	require.NotContains(t, y.node("node-34").Annotations, remediations.ApproveKey)
 }
 
-// A pause holds also where it cannot be read; taken away, the repair goes on.
+// A pause holds also where it cannot be read; taken away, the repair continues.
 func TestAPauseHoldsEvenUnreadable(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
@@ -91,7 +91,7 @@ func TestAPauseHoldsEvenUnreadable(t *testing.T) {
 	require.Equal(t, 1, y.reboots("node-35"))
 }
 
-// The Node is deleted under its repair: the slot is freed, and the next node's repair goes on.
+// The Node is deleted under its repair: the slot is freed, and the next node's repair continues.
 func TestANodeDeletedUnderItsRepair(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})

@@ -158,7 +158,7 @@ func TestKilledAroundAResetTheMachineIsResetOnce(t *testing.T) {
 				d.Kill()
 				panic(http.ErrAbortHandler)
 			}})
-			first := "5s" // nobody knows that it was not done, so this time passes
+			first := "5s" // it is unknown whether it was done, so this time passes
 			if done {
 				first = patience
 			}
@@ -181,7 +181,7 @@ func TestKilledAroundAResetTheMachineIsResetOnce(t *testing.T) {
 	}
 }
 
-// A machine that is off is left alone, for somebody may have switched it off on purpose. Switched on, it is reset.
+// A machine that is off is left alone, because a person may have switched it off on purpose. Switched on, it is reset.
 func TestAMachineThatIsOffIsNotRebooted(t *testing.T) {
 	y := newYard(t)
 	b := y.bmc("node-66", lab.BMCOptions{})

@@ -10,9 +10,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// A fault that comes back soon was not cured: the plan goes on where it was, and ends with a person. Where no time is given in
+// A fault that comes back soon was not cured: the plan continues where it was, and ends with a person. Where no time is given in
 // which a fault is the same one, each is met from the plan's beginning.
-func TestAFaultThatComesBackGoesOnWithThePlan(t *testing.T) {
+func TestAFaultThatComesBackContinuesThePlan(t *testing.T) {
 	y := newYard(t)
 	const node, control = "node-56", "node-57"
 	forgets := policy(map[string]any{"name": "forgets", "nodeSelector": map[string]any{"matchLabels": map[string]any{corev1.LabelHostname: control}}})

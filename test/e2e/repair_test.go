@@ -68,7 +68,7 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	proxy, err := y.lab.NewProxy()
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
-	c := config(twice("5s", nil)) // nobody knows that the first was not made, so its time passes
+	c := config(twice("5s", nil)) // it is unknown whether the first was made, so its time passes
 	c["announce"] = []string{"cluster-autoscaler", "karpenter"}
 	d := y.run(lab.DrydockOptions{Config: c, Server: proxy.URL()})
 	proxy.After(killOn(d, "node-2", remediations.PhaseActing)) //nolint:bodyclose // the proxy closes it
@@ -95,7 +95,7 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 }
 
 // The plan runs out on a machine that reboots and does not get well: the node is cordoned and left, until a person
-// says that it is mended.
+// says that it is repaired.
 func TestExhaustedIsCordonedUntilReset(t *testing.T) {
 	y := newYard(t)
 	y.machines(lab.CivoOptions{Cures: func(civosim.Instance, civosim.Op) bool { return false }})

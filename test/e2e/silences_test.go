@@ -23,7 +23,7 @@ func TestASilenceOnOneAlertmanagerHolds(t *testing.T) {
 		return true
 	}})
 	t.Cleanup(func() { close(back) })
-	// One replica may hear of an alert later than the other, so the repair also waits for approval: nothing is done before both know it.
+	// One replica may learn of an alert later than the other, so the repair also waits for approval: nothing is done before both know it.
 	d := y.run(lab.DrydockOptions{Config: several(config(asking()))})
 	const node = "node-50"
 
@@ -211,14 +211,14 @@ func TestFiredAndResolvedBeforeTheFirstFlush(t *testing.T) {
 	y.held(node, remediations.ReasonAlertUnconfirmed)
 	require.Zero(t, y.reboots(node))
 
-	// The control: one that stays, and that need not be so old. No post will come for an hour, and none is needed.
+	// The control: one that stays, and that need not be so old. No post will come for an hour, and the repair needs no post.
 	y.fail(control)
 	y.recovers(control, 1)
 	require.Equal(t, before, y.learnt(d))
 }
 
-// A person takes a pause off right after making a silence: what Alertmanager said before that is no ground to act upon.
-func TestASilenceMadeBeforeAPauseWasTakenOff(t *testing.T) {
+// A person removes a pause right after making a silence: what Alertmanager said before that does not justify an action.
+func TestASilenceMadeBeforeAPauseEnded(t *testing.T) {
 	y := newYard(t)
 	const node = "node-4"
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
@@ -234,7 +234,7 @@ func TestASilenceMadeBeforeAPauseWasTakenOff(t *testing.T) {
 	y.recovers(node, 1)
 }
 
-// Another alert inhibits this one, as an inhibit rule says, on one of the Alertmanagers.
+// Another alert inhibits this one, by an inhibit rule, on one of the Alertmanagers.
 func TestAnInhibitionHolds(t *testing.T) {
 	y := newYard(t)
 	const node = "node-59"
@@ -252,7 +252,7 @@ func TestAnInhibitionHolds(t *testing.T) {
 	require.Equal(t, r.ID, y.recovers(node, 1).ID)
 }
 
-// A time interval that mutes the groups which go to Drydock holds; one that mutes somebody else's does not.
+// A time interval that mutes the groups which go to Drydock holds; one that mutes another owner's does not.
 func TestAMuteTimeHolds(t *testing.T) {
 	y := newYard(t)
 	const node, control = "node-0", "node-1"
@@ -284,7 +284,7 @@ func TestAMuteTimeHolds(t *testing.T) {
 	require.Equal(t, r.ID, y.recovers(node, 1).ID)
 }
 
-// Drydock's own silence keeps the pager quiet and never Drydock: it is known by its id on the record. Somebody else's
+// Drydock's own silence keeps the pager quiet and never Drydock: it is known by its id on the record. Another owner's
 // that only looks like it holds.
 func TestDrydocksOwnSilence(t *testing.T) {
 	y := newYard(t)
@@ -308,7 +308,7 @@ func TestDrydocksOwnSilence(t *testing.T) {
 	require.Equal(t, node, own.Matchers[0].Value)
 	require.Equal(t, r.Deadline, own.EndsAt.UTC().Truncate(time.Second))
 
-	// It is over when the proof's time is. Made longer, it still is Drydock's own and holds nothing.
+	// It has ended when the proof's time is. Made longer, it still is Drydock's own and holds nothing.
 	require.Contains(t, y.amtool(0, "silence", "update", "--duration=20m", r.Silence), r.Silence)
 	next := y.record(node, "the second reboot verified", func(r *remediations.Record) bool { return verifying(r) && r.Step.Index == 1 && r.Silence != own.ID })
 	require.Equal(t, "active", y.standing(0, own.ID).Status.State)

@@ -67,7 +67,7 @@ func TestTheRebootTakesAlertmanagerAlong(t *testing.T) {
 	require.Equal(t, 1, y.reboots("node-21"))
 }
 
-// Drydock reboots the node that it runs on, and dies with it: whoever leads next finds the story on the Node.
+// Drydock reboots the node that it runs on, and dies with it: the next leader finds the story on the Node.
 func TestDrydockRebootsItsOwnNode(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})

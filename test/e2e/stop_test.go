@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Drydock is told to stop while a call is under way: it waits for the answer, puts it on record, and ends well. The
+// Drydock must stop while a call is under way: it waits for the answer, puts it on record, and ends well. The
 // next one proves the cure.
 func TestStoppedDuringTheCall(t *testing.T) {
 	y := newYard(t)

@@ -105,7 +105,7 @@ func TestHalfOfAZoneIsLost(t *testing.T) {
 	require.Len(t, y.civo.Done(civosim.HardReboots), 1, "the node of the other zone, and nothing in the lost one")
 }
 
-// S3-14: all nodes of the fleet are down at once. Nobody is called at all.
+// S3-14: all nodes of the fleet are down at once. No call is made at all.
 func TestTheWholeFleetIsDown(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: stormy()})
@@ -136,7 +136,7 @@ const lastingDiskFull = `groups:
     labels: {remediation: disk-full}
 `
 
-// The Alertmanagers die in the storm. What was counted stays: no alert is known, and that is no sign of health.
+// The Alertmanagers die in the storm. What was counted stays: no alert is known, and that does not show health.
 func TestTheAlertmanagersDieInAStorm(t *testing.T) {
 	// An Alertmanager that is started again may learn of its alerts seconds after the Watchdog: until then it is calm. That must not last
 	// as long as the cooldown.
@@ -169,7 +169,7 @@ func TestTheAlertmanagersDieInAStorm(t *testing.T) {
 	y.ledgerStays("the breaker is open", longer, open)
 	require.Empty(t, y.civo.CallsTo(civosim.HardReboots), "no side effect at all")
 
-	// They die once more, and all but four nodes get well by themselves while nobody sees it. The Alertmanagers come back with
+	// They die once more, and all but four nodes get well by themselves unseen. The Alertmanagers come back with
 	// four alerts of twenty. That calm begins when it is seen.
 	left := full[:4]
 	for i := range 2 {
@@ -271,7 +271,7 @@ func (y *yard) ledger(what string, wanted func(*ledger.Ledger) bool) {
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	last := "nothing"
-	for ctx.Err() == nil { // a watch that ends begins anew, with what there is
+	for ctx.Err() == nil { // a watch that ends begins again, with what there is
 		w, err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=drydock-ledger"})
 		if err != nil && ctx.Err() != nil {
 			break

@@ -23,7 +23,7 @@ import (
 var control = []string{"cp-1", "cp-2", "cp-3"}
 
 // breakAll breaks the kubelets, and with them the API servers, of these hosts, and waits until none answers anywhere: without
-// two members there is no etcd. Drydock is stopped meanwhile, or it has begun to mend them before all are seen to be gone.
+// two members there is no etcd. Drydock is stopped meanwhile, or it would begin to repair them before all are seen to be gone.
 func (y *yard) breakAll(fault func(*hosts.Host, context.Context) error, names ...string) {
 	y.t.Helper()
 	for _, d := range y.running {
@@ -79,7 +79,7 @@ func (y *yard) claimed(d *lab.Drydock, id string) []string {
 	return restarted
 }
 
-// One API server of three is no fault of the control plane: its node is lost, and repaired as a node.
+// One API server of three does not count as a fault of the control plane: its node is lost, and repaired as a node.
 func TestOneAPIServerThatIsGoneIsRepairedAsANode(t *testing.T) {
 	y := newYard(t)
 	y.run(y.config(nodePolicy(wait), apiPolicy()))

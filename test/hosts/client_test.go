@@ -58,7 +58,7 @@ func TestARestartIsOneAndStandsInTheHostsJournal(t *testing.T) {
 	require.NotEqual(t, before.InvocationID, after.InvocationID)
 	require.Equal(t, "n1-1-1", after.Restarting)
 
-	// Whoever comes while it is there is refused, by systemd itself: another replica, a second attempt.
+	// Another caller is refused while it is there, by systemd itself: another replica, a second attempt.
 	other := &caller{c.yard, must(t, hosts.Options{
 		User: lab.User, KeyFile: c.hosts.KeyFile(), KnownHostsFile: c.hosts.KnownHostsFile(), Sudo: true, Units: lab.Units, Hold: hold, Timeout: time.Minute,
 	})}
@@ -122,7 +122,7 @@ func TestAHangingKubeletIsRestartedAndItsLastWordsAreRead(t *testing.T) {
 }
 
 // An own unit that the configuration allows is restarted, one that it does not is not even asked about, and one that the
-// host does not have is said to be missing.
+// host does not have is reported as missing.
 func TestOnlyUnitsOfTheListAreRestarted(t *testing.T) {
 	c := newCaller(t, time.Second)
 	outcome, err := c.restart("worker-1", lab.OtherUnit, "n1-1-1")
@@ -170,7 +170,7 @@ func TestADeadSSHIsUnreachableWithinTheTimeAndNothingIsRestarted(t *testing.T) {
 	}
 }
 
-func TestAHostWithAnotherKeyIsToldNothing(t *testing.T) {
+func TestAHostWithAnotherKeyGetsNoCommand(t *testing.T) {
 	c := newCaller(t, time.Second)
 	logins := func() int {
 		log, err := c.hosts.Host("worker-2").Run(t.Context(), "journalctl", "--no-pager", "--unit=ssh.service")

@@ -87,7 +87,7 @@ func TestKilledBetweenTheIntentAndTheReboot(t *testing.T) {
 	t.Cleanup(proxy.Close)
 	reboots := y.reboots("worker-1")
 	c := y.rebooting(4, wait.String(), "worker-1")
-	p := c["policies"].([]any)[0].(map[string]any) // nobody knows that the first was not made, so its time passes
+	p := c["policies"].([]any)[0].(map[string]any) // it is unknown whether the first was made, so its time passes
 	p["plan"] = append([]any{map[string]any{"step": "reboot", "wait": soon.String(), "attempts": 1}}, p["plan"].([]any)...)
 	d := y.runAt(proxy, c)
 	proxy.After(killOn(d, "worker-1", remediations.PhaseActing)) //nolint:bodyclose // the proxy closes it

@@ -53,7 +53,7 @@ func (y *yard) version() string {
 	return nodes.ResourceVersion
 }
 
-// lost waits until the node has been lost since the cluster's version before, also where it is well again by now.
+// lost waits until the node has been lost since the cluster's version before, also if it is well again.
 func (y *yard) lost(name, before string) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
@@ -163,7 +163,7 @@ func (y *yard) told(node, text string) {
 	})
 }
 
-// killOn kills Drydock when the API server has written a repair of the node in that phase, before Drydock hears of it.
+// killOn kills Drydock when the API server has written a repair of the node in that phase, before Drydock gets the answer.
 func killOn(d *lab.Drydock, node string, phase remediations.Phase) func(*http.Response) lab.Verdict {
 	return func(res *http.Response) lab.Verdict {
 		if !writes(res, node, phase) {

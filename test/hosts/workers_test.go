@@ -59,7 +59,7 @@ func TestAKubeletThatDiesAgainIsLeftToTheNextStep(t *testing.T) {
 	require.Equal(t, attempts(e.ID, "0-1", "0-2"), y.restarts("worker-1"))
 }
 
-// A host to which there is no way costs no attempt; its node is left to the next step, and it is said why.
+// An unreachable host costs no attempt; its node is left to the next step, and a message says why.
 func TestAHostWithoutSSHIsPassedOver(t *testing.T) {
 	for name, fault := range map[string]func(*hosts.Host, context.Context) error{"dead": (*hosts.Host).SSHDead, "hanging": (*hosts.Host).SSHHangs} {
 		t.Run(name, func(t *testing.T) {
@@ -78,8 +78,8 @@ func TestAHostWithoutSSHIsPassedOver(t *testing.T) {
 	}
 }
 
-// A machine that does not prove to be the host is told nothing, and its key is said.
-func TestAHostWithAnotherKeyIsRefusedAndItIsSaid(t *testing.T) {
+// A machine that does not prove to be the host gets no command, and a message shows its key.
+func TestAHostWithAnotherKeyIsRefusedAndReported(t *testing.T) {
 	y := newYard(t)
 	y.run(y.config(nodePolicy(wait, reboot)))
 	require.NoError(t, y.hosts.Host("worker-2").WrongHostKey(t.Context()))
@@ -99,7 +99,7 @@ func TestKilledBetweenTheIntentAndTheRestart(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
 	p := nodePolicy(wait)
-	p["plan"] = []any{ // nobody knows that the first was not made, so its time passes
+	p["plan"] = []any{ // it is unknown whether the first was made, so its time passes
 		map[string]any{"step": "restart-kubelet", "wait": soon.String(), "attempts": 1}, map[string]any{"step": "restart-kubelet", "wait": wait.String(), "attempts": 1},
 	}
 	d := y.runAt(proxy, y.config(p))
@@ -121,7 +121,7 @@ func TestKilledBetweenTheIntentAndTheRestart(t *testing.T) {
 // out afterwards.
 func TestKilledAfterTheRestart(t *testing.T) {
 	y := newYard(t)
-	d := y.run(y.config(nodePolicy(2 * time.Minute))) // which passes whole, for nobody knows the call's answer
+	d := y.run(y.config(nodePolicy(2 * time.Minute))) // which passes whole, because the call's answer is unknown
 	require.NoError(t, y.hosts.Host("worker-2").Stop(t.Context()))
 	y.attempted("worker-2")
 	d.Kill()

@@ -65,7 +65,7 @@ func (y *yard) settle() {
 	for _, h := range y.hosts.All() {
 		_, err := h.Run(y.t.Context(), "systemctl", "stop", "drydock-restart-*")
 		require.NoError(y.t, err)
-		y.await("systemd has nothing more to do on "+h.Name, func() bool { // such as a restart that a hold had begun
+		y.await("systemd has nothing more to do on "+h.Name, func() bool { // for example a restart that a hold had begun
 			jobs, err := h.Run(y.t.Context(), "systemctl", "list-jobs", "--no-legend")
 			return err == nil && strings.TrimSpace(jobs) == ""
 		})
@@ -95,7 +95,7 @@ func (y *yard) settle() {
 	})
 }
 
-// hold is for how long a host refuses a second restart of a unit, which Drydock's configuration has no word for.
+// hold is for how long a host refuses a second restart of a unit, which Drydock's configuration has no key for.
 const hold = time.Minute
 
 // wait is how long a plan waits for the proof of what succeeds: only a fault uses it up. soon is how long for what does not.

@@ -60,8 +60,8 @@ func TestOneValueInstallsTheAgent(t *testing.T) {
 	require.NotContains(t, string(text), "kilo")
 }
 
-// TestTheAgentIsNoReplicaOfDrydock: its pods take no alerts, are in no budget of Drydock's, and are not spread with them.
-func TestTheAgentIsNoReplicaOfDrydock(t *testing.T) {
+// TestTheAgentsPodsAreNotReplicas: its pods take no alerts, are in no budget of Drydock's, and are not spread with them.
+func TestTheAgentsPodsAreNotReplicas(t *testing.T) {
 	all := objects(t, render(t, "drydock", one))
 	var ds appsv1.DaemonSet
 	find(t, all, "DaemonSet", "drydock-agent", &ds)

@@ -77,7 +77,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	require.Equal(t, token, in(t, l, shipping, "shipping-token", "token"), "Alertmanager may have a copy")
 	await(t, "the right to drain", func() bool { return evicts(t, drydock) })
 
-	// What Drydock completes stays as it is, whoever upgrades.
+	// What Drydock completes stays as it is, also across upgrades.
 	certify(t, l, drydock)
 	notes = helm(t, l, "upgrade", "-f", ci(t, "civo-enforce"), "--set", "agent.enabled=true")
 	require.Contains(t, notes, "DaemonSet shipping-agent probes the paths between the nodes, and PodMonitor shipping-agent lets Prometheus scrape it (release=kube-prometheus-stack)")

@@ -27,7 +27,7 @@ func hook(t *testing.T, args ...string) []*unstructured.Unstructured {
 }
 
 // TestHelmChecksTheConfigurationFirst: a Job runs `drydock check` on the configuration of the pods, without any right, and within the
-// strictest Pod Security Standard. What the schema cannot see is a fault for it: an invalid regular expression, a step that nobody has.
+// strictest Pod Security Standard. What the schema cannot see is a fault for it: an invalid regular expression, a step that does not exist.
 func TestHelmChecksTheConfigurationFirst(t *testing.T) {
 	l := cluster(t)
 	faulty := func(policies string) (*batchv1.Job, error) {

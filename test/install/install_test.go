@@ -63,7 +63,7 @@ func variants(t *testing.T) map[string]m {
 		name := strings.TrimSuffix(filepath.Base(file), "-values.yaml")
 		if slices.Contains(tried, file) {
 			name = "example-" + name
-			if operator, ok := values["monitoring"].(m); ok { // it is the user's, as the file says
+			if operator, ok := values["monitoring"].(m); ok { // it is the user's, see the file
 				operator["labels"] = m{"release": "kube-prometheus-stack"}
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// TestTheNotesNameTheProvider that is configured, whichever it is; what repairs no machine is no provider of machines.
+// TestTheNotesNameTheProvider that is configured, whichever it is; what repairs no machine does not count as a provider of machines.
 func TestTheNotesNameTheProvider(t *testing.T) {
 	civo := m{"clusterID": "4711", "region": "LON1"}
 	for name, tc := range map[string]struct {

@@ -114,7 +114,7 @@ func TestTheChartsNetworkAlertKnowsTheConfiguredNetwork(t *testing.T) {
 	}
 }
 
-// TestTheChartsRulesBelieveTheJobsThatAreThere: other names of jobs, of the label that tells clusters apart and of the
+// TestTheChartsRulesBelieveTheJobsThatAreThere: other names of jobs, of the label that distinguishes clusters and of the
 // system's namespaces reach each expression, and the release's own name is always believed.
 func TestTheChartsRulesBelieveTheJobsThatAreThere(t *testing.T) {
 	byDefault, _ := shipped(t, operator)
@@ -185,7 +185,7 @@ type alertmanagerConfig struct {
 	}
 }
 
-// takes says whether an alert with those labels goes on that route.
+// takes says whether that route takes an alert with those labels.
 func (r route) takes(t *testing.T, alert map[string]string) bool {
 	t.Helper()
 	for _, m := range r.Matchers {

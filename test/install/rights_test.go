@@ -118,7 +118,7 @@ func TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes(t *testing.T) {
 	require.False(t, may(t, m{"config": m{"providers": m{"karpenter": karpenter}, "policies": []any{own}}}, "create", "", "pods/eviction"), "a plan replaces the shipped one")
 }
 
-// TestADrainBeforeAnyStepThatIsCarriedOutHasItsRights: whichever provider carries out the step, as the program says. The control:
+// TestADrainBeforeAnyStepThatIsCarriedOutHasItsRights: whichever provider carries out the step, like in the program. The control:
 // without the key that the step needs, that drain never runs.
 func TestADrainBeforeAnyStepThatIsCarriedOutHasItsRights(t *testing.T) {
 	providers := map[string]m{
@@ -527,7 +527,7 @@ func TestRightsOfExternal(t *testing.T) {
 	}
 }
 
-// TestMountedCertificatesNeedNoRightToTheWebhookConfiguration: whoever may write it can have each request sent elsewhere. Without
+// TestMountedCertificatesNeedNoRightToTheWebhookConfiguration: a user who may write it can have each request sent elsewhere. Without
 // that right a stolen token of Drydock cannot do so.
 func TestMountedCertificatesNeedNoRightToTheWebhookConfiguration(t *testing.T) {
 	for certificates, writes := range map[string]bool{"rotate": true, "mounted": false} {

@@ -21,7 +21,7 @@ import (
 // The main job, with every interval as it is shipped and as Kilo has it: the leader of west loses its members' new flows.
 func TestADegradedLeaderIsReplacedWithinTwoMinutes(t *testing.T) {
 	mesh.Need(t)
-	t.Parallel() // it waits so much that it is in nobody's way
+	t.Parallel() // it waits so much that it disturbs no other test
 	y := newYardOf(t, own{
 		network: mesh.New, lab: lab.Options{Interval: 10 * time.Second, GroupWait: time.Second, GroupInterval: time.Minute},
 		checkIn: 30 * time.Second, admission: true,
@@ -42,7 +42,7 @@ func TestADegradedLeaderIsReplacedWithinTwoMinutes(t *testing.T) {
 	entry := y.ended("west-1")
 	t.Logf("the repair ends %.1f s after the fault", entry.Ended.Sub(fault).Seconds())
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
-	// The webhook may hear later that the repair is over.
+	// The webhook may hear later that the repair has ended.
 	y.await("the lead is anybody's again", func() bool { return y.kilo.Lead(t.Context(), "west-3") == nil })
 }
 
@@ -96,7 +96,7 @@ func TestADarkLocationGetsAnotherLeader(t *testing.T) {
 	for _, way := range [][2]string{{"east-3", "west-2"}, {"west-3", "cloud-2"}, {"west-1", "west-2"}} {
 		require.Error(t, y.network.Send(t.Context(), way[0], way[1]), "%v", way)
 	}
-	// What a detector must not go by: the leader answers pings, so does what is behind it, and what flowed goes on.
+	// What a detector must not go by: the leader answers pings, so does what is behind it, and what flowed continues.
 	require.NoError(t, mesh.Exchange(old))
 	for _, n := range y.network.Nodes() {
 		require.NoError(t, y.network.Ping("west-1", n.Name))
@@ -217,7 +217,7 @@ func TestALocationThatFailsAgainSoonIsHeld(t *testing.T) {
 	require.Regexp(t, `Cooldown +HOLDS +repair [a-z0-9]+ moved the leadership of location west at `, string(said))
 	require.Regexp(t, `LeaderUnknown +not seen +not asked from here: `, string(said))
 
-	// It is that limit, and nothing else: with a shorter one the same repair goes on.
+	// It is that limit, and nothing else: with a shorter one the same repair continues.
 	y.stop(d)
 	short := quick()
 	short["limits"] = map[string]any{"leaders": map[string]any{"perLocation": "1m"}}
@@ -283,7 +283,7 @@ func TestTheOldLeaderIsRebootedByItsOwnPolicyAfterwards(t *testing.T) {
 	require.Equal(t, "west-2", y.kilo.Leader("west"), "it is a member now: nothing fails back by itself")
 }
 
-// Somebody moves the leader while Drydock waits for the proof of its own move: theirs stands, and is not moved again.
+// A person moves the leader while Drydock waits for the proof of its own move: theirs stands, and is not moved again.
 func TestALeaderThatAPersonMovesMeanwhileIsTheirs(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)

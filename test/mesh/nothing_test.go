@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// A member's own fault is no leader's; what is a leader's, elsewhere and at the same time, moves it.
+// A member's own fault does not move the leader; a leader's own fault, elsewhere and at the same time, moves it.
 func TestAFaultAtAMemberMovesNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)
@@ -30,7 +30,7 @@ func TestAFaultAtAMemberMovesNothing(t *testing.T) {
 	y.unmoved("cloud", "cloud-1")
 }
 
-// Agents that all begin anew, with their pods gone for a while, say nothing of any leader.
+// Agents that all begin again, with their pods gone for a while, say nothing of any leader.
 func TestARollOutOfAllAgentsMovesNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)
@@ -100,7 +100,7 @@ func TestAgentsThatHangMoveNothing(t *testing.T) {
 }
 
 // Members without power are as silent as those behind a leader that relays nothing, and an alert that is quicker than it is
-// shipped says so. Their kubelets' leases tell them apart.
+// shipped says so. Their kubelets' leases distinguish them.
 func TestMembersWithoutPowerMoveNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)

@@ -36,7 +36,7 @@ type yard struct {
 	began time.Time
 }
 
-// yard begins anew in the place: with Kilo, without faults, and with nothing known of earlier tests.
+// yard begins again in the place: with Kilo, without faults, and with nothing known of earlier tests.
 func (p *place) yard(t *testing.T, checkIn, interval time.Duration) *yard {
 	t.Helper()
 	y := &yard{place: p, t: t, began: time.Now()}
@@ -62,7 +62,7 @@ func (y *yard) begin(checkIn time.Duration) {
 
 // known waits until nothing fires, and a good word of every agent is known on its siblings and on the leaders of the others;
 // and takes away what earlier tests left on the nodes and in the ledger, and in Prometheus, which minutes later still knows
-// who was silent when somebody else led.
+// who was silent when another person led.
 func (y *yard) known() {
 	y.t.Helper()
 	y.await("the alerts of earlier tests end", func() bool { return len(y.firing()) == 0 })
@@ -191,7 +191,7 @@ func (y *yard) try(name string, patch map[string]any, dryRun ...string) error {
 	return err
 }
 
-// annotated are the nodes of the location that bear the leader's key.
+// annotated are the nodes of the location that have the leader's key.
 func (y *yard) annotated(location string) []string {
 	var out []string
 	for _, n := range y.nodes() {

@@ -20,11 +20,11 @@ type mutant struct {
 	kind     kind
 	operator token.Token // of a comparison or conjunction
 	at       int         // where the operator begins
-	// nth tells it from others in its function that read the same; 1: it is the first.
+	// nth distinguishes it from others in its function that read the same; 1: it is the first.
 	nth int
 }
 
-// name tells it from all others, and stays the same while the code around it moves.
+// name identifies it, and stays the same while the code around it moves.
 func (m mutant) name() string {
 	name := fmt.Sprintf("%s %s: %s -> %s", m.file, m.function, oneLine(string(m.source[m.from:m.to])), oneLine(m.text))
 	if m.nth > 1 {

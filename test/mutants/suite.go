@@ -121,7 +121,7 @@ var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 // so much run before any test that costs more.
 var rounds = []time.Duration{100 * time.Millisecond, time.Second, time.Hour}
 
-// try runs the tests to which the mutant matters, the fast ones first, until one fails.
+// try runs the tests that cover the mutant, the fast ones first, until one fails.
 func try(ctx context.Context, suites []*suite, id int) (v verdict, by string, err error) {
 	least := time.Duration(-1)
 	for _, most := range rounds {

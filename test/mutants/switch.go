@@ -4,7 +4,7 @@ package main
 const (
 	envMutant = "DRYDOCK_MUTANT"       // the number of the mutant that is on
 	envNotes  = "DRYDOCK_MUTANT_NOTES" // the file that takes the numbers of the mutants that matter
-	envLimit  = "DRYDOCK_MUTANT_CPU"   // the seconds of processor time after which the kernel ends the tests
+	envLimit  = "DRYDOCK_MUTANT_CPU"   // the limit of processor time, in seconds: then the kernel ends the tests
 )
 
 // switchSource is compiled into each package that has mutants. A mutant matters to a test where

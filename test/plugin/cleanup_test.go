@@ -81,7 +81,7 @@ func TestCleanupLeavesNothingOfDrydockOnTheNodes(t *testing.T) {
 		remediations.AlertPrefix + "9f2c0e5b6d1a4c33": "{}", remediations.HistoryKey: "[]", remediations.RequestKey: "remediation/reboot",
 		remediations.PauseKey: "true disk",
 	}, map[string]any{remediations.ExcludeLabel: "true"})
-	// Both records say that the cordon is Drydock's. A person has cordoned node-2 anew since.
+	// Both records say that the cordon is Drydock's. A person has cordoned node-2 again since.
 	undo := []remediations.Undo{{Kind: remediations.UndoCordon, At: at}, {Kind: remediations.UndoTaint, Key: remediations.OutOfServiceTaint, At: at}}
 	for _, name := range []string{"node-1", "node-2"} {
 		r := admin.record(name, "cccccc", remediations.PhaseExhausted)

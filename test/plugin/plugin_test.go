@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	lab.Main(m, lab.Options{Components: lab.APIServerOnly, Nodes: 6})
 }
 
-// terminal is where somebody types: the lab, and who is logged in.
+// terminal is where a person types: the lab, and who is logged in.
 type terminal struct {
 	t          *testing.T
 	lab        *lab.Lab

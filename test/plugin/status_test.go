@@ -85,7 +85,7 @@ func TestHistoryIsRead(t *testing.T) {
 	require.Equal(t, []remediations.Entry{e}, h.Repairs)
 }
 
-// The ledger is another's: who may see nodes alone sees them, and is told what is missing.
+// The ledger is another's: who may see nodes alone sees them, and learns what is missing.
 func TestRightsOnNodesAreEnoughToSeeThem(t *testing.T) {
 	admin := newTerminal(t)
 	admin.record("node-1", "aaaaaa", remediations.PhaseVerifying)
@@ -114,7 +114,7 @@ subjects: [{kind: ServiceAccount, namespace: people, name: watcher}]
 	}, lab.Patience, 100*time.Millisecond, "the authorizer sees a new Role in a moment")
 }
 
-func TestNobodyWithoutRightsOnNodesSeesAnything(t *testing.T) {
+func TestWithoutRightsOnNodesNothingIsShown(t *testing.T) {
 	admin := newTerminal(t)
 	code, stdout, stderr := admin.as("stranger", nothing, "").typed("status")
 	require.Equal(t, 1, code)

@@ -24,7 +24,7 @@ const (
 	readOnly  = `[{apiGroups: [""], resources: [nodes], verbs: [get, list]}]`
 )
 
-// Whoever may patch nodes needs nothing more for any word.
+// A user who may patch nodes needs nothing more for any word.
 func TestEachWordIsOnTheNodeAfterwards(t *testing.T) {
 	admin := newTerminal(t)
 	s := admin.as("operator", onlyNodes, "")
@@ -109,7 +109,7 @@ func TestAPauseEndsWhenItShould(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotPatchNodesIsToldInASentence(t *testing.T) {
+func TestAMissingRightToPatchNodesIsNamedInASentence(t *testing.T) {
 	admin := newTerminal(t)
 	admin.record("node-3", "cccccc", remediations.PhasePending)
 	admin.record("node-4", "dddddd", remediations.PhaseExhausted)
@@ -189,7 +189,7 @@ func TestARefusalOfTheClusterOrOfTheNodeIsOneSentence(t *testing.T) {
 // What admission says reaches the person: a denial as the refusal, a warning as kubectl prints them.
 func TestAdmissionsWordsReachThePerson(t *testing.T) {
 	s := newTerminal(t)
-	// They stay when the test is over, and are about a node that no other test pauses or asks for.
+	// They stay when the test has ended, and are about a node that no other test pauses or asks for.
 	policy := func(name, action, message string) string {
 		return `
 apiVersion: admissionregistration.k8s.io/v1

@@ -123,7 +123,7 @@ func goldenMessages(t *testing.T) map[string][]string {
 }
 
 // TestEveryReasonIsExplainedInItsOwnWords: a chapter for each, with a sentence that Drydock really says for it, and what to
-// do. None is left of a reason that is gone.
+// do. No chapter is left of a reason that is gone.
 func TestEveryReasonIsExplainedInItsOwnWords(t *testing.T) {
 	messages := goldenMessages(t)
 	var chapters []string
@@ -295,7 +295,7 @@ func TestTheREADMEIsOneScreen(t *testing.T) {
 	require.LessOrEqual(t, len(link.FindAllString(text, -1)), 15)
 }
 
-// TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow, as the page says: a version as well as a field.
+// TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow follows the page: a version as well as a field.
 func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
 	record := requests.Record(remediations.PhaseVerifying).Encode()
 	_, err := remediations.DecodeRecord(record)

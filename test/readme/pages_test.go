@@ -108,7 +108,7 @@ func (s *terminal) lacksCertificate(t *testing.T) string {
 // enforceHeading is the chapter of install.md with the policy to copy.
 const enforceHeading = "Enforce one policy at a time"
 
-// enforces as install.md says, one policy at a time.
+// enforces by install.md, one policy at a time.
 func (s *terminal) enforces(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "enforce.yaml"), []byte(blocks(section(t, "docs/install.md", enforceHeading), "yaml")[0]), 0o600))
 	typed := commands(t, "docs/install.md", enforceHeading)
@@ -150,7 +150,7 @@ func has(rule rbacv1.PolicyRule, resource string) bool {
 	return false
 }
 
-// uninstalls as the page says: nothing of Drydock's is left on any Node.
+// uninstalls by the page: nothing of Drydock's is left on any Node.
 func (s *terminal) uninstalls(t *testing.T) {
 	require.NoError(t, s.drydock.Stop(t.Context()))
 	marked := func() (out []string) {

@@ -71,7 +71,7 @@ func commands(t *testing.T, name, heading string) (out []string) {
 	return out
 }
 
-// terminal is where somebody types who has the checkout and the API key's file, and a cluster with kube-prometheus-stack.
+// terminal is the terminal of a person who has the checkout and the API key's file, and a cluster with kube-prometheus-stack.
 type terminal struct {
 	t       *testing.T
 	lab     *lab.Lab
@@ -150,7 +150,7 @@ func (s *terminal) reads(what string, into any) {
 	require.NoError(s.t, json.Unmarshal([]byte(s.types("kubectl get -n drydock -o json "+what)), into), what)
 }
 
-// generated is the value of the key in the Secret; empty: nobody has written it yet.
+// generated is the value of the key in the Secret; empty: it is not written yet.
 func (s *terminal) generated(name, key string) string {
 	s.t.Helper()
 	var secret corev1.Secret

@@ -94,7 +94,7 @@ func (s *terminal) tries(t *testing.T, receiver string, civo *lab.Civo) {
 func inline(t *testing.T) (out []string) {
 	t.Helper()
 	for _, found := range regexp.MustCompile("`(kubectl drydock (?:report|status|history|why)[^`]*)`").FindAllStringSubmatch(page(t, trial), -1) {
-		if !strings.HasSuffix(found[1], " -w") { // it watches until somebody ends it
+		if !strings.HasSuffix(found[1], " -w") { // it watches until a person ends it
 			out = append(out, found[1])
 		}
 	}

@@ -81,8 +81,8 @@ func (y *yard) untouched(node string) {
 	require.NotContains(y.t, n.Labels, remediations.PhaseLabel)
 }
 
-// S0-4, S0-5, S0-16 and what else says that the gate is somebody's: nothing is posted while it is so, and what is over
-// is not in the way.
+// S0-4, S0-5, S0-16 and other signs that a person closed the gate: nothing is posted meanwhile, and an ended sign holds
+// nothing.
 func TestAHeldSidecarIsLeftAloneUntilItsHoldEnds(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{})
@@ -109,7 +109,7 @@ func TestAHeldSidecarIsLeftAloneUntilItsHoldEnds(t *testing.T) {
 		apply(name, hold.begin)
 		y.replace(held[name])
 	}
-	// Held on purpose, and only its workflow says so: a mark-not-ready is no other 503.
+	// Held on purpose, and only its workflow says so: a mark-not-ready differs from other 503s.
 	require.NoError(t, y.sidecars.Post(t.Context(), held["workflow"].Pod(), sidecarsim.MarkNotReady))
 	for name, spec := range held {
 		y.awaitAlert(spec, true)
@@ -136,7 +136,7 @@ func TestAHeldSidecarIsLeftAloneUntilItsHoldEnds(t *testing.T) {
 const apart = 19 * time.Second
 
 // TestAGateClosedByHandIsLeftAlone: no SeiNode says that it is held, but its container has run for an hour. When that is
-// restarted, nobody holds it any more.
+// restarted, nothing holds it any more.
 func TestAGateClosedByHandIsLeftAlone(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{})
@@ -163,8 +163,8 @@ func TestAGateClosedByHandIsLeftAlone(t *testing.T) {
 	y.untouched("node-1")
 }
 
-// S0-2, S0-3: 503 alone is acted upon, whatever the alert says by now.
-func TestWhatIsNoLonger503IsLeftAlone(t *testing.T) {
+// S0-2, S0-3: 503 alone is acted upon, whatever the alert says now.
+func TestASidecarThatAnswersOtherThan503IsLeftAlone(t *testing.T) {
 	y := newYard(t)
 	odd := map[string]sidecarsim.Fault{
 		"hangs": sidecarsim.Hang(), "cut": sidecarsim.Cut(), "error": sidecarsim.Answer(500, nil), "gateway": sidecarsim.Answer(502, nil),
@@ -175,7 +175,7 @@ func TestWhatIsNoLonger503IsLeftAlone(t *testing.T) {
 		specs[name] = y.add("node-2", name)[0]
 	}
 	free := y.add("node-2", "free")[0]
-	// No rule fires on these: the alert is one that came late, or is somebody else's.
+	// No rule fires on these: the alert is one that came late, or belongs to another source.
 	for name, fault := range odd {
 		y.sidecars.Inject(specs[name].Pod(), sidecarsim.Health, fault)
 		y.replace(specs[name])
@@ -270,7 +270,7 @@ func TestThirtySidecarsOfARebootedNodeAreUpAgainInOneAlertCycle(t *testing.T) {
 	y.untouched("node-1")
 }
 
-// A silence keeps Drydock away, and its end lets it go on. `kubectl drydock why` names who silenced it.
+// A silence keeps Drydock away, and Drydock continues at its end. `kubectl drydock why` names who silenced it.
 func TestASilencedSidecarWaits(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{})
@@ -337,8 +337,8 @@ func TestACrashBeforeTheGateOpensEndsInANewAttempt(t *testing.T) {
 	require.Equal(t, []string{"mark-ready:1", "mark-ready:2"}, y.ended("node-3", rpc, 1)[0].Steps.Texts())
 }
 
-// A pod that moves while its sidecar is under repair begins anew on its new node.
-func TestAPodThatMovesBeginsAnew(t *testing.T) {
+// A pod that moves while its sidecar is under repair begins again on its new node.
+func TestAMovedPodStartsAgain(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{})
 	rpc := y.add("node-1", "rpc")[0]

@@ -98,7 +98,7 @@ func (v *visitor) right(r *http.Request) {
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 }
 
-func TestTheDoorLetsNobodyElseIn(t *testing.T) {
+func TestTheDoorRefusesOtherBrowsers(t *testing.T) {
 	c := newCluster(t)
 	p := c.ui("")
 	v := newVisitor(t, p)

@@ -14,7 +14,7 @@ import (
 )
 
 // What holds for the fleet stands on the Fleet page: who or what, until when, and the command that changes it.
-func TestWhatIsInForceIsTold(t *testing.T) {
+func TestThePageNamesWhatIsInForce(t *testing.T) {
 	c := newCluster(t)
 	at := time.Now().UTC().Truncate(time.Second)
 	until := at.Add(2 * time.Hour)
@@ -51,7 +51,7 @@ func TestWhatIsInForceIsTold(t *testing.T) {
 }
 
 // A node's page has its deadline counting down, its Events, its past and its raw records; in a storm the fleet's table is folded.
-func TestAnIncidentIsToldToTheEnd(t *testing.T) {
+func TestAnIncidentIsShownToItsEnd(t *testing.T) {
 	c := newCluster(t)
 	c.incident()
 	event := fmt.Sprintf(`
@@ -84,7 +84,7 @@ count: 1
 	require.NoError(t, err)
 	require.Contains(t, text, "reboot was asked for", "the JSON has what the page has")
 
-	// Five rows, what needs a person first; the others when they are asked for, also after the next change.
+	// Five rows, what needs a person first; the others on request, also after the next change.
 	c.open(at, p, "/")
 	const rows = `[...document.querySelectorAll("#concern tbody tr")].filter(r => r.getClientRects().length > 0).map(r => r.dataset.of)`
 	await(t, at, "the table is folded", rows+`.length === 5 && `+rows+`[0] === "node-13"`)

@@ -159,8 +159,8 @@ func TestThePageSaysThatItsCommandEnded(t *testing.T) {
 	await(t, at, "the page says that it is not current", `document.body.dataset.connection === "lost"`)
 }
 
-// A node breaks, is held by a silence, is repaired and proven: told on its page as it happens.
-func TestTheNodesPageTellsTheRepair(t *testing.T) {
+// A node breaks, is held by a silence, is repaired and proven: shown on its page as it happens.
+func TestTheNodesPageShowsTheRepair(t *testing.T) {
 	c := newCluster(t)
 	d := c.drydock(map[string]any{})
 	const node = "node-3"

@@ -24,12 +24,12 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// screenshots is the folder that takes pictures of the pages, as `make screenshots` sets it; empty: none are kept.
+// screenshots is the folder that takes pictures of the pages, as `make screenshots` sets it; empty: no picture is kept.
 var screenshots = os.Getenv("DRYDOCK_SCREENSHOTS")
 
 // look is one way to look at a page.
 type look struct {
-	// name is the picture's; empty: none is kept.
+	// name is the picture's; empty: no picture is kept.
 	name, path, scheme string
 	width, height      int64
 }
@@ -52,7 +52,7 @@ func looks(node, calm string) []look {
 	}
 }
 
-// Nobody is kept out by how a page is made: axe-core finds nothing serious on any, light or dark, wide or narrow. Its control is a page
+// The pages are accessible: axe-core finds nothing serious on any, light or dark, wide or narrow. Its control is a page
 // of bad habits.
 func TestThePagesAreAccessible(t *testing.T) {
 	bad := tab(t)

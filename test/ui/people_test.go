@@ -21,7 +21,7 @@ const (
   {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, list]}]`
 )
 
-// account is the kubeconfig of somebody with these rights, through server; empty: the API server itself.
+// account is the kubeconfig of a person with these rights, through server; empty: the API server itself.
 func (c *cluster) account(name, rules, server string) string {
 	c.t.Helper()
 	kubeconfig, err := c.lab.PersonKubeconfig(c.t.Context(), name, rules, server)
@@ -66,7 +66,7 @@ func (c *cluster) drydock(over map[string]any) *running {
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() {
 		d.Kill()
-		// Nobody else would take the lead before its Lease is over.
+		// No other replica would take the lead before its Lease has ended.
 		_ = c.lab.Client().CoordinationV1().Leases(lab.Namespace).Delete(ctx, "drydock", metav1.DeleteOptions{})
 	})
 	require.NoError(c.t, c.lab.SetWebhook(ctx, lab.WebhookTarget{URL: d.ReceiverURL, TokenFile: receiverToken}))
@@ -74,7 +74,7 @@ func (c *cluster) drydock(over map[string]any) *running {
 	return &running{d, civo}
 }
 
-// reboots are the calls to which the provider really did something for that node.
+// reboots are the calls that really had an effect on that node.
 func (c *cluster) reboots(node string) (count int) {
 	id := strings.TrimPrefix(c.node(node).Spec.ProviderID, "civo://")
 	for _, call := range c.civo.Done(civosim.HardReboots) {
@@ -98,7 +98,7 @@ func (c *cluster) silence(by, comment string, matchers ...string) silence {
 	out, err := c.amtool(args...)
 	require.NoError(c.t, err, out)
 	s := silence{c, out}
-	c.t.Cleanup(func() { _, _ = c.amtool("silence", "expire", s.id) }) // the error is that it is over
+	c.t.Cleanup(func() { _, _ = c.amtool("silence", "expire", s.id) }) // the error is that it has ended
 	return s
 }
 

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// readsOnly is somebody who may look at everything and write nothing.
+// readsOnly is a person who may look at everything and write nothing.
 const readsOnly = readsAll
 
 // say does on the node's page what a person does: opens the word's dialog, types, and tries it on the server. write is the second half.
@@ -151,7 +151,7 @@ func (c *cluster) command(kubeconfig, line string) {
 	require.NoError(c.t, err, "%s: %s", line, out)
 }
 
-// Who may only look is told so before a click, and what is sent anyway is refused.
+// A person who may only look sees that before a click, and what is sent anyway is refused.
 func TestWhoMayOnlyLookSeesWhy(t *testing.T) {
 	c := newCluster(t)
 	const node = "node-16"

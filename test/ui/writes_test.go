@@ -78,8 +78,8 @@ func TestAWriteWhoseAnswerIsLostIsShownAsItIs(t *testing.T) {
 	}
 }
 
-// The page's own program ends after the click, before it has answered: nobody knows whether the write was done. Without a write, nothing was
-// written, which is the control.
+// The page's own program ends after the click, before it has answered: it is unknown whether the write was done. Without a write, nothing
+// was written, which is the control.
 func TestAWriteWhosePageEndsIsNotKnown(t *testing.T) {
 	for _, f := range []struct {
 		name       string

@@ -81,7 +81,7 @@ func looksLikeReplacing(n *corev1.Node) {
 	Put(n, r)
 }
 
-// replacementCutOff: the record of a replacement lacks its end, so nobody can read it.
+// replacementCutOff: the record of a replacement lacks its end, so it is unreadable.
 func replacementCutOff(n *corev1.Node) {
 	replacing(remediations.PhaseVerifying, "replace", UID)(n)
 	n.Annotations[remediations.NodeRepairKey] = strings.TrimRight(n.Annotations[remediations.NodeRepairKey], "}")
@@ -280,7 +280,7 @@ func passing() []Case {
 	return out
 }
 
-// Forge is a change that nobody but Drydock may make.
+// Forge is a change that only Drydock may make.
 func Forge(n *corev1.Node) { inFlight(n) }
 
 // Annotate is the change that sets an annotation.

@@ -76,7 +76,7 @@ func driving() []Case {
 	}
 }
 
-// working is what the step itself asks of whoever carries it out, and what only looks like that.
+// working is the changes of the step's own users, and changes that only look like them.
 func working() []Case {
 	const another = "00000000-0000-0000-0000-000000000000"
 	replaced := replacing(remediations.PhaseVerifying, "replace", UID)

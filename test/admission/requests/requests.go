@@ -69,7 +69,7 @@ func Config(mode remediations.Mode) *remediations.Config {
 	}
 }
 
-// Bare is the Node on which nothing goes on.
+// Bare is a Node without a repair.
 func Bare() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: Node, UID: UID, Labels: map[string]string{corev1.LabelHostname: Node}, Annotations: map[string]string{"example.com/rack": "r1"}},
