@@ -118,7 +118,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 	}
 	require.NoError(t, s.Ready())
 
-	// Another authority: the API server is told, and asks on. Between the two, for as long as the Secret takes to its
+	// Another authority: the API server gets it, and asks on. Between the two, for as long as the Secret takes to its
 	// mount, it gets no answer, and goes by the policy alone.
 	secrets := l.Client().CoreV1().Secrets(lab.Namespace)
 	secret, err := secrets.Get(t.Context(), "drydock-webhook", metav1.GetOptions{})

@@ -34,7 +34,7 @@ func (y *yard) leads(phase remediations.Phase, more ...func(*corev1.Node)) {
 	}}, more...)...)
 }
 
-// choosing are the ways in which people write Kilo's key.
+// choosing are the ways that people have to write Kilo's key.
 func choosing(node string) [][]string {
 	key := admission.MeshLeaderKey
 	return [][]string{{"annotate", "node", node, key + "=true", "--overwrite"}, {"annotate", "node", node, key + "=", "--overwrite"}}

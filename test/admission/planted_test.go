@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// planted is a move of a leader that waits to be put back, by which other nodes would get Kilo's key with a value of whoever
-// wrote it.
+// planted is a move of a leader that waits for its restore, which would give other nodes Kilo's key with the writer's
+// value.
 func planted() *remediations.Record {
 	value, now := "evil", time.Now().UTC().Truncate(time.Second)
 	r := requests.LeaderRecord(ledNode, leadsNode, remediations.PhaseActing)

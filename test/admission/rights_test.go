@@ -25,14 +25,14 @@ var (
 )
 
 // people gives both their roles, and returns their clients.
-func people(t *testing.T, l *lab.Lab) (of map[string]*hearing) {
+func people(t *testing.T, l *lab.Lab) (of map[string]*warned) {
 	t.Helper()
 	rbac := l.Client().RbacV1()
 	ctx := context.WithoutCancel(t.Context())
 	patches := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "patches-nodes"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "patch"}}}}
 	_, err := rbac.ClusterRoles().Create(ctx, patches, metav1.CreateOptions{})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), "%v", err)
-	of = map[string]*hearing{}
+	of = map[string]*warned{}
 	for role, u := range map[string]requests.User{"patches-nodes": plugin, "drydock-operator": engineer} {
 		_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: role}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
@@ -41,7 +41,7 @@ func people(t *testing.T, l *lab.Lab) (of map[string]*hearing) {
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = rbac.ClusterRoleBindings().Delete(ctx, role, metav1.DeleteOptions{}) })
 		require.NoError(t, l.AwaitRight(ctx, u.Name, authorizationv1.ResourceAttributes{Verb: "patch", Resource: "nodes"}))
-		of[u.Name] = newHearing(t, l, u.Name, u.Groups...)
+		of[u.Name] = newWarned(t, l, u.Name, u.Groups...)
 	}
 	return of
 }
@@ -60,7 +60,7 @@ func say(t *testing.T, c kubernetes.Interface, key string, value any) error {
 }
 
 // requireRights: by whom each word is denied to who may only patch nodes. Whoever has the role may say all of them.
-func requireRights(t *testing.T, of map[string]*hearing, by string) {
+func requireRights(t *testing.T, of map[string]*warned, by string) {
 	t.Helper()
 	for key, word := range words {
 		who := of[plugin.Name]
@@ -79,12 +79,12 @@ func requireRights(t *testing.T, of map[string]*hearing, by string) {
 
 // requireKept: by whom the removal of Drydock's own keys is denied to who may only patch nodes, and an owner of a node under
 // repair to everybody.
-func (y *yard) requireKept(of map[string]*hearing, by string) {
+func (y *yard) requireKept(of map[string]*warned, by string) {
 	y.t.Helper()
 	defer y.becomes(requests.Node, "")
 	record := func(n *corev1.Node) { requests.Put(n, requests.Record(remediations.PhaseExhausted)) }
 	y.becomes(requests.Node, "", record)
-	remove := func(who *hearing) error {
+	remove := func(who *warned) error {
 		return who.checked(func() error { return say(y.t, who, remediations.NodeRepairKey, nil) })
 	}
 	err := remove(of[plugin.Name])

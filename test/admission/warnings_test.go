@@ -15,14 +15,14 @@ import (
 )
 
 // warned is a client that keeps the warnings that it gets.
-type hearing struct {
+type warned struct {
 	kubernetes.Interface
 	warnings
 }
 
-func newHearing(t *testing.T, l *lab.Lab, user string, groups ...string) *hearing {
+func newWarned(t *testing.T, l *lab.Lab, user string, groups ...string) *warned {
 	t.Helper()
-	h := &hearing{}
+	h := &warned{}
 	config := l.ConfigAs(user, groups...)
 	config.WarningHandler = h
 	var err error
@@ -32,7 +32,7 @@ func newHearing(t *testing.T, l *lab.Lab, user string, groups ...string) *hearin
 }
 
 // checked asks, and asks again where the webhook says that it could not check a right: the API server had one second to answer.
-func (h *hearing) checked(ask func() error) error {
+func (h *warned) checked(ask func() error) error {
 	for end := time.Now().Add(lab.Patience); ; {
 		h.forget()
 		err := ask()

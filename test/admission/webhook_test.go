@@ -29,7 +29,7 @@ func TestWholeTable(t *testing.T) {
 			if c.Unentitled {
 				group = changesNodes
 			}
-			client := newHearing(t, l, c.By.Name, append([]string{group}, c.By.Groups...)...)
+			client := newWarned(t, l, c.By.Name, append([]string{group}, c.By.Groups...)...)
 			err := client.checked(func() error { return try(t, t.Context(), y.user, client, &c) })
 			switch {
 			case c.Core:

@@ -34,7 +34,7 @@ var causes = []cause{
 }
 
 // late: both did it, and not further apart than this machine was late; or a hold lasted no longer than that; or the alert ended before
-// anything was done, and live that was heard too late.
+// anything was done, and the live Drydock got that too late.
 func (c *comparison) late(d *difference) bool {
 	give := c.l.lag(d.from)
 	if d.act != nil && d.live && c.first(d.act) {
@@ -59,7 +59,7 @@ func (c *comparison) people(d *difference) bool {
 	return c.seconds(d, func(at time.Time) bool { return c.l.told(d.node, at, c.l.lag(at)) })
 }
 
-// unanswered: Drydock said in its ledger that it could not trust what it heard of alerts or leases, or that nothing confirmed an alert.
+// unanswered: Drydock said in its ledger that it could not trust what it had of alerts or leases, or that nothing confirmed an alert.
 func (c *comparison) unanswered(d *difference) bool {
 	blind := func(at time.Time) bool {
 		p := c.l.pageAt(at)
@@ -302,7 +302,7 @@ func (c *comparison) seconds(d *difference, is func(at time.Time) bool) bool {
 	return true
 }
 
-// around asks about the seconds by which the two may be apart, and says whether it is so in one of them.
+// around asks about each second that the two may be apart, and says whether it is so in one of them.
 func (c *comparison) around(at time.Time, is func(at time.Time) bool) bool {
 	give := c.l.lag(at)
 	for d := -give; d <= give; d += time.Second {

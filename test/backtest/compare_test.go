@@ -41,7 +41,7 @@ func read(t *testing.T, report string) *replayed {
 	return out
 }
 
-// held is the reason for which the node was held at that time; empty: nothing held it.
+// held is the reason that held the node at that time; empty: nothing held it.
 func (r *replayed) held(node string, at time.Time) string {
 	for _, h := range r.HeldNodes {
 		if h.Node == node && !h.From.After(at) && h.Until.After(at) {
@@ -97,7 +97,7 @@ const sameTime = 2 * time.Second
 
 func apart(a, b time.Time) time.Duration { return a.Sub(b).Abs() }
 
-// ended is one repair of which both issued the first step at the same time.
+// ended is one repair whose first step both issued at the same time.
 type ended struct {
 	live     ending
 	replayed *backtest.Repair
@@ -109,7 +109,7 @@ type comparison struct {
 	r                               *replayed
 	known                           []*difference // each has its cause
 	explained, unexplained, claimed []string
-	// alike are the nodes for which both made a call at the same time.
+	// alike are the nodes that both made a call for at the same time.
 	alike []string
 }
 
@@ -226,7 +226,7 @@ func (c *comparison) breakers() (out []*difference) {
 	return out
 }
 
-// holds are the times in which the two held a node for different reasons, for longer than they may be apart.
+// holds are the times when the two held a node for different reasons, for longer than they may be apart.
 func (c *comparison) holds() (out []*difference) {
 	for _, node := range slices.Sorted(maps.Keys(c.l.nodes)) {
 		var open *difference

@@ -49,7 +49,7 @@ type lived struct {
 	// trials are the repairs that a half-open breaker let through, boots when each machine booted.
 	trials map[string]bool
 	boots  map[string][]time.Time
-	// people are the times in which a person kept Drydock from the node, or asked for a repair of it.
+	// people are the times when a person kept Drydock from the node, or asked for a repair of it.
 	people map[string][]span
 	until  time.Time
 }
@@ -87,7 +87,7 @@ type ending struct {
 	remediations.Entry
 }
 
-// opening is a time in which a breaker was not closed; until is zero where it stayed so.
+// opening is a time when a breaker was not closed; until is zero where it stayed so.
 type opening struct {
 	scope       string
 	from, until time.Time
@@ -97,7 +97,7 @@ func (o opening) String() string {
 	return fmt.Sprintf("breaker %s from %s until %s", o.scope, clock(o.from), clock(o.until))
 }
 
-// span is a time in which something was so.
+// span is a time with a beginning and an end.
 type span struct {
 	what        string
 	from, until time.Time
@@ -337,7 +337,7 @@ func (l *lived) learn(all []sight, i int, s sight) {
 	}
 }
 
-// called takes the calls to which the provider did something. Which step each was is in the node's record or, where the watch did not see
+// called takes the calls that had an effect. Which step each was is in the node's record or, where the watch did not see
 // that, in its history.
 func (l *lived) called(intents map[string][]act) {
 	l.t.Helper()

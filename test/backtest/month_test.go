@@ -45,7 +45,7 @@ const (
 	tooBusy = 3 * time.Second
 )
 
-// month is the world in which Drydock lives.
+// month is Drydock's world.
 type month struct {
 	t     *testing.T
 	lab   *lab.Lab
@@ -81,7 +81,7 @@ func scaledRules(t *testing.T) string {
 	return path
 }
 
-// closedFrom is the first minute from then on in which the windows are closed.
+// closedFrom is the first minute from then on with closed windows.
 func closedFrom(then time.Time, phase int64) time.Time {
 	at := then.Truncate(time.Minute)
 	for at.Before(then) || at.Unix()/60%3 != phase {
@@ -226,7 +226,7 @@ func (m *month) try(err error) {
 	require.NoError(m.t, err)
 }
 
-// startMonth starts the cluster and Drydock, and gives the time from which on it has lived in peace.
+// startMonth starts the cluster and Drydock, and returns since when it has lived in peace.
 func startMonth(t *testing.T) *month {
 	t.Helper()
 	m := &month{t: t, stubborn: map[string]bool{}}

@@ -110,7 +110,7 @@ func (y *yard) intercept(hooks []any) error {
 	return nil
 }
 
-// withAdmission starts Drydock anew with its webhook, and returns the chart's objects for it.
+// withAdmission starts Drydock again with its webhook, and returns the chart's objects for it.
 func (y *yard) withAdmission() (webhook *admissionregistrationv1.ValidatingWebhookConfiguration, policy []any, err error) {
 	if err := y.stopDrydock(); err != nil {
 		return nil, nil, err

@@ -57,7 +57,7 @@ func alertOf(node string) map[string]any {
 	}
 }
 
-// tell tells Alertmanager, as Prometheus does: many alerts a request.
+// tell posts to Alertmanager as Prometheus does: many alerts a request.
 func (y *yard) tell(alerts []map[string]any, ends time.Time) error {
 	const atOnce = 500
 	for len(alerts) > 0 {

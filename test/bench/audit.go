@@ -16,7 +16,7 @@ import (
 // drydockUser is who Drydock is for the API server.
 const drydockUser = "system:serviceaccount:" + lab.Namespace + ":" + lab.Namespace
 
-// audit is the API server's own account of what Drydock asked of it. Nobody else is in it.
+// audit is the API server's own account of what Drydock asked of it. It has no other client.
 type audit struct{ file string }
 
 // newAudit writes the policy, and gives the API server's flags for it.
@@ -80,7 +80,7 @@ func (a *audit) since(mark int64) (calls []call, next int64, err error) {
 	}
 }
 
-// kind sorts a call as the issue does: Events, the leader's own lease and the LIST of leases are told apart.
+// kind sorts a call as the issue does: Events, the leader's own lease and the LIST of leases are separate kinds.
 func (c call) kind() string {
 	what := c.Verb + " " + c.ObjectRef.Resource
 	if c.ObjectRef.Subresource != "" {

@@ -172,7 +172,7 @@ func measureDecisions(ctx context.Context, o options, backfill time.Duration, t 
 	return nil
 }
 
-// measureState has one run leave a state an hour before the end, and another go on from it.
+// measureState has one run leave a state an hour before the end, and another continue from it.
 func measureState(ctx context.Context, dir, program, address string, size int, until time.Time, totals backtest.Totals, t *table) error {
 	file := filepath.Join(dir, "state")
 	more := []string{"--prometheus", address, "--state", file}

@@ -25,7 +25,7 @@ func (y *yard) calm() error {
 	if err := y.posted(); err != nil {
 		return err
 	}
-	y.pause(16 * time.Second) // Drydock has heard of it by its own poll, too, and brings nothing back
+	y.pause(16 * time.Second) // Drydock has it from its own poll, too, and brings nothing back
 	return y.cleared()
 }
 

@@ -26,7 +26,7 @@ func (y *yard) measureLeases() error {
 	var samples, lists []time.Duration
 	for range 10 * y.rounds {
 		var nodes []string
-		for _, i := range signs.LeaseSampling.Sample(y.fleet.size, rand.IntN) { //nolint:gosec // a sample to be measured is no secret
+		for _, i := range signs.LeaseSampling.Sample(y.fleet.size, rand.IntN) { //nolint:gosec // a sample need not be secret
 			nodes = append(nodes, nodeName(i))
 		}
 		if len(nodes) == 0 {

@@ -25,7 +25,7 @@ type options struct {
 	// hours is how much of the past a backtest reads.
 	hours int
 	out   string
-	// profiles is a folder for CPU and heap profiles of Drydock; empty: none are taken.
+	// profiles is a folder for CPU and heap profiles of Drydock; empty: no profile is taken.
 	profiles string
 }
 

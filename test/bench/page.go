@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// atOnce is how long an answer to a key may take that somebody feels as immediate.
+// atOnce is how long an answer to a key may take and still feel immediate.
 const atOnce = 100 * time.Millisecond
 
 // measurePage opens the page of `kubectl drydock ui` in Chromium: how long until all nodes are seen, how late a change is, and how long

@@ -54,7 +54,7 @@ func (y *yard) measureStart() error {
 // leadYoung is for how long a Drydock that has begun to lead still looks for what the one before it may be writing.
 const leadYoung = 2 * time.Minute
 
-// measureIdle looks at a minute in which nothing happens but heartbeats.
+// measureIdle looks at a minute with heartbeats alone.
 func (y *yard) measureIdle() error {
 	y.sleep(max(0, leadYoung-time.Since(y.led)) + 5*time.Second)
 	y.profileWhile("idle", 55)

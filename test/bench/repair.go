@@ -17,7 +17,7 @@ import (
 const pauseBetween = 250 * time.Millisecond
 
 // measureLatency posts alerts one at a time, and waits for the call that reboots each node. A first one after a quiet
-// while has to read the leases anew; those after it, within seconds, do not.
+// while has to read the leases again; those after it, within seconds, do not.
 func (y *yard) measureLatency() error {
 	var first, later, bare []time.Duration
 	next := y.fleet.size - 1 // not the nodes that beat, which are one in ten from 0 on
@@ -69,7 +69,7 @@ func (y *yard) measureLatency() error {
 	return y.awaitNoRepairs()
 }
 
-// touch is a change of a node that is no business of Drydock's.
+// touch is a change of a node that does not concern Drydock.
 func (y *yard) touch(ctx context.Context, node string) error {
 	return y.fleet.patch(ctx, node, "bench.example.com/touched", time.Now().Format(time.RFC3339Nano))
 }

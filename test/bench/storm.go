@@ -271,7 +271,7 @@ func (y *yard) afterStorm() error {
 	if err := y.posted(); err != nil { // what it gave up, it brings again
 		return err
 	}
-	y.sleep(20 * time.Second) // nor are the connections still there on which it gave up
+	y.sleep(20 * time.Second) // nor are the abandoned connections still there
 	if err := y.measureUnchanged(); err != nil {
 		return err
 	}

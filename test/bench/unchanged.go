@@ -38,7 +38,7 @@ func (y *yard) measureUnchanged() error {
 		if err != nil {
 			return err
 		}
-		regular := 1 + int(time.Since(began)/time.Minute) // a breaker that is open goes on record once a minute, whoever posts
+		regular := 1 + int(time.Since(began)/time.Minute) // an open breaker is recorded once a minute, also without posts
 		var writes []string
 		for _, c := range calls {
 			switch {

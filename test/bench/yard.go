@@ -27,7 +27,7 @@ type yard struct {
 	tokenFile string
 	token     string
 	drydock   *lab.Drydock
-	stopped   bool      // it was told to end
+	stopped   bool      // it had to end
 	led       time.Time // since when it leads
 	pprof     string
 	profiling sync.WaitGroup
@@ -155,7 +155,7 @@ func (y *yard) start(size int) (err error) {
 	if y.tokenFile, err = y.lab.PrepareDrydockWith(y.ctx, map[string]any{
 		"config":     map[string]any{"mode": "enforce"},
 		"admission":  map[string]any{"policy": map[string]any{"enabled": false}},
-		"flowSchema": map[string]any{"enabled": true}, // as in a cluster in which storms are to be expected
+		"flowSchema": map[string]any{"enabled": true}, // as in a cluster that must expect storms
 	}); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (y *yard) startReference(kind string, args ...string) (*lab.Process, string
 	return p, "http://" + address, nil
 }
 
-// memoryLimit is what a pod of Drydock's would be told to stay below.
+// memoryLimit is the limit of a pod of Drydock's.
 const memoryLimit = "200MiB"
 
 // config is a production's, but for a policy whose repairs end soon and limits that let many nodes be repaired at once.

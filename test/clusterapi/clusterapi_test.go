@@ -20,7 +20,7 @@ func TestAMachineIsReplacedAndItsPodRunsAgain(t *testing.T) {
 	e.ReplacedWhereNoRebootHelps("web")
 }
 
-// The one whose answer is lost is asked for without a MachineHealthCheck, by the conditions.
+// The one whose answer is lost is requested without a MachineHealthCheck, by the conditions.
 func TestAFaultLeavesOneRequest(t *testing.T) {
 	owners.AFaultLeavesOneRequest(t, func(t *testing.T, name string) *owners.Env { return newEnv(t, name, name != "lost") })
 }

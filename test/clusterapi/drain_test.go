@@ -17,7 +17,7 @@ import (
 )
 
 // A pod that may not be evicted holds Cluster API's drain for ever.
-// The drain continues until a person acts; a policy that goes on when Drydock's own drain has had its time ends Cluster API's, too.
+// The drain continues until a person acts; a policy that continues after the time of Drydock's own drain ends Cluster API's, too.
 func TestADrainThatHangsIsEndedOnlyByThePolicy(t *testing.T) {
 	for name, ends := range map[string]bool{"replace": false, "drain": true} {
 		t.Run(name, func(t *testing.T) {

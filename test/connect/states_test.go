@@ -37,7 +37,7 @@ func TestAnInstallationSaysHowItIsConnected(t *testing.T) {
 	})
 }
 
-// connected is the control: two replicas, of which the follower gets the posts; then an Alertmanager that is started
+// connected is the control: two replicas, where the follower gets the posts; then an Alertmanager that is started
 // again, and a Drydock to which nothing comes any more.
 func connected(b *berth) {
 	elsewhere, err := lab.FreePort()

@@ -29,7 +29,7 @@ import (
 // have no fractions, and half of one on the way.
 const intentGood = 11500 * time.Millisecond
 
-// stalled is for how long this process, through which every call goes, got none of the processor: no call is late for that.
+// stalled is for how long this process, which makes every call, got no processor: no call is late for that.
 var stalled = watchStalls()
 
 type stalls struct {

@@ -47,7 +47,7 @@ func people(ctx context.Context, l *lab.Lab, b built, config string, within time
 	}
 	shown("amtool silence expire "+strings.TrimSpace(id), "")
 	began := time.Now()
-	// An intent alone may be taken back, where the last look before the call takes too long.
+	// An intent alone may be withdrawn, where the last look before the call takes too long.
 	if err := until(ctx, l, func(n *corev1.Node) bool {
 		return n.Labels[remediations.PhaseLabel] == string(remediations.PhaseVerifying)
 	}); err != nil {

@@ -282,7 +282,7 @@ func (y *yard) held(name string, reason remediations.Reason) *remediations.Recor
 	return r
 }
 
-// reboots are the calls to which the provider really did something for that node.
+// reboots are the calls that really had an effect on that node.
 func (y *yard) reboots(node string) int {
 	id := strings.TrimPrefix(y.node(node).Spec.ProviderID, "civo://")
 	count := 0

@@ -124,8 +124,8 @@ func TestARemediatorRebootsTheMachine(t *testing.T) {
 	require.Len(t, y.civo.Done(civosim.Any), 1)
 }
 
-// FenceAgentsRemediation is asked by the same contract: its own kind and spec, the Node's name, its conditions. Its taint on the Node is no
-// mark of a stranger's while Drydock waits for it, and goes with the object.
+// FenceAgentsRemediation is asked by the same contract: its own kind and spec, the Node's name, its conditions. Its taint on the Node
+// does not count as a stranger's mark while Drydock waits for it, and goes with the object.
 func TestFenceAgentsRemediationRebootsTheMachine(t *testing.T) {
 	const node = "node-45"
 	y := newYard(t)

@@ -107,7 +107,7 @@ var selectors = map[string]bool{
 	"drydock.dev/phase notin (Acting, Verifying, Exhausted)": false,
 }
 
-// announced are the annotations by which cluster-autoscaler and Karpenter are asked to leave the node alone.
+// announced are the annotations that ask cluster-autoscaler and Karpenter to leave the node alone.
 func announced(n *corev1.Node) []string {
 	var out []string
 	for _, key := range slices.Concat(announce.Annotations["cluster-autoscaler"], announce.Annotations["karpenter"]) {

@@ -357,15 +357,15 @@ func (r *relay) fromBoth(node string) {
 	r.await("a post about "+node+" from each Alertmanager", 2, func(p post) bool { return p.of(node) == "firing" })
 }
 
-// inhibits is the rule by which a rack without power keeps a node's alert quiet.
+// inhibits is the rule that keeps a node's alert quiet while its rack has no power.
 func inhibits(node string) map[string]any {
 	return map[string]any{"inhibit_rules": []any{map[string]any{
 		"source_matchers": []string{`alertname="RackWithoutPower"`}, "target_matchers": []string{`alertname="NodeNotReady"`, `node="` + node + `"`},
 	}}}
 }
 
-// inhibit makes the second Alertmanager know of a rack without power, and gives what ends that. Were it the first one as well, nobody
-// would post.
+// inhibit makes the second Alertmanager know of a rack without power, and gives what ends that. Were it the first one as well, no
+// Alertmanager would post.
 func (y *yard) inhibit() (end func()) {
 	y.t.Helper()
 	power := func(until time.Time) {

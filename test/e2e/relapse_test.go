@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// A fault that comes back soon was not cured: the plan continues where it was, and ends with a person. Where no time is given in
-// which a fault is the same one, each is met from the plan's beginning.
+// A fault that comes back soon was not cured: the plan continues where it was, and ends with a person. Where no time is given for
+// a fault to be the same one, each is met from the plan's beginning.
 func TestAFaultThatComesBackContinuesThePlan(t *testing.T) {
 	y := newYard(t)
 	const node, control = "node-56", "node-57"

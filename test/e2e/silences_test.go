@@ -97,7 +97,7 @@ func TestASilenceTearsNothing(t *testing.T) {
 	y.recovers(node, 1)
 }
 
-// The sequences in which Alertmanager, as measured, sends nothing or the wrong thing. Drydock reads what is so.
+// The sequences that make Alertmanager, as measured, send nothing or the wrong thing. Drydock reads what is so.
 
 func TestASilenceEndsAndNothingIsSent(t *testing.T) {
 	y := newYard(t)

@@ -30,7 +30,7 @@ func (y *yard) rebooting(attempts int, wait string, names ...any) map[string]any
 	return c
 }
 
-// reboots returns what tells the boots of the host from now on: how many there were, and the attempts of Drydock's among them.
+// reboots returns a function that counts the boots of the host from now on: how many there were, and the attempts of Drydock's among them.
 func (y *yard) reboots(name string) func() (boots int, attempts []string) {
 	y.t.Helper()
 	look := func() (int, []string) {

@@ -33,7 +33,7 @@ func in(t *testing.T, l *lab.Lab, namespace, name, key string) string {
 	return string(s.Data[key])
 }
 
-// TestUpgradesKeepTheTokenAndTheKey, whoever generated them: an older chart, whose release Helm would otherwise empty, or Drydock. A
+// TestUpgradesKeepTheTokenAndTheKey: those of an older chart, whose release Helm would otherwise empty, or Drydock. A
 // rollback keeps them, too. The control: each installation has values of its own.
 func TestUpgradesKeepTheTokenAndTheKey(t *testing.T) {
 	l := cluster(t)

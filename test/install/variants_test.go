@@ -121,7 +121,7 @@ func isAdmitted(t *testing.T, l *lab.Lab, owner metav1.ObjectMeta, template core
 }
 
 // count does what kube-controller-manager does for a new ResourceQuota, since this lab has none: until a quota is counted, the API
-// server admits no pod to which it applies.
+// server admits no pod that it applies to.
 func count(t *testing.T, l *lab.Lab, namespace string) {
 	t.Helper()
 	quotas := l.Client().CoreV1().ResourceQuotas(namespace)

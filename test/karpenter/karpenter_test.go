@@ -24,7 +24,7 @@ func TestANodeClaimIsReplacedAndItsPodRunsAgain(t *testing.T) {
 	newBusyEnv(t, "dynamic").ReplacedWhereNoRebootHelps("dynamic")
 }
 
-// The plan of whoever asks by hand begins with a drain, which is passed over: Karpenter drains by itself. The Node is Ready, which
+// The plan of a request by hand begins with a drain, which is passed over: Karpenter drains by itself. The Node is Ready, which
 // Karpenter's provider for tests asks of one that it drains.
 func TestKarpenterAloneDrainsANodeThatAPersonHasReplaced(t *testing.T) {
 	e := newBusyEnv(t, "asked")

@@ -36,13 +36,13 @@ func TestADegradedLeaderIsReplacedWithinTwoMinutes(t *testing.T) {
 	require.Error(t, y.network.Send(t.Context(), "east-3", "west-2"))
 	passed := y.flows("east-3", "west-2", fault)
 	t.Logf("the first packet from east-3 to west-2 passes %.1f s after the fault, with shipped intervals", passed.Seconds())
-	require.Less(t, passed, 2*time.Minute) // nearly all of which are intervals: 66 s alone, 81 s beside all other tests
+	require.Less(t, passed, 2*time.Minute) // nearly all of it intervals: 66 s alone, 81 s beside all other tests
 	y.deniedToOthers()
 	y.flows("cloud-2", "west-3", fault)
 	entry := y.ended("west-1")
 	t.Logf("the repair ends %.1f s after the fault", entry.Ended.Sub(fault).Seconds())
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
-	// The webhook may hear later that the repair has ended.
+	// The webhook may learn later that the repair has ended.
 	y.await("the lead is anybody's again", func() bool { return y.kilo.Lead(t.Context(), "west-3") == nil })
 }
 
@@ -240,13 +240,13 @@ func TestALeaderThatLosesLargePacketsIsReplaced(t *testing.T) {
 	y.unmoved("west", "west-1")
 }
 
-// mended are the lab's machines, on which a reboot takes away what was wrong with the network.
-type mended struct {
+// curable are the lab's machines whose network a reboot cures.
+type curable struct {
 	civosim.Machines
 	network *mesh.Network
 }
 
-func (m mended) Reboot(ctx context.Context, in civosim.Instance, bootID string, cured bool) error {
+func (m curable) Reboot(ctx context.Context, in civosim.Instance, bootID string, cured bool) error {
 	if err := m.network.Heal(in.Hostname); err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func (m mended) Reboot(ctx context.Context, in civosim.Instance, bootID string, 
 // One plan after the other: the old leader is a node like any other, with an alert and a policy of its own.
 func TestTheOldLeaderIsRebootedByItsOwnPolicyAfterwards(t *testing.T) {
 	y := newYard(t)
-	civo, err := y.lab.StartCivo(t.Context(), lab.CivoOptions{RebootTime: time.Second, Machines: mended{y.lab.Machines(), y.network}})
+	civo, err := y.lab.StartCivo(t.Context(), lab.CivoOptions{RebootTime: time.Second, Machines: curable{y.lab.Machines(), y.network}})
 	require.NoError(t, err)
 	t.Cleanup(civo.Close)
 	y.run(quick(map[string]any{

@@ -122,7 +122,7 @@ func (p *place) keepOnFailure(t *testing.T) {
 	})
 }
 
-// turn is a place that no other test has until the test ends; it may be one of which nothing is built yet.
+// turn is a place that no other test has until the test ends; it may be one that is not built yet.
 func turn(t *testing.T) *place {
 	t.Helper()
 	mesh.Need(t)

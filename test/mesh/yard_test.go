@@ -182,7 +182,7 @@ func (y *yard) patch(name string, patch map[string]any) {
 	require.NoError(y.t, y.try(name, patch))
 }
 
-// try is patch, of which the API server may have its own opinion.
+// try is a patch that the API server may refuse.
 func (y *yard) try(name string, patch map[string]any, dryRun ...string) error {
 	y.t.Helper()
 	data, err := json.Marshal(patch)

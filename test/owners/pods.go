@@ -53,7 +53,7 @@ func (e *Env) Unbound(app string) string {
 	return ""
 }
 
-// Running is the node on which the app's pod runs; empty: it does not.
+// Running is the node of the app's pod; empty: it does not run.
 func (e *Env) Running(app string) string {
 	e.T.Helper()
 	for _, pod := range e.pods(app) {

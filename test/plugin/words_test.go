@@ -163,7 +163,7 @@ func TestARecordThatChangedMeanwhileIsNotCancelled(t *testing.T) {
 
 func TestARefusalOfTheClusterOrOfTheNodeIsOneSentence(t *testing.T) {
 	s := newTerminal(t)
-	in := "error: Cluster lab (" + s.lab.APIServerURL() + "): " // a write says in which cluster it was refused
+	in := "error: Cluster lab (" + s.lab.APIServerURL() + "): " // a write names the cluster that refused it
 	for line, want := range map[string]string{
 		"pause node-99":                 in + `there is no node "node-99" in this cluster`,
 		"history node-99":               `error: there is no node "node-99" in this cluster`,

@@ -52,7 +52,7 @@ func selfTestSays(t *testing.T) (out []string) {
 	return out
 }
 
-// alike are what differs from one time to the next, in the order in which it is taken out: ids may look like ages.
+// alike are what differs from one time to the next, in the order of its removal: ids may look like ages.
 var alike = []struct {
 	what *regexp.Regexp
 	with string

@@ -66,7 +66,7 @@ func (s *terminal) tries(t *testing.T, receiver string, civo *lab.Civo) {
 	s.kubeletStarts(receiver, civo)
 	require.NoError(t, s.lab.SetCondition(t.Context(), node, corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady"))
 	await(t, "a repair that waits", func() bool { return strings.Contains(s.types("kubectl drydock status"), "AwaitingApproval") })
-	code, why := s.exits(day[1] + " --config drydock.yaml") // with which Drydock runs here: the nodes of a lab are too young for the installed one
+	code, why := s.exits(day[1] + " --config drydock.yaml") // Drydock's values here: the nodes of a lab are too young for the installed one
 	require.Equal(t, 3, code, why)
 	require.Contains(t, why, "AwaitingApproval holds it")
 	require.Contains(t, why, "To change that: "+day[2])

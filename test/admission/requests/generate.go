@@ -100,7 +100,7 @@ func (c *Case) works(n *corev1.Node) bool {
 }
 
 // HardCore says, by the keys' names and the phase label alone, whether the request is one of those that the hard core
-// denies: an oracle beside the core and the policy, neither of which it calls.
+// denies: an oracle that calls neither the core nor the policy.
 func (c *Case) HardCore() bool {
 	before, after := c.Nodes()
 	if c.By.Name == Drydock.Name {
