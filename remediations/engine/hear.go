@@ -49,7 +49,7 @@ func (e *Engine) heard(ctx context.Context, l looked) {
 	w := &alerts.Snapshot{AskedAt: l.askedAt, Replicas: l.replicas}
 	before := e.replicaDown
 	e.replicaDown = make(map[string]bool, len(l.replicas)) // replicas come and go with their addresses
-	e.hears(l)
+	e.noteAnswers(l)
 	for _, r := range l.replicas {
 		if r.Err == nil && r.Watchdog {
 			e.sawWatchdog = l.askedAt
@@ -80,8 +80,8 @@ func (e *Engine) heard(ctx context.Context, l looked) {
 	}
 }
 
-// hears notes since when no Alertmanager has answered.
-func (e *Engine) hears(l looked) {
+// noteAnswers notes since when no Alertmanager has answered.
+func (e *Engine) noteAnswers(l looked) {
 	var err error
 	for _, r := range l.replicas {
 		if r.Err == nil {

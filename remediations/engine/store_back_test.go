@@ -216,8 +216,8 @@ func TestARestoreThatLosesOneAttemptHoldsWhatDisrupts(t *testing.T) {
 	}
 }
 
-// TestAResetOfAnUnreadableRecordReportsNoStoreThatWentBack: the reset drops the record, and with it the
-// attempts that this process called.
+// TestAResetOfAnUnreadableRecordReportsNoStoreThatWentBack: the reset drops the record, and with it
+// the attempts that this process called.
 func TestAResetOfAnUnreadableRecordReportsNoStoreThatWentBack(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()

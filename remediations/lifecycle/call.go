@@ -126,7 +126,7 @@ const againLongest = remediations.AskMended
 func (c *Call) again() time.Duration { return min(c.Again, againLongest) }
 
 // AfterWithheld waits before a withheld attempt is made again, because the same cause may withhold
-// it again. If the provider asked for a longer wait, the record's hold has the end of that wait.
+// it again. If the provider wants a longer wait, the record's hold has the end of that wait.
 func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Duration, now time.Time) (Decision, bool) {
 	if Unreachable(r) {
 		wait = max(wait, CallAgain)
