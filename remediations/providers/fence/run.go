@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -47,11 +48,14 @@ func (b *bounded) Write(p []byte) (int, error) {
 
 func (b *bounded) String() string { return b.text.String() }
 
+// stamp is the time before a line. With it, each failure would be another Event.
+var stamp = regexp.MustCompile(`^[0-9-]+ [0-9:,.]+ `)
+
 // last returns the last line with a text: before it, Python writes warnings and traces.
 func (b *bounded) last() (last string) {
 	for line := range strings.Lines(b.String()) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "Please use '-h'") {
-			last = line
+			last = stamp.ReplaceAllString(line, "")
 		}
 	}
 	return last
