@@ -30,7 +30,7 @@ func openFolder(dir string) (*folder, error) {
 	f := &folder{dir: dir, temporary: dir == ""}
 	var err error
 	if f.temporary {
-		removeOrphans()
+		RemoveOrphans()
 		f.dir, err = os.MkdirTemp("", "drydock-lab-")
 	} else if f.dir, err = filepath.Abs(dir); err == nil {
 		err = os.MkdirAll(f.dir, 0o755)
@@ -55,9 +55,9 @@ func openFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
-// removeOrphans checks only folders with a lock file: one without may belong to a lab that is
-// starting.
-func removeOrphans() {
+// RemoveOrphans removes the folders of killed labs. It checks only folders with a lock file: one
+// without may belong to a lab that is starting.
+func RemoveOrphans() {
 	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), "drydock-lab-*", lockName)) // the pattern is valid
 	for _, path := range locks {
 		dir := filepath.Dir(path)

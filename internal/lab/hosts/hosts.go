@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
@@ -138,6 +139,7 @@ func (h *Hosts) start(ctx context.Context) (err error) {
 // openFolder makes the folder by the rules of the lab's own: a held lock shows that its owner is
 // alive, and the next lab removes a folder with a free lock.
 func (h *Hosts) openFolder() (err error) {
+	lab.RemoveOrphans()
 	if h.dir, err = os.MkdirTemp("", "drydock-lab-hosts-"); err != nil {
 		return fmt.Errorf("making the folder of the hosts: %w", err)
 	}
