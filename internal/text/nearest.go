@@ -2,7 +2,7 @@ package text
 
 import "strings"
 
-// Nearest returns the known word that a person most likely meant by s. Empty: no word is similar.
+// Nearest returns the known word that is most similar to s. Empty: none is similar.
 func Nearest(s string, known []string) string {
 	if len(s) > 64 {
 		return ""
